@@ -1,0 +1,36 @@
+# Two commands do everything: `make run` and `make test`. The rest is for people who work on Holdfast.
+# The building itself is CMake's; this file only remembers what to call.
+
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+
+.PHONY: all run test check asan tsan clang coverage lint format bench install clean
+
+all:
+	@tools/deps.sh build
+	@cmake --preset release -DHF_TESTS=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@cmake --build build -j $(JOBS)
+
+test:
+	@tools/deps.sh test
+	@tools/test.sh
+
+coverage:
+	@tools/deps.sh test
+	@tools/coverage.sh
+
+lint:
+	@tools/deps.sh lint
+	@tools/lint.sh
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+bench: all
+	build/holdfast bench --out doc/bench
+
+install: all
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build build-*

@@ -1,0 +1,46 @@
+/* encode.h: the records of holdfast.h as the JSON of the interface.
+ *
+ * Everything here is borrowed and only read; nothing is allocated but the writer's buffer; the same
+ * record gives the same bytes, which is what makes a replayed answer equal to the first one. */
+#ifndef HF_API_ENCODE_H
+#define HF_API_ENCODE_H
+
+#include "api/json.h"
+
+/* The names that the interface shows and takes. Static; NULL for other numbers. */
+const char *hf_api_hold_state(enum hf_hold_state state);
+const char *hf_api_match(enum hf_match match);
+const char *hf_api_unavailable(enum hf_unavailable on_unavailable);
+const char *hf_api_claim_status(enum hf_claim_state state);
+const char *hf_api_register_type(enum hf_register_type type);
+
+/* How many units of the resource can be taken now: none while it is closed. */
+uint32_t hf_api_available(const struct hf_resource *resource);
+
+/* One record each, as an object. */
+void hf_api_hold(struct hf_json *j, const struct hf_hold *hold);
+void hf_api_resource(struct hf_json *j, const struct hf_resource *resource);
+void hf_api_guard(struct hf_json *j, const struct hf_guard *guard);
+void hf_api_seen(struct hf_json *j, const struct hf_seen *seen);
+void hf_api_claim(struct hf_json *j, const struct hf_claim *claim);
+void hf_api_lease(struct hf_json *j, const struct hf_lease *lease);
+void hf_api_register(struct hf_json *j, const struct hf_register *reg);
+/* hashed: the guard keeps SHA-256 values, so the identity is shown as identity_sha256, in hexadecimal.
+ */
+void hf_api_entry(struct hf_json *j, const struct hf_entry *entry, bool hashed);
+
+/* The body that `action` is answered with: the record, or the problem if answer->status is not HF_OK. */
+void hf_api_answer(struct hf_json *j, enum hf_action action, const struct hf_answer *answer);
+/* What is known of a key: `token` and `answer` as HF_GET_TOKEN fills them. */
+void hf_api_token(struct hf_json *j, const struct hf_token *token, const struct hf_answer *answer);
+
+/* The member next_cursor: a string, or null at the end. */
+void hf_api_cursor(struct hf_json *j, uint64_t cursor);
+
+/* A page: {"holds":[...],"next_cursor":...} and so on. hashed: as for hf_api_entry. */
+void hf_api_holds(struct hf_json *j, const struct hf_page *page);
+void hf_api_resources(struct hf_json *j, const struct hf_page *page);
+void hf_api_guards(struct hf_json *j, const struct hf_page *page);
+void hf_api_entries(struct hf_json *j, const struct hf_page *page, bool hashed);
+
+#endif

@@ -1,0 +1,346 @@
+#include "audit/audit.h"
+
+#include "audit/check.h"
+#include "audit/directory.h"
+#include "audit/words.h"
+
+#include "base/bytes.h"
+
+#include <stdlib.h>
+
+/* ---- When something no longer matters ---- */
+
+static bool use_old(const void *item, hf_time now)
+{
+    return ((const struct hf_audit_use *)item)->expires_at <= now;
+}
+
+static bool identity_old(const void *item, hf_time now)
+{
+    return ((const struct hf_audit_identity *)item)->expires_at <= now;
+}
+
+static bool claim_old(const void *item, hf_time now)
+{
+    const struct hf_audit_claim *c = item;
+    return c->expires_at != 0 && c->state != HF_CLAIM_STARTED && c->expires_at <= now;
+}
+
+static bool close_old(const void *item, hf_time now)
+{
+    return ((const struct hf_audit_close *)item)->forget_at < now;
+}
+
+static void state_init(struct hf_audit_state *s)
+{
+    s->resource_names.item_size = sizeof(struct hf_audit_resource_item);
+    s->keys = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_use), .old = use_old };
+    s->identities = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_identity), .old = identity_old };
+    s->guards.item_size = sizeof(struct hf_audit_guard);
+    s->claims = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_claim), .old = claim_old };
+    s->leases.item_size = sizeof(struct hf_audit_lease);
+    s->registers.item_size = sizeof(struct hf_audit_register);
+    s->clients.item_size = sizeof(struct hf_audit_numbers);
+    s->close = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_close), .old = close_old };
+}
+
+static void state_free(struct hf_audit_state *s)
+{
+    for (size_t i = 0; i < s->chunk_count; i++)
+        free(s->holds[i]);
+    free(s->holds);
+    free(s->resources);
+    hf_audit_table_free(&s->resource_names);
+    hf_audit_table_free(&s->keys);
+    hf_audit_table_free(&s->identities);
+    hf_audit_table_free(&s->guards);
+    hf_audit_table_free(&s->claims);
+    hf_audit_table_free(&s->leases);
+    hf_audit_table_free(&s->registers);
+    hf_audit_table_free(&s->clients);
+    hf_audit_table_free(&s->close);
+    free(s);
+}
+
+/* ---- Configuration ---- */
+
+static void copy_short(char *out, size_t room, struct hf_bytes text)
+{
+    size_t n = text.size < room - 1 ? text.size : room - 1;
+    const unsigned char *p = text.data;
+    for (size_t i = 0; i < n; i++)
+        out[i] = p[i] >= 0x20 && p[i] < 0x7f ? (char)p[i] : '?';
+    out[n] = '\0';
+}
+
+static void config_list(struct hf_audit_state *s)
+{
+    struct hf_audit_report *r = s->report;
+    r->configs_seen++;
+    if (r->config_count == HF_AUDIT_CONFIGS_MAX)
+        return;
+    struct hf_audit_in_force *more = realloc(r->configs, (r->config_count + 1) * sizeof *more);
+    if (!more) {
+        s->no_memory = true;
+        return;
+    }
+    r->configs = more;
+    r->configs[r->config_count++] = s->config;
+}
+
+void hf_audit_judge_config(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                           const struct hf_audit_config *row)
+{
+    hf_audit_looked(s, HF_AUDIT_CONFIG, 1);
+    if (!hf_bytes_equal(row->digest_name, hf_str(HF_DIGEST_NAME)))
+        hf_audit_break(s, HF_AUDIT_CONFIG, e, "the digest is %s instead of " HF_DIGEST_NAME,
+                       hf_audit_show(row->digest_name).text);
+    s->config = (struct hf_audit_in_force){ .since = e->recorded_at,
+                                            .position = e->position,
+                                            .idempotency_window_ms = row->idempotency_window_ms,
+                                            .token_max_length = row->token_max_length,
+                                            .strict = row->strict };
+    copy_short(s->config.digest_name, sizeof s->config.digest_name, row->digest_name);
+    copy_short(s->config.program, sizeof s->config.program, row->program);
+    s->config_known = true;
+    config_list(s);
+}
+
+/* ---- One entry ---- */
+
+static void judge_rows(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    for (size_t i = 0; i < e->row_count && !s->no_memory; i++) {
+        const struct hf_audit_row *row = &s->rows[i];
+        switch (row->kind) {
+        case HF_ROW_CLAIM: hf_audit_judge_claim(s, e, &row->claim); break;
+        case HF_ROW_LEASE: hf_audit_judge_lease(s, e, &row->lease); break;
+        case HF_ROW_REGISTER: hf_audit_judge_register(s, e, &row->reg); break;
+        case HF_ROW_OUTBOX: hf_audit_judge_outbox(s, e, &row->outbox); break;
+        default: break;
+        }
+        if ((row->flags & ~HF_AUDIT_ROW_LEAVES) != 0 ||
+            (row->flags != 0 && row->kind != HF_ROW_VALUE && row->kind != HF_ROW_HOLD))
+            hf_audit_break(s, HF_AUDIT_FORMAT, e, "a %s record has flags %u", hf_audit_row_name(row->kind),
+                           (unsigned)row->flags);
+    }
+}
+
+static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    /* A configuration counts for the entries behind it, so it comes first. */
+    for (size_t i = 0; i < e->row_count; i++)
+        if (s->rows[i].kind == HF_ROW_CONFIG)
+            hf_audit_judge_config(s, e, &s->rows[i].config);
+    if (!s->config_known && s->report->entries == 1)
+        hf_audit_break(s, HF_AUDIT_CONFIG, e, "the first entry is not a configuration");
+    hf_audit_looked(s, HF_AUDIT_TIME, 1);
+    if (e->recorded_at != s->batch->now)
+        hf_audit_break(s, HF_AUDIT_TIME, e, "the entry's batch has time %s", hf_audit_at(s->batch->now).text);
+    hf_audit_judge_holds(s, e);
+    if (!s->no_memory)
+        hf_audit_judge_token(s, e);
+    if (!s->no_memory)
+        hf_audit_judge_guards(s, e);
+    hf_audit_judge_effects(s, e);
+    judge_rows(s, e);
+}
+
+/* ---- One batch ---- */
+
+static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
+{
+    hf_audit_looked(s, HF_AUDIT_CHAIN, 1);
+    hf_audit_looked(s, HF_AUDIT_SEQUENCE, 1);
+    hf_audit_looked(s, HF_AUDIT_TIME, 1);
+    unsigned long long n = b->sequence;
+    unsigned long long at = b->position;
+    s->report->broken_batches += !b->chain_fits || !b->now_fits;
+    if (!b->chain_fits)
+        hf_audit_break(s, HF_AUDIT_CHAIN, NULL, "batch %llu (position %llu, segment %llu, offset %llu) does not name "
+                       "the SHA-256 of the batch before it: something before it was changed", n, at,
+                       (unsigned long long)b->segment, (unsigned long long)b->offset);
+    if (!b->head_fits)
+        hf_audit_break(s, HF_AUDIT_CHAIN, NULL, "the header of segment %llu does not fit its first batch, %llu",
+                       (unsigned long long)b->segment, n);
+    if (!b->now_fits)
+        hf_audit_break(s, HF_AUDIT_TIME, NULL, "batch %llu (position %llu) has time %s, earlier than %s before it", n,
+                       at, hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
+    if (!b->padding_fits)
+        hf_audit_break(s, HF_AUDIT_FORMAT, NULL, "there are bytes behind batch %llu (position %llu) that belong to no "
+                       "batch", n, at);
+}
+
+static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch *b)
+{
+    struct hf_audit_entry e;
+    const char *problem;
+    uint32_t at = 0, count = 0;
+    while (!s->no_memory && hf_audit_batch_entry(b, &at, &e, &problem)) {
+        count++;
+        s->report->entries++;
+        hf_audit_looked(s, HF_AUDIT_FORMAT, 1);
+        if (!problem)
+            problem = hf_audit_rows_read(&e, s->rows);
+        if (problem) {
+            hf_audit_break(s, HF_AUDIT_FORMAT, NULL, "the entry at position %llu (batch %llu) cannot be read: %s",
+                           (unsigned long long)e.position, (unsigned long long)b->sequence, problem);
+            continue;
+        }
+        s->report->rows += e.row_count;
+        s->report->by_action[(unsigned)e.action & 255]++;
+        if (!b->after_gap)
+            judge_entry(s, &e);
+    }
+    if (count != b->entry_count)
+        hf_audit_break(s, HF_AUDIT_FORMAT, NULL, "batch %llu (position %llu) says %u entries and has %u",
+                       (unsigned long long)b->sequence, (unsigned long long)b->position, b->entry_count, count);
+}
+
+static void take_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
+{
+    struct hf_audit_report *r = s->report;
+    s->batch = b;
+    judge_batch(s, b);
+    judge_entries(s, b);
+    if (r->batches++ == 0)
+        r->first_now = b->now;
+    r->judged_batches += !b->after_gap;
+    if (b->now > r->last_now || r->batches == 1)
+        r->last_now = b->now;
+    memcpy(r->chain_head, b->hash, sizeof r->chain_head);
+    r->head_sequence = b->sequence;
+}
+
+static void take_damage(struct hf_audit_state *s)
+{
+    const struct hf_audit_damage *d = hf_audit_reader_damage(s->reader);
+    struct hf_audit_report *r = s->report;
+    if (r->damages < sizeof r->damage / sizeof *r->damage)
+        r->damage[r->damages] = *d;
+    r->damages++;
+    hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL, "%s, offset %llu: batch %llu should be here, but %s", d->file,
+                   (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
+}
+
+/* ---- The whole ---- */
+
+static enum hf_status read_all(struct hf_audit_state *s, const struct hf_audit_options *options,
+                               struct hf_error *why)
+{
+    const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
+    for (;;) {
+        struct hf_audit_batch batch;
+        switch (hf_audit_reader_next(s->reader, &batch, why)) {
+        case HF_AUDIT_BATCH: take_batch(s, &batch); break;
+        case HF_AUDIT_DAMAGE: take_damage(s); break;
+        case HF_AUDIT_FAILED: return why->status;
+        case HF_AUDIT_END:
+            if (options->progress)
+                options->progress(options->arg, j->bytes_total, j->bytes_total);
+            return HF_OK;
+        }
+        if (s->no_memory) {
+            why->status = HF_NO_MEMORY;
+            snprintf(why->text, sizeof why->text, "There is not enough memory to audit this journal.");
+            return why->status;
+        }
+        /* The position runs ahead of the bytes on disk where segments are compressed. */
+        if (options->progress && s->report->batches % 64 == 1)
+            options->progress(options->arg, j->end < j->bytes_total ? j->end : j->bytes_total, j->bytes_total);
+    }
+}
+
+static void count_holds(struct hf_audit_state *s)
+{
+    struct hf_audit_report *r = s->report;
+    for (uint64_t n = 1; n <= s->hold_count; n++) {
+        const struct hf_audit_hold *h = hf_audit_hold_at(s, n);
+        if (!h)
+            continue;
+        r->holds++;
+        if (h->flags & HF_AUDIT_IS_REVERSAL)
+            r->reversals++;
+        else if (h->state <= HF_EXPIRED)
+            r->holds_by_state[h->state]++;
+        r->overdue += h->state == HF_HELD && h->expires_at <= r->last_now;
+    }
+}
+
+/* A check that stands for others: as many violations as they have, told by their names. */
+static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum, enum hf_audit_check_id first,
+                   enum hf_audit_check_id last)
+{
+    for (unsigned i = first; i <= (unsigned)last; i++) {
+        const struct hf_audit_check *part = &s->report->checks[i];
+        s->report->checks[sum].checked += part->checked;
+        if (part->violations == 0)
+            continue;
+        hf_audit_break(s, sum, NULL, "%s has %llu violations", part->name, (unsigned long long)part->violations);
+        s->report->checks[sum].violations += part->violations - 1;
+    }
+}
+
+void hf_audit_judge_end(struct hf_audit_state *s)
+{
+    struct hf_audit_report *r = s->report;
+    count_holds(s);
+    sum_up(s, HF_AUDIT_IR5, HF_AUDIT_PC1, HF_AUDIT_PC11);
+    sum_up(s, HF_AUDIT_IR6, HF_AUDIT_DP1, HF_AUDIT_DP4);
+    r->journal = *hf_audit_reader_journal(s->reader);
+    r->verdict = HF_AUDIT_OK;
+    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+        if (r->checks[i].violations > 0)
+            r->verdict = HF_AUDIT_VIOLATIONS;
+    if (r->damages > 0 || r->broken_batches > 0)
+        r->verdict = HF_AUDIT_DAMAGED;
+}
+
+enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *options,
+                            struct hf_audit_report *report, struct hf_error *why)
+{
+    static const struct hf_audit_options defaults;
+    struct hf_audit_state *s = calloc(1, sizeof *s);
+    *report = (struct hf_audit_report){ 0 };
+    report->directory = malloc(strlen(dir) + 1);
+    if (!s || !report->directory) {
+        free(s);
+        *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to audit this journal." };
+        return why->status;
+    }
+    if (!options)
+        options = &defaults;
+    strcpy(report->directory, dir);
+    report->near_ms = options->near_ms > 0 ? options->near_ms : 60000;
+    hf_audit_checks_init(report);
+    hf_audit_holder(dir, report->holder);
+    state_init(s);
+    s->report = report;
+    enum hf_status st = hf_audit_reader_open(dir, &s->reader, why);
+    if (st == HF_OK)
+        st = read_all(s, options, why);
+    if (st == HF_OK)
+        hf_audit_judge_end(s);
+    hf_audit_reader_close(s->reader);
+    state_free(s);
+    return st;
+}
+
+int hf_audit_command(const char *dir, const struct hf_audit_options *options, FILE *out, struct hf_error *why)
+{
+    struct hf_audit_report *report = malloc(sizeof *report);
+    *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory for the report." };
+    if (!report)
+        return 3;
+    int code = 3;
+    if (hf_audit_run(dir, options, report, why) == HF_OK) {
+        bool json = options && options->json;
+        bool printed = json ? hf_audit_print_json(report, out) : hf_audit_print_text(report, out);
+        code = !printed ? 3 : report->verdict == HF_AUDIT_OK ? 0 : 1;
+        if (!printed)
+            *why = (struct hf_error){ HF_STORAGE_FAILURE, "The report could not be written." };
+    }
+    hf_audit_report_free(report);
+    free(report);
+    return code;
+}

@@ -1,0 +1,151 @@
+/* audit.h: can you prove that no duplicate state change occurred?
+ *
+ * The auditor reads a store's files and judges the records alone: it shares no code with the rules that
+ * made them. Each check has a name, one sentence that says what it means over the records, how many
+ * records it looked at and how many break it. doc/AUDIT.md explains all of it to those who do not read C. */
+#ifndef HF_AUDIT_AUDIT_H
+#define HF_AUDIT_AUDIT_H
+
+#include "audit/read.h"
+
+#include <stdio.h>
+
+enum hf_audit_check_id {
+    HF_AUDIT_CHAIN,
+    HF_AUDIT_SEQUENCE,
+    HF_AUDIT_TIME,
+    HF_AUDIT_FORMAT,
+    HF_AUDIT_CONFIG,
+    HF_AUDIT_PC1,
+    HF_AUDIT_PC2,
+    HF_AUDIT_PC3,
+    HF_AUDIT_PC4,
+    HF_AUDIT_PC5,
+    HF_AUDIT_PC6,
+    HF_AUDIT_PC7,
+    HF_AUDIT_PC8,
+    HF_AUDIT_PC9,
+    HF_AUDIT_PC10,
+    HF_AUDIT_PC11,
+    HF_AUDIT_REVERSALS,
+    HF_AUDIT_LINKS,
+    HF_AUDIT_DP1,
+    HF_AUDIT_DP2,
+    HF_AUDIT_DP3,
+    HF_AUDIT_DP4,
+    HF_AUDIT_IR1,
+    HF_AUDIT_IR2,
+    HF_AUDIT_IR3,
+    HF_AUDIT_IR4,
+    HF_AUDIT_IR5,
+    HF_AUDIT_IR6,
+    HF_AUDIT_IR7,
+    HF_AUDIT_IR8,
+    HF_AUDIT_FAILURES,
+    HF_AUDIT_SEQUENCES,
+    HF_AUDIT_CLAIM,
+    HF_AUDIT_LEASE,
+    HF_AUDIT_FENCES,
+    HF_AUDIT_REGISTER,
+    HF_AUDIT_OUTBOX,
+    HF_AUDIT_CHECKS /* how many there are */
+};
+
+#define HF_AUDIT_LISTED_MAX 100 /* violations of a check, near-duplicates: listed; all are counted */
+#define HF_AUDIT_CONFIGS_MAX 1000
+
+struct hf_audit_check {
+    const char *name;    /* static, such as "PC7" */
+    const char *title;   /* static, a few words */
+    const char *meaning; /* static, one sentence: what is checked over the records */
+    uint64_t checked, violations;
+    char *examples[HF_AUDIT_LISTED_MAX]; /* owned; each names the records */
+    size_t example_count;
+};
+
+/* A configuration, in force from `since` until the next one. */
+struct hf_audit_in_force {
+    hf_time since;
+    uint64_t position;
+    int64_t idempotency_window_ms;
+    uint32_t token_max_length;
+    bool strict;
+    char digest_name[32], program[32];
+};
+
+/* Two holds of one requester on one resource, close in time. */
+struct hf_audit_near {
+    char first[HF_ID_SIZE], second[HF_ID_SIZE];
+    char *resource, *requester; /* owned, for people (hf_audit_show) */
+    char *first_key, *second_key;
+    hf_time first_at, second_at;
+    bool legitimate;
+    char *why; /* owned: why it is legitimate, or why not */
+};
+
+enum hf_audit_verdict { HF_AUDIT_OK = 0, HF_AUDIT_VIOLATIONS = 1, HF_AUDIT_DAMAGED = 2 };
+
+struct hf_audit_report {
+    char *directory; /* owned */
+    char holder[256]; /* who has the store open, or "" */
+    enum hf_audit_verdict verdict;
+    struct hf_audit_check checks[HF_AUDIT_CHECKS];
+
+    /* the journal */
+    struct hf_audit_journal journal;
+    uint64_t batches, entries, rows;
+    uint64_t judged_batches; /* fewer than `batches` if what came before the others is lost */
+    hf_time first_now, last_now;
+    uint8_t chain_head[HF_DIGEST_SIZE]; /* SHA-256 of the newest batch */
+    uint64_t head_sequence;
+    uint64_t broken_batches; /* intact, but the chain does not fit or time runs back: damage too */
+    uint64_t damages;
+    struct hf_audit_damage damage[16]; /* the first of them */
+
+    /* what was decided */
+    uint64_t remembered;         /* requests that were remembered under a key or a number */
+    uint64_t by_action[256];     /* entries, by action */
+    uint64_t failures;           /* remembered refusals ... */
+    uint64_t failures_by_status[256]; /* ... by status */
+    uint64_t holds, holds_by_state[5]; /* [0] unused; reversals are not in here */
+    uint64_t reversals, overdue; /* overdue: held, and past its end at last_now */
+    uint64_t holds_traced;       /* to the key that placed them */
+    uint64_t resources, guards, guards_in_memory, identities, claims, leases, registers, clients, outbox;
+
+    struct hf_audit_in_force *configs; /* owned */
+    size_t config_count;
+    uint64_t configs_seen;
+
+    int64_t near_ms;
+    uint64_t near_count, near_illegitimate;
+    struct hf_audit_near *near; /* owned, HF_AUDIT_LISTED_MAX at most */
+    size_t near_listed;
+};
+
+struct hf_audit_options {
+    int64_t near_ms; /* near-duplicates: holds at most this far apart; 0: 60 s */
+    bool json;       /* hf_audit_command alone: print JSON, not text */
+    void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
+    void *arg;
+};
+
+/* hf_audit_run: read the store in `dir` and judge it.
+ * dir, options: borrowed; options may be NULL. report: out, owned, free with hf_audit_report_free, also
+ * after a failure. why: out.
+ * HF_OK whenever the journal could be read, whatever the verdict; else HF_STORE_ABSENT, HF_STORE_NEWER,
+ * HF_STORAGE_FAILURE or HF_NO_MEMORY. */
+HF_MUST_USE enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *options,
+                                        struct hf_audit_report *report, struct hf_error *why);
+void hf_audit_report_free(struct hf_audit_report *report);
+
+/* hf_audit_print_text, hf_audit_print_json: the report, verdict first. False if `out` could not take it
+ * or memory ran out. */
+HF_MUST_USE bool hf_audit_print_text(const struct hf_audit_report *report, FILE *out);
+HF_MUST_USE bool hf_audit_print_json(const struct hf_audit_report *report, FILE *out);
+
+/* hf_audit_command: `holdfast audit`: run and print. Returns the exit code: 0 no violation, 1 violations
+ * or damage (they are in the report), 3 the store could not be read (why says so, nothing is printed). */
+int hf_audit_command(const char *dir, const struct hf_audit_options *options, FILE *out,
+                     struct hf_error *why);
+
+#endif

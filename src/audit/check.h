@@ -1,0 +1,184 @@
+/* check.h: inside the auditor. What it knows after each entry, and the judges, one a file.
+ *
+ * The state is built from the records alone, by rules written here from doc/FORMAT.md and the behaviour
+ * page: never by asking the library. Where a record breaks a rule, it is counted and named, and the state
+ * follows the record, so that one wrong record is not reported again at each one after it. */
+#ifndef HF_AUDIT_CHECK_H
+#define HF_AUDIT_CHECK_H
+
+#include "audit/audit.h"
+#include "audit/table.h"
+
+/* ---- What is remembered of each thing ---- */
+
+enum { HF_AUDIT_IS_REVERSAL = 1, HF_AUDIT_IS_REVERSED = 2 };
+
+struct hf_audit_hold {
+    uint64_t position; /* of the entry that placed it; 0 if that entry is not there */
+    hf_time placed_at, expires_at, ended_at;
+    uint64_t requester; /* hash */
+    uint32_t resource;  /* index */
+    uint8_t state;      /* enum hf_hold_state; 0 if there is no record of it */
+    uint8_t flags;
+};
+
+struct hf_audit_resource {
+    uint32_t capacity, row_held, row_confirmed; /* by its newest record */
+    uint32_t held, confirmed;                   /* counted by us: its holds in those states */
+    uint64_t fence, row_newest, newest;
+    hf_time created_at;
+    bool recorded, open;
+};
+
+struct hf_audit_resource_item {
+    struct hf_audit_name name;
+    uint32_t index;
+};
+
+/* The newest use of a key. */
+struct hf_audit_use {
+    struct hf_audit_name name;
+    hf_time expires_at;
+    uint64_t position, digest; /* the digest's first 8 bytes */
+    uint8_t action, placed;    /* placed: it led to a hold */
+};
+
+struct hf_audit_identity {
+    struct hf_audit_name name;
+    hf_time expires_at;
+    uint64_t position;
+};
+
+struct hf_audit_guard {
+    struct hf_audit_name name;
+    int64_t window_ms;
+    bool durable;
+};
+
+struct hf_audit_claim {
+    struct hf_audit_name name;
+    uint64_t fence, fingerprint, position;
+    hf_time begun_at, lease_expires_at, expires_at;
+    uint8_t state, on_abandon;
+};
+
+struct hf_audit_lease {
+    struct hf_audit_name name;
+    uint64_t fence, holder;
+    hf_time granted_at, expires_at, released_at;
+};
+
+struct hf_audit_register {
+    struct hf_audit_name name;
+    uint64_t version, fence;
+    uint8_t type;
+};
+
+struct hf_audit_numbers {
+    struct hf_audit_name name;
+    uint64_t highest;
+    uint8_t used[HF_SEQUENCE_WINDOW / 8];
+};
+
+struct hf_audit_close {
+    struct hf_audit_name name; /* resource and requester */
+    uint64_t ordinal;
+    hf_time placed_at, forget_at;
+};
+
+/* ---- What one entry did to holds ---- */
+
+struct hf_audit_touched {
+    uint32_t index; /* of the resource */
+    struct hf_bytes name;
+};
+
+struct hf_audit_effects {
+    unsigned placed, confirmed, released, expired, reversed, other;
+    uint64_t placed_ordinal; /* of the last hold placed, or reversal made */
+    uint64_t ended_ordinal;  /* of the last hold confirmed, released or expired */
+    struct hf_audit_touched touched[2 * HF_AUDIT_ROWS_MAX]; /* resources */
+    size_t touched_count;
+};
+
+#define HF_AUDIT_CHUNK 65536 /* holds are kept in chunks, so that growing moves none of them */
+
+struct hf_audit_state {
+    struct hf_audit_report *report; /* borrowed */
+    struct hf_audit_reader *reader; /* borrowed */
+    const struct hf_audit_batch *batch;
+    bool no_memory;
+
+    struct hf_audit_in_force config;
+    bool config_known;
+
+    struct hf_audit_hold **holds; /* owned chunks; by ordinal - 1 */
+    size_t chunk_count;
+    uint64_t hold_count; /* the highest ordinal */
+    struct hf_audit_resource *resources; /* owned */
+    uint32_t resource_count, resource_room;
+    struct hf_audit_table resource_names, keys, identities, guards, claims, leases, registers, clients,
+        close;
+    uint64_t highest_fence, outbox_number;
+
+    struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
+    struct hf_audit_effects effects;
+};
+
+/* Times come out of the records unchecked: adding must not overflow, it may only be wrong. */
+static inline hf_time hf_audit_plus(hf_time t, int64_t ms)
+{
+    return (hf_time)((uint64_t)t + (uint64_t)ms);
+}
+
+/* ---- Counting ---- */
+
+/* `count` more records were looked at for this check. */
+void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64_t count);
+
+/* A violation. The sentence is completed with the entry's action, key, time and position; entry may be
+ * NULL. Names the records: callers give ids, keys and times. */
+void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id,
+                    const struct hf_audit_entry *entry, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The names, titles and meanings; counts at zero. */
+void hf_audit_checks_init(struct hf_audit_report *report);
+
+/* ---- The judges: entry borrowed, its rows in s->rows ---- */
+
+void hf_audit_judge_holds(struct hf_audit_state *s, const struct hf_audit_entry *entry);
+/* After hf_audit_judge_holds: needs s->effects. */
+void hf_audit_judge_token(struct hf_audit_state *s, const struct hf_audit_entry *entry);
+void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entry *entry);
+void hf_audit_judge_guards(struct hf_audit_state *s, const struct hf_audit_entry *entry);
+void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry *entry,
+                          const struct hf_claim *claim);
+void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry *entry,
+                          const struct hf_lease *lease);
+void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_entry *entry,
+                             const struct hf_register *reg);
+void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_entry *entry);
+void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry *entry,
+                           const struct hf_outbox *outbox);
+void hf_audit_judge_config(struct hf_audit_state *s, const struct hf_audit_entry *entry,
+                           const struct hf_audit_config *config);
+/* A hold was placed: is there one like it close before? */
+void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *entry,
+                         const struct hf_hold *hold);
+/* When everything was read: the checks that are sums of others, and the figures. */
+void hf_audit_judge_end(struct hf_audit_state *s);
+
+/* ---- Look-ups ---- */
+
+/* The hold with this ordinal, or NULL. */
+struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t ordinal);
+/* The ordinal inside an id; 0 if it is not one of this store, or its id key is not known. */
+uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id);
+/* Is a claim alive under this key at `now`? */
+bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry, hf_time now);
+/* Is a key's window open at `now`? */
+bool hf_audit_key_alive(const struct hf_audit_state *s, struct hf_bytes tenant, struct hf_bytes key,
+                        hf_time now);
+
+#endif

@@ -1,0 +1,298 @@
+/* Claims, leases, registers, numbered clients and the outbox. */
+#include "audit/check.h"
+#include "audit/words.h"
+
+#include "base/bytes.h"
+
+static struct hf_bytes nothing(void)
+{
+    return hf_mem("", 0);
+}
+
+/* Find the item or make a new one; *fresh says which. NULL without memory. */
+static void *item_of(struct hf_audit_state *s, struct hf_audit_table *t, struct hf_audit_name name,
+                     bool *fresh)
+{
+    void *item = hf_audit_table_find(t, name);
+    *fresh = !item;
+    if (!item)
+        item = hf_audit_table_add(t, name, s->batch->now);
+    if (!item)
+        s->no_memory = true;
+    return item;
+}
+
+/* A fence that is given out now is above every one that was given out before. */
+static void judge_fresh_fence(struct hf_audit_state *s, const struct hf_audit_entry *e, const char *what,
+                              struct hf_bytes name, uint64_t fence)
+{
+    hf_audit_looked(s, HF_AUDIT_FENCES, 1);
+    if (fence <= s->highest_fence)
+        hf_audit_break(s, HF_AUDIT_FENCES, e, "%s %s gets fence %llu, which is not above %llu, given out before", what,
+                       hf_audit_show(name).text, (unsigned long long)fence,
+                       (unsigned long long)s->highest_fence);
+    else
+        s->highest_fence = fence;
+}
+
+/* ---- Claims ---- */
+
+static bool claim_settled(uint8_t state)
+{
+    return state == HF_CLAIM_COMPLETED || state == HF_CLAIM_FAILED;
+}
+
+/* One that is settled is remembered until expires_at; any other for ever. */
+static bool claim_forgotten(const struct hf_audit_claim *c, hf_time now)
+{
+    return c->expires_at != 0 && c->state != HF_CLAIM_STARTED && now >= c->expires_at;
+}
+
+bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *e, hf_time now)
+{
+    const struct hf_audit_claim *c =
+        hf_audit_table_find(&s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, e->tenant, e->key, nothing()));
+    return c && !claim_forgotten(c, now);
+}
+
+/* May the key begin (again)? NULL, or why not. */
+static const char *begin_wrong(const struct hf_audit_claim *before, const struct hf_claim *row, hf_time now)
+{
+    if (row->state != HF_CLAIM_STARTED || row->begun_at != now || row->settled_at != 0)
+        return "begins in another state than started now";
+    if (row->lease_expires_at != hf_audit_plus(now, row->lease_ms))
+        return "begins with a lease that does not end one lease from now";
+    if (!before || claim_forgotten(before, now))
+        return NULL;
+    if (before->fingerprint != hf_get64(row->fingerprint))
+        return "begins again with another fingerprint";
+    if (before->state == HF_CLAIM_RETRYABLE)
+        return NULL;
+    if (claim_settled(before->state))
+        return "begins again although it is settled";
+    if (now < before->lease_expires_at)
+        return "begins again while it is in progress";
+    return before->on_abandon == HF_ABANDON_RETRY ? NULL : "begins again although its outcome is unknown";
+}
+
+/* Complete, fail or heartbeat: by the holder of the fence, of a claim that is started. */
+static const char *settle_wrong(const struct hf_audit_claim *before, const struct hf_claim *row,
+                                const struct hf_audit_entry *e)
+{
+    bool fits = e->action == HF_COMPLETE ? row->state == HF_CLAIM_COMPLETED
+                : e->action == HF_FAIL   ? row->state == HF_CLAIM_FAILED || row->state == HF_CLAIM_RETRYABLE
+                                         : e->action == HF_HEARTBEAT && row->state == HF_CLAIM_STARTED;
+    if (!before)
+        return "is settled without ever having begun";
+    if (!fits)
+        return "goes to a state that the action does not lead to";
+    if (before->state != HF_CLAIM_STARTED)
+        return "is settled although it was not started";
+    if (before->fence != row->fence)
+        return "is settled under another fence than it began with";
+    if (before->fingerprint != hf_get64(row->fingerprint) || before->begun_at != row->begun_at)
+        return "changes its fingerprint or its beginning";
+    if (claim_settled((uint8_t)row->state) && row->settled_at != e->recorded_at)
+        return "is settled at another time than it was recorded";
+    return NULL;
+}
+
+void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                          const struct hf_claim *row)
+{
+    bool fresh;
+    struct hf_audit_claim *c =
+        item_of(s, &s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, row->tenant, row->key, nothing()), &fresh);
+    if (!c)
+        return;
+    s->report->claims += fresh;
+    hf_audit_looked(s, HF_AUDIT_CLAIM, 1);
+    const char *wrong = e->action == HF_BEGIN ? begin_wrong(fresh ? NULL : c, row, e->recorded_at)
+                                              : settle_wrong(fresh ? NULL : c, row, e);
+    if (!wrong && claim_settled((uint8_t)row->state) && s->config_known &&
+        row->expires_at != hf_audit_plus(row->settled_at, s->config.idempotency_window_ms))
+        wrong = "is not remembered for one window after it was settled";
+    if (wrong)
+        hf_audit_break(s, HF_AUDIT_CLAIM, e, "claim %s (fence %llu, before: %s since position %llu) %s",
+                       hf_audit_show(row->key).text, (unsigned long long)row->fence,
+                       fresh ? "nothing" : hf_audit_claim_name(c->state), (unsigned long long)c->position, wrong);
+    if (e->action == HF_BEGIN) {
+        judge_fresh_fence(s, e, "claim", row->key, row->fence);
+        if (hf_audit_key_alive(s, row->tenant, row->key, e->recorded_at))
+            hf_audit_break(s, HF_AUDIT_IR4, e, "claim %s begins under a key that is bound to another call",
+                           hf_audit_show(row->key).text);
+    }
+    c->fence = row->fence;
+    c->fingerprint = hf_get64(row->fingerprint);
+    c->position = e->position;
+    c->begun_at = row->begun_at;
+    c->lease_expires_at = row->lease_expires_at;
+    c->expires_at = row->expires_at;
+    c->state = (uint8_t)row->state;
+    c->on_abandon = (uint8_t)row->on_abandon;
+}
+
+/* ---- Leases ---- */
+
+static bool lease_over(const struct hf_audit_lease *l, hf_time now)
+{
+    return l->released_at != 0 || now >= l->expires_at;
+}
+
+static const char *lease_wrong(const struct hf_audit_lease *before, const struct hf_lease *row,
+                               const struct hf_audit_entry *e, uint64_t holder)
+{
+    hf_time now = e->recorded_at;
+    bool returned = e->action == HF_RETURN;
+    if (e->action == HF_GRANT && before && !lease_over(before, now))
+        return "is granted while another has it";
+    if (e->action == HF_GRANT && row->granted_at != now)
+        return "is granted at another time than it was recorded";
+    if (!returned && (row->released_at != 0 || row->expires_at != hf_audit_plus(now, row->ttl_ms)))
+        return "does not end one term from now";
+    if (e->action == HF_GRANT)
+        return NULL;
+    if (!before || before->fence != row->fence || before->holder != holder ||
+        before->granted_at != row->granted_at)
+        return "is renewed or returned by another than it was granted to";
+    if (lease_over(before, now))
+        return "is renewed or returned after it was over";
+    if (returned && row->released_at != now)
+        return "is returned at another time than it was recorded";
+    return NULL;
+}
+
+void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                          const struct hf_lease *row)
+{
+    bool fresh;
+    struct hf_audit_lease *l =
+        item_of(s, &s->leases, hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, nothing()), &fresh);
+    if (!l)
+        return;
+    uint64_t holder = hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, row->holder).high;
+    s->report->leases += fresh;
+    hf_audit_looked(s, HF_AUDIT_LEASE, 1);
+    const char *wrong = lease_wrong(fresh ? NULL : l, row, e, holder);
+    if (wrong)
+        hf_audit_break(s, HF_AUDIT_LEASE, e, "lease %s (fence %llu, holder %s) %s", hf_audit_show(row->name).text,
+                       (unsigned long long)row->fence, hf_audit_show(row->holder).text, wrong);
+    if (e->action == HF_GRANT)
+        judge_fresh_fence(s, e, "lease", row->name, row->fence);
+    l->fence = row->fence;
+    l->holder = holder;
+    l->granted_at = row->granted_at;
+    l->expires_at = row->expires_at;
+    l->released_at = row->released_at;
+}
+
+/* ---- Registers ---- */
+
+void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                             const struct hf_register *row)
+{
+    bool fresh;
+    struct hf_audit_register *r = item_of(
+        s, &s->registers, hf_audit_name_of(HF_AUDIT_REGISTERS, row->tenant, row->name, nothing()), &fresh);
+    if (!r)
+        return;
+    s->report->registers += fresh;
+    hf_audit_looked(s, HF_AUDIT_REGISTER, 1);
+    if (row->version != r->version + 1)
+        hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s goes from version %llu to %llu",
+                       hf_audit_show(row->name).text, (unsigned long long)r->version,
+                       (unsigned long long)row->version);
+    if (row->fence < r->fence)
+        hf_audit_break(s, HF_AUDIT_REGISTER, e, "the highest fence of register %s falls from %llu to %llu",
+                       hf_audit_show(row->name).text, (unsigned long long)r->fence,
+                       (unsigned long long)row->fence);
+    if (!fresh && r->type != (uint8_t)row->value.type)
+        hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s changes its type from %s to %s",
+                       hf_audit_show(row->name).text, hf_audit_type_name(r->type),
+                       hf_audit_type_name(row->value.type));
+    if (row->changed_at != e->recorded_at)
+        hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s is changed at %s but recorded at %s",
+                       hf_audit_show(row->name).text, hf_audit_at(row->changed_at).text,
+                       hf_audit_at(e->recorded_at).text);
+    r->version = row->version;
+    r->fence = row->fence;
+    r->type = (uint8_t)row->value.type;
+}
+
+/* ---- Clients that number their operations ---- */
+
+static bool number_used(const struct hf_audit_numbers *c, uint64_t n)
+{
+    return c->used[n % HF_SEQUENCE_WINDOW / 8] >> (n % 8) & 1;
+}
+
+/* Note number n. Numbers that fall out of the window behind a new highest are forgotten. */
+static void number_use(struct hf_audit_numbers *c, uint64_t n)
+{
+    uint64_t step = n > c->highest ? n - c->highest : 0;
+    if (step >= HF_SEQUENCE_WINDOW)
+        memset(c->used, 0, sizeof c->used);
+    for (uint64_t i = n; step < HF_SEQUENCE_WINDOW && i > n - step; i--)
+        c->used[i % HF_SEQUENCE_WINDOW / 8] &= (uint8_t) ~(1U << (i % 8));
+    if (n > c->highest)
+        c->highest = n;
+    c->used[n % HF_SEQUENCE_WINDOW / 8] |= (uint8_t)(1U << (n % 8));
+}
+
+static const struct hf_audit_client *client_row(const struct hf_audit_state *s,
+                                                const struct hf_audit_entry *e)
+{
+    for (size_t i = 0; i < e->row_count; i++)
+        if (s->rows[i].kind == HF_ROW_CLIENT)
+            return &s->rows[i].client;
+    return NULL;
+}
+
+void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    bool fresh;
+    struct hf_audit_numbers *c =
+        item_of(s, &s->clients, hf_audit_name_of(HF_AUDIT_CLIENTS, e->tenant, e->key, nothing()), &fresh);
+    if (!c)
+        return;
+    uint64_t n = e->sequence;
+    bool behind = c->highest >= HF_SEQUENCE_WINDOW && n <= c->highest - HF_SEQUENCE_WINDOW;
+    bool again = !behind && n <= c->highest && number_used(c, n);
+    s->report->clients += fresh;
+    hf_audit_looked(s, HF_AUDIT_SEQUENCES, 1);
+    hf_audit_looked(s, HF_AUDIT_IR7, 1);
+    if (n == 0 || behind || again) {
+        const char *how = n == 0 ? "is no number" : behind ? "is too far back to be told from a used one"
+                                                           : "was used before";
+        hf_audit_break(s, HF_AUDIT_SEQUENCES, e, "number %llu %s (the highest was %llu)", (unsigned long long)n, how,
+                       (unsigned long long)c->highest);
+        if (n > 0)
+            hf_audit_break(s, HF_AUDIT_IR8, e, "number %llu of a client has another effect", (unsigned long long)n);
+    }
+    if (!behind && n > 0)
+        number_use(c, n);
+    const struct hf_audit_client *row = client_row(s, e);
+    if (!row || !hf_bytes_equal(row->name, e->key))
+        hf_audit_break(s, HF_AUDIT_SEQUENCES, e, "number %llu is remembered without the client's record",
+                       (unsigned long long)n);
+    else if (row->highest != c->highest || memcmp(row->used, c->used, sizeof c->used) != 0)
+        hf_audit_break(s, HF_AUDIT_SEQUENCES, e, "the client's record (highest %llu) does not show exactly the numbers "
+                       "used so far (highest %llu)", (unsigned long long)row->highest,
+                       (unsigned long long)c->highest);
+}
+
+/* ---- Outbox ---- */
+
+void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                           const struct hf_outbox *row)
+{
+    hf_audit_looked(s, HF_AUDIT_OUTBOX, 1);
+    if (row->number != s->outbox_number + 1)
+        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu comes after row %llu", (unsigned long long)row->number,
+                       (unsigned long long)s->outbox_number);
+    if (row->key.size == 0)
+        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu has no key to be delivered with",
+                       (unsigned long long)row->number);
+    s->outbox_number = row->number;
+    s->report->outbox++;
+}

@@ -1,0 +1,391 @@
+/* Holds, resources and reversals: PC1 to PC11. */
+#include "audit/check.h"
+#include "audit/words.h"
+
+#include "base/bytes.h"
+#include "base/id.h"
+
+#include <stdlib.h>
+
+#define GAP_MAX 1024 /* ordinals that may be missing at once before a number counts as nonsense */
+
+/* ---- Look-ups ---- */
+
+struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t ordinal)
+{
+    if (ordinal == 0 || ordinal > s->hold_count)
+        return NULL;
+    struct hf_audit_hold *h = &s->holds[(ordinal - 1) / HF_AUDIT_CHUNK][(ordinal - 1) % HF_AUDIT_CHUNK];
+    return h->state == 0 ? NULL : h;
+}
+
+uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id)
+{
+    uint64_t ordinal;
+    const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
+    return j->keys_known && hf_id_read(&j->id_key, hf_str(id), &ordinal) ? ordinal : 0;
+}
+
+/* Room for all holds up to `ordinal`. */
+static struct hf_audit_hold *hold_add(struct hf_audit_state *s, uint64_t ordinal)
+{
+    while (s->chunk_count * (uint64_t)HF_AUDIT_CHUNK < ordinal) {
+        struct hf_audit_hold **more = realloc(s->holds, (s->chunk_count + 1) * sizeof(void *));
+        if (more)
+            s->holds = more;
+        struct hf_audit_hold *chunk = more ? calloc(HF_AUDIT_CHUNK, sizeof *chunk) : NULL;
+        if (!chunk) {
+            s->no_memory = true;
+            return NULL;
+        }
+        s->holds[s->chunk_count++] = chunk;
+    }
+    if (ordinal > s->hold_count)
+        s->hold_count = ordinal;
+    return &s->holds[(ordinal - 1) / HF_AUDIT_CHUNK][(ordinal - 1) % HF_AUDIT_CHUNK];
+}
+
+/* The resource's index; a new one for a name that was not met before. */
+static uint32_t resource_index(struct hf_audit_state *s, struct hf_bytes tenant, struct hf_bytes name)
+{
+    struct hf_audit_name n = hf_audit_name_of(HF_AUDIT_RESOURCES, tenant, name, hf_mem("", 0));
+    struct hf_audit_resource_item *item = hf_audit_table_find(&s->resource_names, n);
+    if (item)
+        return item->index;
+    if (s->resource_count == s->resource_room) {
+        uint32_t room = s->resource_room ? s->resource_room * 2 : 64;
+        struct hf_audit_resource *more = realloc(s->resources, room * sizeof *more);
+        if (more) {
+            s->resources = more;
+            s->resource_room = room;
+        }
+    }
+    item = s->resource_count < s->resource_room ? hf_audit_table_add(&s->resource_names, n, 0) : NULL;
+    if (!item) {
+        s->no_memory = true;
+        return UINT32_MAX;
+    }
+    item->index = s->resource_count;
+    s->resources[s->resource_count] = (struct hf_audit_resource){ 0 };
+    return s->resource_count++;
+}
+
+static void touch(struct hf_audit_state *s, uint32_t index, struct hf_bytes name)
+{
+    for (size_t i = 0; i < s->effects.touched_count; i++)
+        if (s->effects.touched[i].index == index)
+            return;
+    s->effects.touched[s->effects.touched_count++] = (struct hf_audit_touched){ index, name };
+}
+
+/* ---- One record of a hold, by itself ---- */
+
+static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
+{
+    bool known = h->state >= HF_HELD && h->state <= HF_EXPIRED;
+    hf_audit_looked(s, HF_AUDIT_PC1, 1);
+    if (!known || (h->state == HF_HELD) != (h->ended_at == 0))
+        hf_audit_break(s, HF_AUDIT_PC1, e, "hold %s is recorded in state %s (%d) with an end of %s", h->id,
+                       hf_audit_state_name(h->state), (int)h->state,
+                       h->ended_at ? hf_audit_at(h->ended_at).text : "none");
+    hf_audit_looked(s, HF_AUDIT_PC6, 1);
+    if (h->placed_at >= h->expires_at)
+        hf_audit_break(s, HF_AUDIT_PC6, e, "hold %s is placed at %s and expires at %s", h->id,
+                       hf_audit_at(h->placed_at).text, hf_audit_at(h->expires_at).text);
+    if (h->state == HF_CONFIRMED) {
+        hf_audit_looked(s, HF_AUDIT_PC7, 1);
+        if (h->ended_at >= h->expires_at)
+            hf_audit_break(s, HF_AUDIT_PC7, e, "hold %s expires at %s and is confirmed at %s", h->id,
+                           hf_audit_at(h->expires_at).text, hf_audit_at(h->ended_at).text);
+    }
+    hf_audit_looked(s, HF_AUDIT_PC8, 1);
+    if (h->state != HF_HELD && (h->ended_at < h->placed_at || h->ended_at != e->recorded_at ||
+                                (h->state == HF_EXPIRED && h->ended_at < h->expires_at)))
+        hf_audit_break(s, HF_AUDIT_PC8, e, "hold %s (placed %s, expires %s) is %s at %s, recorded at %s", h->id,
+                       hf_audit_at(h->placed_at).text, hf_audit_at(h->expires_at).text,
+                       hf_audit_state_name(h->state), hf_audit_at(h->ended_at).text,
+                       hf_audit_at(e->recorded_at).text);
+}
+
+static void judge_id(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
+{
+    uint64_t inside = hf_audit_ordinal_of(s, h->id);
+    if (!hf_audit_reader_journal(s->reader)->keys_known)
+        return;
+    hf_audit_looked(s, HF_AUDIT_PC4, 1);
+    if (inside == h->ordinal)
+        return;
+    hf_audit_break(s, HF_AUDIT_PC4, e, "hold number %llu is recorded with id %s, which is %s",
+                   (unsigned long long)h->ordinal, h->id,
+                   inside ? "another hold's" : "not an id of this store");
+    if (hf_audit_hold_at(s, inside))
+        hf_audit_break(s, HF_AUDIT_PC9, e, "id %s of hold number %llu is used again by hold number %llu", h->id,
+                       (unsigned long long)inside, (unsigned long long)h->ordinal);
+}
+
+/* ---- The first record of a hold ---- */
+
+static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
+                           uint32_t resource, uint64_t requester)
+{
+    uint64_t ordinal = hf_audit_ordinal_of(s, h->reverses);
+    struct hf_audit_hold *original = hf_audit_hold_at(s, ordinal);
+    hf_audit_looked(s, HF_AUDIT_REVERSALS, 1);
+    const char *wrong = NULL;
+    if (!original)
+        wrong = "is not known";
+    else if (original->flags & HF_AUDIT_IS_REVERSAL)
+        wrong = "is itself a reversal";
+    else if (original->state != HF_CONFIRMED)
+        wrong = "is not confirmed";
+    else if (original->flags & HF_AUDIT_IS_REVERSED)
+        wrong = "was reversed before";
+    else if (original->resource != resource || original->requester != requester)
+        wrong = "has another resource or requester";
+    if (wrong)
+        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "%s reverses hold %s, which %s", h->id, h->reverses, wrong);
+    if (h->state != HF_RELEASED)
+        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "reversal %s is in state %s instead of released", h->id,
+                       hf_audit_state_name(h->state));
+    if (original && original->state == HF_CONFIRMED && !(original->flags & HF_AUDIT_IS_REVERSED)) {
+        original->flags |= HF_AUDIT_IS_REVERSED;
+        s->resources[original->resource].confirmed--;
+        touch(s, original->resource, h->resource);
+    }
+    s->effects.reversed++;
+}
+
+static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
+{
+    hf_audit_looked(s, HF_AUDIT_PC9, 1);
+    hf_audit_looked(s, HF_AUDIT_PC10, 1);
+    if (h->ordinal > s->hold_count + 1)
+        hf_audit_break(s, HF_AUDIT_PC10, e, "hold %s has number %llu, though the one before had %llu: %llu "
+                       "records are missing", h->id, (unsigned long long)h->ordinal,
+                       (unsigned long long)s->hold_count,
+                       (unsigned long long)(h->ordinal - s->hold_count - 1));
+    else if (h->ordinal <= s->hold_count)
+        hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s has number %llu, which is not above the highest so far, %llu",
+                       h->id, (unsigned long long)h->ordinal, (unsigned long long)s->hold_count);
+}
+
+/* `previous` leads to the hold before this one on the resource, so that a resource's history is whole. */
+static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
+                           struct hf_audit_resource *r)
+{
+    hf_audit_looked(s, HF_AUDIT_LINKS, 1);
+    if (h->previous != r->newest)
+        hf_audit_break(s, HF_AUDIT_LINKS, e, "hold %s says that number %llu was before it on its resource; it was "
+                       "%llu", h->id, (unsigned long long)h->previous, (unsigned long long)r->newest);
+    r->newest = h->ordinal;
+}
+
+static void hold_first(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
+                       uint32_t resource, uint64_t requester)
+{
+    bool reversal = h->reverses[0] != '\0';
+    judge_numbering(s, e, h);
+    if (h->ordinal == 0 || h->ordinal > s->hold_count + GAP_MAX)
+        return;
+    struct hf_audit_hold *mine = hold_add(s, h->ordinal);
+    if (!mine)
+        return;
+    *mine = (struct hf_audit_hold){ .position = e->position,
+                                    .placed_at = h->placed_at,
+                                    .expires_at = h->expires_at,
+                                    .ended_at = h->ended_at,
+                                    .requester = requester,
+                                    .resource = resource,
+                                    .state = (uint8_t)h->state,
+                                    .flags = reversal ? HF_AUDIT_IS_REVERSAL : 0 };
+    s->effects.placed_ordinal = h->ordinal;
+    judge_previous(s, e, h, &s->resources[resource]);
+    if (h->placed_at != e->recorded_at)
+        hf_audit_break(s, HF_AUDIT_PC8, e, "hold %s is placed at %s but recorded at %s", h->id,
+                       hf_audit_at(h->placed_at).text, hf_audit_at(e->recorded_at).text);
+    if (reversal) {
+        judge_reversal(s, e, h, resource, requester);
+        return;
+    }
+    s->effects.placed++;
+    s->resources[resource].held += h->state == HF_HELD;
+    s->resources[resource].confirmed += h->state == HF_CONFIRMED;
+    hf_audit_looked(s, HF_AUDIT_PC2, 1);
+    if (h->state != HF_HELD)
+        hf_audit_break(s, HF_AUDIT_PC2, e, "the first record of hold %s is %s", h->id,
+                       hf_audit_state_name(h->state));
+    hf_audit_judge_near(s, e, h);
+}
+
+/* ---- Later records of a hold ---- */
+
+/* The state that each action may bring a held hold to; 0: none. */
+static enum hf_hold_state outcome_of(enum hf_action action)
+{
+    switch (action) {
+    case HF_CONFIRM: return HF_CONFIRMED;
+    case HF_RELEASE: return HF_RELEASED;
+    case HF_EXPIRE:
+    case HF_SWEEP:
+    case HF_PLACE_HOLD: return HF_EXPIRED; /* place_hold: overdue ones on its resource make way */
+    default: return 0;
+    }
+}
+
+static void judge_unchanged(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
+                            const struct hf_audit_hold *mine, uint32_t resource, uint64_t requester)
+{
+    hf_audit_looked(s, HF_AUDIT_PC5, 1);
+    if (mine->resource != resource || mine->requester != requester)
+        hf_audit_break(s, HF_AUDIT_PC5, e, "hold %s is now on resource %s for requester %s, unlike when it was "
+                       "placed (position %llu)", h->id, hf_audit_show(h->resource).text,
+                       hf_audit_show(h->requester).text, (unsigned long long)mine->position);
+    if (mine->placed_at != h->placed_at || mine->expires_at != h->expires_at)
+        hf_audit_break(s, HF_AUDIT_PC6, e, "hold %s was placed at %s until %s; a later record says %s until %s",
+                       h->id, hf_audit_at(mine->placed_at).text, hf_audit_at(mine->expires_at).text,
+                       hf_audit_at(h->placed_at).text, hf_audit_at(h->expires_at).text);
+}
+
+static void count_end(struct hf_audit_state *s, enum hf_hold_state state, uint64_t ordinal)
+{
+    s->effects.ended_ordinal = ordinal;
+    switch (state) {
+    case HF_CONFIRMED: s->effects.confirmed++; break;
+    case HF_RELEASED: s->effects.released++; break;
+    case HF_EXPIRED: s->effects.expired++; break;
+    default: s->effects.other++;
+    }
+}
+
+static void hold_later(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
+                       struct hf_audit_hold *mine)
+{
+    struct hf_audit_resource *r = &s->resources[mine->resource];
+    hf_audit_looked(s, HF_AUDIT_PC3, 1);
+    count_end(s, h->state, h->ordinal);
+    if (mine->state != HF_HELD) {
+        hf_audit_break(s, HF_AUDIT_PC3, e, "hold %s was %s since %s, and a later record makes it %s", h->id,
+                       hf_audit_state_name(mine->state), hf_audit_at(mine->ended_at).text,
+                       hf_audit_state_name(h->state));
+        r->confirmed -= mine->state == HF_CONFIRMED && !(mine->flags & HF_AUDIT_IS_REVERSED);
+    } else {
+        hf_audit_looked(s, HF_AUDIT_PC2, 1);
+        if (h->state != outcome_of(e->action))
+            hf_audit_break(s, HF_AUDIT_PC2, e, "hold %s, held, becomes %s by an action that does not do that",
+                           h->id, hf_audit_state_name(h->state));
+        r->held--;
+    }
+    r->held += h->state == HF_HELD;
+    r->confirmed += h->state == HF_CONFIRMED;
+    mine->state = (uint8_t)h->state;
+    mine->ended_at = h->ended_at;
+    touch(s, mine->resource, h->resource);
+}
+
+static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_audit_row *row)
+{
+    const struct hf_hold *h = &row->hold;
+    struct hf_audit_hold *mine = hf_audit_hold_at(s, h->ordinal);
+    uint32_t resource = resource_index(s, h->tenant, h->resource);
+    uint64_t requester =
+        hf_audit_name_of(HF_AUDIT_REQUESTERS, h->tenant, h->requester, hf_mem("", 0)).high;
+    if (s->no_memory)
+        return;
+    touch(s, resource, h->resource);
+    judge_shape(s, e, h);
+    judge_id(s, e, h);
+    if (row->flags & HF_AUDIT_ROW_LEAVES)
+        hf_audit_break(s, HF_AUDIT_PC10, e, "the record of hold %s is deleted", h->id);
+    bool places = (e->action == HF_PLACE_HOLD && h->state == HF_HELD) || e->action == HF_REVERSE;
+    if (!mine && (places || e->action == HF_PLACE_HOLD)) {
+        hold_first(s, e, h, resource, requester);
+    } else if (!mine) {
+        hf_audit_looked(s, HF_AUDIT_PC10, 1);
+        hf_audit_break(s, HF_AUDIT_PC10, e, "hold %s (number %llu) is %s, but there is no record of its placing",
+                       h->id, (unsigned long long)h->ordinal, hf_audit_state_name(h->state));
+    } else if (places) {
+        hf_audit_looked(s, HF_AUDIT_PC9, 1);
+        hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s (number %llu) was placed at position %llu and is placed again",
+                       h->id, (unsigned long long)h->ordinal, (unsigned long long)mine->position);
+        s->effects.placed += e->action == HF_PLACE_HOLD;
+    } else {
+        judge_unchanged(s, e, h, mine, resource, requester);
+        hold_later(s, e, h, mine);
+    }
+}
+
+/* ---- Resources ---- */
+
+static void judge_resource(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                           const struct hf_resource *row)
+{
+    uint32_t index = resource_index(s, row->tenant, row->name);
+    if (s->no_memory)
+        return;
+    struct hf_audit_resource *r = &s->resources[index];
+    touch(s, index, row->name);
+    hf_audit_looked(s, HF_AUDIT_FENCES, 1);
+    if (row->fence < r->fence)
+        hf_audit_break(s, HF_AUDIT_FENCES, e, "the highest fence of resource %s falls from %llu to %llu",
+                       hf_audit_show(row->name).text, (unsigned long long)r->fence,
+                       (unsigned long long)row->fence);
+    s->report->resources += !r->recorded;
+    r->capacity = row->capacity;
+    r->row_held = row->held;
+    r->row_confirmed = row->confirmed;
+    r->row_newest = row->newest;
+    r->fence = row->fence;
+    r->created_at = row->created_at;
+    r->open = row->open;
+    r->recorded = true;
+}
+
+/* After an entry, for each resource that it touched: what is taken fits, and the record says so. */
+static void judge_taken(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                        const struct hf_audit_touched *touched)
+{
+    const struct hf_audit_resource *r = &s->resources[touched->index];
+    struct hf_audit_shown name = hf_audit_show(touched->name);
+    unsigned long long taken = (unsigned long long)r->held + r->confirmed;
+    hf_audit_looked(s, HF_AUDIT_PC11, 1);
+    hf_audit_looked(s, HF_AUDIT_LINKS, 1);
+    if (!r->recorded)
+        hf_audit_break(s, HF_AUDIT_PC11, e, "resource %s has holds, but no record of its capacity", name.text);
+    else if (r->held != r->row_held || r->confirmed != r->row_confirmed)
+        hf_audit_break(s, HF_AUDIT_PC11, e, "resource %s is recorded with %u held and %u confirmed; its holds are "
+                       "%u and %u", name.text, r->row_held, r->row_confirmed, r->held, r->confirmed);
+    else if (taken > r->capacity)
+        hf_audit_break(s, HF_AUDIT_PC11, e, "resource %s has capacity %u and %llu units taken (%u held, %u confirmed)",
+                       name.text, r->capacity, taken, r->held, r->confirmed);
+    else if (s->effects.placed > 0 && !r->open)
+        hf_audit_break(s, HF_AUDIT_PC11, e, "a hold is placed on resource %s, which is closed", name.text);
+    if (r->recorded && r->newest != r->row_newest)
+        hf_audit_break(s, HF_AUDIT_LINKS, e, "resource %s is recorded with hold number %llu as its newest; it is %llu",
+                       name.text, (unsigned long long)r->row_newest, (unsigned long long)r->newest);
+}
+
+static void judge_reversal_row(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                               const struct hf_audit_reversal *row)
+{
+    for (size_t i = 0; i < e->row_count; i++)
+        if (s->rows[i].kind == HF_ROW_HOLD && strcmp(s->rows[i].hold.id, row->reversal) == 0 &&
+            strcmp(s->rows[i].hold.reverses, row->original) == 0)
+            return;
+    hf_audit_break(s, HF_AUDIT_REVERSALS, e, "the record says that %s was reversed by %s, but no such hold record is "
+                   "with it", row->original, row->reversal);
+}
+
+void hf_audit_judge_holds(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    s->effects = (struct hf_audit_effects){ 0 };
+    for (size_t i = 0; i < e->row_count && !s->no_memory; i++) {
+        if (s->rows[i].kind == HF_ROW_HOLD)
+            judge_hold(s, e, &s->rows[i]);
+        else if (s->rows[i].kind == HF_ROW_RESOURCE)
+            judge_resource(s, e, &s->rows[i].resource);
+        else if (s->rows[i].kind == HF_ROW_REVERSAL)
+            judge_reversal_row(s, e, &s->rows[i].reversal);
+    }
+    for (size_t i = 0; i < s->effects.touched_count && !s->no_memory; i++)
+        judge_taken(s, e, &s->effects.touched[i]);
+}

@@ -1,0 +1,126 @@
+/* Near-duplicates: "show me every double charge".
+ *
+ * Two holds of one requester on one resource within a minute look like a double. The records say which
+ * key each came from and what had become of the first when the second was placed; that is what tells two
+ * requests from one request made twice. */
+#include "audit/check.h"
+#include "audit/words.h"
+
+#include "base/buffer.h"
+#include "base/bytes.h"
+#include "base/id.h"
+
+#include <stdlib.h>
+
+static char *copy_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+/* Under one key again: only after the first window had closed. */
+static void why_same_key(struct hf_buffer *why, const struct hf_audit_entry *first, bool over)
+{
+    hf_buffer_printf(why, "the same key twice: its first window %s at %s, ", over ? "had closed" : "closes only",
+                     hf_audit_at(first->expires_at).text);
+    hf_buffer_add_text(why, over ? "so it was a new request; " : "so this is a double (see IR3); ");
+}
+
+static void why_first(struct hf_buffer *why, const struct hf_audit_state *s, const struct hf_audit_hold *first)
+{
+    const struct hf_audit_resource *r = &s->resources[first->resource];
+    if (first->state == HF_RELEASED || first->state == HF_EXPIRED)
+        hf_buffer_printf(why, "the first had ended before the second was placed: %s at %s",
+                         hf_audit_state_name(first->state), hf_audit_at(first->ended_at).text);
+    else if (first->flags & HF_AUDIT_IS_REVERSED)
+        hf_buffer_add_text(why, "the first had been confirmed and given back by a reversal");
+    else
+        hf_buffer_printf(why, "the first was %s then, and both fit: %u units of the resource are taken with the second",
+                         hf_audit_state_name(first->state), r->held + r->confirmed);
+}
+
+static bool same_key(const struct hf_audit_entry *a, const struct hf_audit_entry *b)
+{
+    return a->remember == b->remember && a->sequence == b->sequence && hf_bytes_equal(a->tenant, b->tenant) &&
+           hf_bytes_equal(a->key, b->key);
+}
+
+/* Is it legitimate, and why? `first_entry` is NULL if it could not be read again. */
+static bool explain(struct hf_buffer *why, const struct hf_audit_state *s, const struct hf_audit_hold *first,
+                    const struct hf_audit_entry *first_entry, const struct hf_audit_entry *second)
+{
+    if (!first_entry || first_entry->remember == HF_REMEMBER_NOT || second->remember == HF_REMEMBER_NOT) {
+        hf_buffer_add_text(why, "one of the two cannot be traced to a key");
+        return false;
+    }
+    bool same = same_key(first_entry, second);
+    bool over = second->recorded_at >= first_entry->expires_at;
+    if (same)
+        why_same_key(why, first_entry, over);
+    else
+        hf_buffer_printf(why, "different idempotency keys: two separate requests; ");
+    why_first(why, s, first);
+    return !same || over;
+}
+
+static void list(struct hf_audit_state *s, struct hf_audit_near *near, const struct hf_hold *hold,
+                 struct hf_buffer *why)
+{
+    struct hf_audit_report *report = s->report;
+    if (report->near_listed == HF_AUDIT_LISTED_MAX)
+        return;
+    if (!report->near)
+        report->near = calloc(HF_AUDIT_LISTED_MAX, sizeof *report->near);
+    const char *text = hf_buffer_text(why);
+    near->resource = copy_text(hf_audit_show(hold->resource).text);
+    near->requester = copy_text(hf_audit_show(hold->requester).text);
+    near->why = copy_text(text ? text : "");
+    if (!report->near || !text || !near->resource || !near->requester || !near->why)
+        s->no_memory = true;
+    if (report->near)
+        report->near[report->near_listed++] = *near;
+}
+
+static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *hold,
+                       const struct hf_audit_close *before)
+{
+    struct hf_audit_hold *first = hf_audit_hold_at(s, before->ordinal);
+    struct hf_audit_entry entry;
+    s->report->near_count++;
+    /* The keys stand in the journal, not in memory: reading them again is for those that are listed. The
+     * others are judged by IR3 and IR8 like all entries. */
+    if (!first || s->report->near_listed == HF_AUDIT_LISTED_MAX)
+        return;
+    struct hf_buffer why = { 0 };
+    bool known = hf_audit_reader_entry(s->reader, first->position, &entry);
+    struct hf_audit_near near = { .first_at = first->placed_at, .second_at = hold->placed_at };
+    near.legitimate = explain(&why, s, first, known ? &entry : NULL, e);
+    near.first_key = copy_text(known ? hf_audit_who(&entry).text : "unknown");
+    near.second_key = copy_text(hf_audit_who(e).text);
+    const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
+    if (j->keys_known)
+        hf_id_make(&j->id_key, before->ordinal, near.first);
+    memcpy(near.second, hold->id, HF_ID_SIZE);
+    s->report->near_illegitimate += !near.legitimate;
+    list(s, &near, hold, &why);
+    hf_buffer_free(&why);
+}
+
+void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *hold)
+{
+    struct hf_audit_name name =
+        hf_audit_name_of(HF_AUDIT_REQUESTERS, hold->tenant, hold->resource, hold->requester);
+    struct hf_audit_close *c = hf_audit_table_find(&s->close, name);
+    if (c && hold->placed_at <= c->forget_at)
+        judge_pair(s, e, hold, c);
+    if (!c)
+        c = hf_audit_table_add(&s->close, name, e->recorded_at);
+    if (!c) {
+        s->no_memory = true;
+        return;
+    }
+    c->ordinal = hold->ordinal;
+    c->placed_at = hold->placed_at;
+    c->forget_at = hf_audit_plus(hold->placed_at, s->report->near_ms);
+}

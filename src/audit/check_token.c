@@ -1,0 +1,266 @@
+/* Keys: IR1 to IR8, and that refusals are remembered like successes. */
+#include "audit/check.h"
+#include "audit/digest.h"
+#include "audit/words.h"
+
+#include "base/bytes.h"
+
+/* ---- What each action does to the records when it is answered ok ---- */
+
+enum {
+    ROW_BIT_HOLD = 1 << HF_ROW_HOLD,
+    ROW_BIT_RESOURCE = 1 << HF_ROW_RESOURCE,
+    ROW_BIT_REVERSAL = 1 << HF_ROW_REVERSAL
+};
+
+struct action_rule {
+    enum hf_action action;
+    bool needs_key;
+    enum hf_row_kind main; /* exactly one such row when ok; 0: any number of the allowed ones */
+    unsigned allowed;      /* bits of the kinds that may be there */
+};
+
+static const struct action_rule rules[] = {
+    { HF_PLACE_HOLD, true, HF_ROW_RESOURCE, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
+    { HF_CONFIRM, true, HF_ROW_HOLD, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
+    { HF_RELEASE, true, HF_ROW_HOLD, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
+    { HF_EXPIRE, true, HF_ROW_HOLD, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
+    { HF_REVERSE, true, HF_ROW_REVERSAL, ROW_BIT_HOLD | ROW_BIT_RESOURCE | ROW_BIT_REVERSAL },
+    { HF_SET_RESOURCE, false, HF_ROW_RESOURCE, ROW_BIT_RESOURCE },
+    { HF_SET_GUARD, false, HF_ROW_GUARD, 1 << HF_ROW_GUARD },
+    { HF_RECORD, false, HF_ROW_ENTRY, 1 << HF_ROW_ENTRY },
+    { HF_ADMIT, false, HF_ROW_ENTRY, 1 << HF_ROW_ENTRY },
+    { HF_BEGIN, false, HF_ROW_CLAIM, 1 << HF_ROW_CLAIM },
+    { HF_COMPLETE, false, HF_ROW_CLAIM, 1 << HF_ROW_CLAIM },
+    { HF_FAIL, false, HF_ROW_CLAIM, 1 << HF_ROW_CLAIM },
+    { HF_HEARTBEAT, false, HF_ROW_CLAIM, 1 << HF_ROW_CLAIM },
+    { HF_GRANT, true, HF_ROW_LEASE, 1 << HF_ROW_LEASE },
+    { HF_RENEW, false, HF_ROW_LEASE, 1 << HF_ROW_LEASE },
+    { HF_RETURN, false, HF_ROW_LEASE, 1 << HF_ROW_LEASE },
+    { HF_WRITE, true, HF_ROW_REGISTER, 1 << HF_ROW_REGISTER },
+    { HF_MERGE, false, HF_ROW_REGISTER, 1 << HF_ROW_REGISTER },
+    { HF_APPLY, true, 0, 1 << HF_ROW_VALUE | 1 << HF_ROW_OUTBOX },
+    { HF_SWEEP, false, HF_ROW_HOLD, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
+    { HF_CONFIGURE, false, HF_ROW_CONFIG, 1 << HF_ROW_CONFIG },
+};
+
+static const struct action_rule *rule_of(enum hf_action action)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].action == action)
+            return &rules[i];
+    return NULL;
+}
+
+/* Did the entry do to holds exactly what its action and answer say, and nothing else? A refusal does
+ * nothing; a place_hold may expire overdue holds besides, refused or not. */
+static bool effects_fit(const struct hf_audit_entry *e, const struct hf_audit_effects *did)
+{
+    unsigned once = e->status == HF_OK;
+    struct hf_audit_effects want = { 0 };
+    switch (e->action) {
+    case HF_PLACE_HOLD:
+        want.placed = once;
+        want.expired = did->expired;
+        break;
+    case HF_CONFIRM: want.confirmed = once; break;
+    case HF_RELEASE: want.released = once; break;
+    case HF_EXPIRE:
+    case HF_SWEEP: want.expired = once; break;
+    case HF_REVERSE: want.reversed = once; break;
+    default: break;
+    }
+    return did->placed == want.placed && did->confirmed == want.confirmed &&
+           did->released == want.released && did->expired == want.expired &&
+           did->reversed == want.reversed && did->other == 0;
+}
+
+void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    const struct hf_audit_effects *did = &s->effects;
+    const struct action_rule *rule = rule_of(e->action);
+    hf_audit_looked(s, HF_AUDIT_IR8, 1);
+    if (!rule) {
+        if (e->action != HF_CHECK) /* DP3 names that one */
+            hf_audit_break(s, HF_AUDIT_FORMAT, e, "action %d leaves no record, and yet here is one",
+                           (int)e->action);
+        return;
+    }
+    if (rule->needs_key && e->remember == HF_REMEMBER_NOT)
+        hf_audit_break(s, HF_AUDIT_IR8, e, "a state-changing call was carried out without a key");
+    if (!effects_fit(e, did))
+        hf_audit_break(s, HF_AUDIT_IR8, e, "answered %s, it placed %u, confirmed %u, released %u, expired %u and "
+                       "reversed %u holds", hf_status_code(e->status), did->placed, did->confirmed,
+                       did->released, did->expired, did->reversed);
+    unsigned main = 0;
+    for (size_t i = 0; i < e->row_count; i++) {
+        enum hf_row_kind kind = s->rows[i].kind;
+        bool client = kind == HF_ROW_CLIENT && e->remember == HF_REMEMBER_SEQUENCE;
+        bool may = e->status == HF_OK || e->action == HF_PLACE_HOLD;
+        main += kind == rule->main;
+        if (!client && !(may && (rule->allowed >> kind & 1)))
+            hf_audit_break(s, HF_AUDIT_IR8, e, "answered %s, it changed a %s", hf_status_code(e->status),
+                           hf_audit_row_name(kind));
+    }
+    if (e->status == HF_OK && rule->main != 0 && main != 1)
+        hf_audit_break(s, HF_AUDIT_IR8, e, "it changed %u %s records instead of one", main,
+                       hf_audit_row_name(rule->main));
+}
+
+/* ---- The stored answer ---- */
+
+static bool answer_is_hold(const struct hf_audit_entry *e, const struct hf_audit_row *answer,
+                           const struct hf_audit_effects *did)
+{
+    static const enum hf_hold_state states[] = { [HF_PLACE_HOLD] = HF_HELD, [HF_CONFIRM] = HF_CONFIRMED,
+                                                 [HF_RELEASE] = HF_RELEASED, [HF_EXPIRE] = HF_EXPIRED,
+                                                 [HF_REVERSE] = HF_RELEASED };
+    bool makes = e->action == HF_PLACE_HOLD || e->action == HF_REVERSE;
+    return answer && answer->kind == HF_ROW_HOLD && answer->hold.state == states[e->action] &&
+           answer->hold.ordinal == (makes ? did->placed_ordinal : did->ended_ordinal);
+}
+
+/* IR1 and IR2 need one stored answer that is the truth: with it, every retry is told the same. */
+static void judge_answer(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                         const struct hf_audit_row *answer)
+{
+    if (e->action > HF_REVERSE)
+        return;
+    enum hf_audit_check_id id = e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2;
+    hf_audit_looked(s, id, 1);
+    if (e->status == HF_OK && !answer_is_hold(e, answer, &s->effects))
+        hf_audit_break(s, id, e, "the answer that is kept is not the hold that this call changed");
+    if (e->status != HF_OK && answer && answer->kind == HF_ROW_HOLD)
+        hf_audit_break(s, id, e, "refused as %s, and yet the answer that is kept is a hold (%s)",
+                       hf_status_code(e->status), answer->hold.id);
+}
+
+static void judge_failure(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    hf_audit_looked(s, HF_AUDIT_FAILURES, 1);
+    enum hf_status_kind kind = hf_status_kind(e->status);
+    if (e->status != HF_OK) {
+        s->report->failures++;
+        s->report->failures_by_status[(unsigned)e->status & 255]++;
+    }
+    if ((kind != HF_KIND_OK && kind != HF_KIND_REFUSAL) || e->status == HF_TOKEN_COLLISION)
+        hf_audit_break(s, HF_AUDIT_FAILURES, e, "%s was remembered, which must never be",
+                       hf_status_code(e->status));
+}
+
+/* ---- The key and its window ---- */
+
+bool hf_audit_key_alive(const struct hf_audit_state *s, struct hf_bytes tenant, struct hf_bytes key,
+                        hf_time now)
+{
+    const struct hf_audit_use *use =
+        hf_audit_table_find(&s->keys, hf_audit_name_of(HF_AUDIT_KEYS, tenant, key, hf_mem("", 0)));
+    return use && now < use->expires_at;
+}
+
+static void judge_window(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    hf_audit_looked(s, HF_AUDIT_IR6, 1);
+    if (e->remember == HF_REMEMBER_SEQUENCE) {
+        if (e->expires_at != INT64_MAX)
+            hf_audit_break(s, HF_AUDIT_IR6, e, "a client's number has an end, %s", hf_audit_at(e->expires_at).text);
+        return;
+    }
+    if (!s->config_known)
+        return;
+    if (e->expires_at != hf_audit_plus(e->recorded_at, s->config.idempotency_window_ms))
+        hf_audit_break(s, HF_AUDIT_IR6, e, "recorded at %s, its window closes at %s, though the window in force is %s",
+                       hf_audit_at(e->recorded_at).text, hf_audit_at(e->expires_at).text,
+                       hf_audit_for(s->config.idempotency_window_ms).text);
+    hf_audit_looked(s, HF_AUDIT_CONFIG, 1);
+    if (e->key.size == 0 || e->key.size > s->config.token_max_length)
+        hf_audit_break(s, HF_AUDIT_CONFIG, e, "a key of %zu bytes was accepted; 1 to %u are allowed", e->key.size,
+                       s->config.token_max_length);
+}
+
+/* Two entries under one key while the first one's window was open: the heart of the matter. */
+static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                          const struct hf_audit_use *first)
+{
+    unsigned long long at = first->position;
+    bool placed = s->effects.placed > 0;
+    struct hf_audit_clock until = hf_audit_at(first->expires_at);
+    hf_audit_break(s, HF_AUDIT_IR6, e, "the key was recorded at position %llu until %s, and is recorded again", at,
+                   until.text);
+    hf_audit_break(s, HF_AUDIT_IR7, e, "the key was bound at position %llu until %s, and is free again before", at,
+                   until.text);
+    hf_audit_break(s, HF_AUDIT_IR8, e, "the key has had its effect at position %llu, open until %s, and has another",
+                   at, until.text);
+    if (placed && first->placed)
+        hf_audit_break(s, HF_AUDIT_IR3, e, "hold number %llu shares its key with the hold placed at position %llu",
+                       (unsigned long long)s->effects.placed_ordinal, at);
+    if (first->action != (uint8_t)e->action || first->digest != hf_get64(e->digest))
+        hf_audit_break(s, HF_AUDIT_IR4, e, "the key was bound to %s with other parameters at position %llu",
+                       hf_action_name((enum hf_action)first->action), at);
+    else if (e->action <= HF_REVERSE)
+        hf_audit_break(s, e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2, e,
+                       "the same request was decided at position %llu and is decided again", at);
+}
+
+static void judge_reuse(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    struct hf_audit_name name = hf_audit_name_of(HF_AUDIT_KEYS, e->tenant, e->key, hf_mem("", 0));
+    struct hf_audit_use *use = hf_audit_table_find(&s->keys, name);
+    hf_audit_looked(s, HF_AUDIT_IR7, 1);
+    if (use && e->recorded_at < use->expires_at)
+        judge_overlap(s, e, use);
+    if (!use)
+        use = hf_audit_table_add(&s->keys, name, e->recorded_at);
+    if (!use) {
+        s->no_memory = true;
+        return;
+    }
+    use->expires_at = e->expires_at;
+    use->position = e->position;
+    use->digest = hf_get64(e->digest);
+    use->action = (uint8_t)e->action;
+    use->placed = s->effects.placed > 0;
+}
+
+static void judge_binding(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                          const struct hf_audit_row *answer)
+{
+    hf_audit_looked(s, HF_AUDIT_IR4, 1);
+    if (answer && hf_audit_digest_fits(e, s->rows, answer) == HF_AUDIT_FITS_NOT)
+        hf_audit_break(s, HF_AUDIT_IR4, e, "the digest is not the one of the parameters that were carried out");
+    if (e->remember == HF_REMEMBER_KEY && hf_audit_claim_alive(s, e, e->recorded_at))
+        hf_audit_break(s, HF_AUDIT_IR4, e, "the key is bound to a claim that is still remembered");
+}
+
+static void judge_traced(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    unsigned made = s->effects.placed + s->effects.reversed;
+    if (made == 0)
+        return;
+    hf_audit_looked(s, HF_AUDIT_IR3, made);
+    if (made > 1)
+        hf_audit_break(s, HF_AUDIT_IR3, e, "one call made %u holds", made);
+    if (e->remember == HF_REMEMBER_NOT)
+        hf_audit_break(s, HF_AUDIT_IR3, e, "hold number %llu cannot be traced to a key",
+                       (unsigned long long)s->effects.placed_ordinal);
+    else
+        s->report->holds_traced += made;
+}
+
+void hf_audit_judge_token(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    struct hf_audit_row answer;
+    judge_traced(s, e);
+    if (e->remember == HF_REMEMBER_NOT)
+        return;
+    bool answered = hf_audit_answer_read(e, s->rows, &answer);
+    s->report->remembered++;
+    judge_failure(s, e);
+    judge_answer(s, e, answered ? &answer : NULL);
+    judge_window(s, e);
+    judge_binding(s, e, answered ? &answer : NULL);
+    if (e->remember == HF_REMEMBER_KEY)
+        judge_reuse(s, e);
+    else
+        hf_audit_judge_sequence(s, e);
+}

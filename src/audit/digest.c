@@ -1,0 +1,129 @@
+#include "audit/digest.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+static void field_add(struct hf_sha256 *s, const char *name, uint8_t type, struct hf_bytes value)
+{
+    unsigned char b[5];
+    size_t length = strlen(name);
+    hf_put16(b, (uint16_t)length);
+    hf_sha256_add(s, b, 2);
+    hf_sha256_add(s, name, length);
+    b[0] = type;
+    hf_put32(b + 1, (uint32_t)value.size);
+    hf_sha256_add(s, b, 5);
+    hf_sha256_add(s, value.data, value.size);
+}
+
+static void bytes_add(struct hf_sha256 *s, const char *name, struct hf_bytes value)
+{
+    field_add(s, name, 1, value);
+}
+
+static void number_add(struct hf_sha256 *s, const char *name, uint64_t value)
+{
+    unsigned char b[8];
+    hf_put64(b, value);
+    field_add(s, name, 2, hf_mem(b, sizeof b));
+}
+
+void hf_audit_digest_id(const char *id, uint8_t out[HF_DIGEST_SIZE])
+{
+    struct hf_sha256 s;
+    hf_sha256_init(&s);
+    bytes_add(&s, "id", hf_str(id));
+    hf_sha256_end(&s, out);
+}
+
+static enum hf_audit_fits verdict(bool fits)
+{
+    return fits ? HF_AUDIT_FITS : HF_AUDIT_FITS_NOT;
+}
+
+static bool same(const struct hf_audit_entry *entry, const uint8_t digest[HF_DIGEST_SIZE])
+{
+    return memcmp(entry->digest, digest, HF_DIGEST_SIZE) == 0;
+}
+
+static bool id_fits(const struct hf_audit_entry *entry, const char *id)
+{
+    uint8_t digest[HF_DIGEST_SIZE];
+    hf_audit_digest_id(id, digest);
+    return same(entry, digest);
+}
+
+/* The fence, if one was given, is the resource's highest now. */
+static bool place_fits(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
+                       const struct hf_hold *hold)
+{
+    uint64_t fence = 0;
+    for (size_t i = 0; i < entry->row_count; i++)
+        if (rows[i].kind == HF_ROW_RESOURCE && hf_bytes_equal(rows[i].resource.name, hold->resource))
+            fence = rows[i].resource.fence;
+    for (int with = 0; with <= (fence > 0); with++) {
+        struct hf_sha256 s;
+        uint8_t digest[HF_DIGEST_SIZE];
+        hf_sha256_init(&s);
+        number_add(&s, "duration_ms", (uint64_t)hold->expires_at - (uint64_t)hold->placed_at);
+        if (with)
+            number_add(&s, "fence", fence);
+        bytes_add(&s, "requester", hold->requester);
+        bytes_add(&s, "resource", hold->resource);
+        hf_sha256_end(&s, digest);
+        if (same(entry, digest))
+            return true;
+    }
+    return false;
+}
+
+static bool grant_fits(const struct hf_audit_entry *entry, const struct hf_lease *lease)
+{
+    struct hf_sha256 s;
+    uint8_t digest[HF_DIGEST_SIZE];
+    hf_sha256_init(&s);
+    bytes_add(&s, "holder", lease->holder);
+    bytes_add(&s, "name", lease->name);
+    number_add(&s, "ttl_ms", (uint64_t)lease->ttl_ms);
+    hf_sha256_end(&s, digest);
+    return same(entry, digest);
+}
+
+/* A write may or may not have carried its fence and the version that it replaced. */
+static bool write_fits(const struct hf_audit_entry *entry, const struct hf_register *reg)
+{
+    for (int with = 0; with < 4; with++) {
+        struct hf_sha256 s;
+        uint8_t digest[HF_DIGEST_SIZE];
+        hf_sha256_init(&s);
+        if (with & 1)
+            number_add(&s, "fence", reg->fence);
+        if (with & 2)
+            number_add(&s, "if_version", reg->version - 1);
+        bytes_add(&s, "name", reg->name);
+        bytes_add(&s, "value", reg->value.bytes);
+        hf_sha256_end(&s, digest);
+        if (same(entry, digest))
+            return true;
+    }
+    return false;
+}
+
+enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry,
+                                        const struct hf_audit_row *rows,
+                                        const struct hf_audit_row *answer)
+{
+    if (!entry->digest || entry->status != HF_OK)
+        return HF_AUDIT_CANNOT_TELL;
+    bool hold = answer->kind == HF_ROW_HOLD;
+    switch (entry->action) {
+    case HF_PLACE_HOLD: return verdict(hold && place_fits(entry, rows, &answer->hold));
+    case HF_CONFIRM:
+    case HF_RELEASE:
+    case HF_EXPIRE: return verdict(hold && id_fits(entry, answer->hold.id));
+    case HF_REVERSE: return verdict(hold && id_fits(entry, answer->hold.reverses));
+    case HF_GRANT: return verdict(answer->kind == HF_ROW_LEASE && grant_fits(entry, &answer->lease));
+    case HF_WRITE: return verdict(answer->kind == HF_ROW_REGISTER && write_fits(entry, &answer->reg));
+    default: return HF_AUDIT_CANNOT_TELL;
+    }
+}

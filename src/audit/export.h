@@ -1,0 +1,58 @@
+/* export.h: the whole history in a form that other tools read.
+ *
+ * jsonl: one line of JSON for each entry, with its rows in words. The first line tells about the store, the
+ * last one how far it went, so that a file that was cut off is noticed.
+ * sqlite: a database with a table for each kind of record, as it is now and as it came about, with indexes
+ * and views. doc/AUDIT.md has the questions of a regulator as SQL over it. */
+#ifndef HF_AUDIT_EXPORT_H
+#define HF_AUDIT_EXPORT_H
+
+#include "audit/read.h"
+
+enum hf_audit_format { HF_AUDIT_JSONL = 1, HF_AUDIT_SQLITE = 2 };
+
+struct hf_audit_export_options {
+    enum hf_audit_format format;
+    void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
+    void *arg;
+};
+
+/* hf_audit_export: `holdfast export`: write the history of the store in `dir` to `file`.
+ * dir, options, file: borrowed. why: out. The file is written as FILE.tmp and gets its name when it is
+ * whole; jsonl to "-" goes to stdout.
+ * Returns the exit code: 0 done; 1 the file is there already (it is left as it is), or the journal is
+ * damaged (what is whole was exported); 3 the store could not be read or the file not be written. For 1
+ * and 3, why says what and why. */
+int hf_audit_export(const char *dir, const struct hf_audit_export_options *options, const char *file,
+                    struct hf_error *why);
+
+/* ---- Inside: the two forms ---- */
+
+/* How far the export went. */
+struct hf_audit_export_sum {
+    uint64_t batches, entries, unreadable, damages;
+    uint8_t chain_head[HF_DIGEST_SIZE];
+    hf_time first_now, last_now;
+    uint64_t torn_bytes;
+};
+
+/* What an export is written into. Each call returns false if it could not write; `why` then says why. */
+struct hf_audit_sink {
+    void *ctx;
+    bool (*begin)(void *ctx, const struct hf_audit_journal *journal, struct hf_error *why);
+    bool (*batch)(void *ctx, const struct hf_audit_batch *batch, struct hf_error *why);
+    bool (*entry)(void *ctx, const struct hf_audit_batch *batch, const struct hf_audit_entry *entry,
+                  const struct hf_audit_row *rows, struct hf_error *why);
+    bool (*end)(void *ctx, const struct hf_audit_export_sum *sum, struct hf_error *why);
+    void (*close)(void *ctx); /* always called, last */
+};
+
+/* Open `path` (made new; "-" is stdout for jsonl). False: why says so, nothing is open. */
+bool hf_audit_jsonl_open(const char *path, struct hf_audit_sink *sink, struct hf_error *why);
+bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct hf_error *why);
+
+/* The tables, indexes and views of the SQLite form, as SQL. Static. */
+const char *hf_audit_sqlite_tables(void);
+const char *hf_audit_sqlite_views(void);
+
+#endif

@@ -1,0 +1,266 @@
+#include "audit/segment.h"
+
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#define HEAD_SIZE 140
+#define PACK_HEAD 48
+#define PACK_FRAME 131072U
+#define PACK_ROW 16 /* bytes of the frame table for each frame */
+#define NO_FRAME UINT32_MAX
+
+struct frame {
+    uint64_t offset;
+    uint32_t size, crc;
+};
+
+struct hf_audit_frames {
+    uint32_t count;
+    uint32_t held; /* the frame that is in `plain`, or NO_FRAME */
+    ZSTD_DCtx *zstd;
+    unsigned char *packed; /* room for one frame, PACK_BOUND bytes */
+    unsigned char plain[PACK_FRAME];
+    struct frame table[];
+};
+
+/* pread, again and again until all is there. False at the end of the file or on an error, which is
+ * noted: a disk that cannot be read must not look like a journal that ends. */
+static bool read_full(struct hf_audit_segment *seg, void *out, size_t size, uint64_t offset)
+{
+    unsigned char *p = out;
+    while (size > 0) {
+        ssize_t n = offset > INT64_MAX ? 0 : pread(seg->fd, p, size, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            seg->io_error = errno;
+        if (n <= 0)
+            return false;
+        p += n;
+        size -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return true;
+}
+
+/* ---- Compressed segments ---- */
+
+static void frames_free(struct hf_audit_frames *f)
+{
+    if (!f)
+        return;
+    ZSTD_freeDCtx(f->zstd);
+    free(f->packed);
+    free(f);
+}
+
+/* The table is bounded by the file's size, so a wrong count cannot ask for more memory than that. */
+static struct hf_audit_frames *frames_new(const unsigned char *head, uint64_t file_size)
+{
+    uint32_t count = hf_get32(head + 40);
+    if (count == 0 || count == NO_FRAME || file_size < PACK_HEAD ||
+        count > (file_size - PACK_HEAD) / PACK_ROW)
+        return NULL;
+    struct hf_audit_frames *f = malloc(sizeof *f + (size_t)count * sizeof(struct frame));
+    if (!f)
+        return NULL;
+    f->count = count;
+    f->held = NO_FRAME;
+    f->zstd = ZSTD_createDCtx();
+    f->packed = malloc(ZSTD_COMPRESSBOUND(PACK_FRAME));
+    if (f->zstd && f->packed)
+        return f;
+    frames_free(f);
+    return NULL;
+}
+
+static bool frame_table_read(struct hf_audit_segment *seg, const unsigned char *head)
+{
+    struct hf_audit_frames *f = seg->frames;
+    uint32_t crc = hf_crc32c(0, head, 44);
+    for (uint32_t i = 0; i < f->count; i++) {
+        unsigned char row[PACK_ROW];
+        if (!read_full(seg, row, sizeof row, PACK_HEAD + (uint64_t)i * PACK_ROW))
+            return false;
+        crc = hf_crc32c(crc, row, sizeof row);
+        f->table[i] = (struct frame){ hf_get64(row), hf_get32(row + 8), hf_get32(row + 12) };
+        if (f->table[i].size > ZSTD_COMPRESSBOUND(PACK_FRAME))
+            return false;
+    }
+    return crc == hf_get32(head + 44);
+}
+
+static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t file_size, uint32_t *version)
+{
+    unsigned char head[PACK_HEAD];
+    if (!read_full(seg, head, sizeof head, 0) || memcmp(head, "HOLDZST", 7) != 0)
+        return HF_AUDIT_BAD_PACK;
+    *version = hf_get32(head + 8);
+    if (head[7] != '1' || *version != HF_AUDIT_VERSION)
+        return HF_AUDIT_NEWER;
+    uint64_t size = hf_get64(head + 32);
+    if (hf_get32(head + 12) != PACK_FRAME || hf_get64(head + 16) != seg->number ||
+        size % HF_AUDIT_BLOCK != 0)
+        return HF_AUDIT_BAD_PACK;
+    seg->frames = frames_new(head, file_size);
+    if (!seg->frames || !frame_table_read(seg, head))
+        return HF_AUDIT_BAD_PACK;
+    if (size / PACK_FRAME + (size % PACK_FRAME != 0) != seg->frames->count)
+        return HF_AUDIT_BAD_PACK;
+    seg->size = size;
+    return HF_AUDIT_OPENED;
+}
+
+/* Bring frame `n` into f->plain. The last frame may be shorter than the others. */
+static bool frame_load(struct hf_audit_segment *seg, uint32_t n)
+{
+    struct hf_audit_frames *f = seg->frames;
+    uint64_t rest = seg->size - (uint64_t)n * PACK_FRAME;
+    size_t want = rest < PACK_FRAME ? (size_t)rest : PACK_FRAME;
+    const struct frame *row = &f->table[n];
+    f->held = NO_FRAME;
+    memset(f->plain, 0, PACK_FRAME);
+    if (row->size > 0) {
+        if (!read_full(seg, f->packed, row->size, row->offset) ||
+            hf_crc32c(0, f->packed, row->size) != row->crc)
+            return false;
+        if (ZSTD_decompressDCtx(f->zstd, f->plain, PACK_FRAME, f->packed, row->size) != want)
+            return false;
+    }
+    f->held = n;
+    return true;
+}
+
+static bool pack_read(struct hf_audit_segment *seg, uint64_t offset, unsigned char *out, size_t size)
+{
+    while (size > 0) {
+        uint32_t n = (uint32_t)(offset / PACK_FRAME);
+        size_t at = offset % PACK_FRAME;
+        size_t part = PACK_FRAME - at < size ? PACK_FRAME - at : size;
+        if (seg->frames->held != n && !frame_load(seg, n))
+            return false;
+        memcpy(out, seg->frames->plain + at, part);
+        out += part;
+        offset += part;
+        size -= part;
+    }
+    return true;
+}
+
+/* ---- Both ---- */
+
+bool hf_audit_segment_read(struct hf_audit_segment *seg, uint64_t offset, void *out, size_t size)
+{
+    if (offset > seg->size || size > seg->size - offset)
+        return false;
+    if (seg->packed)
+        return pack_read(seg, offset, out, size);
+    return read_full(seg, out, size, offset);
+}
+
+uint64_t hf_audit_segment_skip(struct hf_audit_segment *seg, uint64_t offset)
+{
+    struct stat st;
+    if (!seg->packed) {
+        if (offset >= seg->file_size && fstat(seg->fd, &st) == 0 && st.st_size > 0)
+            seg->file_size = (uint64_t)st.st_size;
+        return offset < seg->file_size ? offset : seg->size;
+    }
+    uint64_t n = offset / PACK_FRAME;
+    while (n < seg->frames->count && seg->frames->table[n].size == 0) {
+        n++;
+        offset = n * PACK_FRAME;
+    }
+    return offset;
+}
+
+/* Fill in the header from the first block. A header that is not right leaves head_good down: such a
+ * segment is prepared but not used yet, or damaged; the reader of the journal tells which. */
+static enum hf_audit_opened head_read(struct hf_audit_segment *seg, uint32_t *version)
+{
+    unsigned char b[HEAD_SIZE];
+    if (!hf_audit_segment_read(seg, 0, b, sizeof b) || memcmp(b, "HOLDSEG", 7) != 0)
+        return HF_AUDIT_OPENED;
+    bool crc_good = hf_crc32c(0, b, 136) == hf_get32(b + 136);
+    uint64_t number = hf_get64(b + 16);
+    *version = hf_get32(b + 8);
+    if (b[7] != '1' || (*version != HF_AUDIT_VERSION && (crc_good || number == seg->number)))
+        return HF_AUDIT_NEWER;
+    struct hf_audit_head *h = &seg->head;
+    h->number = number;
+    h->base = hf_get64(b + 24);
+    h->size = hf_get64(b + 32);
+    h->first_sequence = hf_get64(b + 40);
+    h->first_now = (hf_time)hf_get64(b + 48);
+    memcpy(h->store_id, b + 56, sizeof h->store_id);
+    h->id_key = (struct hf_sipkey){ hf_get64(b + 88), hf_get64(b + 96) };
+    memcpy(h->chain, b + 104, sizeof h->chain);
+    seg->head_good = crc_good && number == seg->number && h->size % HF_AUDIT_BLOCK == 0 &&
+                     h->size >= 2 * HF_AUDIT_BLOCK && h->base % HF_AUDIT_BLOCK == 0 &&
+                     hf_get32(b + 12) == HF_AUDIT_BLOCK;
+    /* A plain file that was cut off is still read as far as it goes, so the header's word counts. */
+    if (seg->head_good && !seg->packed)
+        seg->size = h->size;
+    return HF_AUDIT_OPENED;
+}
+
+static enum hf_audit_opened file_open(struct hf_audit_segment *seg, bool packed, uint32_t *version)
+{
+    seg->packed = packed;
+    snprintf(seg->name, sizeof seg->name, "journal-%08llu.%s", (unsigned long long)seg->number,
+             packed ? "zst" : "log");
+    seg->fd = openat(seg->dir, seg->name, O_RDONLY | O_CLOEXEC);
+    if (seg->fd < 0)
+        return errno == ENOENT ? HF_AUDIT_MISSING : HF_AUDIT_IO;
+    struct stat st;
+    if (fstat(seg->fd, &st) != 0)
+        return HF_AUDIT_IO;
+    seg->device = st.st_dev;
+    seg->inode = st.st_ino;
+    uint64_t size = st.st_size < 0 ? 0 : (uint64_t)st.st_size;
+    seg->file_size = size;
+    seg->size = size - size % HF_AUDIT_BLOCK;
+    enum hf_audit_opened r = packed ? pack_open(seg, size, version) : HF_AUDIT_OPENED;
+    return r == HF_AUDIT_OPENED ? head_read(seg, version) : r;
+}
+
+enum hf_audit_opened hf_audit_segment_open(int dir, uint64_t number, struct hf_audit_segment *seg,
+                                           uint32_t *version)
+{
+    /* Plain, compressed, and both again: between two looks the one may have become the other. */
+    enum hf_audit_opened r = HF_AUDIT_MISSING;
+    for (int look = 0; look < 4 && r == HF_AUDIT_MISSING; look++) {
+        *seg = (struct hf_audit_segment){ .number = number, .dir = dir, .fd = -1 };
+        r = file_open(seg, look % 2 == 1, version);
+        if (r != HF_AUDIT_OPENED) {
+            int why = errno;
+            hf_audit_segment_close(seg);
+            errno = why;
+        }
+    }
+    return r;
+}
+
+bool hf_audit_segment_stale(const struct hf_audit_segment *seg)
+{
+    struct stat st;
+    if (fstatat(seg->dir, seg->name, &st, 0) != 0)
+        return true;
+    return st.st_dev != seg->device || st.st_ino != seg->inode;
+}
+
+void hf_audit_segment_close(struct hf_audit_segment *seg)
+{
+    if (seg->fd >= 0)
+        close(seg->fd);
+    frames_free(seg->frames);
+    seg->fd = -1;
+    seg->frames = NULL;
+}

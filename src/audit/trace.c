@@ -1,0 +1,323 @@
+#include "audit/trace.h"
+
+#include "audit/digest.h"
+#include "audit/words.h"
+
+#include "api/json.h"
+#include "base/bytes.h"
+#include "base/id.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+struct trace {
+    const struct hf_audit_trace_options *options;
+    struct hf_bytes name;
+    char id[HF_ID_SIZE];           /* the hold, or "" for a key */
+    uint8_t digest[HF_DIGEST_SIZE]; /* of an action on the hold */
+    struct hf_buffer text, events; /* one line an event; the same as JSON */
+    struct hf_json json;
+    unsigned long long count;
+    enum hf_hold_state state; /* of the hold, so far */
+    hf_time state_at, hold_expires_at;
+    bool reversed;
+    hf_time key_until; /* when the key's newest window closes */
+    hf_time as_of;     /* of the newest batch */
+    unsigned long long damages;
+    struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
+};
+
+/* ---- One event ---- */
+
+static void event_json(struct trace *t, const struct hf_audit_entry *e, const char *sentence)
+{
+    struct hf_json *j = &t->json;
+    hf_json_object(j);
+    hf_json_name(j, "at");
+    hf_json_time(j, e->recorded_at);
+    hf_json_name(j, "position");
+    hf_json_uint(j, e->position);
+    hf_json_name(j, "action");
+    hf_json_text(j, hf_action_name(e->action));
+    hf_json_name(j, "status");
+    hf_json_text(j, hf_status_code(e->status));
+    hf_json_name(j, "tenant");
+    hf_json_opaque(j, e->tenant);
+    if (e->remember == HF_REMEMBER_KEY) {
+        hf_json_name(j, "key");
+        hf_json_opaque(j, e->key);
+        hf_json_name(j, "key_expires_at");
+        hf_json_time(j, e->expires_at);
+    } else if (e->remember == HF_REMEMBER_SEQUENCE) {
+        hf_json_name(j, "client");
+        hf_json_opaque(j, e->key);
+        hf_json_name(j, "sequence");
+        hf_json_uint(j, e->sequence);
+    }
+    if (e->digest) {
+        hf_json_name(j, "digest");
+        hf_json_hex(j, "", hf_mem(e->digest, HF_DIGEST_SIZE));
+    }
+    hf_json_name(j, "words");
+    hf_json_text(j, sentence);
+    hf_json_object_end(j);
+}
+
+static void event(struct trace *t, const struct hf_audit_entry *e, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void event(struct trace *t, const struct hf_audit_entry *e, const char *format, ...)
+{
+    char sentence[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    t->count++;
+    hf_buffer_printf(&t->text, "%s  %s\n", hf_audit_at(e->recorded_at).text, sentence);
+    event_json(t, e, sentence);
+}
+
+/* ---- A hold ---- */
+
+static void hold_placed(struct trace *t, const struct hf_audit_entry *e, const struct hf_hold *h)
+{
+    if (h->reverses[0]) {
+        event(t, e, "made by %s as a reversal: gives the unit of hold %s on resource %s back to it",
+              hf_audit_who(e).text, h->reverses, hf_audit_show(h->resource).text);
+        return;
+    }
+    event(t, e, "placed by %s for %s: resource %s, requester %s, held until %s; the key is bound until %s",
+          hf_audit_who(e).text, hf_audit_for((int64_t)((uint64_t)h->expires_at - (uint64_t)h->placed_at)).text,
+          hf_audit_show(h->resource).text, hf_audit_show(h->requester).text, hf_audit_at(h->expires_at).text,
+          hf_audit_at(e->expires_at).text);
+}
+
+static void hold_row(struct trace *t, const struct hf_audit_entry *e, const struct hf_hold *h)
+{
+    bool held = h->state == HF_HELD;
+    if (held || e->action == HF_REVERSE)
+        hold_placed(t, e, h);
+    else if (e->action == HF_SWEEP)
+        event(t, e, "expired by the store itself: it was overdue since %s", hf_audit_at(h->expires_at).text);
+    else if (e->action == HF_PLACE_HOLD)
+        event(t, e, "expired to make way for the place_hold of %s: it was overdue since %s",
+              hf_audit_who(e).text, hf_audit_at(h->expires_at).text);
+    else
+        event(t, e, "%s by %s", hf_audit_state_name(h->state), hf_audit_who(e).text);
+    t->state = h->state;
+    t->state_at = held ? h->placed_at : h->ended_at;
+    t->hold_expires_at = h->expires_at;
+}
+
+static void hold_entry(struct trace *t, const struct hf_audit_entry *e)
+{
+    for (size_t i = 0; i < e->row_count; i++) {
+        const struct hf_hold *h = &t->rows[i].hold;
+        if (t->rows[i].kind != HF_ROW_HOLD)
+            continue;
+        if (strcmp(h->id, t->id) == 0) {
+            hold_row(t, e, h);
+        } else if (strcmp(h->reverses, t->id) == 0) {
+            event(t, e, "given back by %s: reversal %s; this record stays confirmed", hf_audit_who(e).text, h->id);
+            t->reversed = true;
+        }
+    }
+    bool acts = e->action >= HF_CONFIRM && e->action <= HF_REVERSE;
+    if (acts && e->status != HF_OK && e->digest && memcmp(e->digest, t->digest, HF_DIGEST_SIZE) == 0)
+        event(t, e, "%s by %s refused: %s; nothing changed, and a retry is told the same until %s",
+              hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status),
+              hf_audit_at(e->expires_at).text);
+}
+
+/* ---- A key ---- */
+
+static void key_used(struct trace *t, const struct hf_audit_entry *e)
+{
+    struct hf_audit_row answer;
+    char led[128] = "";
+    if (hf_audit_answer_read(e, t->rows, &answer) && answer.kind == HF_ROW_HOLD)
+        snprintf(led, sizeof led, ", hold %s, %s", answer.hold.id, hf_audit_state_name(answer.hold.state));
+    t->key_until = e->expires_at;
+    event(t, e, "%s by %s answered %s%s; every retry until %s is told the same and does nothing",
+          hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status), led,
+          hf_audit_at(e->expires_at).text);
+}
+
+static void key_claim(struct trace *t, const struct hf_audit_entry *e, const struct hf_claim *c)
+{
+    if (c->state == HF_CLAIM_STARTED)
+        event(t, e, "claim %s: started with fence %llu, lease until %s", hf_action_name(e->action),
+              (unsigned long long)c->fence, hf_audit_at(c->lease_expires_at).text);
+    else
+        event(t, e, "claim %s: %s under fence %llu, remembered until %s", hf_action_name(e->action),
+              hf_audit_claim_name(c->state), (unsigned long long)c->fence,
+              c->expires_at ? hf_audit_at(c->expires_at).text : "it is settled");
+    t->key_until = c->expires_at ? c->expires_at : INT64_MAX;
+}
+
+static void key_entry(struct trace *t, const struct hf_audit_entry *e)
+{
+    const struct hf_audit_trace_options *o = t->options;
+    if (o->has_tenant && !hf_bytes_equal(o->tenant, e->tenant))
+        return;
+    enum hf_remember wanted = o->sequence ? HF_REMEMBER_SEQUENCE : HF_REMEMBER_KEY;
+    if (e->remember == wanted && e->sequence == o->sequence && hf_bytes_equal(e->key, t->name))
+        key_used(t, e);
+    for (size_t i = 0; i < e->row_count; i++) {
+        const struct hf_audit_row *row = &t->rows[i];
+        if (row->kind == HF_ROW_CLAIM && !o->sequence && hf_bytes_equal(row->claim.key, t->name))
+            key_claim(t, e, &row->claim);
+        else if (row->kind == HF_ROW_OUTBOX && !o->sequence && hf_bytes_equal(row->outbox.key, t->name))
+            event(t, e, "outbox row %llu for topic %s, to be delivered with this key",
+                  (unsigned long long)row->outbox.number, hf_audit_show(row->outbox.topic).text);
+    }
+}
+
+/* ---- The whole ---- */
+
+static void trace_batch(struct trace *t, const struct hf_audit_batch *batch)
+{
+    struct hf_audit_entry e;
+    const char *problem;
+    for (uint32_t at = 0; hf_audit_batch_entry(batch, &at, &e, &problem);) {
+        if (problem || hf_audit_rows_read(&e, t->rows))
+            continue;
+        if (t->id[0])
+            hold_entry(t, &e);
+        else
+            key_entry(t, &e);
+    }
+    t->as_of = batch->now;
+}
+
+/* Is the name an id? If the store's id key is known, only one that it made. */
+static void subject_find(struct trace *t, const struct hf_audit_journal *j)
+{
+    uint64_t ordinal;
+    uint8_t raw[HF_ID_RAW];
+    enum hf_audit_subject s = t->options->subject;
+    if (s == HF_AUDIT_SUBJECT_KEY || !hf_id_pack(t->name, raw))
+        return;
+    if (s == HF_AUDIT_SUBJECT_GUESS && j->keys_known && !hf_id_read(&j->id_key, t->name, &ordinal))
+        return;
+    hf_id_unpack(raw, t->id);
+    hf_audit_digest_id(t->id, t->digest);
+}
+
+static void summary(const struct trace *t, struct hf_buffer *b)
+{
+    struct hf_audit_clock now = hf_audit_at(t->as_of);
+    if (t->id[0] && t->state == HF_HELD)
+        hf_buffer_printf(b, "As of %s: held%s", now.text, t->as_of >= t->hold_expires_at ? ", and overdue" : "");
+    else if (t->id[0])
+        hf_buffer_printf(b, "As of %s: %s since %s%s", now.text, hf_audit_state_name(t->state),
+                         hf_audit_at(t->state_at).text, t->reversed ? ", and given back" : "");
+    else if (t->as_of < t->key_until)
+        hf_buffer_printf(b, "As of %s: bound until %s", now.text, hf_audit_at(t->key_until).text);
+    else
+        hf_buffer_printf(b, "As of %s: free; its window closed at %s", now.text,
+                         hf_audit_at(t->key_until).text);
+    if (t->damages)
+        hf_buffer_printf(b, " (the journal is damaged: what was lost is not told here)");
+}
+
+static bool print_text(struct trace *t, FILE *out)
+{
+    if (t->count == 0)
+        return true;
+    hf_buffer_printf(&t->text, "\n");
+    summary(t, &t->text);
+    hf_buffer_add_char(&t->text, '\n');
+    fprintf(out, "%s %s: %llu events\n\n", t->id[0] ? "Hold" : "Key",
+            t->id[0] ? t->id : hf_audit_show(t->name).text, t->count);
+    return !t->text.failed && fwrite(t->text.data, 1, t->text.size, out) == t->text.size && fflush(out) == 0;
+}
+
+static bool print_json(struct trace *t, FILE *out)
+{
+    struct hf_buffer b = { 0 };
+    struct hf_buffer words = { 0 };
+    struct hf_json j = { .out = &b };
+    summary(t, &words);
+    hf_json_object(&j);
+    hf_json_name(&j, "kind");
+    hf_json_text(&j, t->id[0] ? "hold" : "key");
+    hf_json_name(&j, "name");
+    hf_json_opaque(&j, t->name);
+    hf_json_name(&j, "found");
+    hf_json_bool(&j, t->count > 0);
+    if (t->count > 0) {
+        hf_json_name(&j, "as_of");
+        hf_json_time(&j, t->as_of);
+        hf_json_name(&j, "summary");
+        hf_json_bytes(&j, hf_mem(words.data, words.size));
+    }
+    hf_json_name(&j, "damaged");
+    hf_json_bool(&j, t->damages > 0);
+    hf_json_name(&j, "events");
+    hf_json_array(&j);
+    hf_buffer_add(&b, t->events.data, t->events.size);
+    hf_json_array_end(&j);
+    hf_json_object_end(&j);
+    hf_buffer_add_char(&b, '\n');
+    bool done = !b.failed && !words.failed && !t->events.failed &&
+                fwrite(b.data, 1, b.size, out) == b.size && fflush(out) == 0;
+    hf_buffer_free(&b);
+    hf_buffer_free(&words);
+    return done;
+}
+
+static enum hf_status read_all(struct trace *t, struct hf_audit_reader *reader, struct hf_error *why)
+{
+    for (;;) {
+        struct hf_audit_batch batch;
+        switch (hf_audit_reader_next(reader, &batch, why)) {
+        case HF_AUDIT_BATCH: trace_batch(t, &batch); break;
+        case HF_AUDIT_DAMAGE: t->damages++; break;
+        case HF_AUDIT_FAILED: return why->status;
+        case HF_AUDIT_END: return HF_OK;
+        }
+    }
+}
+
+static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_error *why)
+{
+    struct hf_audit_reader *reader;
+    if (hf_audit_reader_open(dir, &reader, why) != HF_OK)
+        return 3;
+    subject_find(t, hf_audit_reader_journal(reader));
+    enum hf_status st = read_all(t, reader, why);
+    hf_audit_reader_close(reader);
+    if (st != HF_OK)
+        return 3;
+    bool printed = t->options->json ? print_json(t, out) : print_text(t, out);
+    if (!printed) {
+        *why = (struct hf_error){ HF_STORAGE_FAILURE, "The trace could not be written." };
+        return 3;
+    }
+    if (t->count > 0)
+        return 0;
+    why->status = HF_NOT_KNOWN;
+    snprintf(why->text, sizeof why->text, "No %s %s is in the journal%s.", t->id[0] ? "hold" : "hold or key",
+             hf_audit_show(t->name).text, t->damages ? ", as far as it can be read" : "");
+    return 1;
+}
+
+int hf_audit_trace(const char *dir, struct hf_bytes name, const struct hf_audit_trace_options *options,
+                   FILE *out, struct hf_error *why)
+{
+    static const struct hf_audit_trace_options defaults;
+    struct trace *t = calloc(1, sizeof *t);
+    *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to read the journal." };
+    if (!t)
+        return 3;
+    t->options = options ? options : &defaults;
+    t->name = name;
+    t->json.out = &t->events;
+    int code = trace_run(t, dir, out, why);
+    hf_buffer_free(&t->text);
+    hf_buffer_free(&t->events);
+    free(t);
+    return code;
+}

@@ -1,0 +1,41 @@
+/* words.h: records in words that people read. */
+#ifndef HF_AUDIT_WORDS_H
+#define HF_AUDIT_WORDS_H
+
+#include "audit/record.h"
+
+#include <stdio.h>
+
+/* Static names, as every interface shows them; "unknown" for other numbers. */
+const char *hf_audit_state_name(enum hf_hold_state state);
+const char *hf_audit_claim_name(enum hf_claim_state state);
+const char *hf_audit_type_name(enum hf_register_type type);
+const char *hf_audit_match_name(enum hf_match match);
+const char *hf_audit_row_name(enum hf_row_kind kind);
+
+/* Bytes for a sentence: in quotes if they are text without control characters, else 0x and hexadecimal;
+ * cut with "..." where they are long. */
+#define HF_AUDIT_SHOW 160
+struct hf_audit_shown {
+    char text[HF_AUDIT_SHOW];
+};
+struct hf_audit_shown hf_audit_show(struct hf_bytes bytes);
+
+/* A time for a sentence; "never" for INT64_MAX. */
+struct hf_audit_clock {
+    char text[40];
+};
+struct hf_audit_clock hf_audit_at(hf_time t);
+
+/* A duration such as "15m". */
+struct hf_audit_clock hf_audit_for(int64_t ms);
+
+/* "tenant/key", quoted as needed, or client and number: who an entry was remembered under. */
+struct hf_audit_who {
+    char text[2 * HF_AUDIT_SHOW + 64];
+};
+struct hf_audit_who hf_audit_who(const struct hf_audit_entry *entry);
+
+void hf_audit_hex(const uint8_t *bytes, size_t size, char *out);
+
+#endif

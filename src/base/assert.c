@@ -1,0 +1,10 @@
+#include "base/assert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void hf_assert_fail(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "holdfast: this is a bug: %s does not hold at %s:%d\n", what, file, line);
+    abort();
+}

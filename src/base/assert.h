@@ -1,0 +1,14 @@
+/* assert.h: assertions that stay on in production. They guard against us, never against input. */
+#ifndef HF_BASE_ASSERT_H
+#define HF_BASE_ASSERT_H
+
+#define HF_ASSERT(cond)                                                                            \
+    do {                                                                                           \
+        if (__builtin_expect(!(cond), 0))                                                          \
+            hf_assert_fail(#cond, __FILE__, __LINE__);                                             \
+    } while (0)
+
+/* Says on stderr what did not hold and where, and aborts. */
+_Noreturn void hf_assert_fail(const char *what, const char *file, int line);
+
+#endif

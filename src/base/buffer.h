@@ -1,0 +1,30 @@
+/* buffer.h: a growable run of bytes.
+ *
+ * Appends never fail one by one: the first that finds no memory marks the buffer as failed, later ones
+ * do nothing, and the owner looks at `failed` once at the end. */
+#ifndef HF_BASE_BUFFER_H
+#define HF_BASE_BUFFER_H
+
+#include "holdfast.h"
+
+struct hf_buffer {
+    unsigned char *data; /* owned, free with hf_buffer_free */
+    size_t size, room;
+    bool failed;
+};
+
+void hf_buffer_free(struct hf_buffer *b);
+/* Forget the bytes, keep the room, clear `failed`. */
+void hf_buffer_reset(struct hf_buffer *b);
+/* Make room for `more` bytes. False (and b->failed) without memory. */
+bool hf_buffer_reserve(struct hf_buffer *b, size_t more);
+void hf_buffer_add(struct hf_buffer *b, const void *data, size_t size);
+void hf_buffer_add_bytes(struct hf_buffer *b, struct hf_bytes bytes);
+void hf_buffer_add_text(struct hf_buffer *b, const char *text);
+void hf_buffer_add_char(struct hf_buffer *b, char c);
+void hf_buffer_printf(struct hf_buffer *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The text with a NUL behind it that is not counted, or NULL if the buffer failed. Borrowed. */
+const char *hf_buffer_text(struct hf_buffer *b);
+
+#endif

@@ -1,0 +1,38 @@
+/* holdfast audit: the regulator's question, answered from the files alone. No lock is taken and nothing
+ * is written, so it may be asked about a store that is at work. */
+#include "audit/audit.h"
+
+#include "cli/commands.h"
+
+static void progress(void *arg, uint64_t done, uint64_t total)
+{
+    hf_cli_progress(arg, "auditing", done, total);
+}
+
+static bool print(const struct hf_cli *cli, const struct hf_audit_report *report)
+{
+    return cli->json ? hf_audit_print_json(report, stdout) : hf_audit_print_text(report, stdout);
+}
+
+int hf_cmd_audit(struct hf_cli *cli)
+{
+    struct hf_audit_options options = { .progress = progress, .arg = cli };
+    struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
+    struct hf_error why = { .status = HF_OK };
+    const char *directory = hf_cli_directory(cli);
+    if (!directory)
+        return HF_EXIT_USAGE;
+    enum hf_status status = hf_audit_run(directory, &options, &report, &why);
+    int code = report.verdict == HF_AUDIT_VIOLATIONS ? HF_EXIT_REFUSED
+               : report.verdict == HF_AUDIT_DAMAGED  ? HF_EXIT_STORE
+                                                     : HF_EXIT_DONE;
+    hf_cli_progress_end(cli);
+    if (status != HF_OK) {
+        code = hf_cli_refuse(cli, (enum hf_action)0, status, why.text);
+    } else if (!print(cli, &report)) {
+        hf_cli_error(cli, "the report could not be written");
+        code = HF_EXIT_STORE;
+    }
+    hf_audit_report_free(&report);
+    return code;
+}

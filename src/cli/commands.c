@@ -1,0 +1,324 @@
+/* The commands and what there is to say about each. Dispatch, help, and the tests of man pages and
+ * completions all follow this table. */
+#include "cli/commands.h"
+
+#include <string.h>
+
+#define BIT HF_OPT_BIT
+#define PLAIN (BIT(JSON) | BIT(HELP))
+#define FILES (BIT(DATA) | PLAIN)
+#define LOOK (FILES | BIT(TENANT))
+#define STORE (FILES | BIT(TENANT) | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY))
+
+#define KEYED_REFUSALS "invalid-request, token-collision"
+
+const struct hf_cli_command hf_cli_commands[] = {
+    { .name = "hold",
+      .run = hf_cmd_hold,
+      .args = "RESOURCE",
+      .args_min = 1,
+      .args_max = 1,
+      .options = BIT(FOR) | BIT(DURATION) | BIT(FENCE) | BIT(KEY),
+      .required = BIT(FOR) | BIT(DURATION),
+      .globals = STORE,
+      .keyed = true,
+      .summary = "take one unit of a resource for a requester, for a while",
+      .about =
+          "Takes one unit of RESOURCE for REQUESTER until the duration has passed. A hold ends once: "
+          "confirmed, released or expired. The same call with the same key gives the first answer again "
+          "and takes nothing.",
+      .example = "  $ holdfast hold room-307 --for guest-91 --duration 15m --key order-8123\n"
+                 "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
+                 "  state      held\n"
+                 "  resource   room-307\n"
+                 "  requester  guest-91\n"
+                 "  placed     2026-11-15T21:39:57.123Z\n"
+                 "  expires    2026-11-15T21:54:57.123Z  (15m)\n",
+      .refusals = "refused: resource-unavailable, stale-fence, " KEYED_REFUSALS },
+    { .name = "confirm",
+      .run = hf_cmd_confirm,
+      .args = "ID",
+      .args_min = 1,
+      .args_max = 1,
+      .options = BIT(KEY),
+      .globals = STORE,
+      .keyed = true,
+      .summary = "make a hold final, before its time has run out",
+      .about = "Makes the hold final. Its unit stays taken; only reverse gives it back.",
+      .example = "  $ holdfast confirm 2pchzd8hasq1k79e61jzn6k0wx --key order-8123-paid\n"
+                 "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
+                 "  state      confirmed\n"
+                 "  resource   room-307\n"
+                 "  requester  guest-91\n"
+                 "  placed     2026-11-15T21:39:57.123Z\n"
+                 "  expires    2026-11-15T21:54:57.123Z  (15m)\n"
+                 "  confirmed  2026-11-15T21:41:02.500Z\n",
+      .refusals = "refused: not-known, not-held, window-elapsed, " KEYED_REFUSALS },
+    { .name = "release",
+      .run = hf_cmd_release,
+      .args = "ID",
+      .args_min = 1,
+      .args_max = 1,
+      .options = BIT(KEY),
+      .globals = STORE,
+      .keyed = true,
+      .summary = "give a hold's unit back",
+      .about =
+          "Ends the hold and gives its unit back, also when its time has run out but it was not expired "
+          "yet.",
+      .example = "  $ holdfast release 2pchzd8hasq1k79e61jzn6k0wx --json\n"
+                 "  key: 019d3f6c-8a1b-7c3e-9f10-2b6a4c8d0e12\n"
+                 "  {\"id\":\"2pchzd8hasq1k79e61jzn6k0wx\",\"resource\":\"room-307\",...\n",
+      .refusals = "refused: not-known, not-held, " KEYED_REFUSALS },
+    { .name = "expire",
+      .run = hf_cmd_expire,
+      .args = "ID",
+      .args_min = 1,
+      .args_max = 1,
+      .options = BIT(KEY),
+      .globals = STORE,
+      .keyed = true,
+      .summary = "end a hold whose time has run out",
+      .about =
+          "Ends a hold whose time has run out. Every command that writes does this for overdue holds by "
+          "itself; this is for one that must be ended now.",
+      .example = "  $ holdfast expire 2pchzd8hasq1k79e61jzn6k0wx --key tidy-1\n"
+                 "  holdfast: window-not-elapsed: The hold's time has not run out. Wait until\n"
+                 "  expires_at and ask again with a new key, or release it.\n",
+      .refusals = "refused: not-known, not-held, window-not-elapsed, " KEYED_REFUSALS },
+    { .name = "reverse",
+      .run = hf_cmd_reverse,
+      .args = "ID",
+      .args_min = 1,
+      .args_max = 1,
+      .options = BIT(KEY),
+      .globals = STORE,
+      .keyed = true,
+      .summary = "give a confirmed unit back, by a new record",
+      .about = "Gives the unit of a confirmed hold back. The confirmed hold stays as it is; a new "
+               "record, with "
+               "an id of its own, names it.",
+      .example = "  $ holdfast reverse 2pchzd8hasq1k79e61jzn6k0wx --key refund-77\n"
+                 "  id         5w0crm2eyxsy4k3pv1y0ajt7d2\n"
+                 "  state      released\n"
+                 "  resource   room-307\n"
+                 "  requester  guest-91\n"
+                 "  placed     2026-11-16T09:12:44.010Z\n"
+                 "  expires    2026-11-16T09:27:44.010Z  (15m)\n"
+                 "  released   2026-11-16T09:12:44.010Z\n"
+                 "  reverses   2pchzd8hasq1k79e61jzn6k0wx\n",
+      .refusals =
+          "refused: not-known, not-held (not confirmed, or given back before), " KEYED_REFUSALS },
+    { .name = "show",
+      .run = hf_cmd_show,
+      .args = "ID",
+      .args_min = 1,
+      .args_max = 1,
+      .globals = LOOK,
+      .summary = "show one hold",
+      .about = "Shows a hold of any age as it is now. Changes nothing and makes no store.",
+      .example = "  $ holdfast show 2pchzd8hasq1k79e61jzn6k0wx --json\n"
+                 "  {\"id\":\"2pchzd8hasq1k79e61jzn6k0wx\",\"resource\":\"room-307\",\n"
+                 "  \"requester\":\"guest-91\",\"state\":\"held\",\"placed_at\":...\n",
+      .refusals = "refused: not-known" },
+    { .name = "list",
+      .run = hf_cmd_list,
+      .args = "",
+      .options =
+          BIT(STATE) | BIT(RESOURCE) | BIT(REQUESTER) | BIT(FROM) | BIT(TO) | BIT(LIMIT) | BIT(CURSOR),
+      .globals = LOOK,
+      .summary = "list holds, newest first",
+      .about = "Lists holds, the newest first. Changes nothing and makes no store.",
+      .example = "  $ holdfast list --state held --limit 1\n"
+                 "  ID                          STATE  RESOURCE  REQUESTER  PLACED   ...\n"
+                 "  2pchzd8hasq1k79e61jzn6k0wx  held   room-307  guest-91   2026-11-15T21:3...\n",
+      .refusals = "refused: invalid-request" },
+    { .name = "resource",
+      .run = hf_cmd_resource,
+      .args = "NAME",
+      .args_min = 1,
+      .args_max = 1,
+      .options = BIT(CAPACITY) | BIT(CLOSE) | BIT(OPEN),
+      .globals = STORE,
+      .summary = "show a resource, or set its capacity, or close and open it",
+      .about =
+          "Without options, shows the resource. With them, sets it, and makes it if it is new. Setting "
+          "needs no key: doing it twice changes nothing.",
+      .example = "  $ holdfast resource room-307 --capacity 2\n"
+                 "  resource   room-307\n"
+                 "  state      open\n"
+                 "  capacity   2  (1 held, 0 confirmed)\n"
+                 "  available  1\n"
+                 "  fence      0\n",
+      .refusals =
+          "refused: not-known, resource-unavailable (capacity below what is taken), invalid-request" },
+    { .name = "guard",
+      .run = hf_cmd_guard,
+      .args = "NAME",
+      .args_min = 1,
+      .args_max = 1,
+      .options = BIT(WINDOW) | BIT(MATCH) | BIT(ON_UNAVAILABLE) | BIT(DURABLE),
+      .globals = STORE,
+      .summary = "set up or show a guard against duplicates",
+      .about =
+          "A guard answers whether it has seen an identity within its window. Without --window, shows "
+          "the "
+          "guard; with it, sets the guard as a whole. A new window counts for what is recorded from now "
+          "on.",
+      .example = "  $ holdfast guard comments --window 60s --match trim,normalize\n"
+                 "  guard           comments\n"
+                 "  window          1m\n"
+                 "  match           trim,normalize\n"
+                 "  on unavailable  open\n"
+                 "  durable         yes\n"
+                 "  created         2026-11-15T21:39:57.123Z\n",
+      .refusals = "refused: not-known, invalid-request" },
+    { .name = "check",
+      .run = hf_cmd_check,
+      .args = "GUARD IDENTITY",
+      .args_min = 2,
+      .args_max = 2,
+      .globals = LOOK,
+      .summary = "ask a guard whether it has seen an identity",
+      .about =
+          "Prints seen or not-seen, with when and until when. Seen is an answer, so the exit code is 0 "
+          "either way. Changes nothing and makes no store.",
+      .example = "  $ holdfast check comments 'Nice  post!'\n"
+                 "  seen\n"
+                 "  recorded  2026-11-15T21:39:57.123Z\n"
+                 "  until     2026-11-15T21:40:57.123Z\n",
+      .refusals = "refused: not-known (no such guard), invalid-request" },
+    { .name = "record",
+      .run = hf_cmd_record,
+      .args = "GUARD IDENTITY",
+      .args_min = 2,
+      .args_max = 2,
+      .options = BIT(RESULT),
+      .globals = STORE,
+      .summary = "put an identity under guard",
+      .about =
+          "Records the identity, and a result to answer with. If it is under guard already, nothing "
+          "changes: neither the time nor the result.",
+      .example = "  $ holdfast record payments pay-17 --result 'receipt 4711'\n"
+                 "  ok\n",
+      .refusals = "refused: not-known (no such guard), invalid-request" },
+    { .name = "admit",
+      .run = hf_cmd_admit,
+      .args = "GUARD IDENTITY",
+      .args_min = 2,
+      .args_max = 2,
+      .options = BIT(RESULT),
+      .globals = STORE,
+      .summary = "check and record in one step",
+      .about =
+          "Prints not-seen to the first who asks and seen to all others within the window: check and "
+          "record in one atomic step.",
+      .example = "  $ holdfast admit payments pay-17 --json\n"
+                 "  {\"seen\":false}\n",
+      .refusals = "refused: not-known (no such guard), invalid-request" },
+    { .name = "audit",
+      .run = hf_cmd_audit,
+      .args = "",
+      .globals = FILES,
+      .summary = "prove from the records that nothing happened twice",
+      .about = "Reads the journal, shares no code with what wrote it, and checks every rule over every "
+               "record. "
+               "Works while the store is open elsewhere. Changes nothing.",
+      .example = "  $ holdfast audit | head -2\n"
+                 "  No duplicate state change occurred: 1 requests with a key were decided once\n"
+                 "  each, 1 holds were made, every one by its own key, and all 37 checks passed.\n",
+      .refusals = "a rule is violated; the records are named" },
+    { .name = "trace",
+      .run = hf_cmd_trace,
+      .args = "ID|KEY",
+      .args_min = 1,
+      .args_max = 1,
+      .globals = FILES | BIT(TENANT),
+      .summary = "tell the life of a hold or a key",
+      .about = "Tells everything that the journal knows about a hold, by its id, or about a key. Works "
+               "while the "
+               "store is open elsewhere. Changes nothing.",
+      .example = "  $ holdfast trace 2pchzd8hasq1k79e61jzn6k0wx\n"
+                 "  Hold 2pchzd8hasq1k79e61jzn6k0wx: 1 events\n"
+                 "\n"
+                 "  2026-11-15T21:39:57.123Z  placed by key \"order-8123\" for 15m: ...\n"
+                 "\n"
+                 "  As of 2026-11-15T21:39:57.123Z: held\n",
+      .refusals = "nothing is known under this id or key" },
+    { .name = "export",
+      .run = hf_cmd_export,
+      .args = "FILE",
+      .args_min = 1,
+      .args_max = 1,
+      .options = BIT(FORMAT),
+      .required = BIT(FORMAT),
+      .globals = BIT(DATA) | BIT(HELP),
+      .summary = "write all records to a file, as JSON lines or SQLite",
+      .about =
+          "Writes all records to FILE, which must not exist; - is the standard output, for jsonl. Works "
+          "while the store is open elsewhere. Changes nothing in the store.",
+      .example = "  $ holdfast export --format jsonl - | wc -l\n"
+                 "  1284\n",
+      .refusals = "the file exists already, or the journal is damaged (what is whole is written)" },
+    { .name = "bench",
+      .run = hf_cmd_bench,
+      .args = "",
+      .args_max = 64,
+      .options = BIT(TOKENS) | BIT(RESOURCES) | BIT(TIME) | BIT(ROUNDS) | BIT(DIR) | BIT(OUT),
+      .globals = PLAIN,
+      .raw = true,
+      .summary = "measure the store on this machine",
+      .about =
+          "Measures durable holds, replays, recovery and memory beside the bare log: the same bytes "
+          "appended and synced, and nothing else. Works in a folder of its own, which is removed at the "
+          "end.",
+      .example = "  $ holdfast bench | grep -w -e G -e 64\n"
+                 "                  G     a second    CPU us    p50 us    p99 us  p99.9 us ...\n"
+                 "  holdfast       64        45525      2.42       279      5332      5332 ...\n"
+                 "  bare log       64        25917      0.94      3755      5048      5048 ...\n",
+      .refusals = NULL },
+    { .name = "version",
+      .run = hf_cmd_version,
+      .args = "",
+      .globals = PLAIN,
+      .summary = "print the version",
+      .about = "Prints the version of program and library.",
+      .example = "  $ holdfast version\n"
+                 "  holdfast " HF_VERSION "\n",
+      .refusals = NULL },
+    { .name = "help",
+      .run = hf_cmd_help,
+      .args = "[COMMAND]",
+      .args_max = 1,
+      .options = BIT(LIST),
+      .globals = BIT(HELP),
+      .summary = "tell about the program or one command",
+      .about = "Tells what there is, or all about one command.",
+      .example = "  $ holdfast help hold | head -1\n"
+                 "  usage: holdfast hold RESOURCE --for REQUESTER --duration D ...\n",
+      .refusals = NULL },
+};
+
+const size_t hf_cli_command_count = sizeof hf_cli_commands / sizeof *hf_cli_commands;
+
+const struct hf_cli_command *hf_cli_command_find(const char *name)
+{
+    for (size_t i = 0; i < hf_cli_command_count; i++)
+        if (strcmp(hf_cli_commands[i].name, name) == 0)
+            return &hf_cli_commands[i];
+    return NULL;
+}
+
+const struct hf_cli_command *hf_cli_command_nearest(const char *name)
+{
+    const struct hf_cli_command *best = NULL;
+    unsigned least = 3;
+    for (size_t i = 0; i < hf_cli_command_count; i++) {
+        unsigned d = hf_cli_distance(hf_cli_commands[i].name, name);
+        if (d < least) {
+            least = d;
+            best = &hf_cli_commands[i];
+        }
+    }
+    return best;
+}

@@ -1,0 +1,79 @@
+# bash completion for holdfast. tests/cli/docs.sh holds it against the program's own tables.
+
+_holdfast() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev= command= word i options values=
+  local commands="hold confirm release expire reverse show list resource guard check record admit audit
+    trace export bench version help"
+  local look="--data --tenant --json --help"
+  local store="$look --idempotency-window --token-max-length --registry"
+
+  COMPREPLY=()
+  # "--name=value" arrives as three words where = breaks words.
+  [ "$COMP_CWORD" -gt 0 ] && prev=${COMP_WORDS[COMP_CWORD - 1]}
+  if [ "$cur" = "=" ]; then
+    cur=
+  elif [ "$prev" = "=" ] && [ "$COMP_CWORD" -gt 1 ]; then
+    prev=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=${COMP_WORDS[i]}
+    case $word in
+    --data | --tenant | --idempotency-window | --token-max-length | --registry) ((i++)) ;;
+    -*) ;;
+    *) command=$word && break ;;
+    esac
+  done
+
+  case $prev in
+  --data | --dir | --out) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+  --registry) values="open strict" ;;
+  --state) values="held confirmed released expired" ;;
+  --on-unavailable) values="open closed" ;;
+  --durable) values="yes no" ;;
+  --format) values="jsonl sqlite" ;;
+  --duration | --window | --idempotency-window | --time) values="30s 1m 5m 15m 1h 24h 7d" ;;
+  --match)
+    # Steps that are there already are kept in front of the next.
+    local before=
+    [[ $cur == *,* ]] && before=${cur%,*},
+    for word in exact trim casefold normalize hash; do
+      [[ ,$before == *,"$word",* ]] || values+=" $before$word"
+    done
+    ;;
+  --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | --to | \
+    --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds) return ;;
+  esac
+  if [ -n "$values" ]; then
+    mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
+    return
+  fi
+
+  case $command in
+  "") options="$store $commands" ;;
+  hold) options="--for --duration --fence --key $store" ;;
+  confirm | release | expire | reverse) options="--key $store" ;;
+  show | check) options=$look ;;
+  list) options="--state --resource --requester --from --to --limit --cursor $look" ;;
+  resource) options="--capacity --close --open $store" ;;
+  guard) options="--window --match --on-unavailable --durable $store" ;;
+  record | admit) options="--result $store" ;;
+  audit) options="--data --json --help" ;;
+  trace) options="--data --tenant --json --help" ;;
+  export)
+    options="--format --data --help"
+    if [[ $cur != -* ]]; then
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+      return
+    fi
+    ;;
+  bench) options="--tokens --resources --time --rounds --dir --out --json --help" ;;
+  version) options="--json --help" ;;
+  help) options="--help $commands" ;;
+  *) return ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+}
+
+complete -F _holdfast holdfast

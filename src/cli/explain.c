@@ -1,0 +1,127 @@
+/* Which argument was it? The library refuses a request as a whole; here the arguments are still known by
+ * the names that the user typed them under. */
+#include "base/id.h"
+#include "base/text.h"
+#include "cli/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a kind of argument must be like, and the words for it. */
+struct rule {
+    const char *label;
+    size_t least, most;
+    bool utf8;
+    const char *expected;
+};
+
+static const struct rule rules[] = {
+    { "RESOURCE", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
+    { "NAME", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
+    { "GUARD", 1, HF_NAME_MAX, true, "a guard's name of 1 to 1024 bytes of UTF-8" },
+    { "IDENTITY", 1, HF_IDENTITY_MAX, false, "1 to 1024 bytes" },
+    { "--for", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
+    { "--resource", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
+    { "--requester", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
+    { "--tenant", 0, HF_TENANT_MAX, true, "a tenant's name of at most 64 bytes of UTF-8" },
+    { "--result", 0, HF_GUARD_RESULT_MAX, false, "at most 65536 bytes" },
+};
+
+static const struct rule *rule_find(const char *label, size_t size)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strlen(rules[i].label) == size && memcmp(rules[i].label, label, size) == 0)
+            return &rules[i];
+    return NULL;
+}
+
+/* Blame `text` if it breaks the rule. */
+static bool blame(const struct rule *rule, const char *text, struct hf_buffer *out)
+{
+    struct hf_bytes given = hf_str(text);
+    const char *what = given.size < rule->least              ? "is empty"
+                       : given.size > rule->most             ? "is too long"
+                       : rule->utf8 && !hf_utf8_valid(given) ? "is not UTF-8"
+                                                             : NULL;
+    if (!what)
+        return false;
+    hf_buffer_printf(out, "%s %s", rule->label, what);
+    if (given.size > 0) {
+        hf_buffer_printf(out, " (%zu bytes): ", given.size);
+        hf_cli_add_quoted(out, given);
+    }
+    hf_buffer_printf(out, "; expected is %s", rule->expected);
+    return true;
+}
+
+/* The words of "GUARD IDENTITY" are the names of the arguments. */
+static bool blame_arguments(const struct hf_cli *cli, struct hf_buffer *out)
+{
+    const char *label = cli->command->args;
+    for (int i = 0; i < cli->arg_count && *label; i++) {
+        size_t size = strcspn(label, " ");
+        const struct rule *rule = rule_find(label, size);
+        if (rule && blame(rule, cli->args[i], out))
+            return true;
+        label += size + (label[size] == ' ');
+    }
+    return false;
+}
+
+static bool blame_options(const struct hf_cli *cli, struct hf_buffer *out)
+{
+    for (int i = 0; i < HF_OPT_COUNT; i++) {
+        char label[32];
+        int size = snprintf(label, sizeof label, "--%s", hf_cli_options[i].name);
+        const struct rule *rule = cli->values[i] ? rule_find(label, (size_t)size) : NULL;
+        if (rule && blame(rule, cli->values[i], out))
+            return true;
+    }
+    return false;
+}
+
+/* What the store allows is not known here; that it was too much is, if it is more than the default. */
+static bool blame_key(const struct hf_cli *cli, struct hf_buffer *out)
+{
+    const char *key = cli->values[HF_OPT_KEY];
+    const char *most = cli->values[HF_OPT_TOKEN_MAX_LENGTH];
+    uint64_t limit = 256;
+    char expected[80] = "1 byte up to the store's limit, which is 256 unless it was set";
+    if (!key || (most && !hf_number_parse(hf_str(most), &limit)))
+        return false;
+    if (most)
+        snprintf(expected, sizeof expected, "1 to %llu bytes", (unsigned long long)limit);
+    return blame(&(struct rule){ "--key", 1, (size_t)limit, false, expected }, key, out);
+}
+
+static bool blame_duration(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_buffer *out)
+{
+    int64_t ms = 1;
+    if (!cli->values[id] || !hf_duration_parse(hf_str(cli->values[id]), &ms) || ms > 0)
+        return false;
+    hf_buffer_printf(out, "--%s \"%s\" is no time at all; expected is 1ms or more",
+                     hf_cli_options[id].name, cli->values[id]);
+    return true;
+}
+
+static void blame_id(const struct hf_cli *cli, struct hf_buffer *out)
+{
+    uint8_t raw[HF_ID_RAW];
+    if (strcmp(cli->command->args, "ID") != 0 || hf_id_pack(hf_str(cli->args[0]), raw))
+        return;
+    hf_buffer_add_text(out, "ID ");
+    hf_cli_add_quoted(out, hf_str(cli->args[0]));
+    hf_buffer_add_text(
+        out, " is not the id of a hold; expected are the 26 letters and digits that hold answered "
+             "with");
+}
+
+void hf_cli_explain(const struct hf_cli *cli, enum hf_status status, struct hf_buffer *out)
+{
+    if (status == HF_NOT_KNOWN)
+        blame_id(cli, out);
+    if (status != HF_INVALID_REQUEST || blame_key(cli, out) || blame_arguments(cli, out) ||
+        blame_options(cli, out) || blame_duration(cli, HF_OPT_DURATION, out))
+        return;
+    blame_duration(cli, HF_OPT_WINDOW, out);
+}

@@ -1,0 +1,221 @@
+#include "cli/options.h"
+
+#include "cli/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
+    [HF_OPT_DATA] = { "data", "DIR", "HOLDFAST_DATA", NULL,
+                      "the store's directory (./holdfast-data); :memory: keeps nothing" },
+    [HF_OPT_SERVER] = { "server", "URL", "HOLDFAST_SERVER", NULL, NULL },
+    [HF_OPT_TENANT] = { "tenant", "T", "HOLDFAST_TENANT", NULL,
+                        "whose names, keys and holds are meant (the default tenant)" },
+    [HF_OPT_IDEMPOTENCY_WINDOW] = { "idempotency-window", "D", "HOLDFAST_IDEMPOTENCY_WINDOW", NULL,
+                                    "from now on, how long a key is remembered (as before; 24h at "
+                                    "first)" },
+    [HF_OPT_TOKEN_MAX_LENGTH] = { "token-max-length", "N", "HOLDFAST_TOKEN_MAX_LENGTH", NULL,
+                                  "from now on, bytes that a key may have, up to 1024 (as before; 256 "
+                                  "at first)" },
+    [HF_OPT_REGISTRY] = { "registry", "MODE", "HOLDFAST_REGISTRY", "open|strict",
+                          "open makes a resource at its first hold, strict refuses unknown ones "
+                          "(open)" },
+    [HF_OPT_JSON] = { "json", NULL, "HOLDFAST_JSON", NULL, "answer in JSON, for programs" },
+    [HF_OPT_HELP] = { "help", NULL, NULL, NULL, "show this text" },
+    [HF_OPT_FOR] = { "for", "REQUESTER", NULL, NULL, "who gets the hold" },
+    [HF_OPT_DURATION] = { "duration", "D", NULL, NULL,
+                          "how long it lasts: 250ms 30s 15m 24h 7d, or a number of seconds" },
+    [HF_OPT_FENCE] = { "fence", "N", NULL, NULL,
+                       "the fence of the lease that this is done under; an older one is refused" },
+    [HF_OPT_KEY] = { "key", "K", NULL, NULL,
+                     "idempotency key: the same call with the same key acts once (one is made and "
+                     "shown)" },
+    [HF_OPT_STATE] = { "state", "S", NULL, "held|confirmed|released|expired",
+                       "only holds in this state" },
+    [HF_OPT_RESOURCE] = { "resource", "R", NULL, NULL, "only holds on this resource" },
+    [HF_OPT_REQUESTER] = { "requester", "Q", NULL, NULL, "only holds of this requester" },
+    [HF_OPT_FROM] = { "from", "T", NULL, NULL, "only holds placed at this time or later" },
+    [HF_OPT_TO] = { "to", "T", NULL, NULL, "only holds placed before this time" },
+    [HF_OPT_LIMIT] = { "limit", "N", NULL, NULL, "how many at most; 0 is all (100)" },
+    [HF_OPT_CURSOR] = { "cursor", "C", NULL, NULL, "go on where a list with a limit ended" },
+    [HF_OPT_CAPACITY] = { "capacity", "N", NULL, NULL,
+                          "how many units it has, never below those taken" },
+    [HF_OPT_CLOSE] = { "close", NULL, NULL, NULL, "take no new holds; those there are stay" },
+    [HF_OPT_OPEN] = { "open", NULL, NULL, NULL, "take holds again" },
+    [HF_OPT_WINDOW] = { "window", "D", NULL, NULL, "how long an identity counts as seen" },
+    [HF_OPT_MATCH] = { "match", "M1,M2", NULL, "exact|trim|casefold|normalize|hash",
+                       "what is done to identities before they are compared, in order; hash comes last "
+                       "and "
+                       "keeps only a SHA-256 (exact)" },
+    [HF_OPT_ON_UNAVAILABLE] = { "on-unavailable", "HOW", NULL, "open|closed",
+                                "what to answer when the store cannot: open is not seen, closed is seen "
+                                "(open)" },
+    [HF_OPT_DURABLE] = { "durable", "YN", NULL, "yes|no",
+                         "whether recordings survive the end of the process (yes)" },
+    [HF_OPT_RESULT] = { "result", "R", NULL, NULL,
+                        "what to keep with the identity and answer with later" },
+    [HF_OPT_FORMAT] = { "format", "F", NULL, "jsonl|sqlite", "what to write" },
+    [HF_OPT_TOKENS] = { "tokens", "N", NULL, NULL, "live keys to begin with (1000000)" },
+    [HF_OPT_RESOURCES] = { "resources", "N", NULL, NULL,
+                           "resources that the holds are spread over (100000)" },
+    [HF_OPT_TIME] = { "time", "D", NULL, NULL, "how long each point of each round is measured (1s)" },
+    [HF_OPT_ROUNDS] = { "rounds", "N", NULL, NULL, "how many rounds, of which the medians count (3)" },
+    [HF_OPT_DIR] = { "dir", "DIR", NULL, NULL,
+                     "where to work: made, and removed at the end (holdfast-bench-PID)" },
+    [HF_OPT_OUT] = { "out", "DIR", NULL, NULL, "also write bench.txt, bench.json and bench.svg there" },
+    [HF_OPT_LIST] = { "list", NULL, NULL, NULL, NULL },
+};
+
+static const char *help_of(const struct hf_cli *cli)
+{
+    return cli->command ? cli->command->name : "";
+}
+
+/* The option among `allowed` that is most like `name`, or NULL. */
+static const char *option_nearest(uint64_t allowed, const char *name)
+{
+    const char *best = NULL;
+    unsigned least = 3;
+    for (int i = 0; i < HF_OPT_COUNT; i++) {
+        unsigned d = hf_cli_distance(hf_cli_options[i].name, name);
+        if ((allowed >> i & 1) && hf_cli_options[i].help && d < least) {
+            least = d;
+            best = hf_cli_options[i].name;
+        }
+    }
+    return best;
+}
+
+static uint64_t allowed_now(const struct hf_cli *cli)
+{
+    return HF_OPT_GLOBAL | (cli->command ? cli->command->options : 0);
+}
+
+static bool option_unknown(const struct hf_cli *cli, const char *given, const char *name)
+{
+    struct hf_buffer text = { 0 };
+    const char *near = option_nearest(allowed_now(cli), name);
+    hf_cli_add_quoted(&text, hf_str(given));
+    hf_cli_error(cli, "%s%sunknown option %s%s%s; see: holdfast help%s%s", help_of(cli),
+                 cli->command ? ": " : "", hf_buffer_text(&text), near ? ", perhaps you mean --" : "",
+                 near ? near : "", cli->command ? " " : "", help_of(cli));
+    hf_buffer_free(&text);
+    return false;
+}
+
+/* The option that `name`, up to `size`, names; HF_OPT_COUNT if the command has none such. */
+static enum hf_cli_option_id option_find(uint64_t allowed, const char *name, size_t size)
+{
+    int i = 0;
+    while (i < HF_OPT_COUNT && (!(allowed >> i & 1) || strlen(hf_cli_options[i].name) != size ||
+                                memcmp(hf_cli_options[i].name, name, size) != 0))
+        i++;
+    return (enum hf_cli_option_id)i;
+}
+
+/* Take the option at argv[*at], and the value behind it if it has one. */
+static bool option_take(struct hf_cli *cli, int argc, char **argv, int *at)
+{
+    char *given = argv[*at];
+    const char *name = strcmp(given, "-h") == 0 ? "help" : given + 2;
+    size_t size = strcspn(name, "=");
+    if (given[1] != '-' && strcmp(given, "-h") != 0)
+        return option_unknown(cli, given, given + 1);
+    enum hf_cli_option_id id = option_find(allowed_now(cli), name, size);
+    if (id == HF_OPT_COUNT) {
+        given[strcspn(given, "=")] = '\0';
+        return option_unknown(cli, given, given + 2);
+    }
+    const struct hf_cli_option *option = &hf_cli_options[id];
+    const char *value = name[size] == '=' ? name + size + 1 : NULL;
+    if (!option->value && value) {
+        hf_cli_error(cli, "--%s takes no value; write --%s alone", option->name, option->name);
+        return false;
+    }
+    if (option->value && !value) {
+        if (*at + 1 >= argc) {
+            hf_cli_error(cli, "--%s needs a value: --%s %s", option->name, option->name, option->value);
+            return false;
+        }
+        value = argv[++*at];
+    }
+    if (option->value && cli->values[id]) {
+        hf_cli_error(cli, "--%s is given twice; give it once", option->name);
+        return false;
+    }
+    cli->values[id] = value ? value : "";
+    return true;
+}
+
+static bool command_take(struct hf_cli *cli, const char *name)
+{
+    cli->command = hf_cli_command_find(name);
+    if (cli->command)
+        return true;
+    const struct hf_cli_command *near = hf_cli_command_nearest(name);
+    struct hf_buffer text = { 0 };
+    hf_cli_add_quoted(&text, hf_str(name));
+    hf_cli_error(cli, "unknown command %s%s%s; see: holdfast help", hf_buffer_text(&text),
+                 near ? ", perhaps you mean " : "", near ? near->name : "");
+    hf_buffer_free(&text);
+    return false;
+}
+
+static void environment_take(struct hf_cli *cli)
+{
+    for (int i = 0; i < HF_OPT_COUNT; i++) {
+        const char *value = hf_cli_options[i].env ? getenv(hf_cli_options[i].env) : NULL;
+        if (cli->values[i] || !value || !*value)
+            continue;
+        cli->values[i] = value;
+        cli->from_environment[i] = true;
+    }
+}
+
+/* Is everything there that the command needs, and nothing more? */
+static bool complete(const struct hf_cli *cli)
+{
+    const struct hf_cli_command *c = cli->command;
+    if (cli->arg_count < c->args_min || cli->arg_count > c->args_max) {
+        hf_cli_error(cli, "%s takes %s, and %d %s given; see: holdfast help %s", c->name,
+                     c->args_max == 0 ? "no arguments" : c->args, cli->arg_count,
+                     cli->arg_count == 1 ? "argument was" : "arguments were", c->name);
+        return false;
+    }
+    for (int i = 0; i < HF_OPT_COUNT; i++) {
+        if (!(c->required >> i & 1) || cli->values[i])
+            continue;
+        hf_cli_error(cli, "%s needs --%s %s: %s; see: holdfast help %s", c->name, hf_cli_options[i].name,
+                     hf_cli_options[i].value, hf_cli_options[i].help, c->name);
+        return false;
+    }
+    return true;
+}
+
+bool hf_cli_parse(struct hf_cli *cli, int argc, char **argv)
+{
+    bool ended = false;
+    cli->args = argv;
+    for (int i = 1; i < argc; i++) {
+        bool raw = cli->command && cli->command->raw && strcmp(argv[i], "--help") != 0;
+        if (!raw && !ended && strcmp(argv[i], "--") == 0) {
+            ended = true;
+        } else if (!raw && !ended && argv[i][0] == '-' && argv[i][1] != '\0') {
+            if (!option_take(cli, argc, argv, &i))
+                return false;
+        } else if (!cli->command) {
+            if (!command_take(cli, argv[i]))
+                return false;
+        } else {
+            cli->args[cli->arg_count++] = argv[i]; /* never ahead of i: argv is read already */
+        }
+    }
+    if (cli->values[HF_OPT_HELP])
+        return true;
+    environment_take(cli);
+    if (!cli->command) {
+        hf_cli_error(cli, "no command is given; see: holdfast help");
+        return false;
+    }
+    return complete(cli) && hf_cli_flag(cli, HF_OPT_JSON, &cli->json);
+}

@@ -1,0 +1,94 @@
+/* options.h: long options, found in a table.
+ *
+ * `--name VALUE` and `--name=VALUE` are the same; `--` ends the options; `-` alone is an argument. What
+ * is not given is looked for in the environment, where the table names a variable. */
+#ifndef HF_CLI_OPTIONS_H
+#define HF_CLI_OPTIONS_H
+
+#include "holdfast.h"
+
+enum hf_cli_option_id {
+    /* global: every command takes these */
+    HF_OPT_DATA,
+    HF_OPT_SERVER,
+    HF_OPT_TENANT,
+    HF_OPT_IDEMPOTENCY_WINDOW,
+    HF_OPT_TOKEN_MAX_LENGTH,
+    HF_OPT_REGISTRY,
+    HF_OPT_JSON,
+    HF_OPT_HELP,
+    /* of some commands */
+    HF_OPT_FOR,
+    HF_OPT_DURATION,
+    HF_OPT_FENCE,
+    HF_OPT_KEY,
+    HF_OPT_STATE,
+    HF_OPT_RESOURCE,
+    HF_OPT_REQUESTER,
+    HF_OPT_FROM,
+    HF_OPT_TO,
+    HF_OPT_LIMIT,
+    HF_OPT_CURSOR,
+    HF_OPT_CAPACITY,
+    HF_OPT_CLOSE,
+    HF_OPT_OPEN,
+    HF_OPT_WINDOW,
+    HF_OPT_MATCH,
+    HF_OPT_ON_UNAVAILABLE,
+    HF_OPT_DURABLE,
+    HF_OPT_RESULT,
+    HF_OPT_FORMAT,
+    HF_OPT_TOKENS,
+    HF_OPT_RESOURCES,
+    HF_OPT_TIME,
+    HF_OPT_ROUNDS,
+    HF_OPT_DIR,
+    HF_OPT_OUT,
+    HF_OPT_LIST,
+    HF_OPT_COUNT
+};
+
+#define HF_OPT_BIT(name) (UINT64_C(1) << HF_OPT_##name)
+#define HF_OPT_GLOBAL ((UINT64_C(1) << HF_OPT_FOR) - 1)
+
+struct hf_cli_option {
+    const char *name;    /* without the dashes */
+    const char *value;   /* what stands for the value in help, or NULL: a flag */
+    const char *env;     /* environment variable, or NULL */
+    const char *choices; /* "a|b|c" if only these are values, else NULL */
+    const char *help;    /* NULL: works, but is not shown */
+};
+
+extern const struct hf_cli_option hf_cli_options[HF_OPT_COUNT];
+
+struct hf_cli;
+
+/* Parse the command line into cli: command, options, arguments. argv is reordered.
+ * False after saying on stderr what is wrong. With --help only the command is filled in. */
+bool hf_cli_parse(struct hf_cli *cli, int argc, char **argv);
+
+/* ---- values.c: all of these answer false after saying what was given and what is expected. An option
+ * that was not given leaves *out alone and is fine. ---- */
+
+bool hf_cli_duration(const struct hf_cli *cli, enum hf_cli_option_id id, int64_t *out_ms);
+bool hf_cli_time(const struct hf_cli *cli, enum hf_cli_option_id id, hf_time *out);
+
+struct hf_cli_range {
+    uint64_t lowest, highest;
+};
+bool hf_cli_number(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range,
+                   uint64_t *out);
+/* The index of the value among the option's choices. */
+bool hf_cli_choice(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned *out);
+/* A comma-separated list of choices; at most `max`. */
+bool hf_cli_choices(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned *out, size_t max,
+                    size_t *count);
+/* A text that is not empty. */
+bool hf_cli_filled(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_bytes *out);
+/* A flag that may also come from the environment, as yes or no. */
+bool hf_cli_flag(const struct hf_cli *cli, enum hf_cli_option_id id, bool *out);
+
+/* How unlike two words are: the letters to add, drop or change. */
+unsigned hf_cli_distance(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,124 @@
+/* Answers, for people and for programs. What a call with a key prints on stdout depends on the record
+ * alone, so that a replay prints the same. */
+#include "api/encode.h"
+#include "base/text.h"
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+static enum hf_cli_color state_color(enum hf_hold_state state)
+{
+    return state == HF_HELD ? HF_YELLOW : state == HF_CONFIRMED ? HF_GREEN : HF_DIM;
+}
+
+static const char *state_label(enum hf_hold_state state)
+{
+    const char *name = hf_api_hold_state(state);
+    return state != HF_HELD && name ? name : NULL;
+}
+
+static void print_hold(const struct hf_cli *cli, const struct hf_hold *hold, bool overdue)
+{
+    char placed[HF_TIME_TEXT], ended[HF_TIME_TEXT], expires[HF_TIME_TEXT], length[24];
+    char until[HF_TIME_TEXT + 32], state[32];
+    const char *name = hf_api_hold_state(hold->state);
+    hf_time_format(hold->placed_at, placed);
+    hf_time_format(hold->expires_at, expires);
+    hf_time_format(hold->ended_at, ended);
+    hf_duration_format(hold->expires_at - hold->placed_at, length);
+    snprintf(until, sizeof until, "%s  (%s)", expires, length);
+    snprintf(state, sizeof state, "%s%s", name ? name : "unknown", overdue ? " (overdue)" : "");
+    const struct hf_cli_field fields[] = {
+        { "id", hf_str(hold->id), HF_BOLD },
+        { "state", hf_str(state), state_color(hold->state) },
+        { "resource", hold->resource, HF_PLAIN },
+        { "requester", hold->requester, HF_PLAIN },
+        { "placed", hf_str(placed), HF_PLAIN },
+        { "expires", hf_str(until), HF_PLAIN },
+        { state_label(hold->state), hf_str(ended), HF_PLAIN },
+        { hold->reverses[0] ? "reverses" : NULL, hf_str(hold->reverses), HF_PLAIN },
+    };
+    hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
+}
+
+static void print_resource(const struct hf_cli *cli, const struct hf_resource *resource)
+{
+    char units[96], available[16], fence[24];
+    snprintf(units, sizeof units, "%u  (%u held, %u confirmed)", resource->capacity, resource->held,
+             resource->confirmed);
+    snprintf(available, sizeof available, "%u", hf_api_available(resource));
+    snprintf(fence, sizeof fence, "%llu", (unsigned long long)resource->fence);
+    const struct hf_cli_field fields[] = {
+        { "resource", resource->name, HF_BOLD },
+        { "state", hf_str(resource->open ? "open" : "closed"), resource->open ? HF_GREEN : HF_YELLOW },
+        { "capacity", hf_str(units), HF_PLAIN },
+        { "available", hf_str(available), HF_PLAIN },
+        { "fence", hf_str(fence), HF_PLAIN },
+    };
+    hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
+}
+
+static void print_guard(const struct hf_cli *cli, const struct hf_guard *guard)
+{
+    char window[24], created[HF_TIME_TEXT], match[64] = "";
+    hf_duration_format(guard->window_ms, window);
+    hf_time_format(guard->created_at, created);
+    for (uint32_t i = 0, at = 0; i < guard->match_count && i < HF_MATCH_MAX && at < sizeof match; i++) {
+        const char *name = hf_api_match(guard->match[i]);
+        at += (uint32_t)snprintf(match + at, sizeof match - at, "%s%s", i ? "," : "", name ? name : "?");
+    }
+    const char *how = hf_api_unavailable(guard->on_unavailable);
+    const struct hf_cli_field fields[] = {
+        { "guard", guard->name, HF_BOLD },
+        { "window", hf_str(window), HF_PLAIN },
+        { "match", hf_str(match[0] ? match : "exact"), HF_PLAIN },
+        { "on unavailable", hf_str(how ? how : "?"), HF_PLAIN },
+        { "durable", hf_str(guard->durable ? "yes" : "no"), HF_PLAIN },
+        { "created", hf_str(created), HF_PLAIN },
+    };
+    hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
+}
+
+/* The first line is one word, for scripts that do not want JSON. */
+static void print_seen(const struct hf_cli *cli, enum hf_action action, const struct hf_seen *seen)
+{
+    char recorded[HF_TIME_TEXT], until[HF_TIME_TEXT];
+    bool known = seen->expires_at != 0;
+    hf_time_format(seen->recorded_at, recorded);
+    hf_time_format(seen->expires_at, until);
+    if (action == HF_RECORD)
+        hf_cli_line(cli, HF_GREEN, "ok");
+    else
+        hf_cli_line(cli, seen->seen ? HF_YELLOW : HF_GREEN, seen->seen ? "seen" : "not-seen");
+    const struct hf_cli_field fields[] = {
+        { known ? "recorded" : NULL, hf_str(recorded), HF_PLAIN },
+        { known ? "until" : NULL, hf_str(until), HF_PLAIN },
+        { seen->has_result ? "result" : NULL, seen->result, HF_PLAIN },
+    };
+    hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
+}
+
+void hf_cli_print(struct hf_cli *cli, enum hf_action action, const struct hf_result *result)
+{
+    const struct hf_answer *answer = &result->answer;
+    if (cli->json) {
+        struct hf_buffer out = { 0 };
+        struct hf_json j = { .out = &out };
+        hf_api_answer(&j, action, answer);
+        hf_buffer_add_char(&out, '\n');
+        hf_cli_flush_to_stdout(&out);
+        hf_buffer_free(&out);
+        return;
+    }
+    bool shown = action == HF_GET_HOLD;
+    switch (answer->kind) {
+    case HF_RECORD_HOLD:
+        print_hold(cli, &answer->hold,
+                   shown && answer->hold.state == HF_HELD && result->now >= answer->hold.expires_at);
+        break;
+    case HF_RECORD_RESOURCE: print_resource(cli, &answer->resource); break;
+    case HF_RECORD_GUARD: print_guard(cli, &answer->guard); break;
+    case HF_RECORD_SEEN: print_seen(cli, action, &answer->seen); break;
+    default: hf_cli_line(cli, HF_GREEN, "ok");
+    }
+}

@@ -1,0 +1,22 @@
+/* holdfast trace: the life of a hold or a key, from the files alone. */
+#include "audit/trace.h"
+
+#include "cli/commands.h"
+
+int hf_cmd_trace(struct hf_cli *cli)
+{
+    const char *tenant = cli->values[HF_OPT_TENANT];
+    struct hf_audit_trace_options options = { .has_tenant = tenant != NULL,
+                                              .tenant = hf_str(tenant),
+                                              .json = cli->json };
+    struct hf_error why = { .status = HF_OK };
+    const char *directory = hf_cli_directory(cli);
+    if (!directory)
+        return HF_EXIT_USAGE;
+    int code = hf_audit_trace(directory, hf_str(cli->args[0]), &options, stdout, &why);
+    if (code == HF_EXIT_STORE)
+        hf_cli_refuse(cli, (enum hf_action)0, why.status, why.text);
+    else if (code != HF_EXIT_DONE) /* in JSON, the answer has said so already */
+        hf_cli_error(cli, "%s: %s", hf_status_code(HF_NOT_KNOWN), why.text);
+    return code;
+}

@@ -1,0 +1,146 @@
+/* Option values: what people type, checked, with one sentence for what does not fit. */
+#include "base/bytes.h"
+#include "base/text.h"
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool bad(const struct hf_cli *cli, enum hf_cli_option_id id, const char *expected)
+{
+    const struct hf_cli_option *option = &hf_cli_options[id];
+    bool env = cli->from_environment[id];
+    struct hf_buffer text = { 0 };
+    hf_cli_add_quoted(&text, hf_str(cli->values[id]));
+    hf_cli_error(cli, "%s%s: %s does not fit; expected is %s", env ? "" : "--",
+                 env ? option->env : option->name, hf_buffer_text(&text), expected);
+    hf_buffer_free(&text);
+    return false;
+}
+
+bool hf_cli_duration(const struct hf_cli *cli, enum hf_cli_option_id id, int64_t *out_ms)
+{
+    const char *value = cli->values[id];
+    return !value || hf_duration_parse(hf_str(value), out_ms) ||
+           bad(cli, id,
+               "a duration such as 250ms, 30s, 15m, 24h, 7d or a number of seconds, at most 3650d");
+}
+
+bool hf_cli_time(const struct hf_cli *cli, enum hf_cli_option_id id, hf_time *out)
+{
+    const char *value = cli->values[id];
+    return !value || hf_time_parse(hf_str(value), out) ||
+           bad(cli, id,
+               "a time such as 2026-11-15T21:39:57Z, a date such as 2026-11-15, or @ and "
+               "milliseconds since 1970");
+}
+
+bool hf_cli_number(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range,
+                   uint64_t *out)
+{
+    const char *value = cli->values[id];
+    uint64_t number;
+    char expected[80];
+    if (!value)
+        return true;
+    if (hf_number_parse(hf_str(value), &number) && number >= range.lowest && number <= range.highest) {
+        *out = number;
+        return true;
+    }
+    snprintf(expected, sizeof expected, "a whole number from %" PRIu64 " to %" PRIu64, range.lowest,
+             range.highest);
+    return bad(cli, id, expected);
+}
+
+/* The index of `word` in "a|b|c", or -1. */
+static int choice_index(const char *choices, struct hf_bytes word)
+{
+    for (int i = 0; *choices; i++) {
+        size_t size = strcspn(choices, "|");
+        if (hf_bytes_equal(hf_mem(choices, size), word))
+            return i;
+        choices += size + (choices[size] == '|');
+    }
+    return -1;
+}
+
+static bool choice_bad(const struct hf_cli *cli, enum hf_cli_option_id id, const char *prefix)
+{
+    struct hf_buffer text = { 0 };
+    hf_buffer_add_text(&text, prefix);
+    for (const char *p = hf_cli_options[id].choices; *p; p++)
+        hf_buffer_add_text(&text, *p == '|' ? ", " : (char[]){ *p, '\0' });
+    bad(cli, id, hf_buffer_text(&text));
+    hf_buffer_free(&text);
+    return false;
+}
+
+bool hf_cli_choice(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned *out)
+{
+    const char *value = cli->values[id];
+    if (!value)
+        return true;
+    int index = choice_index(hf_cli_options[id].choices, hf_str(value));
+    if (index < 0)
+        return choice_bad(cli, id, "one of ");
+    *out = (unsigned)index;
+    return true;
+}
+
+bool hf_cli_choices(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned *out, size_t max,
+                    size_t *count)
+{
+    const char *p = cli->values[id];
+    *count = 0;
+    while (p) {
+        size_t size = strcspn(p, ",");
+        int index = choice_index(hf_cli_options[id].choices, hf_mem(p, size));
+        if (index < 0 || *count == max)
+            return choice_bad(cli, id, "up to 4, with commas between them, out of ");
+        out[(*count)++] = (unsigned)index;
+        p = p[size] ? p + size + 1 : NULL;
+    }
+    return true;
+}
+
+bool hf_cli_filled(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_bytes *out)
+{
+    const char *value = cli->values[id];
+    if (!value)
+        return true;
+    *out = hf_str(value);
+    return *value || bad(cli, id, "a name that is not empty");
+}
+
+bool hf_cli_flag(const struct hf_cli *cli, enum hf_cli_option_id id, bool *out)
+{
+    const char *value = cli->values[id];
+    *out = value != NULL;
+    if (!value || !cli->from_environment[id])
+        return true;
+    int index = choice_index("0|no|false|1|yes|true", hf_str(value));
+    *out = index >= 3;
+    return index >= 0 || bad(cli, id, "1 or 0");
+}
+
+unsigned hf_cli_distance(const char *a, const char *b)
+{
+    unsigned row[64];
+    size_t n = strlen(b);
+    if (n >= sizeof row / sizeof *row)
+        return 64;
+    for (size_t i = 0; i <= n; i++)
+        row[i] = (unsigned)i;
+    for (size_t i = 1; a[i - 1]; i++) {
+        unsigned corner = row[0];
+        row[0] = (unsigned)i;
+        for (size_t k = 1; k <= n; k++) {
+            unsigned change = corner + (a[i - 1] != b[k - 1]);
+            unsigned drop = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
+            corner = row[k];
+            row[k] = change < drop ? change : drop;
+        }
+    }
+    return row[n];
+}

@@ -1,0 +1,21 @@
+/* fence.h: registers. A stale writer is refused by its fence or by the version it saw; merged values
+ * need neither. */
+#ifndef HF_CORE_FENCE_H
+#define HF_CORE_FENCE_H
+
+#include "core/core.h"
+
+/* The rule of fencing: a write carries a fence above every fence seen before. 0 means no fence. */
+bool hf_fence_stale(uint64_t fence, uint64_t highest);
+
+/* hf_register_write: HF_OK, HF_INVALID_REQUEST (name, value longer than HF_VALUE_MAX, the register holds
+ * a merged type), HF_STALE_FENCE, HF_VERSION_MISMATCH, in that order. The version rises by one. */
+void hf_register_write(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                       struct hf_plan *plan);
+
+/* hf_register_merge: HF_OK, HF_INVALID_REQUEST (name, value, the register has another type),
+ * HF_STORAGE_FAILURE. A merge that changes nothing has no row, is HF_OK, and leaves the version. */
+void hf_register_merge(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                       struct hf_plan *plan);
+
+#endif

@@ -1,0 +1,175 @@
+/* hf_apply: the caller's function, once a key, inside the atomic unit. Its effects are rows of the plan. */
+#include "base/bytes.h"
+#include "engine/engine.h"
+
+struct hf_tx {
+    struct hf_journal *journal;
+    struct hf_plan *plan;
+    const struct hf_request *request;
+    hf_time now;
+    size_t first;    /* rows before it are the key's own (a client's number) */
+    size_t bytes;    /* of all rows and the result */
+    bool spoiled;    /* a limit was passed */
+    struct hf_bytes result;
+};
+
+/* A copy in the plan's scratch, or NULL past a limit. */
+static bool keep(struct hf_tx *tx, struct hf_bytes from, struct hf_bytes *out)
+{
+    if (from.size > HF_APPLY_BYTES_MAX - tx->bytes) {
+        tx->spoiled = true;
+        return false;
+    }
+    unsigned char *room = hf_plan_room(tx->plan, from.size);
+    if (!room) {
+        tx->spoiled = true;
+        return false;
+    }
+    if (from.size > 0)
+        memcpy(room, from.data, from.size);
+    tx->bytes += from.size;
+    *out = hf_mem(room, from.size);
+    return true;
+}
+
+static struct hf_row *find_row(struct hf_tx *tx, struct hf_bytes key)
+{
+    for (size_t i = tx->first; i < tx->plan->row_count; i++) {
+        struct hf_row *row = &tx->plan->rows[i];
+        if (row->kind == HF_ROW_VALUE && hf_bytes_equal(row->pair.key, key))
+            return row;
+    }
+    return NULL;
+}
+
+static bool key_valid(struct hf_tx *tx, struct hf_bytes key)
+{
+    if (key.size >= 1 && key.size <= HF_APP_KEY_MAX)
+        return true;
+    tx->spoiled = true;
+    return false;
+}
+
+enum hf_status hf_tx_get(struct hf_tx *tx, struct hf_bytes key, struct hf_bytes *value)
+{
+    if (!key_valid(tx, key))
+        return HF_INVALID_REQUEST;
+    const struct hf_row *row = find_row(tx, key);
+    if (row) {
+        *value = row->pair.value;
+        return row->erase ? HF_NOT_KNOWN : HF_OK;
+    }
+    const struct hf_view *view = &tx->journal->view;
+    struct hf_scoped name = { tx->request->tenant, key };
+    switch (view->value(view->ctx, name, value)) {
+    case HF_FOUND: return HF_OK;
+    case HF_ABSENT: return HF_NOT_KNOWN;
+    default: return HF_STORAGE_FAILURE;
+    }
+}
+
+/* The row for `key`: the one that this function has changed before, or a new one. */
+static struct hf_row *row_for(struct hf_tx *tx, struct hf_bytes key)
+{
+    struct hf_row *row = find_row(tx, key);
+    struct hf_bytes kept;
+    if (row)
+        return row;
+    if (tx->plan->row_count - tx->first >= HF_APPLY_ROWS_MAX) {
+        tx->spoiled = true;
+        return NULL;
+    }
+    if (!keep(tx, key, &kept))
+        return NULL;
+    row = hf_plan_row(tx->plan, HF_ROW_VALUE);
+    row->pair.tenant = tx->request->tenant;
+    row->pair.key = kept;
+    return row;
+}
+
+enum hf_status hf_tx_put(struct hf_tx *tx, struct hf_bytes key, struct hf_bytes value)
+{
+    struct hf_bytes kept;
+    if (!key_valid(tx, key) || value.size > HF_APP_VALUE_MAX || !keep(tx, value, &kept)) {
+        tx->spoiled = true;
+        return HF_INVALID_REQUEST;
+    }
+    struct hf_row *row = row_for(tx, key);
+    if (!row)
+        return HF_INVALID_REQUEST;
+    row->erase = false;
+    row->pair.value = kept;
+    return HF_OK;
+}
+
+enum hf_status hf_tx_delete(struct hf_tx *tx, struct hf_bytes key)
+{
+    if (!key_valid(tx, key))
+        return HF_INVALID_REQUEST;
+    struct hf_row *row = row_for(tx, key);
+    if (!row)
+        return HF_INVALID_REQUEST;
+    row->erase = true;
+    row->pair.value = hf_mem(NULL, 0);
+    return HF_OK;
+}
+
+enum hf_status hf_tx_enqueue(struct hf_tx *tx, struct hf_bytes topic, struct hf_bytes payload)
+{
+    struct hf_bytes kept_topic, kept_payload;
+    if (topic.size < 1 || topic.size > HF_NAME_MAX || tx->plan->row_count - tx->first >= HF_APPLY_ROWS_MAX ||
+        !keep(tx, topic, &kept_topic) || !keep(tx, payload, &kept_payload)) {
+        tx->spoiled = true;
+        return HF_INVALID_REQUEST;
+    }
+    uint64_t number = tx->journal->tables.highest_outbox + 1;
+    for (size_t i = tx->first; i < tx->plan->row_count; i++)
+        number += tx->plan->rows[i].kind == HF_ROW_OUTBOX;
+    struct hf_row *row = hf_plan_row(tx->plan, HF_ROW_OUTBOX);
+    row->outbox = (struct hf_outbox){ .tenant = tx->request->tenant,
+                                      .number = number,
+                                      .key = tx->request->key,
+                                      .topic = kept_topic,
+                                      .payload = kept_payload,
+                                      .state = HF_OUTBOX_PENDING,
+                                      .created_at = tx->now };
+    return HF_OK;
+}
+
+enum hf_status hf_tx_result(struct hf_tx *tx, struct hf_bytes result)
+{
+    return keep(tx, result, &tx->result) ? HF_OK : HF_INVALID_REQUEST;
+}
+
+hf_time hf_tx_now(const struct hf_tx *tx)
+{
+    return tx->now;
+}
+
+void hf_engine_run_apply(void *arg, const struct hf_request *request, struct hf_plan *plan, hf_time now)
+{
+    struct hf_db *db = arg;
+    struct hf_tx tx = { .journal = db->journal, .plan = plan, .request = request, .now = now,
+                        .first = plan->row_count };
+    db->deciding = pthread_self();
+    __atomic_store_n(&db->in_apply, true, __ATOMIC_RELEASE);
+    enum hf_status st = request->apply.fn(&tx, request->apply.arg);
+    __atomic_store_n(&db->in_apply, false, __ATOMIC_RELEASE);
+    if (tx.spoiled && (st == HF_OK || st == HF_REFUSED))
+        st = HF_INVALID_REQUEST; /* past a limit: nothing of it, but the key remembers the refusal */
+    else if (st != HF_OK && st != HF_REFUSED && hf_status_kind(st) != HF_KIND_FAULT)
+        st = HF_MISUSE;
+    if (st != HF_OK)
+        plan->row_count = tx.first;
+    plan->answer.status = plan->token.status = st;
+    plan->answer.kind = HF_NO_RECORD;
+    if (st == HF_OK || st == HF_REFUSED) {
+        plan->answer.kind = HF_RECORD_VALUE;
+        plan->answer.value = tx.result;
+    }
+    if (hf_status_kind(st) == HF_KIND_FAULT) {
+        plan->remember = HF_REMEMBER_NOT;
+        plan->row_count = 0;
+        plan->token = (struct hf_token){ .status = HF_OK };
+    }
+}

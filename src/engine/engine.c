@@ -1,0 +1,455 @@
+#include "engine/engine.h"
+
+#include "core/digest.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- The writer ---- */
+
+/* The journal could not be written: say so once, and never go on. */
+static void fail(struct hf_db *db, int error)
+{
+    char sentence[256];
+    if (db->failed)
+        return;
+    db->failed = true;
+    snprintf(sentence, sizeof sentence,
+             "holdfast: the journal could not be made durable (%s). What was not yet answered may or may not "
+             "have happened; the process stops, and the next start finds out",
+             strerror(-error));
+    if (db->on_fatal) {
+        db->on_fatal(db->arg, sentence);
+        return;
+    }
+    fprintf(stderr, "%s\n", sentence);
+    _exit(3);
+}
+
+/* Move what may be answered now from waiting to ready. */
+static void promote(struct hf_db *db)
+{
+    struct hf_op **at = &db->waiting;
+    while (*at && (db->failed || (*at)->needs <= db->journal->durable)) {
+        if (db->failed && (*at)->needs > db->journal->durable) {
+            (*at)->status = HF_INDETERMINATE;
+            if ((*at)->result)
+                hf_result_status((*at)->result, HF_INDETERMINATE);
+        }
+        at = &(*at)->next;
+    }
+    if (at == &db->waiting)
+        return;
+    *db->ready_end = db->waiting;
+    db->ready_end = at;
+    db->waiting = *at;
+    *at = NULL;
+    if (!db->waiting)
+        db->waiting_end = &db->waiting;
+}
+
+/* Call back, one thread at a time so that the order holds; the lock is given up meanwhile. */
+static void release(struct hf_db *db)
+{
+    if (db->releasing)
+        return;
+    db->releasing = true;
+    while (db->ready) {
+        struct hf_op *op = db->ready;
+        db->ready = NULL;
+        db->ready_end = &db->ready;
+        pthread_mutex_unlock(&db->lock);
+        while (op) {
+            struct hf_op *next = op->next;
+            op->next = NULL;
+            op->done(op, op->status);
+            op = next;
+        }
+        pthread_mutex_lock(&db->lock);
+    }
+    db->releasing = false;
+    pthread_cond_broadcast(&db->landed);
+}
+
+static bool write_wanted(const struct hf_db *db)
+{
+    return !db->writing && !db->failed && hf_journal_gathered(db->journal);
+}
+
+/* Commit the gathered batch. The lock is given up while the disk works. */
+static void write_batch(struct hf_db *db)
+{
+    struct hf_journal *j = db->journal;
+    db->writing = true;
+    hf_journal_seal(j);
+    pthread_mutex_unlock(&db->lock);
+    int error = hf_journal_commit(j);
+    pthread_mutex_lock(&db->lock);
+    db->writing = false;
+    if (error)
+        fail(db, error);
+    else
+        hf_journal_landed(j);
+    promote(db);
+    pthread_cond_broadcast(&db->landed);
+    release(db);
+    /* What was gathered meanwhile may belong to nobody who waits. */
+    if (db->background && write_wanted(db))
+        pthread_cond_signal(&db->work);
+}
+
+enum hf_status hf_engine_wait(struct hf_db *db, uint64_t needs)
+{
+    while (needs > db->journal->durable) {
+        if (db->failed)
+            return HF_INDETERMINATE;
+        if (write_wanted(db))
+            write_batch(db);
+        else
+            pthread_cond_wait(&db->landed, &db->lock);
+    }
+    return HF_OK;
+}
+
+/* ---- Deciding ---- */
+
+/* The next segment is not there yet: make it, or wait for who does. */
+static void wait_for_segment(struct hf_db *db)
+{
+    if (db->maintaining || db->writing) {
+        pthread_cond_wait(&db->landed, &db->lock);
+        return;
+    }
+    db->maintaining = true;
+    hf_journal_prepare(db->journal, &db->journal_lock);
+    db->maintaining = false;
+    pthread_cond_broadcast(&db->landed);
+}
+
+enum hf_status hf_engine_take(struct hf_db *db, const struct hf_request *request,
+                              const uint8_t digest[HF_DIGEST_SIZE], uint64_t *needs, hf_time *now)
+{
+    while (!db->failed) {
+        switch (hf_journal_take(db->journal, request, digest, needs, now)) {
+        case HF_TAKEN: return HF_OK;
+        case HF_TAKE_FULL:
+            if (write_wanted(db))
+                write_batch(db);
+            else
+                pthread_cond_wait(&db->landed, &db->lock);
+            break;
+        case HF_TAKE_WAIT: wait_for_segment(db); break;
+        }
+    }
+    return HF_STORAGE_FAILURE;
+}
+
+/* Is this call made from inside an apply function? */
+static bool misused(struct hf_db *db)
+{
+    return __atomic_load_n(&db->in_apply, __ATOMIC_ACQUIRE) && pthread_equal(db->deciding, pthread_self());
+}
+
+/* What hf_do returns for a plan: the answer's status, but a look at a key that is known is fine. */
+static enum hf_status plan_status(const struct hf_request *request, const struct hf_plan *plan)
+{
+    if (request->action == HF_GET_TOKEN && plan->token.action != 0)
+        return HF_OK;
+    return plan->answer.status;
+}
+
+/* Decide with the lock held and fill the result. */
+static enum hf_status decide(struct hf_db *db, const struct hf_request *request,
+                             const uint8_t digest[HF_DIGEST_SIZE], struct hf_result *result, uint64_t *needs)
+{
+    hf_time now = 0;
+    *needs = 0;
+    enum hf_status st = hf_engine_take(db, request, digest, needs, &now);
+    if (st != HF_OK) {
+        if (result)
+            hf_result_status(result, st);
+        return st;
+    }
+    st = plan_status(request, db->journal->plan);
+    if (result && !hf_result_fill(result, db->journal->plan, now)) {
+        /* It is decided and will be remembered; only its copy for the caller could not be made. */
+        hf_result_status(result, HF_INDETERMINATE);
+        st = HF_INDETERMINATE;
+    }
+    return st;
+}
+
+enum { CHUNK = 64 };
+
+enum hf_status hf_do_many(struct hf_db *db, const struct hf_request *requests, struct hf_result *results,
+                          size_t count)
+{
+    uint8_t digests[CHUNK][HF_DIGEST_SIZE];
+    uint64_t needs_most = 0;
+    if (count > HF_GROUP_MAX || misused(db))
+        return HF_MISUSE;
+    for (size_t from = 0; from < count; from += CHUNK) {
+        size_t n = count - from < CHUNK ? count - from : CHUNK;
+        for (size_t i = 0; i < n; i++)
+            hf_digest(&requests[from + i], digests[i]);
+        pthread_mutex_lock(&db->lock);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t needs;
+            decide(db, &requests[from + i], digests[i], results ? &results[from + i] : NULL, &needs);
+            if (needs > needs_most)
+                needs_most = needs;
+        }
+        if (from + n < count)
+            pthread_mutex_unlock(&db->lock);
+    }
+    if (count == 0)
+        return HF_OK;
+    enum hf_status st = hf_engine_wait(db, needs_most);
+    pthread_mutex_unlock(&db->lock);
+    for (size_t i = 0; st != HF_OK && results && i < count; i++)
+        hf_result_status(&results[i], st);
+    return st;
+}
+
+enum hf_status hf_do(struct hf_db *db, const struct hf_request *request, struct hf_result *result)
+{
+    uint8_t digest[HF_DIGEST_SIZE];
+    uint64_t needs;
+    if (misused(db)) {
+        if (result)
+            hf_result_status(result, HF_MISUSE);
+        return HF_MISUSE;
+    }
+    hf_digest(request, digest);
+    pthread_mutex_lock(&db->lock);
+    enum hf_status st = decide(db, request, digest, result, &needs);
+    enum hf_status waited = hf_engine_wait(db, needs);
+    pthread_mutex_unlock(&db->lock);
+    if (waited != HF_OK) {
+        st = waited;
+        if (result)
+            hf_result_status(result, st);
+    }
+    return st;
+}
+
+/* ---- Without waiting ---- */
+
+static void queue(struct hf_db *db, struct hf_op *op)
+{
+    op->next = NULL;
+    if (op->needs <= db->journal->durable) {
+        *db->ready_end = op;
+        db->ready_end = &op->next;
+    } else {
+        *db->waiting_end = op;
+        db->waiting_end = &op->next;
+    }
+}
+
+void hf_submit(struct hf_db *db, struct hf_op *first)
+{
+    uint8_t digests[CHUNK][HF_DIGEST_SIZE];
+    while (first) {
+        struct hf_op *op = first;
+        size_t n = 0;
+        for (; op && n < CHUNK; op = op->next)
+            hf_digest(op->request, digests[n++]);
+        pthread_mutex_lock(&db->lock);
+        for (size_t i = 0; i < n; i++) {
+            struct hf_op *next = first->next;
+            first->status = decide(db, first->request, digests[i], first->result, &first->needs);
+            queue(db, first);
+            first = next;
+        }
+        if (db->background && write_wanted(db))
+            pthread_cond_signal(&db->work);
+        promote(db);
+        release(db);
+        pthread_mutex_unlock(&db->lock);
+    }
+}
+
+void hf_flush(struct hf_db *db)
+{
+    pthread_mutex_lock(&db->lock);
+    struct hf_journal *j = db->journal;
+    uint64_t needs = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0;
+    (void)hf_engine_wait(db, needs);
+    promote(db);
+    release(db);
+    while (db->releasing)
+        pthread_cond_wait(&db->landed, &db->lock);
+    pthread_mutex_unlock(&db->lock);
+}
+
+/* ---- Background ---- */
+
+static void *commit_loop(void *arg)
+{
+    struct hf_db *db = arg;
+    pthread_mutex_lock(&db->lock);
+    while (!db->stopping) {
+        if (write_wanted(db))
+            write_batch(db);
+        else
+            pthread_cond_wait(&db->work, &db->lock);
+    }
+    pthread_mutex_unlock(&db->lock);
+    return NULL;
+}
+
+/* With the lock. One step of maintenance, if nobody else is in one. */
+static bool maintain(struct hf_db *db)
+{
+    if (db->maintaining || db->failed)
+        return false;
+    db->maintaining = true;
+    bool more = hf_journal_maintain(db->journal, &db->journal_lock);
+    db->maintaining = false;
+    pthread_cond_broadcast(&db->landed);
+    if (write_wanted(db))
+        write_batch(db);
+    return more;
+}
+
+bool hf_maintain(struct hf_db *db)
+{
+    pthread_mutex_lock(&db->lock);
+    bool more = maintain(db);
+    pthread_mutex_unlock(&db->lock);
+    return more;
+}
+
+enum { TICK_NS = 50000000 };
+
+static void *maintain_loop(void *arg)
+{
+    struct hf_db *db = arg;
+    pthread_mutex_lock(&db->lock);
+    while (!db->stopping) {
+        if (maintain(db)) {
+            /* Let the others have the lock between two steps. */
+            pthread_mutex_unlock(&db->lock);
+            sched_yield();
+            pthread_mutex_lock(&db->lock);
+            continue;
+        }
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += TICK_NS;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        pthread_cond_timedwait(&db->tick, &db->lock, &until);
+    }
+    pthread_mutex_unlock(&db->lock);
+    return NULL;
+}
+
+/* ---- Opening and closing ---- */
+
+static void db_lock(void *arg)
+{
+    pthread_mutex_lock(&((struct hf_db *)arg)->lock);
+}
+
+static void db_unlock(void *arg)
+{
+    pthread_mutex_unlock(&((struct hf_db *)arg)->lock);
+}
+
+static bool threads_start(struct hf_db *db)
+{
+    if (pthread_create(&db->committer, NULL, commit_loop, db) != 0)
+        return false;
+    if (pthread_create(&db->maintainer, NULL, maintain_loop, db) == 0) {
+        db->background = true;
+        return true;
+    }
+    pthread_mutex_lock(&db->lock);
+    db->stopping = true;
+    pthread_cond_broadcast(&db->work);
+    pthread_mutex_unlock(&db->lock);
+    pthread_join(db->committer, NULL);
+    return false;
+}
+
+static void db_free(struct hf_db *db)
+{
+    hf_journal_close(db->journal);
+    pthread_cond_destroy(&db->landed);
+    pthread_cond_destroy(&db->work);
+    pthread_cond_destroy(&db->tick);
+    pthread_mutex_destroy(&db->lock);
+    free(db);
+}
+
+enum hf_status hf_open(const char *path, const struct hf_options *options, struct hf_db **out,
+                       struct hf_error *why)
+{
+    static const struct hf_options defaults;
+    struct hf_error ignored;
+    bool memory = strcmp(path, ":memory:") == 0;
+    if (!options)
+        options = &defaults;
+    if (!why)
+        why = &ignored;
+    *why = (struct hf_error){ .status = HF_OK };
+    *out = NULL;
+    struct hf_db *db = calloc(1, sizeof *db);
+    if (!db) {
+        why->status = HF_NO_MEMORY;
+        snprintf(why->text, sizeof why->text, "not enough memory to open a store");
+        return HF_NO_MEMORY;
+    }
+    pthread_mutex_init(&db->lock, NULL);
+    pthread_cond_init(&db->landed, NULL);
+    pthread_cond_init(&db->work, NULL);
+    pthread_cond_init(&db->tick, NULL);
+    db->waiting_end = &db->waiting;
+    db->ready_end = &db->ready;
+    db->journal_lock = (struct hf_lock){ db_lock, db_unlock, db };
+    db->on_fatal = options->on_fatal;
+    db->arg = options->arg;
+    const struct hf_io *io = memory ? hf_io_memory() : options->io ? options->io : hf_io_os();
+    enum hf_status st = hf_journal_open(path, options, io, &db->journal, why);
+    if (st != HF_OK) {
+        db_free(db);
+        return st;
+    }
+    db->journal->run_apply = hf_engine_run_apply;
+    db->journal->run_arg = db;
+    if (!options->no_background && !threads_start(db)) {
+        db_free(db);
+        why->status = HF_STORAGE_FAILURE;
+        snprintf(why->text, sizeof why->text, "the system gives no threads for the store's background work");
+        return HF_STORAGE_FAILURE;
+    }
+    *out = db;
+    return HF_OK;
+}
+
+void hf_close(struct hf_db *db)
+{
+    if (!db)
+        return;
+    hf_flush(db);
+    if (db->background) {
+        pthread_mutex_lock(&db->lock);
+        db->stopping = true;
+        pthread_cond_broadcast(&db->work);
+        pthread_cond_broadcast(&db->tick);
+        pthread_mutex_unlock(&db->lock);
+        pthread_join(db->committer, NULL);
+        pthread_join(db->maintainer, NULL);
+        db->background = false;
+        hf_flush(db); /* what the last step of maintenance gathered */
+    }
+    db_free(db);
+}

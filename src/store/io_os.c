@@ -1,0 +1,268 @@
+/* The operating system behind struct hf_io. */
+#define _GNU_SOURCE
+#include "store/io.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct hf_dir {
+    int fd;
+    int lock_fd;
+};
+
+struct hf_file {
+    int fd;
+};
+
+static int os_dir_open(void *ctx, const char *path, bool create, struct hf_dir **out)
+{
+    (void)ctx;
+    struct hf_dir *dir = malloc(sizeof *dir);
+    if (!dir)
+        return -ENOMEM;
+    if (create && mkdir(path, 0700) != 0 && errno != EEXIST) {
+        int error = -errno;
+        free(dir);
+        return error;
+    }
+    dir->lock_fd = -1;
+    dir->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir->fd < 0) {
+        int error = -errno;
+        free(dir);
+        return error;
+    }
+    *out = dir;
+    return 0;
+}
+
+static void os_dir_close(struct hf_dir *dir)
+{
+    if (dir->lock_fd >= 0) {
+        /* The name of a holder that is gone would mislead the next one who looks. */
+        if (ftruncate(dir->lock_fd, 0) != 0)
+            (void)errno;
+        close(dir->lock_fd);
+    }
+    close(dir->fd);
+    free(dir);
+}
+
+static int os_dir_sync(struct hf_dir *dir)
+{
+    return fsync(dir->fd) == 0 ? 0 : -errno;
+}
+
+static int os_dir_list(struct hf_dir *dir, bool (*each)(void *arg, const char *name), void *arg)
+{
+    int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    DIR *d = fdopendir(fd);
+    if (!d) {
+        int error = -errno;
+        close(fd);
+        return error;
+    }
+    struct dirent *entry;
+    errno = 0;
+    while ((entry = readdir(d)) != NULL) {
+        if (entry->d_name[0] != '.' && !each(arg, entry->d_name))
+            break;
+        errno = 0;
+    }
+    int error = entry ? 0 : -errno;
+    closedir(d);
+    return error;
+}
+
+static int os_rename(struct hf_dir *dir, const char *from, const char *to)
+{
+    return renameat(dir->fd, from, dir->fd, to) == 0 ? 0 : -errno;
+}
+
+static int os_remove(struct hf_dir *dir, const char *name)
+{
+    return unlinkat(dir->fd, name, 0) == 0 ? 0 : -errno;
+}
+
+static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t holder_size)
+{
+    int fd = openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int error = errno == EWOULDBLOCK ? -EBUSY : -errno;
+        ssize_t n = pread(fd, holder, holder_size - 1, 0);
+        holder[n > 0 ? n : 0] = '\0';
+        holder[strcspn(holder, "\n")] = '\0';
+        close(fd);
+        return error;
+    }
+    size_t size = strlen(who);
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, who, size, 0) != (ssize_t)size) {
+        int error = errno ? -errno : -EIO;
+        /* A full disk must not keep a store from being opened for reading and replays. */
+        if (error != -ENOSPC) {
+            close(fd);
+            return error;
+        }
+    }
+    dir->lock_fd = fd;
+    return 0;
+}
+
+static int os_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
+{
+    static const int flags[] = { [HF_OPEN_READ] = O_RDONLY,
+                                 [HF_OPEN_WRITE] = O_RDWR,
+                                 [HF_OPEN_CREATE] = O_RDWR | O_CREAT | O_TRUNC };
+    struct hf_file *file = malloc(sizeof *file);
+    if (!file)
+        return -ENOMEM;
+    file->fd = openat(dir->fd, name, flags[how] | O_CLOEXEC, 0600);
+    if (file->fd < 0) {
+        int error = -errno;
+        free(file);
+        return error;
+    }
+    *out = file;
+    return 0;
+}
+
+static void os_close(struct hf_file *file)
+{
+    close(file->fd);
+    free(file);
+}
+
+static int os_size(struct hf_file *file, uint64_t *out)
+{
+    struct stat st;
+    if (fstat(file->fd, &st) != 0)
+        return -errno;
+    *out = (uint64_t)st.st_size;
+    return 0;
+}
+
+static int os_read(struct hf_file *file, void *data, size_t size, uint64_t at)
+{
+    unsigned char *p = data;
+    while (size > 0) {
+        ssize_t n = pread(file->fd, p, size, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        p += n;
+        at += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+static int os_write(struct hf_file *file, const void *data, size_t size, uint64_t at)
+{
+    const unsigned char *p = data;
+    while (size > 0) {
+        ssize_t n = pwrite(file->fd, p, size, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        p += n;
+        at += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+static int os_sync(struct hf_file *file)
+{
+    return fdatasync(file->fd) == 0 ? 0 : -errno;
+}
+
+static int os_map(struct hf_file *file, size_t size, const unsigned char **out)
+{
+    void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    *out = p;
+    return 0;
+}
+
+/* munmap and madvise take a pointer to non-const; the mapping itself is read-only. */
+static void *unconst(const unsigned char *data)
+{
+    return (void *)(uintptr_t)data;
+}
+
+static void os_unmap(struct hf_file *file, const unsigned char *data, size_t size)
+{
+    (void)file;
+    munmap(unconst(data), size);
+}
+
+static void os_cool(struct hf_file *file, const unsigned char *data, size_t size)
+{
+    (void)file;
+    madvise(unconst(data), size, MADV_DONTNEED);
+}
+
+static hf_time os_wall_ms(void *ctx)
+{
+    (void)ctx;
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (hf_time)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static uint64_t os_monotonic_ns(void *ctx)
+{
+    (void)ctx;
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+}
+
+static int os_random(void *ctx, void *data, size_t size)
+{
+    (void)ctx;
+    return getrandom(data, size, 0) == (ssize_t)size ? 0 : -EIO;
+}
+
+static const struct hf_io os = {
+    .dir_open = os_dir_open,
+    .dir_close = os_dir_close,
+    .dir_sync = os_dir_sync,
+    .dir_list = os_dir_list,
+    .rename = os_rename,
+    .remove = os_remove,
+    .lock = os_lock,
+    .open = os_open,
+    .close = os_close,
+    .size = os_size,
+    .read = os_read,
+    .write = os_write,
+    .sync = os_sync,
+    .map = os_map,
+    .unmap = os_unmap,
+    .cool = os_cool,
+    .wall_ms = os_wall_ms,
+    .monotonic_ns = os_monotonic_ns,
+    .random = os_random,
+};
+
+const struct hf_io *hf_io_os(void)
+{
+    return &os;
+}

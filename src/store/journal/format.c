@@ -1,0 +1,277 @@
+#include "store/journal/format.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+
+/* ---- Segment header ---- */
+
+static void keys_put(unsigned char *out, const struct hf_store_keys *keys)
+{
+    memcpy(out, keys->store_id, 16);
+    hf_put64(out + 16, keys->table.k0);
+    hf_put64(out + 24, keys->table.k1);
+    hf_put64(out + 32, keys->id.k0);
+    hf_put64(out + 40, keys->id.k1);
+}
+
+static void keys_get(const unsigned char *in, struct hf_store_keys *keys)
+{
+    memcpy(keys->store_id, in, 16);
+    keys->table = (struct hf_sipkey){ hf_get64(in + 16), hf_get64(in + 24) };
+    keys->id = (struct hf_sipkey){ hf_get64(in + 32), hf_get64(in + 40) };
+}
+
+void hf_segment_head_encode(const struct hf_segment_head *head, unsigned char out[HF_BLOCK])
+{
+    memset(out, 0, HF_BLOCK);
+    memcpy(out, "HOLDSEG1", 8);
+    hf_put32(out + 8, HF_FORMAT_VERSION);
+    hf_put32(out + 12, HF_BLOCK);
+    hf_put64(out + 16, head->number);
+    hf_put64(out + 24, head->base);
+    hf_put64(out + 32, head->size);
+    hf_put64(out + 40, head->first_sequence);
+    hf_put64(out + 48, (uint64_t)head->created_at);
+    keys_put(out + 56, &head->keys);
+    memcpy(out + 104, head->chain, HF_DIGEST_SIZE);
+    hf_put32(out + 136, hf_crc32c(0, out, 136));
+}
+
+enum hf_head_state hf_segment_head_decode(const unsigned char *in, struct hf_segment_head *head)
+{
+    if (memcmp(in, "HOLDSEG1", 8) != 0)
+        return HF_HEAD_NONE;
+    /* The version is looked at before the CRC: a newer format may keep its CRC elsewhere. */
+    head->version = hf_get32(in + 8);
+    if (head->version > HF_FORMAT_VERSION)
+        return HF_HEAD_NEWER;
+    if (hf_get32(in + 136) != hf_crc32c(0, in, 136) || hf_get32(in + 12) != HF_BLOCK)
+        return HF_HEAD_NONE;
+    head->number = hf_get64(in + 16);
+    head->base = hf_get64(in + 24);
+    head->size = hf_get64(in + 32);
+    head->first_sequence = hf_get64(in + 40);
+    head->created_at = (hf_time)hf_get64(in + 48);
+    keys_get(in + 56, &head->keys);
+    memcpy(head->chain, in + 104, HF_DIGEST_SIZE);
+    return HF_HEAD_GOOD;
+}
+
+/* ---- Batch header ---- */
+
+void hf_batch_seal(const struct hf_batch_head *head, unsigned char *batch)
+{
+    hf_put32(batch, HF_BATCH_MAGIC);
+    hf_put32(batch + 4, head->length);
+    hf_put64(batch + 8, head->sequence);
+    hf_put64(batch + 16, head->position);
+    hf_put64(batch + 24, (uint64_t)head->now);
+    memcpy(batch + 32, head->chain, HF_DIGEST_SIZE);
+    hf_put32(batch + 64, head->count);
+    hf_put32(batch + 68, 0);
+    hf_put32(batch + 72, hf_crc32c(0, batch, 72));
+    hf_put32(batch + 76, hf_crc32c(0, batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD));
+}
+
+bool hf_batch_head_decode(const unsigned char *in, size_t room, uint64_t position, bool deep,
+                          struct hf_batch_head *head)
+{
+    if (room < HF_BATCH_HEAD || hf_get32(in) != HF_BATCH_MAGIC || hf_get32(in + 72) != hf_crc32c(0, in, 72))
+        return false;
+    head->length = hf_get32(in + 4);
+    head->sequence = hf_get64(in + 8);
+    head->position = hf_get64(in + 16);
+    head->now = (hf_time)hf_get64(in + 24);
+    memcpy(head->chain, in + 32, HF_DIGEST_SIZE);
+    head->count = hf_get32(in + 64);
+    if (head->position != position || head->length < HF_BATCH_HEAD || head->length > room)
+        return false;
+    return !deep || hf_get32(in + 76) == hf_crc32c(0, in + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD);
+}
+
+/* ---- Entries ---- */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t hf_entry_need(const struct hf_request *request)
+{
+    /* Names stand in the key, the row and its answer; lazily expired holds bring their own. */
+    enum { FIXED = 4096, OVERDUE = HF_OVERDUE_MAX * (128 + 2 * HF_NAME_MAX) };
+    size_t need = FIXED + HF_TENANT_MAX + HF_TOKEN_MAX + 2 * HF_NAME_MAX;
+    switch (request->action) {
+    case HF_PLACE_HOLD: return need + OVERDUE + 4 * HF_NAME_MAX;
+    case HF_RECORD:
+    case HF_ADMIT:
+        return need + 8 * HF_IDENTITY_MAX + HF_NAME_MAX +
+               least(request->identity.result.size, HF_GUARD_RESULT_MAX);
+    case HF_COMPLETE:
+    case HF_FAIL: return need + HF_TOKEN_MAX + least(request->settle.response.size, HF_RESPONSE_MAX);
+    case HF_WRITE: return need + HF_NAME_MAX + least(request->write.value.size, HF_VALUE_MAX);
+    case HF_MERGE: return need + HF_NAME_MAX + HF_VALUE_MAX;
+    case HF_APPLY: return need + HF_APPLY_BYTES_MAX + HF_APPLY_ROWS_MAX * (64 + 2 * HF_TOKEN_MAX);
+    default: return need + 4 * HF_NAME_MAX;
+    }
+}
+
+size_t hf_entry_encode(const struct hf_entry_head *head, const struct hf_plan *plan, unsigned char *out)
+{
+    bool remembered = head->remember != HF_REMEMBER_NOT;
+    out[8] = (unsigned char)head->action;
+    out[9] = (unsigned char)head->status;
+    out[10] = (unsigned char)head->remember;
+    out[11] = (unsigned char)plan->row_count;
+    out[13] = (unsigned char)head->tenant.size;
+    hf_put16(out + 14, (uint16_t)head->key.size);
+    hf_put64(out + 16, (uint64_t)head->recorded_at);
+    size_t at = 24;
+    if (remembered) {
+        hf_put64(out + 24, (uint64_t)head->expires_at);
+        memcpy(out + 32, head->digest, HF_DIGEST_SIZE);
+        at = 64;
+    }
+    if (head->remember == HF_REMEMBER_SEQUENCE) {
+        hf_put64(out + at, head->sequence);
+        at += 8;
+    }
+    if (head->tenant.size > 0)
+        memcpy(out + at, head->tenant.data, head->tenant.size);
+    at += head->tenant.size;
+    if (head->key.size > 0)
+        memcpy(out + at, head->key.data, head->key.size);
+    at += head->key.size;
+
+    unsigned char answer = HF_ANSWER_STATUS;
+    if (remembered && plan->answer.kind == HF_RECORD_VALUE) {
+        answer = HF_ANSWER_INLINE;
+        out[at] = HF_RECORD_VALUE;
+        hf_put32(out + at + 1, (uint32_t)plan->answer.value.size);
+        if (plan->answer.value.size > 0)
+            memcpy(out + at + 5, plan->answer.value.data, plan->answer.value.size);
+        at += 5 + plan->answer.value.size;
+    }
+    for (size_t i = 0; i < plan->row_count; i++) {
+        const struct hf_row *row = &plan->rows[i];
+        size_t size = hf_image_encode(row, out + at + 6);
+        out[at] = (unsigned char)row->kind;
+        out[at + 1] = row->erase ? 1 : 0;
+        hf_put32(out + at + 2, (uint32_t)size);
+        at += 6 + size;
+        /* The answer of a keyed action is the row that it made: the last of its kind, behind the holds
+         * that were expired on the way. */
+        if (remembered && ((plan->answer.kind == HF_RECORD_HOLD && row->kind == HF_ROW_HOLD) ||
+                           (plan->answer.kind == HF_RECORD_LEASE && row->kind == HF_ROW_LEASE) ||
+                           (plan->answer.kind == HF_RECORD_REGISTER && row->kind == HF_ROW_REGISTER)))
+            answer = (unsigned char)i;
+    }
+    HF_ASSERT(!remembered || plan->answer.kind == HF_NO_RECORD || answer != HF_ANSWER_STATUS);
+    out[12] = answer;
+    hf_put32(out, (uint32_t)at);
+    hf_put32(out + 4, hf_crc32c(0, out + 8, at - 8));
+    return at;
+}
+
+bool hf_entry_decode(const unsigned char *in, size_t room, struct hf_entry_view *out)
+{
+    if (!hf_entry_parse(in, room, out))
+        return false;
+    return hf_get32(in + 4) == hf_crc32c(0, in + 8, out->size - 8);
+}
+
+bool hf_entry_parse(const unsigned char *in, size_t room, struct hf_entry_view *out)
+{
+    if (room < 24)
+        return false;
+    out->size = hf_get32(in);
+    if (out->size < 24 || out->size > room)
+        return false;
+    struct hf_entry_head *head = &out->head;
+    head->action = in[8];
+    head->status = in[9];
+    head->remember = in[10];
+    out->row_count = in[11];
+    out->answer = in[12];
+    size_t tenant = in[13];
+    size_t key = hf_get16(in + 14);
+    head->recorded_at = (hf_time)hf_get64(in + 16);
+    size_t at = head->remember == HF_REMEMBER_NOT ? 24 : head->remember == HF_REMEMBER_KEY ? 64 : 72;
+    if (at + tenant + key > out->size)
+        return false;
+    if (at >= 64) {
+        head->expires_at = (hf_time)hf_get64(in + 24);
+        memcpy(head->digest, in + 32, HF_DIGEST_SIZE);
+    }
+    head->sequence = at == 72 ? hf_get64(in + 64) : 0;
+    head->tenant = hf_mem(in + at, tenant);
+    head->key = hf_mem(in + at + tenant, key);
+    at += tenant + key;
+    out->inline_kind = HF_NO_RECORD;
+    if (out->answer == HF_ANSWER_INLINE) {
+        if (out->size - at < 5 || hf_get32(in + at + 1) > out->size - at - 5)
+            return false;
+        out->inline_kind = in[at];
+        out->inline_answer = hf_mem(in + at + 5, hf_get32(in + at + 1));
+        at += 5 + out->inline_answer.size;
+    }
+    out->rows = hf_mem(in + at, out->size - at);
+    return true;
+}
+
+bool hf_image_next(struct hf_bytes *rows, struct hf_image *image)
+{
+    const unsigned char *p = rows->data;
+    if (rows->size < 6)
+        return false;
+    size_t size = hf_get32(p + 2);
+    if (size > rows->size - 6)
+        return false;
+    image->kind = p[0];
+    image->erase = (p[1] & 1) != 0;
+    image->bytes = hf_mem(p + 6, size);
+    *rows = hf_mem(p + 6 + size, rows->size - 6 - size);
+    return true;
+}
+
+/* The row that answers, by index. */
+static bool row_at(const struct hf_entry_view *entry, struct hf_row *row)
+{
+    struct hf_bytes rows = entry->rows;
+    struct hf_image image;
+    for (unsigned i = 0; hf_image_next(&rows, &image); i++)
+        if (i == entry->answer)
+            return hf_image_decode(&image, entry->head.tenant, row);
+    return false;
+}
+
+bool hf_entry_answer(const struct hf_entry_view *entry, struct hf_answer *answer)
+{
+    answer->status = entry->head.status;
+    answer->kind = HF_NO_RECORD;
+    if (entry->answer == HF_ANSWER_STATUS)
+        return true;
+    if (entry->answer == HF_ANSWER_INLINE) {
+        answer->kind = HF_RECORD_VALUE;
+        answer->value = entry->inline_answer;
+        return entry->inline_kind == HF_RECORD_VALUE;
+    }
+    struct hf_row row;
+    if (!row_at(entry, &row))
+        return false;
+    switch (row.kind) {
+    case HF_ROW_HOLD:
+        answer->kind = HF_RECORD_HOLD;
+        answer->hold = row.hold;
+        return true;
+    case HF_ROW_LEASE:
+        answer->kind = HF_RECORD_LEASE;
+        answer->lease = row.lease;
+        return true;
+    case HF_ROW_REGISTER:
+        answer->kind = HF_RECORD_REGISTER;
+        answer->reg = row.reg;
+        return true;
+    default: return false;
+    }
+}

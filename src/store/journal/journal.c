@@ -1,0 +1,446 @@
+#include "store/journal/journal.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/id.h"
+#include "core/digest.h"
+#include "store/journal/maintain.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BATCH_MAX = 16 << 20 };
+
+void hf_journal_note(struct hf_journal *j, int level, const char *format, ...)
+{
+    char line[512];
+    if (!j->on_note)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    j->on_note(j->arg, level, line);
+}
+
+/* ---- Reading by position ---- */
+
+static bool batch_has(const struct hf_batch *b, uint64_t position)
+{
+    return b->size > 0 && position >= b->base && position < b->base + b->size;
+}
+
+/* A run of bytes that begins at `position`, and how long it is. */
+static int bytes_at(struct hf_journal *j, uint64_t position, const unsigned char **out, size_t *room)
+{
+    const struct hf_batch *batches[] = { &j->gather, &j->flight };
+    for (size_t i = 0; i < 2; i++) {
+        const struct hf_batch *b = batches[i];
+        if (batch_has(b, position)) {
+            *out = b->data + b->lead + (position - b->base);
+            *room = (size_t)(b->base + b->size - position);
+            return 0;
+        }
+    }
+    const struct hf_segment *g = hf_segments_at(&j->segments, position);
+    if (!g)
+        return -ENOENT;
+    uint64_t at = position - g->base;
+    if (g->data) {
+        *out = g->data + at;
+        *room = (size_t)(g->size - at);
+        return 0;
+    }
+    int error = hf_pack_read(g->pack, &j->cache, at, 4, out);
+    if (error)
+        return error;
+    *room = hf_get32(*out);
+    if (*room > g->size - at)
+        return -EBADMSG;
+    return hf_pack_read(g->pack, &j->cache, at, *room, out);
+}
+
+int hf_journal_entry(struct hf_journal *j, uint64_t position, struct hf_entry_view *out)
+{
+    const unsigned char *data;
+    size_t room;
+    int error = bytes_at(j, position, &data, &room);
+    if (error)
+        return error;
+    return hf_entry_decode(data, room, out) ? 0 : -EBADMSG;
+}
+
+int hf_journal_batch(struct hf_journal *j, uint64_t position, bool deep, const unsigned char **data,
+                     struct hf_batch_head *head)
+{
+    const struct hf_segment *g = hf_segments_at(&j->segments, position);
+    if (!g || g->base + g->size - position < HF_BATCH_HEAD)
+        return -EBADMSG;
+    uint64_t at = position - g->base;
+    if (g->data) {
+        *data = g->data + at;
+        return hf_batch_head_decode(*data, (size_t)(g->size - at), position, deep, head) ? 0 : -EBADMSG;
+    }
+    int error = hf_pack_read(g->pack, &j->cache, at, HF_BATCH_HEAD, data);
+    if (error)
+        return error;
+    size_t length = hf_get32(*data + 4);
+    if (length < HF_BATCH_HEAD || length > g->size - at)
+        return -EBADMSG;
+    error = hf_pack_read(g->pack, &j->cache, at, length, data);
+    if (error)
+        return error;
+    return hf_batch_head_decode(*data, length, position, deep, head) ? 0 : -EBADMSG;
+}
+
+bool hf_journal_is_packed(const struct hf_journal *j, uint64_t position)
+{
+    const struct hf_segment *g = hf_segments_at(&j->segments, position);
+    return g && g->state == HF_SEGMENT_PACKED;
+}
+
+/* ---- Gathering ---- */
+
+hf_time hf_journal_now(struct hf_journal *j)
+{
+    if (j->gather.size > 0)
+        return j->gather.now;
+    hf_time wall = j->io->wall_ms(j->io->ctx);
+    return wall > j->now ? wall : j->now;
+}
+
+/* Where can a batch with room for `need` bytes of entries begin? */
+static bool place_find(struct hf_journal *j, size_t need)
+{
+    const struct hf_segments *s = &j->segments;
+    const struct hf_segment *g = j->active ? hf_segments_at(s, j->end) : NULL;
+    if (g && g->number == j->active && j->end + HF_BATCH_HEAD + need <= g->base + g->size) {
+        j->place = (struct hf_place){ (size_t)(g - s->list), j->end, 0, g->base + g->size - j->end };
+        return true;
+    }
+    g = NULL;
+    for (size_t i = s->count; i > 0 && s->list[i - 1].state == HF_SEGMENT_PREPARED; i--)
+        g = &s->list[i - 1];
+    if (!g || HF_BLOCK + HF_BATCH_HEAD + need > g->size)
+        return false;
+    j->place = (struct hf_place){ (size_t)(g - s->list), g->base + HF_BLOCK, HF_BLOCK, g->size - HF_BLOCK };
+    return true;
+}
+
+static bool gather_grow(struct hf_journal *j, size_t lead, size_t need)
+{
+    struct hf_batch *b = &j->gather;
+    /* One block more: the padding that the commit adds. */
+    size_t room = lead + (b->size ? b->size : HF_BATCH_HEAD) + need + HF_BLOCK;
+    if (room <= b->room)
+        return true;
+    size_t grown = b->room ? b->room * 2 : 1 << 16;
+    while (grown < room)
+        grown *= 2;
+    unsigned char *data = realloc(b->data, grown);
+    if (!data)
+        return false;
+    b->data = data;
+    b->room = grown;
+    return true;
+}
+
+static void gather_open(struct hf_journal *j, hf_time now)
+{
+    const struct hf_place *p = &j->place;
+    const struct hf_segment *g = &j->segments.list[p->segment];
+    struct hf_batch *b = &j->gather;
+    b->lead = p->lead;
+    b->size = HF_BATCH_HEAD;
+    b->limit = p->avail < BATCH_MAX ? (size_t)p->avail : BATCH_MAX;
+    b->base = p->base;
+    b->segment = g->number;
+    b->count = 0;
+    b->now = now;
+    b->file = g->file;
+    b->file_at = p->base - p->lead - g->base;
+    b->head.number = g->number;
+    b->head.base = g->base;
+    b->head.size = g->size;
+    if (j->io->wall_ms(j->io->ctx) < j->now && j->stats.clock_stalls++ == 0)
+        hf_journal_note(j, 1, "the wall clock is behind engine time: engine time stands still until it has "
+                              "caught up");
+    j->now = now;
+}
+
+enum ready { READY, READY_NOT, READY_FULL, READY_WAIT };
+
+/* Can an entry of `need` bytes be taken now? */
+static enum ready gather_ready(struct hf_journal *j, size_t need)
+{
+    struct hf_batch *b = &j->gather;
+    if (j->memory_max && hf_tables_bytes(&j->tables) >= j->memory_max)
+        return READY_NOT;
+    if (b->size > 0) {
+        if (b->size + need > b->limit)
+            return READY_FULL;
+        return gather_grow(j, b->lead, need) ? READY : READY_NOT;
+    }
+    if (!place_find(j, need)) {
+        bool too_big = HF_BLOCK + HF_BATCH_HEAD + need > j->segments.size_max;
+        j->segment_wanted = !too_big;
+        return j->out_of_space || too_big ? READY_NOT : READY_WAIT;
+    }
+    return gather_grow(j, j->place.lead, need) ? READY : READY_NOT;
+}
+
+/* Encode the plan's entry behind the gathered ones and apply it. */
+static enum hf_status gather_append(struct hf_journal *j, const struct hf_entry_head *head, hf_time now)
+{
+    struct hf_batch *b = &j->gather;
+    bool opened = b->size == 0;
+    if (opened)
+        gather_open(j, now);
+    unsigned char *at = b->data + b->lead + b->size;
+    size_t size = hf_entry_encode(head, j->plan, at);
+    HF_ASSERT(b->lead + b->size + size + HF_BLOCK <= b->room);
+    struct hf_entry_view entry;
+    bool parsed = hf_entry_parse(at, size, &entry);
+    HF_ASSERT(parsed);
+    enum hf_status st = hf_tables_apply(&j->tables, &entry, b->base + b->size, false);
+    if (st != HF_OK) {
+        if (opened)
+            b->size = 0;
+        return st;
+    }
+    b->size += size;
+    b->count++;
+    return HF_OK;
+}
+
+/* ---- Taking ---- */
+
+static bool guard_is_volatile(const struct hf_journal *j, const struct hf_request *request)
+{
+    enum { DURABLE_AT = 9 };
+    if (request->action != HF_RECORD && request->action != HF_ADMIT)
+        return false;
+    if (request->tenant.size > HF_TENANT_MAX)
+        return false;
+    struct hf_image_key key = { .name = request->identity.guard };
+    const struct hf_node *node = hf_rows_find(&j->tables.rows, HF_ROW_GUARD, request->tenant, &key);
+    return node && ((const unsigned char *)hf_node_image(node).data)[DURABLE_AT] == 0;
+}
+
+/* Carry out the plan of a guard whose entries are in memory alone. */
+static enum hf_status apply_volatile(struct hf_journal *j, const struct hf_request *request)
+{
+    unsigned char *room = hf_plan_room(j->plan, HF_GUARD_RESULT_MAX + 16 * HF_IDENTITY_MAX);
+    if (!room)
+        return HF_NO_MEMORY;
+    struct hf_image image = { .kind = HF_ROW_ENTRY,
+                              .bytes = { room, hf_image_encode(&j->plan->rows[0], room) } };
+    uint64_t stamp = j->gather.size ? j->gather.base + j->gather.size : j->end;
+    return hf_tables_apply_volatile(&j->tables, request->tenant, &image, stamp);
+}
+
+static void head_fill(const struct hf_command *cmd, const struct hf_plan *plan, hf_time now,
+                      struct hf_entry_head *head)
+{
+    const struct hf_request *r = cmd->request;
+    bool by_sequence = plan->remember == HF_REMEMBER_SEQUENCE;
+    head->action = r->action;
+    head->status = plan->answer.status;
+    head->remember = plan->remember;
+    head->tenant = r->tenant;
+    head->key = plan->remember == HF_REMEMBER_NOT ? hf_mem(NULL, 0) : by_sequence ? r->client : r->key;
+    head->recorded_at = now;
+    head->expires_at = plan->token.expires_at;
+    head->sequence = by_sequence ? r->sequence : 0;
+    memcpy(head->digest, cmd->digest, HF_DIGEST_SIZE);
+}
+
+static void plan_fault(struct hf_journal *j, enum hf_status status)
+{
+    hf_plan_reset(j->plan);
+    j->plan->answer.status = status == HF_NO_MEMORY ? HF_STORAGE_FAILURE : status;
+    j->plan->answer.kind = HF_NO_RECORD;
+}
+
+/* The newest position that any state in memory comes from, if it is not durable yet. */
+static uint64_t newest_undurable(const struct hf_journal *j)
+{
+    if (j->gather.size > 0)
+        return j->gather.base + 1;
+    return j->flight.size > 0 ? j->flight.base + 1 : 0;
+}
+
+static void count_answer(struct hf_journal *j, uint64_t needs)
+{
+    const struct hf_plan *plan = j->plan;
+    j->stats.operations++;
+    if (plan->replayed) {
+        j->stats.duplicates++;
+        j->stats.races += needs > j->durable;
+    }
+    j->stats.collisions += plan->answer.status == HF_TOKEN_COLLISION;
+    j->stats.refusals_storage += plan->answer.status == HF_STORAGE_FAILURE;
+    j->stats.guard_misses += plan->missed;
+}
+
+enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *request,
+                             const uint8_t digest[HF_DIGEST_SIZE], uint64_t *needs, hf_time *now)
+{
+    struct hf_plan *plan = j->plan;
+    struct hf_command cmd = { .request = request, .rules = &j->rules };
+    bool in_memory = guard_is_volatile(j, request);
+    enum ready ready = READY;
+    hf_rows_bury(&j->tables.rows);
+    if (!in_memory && !hf_action_reads(request->action))
+        ready = gather_ready(j, hf_entry_need(request));
+    if (ready == READY_FULL || ready == READY_WAIT)
+        return ready == READY_FULL ? HF_TAKE_FULL : HF_TAKE_WAIT;
+    memcpy(cmd.digest, digest, HF_DIGEST_SIZE);
+    cmd.refuse_writes = ready != READY;
+    cmd.fresh_ordinal = j->tables.holds.highest + 1;
+    if (request->action == HF_PLACE_HOLD || request->action == HF_REVERSE)
+        hf_id_make(&j->keys.id, cmd.fresh_ordinal, cmd.fresh_id);
+    cmd.fresh_fence = j->tables.highest_fence + 1;
+    *now = hf_journal_now(j);
+    j->seen_position = 0;
+
+    hf_decide(&j->view, &cmd, *now, plan);
+    if (plan->run)
+        j->run_apply(j->run_arg, request, plan, *now);
+
+    enum hf_status st = HF_OK;
+    if (in_memory && plan->row_count > 0) {
+        st = apply_volatile(j, request);
+    } else if (plan->row_count > 0 || plan->remember != HF_REMEMBER_NOT) {
+        struct hf_entry_head head;
+        head_fill(&cmd, plan, *now, &head);
+        st = gather_append(j, &head, *now);
+    }
+    if (st != HF_OK)
+        plan_fault(j, st);
+    if (plan->replayed && j->seen_position)
+        *needs = j->seen_position >= j->durable ? j->seen_position + 1 : 0;
+    else
+        *needs = newest_undurable(j);
+    count_answer(j, *needs);
+    return HF_TAKEN;
+}
+
+/* An entry of the store itself: no key, no answer for anybody. */
+static enum hf_status append_own(struct hf_journal *j, enum hf_action action, struct hf_bytes tenant,
+                                 hf_time now)
+{
+    struct hf_entry_head head = { .action = action, .status = HF_OK, .tenant = tenant, .recorded_at = now };
+    return gather_append(j, &head, now);
+}
+
+size_t hf_journal_sweep(struct hf_journal *j, size_t max)
+{
+    static const struct hf_request biggest = { .action = HF_PLACE_HOLD };
+    size_t swept = 0;
+    hf_rows_bury(&j->tables.rows);
+    while (swept < max) {
+        hf_time now = hf_journal_now(j);
+        uint64_t ordinal = hf_live_first_overdue(&j->tables.live, now);
+        struct hf_hold hold;
+        if (ordinal == 0 || gather_ready(j, hf_entry_need(&biggest)) != READY)
+            break;
+        if (hf_journal_hold(j, ordinal, &hold) != HF_FOUND) {
+            hf_journal_note(j, 1, "the record of an overdue hold (number %llu) cannot be read; run audit",
+                            (unsigned long long)ordinal);
+            break;
+        }
+        hf_decide_sweep(&j->view, &hold, now, j->plan);
+        if (j->plan->row_count == 0 || append_own(j, HF_SWEEP, hold.tenant, now) != HF_OK)
+            break;
+        swept++;
+    }
+    return swept;
+}
+
+enum hf_status hf_journal_configure(struct hf_journal *j)
+{
+    static const struct hf_request small = { .action = HF_CONFIRM };
+    const struct hf_config *in_force = &j->tables.config;
+    if (j->tables.has_config && in_force->idempotency_window_ms == j->rules.idempotency_window_ms &&
+        in_force->token_max_length == j->rules.token_max_length &&
+        in_force->registry_strict == j->rules.registry_strict)
+        return HF_OK;
+    if (gather_ready(j, hf_entry_need(&small)) != READY)
+        return HF_STORAGE_FAILURE;
+    hf_plan_reset(j->plan);
+    struct hf_row *row = hf_plan_row(j->plan, HF_ROW_CONFIG);
+    row->config = (struct hf_config){ .idempotency_window_ms = j->rules.idempotency_window_ms,
+                                      .token_max_length = j->rules.token_max_length,
+                                      .registry_strict = j->rules.registry_strict,
+                                      .digest_name = hf_str(HF_DIGEST_NAME),
+                                      .program = hf_str(HF_VERSION) };
+    return append_own(j, HF_CONFIGURE, hf_mem(NULL, 0), hf_journal_now(j));
+}
+
+/* ---- Committing ---- */
+
+void hf_journal_seal(struct hf_journal *j)
+{
+    HF_ASSERT(j->gather.size > 0 && j->flight.size == 0);
+    struct hf_batch spare = j->flight;
+    j->flight = j->gather;
+    j->gather = (struct hf_batch){ .data = spare.data, .room = spare.room };
+    j->end = hf_block_up(j->flight.base + j->flight.size);
+    j->flight_sequence = j->next_sequence++;
+    if (j->flight.lead) {
+        for (size_t i = 0; i < j->segments.count; i++) {
+            struct hf_segment *g = &j->segments.list[i];
+            if (g->number == j->active)
+                g->state = HF_SEGMENT_SEALED;
+            if (g->number == j->flight.segment)
+                g->state = HF_SEGMENT_ACTIVE;
+        }
+        j->active = j->flight.segment;
+    }
+}
+
+int hf_journal_commit(struct hf_journal *j)
+{
+    struct hf_batch *b = &j->flight;
+    unsigned char *batch = b->data + b->lead;
+    struct hf_batch_head head = { .length = (uint32_t)b->size, .count = b->count,
+                                  .sequence = j->flight_sequence, .position = b->base, .now = b->now };
+    memcpy(head.chain, j->chain, HF_DIGEST_SIZE);
+    hf_batch_seal(&head, batch);
+    if (b->lead) {
+        b->head.first_sequence = head.sequence;
+        b->head.created_at = b->now;
+        b->head.keys = j->keys;
+        memcpy(b->head.chain, j->chain, HF_DIGEST_SIZE);
+        hf_segment_head_encode(&b->head, b->data);
+    }
+    size_t padded = (size_t)hf_block_up(b->size);
+    memset(batch + b->size, 0, padded - b->size);
+    int error = j->io->write(b->file, b->data, b->lead + padded, b->file_at);
+    uint64_t before = j->io->monotonic_ns(j->io->ctx);
+    if (!error)
+        error = j->io->sync(b->file);
+    j->flight_sync_ns = j->io->monotonic_ns(j->io->ctx) - before;
+    if (!error)
+        hf_sha256_of(batch, b->size, j->chain);
+    return error;
+}
+
+void hf_journal_landed(struct hf_journal *j)
+{
+    struct hf_batch *b = &j->flight;
+    j->durable = hf_block_up(b->base + b->size);
+    j->stats.batches++;
+    j->stats.syncs++;
+    j->stats.sync_ns_total += j->flight_sync_ns;
+    if (j->flight_sync_ns > j->stats.sync_ns_max)
+        j->stats.sync_ns_max = j->flight_sync_ns;
+    size_t freed_max = (size_t)b->count * 2 + 16;
+    b->size = 0;
+    hf_journal_expire_tokens(j, freed_max);
+    if (j->snapshot_wanted)
+        hf_snapshot_begin(j);
+}

@@ -1,0 +1,187 @@
+/* journal.h: the journal is the database, and memory holds an index over it.
+ *
+ *        take ──decide, encode, apply──▶ gather ──seal──▶ flight ──commit: write, fdatasync──▶ durable
+ *
+ * Two batches exist at a time: one is gathered while the other flies. A request is decided the moment it is
+ * taken, and its rows are applied to the tables in memory at once, so that the next one sees them; its
+ * answer may be shown when the position that it needs is durable. The flying batch is written only when the
+ * one before is durable, so that a crash can tear the last batch alone.
+ *
+ * All functions need the owner's lock, but hf_journal_commit and those of maintain.h that say so. */
+#ifndef HF_STORE_JOURNAL_JOURNAL_H
+#define HF_STORE_JOURNAL_JOURNAL_H
+
+#include "core/decide.h"
+#include "store/io.h"
+#include "store/journal/holds.h"
+#include "store/journal/live.h"
+#include "store/journal/map64.h"
+#include "store/journal/pack.h"
+#include "store/journal/rows.h"
+#include "store/journal/segment.h"
+
+/* The whole state in memory. Everything in it can be rebuilt from the journal. */
+struct hf_tables {
+    struct hf_map64 tokens; /* SipHash of tenant and key -> position of the entry */
+    struct hf_rows rows;
+    struct hf_live live;
+    struct hf_holds holds;
+    uint64_t highest_fence, highest_outbox;
+    struct hf_config config; /* digest_name and program are not kept */
+    bool has_config;
+};
+
+struct hf_batch {
+    unsigned char *data; /* owned; the segment's first block too, if it begins one */
+    size_t room;
+    size_t lead;         /* bytes before the batch: HF_BLOCK if it begins a segment, else 0 */
+    size_t size;         /* of the batch so far, header included; 0: not open */
+    size_t limit;        /* what its size may grow to */
+    uint64_t base;       /* its position */
+    uint64_t segment;    /* number of its segment */
+    uint32_t count;
+    hf_time now;
+    struct hf_file *file;     /* borrowed from the segment */
+    uint64_t file_at;         /* where the write begins */
+    struct hf_segment_head head; /* if lead */
+};
+
+/* Where a batch can begin. */
+struct hf_place {
+    size_t segment; /* index in the list of segments */
+    uint64_t base;
+    size_t lead;
+    uint64_t avail; /* bytes from base to the segment's end */
+};
+
+struct hf_snapshotting;
+
+struct hf_journal {
+    const struct hf_io *io; /* borrowed */
+    struct hf_dir *dir;     /* owned */
+    bool is_memory, has_keys;
+    struct hf_store_keys keys;
+    struct hf_rules rules;
+    uint64_t memory_max, snapshot_every;
+    bool keep_plain;
+
+    struct hf_segments segments;
+    struct hf_pack_cache cache;
+    struct hf_tables tables;
+    struct hf_view view;
+    struct hf_plan *plan;          /* owned, reused for each decision */
+    uint64_t seen_position;        /* of the remembered entry that the view gave last */
+
+    struct hf_batch gather, flight;
+    struct hf_place place;         /* of the batch that is opened next */
+    uint64_t next_sequence, flight_sequence;
+    uint64_t flight_sync_ns;
+    uint64_t end;                  /* where the next batch begins, if it fits there */
+    uint64_t active;               /* number of the segment with `end` in it; 0: none yet */
+    uint64_t durable;              /* everything before this position is on disk */
+    hf_time now;                   /* engine time: of the newest batch */
+    uint8_t chain[HF_DIGEST_SIZE]; /* of the newest batch that was committed */
+
+    uint64_t token_cursor;         /* position of a batch: no live token is remembered before it */
+    uint32_t token_cursor_entry;   /* offset in that batch; 0: its beginning */
+    size_t claim_cursor;           /* part of the row table that is looked through next for old claims */
+    struct hf_preparing preparing;
+    struct hf_snapshotting *snapshotting; /* owned, NULL unless one is being written */
+    bool snapshot_wanted;          /* begin one at the next landing */
+    uint64_t snapshot_start;       /* `start` of the newest snapshot, 0 if there is none */
+    uint64_t retry_at_ns;          /* after a failure in maintenance: not before this */
+    bool packing;                  /* a segment is being compressed, without the lock */
+
+    /* Runs the function of an HF_APPLY whose key is new: adds rows to the plan and sets its answer. */
+    void (*run_apply)(void *arg, const struct hf_request *request, struct hf_plan *plan, hf_time now);
+    void *run_arg;
+
+    bool segment_wanted;           /* a request waits for the next segment */
+    bool out_of_space;             /* the last try to prepare a segment failed */
+    struct hf_stats stats;
+    void (*on_note)(void *arg, int level, const char *line);
+    void (*on_progress)(void *arg, uint64_t done, uint64_t total);
+    void *arg;
+};
+
+/* Open or make the store. options, io: borrowed for the journal's life. out: owned. why: out. */
+enum hf_status hf_journal_open(const char *path, const struct hf_options *options, const struct hf_io *io,
+                               struct hf_journal **out, struct hf_error *why);
+/* Free everything. What is gathered and not committed is lost: commit first. */
+void hf_journal_close(struct hf_journal *j);
+
+enum hf_take {
+    HF_TAKEN,     /* decided: j->plan has the answer until the next take; *needs must be durable first */
+    HF_TAKE_FULL, /* the gathered batch has no room: commit, then try again */
+    HF_TAKE_WAIT  /* the next segment is not ready yet: maintain, then try again */
+};
+
+/* Decide `request`. digest: hf_digest of it. needs: out, the position that must be durable before the
+ * answer may be shown (0: none). now: out. */
+enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *request,
+                             const uint8_t digest[HF_DIGEST_SIZE], uint64_t *needs, hf_time *now);
+
+/* Engine time for something that is decided now. */
+hf_time hf_journal_now(struct hf_journal *j);
+
+/* Is there something to commit? */
+static inline bool hf_journal_gathered(const struct hf_journal *j)
+{
+    return j->gather.size > 0;
+}
+
+/* Take the gathered batch as the one to fly. Only when none flies. */
+void hf_journal_seal(struct hf_journal *j);
+/* Write and sync the flying batch. Without the lock. 0 or a negative errno: then nothing is known about
+ * the batch and the store must not go on. */
+int hf_journal_commit(struct hf_journal *j);
+/* The commit went well: the flying batch is durable. */
+void hf_journal_landed(struct hf_journal *j);
+
+/* Expire up to `max` overdue holds. Returns how many. */
+size_t hf_journal_sweep(struct hf_journal *j, size_t max);
+/* Gather an entry with the configuration in force (j->rules), if it is not the one recorded last. */
+enum hf_status hf_journal_configure(struct hf_journal *j);
+
+/* ---- Reading by position ---- */
+
+/* The entry at `position`, wherever it is: gathered, flying, in a segment or packed. Borrowed until the
+ * next take or read. 0, -ENOENT or -EBADMSG (damaged). */
+int hf_journal_entry(struct hf_journal *j, uint64_t position, struct hf_entry_view *out);
+bool hf_journal_is_packed(const struct hf_journal *j, uint64_t position);
+
+/* The batch at `position`, whole and with right CRCs. data, head: out, as above. -EBADMSG: there is none. */
+int hf_journal_batch(struct hf_journal *j, uint64_t position, bool deep, const unsigned char **data,
+                     struct hf_batch_head *head);
+
+/* ---- Applying (tables.c) ---- */
+
+bool hf_tables_init(struct hf_tables *t, const struct hf_store_keys *keys, const struct hf_io *io,
+                    struct hf_dir *dir);
+void hf_tables_free(struct hf_tables *t);
+/* The hash of a key or client in its tenant. */
+uint64_t hf_tables_hash(const struct hf_tables *t, struct hf_scoped key);
+/* Apply the entry at `position`. replay: it may have been applied before (recovery over a snapshot).
+ * All or nothing: HF_OK, HF_NO_MEMORY, or HF_STORE_DAMAGED (not well-formed). */
+enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *entry, uint64_t position,
+                               bool replay);
+/* Apply a row of a guard that is not durable: memory alone. */
+enum hf_status hf_tables_apply_volatile(struct hf_tables *t, struct hf_bytes tenant,
+                                        const struct hf_image *image, uint64_t stamp);
+uint64_t hf_tables_bytes(const struct hf_tables *t);
+
+/* ---- The view (view.c) ---- */
+void hf_journal_view_init(struct hf_journal *j);
+/* The hold with this ordinal. */
+enum hf_found hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out);
+
+/* ---- Recovery (recover.c) ---- */
+/* Find the segments and snapshots, load, replay. why: out if not HF_OK. *fresh: out, the directory was
+ * empty. */
+enum hf_status hf_journal_recover(struct hf_journal *j, bool *fresh, struct hf_error *why);
+
+/* Say something to the operator. level: 0 info, 1 warning. */
+void hf_journal_note(struct hf_journal *j, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,190 @@
+/* Loading a snapshot. Whatever does not fit makes it unusable, never wrong: the journal has the truth. */
+#include "base/bytes.h"
+#include "store/journal/maintain.h"
+
+#include <stdlib.h>
+
+enum { BLOCK_HEAD = 16, BLOCK_HEADER = 1, BLOCK_TOKENS = 2, BLOCK_ROWS = 3, BLOCK_LIVE = 4, BLOCK_END = 5 };
+
+struct loading {
+    struct hf_journal *j;
+    const unsigned char *data;
+    size_t size;
+    struct hf_map64 resources; /* mix of the stamp -> node */
+    struct hf_snapshot_info *info;
+    uint64_t blocks;
+    bool ended;
+};
+
+static enum hf_status load_header(struct loading *l, const unsigned char *p, size_t size)
+{
+    const struct hf_store_keys *k = &l->j->keys;
+    enum { SIZE = 8 + 8 + 48 + 24 + HF_DIGEST_SIZE + 8 };
+    if (size != SIZE || memcmp(p, "HOLDSNP1", 8) != 0 || hf_get32(p + 8) != HF_FORMAT_VERSION ||
+        memcmp(p + 16, k->store_id, 16) != 0 || hf_get64(p + 32) != k->table.k0 ||
+        hf_get64(p + 40) != k->table.k1)
+        return HF_STORE_DAMAGED;
+    l->info->start = hf_get64(p + 64);
+    l->info->next_sequence = hf_get64(p + 72);
+    l->info->now = (hf_time)hf_get64(p + 80);
+    memcpy(l->info->chain, p + 88, HF_DIGEST_SIZE);
+    l->info->token_cursor = hf_get64(p + 88 + HF_DIGEST_SIZE);
+    return HF_OK;
+}
+
+static enum hf_status load_tokens(struct loading *l, const unsigned char *p, size_t size, uint32_t count)
+{
+    struct hf_map64 *tokens = &l->j->tables.tokens;
+    if (size != (size_t)count * 16)
+        return HF_STORE_DAMAGED;
+    for (; count > 0; count--, p += 16) {
+        uint64_t hash = hf_get64(p), position = hf_get64(p + 8);
+        if (position == 0)
+            return HF_STORE_DAMAGED;
+        if (!hf_map64_reserve(tokens, hash, 1))
+            return HF_NO_MEMORY;
+        hf_map64_add(tokens, hash, position);
+    }
+    return HF_OK;
+}
+
+static enum hf_status load_row(struct loading *l, const unsigned char **at, const unsigned char *end)
+{
+    enum { HEAD = 14, RING = HF_SEQUENCE_WINDOW * 8 };
+    const unsigned char *p = *at;
+    struct hf_tables *t = &l->j->tables;
+    if (end - p < HEAD)
+        return HF_STORE_DAMAGED;
+    size_t tenant = p[1], image_size = hf_get32(p + 2);
+    uint64_t stamp = hf_get64(p + 6);
+    size_t ring = p[0] == HF_ROW_CLIENT ? RING : 0;
+    if ((size_t)(end - p) - HEAD < tenant + ring || (size_t)(end - p) - HEAD - tenant - ring < image_size)
+        return HF_STORE_DAMAGED;
+    struct hf_image image = { .kind = p[0], .bytes = { p + HEAD + tenant, image_size } };
+    struct hf_row row;
+    *at = p + HEAD + tenant + image_size + ring;
+    if (image.kind == HF_ROW_HOLD || !hf_image_decode(&image, hf_mem(p + HEAD, tenant), &row))
+        return HF_STORE_DAMAGED;
+    struct hf_staged staged;
+    enum hf_status st = hf_rows_stage(&t->rows, hf_mem(p + HEAD, tenant), &image, 1, &staged);
+    if (st == HF_STORE_DAMAGED && image.kind == HF_ROW_ENTRY)
+        return HF_OK; /* its guard was made after the guards were copied: the journal brings both */
+    if (st != HF_OK)
+        return st;
+    struct hf_node *node = hf_rows_put(&t->rows, &staged, stamp);
+    for (size_t i = 0; i < ring / 8; i++)
+        node->ring[i] = hf_get64(*at - ring + 8 * i);
+    if (image.kind == HF_ROW_CONFIG) {
+        t->config = row.config;
+        t->has_config = true;
+    }
+    if (image.kind == HF_ROW_RESOURCE) {
+        if (!hf_map64_reserve(&l->resources, hf_mix64(stamp), 1))
+            return HF_NO_MEMORY;
+        hf_map64_add(&l->resources, hf_mix64(stamp), (uint64_t)(uintptr_t)node);
+    }
+    return HF_OK;
+}
+
+static enum hf_status load_rows(struct loading *l, const unsigned char *p, size_t size, uint32_t count)
+{
+    const unsigned char *end = p + size;
+    for (; count > 0; count--) {
+        enum hf_status st = load_row(l, &p, end);
+        if (st != HF_OK)
+            return st;
+    }
+    return p == end ? HF_OK : HF_STORE_DAMAGED;
+}
+
+static enum hf_status load_live(struct loading *l, const unsigned char *p, size_t size, uint32_t count)
+{
+    struct hf_live *live = &l->j->tables.live;
+    if (size != (size_t)count * 24)
+        return HF_STORE_DAMAGED;
+    for (; count > 0; count--, p += 24) {
+        const struct hf_slot *slot = hf_map64_next(&l->resources, hf_mix64(hf_get64(p + 16)), NULL);
+        if (!slot)
+            continue; /* its resource was made after the rows were copied: the journal brings both */
+        struct hf_node *resource = (struct hf_node *)(uintptr_t)slot->value;
+        if (!hf_live_reserve(live, hf_get64(p)))
+            return HF_NO_MEMORY;
+        hf_live_add(live, hf_get64(p), (hf_time)hf_get64(p + 8), &resource->live_root, resource->stamp);
+    }
+    return HF_OK;
+}
+
+static enum hf_status load_end(struct loading *l, const unsigned char *p, size_t size)
+{
+    uint8_t digest[HF_DIGEST_SIZE];
+    if (size != 40 + HF_DIGEST_SIZE || hf_get64(p + 32) != l->blocks)
+        return HF_STORE_DAMAGED;
+    hf_sha256_of(l->data, (size_t)(p - BLOCK_HEAD - l->data), digest);
+    if (memcmp(digest, p + 40, HF_DIGEST_SIZE) != 0)
+        return HF_STORE_DAMAGED;
+    l->info->end = hf_get64(p);
+    l->j->tables.holds.highest = hf_get64(p + 8);
+    l->j->tables.highest_fence = hf_get64(p + 16);
+    l->j->tables.highest_outbox = hf_get64(p + 24);
+    l->ended = true;
+    return HF_OK;
+}
+
+static enum hf_status load_block(struct loading *l, const unsigned char *p, size_t size)
+{
+    uint32_t type = hf_get32(p), count = hf_get32(p + 8);
+    const unsigned char *payload = p + BLOCK_HEAD;
+    uint32_t crc = hf_crc32c(0, p, 12);
+    if (hf_get32(p + 12) != hf_crc32c(crc, payload, size) || (l->blocks == 0) != (type == BLOCK_HEADER))
+        return HF_STORE_DAMAGED;
+    switch (type) {
+    case BLOCK_HEADER: return load_header(l, payload, size);
+    case BLOCK_TOKENS: return load_tokens(l, payload, size, count);
+    case BLOCK_ROWS: return load_rows(l, payload, size, count);
+    case BLOCK_LIVE: return load_live(l, payload, size, count);
+    case BLOCK_END: return load_end(l, payload, size);
+    default: return HF_STORE_DAMAGED;
+    }
+}
+
+static enum hf_status load_all(struct loading *l)
+{
+    size_t at = 0;
+    while (!l->ended) {
+        if (l->size - at < BLOCK_HEAD || hf_get32(l->data + at + 4) > l->size - at - BLOCK_HEAD)
+            return HF_STORE_DAMAGED;
+        size_t size = hf_get32(l->data + at + 4);
+        enum hf_status st = load_block(l, l->data + at, size);
+        if (st != HF_OK)
+            return st;
+        l->blocks++;
+        at += BLOCK_HEAD + size;
+        if (l->j->on_progress)
+            l->j->on_progress(l->j->arg, at, l->size);
+    }
+    return at == l->size ? HF_OK : HF_STORE_DAMAGED;
+}
+
+enum hf_status hf_snapshot_load(struct hf_journal *j, const char *name, struct hf_snapshot_info *info)
+{
+    struct loading l = { .j = j, .info = info };
+    struct hf_file *file;
+    uint64_t size = 0;
+    if (j->io->open(j->dir, name, HF_OPEN_READ, &file) != 0)
+        return HF_STORE_DAMAGED;
+    if (j->io->size(file, &size) != 0 || size == 0 || j->io->map(file, size, &l.data) != 0) {
+        j->io->close(file);
+        return HF_STORE_DAMAGED;
+    }
+    l.size = size;
+    enum hf_status st = HF_NO_MEMORY;
+    if (hf_map64_init(&l.resources, 10)) {
+        j->tables.rows.loading = true;
+        st = load_all(&l);
+        hf_rows_loaded(&j->tables.rows);
+        hf_map64_free(&l.resources);
+    }
+    j->io->unmap(file, l.data, l.size);
+    j->io->close(file);
+    return st;
+}

@@ -1,0 +1,299 @@
+#include "store/journal/maintain.h"
+
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SWEEP_STEP = 256,          /* overdue holds a step */
+    EXPIRE_STEP = 4096,        /* tokens or entries looked at a step */
+    PREPARE_AT = 4,            /* prepare the next segment when 1/4 of this one is used */
+    RETRY_NS = 1000000000      /* after a failure */
+};
+
+/* ---- Expiry of what is in memory ---- */
+
+/* The position of the batch behind one that ends at `end`: there, or in the next segment. */
+static uint64_t next_batch(struct hf_journal *j, uint64_t end)
+{
+    struct hf_batch_head head;
+    const unsigned char *data;
+    if (end >= j->durable || hf_journal_batch(j, end, false, &data, &head) == 0)
+        return end;
+    const struct hf_segment *g = hf_segments_at(&j->segments, end);
+    /* At a segment's very end, `end` is the next segment's first byte. */
+    uint64_t next = g && end == g->base ? end : g ? g->base + g->size : end;
+    return next + HF_BLOCK;
+}
+
+static void token_remove(struct hf_journal *j, const struct hf_entry_view *entry, uint64_t position)
+{
+    struct hf_tables *t = &j->tables;
+    uint64_t hash = hf_tables_hash(t, (struct hf_scoped){ entry->head.tenant, entry->head.key });
+    for (struct hf_slot *s = NULL; (s = hf_map64_next(&t->tokens, hash, s)) != NULL;) {
+        if (s->value == position) {
+            hf_map64_remove(&t->tokens, s);
+            return;
+        }
+    }
+}
+
+size_t hf_journal_expire_tokens(struct hf_journal *j, size_t max)
+{
+    hf_time now = hf_journal_now(j);
+    size_t freed = 0, looked = 0;
+    while (looked < max) {
+        struct hf_batch_head head;
+        const unsigned char *data;
+        if (j->token_cursor_entry == 0)
+            j->token_cursor = next_batch(j, j->token_cursor);
+        if (j->token_cursor >= j->durable || hf_journal_batch(j, j->token_cursor, false, &data, &head) != 0)
+            break;
+        uint32_t at = j->token_cursor_entry ? j->token_cursor_entry : HF_BATCH_HEAD;
+        while (at < head.length && looked < max) {
+            struct hf_entry_view entry;
+            if (!hf_entry_parse(data + at, head.length - at, &entry))
+                return freed;
+            if (entry.head.remember == HF_REMEMBER_KEY) {
+                if (entry.head.expires_at > now) {
+                    j->token_cursor_entry = at;
+                    return freed;
+                }
+                token_remove(j, &entry, j->token_cursor + at);
+                freed++;
+            }
+            looked++;
+            at += entry.size;
+        }
+        j->token_cursor_entry = at;
+        if (at >= head.length) {
+            j->token_cursor = hf_block_up(j->token_cursor + head.length);
+            j->token_cursor_entry = 0;
+        }
+    }
+    return freed;
+}
+
+static size_t expire_entries(struct hf_journal *j)
+{
+    struct hf_rows *rows = &j->tables.rows;
+    hf_time now = hf_journal_now(j);
+    size_t freed = 0;
+    for (size_t i = rows->guards.start; i < rows->guards.end && freed < EXPIRE_STEP; i++)
+        freed += hf_rows_expire_entries(rows, rows->guards.items[i].node, now, EXPIRE_STEP - freed);
+    hf_rows_bury(rows);
+    return freed;
+}
+
+/* Look through one part of the row table for claims that are no longer remembered. */
+static void expire_claims(struct hf_journal *j)
+{
+    enum { CLAIM_EXPIRES_AT = 42 };
+    struct hf_rows *rows = &j->tables.rows;
+    if (rows->count[HF_ROW_CLAIM] == 0)
+        return;
+    hf_time now = hf_journal_now(j);
+    j->claim_cursor = (j->claim_cursor + 1) % hf_map64_parts(&rows->map);
+    const struct hf_map_part *part = &rows->map.parts[j->claim_cursor];
+    for (uint32_t i = 0; i < part->room; i++) {
+        struct hf_node *n = (struct hf_node *)(uintptr_t)part->slots[i].value;
+        if (!n || n->kind != HF_ROW_CLAIM)
+            continue;
+        hf_time expires = (hf_time)hf_get64((const unsigned char *)hf_node_image(n).data + CLAIM_EXPIRES_AT);
+        if (expires != 0 && expires <= now) {
+            hf_rows_erase(rows, n);
+            i = UINT32_MAX; /* the part may have moved: look through it again */
+        }
+    }
+    hf_rows_bury(rows);
+}
+
+/* ---- Segments ---- */
+
+static size_t prepared_count(const struct hf_journal *j)
+{
+    size_t n = 0;
+    while (n < j->segments.count && j->segments.list[j->segments.count - 1 - n].state == HF_SEGMENT_PREPARED)
+        n++;
+    return n;
+}
+
+static bool prepare_wanted(const struct hf_journal *j)
+{
+    size_t prepared = prepared_count(j);
+    if (prepared > 0)
+        return false;
+    if (j->active == 0 || j->segment_wanted)
+        return true;
+    const struct hf_segment *g = &j->segments.list[j->segments.count - 1];
+    return j->end - g->base >= g->size / PREPARE_AT;
+}
+
+static void prepare_failed(struct hf_journal *j, int error)
+{
+    if (!j->out_of_space)
+        hf_journal_note(j, 1, "cannot prepare a journal segment: %s; new writes are refused until it can",
+                        strerror(-error));
+    j->out_of_space = true;
+    j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
+}
+
+static void lock_leave(const struct hf_lock *lock)
+{
+    if (lock)
+        lock->unlock(lock->arg);
+}
+
+static void lock_enter(const struct hf_lock *lock)
+{
+    if (lock)
+        lock->lock(lock->arg);
+}
+
+int hf_journal_prepare(struct hf_journal *j, const struct hf_lock *lock)
+{
+    struct hf_segments *s = &j->segments;
+    struct hf_preparing *p = &j->preparing;
+    const struct hf_segment *last = s->count ? &s->list[s->count - 1] : NULL;
+    struct hf_segment_head head = { .number = last ? last->number + 1 : 1,
+                                    .base = last ? last->base + last->size : 0,
+                                    .size = hf_segments_next_size(s, last ? last->size : 0) };
+    lock_leave(lock);
+    int error = hf_prepare_begin(s, head.number, head.size, p);
+    while (!error && p->filled < p->size)
+        error = hf_prepare_step(s, p);
+    if (!error)
+        error = hf_prepare_name(s, p);
+    lock_enter(lock);
+    if (error) {
+        hf_prepare_drop(s, p);
+        prepare_failed(j, error);
+        return error;
+    }
+    error = hf_segments_add(s, &head, HF_SEGMENT_PREPARED, p->file);
+    *p = (struct hf_preparing){ 0 };
+    if (error) {
+        prepare_failed(j, error);
+    } else {
+        j->out_of_space = false;
+        j->segment_wanted = false;
+    }
+    return error;
+}
+
+/* ---- Compressing ---- */
+
+static struct hf_segment *pack_candidate(struct hf_journal *j)
+{
+    if (j->keep_plain || j->is_memory || j->packing)
+        return NULL;
+    uint64_t before = j->token_cursor < j->snapshot_start ? j->token_cursor : j->snapshot_start;
+    for (size_t i = 0; i < j->segments.count; i++) {
+        struct hf_segment *g = &j->segments.list[i];
+        if (g->base + g->size > before)
+            return NULL;
+        if (g->state == HF_SEGMENT_SEALED)
+            return g;
+    }
+    return NULL;
+}
+
+/* The end of the last batch in the segment: what lies behind it is not worth keeping. */
+static uint64_t used_bytes(struct hf_journal *j, const struct hf_segment *g)
+{
+    uint64_t at = g->base + HF_BLOCK;
+    struct hf_batch_head head;
+    const unsigned char *data;
+    while (at < g->base + g->size && hf_journal_batch(j, at, false, &data, &head) == 0)
+        at = hf_block_up(at + head.length);
+    return at - g->base;
+}
+
+/* Write the packed twin of the segment, without the lock. */
+static int pack_write(struct hf_journal *j, const struct hf_segment_head *head, const unsigned char *data,
+                      uint64_t used, struct hf_file **file)
+{
+    char tmp[HF_SEGMENT_NAME_SIZE], name[HF_SEGMENT_NAME_SIZE];
+    hf_segment_name(head->number, ".tmp", tmp);
+    hf_segment_name(head->number, ".zst", name);
+    int error = j->io->open(j->dir, tmp, HF_OPEN_CREATE, file);
+    if (error)
+        return error;
+    error = hf_pack_write(j->io, *file, head, data, used);
+    if (!error)
+        error = j->io->rename(j->dir, tmp, name);
+    if (!error)
+        error = j->io->dir_sync(j->dir);
+    if (error) {
+        j->io->close(*file);
+        j->io->remove(j->dir, tmp);
+    }
+    return error;
+}
+
+static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct hf_lock *lock)
+{
+    struct hf_segment_head head = { .number = g->number, .base = g->base, .size = g->size };
+    const unsigned char *data = g->data;
+    uint64_t used = used_bytes(j, g);
+    struct hf_file *file;
+    struct hf_pack *pack = NULL;
+    char name[HF_SEGMENT_NAME_SIZE];
+    size_t index = (size_t)(g - j->segments.list);
+    j->packing = true;
+    lock_leave(lock);
+    int error = pack_write(j, &head, data, used, &file);
+    if (!error) {
+        error = hf_pack_open(j->io, file, &pack);
+        if (error)
+            j->io->close(file);
+    }
+    lock_enter(lock);
+    j->packing = false;
+    if (error) {
+        hf_journal_note(j, 1, "cannot compress journal segment %llu: %s", (unsigned long long)head.number,
+                        strerror(-error));
+        j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
+        return;
+    }
+    g = &j->segments.list[index];
+    j->io->unmap(g->file, g->data, g->size);
+    j->io->close(g->file);
+    g->data = NULL;
+    g->file = file;
+    g->pack = pack;
+    g->state = HF_SEGMENT_PACKED;
+    hf_segment_name(head.number, ".log", name);
+    j->io->remove(j->dir, name); /* if it stays, the next start finds both and removes the packed one */
+}
+
+/* ---- All of it ---- */
+
+bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
+{
+    uint64_t ns = j->io->monotonic_ns(j->io->ctx);
+    bool may_try = ns >= j->retry_at_ns;
+    if (may_try && (prepare_wanted(j) || (j->out_of_space && prepared_count(j) == 0)))
+        return hf_journal_prepare(j, lock) == 0;
+    if (hf_journal_sweep(j, SWEEP_STEP) > 0)
+        return true;
+    expire_claims(j);
+    if (hf_journal_expire_tokens(j, EXPIRE_STEP) > 0 || expire_entries(j) > 0)
+        return true;
+    if (j->snapshotting)
+        return hf_snapshot_step(j, lock);
+    if (!j->snapshot_wanted && may_try && j->end - j->snapshot_start >= j->snapshot_every) {
+        j->snapshot_wanted = true;
+        if (j->flight.size == 0)
+            hf_snapshot_begin(j);
+        return true;
+    }
+    struct hf_segment *g = may_try ? pack_candidate(j) : NULL;
+    if (g) {
+        pack_step(j, g, lock);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,37 @@
+/* pack.h: an old segment, compressed in frames that can be read one by one (doc/FORMAT.md). */
+#ifndef HF_STORE_JOURNAL_PACK_H
+#define HF_STORE_JOURNAL_PACK_H
+
+#include "store/io.h"
+#include "store/journal/format.h"
+
+#define HF_PACK_FRAME 131072
+
+struct hf_pack;
+
+/* Write the segment `data` (head->size bytes, of which those from `used` on count as zeros) to the new
+ * file `file`, and sync it. 0 or a negative errno. */
+int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_segment_head *head,
+                  const unsigned char *data, uint64_t used);
+
+/* Open a packed segment. file: borrowed until hf_pack_close. out: owned. -EBADMSG: not one, or damaged. */
+int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **out);
+void hf_pack_close(struct hf_pack *pack);
+/* number, base and size; nothing else is filled. */
+void hf_pack_head(const struct hf_pack *pack, struct hf_segment_head *head);
+
+/* The frames unpacked last; one for all packs of a store. Starts as zeros. */
+struct hf_pack_cache {
+    const struct hf_pack *pack;
+    uint32_t first, loaded;            /* which of its frames are in `plain` */
+    unsigned char *packed, *plain;     /* owned */
+    size_t packed_room, plain_room;
+};
+void hf_pack_cache_free(struct hf_pack_cache *cache);
+
+/* `size` bytes at offset `at` of the segment, borrowed until the next read with this cache. -EBADMSG: the
+ * bytes are damaged. */
+int hf_pack_read(const struct hf_pack *pack, struct hf_pack_cache *cache, uint64_t at, size_t size,
+                 const unsigned char **out);
+
+#endif

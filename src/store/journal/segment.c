@@ -1,0 +1,125 @@
+#include "store/journal/segment.h"
+
+#include "store/journal/pack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SEGMENT_FIRST = 4 << 20, FILL_STEP = 1 << 20 };
+
+void hf_segment_name(uint64_t number, const char *suffix, char out[HF_SEGMENT_NAME_SIZE])
+{
+    snprintf(out, HF_SEGMENT_NAME_SIZE, "journal-%08llu%s", (unsigned long long)number, suffix);
+}
+
+static void segment_close(struct hf_segments *s, struct hf_segment *g)
+{
+    if (g->data)
+        s->io->unmap(g->file, g->data, g->size);
+    if (g->pack)
+        hf_pack_close(g->pack);
+    if (g->file)
+        s->io->close(g->file);
+}
+
+void hf_segments_free(struct hf_segments *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        segment_close(s, &s->list[i]);
+    free(s->list);
+    s->list = NULL;
+    s->count = s->room = 0;
+}
+
+struct hf_segment *hf_segments_at(const struct hf_segments *s, uint64_t position)
+{
+    size_t lo = 0, hi = s->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (s->list[mid].base + s->list[mid].size <= position)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < s->count && s->list[lo].base <= position ? &s->list[lo] : NULL;
+}
+
+struct hf_segment *hf_segments_next(const struct hf_segments *s, const struct hf_segment *after)
+{
+    size_t i = after ? (size_t)(after - s->list) + 1 : 0;
+    return i < s->count && s->list[i].state == HF_SEGMENT_PREPARED ? &s->list[i] : NULL;
+}
+
+int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head, enum hf_segment_state state,
+                    struct hf_file *file)
+{
+    struct hf_segment g = { .state = state, .number = head->number, .base = head->base,
+                            .size = head->size, .file = file };
+    int error = 0;
+    if (s->count == s->room) {
+        size_t room = s->room ? s->room * 2 : 16;
+        struct hf_segment *list = realloc(s->list, room * sizeof *list);
+        if (!list)
+            error = -ENOMEM;
+        else
+            s->list = list, s->room = room;
+    }
+    if (!error && state == HF_SEGMENT_PACKED)
+        error = hf_pack_open(s->io, file, &g.pack);
+    else if (!error)
+        error = s->io->map(file, g.size, &g.data);
+    if (error) {
+        s->io->close(file);
+        return error;
+    }
+    s->list[s->count++] = g;
+    return 0;
+}
+
+uint64_t hf_segments_next_size(const struct hf_segments *s, uint64_t size)
+{
+    uint64_t next = size ? size * 2 : SEGMENT_FIRST;
+    return next < s->size_max ? next : s->size_max;
+}
+
+int hf_prepare_begin(struct hf_segments *s, uint64_t number, uint64_t size, struct hf_preparing *p)
+{
+    char name[HF_SEGMENT_NAME_SIZE];
+    hf_segment_name(number, ".tmp", name);
+    *p = (struct hf_preparing){ .number = number, .size = size };
+    return s->io->open(s->dir, name, HF_OPEN_CREATE, &p->file);
+}
+
+int hf_prepare_step(struct hf_segments *s, struct hf_preparing *p)
+{
+    static const unsigned char zeros[FILL_STEP];
+    uint64_t left = p->size - p->filled;
+    size_t n = left < FILL_STEP ? (size_t)left : FILL_STEP;
+    int error = s->io->write(p->file, zeros, n, p->filled);
+    if (!error)
+        error = s->io->sync(p->file);
+    if (!error)
+        p->filled += n;
+    return error;
+}
+
+int hf_prepare_name(struct hf_segments *s, struct hf_preparing *p)
+{
+    char from[HF_SEGMENT_NAME_SIZE], to[HF_SEGMENT_NAME_SIZE];
+    hf_segment_name(p->number, ".tmp", from);
+    hf_segment_name(p->number, ".log", to);
+    int error = s->io->rename(s->dir, from, to);
+    return error ? error : s->io->dir_sync(s->dir);
+}
+
+void hf_prepare_drop(struct hf_segments *s, struct hf_preparing *p)
+{
+    char name[HF_SEGMENT_NAME_SIZE];
+    if (!p->file)
+        return;
+    s->io->close(p->file);
+    hf_segment_name(p->number, ".tmp", name);
+    s->io->remove(s->dir, name);
+    *p = (struct hf_preparing){ 0 };
+}

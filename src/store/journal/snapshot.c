@@ -1,0 +1,402 @@
+/* Snapshots: the tables, written slice by slice while the store works (doc/FORMAT.md).
+ *
+ * Each step copies some parts of a table into a buffer under the lock, gives the lock up and writes the
+ * buffer. A step copies about SLICE bytes, so that nobody waits longer than that takes. */
+#include "base/buffer.h"
+#include "base/bytes.h"
+#include "store/journal/maintain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SLICE = 512 << 10, BLOCK_HEAD = 16, RETRY_NS = 1000000000 };
+
+enum { BLOCK_HEADER = 1, BLOCK_TOKENS = 2, BLOCK_ROWS = 3, BLOCK_LIVE = 4, BLOCK_END = 5 };
+
+/* What a snapshot is busy with, in this order. */
+enum phase { PHASE_INDEX_TAKE, PHASE_INDEX_WRITE, PHASE_INDEX_FORGET, PHASE_GUARDS, PHASE_ROWS, PHASE_TOKENS,
+             PHASE_LIVE, PHASE_END };
+
+struct hf_snapshotting {
+    enum phase phase;
+    size_t part;
+    struct hf_file *file; /* owned */
+    uint64_t at;          /* bytes written */
+    uint64_t blocks;
+    struct hf_sha256 sha;
+    struct hf_buffer buffer;
+    struct hf_snapshot_info info;
+    uint64_t covered;       /* highest ordinal at start */
+    struct hf_moved *moved; /* owned */
+    size_t moved_count, moved_room, forgotten;
+    bool closing;           /* the last table is copied; what remains is to write it */
+    uint64_t end;           /* everything copied comes from before this position */
+};
+
+void hf_snapshot_name(uint64_t start, const char *suffix, char out[HF_SEGMENT_NAME_SIZE])
+{
+    snprintf(out, HF_SEGMENT_NAME_SIZE, "snapshot-%016llx%s", (unsigned long long)start, suffix);
+}
+
+static void snapshotting_free(struct hf_journal *j, bool remove)
+{
+    struct hf_snapshotting *s = j->snapshotting;
+    char name[HF_SEGMENT_NAME_SIZE];
+    if (s->file) {
+        j->io->close(s->file);
+        hf_snapshot_name(s->info.start, ".tmp", name);
+        if (remove)
+            j->io->remove(j->dir, name);
+    }
+    hf_buffer_free(&s->buffer);
+    free(s->moved);
+    free(s);
+    j->snapshotting = NULL;
+}
+
+void hf_snapshot_drop(struct hf_journal *j)
+{
+    if (j->snapshotting)
+        snapshotting_free(j, true);
+}
+
+void hf_snapshot_begin(struct hf_journal *j)
+{
+    j->snapshot_wanted = false;
+    struct hf_snapshotting *s = calloc(1, sizeof *s);
+    if (!s)
+        return;
+    s->info.start = j->gather.size ? j->gather.base : j->end;
+    s->info.next_sequence = j->next_sequence;
+    s->info.now = j->now;
+    memcpy(s->info.chain, j->chain, HF_DIGEST_SIZE);
+    s->info.token_cursor = j->token_cursor;
+    s->covered = j->tables.holds.highest;
+    hf_sha256_init(&s->sha);
+    j->snapshotting = s;
+}
+
+/* ---- Blocks ---- */
+
+static size_t block_open(struct hf_buffer *b)
+{
+    static const unsigned char head[BLOCK_HEAD];
+    hf_buffer_add(b, head, sizeof head);
+    return b->size - BLOCK_HEAD;
+}
+
+static void block_close(struct hf_snapshotting *s, size_t at, uint32_t type, uint32_t count)
+{
+    struct hf_buffer *b = &s->buffer;
+    if (b->failed)
+        return;
+    unsigned char *p = b->data + at;
+    hf_put32(p, type);
+    hf_put32(p + 4, (uint32_t)(b->size - at - BLOCK_HEAD));
+    hf_put32(p + 8, count);
+    uint32_t crc = hf_crc32c(0, p, 12);
+    hf_put32(p + 12, hf_crc32c(crc, p + BLOCK_HEAD, b->size - at - BLOCK_HEAD));
+    s->blocks++;
+}
+
+static void add64(struct hf_buffer *b, uint64_t v)
+{
+    unsigned char p[8];
+    hf_put64(p, v);
+    hf_buffer_add(b, p, 8);
+}
+
+static void add_header(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    struct hf_buffer *b = &s->buffer;
+    size_t at = block_open(b);
+    unsigned char version[8] = { HF_FORMAT_VERSION };
+    hf_buffer_add(b, "HOLDSNP1", 8);
+    hf_buffer_add(b, version, 8);
+    hf_buffer_add(b, j->keys.store_id, 16);
+    add64(b, j->keys.table.k0);
+    add64(b, j->keys.table.k1);
+    add64(b, j->keys.id.k0);
+    add64(b, j->keys.id.k1);
+    add64(b, s->info.start);
+    add64(b, s->info.next_sequence);
+    add64(b, (uint64_t)s->info.now);
+    hf_buffer_add(b, s->info.chain, HF_DIGEST_SIZE);
+    add64(b, s->info.token_cursor);
+    block_close(s, at, BLOCK_HEADER, 1);
+}
+
+static void add_row(struct hf_buffer *b, const struct hf_node *n)
+{
+    struct hf_bytes tenant = hf_node_tenant(n);
+    struct hf_bytes image = hf_node_image(n);
+    unsigned char head[14] = { n->kind, (unsigned char)tenant.size };
+    hf_put32(head + 2, (uint32_t)image.size);
+    hf_put64(head + 6, n->stamp);
+    hf_buffer_add(b, head, sizeof head);
+    hf_buffer_add_bytes(b, tenant);
+    hf_buffer_add_bytes(b, image);
+    if (n->kind == HF_ROW_CLIENT)
+        for (size_t i = 0; i < HF_SEQUENCE_WINDOW; i++)
+            add64(b, n->ring[i]);
+}
+
+static void slice_guards(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    const struct hf_order *o = &j->tables.rows.guards;
+    size_t at = block_open(&s->buffer);
+    for (size_t i = o->start; i < o->end; i++)
+        add_row(&s->buffer, o->items[i].node);
+    block_close(s, at, BLOCK_ROWS, (uint32_t)(o->end - o->start));
+}
+
+/* Copy one part of a table; each returns how many entries that were. */
+static uint32_t part_rows(struct hf_journal *j, struct hf_buffer *b, size_t part)
+{
+    const struct hf_map_part *p = &j->tables.rows.map.parts[part];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->room; i++) {
+        const struct hf_node *n = (const struct hf_node *)(uintptr_t)p->slots[i].value;
+        if (!n || n->kind == HF_ROW_GUARD || n->is_volatile)
+            continue;
+        add_row(b, n);
+        count++;
+    }
+    return count;
+}
+
+static uint32_t part_tokens(struct hf_journal *j, struct hf_buffer *b, size_t part)
+{
+    const struct hf_map_part *p = &j->tables.tokens.parts[part];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->room; i++) {
+        if (p->slots[i].value == 0)
+            continue;
+        add64(b, p->slots[i].hash);
+        add64(b, p->slots[i].value);
+        count++;
+    }
+    return count;
+}
+
+static uint32_t part_live(struct hf_journal *j, struct hf_buffer *b, size_t part)
+{
+    const struct hf_map_part *p = &j->tables.live.by_ordinal.parts[part];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->room; i++) {
+        if (p->slots[i].value == 0)
+            continue;
+        const struct hf_live_node *n = hf_live_node(&j->tables.live, p->slots[i].value);
+        add64(b, n->ordinal);
+        add64(b, (uint64_t)n->expires_at);
+        add64(b, n->resource);
+        count++;
+    }
+    return count;
+}
+
+/* Parts from s->part on until the slice is full. True when the table is done. */
+static bool slice_table(struct hf_journal *j, struct hf_snapshotting *s, size_t parts, uint32_t type,
+                        uint32_t (*copy)(struct hf_journal *, struct hf_buffer *, size_t))
+{
+    size_t at = block_open(&s->buffer);
+    uint32_t count = 0;
+    while (s->part < parts && s->buffer.size < SLICE)
+        count += copy(j, &s->buffer, s->part++);
+    block_close(s, at, type, count);
+    return s->part == parts;
+}
+
+static void add_end(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    struct hf_buffer *b = &s->buffer;
+    uint8_t digest[HF_DIGEST_SIZE];
+    struct hf_sha256 sha = s->sha;
+    uint64_t blocks = s->blocks;
+    hf_sha256_end(&sha, digest);
+    size_t at = block_open(b);
+    add64(b, s->end);
+    add64(b, j->tables.holds.highest);
+    add64(b, j->tables.highest_fence);
+    add64(b, j->tables.highest_outbox);
+    add64(b, blocks);
+    hf_buffer_add(b, digest, sizeof digest);
+    block_close(s, at, BLOCK_END, 1);
+}
+
+/* ---- Steps ---- */
+
+static bool index_take(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    struct hf_holds *h = &j->tables.holds;
+    size_t taken = 0;
+    while (s->part < hf_map64_parts(&h->moved) && taken < SLICE / sizeof(struct hf_moved)) {
+        size_t need = s->moved_count + hf_holds_part_size(h, s->part);
+        if (need > s->moved_room) {
+            size_t room = s->moved_room ? s->moved_room * 2 : 4096;
+            while (room < need)
+                room *= 2;
+            struct hf_moved *moved = realloc(s->moved, room * sizeof *moved);
+            if (!moved)
+                return false;
+            s->moved = moved;
+            s->moved_room = room;
+        }
+        size_t n = hf_holds_take(h, s->part++, s->info.start, s->moved + s->moved_count);
+        s->moved_count += n;
+        taken += n;
+    }
+    return true;
+}
+
+static int index_write(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    struct hf_holds *h = &j->tables.holds;
+    int error = hf_holds_write(h, &j->keys, s->moved, s->moved_count);
+    return error ? error : hf_holds_end(h, &j->keys, s->info.start, s->covered);
+}
+
+static void index_forget(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    enum { FORGET_STEP = 4096 };
+    size_t n = s->moved_count - s->forgotten;
+    if (n > FORGET_STEP)
+        n = FORGET_STEP;
+    j->tables.holds.covers = s->info.start;
+    j->tables.holds.covered = s->covered;
+    hf_holds_forget(&j->tables.holds, s->moved + s->forgotten, n);
+    s->forgotten += n;
+}
+
+static int buffer_write(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    char name[HF_SEGMENT_NAME_SIZE];
+    int error = s->buffer.failed ? -ENOMEM : 0;
+    if (!error && !s->file) {
+        hf_snapshot_name(s->info.start, ".tmp", name);
+        error = j->io->open(j->dir, name, HF_OPEN_CREATE, &s->file);
+    }
+    if (!error)
+        error = j->io->write(s->file, s->buffer.data, s->buffer.size, s->at);
+    if (!error)
+        error = j->io->sync(s->file);
+    if (!error && s->phase != PHASE_END)
+        hf_sha256_add(&s->sha, s->buffer.data, s->buffer.size);
+    s->at += s->buffer.size;
+    hf_buffer_reset(&s->buffer);
+    return error;
+}
+
+static int finish(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    char from[HF_SEGMENT_NAME_SIZE], to[HF_SEGMENT_NAME_SIZE];
+    int error = buffer_write(j, s);
+    hf_snapshot_name(s->info.start, ".tmp", from);
+    hf_snapshot_name(s->info.start, ".snap", to);
+    if (!error)
+        error = j->io->rename(j->dir, from, to);
+    return error ? error : j->io->dir_sync(j->dir);
+}
+
+static void phase_next(struct hf_snapshotting *s)
+{
+    s->phase++;
+    s->part = 0;
+}
+
+/* What a phase does under the lock. False: out of memory. */
+static bool step_locked(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    const struct hf_tables *t = &j->tables;
+    switch (s->phase) {
+    case PHASE_INDEX_TAKE:
+        if (!index_take(j, s))
+            return false;
+        if (s->part == hf_map64_parts(&t->holds.moved))
+            phase_next(s);
+        return true;
+    case PHASE_INDEX_WRITE: return true;
+    case PHASE_INDEX_FORGET:
+        index_forget(j, s);
+        if (s->forgotten == s->moved_count)
+            phase_next(s);
+        return true;
+    case PHASE_GUARDS:
+        add_header(j, s);
+        slice_guards(j, s);
+        phase_next(s);
+        break;
+    case PHASE_ROWS:
+        if (slice_table(j, s, hf_map64_parts(&t->rows.map), BLOCK_ROWS, part_rows))
+            phase_next(s);
+        break;
+    case PHASE_TOKENS:
+        if (slice_table(j, s, hf_map64_parts(&t->tokens), BLOCK_TOKENS, part_tokens))
+            phase_next(s);
+        break;
+    case PHASE_LIVE:
+        if (slice_table(j, s, hf_map64_parts(&t->live.by_ordinal), BLOCK_LIVE, part_live)) {
+            s->end = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : j->end;
+            s->closing = true;
+        }
+        break;
+    case PHASE_END: add_end(j, s); break;
+    }
+    return !s->buffer.failed;
+}
+
+/* What a phase does without the lock. */
+static int step_unlocked(struct hf_journal *j, struct hf_snapshotting *s, enum phase phase)
+{
+    switch (phase) {
+    case PHASE_INDEX_TAKE:
+    case PHASE_INDEX_FORGET: return 0;
+    case PHASE_INDEX_WRITE: return index_write(j, s);
+    case PHASE_END: return finish(j, s);
+    default: return buffer_write(j, s);
+    }
+}
+
+static void ended(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    uint64_t old = j->snapshot_start;
+    char name[HF_SEGMENT_NAME_SIZE];
+    j->snapshot_start = s->info.start;
+    j->stats.snapshots++;
+    snapshotting_free(j, false);
+    if (old && old != j->snapshot_start) {
+        hf_snapshot_name(old, ".snap", name);
+        j->io->remove(j->dir, name);
+    }
+}
+
+bool hf_snapshot_step(struct hf_journal *j, const struct hf_lock *lock)
+{
+    struct hf_snapshotting *s = j->snapshotting;
+    enum phase phase = s->phase;
+    /* What was copied must be durable before the snapshot may be used. */
+    if (phase == PHASE_END && j->durable < s->end)
+        return false;
+    int error = step_locked(j, s) ? 0 : -ENOMEM;
+    if (!error) {
+        if (lock)
+            lock->unlock(lock->arg);
+        error = step_unlocked(j, s, phase);
+        if (lock)
+            lock->lock(lock->arg);
+    }
+    if (error) {
+        hf_journal_note(j, 1, "cannot write a snapshot: %s; it is tried again later", strerror(-error));
+        hf_snapshot_drop(j);
+        j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
+        return false;
+    }
+    if (phase == PHASE_INDEX_WRITE || s->closing) {
+        s->closing = false;
+        phase_next(s);
+    }
+    if (phase == PHASE_END)
+        ended(j, s);
+    return true;
+}

@@ -1,0 +1,189 @@
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "store/journal/journal.h"
+
+bool hf_tables_init(struct hf_tables *t, const struct hf_store_keys *keys, const struct hf_io *io,
+                    struct hf_dir *dir)
+{
+    /* 4096 parts: with 50 M keys a part has 16 K slots, and growing it takes about 0.2 ms. */
+    return hf_map64_init(&t->tokens, 12) && hf_rows_init(&t->rows, &keys->table) && hf_live_init(&t->live) &&
+           hf_holds_init(&t->holds, io, dir);
+}
+
+void hf_tables_free(struct hf_tables *t)
+{
+    hf_map64_free(&t->tokens);
+    hf_rows_free(&t->rows);
+    hf_live_free(&t->live);
+    hf_holds_free(&t->holds);
+}
+
+uint64_t hf_tables_bytes(const struct hf_tables *t)
+{
+    return t->tokens.bytes + t->rows.map.bytes + t->rows.bytes + t->live.bytes + t->live.by_ordinal.bytes +
+           t->holds.moved.bytes;
+}
+
+uint64_t hf_tables_hash(const struct hf_tables *t, struct hf_scoped key)
+{
+    unsigned char prefix[1 + HF_TENANT_MAX];
+    HF_ASSERT(key.tenant.size <= HF_TENANT_MAX);
+    prefix[0] = (unsigned char)key.tenant.size;
+    if (key.tenant.size)
+        memcpy(prefix + 1, key.tenant.data, key.tenant.size);
+    return hf_siphash(&t->rows.key, hf_mem(prefix, 1 + key.tenant.size), key.name);
+}
+
+/* ---- Staging: everything that can fail ---- */
+
+struct stage {
+    struct hf_staged rows[HF_PLAN_ROWS];
+    size_t count;
+    uint64_t token_hash;
+};
+
+static enum hf_status stage_hold(struct hf_tables *t, const struct hf_image *image, unsigned together)
+{
+    uint64_t ordinal = hf_get64(image->bytes.data);
+    if (ordinal == 0)
+        return HF_STORE_DAMAGED;
+    return hf_holds_reserve(&t->holds, ordinal, together) && hf_live_reserve(&t->live, ordinal)
+               ? HF_OK
+               : HF_NO_MEMORY;
+}
+
+static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_view *entry, struct stage *s)
+{
+    struct hf_bytes rows = entry->rows;
+    struct hf_image image;
+    unsigned together = (unsigned)entry->row_count + 1;
+    s->count = 0;
+    if (entry->row_count > HF_PLAN_ROWS)
+        return HF_STORE_DAMAGED;
+    if (entry->head.remember == HF_REMEMBER_KEY) {
+        s->token_hash = hf_tables_hash(t, (struct hf_scoped){ entry->head.tenant, entry->head.key });
+        if (!hf_map64_reserve(&t->tokens, s->token_hash, 1))
+            return HF_NO_MEMORY;
+    }
+    enum { HOLD_LEAST = 42 + 16 + 4 };
+    for (unsigned i = 0; i < entry->row_count; i++) {
+        if (!hf_image_next(&rows, &image))
+            return HF_STORE_DAMAGED;
+        enum hf_status st;
+        if (image.kind == HF_ROW_HOLD)
+            st = image.bytes.size < HOLD_LEAST ? HF_STORE_DAMAGED : stage_hold(t, &image, together);
+        else
+            st = hf_rows_stage(&t->rows, entry->head.tenant, &image, together, &s->rows[s->count]);
+        if (st != HF_OK)
+            return st;
+        if (image.kind != HF_ROW_HOLD)
+            s->count++;
+    }
+    return rows.size == 0 ? HF_OK : HF_STORE_DAMAGED;
+}
+
+/* ---- Putting: cannot fail ---- */
+
+static void put_hold(struct hf_tables *t, const struct hf_image *image, struct hf_bytes tenant,
+                     uint64_t position)
+{
+    struct hf_row row;
+    bool good = hf_image_decode(image, tenant, &row);
+    HF_ASSERT(good);
+    hf_holds_set(&t->holds, row.hold.ordinal, position);
+    if (row.hold.state != HF_HELD) {
+        hf_live_remove(&t->live, row.hold.ordinal);
+        return;
+    }
+    struct hf_image_key key = { .name = row.hold.resource };
+    struct hf_node *resource = hf_rows_find(&t->rows, HF_ROW_RESOURCE, tenant, &key);
+    if (resource) /* always, but in a journal that somebody made up */
+        hf_live_add(&t->live, row.hold.ordinal, row.hold.expires_at, &resource->live_root, resource->stamp);
+}
+
+/* What the tables remember beside the rows themselves. */
+static void put_extras(struct hf_tables *t, const struct hf_image *image)
+{
+    struct hf_row row;
+    uint64_t fence = 0;
+    switch (image->kind) {
+    case HF_ROW_CLAIM: fence = hf_get64((const unsigned char *)image->bytes.data + 2); break;
+    case HF_ROW_LEASE: fence = hf_get64(image->bytes.data); break;
+    case HF_ROW_OUTBOX: {
+        uint64_t number = hf_get64(image->bytes.data);
+        if (number > t->highest_outbox)
+            t->highest_outbox = number;
+        break;
+    }
+    case HF_ROW_CONFIG:
+        if (hf_image_decode(image, hf_mem(NULL, 0), &row)) {
+            t->config = row.config;
+            t->config.digest_name = t->config.program = hf_mem(NULL, 0);
+            t->has_config = true;
+        }
+        break;
+    default: break;
+    }
+    if (fence > t->highest_fence)
+        t->highest_fence = fence;
+}
+
+static bool token_there(const struct hf_tables *t, uint64_t hash, uint64_t position)
+{
+    for (struct hf_slot *s = NULL; (s = hf_map64_next(&t->tokens, hash, s)) != NULL;)
+        if (s->value == position)
+            return true;
+    return false;
+}
+
+static bool rows_well_formed(const struct hf_entry_view *entry)
+{
+    struct hf_bytes rows = entry->rows;
+    struct hf_image image;
+    struct hf_row row;
+    while (hf_image_next(&rows, &image))
+        if (!image.erase && !hf_image_decode(&image, entry->head.tenant, &row))
+            return false;
+    return rows.size == 0;
+}
+
+enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *entry, uint64_t position,
+                               bool replay)
+{
+    struct stage s;
+    if (replay && (entry->head.tenant.size > HF_TENANT_MAX || !rows_well_formed(entry)))
+        return HF_STORE_DAMAGED;
+    enum hf_status st = stage_entry(t, entry, &s);
+    if (st != HF_OK) {
+        for (size_t i = 0; i < s.count; i++)
+            hf_rows_drop(&t->rows, &s.rows[i]);
+        return st;
+    }
+    for (size_t i = 0; i < s.count; i++) {
+        struct hf_node *node = hf_rows_put(&t->rows, &s.rows[i], position + i);
+        put_extras(t, &s.rows[i].image);
+        if (node && node->kind == HF_ROW_CLIENT && entry->head.remember == HF_REMEMBER_SEQUENCE)
+            node->ring[entry->head.sequence % HF_SEQUENCE_WINDOW] = position;
+    }
+    struct hf_bytes rows = entry->rows;
+    struct hf_image image;
+    while (hf_image_next(&rows, &image))
+        if (image.kind == HF_ROW_HOLD)
+            put_hold(t, &image, entry->head.tenant, position);
+    if (entry->head.remember == HF_REMEMBER_KEY &&
+        !(replay && token_there(t, s.token_hash, position)))
+        hf_map64_add(&t->tokens, s.token_hash, position);
+    return HF_OK;
+}
+
+enum hf_status hf_tables_apply_volatile(struct hf_tables *t, struct hf_bytes tenant,
+                                        const struct hf_image *image, uint64_t stamp)
+{
+    struct hf_staged staged;
+    enum hf_status st = hf_rows_stage(&t->rows, tenant, image, 1, &staged);
+    if (st == HF_OK)
+        hf_rows_put(&t->rows, &staged, stamp)->is_volatile = true;
+    else
+        hf_rows_drop(&t->rows, &staged);
+    return st;
+}

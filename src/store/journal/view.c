@@ -1,0 +1,199 @@
+/* The core's view of what is stored, answered from the tables and the journal. */
+#include "base/bytes.h"
+#include "base/id.h"
+#include "store/journal/journal.h"
+
+#include <errno.h>
+
+static bool remembered_by(const struct hf_entry_view *entry, struct hf_scoped key)
+{
+    return hf_bytes_equal(entry->head.key, key.name) && hf_bytes_equal(entry->head.tenant, key.tenant);
+}
+
+static enum hf_found remembered_fill(const struct hf_entry_view *entry, struct hf_remembered *out)
+{
+    out->action = entry->head.action;
+    memcpy(out->digest, entry->head.digest, HF_DIGEST_SIZE);
+    out->recorded_at = entry->head.recorded_at;
+    out->expires_at = entry->head.expires_at;
+    return hf_entry_answer(entry, &out->answer) ? HF_FOUND : HF_UNREADABLE;
+}
+
+static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remembered *out)
+{
+    struct hf_journal *j = ctx;
+    uint64_t hash = hf_tables_hash(&j->tables, key);
+    uint64_t newest = 0;
+    struct hf_entry_view entry;
+    /* A key used again after its window closed stands here twice until the sweeper frees the older one;
+     * and two keys may share a hash. */
+    for (struct hf_slot *s = NULL; (s = hf_map64_next(&j->tables.tokens, hash, s)) != NULL;) {
+        if (s->value < newest)
+            continue;
+        if (hf_journal_entry(j, s->value, &entry) != 0)
+            return HF_UNREADABLE;
+        if (remembered_by(&entry, key))
+            newest = s->value;
+    }
+    if (newest == 0)
+        return HF_ABSENT;
+    if (hf_journal_entry(j, newest, &entry) != 0)
+        return HF_UNREADABLE;
+    j->seen_position = newest;
+    return remembered_fill(&entry, out);
+}
+
+static struct hf_node *find(struct hf_journal *j, enum hf_row_kind kind, struct hf_scoped name)
+{
+    struct hf_image_key key = { .name = name.name };
+    return hf_rows_find(&j->tables.rows, kind, name.tenant, &key);
+}
+
+/* Look a row up and decode it. */
+static enum hf_found row_get(struct hf_journal *j, enum hf_row_kind kind, struct hf_scoped name,
+                             struct hf_row *row)
+{
+    const struct hf_node *node = find(j, kind, name);
+    if (!node)
+        return HF_ABSENT;
+    return hf_node_row(node, row) ? HF_FOUND : HF_UNREADABLE;
+}
+
+#define VIEW_ROW(function, kind, type, member)                                                         \
+    static enum hf_found function(void *ctx, struct hf_scoped name, type *out)                         \
+    {                                                                                                  \
+        struct hf_row row;                                                                             \
+        enum hf_found found = row_get(ctx, kind, name, &row);                                          \
+        if (found == HF_FOUND)                                                                         \
+            *out = row.member;                                                                         \
+        return found;                                                                                  \
+    }
+
+VIEW_ROW(view_client, HF_ROW_CLIENT, struct hf_client, client)
+VIEW_ROW(view_resource, HF_ROW_RESOURCE, struct hf_resource, resource)
+VIEW_ROW(view_guard, HF_ROW_GUARD, struct hf_guard, guard)
+VIEW_ROW(view_claim, HF_ROW_CLAIM, struct hf_claim, claim)
+VIEW_ROW(view_lease, HF_ROW_LEASE, struct hf_lease, lease)
+VIEW_ROW(view_register, HF_ROW_REGISTER, struct hf_register, reg)
+VIEW_ROW(view_value, HF_ROW_VALUE, struct hf_bytes, pair.value)
+
+static enum hf_found view_sequence(void *ctx, struct hf_scoped client, uint64_t sequence,
+                                   struct hf_remembered *out)
+{
+    struct hf_journal *j = ctx;
+    const struct hf_node *node = find(j, HF_ROW_CLIENT, client);
+    struct hf_entry_view entry;
+    uint64_t position = node ? node->ring[sequence % HF_SEQUENCE_WINDOW] : 0;
+    if (position == 0)
+        return HF_ABSENT;
+    if (hf_journal_entry(j, position, &entry) != 0)
+        return HF_UNREADABLE;
+    if (entry.head.sequence != sequence || !remembered_by(&entry, client))
+        return HF_ABSENT;
+    j->seen_position = position;
+    return remembered_fill(&entry, out);
+}
+
+enum hf_found hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out)
+{
+    uint64_t position;
+    struct hf_entry_view entry;
+    int error = hf_holds_get(&j->tables.holds, ordinal, &position);
+    if (error)
+        return error == -ENOENT ? HF_ABSENT : HF_UNREADABLE;
+    if (hf_journal_entry(j, position, &entry) != 0)
+        return HF_UNREADABLE;
+    struct hf_bytes rows = entry.rows;
+    struct hf_image image;
+    struct hf_row row;
+    while (hf_image_next(&rows, &image)) {
+        if (image.kind != HF_ROW_HOLD || image.bytes.size < 8 || hf_get64(image.bytes.data) != ordinal)
+            continue;
+        if (!hf_image_decode(&image, entry.head.tenant, &row))
+            return HF_UNREADABLE;
+        *out = row.hold;
+        return HF_FOUND;
+    }
+    return HF_UNREADABLE;
+}
+
+static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *out)
+{
+    struct hf_journal *j = ctx;
+    uint64_t ordinal;
+    if (!hf_id_read(&j->keys.id, id.name, &ordinal))
+        return HF_ABSENT;
+    enum hf_found found = hf_journal_hold(j, ordinal, out);
+    if (found == HF_FOUND && !hf_bytes_equal(out->tenant, id.tenant))
+        return HF_ABSENT;
+    return found;
+}
+
+static enum hf_found view_reversal(void *ctx, struct hf_scoped id, struct hf_reversal *out)
+{
+    uint8_t raw[HF_ID_RAW];
+    struct hf_row row;
+    if (!hf_id_pack(id.name, raw))
+        return HF_ABSENT;
+    struct hf_scoped name = { id.tenant, hf_mem(raw, sizeof raw) };
+    enum hf_found found = row_get(ctx, HF_ROW_REVERSAL, name, &row);
+    if (found == HF_FOUND)
+        *out = row.reversal;
+    return found;
+}
+
+static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time now,
+                                  struct hf_hold out[HF_OVERDUE_MAX], size_t *count)
+{
+    struct hf_journal *j = ctx;
+    uint64_t ordinals[HF_OVERDUE_MAX];
+    const struct hf_node *node = find(j, HF_ROW_RESOURCE, resource);
+    *count = 0;
+    if (!node)
+        return HF_FOUND;
+    size_t n = hf_live_overdue(&j->tables.live, node->live_root, now, ordinals, HF_OVERDUE_MAX);
+    /* Entries of packed segments share one buffer: then only the first can be handed out at a time. */
+    for (size_t i = 0; i < n; i++) {
+        uint64_t position;
+        if (i > 0 && (hf_holds_get(&j->tables.holds, ordinals[i], &position) != 0 ||
+                      hf_journal_is_packed(j, position)))
+            break;
+        if (hf_journal_hold(j, ordinals[i], &out[i]) != HF_FOUND)
+            return HF_UNREADABLE;
+        *count = i + 1;
+    }
+    return HF_FOUND;
+}
+
+static enum hf_found view_entry(void *ctx, struct hf_scoped guard, struct hf_bytes identity,
+                                struct hf_entry *out)
+{
+    struct hf_journal *j = ctx;
+    struct hf_image_key key = { guard.name, identity };
+    struct hf_row row;
+    const struct hf_node *node = hf_rows_find(&j->tables.rows, HF_ROW_ENTRY, guard.tenant, &key);
+    if (!node)
+        return HF_ABSENT;
+    if (!hf_node_row(node, &row))
+        return HF_UNREADABLE;
+    *out = row.entry;
+    return HF_FOUND;
+}
+
+void hf_journal_view_init(struct hf_journal *j)
+{
+    j->view = (struct hf_view){ .ctx = j,
+                                .token = view_token,
+                                .client = view_client,
+                                .sequence = view_sequence,
+                                .hold = view_hold,
+                                .reversal = view_reversal,
+                                .resource = view_resource,
+                                .overdue = view_overdue,
+                                .guard = view_guard,
+                                .entry = view_entry,
+                                .claim = view_claim,
+                                .lease = view_lease,
+                                .reg = view_register,
+                                .value = view_value };
+}

@@ -1,0 +1,602 @@
+/* Files as a crash, a bad disk or an enemy leaves them. */
+#include "audit/audit.h"
+#include "audit/directory.h"
+#include "base/bytes.h"
+#include "support/journal_story.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST "journal-00000001.log"
+#define SECOND "journal-00000002.log"
+
+static struct story story;
+static struct hf_audit_report report;
+static struct hf_error why;
+
+static int setup(void **state)
+{
+    (void)state;
+    story_open_sized(&story, 32 * 1024); /* seven batches a segment */
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    hf_audit_report_free(&report);
+    story_remove(&story);
+    return 0;
+}
+
+static void run(void)
+{
+    story_close(&story);
+    hf_audit_report_free(&report);
+    assert_int_equal(hf_audit_run(story.dir, NULL, &report, &why), HF_OK);
+}
+
+static void remove_file(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", story.dir, name);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* n refused requests, one a batch. */
+static void tell(unsigned n)
+{
+    static char keys[64][16];
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%u", i);
+        story_refuse_place(&story, keys[i], "room", "ann", HF_RESOURCE_UNAVAILABLE);
+        story_commit(&story);
+    }
+}
+
+static void many_segments(void **state)
+{
+    (void)state;
+    story_tell_all(&story);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_true(report.journal.segments >= 4);
+    assert_int_equal(report.journal.packed, 0);
+    assert_int_equal(report.batches, story.w.sequence);
+    assert_memory_equal(report.chain_head, story.w.chain, HF_DIGEST_SIZE);
+    assert_memory_equal(report.journal.store_id, story.w.store_id, 16);
+}
+
+static void packed_segments(void **state)
+{
+    (void)state;
+    story_tell_all(&story);
+    story_close(&story);
+    jw_pack(&story.w, 1);
+    jw_pack(&story.w, 2);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_int_equal(report.journal.packed, 2);
+    assert_memory_equal(report.chain_head, story.w.chain, HF_DIGEST_SIZE);
+}
+
+static void packed_large_frames(void **state)
+{
+    (void)state;
+    story_remove(&story);
+    story_open_sized(&story, 512 * 1024);
+    story_tell_all(&story);
+    story.w.next_segment = true;
+    story_record(&story, "payments", "invoice-8", 300000);
+    story_commit(&story);
+    story_close(&story);
+    jw_pack(&story.w, 1);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_int_equal(report.journal.packed, 1);
+    assert_int_equal(report.batches, story.w.sequence);
+}
+
+static void packed_damaged_frame(void **state)
+{
+    (void)state;
+    tell(12);
+    story_close(&story);
+    jw_pack(&story.w, 1);
+    jw_flip(story.dir, "journal-00000001.zst", 80);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_string_equal(report.damage[0].file, "journal-00000001.zst");
+}
+
+static void packed_damaged_table(void **state)
+{
+    (void)state;
+    tell(12);
+    story_close(&story);
+    jw_pack(&story.w, 1);
+    jw_flip(story.dir, "journal-00000001.zst", 50);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_int_equal(report.judged_batches, 0);
+    assert_int_equal(report.batches, 13 - 7);
+}
+
+static void packed_and_last(void **state)
+{
+    (void)state;
+    tell(8); /* two segments; the second is compressed, which no store does to its last, and broken */
+    story_close(&story);
+    jw_pack(&story.w, 2);
+    jw_flip(story.dir, "journal-00000002.zst", 50);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_string_equal(report.damage[0].file, "journal-00000002.zst");
+    assert_int_equal(report.batches, 7);
+}
+
+static void torn_tail(void **state)
+{
+    (void)state;
+    tell(3);
+    story_close(&story);
+    jw_flip(story.dir, FIRST, 4096 * 4 + 90); /* inside the last batch's entry */
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_int_equal(report.batches, 3);
+    assert_int_equal(report.journal.torn_bytes, story.w.last_length);
+}
+
+static void truncated_file(void **state)
+{
+    (void)state;
+    size_t size;
+    tell(3);
+    story_close(&story);
+    unsigned char *data = jw_load(story.dir, FIRST, &size);
+    jw_save(story.dir, FIRST, data, 4096 * 4 + 100);
+    free(data);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_int_equal(report.batches, 3);
+}
+
+static void damaged_middle(void **state)
+{
+    (void)state;
+    tell(3);
+    story_close(&story);
+    jw_flip(story.dir, FIRST, 4096 * 2 + 90);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_int_equal(report.damages, 1);
+    assert_string_equal(report.damage[0].file, FIRST);
+    assert_int_equal(report.damage[0].offset, 4096 * 2);
+    assert_int_equal(report.damage[0].sequence, 2);
+    assert_int_equal(report.damage[0].found_sequence, 3);
+    assert_non_null(strstr(report.damage[0].what, "entries do not fit their CRC"));
+    assert_int_equal(report.batches, 3);
+    assert_int_equal(report.judged_batches, 1);
+}
+
+static void damaged_header_of_batch(void **state)
+{
+    (void)state;
+    tell(3);
+    story_close(&story);
+    jw_flip(story.dir, FIRST, 4096 * 2 + 10);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_non_null(strstr(report.damage[0].what, "header does not fit"));
+}
+
+static void every_flipped_byte_is_noticed(void **state)
+{
+    (void)state;
+    tell(2);
+    story_close(&story);
+    for (size_t at = 0; at < 140 + 2 * 4096 + story.w.last_length; at++) {
+        if (at == 140)
+            at = 4096;
+        if (at >= 4096 && at < 3 * 4096 && hf_get32(story.w.chain) && at % 4096 == 300)
+            at += 4096 - 300; /* the padding is told by FORMAT; a look at its first bytes is enough */
+        jw_flip(story.dir, FIRST, at);
+        hf_audit_report_free(&report);
+        enum hf_status st = hf_audit_run(story.dir, NULL, &report, &why);
+        if (st == HF_OK && report.verdict == HF_AUDIT_OK && report.batches == 3)
+            fail_msg("byte %zu is changed, and nobody notices", at);
+        jw_flip(story.dir, FIRST, at);
+    }
+}
+
+static void damaged_segment_header(void **state)
+{
+    (void)state;
+    tell(10);
+    story_close(&story);
+    jw_flip(story.dir, SECOND, 30);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_string_equal(report.damage[0].file, SECOND);
+    assert_int_equal(report.damage[0].offset, 0);
+    assert_int_equal(report.damage[0].found_sequence, report.damage[0].sequence);
+    assert_int_equal(report.judged_batches, 11); /* nothing is lost */
+}
+
+static void damaged_first_header(void **state)
+{
+    (void)state;
+    tell(3);
+    story_close(&story);
+    jw_flip(story.dir, FIRST, 60);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_string_equal(report.damage[0].file, FIRST);
+    assert_int_equal(report.judged_batches, 4);
+}
+
+static void torn_segment_header(void **state)
+{
+    (void)state;
+    tell(7); /* the eighth batch is the first of the second segment, and its header did not make it */
+    story_close(&story);
+    jw_flip(story.dir, SECOND, 30);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_int_equal(report.batches, 7);
+}
+
+static void missing_segment(void **state)
+{
+    (void)state;
+    tell(20);
+    story_close(&story);
+    remove_file(SECOND);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_int_equal(report.judged_batches, 7);
+    assert_int_equal(report.batches, 14);
+}
+
+static void missing_first_segment(void **state)
+{
+    (void)state;
+    tell(10);
+    story_close(&story);
+    remove_file(FIRST);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_int_equal(report.judged_batches, 0);
+    assert_int_equal(report.batches, 4);
+}
+
+static void recycled_segment_behind(void **state)
+{
+    (void)state;
+    size_t size;
+    tell(10);
+    story_close(&story);
+    /* What a store prepares may be an old segment's file, with its batches still in it. */
+    unsigned char *old = jw_load(story.dir, FIRST, &size);
+    jw_save(story.dir, "journal-00000003.log", old, size);
+    free(old);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_int_equal(report.batches, 11);
+}
+
+static void segment_of_another_store(void **state)
+{
+    (void)state;
+    tell(3);
+    memcpy(story.w.store_id, "some other store", 16);
+    story.w.next_segment = true;
+    tell(3);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+}
+
+static void broken_chain(void **state)
+{
+    (void)state;
+    tell(2);
+    story.w.break_chain = true;
+    story_refuse_place(&story, "x", "room", "ann", HF_RESOURCE_UNAVAILABLE);
+    story_commit(&story);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_int_equal(report.checks[HF_AUDIT_CHAIN].violations, 1);
+    assert_non_null(strstr(report.checks[HF_AUDIT_CHAIN].examples[0], "batch 4"));
+    assert_int_equal(report.judged_batches, 4);
+}
+
+static void rewritten_history(void **state)
+{
+    (void)state;
+    size_t size;
+    tell(3);
+    story_close(&story);
+    /* Someone changes a record and makes every CRC right again. */
+    unsigned char *data = jw_load(story.dir, FIRST, &size);
+    data[2 * 4096 + 80 + 9] = HF_NOT_KNOWN;
+    jw_fix(data + 2 * 4096, size - 2 * 4096);
+    jw_save(story.dir, FIRST, data, size);
+    free(data);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_int_equal(report.damages, 0);
+    assert_non_null(strstr(report.checks[HF_AUDIT_CHAIN].examples[0], "batch 3"));
+}
+
+static void skipped_sequence(void **state)
+{
+    (void)state;
+    tell(2);
+    story.w.skip_sequence = true;
+    story_refuse_place(&story, "x", "room", "ann", HF_RESOURCE_UNAVAILABLE);
+    story_commit(&story);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_int_equal(report.checks[HF_AUDIT_SEQUENCE].violations, 1);
+}
+
+static void time_runs_back(void **state)
+{
+    (void)state;
+    tell(2);
+    story.now -= 10000;
+    story_guard(&story, "g", 60000);
+    story_commit(&story);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_int_equal(report.checks[HF_AUDIT_TIME].violations, 1);
+}
+
+static void dirty_padding_and_counts(void **state)
+{
+    (void)state;
+    story.w.dirty_padding = true;
+    story.w.wrong_count = true;
+    tell(1);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_VIOLATIONS);
+    assert_int_equal(report.checks[HF_AUDIT_FORMAT].violations, 2);
+}
+
+static void lying_row(void **state)
+{
+    (void)state;
+    story_guard(&story, "g", 60000)->row_lies = true;
+    story_commit(&story);
+    tell(1);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_VIOLATIONS);
+    assert_non_null(strstr(report.checks[HF_AUDIT_FORMAT].examples[0], "a row is longer than the entry"));
+    assert_int_equal(report.entries, 3);
+}
+
+static void newer_version(void **state)
+{
+    (void)state;
+    story.w.segment[0] = 0;
+    story.w.version = 2;
+    story.w.next_segment = true;
+    tell(1);
+    story_close(&story);
+    hf_audit_report_free(&report);
+    assert_int_equal(hf_audit_run(story.dir, NULL, &report, &why), HF_STORE_NEWER);
+    assert_non_null(strstr(why.text, "format version 2"));
+    assert_non_null(strstr(why.text, SECOND));
+}
+
+static void newer_version_first(void **state)
+{
+    (void)state;
+    size_t size;
+    story_close(&story);
+    unsigned char *data = jw_load(story.dir, FIRST, &size);
+    hf_put32(data + 8, 3);
+    hf_put32(data + 136, hf_crc32c(0, data, 136));
+    jw_save(story.dir, FIRST, data, size);
+    free(data);
+    assert_int_equal(hf_audit_run(story.dir, NULL, &report, &why), HF_STORE_NEWER);
+    assert_non_null(strstr(why.text, "format version 3"));
+}
+
+static void not_a_store(void **state)
+{
+    (void)state;
+    char dir[256], path[512];
+    jw_directory(dir);
+    assert_int_equal(hf_audit_run(dir, NULL, &report, &why), HF_STORE_ABSENT);
+    assert_non_null(strstr(why.text, "not a Holdfast store"));
+    snprintf(path, sizeof path, "%s/none", dir);
+    hf_audit_report_free(&report);
+    assert_int_equal(hf_audit_run(path, NULL, &report, &why), HF_STORE_ABSENT);
+    assert_non_null(strstr(why.text, "no such directory"));
+    jw_save(dir, "none", "x", 1);
+    hf_audit_report_free(&report);
+    assert_int_equal(hf_audit_run(path, NULL, &report, &why), HF_STORE_ABSENT);
+    jw_remove(dir);
+}
+
+static void prepared_but_empty(void **state)
+{
+    (void)state;
+    char dir[256];
+    char *zeros = calloc(1, 16384);
+    jw_directory(dir);
+    jw_save(dir, FIRST, zeros, 16384);
+    assert_int_equal(hf_audit_run(dir, NULL, &report, &why), HF_OK);
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_int_equal(report.batches, 0);
+    hf_audit_report_free(&report);
+    jw_save(dir, FIRST, zeros, 10); /* not even a block */
+    assert_int_equal(hf_audit_run(dir, NULL, &report, &why), HF_OK);
+    assert_int_equal(report.batches, 0);
+    jw_remove(dir);
+    free(zeros);
+}
+
+static void open_by(void **state)
+{
+    (void)state;
+    char path[512];
+    tell(1);
+    jw_save(story.dir, "LOCK", "holdfast serve at 127.0.0.1:4653, pid 4711\n", 43);
+    run();
+    assert_string_equal(report.holder, "");
+    snprintf(path, sizeof path, "%s/LOCK", story.dir);
+    int fd = open(path, O_RDWR);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    run();
+    assert_string_equal(report.holder, "holdfast serve at 127.0.0.1:4653, pid 4711");
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    close(fd);
+}
+
+/* A store at work: its files change under the reader. */
+static void replaced_while_reading(void **state)
+{
+    (void)state;
+    struct hf_audit_reader *reader;
+    struct hf_audit_batch batch;
+    size_t size;
+    tell(20);
+    story_close(&story);
+    assert_int_equal(hf_audit_reader_open(story.dir, &reader, &why), HF_OK);
+    assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_BATCH);
+    /* Segment 1 is compressed and its file used again, in place, for a new segment. */
+    char from[512], to[512];
+    unsigned char *old = jw_load(story.dir, FIRST, &size);
+    snprintf(from, sizeof from, "%s/%s", story.dir, FIRST);
+    snprintf(to, sizeof to, "%s/journal-00000009.log", story.dir);
+    assert_int_equal(rename(from, to), 0);
+    jw_save(story.dir, FIRST, old, size);
+    jw_pack(&story.w, 1);
+    memset(old, 0, size);
+    int fd = open(to, O_WRONLY);
+    assert_int_equal(write(fd, old, size), (ssize_t)size);
+    close(fd);
+    free(old);
+    unsigned count = 1;
+    while (hf_audit_reader_next(reader, &batch, &why) == HF_AUDIT_BATCH) {
+        assert_true(batch.chain_fits);
+        count++;
+    }
+    assert_int_equal(count, 21);
+    hf_audit_reader_close(reader);
+}
+
+static void grows_while_reading(void **state)
+{
+    (void)state;
+    struct hf_audit_reader *reader;
+    struct hf_audit_batch batch;
+    tell(2);
+    jw_save(story.dir, FIRST, story.w.segment, story.w.segment_size);
+    assert_int_equal(hf_audit_reader_open(story.dir, &reader, &why), HF_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_BATCH);
+    assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_END);
+    story_guard(&story, "g", 1000);
+    story_commit(&story);
+    jw_save(story.dir, FIRST, story.w.segment, story.w.segment_size);
+    assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_BATCH);
+    assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_END);
+    hf_audit_reader_close(reader);
+}
+
+/* Bytes at random, with all CRCs made right again so that they get deep: nothing may be read out of
+ * bounds (the sanitizers watch) and nothing may hang. */
+static void hostile_bytes(void **state)
+{
+    (void)state;
+    size_t size;
+    char dir[256];
+    uint64_t seed = 88172645463325252U;
+    story_remove(&story);
+    story_open(&story);
+    story_tell_all(&story);
+    story_close(&story);
+    unsigned char *right = jw_load(story.dir, FIRST, &size);
+    unsigned char *wrong = malloc(size);
+    assert_non_null(wrong);
+    jw_directory(dir);
+    for (int round = 0; round < 1500; round++) {
+        memcpy(wrong, right, size);
+        for (int i = 0; i < 1 + round % 4; i++) {
+            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+            size_t block = 1 + seed % (story.w.sequence);
+            size_t at = block * 4096 + 64 + (seed >> 20) % 400;
+            static const unsigned char odd[] = { 0, 1, 0x7f, 0x80, 0xff, 254, 255, 9 };
+            wrong[at] = odd[seed >> 40 & 7];
+            jw_fix(wrong + block * 4096, size - block * 4096);
+        }
+        jw_save(dir, FIRST, wrong, size);
+        hf_audit_report_free(&report);
+        assert_int_equal(hf_audit_run(dir, NULL, &report, &why), HF_OK);
+        FILE *sink = fopen("/dev/null", "w");
+        assert_true(hf_audit_print_json(&report, sink));
+        assert_true(hf_audit_print_text(&report, sink));
+        fclose(sink);
+    }
+    free(right);
+    free(wrong);
+    jw_remove(dir);
+}
+
+static void hostile_lengths(void **state)
+{
+    (void)state;
+    size_t size;
+    tell(2);
+    story_close(&story);
+    unsigned char *data = jw_load(story.dir, FIRST, &size);
+    static const uint32_t lengths[] = { 0, 1, 79, 80, 81, 4096, 0x7fffffff, 0xffffffff, 0xfffff000 };
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        unsigned char *b = data + 2 * 4096;
+        unsigned char kept[128];
+        memcpy(kept, b, sizeof kept);
+        hf_put32(b + 4, lengths[i]); /* of the batch */
+        hf_put32(b + 72, hf_crc32c(0, b, 72));
+        jw_save(story.dir, FIRST, data, size);
+        run();
+        memcpy(b, kept, sizeof kept);
+        hf_put32(b + 80, lengths[i]); /* of its first entry */
+        jw_fix(b, size - 2 * 4096);
+        jw_save(story.dir, FIRST, data, size);
+        run();
+        assert_int_not_equal(report.verdict, HF_AUDIT_OK);
+        memcpy(b, kept, sizeof kept);
+    }
+    hf_put64(data + 32, UINT64_MAX - 4095); /* of the segment */
+    hf_put32(data + 136, hf_crc32c(0, data, 136));
+    jw_save(story.dir, FIRST, data, size);
+    run();
+    free(data);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(many_segments), T(packed_segments), T(packed_large_frames), T(packed_damaged_frame),
+        T(packed_damaged_table), T(packed_and_last), T(torn_tail), T(truncated_file), T(damaged_middle),
+        T(damaged_header_of_batch), T(every_flipped_byte_is_noticed), T(damaged_segment_header),
+        T(damaged_first_header), T(torn_segment_header), T(missing_segment), T(missing_first_segment),
+        T(recycled_segment_behind), T(segment_of_another_store), T(broken_chain), T(rewritten_history),
+        T(skipped_sequence), T(time_runs_back), T(dirty_padding_and_counts), T(lying_row), T(newer_version),
+        T(newer_version_first), T(not_a_store), T(prepared_but_empty), T(open_by), T(replaced_while_reading),
+        T(grows_while_reading), T(hostile_bytes), T(hostile_lengths),
+    };
+    return cmocka_run_group_tests_name("audit files", tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# audit, trace and export: over a healthy store, one that is in use, one that was tampered with, a damaged
+# one, and none at all.
+set -eu
+. "$(dirname "$0")/../support/cli.sh"
+export HOLDFAST_DATA=$work/store
+
+try 0 hold room-307 --for guest-91 --duration 15m --key order-1 --json
+id=$(field id)
+try 1 hold room-307 --for guest-92 --duration 15m --key order-2
+try 0 guard pay --window 5m
+try 0 record pay 17 --result ok
+try 0 confirm "$id" --key order-1-paid
+
+# ---- Healthy, also while somebody has it open ----
+exec 9<>store/LOCK
+flock 9
+try 0 audit
+has out "No duplicate state change occurred"
+for check in CHAIN PC1 PC11 DP1 DP4 IR1 IR8; do has out "$check"; done
+try 0 audit --json
+json 'j.verdict === "ok" && j.checks.length > 20 && j.checks.every(c => c.violations === 0)'
+try 0 trace "$id"
+has out 'order-1'
+has out "confirmed"
+try 0 trace "$id" --json
+json 'j.kind === "hold" && j.found && j.events.length === 2'
+try 0 trace order-2
+has out "resource-unavailable"
+try 0 trace order-2 --json
+json 'j.kind === "key" && j.found && j.events[0].status === "resource-unavailable"'
+try 1 trace nobody
+has err "nobody"
+try 1 trace nobody --json
+json 'j.found === false'
+try 1 trace order-1 --tenant other
+try 0 export --format jsonl -
+checks=$((checks + 1))
+node -e '
+  const lines = require("fs").readFileSync("out", "utf8").trimEnd().split("\n").map(l => JSON.parse(l));
+  process.exit(lines.some(l => l.key === "order-2" && l.status === "resource-unavailable") ? 0 : 1)' ||
+  fail "the export has no line for a refusal"
+cp out first
+try 0 export --format jsonl "$work/all.jsonl"
+same first all.jsonl
+try 1 export --format jsonl "$work/all.jsonl"
+has err "all.jsonl"
+same first all.jsonl
+try 0 export --format sqlite "$work/all.db"
+checks=$((checks + 1))
+[ "$(head -c 15 all.db)" = "SQLite format 3" ] || fail "not a database"
+try 2 export --format sqlite -
+try 3 export --format jsonl "$work/no/such/folder/x"
+exec 9>&-
+
+# ---- None ----
+for what in audit "trace x" "export --format jsonl -" "export --format sqlite $work/none.db"; do
+  # shellcheck disable=SC2086
+  try 3 $what --data "$work/none"
+  has err "store-absent"
+done
+try 3 audit --json --data "$work/none"
+json 'j.code === "store-absent"'
+checks=$((checks + 1))
+[ ! -e none ] && [ ! -e none.db ] || fail "something was made by looking"
+try 2 audit --server http://h
+has err "directories only"
+
+# ---- Tampered with: the newest batch says that somebody else confirmed, and every checksum fits ----
+cp -r store tampered
+node -e '
+  const fs = require("fs"), file = process.argv[1], b = fs.readFileSync(file);
+  const crc = bytes => {
+    let c = 0xffffffff;
+    for (const byte of bytes) {
+      c ^= byte;
+      for (let i = 0; i < 8; i++) c = c & 1 ? (c >>> 1) ^ 0x82f63b78 : c >>> 1;
+    }
+    return (c ^ 0xffffffff) >>> 0;
+  };
+  let batch = -1;
+  for (let at = 4096; at < b.length && b.readUInt32LE(at) === 0x31424648; at += Math.ceil(b.readUInt32LE(at + 4) / 4096) * 4096)
+    batch = at;
+  const length = b.readUInt32LE(batch + 4), entry = batch + 80;
+  const name = b.indexOf("guest-91", entry);
+  if (batch < 0 || name < 0 || name > batch + length) throw new Error("no such record");
+  b.write("guest-92", name);
+  b.writeUInt32LE(crc(b.subarray(entry + 8, entry + b.readUInt32LE(entry))), entry + 4);
+  b.writeUInt32LE(crc(b.subarray(batch + 80, batch + length)), batch + 76);
+  fs.writeFileSync(file, b);
+' "$work/tampered/journal-00000001.log"
+try 1 audit --data "$work/tampered"
+has out "PC5"
+has out "$id"
+try 1 audit --data "$work/tampered" --json
+json 'j.verdict !== "ok" && j.checks.find(c => c.name === "PC5").violations === 1'
+
+# ---- Damaged: what is whole is shown, and it is not called well ----
+cp -r store damaged
+printf 'x' | dd of=damaged/journal-00000001.log bs=1 seek=8300 conv=notrunc status=none
+try 3 audit --data "$work/damaged"
+has out "journal-00000001.log"
+try 3 audit --data "$work/damaged" --json
+json 'j.verdict === "damaged"'
+try 1 export --format jsonl - --data "$work/damaged"
+has err "store-damaged"
+finish

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# The life of a hold through the program: every way to end it, every refusal, and retries.
+set -eu
+. "$(dirname "$0")/../support/cli.sh"
+export HOLDFAST_DATA=$work/store
+
+# Place, and hear the same answer again.
+try 0 hold room-307 --for guest-91 --duration 15m --key k1 --json
+json 'keys(j) === "id resource requester state placed_at expires_at"'
+json 'j.resource === "room-307" && j.requester === "guest-91" && j.state === "held" && j.id.length === 26'
+json 'time(j.placed_at) && Date.parse(j.expires_at) - Date.parse(j.placed_at) === 900000'
+hasnt err "replayed"
+id=$(field id)
+cp out first
+try 0 hold room-307 --for guest-91 --duration 15m --key k1 --json
+same first out
+has err "(replayed: first answered at 20"
+try 0 hold --json --key=k1 --duration=15m --for=guest-91 -- room-307
+same first out
+
+# For people: the same on stdout for the replay.
+try 0 hold room-308 --for guest-91 --duration 90s --key h1
+has out "state      held"
+has out "(90s)"
+cp out first
+try 0 hold room-308 --for guest-91 --duration 90s --key h1
+same first out
+has err "(replayed: first answered at 20"
+
+# No key: one is made, and works for a retry.
+try 0 hold room-309 --for guest-91 --duration 15m --json
+has err "key: 0"
+key=$(sed -n 's/^key: //p' err)
+checks=$((checks + 1))
+[[ $key =~ ^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$ ]] || fail "no UUIDv7: $key"
+cp out first
+try 0 hold room-309 --for guest-91 --duration 15m --json --key "$key"
+same first out
+hasnt err "key:"
+
+# One key, one action and one set of parameters.
+try 1 hold room-307 --for guest-92 --duration 15m --key k1
+has err "token-collision"
+try 1 hold room-307 --for guest-91 --duration 16m --key k1 --json
+json 'keys(j) === "type title status detail code" && j.type === "urn:holdfast:token-collision"'
+json 'j.status === 422 && j.code === "token-collision" && j.title && j.detail'
+has err "token-collision: "
+try 1 confirm "$id" --key k1
+has err "token-collision"
+
+# A refusal is remembered too.
+try 1 hold room-307 --for guest-92 --duration 15m --key k2 --json
+json 'j.code === "resource-unavailable" && j.status === 409'
+cp out first
+try 0 release "$id" --key k3 --json
+json 'j.state === "released" && time(j.released_at) && keys(j).endsWith("expires_at released_at")'
+try 1 hold room-307 --for guest-92 --duration 15m --key k2 --json
+same first out
+has err "(replayed: "
+try 0 hold room-307 --for guest-92 --duration 15m --key k4 --json
+id=$(field id)
+
+# Ended is ended.
+try 0 confirm "$id" --key c1 --json
+json 'j.state === "confirmed" && time(j.confirmed_at)'
+cp out first
+try 0 confirm "$id" --key c1 --json
+same first out
+for verb in confirm release expire; do
+  try 1 "$verb" "$id" --key "again-$verb" --json
+  json 'j.code === "not-held" && j.status === 409'
+done
+try 0 show "$id" --json
+same first out
+try 0 show "$id"
+has out "confirmed  20"
+
+# Giving a confirmed unit back, once.
+try 0 reverse "$id" --key r1 --json
+json "j.reverses === '$id' && j.state === 'released' && j.id !== '$id' && j.resource === 'room-307'"
+reversal=$(field id)
+cp out first
+try 0 reverse "$id" --key r1 --json
+same first out
+try 1 reverse "$id" --key r2
+has err "not-held"
+try 1 reverse "$reversal" --key r3
+has err "not-held"
+try 0 show "$id" --json
+json 'j.state === "confirmed"'
+try 0 show "$reversal"
+has out "reverses   $id"
+try 0 hold room-307 --for guest-93 --duration 15m --key k5 --json
+id=$(field id)
+
+# Time.
+try 1 expire "$id" --key e1 --json
+json 'j.code === "window-not-elapsed" && j.status === 409'
+try 0 hold room-310 --for guest-91 --duration 500ms --key k6 --json
+id=$(field id)
+sleep 0.6
+try 0 show "$id"
+has out "overdue"
+try 1 confirm "$id" --key c2 --json
+json 'j.code === "window-elapsed" && j.status === 409'
+try 0 hold room-310 --for guest-92 --duration 15m --key k7 --json
+try 0 show "$id" --json
+json 'j.state === "expired" && time(j.expired_at) && j.expired_at >= j.expires_at'
+
+# Nobody home.
+for verb in confirm release expire reverse; do
+  try 1 "$verb" 00000000000000000000000000 --key "none-$verb" --json
+  json 'j.code === "not-known" && j.status === 404'
+  try 1 "$verb" nonsense --key "nonsense-$verb"
+  has err 'not-known: ID "nonsense" is not the id of a hold'
+done
+try 1 show 00000000000000000000000000 --json
+json 'j.code === "not-known"'
+try 1 show nonsense
+has err '"nonsense"'
+
+# Fences only rise.
+try 0 hold fenced --for a --duration 15m --fence 5 --key f1 --json
+try 0 resource fenced --capacity 9 --json
+json 'j.fence === 5'
+try 1 hold fenced --for a --duration 15m --fence 5 --key f2 --json
+json 'j.code === "stale-fence" && j.status === 412'
+try 0 hold fenced --for a --duration 15m --fence 6 --key f3
+
+# Tenants do not see each other.
+try 0 hold room-307 --for guest-1 --duration 15m --key k1 --tenant other --json
+id=$(field id)
+try 1 show "$id"
+try 0 show "$id" --tenant other
+HOLDFAST_TENANT=other try 0 show "$id"
+
+# Names are bytes of UTF-8, and harmless on a terminal.
+try 0 hold $'r\xc3\xb6om\033[31m' --for $'a\tb' --duration 1m --json
+json 'j.resource === "r\u00f6om\u001b[31m" && j.requester === "a\tb"'
+try 0 list --resource $'r\xc3\xb6om\033[31m'
+has out 'öom\x1b[31m'
+finish

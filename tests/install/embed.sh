@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Install into a temporary prefix, build examples/embed.c against what was installed, by pkg-config, once with
+# the shared and once with the static library, and compare what it prints.
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$HF_BUILD" --prefix "$work/prefix" >/dev/null
+pc=$(dirname "$(find "$work/prefix" -name holdfast.pc)")
+# The .pc file names the prefix of configuration; the installed one is asked for with a variable.
+config() { PKG_CONFIG_PATH="$pc" pkg-config --define-variable=prefix="$work/prefix" "$@" holdfast; }
+lib=$(config --variable=libdir)
+san=${HF_LINK_FLAGS:-}
+cat > "$work/wanted" <<'TXT'
+form-1: order 1
+form-1: order 1 (already submitted)
+form-2: order 2
+form-1: token-collision
+2 receipts to send
+TXT
+# shellcheck disable=SC2046,SC2086
+cc -Wall -Wextra -Werror $san "$HF_SOURCE/examples/embed.c" $(config --cflags --libs) -o "$work/shared"
+LD_LIBRARY_PATH="$lib" "$work/shared" > "$work/got"
+diff "$work/wanted" "$work/got"
+# shellcheck disable=SC2046,SC2086
+cc -Wall -Wextra -Werror $san "$HF_SOURCE/examples/embed.c" $(config --cflags) "$lib/libholdfast.a" \
+  $(pkg-config --libs libcrypto libzstd libutf8proc) -pthread -o "$work/static"
+"$work/static" "$work/data" > "$work/got"
+diff "$work/wanted" "$work/got"
+# On disk, the next run of the program finds what the first one did.
+"$work/static" "$work/data" > "$work/got"
+grep -q '^form-1: order 1 (already submitted)$' "$work/got"
+grep -q '^form-2: order 2 (already submitted)$' "$work/got"
+# Only the header's names are visible from outside.
+nm -D --defined-only "$lib/libholdfast.so" | awk '$2 ~ /[TDBR]/ {print $3}' | sort > "$work/symbols"
+while read -r symbol; do
+  grep -qw "$symbol" "$HF_SOURCE/include/holdfast.h" || { echo "exported but not in the header: $symbol"; exit 1; }
+done < "$work/symbols"
+[ -s "$work/symbols" ]
+for page in holdfast.1 holdfast.3; do
+  [ -n "$(find "$work/prefix" -name "$page")" ] || { echo "not installed: $page"; exit 1; }
+done
+"$work/prefix/bin/holdfast" version

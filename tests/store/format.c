@@ -1,0 +1,279 @@
+/* The bytes on disk, held against doc/FORMAT.md: offsets and numbers here are copied from that page, not
+ * from the code. */
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/id.h"
+#include "support/test.h"
+#include "support/test_io.h"
+
+enum { NOW = 1700000000 };
+#define NOW_MS (INT64_C(1000) * NOW)
+
+struct file {
+    unsigned char *data;
+    size_t size;
+};
+
+static struct file slurp(const char *dir, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    struct file file = { .size = (size_t)ftell(f) };
+    file.data = malloc(file.size);
+    rewind(f);
+    assert_int_equal(fread(file.data, 1, file.size, f), file.size);
+    fclose(f);
+    return file;
+}
+
+static struct hf_db *open_at(const char *dir, struct test_io *io)
+{
+    struct hf_db *db;
+    struct hf_error why;
+    struct hf_options o = { .io = &io->io, .no_background = true };
+    assert_int_equal(hf_open(dir, &o, &db, &why), HF_OK);
+    return db;
+}
+
+static void a_hold_on_disk_is_as_the_page_says(void **state)
+{
+    (void)state;
+    struct test_io io;
+    char *dir = test_dir_make();
+    test_io_init(&io);
+    io.wall = NOW_MS;
+    struct hf_db *db = open_at(dir, &io);
+    io.wall = NOW_MS + 5;
+    struct hf_result got = HF_RESULT_INIT;
+    struct hf_request place = { .action = HF_PLACE_HOLD, .tenant = hf_str("acme"), .key = hf_str("order-1"),
+                                .place_hold = { .resource = hf_str("room-307"), .requester = hf_str("guest-91"),
+                                                .duration_ms = 900000 } };
+    assert_int_equal(hf_do(db, &place, &got), HF_OK);
+    hf_close(db);
+
+    struct file f = slurp(dir, "journal-00000001.log");
+    const unsigned char *s = f.data;
+    /* segment header */
+    assert_int_equal(f.size, 4 << 20);
+    assert_memory_equal(s, "HOLDSEG1", 8);
+    assert_int_equal(hf_get32(s + 8), 1);
+    assert_int_equal(hf_get32(s + 12), 4096);
+    assert_int_equal(hf_get64(s + 16), 1);
+    assert_int_equal(hf_get64(s + 24), 0);
+    assert_int_equal(hf_get64(s + 32), 4 << 20);
+    assert_int_equal(hf_get64(s + 40), 1);
+    assert_int_equal(hf_get64(s + 48), NOW_MS);
+    struct hf_sipkey id_key = { hf_get64(s + 88), hf_get64(s + 96) };
+    for (size_t i = 104; i < 136; i++)
+        assert_int_equal(s[i], 0);
+    assert_int_equal(hf_get32(s + 136), hf_crc32c(0, s, 136));
+
+    /* batch 1: the configuration */
+    const unsigned char *b1 = s + 4096;
+    assert_memory_equal(b1, "HFB1", 4);
+    uint32_t length1 = hf_get32(b1 + 4);
+    assert_int_equal(hf_get64(b1 + 8), 1);
+    assert_int_equal(hf_get64(b1 + 16), 4096);
+    assert_int_equal(hf_get64(b1 + 24), NOW_MS);
+    assert_int_equal(hf_get32(b1 + 64), 1);
+    assert_int_equal(hf_get32(b1 + 68), 0);
+    assert_int_equal(hf_get32(b1 + 72), hf_crc32c(0, b1, 72));
+    assert_int_equal(hf_get32(b1 + 76), hf_crc32c(0, b1 + 80, length1 - 80));
+    const unsigned char *e1 = b1 + 80;
+    assert_int_equal(hf_get32(e1), length1 - 80);
+    assert_int_equal(e1[8], 33);
+    assert_int_equal(e1[9], 0);
+    assert_int_equal(e1[10], 0);
+    assert_int_equal(e1[11], 1);
+    assert_int_equal(e1[12], 255);
+    const unsigned char *config = e1 + 24;
+    assert_int_equal(config[0], 12);
+    assert_int_equal(config[1], 0);
+    assert_int_equal(hf_get64(config + 6), INT64_C(24) * 3600 * 1000);
+    assert_int_equal(hf_get32(config + 14), 256);
+    assert_int_equal(config[18], 0);
+    assert_int_equal(hf_get16(config + 19), 8);
+    assert_memory_equal(config + 21, "sha256/1", 8);
+
+    /* batch 2: the hold */
+    const unsigned char *b2 = s + 8192;
+    uint8_t chain[32];
+    hf_sha256_of(b1, length1, chain);
+    assert_memory_equal(b2, "HFB1", 4);
+    uint32_t length2 = hf_get32(b2 + 4);
+    assert_int_equal(hf_get64(b2 + 8), 2);
+    assert_int_equal(hf_get64(b2 + 16), 8192);
+    assert_int_equal(hf_get64(b2 + 24), NOW_MS + 5);
+    assert_memory_equal(b2 + 32, chain, 32);
+    for (size_t i = length2; i < 4096; i++)
+        assert_int_equal(b2[i], 0);
+    const unsigned char *e = b2 + 80;
+    uint32_t size = hf_get32(e);
+    assert_int_equal(size, length2 - 80);
+    assert_int_equal(hf_get32(e + 4), hf_crc32c(0, e + 8, size - 8));
+    assert_int_equal(e[8], 1);   /* place_hold */
+    assert_int_equal(e[9], 0);   /* ok */
+    assert_int_equal(e[10], 1);  /* by key */
+    assert_int_equal(e[11], 2);  /* rows */
+    assert_int_equal(e[12], 0);  /* the answer is row 0 */
+    assert_int_equal(e[13], 4);
+    assert_int_equal(hf_get16(e + 14), 7);
+    assert_int_equal(hf_get64(e + 16), NOW_MS + 5);
+    assert_int_equal(hf_get64(e + 24), NOW_MS + 5 + INT64_C(24) * 3600 * 1000);
+    assert_memory_equal(e + 64, "acme", 4);
+    assert_memory_equal(e + 68, "order-1", 7);
+
+    /* the digest, from the description in src/core/digest.h */
+    unsigned char canon[256];
+    size_t n = 0;
+#define FIELD(name, type, value, value_size)                                                           \
+    do {                                                                                               \
+        hf_put16(canon + n, (uint16_t)strlen(name));                                                   \
+        memcpy(canon + n + 2, name, strlen(name));                                                     \
+        n += 2 + strlen(name);                                                                         \
+        canon[n++] = (type);                                                                           \
+        hf_put32(canon + n, (uint32_t)(value_size));                                                   \
+        memcpy(canon + n + 4, value, value_size);                                                      \
+        n += 4 + (value_size);                                                                         \
+    } while (0)
+    unsigned char duration[8];
+    hf_put64(duration, 900000);
+    FIELD("duration_ms", 2, duration, 8);
+    FIELD("requester", 1, "guest-91", 8);
+    FIELD("resource", 1, "room-307", 8);
+    uint8_t digest[32];
+    hf_sha256_of(canon, n, digest);
+    assert_memory_equal(e + 32, digest, 32);
+
+    const unsigned char *row = e + 75;
+    assert_int_equal(row[0], 1);
+    assert_int_equal(row[1], 0);
+    const unsigned char *h = row + 6;
+    assert_int_equal(hf_get64(h), 1);
+    assert_int_equal(hf_get64(h + 8), 0);
+    assert_int_equal(hf_get64(h + 16), NOW_MS + 5);
+    assert_int_equal(hf_get64(h + 24), NOW_MS + 5 + 900000);
+    assert_int_equal(hf_get64(h + 32), 0);
+    assert_int_equal(h[40], 1);
+    assert_int_equal(h[41], 0);
+    char id[HF_ID_SIZE];
+    hf_id_make(&id_key, 1, id);
+    assert_string_equal(got.answer.hold.id, id);
+    uint8_t raw[16];
+    assert_true(hf_id_pack(hf_str(id), raw));
+    assert_memory_equal(h + 42, raw, 16);
+    assert_int_equal(hf_get16(h + 58), 8);
+    assert_memory_equal(h + 60, "room-307", 8);
+    assert_int_equal(hf_get16(h + 68), 8);
+    assert_memory_equal(h + 70, "guest-91", 8);
+    assert_int_equal(hf_get32(row + 2), 78);
+    row = h + 78;
+    assert_int_equal(row[0], 2);
+    const unsigned char *r = row + 6;
+    assert_int_equal(hf_get32(r), 1);
+    assert_int_equal(hf_get32(r + 4), 1);
+    assert_int_equal(hf_get32(r + 8), 0);
+    assert_int_equal(r[12], 1);
+    assert_int_equal(hf_get64(r + 13), 0);
+    assert_int_equal(hf_get64(r + 21), 1);
+    assert_int_equal(hf_get64(r + 29), NOW_MS + 5);
+    assert_int_equal(hf_get16(r + 37), 8);
+    assert_memory_equal(r + 39, "room-307", 8);
+    assert_ptr_equal(r + 47, e + size);
+
+    hf_result_clear(&got);
+    free(f.data);
+    test_dir_remove(dir);
+}
+
+/* One row of each kind comes back as it was written. */
+static void every_kind_of_row_survives_the_disk(void **state)
+{
+    (void)state;
+    struct test_io io;
+    char *dir = test_dir_make();
+    struct hf_result got = HF_RESULT_INIT;
+    test_io_init(&io);
+    io.wall = NOW_MS;
+    struct hf_db *db = open_at(dir, &io);
+    struct hf_item items[] = { { .name = hf_str("b"), .up = 5, .down = 2 }, { .name = hf_str("a"), .up = 1 } };
+    struct hf_value value = { .type = HF_TYPE_UPDOWN, .items = items, .item_count = 2 };
+    const struct hf_request requests[] = {
+        { .action = HF_SET_RESOURCE, .set_resource = { .name = hf_str("r"), .capacity = 3, .open = HF_SET_CLOSED } },
+        { .action = HF_SET_GUARD, .set_guard = { .name = hf_str("g"), .window_ms = 60000, .match_count = 2,
+                                                 .match = { HF_MATCH_TRIM, HF_MATCH_CASEFOLD },
+                                                 .on_unavailable = HF_FAIL_CLOSED } },
+        { .action = HF_RECORD, .identity = { .guard = hf_str("g"), .identity = hf_str(" Milk "),
+                                             .result = hf_str("done"), .has_result = true } },
+        { .action = HF_BEGIN, .key = hf_str("c"), .begin = { .payload = hf_str("p"), .lease_ms = 1000,
+                                                             .on_abandon = HF_ABANDON_RETRY } },
+        { .action = HF_GRANT, .key = hf_str("k1"), .lease = { .name = hf_str("l"), .holder = hf_str("me"),
+                                                              .ttl_ms = 500 } },
+        { .action = HF_WRITE, .key = hf_str("k2"), .write = { .name = hf_str("w"), .value = hf_str("v"),
+                                                              .fence = 9 } },
+        { .action = HF_MERGE, .merge = { .name = hf_str("m"), .value = &value } },
+        { .action = HF_PLACE_HOLD, .client = hf_str("till-7"), .sequence = 3,
+          .place_hold = { .resource = hf_str("x"), .requester = hf_str("q"), .duration_ms = 1000 } },
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        assert_int_equal(hf_do(db, &requests[i], &got), HF_OK);
+    for (int round = 0; round < 2; round++) {
+        if (round == 1) {
+            hf_close(db);
+            db = open_at(dir, &io);
+        }
+        struct hf_request get = { .action = HF_GET_RESOURCE, .get = { .name = hf_str("r") } };
+        assert_int_equal(hf_do(db, &get, &got), HF_OK);
+        assert_int_equal(got.answer.resource.capacity, 3);
+        assert_false(got.answer.resource.open);
+        get = (struct hf_request){ .action = HF_GET_GUARD, .get = { .name = hf_str("g") } };
+        assert_int_equal(hf_do(db, &get, &got), HF_OK);
+        assert_int_equal(got.answer.guard.window_ms, 60000);
+        assert_int_equal(got.answer.guard.match[1], HF_MATCH_CASEFOLD);
+        assert_int_equal(got.answer.guard.on_unavailable, HF_FAIL_CLOSED);
+        assert_true(got.answer.guard.durable);
+        get = (struct hf_request){ .action = HF_CHECK,
+                                   .identity = { .guard = hf_str("g"), .identity = hf_str("mILK") } };
+        assert_int_equal(hf_do(db, &get, &got), HF_OK);
+        assert_true(got.answer.seen.seen);
+        assert_int_equal(got.answer.seen.result.size, 4);
+        assert_memory_equal(got.answer.seen.result.data, "done", 4);
+        get = (struct hf_request){ .action = HF_GET_CLAIM, .key = hf_str("c") };
+        assert_int_equal(hf_do(db, &get, &got), HF_OK);
+        assert_int_equal(got.answer.claim.state, HF_CLAIM_STARTED);
+        assert_int_equal(got.answer.claim.fence, 1);
+        assert_int_equal(got.answer.claim.on_abandon, HF_ABANDON_RETRY);
+        get = (struct hf_request){ .action = HF_GET_LEASE, .get = { .name = hf_str("l") } };
+        assert_int_equal(hf_do(db, &get, &got), HF_OK);
+        assert_int_equal(got.answer.lease.fence, 2);
+        assert_memory_equal(got.answer.lease.holder.data, "me", 2);
+        get = (struct hf_request){ .action = HF_GET_REGISTER, .get = { .name = hf_str("w") } };
+        assert_int_equal(hf_do(db, &get, &got), HF_OK);
+        assert_int_equal(got.answer.reg.fence, 9);
+        assert_int_equal(got.answer.reg.version, 1);
+        get = (struct hf_request){ .action = HF_GET_REGISTER, .get = { .name = hf_str("m") } };
+        assert_int_equal(hf_do(db, &get, &got), HF_OK);
+        assert_int_equal(got.answer.reg.value.number, 4);
+        assert_int_equal(got.answer.reg.value.item_count, 2);
+        assert_memory_equal(got.answer.reg.value.items[0].name.data, "a", 1);
+        assert_int_equal(got.answer.reg.value.items[1].down, 2);
+        assert_int_equal(hf_do(db, &requests[7], &got), HF_OK);
+        assert_true(got.replayed);
+        assert_int_equal(got.answer.hold.ordinal, 1);
+    }
+    hf_result_clear(&got);
+    hf_close(db);
+    test_dir_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hold_on_disk_is_as_the_page_says),
+        cmocka_unit_test(every_kind_of_row_survives_the_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* engine_kit.h: a store in a directory of its own, a clock that the test moves, and one short call for each
+ * action. For tests of the public library alone: everything here goes through holdfast.h. */
+#ifndef HF_TESTS_ENGINE_KIT_H
+#define HF_TESTS_ENGINE_KIT_H
+
+#include "support/test_io.h"
+
+#include <stdbool.h>
+
+#define KIT_START INT64_C(1700000000000) /* what the clock says when a kit is made */
+#define SECOND INT64_C(1000)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+
+struct kit {
+    char *dir; /* owned */
+    struct test_io io;
+    struct hf_options options; /* change them, then kit_reopen */
+    struct hf_db *db;          /* owned; NULL while closed */
+    const char *tenant;        /* of every request below; NULL is the default tenant */
+    struct hf_result got;      /* of the newest request below */
+    int keys;                  /* for kit_key */
+    _Atomic int fatal, warnings;
+    char note[512];            /* the newest warning */
+};
+
+/* An open store: no background thread, the clock at KIT_START, segments of 2 MiB. */
+struct kit *kit_make(void);
+void kit_free(struct kit *k);
+
+void kit_open(struct kit *k);
+void kit_close(struct kit *k);
+/* Close and open again. */
+void kit_reopen(struct kit *k);
+
+/* Set the clock to `ms` after KIT_START. */
+void kit_at(struct kit *k, int64_t ms);
+/* Run maintenance until it says that there is no more. */
+void kit_settle(struct kit *k);
+struct hf_stats kit_stats(struct kit *k);
+
+/* A key that no other call of this kit gave. Good until seven more were asked for. */
+const char *kit_key(struct kit *k);
+
+/* ---- Actions: the answer is in k->got ---- */
+enum hf_status kit_do(struct kit *k, struct hf_request request);
+enum hf_status kit_place(struct kit *k, const char *key, const char *resource, const char *requester,
+                         int64_t duration_ms);
+/* HF_CONFIRM, HF_RELEASE, HF_EXPIRE or HF_REVERSE. */
+enum hf_status kit_end(struct kit *k, enum hf_action action, const char *key, const char *id);
+enum hf_status kit_resource(struct kit *k, const char *name, uint32_t capacity);
+enum hf_status kit_guard(struct kit *k, const char *name, int64_t window_ms, const enum hf_match *match,
+                         uint32_t match_count);
+/* HF_CHECK, HF_RECORD or HF_ADMIT; result may be NULL. */
+enum hf_status kit_ask(struct kit *k, enum hf_action action, const char *guard, const char *identity,
+                       const char *result);
+enum hf_status kit_get(struct kit *k, enum hf_action action, const char *name);
+enum hf_status kit_get_hold(struct kit *k, const char *id);
+enum hf_status kit_begin(struct kit *k, const char *key, const char *payload, int64_t lease_ms,
+                         enum hf_abandon on_abandon);
+enum hf_status kit_settle_claim(struct kit *k, enum hf_action action, const char *key, uint64_t fence,
+                                const char *response, bool retryable);
+
+/* Place a hold that must succeed; its id goes to `id`. */
+void kit_held(struct kit *k, const char *resource, int64_t duration_ms, char id[HF_ID_SIZE]);
+
+bool kit_is(struct hf_bytes bytes, const char *text);
+
+/* ---- What can be seen ---- */
+
+/* The answer of the newest request as text, every byte of it. Owned, free with free(). */
+char *kit_answer(struct kit *k);
+
+/* Everything that the lists of the tenants show, as text. Owned, free with free(). */
+char *kit_dump(struct kit *k, const char *const *tenants, size_t count);
+
+/* ---- The directory ---- */
+/* How many files end with `suffix`. */
+size_t kit_files(struct kit *k, const char *suffix);
+/* Remove the files that end with `suffix`; how many there were. The store should be closed. */
+size_t kit_remove(struct kit *k, const char *suffix);
+/* Do the bytes stand in any file? */
+bool kit_on_disk(struct kit *k, const void *bytes, size_t size);
+
+#endif

@@ -1,0 +1,224 @@
+#define _GNU_SOURCE
+#include "support/test_io.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The real handles, with the test beside them. */
+struct hf_dir {
+    struct test_io *test;
+    void *real;
+};
+
+struct hf_file {
+    struct test_io *test;
+    void *real;
+};
+
+static const struct hf_io *os(void)
+{
+    return hf_io_os();
+}
+
+/* Counts down; true when it is this one's turn to fail. */
+static bool due(_Atomic int *countdown)
+{
+    int n = atomic_load(countdown);
+    while (n > 0)
+        if (atomic_compare_exchange_weak(countdown, &n, n - 1))
+            return n == 1;
+    return false;
+}
+
+static int t_dir_open(void *ctx, const char *path, bool create, struct hf_dir **out)
+{
+    struct hf_dir *dir = malloc(sizeof *dir);
+    struct hf_dir *real;
+    int error = os()->dir_open(NULL, path, create, &real);
+    if (error) {
+        free(dir);
+        return error;
+    }
+    dir->test = ctx;
+    dir->real = real;
+    *out = dir;
+    return 0;
+}
+
+static void t_dir_close(struct hf_dir *dir)
+{
+    os()->dir_close(dir->real);
+    free(dir);
+}
+
+static int t_dir_sync(struct hf_dir *dir)
+{
+    return os()->dir_sync(dir->real);
+}
+
+static int t_dir_list(struct hf_dir *dir, bool (*each)(void *arg, const char *name), void *arg)
+{
+    return os()->dir_list(dir->real, each, arg);
+}
+
+static int t_rename(struct hf_dir *dir, const char *from, const char *to)
+{
+    return os()->rename(dir->real, from, to);
+}
+
+static int t_remove(struct hf_dir *dir, const char *name)
+{
+    return os()->remove(dir->real, name);
+}
+
+static int t_lock(struct hf_dir *dir, const char *who, char *holder, size_t holder_size)
+{
+    return os()->lock(dir->real, who, holder, holder_size);
+}
+
+static int t_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
+{
+    if (due(&dir->test->fail_open))
+        return -EMFILE;
+    struct hf_file *real;
+    int error = os()->open(dir->real, name, how, &real);
+    if (error)
+        return error;
+    struct hf_file *file = malloc(sizeof *file);
+    file->test = dir->test;
+    file->real = real;
+    *out = file;
+    return 0;
+}
+
+static void t_close(struct hf_file *file)
+{
+    os()->close(file->real);
+    free(file);
+}
+
+static int t_size(struct hf_file *file, uint64_t *out)
+{
+    return os()->size(file->real, out);
+}
+
+static int t_read(struct hf_file *file, void *data, size_t size, uint64_t at)
+{
+    return os()->read(file->real, data, size, at);
+}
+
+static int t_write(struct hf_file *file, const void *data, size_t size, uint64_t at)
+{
+    struct test_io *t = file->test;
+    uint64_t had = 0;
+    atomic_fetch_add(&t->writes, 1);
+    if (due(&t->fail_write))
+        return -EIO;
+    int64_t room = atomic_load(&t->room);
+    if (room >= 0 && os()->size(file->real, &had) == 0 && at + size > had) {
+        int64_t growth = (int64_t)(at + size - had);
+        if (growth > room)
+            return -ENOSPC;
+        atomic_fetch_sub(&t->room, growth);
+    }
+    return os()->write(file->real, data, size, at);
+}
+
+static int t_sync(struct hf_file *file)
+{
+    struct test_io *t = file->test;
+    atomic_fetch_add(&t->syncs, 1);
+    if (due(&t->fail_sync))
+        return -EIO;
+    int slow = atomic_load(&t->slow_sync_us);
+    if (slow)
+        usleep((useconds_t)slow);
+    return os()->sync(file->real);
+}
+
+static int t_map(struct hf_file *file, size_t size, const unsigned char **out)
+{
+    return os()->map(file->real, size, out);
+}
+
+static void t_unmap(struct hf_file *file, const unsigned char *data, size_t size)
+{
+    os()->unmap(file->real, data, size);
+}
+
+static void t_cool(struct hf_file *file, const unsigned char *data, size_t size)
+{
+    os()->cool(file->real, data, size);
+}
+
+static hf_time t_wall_ms(void *ctx)
+{
+    struct test_io *t = ctx;
+    hf_time wall = atomic_load(&t->wall);
+    return wall ? wall : os()->wall_ms(NULL);
+}
+
+static uint64_t t_monotonic_ns(void *ctx)
+{
+    (void)ctx;
+    return os()->monotonic_ns(NULL);
+}
+
+static int t_random(void *ctx, void *data, size_t size)
+{
+    (void)ctx;
+    return os()->random(NULL, data, size);
+}
+
+void test_io_init(struct test_io *t)
+{
+    memset(t, 0, sizeof *t);
+    atomic_store(&t->room, -1);
+    t->io = (struct hf_io){ .ctx = t,
+                            .dir_open = t_dir_open,
+                            .dir_close = t_dir_close,
+                            .dir_sync = t_dir_sync,
+                            .dir_list = t_dir_list,
+                            .rename = t_rename,
+                            .remove = t_remove,
+                            .lock = t_lock,
+                            .open = t_open,
+                            .close = t_close,
+                            .size = t_size,
+                            .read = t_read,
+                            .write = t_write,
+                            .sync = t_sync,
+                            .map = t_map,
+                            .unmap = t_unmap,
+                            .cool = t_cool,
+                            .wall_ms = t_wall_ms,
+                            .monotonic_ns = t_monotonic_ns,
+                            .random = t_random };
+}
+
+char *test_dir_make(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *path = NULL;
+    if (asprintf(&path, "%s/holdfast-test-XXXXXX", tmp ? tmp : "/tmp") < 0 || !mkdtemp(path))
+        abort();
+    return path;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
+void test_dir_remove(char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(path);
+}
