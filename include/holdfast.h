@@ -519,9 +519,10 @@ struct hf_options {
     const struct hf_io *io;        /* NULL: the operating system */
     /* Called once when the store cannot go on (a write or fdatasync of the journal failed). NULL: the
      * sentence goes to stderr and the process exits with status 3. If it returns, every call that
-     * waits answers HF_INDETERMINATE and every later one HF_STORAGE_FAILURE. */
+     * waits answers HF_INDETERMINATE and every later one HF_STORAGE_FAILURE. Must not call the library. */
     void (*on_fatal)(void *arg, const char *sentence);
-    /* Told about things an operator should know, one line each; NULL: nothing. level: 0 info, 1 warning. */
+    /* Told about things an operator should know, one line each; NULL: nothing. level: 0 info, 1 warning. Must
+     * not call the library. */
     void (*on_note)(void *arg, int level, const char *line);
     /* Told how far a long recovery is, from 0 to total bytes; NULL: nothing. */
     void (*on_progress)(void *arg, uint64_t done, uint64_t total);

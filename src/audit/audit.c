@@ -35,7 +35,8 @@ static void state_init(struct hf_audit_state *s)
 {
     s->resource_names.item_size = sizeof(struct hf_audit_resource_item);
     s->keys = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_use), .old = use_old };
-    s->identities = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_identity), .old = identity_old };
+    s->identities =
+        (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_identity), .old = identity_old };
     s->guards.item_size = sizeof(struct hf_audit_guard);
     s->claims = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_claim), .old = claim_old };
     s->leases.item_size = sizeof(struct hf_audit_lease);
@@ -121,8 +122,8 @@ static void judge_rows(struct hf_audit_state *s, const struct hf_audit_entry *e)
         }
         if ((row->flags & ~HF_AUDIT_ROW_LEAVES) != 0 ||
             (row->flags != 0 && row->kind != HF_ROW_VALUE && row->kind != HF_ROW_HOLD))
-            hf_audit_break(s, HF_AUDIT_FORMAT, e, "a %s record has flags %u", hf_audit_row_name(row->kind),
-                           (unsigned)row->flags);
+            hf_audit_break(s, HF_AUDIT_FORMAT, e, "a %s record has flags %u",
+                           hf_audit_row_name(row->kind), (unsigned)row->flags);
     }
 }
 
@@ -136,7 +137,8 @@ static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e
         hf_audit_break(s, HF_AUDIT_CONFIG, e, "the first entry is not a configuration");
     hf_audit_looked(s, HF_AUDIT_TIME, 1);
     if (e->recorded_at != s->batch->now)
-        hf_audit_break(s, HF_AUDIT_TIME, e, "the entry's batch has time %s", hf_audit_at(s->batch->now).text);
+        hf_audit_break(s, HF_AUDIT_TIME, e, "the entry's batch has time %s",
+                       hf_audit_at(s->batch->now).text);
     hf_audit_judge_holds(s, e);
     if (!s->no_memory)
         hf_audit_judge_token(s, e);
@@ -157,18 +159,23 @@ static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b
     unsigned long long at = b->position;
     s->report->broken_batches += !b->chain_fits || !b->now_fits;
     if (!b->chain_fits)
-        hf_audit_break(s, HF_AUDIT_CHAIN, NULL, "batch %llu (position %llu, segment %llu, offset %llu) does not name "
-                       "the SHA-256 of the batch before it: something before it was changed", n, at,
-                       (unsigned long long)b->segment, (unsigned long long)b->offset);
+        hf_audit_break(s, HF_AUDIT_CHAIN, NULL,
+                       "batch %llu (position %llu, segment %llu, offset %llu) does not name "
+                       "the SHA-256 of the batch before it: something before it was changed",
+                       n, at, (unsigned long long)b->segment, (unsigned long long)b->offset);
     if (!b->head_fits)
-        hf_audit_break(s, HF_AUDIT_CHAIN, NULL, "the header of segment %llu does not fit its first batch, %llu",
+        hf_audit_break(s, HF_AUDIT_CHAIN, NULL,
+                       "the header of segment %llu does not fit its first batch, %llu",
                        (unsigned long long)b->segment, n);
     if (!b->now_fits)
-        hf_audit_break(s, HF_AUDIT_TIME, NULL, "batch %llu (position %llu) has time %s, earlier than %s before it", n,
-                       at, hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
+        hf_audit_break(s, HF_AUDIT_TIME, NULL,
+                       "batch %llu (position %llu) has time %s, earlier than %s before it", n, at,
+                       hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
     if (!b->padding_fits)
-        hf_audit_break(s, HF_AUDIT_FORMAT, NULL, "there are bytes behind batch %llu (position %llu) that belong to no "
-                       "batch", n, at);
+        hf_audit_break(s, HF_AUDIT_FORMAT, NULL,
+                       "there are bytes behind batch %llu (position %llu) that belong to no "
+                       "batch",
+                       n, at);
 }
 
 static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch *b)
@@ -183,7 +190,8 @@ static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch 
         if (!problem)
             problem = hf_audit_rows_read(&e, s->rows);
         if (problem) {
-            hf_audit_break(s, HF_AUDIT_FORMAT, NULL, "the entry at position %llu (batch %llu) cannot be read: %s",
+            hf_audit_break(s, HF_AUDIT_FORMAT, NULL,
+                           "the entry at position %llu (batch %llu) cannot be read: %s",
                            (unsigned long long)e.position, (unsigned long long)b->sequence, problem);
             continue;
         }
@@ -194,7 +202,8 @@ static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch 
     }
     if (count != b->entry_count)
         hf_audit_break(s, HF_AUDIT_FORMAT, NULL, "batch %llu (position %llu) says %u entries and has %u",
-                       (unsigned long long)b->sequence, (unsigned long long)b->position, b->entry_count, count);
+                       (unsigned long long)b->sequence, (unsigned long long)b->position, b->entry_count,
+                       count);
 }
 
 static void take_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
@@ -219,8 +228,8 @@ static void take_damage(struct hf_audit_state *s)
     if (r->damages < sizeof r->damage / sizeof *r->damage)
         r->damage[r->damages] = *d;
     r->damages++;
-    hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL, "%s, offset %llu: batch %llu should be here, but %s", d->file,
-                   (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
+    hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL, "%s, offset %llu: batch %llu should be here, but %s",
+                   d->file, (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
 }
 
 /* ---- The whole ---- */
@@ -247,7 +256,8 @@ static enum hf_status read_all(struct hf_audit_state *s, const struct hf_audit_o
         }
         /* The position runs ahead of the bytes on disk where segments are compressed. */
         if (options->progress && s->report->batches % 64 == 1)
-            options->progress(options->arg, j->end < j->bytes_total ? j->end : j->bytes_total, j->bytes_total);
+            options->progress(options->arg, j->end < j->bytes_total ? j->end : j->bytes_total,
+                              j->bytes_total);
     }
 }
 
@@ -276,7 +286,8 @@ static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum, enum hf
         s->report->checks[sum].checked += part->checked;
         if (part->violations == 0)
             continue;
-        hf_audit_break(s, sum, NULL, "%s has %llu violations", part->name, (unsigned long long)part->violations);
+        hf_audit_break(s, sum, NULL, "%s has %llu violations", part->name,
+                       (unsigned long long)part->violations);
         s->report->checks[sum].violations += part->violations - 1;
     }
 }
@@ -326,7 +337,8 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
     return st;
 }
 
-int hf_audit_command(const char *dir, const struct hf_audit_options *options, FILE *out, struct hf_error *why)
+int hf_audit_command(const char *dir, const struct hf_audit_options *options, FILE *out,
+                     struct hf_error *why)
 {
     struct hf_audit_report *report = malloc(sizeof *report);
     *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory for the report." };

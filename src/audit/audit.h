@@ -2,7 +2,8 @@
  *
  * The auditor reads a store's files and judges the records alone: it shares no code with the rules that
  * made them. Each check has a name, one sentence that says what it means over the records, how many
- * records it looked at and how many break it. doc/AUDIT.md explains all of it to those who do not read C. */
+ * records it looked at and how many break it. doc/AUDIT.md explains all of it to those who do not read
+ * C. */
 #ifndef HF_AUDIT_AUDIT_H
 #define HF_AUDIT_AUDIT_H
 
@@ -86,7 +87,7 @@ struct hf_audit_near {
 enum hf_audit_verdict { HF_AUDIT_OK = 0, HF_AUDIT_VIOLATIONS = 1, HF_AUDIT_DAMAGED = 2 };
 
 struct hf_audit_report {
-    char *directory; /* owned */
+    char *directory;  /* owned */
     char holder[256]; /* who has the store open, or "" */
     enum hf_audit_verdict verdict;
     struct hf_audit_check checks[HF_AUDIT_CHECKS];
@@ -103,13 +104,13 @@ struct hf_audit_report {
     struct hf_audit_damage damage[16]; /* the first of them */
 
     /* what was decided */
-    uint64_t remembered;         /* requests that were remembered under a key or a number */
-    uint64_t by_action[256];     /* entries, by action */
-    uint64_t failures;           /* remembered refusals ... */
-    uint64_t failures_by_status[256]; /* ... by status */
+    uint64_t remembered;               /* requests that were remembered under a key or a number */
+    uint64_t by_action[256];           /* entries, by action */
+    uint64_t failures;                 /* remembered refusals ... */
+    uint64_t failures_by_status[256];  /* ... by status */
     uint64_t holds, holds_by_state[5]; /* [0] unused; reversals are not in here */
-    uint64_t reversals, overdue; /* overdue: held, and past its end at last_now */
-    uint64_t holds_traced;       /* to the key that placed them */
+    uint64_t reversals, overdue;       /* overdue: held, and past its end at last_now */
+    uint64_t holds_traced;             /* to the key that placed them */
     uint64_t resources, guards, guards_in_memory, identities, claims, leases, registers, clients, outbox;
 
     struct hf_audit_in_force *configs; /* owned */
@@ -144,7 +145,8 @@ HF_MUST_USE bool hf_audit_print_text(const struct hf_audit_report *report, FILE 
 HF_MUST_USE bool hf_audit_print_json(const struct hf_audit_report *report, FILE *out);
 
 /* hf_audit_command: `holdfast audit`: run and print. Returns the exit code: 0 no violation, 1 violations
- * or damage (they are in the report), 3 the store could not be read (why says so, nothing is printed). */
+ * or damage (they are in the report), 3 the store could not be read (why says so, nothing is printed).
+ */
 int hf_audit_command(const char *dir, const struct hf_audit_options *options, FILE *out,
                      struct hf_error *why);
 

@@ -1,8 +1,8 @@
 /* check.h: inside the auditor. What it knows after each entry, and the judges, one a file.
  *
  * The state is built from the records alone, by rules written here from doc/FORMAT.md and the behaviour
- * page: never by asking the library. Where a record breaks a rule, it is counted and named, and the state
- * follows the record, so that one wrong record is not reported again at each one after it. */
+ * page: never by asking the library. Where a record breaks a rule, it is counted and named, and the
+ * state follows the record, so that one wrong record is not reported again at each one after it. */
 #ifndef HF_AUDIT_CHECK_H
 #define HF_AUDIT_CHECK_H
 
@@ -114,7 +114,7 @@ struct hf_audit_state {
 
     struct hf_audit_hold **holds; /* owned chunks; by ordinal - 1 */
     size_t chunk_count;
-    uint64_t hold_count; /* the highest ordinal */
+    uint64_t hold_count;                 /* the highest ordinal */
     struct hf_audit_resource *resources; /* owned */
     uint32_t resource_count, resource_room;
     struct hf_audit_table resource_names, keys, identities, guards, claims, leases, registers, clients,
@@ -176,7 +176,8 @@ struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t 
 /* The ordinal inside an id; 0 if it is not one of this store, or its id key is not known. */
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id);
 /* Is a claim alive under this key at `now`? */
-bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry, hf_time now);
+bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry,
+                          hf_time now);
 /* Is a key's window open at `now`? */
 bool hf_audit_key_alive(const struct hf_audit_state *s, struct hf_bytes tenant, struct hf_bytes key,
                         hf_time now);

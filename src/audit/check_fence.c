@@ -28,7 +28,8 @@ static void judge_fresh_fence(struct hf_audit_state *s, const struct hf_audit_en
 {
     hf_audit_looked(s, HF_AUDIT_FENCES, 1);
     if (fence <= s->highest_fence)
-        hf_audit_break(s, HF_AUDIT_FENCES, e, "%s %s gets fence %llu, which is not above %llu, given out before", what,
+        hf_audit_break(s, HF_AUDIT_FENCES, e,
+                       "%s %s gets fence %llu, which is not above %llu, given out before", what,
                        hf_audit_show(name).text, (unsigned long long)fence,
                        (unsigned long long)s->highest_fence);
     else
@@ -56,7 +57,8 @@ bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_
 }
 
 /* May the key begin (again)? NULL, or why not. */
-static const char *begin_wrong(const struct hf_audit_claim *before, const struct hf_claim *row, hf_time now)
+static const char *begin_wrong(const struct hf_audit_claim *before, const struct hf_claim *row,
+                               hf_time now)
 {
     if (row->state != HF_CLAIM_STARTED || row->begun_at != now || row->settled_at != 0)
         return "begins in another state than started now";
@@ -72,7 +74,8 @@ static const char *begin_wrong(const struct hf_audit_claim *before, const struct
         return "begins again although it is settled";
     if (now < before->lease_expires_at)
         return "begins again while it is in progress";
-    return before->on_abandon == HF_ABANDON_RETRY ? NULL : "begins again although its outcome is unknown";
+    return before->on_abandon == HF_ABANDON_RETRY ? NULL
+                                                  : "begins again although its outcome is unknown";
 }
 
 /* Complete, fail or heartbeat: by the holder of the fence, of a claim that is started. */
@@ -80,8 +83,9 @@ static const char *settle_wrong(const struct hf_audit_claim *before, const struc
                                 const struct hf_audit_entry *e)
 {
     bool fits = e->action == HF_COMPLETE ? row->state == HF_CLAIM_COMPLETED
-                : e->action == HF_FAIL   ? row->state == HF_CLAIM_FAILED || row->state == HF_CLAIM_RETRYABLE
-                                         : e->action == HF_HEARTBEAT && row->state == HF_CLAIM_STARTED;
+                : e->action == HF_FAIL
+                    ? row->state == HF_CLAIM_FAILED || row->state == HF_CLAIM_RETRYABLE
+                    : e->action == HF_HEARTBEAT && row->state == HF_CLAIM_STARTED;
     if (!before)
         return "is settled without ever having begun";
     if (!fits)
@@ -101,8 +105,8 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
                           const struct hf_claim *row)
 {
     bool fresh;
-    struct hf_audit_claim *c =
-        item_of(s, &s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, row->tenant, row->key, nothing()), &fresh);
+    struct hf_audit_claim *c = item_of(
+        s, &s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, row->tenant, row->key, nothing()), &fresh);
     if (!c)
         return;
     s->report->claims += fresh;
@@ -115,11 +119,13 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
     if (wrong)
         hf_audit_break(s, HF_AUDIT_CLAIM, e, "claim %s (fence %llu, before: %s since position %llu) %s",
                        hf_audit_show(row->key).text, (unsigned long long)row->fence,
-                       fresh ? "nothing" : hf_audit_claim_name(c->state), (unsigned long long)c->position, wrong);
+                       fresh ? "nothing" : hf_audit_claim_name(c->state),
+                       (unsigned long long)c->position, wrong);
     if (e->action == HF_BEGIN) {
         judge_fresh_fence(s, e, "claim", row->key, row->fence);
         if (hf_audit_key_alive(s, row->tenant, row->key, e->recorded_at))
-            hf_audit_break(s, HF_AUDIT_IR4, e, "claim %s begins under a key that is bound to another call",
+            hf_audit_break(s, HF_AUDIT_IR4, e,
+                           "claim %s begins under a key that is bound to another call",
                            hf_audit_show(row->key).text);
     }
     c->fence = row->fence;
@@ -166,8 +172,8 @@ void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry 
                           const struct hf_lease *row)
 {
     bool fresh;
-    struct hf_audit_lease *l =
-        item_of(s, &s->leases, hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, nothing()), &fresh);
+    struct hf_audit_lease *l = item_of(
+        s, &s->leases, hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, nothing()), &fresh);
     if (!l)
         return;
     uint64_t holder = hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, row->holder).high;
@@ -175,8 +181,9 @@ void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry 
     hf_audit_looked(s, HF_AUDIT_LEASE, 1);
     const char *wrong = lease_wrong(fresh ? NULL : l, row, e, holder);
     if (wrong)
-        hf_audit_break(s, HF_AUDIT_LEASE, e, "lease %s (fence %llu, holder %s) %s", hf_audit_show(row->name).text,
-                       (unsigned long long)row->fence, hf_audit_show(row->holder).text, wrong);
+        hf_audit_break(s, HF_AUDIT_LEASE, e, "lease %s (fence %llu, holder %s) %s",
+                       hf_audit_show(row->name).text, (unsigned long long)row->fence,
+                       hf_audit_show(row->holder).text, wrong);
     if (e->action == HF_GRANT)
         judge_fresh_fence(s, e, "lease", row->name, row->fence);
     l->fence = row->fence;
@@ -192,8 +199,9 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
                              const struct hf_register *row)
 {
     bool fresh;
-    struct hf_audit_register *r = item_of(
-        s, &s->registers, hf_audit_name_of(HF_AUDIT_REGISTERS, row->tenant, row->name, nothing()), &fresh);
+    struct hf_audit_register *r =
+        item_of(s, &s->registers,
+                hf_audit_name_of(HF_AUDIT_REGISTERS, row->tenant, row->name, nothing()), &fresh);
     if (!r)
         return;
     s->report->registers += fresh;
@@ -203,9 +211,9 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
                        hf_audit_show(row->name).text, (unsigned long long)r->version,
                        (unsigned long long)row->version);
     if (row->fence < r->fence)
-        hf_audit_break(s, HF_AUDIT_REGISTER, e, "the highest fence of register %s falls from %llu to %llu",
-                       hf_audit_show(row->name).text, (unsigned long long)r->fence,
-                       (unsigned long long)row->fence);
+        hf_audit_break(
+            s, HF_AUDIT_REGISTER, e, "the highest fence of register %s falls from %llu to %llu",
+            hf_audit_show(row->name).text, (unsigned long long)r->fence, (unsigned long long)row->fence);
     if (!fresh && r->type != (uint8_t)row->value.type)
         hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s changes its type from %s to %s",
                        hf_audit_show(row->name).text, hf_audit_type_name(r->type),
@@ -251,8 +259,8 @@ static const struct hf_audit_client *client_row(const struct hf_audit_state *s,
 void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_entry *e)
 {
     bool fresh;
-    struct hf_audit_numbers *c =
-        item_of(s, &s->clients, hf_audit_name_of(HF_AUDIT_CLIENTS, e->tenant, e->key, nothing()), &fresh);
+    struct hf_audit_numbers *c = item_of(
+        s, &s->clients, hf_audit_name_of(HF_AUDIT_CLIENTS, e->tenant, e->key, nothing()), &fresh);
     if (!c)
         return;
     uint64_t n = e->sequence;
@@ -262,12 +270,14 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
     hf_audit_looked(s, HF_AUDIT_SEQUENCES, 1);
     hf_audit_looked(s, HF_AUDIT_IR7, 1);
     if (n == 0 || behind || again) {
-        const char *how = n == 0 ? "is no number" : behind ? "is too far back to be told from a used one"
-                                                           : "was used before";
-        hf_audit_break(s, HF_AUDIT_SEQUENCES, e, "number %llu %s (the highest was %llu)", (unsigned long long)n, how,
-                       (unsigned long long)c->highest);
+        const char *how = n == 0   ? "is no number"
+                          : behind ? "is too far back to be told from a used one"
+                                   : "was used before";
+        hf_audit_break(s, HF_AUDIT_SEQUENCES, e, "number %llu %s (the highest was %llu)",
+                       (unsigned long long)n, how, (unsigned long long)c->highest);
         if (n > 0)
-            hf_audit_break(s, HF_AUDIT_IR8, e, "number %llu of a client has another effect", (unsigned long long)n);
+            hf_audit_break(s, HF_AUDIT_IR8, e, "number %llu of a client has another effect",
+                           (unsigned long long)n);
     }
     if (!behind && n > 0)
         number_use(c, n);
@@ -276,9 +286,10 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
         hf_audit_break(s, HF_AUDIT_SEQUENCES, e, "number %llu is remembered without the client's record",
                        (unsigned long long)n);
     else if (row->highest != c->highest || memcmp(row->used, c->used, sizeof c->used) != 0)
-        hf_audit_break(s, HF_AUDIT_SEQUENCES, e, "the client's record (highest %llu) does not show exactly the numbers "
-                       "used so far (highest %llu)", (unsigned long long)row->highest,
-                       (unsigned long long)c->highest);
+        hf_audit_break(s, HF_AUDIT_SEQUENCES, e,
+                       "the client's record (highest %llu) does not show exactly the numbers "
+                       "used so far (highest %llu)",
+                       (unsigned long long)row->highest, (unsigned long long)c->highest);
 }
 
 /* ---- Outbox ---- */
@@ -288,9 +299,9 @@ void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry
 {
     hf_audit_looked(s, HF_AUDIT_OUTBOX, 1);
     if (row->number != s->outbox_number + 1)
-        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu comes after row %llu", (unsigned long long)row->number,
-                       (unsigned long long)s->outbox_number);
-    if (row->key.size == 0)
+        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu comes after row %llu",
+                       (unsigned long long)row->number, (unsigned long long)s->outbox_number);
+    if (row->key.size == 0 && e->remember != HF_REMEMBER_SEQUENCE)
         hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu has no key to be delivered with",
                        (unsigned long long)row->number);
     s->outbox_number = row->number;

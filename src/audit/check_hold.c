@@ -80,13 +80,14 @@ static void touch(struct hf_audit_state *s, uint32_t index, struct hf_bytes name
 
 /* ---- One record of a hold, by itself ---- */
 
-static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
+static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                        const struct hf_hold *h)
 {
     bool known = h->state >= HF_HELD && h->state <= HF_EXPIRED;
     hf_audit_looked(s, HF_AUDIT_PC1, 1);
     if (!known || (h->state == HF_HELD) != (h->ended_at == 0))
-        hf_audit_break(s, HF_AUDIT_PC1, e, "hold %s is recorded in state %s (%d) with an end of %s", h->id,
-                       hf_audit_state_name(h->state), (int)h->state,
+        hf_audit_break(s, HF_AUDIT_PC1, e, "hold %s is recorded in state %s (%d) with an end of %s",
+                       h->id, hf_audit_state_name(h->state), (int)h->state,
                        h->ended_at ? hf_audit_at(h->ended_at).text : "none");
     hf_audit_looked(s, HF_AUDIT_PC6, 1);
     if (h->placed_at >= h->expires_at)
@@ -101,8 +102,8 @@ static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e
     hf_audit_looked(s, HF_AUDIT_PC8, 1);
     if (h->state != HF_HELD && (h->ended_at < h->placed_at || h->ended_at != e->recorded_at ||
                                 (h->state == HF_EXPIRED && h->ended_at < h->expires_at)))
-        hf_audit_break(s, HF_AUDIT_PC8, e, "hold %s (placed %s, expires %s) is %s at %s, recorded at %s", h->id,
-                       hf_audit_at(h->placed_at).text, hf_audit_at(h->expires_at).text,
+        hf_audit_break(s, HF_AUDIT_PC8, e, "hold %s (placed %s, expires %s) is %s at %s, recorded at %s",
+                       h->id, hf_audit_at(h->placed_at).text, hf_audit_at(h->expires_at).text,
                        hf_audit_state_name(h->state), hf_audit_at(h->ended_at).text,
                        hf_audit_at(e->recorded_at).text);
 }
@@ -119,14 +120,14 @@ static void judge_id(struct hf_audit_state *s, const struct hf_audit_entry *e, c
                    (unsigned long long)h->ordinal, h->id,
                    inside ? "another hold's" : "not an id of this store");
     if (hf_audit_hold_at(s, inside))
-        hf_audit_break(s, HF_AUDIT_PC9, e, "id %s of hold number %llu is used again by hold number %llu", h->id,
-                       (unsigned long long)inside, (unsigned long long)h->ordinal);
+        hf_audit_break(s, HF_AUDIT_PC9, e, "id %s of hold number %llu is used again by hold number %llu",
+                       h->id, (unsigned long long)inside, (unsigned long long)h->ordinal);
 }
 
 /* ---- The first record of a hold ---- */
 
-static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
-                           uint32_t resource, uint64_t requester)
+static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                           const struct hf_hold *h, uint32_t resource, uint64_t requester)
 {
     uint64_t ordinal = hf_audit_ordinal_of(s, h->reverses);
     struct hf_audit_hold *original = hf_audit_hold_at(s, ordinal);
@@ -143,7 +144,8 @@ static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry
     else if (original->resource != resource || original->requester != requester)
         wrong = "has another resource or requester";
     if (wrong)
-        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "%s reverses hold %s, which %s", h->id, h->reverses, wrong);
+        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "%s reverses hold %s, which %s", h->id, h->reverses,
+                       wrong);
     if (h->state != HF_RELEASED)
         hf_audit_break(s, HF_AUDIT_REVERSALS, e, "reversal %s is in state %s instead of released", h->id,
                        hf_audit_state_name(h->state));
@@ -155,28 +157,34 @@ static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry
     s->effects.reversed++;
 }
 
-static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
+static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                            const struct hf_hold *h)
 {
     hf_audit_looked(s, HF_AUDIT_PC9, 1);
     hf_audit_looked(s, HF_AUDIT_PC10, 1);
     if (h->ordinal > s->hold_count + 1)
-        hf_audit_break(s, HF_AUDIT_PC10, e, "hold %s has number %llu, though the one before had %llu: %llu "
-                       "records are missing", h->id, (unsigned long long)h->ordinal,
-                       (unsigned long long)s->hold_count,
+        hf_audit_break(s, HF_AUDIT_PC10, e,
+                       "hold %s has number %llu, though the one before had %llu: %llu "
+                       "records are missing",
+                       h->id, (unsigned long long)h->ordinal, (unsigned long long)s->hold_count,
                        (unsigned long long)(h->ordinal - s->hold_count - 1));
     else if (h->ordinal <= s->hold_count)
-        hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s has number %llu, which is not above the highest so far, %llu",
-                       h->id, (unsigned long long)h->ordinal, (unsigned long long)s->hold_count);
+        hf_audit_break(s, HF_AUDIT_PC9, e,
+                       "hold %s has number %llu, which is not above the highest so far, %llu", h->id,
+                       (unsigned long long)h->ordinal, (unsigned long long)s->hold_count);
 }
 
-/* `previous` leads to the hold before this one on the resource, so that a resource's history is whole. */
-static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
-                           struct hf_audit_resource *r)
+/* `previous` leads to the hold before this one on the resource, so that a resource's history is whole.
+ */
+static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                           const struct hf_hold *h, struct hf_audit_resource *r)
 {
     hf_audit_looked(s, HF_AUDIT_LINKS, 1);
     if (h->previous != r->newest)
-        hf_audit_break(s, HF_AUDIT_LINKS, e, "hold %s says that number %llu was before it on its resource; it was "
-                       "%llu", h->id, (unsigned long long)h->previous, (unsigned long long)r->newest);
+        hf_audit_break(s, HF_AUDIT_LINKS, e,
+                       "hold %s says that number %llu was before it on its resource; it was "
+                       "%llu",
+                       h->id, (unsigned long long)h->previous, (unsigned long long)r->newest);
     r->newest = h->ordinal;
 }
 
@@ -232,17 +240,21 @@ static enum hf_hold_state outcome_of(enum hf_action action)
     }
 }
 
-static void judge_unchanged(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
-                            const struct hf_audit_hold *mine, uint32_t resource, uint64_t requester)
+static void judge_unchanged(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                            const struct hf_hold *h, const struct hf_audit_hold *mine, uint32_t resource,
+                            uint64_t requester)
 {
     hf_audit_looked(s, HF_AUDIT_PC5, 1);
     if (mine->resource != resource || mine->requester != requester)
-        hf_audit_break(s, HF_AUDIT_PC5, e, "hold %s is now on resource %s for requester %s, unlike when it was "
-                       "placed (position %llu)", h->id, hf_audit_show(h->resource).text,
-                       hf_audit_show(h->requester).text, (unsigned long long)mine->position);
+        hf_audit_break(s, HF_AUDIT_PC5, e,
+                       "hold %s is now on resource %s for requester %s, unlike when it was "
+                       "placed (position %llu)",
+                       h->id, hf_audit_show(h->resource).text, hf_audit_show(h->requester).text,
+                       (unsigned long long)mine->position);
     if (mine->placed_at != h->placed_at || mine->expires_at != h->expires_at)
-        hf_audit_break(s, HF_AUDIT_PC6, e, "hold %s was placed at %s until %s; a later record says %s until %s",
-                       h->id, hf_audit_at(mine->placed_at).text, hf_audit_at(mine->expires_at).text,
+        hf_audit_break(s, HF_AUDIT_PC6, e,
+                       "hold %s was placed at %s until %s; a later record says %s until %s", h->id,
+                       hf_audit_at(mine->placed_at).text, hf_audit_at(mine->expires_at).text,
                        hf_audit_at(h->placed_at).text, hf_audit_at(h->expires_at).text);
 }
 
@@ -264,15 +276,16 @@ static void hold_later(struct hf_audit_state *s, const struct hf_audit_entry *e,
     hf_audit_looked(s, HF_AUDIT_PC3, 1);
     count_end(s, h->state, h->ordinal);
     if (mine->state != HF_HELD) {
-        hf_audit_break(s, HF_AUDIT_PC3, e, "hold %s was %s since %s, and a later record makes it %s", h->id,
-                       hf_audit_state_name(mine->state), hf_audit_at(mine->ended_at).text,
+        hf_audit_break(s, HF_AUDIT_PC3, e, "hold %s was %s since %s, and a later record makes it %s",
+                       h->id, hf_audit_state_name(mine->state), hf_audit_at(mine->ended_at).text,
                        hf_audit_state_name(h->state));
         r->confirmed -= mine->state == HF_CONFIRMED && !(mine->flags & HF_AUDIT_IS_REVERSED);
     } else {
         hf_audit_looked(s, HF_AUDIT_PC2, 1);
         if (h->state != outcome_of(e->action))
-            hf_audit_break(s, HF_AUDIT_PC2, e, "hold %s, held, becomes %s by an action that does not do that",
-                           h->id, hf_audit_state_name(h->state));
+            hf_audit_break(s, HF_AUDIT_PC2, e,
+                           "hold %s, held, becomes %s by an action that does not do that", h->id,
+                           hf_audit_state_name(h->state));
         r->held--;
     }
     r->held += h->state == HF_HELD;
@@ -282,7 +295,8 @@ static void hold_later(struct hf_audit_state *s, const struct hf_audit_entry *e,
     touch(s, mine->resource, h->resource);
 }
 
-static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_audit_row *row)
+static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                       const struct hf_audit_row *row)
 {
     const struct hf_hold *h = &row->hold;
     struct hf_audit_hold *mine = hf_audit_hold_at(s, h->ordinal);
@@ -301,12 +315,14 @@ static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e,
         hold_first(s, e, h, resource, requester);
     } else if (!mine) {
         hf_audit_looked(s, HF_AUDIT_PC10, 1);
-        hf_audit_break(s, HF_AUDIT_PC10, e, "hold %s (number %llu) is %s, but there is no record of its placing",
-                       h->id, (unsigned long long)h->ordinal, hf_audit_state_name(h->state));
+        hf_audit_break(s, HF_AUDIT_PC10, e,
+                       "hold %s (number %llu) is %s, but there is no record of its placing", h->id,
+                       (unsigned long long)h->ordinal, hf_audit_state_name(h->state));
     } else if (places) {
         hf_audit_looked(s, HF_AUDIT_PC9, 1);
-        hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s (number %llu) was placed at position %llu and is placed again",
-                       h->id, (unsigned long long)h->ordinal, (unsigned long long)mine->position);
+        hf_audit_break(s, HF_AUDIT_PC9, e,
+                       "hold %s (number %llu) was placed at position %llu and is placed again", h->id,
+                       (unsigned long long)h->ordinal, (unsigned long long)mine->position);
         s->effects.placed += e->action == HF_PLACE_HOLD;
     } else {
         judge_unchanged(s, e, h, mine, resource, requester);
@@ -350,17 +366,23 @@ static void judge_taken(struct hf_audit_state *s, const struct hf_audit_entry *e
     hf_audit_looked(s, HF_AUDIT_PC11, 1);
     hf_audit_looked(s, HF_AUDIT_LINKS, 1);
     if (!r->recorded)
-        hf_audit_break(s, HF_AUDIT_PC11, e, "resource %s has holds, but no record of its capacity", name.text);
+        hf_audit_break(s, HF_AUDIT_PC11, e, "resource %s has holds, but no record of its capacity",
+                       name.text);
     else if (r->held != r->row_held || r->confirmed != r->row_confirmed)
-        hf_audit_break(s, HF_AUDIT_PC11, e, "resource %s is recorded with %u held and %u confirmed; its holds are "
-                       "%u and %u", name.text, r->row_held, r->row_confirmed, r->held, r->confirmed);
+        hf_audit_break(s, HF_AUDIT_PC11, e,
+                       "resource %s is recorded with %u held and %u confirmed; its holds are "
+                       "%u and %u",
+                       name.text, r->row_held, r->row_confirmed, r->held, r->confirmed);
     else if (taken > r->capacity)
-        hf_audit_break(s, HF_AUDIT_PC11, e, "resource %s has capacity %u and %llu units taken (%u held, %u confirmed)",
+        hf_audit_break(s, HF_AUDIT_PC11, e,
+                       "resource %s has capacity %u and %llu units taken (%u held, %u confirmed)",
                        name.text, r->capacity, taken, r->held, r->confirmed);
     else if (s->effects.placed > 0 && !r->open)
-        hf_audit_break(s, HF_AUDIT_PC11, e, "a hold is placed on resource %s, which is closed", name.text);
+        hf_audit_break(s, HF_AUDIT_PC11, e, "a hold is placed on resource %s, which is closed",
+                       name.text);
     if (r->recorded && r->newest != r->row_newest)
-        hf_audit_break(s, HF_AUDIT_LINKS, e, "resource %s is recorded with hold number %llu as its newest; it is %llu",
+        hf_audit_break(s, HF_AUDIT_LINKS, e,
+                       "resource %s is recorded with hold number %llu as its newest; it is %llu",
                        name.text, (unsigned long long)r->row_newest, (unsigned long long)r->newest);
 }
 
@@ -371,8 +393,10 @@ static void judge_reversal_row(struct hf_audit_state *s, const struct hf_audit_e
         if (s->rows[i].kind == HF_ROW_HOLD && strcmp(s->rows[i].hold.id, row->reversal) == 0 &&
             strcmp(s->rows[i].hold.reverses, row->original) == 0)
             return;
-    hf_audit_break(s, HF_AUDIT_REVERSALS, e, "the record says that %s was reversed by %s, but no such hold record is "
-                   "with it", row->original, row->reversal);
+    hf_audit_break(s, HF_AUDIT_REVERSALS, e,
+                   "the record says that %s was reversed by %s, but no such hold record is "
+                   "with it",
+                   row->original, row->reversal);
 }
 
 void hf_audit_judge_holds(struct hf_audit_state *s, const struct hf_audit_entry *e)

@@ -22,12 +22,13 @@ static char *copy_text(const char *text)
 /* Under one key again: only after the first window had closed. */
 static void why_same_key(struct hf_buffer *why, const struct hf_audit_entry *first, bool over)
 {
-    hf_buffer_printf(why, "the same key twice: its first window %s at %s, ", over ? "had closed" : "closes only",
-                     hf_audit_at(first->expires_at).text);
+    hf_buffer_printf(why, "the same key twice: its first window %s at %s, ",
+                     over ? "had closed" : "closes only", hf_audit_at(first->expires_at).text);
     hf_buffer_add_text(why, over ? "so it was a new request; " : "so this is a double (see IR3); ");
 }
 
-static void why_first(struct hf_buffer *why, const struct hf_audit_state *s, const struct hf_audit_hold *first)
+static void why_first(struct hf_buffer *why, const struct hf_audit_state *s,
+                      const struct hf_audit_hold *first)
 {
     const struct hf_audit_resource *r = &s->resources[first->resource];
     if (first->state == HF_RELEASED || first->state == HF_EXPIRED)
@@ -36,21 +37,25 @@ static void why_first(struct hf_buffer *why, const struct hf_audit_state *s, con
     else if (first->flags & HF_AUDIT_IS_REVERSED)
         hf_buffer_add_text(why, "the first had been confirmed and given back by a reversal");
     else
-        hf_buffer_printf(why, "the first was %s then, and both fit: %u units of the resource are taken with the second",
-                         hf_audit_state_name(first->state), r->held + r->confirmed);
+        hf_buffer_printf(
+            why,
+            "the first was %s then, and both fit: %u units of the resource are taken with the second",
+            hf_audit_state_name(first->state), r->held + r->confirmed);
 }
 
 static bool same_key(const struct hf_audit_entry *a, const struct hf_audit_entry *b)
 {
-    return a->remember == b->remember && a->sequence == b->sequence && hf_bytes_equal(a->tenant, b->tenant) &&
-           hf_bytes_equal(a->key, b->key);
+    return a->remember == b->remember && a->sequence == b->sequence &&
+           hf_bytes_equal(a->tenant, b->tenant) && hf_bytes_equal(a->key, b->key);
 }
 
 /* Is it legitimate, and why? `first_entry` is NULL if it could not be read again. */
-static bool explain(struct hf_buffer *why, const struct hf_audit_state *s, const struct hf_audit_hold *first,
-                    const struct hf_audit_entry *first_entry, const struct hf_audit_entry *second)
+static bool explain(struct hf_buffer *why, const struct hf_audit_state *s,
+                    const struct hf_audit_hold *first, const struct hf_audit_entry *first_entry,
+                    const struct hf_audit_entry *second)
 {
-    if (!first_entry || first_entry->remember == HF_REMEMBER_NOT || second->remember == HF_REMEMBER_NOT) {
+    if (!first_entry || first_entry->remember == HF_REMEMBER_NOT ||
+        second->remember == HF_REMEMBER_NOT) {
         hf_buffer_add_text(why, "one of the two cannot be traced to a key");
         return false;
     }
@@ -82,8 +87,8 @@ static void list(struct hf_audit_state *s, struct hf_audit_near *near, const str
         report->near[report->near_listed++] = *near;
 }
 
-static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *hold,
-                       const struct hf_audit_close *before)
+static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                       const struct hf_hold *hold, const struct hf_audit_close *before)
 {
     struct hf_audit_hold *first = hf_audit_hold_at(s, before->ordinal);
     struct hf_audit_entry entry;
@@ -107,7 +112,8 @@ static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e,
     hf_buffer_free(&why);
 }
 
-void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *hold)
+void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                         const struct hf_hold *hold)
 {
     struct hf_audit_name name =
         hf_audit_name_of(HF_AUDIT_REQUESTERS, hold->tenant, hold->resource, hold->requester);

@@ -89,9 +89,11 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
     if (rule->needs_key && e->remember == HF_REMEMBER_NOT)
         hf_audit_break(s, HF_AUDIT_IR8, e, "a state-changing call was carried out without a key");
     if (!effects_fit(e, did))
-        hf_audit_break(s, HF_AUDIT_IR8, e, "answered %s, it placed %u, confirmed %u, released %u, expired %u and "
-                       "reversed %u holds", hf_status_code(e->status), did->placed, did->confirmed,
-                       did->released, did->expired, did->reversed);
+        hf_audit_break(s, HF_AUDIT_IR8, e,
+                       "answered %s, it placed %u, confirmed %u, released %u, expired %u and "
+                       "reversed %u holds",
+                       hf_status_code(e->status), did->placed, did->confirmed, did->released,
+                       did->expired, did->reversed);
     unsigned main = 0;
     for (size_t i = 0; i < e->row_count; i++) {
         enum hf_row_kind kind = s->rows[i].kind;
@@ -112,8 +114,10 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
 static bool answer_is_hold(const struct hf_audit_entry *e, const struct hf_audit_row *answer,
                            const struct hf_audit_effects *did)
 {
-    static const enum hf_hold_state states[] = { [HF_PLACE_HOLD] = HF_HELD, [HF_CONFIRM] = HF_CONFIRMED,
-                                                 [HF_RELEASE] = HF_RELEASED, [HF_EXPIRE] = HF_EXPIRED,
+    static const enum hf_hold_state states[] = { [HF_PLACE_HOLD] = HF_HELD,
+                                                 [HF_CONFIRM] = HF_CONFIRMED,
+                                                 [HF_RELEASE] = HF_RELEASED,
+                                                 [HF_EXPIRE] = HF_EXPIRED,
                                                  [HF_REVERSE] = HF_RELEASED };
     bool makes = e->action == HF_PLACE_HOLD || e->action == HF_REVERSE;
     return answer && answer->kind == HF_ROW_HOLD && answer->hold.state == states[e->action] &&
@@ -163,19 +167,21 @@ static void judge_window(struct hf_audit_state *s, const struct hf_audit_entry *
     hf_audit_looked(s, HF_AUDIT_IR6, 1);
     if (e->remember == HF_REMEMBER_SEQUENCE) {
         if (e->expires_at != INT64_MAX)
-            hf_audit_break(s, HF_AUDIT_IR6, e, "a client's number has an end, %s", hf_audit_at(e->expires_at).text);
+            hf_audit_break(s, HF_AUDIT_IR6, e, "a client's number has an end, %s",
+                           hf_audit_at(e->expires_at).text);
         return;
     }
     if (!s->config_known)
         return;
     if (e->expires_at != hf_audit_plus(e->recorded_at, s->config.idempotency_window_ms))
-        hf_audit_break(s, HF_AUDIT_IR6, e, "recorded at %s, its window closes at %s, though the window in force is %s",
+        hf_audit_break(s, HF_AUDIT_IR6, e,
+                       "recorded at %s, its window closes at %s, though the window in force is %s",
                        hf_audit_at(e->recorded_at).text, hf_audit_at(e->expires_at).text,
                        hf_audit_for(s->config.idempotency_window_ms).text);
     hf_audit_looked(s, HF_AUDIT_CONFIG, 1);
     if (e->key.size == 0 || e->key.size > s->config.token_max_length)
-        hf_audit_break(s, HF_AUDIT_CONFIG, e, "a key of %zu bytes was accepted; 1 to %u are allowed", e->key.size,
-                       s->config.token_max_length);
+        hf_audit_break(s, HF_AUDIT_CONFIG, e, "a key of %zu bytes was accepted; 1 to %u are allowed",
+                       e->key.size, s->config.token_max_length);
 }
 
 /* Two entries under one key while the first one's window was open: the heart of the matter. */
@@ -185,17 +191,22 @@ static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry 
     unsigned long long at = first->position;
     bool placed = s->effects.placed > 0;
     struct hf_audit_clock until = hf_audit_at(first->expires_at);
-    hf_audit_break(s, HF_AUDIT_IR6, e, "the key was recorded at position %llu until %s, and is recorded again", at,
+    hf_audit_break(s, HF_AUDIT_IR6, e,
+                   "the key was recorded at position %llu until %s, and is recorded again", at,
                    until.text);
-    hf_audit_break(s, HF_AUDIT_IR7, e, "the key was bound at position %llu until %s, and is free again before", at,
+    hf_audit_break(s, HF_AUDIT_IR7, e,
+                   "the key was bound at position %llu until %s, and is free again before", at,
                    until.text);
-    hf_audit_break(s, HF_AUDIT_IR8, e, "the key has had its effect at position %llu, open until %s, and has another",
-                   at, until.text);
+    hf_audit_break(s, HF_AUDIT_IR8, e,
+                   "the key has had its effect at position %llu, open until %s, and has another", at,
+                   until.text);
     if (placed && first->placed)
-        hf_audit_break(s, HF_AUDIT_IR3, e, "hold number %llu shares its key with the hold placed at position %llu",
+        hf_audit_break(s, HF_AUDIT_IR3, e,
+                       "hold number %llu shares its key with the hold placed at position %llu",
                        (unsigned long long)s->effects.placed_ordinal, at);
     if (first->action != (uint8_t)e->action || first->digest != hf_get64(e->digest))
-        hf_audit_break(s, HF_AUDIT_IR4, e, "the key was bound to %s with other parameters at position %llu",
+        hf_audit_break(s, HF_AUDIT_IR4, e,
+                       "the key was bound to %s with other parameters at position %llu",
                        hf_action_name((enum hf_action)first->action), at);
     else if (e->action <= HF_REVERSE)
         hf_audit_break(s, e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2, e,
@@ -227,7 +238,8 @@ static void judge_binding(struct hf_audit_state *s, const struct hf_audit_entry 
 {
     hf_audit_looked(s, HF_AUDIT_IR4, 1);
     if (answer && hf_audit_digest_fits(e, s->rows, answer) == HF_AUDIT_FITS_NOT)
-        hf_audit_break(s, HF_AUDIT_IR4, e, "the digest is not the one of the parameters that were carried out");
+        hf_audit_break(s, HF_AUDIT_IR4, e,
+                       "the digest is not the one of the parameters that were carried out");
     if (e->remember == HF_REMEMBER_KEY && hf_audit_claim_alive(s, e, e->recorded_at))
         hf_audit_break(s, HF_AUDIT_IR4, e, "the key is bound to a claim that is still remembered");
 }

@@ -61,7 +61,7 @@ static bool place_fits(const struct hf_audit_entry *entry, const struct hf_audit
     for (size_t i = 0; i < entry->row_count; i++)
         if (rows[i].kind == HF_ROW_RESOURCE && hf_bytes_equal(rows[i].resource.name, hold->resource))
             fence = rows[i].resource.fence;
-    for (int with = 0; with <= (fence > 0); with++) {
+    for (int with = 0; with < (fence > 0 ? 2 : 1); with++) {
         struct hf_sha256 s;
         uint8_t digest[HF_DIGEST_SIZE];
         hf_sha256_init(&s);

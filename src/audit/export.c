@@ -29,7 +29,8 @@ static bool write_batch(const struct hf_audit_sink *sink, const struct hf_audit_
 }
 
 static bool write_all(struct hf_audit_reader *reader, const struct hf_audit_export_options *options,
-                      const struct hf_audit_sink *sink, struct hf_audit_export_sum *sum, struct hf_error *why)
+                      const struct hf_audit_sink *sink, struct hf_audit_export_sum *sum,
+                      struct hf_error *why)
 {
     const struct hf_audit_journal *j = hf_audit_reader_journal(reader);
     struct hf_audit_row *rows = malloc(HF_AUDIT_ROWS_MAX * sizeof *rows);
@@ -65,7 +66,8 @@ static bool file_name(const char *tmp, const char *file, struct hf_error *why)
     if (errno != EEXIST && lstat(file, &st) != 0 && rename(tmp, file) == 0)
         return true;
     why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "%.200s is whole, but cannot get its name: %s.", tmp, strerror(errno));
+    snprintf(why->text, sizeof why->text, "%.200s is whole, but cannot get its name: %s.", tmp,
+             strerror(errno));
     return false;
 }
 
@@ -75,7 +77,8 @@ static int damage_told(const struct hf_audit_export_sum *sum, struct hf_error *w
         return 0;
     why->status = HF_STORE_DAMAGED;
     snprintf(why->text, sizeof why->text,
-             "The journal is damaged in %llu places and %llu entries cannot be read: what is whole was exported. "
+             "The journal is damaged in %llu places and %llu entries cannot be read: what is whole was "
+             "exported. "
              "`holdfast audit` says where.",
              (unsigned long long)sum->damages, (unsigned long long)sum->unreadable);
     return 1;

@@ -1,9 +1,9 @@
 /* export.h: the whole history in a form that other tools read.
  *
- * jsonl: one line of JSON for each entry, with its rows in words. The first line tells about the store, the
- * last one how far it went, so that a file that was cut off is noticed.
- * sqlite: a database with a table for each kind of record, as it is now and as it came about, with indexes
- * and views. doc/AUDIT.md has the questions of a regulator as SQL over it. */
+ * jsonl: one line of JSON for each entry, with its rows in words. The first line tells about the store,
+ * the last one how far it went, so that a file that was cut off is noticed. sqlite: a database with a
+ * table for each kind of record, as it is now and as it came about, with indexes and views. doc/AUDIT.md
+ * has the questions of a regulator as SQL over it. */
 #ifndef HF_AUDIT_EXPORT_H
 #define HF_AUDIT_EXPORT_H
 

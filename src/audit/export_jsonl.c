@@ -147,7 +147,10 @@ static void value_members(struct hf_json *j, const struct hf_value *stored, stru
         OPAQUE(j, "value", v.bytes);
         break;
     case HF_TYPE_COUNTER:
-    case HF_TYPE_UPDOWN: INT(j, "value", v.number); items_member(j, &v); break;
+    case HF_TYPE_UPDOWN:
+        INT(j, "value", v.number);
+        items_member(j, &v);
+        break;
     case HF_TYPE_UNION:
     case HF_TYPE_VECTOR: items_member(j, &v); break;
     }
@@ -342,6 +345,11 @@ bool hf_audit_jsonl_open(const char *path, struct hf_audit_sink *sink, struct hf
         free(x);
         return false;
     }
-    *sink = (struct hf_audit_sink){ x, jsonl_begin, jsonl_batch, jsonl_entry, jsonl_end, jsonl_close };
+    sink->ctx = x;
+    sink->begin = jsonl_begin;
+    sink->batch = jsonl_batch;
+    sink->entry = jsonl_entry;
+    sink->end = jsonl_end;
+    sink->close = jsonl_close;
     return true;
 }

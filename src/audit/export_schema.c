@@ -5,6 +5,8 @@
  * are TEXT where they are valid UTF-8 and BLOB where they are not. */
 #include "audit/export.h"
 
+/* clang-format off: SQL is laid out for its reader */
+
 #define SHOWN(name, column)                                                                        \
     name " TEXT GENERATED ALWAYS AS (strftime('%Y-%m-%dT%H:%M:%fZ', " column                       \
          " / 1000.0, 'unixepoch')) VIRTUAL"

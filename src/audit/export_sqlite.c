@@ -37,14 +37,16 @@ enum statement {
     STATEMENTS
 };
 
-/* `OR IGNORE` where a wrong history might have a thing twice: the first one stays, and the audit tells. */
+/* `OR IGNORE` where a wrong history might have a thing twice: the first one stays, and the audit tells.
+ */
 static const char *const statements[STATEMENTS] = {
     [ADD_STORE] = "INSERT INTO store VALUES(?,?)",
     [ADD_BATCH] = "INSERT INTO batches VALUES(?,?,?,?,?,?,?,?)",
     [ADD_ENTRY] = "INSERT INTO entries VALUES(?,?,?,?,?,?,?)",
     [ADD_TOKEN] = "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
-    [ADD_HOLD] = "INSERT INTO holds VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(ordinal) DO UPDATE SET "
-                 "state = excluded.state, ended_at = excluded.ended_at",
+    [ADD_HOLD] =
+        ("INSERT INTO holds VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(ordinal) DO UPDATE SET "
+         "state = excluded.state, ended_at = excluded.ended_at"),
     [ADD_HOLD_EVENT] = "INSERT OR IGNORE INTO hold_events VALUES(?,?,?,?,?,?)",
     [ADD_REVERSAL] = "INSERT OR IGNORE INTO reversals VALUES(?,?,?)",
     [ADD_RESOURCE] = "INSERT OR REPLACE INTO resources VALUES(?,?,?,?,?,?,?,?,?)",
@@ -136,7 +138,8 @@ static bool put(struct sqlite *x, struct row *r, struct hf_error *why)
     bool done = sqlite3_step(r->st) == SQLITE_DONE;
     if (!done) {
         why->status = HF_STORAGE_FAILURE;
-        snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", x->path, sqlite3_errmsg(x->db));
+        snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", x->path,
+                 sqlite3_errmsg(x->db));
     }
     sqlite3_reset(r->st);
     sqlite3_clear_bindings(r->st);
@@ -394,8 +397,8 @@ static bool put_config(struct sqlite *x, const struct hf_audit_entry *e, const s
     return put(x, &r, why);
 }
 
-static bool put_reversal(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_reversal *v,
-                         struct hf_error *why)
+static bool put_reversal(struct sqlite *x, const struct hf_audit_entry *e,
+                         const struct hf_audit_reversal *v, struct hf_error *why)
 {
     struct row r = row_of(x, ADD_REVERSAL);
     add_text(&r, v->original);
@@ -503,7 +506,8 @@ static bool run(struct sqlite *x, const char *sql, struct hf_error *why)
     if (sqlite3_exec(x->db, sql, NULL, NULL, NULL) == SQLITE_OK)
         return true;
     why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", x->path, sqlite3_errmsg(x->db));
+    snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", x->path,
+             sqlite3_errmsg(x->db));
     return false;
 }
 
@@ -582,10 +586,12 @@ bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct h
     strcpy(x->path, path);
     if (sqlite3_open_v2(path, &x->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK) {
         why->status = HF_STORAGE_FAILURE;
-        snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", path, sqlite3_errmsg(x->db));
+        snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", path,
+                 sqlite3_errmsg(x->db));
         sqlite_close(x);
         return false;
     }
-    *sink = (struct hf_audit_sink){ x, sqlite_begin, sqlite_batch, sqlite_entry, sqlite_end, sqlite_close };
+    *sink =
+        (struct hf_audit_sink){ x, sqlite_begin, sqlite_batch, sqlite_entry, sqlite_end, sqlite_close };
     return true;
 }

@@ -44,7 +44,7 @@ struct hf_audit_reader {
     struct hf_buffer side_bytes;
     struct hf_audit_damage damage;
     struct hf_audit_journal journal;
-    bool resume; /* the last step was damage: go on at `found` */
+    bool resume;   /* the last step was damage: go on at `found` */
     bool headless; /* the batch at `found` is taken although its segment's header is not right */
     bool finished; /* damage with nothing whole behind it was the last step */
     struct place found;
@@ -61,9 +61,10 @@ static uint64_t block_up(uint64_t n)
 static enum hf_status fail_newer(struct hf_error *why, const char *file, uint32_t version)
 {
     why->status = HF_STORE_NEWER;
-    snprintf(why->text, sizeof why->text,
-             "%s is written in format version %u; this program (%s) knows version %d. Use a newer holdfast.",
-             file, version, HF_VERSION, HF_AUDIT_VERSION);
+    snprintf(
+        why->text, sizeof why->text,
+        "%s is written in format version %u; this program (%s) knows version %d. Use a newer holdfast.",
+        file, version, HF_VERSION, HF_AUDIT_VERSION);
     return why->status;
 }
 
@@ -129,7 +130,8 @@ static bool walked_add(struct hf_audit_reader *r, const struct hf_audit_segment 
 }
 
 /* Does the header of a used segment say what it should? */
-static bool head_belongs(const struct hf_audit_reader *r, const struct hf_audit_segment *seg, uint64_t base)
+static bool head_belongs(const struct hf_audit_reader *r, const struct hf_audit_segment *seg,
+                         uint64_t base)
 {
     return seg->head_good && seg->head.base == base && seg->head.size == seg->size &&
            (!r->journal.keys_known ||
@@ -484,8 +486,8 @@ void hf_audit_reader_close(struct hf_audit_reader *r)
     free(r);
 }
 
-bool hf_audit_batch_entry(const struct hf_audit_batch *batch, uint32_t *at,
-                          struct hf_audit_entry *entry, const char **problem)
+bool hf_audit_batch_entry(const struct hf_audit_batch *batch, uint32_t *at, struct hf_audit_entry *entry,
+                          const char **problem)
 {
     if (*at == 0)
         *at = BATCH_HEAD;

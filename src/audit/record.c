@@ -293,13 +293,12 @@ const char *hf_audit_rows_read(const struct hf_audit_entry *entry, struct hf_aud
 bool hf_audit_answer_read(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                           struct hf_audit_row *out)
 {
-    static const enum hf_row_kind kinds[] = { [HF_RECORD_HOLD] = HF_ROW_HOLD,
-                                              [HF_RECORD_RESOURCE] = HF_ROW_RESOURCE,
-                                              [HF_RECORD_GUARD] = HF_ROW_GUARD,
-                                              [HF_RECORD_CLAIM] = HF_ROW_CLAIM,
-                                              [HF_RECORD_LEASE] = HF_ROW_LEASE,
-                                              [HF_RECORD_REGISTER] = HF_ROW_REGISTER,
-                                              [HF_RECORD_VALUE] = HF_ROW_VALUE };
+    static const enum hf_row_kind kinds[] = {
+        [HF_RECORD_HOLD] = HF_ROW_HOLD,   [HF_RECORD_RESOURCE] = HF_ROW_RESOURCE,
+        [HF_RECORD_GUARD] = HF_ROW_GUARD, [HF_RECORD_CLAIM] = HF_ROW_CLAIM,
+        [HF_RECORD_LEASE] = HF_ROW_LEASE, [HF_RECORD_REGISTER] = HF_ROW_REGISTER,
+        [HF_RECORD_VALUE] = HF_ROW_VALUE
+    };
     if (entry->answer == HF_AUDIT_ANSWER_STATUS)
         return false;
     if (entry->answer != HF_AUDIT_ANSWER_RECORD) {

@@ -2,7 +2,8 @@
  *
  * Written from that page alone and shared with nothing else: what the store's own decoder might get
  * wrong, this one does not get wrong the same way. No byte is trusted: every length is checked against
- * what is left before it is followed. Pure; nothing is allocated; all slices are borrowed from the input. */
+ * what is left before it is followed. Pure; nothing is allocated; all slices are borrowed from the
+ * input. */
 #ifndef HF_AUDIT_RECORD_H
 #define HF_AUDIT_RECORD_H
 
@@ -26,9 +27,9 @@ struct hf_audit_entry {
     struct hf_bytes tenant;
     struct hf_bytes key; /* or the client's name, by `remember` */
     hf_time recorded_at;
-    hf_time expires_at;    /* if remember */
-    const uint8_t *digest; /* HF_DIGEST_SIZE bytes if remember, else NULL */
-    uint64_t sequence;     /* if remember is HF_REMEMBER_SEQUENCE */
+    hf_time expires_at;         /* if remember */
+    const uint8_t *digest;      /* HF_DIGEST_SIZE bytes if remember, else NULL */
+    uint64_t sequence;          /* if remember is HF_REMEMBER_SEQUENCE */
     enum hf_record answer_kind; /* if answer is HF_AUDIT_ANSWER_RECORD */
     struct hf_bytes answer_image;
     struct hf_bytes rows;

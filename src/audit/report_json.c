@@ -213,10 +213,15 @@ static void json_records(struct hf_json *j, const struct hf_audit_report *r)
     const struct {
         const char *name;
         uint64_t count;
-    } counts[] = { { "resources", r->resources }, { "guards", r->guards },
-                   { "guards_in_memory", r->guards_in_memory }, { "recordings", r->identities },
-                   { "claims", r->claims }, { "leases", r->leases }, { "registers", r->registers },
-                   { "clients", r->clients }, { "outbox", r->outbox } };
+    } counts[] = { { "resources", r->resources },
+                   { "guards", r->guards },
+                   { "guards_in_memory", r->guards_in_memory },
+                   { "recordings", r->identities },
+                   { "claims", r->claims },
+                   { "leases", r->leases },
+                   { "registers", r->registers },
+                   { "clients", r->clients },
+                   { "outbox", r->outbox } };
     hf_json_name(j, "records");
     hf_json_object(j);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {

@@ -97,7 +97,8 @@ static bool frame_table_read(struct hf_audit_segment *seg, const unsigned char *
     return crc == hf_get32(head + 44);
 }
 
-static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t file_size, uint32_t *version)
+static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t file_size,
+                                      uint32_t *version)
 {
     unsigned char head[PACK_HEAD];
     if (!read_full(seg, head, sizeof head, 0) || memcmp(head, "HOLDZST", 7) != 0)

@@ -38,8 +38,8 @@ struct hf_audit_segment {
     uint64_t size; /* bytes of the segment: by the header if that is right, else what the file has */
     uint64_t file_size; /* when it was opened, or last looked at */
     bool head_good;
-    struct hf_audit_head head;       /* if head_good */
-    struct hf_audit_frames *frames;  /* owned, if packed */
+    struct hf_audit_head head;      /* if head_good */
+    struct hf_audit_frames *frames; /* owned, if packed */
     int io_error; /* errno of a read that failed, other than by the file's end; 0 if none did */
 };
 
@@ -61,8 +61,8 @@ enum hf_audit_opened hf_audit_segment_open(int dir, uint64_t number, struct hf_a
  * all, or a frame is damaged. */
 bool hf_audit_segment_read(struct hf_audit_segment *seg, uint64_t offset, void *out, size_t size);
 
-/* The next offset from `offset` on, a multiple of HF_AUDIT_BLOCK, where there may be anything but zeros, or
- * seg->size: lets a search pass over the empty frames of a compressed segment, and over what a header
+/* The next offset from `offset` on, a multiple of HF_AUDIT_BLOCK, where there may be anything but zeros,
+ * or seg->size: lets a search pass over the empty frames of a compressed segment, and over what a header
  * promises but the file does not have. */
 uint64_t hf_audit_segment_skip(struct hf_audit_segment *seg, uint64_t offset);
 
@@ -71,6 +71,9 @@ bool hf_audit_segment_stale(const struct hf_audit_segment *seg);
 
 /* Closing what is not open does nothing. */
 void hf_audit_segment_close(struct hf_audit_segment *seg);
-#define HF_AUDIT_SEGMENT_INIT { .fd = -1 }
+#define HF_AUDIT_SEGMENT_INIT \
+    {                         \
+        .fd = -1              \
+    }
 
 #endif

@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-/* A call looks at so many records at most, so that a filter that matches little cannot hold the lock for
- * long: the page then ends early and has a cursor. */
-enum { LOOK_MAX = 20000, LIMIT_DEFAULT = 100 };
+/* A call looks at so many records at most, and no longer than this, so that a filter that matches little or
+ * records that must be unpacked cannot hold the lock for long: the page then ends early and has a cursor. */
+enum { LOOK_MAX = 20000, LOOK_MS = 20, LIMIT_DEFAULT = 100 };
 
 /* The page being made. Records are copied into `rows`, their bytes into `bytes`; the slices hold offsets
  * until the end, because the bytes may move while they grow. */
@@ -22,7 +22,21 @@ struct paging {
         size_t size, room;
     } bytes;
     enum hf_status status;
+    size_t looked;
+    uint64_t begun_ns;
 };
+
+/* Is the page full, or the call's share of the lock used up? */
+static bool enough(struct paging *p)
+{
+    enum { CLOCK_EVERY = 64 };
+    if (p->page->count == p->limit || p->looked == LOOK_MAX)
+        return true;
+    if (++p->looked % CLOCK_EVERY != 0)
+        return false;
+    const struct hf_io *io = p->j->io;
+    return io->monotonic_ns(io->ctx) - p->begun_ns > UINT64_C(1000000) * LOOK_MS;
+}
 
 static void keep(struct paging *p, struct hf_bytes *b)
 {
@@ -144,10 +158,9 @@ static void list_holds(struct paging *p)
     }
     if (q->cursor && q->cursor - 1 < ordinal)
         ordinal = q->cursor - 1;
-    size_t looked = 0;
     while (ordinal > 0 && p->status == HF_OK) {
         struct hf_hold hold;
-        if (p->page->count == p->limit || looked++ == LOOK_MAX) {
+        if (enough(p)) {
             p->page->next_cursor = ordinal + 1;
             return;
         }
@@ -190,10 +203,9 @@ static void list_order(struct paging *p, const struct hf_order *o)
 {
     hf_time now = hf_journal_now(p->j);
     size_t at = p->query->cursor ? hf_order_find(o, p->query->cursor) : o->end;
-    size_t looked = 0;
     while (at > o->start && p->status == HF_OK) {
         const struct hf_order_item *item = &o->items[at - 1];
-        if (p->page->count == p->limit || looked++ == LOOK_MAX) {
+        if (enough(p)) {
             p->page->next_cursor = item->stamp + 1;
             return;
         }
@@ -268,6 +280,7 @@ enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf
     if (!p.rows)
         return HF_NO_MEMORY;
     pthread_mutex_lock(&db->lock);
+    p.begun_ns = db->journal->io->monotonic_ns(db->journal->io->ctx);
     list_kind(&p);
     const struct hf_journal *j = p.j;
     uint64_t needs = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0;
@@ -301,7 +314,7 @@ void hf_stats(struct hf_db *db, struct hf_stats *out)
     out->outbox = t->rows.count[HF_ROW_OUTBOX];
     out->values = t->rows.count[HF_ROW_VALUE];
     out->journal_bytes = j->end;
-    out->memory_bytes = hf_tables_bytes(t);
+    out->memory_bytes = hf_journal_memory(j);
     out->memory_token_bytes = t->tokens.bytes;
     out->now = hf_journal_now(j);
     out->out_of_space = j->out_of_space;

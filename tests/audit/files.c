@@ -197,7 +197,8 @@ static void damaged_header_of_batch(void **state)
     assert_non_null(strstr(report.damage[0].what, "header does not fit"));
 }
 
-/* In the segment's header, in each of three batches, and in the first bytes of the padding behind them. */
+/* In the segment's header, in each of three batches, and in the first bytes of the padding behind them.
+ */
 static void every_flipped_byte_is_noticed(void **state)
 {
     (void)state;
@@ -378,7 +379,8 @@ static void lying_row(void **state)
     tell(1);
     run();
     assert_int_equal(report.verdict, HF_AUDIT_VIOLATIONS);
-    assert_non_null(strstr(report.checks[HF_AUDIT_FORMAT].examples[0], "a row is longer than the entry"));
+    assert_non_null(
+        strstr(report.checks[HF_AUDIT_FORMAT].examples[0], "a row is longer than the entry"));
     assert_int_equal(report.entries, 3);
 }
 
@@ -589,14 +591,39 @@ static void hostile_lengths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(many_segments), T(packed_segments), T(packed_large_frames), T(packed_damaged_frame),
-        T(packed_damaged_table), T(packed_and_last), T(torn_tail), T(truncated_file), T(damaged_middle),
-        T(damaged_header_of_batch), T(every_flipped_byte_is_noticed), T(damaged_segment_header),
-        T(damaged_first_header), T(torn_segment_header), T(missing_segment), T(missing_first_segment),
-        T(recycled_segment_behind), T(segment_of_another_store), T(broken_chain), T(rewritten_history),
-        T(skipped_sequence), T(time_runs_back), T(dirty_padding_and_counts), T(lying_row), T(newer_version),
-        T(newer_version_first), T(not_a_store), T(prepared_but_empty), T(open_by), T(replaced_while_reading),
-        T(grows_while_reading), T(hostile_bytes), T(hostile_lengths),
+        T(many_segments),
+        T(packed_segments),
+        T(packed_large_frames),
+        T(packed_damaged_frame),
+        T(packed_damaged_table),
+        T(packed_and_last),
+        T(torn_tail),
+        T(truncated_file),
+        T(damaged_middle),
+        T(damaged_header_of_batch),
+        T(every_flipped_byte_is_noticed),
+        T(damaged_segment_header),
+        T(damaged_first_header),
+        T(torn_segment_header),
+        T(missing_segment),
+        T(missing_first_segment),
+        T(recycled_segment_behind),
+        T(segment_of_another_store),
+        T(broken_chain),
+        T(rewritten_history),
+        T(skipped_sequence),
+        T(time_runs_back),
+        T(dirty_padding_and_counts),
+        T(lying_row),
+        T(newer_version),
+        T(newer_version_first),
+        T(not_a_store),
+        T(prepared_but_empty),
+        T(open_by),
+        T(replaced_while_reading),
+        T(grows_while_reading),
+        T(hostile_bytes),
+        T(hostile_lengths),
     };
     return cmocka_run_group_tests_name("audit files", tests, NULL, NULL);
 }

@@ -307,6 +307,25 @@ static void settle(struct store *s)
         ;
 }
 
+/* All holds, newest first, page by page; the caller frees them (their slices are gone). */
+static struct hf_hold *all_holds(struct store *s, size_t *count)
+{
+    struct hf_hold *all = NULL;
+    uint64_t cursor = 0;
+    *count = 0;
+    do {
+        struct hf_page page;
+        struct hf_query q = { .kind = HF_LIST_HOLDS, .limit = 1000, .cursor = cursor };
+        assert_int_equal(hf_list(s->db, &q, &page), HF_OK);
+        all = realloc(all, (*count + page.count + 1) * sizeof *all);
+        for (size_t i = 0; i < page.count; i++)
+            all[(*count)++] = page.holds[i];
+        cursor = page.next_cursor;
+        hf_page_clear(&page);
+    } while (cursor);
+    return all;
+}
+
 struct count {
     uint64_t tokens, holds, holds_live, resources, guards, entries, claims, registers;
 };
@@ -353,13 +372,12 @@ static void snapshots_and_their_loss_change_nothing(void **state)
             assert_true(st.recovery_replayed < N / 2);
         for (unsigned i = 0; i < N; i++)
             assert_true(known(&s, i));
-        struct hf_page page;
-        struct hf_query q = { .kind = HF_LIST_HOLDS, .limit = 1000 };
-        assert_int_equal(hf_list(s.db, &q, &page), HF_OK);
-        assert_int_equal(page.count, N);
-        for (size_t i = 0; i < page.count; i++)
-            assert_int_equal(page.holds[i].ordinal, N - i);
-        hf_page_clear(&page);
+        size_t count;
+        struct hf_hold *holds = all_holds(&s, &count);
+        assert_int_equal(count, N);
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(holds[i].ordinal, N - i);
+        free(holds);
         store_end(&s);
     }
 }
@@ -385,18 +403,21 @@ static void old_segments_are_compressed_and_still_read(void **state)
     assert_true(has_file(&s, ".zst"));
     assert_false(has_file(&s, "journal-00000001.log"));
     for (int round = 0; round < 3; round++) {
-        struct hf_page page;
-        struct hf_query q = { .kind = HF_LIST_HOLDS, .limit = 1000 };
-        assert_int_equal(hf_list(s.db, &q, &page), HF_OK);
-        assert_int_equal(page.count, N + 41);
-        assert_memory_equal(page.holds[N + 40].resource.data, "room-0", 6);
+        size_t count;
+        struct hf_hold *holds = all_holds(&s, &count);
+        assert_int_equal(count, N + 41);
+        struct hf_request show = { .action = HF_GET_HOLD, .hold = { .id = hf_str(holds[N + 40].id) } };
+        struct hf_result got = HF_RESULT_INIT;
+        assert_int_equal(hf_do(s.db, &show, &got), HF_OK);
+        assert_memory_equal(got.answer.hold.resource.data, "room-0", 6);
+        hf_result_clear(&got);
         /* An old hold can still be ended. */
         char key[32];
         snprintf(key, sizeof key, "end-%d", round);
         struct hf_request confirm = { .action = HF_CONFIRM, .key = hf_str(key),
-                                      .hold = { .id = hf_str(page.holds[N + 40 - round].id) } };
+                                      .hold = { .id = hf_str(holds[N + 40 - round].id) } };
         assert_int_equal(hf_do(s.db, &confirm, NULL), HF_OK);
-        hf_page_clear(&page);
+        free(holds);
         store_close(&s);
         if (round == 1) {
             each_file(&s, "holds.idx", false);
@@ -517,25 +538,24 @@ static void random_step(struct store *s, uint64_t *random, char ids[][HF_ID_SIZE
 /* Everything that can be asked, as one text. */
 static void dump(struct store *s, char *out, size_t size)
 {
-    size_t n = 0;
+    size_t n = 0, count;
+    struct hf_hold *holds = all_holds(s, &count);
+    for (size_t i = 0; i < count; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s %d %lld %lld\n", holds[i].id, holds[i].state,
+                              (long long)holds[i].expires_at, (long long)holds[i].ended_at);
+    free(holds);
     uint64_t cursor = 0;
-    struct hf_page page;
     do {
-        struct hf_query q = { .kind = HF_LIST_HOLDS, .limit = 1000, .cursor = cursor };
+        struct hf_page page;
+        struct hf_query q = { .kind = HF_LIST_RESOURCES, .limit = 1000, .cursor = cursor };
         assert_int_equal(hf_list(s->db, &q, &page), HF_OK);
         for (size_t i = 0; i < page.count; i++)
-            n += (size_t)snprintf(out + n, size - n, "%s %d %lld %lld\n", page.holds[i].id, page.holds[i].state,
-                                  (long long)page.holds[i].expires_at, (long long)page.holds[i].ended_at);
+            n += (size_t)snprintf(out + n, size - n, "%.*s %u %u %u\n", (int)page.resources[i].name.size,
+                                  (const char *)page.resources[i].name.data, page.resources[i].capacity,
+                                  page.resources[i].held, page.resources[i].confirmed);
         cursor = page.next_cursor;
         hf_page_clear(&page);
     } while (cursor);
-    struct hf_query q = { .kind = HF_LIST_RESOURCES, .limit = 1000 };
-    assert_int_equal(hf_list(s->db, &q, &page), HF_OK);
-    for (size_t i = 0; i < page.count; i++)
-        n += (size_t)snprintf(out + n, size - n, "%.*s %u %u %u\n", (int)page.resources[i].name.size,
-                              (const char *)page.resources[i].name.data, page.resources[i].capacity,
-                              page.resources[i].held, page.resources[i].confirmed);
-    hf_page_clear(&page);
     for (unsigned i = 0; i < 500; i++) {
         char name[32];
         struct hf_result got = HF_RESULT_INIT;

@@ -78,7 +78,8 @@ struct jw_entry *story_configure(struct story *s)
 static struct hf_resource *resource_of(struct story *s, struct hf_bytes name)
 {
     for (size_t i = 0; i < s->resource_count; i++)
-        if (hf_bytes_equal(s->resources[i].name, name) && hf_bytes_equal(s->resources[i].tenant, s->tenant))
+        if (hf_bytes_equal(s->resources[i].name, name) &&
+            hf_bytes_equal(s->resources[i].tenant, s->tenant))
             return &s->resources[i];
     HF_ASSERT(s->resource_count < STORY_MAX);
     s->resources[s->resource_count] = (struct hf_resource){
@@ -121,15 +122,19 @@ static struct hf_hold *hold_make(struct story *s, struct hf_resource *r)
 {
     HF_ASSERT(s->hold_count < STORY_MAX);
     struct hf_hold *h = &s->holds[++s->hold_count];
-    *h = (struct hf_hold){ .ordinal = s->hold_count, .previous = r->newest, .state = HF_HELD,
-                           .tenant = s->tenant, .resource = r->name, .placed_at = s->now };
+    *h = (struct hf_hold){ .ordinal = s->hold_count,
+                           .previous = r->newest,
+                           .state = HF_HELD,
+                           .tenant = s->tenant,
+                           .resource = r->name,
+                           .placed_at = s->now };
     hf_id_make(&s->w.id_key, h->ordinal, h->id);
     r->newest = h->ordinal;
     return h;
 }
 
-struct jw_entry *story_place(struct story *s, const char *key, const char *resource, const char *requester,
-                             int64_t duration_ms)
+struct jw_entry *story_place(struct story *s, const char *key, const char *resource,
+                             const char *requester, int64_t duration_ms)
 {
     struct jw_entry *e = entry_add(s, HF_PLACE_HOLD);
     struct hf_resource *r = resource_of(s, hf_str(resource));
@@ -212,20 +217,26 @@ struct jw_entry *story_refuse_place(struct story *s, const char *key, const char
 struct jw_entry *story_guard(struct story *s, const char *name, int64_t window_ms)
 {
     struct jw_entry *e = entry_add(s, HF_SET_GUARD);
-    jw_row(e, HF_ROW_GUARD)->guard =
-        (struct hf_guard){ .name = hf_str(name), .window_ms = window_ms, .durable = true,
-                           .match = { HF_MATCH_EXACT }, .match_count = 1, .created_at = s->now };
+    jw_row(e, HF_ROW_GUARD)->guard = (struct hf_guard){ .name = hf_str(name),
+                                                        .window_ms = window_ms,
+                                                        .durable = true,
+                                                        .match = { HF_MATCH_EXACT },
+                                                        .match_count = 1,
+                                                        .created_at = s->now };
     e->answer = 0;
     return e;
 }
 
-struct jw_entry *story_record(struct story *s, const char *guard, const char *identity, int64_t window_ms)
+struct jw_entry *story_record(struct story *s, const char *guard, const char *identity,
+                              int64_t window_ms)
 {
     struct jw_entry *e = entry_add(s, HF_ADMIT);
-    jw_row(e, HF_ROW_ENTRY)->entry = (struct hf_entry){
-        .guard = hf_str(guard), .identity = hf_str(identity), .recorded_at = s->now,
-        .expires_at = s->now + window_ms, .has_result = true, .result = hf_str("paid")
-    };
+    jw_row(e, HF_ROW_ENTRY)->entry = (struct hf_entry){ .guard = hf_str(guard),
+                                                        .identity = hf_str(identity),
+                                                        .recorded_at = s->now,
+                                                        .expires_at = s->now + window_ms,
+                                                        .has_result = true,
+                                                        .result = hf_str("paid") };
     return e;
 }
 
@@ -233,8 +244,12 @@ struct jw_entry *story_begin(struct story *s, const char *key)
 {
     struct jw_entry *e = entry_add(s, HF_BEGIN);
     struct hf_claim *c = &jw_row(e, HF_ROW_CLAIM)->claim;
-    *c = (struct hf_claim){ .key = hf_str(key), .state = HF_CLAIM_STARTED, .fence = ++s->fence,
-                            .lease_ms = 60000, .begun_at = s->now, .lease_expires_at = s->now + 60000 };
+    *c = (struct hf_claim){ .key = hf_str(key),
+                            .state = HF_CLAIM_STARTED,
+                            .fence = ++s->fence,
+                            .lease_ms = 60000,
+                            .begun_at = s->now,
+                            .lease_expires_at = s->now + 60000 };
     memcpy(c->fingerprint, "0123456789abcdef0123456789abcdef", HF_DIGEST_SIZE);
     e->answer = 0;
     return e;
@@ -246,7 +261,10 @@ struct jw_entry *story_settle(struct story *s, enum hf_action action, const char
     struct jw_entry *e = entry_add(s, action);
     struct hf_claim *c = &jw_row(e, HF_ROW_CLAIM)->claim;
     bool beat = action == HF_HEARTBEAT;
-    *c = (struct hf_claim){ .key = hf_str(key), .fence = fence, .lease_ms = 60000, .begun_at = begun_at,
+    *c = (struct hf_claim){ .key = hf_str(key),
+                            .fence = fence,
+                            .lease_ms = 60000,
+                            .begun_at = begun_at,
                             .lease_expires_at = (beat ? s->now : begun_at) + 60000,
                             .settled_at = beat ? 0 : s->now,
                             .expires_at = beat ? 0 : s->now + s->window_ms,
@@ -262,9 +280,12 @@ struct jw_entry *story_grant(struct story *s, const char *key, const char *name,
     struct jw_entry *e = entry_add(s, HF_GRANT);
     int64_t ttl_ms = 30000;
     remember(s, e, key);
-    jw_row(e, HF_ROW_LEASE)->lease =
-        (struct hf_lease){ .name = hf_str(name), .holder = hf_str(holder), .fence = ++s->fence,
-                           .ttl_ms = ttl_ms, .granted_at = s->now, .expires_at = s->now + ttl_ms };
+    jw_row(e, HF_ROW_LEASE)->lease = (struct hf_lease){ .name = hf_str(name),
+                                                        .holder = hf_str(holder),
+                                                        .fence = ++s->fence,
+                                                        .ttl_ms = ttl_ms,
+                                                        .granted_at = s->now,
+                                                        .expires_at = s->now + ttl_ms };
     struct jw_field fields[] = { { .name = "holder", .bytes = hf_str(holder) },
                                  { .name = "name", .bytes = hf_str(name) },
                                  { .name = "ttl_ms", .number = &ttl_ms } };
@@ -278,10 +299,11 @@ struct jw_entry *story_write(struct story *s, const char *key, const char *name,
 {
     struct jw_entry *e = entry_add(s, HF_WRITE);
     remember(s, e, key);
-    jw_row(e, HF_ROW_REGISTER)->reg = (struct hf_register){
-        .name = hf_str(name), .version = version, .changed_at = s->now,
-        .value = { .type = HF_TYPE_PLAIN, .bytes = hf_str(value) }
-    };
+    jw_row(e, HF_ROW_REGISTER)->reg =
+        (struct hf_register){ .name = hf_str(name),
+                              .version = version,
+                              .changed_at = s->now,
+                              .value = { .type = HF_TYPE_PLAIN, .bytes = hf_str(value) } };
     struct jw_field fields[] = { { .name = "name", .bytes = hf_str(name) },
                                  { .name = "value", .bytes = hf_str(value) } };
     jw_digest(fields, 2, e->digest);
@@ -310,9 +332,12 @@ struct jw_entry *story_apply(struct story *s, const char *key, uint64_t outbox_n
     memset(e->digest, 7, sizeof e->digest);
     struct hf_row *row = jw_row(e, HF_ROW_VALUE);
     row->pair = (struct hf_pair){ .key = hf_str("balance"), .value = hf_str("100") };
-    jw_row(e, HF_ROW_OUTBOX)->outbox =
-        (struct hf_outbox){ .number = outbox_number, .state = HF_OUTBOX_PENDING, .created_at = s->now,
-                            .key = hf_str(key), .topic = hf_str("mail"), .payload = hf_str("{}") };
+    jw_row(e, HF_ROW_OUTBOX)->outbox = (struct hf_outbox){ .number = outbox_number,
+                                                           .state = HF_OUTBOX_PENDING,
+                                                           .created_at = s->now,
+                                                           .key = hf_str(key),
+                                                           .topic = hf_str("mail"),
+                                                           .payload = hf_str("{}") };
     e->answer = 254;
     e->inline_kind = HF_RECORD_VALUE;
     e->inline_image = hf_str("done");

@@ -118,19 +118,28 @@ static int ordinal_compare(const void *a, const void *b)
     return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
 }
 
-int hf_holds_write(struct hf_holds *h, const struct hf_store_keys *keys, struct hf_moved *moved, size_t count)
+int hf_holds_make(struct hf_holds *h, const struct hf_store_keys *keys)
+{
+    if (h->file)
+        return 0;
+    struct hf_file *file;
+    int error = h->io->open(h->dir, "holds.idx", HF_OPEN_CREATE, &file);
+    if (error)
+        return error;
+    h->file = file;
+    error = head_write(h, keys, 0, 0);
+    if (!error)
+        error = h->io->dir_sync(h->dir);
+    if (error) {
+        h->io->close(file);
+        h->file = NULL;
+    }
+    return error;
+}
+
+int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count)
 {
     int error = 0;
-    if (!h->file) {
-        struct hf_file *file;
-        error = h->io->open(h->dir, "holds.idx", HF_OPEN_CREATE, &file);
-        if (error)
-            return error;
-        h->file = file;
-        error = head_write(h, keys, 0, 0);
-        if (!error)
-            error = h->io->dir_sync(h->dir);
-    }
     if (count > 0)
         qsort(moved, count, sizeof *moved, ordinal_compare);
     for (size_t i = 0; !error && i < count;) {

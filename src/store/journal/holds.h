@@ -43,9 +43,10 @@ struct hf_moved {
 /* part: which part of the table. Returns how many were put into `out` (which has room for the part). */
 size_t hf_holds_take(const struct hf_holds *h, size_t part, uint64_t before, struct hf_moved *out);
 size_t hf_holds_part_size(const struct hf_holds *h, size_t part);
+/* Make the file if there is none. With the lock: others read through it. */
+int hf_holds_make(struct hf_holds *h, const struct hf_store_keys *keys);
 /* Sorts `moved`. */
-int hf_holds_write(struct hf_holds *h, const struct hf_store_keys *keys, struct hf_moved *moved,
-                   size_t count);
+int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count);
 int hf_holds_end(struct hf_holds *h, const struct hf_store_keys *keys, uint64_t covers, uint64_t covered);
 /* Drop from the table what is still as it was taken. */
 void hf_holds_forget(struct hf_holds *h, const struct hf_moved *moved, size_t count);

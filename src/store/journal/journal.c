@@ -170,13 +170,18 @@ static void gather_open(struct hf_journal *j, hf_time now)
     j->now = now;
 }
 
+uint64_t hf_journal_memory(const struct hf_journal *j)
+{
+    return hf_tables_bytes(&j->tables) + (j->is_memory ? j->end : 0);
+}
+
 enum ready { READY, READY_NOT, READY_FULL, READY_WAIT };
 
 /* Can an entry of `need` bytes be taken now? */
 static enum ready gather_ready(struct hf_journal *j, size_t need)
 {
     struct hf_batch *b = &j->gather;
-    if (j->memory_max && hf_tables_bytes(&j->tables) >= j->memory_max)
+    if (j->memory_max && hf_journal_memory(j) >= j->memory_max)
         return READY_NOT;
     if (b->size > 0) {
         if (b->size + need > b->limit)
@@ -348,9 +353,11 @@ size_t hf_journal_sweep(struct hf_journal *j, size_t max)
         if (ordinal == 0 || gather_ready(j, hf_entry_need(&biggest)) != READY)
             break;
         if (hf_journal_hold(j, ordinal, &hold) != HF_FOUND) {
+            /* It must not keep the others from being expired; the next start tries again. */
             hf_journal_note(j, 1, "the record of an overdue hold (number %llu) cannot be read; run audit",
                             (unsigned long long)ordinal);
-            break;
+            hf_live_remove(&j->tables.live, ordinal);
+            continue;
         }
         hf_decide_sweep(&j->view, &hold, now, j->plan);
         if (j->plan->row_count == 0 || append_own(j, HF_SWEEP, hold.tenant, now) != HF_OK)

@@ -89,6 +89,7 @@ struct hf_journal {
     struct hf_snapshotting *snapshotting; /* owned, NULL unless one is being written */
     bool snapshot_wanted;          /* begin one at the next landing */
     uint64_t snapshot_start;       /* `start` of the newest snapshot, 0 if there is none */
+    uint64_t snapshot_bytes;       /* its size */
     uint64_t retry_at_ns;          /* after a failure in maintenance: not before this */
     bool packing;                  /* a segment is being compressed, without the lock */
 
@@ -120,6 +121,9 @@ enum hf_take {
  * answer may be shown (0: none). now: out. */
 enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *request,
                              const uint8_t digest[HF_DIGEST_SIZE], uint64_t *needs, hf_time *now);
+
+/* Bytes of memory that the store takes: its tables, and the journal itself if it is in memory. */
+uint64_t hf_journal_memory(const struct hf_journal *j);
 
 /* Engine time for something that is decided now. */
 hf_time hf_journal_now(struct hf_journal *j);

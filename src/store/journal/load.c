@@ -177,6 +177,7 @@ enum hf_status hf_snapshot_load(struct hf_journal *j, const char *name, struct h
         return HF_STORE_DAMAGED;
     }
     l.size = size;
+    j->snapshot_bytes = size;
     enum hf_status st = HF_NO_MEMORY;
     if (hf_map64_init(&l.resources, 10)) {
         j->tables.rows.loading = true;

@@ -259,17 +259,28 @@ static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct h
         return;
     }
     g = &j->segments.list[index];
-    j->io->unmap(g->file, g->data, g->size);
-    j->io->close(g->file);
+    struct hf_file *plain = g->file;
     g->data = NULL;
     g->file = file;
     g->pack = pack;
     g->state = HF_SEGMENT_PACKED;
+    /* From here on nobody finds the plain bytes; getting rid of them takes its time. */
+    lock_leave(lock);
+    j->io->unmap(plain, data, head.size);
+    j->io->close(plain);
     hf_segment_name(head.number, ".log", name);
     j->io->remove(j->dir, name); /* if it stays, the next start finds both and removes the packed one */
+    lock_enter(lock);
 }
 
 /* ---- All of it ---- */
+
+/* A snapshot costs its size in writing, so the next one waits until as much journal has been written. */
+static bool snapshot_due(const struct hf_journal *j)
+{
+    uint64_t written = j->end - j->snapshot_start;
+    return written >= j->snapshot_every && written >= j->snapshot_bytes && !j->is_memory;
+}
 
 bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
 {
@@ -284,7 +295,7 @@ bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
         return true;
     if (j->snapshotting)
         return hf_snapshot_step(j, lock);
-    if (!j->snapshot_wanted && may_try && j->end - j->snapshot_start >= j->snapshot_every) {
+    if (!j->snapshot_wanted && may_try && snapshot_due(j)) {
         j->snapshot_wanted = true;
         if (j->flight.size == 0)
             hf_snapshot_begin(j);

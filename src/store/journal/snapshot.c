@@ -253,7 +253,7 @@ static bool index_take(struct hf_journal *j, struct hf_snapshotting *s)
 static int index_write(struct hf_journal *j, struct hf_snapshotting *s)
 {
     struct hf_holds *h = &j->tables.holds;
-    int error = hf_holds_write(h, &j->keys, s->moved, s->moved_count);
+    int error = hf_holds_write(h, s->moved, s->moved_count);
     return error ? error : hf_holds_end(h, &j->keys, s->info.start, s->covered);
 }
 
@@ -296,7 +296,14 @@ static int finish(struct hf_journal *j, struct hf_snapshotting *s)
     hf_snapshot_name(s->info.start, ".snap", to);
     if (!error)
         error = j->io->rename(j->dir, from, to);
-    return error ? error : j->io->dir_sync(j->dir);
+    if (!error)
+        error = j->io->dir_sync(j->dir);
+    /* Here, because removing a large file takes its time and the lock is free. */
+    if (!error && j->snapshot_start && j->snapshot_start != s->info.start) {
+        hf_snapshot_name(j->snapshot_start, ".snap", from);
+        j->io->remove(j->dir, from);
+    }
+    return error;
 }
 
 static void phase_next(struct hf_snapshotting *s)
@@ -305,23 +312,23 @@ static void phase_next(struct hf_snapshotting *s)
     s->part = 0;
 }
 
-/* What a phase does under the lock. False: out of memory. */
-static bool step_locked(struct hf_journal *j, struct hf_snapshotting *s)
+/* What a phase does under the lock. 0 or a negative errno. */
+static int step_locked(struct hf_journal *j, struct hf_snapshotting *s)
 {
     const struct hf_tables *t = &j->tables;
     switch (s->phase) {
     case PHASE_INDEX_TAKE:
         if (!index_take(j, s))
-            return false;
+            return -ENOMEM;
         if (s->part == hf_map64_parts(&t->holds.moved))
             phase_next(s);
-        return true;
-    case PHASE_INDEX_WRITE: return true;
+        return 0;
+    case PHASE_INDEX_WRITE: return hf_holds_make(&j->tables.holds, &j->keys);
     case PHASE_INDEX_FORGET:
         index_forget(j, s);
         if (s->forgotten == s->moved_count)
             phase_next(s);
-        return true;
+        return 0;
     case PHASE_GUARDS:
         add_header(j, s);
         slice_guards(j, s);
@@ -343,7 +350,7 @@ static bool step_locked(struct hf_journal *j, struct hf_snapshotting *s)
         break;
     case PHASE_END: add_end(j, s); break;
     }
-    return !s->buffer.failed;
+    return s->buffer.failed ? -ENOMEM : 0;
 }
 
 /* What a phase does without the lock. */
@@ -360,15 +367,10 @@ static int step_unlocked(struct hf_journal *j, struct hf_snapshotting *s, enum p
 
 static void ended(struct hf_journal *j, struct hf_snapshotting *s)
 {
-    uint64_t old = j->snapshot_start;
-    char name[HF_SEGMENT_NAME_SIZE];
     j->snapshot_start = s->info.start;
+    j->snapshot_bytes = s->at;
     j->stats.snapshots++;
     snapshotting_free(j, false);
-    if (old && old != j->snapshot_start) {
-        hf_snapshot_name(old, ".snap", name);
-        j->io->remove(j->dir, name);
-    }
 }
 
 bool hf_snapshot_step(struct hf_journal *j, const struct hf_lock *lock)
@@ -378,7 +380,7 @@ bool hf_snapshot_step(struct hf_journal *j, const struct hf_lock *lock)
     /* What was copied must be durable before the snapshot may be used. */
     if (phase == PHASE_END && j->durable < s->end)
         return false;
-    int error = step_locked(j, s) ? 0 : -ENOMEM;
+    int error = step_locked(j, s);
     if (!error) {
         if (lock)
             lock->unlock(lock->arg);
