@@ -593,7 +593,7 @@ HF_API HF_MUST_USE enum hf_status hf_tx_get(struct hf_tx *tx, struct hf_bytes ke
 HF_API HF_MUST_USE enum hf_status hf_tx_put(struct hf_tx *tx, struct hf_bytes key,
                                             struct hf_bytes value);
 HF_API HF_MUST_USE enum hf_status hf_tx_delete(struct hf_tx *tx, struct hf_bytes key);
-/* Add a row to the outbox, to be delivered with this apply's key. */
+/* Add a row to the outbox, to be delivered with this apply's key ("client/sequence" for a numbered one). */
 HF_API HF_MUST_USE enum hf_status hf_tx_enqueue(struct hf_tx *tx, struct hf_bytes topic,
                                                 struct hf_bytes payload);
 /* What hf_do answers with, now and at each retry (HF_RECORD_VALUE). */

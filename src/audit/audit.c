@@ -122,8 +122,8 @@ static void judge_rows(struct hf_audit_state *s, const struct hf_audit_entry *e)
         }
         if ((row->flags & ~HF_AUDIT_ROW_LEAVES) != 0 ||
             (row->flags != 0 && row->kind != HF_ROW_VALUE && row->kind != HF_ROW_HOLD))
-            hf_audit_break(s, HF_AUDIT_FORMAT, e, "a %s record has flags %u",
-                           hf_audit_row_name(row->kind), (unsigned)row->flags);
+            hf_audit_break(s, HF_AUDIT_FORMAT, e, "a %s record has flags %u", hf_audit_row_name(row->kind),
+                           (unsigned)row->flags);
     }
 }
 
@@ -137,8 +137,7 @@ static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e
         hf_audit_break(s, HF_AUDIT_CONFIG, e, "the first entry is not a configuration");
     hf_audit_looked(s, HF_AUDIT_TIME, 1);
     if (e->recorded_at != s->batch->now)
-        hf_audit_break(s, HF_AUDIT_TIME, e, "the entry's batch has time %s",
-                       hf_audit_at(s->batch->now).text);
+        hf_audit_break(s, HF_AUDIT_TIME, e, "the entry's batch has time %s", hf_audit_at(s->batch->now).text);
     hf_audit_judge_holds(s, e);
     if (!s->no_memory)
         hf_audit_judge_token(s, e);
@@ -228,8 +227,8 @@ static void take_damage(struct hf_audit_state *s)
     if (r->damages < sizeof r->damage / sizeof *r->damage)
         r->damage[r->damages] = *d;
     r->damages++;
-    hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL, "%s, offset %llu: batch %llu should be here, but %s",
-                   d->file, (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
+    hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL, "%s, offset %llu: batch %llu should be here, but %s", d->file,
+                   (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
 }
 
 /* ---- The whole ---- */
@@ -321,7 +320,7 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
     }
     if (!options)
         options = &defaults;
-    strcpy(report->directory, dir);
+    memcpy(report->directory, dir, strlen(dir) + 1);
     report->near_ms = options->near_ms > 0 ? options->near_ms : 60000;
     hf_audit_checks_init(report);
     hf_audit_holder(dir, report->holder);
@@ -337,8 +336,7 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
     return st;
 }
 
-int hf_audit_command(const char *dir, const struct hf_audit_options *options, FILE *out,
-                     struct hf_error *why)
+int hf_audit_command(const char *dir, const struct hf_audit_options *options, FILE *out, struct hf_error *why)
 {
     struct hf_audit_report *report = malloc(sizeof *report);
     *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory for the report." };

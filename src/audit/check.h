@@ -117,8 +117,7 @@ struct hf_audit_state {
     uint64_t hold_count;                 /* the highest ordinal */
     struct hf_audit_resource *resources; /* owned */
     uint32_t resource_count, resource_room;
-    struct hf_audit_table resource_names, keys, identities, guards, claims, leases, registers, clients,
-        close;
+    struct hf_audit_table resource_names, keys, identities, guards, claims, leases, registers, clients, close;
     uint64_t highest_fence, outbox_number;
 
     struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
@@ -138,9 +137,8 @@ void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64
 
 /* A violation. The sentence is completed with the entry's action, key, time and position; entry may be
  * NULL. Names the records: callers give ids, keys and times. */
-void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id,
-                    const struct hf_audit_entry *entry, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const struct hf_audit_entry *entry,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* The names, titles and meanings; counts at zero. */
 void hf_audit_checks_init(struct hf_audit_report *report);
@@ -176,8 +174,7 @@ struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t 
 /* The ordinal inside an id; 0 if it is not one of this store, or its id key is not known. */
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id);
 /* Is a claim alive under this key at `now`? */
-bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry,
-                          hf_time now);
+bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry, hf_time now);
 /* Is a key's window open at `now`? */
 bool hf_audit_key_alive(const struct hf_audit_state *s, struct hf_bytes tenant, struct hf_bytes key,
                         hf_time now);

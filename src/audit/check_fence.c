@@ -28,10 +28,9 @@ static void judge_fresh_fence(struct hf_audit_state *s, const struct hf_audit_en
 {
     hf_audit_looked(s, HF_AUDIT_FENCES, 1);
     if (fence <= s->highest_fence)
-        hf_audit_break(s, HF_AUDIT_FENCES, e,
-                       "%s %s gets fence %llu, which is not above %llu, given out before", what,
-                       hf_audit_show(name).text, (unsigned long long)fence,
-                       (unsigned long long)s->highest_fence);
+        hf_audit_break(
+            s, HF_AUDIT_FENCES, e, "%s %s gets fence %llu, which is not above %llu, given out before", what,
+            hf_audit_show(name).text, (unsigned long long)fence, (unsigned long long)s->highest_fence);
     else
         s->highest_fence = fence;
 }
@@ -57,8 +56,7 @@ bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_
 }
 
 /* May the key begin (again)? NULL, or why not. */
-static const char *begin_wrong(const struct hf_audit_claim *before, const struct hf_claim *row,
-                               hf_time now)
+static const char *begin_wrong(const struct hf_audit_claim *before, const struct hf_claim *row, hf_time now)
 {
     if (row->state != HF_CLAIM_STARTED || row->begun_at != now || row->settled_at != 0)
         return "begins in another state than started now";
@@ -74,8 +72,7 @@ static const char *begin_wrong(const struct hf_audit_claim *before, const struct
         return "begins again although it is settled";
     if (now < before->lease_expires_at)
         return "begins again while it is in progress";
-    return before->on_abandon == HF_ABANDON_RETRY ? NULL
-                                                  : "begins again although its outcome is unknown";
+    return before->on_abandon == HF_ABANDON_RETRY ? NULL : "begins again although its outcome is unknown";
 }
 
 /* Complete, fail or heartbeat: by the holder of the fence, of a claim that is started. */
@@ -83,9 +80,8 @@ static const char *settle_wrong(const struct hf_audit_claim *before, const struc
                                 const struct hf_audit_entry *e)
 {
     bool fits = e->action == HF_COMPLETE ? row->state == HF_CLAIM_COMPLETED
-                : e->action == HF_FAIL
-                    ? row->state == HF_CLAIM_FAILED || row->state == HF_CLAIM_RETRYABLE
-                    : e->action == HF_HEARTBEAT && row->state == HF_CLAIM_STARTED;
+                : e->action == HF_FAIL   ? row->state == HF_CLAIM_FAILED || row->state == HF_CLAIM_RETRYABLE
+                                         : e->action == HF_HEARTBEAT && row->state == HF_CLAIM_STARTED;
     if (!before)
         return "is settled without ever having begun";
     if (!fits)
@@ -105,8 +101,8 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
                           const struct hf_claim *row)
 {
     bool fresh;
-    struct hf_audit_claim *c = item_of(
-        s, &s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, row->tenant, row->key, nothing()), &fresh);
+    struct hf_audit_claim *c =
+        item_of(s, &s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, row->tenant, row->key, nothing()), &fresh);
     if (!c)
         return;
     s->report->claims += fresh;
@@ -119,13 +115,12 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
     if (wrong)
         hf_audit_break(s, HF_AUDIT_CLAIM, e, "claim %s (fence %llu, before: %s since position %llu) %s",
                        hf_audit_show(row->key).text, (unsigned long long)row->fence,
-                       fresh ? "nothing" : hf_audit_claim_name(c->state),
-                       (unsigned long long)c->position, wrong);
+                       fresh ? "nothing" : hf_audit_claim_name(c->state), (unsigned long long)c->position,
+                       wrong);
     if (e->action == HF_BEGIN) {
         judge_fresh_fence(s, e, "claim", row->key, row->fence);
         if (hf_audit_key_alive(s, row->tenant, row->key, e->recorded_at))
-            hf_audit_break(s, HF_AUDIT_IR4, e,
-                           "claim %s begins under a key that is bound to another call",
+            hf_audit_break(s, HF_AUDIT_IR4, e, "claim %s begins under a key that is bound to another call",
                            hf_audit_show(row->key).text);
     }
     c->fence = row->fence;
@@ -172,8 +167,8 @@ void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry 
                           const struct hf_lease *row)
 {
     bool fresh;
-    struct hf_audit_lease *l = item_of(
-        s, &s->leases, hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, nothing()), &fresh);
+    struct hf_audit_lease *l =
+        item_of(s, &s->leases, hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, nothing()), &fresh);
     if (!l)
         return;
     uint64_t holder = hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, row->holder).high;
@@ -199,9 +194,8 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
                              const struct hf_register *row)
 {
     bool fresh;
-    struct hf_audit_register *r =
-        item_of(s, &s->registers,
-                hf_audit_name_of(HF_AUDIT_REGISTERS, row->tenant, row->name, nothing()), &fresh);
+    struct hf_audit_register *r = item_of(
+        s, &s->registers, hf_audit_name_of(HF_AUDIT_REGISTERS, row->tenant, row->name, nothing()), &fresh);
     if (!r)
         return;
     s->report->registers += fresh;
@@ -211,9 +205,9 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
                        hf_audit_show(row->name).text, (unsigned long long)r->version,
                        (unsigned long long)row->version);
     if (row->fence < r->fence)
-        hf_audit_break(
-            s, HF_AUDIT_REGISTER, e, "the highest fence of register %s falls from %llu to %llu",
-            hf_audit_show(row->name).text, (unsigned long long)r->fence, (unsigned long long)row->fence);
+        hf_audit_break(s, HF_AUDIT_REGISTER, e, "the highest fence of register %s falls from %llu to %llu",
+                       hf_audit_show(row->name).text, (unsigned long long)r->fence,
+                       (unsigned long long)row->fence);
     if (!fresh && r->type != (uint8_t)row->value.type)
         hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s changes its type from %s to %s",
                        hf_audit_show(row->name).text, hf_audit_type_name(r->type),
@@ -259,8 +253,8 @@ static const struct hf_audit_client *client_row(const struct hf_audit_state *s,
 void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_entry *e)
 {
     bool fresh;
-    struct hf_audit_numbers *c = item_of(
-        s, &s->clients, hf_audit_name_of(HF_AUDIT_CLIENTS, e->tenant, e->key, nothing()), &fresh);
+    struct hf_audit_numbers *c =
+        item_of(s, &s->clients, hf_audit_name_of(HF_AUDIT_CLIENTS, e->tenant, e->key, nothing()), &fresh);
     if (!c)
         return;
     uint64_t n = e->sequence;

@@ -80,14 +80,13 @@ static void touch(struct hf_audit_state *s, uint32_t index, struct hf_bytes name
 
 /* ---- One record of a hold, by itself ---- */
 
-static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                        const struct hf_hold *h)
+static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
 {
     bool known = h->state >= HF_HELD && h->state <= HF_EXPIRED;
     hf_audit_looked(s, HF_AUDIT_PC1, 1);
     if (!known || (h->state == HF_HELD) != (h->ended_at == 0))
-        hf_audit_break(s, HF_AUDIT_PC1, e, "hold %s is recorded in state %s (%d) with an end of %s",
-                       h->id, hf_audit_state_name(h->state), (int)h->state,
+        hf_audit_break(s, HF_AUDIT_PC1, e, "hold %s is recorded in state %s (%d) with an end of %s", h->id,
+                       hf_audit_state_name(h->state), (int)h->state,
                        h->ended_at ? hf_audit_at(h->ended_at).text : "none");
     hf_audit_looked(s, HF_AUDIT_PC6, 1);
     if (h->placed_at >= h->expires_at)
@@ -126,8 +125,8 @@ static void judge_id(struct hf_audit_state *s, const struct hf_audit_entry *e, c
 
 /* ---- The first record of a hold ---- */
 
-static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                           const struct hf_hold *h, uint32_t resource, uint64_t requester)
+static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
+                           uint32_t resource, uint64_t requester)
 {
     uint64_t ordinal = hf_audit_ordinal_of(s, h->reverses);
     struct hf_audit_hold *original = hf_audit_hold_at(s, ordinal);
@@ -144,8 +143,7 @@ static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry
     else if (original->resource != resource || original->requester != requester)
         wrong = "has another resource or requester";
     if (wrong)
-        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "%s reverses hold %s, which %s", h->id, h->reverses,
-                       wrong);
+        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "%s reverses hold %s, which %s", h->id, h->reverses, wrong);
     if (h->state != HF_RELEASED)
         hf_audit_break(s, HF_AUDIT_REVERSALS, e, "reversal %s is in state %s instead of released", h->id,
                        hf_audit_state_name(h->state));
@@ -157,8 +155,7 @@ static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry
     s->effects.reversed++;
 }
 
-static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                            const struct hf_hold *h)
+static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
 {
     hf_audit_looked(s, HF_AUDIT_PC9, 1);
     hf_audit_looked(s, HF_AUDIT_PC10, 1);
@@ -176,8 +173,8 @@ static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entr
 
 /* `previous` leads to the hold before this one on the resource, so that a resource's history is whole.
  */
-static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                           const struct hf_hold *h, struct hf_audit_resource *r)
+static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
+                           struct hf_audit_resource *r)
 {
     hf_audit_looked(s, HF_AUDIT_LINKS, 1);
     if (h->previous != r->newest)
@@ -240,9 +237,8 @@ static enum hf_hold_state outcome_of(enum hf_action action)
     }
 }
 
-static void judge_unchanged(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                            const struct hf_hold *h, const struct hf_audit_hold *mine, uint32_t resource,
-                            uint64_t requester)
+static void judge_unchanged(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
+                            const struct hf_audit_hold *mine, uint32_t resource, uint64_t requester)
 {
     hf_audit_looked(s, HF_AUDIT_PC5, 1);
     if (mine->resource != resource || mine->requester != requester)
@@ -276,16 +272,15 @@ static void hold_later(struct hf_audit_state *s, const struct hf_audit_entry *e,
     hf_audit_looked(s, HF_AUDIT_PC3, 1);
     count_end(s, h->state, h->ordinal);
     if (mine->state != HF_HELD) {
-        hf_audit_break(s, HF_AUDIT_PC3, e, "hold %s was %s since %s, and a later record makes it %s",
-                       h->id, hf_audit_state_name(mine->state), hf_audit_at(mine->ended_at).text,
+        hf_audit_break(s, HF_AUDIT_PC3, e, "hold %s was %s since %s, and a later record makes it %s", h->id,
+                       hf_audit_state_name(mine->state), hf_audit_at(mine->ended_at).text,
                        hf_audit_state_name(h->state));
         r->confirmed -= mine->state == HF_CONFIRMED && !(mine->flags & HF_AUDIT_IS_REVERSED);
     } else {
         hf_audit_looked(s, HF_AUDIT_PC2, 1);
         if (h->state != outcome_of(e->action))
-            hf_audit_break(s, HF_AUDIT_PC2, e,
-                           "hold %s, held, becomes %s by an action that does not do that", h->id,
-                           hf_audit_state_name(h->state));
+            hf_audit_break(s, HF_AUDIT_PC2, e, "hold %s, held, becomes %s by an action that does not do that",
+                           h->id, hf_audit_state_name(h->state));
         r->held--;
     }
     r->held += h->state == HF_HELD;
@@ -301,8 +296,7 @@ static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e,
     const struct hf_hold *h = &row->hold;
     struct hf_audit_hold *mine = hf_audit_hold_at(s, h->ordinal);
     uint32_t resource = resource_index(s, h->tenant, h->resource);
-    uint64_t requester =
-        hf_audit_name_of(HF_AUDIT_REQUESTERS, h->tenant, h->requester, hf_mem("", 0)).high;
+    uint64_t requester = hf_audit_name_of(HF_AUDIT_REQUESTERS, h->tenant, h->requester, hf_mem("", 0)).high;
     if (s->no_memory)
         return;
     touch(s, resource, h->resource);
@@ -375,15 +369,14 @@ static void judge_taken(struct hf_audit_state *s, const struct hf_audit_entry *e
                        name.text, r->row_held, r->row_confirmed, r->held, r->confirmed);
     else if (taken > r->capacity)
         hf_audit_break(s, HF_AUDIT_PC11, e,
-                       "resource %s has capacity %u and %llu units taken (%u held, %u confirmed)",
-                       name.text, r->capacity, taken, r->held, r->confirmed);
+                       "resource %s has capacity %u and %llu units taken (%u held, %u confirmed)", name.text,
+                       r->capacity, taken, r->held, r->confirmed);
     else if (s->effects.placed > 0 && !r->open)
-        hf_audit_break(s, HF_AUDIT_PC11, e, "a hold is placed on resource %s, which is closed",
-                       name.text);
+        hf_audit_break(s, HF_AUDIT_PC11, e, "a hold is placed on resource %s, which is closed", name.text);
     if (r->recorded && r->newest != r->row_newest)
         hf_audit_break(s, HF_AUDIT_LINKS, e,
-                       "resource %s is recorded with hold number %llu as its newest; it is %llu",
-                       name.text, (unsigned long long)r->row_newest, (unsigned long long)r->newest);
+                       "resource %s is recorded with hold number %llu as its newest; it is %llu", name.text,
+                       (unsigned long long)r->row_newest, (unsigned long long)r->newest);
 }
 
 static void judge_reversal_row(struct hf_audit_state *s, const struct hf_audit_entry *e,

@@ -38,24 +38,21 @@ static void why_first(struct hf_buffer *why, const struct hf_audit_state *s,
         hf_buffer_add_text(why, "the first had been confirmed and given back by a reversal");
     else
         hf_buffer_printf(
-            why,
-            "the first was %s then, and both fit: %u units of the resource are taken with the second",
+            why, "the first was %s then, and both fit: %u units of the resource are taken with the second",
             hf_audit_state_name(first->state), r->held + r->confirmed);
 }
 
 static bool same_key(const struct hf_audit_entry *a, const struct hf_audit_entry *b)
 {
-    return a->remember == b->remember && a->sequence == b->sequence &&
-           hf_bytes_equal(a->tenant, b->tenant) && hf_bytes_equal(a->key, b->key);
+    return a->remember == b->remember && a->sequence == b->sequence && hf_bytes_equal(a->tenant, b->tenant) &&
+           hf_bytes_equal(a->key, b->key);
 }
 
 /* Is it legitimate, and why? `first_entry` is NULL if it could not be read again. */
-static bool explain(struct hf_buffer *why, const struct hf_audit_state *s,
-                    const struct hf_audit_hold *first, const struct hf_audit_entry *first_entry,
-                    const struct hf_audit_entry *second)
+static bool explain(struct hf_buffer *why, const struct hf_audit_state *s, const struct hf_audit_hold *first,
+                    const struct hf_audit_entry *first_entry, const struct hf_audit_entry *second)
 {
-    if (!first_entry || first_entry->remember == HF_REMEMBER_NOT ||
-        second->remember == HF_REMEMBER_NOT) {
+    if (!first_entry || first_entry->remember == HF_REMEMBER_NOT || second->remember == HF_REMEMBER_NOT) {
         hf_buffer_add_text(why, "one of the two cannot be traced to a key");
         return false;
     }
@@ -69,51 +66,58 @@ static bool explain(struct hf_buffer *why, const struct hf_audit_state *s,
     return !same || over;
 }
 
-static void list(struct hf_audit_state *s, struct hf_audit_near *near, const struct hf_hold *hold,
-                 struct hf_buffer *why)
+/* A place in the report for one more pair, or NULL without memory. */
+static struct hf_audit_near *near_slot(struct hf_audit_state *s)
 {
     struct hf_audit_report *report = s->report;
-    if (report->near_listed == HF_AUDIT_LISTED_MAX)
-        return;
     if (!report->near)
         report->near = calloc(HF_AUDIT_LISTED_MAX, sizeof *report->near);
-    const char *text = hf_buffer_text(why);
-    near->resource = copy_text(hf_audit_show(hold->resource).text);
-    near->requester = copy_text(hf_audit_show(hold->requester).text);
-    near->why = copy_text(text ? text : "");
-    if (!report->near || !text || !near->resource || !near->requester || !near->why)
-        s->no_memory = true;
     if (report->near)
-        report->near[report->near_listed++] = *near;
+        return &report->near[report->near_listed++];
+    s->no_memory = true;
+    return NULL;
 }
 
-static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                       const struct hf_hold *hold, const struct hf_audit_close *before)
+static void near_list(struct hf_audit_state *s, struct hf_audit_near *near, const struct hf_audit_entry *e,
+                      const struct hf_hold *hold, const struct hf_audit_hold *first)
 {
-    struct hf_audit_hold *first = hf_audit_hold_at(s, before->ordinal);
     struct hf_audit_entry entry;
+    struct hf_buffer why = { 0 };
+    bool known = hf_audit_reader_entry(s->reader, first->position, &entry);
+    near->legitimate = explain(&why, s, first, known ? &entry : NULL, e);
+    near->first_at = first->placed_at;
+    near->second_at = hold->placed_at;
+    near->first_key = copy_text(known ? hf_audit_who(&entry).text : "unknown");
+    near->second_key = copy_text(hf_audit_who(e).text);
+    near->resource = copy_text(hf_audit_show(hold->resource).text);
+    near->requester = copy_text(hf_audit_show(hold->requester).text);
+    near->why = hf_buffer_text(&why) ? copy_text((const char *)why.data) : NULL;
+    memcpy(near->second, hold->id, HF_ID_SIZE);
+    hf_buffer_free(&why);
+    if (!near->first_key || !near->second_key || !near->resource || !near->requester || !near->why)
+        s->no_memory = true;
+}
+
+static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *hold,
+                       const struct hf_audit_close *before)
+{
+    const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
+    struct hf_audit_hold *first = hf_audit_hold_at(s, before->ordinal);
     s->report->near_count++;
     /* The keys stand in the journal, not in memory: reading them again is for those that are listed. The
      * others are judged by IR3 and IR8 like all entries. */
     if (!first || s->report->near_listed == HF_AUDIT_LISTED_MAX)
         return;
-    struct hf_buffer why = { 0 };
-    bool known = hf_audit_reader_entry(s->reader, first->position, &entry);
-    struct hf_audit_near near = { .first_at = first->placed_at, .second_at = hold->placed_at };
-    near.legitimate = explain(&why, s, first, known ? &entry : NULL, e);
-    near.first_key = copy_text(known ? hf_audit_who(&entry).text : "unknown");
-    near.second_key = copy_text(hf_audit_who(e).text);
-    const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
+    struct hf_audit_near *near = near_slot(s);
+    if (!near)
+        return;
+    near_list(s, near, e, hold, first);
     if (j->keys_known)
-        hf_id_make(&j->id_key, before->ordinal, near.first);
-    memcpy(near.second, hold->id, HF_ID_SIZE);
-    s->report->near_illegitimate += !near.legitimate;
-    list(s, &near, hold, &why);
-    hf_buffer_free(&why);
+        hf_id_make(&j->id_key, before->ordinal, near->first);
+    s->report->near_illegitimate += !near->legitimate;
 }
 
-void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                         const struct hf_hold *hold)
+void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *hold)
 {
     struct hf_audit_name name =
         hf_audit_name_of(HF_AUDIT_REQUESTERS, hold->tenant, hold->resource, hold->requester);

@@ -70,9 +70,8 @@ static bool effects_fit(const struct hf_audit_entry *e, const struct hf_audit_ef
     case HF_REVERSE: want.reversed = once; break;
     default: break;
     }
-    return did->placed == want.placed && did->confirmed == want.confirmed &&
-           did->released == want.released && did->expired == want.expired &&
-           did->reversed == want.reversed && did->other == 0;
+    return did->placed == want.placed && did->confirmed == want.confirmed && did->released == want.released &&
+           did->expired == want.expired && did->reversed == want.reversed && did->other == 0;
 }
 
 void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entry *e)
@@ -92,8 +91,8 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
         hf_audit_break(s, HF_AUDIT_IR8, e,
                        "answered %s, it placed %u, confirmed %u, released %u, expired %u and "
                        "reversed %u holds",
-                       hf_status_code(e->status), did->placed, did->confirmed, did->released,
-                       did->expired, did->reversed);
+                       hf_status_code(e->status), did->placed, did->confirmed, did->released, did->expired,
+                       did->reversed);
     unsigned main = 0;
     for (size_t i = 0; i < e->row_count; i++) {
         enum hf_row_kind kind = s->rows[i].kind;
@@ -192,11 +191,9 @@ static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry 
     bool placed = s->effects.placed > 0;
     struct hf_audit_clock until = hf_audit_at(first->expires_at);
     hf_audit_break(s, HF_AUDIT_IR6, e,
-                   "the key was recorded at position %llu until %s, and is recorded again", at,
-                   until.text);
+                   "the key was recorded at position %llu until %s, and is recorded again", at, until.text);
     hf_audit_break(s, HF_AUDIT_IR7, e,
-                   "the key was bound at position %llu until %s, and is free again before", at,
-                   until.text);
+                   "the key was bound at position %llu until %s, and is free again before", at, until.text);
     hf_audit_break(s, HF_AUDIT_IR8, e,
                    "the key has had its effect at position %llu, open until %s, and has another", at,
                    until.text);
@@ -205,8 +202,7 @@ static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry 
                        "hold number %llu shares its key with the hold placed at position %llu",
                        (unsigned long long)s->effects.placed_ordinal, at);
     if (first->action != (uint8_t)e->action || first->digest != hf_get64(e->digest))
-        hf_audit_break(s, HF_AUDIT_IR4, e,
-                       "the key was bound to %s with other parameters at position %llu",
+        hf_audit_break(s, HF_AUDIT_IR4, e, "the key was bound to %s with other parameters at position %llu",
                        hf_action_name((enum hf_action)first->action), at);
     else if (e->action <= HF_REVERSE)
         hf_audit_break(s, e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2, e,

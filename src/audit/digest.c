@@ -109,8 +109,7 @@ static bool write_fits(const struct hf_audit_entry *entry, const struct hf_regis
     return false;
 }
 
-enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry,
-                                        const struct hf_audit_row *rows,
+enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                                         const struct hf_audit_row *answer)
 {
     if (!entry->digest || entry->status != HF_OK)

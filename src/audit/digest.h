@@ -16,8 +16,7 @@ enum hf_audit_fits { HF_AUDIT_FITS, HF_AUDIT_FITS_NOT, HF_AUDIT_CANNOT_TELL };
 /* hf_audit_digest_fits: does the entry's digest belong to what its answer says was done? Told for
  * successful place_hold, confirm, release, expire, reverse, grant and write; optional parameters that
  * the records do not show are tried with and without. entry, answer: borrowed. */
-enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry,
-                                        const struct hf_audit_row *rows,
+enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                                         const struct hf_audit_row *answer);
 
 #endif

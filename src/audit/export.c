@@ -29,8 +29,7 @@ static bool write_batch(const struct hf_audit_sink *sink, const struct hf_audit_
 }
 
 static bool write_all(struct hf_audit_reader *reader, const struct hf_audit_export_options *options,
-                      const struct hf_audit_sink *sink, struct hf_audit_export_sum *sum,
-                      struct hf_error *why)
+                      const struct hf_audit_sink *sink, struct hf_audit_export_sum *sum, struct hf_error *why)
 {
     const struct hf_audit_journal *j = hf_audit_reader_journal(reader);
     struct hf_audit_row *rows = malloc(HF_AUDIT_ROWS_MAX * sizeof *rows);

@@ -44,9 +44,8 @@ static const char *const statements[STATEMENTS] = {
     [ADD_BATCH] = "INSERT INTO batches VALUES(?,?,?,?,?,?,?,?)",
     [ADD_ENTRY] = "INSERT INTO entries VALUES(?,?,?,?,?,?,?)",
     [ADD_TOKEN] = "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
-    [ADD_HOLD] =
-        ("INSERT INTO holds VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(ordinal) DO UPDATE SET "
-         "state = excluded.state, ended_at = excluded.ended_at"),
+    [ADD_HOLD] = ("INSERT INTO holds VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(ordinal) DO UPDATE SET "
+                  "state = excluded.state, ended_at = excluded.ended_at"),
     [ADD_HOLD_EVENT] = "INSERT OR IGNORE INTO hold_events VALUES(?,?,?,?,?,?)",
     [ADD_REVERSAL] = "INSERT OR IGNORE INTO reversals VALUES(?,?,?)",
     [ADD_RESOURCE] = "INSERT OR REPLACE INTO resources VALUES(?,?,?,?,?,?,?,?,?)",
@@ -213,10 +212,9 @@ static bool put_resource(struct sqlite *x, const struct hf_audit_entry *e, const
 static bool put_guard(struct sqlite *x, const struct hf_guard *g, struct hf_error *why)
 {
     char match[64] = "";
-    for (uint32_t i = 0; i < g->match_count; i++) {
-        strncat(match, i ? "," : "", sizeof match - strlen(match) - 1);
-        strncat(match, hf_audit_match_name(g->match[i]), sizeof match - strlen(match) - 1);
-    }
+    for (uint32_t i = 0, used = 0; i < g->match_count && used < sizeof match; i++)
+        used += (uint32_t)snprintf(match + used, sizeof match - used, "%s%s", i ? "," : "",
+                                   hf_audit_match_name(g->match[i]));
     struct row r = row_of(x, ADD_GUARD);
     add_bytes(&r, g->tenant);
     add_bytes(&r, g->name);
@@ -397,8 +395,8 @@ static bool put_config(struct sqlite *x, const struct hf_audit_entry *e, const s
     return put(x, &r, why);
 }
 
-static bool put_reversal(struct sqlite *x, const struct hf_audit_entry *e,
-                         const struct hf_audit_reversal *v, struct hf_error *why)
+static bool put_reversal(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_reversal *v,
+                         struct hf_error *why)
 {
     struct row r = row_of(x, ADD_REVERSAL);
     add_text(&r, v->original);
@@ -583,7 +581,7 @@ bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct h
         free(x);
         return false;
     }
-    strcpy(x->path, path);
+    memcpy(x->path, path, strlen(path) + 1);
     if (sqlite3_open_v2(path, &x->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK) {
         why->status = HF_STORAGE_FAILURE;
         snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", path,
@@ -591,7 +589,6 @@ bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct h
         sqlite_close(x);
         return false;
     }
-    *sink =
-        (struct hf_audit_sink){ x, sqlite_begin, sqlite_batch, sqlite_entry, sqlite_end, sqlite_close };
+    *sink = (struct hf_audit_sink){ x, sqlite_begin, sqlite_batch, sqlite_entry, sqlite_end, sqlite_close };
     return true;
 }

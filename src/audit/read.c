@@ -61,10 +61,9 @@ static uint64_t block_up(uint64_t n)
 static enum hf_status fail_newer(struct hf_error *why, const char *file, uint32_t version)
 {
     why->status = HF_STORE_NEWER;
-    snprintf(
-        why->text, sizeof why->text,
-        "%s is written in format version %u; this program (%s) knows version %d. Use a newer holdfast.",
-        file, version, HF_VERSION, HF_AUDIT_VERSION);
+    snprintf(why->text, sizeof why->text,
+             "%s is written in format version %u; this program (%s) knows version %d. Use a newer holdfast.",
+             file, version, HF_VERSION, HF_AUDIT_VERSION);
     return why->status;
 }
 
@@ -130,8 +129,7 @@ static bool walked_add(struct hf_audit_reader *r, const struct hf_audit_segment 
 }
 
 /* Does the header of a used segment say what it should? */
-static bool head_belongs(const struct hf_audit_reader *r, const struct hf_audit_segment *seg,
-                         uint64_t base)
+static bool head_belongs(const struct hf_audit_reader *r, const struct hf_audit_segment *seg, uint64_t base)
 {
     return seg->head_good && seg->head.base == base && seg->head.size == seg->size &&
            (!r->journal.keys_known ||
@@ -205,8 +203,7 @@ static enum ahead next_segment_try(struct hf_audit_reader *r, struct hf_error *w
     case HF_AUDIT_NEWER: fail_newer(why, seg.name, version); return AHEAD_FAILED;
     case HF_AUDIT_IO: fail_io(why, seg.name); return AHEAD_FAILED;
     }
-    if (!head_belongs(r, &seg, base) ||
-        !batch_at(&seg, base, HF_AUDIT_BLOCK, r->next_sequence, &r->bytes) ||
+    if (!head_belongs(r, &seg, base) || !batch_at(&seg, base, HF_AUDIT_BLOCK, r->next_sequence, &r->bytes) ||
         hf_get64(r->bytes.data + 8) != r->next_sequence || !walked_add(r, &seg, base)) {
         hf_audit_segment_close(&seg);
         return AHEAD_NOTHING;
@@ -322,7 +319,7 @@ static enum hf_audit_step bad_pack_note(struct hf_audit_reader *r)
 {
     enum hf_audit_step step = damage_note(r);
     snprintf(r->damage.file, sizeof r->damage.file, "journal-%08llu.zst",
-             (unsigned long long)(r->seg.number + 1));
+             (unsigned long long)r->seg.number + 1);
     r->damage.offset = 0;
     r->damage.what = "the compressed segment's own header or frame table is not right";
     return step;
@@ -451,8 +448,7 @@ static enum hf_status first_open(struct hf_audit_reader *r, const char *dir, str
     return walked_add(r, &r->seg, 0) ? HF_OK : fail_memory(why);
 }
 
-enum hf_status hf_audit_reader_open(const char *dir, struct hf_audit_reader **reader,
-                                    struct hf_error *why)
+enum hf_status hf_audit_reader_open(const char *dir, struct hf_audit_reader **reader, struct hf_error *why)
 {
     struct hf_audit_reader *r = calloc(1, sizeof *r);
     *reader = NULL;

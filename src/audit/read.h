@@ -30,8 +30,8 @@ struct hf_audit_batch {
     struct hf_bytes bytes;         /* the whole batch; borrowed until the next step */
     uint64_t segment;              /* number of the segment it lies in */
     uint64_t offset;               /* within the segment */
-    bool chain_fits;   /* false: the batch is intact, but it does not name the one before it */
-    bool now_fits;     /* false: its `now` runs back */
+    bool chain_fits;               /* false: the batch is intact, but it does not name the one before it */
+    bool now_fits;                 /* false: its `now` runs back */
     bool head_fits;    /* false: it is a segment's first, and the segment's header says something else */
     bool padding_fits; /* false: what lies between its end and the next block is not zeros */
     bool after_gap;    /* batches before this one are lost: what it builds on is not known */
@@ -90,7 +90,6 @@ bool hf_audit_batch_entry(const struct hf_audit_batch *batch, uint32_t *at, stru
 
 /* hf_audit_reader_entry: read again the entry at `position`, which has been passed already. Borrowed
  * until the next call of this function. False if it cannot be read (any more). */
-bool hf_audit_reader_entry(struct hf_audit_reader *reader, uint64_t position,
-                           struct hf_audit_entry *entry);
+bool hf_audit_reader_entry(struct hf_audit_reader *reader, uint64_t position, struct hf_audit_entry *entry);
 
 #endif

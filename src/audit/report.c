@@ -166,12 +166,11 @@ void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64
 static void entry_named(struct hf_buffer *b, const struct hf_audit_entry *e)
 {
     hf_buffer_printf(b, " [%s under %s at %s, position %llu]", hf_action_name(e->action),
-                     hf_audit_who(e).text, hf_audit_at(e->recorded_at).text,
-                     (unsigned long long)e->position);
+                     hf_audit_who(e).text, hf_audit_at(e->recorded_at).text, (unsigned long long)e->position);
 }
 
-void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id,
-                    const struct hf_audit_entry *entry, const char *format, ...)
+void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const struct hf_audit_entry *entry,
+                    const char *format, ...)
 {
     struct hf_audit_check *c = &s->report->checks[id];
     c->violations++;

@@ -40,8 +40,7 @@ static void print_damage(const struct hf_audit_report *r, FILE *out)
             fprintf(out, "                 nothing whole is behind it\n");
         else
             fprintf(out, "                 the next whole batch is %llu, at %s, offset %llu%s\n",
-                    (unsigned long long)d->found_sequence, d->found_file,
-                    (unsigned long long)d->found_offset,
+                    (unsigned long long)d->found_sequence, d->found_file, (unsigned long long)d->found_offset,
                     d->found_sequence == d->sequence ? ": nothing is lost" : "");
     }
     if (r->judged_batches < r->batches)
@@ -56,16 +55,15 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
     fprintf(out, "\nJournal\n");
     fprintf(out, "  directory      %s\n", r->directory);
     if (r->holder[0])
-        fprintf(out, "  in use         the store is open by: %s\n",
-                hf_audit_show(hf_str(r->holder)).text);
+        fprintf(out, "  in use         the store is open by: %s\n", hf_audit_show(hf_str(r->holder)).text);
     fprintf(out, "  store id       %s\n", hex);
     hf_audit_hex(r->chain_head, sizeof r->chain_head, hex);
-    fprintf(out, "  chain head     %s (batch %llu)\n",
-            r->head_sequence ? hex : "none: the journal is empty", (unsigned long long)r->head_sequence);
+    fprintf(out, "  chain head     %s (batch %llu)\n", r->head_sequence ? hex : "none: the journal is empty",
+            (unsigned long long)r->head_sequence);
     fprintf(out, "  batches        %llu\n  entries        %llu\n  records        %llu\n",
             (unsigned long long)r->batches, (unsigned long long)r->entries, (unsigned long long)r->rows);
-    fprintf(out, "  segments       %llu, %llu of them compressed\n",
-            (unsigned long long)r->journal.segments, (unsigned long long)r->journal.packed);
+    fprintf(out, "  segments       %llu, %llu of them compressed\n", (unsigned long long)r->journal.segments,
+            (unsigned long long)r->journal.packed);
     fprintf(out, "  end            position %llu\n", (unsigned long long)r->journal.end);
     if (r->journal.torn_bytes > 0)
         fprintf(out, "  torn end       %llu bytes of a batch cut short; it was never acknowledged\n",
@@ -78,8 +76,7 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
 
 static void print_checks(const struct hf_audit_report *r, FILE *out)
 {
-    fprintf(out,
-            "\nChecks: what each means over the records, how many were looked at, how many break it\n");
+    fprintf(out, "\nChecks: what each means over the records, how many were looked at, how many break it\n");
     for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
         const struct hf_audit_check *c = &r->checks[i];
         fprintf(out, "\n  %-10s %-6s %s\n", c->name, c->violations ? "BROKEN" : "ok", c->title);
@@ -100,8 +97,8 @@ static void print_configs(const struct hf_audit_report *r, FILE *out)
     for (size_t i = 0; i < r->config_count; i++) {
         const struct hf_audit_in_force *c = &r->configs[i];
         fprintf(out, "  since %s  window %s, keys up to %u bytes, registry %s, digest %s, holdfast %s\n",
-                hf_audit_at(c->since).text, hf_audit_for(c->idempotency_window_ms).text,
-                c->token_max_length, c->strict ? "strict" : "open", c->digest_name, c->program);
+                hf_audit_at(c->since).text, hf_audit_for(c->idempotency_window_ms).text, c->token_max_length,
+                c->strict ? "strict" : "open", c->digest_name, c->program);
     }
     if (r->configs_seen > r->config_count)
         fprintf(out, "  ... and %llu more\n", (unsigned long long)(r->configs_seen - r->config_count));
@@ -125,18 +122,15 @@ static void print_records(const struct hf_audit_report *r, FILE *out)
             "%llu leases, "
             "%llu registers,\n  %llu numbered clients, %llu outbox rows\n",
             (unsigned long long)r->resources, (unsigned long long)r->guards,
-            (unsigned long long)r->identities, (unsigned long long)r->claims,
-            (unsigned long long)r->leases, (unsigned long long)r->registers,
-            (unsigned long long)r->clients, (unsigned long long)r->outbox);
+            (unsigned long long)r->identities, (unsigned long long)r->claims, (unsigned long long)r->leases,
+            (unsigned long long)r->registers, (unsigned long long)r->clients, (unsigned long long)r->outbox);
     if (r->guards_in_memory > 0)
-        fprintf(out,
-                "  %llu guards keep their recordings in memory alone: those are not in the journal\n",
+        fprintf(out, "  %llu guards keep their recordings in memory alone: those are not in the journal\n",
                 (unsigned long long)r->guards_in_memory);
-    fprintf(
-        out,
-        "\nFailures remembered\n  %llu refusals are kept under their keys: a retry is told the same and "
-        "causes no call\n",
-        (unsigned long long)r->failures);
+    fprintf(out,
+            "\nFailures remembered\n  %llu refusals are kept under their keys: a retry is told the same and "
+            "causes no call\n",
+            (unsigned long long)r->failures);
     for (unsigned i = 0; i < 256; i++)
         if (r->failures_by_status[i] > 0)
             fprintf(out, "  %-22s %llu\n", hf_status_code((enum hf_status)i),

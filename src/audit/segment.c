@@ -97,8 +97,7 @@ static bool frame_table_read(struct hf_audit_segment *seg, const unsigned char *
     return crc == hf_get32(head + 44);
 }
 
-static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t file_size,
-                                      uint32_t *version)
+static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t file_size, uint32_t *version)
 {
     unsigned char head[PACK_HEAD];
     if (!read_full(seg, head, sizeof head, 0) || memcmp(head, "HOLDZST", 7) != 0)
@@ -107,8 +106,7 @@ static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t fil
     if (head[7] != '1' || *version != HF_AUDIT_VERSION)
         return HF_AUDIT_NEWER;
     uint64_t size = hf_get64(head + 32);
-    if (hf_get32(head + 12) != PACK_FRAME || hf_get64(head + 16) != seg->number ||
-        size % HF_AUDIT_BLOCK != 0)
+    if (hf_get32(head + 12) != PACK_FRAME || hf_get64(head + 16) != seg->number || size % HF_AUDIT_BLOCK != 0)
         return HF_AUDIT_BAD_PACK;
     seg->frames = frames_new(head, file_size);
     if (!seg->frames || !frame_table_read(seg, head))

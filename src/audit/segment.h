@@ -35,7 +35,7 @@ struct hf_audit_segment {
     ino_t inode;
     char name[HF_AUDIT_NAME_SIZE];
     bool packed;
-    uint64_t size; /* bytes of the segment: by the header if that is right, else what the file has */
+    uint64_t size;      /* bytes of the segment: by the header if that is right, else what the file has */
     uint64_t file_size; /* when it was opened, or last looked at */
     bool head_good;
     struct hf_audit_head head;      /* if head_good */

@@ -63,8 +63,11 @@ static bool rebuild(struct hf_audit_table *t, size_t room, hf_time now)
         memcpy(slot_at(&fresh, slot_of(&fresh, *n)), n, t->item_size);
         fresh.count++;
     }
-    free(t->slots);
-    *t = fresh;
+    unsigned char *before = t->slots;
+    t->slots = fresh.slots;
+    t->room = fresh.room;
+    t->count = fresh.count;
+    free(before);
     return true;
 }
 

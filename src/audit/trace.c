@@ -87,12 +87,11 @@ static void hold_placed(struct trace *t, const struct hf_audit_entry *e, const s
               hf_audit_who(e).text, h->reverses, hf_audit_show(h->resource).text);
         return;
     }
-    event(t, e,
-          "placed by %s for %s: resource %s, requester %s, held until %s; the key is bound until %s",
+    event(t, e, "placed by %s for %s: resource %s, requester %s, held until %s; the key is bound until %s",
           hf_audit_who(e).text,
           hf_audit_for((int64_t)((uint64_t)h->expires_at - (uint64_t)h->placed_at)).text,
-          hf_audit_show(h->resource).text, hf_audit_show(h->requester).text,
-          hf_audit_at(h->expires_at).text, hf_audit_at(e->expires_at).text);
+          hf_audit_show(h->resource).text, hf_audit_show(h->requester).text, hf_audit_at(h->expires_at).text,
+          hf_audit_at(e->expires_at).text);
 }
 
 static void hold_row(struct trace *t, const struct hf_audit_entry *e, const struct hf_hold *h)
@@ -101,8 +100,7 @@ static void hold_row(struct trace *t, const struct hf_audit_entry *e, const stru
     if (held || e->action == HF_REVERSE)
         hold_placed(t, e, h);
     else if (e->action == HF_SWEEP)
-        event(t, e, "expired by the store itself: it was overdue since %s",
-              hf_audit_at(h->expires_at).text);
+        event(t, e, "expired by the store itself: it was overdue since %s", hf_audit_at(h->expires_at).text);
     else if (e->action == HF_PLACE_HOLD)
         event(t, e, "expired to make way for the place_hold of %s: it was overdue since %s",
               hf_audit_who(e).text, hf_audit_at(h->expires_at).text);
@@ -122,8 +120,8 @@ static void hold_entry(struct trace *t, const struct hf_audit_entry *e)
         if (strcmp(h->id, t->id) == 0) {
             hold_row(t, e, h);
         } else if (strcmp(h->reverses, t->id) == 0) {
-            event(t, e, "given back by %s: reversal %s; this record stays confirmed",
-                  hf_audit_who(e).text, h->id);
+            event(t, e, "given back by %s: reversal %s; this record stays confirmed", hf_audit_who(e).text,
+                  h->id);
             t->reversed = true;
         }
     }
@@ -141,8 +139,7 @@ static void key_used(struct trace *t, const struct hf_audit_entry *e)
     struct hf_audit_row answer;
     char led[128] = "";
     if (hf_audit_answer_read(e, t->rows, &answer) && answer.kind == HF_ROW_HOLD)
-        snprintf(led, sizeof led, ", hold %s, %s", answer.hold.id,
-                 hf_audit_state_name(answer.hold.state));
+        snprintf(led, sizeof led, ", hold %s, %s", answer.hold.id, hf_audit_state_name(answer.hold.state));
     t->key_until = e->expires_at;
     event(t, e, "%s by %s answered %s%s; every retry until %s is told the same and does nothing",
           hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status), led,
@@ -237,8 +234,7 @@ static bool print_text(struct trace *t, FILE *out)
     hf_buffer_add_char(&t->text, '\n');
     fprintf(out, "%s %s: %llu events\n\n", t->id[0] ? "Hold" : "Key",
             t->id[0] ? t->id : hf_audit_show(t->name).text, t->count);
-    return !t->text.failed && fwrite(t->text.data, 1, t->text.size, out) == t->text.size &&
-           fflush(out) == 0;
+    return !t->text.failed && fwrite(t->text.data, 1, t->text.size, out) == t->text.size && fflush(out) == 0;
 }
 
 static bool print_json(struct trace *t, FILE *out)
@@ -268,8 +264,8 @@ static bool print_json(struct trace *t, FILE *out)
     hf_json_array_end(&j);
     hf_json_object_end(&j);
     hf_buffer_add_char(&b, '\n');
-    bool done = !b.failed && !words.failed && !t->events.failed &&
-                fwrite(b.data, 1, b.size, out) == b.size && fflush(out) == 0;
+    bool done = !b.failed && !words.failed && !t->events.failed && fwrite(b.data, 1, b.size, out) == b.size &&
+                fflush(out) == 0;
     hf_buffer_free(&b);
     hf_buffer_free(&words);
     return done;
@@ -306,9 +302,8 @@ static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_erro
     if (t->count > 0)
         return 0;
     why->status = HF_NOT_KNOWN;
-    snprintf(why->text, sizeof why->text, "No %s %s is in the journal%s.",
-             t->id[0] ? "hold" : "hold or key", hf_audit_show(t->name).text,
-             t->damages ? ", as far as it can be read" : "");
+    snprintf(why->text, sizeof why->text, "No %s %s is in the journal%s.", t->id[0] ? "hold" : "hold or key",
+             hf_audit_show(t->name).text, t->damages ? ", as far as it can be read" : "");
     return 1;
 }
 

@@ -139,8 +139,8 @@ struct hf_audit_who hf_audit_who(const struct hf_audit_entry *entry)
     if (entry->remember == HF_REMEMBER_KEY)
         snprintf(w.text, sizeof w.text, "key %s%s", hf_audit_show(entry->key).text, tenant);
     else if (entry->remember == HF_REMEMBER_SEQUENCE)
-        snprintf(w.text, sizeof w.text, "number %llu of client %s%s",
-                 (unsigned long long)entry->sequence, hf_audit_show(entry->key).text, tenant);
+        snprintf(w.text, sizeof w.text, "number %llu of client %s%s", (unsigned long long)entry->sequence,
+                 hf_audit_show(entry->key).text, tenant);
     else
         snprintf(w.text, sizeof w.text, "no key%s", tenant);
     return w;

@@ -23,9 +23,7 @@ int hf_cmd_audit(struct hf_cli *cli)
     if (!directory)
         return HF_EXIT_USAGE;
     enum hf_status status = hf_audit_run(directory, &options, &report, &why);
-    int code = report.verdict == HF_AUDIT_VIOLATIONS ? HF_EXIT_REFUSED
-               : report.verdict == HF_AUDIT_DAMAGED  ? HF_EXIT_STORE
-                                                     : HF_EXIT_DONE;
+    int code = report.verdict == HF_AUDIT_OK ? HF_EXIT_DONE : HF_EXIT_REFUSED;
     hf_cli_progress_end(cli);
     if (status != HF_OK) {
         code = hf_cli_refuse(cli, (enum hf_action)0, status, why.text);

@@ -2,6 +2,8 @@
 #include "base/bytes.h"
 #include "engine/engine.h"
 
+#include <stdio.h>
+
 struct hf_tx {
     struct hf_journal *journal;
     struct hf_plan *plan;
@@ -114,11 +116,25 @@ enum hf_status hf_tx_delete(struct hf_tx *tx, struct hf_bytes key)
     return HF_OK;
 }
 
+/* The key to deliver with: the request's own, or what stands for a client's number. */
+static bool delivery_key(struct hf_tx *tx, struct hf_bytes *out)
+{
+    const struct hf_request *r = tx->request;
+    char text[HF_NAME_MAX + 24];
+    if (r->client.size == 0) {
+        *out = r->key;
+        return true;
+    }
+    int n = snprintf(text, sizeof text, "%.*s/%llu", (int)r->client.size, (const char *)r->client.data,
+                     (unsigned long long)r->sequence);
+    return keep(tx, hf_mem(text, (size_t)n), out);
+}
+
 enum hf_status hf_tx_enqueue(struct hf_tx *tx, struct hf_bytes topic, struct hf_bytes payload)
 {
-    struct hf_bytes kept_topic, kept_payload;
+    struct hf_bytes kept_topic, kept_payload, key;
     if (topic.size < 1 || topic.size > HF_NAME_MAX || tx->plan->row_count - tx->first >= HF_APPLY_ROWS_MAX ||
-        !keep(tx, topic, &kept_topic) || !keep(tx, payload, &kept_payload)) {
+        !keep(tx, topic, &kept_topic) || !keep(tx, payload, &kept_payload) || !delivery_key(tx, &key)) {
         tx->spoiled = true;
         return HF_INVALID_REQUEST;
     }
@@ -128,7 +144,7 @@ enum hf_status hf_tx_enqueue(struct hf_tx *tx, struct hf_bytes topic, struct hf_
     struct hf_row *row = hf_plan_row(tx->plan, HF_ROW_OUTBOX);
     row->outbox = (struct hf_outbox){ .tenant = tx->request->tenant,
                                       .number = number,
-                                      .key = tx->request->key,
+                                      .key = key,
                                       .topic = kept_topic,
                                       .payload = kept_payload,
                                       .state = HF_OUTBOX_PENDING,

@@ -96,8 +96,7 @@ static void tables(void **state)
     expect_number(db, "SELECT count(*) FROM claims WHERE state = 'completed'", 1);
     expect_number(db, "SELECT count(*) FROM outbox", 2);
     expect_number(db, "SELECT count(*) FROM guard_entries", 2);
-    expect_number(db, "SELECT count(*) FROM tokens WHERE client = 'terminal-5' AND expires_at IS NULL",
-                  2);
+    expect_number(db, "SELECT count(*) FROM tokens WHERE client = 'terminal-5' AND expires_at IS NULL", 2);
     sqlite3_close(db);
 }
 

@@ -1,6 +1,5 @@
 /* Files as a crash, a bad disk or an enemy leaves them. */
 #include "audit/audit.h"
-#include "audit/directory.h"
 #include "base/bytes.h"
 #include "support/journal_story.h"
 
@@ -11,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define FIRST "journal-00000001.log"
@@ -379,8 +377,7 @@ static void lying_row(void **state)
     tell(1);
     run();
     assert_int_equal(report.verdict, HF_AUDIT_VIOLATIONS);
-    assert_non_null(
-        strstr(report.checks[HF_AUDIT_FORMAT].examples[0], "a row is longer than the entry"));
+    assert_non_null(strstr(report.checks[HF_AUDIT_FORMAT].examples[0], "a row is longer than the entry"));
     assert_int_equal(report.entries, 3);
 }
 
@@ -464,128 +461,6 @@ static void open_by(void **state)
     close(fd);
 }
 
-/* A store at work: its files change under the reader. */
-static void replaced_while_reading(void **state)
-{
-    (void)state;
-    struct hf_audit_reader *reader;
-    struct hf_audit_batch batch;
-    size_t size;
-    tell(20);
-    story_close(&story);
-    assert_int_equal(hf_audit_reader_open(story.dir, &reader, &why), HF_OK);
-    assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_BATCH);
-    /* Segment 1 is compressed and its file used again, in place, for a new segment. */
-    char from[512], to[512];
-    unsigned char *old = jw_load(story.dir, FIRST, &size);
-    snprintf(from, sizeof from, "%s/%s", story.dir, FIRST);
-    snprintf(to, sizeof to, "%s/journal-00000009.log", story.dir);
-    assert_int_equal(rename(from, to), 0);
-    jw_save(story.dir, FIRST, old, size);
-    jw_pack(&story.w, 1);
-    memset(old, 0, size);
-    int fd = open(to, O_WRONLY);
-    assert_int_equal(write(fd, old, size), (ssize_t)size);
-    close(fd);
-    free(old);
-    unsigned count = 1;
-    while (hf_audit_reader_next(reader, &batch, &why) == HF_AUDIT_BATCH) {
-        assert_true(batch.chain_fits);
-        count++;
-    }
-    assert_int_equal(count, 21);
-    hf_audit_reader_close(reader);
-}
-
-static void grows_while_reading(void **state)
-{
-    (void)state;
-    struct hf_audit_reader *reader;
-    struct hf_audit_batch batch;
-    tell(2);
-    jw_save(story.dir, FIRST, story.w.segment, story.w.segment_size);
-    assert_int_equal(hf_audit_reader_open(story.dir, &reader, &why), HF_OK);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_BATCH);
-    assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_END);
-    story_guard(&story, "g", 1000);
-    story_commit(&story);
-    jw_save(story.dir, FIRST, story.w.segment, story.w.segment_size);
-    assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_BATCH);
-    assert_int_equal(hf_audit_reader_next(reader, &batch, &why), HF_AUDIT_END);
-    hf_audit_reader_close(reader);
-}
-
-/* Bytes at random, with all CRCs made right again so that they get deep: nothing may be read out of
- * bounds (the sanitizers watch) and nothing may hang. */
-static void hostile_bytes(void **state)
-{
-    (void)state;
-    size_t size;
-    char dir[256];
-    uint64_t seed = 88172645463325252U;
-    story_remove(&story);
-    story_open(&story);
-    story_tell_all(&story);
-    story_close(&story);
-    unsigned char *right = jw_load(story.dir, FIRST, &size);
-    unsigned char *wrong = malloc(size);
-    assert_non_null(wrong);
-    jw_directory(dir);
-    for (int round = 0; round < 1500; round++) {
-        memcpy(wrong, right, size);
-        for (int i = 0; i < 1 + round % 4; i++) {
-            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-            size_t block = 1 + seed % (story.w.sequence);
-            size_t at = block * 4096 + 64 + (seed >> 20) % 400;
-            static const unsigned char odd[] = { 0, 1, 0x7f, 0x80, 0xff, 254, 255, 9 };
-            wrong[at] = odd[seed >> 40 & 7];
-            jw_fix(wrong + block * 4096, size - block * 4096);
-        }
-        jw_save(dir, FIRST, wrong, size);
-        hf_audit_report_free(&report);
-        assert_int_equal(hf_audit_run(dir, NULL, &report, &why), HF_OK);
-        FILE *sink = fopen("/dev/null", "w");
-        assert_true(hf_audit_print_json(&report, sink));
-        assert_true(hf_audit_print_text(&report, sink));
-        fclose(sink);
-    }
-    free(right);
-    free(wrong);
-    jw_remove(dir);
-}
-
-static void hostile_lengths(void **state)
-{
-    (void)state;
-    size_t size;
-    tell(2);
-    story_close(&story);
-    unsigned char *data = jw_load(story.dir, FIRST, &size);
-    static const uint32_t lengths[] = { 0, 1, 79, 80, 81, 4096, 0x7fffffff, 0xffffffff, 0xfffff000 };
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        unsigned char *b = data + 2 * 4096;
-        unsigned char kept[128];
-        memcpy(kept, b, sizeof kept);
-        hf_put32(b + 4, lengths[i]); /* of the batch */
-        hf_put32(b + 72, hf_crc32c(0, b, 72));
-        jw_save(story.dir, FIRST, data, size);
-        run();
-        memcpy(b, kept, sizeof kept);
-        hf_put32(b + 80, lengths[i]); /* of its first entry */
-        jw_fix(b, size - 2 * 4096);
-        jw_save(story.dir, FIRST, data, size);
-        run();
-        assert_int_not_equal(report.verdict, HF_AUDIT_OK);
-        memcpy(b, kept, sizeof kept);
-    }
-    hf_put64(data + 32, UINT64_MAX - 4095); /* of the segment */
-    hf_put32(data + 136, hf_crc32c(0, data, 136));
-    jw_save(story.dir, FIRST, data, size);
-    run();
-    free(data);
-}
-
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -620,10 +495,6 @@ int main(void)
         T(not_a_store),
         T(prepared_but_empty),
         T(open_by),
-        T(replaced_while_reading),
-        T(grows_while_reading),
-        T(hostile_bytes),
-        T(hostile_lengths),
     };
     return cmocka_run_group_tests_name("audit files", tests, NULL, NULL);
 }

@@ -50,9 +50,8 @@ static void life_of_a_hold(void **state)
 {
     (void)state;
     assert_int_equal(trace(hf_str(story.holds[1].id), (struct hf_audit_trace_options){ 0 }), 0);
-    expect(
-        "2026-11-15T21:39:59.123Z  placed by key \"order-1\" for 15m: resource \"room-307\", requester "
-        "\"guest-91\", held until 2026-11-15T21:54:59.123Z");
+    expect("2026-11-15T21:39:59.123Z  placed by key \"order-1\" for 15m: resource \"room-307\", requester "
+           "\"guest-91\", held until 2026-11-15T21:54:59.123Z");
     expect("2026-11-15T21:40:00.123Z  confirmed by key \"order-1-confirm\"\n");
     expect("2026-11-15T21:40:01.123Z  release by key \"order-1-release\" refused: not-held");
     expect("given back by key \"order-1-back\": reversal ");
@@ -132,8 +131,8 @@ static void claims_numbers_and_odd_keys(void **state)
     expect("1 events");
     assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ 0 }), 0);
     expect("key 0x00ff01 of tenant \"clinic\"");
-    assert_int_equal(
-        trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .has_tenant = true }), 1);
+    assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .has_tenant = true }),
+                     1);
 }
 
 static void unknown_names(void **state)
@@ -143,8 +142,7 @@ static void unknown_names(void **state)
     assert_int_equal(why.status, HF_NOT_KNOWN);
     assert_string_equal(why.text, "No hold or key \"nobody\" is in the journal.");
     assert_int_equal(
-        trace(hf_str("order-1"), (struct hf_audit_trace_options){ .subject = HF_AUDIT_SUBJECT_HOLD }),
-        1);
+        trace(hf_str("order-1"), (struct hf_audit_trace_options){ .subject = HF_AUDIT_SUBJECT_HOLD }), 1);
     assert_int_equal(hf_audit_trace("/nonexistent/store", hf_str("x"), NULL, stdout, &why), 3);
     assert_int_equal(why.status, HF_STORE_ABSENT);
 }
@@ -152,8 +150,7 @@ static void unknown_names(void **state)
 static void as_json(void **state)
 {
     (void)state;
-    assert_int_equal(trace(hf_str(story.holds[1].id), (struct hf_audit_trace_options){ .json = true }),
-                     0);
+    assert_int_equal(trace(hf_str(story.holds[1].id), (struct hf_audit_trace_options){ .json = true }), 0);
     expect("{\"kind\":\"hold\",\"name\":\"");
     expect("\"found\":true");
     expect("\"action\":\"release\",\"status\":\"not-held\"");
@@ -161,8 +158,7 @@ static void as_json(void **state)
     assert_int_equal(trace(hf_str("nobody"), (struct hf_audit_trace_options){ .json = true }), 1);
     expect("\"found\":false");
     expect("\"events\":[]}");
-    assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .json = true }),
-                     0);
+    assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .json = true }), 0);
     expect("{\"base64\":\"AP8B\"}");
 }
 

@@ -98,9 +98,9 @@ json 'j.verdict !== "ok" && j.checks.find(c => c.name === "PC5").violations === 
 # ---- Damaged: what is whole is shown, and it is not called well ----
 cp -r store damaged
 printf 'x' | dd of=damaged/journal-00000001.log bs=1 seek=8300 conv=notrunc status=none
-try 3 audit --data "$work/damaged"
+try 1 audit --data "$work/damaged"
 has out "journal-00000001.log"
-try 3 audit --data "$work/damaged" --json
+try 1 audit --data "$work/damaged" --json
 json 'j.verdict === "damaged"'
 try 1 export --format jsonl - --data "$work/damaged"
 has err "store-damaged"

@@ -180,6 +180,66 @@ static void a_store_that_died_while_it_was_made_is_made_again(void **state)
     store_end(&s);
 }
 
+static void header_destroy(struct store *s, const char *name)
+{
+    unsigned char zeros[BLOCK] = { 0 };
+    poke(s, name, 0, zeros, sizeof zeros);
+}
+
+static void a_torn_first_write_of_a_segment_is_dropped(void **state)
+{
+    (void)state;
+    struct hf_stats st;
+    /* The header's block is lost, the first batch behind it is not: one batch there was never acknowledged for
+     * all anybody knows; two were written one after the other, so the first was. */
+    for (unsigned more = 0; more < 2; more++) {
+        struct store s;
+        struct hf_error why;
+        unsigned n = 0;
+        store_init(&s);
+        s.options.segment_max_bytes = 65536;
+        store_must_open(&s);
+        do {
+            place_numbered(&s, n, n + 1);
+            n++;
+            hf_stats(s.db, &st);
+        } while (st.journal_bytes <= 65536);
+        place_numbered(&s, n, n + more);
+        store_close(&s);
+        header_destroy(&s, "journal-00000002.log");
+        if (more) {
+            assert_int_equal(store_open(&s, &why), HF_STORE_DAMAGED);
+            assert_non_null(strstr(why.text, "journal-00000002.log"));
+        } else {
+            store_must_open(&s);
+            for (unsigned i = 0; i + 1 < n; i++)
+                assert_true(known(&s, i));
+            assert_false(known(&s, n - 1));
+            place_numbered(&s, n - 1, n + 20);
+            store_close(&s);
+            store_must_open(&s);
+            assert_true(known(&s, n + 19));
+        }
+        store_end(&s);
+    }
+}
+
+static void a_torn_first_write_of_a_store_is_a_new_store(void **state)
+{
+    (void)state;
+    struct store s;
+    store_init(&s);
+    store_must_open(&s);
+    store_close(&s);
+    header_destroy(&s, "journal-00000001.log");
+    store_must_open(&s);
+    place_numbered(&s, 0, 2);
+    store_close(&s);
+    store_must_open(&s);
+    assert_true(known(&s, 1));
+    store_end(&s);
+}
+
 /* ---- Damage ---- */
 
 static void a_flipped_byte_anywhere_before_the_last_batch_refuses_the_start(void **state)
@@ -627,6 +687,8 @@ int main(void)
         cmocka_unit_test(a_torn_last_batch_is_dropped_and_nothing_else),
         cmocka_unit_test(garbage_behind_the_end_is_not_the_journal),
         cmocka_unit_test(a_store_that_died_while_it_was_made_is_made_again),
+        cmocka_unit_test(a_torn_first_write_of_a_segment_is_dropped),
+        cmocka_unit_test(a_torn_first_write_of_a_store_is_a_new_store),
         cmocka_unit_test(a_flipped_byte_anywhere_before_the_last_batch_refuses_the_start),
         cmocka_unit_test(damage_is_named_with_its_place),
         cmocka_unit_test(a_missing_or_short_segment_is_named),

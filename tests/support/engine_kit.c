@@ -6,6 +6,12 @@
 #include <dirent.h>
 #include <stdarg.h>
 
+void kit_unwanted(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: not so: %s\n", file, line, what);
+    abort();
+}
+
 static void on_fatal(void *arg, const char *sentence)
 {
     struct kit *k = arg;

@@ -13,6 +13,10 @@
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
 
+/* For functions that the library calls and for threads, out of which a failed assertion must not jump. */
+#define KIT_WANT(cond) ((cond) ? (void)0 : kit_unwanted(#cond, __FILE__, __LINE__))
+_Noreturn void kit_unwanted(const char *what, const char *file, int line);
+
 struct kit {
     char *dir; /* owned */
     struct test_io io;

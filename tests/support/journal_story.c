@@ -78,8 +78,7 @@ struct jw_entry *story_configure(struct story *s)
 static struct hf_resource *resource_of(struct story *s, struct hf_bytes name)
 {
     for (size_t i = 0; i < s->resource_count; i++)
-        if (hf_bytes_equal(s->resources[i].name, name) &&
-            hf_bytes_equal(s->resources[i].tenant, s->tenant))
+        if (hf_bytes_equal(s->resources[i].name, name) && hf_bytes_equal(s->resources[i].tenant, s->tenant))
             return &s->resources[i];
     HF_ASSERT(s->resource_count < STORY_MAX);
     s->resources[s->resource_count] = (struct hf_resource){
@@ -133,8 +132,8 @@ static struct hf_hold *hold_make(struct story *s, struct hf_resource *r)
     return h;
 }
 
-struct jw_entry *story_place(struct story *s, const char *key, const char *resource,
-                             const char *requester, int64_t duration_ms)
+struct jw_entry *story_place(struct story *s, const char *key, const char *resource, const char *requester,
+                             int64_t duration_ms)
 {
     struct jw_entry *e = entry_add(s, HF_PLACE_HOLD);
     struct hf_resource *r = resource_of(s, hf_str(resource));
@@ -227,8 +226,7 @@ struct jw_entry *story_guard(struct story *s, const char *name, int64_t window_m
     return e;
 }
 
-struct jw_entry *story_record(struct story *s, const char *guard, const char *identity,
-                              int64_t window_ms)
+struct jw_entry *story_record(struct story *s, const char *guard, const char *identity, int64_t window_ms)
 {
     struct jw_entry *e = entry_add(s, HF_ADMIT);
     jw_row(e, HF_ROW_ENTRY)->entry = (struct hf_entry){ .guard = hf_str(guard),

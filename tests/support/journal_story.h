@@ -40,8 +40,8 @@ struct jw_entry *story_configure(struct story *s);
 struct jw_entry *story_resource(struct story *s, const char *name, uint32_t capacity);
 /* Answered ok, with the row of the hold first and the row of its resource second. Overdue holds are not
  * looked for. The hold is s->holds[s->hold_count]. */
-struct jw_entry *story_place(struct story *s, const char *key, const char *resource,
-                             const char *requester, int64_t duration_ms);
+struct jw_entry *story_place(struct story *s, const char *key, const char *resource, const char *requester,
+                             int64_t duration_ms);
 /* Confirm, release, expire or sweep (key NULL): row of the hold, row of the resource. */
 struct jw_entry *story_end(struct story *s, enum hf_action action, const char *key, uint64_t ordinal);
 /* Rows: the new hold, the reversal, the resource. */
@@ -53,8 +53,7 @@ struct jw_entry *story_refuse(struct story *s, enum hf_action action, const char
 struct jw_entry *story_refuse_place(struct story *s, const char *key, const char *resource,
                                     const char *requester, enum hf_status status);
 struct jw_entry *story_guard(struct story *s, const char *name, int64_t window_ms);
-struct jw_entry *story_record(struct story *s, const char *guard, const char *identity,
-                              int64_t window_ms);
+struct jw_entry *story_record(struct story *s, const char *guard, const char *identity, int64_t window_ms);
 /* begin: a fresh fence, a lease of a minute. The row is the first. */
 struct jw_entry *story_begin(struct story *s, const char *key);
 /* complete, fail or heartbeat of a claim as story_begin made it, begun at `begun_at`. */

@@ -396,8 +396,7 @@ void jw_pack(struct jw *w, uint64_t number)
         HF_ASSERT(out);
         size_t got = ZSTD_compress(out, ZSTD_compressBound(n), plain + i * FRAME, n, 3);
         HF_ASSERT(!ZSTD_isError(got));
-        bool zeros =
-            plain[i * FRAME] == 0 && memcmp(plain + i * FRAME, plain + i * FRAME + 1, n - 1) == 0;
+        bool zeros = plain[i * FRAME] == 0 && memcmp(plain + i * FRAME, plain + i * FRAME + 1, n - 1) == 0;
         add64(&table, body_at + body.size);
         add32(&table, zeros ? 0 : got);
         add32(&table, zeros ? 0 : hf_crc32c(0, out, got));

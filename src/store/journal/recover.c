@@ -272,6 +272,13 @@ static enum step walk_step(struct walk *w)
             w->position = w->suspect;
             return STEP_DAMAGE;
         }
+        /* A segment's header and its first batch are one write, which a crash can tear anywhere. */
+        g = hf_segments_at(&j->segments, tries[i]);
+        if (g->state == HF_SEGMENT_PREPARED && tries[i] == g->base + HF_BLOCK) {
+            bool lasted = later_batch(w, tries[i]);
+            w->position = lasted ? g->base : w->position;
+            return lasted ? STEP_DAMAGE : STEP_END;
+        }
         w->position = tries[i];
         bool right = w->head.now >= w->now &&
                      (!w->check_chain || memcmp(w->head.chain, w->chain, HF_DIGEST_SIZE) == 0);
@@ -484,7 +491,7 @@ static enum hf_status recover(struct hf_journal *j, struct names *names, bool *f
         return st;
     if (!j->has_keys) {
         /* Nothing was ever written, or the first header is damaged: the walk below tells. */
-        struct walk w = { .j = j, .sequence = 0 };
+        struct walk w = { .j = j, .sequence = 1 };
         *fresh = true;
         return later_batch(&w, HF_BLOCK)
                    ? refuse_damage(why, j, 0, "the header of the first segment is not as it was written")

@@ -1,0 +1,678 @@
+/* Many threads on one store: one effect a key, one answer for all, commits that are shared, callbacks that
+ * come once each. To be run under the thread sanitizer too. */
+#include "support/engine_kit.h"
+#include "support/test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+static struct kit *k;
+
+static int setup(void **state)
+{
+    (void)state;
+    k = kit_make();
+    return 0;
+}
+
+static int setup_background(void **state)
+{
+    (void)state;
+    k = kit_make();
+    k->options.no_background = false;
+    kit_reopen(k);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kit_free(k);
+    return 0;
+}
+
+/* Run `count` threads of `work`; each gets its number. */
+struct worker {
+    pthread_t thread;
+    int number;
+    uint64_t random;
+    uint64_t done; /* for the test's own count */
+    void (*work)(struct worker *w);
+};
+
+static void *worker_main(void *arg)
+{
+    struct worker *w = arg;
+    w->work(w);
+    return NULL;
+}
+
+enum { WORKERS_MAX = 32 };
+static struct worker workers[WORKERS_MAX];
+
+static void run(int count, void (*work)(struct worker *w))
+{
+    for (int i = 0; i < count; i++) {
+        workers[i] = (struct worker){ .number = i, .random = (uint64_t)i + 1, .work = work };
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]), 0);
+    }
+    for (int i = 0; i < count; i++)
+        pthread_join(workers[i].thread, NULL);
+}
+
+static struct hf_request place(const char *key, const char *resource)
+{
+    return (struct hf_request){ .action = HF_PLACE_HOLD,
+                                .key = hf_str(key),
+                                .place_hold = { hf_str(resource), hf_str("guest"), HOUR, 0 } };
+}
+
+/* ---- One effect a key ---- */
+
+enum { THREADS = 16, KEYS = 40, ROUNDS = 120 };
+
+static struct first {
+    pthread_mutex_t lock;
+    bool known;
+    enum hf_status status;
+    struct hf_hold hold; /* its slices are not looked at */
+    int fresh;
+} firsts[KEYS];
+
+static void compare_with_first(struct first *f, const struct hf_result *got)
+{
+    const struct hf_hold *h = &got->answer.hold;
+    pthread_mutex_lock(&f->lock);
+    f->fresh += !got->replayed;
+    if (!f->known) {
+        f->known = true;
+        f->status = got->answer.status;
+        f->hold = *h;
+    }
+    KIT_WANT(got->answer.status == f->status);
+    KIT_WANT(f->status != HF_OK || (strcmp(h->id, f->hold.id) == 0 && h->ordinal == f->hold.ordinal &&
+                                    h->state == f->hold.state && h->placed_at == f->hold.placed_at &&
+                                    h->expires_at == f->hold.expires_at));
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void place_few_keys(struct worker *w)
+{
+    struct hf_result got = HF_RESULT_INIT;
+    for (int i = 0; i < ROUNDS; i++) {
+        int n = (int)test_below(&w->random, KEYS);
+        char key[24], resource[24];
+        snprintf(key, sizeof key, "key-%d", n);
+        snprintf(resource, sizeof resource, "resource-%d", n / 2); /* two keys want each: one is refused */
+        struct hf_request r = place(key, resource);
+        enum hf_status st = hf_do(k->db, &r, &got);
+        KIT_WANT(st == HF_OK || st == HF_RESOURCE_UNAVAILABLE);
+        compare_with_first(&firsts[n], &got);
+    }
+    hf_result_clear(&got);
+}
+
+static void sixteen_threads_over_few_keys_see_one_effect_and_one_answer_a_key(void **state)
+{
+    (void)state;
+    for (int i = 0; i < KEYS; i++) {
+        firsts[i] = (struct first){ .known = false };
+        pthread_mutex_init(&firsts[i].lock, NULL);
+    }
+    run(THREADS, place_few_keys);
+    for (int i = 0; i < KEYS; i++) {
+        assert_true(firsts[i].known);
+        assert_int_equal(firsts[i].fresh, 1);
+        pthread_mutex_destroy(&firsts[i].lock);
+    }
+    struct hf_stats st = kit_stats(k);
+    assert_int_equal(st.holds, KEYS / 2);
+    assert_int_equal(st.operations, THREADS * ROUNDS);
+    assert_int_equal(st.duplicates, THREADS * ROUNDS - KEYS);
+    assert_int_equal(st.tokens, KEYS);
+}
+
+static _Atomic int inside, most_inside;
+enum { CAPACITY = 3 };
+
+/* The holds on one resource are a semaphore: nobody may get in past its capacity. */
+static void enter_and_leave(struct worker *w)
+{
+    struct hf_result got = HF_RESULT_INIT;
+    for (int i = 0; i < 60; i++) {
+        char key[32], id[HF_ID_SIZE];
+        snprintf(key, sizeof key, "in-%d-%d", w->number, i);
+        struct hf_request r = place(key, "room");
+        enum hf_status st = hf_do(k->db, &r, &got);
+        if (st != HF_OK) {
+            KIT_WANT(st == HF_RESOURCE_UNAVAILABLE);
+            continue;
+        }
+        int now = atomic_fetch_add(&inside, 1) + 1;
+        KIT_WANT(now <= CAPACITY);
+        int most = atomic_load(&most_inside);
+        while (now > most && !atomic_compare_exchange_weak(&most_inside, &most, now))
+            ;
+        w->done++;
+        memcpy(id, got.answer.hold.id, HF_ID_SIZE);
+        sched_yield();
+        atomic_fetch_sub(&inside, 1);
+        snprintf(key, sizeof key, "out-%d-%d", w->number, i);
+        r = (struct hf_request){ .action = HF_RELEASE, .key = hf_str(key), .hold = { hf_str(id) } };
+        st = hf_do(k->db, &r, &got);
+        KIT_WANT(st == HF_OK);
+    }
+    hf_result_clear(&got);
+}
+
+static void capacity_is_never_passed(void **state)
+{
+    (void)state;
+    atomic_store(&inside, 0);
+    atomic_store(&most_inside, 0);
+    assert_int_equal(kit_resource(k, "room", CAPACITY), HF_OK);
+    run(THREADS, enter_and_leave);
+    uint64_t entered = 0;
+    for (int i = 0; i < THREADS; i++)
+        entered += workers[i].done;
+    assert_int_equal(kit_stats(k).holds, entered);
+    assert_int_equal(atomic_load(&most_inside), CAPACITY);
+    assert_int_equal(kit_get(k, HF_GET_RESOURCE, "room"), HF_OK);
+    assert_int_equal(k->got.answer.resource.held, 0);
+}
+
+/* ---- Sharing a commit ---- */
+
+static void place_own_keys(struct worker *w)
+{
+    for (int i = 0; i < 20; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "own-%d-%d", w->number, i);
+        struct hf_request r = place(key, key);
+        enum hf_status st = hf_do(k->db, &r, NULL);
+        KIT_WANT(st == HF_OK);
+    }
+}
+
+static void threads_that_wait_together_share_a_sync(void **state)
+{
+    (void)state;
+    atomic_store(&k->io.slow_sync_us, 2000);
+    uint64_t before = atomic_load(&k->io.syncs);
+    run(32, place_own_keys);
+    uint64_t syncs = atomic_load(&k->io.syncs) - before;
+    atomic_store(&k->io.slow_sync_us, 0);
+    assert_int_equal(kit_stats(k).holds, 32 * 20);
+    assert_true(syncs * 4 < 32 * 20);
+    assert_true(kit_stats(k).syncs * 4 < 32 * 20);
+}
+
+static void admit_one(struct worker *w)
+{
+    struct hf_result got = HF_RESULT_INIT;
+    for (int i = 0; i < 100; i++) {
+        char identity[24];
+        snprintf(identity, sizeof identity, "identity-%d", i);
+        struct hf_request r = { .action = HF_ADMIT,
+                                .identity = { .guard = hf_str(w->number % 2 ? "disk" : "memory"),
+                                              .identity = hf_str(identity) } };
+        enum hf_status st = hf_do(k->db, &r, &got);
+        KIT_WANT(st == HF_OK);
+        w->done += !got.answer.seen.seen;
+    }
+    hf_result_clear(&got);
+}
+
+static void admit_lets_one_thread_in_for_each_identity(void **state)
+{
+    (void)state;
+    assert_int_equal(kit_guard(k, "disk", HOUR, NULL, 0), HF_OK);
+    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_SET_GUARD,
+                                                    .set_guard = { .name = hf_str("memory"), .window_ms = HOUR,
+                                                                   .volatile_only = true } }),
+                     HF_OK);
+    run(THREADS, admit_one);
+    uint64_t in[2] = { 0, 0 };
+    for (int i = 0; i < THREADS; i++)
+        in[i % 2] += workers[i].done;
+    assert_int_equal(in[0], 100);
+    assert_int_equal(in[1], 100);
+}
+
+/* ---- Without waiting ---- */
+
+enum { OPS = 1000 };
+
+static struct async {
+    struct hf_op op;
+    struct hf_request request;
+    struct hf_result result;
+    char key[32];
+    int index;
+    _Atomic int calls;
+    enum hf_status status;
+} ops[OPS * 2];
+
+static _Atomic int called, slots;
+static int order[OPS * 2]; /* filled up to `called` */
+
+static void note_call(struct hf_op *op, enum hf_status status)
+{
+    struct async *a = op->arg;
+    a->status = status;
+    KIT_WANT(atomic_fetch_add(&a->calls, 1) == 0);
+    order[atomic_fetch_add(&slots, 1)] = a->index;
+    atomic_fetch_add(&called, 1);
+}
+
+static void async_make(int i, const char *key, void (*done)(struct hf_op *, enum hf_status))
+{
+    struct async *a = &ops[i];
+    hf_result_clear(&a->result);
+    memset(a, 0, sizeof *a);
+    a->index = i;
+    snprintf(a->key, sizeof a->key, "%s", key);
+    a->request = place(a->key, a->key);
+    a->op = (struct hf_op){ .request = &a->request, .result = &a->result, .done = done, .arg = a };
+}
+
+static void async_make_many(int count, void (*done)(struct hf_op *, enum hf_status))
+{
+    atomic_store(&called, 0);
+    atomic_store(&slots, 0);
+    for (int i = 0; i < count; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "async-%d", i);
+        async_make(i, key, done);
+    }
+}
+
+static void async_clear(int count)
+{
+    for (int i = 0; i < count; i++)
+        hf_result_clear(&ops[i].result);
+}
+
+static void submitted_ones_wait_for_the_flush_and_come_in_order(void **state)
+{
+    (void)state;
+    assert_int_equal(kit_place(k, "async-500", "async-500", "guest", HOUR), HF_OK); /* durable already */
+    async_make_many(OPS, note_call);
+    for (int i = 0; i < OPS; i++) /* in lists of ten */
+        ops[i].op.next = i % 10 < 9 ? &ops[i + 1].op : NULL;
+    for (int i = 0; i < OPS; i += 10)
+        hf_submit(k->db, &ops[i].op);
+    assert_int_equal(atomic_load(&called), 1); /* the one that need not wait */
+    assert_int_equal(order[0], 500);
+    assert_true(ops[500].result.replayed);
+    uint64_t syncs = atomic_load(&k->io.syncs);
+    hf_flush(k->db);
+    assert_int_equal(atomic_load(&called), OPS);
+    assert_true(atomic_load(&k->io.syncs) - syncs <= 2);
+    for (int i = 1, expected = 0; i < OPS; i++, expected++) {
+        expected += expected == 500;
+        assert_int_equal(order[i], expected);
+    }
+    for (int i = 0; i < OPS; i++) {
+        assert_int_equal(ops[i].status, HF_OK);
+        assert_int_equal(ops[i].calls, 1);
+        assert_true(kit_is(ops[i].result.answer.hold.resource, ops[i].key));
+        assert_null(ops[i].op.next);
+    }
+    async_clear(OPS);
+    hf_flush(k->db); /* with nothing to do */
+}
+
+static void an_answer_that_saw_something_undurable_waits_too(void **state)
+{
+    (void)state;
+    async_make_many(4, note_call);
+    hf_submit(k->db, &ops[0].op);
+    ops[1].request = ops[0].request; /* the same key: its answer is not on disk yet */
+    hf_submit(k->db, &ops[1].op);
+    ops[2].request = (struct hf_request){ .action = HF_GET_RESOURCE, .get = { hf_str("async-0") } };
+    hf_submit(k->db, &ops[2].op);
+    ops[3].request = (struct hf_request){ .action = HF_GET_TOKEN, .key = hf_str("async-0") };
+    hf_submit(k->db, &ops[3].op);
+    assert_int_equal(atomic_load(&called), 0);
+    hf_flush(k->db);
+    assert_int_equal(atomic_load(&called), 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(order[i], i);
+        assert_int_equal(ops[i].status, HF_OK);
+    }
+    assert_true(ops[1].result.replayed);
+    assert_int_equal(kit_stats(k).races, 1);
+    assert_int_equal(kit_stats(k).holds, 1);
+    async_clear(4);
+}
+
+static struct timespec millisecond = { 0, 1000000 };
+
+static void wait_for_calls(int count)
+{
+    for (int i = 0; atomic_load(&called) < count && i < 20000; i++)
+        nanosleep(&millisecond, NULL);
+    assert_int_equal(atomic_load(&called), count);
+}
+
+static void the_background_thread_answers_without_a_flush(void **state)
+{
+    (void)state;
+    async_make_many(OPS, note_call);
+    for (int i = 0; i < OPS; i++)
+        hf_submit(k->db, &ops[i].op);
+    wait_for_calls(OPS);
+    for (int i = 0; i < OPS; i++)
+        assert_int_equal(order[i], i);
+    assert_true(kit_stats(k).holds == OPS);
+    async_clear(OPS);
+}
+
+/* Each callback of the first half submits one of the second. */
+static void submit_another(struct hf_op *op, enum hf_status status)
+{
+    const struct async *a = op->arg;
+    note_call(op, status);
+    if (a->index < OPS / 2)
+        hf_submit(k->db, &ops[a->index + OPS / 2].op);
+}
+
+static void a_callback_may_submit(void **state)
+{
+    (void)state;
+    async_make_many(OPS, submit_another);
+    for (int i = 0; i < OPS / 2; i++)
+        hf_submit(k->db, &ops[i].op);
+    while (atomic_load(&called) < OPS) /* a flush answers what was submitted before it */
+        hf_flush(k->db);
+    for (int i = 0; i < OPS; i++) {
+        assert_int_equal(ops[i].calls, 1);
+        assert_int_equal(ops[i].status, HF_OK);
+    }
+    async_clear(OPS);
+}
+
+static void a_callback_may_submit_in_the_background_too(void **state)
+{
+    (void)state;
+    async_make_many(OPS, submit_another);
+    for (int i = 0; i < OPS / 2; i++)
+        hf_submit(k->db, &ops[i].op);
+    wait_for_calls(OPS);
+    for (int i = 0; i < OPS; i++)
+        assert_int_equal(ops[i].calls, 1);
+    async_clear(OPS);
+}
+
+static void submit_own_part(struct worker *w)
+{
+    for (int i = w->number; i < OPS; i += 8)
+        hf_submit(k->db, &ops[i].op);
+    if (w->number % 2)
+        hf_flush(k->db);
+}
+
+static void submitters_on_many_threads_are_each_answered_once_and_in_their_order(void **state)
+{
+    (void)state;
+    int last[8];
+    async_make_many(OPS, note_call);
+    run(8, submit_own_part);
+    wait_for_calls(OPS);
+    for (int i = 0; i < 8; i++)
+        last[i] = -1;
+    for (int i = 0; i < OPS; i++) {
+        assert_true(order[i] > last[order[i] % 8]);
+        last[order[i] % 8] = order[i];
+        assert_int_equal(ops[i].calls, 1);
+    }
+    async_clear(OPS);
+}
+
+static void close_answers_what_is_in_flight(void **state)
+{
+    (void)state;
+    async_make_many(100, note_call);
+    for (int i = 0; i < 100; i++)
+        hf_submit(k->db, &ops[i].op);
+    kit_close(k);
+    assert_int_equal(atomic_load(&called), 100);
+    kit_open(k);
+    assert_int_equal(kit_stats(k).holds, 100);
+    async_clear(100);
+}
+
+static void a_failed_sync_tells_everybody_who_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(kit_place(k, "durable", "durable", "guest", HOUR), HF_OK);
+    async_make_many(10, note_call);
+    for (int i = 0; i < 10; i++)
+        hf_submit(k->db, &ops[i].op);
+    atomic_store(&k->io.fail_sync, 1);
+    hf_flush(k->db);
+    assert_int_equal(atomic_load(&called), 10);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(ops[i].status, HF_INDETERMINATE);
+        assert_int_equal(ops[i].result.answer.status, HF_INDETERMINATE);
+        assert_int_equal(ops[i].result.answer.kind, HF_NO_RECORD);
+        assert_int_equal(ops[i].calls, 1);
+    }
+    assert_int_equal(atomic_load(&k->fatal), 1);
+    assert_int_equal(kit_place(k, "later", "later", "guest", HOUR), HF_STORAGE_FAILURE);
+    assert_false(hf_maintain(k->db));
+    async_make(10, "async-late", note_call);
+    hf_submit(k->db, &ops[10].op);
+    assert_int_equal(ops[10].calls, 1);
+    assert_int_equal(ops[10].status, HF_STORAGE_FAILURE);
+    hf_flush(k->db);
+    kit_reopen(k);
+    for (int i = 0; i < 10; i++) { /* the retry finds the truth: here all of it had reached the disk */
+        assert_int_equal(kit_place(k, ops[i].key, ops[i].key, "guest", HOUR), HF_OK);
+        assert_true(k->got.replayed);
+    }
+    async_clear(11);
+}
+
+/* ---- Many at once ---- */
+
+static struct hf_request group[HF_GROUP_MAX + 1];
+static struct hf_result results[HF_GROUP_MAX];
+static char group_keys[HF_GROUP_MAX + 1][24];
+
+static void eight_thousand_requests_in_one_call_are_decided_in_order(void **state)
+{
+    (void)state;
+    for (int i = 0; i <= HF_GROUP_MAX; i++) {
+        snprintf(group_keys[i], sizeof group_keys[i], "g-%d", i);
+        group[i] = place(group_keys[i], group_keys[i]);
+    }
+    for (int i = 1; i < HF_GROUP_MAX; i += 16)
+        group[i] = group[i - 1]; /* some come twice */
+    assert_int_equal(hf_do_many(k->db, group, results, HF_GROUP_MAX + 1), HF_MISUSE);
+    assert_int_equal(kit_stats(k).holds, 0);
+    uint64_t syncs = kit_stats(k).syncs;
+    assert_int_equal(hf_do_many(k->db, group, results, HF_GROUP_MAX), HF_OK);
+    assert_true(kit_stats(k).syncs - syncs < 20);
+    uint64_t ordinal = 0;
+    for (int i = 0; i < HF_GROUP_MAX; i++) {
+        bool twice = i % 16 == 1;
+        assert_int_equal(results[i].answer.status, HF_OK);
+        assert_int_equal(results[i].replayed, twice);
+        assert_int_equal(results[i].answer.hold.ordinal, twice ? ordinal : ++ordinal);
+    }
+    assert_int_equal(kit_stats(k).holds, ordinal);
+    kit_reopen(k);
+    assert_int_equal(hf_do_many(k->db, group, results, HF_GROUP_MAX), HF_OK);
+    for (int i = 0; i < HF_GROUP_MAX; i++) {
+        assert_true(results[i].replayed);
+        assert_true(kit_is(results[i].answer.hold.resource, group_keys[i % 16 == 1 ? i - 1 : i]));
+        hf_result_clear(&results[i]);
+    }
+    assert_int_equal(kit_stats(k).holds, ordinal);
+    assert_int_equal(hf_do_many(k->db, group, NULL, 0), HF_OK);
+}
+
+/* ---- Everything at the same time ---- */
+
+static _Atomic bool stop;
+static _Atomic int writers;
+
+static void list_and_count(struct worker *w)
+{
+    static const enum hf_list_kind kinds[] = { HF_LIST_HOLDS, HF_LIST_RESOURCES, HF_LIST_GUARDS };
+    while (!atomic_load(&stop)) {
+        struct hf_page page;
+        struct hf_query q = { .kind = kinds[test_below(&w->random, 3)], .limit = 50 };
+        do {
+            enum hf_status st = hf_list(k->db, &q, &page);
+            KIT_WANT(st == HF_OK);
+            for (size_t i = 0; q.kind == HF_LIST_RESOURCES && i < page.count; i++)
+                KIT_WANT(page.resources[i].held + page.resources[i].confirmed <= page.resources[i].capacity);
+            for (size_t i = 1; q.kind == HF_LIST_HOLDS && i < page.count; i++)
+                KIT_WANT(page.holds[i].ordinal < page.holds[i - 1].ordinal);
+            q.cursor = page.next_cursor;
+            hf_page_clear(&page);
+        } while (q.cursor != 0 && !atomic_load(&stop));
+        struct hf_stats st;
+        hf_stats(k->db, &st);
+        KIT_WANT(st.holds_live <= st.holds);
+        w->done++;
+    }
+}
+
+static void write_mixed(struct worker *w)
+{
+    struct hf_result got = HF_RESULT_INIT;
+    char key[32], resource[32], id[HF_ID_SIZE] = "";
+    for (int i = 0; i < 150; i++) {
+        snprintf(key, sizeof key, "mixed-%d-%d", w->number, i);
+        snprintf(resource, sizeof resource, "shared-%llu", (unsigned long long)test_below(&w->random, 5));
+        struct hf_request r = place(key, resource);
+        switch (i % 5) {
+        case 1: r = (struct hf_request){ .action = HF_CONFIRM, .key = hf_str(key), .hold = { hf_str(id) } }; break;
+        case 2: r = (struct hf_request){ .action = HF_REVERSE, .key = hf_str(key), .hold = { hf_str(id) } }; break;
+        case 3:
+            r = (struct hf_request){ .action = HF_SET_GUARD,
+                                     .set_guard = { .name = hf_str(resource), .window_ms = 1 + i } };
+            break;
+        case 4:
+            r = (struct hf_request){ .action = HF_ADMIT, .identity = { .guard = hf_str(resource),
+                                                                       .identity = hf_str(key) } };
+            break;
+        default: break;
+        }
+        enum hf_status st = hf_do(k->db, &r, &got);
+        KIT_WANT(st < HF_STORAGE_FAILURE);
+        if (i % 5 == 0 && st == HF_OK)
+            memcpy(id, got.answer.hold.id, HF_ID_SIZE);
+        atomic_fetch_add(&k->io.wall, 1);
+    }
+    hf_result_clear(&got);
+}
+
+static void write_or_read(struct worker *w)
+{
+    if (w->number >= 6) {
+        list_and_count(w);
+        return;
+    }
+    write_mixed(w);
+    if (atomic_fetch_sub(&writers, 1) == 1)
+        atomic_store(&stop, true);
+}
+
+static void lists_figures_and_writes_go_on_together(void **state)
+{
+    (void)state;
+    atomic_store(&stop, false);
+    atomic_store(&writers, 6);
+    run(8, write_or_read);
+    assert_true(workers[6].done > 0 && workers[7].done > 0);
+    assert_int_equal(kit_stats(k).operations, 6 * 150);
+    static const char *const tenants[] = { "" };
+    char *before = kit_dump(k, tenants, 1);
+    kit_reopen(k);
+    char *after = kit_dump(k, tenants, 1);
+    assert_string_equal(after, before);
+    free(before);
+    free(after);
+}
+
+static void place_or_maintain(struct worker *w)
+{
+    if (w->number < 4) {
+        write_mixed(w);
+        return;
+    }
+    for (int i = 0; i < 300; i++) {
+        hf_maintain(k->db);
+        sched_yield();
+    }
+}
+
+static void maintenance_may_be_called_from_several_threads(void **state)
+{
+    (void)state;
+    kit_close(k);
+    kit_remove(k, "");
+    k->options.segment_max_bytes = 65536;
+    k->options.snapshot_every_bytes = 65536;
+    k->options.idempotency_window_ms = 100;
+    kit_open(k);
+    for (int round = 0; round < 3; round++) {
+        run(8, place_or_maintain);
+        kit_at(k, (round + 1) * DAY);
+    }
+    kit_settle(k);
+    struct hf_stats st = kit_stats(k);
+    assert_int_equal(st.holds_live, 0); /* all are overdue */
+    assert_int_equal(st.tokens, 0);
+    assert_true(st.snapshots > 0);
+    assert_true(kit_files(k, ".zst") > 0);
+}
+
+static void without_a_background_thread_nothing_expires_by_itself(void **state)
+{
+    (void)state;
+    char id[HF_ID_SIZE];
+    kit_held(k, "room", 1, id);
+    kit_at(k, HOUR);
+    struct timespec a_while = { 0, 200000000 };
+    nanosleep(&a_while, NULL);
+    assert_int_equal(kit_get_hold(k, id), HF_OK);
+    assert_int_equal(k->got.answer.hold.state, HF_HELD);
+    assert_true(hf_maintain(k->db));
+    assert_int_equal(kit_get_hold(k, id), HF_OK);
+    assert_int_equal(k->got.answer.hold.state, HF_EXPIRED);
+    assert_int_equal(k->got.answer.hold.ended_at, KIT_START + HOUR);
+    kit_settle(k);
+    assert_false(hf_maintain(k->db));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_BACKGROUND(name) cmocka_unit_test_setup_teardown(name, setup_background, teardown)
+        TEST(sixteen_threads_over_few_keys_see_one_effect_and_one_answer_a_key),
+        TEST(capacity_is_never_passed),
+        TEST(threads_that_wait_together_share_a_sync),
+        TEST(admit_lets_one_thread_in_for_each_identity),
+        TEST(submitted_ones_wait_for_the_flush_and_come_in_order),
+        TEST(an_answer_that_saw_something_undurable_waits_too),
+        TEST_BACKGROUND(the_background_thread_answers_without_a_flush),
+        TEST(a_callback_may_submit),
+        TEST_BACKGROUND(a_callback_may_submit_in_the_background_too),
+        TEST_BACKGROUND(submitters_on_many_threads_are_each_answered_once_and_in_their_order),
+        TEST(close_answers_what_is_in_flight),
+        TEST(a_failed_sync_tells_everybody_who_waits),
+        TEST(eight_thousand_requests_in_one_call_are_decided_in_order),
+        TEST_BACKGROUND(lists_figures_and_writes_go_on_together),
+        TEST(maintenance_may_be_called_from_several_threads),
+        TEST(without_a_background_thread_nothing_expires_by_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
