@@ -29,7 +29,6 @@ struct hf_bench_point {
     double cpu_us;      /* of the whole process, an operation */
     double p50_us, p99_us, p999_us, max_us; /* of a group */
     double group_bytes; /* that went to the disk */
-    double sync_share;  /* of the time */
 };
 
 #define HF_BENCH_GROUPS 5

@@ -1,7 +1,5 @@
 #include "engine/engine.h"
 
-#include "core/digest.h"
-
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -131,10 +129,10 @@ static void wait_for_segment(struct hf_db *db)
 }
 
 enum hf_status hf_engine_take(struct hf_db *db, const struct hf_request *request,
-                              const uint8_t digest[HF_DIGEST_SIZE], uint64_t *needs, hf_time *now)
+                              const struct hf_prepared *prepared, uint64_t *needs, hf_time *now)
 {
     while (!db->failed) {
-        switch (hf_journal_take(db->journal, request, digest, needs, now)) {
+        switch (hf_journal_take(db->journal, request, prepared, needs, now)) {
         case HF_TAKEN: return HF_OK;
         case HF_TAKE_FULL:
             if (write_wanted(db))
@@ -164,11 +162,11 @@ static enum hf_status plan_status(const struct hf_request *request, const struct
 
 /* Decide with the lock held and fill the result. */
 static enum hf_status decide(struct hf_db *db, const struct hf_request *request,
-                             const uint8_t digest[HF_DIGEST_SIZE], struct hf_result *result, uint64_t *needs)
+                             const struct hf_prepared *prepared, struct hf_result *result, uint64_t *needs)
 {
     hf_time now = 0;
     *needs = 0;
-    enum hf_status st = hf_engine_take(db, request, digest, needs, &now);
+    enum hf_status st = hf_engine_take(db, request, prepared, needs, &now);
     if (st != HF_OK) {
         if (result)
             hf_result_status(result, st);
@@ -188,18 +186,19 @@ enum { CHUNK = 64 };
 enum hf_status hf_do_many(struct hf_db *db, const struct hf_request *requests, struct hf_result *results,
                           size_t count)
 {
-    uint8_t digests[CHUNK][HF_DIGEST_SIZE];
+    struct hf_prepared prepared[CHUNK];
     uint64_t needs_most = 0;
     if (count > HF_GROUP_MAX || misused(db))
         return HF_MISUSE;
     for (size_t from = 0; from < count; from += CHUNK) {
         size_t n = count - from < CHUNK ? count - from : CHUNK;
         for (size_t i = 0; i < n; i++)
-            hf_digest(&requests[from + i], digests[i]);
+            hf_journal_ready(db->journal, &requests[from + i], &prepared[i]);
         pthread_mutex_lock(&db->lock);
+        hf_journal_prefetch(db->journal, prepared, n);
         for (size_t i = 0; i < n; i++) {
             uint64_t needs;
-            decide(db, &requests[from + i], digests[i], results ? &results[from + i] : NULL, &needs);
+            decide(db, &requests[from + i], &prepared[i], results ? &results[from + i] : NULL, &needs);
             if (needs > needs_most)
                 needs_most = needs;
         }
@@ -217,16 +216,16 @@ enum hf_status hf_do_many(struct hf_db *db, const struct hf_request *requests, s
 
 enum hf_status hf_do(struct hf_db *db, const struct hf_request *request, struct hf_result *result)
 {
-    uint8_t digest[HF_DIGEST_SIZE];
+    struct hf_prepared prepared;
     uint64_t needs;
     if (misused(db)) {
         if (result)
             hf_result_status(result, HF_MISUSE);
         return HF_MISUSE;
     }
-    hf_digest(request, digest);
+    hf_journal_ready(db->journal, request, &prepared);
     pthread_mutex_lock(&db->lock);
-    enum hf_status st = decide(db, request, digest, result, &needs);
+    enum hf_status st = decide(db, request, &prepared, result, &needs);
     enum hf_status waited = hf_engine_wait(db, needs);
     pthread_mutex_unlock(&db->lock);
     if (waited != HF_OK) {
@@ -253,16 +252,17 @@ static void queue(struct hf_db *db, struct hf_op *op)
 
 void hf_submit(struct hf_db *db, struct hf_op *first)
 {
-    uint8_t digests[CHUNK][HF_DIGEST_SIZE];
+    struct hf_prepared prepared[CHUNK];
     while (first) {
         struct hf_op *op = first;
         size_t n = 0;
         for (; op && n < CHUNK; op = op->next)
-            hf_digest(op->request, digests[n++]);
+            hf_journal_ready(db->journal, op->request, &prepared[n++]);
         pthread_mutex_lock(&db->lock);
+        hf_journal_prefetch(db->journal, prepared, n);
         for (size_t i = 0; i < n; i++) {
             struct hf_op *next = first->next;
-            first->status = decide(db, first->request, digests[i], first->result, &first->needs);
+            first->status = decide(db, first->request, &prepared[i], first->result, &first->needs);
             queue(db, first);
             first = next;
         }

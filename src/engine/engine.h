@@ -43,7 +43,7 @@ enum hf_status hf_engine_wait(struct hf_db *db, uint64_t needs);
 /* With the lock, which may be given up meanwhile. Decide one request into db->journal->plan.
  * HF_OK: needs and now are set. HF_STORAGE_FAILURE: the store has failed; the plan is not set. */
 enum hf_status hf_engine_take(struct hf_db *db, const struct hf_request *request,
-                              const uint8_t digest[HF_DIGEST_SIZE], uint64_t *needs, hf_time *now);
+                              const struct hf_prepared *prepared, uint64_t *needs, hf_time *now);
 
 /* Fill `result` from the journal's plan. False without memory. */
 bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_time now);

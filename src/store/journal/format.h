@@ -115,6 +115,15 @@ struct hf_image_key {
 };
 bool hf_image_key(const struct hf_image *image, struct hf_image_key *key);
 
+/* What the tables need of a hold, without decoding the rest. False if it is not well-formed. */
+struct hf_image_hold {
+    uint64_t ordinal;
+    hf_time expires_at;
+    enum hf_hold_state state;
+    struct hf_bytes resource;
+};
+bool hf_image_hold(const struct hf_image *image, struct hf_image_hold *out);
+
 /* The answer that the entry remembers. False if it is not well-formed. */
 bool hf_entry_answer(const struct hf_entry_view *entry, struct hf_answer *answer);
 

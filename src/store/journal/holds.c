@@ -16,6 +16,7 @@ bool hf_holds_init(struct hf_holds *h, const struct hf_io *io, struct hf_dir *di
 void hf_holds_free(struct hf_holds *h)
 {
     hf_map64_free(&h->moved);
+    hf_dense_free(&h->recent);
     if (h->file)
         h->io->close(h->file);
     h->file = NULL;
@@ -44,13 +45,17 @@ void hf_holds_open(struct hf_holds *h, const struct hf_store_keys *keys)
 
 bool hf_holds_reserve(struct hf_holds *h, uint64_t ordinal, unsigned together)
 {
-    return hf_map64_reserve(&h->moved, hf_mix64(ordinal), together);
+    if (ordinal > h->covered)
+        return hf_dense_reserve(&h->recent, ordinal);
+    return hf_dense_has(&h->recent, ordinal) || hf_map64_reserve(&h->moved, hf_mix64(ordinal), together);
 }
 
 void hf_holds_set(struct hf_holds *h, uint64_t ordinal, uint64_t position)
 {
-    struct hf_slot *slot = hf_map64_next(&h->moved, hf_mix64(ordinal), NULL);
-    if (slot)
+    struct hf_slot *slot = NULL;
+    if (hf_dense_has(&h->recent, ordinal))
+        hf_dense_set(&h->recent, ordinal, position);
+    else if ((slot = hf_map64_next(&h->moved, hf_mix64(ordinal), NULL)) != NULL)
         slot->value = position;
     else
         hf_map64_add(&h->moved, hf_mix64(ordinal), position);
@@ -60,6 +65,9 @@ void hf_holds_set(struct hf_holds *h, uint64_t ordinal, uint64_t position)
 
 int hf_holds_get(struct hf_holds *h, uint64_t ordinal, uint64_t *position)
 {
+    *position = hf_dense_get(&h->recent, ordinal);
+    if (*position)
+        return 0;
     const struct hf_slot *slot = hf_map64_next(&h->moved, hf_mix64(ordinal), NULL);
     if (slot) {
         *position = slot->value;
@@ -84,13 +92,41 @@ static uint64_t unmix64(uint64_t x)
     return x ^ x >> 32;
 }
 
+size_t hf_holds_parts(const struct hf_holds *h)
+{
+    return hf_map64_parts(&h->moved) + h->recent.count;
+}
+
+/* The chunk that a part beyond those of the map stands for, or NULL. */
+static const struct hf_dense_chunk *chunk_of(const struct hf_holds *h, size_t part)
+{
+    return part >= hf_map64_parts(&h->moved) ? h->recent.chunks[part - hf_map64_parts(&h->moved)] : NULL;
+}
+
 size_t hf_holds_part_size(const struct hf_holds *h, size_t part)
 {
+    const struct hf_dense_chunk *chunk = chunk_of(h, part);
+    if (part >= hf_map64_parts(&h->moved))
+        return chunk ? chunk->used : 0;
     return h->moved.parts[part].used;
+}
+
+static size_t chunk_take(const struct hf_dense_chunk *chunk, uint64_t first, uint64_t before,
+                         struct hf_moved *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; chunk && i < HF_DENSE_CHUNK; i++)
+        if (chunk->values[i] != 0 && chunk->values[i] < before)
+            out[n++] = (struct hf_moved){ first + i, chunk->values[i] };
+    return n;
 }
 
 size_t hf_holds_take(const struct hf_holds *h, size_t part, uint64_t before, struct hf_moved *out)
 {
+    if (part >= hf_map64_parts(&h->moved)) {
+        uint64_t first = (uint64_t)(part - hf_map64_parts(&h->moved)) * HF_DENSE_CHUNK;
+        return chunk_take(chunk_of(h, part), first, before, out);
+    }
     const struct hf_map_part *p = &h->moved.parts[part];
     size_t n = 0;
     for (uint32_t i = 0; i < p->room; i++)
@@ -118,6 +154,15 @@ static int ordinal_compare(const void *a, const void *b)
     return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
 }
 
+/* New holds come in order already. */
+static bool in_order(const struct hf_moved *moved, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (moved[i - 1].ordinal > moved[i].ordinal)
+            return false;
+    return true;
+}
+
 int hf_holds_make(struct hf_holds *h, const struct hf_store_keys *keys)
 {
     if (h->file)
@@ -140,7 +185,7 @@ int hf_holds_make(struct hf_holds *h, const struct hf_store_keys *keys)
 int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count)
 {
     int error = 0;
-    if (count > 0)
+    if (!in_order(moved, count))
         qsort(moved, count, sizeof *moved, ordinal_compare);
     for (size_t i = 0; !error && i < count;) {
         unsigned char run[HF_BLOCK];
@@ -166,6 +211,10 @@ int hf_holds_end(struct hf_holds *h, const struct hf_store_keys *keys, uint64_t 
 void hf_holds_forget(struct hf_holds *h, const struct hf_moved *moved, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        if (hf_dense_get(&h->recent, moved[i].ordinal) == moved[i].position) {
+            hf_dense_set(&h->recent, moved[i].ordinal, 0);
+            continue;
+        }
         struct hf_slot *slot = hf_map64_next(&h->moved, hf_mix64(moved[i].ordinal), NULL);
         if (slot && slot->value == moved[i].position)
             hf_map64_remove(&h->moved, slot);

@@ -7,6 +7,7 @@
 #define HF_STORE_JOURNAL_HOLDS_H
 
 #include "store/io.h"
+#include "store/journal/dense.h"
 #include "store/journal/format.h"
 #include "store/journal/map64.h"
 
@@ -14,7 +15,8 @@ struct hf_holds {
     const struct hf_io *io; /* borrowed, like dir */
     struct hf_dir *dir;
     struct hf_file *file;   /* owned; NULL while there is none */
-    struct hf_map64 moved;  /* mix of the ordinal -> position */
+    struct hf_dense recent; /* ordinal -> position, of holds placed since the file was brought up to date */
+    struct hf_map64 moved;  /* mix of the ordinal -> position, of older ones */
     uint64_t highest;       /* greatest ordinal ever given */
     uint64_t covers, covered; /* as in the file's header */
 };
@@ -40,15 +42,17 @@ int hf_holds_get(struct hf_holds *h, uint64_t ordinal, uint64_t *position);
 struct hf_moved {
     uint64_t ordinal, position;
 };
-/* part: which part of the table. Returns how many were put into `out` (which has room for the part). */
-size_t hf_holds_take(const struct hf_holds *h, size_t part, uint64_t before, struct hf_moved *out);
+/* part: which part of the tables, of hf_holds_parts. Returns how many were put into `out`, which has room for
+ * hf_holds_part_size. */
+size_t hf_holds_parts(const struct hf_holds *h);
 size_t hf_holds_part_size(const struct hf_holds *h, size_t part);
+size_t hf_holds_take(const struct hf_holds *h, size_t part, uint64_t before, struct hf_moved *out);
 /* Make the file if there is none. With the lock: others read through it. */
 int hf_holds_make(struct hf_holds *h, const struct hf_store_keys *keys);
 /* Sorts `moved`. */
 int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count);
 int hf_holds_end(struct hf_holds *h, const struct hf_store_keys *keys, uint64_t covers, uint64_t covered);
-/* Drop from the table what is still as it was taken. */
+/* Drop from the tables what is still as it was taken. */
 void hf_holds_forget(struct hf_holds *h, const struct hf_moved *moved, size_t count);
 
 #endif

@@ -453,3 +453,18 @@ bool hf_image_key(const struct hf_image *image, struct hf_image_key *key)
     }
     return !t.bad;
 }
+
+bool hf_image_hold(const struct hf_image *image, struct hf_image_hold *out)
+{
+    enum { EXPIRES_AT = 24, STATE_AT = 40, REVERSES_AT = 41, IDS_AT = 42 };
+    const unsigned char *p = image->bytes.data;
+    if (image->bytes.size < IDS_AT)
+        return false;
+    struct take t = { p + IDS_AT, p + image->bytes.size, false };
+    out->ordinal = hf_get64(p);
+    out->expires_at = (hf_time)hf_get64(p + EXPIRES_AT);
+    out->state = p[STATE_AT];
+    take_raw(&t, p[REVERSES_AT] ? 2 * HF_ID_RAW : HF_ID_RAW);
+    out->resource = take_str(&t);
+    return !t.bad;
+}

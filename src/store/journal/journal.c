@@ -222,7 +222,7 @@ static enum hf_status gather_append(struct hf_journal *j, const struct hf_entry_
 
 /* ---- Taking ---- */
 
-static bool guard_is_volatile(const struct hf_journal *j, const struct hf_request *request)
+static bool guard_is_volatile(struct hf_journal *j, const struct hf_request *request)
 {
     enum { DURABLE_AT = 9 };
     if (request->action != HF_RECORD && request->action != HF_ADMIT)
@@ -290,8 +290,67 @@ static void count_answer(struct hf_journal *j, uint64_t needs)
     j->stats.guard_misses += plan->missed;
 }
 
+void hf_journal_ready(const struct hf_journal *j, const struct hf_request *request, struct hf_prepared *out)
+{
+    const struct hf_tables *t = &j->tables;
+    hf_digest(request, out->digest);
+    out->token_hash = out->resource_hash = 0;
+    if (request->tenant.size > HF_TENANT_MAX)
+        return;
+    if (hf_action_keyed(request->action) && request->key.size > 0 && request->key.size <= HF_TOKEN_MAX)
+        out->token_hash = hf_tables_hash(t, (struct hf_scoped){ request->tenant, request->key });
+    if (request->action == HF_PLACE_HOLD && request->place_hold.resource.size <= HF_NAME_MAX) {
+        struct hf_image_key key = { .name = request->place_hold.resource };
+        out->resource_hash = hf_rows_hash(&t->rows, HF_ROW_RESOURCE, request->tenant, &key);
+    }
+}
+
+/* The entry of a key that was used before, if it is in a segment that is mapped. */
+static void entry_prefetch(const struct hf_journal *j, uint64_t position)
+{
+    enum { LINE = 64, LINES = 4 };
+    const struct hf_segment *g = hf_segments_at(&j->segments, position);
+    if (!g || !g->data)
+        return;
+    const unsigned char *at = g->data + (position - g->base);
+    for (size_t i = 0; i < LINES; i++)
+        __builtin_prefetch(at + i * LINE);
+}
+
+/* Each step reads what the step before has asked for, so all requests take one step at a time. */
+void hf_journal_prefetch(const struct hf_journal *j, const struct hf_prepared *prepared, size_t count)
+{
+    const struct hf_tables *t = &j->tables;
+    for (size_t i = 0; i < count; i++) {
+        if (prepared[i].token_hash)
+            hf_map64_prefetch(&t->tokens, prepared[i].token_hash);
+        if (prepared[i].resource_hash)
+            hf_map64_prefetch(&t->rows.map, prepared[i].resource_hash);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct hf_slot *s =
+            prepared[i].token_hash ? hf_map64_next(&t->tokens, prepared[i].token_hash, NULL) : NULL;
+        if (s)
+            entry_prefetch(j, s->value);
+        else if (prepared[i].resource_hash)
+            hf_rows_prefetch(&t->rows, prepared[i].resource_hash);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct hf_node *n =
+            prepared[i].resource_hash ? hf_rows_peek(&t->rows, prepared[i].resource_hash) : NULL;
+        if (n && n->live_root)
+            __builtin_prefetch(hf_live_node(&t->live, n->live_root));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct hf_node *n =
+            prepared[i].resource_hash ? hf_rows_peek(&t->rows, prepared[i].resource_hash) : NULL;
+        if (n && n->live_root && hf_live_node(&t->live, n->live_root)->child)
+            __builtin_prefetch(hf_live_node(&t->live, hf_live_node(&t->live, n->live_root)->child));
+    }
+}
+
 enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *request,
-                             const uint8_t digest[HF_DIGEST_SIZE], uint64_t *needs, hf_time *now)
+                             const struct hf_prepared *prepared, uint64_t *needs, hf_time *now)
 {
     struct hf_plan *plan = j->plan;
     struct hf_command cmd = { .request = request, .rules = &j->rules };
@@ -302,7 +361,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
         ready = gather_ready(j, hf_entry_need(request));
     if (ready == READY_FULL || ready == READY_WAIT)
         return ready == READY_FULL ? HF_TAKE_FULL : HF_TAKE_WAIT;
-    memcpy(cmd.digest, digest, HF_DIGEST_SIZE);
+    memcpy(cmd.digest, prepared->digest, HF_DIGEST_SIZE);
     cmd.refuse_writes = ready != READY;
     cmd.fresh_ordinal = j->tables.holds.highest + 1;
     if (request->action == HF_PLACE_HOLD || request->action == HF_REVERSE)
@@ -311,6 +370,9 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     *now = hf_journal_now(j);
     j->seen_position = 0;
 
+    j->tables.hint_token = prepared->token_hash;
+    j->tables.rows.hint = prepared->resource_hash;
+    j->tables.rows.hint_name = request->place_hold.resource; /* only looked at if there is a hint */
     hf_decide(&j->view, &cmd, *now, plan);
     if (plan->run)
         j->run_apply(j->run_arg, request, plan, *now);
@@ -323,6 +385,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
         head_fill(&cmd, plan, *now, &head);
         st = gather_append(j, &head, *now);
     }
+    j->tables.hint_token = j->tables.rows.hint = 0;
     if (st != HF_OK)
         plan_fault(j, st);
     if (plan->replayed && j->seen_position)

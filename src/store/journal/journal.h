@@ -29,6 +29,7 @@ struct hf_tables {
     uint64_t highest_fence, highest_outbox;
     struct hf_config config; /* digest_name and program are not kept */
     bool has_config;
+    uint64_t hint_token;     /* while a request is decided: the hash of its key, if known; else 0 */
 };
 
 struct hf_batch {
@@ -117,10 +118,20 @@ enum hf_take {
     HF_TAKE_WAIT  /* the next segment is not ready yet: maintain, then try again */
 };
 
-/* Decide `request`. digest: hf_digest of it. needs: out, the position that must be durable before the
- * answer may be shown (0: none). now: out. */
+/* What can be worked out about a request before the lock is taken. */
+struct hf_prepared {
+    uint8_t digest[HF_DIGEST_SIZE];
+    uint64_t token_hash, resource_hash; /* 0: not known */
+};
+/* Without the lock. */
+void hf_journal_ready(const struct hf_journal *j, const struct hf_request *request, struct hf_prepared *out);
+/* Ask the memory for what deciding these requests will read. Changes nothing. */
+void hf_journal_prefetch(const struct hf_journal *j, const struct hf_prepared *prepared, size_t count);
+
+/* Decide `request`. needs: out, the position that must be durable before the answer may be shown (0: none).
+ * now: out. */
 enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *request,
-                             const uint8_t digest[HF_DIGEST_SIZE], uint64_t *needs, hf_time *now);
+                             const struct hf_prepared *prepared, uint64_t *needs, hf_time *now);
 
 /* Bytes of memory that the store takes: its tables, and the journal itself if it is in memory. */
 uint64_t hf_journal_memory(const struct hf_journal *j);
@@ -163,7 +174,7 @@ int hf_journal_batch(struct hf_journal *j, uint64_t position, bool deep, const u
 bool hf_tables_init(struct hf_tables *t, const struct hf_store_keys *keys, const struct hf_io *io,
                     struct hf_dir *dir);
 void hf_tables_free(struct hf_tables *t);
-/* The hash of a key or client in its tenant. */
+/* The hash of a key in its tenant. */
 uint64_t hf_tables_hash(const struct hf_tables *t, struct hf_scoped key);
 /* Apply the entry at `position`. replay: it may have been applied before (recovery over a snapshot).
  * All or nothing: HF_OK, HF_NO_MEMORY, or HF_STORE_DAMAGED (not well-formed). */

@@ -11,10 +11,9 @@ static struct hf_live_node *node_at(const struct hf_live *l, uint32_t n)
     return &l->chunks[n / CHUNK][n % CHUNK];
 }
 
-bool hf_live_init(struct hf_live *l)
+void hf_live_init(struct hf_live *l)
 {
     *l = (struct hf_live){ .node_count = 1 }; /* node 0 means none */
-    return hf_map64_init(&l->by_ordinal, 8);
 }
 
 void hf_live_free(struct hf_live *l)
@@ -23,7 +22,7 @@ void hf_live_free(struct hf_live *l)
         free(l->chunks[i]);
     free(l->chunks);
     free(l->heap);
-    hf_map64_free(&l->by_ordinal);
+    hf_dense_free(&l->by_ordinal);
 }
 
 /* ---- The binary heap over all held holds ---- */
@@ -142,7 +141,7 @@ static void pair_remove(struct hf_live *l, uint32_t n)
 
 bool hf_live_reserve(struct hf_live *l, uint64_t ordinal)
 {
-    if (!hf_map64_reserve(&l->by_ordinal, hf_mix64(ordinal), 1))
+    if (!hf_dense_reserve(&l->by_ordinal, ordinal))
         return false;
     if (l->heap_count == l->heap_room) {
         uint32_t room = l->heap_room ? l->heap_room * 2 : 1024;
@@ -167,15 +166,10 @@ bool hf_live_reserve(struct hf_live *l, uint64_t ordinal)
     return true;
 }
 
-static struct hf_slot *slot_of(const struct hf_live *l, uint64_t ordinal)
-{
-    return hf_map64_next(&l->by_ordinal, hf_mix64(ordinal), NULL);
-}
-
 void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root,
                  uint64_t resource)
 {
-    if (slot_of(l, ordinal))
+    if (hf_dense_get(&l->by_ordinal, ordinal) != 0)
         return;
     uint32_t n = l->free_list;
     if (n)
@@ -188,16 +182,15 @@ void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32
     *root = pair_meld(l, *root, n);
     l->heap[l->heap_count] = (struct hf_live_heap_item){ expires_at, n };
     heap_up(l, l->heap_count++);
-    hf_map64_add(&l->by_ordinal, hf_mix64(ordinal), n);
+    hf_dense_set(&l->by_ordinal, ordinal, n);
 }
 
 void hf_live_remove(struct hf_live *l, uint64_t ordinal)
 {
-    struct hf_slot *slot = slot_of(l, ordinal);
-    if (!slot)
+    uint32_t n = (uint32_t)hf_dense_get(&l->by_ordinal, ordinal);
+    if (n == 0)
         return;
-    uint32_t n = (uint32_t)slot->value;
-    hf_map64_remove(&l->by_ordinal, slot);
+    hf_dense_set(&l->by_ordinal, ordinal, 0);
     heap_remove(l, node_at(l, n)->heap_at);
     pair_remove(l, n);
     node_at(l, n)->next = l->free_list;

@@ -6,7 +6,7 @@
 #define HF_STORE_JOURNAL_LIVE_H
 
 #include "holdfast.h"
-#include "store/journal/map64.h"
+#include "store/journal/dense.h"
 
 struct hf_live_node {
     uint64_t ordinal;
@@ -27,11 +27,11 @@ struct hf_live {
     uint32_t chunk_count, node_count, free_list;
     struct hf_live_heap_item *heap; /* owned */
     uint32_t heap_count, heap_room;
-    struct hf_map64 by_ordinal; /* mix of the ordinal -> node */
-    uint64_t bytes;
+    struct hf_dense by_ordinal; /* ordinal -> node */
+    uint64_t bytes;             /* of nodes and heap */
 };
 
-bool hf_live_init(struct hf_live *l);
+void hf_live_init(struct hf_live *l);
 void hf_live_free(struct hf_live *l);
 
 /* Make sure that one hold of this ordinal can be added without needing memory. */
@@ -59,7 +59,7 @@ hf_time hf_live_next_expiry(const struct hf_live *l);
  * at most. Returns how many. */
 size_t hf_live_overdue(const struct hf_live *l, uint32_t root, hf_time now, uint64_t *out, size_t max);
 
-/* The node of a slot of by_ordinal, for a snapshot. */
+/* The node that by_ordinal names, for a snapshot. */
 const struct hf_live_node *hf_live_node(const struct hf_live *l, uint64_t value);
 
 #endif

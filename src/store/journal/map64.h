@@ -43,6 +43,14 @@ void hf_map64_add(struct hf_map64 *m, uint64_t hash, uint64_t value);
  * A slot is valid until the next add, reserve or remove; its value may be changed in place. */
 struct hf_slot *hf_map64_next(const struct hf_map64 *m, uint64_t hash, struct hf_slot *after);
 
+/* Ask the memory for where the entries of `hash` begin. */
+static inline void hf_map64_prefetch(const struct hf_map64 *m, uint64_t hash)
+{
+    const struct hf_map_part *p = &m->parts[m->part_bits ? hash >> (64 - m->part_bits) : 0];
+    if (p->slots)
+        __builtin_prefetch(&p->slots[(uint32_t)hash & (p->room - 1)]);
+}
+
 /* Take the slot out. */
 void hf_map64_remove(struct hf_map64 *m, struct hf_slot *slot);
 

@@ -139,28 +139,73 @@ static void prefix_make(struct prefix *p, enum hf_row_kind kind, struct hf_bytes
     }
 }
 
-static struct hf_node *find_hashed(const struct hf_rows *r, const struct prefix *p, struct hf_bytes name,
-                                   uint64_t hash)
+static bool node_is(const struct hf_node *n, const struct prefix *p, struct hf_bytes name)
 {
-    for (struct hf_slot *s = NULL; (s = hf_map64_next(&r->map, hash, s)) != NULL;) {
+    size_t head = p->size - 1;
+    return n->kind == p->bytes[0] && n->key_size == head + name.size &&
+           memcmp(n->bytes, p->bytes + 1, head) == 0 &&
+           (name.size == 0 || memcmp(n->bytes + head, name.data, name.size) == 0);
+}
+
+static uint64_t hash_of(const struct hf_rows *r, const struct prefix *p, struct hf_bytes name)
+{
+    if (r->hint && p->bytes[0] == HF_ROW_RESOURCE && name.data == r->hint_name.data &&
+        name.size == r->hint_name.size)
+        return r->hint;
+    return hf_siphash(&r->key, hf_mem(p->bytes, p->size), name);
+}
+
+/* hash: computed here if it is 0 and needed; out, if the row was not the one found last. */
+static struct hf_node *find_node(struct hf_rows *r, const struct prefix *p, struct hf_bytes name,
+                                 uint64_t *hash)
+{
+    if (r->last && node_is(r->last, p, name)) {
+        *hash = r->last->hash;
+        return r->last;
+    }
+    *hash = hash_of(r, p, name);
+    if (r->count[p->bytes[0]] == 0)
+        return NULL;
+    for (struct hf_slot *s = NULL; (s = hf_map64_next(&r->map, *hash, s)) != NULL;) {
         struct hf_node *n = (struct hf_node *)(uintptr_t)s->value;
-        size_t head = p->size - 1;
-        if (n->kind == p->bytes[0] && n->key_size == head + name.size &&
-            memcmp(n->bytes, p->bytes + 1, head) == 0 &&
-            (name.size == 0 || memcmp(n->bytes + head, name.data, name.size) == 0))
-            return n;
+        if (node_is(n, p, name))
+            return r->last = n;
     }
     return NULL;
 }
 
-struct hf_node *hf_rows_find(const struct hf_rows *r, enum hf_row_kind kind, struct hf_bytes tenant,
+struct hf_node *hf_rows_find(struct hf_rows *r, enum hf_row_kind kind, struct hf_bytes tenant,
                              const struct hf_image_key *key)
 {
     struct prefix p;
+    uint64_t hash;
     if (r->count[kind] == 0)
         return NULL;
     prefix_make(&p, kind, tenant, key->scope);
-    return find_hashed(r, &p, key->name, hf_siphash(&r->key, hf_mem(p.bytes, p.size), key->name));
+    return find_node(r, &p, key->name, &hash);
+}
+
+uint64_t hf_rows_hash(const struct hf_rows *r, enum hf_row_kind kind, struct hf_bytes tenant,
+                      const struct hf_image_key *key)
+{
+    struct prefix p;
+    prefix_make(&p, kind, tenant, key->scope);
+    return hf_siphash(&r->key, hf_mem(p.bytes, p.size), key->name);
+}
+
+const struct hf_node *hf_rows_peek(const struct hf_rows *r, uint64_t hash)
+{
+    const struct hf_slot *s = hf_map64_next(&r->map, hash, NULL);
+    return s ? (const struct hf_node *)(uintptr_t)s->value : NULL;
+}
+
+void hf_rows_prefetch(const struct hf_rows *r, uint64_t hash)
+{
+    const struct hf_node *n = hf_rows_peek(r, hash);
+    if (n) {
+        __builtin_prefetch(n);
+        __builtin_prefetch(n->bytes + 64);
+    }
 }
 
 struct hf_bytes hf_node_tenant(const struct hf_node *n)
@@ -251,9 +296,9 @@ enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant, const st
     if (tenant.size > HF_TENANT_MAX || !hf_image_key(image, &key) || key.scope.size > HF_NAME_MAX)
         return HF_STORE_DAMAGED;
     prefix_make(&p, image->kind, tenant, key.scope);
-    uint64_t hash = hf_siphash(&r->key, hf_mem(p.bytes, p.size), key.name);
+    uint64_t hash;
     *out = (struct hf_staged){ .tenant = tenant, .image = *image };
-    out->old = r->count[image->kind] ? find_hashed(r, &p, key.name, hash) : NULL;
+    out->old = find_node(r, &p, key.name, &hash);
     if (image->erase || (out->old && image->kind != HF_ROW_ENTRY && out->old->image_room >= image->bytes.size))
         return HF_OK;
     if (image->kind == HF_ROW_ENTRY) {
@@ -329,6 +374,8 @@ void hf_rows_erase(struct hf_rows *r, struct hf_node *node)
         }
     }
     r->count[node->kind]--;
+    if (r->last == node)
+        r->last = NULL;
     HF_ASSERT(node->kind != HF_ROW_GUARD && node->kind != HF_ROW_CLIENT && node->kind != HF_ROW_RESOURCE);
     node->dead_next = r->dead;
     r->dead = node;

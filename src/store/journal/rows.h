@@ -44,6 +44,11 @@ struct hf_rows {
     uint64_t count[HF_ROW_CONFIG + 1];
     uint64_t bytes; /* nodes, orders, rings; not the map's */
     struct hf_node *dead; /* owned: erased, but an answer may still point into them; see hf_rows_bury */
+    /* While a request is decided: the hash of the resource that it names, and that name; 0: none. And the
+     * row found last, which is asked for several times in a row. */
+    uint64_t hint;
+    struct hf_bytes hint_name;
+    struct hf_node *last;
     bool loading;   /* rows come out of a snapshot, in any order and with their stamps */
 };
 
@@ -51,8 +56,15 @@ bool hf_rows_init(struct hf_rows *r, const struct hf_sipkey *key);
 void hf_rows_free(struct hf_rows *r);
 
 /* The row, or NULL. scope is empty but for entries. */
-struct hf_node *hf_rows_find(const struct hf_rows *r, enum hf_row_kind kind, struct hf_bytes tenant,
+struct hf_node *hf_rows_find(struct hf_rows *r, enum hf_row_kind kind, struct hf_bytes tenant,
                              const struct hf_image_key *key);
+
+/* The hash under which a row is found. */
+uint64_t hf_rows_hash(const struct hf_rows *r, enum hf_row_kind kind, struct hf_bytes tenant,
+                      const struct hf_image_key *key);
+/* The first row with this hash, whose ever it is, or NULL; and: ask the memory for it. */
+const struct hf_node *hf_rows_peek(const struct hf_rows *r, uint64_t hash);
+void hf_rows_prefetch(const struct hf_rows *r, uint64_t hash);
 
 struct hf_bytes hf_node_tenant(const struct hf_node *n);
 struct hf_bytes hf_node_image(const struct hf_node *n);

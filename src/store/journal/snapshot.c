@@ -182,12 +182,12 @@ static uint32_t part_tokens(struct hf_journal *j, struct hf_buffer *b, size_t pa
 
 static uint32_t part_live(struct hf_journal *j, struct hf_buffer *b, size_t part)
 {
-    const struct hf_map_part *p = &j->tables.live.by_ordinal.parts[part];
+    const struct hf_dense_chunk *chunk = j->tables.live.by_ordinal.chunks[part];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < p->room; i++) {
-        if (p->slots[i].value == 0)
+    for (uint32_t i = 0; chunk && i < HF_DENSE_CHUNK; i++) {
+        if (chunk->values[i] == 0)
             continue;
-        const struct hf_live_node *n = hf_live_node(&j->tables.live, p->slots[i].value);
+        const struct hf_live_node *n = hf_live_node(&j->tables.live, chunk->values[i]);
         add64(b, n->ordinal);
         add64(b, (uint64_t)n->expires_at);
         add64(b, n->resource);
@@ -231,7 +231,7 @@ static bool index_take(struct hf_journal *j, struct hf_snapshotting *s)
 {
     struct hf_holds *h = &j->tables.holds;
     size_t taken = 0;
-    while (s->part < hf_map64_parts(&h->moved) && taken < SLICE / sizeof(struct hf_moved)) {
+    while (s->part < hf_holds_parts(h) && taken < SLICE / sizeof(struct hf_moved)) {
         size_t need = s->moved_count + hf_holds_part_size(h, s->part);
         if (need > s->moved_room) {
             size_t room = s->moved_room ? s->moved_room * 2 : 4096;
@@ -320,7 +320,7 @@ static int step_locked(struct hf_journal *j, struct hf_snapshotting *s)
     case PHASE_INDEX_TAKE:
         if (!index_take(j, s))
             return -ENOMEM;
-        if (s->part == hf_map64_parts(&t->holds.moved))
+        if (s->part == hf_holds_parts(&t->holds))
             phase_next(s);
         return 0;
     case PHASE_INDEX_WRITE: return hf_holds_make(&j->tables.holds, &j->keys);
@@ -343,7 +343,7 @@ static int step_locked(struct hf_journal *j, struct hf_snapshotting *s)
             phase_next(s);
         break;
     case PHASE_LIVE:
-        if (slice_table(j, s, hf_map64_parts(&t->live.by_ordinal), BLOCK_LIVE, part_live)) {
+        if (slice_table(j, s, t->live.by_ordinal.count, BLOCK_LIVE, part_live)) {
             s->end = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : j->end;
             s->closing = true;
         }

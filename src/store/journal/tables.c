@@ -5,8 +5,9 @@
 bool hf_tables_init(struct hf_tables *t, const struct hf_store_keys *keys, const struct hf_io *io,
                     struct hf_dir *dir)
 {
+    hf_live_init(&t->live);
     /* 4096 parts: with 50 M keys a part has 16 K slots, and growing it takes about 0.2 ms. */
-    return hf_map64_init(&t->tokens, 12) && hf_rows_init(&t->rows, &keys->table) && hf_live_init(&t->live) &&
+    return hf_map64_init(&t->tokens, 12) && hf_rows_init(&t->rows, &keys->table) &&
            hf_holds_init(&t->holds, io, dir);
 }
 
@@ -21,7 +22,7 @@ void hf_tables_free(struct hf_tables *t)
 uint64_t hf_tables_bytes(const struct hf_tables *t)
 {
     return t->tokens.bytes + t->rows.map.bytes + t->rows.bytes + t->live.bytes + t->live.by_ordinal.bytes +
-           t->holds.moved.bytes;
+           t->holds.moved.bytes + t->holds.recent.bytes;
 }
 
 uint64_t hf_tables_hash(const struct hf_tables *t, struct hf_scoped key)
@@ -61,7 +62,8 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
     if (entry->row_count > HF_PLAN_ROWS)
         return HF_STORE_DAMAGED;
     if (entry->head.remember == HF_REMEMBER_KEY) {
-        s->token_hash = hf_tables_hash(t, (struct hf_scoped){ entry->head.tenant, entry->head.key });
+        s->token_hash = t->hint_token ? t->hint_token
+                                      : hf_tables_hash(t, (struct hf_scoped){ entry->head.tenant, entry->head.key });
         if (!hf_map64_reserve(&t->tokens, s->token_hash, 1))
             return HF_NO_MEMORY;
     }
@@ -85,20 +87,22 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
 /* ---- Putting: cannot fail ---- */
 
 static void put_hold(struct hf_tables *t, const struct hf_image *image, struct hf_bytes tenant,
-                     uint64_t position)
+                     uint64_t position, bool held)
 {
-    struct hf_row row;
-    bool good = hf_image_decode(image, tenant, &row);
+    struct hf_image_hold hold;
+    bool good = hf_image_hold(image, &hold);
     HF_ASSERT(good);
-    hf_holds_set(&t->holds, row.hold.ordinal, position);
-    if (row.hold.state != HF_HELD) {
-        hf_live_remove(&t->live, row.hold.ordinal);
+    if ((hold.state == HF_HELD) != held)
+        return;
+    hf_holds_set(&t->holds, hold.ordinal, position);
+    if (!held) {
+        hf_live_remove(&t->live, hold.ordinal);
         return;
     }
-    struct hf_image_key key = { .name = row.hold.resource };
+    struct hf_image_key key = { .name = hold.resource };
     struct hf_node *resource = hf_rows_find(&t->rows, HF_ROW_RESOURCE, tenant, &key);
     if (resource) /* always, but in a journal that somebody made up */
-        hf_live_add(&t->live, row.hold.ordinal, row.hold.expires_at, &resource->live_root, resource->stamp);
+        hf_live_add(&t->live, hold.ordinal, hold.expires_at, &resource->live_root, resource->stamp);
 }
 
 /* What the tables remember beside the rows themselves. */
@@ -165,11 +169,14 @@ enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *
         if (node && node->kind == HF_ROW_CLIENT && entry->head.remember == HF_REMEMBER_SEQUENCE)
             node->ring[entry->head.sequence % HF_SEQUENCE_WINDOW] = position;
     }
-    struct hf_bytes rows = entry->rows;
-    struct hf_image image;
-    while (hf_image_next(&rows, &image))
-        if (image.kind == HF_ROW_HOLD)
-            put_hold(t, &image, entry->head.tenant, position);
+    /* What is held goes in before what has ended goes out: leaving may free memory that was reserved. */
+    for (int held = 1; held >= 0; held--) {
+        struct hf_bytes rows = entry->rows;
+        struct hf_image image;
+        while (hf_image_next(&rows, &image))
+            if (image.kind == HF_ROW_HOLD)
+                put_hold(t, &image, entry->head.tenant, position, held);
+    }
     if (entry->head.remember == HF_REMEMBER_KEY &&
         !(replay && token_there(t, s.token_hash, position)))
         hf_map64_add(&t->tokens, s.token_hash, position);

@@ -22,7 +22,8 @@ static enum hf_found remembered_fill(const struct hf_entry_view *entry, struct h
 static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remembered *out)
 {
     struct hf_journal *j = ctx;
-    uint64_t hash = hf_tables_hash(&j->tables, key);
+    /* While a request is decided, the only key that is looked up is its own. */
+    uint64_t hash = j->tables.hint_token ? j->tables.hint_token : hf_tables_hash(&j->tables, key);
     uint64_t newest = 0;
     struct hf_entry_view entry;
     /* A key used again after its window closed stands here twice until the sweeper frees the older one;

@@ -1,0 +1,381 @@
+/* Time: engine time never runs backwards, windows are half-open on it, and what is overdue is expired: by the
+ * next place_hold at once, by the background thread within a second. */
+#include "support/engine_kit.h"
+#include "support/test.h"
+
+#include <time.h>
+
+static struct kit *k;
+
+static int setup(void **state)
+{
+    (void)state;
+    k = kit_make();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kit_free(k);
+    return 0;
+}
+
+static enum hf_hold_state state_of(const char *id)
+{
+    assert_int_equal(kit_get_hold(k, id), HF_OK);
+    return k->got.answer.hold.state;
+}
+
+/* ---- The clock ---- */
+
+static void engine_time_stands_still_while_the_wall_clock_is_behind(void **state)
+{
+    (void)state;
+    char id[HF_ID_SIZE];
+    kit_at(k, HOUR);
+    kit_held(k, "a", MINUTE, id);
+    assert_int_equal(k->got.now, KIT_START + HOUR);
+    assert_int_equal(kit_stats(k).clock_stalls, 0);
+    kit_at(k, 0); /* the clock is set back by an hour */
+    kit_held(k, "b", MINUTE, id);
+    assert_int_equal(k->got.now, KIT_START + HOUR);
+    assert_int_equal(k->got.answer.hold.placed_at, KIT_START + HOUR);
+    assert_int_equal(kit_stats(k).clock_stalls, 1);
+    assert_int_equal(kit_stats(k).now, KIT_START + HOUR);
+    assert_int_equal(atomic_load(&k->warnings), 1); /* said once */
+    kit_at(k, HOUR - 1);
+    kit_held(k, "c", MINUTE, id);
+    assert_int_equal(k->got.now, KIT_START + HOUR);
+    assert_int_equal(kit_stats(k).clock_stalls, 2);
+    assert_int_equal(atomic_load(&k->warnings), 1);
+    kit_at(k, HOUR + 1);
+    kit_held(k, "d", MINUTE, id);
+    assert_int_equal(k->got.now, KIT_START + HOUR + 1);
+    assert_int_equal(kit_stats(k).clock_stalls, 2);
+}
+
+static void engine_time_is_kept_over_a_restart_with_a_clock_that_is_behind(void **state)
+{
+    (void)state;
+    char id[HF_ID_SIZE];
+    kit_at(k, DAY);
+    assert_int_equal(kit_place(k, "key", "room", "guest", MINUTE), HF_OK);
+    memcpy(id, k->got.answer.hold.id, HF_ID_SIZE);
+    kit_close(k);
+    kit_at(k, -DAY);
+    kit_open(k);
+    assert_int_equal(kit_stats(k).now, KIT_START + DAY);
+    assert_int_equal(kit_end(k, HF_EXPIRE, kit_key(k), id), HF_WINDOW_NOT_ELAPSED);
+    assert_int_equal(kit_end(k, HF_CONFIRM, "confirm", id), HF_OK);
+    assert_int_equal(k->got.answer.hold.ended_at, KIT_START + DAY);
+    assert_int_equal(kit_place(k, "key", "room", "guest", MINUTE), HF_OK);
+    assert_true(k->got.replayed);
+    k->options.snapshot_every_bytes = 4096; /* and out of a snapshot too */
+    kit_reopen(k);
+    kit_settle(k);
+    assert_int_equal(kit_files(k, ".snap"), 1);
+    kit_reopen(k);
+    assert_int_equal(kit_stats(k).now, KIT_START + DAY);
+}
+
+static void a_window_is_not_lengthened_and_not_cut_by_a_clock_that_steps_back(void **state)
+{
+    (void)state;
+    k->options.idempotency_window_ms = 10 * MINUTE;
+    kit_reopen(k);
+    assert_int_equal(kit_guard(k, "g", 10 * MINUTE, NULL, 0), HF_OK);
+    kit_at(k, MINUTE);
+    assert_int_equal(kit_place(k, "key", "room", "guest", HOUR), HF_OK);
+    assert_int_equal(kit_ask(k, HF_RECORD, "g", "x", NULL), HF_OK);
+    kit_at(k, 0); /* back: the window is still [1, 11) minutes */
+    assert_int_equal(kit_place(k, "key", "room", "guest", HOUR), HF_OK);
+    assert_true(k->got.replayed);
+    assert_int_equal(k->got.token.expires_at, KIT_START + 11 * MINUTE);
+    assert_int_equal(kit_ask(k, HF_CHECK, "g", "x", NULL), HF_OK);
+    assert_true(k->got.answer.seen.seen);
+    kit_at(k, 11 * MINUTE - 1);
+    assert_int_equal(kit_place(k, "key", "room", "guest", HOUR), HF_OK);
+    assert_int_equal(kit_ask(k, HF_CHECK, "g", "x", NULL), HF_OK);
+    assert_true(k->got.answer.seen.seen);
+    kit_at(k, 11 * MINUTE);
+    assert_int_equal(kit_ask(k, HF_CHECK, "g", "x", NULL), HF_OK);
+    assert_false(k->got.answer.seen.seen);
+    assert_int_equal(kit_place(k, "key", "room", "guest", HOUR), HF_RESOURCE_UNAVAILABLE);
+    assert_false(k->got.replayed);
+}
+
+static void a_clock_that_jumps_ten_years_ahead_ends_everything_in_order(void **state)
+{
+    (void)state;
+    char id[3][HF_ID_SIZE];
+    for (int i = 0; i < 3; i++)
+        kit_held(k, i == 0 ? "a" : i == 1 ? "b" : "c", (i + 1) * HOUR, id[i]);
+    assert_int_equal(kit_begin(k, "claim", "p", MINUTE, HF_ABANDON_UNKNOWN), HF_OK);
+    kit_at(k, HF_DURATION_MAX_MS);
+    assert_int_equal(kit_end(k, HF_CONFIRM, kit_key(k), id[2]), HF_WINDOW_ELAPSED);
+    kit_settle(k);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(state_of(id[i]), HF_EXPIRED);
+        assert_int_equal(k->got.answer.hold.ended_at, KIT_START + HF_DURATION_MAX_MS);
+    }
+    assert_int_equal(kit_stats(k).tokens, 1); /* the late confirm's */
+    assert_int_equal(kit_begin(k, "claim", "p", MINUTE, HF_ABANDON_UNKNOWN), HF_OUTCOME_UNKNOWN);
+    kit_at(k, 0); /* and back again: engine time stays */
+    assert_int_equal(kit_place(k, kit_key(k), "a", "guest", HF_DURATION_MAX_MS), HF_OK);
+    assert_int_equal(k->got.answer.hold.expires_at, KIT_START + 2 * HF_DURATION_MAX_MS);
+    kit_reopen(k);
+    assert_int_equal(state_of(id[0]), HF_EXPIRED);
+}
+
+static void one_batch_has_one_time(void **state)
+{
+    (void)state;
+    enum { COUNT = 500 };
+    static struct hf_request r[COUNT];
+    static struct hf_result got[COUNT];
+    static char names[COUNT][24];
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "n-%d", i);
+        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str(names[i]),
+                                    .place_hold = { hf_str(names[i]), hf_str("guest"), HOUR, 0 } };
+    }
+    assert_int_equal(hf_do_many(k->db, r, got, COUNT), HF_OK);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(got[i].now, KIT_START);
+        assert_int_equal(got[i].answer.hold.placed_at, KIT_START);
+        hf_result_clear(&got[i]);
+    }
+}
+
+/* ---- The edges of a hold ---- */
+
+static void confirm_is_for_before_the_end_and_expire_for_from_the_end_on(void **state)
+{
+    (void)state;
+    static const struct {
+        enum hf_action action;
+        int64_t at;
+        enum hf_status status;
+        enum hf_hold_state then;
+    } steps[] = {
+        { HF_CONFIRM, 0, HF_OK, HF_CONFIRMED },
+        { HF_CONFIRM, MINUTE - 1, HF_OK, HF_CONFIRMED },
+        { HF_CONFIRM, MINUTE, HF_WINDOW_ELAPSED, HF_HELD },
+        { HF_CONFIRM, MINUTE + 1, HF_WINDOW_ELAPSED, HF_HELD },
+        { HF_EXPIRE, 0, HF_WINDOW_NOT_ELAPSED, HF_HELD },
+        { HF_EXPIRE, MINUTE - 1, HF_WINDOW_NOT_ELAPSED, HF_HELD },
+        { HF_EXPIRE, MINUTE, HF_OK, HF_EXPIRED },
+        { HF_EXPIRE, HOUR, HF_OK, HF_EXPIRED },
+        { HF_RELEASE, MINUTE - 1, HF_OK, HF_RELEASED },
+        { HF_RELEASE, MINUTE, HF_OK, HF_RELEASED }, /* overdue, but still held */
+        { HF_RELEASE, HOUR, HF_OK, HF_RELEASED },
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        char id[HF_ID_SIZE], resource[24];
+        int64_t base = (int64_t)i * DAY;
+        snprintf(resource, sizeof resource, "r-%zu", i);
+        kit_at(k, base);
+        kit_held(k, resource, MINUTE, id);
+        kit_at(k, base + steps[i].at);
+        assert_int_equal(kit_end(k, steps[i].action, kit_key(k), id), steps[i].status);
+        assert_int_equal(state_of(id), steps[i].then);
+        assert_int_equal(k->got.answer.hold.ended_at,
+                         steps[i].then == HF_HELD ? 0 : KIT_START + base + steps[i].at);
+    }
+}
+
+static void the_shortest_hold_is_over_the_next_millisecond(void **state)
+{
+    (void)state;
+    char id[HF_ID_SIZE];
+    kit_held(k, "room", 1, id);
+    assert_int_equal(kit_place(k, kit_key(k), "room", "other", HOUR), HF_RESOURCE_UNAVAILABLE);
+    kit_at(k, 1);
+    assert_int_equal(kit_place(k, kit_key(k), "room", "other", HOUR), HF_OK);
+    assert_int_equal(state_of(id), HF_EXPIRED);
+    assert_int_equal(k->got.answer.hold.ended_at, KIT_START + 1);
+}
+
+/* ---- Lazy expiry ---- */
+
+static void place_hold_expires_what_is_overdue_in_the_same_step(void **state)
+{
+    (void)state;
+    char old[HF_ID_SIZE];
+    kit_held(k, "room", MINUTE, old);
+    kit_at(k, MINUTE);
+    uint64_t batches = kit_stats(k).batches;
+    assert_int_equal(kit_place(k, "new", "room", "other", HOUR), HF_OK);
+    assert_int_equal(kit_stats(k).batches, batches + 1);
+    assert_int_equal(state_of(old), HF_EXPIRED);
+    assert_int_equal(kit_get(k, HF_GET_RESOURCE, "room"), HF_OK);
+    assert_int_equal(k->got.answer.resource.held, 1);
+    kit_reopen(k);
+    assert_int_equal(state_of(old), HF_EXPIRED);
+    assert_int_equal(kit_place(k, "new", "room", "other", HOUR), HF_OK); /* its answer is the new hold */
+    assert_true(k->got.replayed);
+    assert_true(kit_is(k->got.answer.hold.requester, "other"));
+    assert_int_equal(k->got.answer.hold.state, HF_HELD);
+    assert_int_equal(kit_end(k, HF_EXPIRE, kit_key(k), old), HF_NOT_HELD);
+}
+
+static void a_full_resource_of_many_units_reopens_as_its_holds_run_out(void **state)
+{
+    (void)state;
+    enum { UNITS = 40 };
+    char id[UNITS][HF_ID_SIZE];
+    assert_int_equal(kit_resource(k, "hall", UNITS), HF_OK);
+    for (int i = 0; i < UNITS; i++)
+        kit_held(k, "hall", (UNITS - i) * MINUTE, id[i]); /* the last one runs out first */
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(kit_end(k, HF_CONFIRM, kit_key(k), id[i]), HF_OK);
+    assert_int_equal(kit_place(k, kit_key(k), "hall", "late", HOUR), HF_RESOURCE_UNAVAILABLE);
+    kit_at(k, 20 * MINUTE); /* twenty are overdue */
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(kit_place(k, kit_key(k), "hall", "late", HOUR), HF_OK);
+    assert_int_equal(kit_place(k, kit_key(k), "hall", "late", HOUR), HF_RESOURCE_UNAVAILABLE);
+    for (int i = 0; i < UNITS; i++)
+        assert_int_equal(state_of(id[i]), i < 5 ? HF_CONFIRMED : i < 20 ? HF_HELD : HF_EXPIRED);
+    assert_int_equal(kit_get(k, HF_GET_RESOURCE, "hall"), HF_OK);
+    assert_int_equal(k->got.answer.resource.held, 35);
+    assert_int_equal(k->got.answer.resource.confirmed, 5);
+    kit_reopen(k);
+    kit_at(k, 40 * MINUTE);
+    kit_settle(k); /* and the rest by the sweeper */
+    assert_int_equal(kit_get(k, HF_GET_RESOURCE, "hall"), HF_OK);
+    assert_int_equal(k->got.answer.resource.held, 20);
+    assert_int_equal(kit_stats(k).holds_live, 20);
+}
+
+static void a_refused_place_hold_expires_what_is_overdue_all_the_same(void **state)
+{
+    (void)state;
+    char overdue[HF_ID_SIZE], held[HF_ID_SIZE];
+    assert_int_equal(kit_resource(k, "hall", 2), HF_OK);
+    kit_held(k, "hall", MINUTE, overdue);
+    kit_held(k, "hall", HOUR, held);
+    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_SET_RESOURCE,
+                                                    .set_resource = { .name = hf_str("hall"),
+                                                                      .open = HF_SET_CLOSED } }),
+                     HF_OK);
+    kit_at(k, MINUTE);
+    assert_int_equal(kit_place(k, "refused", "hall", "late", HOUR), HF_RESOURCE_UNAVAILABLE);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(state_of(overdue), HF_EXPIRED);
+        assert_int_equal(state_of(held), HF_HELD);
+        assert_int_equal(kit_get(k, HF_GET_RESOURCE, "hall"), HF_OK);
+        assert_int_equal(k->got.answer.resource.held, 1);
+        assert_int_equal(kit_place(k, "refused", "hall", "late", HOUR), HF_RESOURCE_UNAVAILABLE);
+        assert_true(k->got.replayed);
+        kit_reopen(k);
+    }
+}
+
+/* ---- The sweeper ---- */
+
+static void the_background_thread_expires_overdue_holds_within_a_second(void **state)
+{
+    (void)state;
+    enum { COUNT = 100 };
+    char id[COUNT][HF_ID_SIZE];
+    kit_close(k);
+    kit_remove(k, "");
+    atomic_store(&k->io.wall, 0); /* the real clock */
+    k->options.no_background = false;
+    kit_open(k);
+    for (int i = 0; i < COUNT; i++) {
+        char resource[24];
+        snprintf(resource, sizeof resource, "r-%d", i);
+        kit_held(k, resource, 100 + i, id[i]);
+    }
+    struct timespec a_while = { 1, 300000000 };
+    nanosleep(&a_while, NULL);
+    struct hf_page page; /* nobody touched them: lists show what is stored */
+    struct hf_query q = { .kind = HF_LIST_HOLDS, .state = HF_EXPIRED, .limit = HF_LIST_MAX };
+    assert_int_equal(hf_list(k->db, &q, &page), HF_OK);
+    assert_int_equal(page.count, COUNT);
+    for (size_t i = 0; i < page.count; i++) {
+        assert_true(page.holds[i].ended_at >= page.holds[i].expires_at);
+        assert_true(page.holds[i].ended_at < page.holds[i].expires_at + SECOND);
+    }
+    hf_page_clear(&page);
+    assert_int_equal(kit_stats(k).holds_live, 0);
+}
+
+static void holds_that_ran_out_while_the_store_was_closed_are_expired_after_opening(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static struct hf_request r[COUNT];
+    static char names[COUNT][24];
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "n-%d", i);
+        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str(names[i]),
+                                    .place_hold = { hf_str(names[i]), hf_str("guest"), (i + 1) * SECOND, 0 } };
+    }
+    assert_int_equal(hf_do_many(k->db, r, NULL, COUNT), HF_OK);
+    kit_close(k);
+    kit_at(k, 600 * SECOND);
+    kit_open(k);
+    assert_int_equal(kit_stats(k).holds_live, COUNT);
+    kit_settle(k);
+    assert_int_equal(kit_stats(k).holds_live, 400);
+    struct hf_page page;
+    struct hf_query q = { .kind = HF_LIST_HOLDS, .state = HF_EXPIRED, .limit = HF_LIST_MAX };
+    assert_int_equal(hf_list(k->db, &q, &page), HF_OK);
+    assert_int_equal(page.count, 600);
+    hf_page_clear(&page);
+}
+
+static void tokens_leave_the_memory_when_their_window_closes(void **state)
+{
+    (void)state;
+    enum { COUNT = 2000 };
+    static struct hf_request r[COUNT];
+    static char names[COUNT][24];
+    k->options.idempotency_window_ms = MINUTE;
+    kit_reopen(k);
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "n-%d", i);
+        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str(names[i]),
+                                    .place_hold = { hf_str(names[i]), hf_str("guest"), HOUR, 0 } };
+    }
+    assert_int_equal(hf_do_many(k->db, r, NULL, COUNT / 2), HF_OK);
+    kit_at(k, 30 * SECOND);
+    assert_int_equal(hf_do_many(k->db, r + COUNT / 2, NULL, COUNT / 2), HF_OK);
+    assert_int_equal(kit_stats(k).tokens, COUNT);
+    kit_at(k, MINUTE - 1);
+    kit_settle(k);
+    assert_int_equal(kit_stats(k).tokens, COUNT);
+    kit_at(k, MINUTE);
+    kit_settle(k);
+    assert_int_equal(kit_stats(k).tokens, COUNT / 2);
+    kit_reopen(k); /* a restart reads them all again, and frees them again */
+    kit_settle(k);
+    assert_int_equal(kit_stats(k).tokens, COUNT / 2);
+    kit_at(k, 90 * SECOND);
+    kit_settle(k);
+    assert_int_equal(kit_stats(k).tokens, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(engine_time_stands_still_while_the_wall_clock_is_behind),
+        TEST(engine_time_is_kept_over_a_restart_with_a_clock_that_is_behind),
+        TEST(a_window_is_not_lengthened_and_not_cut_by_a_clock_that_steps_back),
+        TEST(a_clock_that_jumps_ten_years_ahead_ends_everything_in_order),
+        TEST(one_batch_has_one_time),
+        TEST(confirm_is_for_before_the_end_and_expire_for_from_the_end_on),
+        TEST(the_shortest_hold_is_over_the_next_millisecond),
+        TEST(place_hold_expires_what_is_overdue_in_the_same_step),
+        TEST(a_full_resource_of_many_units_reopens_as_its_holds_run_out),
+        TEST(a_refused_place_hold_expires_what_is_overdue_all_the_same),
+        TEST(the_background_thread_expires_overdue_holds_within_a_second),
+        TEST(holds_that_ran_out_while_the_store_was_closed_are_expired_after_opening),
+        TEST(tokens_leave_the_memory_when_their_window_closes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
