@@ -42,11 +42,14 @@ static int submit(struct hf_db *db, const char *token, struct order order)
     char payload[128];
     struct hf_result result = HF_RESULT_INIT;
     snprintf(payload, sizeof payload, "%s|%s", order.customer, order.article);
-    enum hf_status status = hf_do(db, &(struct hf_request){
-        .action = HF_APPLY,
-        .key = hf_str(token),
-        .apply = { .name = hf_str("order"), .payload = hf_str(payload), .fn = place_order, .arg = &order } },
-        &result);
+    enum hf_status status = hf_do(db,
+                                  &(struct hf_request){ .action = HF_APPLY,
+                                                        .key = hf_str(token),
+                                                        .apply = { .name = hf_str("order"),
+                                                                   .payload = hf_str(payload),
+                                                                   .fn = place_order,
+                                                                   .arg = &order } },
+                                  &result);
     if (status == HF_OK)
         printf("%s: order %.*s%s\n", token, (int)result.answer.value.size,
                (const char *)result.answer.value.data, result.replayed ? " (already submitted)" : "");
@@ -65,7 +68,7 @@ int main(int argc, char **argv)
         return 1;
     }
     submit(db, "form-1", (struct order){ "ada", "lamp" });
-    submit(db, "form-1", (struct order){ "ada", "lamp" });  /* the second click */
+    submit(db, "form-1", (struct order){ "ada", "lamp" }); /* the second click */
     submit(db, "form-2", (struct order){ "bob", "chair" });
     submit(db, "form-1", (struct order){ "eve", "yacht" }); /* somebody else's order under the same token */
 

@@ -39,6 +39,8 @@
  *     hf_submit may be called.
  *   - Do not use a database handle in a child after fork.
  */
+/* The tables of this page are set by hand. */
+/* clang-format off */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
 

@@ -12,10 +12,9 @@ static const char *name_of(const char *const *names, size_t count, unsigned numb
 
 const char *hf_api_hold_state(enum hf_hold_state state)
 {
-    static const char *const names[] = { [HF_HELD] = "held",
-                                         [HF_CONFIRMED] = "confirmed",
-                                         [HF_RELEASED] = "released",
-                                         [HF_EXPIRED] = "expired" };
+    static const char *const names[] = {
+        [HF_HELD] = "held", [HF_CONFIRMED] = "confirmed", [HF_RELEASED] = "released", [HF_EXPIRED] = "expired"
+    };
     return NAME_OF(names, state);
 }
 

@@ -89,20 +89,16 @@ struct detail {
     "response, "                                                                                \
     "and a lease " TIMES ". Correct it and ask again."
 #define NO_LEASE "Nobody ever held a lease of this name. Check the name and the tenant."
-#define LEASE_INVALID \
-    "This needs the lease's name, the fence that it was granted with, and a ttl " TIMES "."
-#define LEASE_STALE \
-    "The lease was granted again since, under a higher fence. Stop acting on the old one."
+#define LEASE_INVALID "This needs the lease's name, the fence that it was granted with, and a ttl " TIMES "."
+#define LEASE_STALE "The lease was granted again since, under a higher fence. Stop acting on the old one."
 #define LEASE_OVER "The lease ran out or was given back. Ask for a new one, and use its fence."
 #define SETTLED \
     "This claim was settled in another way before, and the first word stands. Look at it to see how."
-#define CLAIM_STALE \
-    "This claim was begun again under a higher fence, so this late word is not taken. Stop."
+#define CLAIM_STALE "This claim was begun again under a higher fence, so this late word is not taken. Stop."
 
 static const struct detail details[] = {
     { HF_PLACE_HOLD, HF_INVALID_REQUEST,
-      "A hold needs a resource and a requester of " NAMES ", a duration " TIMES ", and " KEYS
-      "." AGAIN },
+      "A hold needs a resource and a requester of " NAMES ", a duration " TIMES ", and " KEYS "." AGAIN },
     { HF_PLACE_HOLD, HF_RESOURCE_UNAVAILABLE,
       "Every unit of the resource is taken, or it is closed, or a strict registry does not know it. Try "
       "again later with a new key: this one stays bound to this answer." },
@@ -135,8 +131,7 @@ static const struct detail details[] = {
       "The capacity cannot go below the units that are held or confirmed now. Release or reverse some "
       "first, or close the resource." },
     { HF_SET_GUARD, HF_INVALID_REQUEST,
-      "A guard's name is " NAMES ", its window is " TIMES
-      ", and its match rule has each of exact, trim, "
+      "A guard's name is " NAMES ", its window is " TIMES ", and its match rule has each of exact, trim, "
       "casefold, normalize and hash at most once, 4 steps in all, hash last. Correct it and ask "
       "again." },
     { HF_CHECK, HF_INVALID_REQUEST, IDENTITY_INVALID },
@@ -178,8 +173,7 @@ static const struct detail details[] = {
       "A write needs a register's name of " NAMES ", a value of at most 65536 bytes, " KEYS ", and a "
       "register that is not merged." AGAIN },
     { HF_MERGE, HF_INVALID_REQUEST,
-      "A merge needs a register's name of " NAMES
-      ", the type that the register has, and a value of that "
+      "A merge needs a register's name of " NAMES ", the type that the register has, and a value of that "
       "type within the limits (1024 items, 65536 bytes). Correct it and ask again." },
     { HF_APPLY, HF_INVALID_REQUEST,
       "This needs " KEYS ", a name, and at most 64 rows and 1048576 bytes of effects." AGAIN },
@@ -222,8 +216,7 @@ struct hf_api_problem hf_api_problem_of(enum hf_action action, enum hf_status st
     const struct words *w = words_of(status);
     struct hf_api_problem problem = { .code = hf_status_code(status),
                                       .title = w ? w->title : "Something went wrong",
-                                      .detail =
-                                          hf_str(w ? w->detail : "The program has no words for this."),
+                                      .detail = hf_str(w ? w->detail : "The program has no words for this."),
                                       .http_status = hf_api_http_status(status) };
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
         if (details[i].action == action && details[i].status == status)

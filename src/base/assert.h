@@ -2,10 +2,10 @@
 #ifndef HF_BASE_ASSERT_H
 #define HF_BASE_ASSERT_H
 
-#define HF_ASSERT(cond)                                                                            \
-    do {                                                                                           \
-        if (__builtin_expect(!(cond), 0))                                                          \
-            hf_assert_fail(#cond, __FILE__, __LINE__);                                             \
+#define HF_ASSERT(cond)                                \
+    do {                                               \
+        if (__builtin_expect(!(cond), 0))              \
+            hf_assert_fail(#cond, __FILE__, __LINE__); \
     } while (0)
 
 /* Says on stderr what did not hold and where, and aborts. */

@@ -22,8 +22,7 @@ void hf_buffer_add(struct hf_buffer *b, const void *data, size_t size);
 void hf_buffer_add_bytes(struct hf_buffer *b, struct hf_bytes bytes);
 void hf_buffer_add_text(struct hf_buffer *b, const char *text);
 void hf_buffer_add_char(struct hf_buffer *b, char c);
-void hf_buffer_printf(struct hf_buffer *b, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void hf_buffer_printf(struct hf_buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The text with a NUL behind it that is not counted, or NULL if the buffer failed. Borrowed. */
 const char *hf_buffer_text(struct hf_buffer *b);
 

@@ -36,8 +36,7 @@ static uint32_t crc_table(uint32_t crc, const unsigned char *p, size_t size)
 #ifdef __x86_64__
 #include <nmmintrin.h>
 
-__attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const unsigned char *p,
-                                                            size_t size)
+__attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const unsigned char *p, size_t size)
 {
     uint64_t c = crc;
     while (size >= 8) {

@@ -99,8 +99,7 @@ bool hf_id_read(const struct hf_sipkey *key, struct hf_bytes text, uint64_t *ord
 void hf_uuid7_make(hf_time now, const uint8_t random[10], char text[HF_UUID_SIZE])
 {
     uint64_t ms = (uint64_t)now & 0xffffffffffffU;
-    snprintf(text, HF_UUID_SIZE, "%08x-%04x-7%x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-             (unsigned)(ms >> 16), (unsigned)(ms & 0xffff), random[0] & 15U, random[1],
-             (random[2] & 0x3fU) | 0x80U, random[3], random[4], random[5], random[6], random[7],
-             random[8], random[9]);
+    snprintf(text, HF_UUID_SIZE, "%08x-%04x-7%x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", (unsigned)(ms >> 16),
+             (unsigned)(ms & 0xffff), random[0] & 15U, random[1], (random[2] & 0x3fU) | 0x80U, random[3],
+             random[4], random[5], random[6], random[7], random[8], random[9]);
 }

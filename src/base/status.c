@@ -19,7 +19,7 @@ static const char *const refusals[] = {
 };
 
 static const char *const faults[] = {
-    [HF_STORAGE_FAILURE - HF_STORAGE_FAILURE] = "storage-failure",
+    [0] = "storage-failure",
     [HF_NO_MEMORY - HF_STORAGE_FAILURE] = "no-memory",
     [HF_MISUSE - HF_STORAGE_FAILURE] = "misuse",
     [HF_STORE_BUSY - HF_STORAGE_FAILURE] = "store-busy",

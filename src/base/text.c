@@ -96,8 +96,8 @@ static bool quantity_parse(struct hf_bytes text, const struct unit *units, size_
 
 bool hf_duration_parse(struct hf_bytes text, int64_t *ms)
 {
-    static const struct unit units[] = { { "", 1000 },     { "ms", 1 },        { "s", 1000 },
-                                         { "m", 60000 },   { "h", 3600000 },   { "d", 86400000 } };
+    static const struct unit units[] = { { "", 1000 },   { "ms", 1 },      { "s", 1000 },
+                                         { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 } };
     uint64_t v;
     if (!quantity_parse(text, units, sizeof units / sizeof *units, &v) || v > HF_DURATION_MAX_MS)
         return false;
@@ -117,8 +117,9 @@ bool hf_size_parse(struct hf_bytes text, uint64_t *bytes)
 
 void hf_duration_format(int64_t ms, char *out)
 {
-    static const struct unit units[] = { { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 },
-                                         { "s", 1000 },     { "ms", 1 } };
+    static const struct unit units[] = {
+        { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 }
+    };
     size_t i = 0;
     while (units[i].factor > 1 && (ms == 0 || ms % (int64_t)units[i].factor != 0))
         i++;
@@ -148,7 +149,7 @@ static void date_of(int64_t days, int *y, int *m, int *d)
     *y = (int)(yoe + era * 400 + (*m <= 2));
 }
 
-#define TIME_LOWEST INT64_C(-62167219200000) /* 0000-01-01 */
+#define TIME_LOWEST INT64_C(-62167219200000)  /* 0000-01-01 */
 #define TIME_HIGHEST INT64_C(253402300799999) /* 9999-12-31T23:59:59.999 */
 
 static void digits_put(char *out, int width, int64_t v)
@@ -255,8 +256,8 @@ bool hf_time_parse(struct hf_bytes text, hf_time *t)
         return true;
     }
     int y, mo, d, h = 0, mi = 0, s = 0, ms = 0, offset = 0;
-    if (!take_digits(&c, 4, &y) || !take_char(&c, "-") || !take_digits(&c, 2, &mo) ||
-        !take_char(&c, "-") || !take_digits(&c, 2, &d))
+    if (!take_digits(&c, 4, &y) || !take_char(&c, "-") || !take_digits(&c, 2, &mo) || !take_char(&c, "-") ||
+        !take_digits(&c, 2, &d))
         return false;
     if (mo < 1 || mo > 12 || d < 1 || d > days_in_month(y, mo))
         return false;

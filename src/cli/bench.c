@@ -159,8 +159,8 @@ static int by_rate(const void *a, const void *b)
 static bool groups_run(struct hf_cli *cli, struct hf_bench_load *l, struct hf_bench_log *log,
                        struct hf_bench_report *r)
 {
-    struct hf_bench_point store[HF_BENCH_ROUNDS_MAX], bare[HF_BENCH_ROUNDS_MAX];
-    double ratio[HF_BENCH_ROUNDS_MAX];
+    struct hf_bench_point store[HF_BENCH_ROUNDS_MAX] = { 0 }, bare[HF_BENCH_ROUNDS_MAX] = { 0 };
+    double ratio[HF_BENCH_ROUNDS_MAX] = { 0 };
     unsigned rounds = r->options.rounds;
     for (size_t g = 0; g < HF_BENCH_GROUPS; g++) {
         for (unsigned i = 0; i < rounds; i++) {
@@ -186,7 +186,7 @@ static bool groups_run(struct hf_cli *cli, struct hf_bench_load *l, struct hf_be
 
 static bool replays_run(struct hf_bench_load *l, struct hf_bench_report *r)
 {
-    struct hf_bench_point point[HF_BENCH_ROUNDS_MAX];
+    struct hf_bench_point point[HF_BENCH_ROUNDS_MAX] = { 0 };
     for (unsigned i = 0; i < r->options.rounds; i++)
         if (!hf_bench_replay(l, 64, r->options.seconds, &point[i]))
             return false;

@@ -17,18 +17,18 @@ struct hf_bench_options {
     uint64_t resources; /* over which the holds are spread */
     double seconds;     /* for each point and round */
     unsigned rounds;
-    const char *dir;    /* where; removed afterwards */
-    const char *out;    /* folder for bench.txt, bench.json and bench.svg; NULL: none */
-    bool json;          /* JSON instead of the table on stdout */
+    const char *dir; /* where; removed afterwards */
+    const char *out; /* folder for bench.txt, bench.json and bench.svg; NULL: none */
+    bool json;       /* JSON instead of the table on stdout */
 };
 
 /* One measurement: groups of G, each waited for. */
 struct hf_bench_point {
     unsigned group;
     double per_second;
-    double cpu_us;      /* of the whole process, an operation */
+    double cpu_us;                          /* of the whole process, an operation */
     double p50_us, p99_us, p999_us, max_us; /* of a group */
-    double group_bytes; /* that went to the disk */
+    double group_bytes;                     /* that went to the disk */
 };
 
 #define HF_BENCH_GROUPS 5
@@ -46,7 +46,7 @@ struct hf_bench_report {
     double recovery_seconds;
     uint64_t recovery_tokens, recovery_replayed;
     double memory_token_bytes, memory_all_bytes, rss_bytes; /* a live token */
-    double disk_token_bytes; /* at G = 64 */
+    double disk_token_bytes;                                /* at G = 64 */
 };
 
 /* ---- bench_store.c ---- */

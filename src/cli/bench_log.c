@@ -62,8 +62,7 @@ bool hf_bench_log_run(struct hf_bench_log *log, unsigned group, double bytes, do
     while (now - begun < seconds) {
         if (log->at + size > FILE_BYTES)
             log->at = 0;
-        if (pwrite(log->fd, log->bytes, size, (off_t)log->at) != (ssize_t)size ||
-            fdatasync(log->fd) != 0)
+        if (pwrite(log->fd, log->bytes, size, (off_t)log->at) != (ssize_t)size || fdatasync(log->fd) != 0)
             return false;
         log->at += size;
         double then = now;

@@ -130,8 +130,11 @@ static void group_submit(struct hf_bench_load *l, unsigned group, unsigned index
     size_t first = (size_t)index * group;
     g->left = group;
     for (size_t i = first; i < first + group; i++)
-        l->ops[i] = (struct hf_op){ .request = &l->requests[i], .result = &l->results[i], .done = op_done,
-                                    .arg = g, .next = i + 1 < first + group ? &l->ops[i + 1] : NULL };
+        l->ops[i] = (struct hf_op){ .request = &l->requests[i],
+                                    .result = &l->results[i],
+                                    .done = op_done,
+                                    .arg = g,
+                                    .next = i + 1 < first + group ? &l->ops[i + 1] : NULL };
     g->begun = hf_bench_clock();
     hf_submit(l->db, &l->ops[first]);
 }

@@ -80,11 +80,9 @@ void hf_cli_print(struct hf_cli *cli, enum hf_action action, const struct hf_res
 enum hf_cli_color { HF_PLAIN, HF_DIM, HF_BOLD, HF_GREEN, HF_YELLOW, HF_RED };
 
 /* "holdfast: ..." and a line end, to stderr. */
-void hf_cli_error(const struct hf_cli *cli, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void hf_cli_error(const struct hf_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for what is not wrong: no prefix. */
-void hf_cli_note(const struct hf_cli *cli, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void hf_cli_note(const struct hf_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Text from outside, made harmless for a terminal: control characters as \xNN, broken UTF-8 as U+FFFD.
  */

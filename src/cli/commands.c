@@ -23,10 +23,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = STORE,
       .keyed = true,
       .summary = "take one unit of a resource for a requester, for a while",
-      .about =
-          "Takes one unit of RESOURCE for REQUESTER until the duration has passed. A hold ends once: "
-          "confirmed, released or expired. The same call with the same key gives the first answer again "
-          "and takes nothing.",
+      .about = "Takes one unit of RESOURCE for REQUESTER until the duration has passed. A hold ends once: "
+               "confirmed, released or expired. The same call with the same key gives the first answer again "
+               "and takes nothing.",
       .example = "  $ holdfast hold room-307 --for guest-91 --duration 15m --key order-8123\n"
                  "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  state      held\n"
@@ -63,9 +62,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = STORE,
       .keyed = true,
       .summary = "give a hold's unit back",
-      .about =
-          "Ends the hold and gives its unit back, also when its time has run out but it was not expired "
-          "yet.",
+      .about = "Ends the hold and gives its unit back, also when its time has run out but it was not expired "
+               "yet.",
       .example = "  $ holdfast release 2pchzd8hasq1k79e61jzn6k0wx --json\n"
                  "  key: 019d3f6c-8a1b-7c3e-9f10-2b6a4c8d0e12\n"
                  "  {\"id\":\"2pchzd8hasq1k79e61jzn6k0wx\",\"resource\":\"room-307\",...\n",
@@ -79,9 +77,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = STORE,
       .keyed = true,
       .summary = "end a hold whose time has run out",
-      .about =
-          "Ends a hold whose time has run out. Every command that writes does this for overdue holds by "
-          "itself; this is for one that must be ended now.",
+      .about = "Ends a hold whose time has run out. Every command that writes does this for overdue holds by "
+               "itself; this is for one that must be ended now.",
       .example = "  $ holdfast expire 2pchzd8hasq1k79e61jzn6k0wx --key tidy-1\n"
                  "  holdfast: window-not-elapsed: The hold's time has not run out. Wait until\n"
                  "  expires_at and ask again with a new key, or release it.\n",
@@ -107,8 +104,7 @@ const struct hf_cli_command hf_cli_commands[] = {
                  "  expires    2026-11-16T09:27:44.010Z  (15m)\n"
                  "  released   2026-11-16T09:12:44.010Z\n"
                  "  reverses   2pchzd8hasq1k79e61jzn6k0wx\n",
-      .refusals =
-          "refused: not-known, not-held (not confirmed, or given back before), " KEYED_REFUSALS },
+      .refusals = "refused: not-known, not-held (not confirmed, or given back before), " KEYED_REFUSALS },
     { .name = "show",
       .run = hf_cmd_show,
       .args = "ID",
@@ -124,8 +120,7 @@ const struct hf_cli_command hf_cli_commands[] = {
     { .name = "list",
       .run = hf_cmd_list,
       .args = "",
-      .options =
-          BIT(STATE) | BIT(RESOURCE) | BIT(REQUESTER) | BIT(FROM) | BIT(TO) | BIT(LIMIT) | BIT(CURSOR),
+      .options = BIT(STATE) | BIT(RESOURCE) | BIT(REQUESTER) | BIT(FROM) | BIT(TO) | BIT(LIMIT) | BIT(CURSOR),
       .globals = LOOK,
       .summary = "list holds, newest first",
       .about = "Lists holds, the newest first. Changes nothing and makes no store.",
@@ -141,9 +136,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(CAPACITY) | BIT(CLOSE) | BIT(OPEN),
       .globals = STORE,
       .summary = "show a resource, or set its capacity, or close and open it",
-      .about =
-          "Without options, shows the resource. With them, sets it, and makes it if it is new. Setting "
-          "needs no key: doing it twice changes nothing.",
+      .about = "Without options, shows the resource. With them, sets it, and makes it if it is new. Setting "
+               "needs no key: doing it twice changes nothing.",
       .example = "  $ holdfast resource room-307 --capacity 2\n"
                  "  resource   room-307\n"
                  "  state      open\n"
@@ -160,11 +154,10 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(WINDOW) | BIT(MATCH) | BIT(ON_UNAVAILABLE) | BIT(DURABLE),
       .globals = STORE,
       .summary = "set up or show a guard against duplicates",
-      .about =
-          "A guard answers whether it has seen an identity within its window. Without --window, shows "
-          "the "
-          "guard; with it, sets the guard as a whole. A new window counts for what is recorded from now "
-          "on.",
+      .about = "A guard answers whether it has seen an identity within its window. Without --window, shows "
+               "the "
+               "guard; with it, sets the guard as a whole. A new window counts for what is recorded from now "
+               "on.",
       .example = "  $ holdfast guard comments --window 60s --match trim,normalize\n"
                  "  guard           comments\n"
                  "  window          1m\n"
@@ -180,9 +173,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_max = 2,
       .globals = LOOK,
       .summary = "ask a guard whether it has seen an identity",
-      .about =
-          "Prints seen or not-seen, with when and until when. Seen is an answer, so the exit code is 0 "
-          "either way. Changes nothing and makes no store.",
+      .about = "Prints seen or not-seen, with when and until when. Seen is an answer, so the exit code is 0 "
+               "either way. Changes nothing and makes no store.",
       .example = "  $ holdfast check comments 'Nice  post!'\n"
                  "  seen\n"
                  "  recorded  2026-11-15T21:39:57.123Z\n"
@@ -196,9 +188,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(RESULT),
       .globals = STORE,
       .summary = "put an identity under guard",
-      .about =
-          "Records the identity, and a result to answer with. If it is under guard already, nothing "
-          "changes: neither the time nor the result.",
+      .about = "Records the identity, and a result to answer with. If it is under guard already, nothing "
+               "changes: neither the time nor the result.",
       .example = "  $ holdfast record payments pay-17 --result 'receipt 4711'\n"
                  "  ok\n",
       .refusals = "refused: not-known (no such guard), invalid-request" },
@@ -210,9 +201,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(RESULT),
       .globals = STORE,
       .summary = "check and record in one step",
-      .about =
-          "Prints not-seen to the first who asks and seen to all others within the window: check and "
-          "record in one atomic step.",
+      .about = "Prints not-seen to the first who asks and seen to all others within the window: check and "
+               "record in one atomic step.",
       .example = "  $ holdfast admit payments pay-17 --json\n"
                  "  {\"seen\":false}\n",
       .refusals = "refused: not-known (no such guard), invalid-request" },
@@ -254,9 +244,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .required = BIT(FORMAT),
       .globals = BIT(DATA) | BIT(HELP),
       .summary = "write all records to a file, as JSON lines or SQLite",
-      .about =
-          "Writes all records to FILE, which must not exist; - is the standard output, for jsonl. Works "
-          "while the store is open elsewhere. Changes nothing in the store.",
+      .about = "Writes all records to FILE, which must not exist; - is the standard output, for jsonl. Works "
+               "while the store is open elsewhere. Changes nothing in the store.",
       .example = "  $ holdfast export --format jsonl - | wc -l\n"
                  "  1284\n",
       .refusals = "the file exists already, or the journal is damaged (what is whole is written)" },
@@ -268,10 +257,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = PLAIN,
       .raw = true,
       .summary = "measure the store on this machine",
-      .about =
-          "Measures durable holds, replays, recovery and memory beside the bare log: the same bytes "
-          "appended and synced, and nothing else. Works in a folder of its own, which is removed at the "
-          "end.",
+      .about = "Measures durable holds, replays, recovery and memory beside the bare log: the same bytes "
+               "appended and synced, and nothing else. Works in a folder of its own, which is removed at the "
+               "end.",
       .example = "  $ holdfast bench | grep -w -e G -e 64\n"
                  "                  G     a second    CPU us    p50 us    p99 us  p99.9 us ...\n"
                  "  holdfast       64        45525      2.42       279      5332      5332 ...\n"

@@ -99,8 +99,8 @@ static bool blame_duration(const struct hf_cli *cli, enum hf_cli_option_id id, s
     int64_t ms = 1;
     if (!cli->values[id] || !hf_duration_parse(hf_str(cli->values[id]), &ms) || ms > 0)
         return false;
-    hf_buffer_printf(out, "--%s \"%s\" is no time at all; expected is 1ms or more",
-                     hf_cli_options[id].name, cli->values[id]);
+    hf_buffer_printf(out, "--%s \"%s\" is no time at all; expected is 1ms or more", hf_cli_options[id].name,
+                     cli->values[id]);
     return true;
 }
 
@@ -111,9 +111,9 @@ static void blame_id(const struct hf_cli *cli, struct hf_buffer *out)
         return;
     hf_buffer_add_text(out, "ID ");
     hf_cli_add_quoted(out, hf_str(cli->args[0]));
-    hf_buffer_add_text(
-        out, " is not the id of a hold; expected are the 26 letters and digits that hold answered "
-             "with");
+    hf_buffer_add_text(out,
+                       " is not the id of a hold; expected are the 26 letters and digits that hold answered "
+                       "with");
 }
 
 void hf_cli_explain(const struct hf_cli *cli, enum hf_status status, struct hf_buffer *out)

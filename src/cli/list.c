@@ -22,10 +22,9 @@ static bool query_read(struct list *list)
     struct hf_query *q = &list->query;
     unsigned state = 0;
     list->limit = 100;
-    if (!hf_cli_choice(cli, HF_OPT_STATE, &state) ||
-        !hf_cli_filled(cli, HF_OPT_RESOURCE, &q->resource) ||
-        !hf_cli_filled(cli, HF_OPT_REQUESTER, &q->requester) ||
-        !hf_cli_time(cli, HF_OPT_FROM, &q->from) || !hf_cli_time(cli, HF_OPT_TO, &q->to) ||
+    if (!hf_cli_choice(cli, HF_OPT_STATE, &state) || !hf_cli_filled(cli, HF_OPT_RESOURCE, &q->resource) ||
+        !hf_cli_filled(cli, HF_OPT_REQUESTER, &q->requester) || !hf_cli_time(cli, HF_OPT_FROM, &q->from) ||
+        !hf_cli_time(cli, HF_OPT_TO, &q->to) ||
         !hf_cli_number(cli, HF_OPT_LIMIT, (struct hf_cli_range){ 0, UINT32_MAX }, &list->limit) ||
         !hf_cli_number(cli, HF_OPT_CURSOR, (struct hf_cli_range){ 1, UINT64_MAX }, &q->cursor))
         return false;
@@ -147,8 +146,7 @@ static void list_end(struct list *list)
         hf_cli_note(list->cli, "no holds");
     }
     if (cursor != 0 && !list->cli->json)
-        hf_cli_note(list->cli, "there are more: go on with --cursor %llu, or give --limit 0 for all",
-                    cursor);
+        hf_cli_note(list->cli, "there are more: go on with --cursor %llu, or give --limit 0 for all", cursor);
 }
 
 int hf_cmd_list(struct hf_cli *cli)
@@ -165,8 +163,8 @@ int hf_cmd_list(struct hf_cli *cli)
     } else {
         struct hf_buffer sentence = { 0 };
         hf_cli_explain(cli, status, &sentence);
-        code = hf_cli_refuse(cli, (enum hf_action)0, status,
-                             sentence.size ? hf_buffer_text(&sentence) : NULL);
+        code =
+            hf_cli_refuse(cli, (enum hf_action)0, status, sentence.size ? hf_buffer_text(&sentence) : NULL);
         hf_buffer_free(&sentence);
     }
     hf_buffer_free(&list.out);

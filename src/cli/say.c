@@ -46,8 +46,7 @@ void hf_cli_add_clean(struct hf_buffer *out, struct hf_bytes text)
         utf8proc_category_t kind = utf8proc_category(c);
         if (c < 0x20 || (c >= 0x7f && c < 0xa0))
             hf_buffer_printf(out, "\\x%02x", (unsigned)c);
-        else if (kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_ZL ||
-                 kind == UTF8PROC_CATEGORY_ZP)
+        else if (kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP)
             hf_buffer_printf(out, "\\u{%x}", (unsigned)c); /* would turn the line around, or break it */
         else
             hf_buffer_add(out, p + at, (size_t)n);
@@ -106,8 +105,8 @@ void hf_cli_fields(const struct hf_cli *cli, const struct hf_cli_field *fields, 
         const struct hf_cli_field *f = &fields[i];
         if (!f->label)
             continue;
-        hf_buffer_printf(&out, "%s%-*s%s  %s", hf_cli_color_begin(cli->color_out, HF_DIM), widest,
-                         f->label, hf_cli_color_end(cli->color_out, HF_DIM),
+        hf_buffer_printf(&out, "%s%-*s%s  %s", hf_cli_color_begin(cli->color_out, HF_DIM), widest, f->label,
+                         hf_cli_color_end(cli->color_out, HF_DIM),
                          hf_cli_color_begin(cli->color_out, f->color));
         hf_cli_add_clean(&out, f->text);
         hf_buffer_printf(&out, "%s\n", hf_cli_color_end(cli->color_out, f->color));

@@ -28,8 +28,7 @@ const char *hf_cli_directory(struct hf_cli *cli)
     bool data_given = cli->values[HF_OPT_DATA] && !cli->from_environment[HF_OPT_DATA];
     bool server_given = cli->values[HF_OPT_SERVER] && !cli->from_environment[HF_OPT_SERVER];
     if (cli->values[HF_OPT_SERVER] && (server_given || !data_given)) {
-        hf_cli_error(cli,
-                     "this build talks to directories only, not to servers; drop %s and give --data DIR",
+        hf_cli_error(cli, "this build talks to directories only, not to servers; drop %s and give --data DIR",
                      server_given ? "--server" : "HOLDFAST_SERVER");
         return NULL;
     }
@@ -71,10 +70,9 @@ enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum h
         hf_cli_flush_to_stdout(&out);
         hf_buffer_free(&out);
     }
-    hf_cli_error(cli, "%s: %s%s", problem.code, sentence ? sentence : (const char *)problem.detail.data,
-                 status == HF_STORE_ABSENT
-                     ? " (--data DIR names another place; the first change makes a store)"
-                     : "");
+    hf_cli_error(
+        cli, "%s: %s%s", problem.code, sentence ? sentence : (const char *)problem.detail.data,
+        status == HF_STORE_ABSENT ? " (--data DIR names another place; the first change makes a store)" : "");
     return hf_cli_exit_of(status);
 }
 
@@ -84,13 +82,11 @@ static bool options_read(struct hf_cli *cli, struct hf_options *options)
     uint64_t length = 0;
     unsigned registry = 0;
     if (!hf_cli_duration(cli, HF_OPT_IDEMPOTENCY_WINDOW, &options->idempotency_window_ms) ||
-        !hf_cli_number(cli, HF_OPT_TOKEN_MAX_LENGTH, (struct hf_cli_range){ 1, HF_TOKEN_MAX },
-                       &length) ||
+        !hf_cli_number(cli, HF_OPT_TOKEN_MAX_LENGTH, (struct hf_cli_range){ 1, HF_TOKEN_MAX }, &length) ||
         !hf_cli_choice(cli, HF_OPT_REGISTRY, &registry))
         return false;
     if (cli->values[HF_OPT_IDEMPOTENCY_WINDOW] && options->idempotency_window_ms == 0) {
-        hf_cli_error(cli,
-                     "the idempotency window is 0; give at least 1ms, such as --idempotency-window 24h");
+        hf_cli_error(cli, "the idempotency window is 0; give at least 1ms, such as --idempotency-window 24h");
         return false;
     }
     if (options->no_create) { /* who only looks does not configure */
@@ -154,8 +150,7 @@ static void say_replayed(const struct hf_cli *cli, const struct hf_result *resul
     hf_cli_note(cli, "(replayed: first answered at %s)", when);
 }
 
-static enum hf_cli_exit refused(struct hf_cli *cli, enum hf_action action,
-                                const struct hf_result *result)
+static enum hf_cli_exit refused(struct hf_cli *cli, enum hf_action action, const struct hf_result *result)
 {
     struct hf_buffer sentence = { 0 };
     enum hf_status status = result->answer.status;

@@ -23,8 +23,7 @@ bool hf_cli_duration(const struct hf_cli *cli, enum hf_cli_option_id id, int64_t
 {
     const char *value = cli->values[id];
     return !value || hf_duration_parse(hf_str(value), out_ms) ||
-           bad(cli, id,
-               "a duration such as 250ms, 30s, 15m, 24h, 7d or a number of seconds, at most 3650d");
+           bad(cli, id, "a duration such as 250ms, 30s, 15m, 24h, 7d or a number of seconds, at most 3650d");
 }
 
 bool hf_cli_time(const struct hf_cli *cli, enum hf_cli_option_id id, hf_time *out)

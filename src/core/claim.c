@@ -96,8 +96,7 @@ static bool begin_is_new(const struct hf_view *view, const struct hf_command *cm
     return true;
 }
 
-static void begin_start(const struct hf_command *cmd, int64_t lease_ms, hf_time now,
-                        struct hf_plan *plan)
+static void begin_start(const struct hf_command *cmd, int64_t lease_ms, hf_time now, struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
     struct hf_claim *claim = &hf_plan_row(plan, HF_ROW_CLAIM)->claim;
@@ -151,10 +150,8 @@ static enum hf_claim_state settled_state(const struct hf_request *r)
 static bool settle_valid(const struct hf_command *cmd)
 {
     const struct hf_request *r = cmd->request;
-    return hf_key_valid(cmd, r->key) && r->settle.fence != 0 &&
-           r->settle.response.size <= HF_RESPONSE_MAX &&
-           (r->action != HF_HEARTBEAT || r->settle.lease_ms == 0 ||
-            hf_duration_valid(r->settle.lease_ms));
+    return hf_key_valid(cmd, r->key) && r->settle.fence != 0 && r->settle.response.size <= HF_RESPONSE_MAX &&
+           (r->action != HF_HEARTBEAT || r->settle.lease_ms == 0 || hf_duration_valid(r->settle.lease_ms));
 }
 
 /* Somebody has settled it under this fence: say the same again, or be refused. */
@@ -167,8 +164,7 @@ static void settle_again(const struct hf_command *cmd, const struct hf_claim *cl
         return;
     }
     hf_token_of_claim(claim, &plan->token);
-    plan->replayed =
-        settled_state(r) == claim->state && hf_bytes_equal(r->settle.response, claim->response);
+    plan->replayed = settled_state(r) == claim->state && hf_bytes_equal(r->settle.response, claim->response);
     if (plan->replayed)
         answer_claim(claim, now, HF_OK, plan);
     else

@@ -125,8 +125,7 @@ struct hf_view {
     enum hf_found (*overdue)(void *ctx, struct hf_scoped resource, hf_time now,
                              struct hf_hold out[HF_OVERDUE_MAX], size_t *count);
     enum hf_found (*guard)(void *ctx, struct hf_scoped name, struct hf_guard *out);
-    enum hf_found (*entry)(void *ctx, struct hf_scoped guard, struct hf_bytes identity,
-                           struct hf_entry *out);
+    enum hf_found (*entry)(void *ctx, struct hf_scoped guard, struct hf_bytes identity, struct hf_entry *out);
     enum hf_found (*claim)(void *ctx, struct hf_scoped key, struct hf_claim *out);
     enum hf_found (*lease)(void *ctx, struct hf_scoped name, struct hf_lease *out);
     enum hf_found (*reg)(void *ctx, struct hf_scoped name, struct hf_register *out);
@@ -148,8 +147,8 @@ struct hf_command {
                                      * the fingerprint */
     uint64_t fresh_ordinal;         /* for a hold that the plan may make */
     char fresh_id[HF_ID_SIZE];
-    uint64_t fresh_fence;           /* above every fence ever given out */
-    bool refuse_writes;             /* the store cannot take anything new now (disk or memory full) */
+    uint64_t fresh_fence; /* above every fence ever given out */
+    bool refuse_writes;   /* the store cannot take anything new now (disk or memory full) */
 };
 
 /* ---- The plan: what to do about it ---- */
@@ -161,16 +160,16 @@ enum hf_remember { HF_REMEMBER_NOT = 0, HF_REMEMBER_KEY = 1, HF_REMEMBER_SEQUENC
 
 struct hf_plan {
     struct hf_answer answer;
-    bool replayed;              /* the answer is a stored one; no rows */
+    bool replayed; /* the answer is a stored one; no rows */
     bool ordinal_used, fence_used;
-    bool missed;                /* a guard could not record because the store refuses writes */
-    bool run;                   /* HF_APPLY alone: the key is new, the shell is to run the function */
+    bool missed; /* a guard could not record because the store refuses writes */
+    bool run;    /* HF_APPLY alone: the key is new, the shell is to run the function */
     enum hf_remember remember;
-    struct hf_token token;      /* if replayed, collided or remembered: the key's record */
+    struct hf_token token; /* if replayed, collided or remembered: the key's record */
     size_t row_count;
     struct hf_row rows[HF_PLAN_ROWS];
     /* Where canonical identities and merged values are made. Provided by the shell, reused. */
-    unsigned char *scratch;     /* HF_PLAN_SCRATCH bytes */
+    unsigned char *scratch; /* HF_PLAN_SCRATCH bytes */
     size_t scratch_used;
 };
 

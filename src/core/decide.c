@@ -178,8 +178,8 @@ bool hf_action_reads(enum hf_action action)
 
 /* The key's first call. Whatever the answer is, it is remembered, except for a fault: nothing happened
  * then, and the next call with the key is the first. */
-static void decide_keyed(const struct rule *rule, const struct hf_view *view,
-                         const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
+static void decide_keyed(const struct rule *rule, const struct hf_view *view, const struct hf_command *cmd,
+                         hf_time now, struct hf_plan *plan)
 {
     if (!hf_token_admit(view, cmd, now, plan))
         return;
@@ -193,8 +193,7 @@ static void decide_keyed(const struct rule *rule, const struct hf_view *view,
     plan->token.status = status;
 }
 
-void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
-               struct hf_plan *plan)
+void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
 {
     const struct rule *rule = rule_of(cmd->request->action);
     hf_plan_reset(plan);

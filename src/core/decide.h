@@ -12,8 +12,7 @@
  * or HF_TOKEN_COLLISION); the store takes writes (else HF_STORAGE_FAILURE); then the action's own rules.
  * For HF_APPLY with a new key the plan says `run` and has remember and token set: the shell runs the
  * function, sets the answer and adds the rows, or drops the plan. Pure. */
-void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
-               struct hf_plan *plan);
+void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan);
 
 /* hf_decide_sweep: the store's own wish to expire `hold`, which is overdue at `now`.
  * plan: out: the hold's and the resource's rows and HF_OK, or another status and no rows when the hold

@@ -25,8 +25,7 @@ static bool register_find(const struct hf_view *view, struct hf_scoped name, enu
 }
 
 /* Write the register with the stored form `form`, one version up, and answer with it. */
-static void register_change(struct hf_register *reg, struct hf_bytes form, hf_time now,
-                            struct hf_plan *plan)
+static void register_change(struct hf_register *reg, struct hf_bytes form, hf_time now, struct hf_plan *plan)
 {
     reg->value.bytes = form;
     reg->version += 1;

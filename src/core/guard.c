@@ -20,8 +20,7 @@ static bool same_rules(const struct hf_guard *a, const struct hf_guard *b)
            a->on_unavailable == b->on_unavailable && a->durable == b->durable;
 }
 
-void hf_guard_set(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
-                  struct hf_plan *plan)
+void hf_guard_set(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
     if (!set_valid(r)) {
@@ -60,8 +59,7 @@ static bool ask_valid(const struct hf_request *r)
 
 /* What the guard could not read, or could not write, leaves the asker without an answer. The guard says
  * whether that counts as seen, and a recording that is lost is counted; record never blocks. */
-static void ask_unavailable(const struct hf_command *cmd, const struct hf_guard *guard,
-                            struct hf_plan *plan)
+static void ask_unavailable(const struct hf_command *cmd, const struct hf_guard *guard, struct hf_plan *plan)
 {
     enum hf_action action = cmd->request->action;
     bool seen = action != HF_RECORD && guard->on_unavailable == HF_FAIL_CLOSED;
@@ -84,8 +82,7 @@ static void ask_record(const struct hf_command *cmd, const struct hf_guard *guar
     entry->expires_at = now + guard->window_ms;
 }
 
-void hf_guard_ask(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
-                  struct hf_plan *plan)
+void hf_guard_ask(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
     struct hf_scoped name = { r->tenant, r->identity.guard };
@@ -107,8 +104,8 @@ void hf_guard_ask(const struct hf_view *view, const struct hf_command *cmd, hf_t
     hf_answer_record(plan, HF_RECORD_SEEN)->seen = (struct hf_seen){ .seen = false };
     /* An entry whose window has closed but that is still in memory is not under guard. */
     if (found == HF_FOUND && now < entry.expires_at) {
-        plan->answer.seen = (struct hf_seen){ true, entry.has_result, entry.recorded_at,
-                                              entry.expires_at, entry.result };
+        plan->answer.seen =
+            (struct hf_seen){ true, entry.has_result, entry.recorded_at, entry.expires_at, entry.result };
     } else if (found == HF_UNREADABLE || (r->action != HF_CHECK && cmd->refuse_writes)) {
         ask_unavailable(cmd, &guard, plan);
     } else if (r->action != HF_CHECK) {

@@ -130,8 +130,8 @@ static enum hf_status end_status(const struct arrow *arrow, const struct hf_hold
 }
 
 /* The hold's resource. A hold without one is a store that cannot read it. */
-static bool resource_of(const struct hf_view *view, const struct hf_hold *hold,
-                        struct hf_resource *resource, struct hf_plan *plan)
+static bool resource_of(const struct hf_view *view, const struct hf_hold *hold, struct hf_resource *resource,
+                        struct hf_plan *plan)
 {
     struct hf_scoped name = { hold->tenant, hold->resource };
     if (view->resource(view->ctx, name, resource) == HF_FOUND)
@@ -140,8 +140,7 @@ static bool resource_of(const struct hf_view *view, const struct hf_hold *hold,
     return false;
 }
 
-void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
-                 struct hf_plan *plan)
+void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
 {
     const struct arrow *arrow = &arrows[cmd->request->action];
     struct hf_scoped id = { cmd->request->tenant, cmd->request->hold.id };

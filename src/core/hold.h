@@ -24,8 +24,7 @@ void hf_hold_place(const struct hf_view *view, const struct hf_command *cmd, hf_
 /* hf_hold_end: confirm, release or expire, by cmd's action. HF_OK, HF_NOT_KNOWN, HF_NOT_HELD,
  * HF_WINDOW_ELAPSED (confirm at now >= expires_at), HF_WINDOW_NOT_ELAPSED (expire before it), in that
  * order. Release of an overdue hold that is still held is fine. Rows only for HF_OK. */
-void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
-                 struct hf_plan *plan);
+void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan);
 
 /* hf_hold_reverse: HF_OK, HF_NOT_KNOWN, HF_NOT_HELD (not confirmed, or given back before, or itself a
  * reversal). The new record: fresh id and ordinal, the original's resource and requester, RELEASED,

@@ -60,8 +60,7 @@ static bool lease_find(const struct hf_view *view, const struct hf_request *r, s
 }
 
 /* Write the changed lease and answer with it, if the store takes writes. */
-static void lease_change(const struct hf_command *cmd, const struct hf_lease *lease,
-                         struct hf_plan *plan)
+static void lease_change(const struct hf_command *cmd, const struct hf_lease *lease, struct hf_plan *plan)
 {
     if (cmd->refuse_writes) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);

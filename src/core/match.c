@@ -36,9 +36,8 @@ static bool is_space(int32_t c)
     static const struct {
         int32_t from, to;
     } spaces[] = {
-        { 0x0009, 0x000d }, { 0x0020, 0x0020 }, { 0x0085, 0x0085 }, { 0x00a0, 0x00a0 },
-        { 0x1680, 0x1680 }, { 0x2000, 0x200a }, { 0x2028, 0x2029 }, { 0x202f, 0x202f },
-        { 0x205f, 0x205f }, { 0x3000, 0x3000 },
+        { 0x0009, 0x000d }, { 0x0020, 0x0020 }, { 0x0085, 0x0085 }, { 0x00a0, 0x00a0 }, { 0x1680, 0x1680 },
+        { 0x2000, 0x200a }, { 0x2028, 0x2029 }, { 0x202f, 0x202f }, { 0x205f, 0x205f }, { 0x3000, 0x3000 },
     };
     size_t i = 0;
     while (i + 1 < sizeof spaces / sizeof *spaces && c > spaces[i].to)
@@ -173,8 +172,8 @@ static bool needs_text(enum hf_match step)
     return step != HF_MATCH_EXACT && step != HF_MATCH_HASH;
 }
 
-enum hf_status hf_match_apply(const struct hf_guard *guard, struct hf_bytes identity,
-                              struct hf_plan *plan, struct hf_bytes *out)
+enum hf_status hf_match_apply(const struct hf_guard *guard, struct hf_bytes identity, struct hf_plan *plan,
+                              struct hf_bytes *out)
 {
     if (identity.size == 0 || identity.size > HF_IDENTITY_MAX)
         return HF_INVALID_REQUEST;

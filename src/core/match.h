@@ -12,7 +12,7 @@ bool hf_match_valid(const enum hf_match *match, uint32_t count);
  * guard, identity: borrowed. room: scratch, from the plan. out: borrowed from `identity` or the scratch.
  * HF_OK, or HF_INVALID_REQUEST: empty, longer than HF_IDENTITY_MAX before the steps or after them, not
  * UTF-8 where a step needs it (all but exact and hash), or empty after a step. */
-enum hf_status hf_match_apply(const struct hf_guard *guard, struct hf_bytes identity,
-                              struct hf_plan *plan, struct hf_bytes *out);
+enum hf_status hf_match_apply(const struct hf_guard *guard, struct hf_bytes identity, struct hf_plan *plan,
+                              struct hf_bytes *out);
 
 #endif

@@ -117,8 +117,8 @@ static const struct hf_item **items_sorted(const struct hf_value *value, struct 
     return order;
 }
 
-static enum hf_status encode_items(const struct shape *s, const struct hf_value *value,
-                                   struct hf_plan *plan, struct hf_bytes *out)
+static enum hf_status encode_items(const struct shape *s, const struct hf_value *value, struct hf_plan *plan,
+                                   struct hf_bytes *out)
 {
     struct sum sum = { 0, 0 };
     size_t size = 0;
@@ -144,8 +144,7 @@ static enum hf_status encode_items(const struct shape *s, const struct hf_value 
     return HF_OK;
 }
 
-static enum hf_status encode_stamped(const struct hf_value *value, struct hf_plan *plan,
-                                     struct hf_bytes *out)
+static enum hf_status encode_stamped(const struct hf_value *value, struct hf_plan *plan, struct hf_bytes *out)
 {
     struct hf_bytes node = value->node, bytes = value->bytes;
     if (!hf_name_valid(node) || bytes.size > HF_VALUE_MAX - 10 - node.size)
@@ -275,8 +274,8 @@ enum hf_status hf_merge_join(enum hf_register_type type, struct hf_bytes a, stru
 
 /* ---- Decoding ---- */
 
-static bool decode_items(const struct shape *s, struct hf_bytes form, struct hf_item *items,
-                         size_t items_max, struct hf_value *out)
+static bool decode_items(const struct shape *s, struct hf_bytes form, struct hf_item *items, size_t items_max,
+                         struct hf_value *out)
 {
     struct sum sum = { 0, 0 };
     struct hf_item item;

@@ -20,8 +20,7 @@
  * HF_INVALID_REQUEST: unknown type or HF_TYPE_PLAIN, more than HF_MERGE_ITEMS_MAX items, a name or node
  * that is empty, too long, not UTF-8 or there twice, a number above INT64_MAX, a sum of all items that
  * does not fit into int64_t, or a form longer than HF_VALUE_MAX. Items may come in any order. */
-enum hf_status hf_merge_encode(const struct hf_value *value, struct hf_plan *plan,
-                               struct hf_bytes *out);
+enum hf_status hf_merge_encode(const struct hf_value *value, struct hf_plan *plan, struct hf_bytes *out);
 
 /* hf_merge_join: the least value above both `a` and `b`, stored forms of `type`, made in scratch.
  * HF_INVALID_REQUEST if the joined value passes one of the limits above. */

@@ -25,8 +25,7 @@ static void bind(const struct hf_command *cmd, hf_time now, enum hf_remember how
     plan->token.action = cmd->request->action;
     memcpy(plan->token.digest, cmd->digest, sizeof cmd->digest);
     plan->token.recorded_at = now;
-    plan->token.expires_at =
-        how == HF_REMEMBER_KEY ? now + cmd->rules->idempotency_window_ms : INT64_MAX;
+    plan->token.expires_at = how == HF_REMEMBER_KEY ? now + cmd->rules->idempotency_window_ms : INT64_MAX;
 }
 
 /* True: no call and no claim has the key at `now`. False: the answer is complete. */
@@ -86,8 +85,8 @@ static void number_again(const struct hf_view *view, const struct hf_command *cm
 }
 
 /* True: the client's number is new, and `client` has it marked. False: the answer is complete. */
-static bool number_is_new(const struct hf_view *view, const struct hf_command *cmd,
-                          struct hf_client *client, struct hf_plan *plan)
+static bool number_is_new(const struct hf_view *view, const struct hf_command *cmd, struct hf_client *client,
+                          struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
     struct hf_scoped name = { r->tenant, r->client };

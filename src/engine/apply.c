@@ -9,9 +9,9 @@ struct hf_tx {
     struct hf_plan *plan;
     const struct hf_request *request;
     hf_time now;
-    size_t first;    /* rows before it are the key's own (a client's number) */
-    size_t bytes;    /* of all rows and the result */
-    bool spoiled;    /* a limit was passed */
+    size_t first; /* rows before it are the key's own (a client's number) */
+    size_t bytes; /* of all rows and the result */
+    bool spoiled; /* a limit was passed */
     struct hf_bytes result;
 };
 
@@ -165,8 +165,9 @@ hf_time hf_tx_now(const struct hf_tx *tx)
 void hf_engine_run_apply(void *arg, const struct hf_request *request, struct hf_plan *plan, hf_time now)
 {
     struct hf_db *db = arg;
-    struct hf_tx tx = { .journal = db->journal, .plan = plan, .request = request, .now = now,
-                        .first = plan->row_count };
+    struct hf_tx tx = {
+        .journal = db->journal, .plan = plan, .request = request, .now = now, .first = plan->row_count
+    };
     db->deciding = pthread_self();
     __atomic_store_n(&db->in_apply, true, __ATOMIC_RELEASE);
     enum hf_status st = request->apply.fn(&tx, request->apply.arg);

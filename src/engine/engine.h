@@ -15,20 +15,20 @@
 
 struct hf_db {
     pthread_mutex_t lock;
-    pthread_cond_t landed;   /* the durable position moved, the writer left, or a segment became ready */
-    pthread_cond_t work;     /* for the committer: something was submitted */
-    pthread_cond_t tick;     /* for the maintainer: stop */
+    pthread_cond_t landed;      /* the durable position moved, the writer left, or a segment became ready */
+    pthread_cond_t work;        /* for the committer: something was submitted */
+    pthread_cond_t tick;        /* for the maintainer: stop */
     struct hf_journal *journal; /* owned */
     struct hf_lock journal_lock;
 
-    bool writing;            /* somebody is the writer */
-    bool maintaining;        /* somebody is in a step of maintenance */
-    bool releasing;          /* somebody calls callbacks */
+    bool writing;     /* somebody is the writer */
+    bool maintaining; /* somebody is in a step of maintenance */
+    bool releasing;   /* somebody calls callbacks */
     bool stopping;
-    bool failed;             /* the journal could not be written: nothing goes on */
+    bool failed;                          /* the journal could not be written: nothing goes on */
     struct hf_op *waiting, **waiting_end; /* submitted, not yet answered, in order of what they need */
     struct hf_op *ready, **ready_end;     /* may be answered */
-    pthread_t deciding;      /* inside an apply function: the thread, to refuse calls from there */
+    pthread_t deciding; /* inside an apply function: the thread, to refuse calls from there */
     bool in_apply;
 
     bool background;

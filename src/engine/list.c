@@ -258,7 +258,8 @@ static enum hf_status query_check(const struct hf_query *q)
     if (!hf_tenant_valid(q->tenant) || q->limit > HF_LIST_MAX || (unsigned)q->state > HF_EXPIRED ||
         q->kind < HF_LIST_HOLDS || q->kind > HF_LIST_OUTBOX)
         return HF_INVALID_REQUEST;
-    if ((q->resource.size && !hf_name_valid(q->resource)) || (q->requester.size && !hf_name_valid(q->requester)))
+    if ((q->resource.size && !hf_name_valid(q->resource)) ||
+        (q->requester.size && !hf_name_valid(q->requester)))
         return HF_INVALID_REQUEST;
     return q->kind == HF_LIST_ENTRIES && !hf_name_valid(q->name) ? HF_INVALID_REQUEST : HF_OK;
 }
@@ -274,7 +275,10 @@ enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf
     enum hf_status st = query_check(query);
     if (st != HF_OK)
         return st;
-    struct paging p = { .j = db->journal, .query = query, .page = page, .size = sizes[query->kind],
+    struct paging p = { .j = db->journal,
+                        .query = query,
+                        .page = page,
+                        .size = sizes[query->kind],
                         .limit = query->limit ? query->limit : LIMIT_DEFAULT };
     p.rows = malloc(p.limit * p.size);
     if (!p.rows)

@@ -13,9 +13,9 @@ struct hf_file; /* an open file, made by the table's owner */
 struct hf_dir;  /* an open directory, likewise */
 
 enum hf_open_how {
-    HF_OPEN_READ,   /* must exist */
-    HF_OPEN_WRITE,  /* must exist; read and write */
-    HF_OPEN_CREATE  /* made, or emptied if it exists; read and write */
+    HF_OPEN_READ,  /* must exist */
+    HF_OPEN_WRITE, /* must exist; read and write */
+    HF_OPEN_CREATE /* made, or emptied if it exists; read and write */
 };
 
 struct hf_io {

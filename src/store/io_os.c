@@ -129,9 +129,9 @@ static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t hol
 
 static int os_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
 {
-    static const int flags[] = { [HF_OPEN_READ] = O_RDONLY,
-                                 [HF_OPEN_WRITE] = O_RDWR,
-                                 [HF_OPEN_CREATE] = O_RDWR | O_CREAT | O_TRUNC };
+    static const int flags[] = {
+        [HF_OPEN_READ] = O_RDONLY, [HF_OPEN_WRITE] = O_RDWR, [HF_OPEN_CREATE] = O_RDWR | O_CREAT | O_TRUNC
+    };
     struct hf_file *file = malloc(sizeof *file);
     if (!file)
         return -ENOMEM;

@@ -24,10 +24,11 @@ static int teardown(void **state)
 
 static enum hf_status apply(const char *key, const char *payload, hf_apply_fn *fn, void *arg)
 {
-    return kit_do(k, (struct hf_request){ .action = HF_APPLY,
-                                          .key = hf_str(key),
-                                          .apply = { .name = hf_str("effect"), .payload = hf_str(payload),
-                                                     .fn = fn, .arg = arg } });
+    return kit_do(
+        k, (struct hf_request){
+               .action = HF_APPLY,
+               .key = hf_str(key),
+               .apply = { .name = hf_str("effect"), .payload = hf_str(payload), .fn = fn, .arg = arg } });
 }
 
 static bool value_is(const char *key, const char *value)
@@ -37,9 +38,10 @@ static bool value_is(const char *key, const char *value)
 
 static size_t outbox(struct hf_page *page)
 {
-    struct hf_query q = { .kind = HF_LIST_OUTBOX, .limit = HF_LIST_MAX,
+    struct hf_query q = { .kind = HF_LIST_OUTBOX,
+                          .limit = HF_LIST_MAX,
                           .tenant = k->tenant ? hf_str(k->tenant) : hf_str("") };
-    assert_int_equal(hf_list(k->db, &q, page), HF_OK);
+    kit_list(k, &q, page);
     return page->count;
 }
 
@@ -168,7 +170,7 @@ static void a_fault_leaves_nothing_and_the_key_is_free(void **state)
         { HF_STORAGE_FAILURE, HF_STORAGE_FAILURE },
         { HF_NO_MEMORY, HF_NO_MEMORY },
         { HF_MISUSE, HF_MISUSE },
-        { HF_NOT_KNOWN, HF_MISUSE },      /* refusals are not the function's to give, but for HF_REFUSED */
+        { HF_NOT_KNOWN, HF_MISUSE }, /* refusals are not the function's to give, but for HF_REFUSED */
         { HF_INDETERMINATE, HF_MISUSE },
         { HF_TOKEN_COLLISION, HF_MISUSE },
         { (enum hf_status)1000, HF_MISUSE },
@@ -361,8 +363,9 @@ static void past_a_limit_nothing_is_committed_whatever_the_function_says(void **
                   { HF_REFUSED, HF_INVALID_REQUEST },
                   { HF_STORAGE_FAILURE, HF_STORAGE_FAILURE } };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        struct amount a = { .rows = HF_APPLY_ROWS_MAX + 1, .key_size = 4, .value_size = 1,
-                            .returned = steps[i].returned };
+        struct amount a = {
+            .rows = HF_APPLY_ROWS_MAX + 1, .key_size = 4, .value_size = 1, .returned = steps[i].returned
+        };
         assert_int_equal(apply(kit_key(k), "", put_amount, &a), steps[i].answered);
         assert_int_equal(kit_stats(k).values, 0);
         assert_int_equal(k->got.answer.kind, HF_NO_RECORD);
@@ -515,7 +518,8 @@ static enum hf_status call_back(struct hf_tx *tx, void *arg)
     struct hf_request r = { .action = HF_GET_VALUE, .get = { hf_str("a") } };
     KIT_WANT(hf_do(k->db, &r, &result) == HF_MISUSE);
     KIT_WANT(result.answer.status == HF_MISUSE);
-    r = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str("inner"),
+    r = (struct hf_request){ .action = HF_PLACE_HOLD,
+                             .key = hf_str("inner"),
                              .place_hold = { hf_str("room"), hf_str("guest"), HOUR, 0 } };
     KIT_WANT(hf_do(k->db, &r, &result) == HF_MISUSE);
     KIT_WANT(hf_do_many(k->db, &r, &result, 1) == HF_MISUSE);
@@ -540,7 +544,8 @@ static void an_apply_without_a_function_or_a_name_is_refused(void **state)
     int runs = 0;
     assert_int_equal(apply("none", "", NULL, NULL), HF_MISUSE);
     assert_int_equal(kit_get(k, HF_GET_TOKEN, "none"), HF_NOT_KNOWN);
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_APPLY, .key = hf_str("nameless"),
+    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_APPLY,
+                                                    .key = hf_str("nameless"),
                                                     .apply = { .fn = transfer, .arg = &runs } }),
                      HF_INVALID_REQUEST);
     assert_int_equal(apply("", "100", transfer, &runs), HF_INVALID_REQUEST);

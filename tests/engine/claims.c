@@ -34,18 +34,20 @@ static enum hf_status again(const char *key)
 
 static enum hf_status write_register(const char *key, const char *name, const char *value, uint64_t fence)
 {
-    return kit_do(k, (struct hf_request){ .action = HF_WRITE,
-                                          .key = hf_str(key),
-                                          .write = { .name = hf_str(name), .value = hf_str(value),
-                                                     .fence = fence } });
+    return kit_do(
+        k, (struct hf_request){ .action = HF_WRITE,
+                                .key = hf_str(key),
+                                .write = { .name = hf_str(name), .value = hf_str(value), .fence = fence } });
 }
 
 static enum hf_status write_if(const char *name, const char *value, uint64_t version)
 {
     return kit_do(k, (struct hf_request){ .action = HF_WRITE,
                                           .key = hf_str(kit_key(k)),
-                                          .write = { .name = hf_str(name), .value = hf_str(value),
-                                                     .has_if_version = true, .if_version = version } });
+                                          .write = { .name = hf_str(name),
+                                                     .value = hf_str(value),
+                                                     .has_if_version = true,
+                                                     .if_version = version } });
 }
 
 static enum hf_status lease(enum hf_action action, const char *key, const char *name, const char *holder,
@@ -72,7 +74,8 @@ static void payment_walkthrough_one_debit_despite_a_duplicate_and_a_stale_writer
     /* Attempt 1: reserved, debited, recorded. The answer is lost. */
     uint64_t fence = started("K", HF_ABANDON_UNKNOWN);
     assert_int_equal(write_register("K/debit", "account", "balance 900", token), HF_OK);
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "{\"ok\":true,\"charge\":\"C1\"}", false), HF_OK);
+    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "{\"ok\":true,\"charge\":\"C1\"}", false),
+                     HF_OK);
 
     /* Attempt 2, after a crash for good measure: the stored answer, no second debit. */
     kit_reopen(k);
@@ -197,7 +200,8 @@ static void settling_twice_alike_is_once_and_otherwise_a_collision(void **state)
     assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "done", false), HF_OK);
     assert_true(k->got.replayed);
     assert_int_equal(k->got.answer.claim.settled_at, settled);
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "done otherwise", false), HF_TOKEN_COLLISION);
+    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "done otherwise", false),
+                     HF_TOKEN_COLLISION);
     assert_int_equal(kit_settle_claim(k, HF_FAIL, "K", fence, "done", false), HF_TOKEN_COLLISION);
     assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "unheard of", 1, "done", false), HF_NOT_KNOWN);
 }
@@ -303,8 +307,8 @@ static void a_hold_with_a_fence_refuses_the_older_ones(void **state)
         uint64_t fence;
         enum hf_status status;
     } steps[] = {
-        { "1", 7, HF_OK },          { "2", 7, HF_STALE_FENCE }, { "3", 6, HF_STALE_FENCE }, { "4", 0, HF_OK },
-        { "5", 8, HF_OK },          { "6", 7, HF_STALE_FENCE }, { "1", 7, HF_OK }, /* the first answer */
+        { "1", 7, HF_OK }, { "2", 7, HF_STALE_FENCE }, { "3", 6, HF_STALE_FENCE }, { "4", 0, HF_OK },
+        { "5", 8, HF_OK }, { "6", 7, HF_STALE_FENCE }, { "1", 7, HF_OK }, /* the first answer */
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         r.key = hf_str(steps[i].key);
@@ -359,8 +363,8 @@ static void a_retried_write_gets_its_first_answer_and_not_the_newer_value(void *
 
 static enum hf_status merge(const char *name, const struct hf_value *value)
 {
-    return kit_do(k, (struct hf_request){ .action = HF_MERGE,
-                                          .merge = { .name = hf_str(name), .value = value } });
+    return kit_do(
+        k, (struct hf_request){ .action = HF_MERGE, .merge = { .name = hf_str(name), .value = value } });
 }
 
 /* Every value of the list merged in, in an order at random and some of them twice. */
@@ -403,7 +407,9 @@ static void merges_come_to_the_same_whatever_the_order_and_how_often(void **stat
     static const struct {
         enum hf_register_type type;
         int64_t total;
-    } kinds[] = { { HF_TYPE_UNION, 0 }, { HF_TYPE_VECTOR, 0 }, { HF_TYPE_COUNTER, 15 }, { HF_TYPE_UPDOWN, 1 } };
+    } kinds[] = {
+        { HF_TYPE_UNION, 0 }, { HF_TYPE_VECTOR, 0 }, { HF_TYPE_COUNTER, 15 }, { HF_TYPE_UPDOWN, 1 }
+    };
     for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++) {
         const struct hf_value values[] = {
             { .type = kinds[n].type, .items = a, .item_count = 2 },
@@ -441,7 +447,10 @@ static void merges_come_to_the_same_whatever_the_order_and_how_often(void **stat
     assert_true(k->got.answer.reg.value.flag);
     const struct hf_value lww[] = {
         { .type = HF_TYPE_LWW, .timestamp = 5, .node = hf_str("b"), .bytes = hf_str("this one") },
-        { .type = HF_TYPE_LWW, .timestamp = 5, .node = hf_str("a"), .bytes = hf_str("same time, lower node") },
+        { .type = HF_TYPE_LWW,
+          .timestamp = 5,
+          .node = hf_str("a"),
+          .bytes = hf_str("same time, lower node") },
         { .type = HF_TYPE_LWW, .timestamp = 4, .node = hf_str("c"), .bytes = hf_str("earlier") },
     };
     merge_all(&random, "lww", lww, 3);

@@ -47,7 +47,7 @@ static void guard_kept(const char *name, bool volatile_only, enum hf_unavailable
 static size_t entries(const char *guard, struct hf_page *page)
 {
     struct hf_query q = { .kind = HF_LIST_ENTRIES, .name = hf_str(guard), .limit = HF_LIST_MAX };
-    assert_int_equal(hf_list(k->db, &q, page), HF_OK);
+    kit_list(k, &q, page);
     return page->count;
 }
 
@@ -86,7 +86,8 @@ static void comment_posted_twice_within_60_seconds_is_one_comment(void **state)
     static const enum hf_match rule[] = { HF_MATCH_TRIM, HF_MATCH_NORMALIZE };
     assert_int_equal(kit_guard(k, "comments", MINUTE, rule, 2), HF_OK);
     assert_false(seen(HF_ADMIT, "comments", "Nice  caf\xc3\xa9!", NULL));
-    kit_at(k, 3 * SECOND); /* the page hangs, the second click: other spaces, another form of the same letter */
+    kit_at(k,
+           3 * SECOND); /* the page hangs, the second click: other spaces, another form of the same letter */
     assert_true(seen(HF_ADMIT, "comments", " Nice cafe\xcc\x81!\n", NULL));
     assert_false(seen(HF_CHECK, "comments", "nice caf\xc3\xa9!", NULL)); /* not case-insensitive */
     kit_at(k, MINUTE - 1);
@@ -350,13 +351,14 @@ static void many_guards_live_side_by_side(void **state)
     (void)state;
     enum { MANY = 1500 };
     struct hf_request *r = calloc(MANY, sizeof *r);
-    char (*names)[24] = calloc(MANY, sizeof *names);
+    char(*names)[24] = calloc(MANY, sizeof *names);
     assert_non_null(r);
     assert_non_null(names);
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "guard-%d", i);
-        r[i] = (struct hf_request){ .action = HF_SET_GUARD,
-                                    .set_guard = { .name = hf_str(names[i]), .window_ms = (i + 1) * SECOND } };
+        r[i] =
+            (struct hf_request){ .action = HF_SET_GUARD,
+                                 .set_guard = { .name = hf_str(names[i]), .window_ms = (i + 1) * SECOND } };
     }
     assert_int_equal(hf_do_many(k->db, r, NULL, MANY), HF_OK);
     for (int i = 0; i < MANY; i++)
@@ -440,7 +442,7 @@ static void identities_are_judged_before_the_guard_is_asked(void **state)
     static const enum hf_match trim[] = { HF_MATCH_TRIM };
     assert_int_equal(kit_guard(k, "trim", HOUR, trim, 1), HF_OK);
     guard_exact("exact", HOUR);
-    assert_int_equal(kit_ask(k, HF_ADMIT, "trim", "  ", NULL), HF_INVALID_REQUEST); /* nothing is left */
+    assert_int_equal(kit_ask(k, HF_ADMIT, "trim", "  ", NULL), HF_INVALID_REQUEST);   /* nothing is left */
     assert_int_equal(kit_ask(k, HF_ADMIT, "trim", "\xff", NULL), HF_INVALID_REQUEST); /* not text */
     assert_int_equal(kit_ask(k, HF_ADMIT, "exact", "", NULL), HF_INVALID_REQUEST);
     assert_false(seen(HF_ADMIT, "exact", "\xff\xfe", NULL)); /* bytes may be any */

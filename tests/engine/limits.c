@@ -1,10 +1,6 @@
-/* Every limit of holdfast.h at its edge and one past it, large values, odd bytes, full memory, and the ways in
- * which a store does not open. */
+/* Every limit of holdfast.h at its edge and one past it, large values, odd bytes, full memory. */
 #include "support/engine_kit.h"
 #include "support/test.h"
-
-#include <sys/stat.h>
-#include <unistd.h>
 
 static struct kit *k;
 static char *big; /* 2 MiB of 'n' */
@@ -123,13 +119,16 @@ static void names_have_up_to_1024_bytes_everywhere(void **state)
 static void names_are_utf8_without_nul(void **state)
 {
     (void)state;
-    static const struct hf_bytes bad[] = { { "a\0b", 3 }, { "\xff", 1 }, { "\xc3", 1 }, { "\xed\xa0\x80", 3 },
-                                           { "\xc0\xaf", 2 } };
+    static const struct hf_bytes bad[] = {
+        { "a\0b", 3 }, { "\xff", 1 }, { "\xc3", 1 }, { "\xed\xa0\x80", 3 }, { "\xc0\xaf", 2 }
+    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct hf_request r = { .action = HF_PLACE_HOLD, .key = hf_str(kit_key(k)),
+        struct hf_request r = { .action = HF_PLACE_HOLD,
+                                .key = hf_str(kit_key(k)),
                                 .place_hold = { bad[i], hf_str("guest"), HOUR, 0 } };
         assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
-        r = (struct hf_request){ .action = HF_SET_GUARD, .tenant = bad[i],
+        r = (struct hf_request){ .action = HF_SET_GUARD,
+                                 .tenant = bad[i],
                                  .set_guard = { .name = hf_str("g"), .window_ms = 1 } };
         assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
     }
@@ -141,13 +140,16 @@ static void names_are_utf8_without_nul(void **state)
 static void answers_of_every_size_come_back_whole(void **state)
 {
     (void)state;
-    static const size_t sizes[] = { 1, 200, HF_RESULT_INLINE - 2, HF_RESULT_INLINE - 1, HF_RESULT_INLINE,
-                                    HF_RESULT_INLINE + 1, HF_NAME_MAX };
+    static const size_t sizes[] = {
+        1,          200, HF_RESULT_INLINE - 2, HF_RESULT_INLINE - 1, HF_RESULT_INLINE, HF_RESULT_INLINE + 1,
+        HF_NAME_MAX
+    };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (int again = 0; again < 2; again++) {
             char key[24];
             snprintf(key, sizeof key, "size-%zu", i);
-            struct hf_request r = { .action = HF_PLACE_HOLD, .key = hf_str(key),
+            struct hf_request r = { .action = HF_PLACE_HOLD,
+                                    .key = hf_str(key),
                                     .place_hold = { text(sizes[i]), hf_str("g"), HOUR, 0 } };
             assert_int_equal(kit_do(k, r), HF_OK);
             assert_int_equal(k->got.answer.hold.resource.size, sizes[i]);
@@ -161,7 +163,9 @@ static void answers_of_every_size_come_back_whole(void **state)
 static void tenants_have_up_to_64_bytes(void **state)
 {
     (void)state;
-    struct hf_request r = { .action = HF_PLACE_HOLD, .tenant = text(HF_TENANT_MAX), .key = hf_str("k"),
+    struct hf_request r = { .action = HF_PLACE_HOLD,
+                            .tenant = text(HF_TENANT_MAX),
+                            .key = hf_str("k"),
                             .place_hold = { hf_str("room"), hf_str("guest"), HOUR, 0 } };
     assert_int_equal(kit_do(k, r), HF_OK);
     kit_reopen(k);
@@ -172,7 +176,8 @@ static void tenants_have_up_to_64_bytes(void **state)
     assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
     r.tenant.size = BIG;
     assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
-    r = (struct hf_request){ .action = HF_RECORD, .tenant = text(HF_TENANT_MAX + 1),
+    r = (struct hf_request){ .action = HF_RECORD,
+                             .tenant = text(HF_TENANT_MAX + 1),
                              .identity = { .guard = hf_str("g"), .identity = hf_str("x") } };
     assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
 }
@@ -205,17 +210,17 @@ static void tokens_are_bytes_and_every_byte_counts(void **state)
 {
     (void)state;
     static const struct hf_bytes tokens[] = {
-        { "\0", 1 },      { "\0\0", 2 },     { "a", 1 },           { "a\0", 2 },   { "a\0b", 3 },
-        { "a\0c", 3 },    { "\xff", 1 },     { "\xff\xff", 2 },    { "\xfe", 1 },  { " a", 2 },
-        { "a ", 2 },      { "A", 1 },        { "\xc3\xa9", 2 },    { "e\xcc\x81", 3 }, { "\x80", 1 },
-        { "\xc0\xaf", 2 }, { "\r\n", 2 },
+        { "\0", 1 },       { "\0\0", 2 },      { "a", 1 },    { "a\0", 2 },      { "a\0b", 3 }, { "a\0c", 3 },
+        { "\xff", 1 },     { "\xff\xff", 2 },  { "\xfe", 1 }, { " a", 2 },       { "a ", 2 },   { "A", 1 },
+        { "\xc3\xa9", 2 }, { "e\xcc\x81", 3 }, { "\x80", 1 }, { "\xc0\xaf", 2 }, { "\r\n", 2 },
     };
     enum { COUNT = sizeof tokens / sizeof *tokens };
     char id[COUNT][HF_ID_SIZE];
     assert_int_equal(kit_resource(k, "hall", COUNT), HF_OK);
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < COUNT; i++) {
-            struct hf_request r = { .action = HF_PLACE_HOLD, .key = tokens[i],
+            struct hf_request r = { .action = HF_PLACE_HOLD,
+                                    .key = tokens[i],
                                     .place_hold = { hf_str("hall"), hf_str("guest"), HOUR, 0 } };
             assert_int_equal(kit_do(k, r), HF_OK);
             assert_int_equal(k->got.replayed, round > 0);
@@ -236,10 +241,13 @@ static void identities_and_their_results_have_limits(void **state)
     (void)state;
     for (int round = 0; round < 2; round++) {
         struct hf_request r = { .action = HF_ADMIT,
-                                .identity = { .guard = hf_str("g"), .identity = text(HF_IDENTITY_MAX),
-                                              .result = text(HF_GUARD_RESULT_MAX), .has_result = true } };
+                                .identity = { .guard = hf_str("g"),
+                                              .identity = text(HF_IDENTITY_MAX),
+                                              .result = text(HF_GUARD_RESULT_MAX),
+                                              .has_result = true } };
         assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_SET_GUARD,
-                                                        .set_guard = { .name = hf_str("g"), .window_ms = HOUR,
+                                                        .set_guard = { .name = hf_str("g"),
+                                                                       .window_ms = HOUR,
                                                                        .volatile_only = round == 1 } }),
                          HF_OK);
         assert_int_equal(kit_do(k, r), HF_OK);
@@ -268,7 +276,8 @@ static void responses_of_a_mebibyte_are_kept_and_given_again(void **state)
     for (int fails = 0; fails < 2; fails++) {
         const char *key = fails ? "fails" : "completes";
         assert_int_equal(kit_begin(k, key, "p", HOUR, HF_ABANDON_UNKNOWN), HF_OK);
-        struct hf_request r = { .action = fails ? HF_FAIL : HF_COMPLETE, .key = hf_str(key),
+        struct hf_request r = { .action = fails ? HF_FAIL : HF_COMPLETE,
+                                .key = hf_str(key),
                                 .settle = { .fence = k->got.answer.claim.fence,
                                             .response = text(HF_RESPONSE_MAX + 1) } };
         assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
@@ -297,7 +306,8 @@ static void many_large_responses_span_segments_and_snapshots(void **state)
         snprintf(key, sizeof key, "claim-%d", i);
         assert_int_equal(kit_begin(k, key, "p", HOUR, HF_ABANDON_UNKNOWN), HF_OK);
         big[i] = 'x';
-        struct hf_request r = { .action = HF_COMPLETE, .key = hf_str(key),
+        struct hf_request r = { .action = HF_COMPLETE,
+                                .key = hf_str(key),
                                 .settle = { .fence = k->got.answer.claim.fence, .response = text(1000000) } };
         assert_int_equal(kit_do(k, r), HF_OK);
         big[i] = 'n';
@@ -324,7 +334,8 @@ static void many_large_responses_span_segments_and_snapshots(void **state)
 static void register_values_have_up_to_65536_bytes(void **state)
 {
     (void)state;
-    struct hf_request r = { .action = HF_WRITE, .key = hf_str("k"),
+    struct hf_request r = { .action = HF_WRITE,
+                            .key = hf_str("k"),
                             .write = { .name = hf_str("r"), .value = text(HF_VALUE_MAX) } };
     assert_int_equal(kit_do(k, r), HF_OK);
     kit_reopen(k);
@@ -335,8 +346,9 @@ static void register_values_have_up_to_65536_bytes(void **state)
     r.write.value.size++;
     assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
     /* A stored form of last-writer-wins: 8 + 2 bytes, the node, the bytes. */
-    struct hf_value value = { .type = HF_TYPE_LWW, .timestamp = 1, .node = hf_str("n"),
-                              .bytes = text(HF_VALUE_MAX - 11) };
+    struct hf_value value = {
+        .type = HF_TYPE_LWW, .timestamp = 1, .node = hf_str("n"), .bytes = text(HF_VALUE_MAX - 11)
+    };
     r = (struct hf_request){ .action = HF_MERGE, .merge = { hf_str("lww"), &value } };
     assert_int_equal(kit_do(k, r), HF_OK);
     kit_reopen(k);
@@ -411,7 +423,8 @@ static void durations_are_one_millisecond_to_ten_years(void **state)
         const char *name = kit_key(k);
         assert_int_equal(kit_place(k, kit_key(k), name, "guest", ms), st);
         assert_int_equal(kit_guard(k, name, ms, NULL, 0), st);
-        struct hf_request r = { .action = HF_GRANT, .key = hf_str(kit_key(k)),
+        struct hf_request r = { .action = HF_GRANT,
+                                .key = hf_str(kit_key(k)),
                                 .lease = { hf_str(name), hf_str("me"), ms, 0 } };
         assert_int_equal(kit_do(k, r), st);
         assert_int_equal(kit_begin(k, name, "p", ms, HF_ABANDON_UNKNOWN), or_default);
@@ -421,14 +434,16 @@ static void durations_are_one_millisecond_to_ten_years(void **state)
         if (i == 0)
             assert_int_equal(kit_do(k, r), HF_OK);
         assert_int_equal(kit_get(k, HF_GET_LEASE, "renewed"), HF_OK);
-        r = (struct hf_request){ .action = HF_RENEW,
-                                 .lease = { .name = hf_str("renewed"), .ttl_ms = ms,
-                                            .fence = k->got.answer.lease.fence } };
+        r = (struct hf_request){
+            .action = HF_RENEW,
+            .lease = { .name = hf_str("renewed"), .ttl_ms = ms, .fence = k->got.answer.lease.fence }
+        };
         assert_int_equal(kit_do(k, r), or_default);
         if (i == 0)
             assert_int_equal(kit_begin(k, "beats", "p", HOUR, HF_ABANDON_UNKNOWN), HF_OK);
         assert_int_equal(kit_get(k, HF_GET_CLAIM, "beats"), HF_OK);
-        r = (struct hf_request){ .action = HF_HEARTBEAT, .key = hf_str("beats"),
+        r = (struct hf_request){ .action = HF_HEARTBEAT,
+                                 .key = hf_str("beats"),
                                  .settle = { .fence = k->got.answer.claim.fence, .lease_ms = ms } };
         assert_int_equal(kit_do(k, r), or_default);
     }
@@ -482,8 +497,8 @@ static void a_match_rule_has_up_to_four_steps_with_the_hash_last(void **state)
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         struct hf_request r = { .action = HF_SET_GUARD,
-                                .set_guard = { .name = hf_str("g"), .window_ms = HOUR,
-                                               .match_count = steps[i].count } };
+                                .set_guard = {
+                                    .name = hf_str("g"), .window_ms = HOUR, .match_count = steps[i].count } };
         memcpy(r.set_guard.match, steps[i].match, sizeof r.set_guard.match);
         assert_int_equal(kit_do(k, r), steps[i].status);
     }
@@ -494,9 +509,9 @@ static void unknown_actions_and_ids_are_refused(void **state)
     (void)state;
     static const int actions[] = { 0, 21, HF_SWEEP, HF_CONFIGURE, 63, 72, 1000, -1 };
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-        assert_int_equal(kit_do(k, (struct hf_request){ .action = (enum hf_action)actions[i],
-                                                        .key = hf_str(kit_key(k)) }),
-                         HF_INVALID_REQUEST);
+        assert_int_equal(
+            kit_do(k, (struct hf_request){ .action = (enum hf_action)actions[i], .key = hf_str(kit_key(k)) }),
+            HF_INVALID_REQUEST);
     char id[HF_ID_SIZE], other[HF_ID_SIZE];
     kit_held(k, "room", HOUR, id);
     memcpy(other, id, HF_ID_SIZE);
@@ -542,7 +557,7 @@ static void at_the_memory_limit_new_keys_are_refused_while_replays_and_reads_go_
     }
     assert_int_equal(st, HF_STORAGE_FAILURE);
     assert_true(written > 10 && written < 60);
-    assert_true(kit_stats(k).memory_bytes < (3 << 20) + 2 * HF_VALUE_MAX);
+    assert_true(kit_stats(k).memory_bytes < 4 << 20);
     assert_int_equal(kit_stats(k).refusals_storage, 1);
     for (int i = 0; i < written - 1; i++) { /* replays */
         snprintf(name, sizeof name, "r-%d", i);
@@ -580,7 +595,8 @@ static void a_request_that_does_not_fit_into_a_segment_is_a_storage_failure(void
     kit_remove(k, "");
     k->options.segment_max_bytes = 65536;
     kit_open(k);
-    struct hf_request r = { .action = HF_WRITE, .key = hf_str("k"),
+    struct hf_request r = { .action = HF_WRITE,
+                            .key = hf_str("k"),
                             .write = { .name = hf_str("r"), .value = text(HF_VALUE_MAX) } };
     assert_int_equal(kit_do(k, r), HF_STORAGE_FAILURE);
     r.write.value.size = 30000;
@@ -595,153 +611,6 @@ static void a_request_that_does_not_fit_into_a_segment_is_a_storage_failure(void
     assert_int_equal(kit_stats(k).holds, 300);
     assert_int_equal(kit_do(k, r), HF_OK);
     assert_true(k->got.replayed);
-}
-
-/* ---- Opening ---- */
-
-static enum hf_status opened(const char *path, const struct hf_options *options, struct hf_error *why)
-{
-    struct hf_db *db = NULL;
-    enum hf_status st = hf_open(path, options, &db, why);
-    assert_int_equal(st == HF_OK, db != NULL);
-    hf_close(db);
-    return st;
-}
-
-static void options_out_of_range_are_refused(void **state)
-{
-    (void)state;
-    const struct hf_options bad[] = {
-        { .idempotency_window_ms = -1 },
-        { .idempotency_window_ms = HF_DURATION_MAX_MS + 1 },
-        { .token_max_length = HF_TOKEN_MAX + 1 },
-        { .registry = HF_REGISTRY_STRICT + 1 },
-        { .segment_max_bytes = 65535 },
-        { .segment_max_bytes = 65537 },
-        { .segment_max_bytes = 100 },
-        { .segment_max_bytes = UINT64_MAX },
-    };
-    char *dir = test_dir_make();
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct hf_error why;
-        assert_int_equal(opened(dir, &bad[i], &why), HF_INVALID_REQUEST);
-        assert_int_equal(why.status, HF_INVALID_REQUEST);
-        assert_true(strlen(why.text) > 10);
-    }
-    const struct hf_options good = { .idempotency_window_ms = HF_DURATION_MAX_MS,
-                                     .token_max_length = HF_TOKEN_MAX,
-                                     .registry = HF_REGISTRY_STRICT,
-                                     .segment_max_bytes = 65536 };
-    assert_int_equal(opened(dir, &good, NULL), HF_OK);
-    test_dir_remove(dir);
-}
-
-static void a_second_opener_is_refused_and_told_who_has_it(void **state)
-{
-    (void)state;
-    struct hf_error why;
-    k->options.holder = "the night shift";
-    kit_reopen(k);
-    assert_int_equal(opened(k->dir, &k->options, &why), HF_STORE_BUSY);
-    assert_non_null(strstr(why.text, "the night shift"));
-    char id[HF_ID_SIZE];
-    kit_held(k, "room", HOUR, id); /* the first one goes on */
-    kit_close(k);
-    assert_int_equal(opened(k->dir, &k->options, &why), HF_OK);
-    kit_open(k);
-}
-
-static void without_create_there_must_be_a_store(void **state)
-{
-    (void)state;
-    struct hf_error why;
-    struct hf_options o = k->options;
-    char path[512];
-    o.no_create = true;
-    snprintf(path, sizeof path, "%s/none", k->dir);
-    assert_int_equal(opened(path, &o, &why), HF_STORE_ABSENT);
-    struct stat st;
-    assert_int_not_equal(stat(path, &st), 0); /* nothing was made */
-    assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(opened(path, &o, &why), HF_STORE_ABSENT);
-    o.no_create = false;
-    snprintf(path, sizeof path, "%s/none/too/deep", k->dir);
-    assert_int_equal(opened(path, &o, &why), HF_STORAGE_FAILURE);
-    kit_close(k);
-    o.no_create = true;
-    assert_int_equal(opened(k->dir, &o, &why), HF_OK);
-}
-
-static void the_configuration_in_force_is_kept_until_it_is_changed(void **state)
-{
-    (void)state;
-    k->options.idempotency_window_ms = MINUTE;
-    k->options.registry = HF_REGISTRY_STRICT;
-    kit_reopen(k);
-    assert_int_equal(kit_place(k, "k1", "unknown", "guest", HOUR), HF_RESOURCE_UNAVAILABLE);
-    assert_int_equal(kit_resource(k, "known", 1), HF_OK);
-    assert_int_equal(kit_place(k, "k2", "known", "guest", HOUR), HF_OK);
-    assert_int_equal(k->got.token.expires_at, KIT_START + MINUTE);
-    k->options.idempotency_window_ms = 0;
-    k->options.registry = HF_REGISTRY_KEEP;
-    uint64_t bytes = kit_stats(k).journal_bytes;
-    kit_reopen(k);
-    assert_int_equal(kit_stats(k).journal_bytes, bytes); /* nothing changed, nothing is written */
-    assert_int_equal(kit_place(k, "k3", "unknown", "guest", HOUR), HF_RESOURCE_UNAVAILABLE);
-    assert_int_equal(k->got.token.expires_at, KIT_START + MINUTE);
-    k->options.registry = HF_REGISTRY_OPEN;
-    k->options.idempotency_window_ms = HOUR;
-    kit_reopen(k);
-    assert_true(kit_stats(k).journal_bytes > bytes);
-    assert_int_equal(kit_place(k, "k4", "unknown", "guest", HOUR), HF_OK);
-    assert_int_equal(k->got.token.expires_at, KIT_START + HOUR);
-    assert_int_equal(kit_place(k, "k2", "known", "guest", HOUR), HF_OK);
-    assert_int_equal(k->got.token.expires_at, KIT_START + MINUTE); /* the window of its first use */
-    kit_at(k, MINUTE);
-    assert_int_equal(kit_get(k, HF_GET_TOKEN, "k2"), HF_NOT_KNOWN);
-    assert_int_equal(kit_get(k, HF_GET_TOKEN, "k4"), HF_OK);
-}
-
-static void a_store_in_memory_works_and_leaves_nothing(void **state)
-{
-    (void)state;
-    struct hf_db *db, *other;
-    struct hf_result got = HF_RESULT_INIT;
-    struct hf_request r = { .action = HF_PLACE_HOLD, .key = hf_str("k"),
-                            .place_hold = { hf_str("room"), hf_str("guest"), HOUR, 0 } };
-    const struct hf_options small = { .segment_max_bytes = 65536, .snapshot_every_bytes = 100000 };
-    assert_int_equal(hf_open(":memory:", &small, &db, NULL), HF_OK);
-    assert_int_equal(hf_open(":memory:", NULL, &other, NULL), HF_OK); /* each is its own */
-    assert_int_equal(hf_do(db, &r, &got), HF_OK);
-    assert_false(got.replayed);
-    assert_int_equal(hf_do(db, &r, &got), HF_OK);
-    assert_true(got.replayed);
-    assert_int_equal(hf_do(other, &r, &got), HF_OK);
-    assert_false(got.replayed);
-    hf_close(other);
-    for (int i = 0; i < 2000; i++) { /* over many segments and snapshots, with the background at work */
-        r.key = r.place_hold.resource = hf_str(kit_key(k));
-        assert_int_equal(hf_do(db, &r, &got), HF_OK);
-    }
-    struct hf_page page;
-    struct hf_query q = { .kind = HF_LIST_HOLDS, .limit = 1000 };
-    size_t count = 0;
-    do {
-        assert_int_equal(hf_list(db, &q, &page), HF_OK);
-        count += page.count;
-        q.cursor = page.next_cursor;
-        hf_page_clear(&page);
-    } while (q.cursor);
-    assert_int_equal(count, 2001);
-    hf_result_clear(&got);
-    hf_close(db);
-    assert_int_not_equal(access(":memory:", F_OK), 0);
-    assert_int_equal(hf_open(":memory:", NULL, &db, NULL), HF_OK);
-    struct hf_stats st;
-    hf_stats(db, &st);
-    assert_int_equal(st.holds, 0);
-    hf_close(db);
-    hf_close(NULL);
 }
 
 int main(void)
@@ -765,11 +634,6 @@ int main(void)
         TEST(unknown_actions_and_ids_are_refused),
         TEST(at_the_memory_limit_new_keys_are_refused_while_replays_and_reads_go_on),
         TEST(a_request_that_does_not_fit_into_a_segment_is_a_storage_failure),
-        TEST(options_out_of_range_are_refused),
-        TEST(a_second_opener_is_refused_and_told_who_has_it),
-        TEST(without_create_there_must_be_a_store),
-        TEST(the_configuration_in_force_is_kept_until_it_is_changed),
-        TEST(a_store_in_memory_works_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,9 +157,9 @@ static void remember(struct story *s, struct told *t)
 
 static void step_new(struct story *s)
 {
-    static const enum hf_action actions[] = { HF_PLACE_HOLD, HF_PLACE_HOLD, HF_PLACE_HOLD, HF_CONFIRM,
-                                              HF_RELEASE,    HF_EXPIRE,     HF_REVERSE,    HF_GRANT,
-                                              HF_WRITE };
+    static const enum hf_action actions[] = { HF_PLACE_HOLD, HF_PLACE_HOLD, HF_PLACE_HOLD,
+                                              HF_CONFIRM,    HF_RELEASE,    HF_EXPIRE,
+                                              HF_REVERSE,    HF_GRANT,      HF_WRITE };
     size_t tenant = below(s, TENANTS);
     struct told t = { .action = actions[below(s, sizeof actions / sizeof *actions)] };
     snprintf(t.tenant, sizeof t.tenant, "%s", tenants[tenant]);
@@ -267,7 +267,7 @@ static void check_capacity(struct story *s)
     for (size_t i = 0; i < TENANTS; i++) {
         struct hf_page page;
         struct hf_query q = { .kind = HF_LIST_RESOURCES, .tenant = hf_str(tenants[i]) };
-        assert_int_equal(hf_list(s->k->db, &q, &page), HF_OK);
+        kit_list(s->k, &q, &page);
         for (size_t n = 0; n < page.count; n++)
             assert_true(page.resources[n].held + page.resources[n].confirmed <= page.resources[n].capacity);
         hf_page_clear(&page);
@@ -539,7 +539,8 @@ static void a_group_of_8192_spans_many_small_segments(void **state)
     struct kit *k = small_kit();
     for (int i = 0; i < HF_GROUP_MAX; i++) {
         snprintf(key[i], sizeof key[i], "key-%d", i);
-        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str(key[i]),
+        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                    .key = hf_str(key[i]),
                                     .place_hold = { hf_str(key[i]), hf_str("guest"), HOUR, 0 } };
     }
     for (int round = 0; round < 3; round++) {
@@ -562,6 +563,105 @@ static void a_group_of_8192_spans_many_small_segments(void **state)
     kit_free(k);
 }
 
+/* ---- Many holds ---- */
+
+enum { GROUP = 3000, ROUNDS = 7 };
+
+/* End `count` holds of any age that are still held. */
+static void end_some(struct kit *k, uint64_t *random, char (*id)[HF_ID_SIZE], uint8_t *states, size_t holds,
+                     size_t count)
+{
+    static struct hf_request r[GROUP];
+    static char key[GROUP][32];
+    static int keys;
+    size_t n = 0;
+    for (size_t tries = 0; n < count && tries < 10 * count; tries++) {
+        size_t i = test_below(random, holds);
+        if (states[i] != HF_HELD)
+            continue;
+        bool confirm = test_below(random, 2);
+        states[i] = confirm ? HF_CONFIRMED : HF_RELEASED;
+        snprintf(key[n], sizeof key[n], "end-%d", keys++);
+        r[n] = (struct hf_request){ .action = confirm ? HF_CONFIRM : HF_RELEASE,
+                                    .key = hf_str(key[n]),
+                                    .hold = { hf_str(id[i]) } };
+        n++;
+    }
+    assert_int_equal(hf_do_many(k->db, r, NULL, n), HF_OK);
+}
+
+static void check_states(struct kit *k, char (*id)[HF_ID_SIZE], const uint8_t *states, size_t holds)
+{
+    static struct hf_request r[GROUP];
+    static struct hf_result got[GROUP];
+    for (size_t from = 0; from < holds; from += GROUP) {
+        for (size_t i = 0; i < GROUP; i++)
+            r[i] = (struct hf_request){ .action = HF_GET_HOLD, .hold = { hf_str(id[from + i]) } };
+        assert_int_equal(hf_do_many(k->db, r, got, GROUP), HF_OK);
+        for (size_t i = 0; i < GROUP; i++) {
+            assert_int_equal(got[i].answer.status, HF_OK);
+            assert_int_equal(got[i].answer.hold.state, states[from + i]);
+            assert_int_equal(got[i].answer.hold.ordinal, from + i + 1);
+            hf_result_clear(&got[i]);
+        }
+    }
+}
+
+static void place_group(struct kit *k, size_t first, char (*id)[HF_ID_SIZE])
+{
+    static struct hf_request r[GROUP];
+    static struct hf_result got[GROUP];
+    static char key[GROUP][32];
+    for (size_t i = 0; i < GROUP; i++) {
+        snprintf(key[i], sizeof key[i], "hold-%zu", first + i);
+        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                    .key = hf_str(key[i]),
+                                    .place_hold = { hf_str(key[i]), hf_str("guest"), DAY, 0 } };
+    }
+    assert_int_equal(hf_do_many(k->db, r, got, GROUP), HF_OK);
+    for (size_t i = 0; i < GROUP; i++) {
+        assert_int_equal(got[i].answer.status, HF_OK);
+        memcpy(id[first + i], got[i].answer.hold.id, HF_ID_SIZE);
+        hf_result_clear(&got[i]);
+    }
+}
+
+static void holds_of_every_age_keep_their_state_whatever_help_files_are_lost(void **state)
+{
+    (void)state;
+    static char id[GROUP * ROUNDS][HF_ID_SIZE];
+    static uint8_t states[GROUP * ROUNDS];
+    uint64_t random = test_seed("many holds", 5);
+    struct kit *k = kit_make();
+    k->options.snapshot_every_bytes = 400000;
+    kit_reopen(k);
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t holds = (size_t)round * GROUP;
+        place_group(k, holds, id);
+        memset(states + holds, HF_HELD, GROUP);
+        holds += GROUP;
+        end_some(k, &random, id, states, holds, 500);
+        uint64_t steps = test_below(&random, 40); /* a snapshot, perhaps cut short in any of its phases */
+        for (uint64_t i = 0; i < steps; i++)
+            hf_maintain(k->db);
+        end_some(k, &random, id, states, holds, 500);
+        if (test_below(&random, 2))
+            kit_settle(k);
+        end_some(k, &random, id, states, holds, 500);
+        check_states(k, id, states, holds);
+        kit_close(k);
+        uint64_t lost = test_below(&random, 4);
+        if (lost & 1)
+            kit_remove(k, "holds.idx");
+        if (lost & 2)
+            kit_remove(k, ".snap");
+        kit_open(k);
+        assert_int_equal(kit_stats(k).holds, holds);
+        check_states(k, id, states, holds);
+    }
+    kit_free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -572,6 +672,7 @@ int main(void)
         cmocka_unit_test(holds_in_compressed_segments_can_be_ended_and_given_back),
         cmocka_unit_test(a_list_walks_over_plain_and_compressed_segments),
         cmocka_unit_test(a_group_of_8192_spans_many_small_segments),
+        cmocka_unit_test(holds_of_every_age_keep_their_state_whatever_help_files_are_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -285,7 +285,7 @@ static void regulator_no_two_holds_share_a_key(void **state)
     for (size_t i = 1; i < placed; i++)
         assert_string_not_equal(by_key[i - 1], by_key[i]);
     struct hf_page page; /* the query by signature: same resource and requester, near in time */
-    assert_int_equal(hf_list(k->db, &(struct hf_query){ .kind = HF_LIST_HOLDS, .limit = 1000 }, &page), HF_OK);
+    kit_list(k, &(struct hf_query){ .kind = HF_LIST_HOLDS, .limit = HF_LIST_MAX }, &page);
     assert_int_equal(page.count, placed);
     for (size_t a = 0; a < page.count; a++)
         for (size_t b = a + 1; b < page.count; b++)
@@ -413,7 +413,8 @@ static void a_malformed_token_is_refused_before_all_else_and_not_remembered(void
     assert_int_equal(kit_place(k, longest, "room", "guest", HOUR), HF_INVALID_REQUEST);
     assert_int_equal(kit_stats(k).tokens, 0);
     longest[256] = '\0';
-    assert_int_equal(kit_place(k, longest, "", "guest", HOUR), HF_INVALID_REQUEST); /* this one is remembered */
+    assert_int_equal(kit_place(k, longest, "", "guest", HOUR),
+                     HF_INVALID_REQUEST); /* this one is remembered */
     assert_int_equal(kit_stats(k).tokens, 1);
     assert_int_equal(kit_place(k, longest, "room", "guest", HOUR), HF_TOKEN_COLLISION);
     assert_int_equal(kit_place(k, longest, "", "guest", HOUR), HF_INVALID_REQUEST);

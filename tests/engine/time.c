@@ -137,7 +137,8 @@ static void one_batch_has_one_time(void **state)
     static char names[COUNT][24];
     for (int i = 0; i < COUNT; i++) {
         snprintf(names[i], sizeof names[i], "n-%d", i);
-        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str(names[i]),
+        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                    .key = hf_str(names[i]),
                                     .place_hold = { hf_str(names[i]), hf_str("guest"), HOUR, 0 } };
     }
     assert_int_equal(hf_do_many(k->db, r, got, COUNT), HF_OK);
@@ -255,10 +256,10 @@ static void a_refused_place_hold_expires_what_is_overdue_all_the_same(void **sta
     assert_int_equal(kit_resource(k, "hall", 2), HF_OK);
     kit_held(k, "hall", MINUTE, overdue);
     kit_held(k, "hall", HOUR, held);
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_SET_RESOURCE,
-                                                    .set_resource = { .name = hf_str("hall"),
-                                                                      .open = HF_SET_CLOSED } }),
-                     HF_OK);
+    assert_int_equal(
+        kit_do(k, (struct hf_request){ .action = HF_SET_RESOURCE,
+                                       .set_resource = { .name = hf_str("hall"), .open = HF_SET_CLOSED } }),
+        HF_OK);
     kit_at(k, MINUTE);
     assert_int_equal(kit_place(k, "refused", "hall", "late", HOUR), HF_RESOURCE_UNAVAILABLE);
     for (int round = 0; round < 2; round++) {
@@ -293,7 +294,7 @@ static void the_background_thread_expires_overdue_holds_within_a_second(void **s
     nanosleep(&a_while, NULL);
     struct hf_page page; /* nobody touched them: lists show what is stored */
     struct hf_query q = { .kind = HF_LIST_HOLDS, .state = HF_EXPIRED, .limit = HF_LIST_MAX };
-    assert_int_equal(hf_list(k->db, &q, &page), HF_OK);
+    kit_list(k, &q, &page);
     assert_int_equal(page.count, COUNT);
     for (size_t i = 0; i < page.count; i++) {
         assert_true(page.holds[i].ended_at >= page.holds[i].expires_at);
@@ -311,8 +312,10 @@ static void holds_that_ran_out_while_the_store_was_closed_are_expired_after_open
     static char names[COUNT][24];
     for (int i = 0; i < COUNT; i++) {
         snprintf(names[i], sizeof names[i], "n-%d", i);
-        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str(names[i]),
-                                    .place_hold = { hf_str(names[i]), hf_str("guest"), (i + 1) * SECOND, 0 } };
+        r[i] =
+            (struct hf_request){ .action = HF_PLACE_HOLD,
+                                 .key = hf_str(names[i]),
+                                 .place_hold = { hf_str(names[i]), hf_str("guest"), (i + 1) * SECOND, 0 } };
     }
     assert_int_equal(hf_do_many(k->db, r, NULL, COUNT), HF_OK);
     kit_close(k);
@@ -323,7 +326,7 @@ static void holds_that_ran_out_while_the_store_was_closed_are_expired_after_open
     assert_int_equal(kit_stats(k).holds_live, 400);
     struct hf_page page;
     struct hf_query q = { .kind = HF_LIST_HOLDS, .state = HF_EXPIRED, .limit = HF_LIST_MAX };
-    assert_int_equal(hf_list(k->db, &q, &page), HF_OK);
+    kit_list(k, &q, &page);
     assert_int_equal(page.count, 600);
     hf_page_clear(&page);
 }
@@ -338,7 +341,8 @@ static void tokens_leave_the_memory_when_their_window_closes(void **state)
     kit_reopen(k);
     for (int i = 0; i < COUNT; i++) {
         snprintf(names[i], sizeof names[i], "n-%d", i);
-        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str(names[i]),
+        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                    .key = hf_str(names[i]),
                                     .place_hold = { hf_str(names[i]), hf_str("guest"), HOUR, 0 } };
     }
     assert_int_equal(hf_do_many(k->db, r, NULL, COUNT / 2), HF_OK);

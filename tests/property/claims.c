@@ -65,8 +65,7 @@ static void settle(struct world *w, struct claim *c, int k)
 {
     static const enum hf_action actions[] = { HF_COMPLETE, HF_FAIL, HF_FAIL, HF_HEARTBEAT };
     unsigned which = (unsigned)test_below(&seed, 4);
-    static const enum hf_claim_state states[] = { HF_CLAIM_COMPLETED, HF_CLAIM_FAILED,
-                                                  HF_CLAIM_RETRYABLE };
+    static const enum hf_claim_state states[] = { HF_CLAIM_COMPLETED, HF_CLAIM_FAILED, HF_CLAIM_RETRYABLE };
     int word = (int)test_below(&seed, 3);
     char text[16];
     uint64_t fence = c->fence + 1 - test_below(&seed, 3); /* one too high, right, or stale */
@@ -75,8 +74,7 @@ static void settle(struct world *w, struct claim *c, int k)
     snprintf(text, sizeof text, "w%d", word);
     struct hf_request r = { .action = actions[which],
                             .key = key_of(k),
-                            .settle = {
-                                .fence = fence, .response = hf_str(text), .retryable = which == 2 } };
+                            .settle = { .fence = fence, .response = hf_str(text), .retryable = which == 2 } };
     bool alive = c->known && (c->started || w->now < c->settled_until);
     enum hf_status status = world_do(w, &r);
     if (!alive) {

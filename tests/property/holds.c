@@ -121,8 +121,8 @@ static void set(struct world *w)
                                   .set_resource = { hf_str(name), (uint32_t)test_below(&seed, 6),
                                                     (int)test_below(&seed, 3) } };
     const struct hf_resource *r = resource_of(w, name);
-    bool too_small = r && request.set_resource.capacity != 0 &&
-                     request.set_resource.capacity < r->held + r->confirmed;
+    bool too_small =
+        r && request.set_resource.capacity != 0 && request.set_resource.capacity < r->held + r->confirmed;
     assert_int_equal(world_do(w, &request), too_small ? HF_RESOURCE_UNAVAILABLE : HF_OK);
 }
 

@@ -21,8 +21,7 @@ static struct hf_request question(unsigned q)
         return (struct hf_request){ .action = HF_PLACE_HOLD,
                                     .place_hold = { hf_str(rooms[q % 2]), hf_str("guest"),
                                                     10 + (int64_t)q / 2, 0 } };
-    return (struct hf_request){ .action = ends[q - 4],
-                                .hold = { hf_str("h0000000000000000000000001") } };
+    return (struct hf_request){ .action = ends[q - 4], .hold = { hf_str("h0000000000000000000000001") } };
 }
 
 struct first {

@@ -41,8 +41,12 @@ static void store_init(struct store *s)
     s->dir = test_dir_make();
     test_io_init(&s->io);
     s->io.wall = INT64_C(1700000000000);
-    s->options = (struct hf_options){ .io = &s->io.io, .no_background = true, .on_fatal = on_fatal,
-                                      .on_note = on_note, .arg = &s->fatal, .segment_max_bytes = 131072 };
+    s->options = (struct hf_options){ .io = &s->io.io,
+                                      .no_background = true,
+                                      .on_fatal = on_fatal,
+                                      .on_note = on_note,
+                                      .arg = &s->fatal,
+                                      .segment_max_bytes = 131072 };
     s->db = NULL;
 }
 
@@ -64,9 +68,11 @@ static enum hf_status place(struct store *s, unsigned i, struct hf_result *got)
     char key[32], resource[32];
     snprintf(key, sizeof key, "key-%u", i);
     snprintf(resource, sizeof resource, "room-%u", i);
-    struct hf_request r = { .action = HF_PLACE_HOLD, .key = hf_str(key),
-                            .place_hold = { .resource = hf_str(resource), .requester = hf_str("q"),
-                                            .duration_ms = 600000 } };
+    struct hf_request r = {
+        .action = HF_PLACE_HOLD,
+        .key = hf_str(key),
+        .place_hold = { .resource = hf_str(resource), .requester = hf_str("q"), .duration_ms = 600000 }
+    };
     return hf_do(s->db, &r, got);
 }
 
@@ -80,9 +86,10 @@ static void a_full_disk_refuses_new_work_and_nothing_else(void **state)
     store_open(&s);
     struct hf_request open_guard = { .action = HF_SET_GUARD,
                                      .set_guard = { .name = hf_str("open"), .window_ms = 1000 } };
-    struct hf_request closed_guard = { .action = HF_SET_GUARD,
-                                       .set_guard = { .name = hf_str("closed"), .window_ms = 1000,
-                                                      .on_unavailable = HF_FAIL_CLOSED } };
+    struct hf_request closed_guard = {
+        .action = HF_SET_GUARD,
+        .set_guard = { .name = hf_str("closed"), .window_ms = 1000, .on_unavailable = HF_FAIL_CLOSED }
+    };
     assert_int_equal(hf_do(s.db, &open_guard, NULL), HF_OK);
     assert_int_equal(hf_do(s.db, &closed_guard, NULL), HF_OK);
     s.io.room = 0;

@@ -48,8 +48,11 @@ static void a_hold_on_disk_is_as_the_page_says(void **state)
     struct hf_db *db = open_at(dir, &io);
     io.wall = NOW_MS + 5;
     struct hf_result got = HF_RESULT_INIT;
-    struct hf_request place = { .action = HF_PLACE_HOLD, .tenant = hf_str("acme"), .key = hf_str("order-1"),
-                                .place_hold = { .resource = hf_str("room-307"), .requester = hf_str("guest-91"),
+    struct hf_request place = { .action = HF_PLACE_HOLD,
+                                .tenant = hf_str("acme"),
+                                .key = hf_str("order-1"),
+                                .place_hold = { .resource = hf_str("room-307"),
+                                                .requester = hf_str("guest-91"),
                                                 .duration_ms = 900000 } };
     assert_int_equal(hf_do(db, &place, &got), HF_OK);
     hf_close(db);
@@ -114,11 +117,11 @@ static void a_hold_on_disk_is_as_the_page_says(void **state)
     uint32_t size = hf_get32(e);
     assert_int_equal(size, length2 - 80);
     assert_int_equal(hf_get32(e + 4), hf_crc32c(0, e + 8, size - 8));
-    assert_int_equal(e[8], 1);   /* place_hold */
-    assert_int_equal(e[9], 0);   /* ok */
-    assert_int_equal(e[10], 1);  /* by key */
-    assert_int_equal(e[11], 2);  /* rows */
-    assert_int_equal(e[12], 0);  /* the answer is row 0 */
+    assert_int_equal(e[8], 1);  /* place_hold */
+    assert_int_equal(e[9], 0);  /* ok */
+    assert_int_equal(e[10], 1); /* by key */
+    assert_int_equal(e[11], 2); /* rows */
+    assert_int_equal(e[12], 0); /* the answer is row 0 */
     assert_int_equal(e[13], 4);
     assert_int_equal(hf_get16(e + 14), 7);
     assert_int_equal(hf_get64(e + 16), NOW_MS + 5);
@@ -129,15 +132,15 @@ static void a_hold_on_disk_is_as_the_page_says(void **state)
     /* the digest, from the description in src/core/digest.h */
     unsigned char canon[256];
     size_t n = 0;
-#define FIELD(name, type, value, value_size)                                                           \
-    do {                                                                                               \
-        hf_put16(canon + n, (uint16_t)strlen(name));                                                   \
-        memcpy(canon + n + 2, name, strlen(name));                                                     \
-        n += 2 + strlen(name);                                                                         \
-        canon[n++] = (type);                                                                           \
-        hf_put32(canon + n, (uint32_t)(value_size));                                                   \
-        memcpy(canon + n + 4, value, value_size);                                                      \
-        n += 4 + (value_size);                                                                         \
+#define FIELD(name, type, value, value_size)         \
+    do {                                             \
+        hf_put16(canon + n, (uint16_t)strlen(name)); \
+        memcpy(canon + n + 2, name, strlen(name));   \
+        n += 2 + strlen(name);                       \
+        canon[n++] = (type);                         \
+        hf_put32(canon + n, (uint32_t)(value_size)); \
+        memcpy(canon + n + 4, value, value_size);    \
+        n += 4 + (value_size);                       \
     } while (0)
     unsigned char duration[8];
     hf_put64(duration, 900000);
@@ -199,23 +202,36 @@ static void every_kind_of_row_survives_the_disk(void **state)
     test_io_init(&io);
     io.wall = NOW_MS;
     struct hf_db *db = open_at(dir, &io);
-    struct hf_item items[] = { { .name = hf_str("b"), .up = 5, .down = 2 }, { .name = hf_str("a"), .up = 1 } };
+    struct hf_item items[] = { { .name = hf_str("b"), .up = 5, .down = 2 },
+                               { .name = hf_str("a"), .up = 1 } };
     struct hf_value value = { .type = HF_TYPE_UPDOWN, .items = items, .item_count = 2 };
     const struct hf_request requests[] = {
-        { .action = HF_SET_RESOURCE, .set_resource = { .name = hf_str("r"), .capacity = 3, .open = HF_SET_CLOSED } },
-        { .action = HF_SET_GUARD, .set_guard = { .name = hf_str("g"), .window_ms = 60000, .match_count = 2,
-                                                 .match = { HF_MATCH_TRIM, HF_MATCH_CASEFOLD },
-                                                 .on_unavailable = HF_FAIL_CLOSED } },
-        { .action = HF_RECORD, .identity = { .guard = hf_str("g"), .identity = hf_str(" Milk "),
-                                             .result = hf_str("done"), .has_result = true } },
-        { .action = HF_BEGIN, .key = hf_str("c"), .begin = { .payload = hf_str("p"), .lease_ms = 1000,
-                                                             .on_abandon = HF_ABANDON_RETRY } },
-        { .action = HF_GRANT, .key = hf_str("k1"), .lease = { .name = hf_str("l"), .holder = hf_str("me"),
-                                                              .ttl_ms = 500 } },
-        { .action = HF_WRITE, .key = hf_str("k2"), .write = { .name = hf_str("w"), .value = hf_str("v"),
-                                                              .fence = 9 } },
+        { .action = HF_SET_RESOURCE,
+          .set_resource = { .name = hf_str("r"), .capacity = 3, .open = HF_SET_CLOSED } },
+        { .action = HF_SET_GUARD,
+          .set_guard = { .name = hf_str("g"),
+                         .window_ms = 60000,
+                         .match_count = 2,
+                         .match = { HF_MATCH_TRIM, HF_MATCH_CASEFOLD },
+                         .on_unavailable = HF_FAIL_CLOSED } },
+        { .action = HF_RECORD,
+          .identity = { .guard = hf_str("g"),
+                        .identity = hf_str(" Milk "),
+                        .result = hf_str("done"),
+                        .has_result = true } },
+        { .action = HF_BEGIN,
+          .key = hf_str("c"),
+          .begin = { .payload = hf_str("p"), .lease_ms = 1000, .on_abandon = HF_ABANDON_RETRY } },
+        { .action = HF_GRANT,
+          .key = hf_str("k1"),
+          .lease = { .name = hf_str("l"), .holder = hf_str("me"), .ttl_ms = 500 } },
+        { .action = HF_WRITE,
+          .key = hf_str("k2"),
+          .write = { .name = hf_str("w"), .value = hf_str("v"), .fence = 9 } },
         { .action = HF_MERGE, .merge = { .name = hf_str("m"), .value = &value } },
-        { .action = HF_PLACE_HOLD, .client = hf_str("till-7"), .sequence = 3,
+        { .action = HF_PLACE_HOLD,
+          .client = hf_str("till-7"),
+          .sequence = 3,
           .place_hold = { .resource = hf_str("x"), .requester = hf_str("q"), .duration_ms = 1000 } },
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)

@@ -79,9 +79,11 @@ static unsigned char peek(const struct store *s, const char *name, long at)
 
 static enum hf_status place(struct store *s, const char *key, const char *resource, struct hf_result *got)
 {
-    struct hf_request r = { .action = HF_PLACE_HOLD, .key = hf_str(key),
-                            .place_hold = { .resource = hf_str(resource), .requester = hf_str("q"),
-                                            .duration_ms = 600000 } };
+    struct hf_request r = {
+        .action = HF_PLACE_HOLD,
+        .key = hf_str(key),
+        .place_hold = { .resource = hf_str(resource), .requester = hf_str("q"), .duration_ms = 600000 }
+    };
     return hf_do(s->db, &r, got);
 }
 
@@ -394,8 +396,8 @@ static struct count count_all(struct store *s)
 {
     struct hf_stats st;
     hf_stats(s->db, &st);
-    return (struct count){ st.tokens, st.holds, st.holds_live, st.resources, st.guards, st.entries,
-                           st.claims, st.registers };
+    return (struct count){ st.tokens, st.holds,   st.holds_live, st.resources,
+                           st.guards, st.entries, st.claims,     st.registers };
 }
 
 static void snapshots_and_their_loss_change_nothing(void **state)
@@ -474,7 +476,8 @@ static void old_segments_are_compressed_and_still_read(void **state)
         /* An old hold can still be ended. */
         char key[32];
         snprintf(key, sizeof key, "end-%d", round);
-        struct hf_request confirm = { .action = HF_CONFIRM, .key = hf_str(key),
+        struct hf_request confirm = { .action = HF_CONFIRM,
+                                      .key = hf_str(key),
                                       .hold = { .id = hf_str(holds[N + 40 - round].id) } };
         assert_int_equal(hf_do(s.db, &confirm, NULL), HF_OK);
         free(holds);
@@ -568,9 +571,11 @@ static void random_step(struct store *s, uint64_t *random, char ids[][HF_ID_SIZE
                                  .identity = { .guard = hf_str("g"), .identity = hf_str(name) } };
         break;
     case 6:
-        r = (struct hf_request){ .action = HF_BEGIN, .key = hf_str(name),
-                                 .begin = { .payload = hf_str("p"), .lease_ms = 50,
-                                            .on_abandon = HF_ABANDON_RETRY } };
+        r = (struct hf_request){
+            .action = HF_BEGIN,
+            .key = hf_str(name),
+            .begin = { .payload = hf_str("p"), .lease_ms = 50, .on_abandon = HF_ABANDON_RETRY }
+        };
         break;
     case 7:
         r.action = HF_WRITE;
@@ -578,10 +583,12 @@ static void random_step(struct store *s, uint64_t *random, char ids[][HF_ID_SIZE
         r.write.value = hf_mem(ids, test_below(random, 200));
         break;
     case 8:
-        r = (struct hf_request){ .action = HF_PLACE_HOLD, .client = hf_str(name),
-                                 .sequence = 1 + test_below(random, 40),
-                                 .place_hold = { .resource = hf_str(key), .requester = hf_str("q"),
-                                                 .duration_ms = 500 } };
+        r = (struct hf_request){
+            .action = HF_PLACE_HOLD,
+            .client = hf_str(name),
+            .sequence = 1 + test_below(random, 40),
+            .place_hold = { .resource = hf_str(key), .requester = hf_str("q"), .duration_ms = 500 }
+        };
         break;
     default:
         r = (struct hf_request){ .action = HF_SET_RESOURCE,
@@ -654,7 +661,8 @@ static void opening_again_finds_the_same(void **state)
     s.options.snapshot_every_bytes = 150000;
     s.options.idempotency_window_ms = 5000;
     store_must_open(&s);
-    struct hf_request guard = { .action = HF_SET_GUARD, .set_guard = { .name = hf_str("g"), .window_ms = 700 } };
+    struct hf_request guard = { .action = HF_SET_GUARD,
+                                .set_guard = { .name = hf_str("g"), .window_ms = 700 } };
     assert_int_equal(hf_do(s.db, &guard, NULL), HF_OK);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < STEPS; i++) {

@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdarg.h>
 
 void kit_unwanted(const char *what, const char *file, int line)
@@ -134,8 +135,8 @@ enum hf_status kit_guard(struct kit *k, const char *name, int64_t window_ms, con
                          uint32_t match_count)
 {
     struct hf_request r = { .action = HF_SET_GUARD,
-                            .set_guard = { .name = hf_str(name), .window_ms = window_ms,
-                                           .match_count = match_count } };
+                            .set_guard = {
+                                .name = hf_str(name), .window_ms = window_ms, .match_count = match_count } };
     for (uint32_t i = 0; i < match_count; i++)
         r.set_guard.match[i] = match[i];
     return kit_do(k, r);
@@ -169,21 +170,21 @@ enum hf_status kit_get_hold(struct kit *k, const char *id)
 enum hf_status kit_begin(struct kit *k, const char *key, const char *payload, int64_t lease_ms,
                          enum hf_abandon on_abandon)
 {
-    return kit_do(k, (struct hf_request){ .action = HF_BEGIN,
-                                          .key = hf_str(key),
-                                          .begin = { .payload = hf_str(payload),
-                                                     .lease_ms = lease_ms,
-                                                     .on_abandon = on_abandon } });
+    return kit_do(
+        k, (struct hf_request){
+               .action = HF_BEGIN,
+               .key = hf_str(key),
+               .begin = { .payload = hf_str(payload), .lease_ms = lease_ms, .on_abandon = on_abandon } });
 }
 
 enum hf_status kit_settle_claim(struct kit *k, enum hf_action action, const char *key, uint64_t fence,
                                 const char *response, bool retryable)
 {
-    return kit_do(k, (struct hf_request){ .action = action,
-                                          .key = hf_str(key),
-                                          .settle = { .fence = fence,
-                                                      .response = hf_str(response),
-                                                      .retryable = retryable } });
+    return kit_do(k,
+                  (struct hf_request){
+                      .action = action,
+                      .key = hf_str(key),
+                      .settle = { .fence = fence, .response = hf_str(response), .retryable = retryable } });
 }
 
 void kit_held(struct kit *k, const char *resource, int64_t duration_ms, char id[HF_ID_SIZE])
@@ -195,6 +196,27 @@ void kit_held(struct kit *k, const char *resource, int64_t duration_ms, char id[
 bool kit_is(struct hf_bytes bytes, const char *text)
 {
     return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
+}
+
+/* ---- Threads ---- */
+
+static void *worker_main(void *arg)
+{
+    struct kit_worker *w = arg;
+    w->work(w);
+    return NULL;
+}
+
+void kit_run(struct kit_worker *workers, int count, void (*work)(struct kit_worker *w))
+{
+    pthread_t threads[64];
+    assert_true(count <= 64);
+    for (int i = 0; i < count; i++) {
+        workers[i] = (struct kit_worker){ .number = i, .random = (uint64_t)i + 1, .work = work };
+        assert_int_equal(pthread_create(&threads[i], NULL, worker_main, &workers[i]), 0);
+    }
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
 }
 
 /* ---- What can be seen ---- */
@@ -354,6 +376,20 @@ char *kit_answer(struct kit *k)
     return t.data;
 }
 
+void kit_list(struct kit *k, const struct hf_query *query, struct hf_page *page)
+{
+    size_t limit = query->limit ? query->limit : 100;
+    for (int tries = 0; tries < 1000; tries++) {
+        enum hf_status st = hf_list(k->db, query, page);
+        if (st != HF_OK)
+            fail_msg("hf_list of kind %d: %s", (int)query->kind, hf_status_code(st));
+        if (page->count == limit || page->next_cursor == 0)
+            return;
+        hf_page_clear(page);
+    }
+    fail_msg("hf_list gave a thousand short pages");
+}
+
 static void dump_list(struct kit *k, struct text *t, struct hf_query query)
 {
     do {
@@ -365,8 +401,9 @@ static void dump_list(struct kit *k, struct text *t, struct hf_query query)
         for (size_t i = 0; i < page.count; i++) {
             say_row(t, query.kind, &page, i);
             if (query.kind == HF_LIST_GUARDS)
-                dump_list(k, t, (struct hf_query){ .kind = HF_LIST_ENTRIES, .tenant = query.tenant,
-                                                   .name = page.guards[i].name });
+                dump_list(k, t,
+                          (struct hf_query){
+                              .kind = HF_LIST_ENTRIES, .tenant = query.tenant, .name = page.guards[i].name });
         }
         query.cursor = page.next_cursor;
         hf_page_clear(&page);
@@ -396,7 +433,8 @@ static bool ends_with(const char *name, const char *suffix)
 }
 
 /* Call `each` with the path of every file that ends with `suffix`; how many times it said yes. */
-static size_t each_file(struct kit *k, const char *suffix, bool (*each)(const char *path, void *arg), void *arg)
+static size_t each_file(struct kit *k, const char *suffix, bool (*each)(const char *path, void *arg),
+                        void *arg)
 {
     size_t count = 0;
     DIR *d = opendir(k->dir);

@@ -26,7 +26,7 @@ struct kit {
     struct hf_result got;      /* of the newest request below */
     int keys;                  /* for kit_key */
     _Atomic int fatal, warnings;
-    char note[512];            /* the newest warning */
+    char note[512]; /* the newest warning */
 };
 
 /* An open store: no background thread, the clock at KIT_START, segments of 2 MiB. */
@@ -71,10 +71,26 @@ void kit_held(struct kit *k, const char *resource, int64_t duration_ms, char id[
 
 bool kit_is(struct hf_bytes bytes, const char *text);
 
+/* ---- Threads ---- */
+
+struct kit_worker {
+    int number;      /* 0, 1, 2 ... */
+    uint64_t random; /* a seed of its own */
+    uint64_t done;   /* for the test's own count */
+    void (*work)(struct kit_worker *w);
+};
+
+/* Run `count` threads of `work` and wait for them. workers: out, `count` of them. */
+void kit_run(struct kit_worker *workers, int count, void (*work)(struct kit_worker *w));
+
 /* ---- What can be seen ---- */
 
 /* The answer of the newest request as text, every byte of it. Owned, free with free(). */
 char *kit_answer(struct kit *k);
+
+/* The first page that is full or the last one. A page may be cut short when its call takes long, as it does on
+ * a busy machine: then it is asked for again. page: out, owned, free with hf_page_clear. */
+void kit_list(struct kit *k, const struct hf_query *query, struct hf_page *page);
 
 /* Everything that the lists of the tenants show, as text. Owned, free with free(). */
 char *kit_dump(struct kit *k, const char *const *tenants, size_t count);

@@ -8,13 +8,13 @@
 #include <stdatomic.h>
 
 struct test_io {
-    struct hf_io io; /* give &t.io to hf_options.io */
-    _Atomic hf_time wall;        /* what the wall clock says; 0: the real one */
-    _Atomic int64_t room;        /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
-    _Atomic int fail_sync;       /* the n-th sync from now fails (1: the next); 0: none */
-    _Atomic int fail_write;      /* the n-th write from now fails; 0: none */
-    _Atomic int fail_open;       /* the n-th open from now fails; 0: none */
-    _Atomic int slow_sync_us;    /* every sync takes so much longer */
+    struct hf_io io;          /* give &t.io to hf_options.io */
+    _Atomic hf_time wall;     /* what the wall clock says; 0: the real one */
+    _Atomic int64_t room;     /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
+    _Atomic int fail_sync;    /* the n-th sync from now fails (1: the next); 0: none */
+    _Atomic int fail_write;   /* the n-th write from now fails; 0: none */
+    _Atomic int fail_open;    /* the n-th open from now fails; 0: none */
+    _Atomic int slow_sync_us; /* every sync takes so much longer */
     _Atomic uint64_t syncs, writes;
 };
 

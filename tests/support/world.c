@@ -65,10 +65,10 @@ static void row_own(struct world *w, struct hf_row *r)
         break;
     case HF_ROW_GUARD: own_all(w, (struct hf_bytes *[]){ &r->guard.tenant, &r->guard.name }, 2); break;
     case HF_ROW_ENTRY:
-        own_all(w,
-                (struct hf_bytes *[]){ &r->entry.tenant, &r->entry.guard, &r->entry.identity,
-                                       &r->entry.result },
-                4);
+        own_all(
+            w,
+            (struct hf_bytes *[]){ &r->entry.tenant, &r->entry.guard, &r->entry.identity, &r->entry.result },
+            4);
         break;
     case HF_ROW_CLAIM:
         own_all(w, (struct hf_bytes *[]){ &r->claim.tenant, &r->claim.key, &r->claim.response }, 3);
@@ -79,9 +79,7 @@ static void row_own(struct world *w, struct hf_row *r)
     case HF_ROW_REGISTER:
         own_all(w, (struct hf_bytes *[]){ &r->reg.tenant, &r->reg.name, &r->reg.value.bytes }, 3);
         break;
-    case HF_ROW_CLIENT:
-        own_all(w, (struct hf_bytes *[]){ &r->client.tenant, &r->client.name }, 2);
-        break;
+    case HF_ROW_CLIENT: own_all(w, (struct hf_bytes *[]){ &r->client.tenant, &r->client.name }, 2); break;
     case HF_ROW_VALUE:
         own_all(w, (struct hf_bytes *[]){ &r->pair.tenant, &r->pair.key, &r->pair.value }, 3);
         break;
@@ -106,8 +104,8 @@ static struct hf_row *find(struct world *w, enum hf_row_kind kind, struct key ke
     return NULL;
 }
 
-const struct hf_row *world_row(struct world *w, enum hf_row_kind kind, const char *tenant,
-                               const char *first, const char *second)
+const struct hf_row *world_row(struct world *w, enum hf_row_kind kind, const char *tenant, const char *first,
+                               const char *second)
 {
     return find(w, kind, (struct key){ hf_str(tenant), hf_str(first), hf_str(second) });
 }

@@ -47,8 +47,8 @@ struct world {
     bool unreadable[WORLD_LOOKUPS];
 
     struct hf_view view;
-    struct hf_plan plan;     /* of the last world_do; its bytes live until the next */
-    uint64_t ordinal, fence; /* the last ones given out */
+    struct hf_plan plan;                          /* of the last world_do; its bytes live until the next */
+    uint64_t ordinal, fence;                      /* the last ones given out */
     struct world_table tables[HF_ROW_CONFIG + 1]; /* by kind of row */
     struct world_token *tokens;
     size_t token_count, token_room;
@@ -71,8 +71,8 @@ enum hf_status world_do(struct world *w, const struct hf_request *request);
 enum hf_status world_sweep(struct world *w, const struct hf_hold *hold);
 
 /* The stored rows, or NULL. Borrowed until the next change. */
-const struct hf_row *world_row(struct world *w, enum hf_row_kind kind, const char *tenant,
-                               const char *first, const char *second);
+const struct hf_row *world_row(struct world *w, enum hf_row_kind kind, const char *tenant, const char *first,
+                               const char *second);
 size_t world_count(const struct world *w, enum hf_row_kind kind);
 
 /* Fail the test unless PC1 to PC11 hold over the stored rows. */

@@ -140,13 +140,11 @@ static void test_seen(void **state)
 static void test_entry(void **state)
 {
     (void)state;
-    struct hf_entry e = { .identity = hf_mem("\xff\x00", 2),
-                          .recorded_at = T0,
-                          .expires_at = T0 + 900000 };
+    struct hf_entry e = { .identity = hf_mem("\xff\x00", 2), .recorded_at = T0, .expires_at = T0 + 900000 };
     struct hf_json j = fresh();
     hf_api_entry(&j, &e, false);
-    expect("{\"identity\":{\"base64\":\"/wA=\"},\"recorded_at\":\"" T0_TEXT
-           "\",\"expires_at\":\"" T1_TEXT "\"}");
+    expect("{\"identity\":{\"base64\":\"/wA=\"},\"recorded_at\":\"" T0_TEXT "\",\"expires_at\":\"" T1_TEXT
+           "\"}");
     e.has_result = true;
     j = fresh();
     hf_api_entry(&j, &e, true);
@@ -225,8 +223,7 @@ static void test_register(void **state)
         struct hf_value value;
         const char *text;
     } cases[] = {
-        { { .type = HF_TYPE_PLAIN, .bytes = hf_str("{\"x\":1}") },
-          "\"plain\",\"value\":\"{\\\"x\\\":1}\"" },
+        { { .type = HF_TYPE_PLAIN, .bytes = hf_str("{\"x\":1}") }, "\"plain\",\"value\":\"{\\\"x\\\":1}\"" },
         { { .type = HF_TYPE_PLAIN, .bytes = hf_mem("\xfe", 1) },
           "\"plain\",\"value\":{\"base64\":\"/g==\"}" },
         { { .type = HF_TYPE_MAX, .number = -7 }, "\"max\",\"value\":-7" },
@@ -246,9 +243,7 @@ static void test_register(void **state)
         { { .type = (enum hf_register_type)77 }, "\"unknown\",\"value\":null" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct hf_register r = {
-            .name = hf_str("r"), .value = cases[i].value, .version = 4, .fence = 8
-        };
+        struct hf_register r = { .name = hf_str("r"), .value = cases[i].value, .version = 4, .fence = 8 };
         char text[256] = "{\"name\":\"r\",\"type\":";
         struct hf_json j = fresh();
         hf_api_register(&j, &r);
@@ -291,9 +286,8 @@ static void test_token(void **state)
     struct hf_json j = fresh();
     hf_api_token(&j, &t, &a);
     expect("{\"action\":\"place_hold\",\"digest\":\"" PRINT
-           "\",\"digest_function\":\"sha256/1\",\"recorded_at\":\"" T0_TEXT
-           "\",\"expires_at\":\"" T1_TEXT "\",\"status\":201,\"body\":" HOLD_HEAD
-           "\"state\":\"held\"," HOLD_TIMES "}}");
+           "\",\"digest_function\":\"sha256/1\",\"recorded_at\":\"" T0_TEXT "\",\"expires_at\":\"" T1_TEXT
+           "\",\"status\":201,\"body\":" HOLD_HEAD "\"state\":\"held\"," HOLD_TIMES "}}");
     t.status = HF_TOKEN_COLLISION;
     j = fresh();
     hf_api_token(&j, &t, &(struct hf_answer){ .status = HF_OK });

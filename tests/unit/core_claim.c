@@ -36,14 +36,14 @@ static enum hf_status begin(const char *key)
     return begin_with(key, "payload", HF_ABANDON_UNKNOWN);
 }
 
-static enum hf_status settle(enum hf_action action, const char *key, uint64_t fence,
-                             const char *response, bool retryable)
+static enum hf_status settle(enum hf_action action, const char *key, uint64_t fence, const char *response,
+                             bool retryable)
 {
-    return world_do(
-        w, &(struct hf_request){
-               .action = action,
-               .key = hf_str(key),
-               .settle = { .fence = fence, .response = hf_str(response), .retryable = retryable } });
+    return world_do(w,
+                    &(struct hf_request){
+                        .action = action,
+                        .key = hf_str(key),
+                        .settle = { .fence = fence, .response = hf_str(response), .retryable = retryable } });
 }
 
 static enum hf_status heartbeat(const char *key, uint64_t fence, int64_t lease_ms)
@@ -290,8 +290,7 @@ static void saying_the_same_again(void **state)
             assert_int_equal(w->plan.answer.kind, i == j ? HF_RECORD_CLAIM : HF_NO_RECORD);
             assert_int_equal(w->plan.token.action, HF_BEGIN);
         }
-        assert_int_equal(settle(ends[i].action, key, fence, "other", ends[i].retryable),
-                         HF_TOKEN_COLLISION);
+        assert_int_equal(settle(ends[i].action, key, fence, "other", ends[i].retryable), HF_TOKEN_COLLISION);
         assert_int_equal(heartbeat(key, fence, 0), HF_NOT_HELD);
         assert_int_equal(stored(key)->state, ends[i].state);
         assert_true(stored(key)->settled_at == w->now - 5); /* retries do not push its window */
@@ -309,11 +308,10 @@ static void malformed_settlements(void **state)
     assert_int_equal(settle(HF_COMPLETE, "k", 2, "", false), HF_INVALID_REQUEST); /* never given out */
     assert_int_equal(heartbeat("k", 1, -1), HF_INVALID_REQUEST);
     assert_int_equal(heartbeat("k", 1, HF_DURATION_MAX_MS + 1), HF_INVALID_REQUEST);
-    struct hf_request r = {
-        .action = HF_COMPLETE,
-        .key = hf_str("k"),
-        .settle = { .fence = 1, .response = hf_mem(big, HF_RESPONSE_MAX + 1), .lease_ms = -5 }
-    };
+    struct hf_request r = { .action = HF_COMPLETE,
+                            .key = hf_str("k"),
+                            .settle = {
+                                .fence = 1, .response = hf_mem(big, HF_RESPONSE_MAX + 1), .lease_ms = -5 } };
     assert_int_equal(world_do(w, &r), HF_INVALID_REQUEST);
     r.settle.response.size--;
     assert_int_equal(world_do(w, &r), HF_OK); /* a lease means nothing to complete */

@@ -39,16 +39,14 @@ static enum hf_status get_by_key(enum hf_action action, const char *key)
 
 static enum hf_status place(const char *key, const char *resource)
 {
-    return world_do(
-        w, &(struct hf_request){ .action = HF_PLACE_HOLD,
-                                 .key = hf_str(key),
-                                 .place_hold = { hf_str(resource), hf_str("guest"), HOUR, 0 } });
+    return world_do(w, &(struct hf_request){ .action = HF_PLACE_HOLD,
+                                             .key = hf_str(key),
+                                             .place_hold = { hf_str(resource), hf_str("guest"), HOUR, 0 } });
 }
 
 static enum hf_status end(enum hf_action action, const char *key, const char *id)
 {
-    return world_do(
-        w, &(struct hf_request){ .action = action, .key = hf_str(key), .hold = { hf_str(id) } });
+    return world_do(w, &(struct hf_request){ .action = action, .key = hf_str(key), .hold = { hf_str(id) } });
 }
 
 static bool is(struct hf_bytes got, const char *want)
@@ -93,9 +91,7 @@ static void a_malformed_tenant_is_refused_everywhere(void **state)
 {
     (void)state;
     for (int a = 1; a <= HF_GET_VALUE; a++) {
-        struct hf_request r = { .action = (enum hf_action)a,
-                                .tenant = hf_str("\xff"),
-                                .key = hf_str("key") };
+        struct hf_request r = { .action = (enum hf_action)a, .tenant = hf_str("\xff"), .key = hf_str("key") };
         assert_int_equal(world_do(w, &r), HF_INVALID_REQUEST);
     }
     assert_int_equal(w->lookups, 0);
@@ -333,8 +329,7 @@ static void rows_belong_to_their_tenant(void **state)
     memcpy(reversal, w->plan.answer.hold.id, sizeof reversal);
     r = (struct hf_request){ .action = HF_SET_RESOURCE, .set_resource = { .name = hf_str("new") } };
     assert_int_equal(as_acme(r), HF_OK);
-    r = (struct hf_request){ .action = HF_SET_GUARD,
-                             .set_guard = { .name = hf_str("n"), .window_ms = 5 } };
+    r = (struct hf_request){ .action = HF_SET_GUARD, .set_guard = { .name = hf_str("n"), .window_ms = 5 } };
     assert_int_equal(as_acme(r), HF_OK);
     r = (struct hf_request){ .action = HF_ADMIT,
                              .identity = { .guard = hf_str("n"), .identity = hf_str("i") } };
@@ -352,12 +347,10 @@ static void rows_belong_to_their_tenant(void **state)
     const struct {
         enum hf_row_kind kind;
         const char *first, *second;
-    } rows[] = { { HF_ROW_HOLD, id, "" },        { HF_ROW_HOLD, reversal, "" },
-                 { HF_ROW_REVERSAL, id, "" },    { HF_ROW_RESOURCE, "n", "" },
-                 { HF_ROW_RESOURCE, "new", "" }, { HF_ROW_GUARD, "n", "" },
-                 { HF_ROW_ENTRY, "n", "i" },     { HF_ROW_CLAIM, "n", "" },
-                 { HF_ROW_LEASE, "n", "" },      { HF_ROW_REGISTER, "n", "" },
-                 { HF_ROW_REGISTER, "p", "" },   { HF_ROW_CLIENT, "c", "" } };
+    } rows[] = { { HF_ROW_HOLD, id, "" },      { HF_ROW_HOLD, reversal, "" },  { HF_ROW_REVERSAL, id, "" },
+                 { HF_ROW_RESOURCE, "n", "" }, { HF_ROW_RESOURCE, "new", "" }, { HF_ROW_GUARD, "n", "" },
+                 { HF_ROW_ENTRY, "n", "i" },   { HF_ROW_CLAIM, "n", "" },      { HF_ROW_LEASE, "n", "" },
+                 { HF_ROW_REGISTER, "n", "" }, { HF_ROW_REGISTER, "p", "" },   { HF_ROW_CLIENT, "c", "" } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_non_null(world_row(w, rows[i].kind, "acme", rows[i].first, rows[i].second));
         assert_null(world_row(w, rows[i].kind, "", rows[i].first, rows[i].second));
@@ -420,8 +413,7 @@ static void walkthrough(void **state)
     assert_int_equal(end(HF_CONFIRM, "idem_y22", id), HF_OK); /* 5: not not-held */
     assert_true(w->plan.replayed);
     w->now += 11 * MINUTE;
-    assert_int_equal(world_do(w, &hold),
-                     HF_RESOURCE_UNAVAILABLE); /* 6: the key is new, the room taken */
+    assert_int_equal(world_do(w, &hold), HF_RESOURCE_UNAVAILABLE); /* 6: the key is new, the room taken */
     assert_false(w->plan.replayed);
     assert_int_equal(world_count(w, HF_ROW_HOLD), 1);
     world_check(w);

@@ -169,9 +169,8 @@ static void apply_with_payloads_of_many_lengths(void **state)
     static const size_t more[] = { 4096, 65535, 65536, 65537, sizeof payload };
     for (size_t n = 0; n < 600 + sizeof more / sizeof *more; n++) {
         size_t size = n < 600 ? n : more[n - 600];
-        struct hf_request r = {
-            .action = HF_APPLY, .apply = { .name = hf_str("charge"), .payload = hf_mem(payload, size) }
-        };
+        struct hf_request r = { .action = HF_APPLY,
+                                .apply = { .name = hf_str("charge"), .payload = hf_mem(payload, size) } };
         field_text("name", "charge");
         field("payload", 1, payload, size);
         expect(&r);
@@ -214,12 +213,12 @@ static void fields_do_not_run_together(void **state)
 {
     (void)state;
     uint8_t a[HF_DIGEST_SIZE], b[HF_DIGEST_SIZE];
-    hf_digest(&(struct hf_request){ .action = HF_APPLY,
-                                    .apply = { .name = hf_str("ab"), .payload = hf_str("c") } },
-              a);
-    hf_digest(&(struct hf_request){ .action = HF_APPLY,
-                                    .apply = { .name = hf_str("a"), .payload = hf_str("bc") } },
-              b);
+    hf_digest(
+        &(struct hf_request){ .action = HF_APPLY, .apply = { .name = hf_str("ab"), .payload = hf_str("c") } },
+        a);
+    hf_digest(
+        &(struct hf_request){ .action = HF_APPLY, .apply = { .name = hf_str("a"), .payload = hf_str("bc") } },
+        b);
     assert_memory_not_equal(a, b, HF_DIGEST_SIZE);
 }
 

@@ -171,10 +171,10 @@ static void merging(void **state)
     assert_true(stored("s")->version == 1 && stored("s")->value.bytes.size == 0);
     assert_int_equal(merge("s", (struct hf_value){ .type = HF_TYPE_UNION }), HF_OK);
     assert_int_equal(w->plan.row_count, 0);
-    assert_int_equal(
-        merge("s", (struct hf_value){ .type = HF_TYPE_UNION, .items = &b, .item_count = 1 }), HF_OK);
-    assert_int_equal(
-        merge("s", (struct hf_value){ .type = HF_TYPE_UNION, .items = &a, .item_count = 1 }), HF_OK);
+    assert_int_equal(merge("s", (struct hf_value){ .type = HF_TYPE_UNION, .items = &b, .item_count = 1 }),
+                     HF_OK);
+    assert_int_equal(merge("s", (struct hf_value){ .type = HF_TYPE_UNION, .items = &a, .item_count = 1 }),
+                     HF_OK);
     assert_true(stored("s")->version == 3 && stored("s")->value.bytes.size == 6);
     assert_memory_equal(stored("s")->value.bytes.data, "\1\0a\1\0b", 6);
 }
@@ -184,9 +184,8 @@ static void malformed_merges(void **state)
     (void)state;
     assert_int_equal(merge_max("", 1), HF_INVALID_REQUEST);
     assert_int_equal(merge("m", (struct hf_value){ .type = HF_TYPE_PLAIN }), HF_INVALID_REQUEST);
-    assert_int_equal(
-        world_do(w, &(struct hf_request){ .action = HF_MERGE, .merge = { hf_str("m"), NULL } }),
-        HF_INVALID_REQUEST);
+    assert_int_equal(world_do(w, &(struct hf_request){ .action = HF_MERGE, .merge = { hf_str("m"), NULL } }),
+                     HF_INVALID_REQUEST);
     assert_int_equal(world_count(w, HF_ROW_REGISTER), 0);
     assert_int_equal(merge_max("m", 1), HF_OK);
     assert_int_equal(merge("m", (struct hf_value){ .type = HF_TYPE_MIN }), HF_INVALID_REQUEST);
@@ -194,11 +193,10 @@ static void malformed_merges(void **state)
     assert_int_equal(merge_max("p", 1), HF_INVALID_REQUEST);
     /* A join past a limit is refused and changes nothing. */
     const struct hf_item big = { hf_str("a"), INT64_MAX, 0 }, one = { hf_str("b"), 1, 0 };
-    assert_int_equal(
-        merge("c", (struct hf_value){ .type = HF_TYPE_COUNTER, .items = &big, .item_count = 1 }), HF_OK);
-    assert_int_equal(
-        merge("c", (struct hf_value){ .type = HF_TYPE_COUNTER, .items = &one, .item_count = 1 }),
-        HF_INVALID_REQUEST);
+    assert_int_equal(merge("c", (struct hf_value){ .type = HF_TYPE_COUNTER, .items = &big, .item_count = 1 }),
+                     HF_OK);
+    assert_int_equal(merge("c", (struct hf_value){ .type = HF_TYPE_COUNTER, .items = &one, .item_count = 1 }),
+                     HF_INVALID_REQUEST);
     assert_true(stored("c")->version == 1);
 }
 

@@ -33,12 +33,11 @@ static enum hf_status set(struct hf_request r)
     return world_do(w, &r);
 }
 
-static enum hf_status ask(enum hf_action action, const char *name, const char *identity,
-                          const char *result)
+static enum hf_status ask(enum hf_action action, const char *name, const char *identity, const char *result)
 {
-    return world_do(w, &(struct hf_request){ .action = action,
-                                             .identity = { hf_str(name), hf_str(identity),
-                                                           hf_str(result), result != NULL } });
+    return world_do(w, &(struct hf_request){
+                           .action = action,
+                           .identity = { hf_str(name), hf_str(identity), hf_str(result), result != NULL } });
 }
 
 /* Ask, and tell whether it was seen. */

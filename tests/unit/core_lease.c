@@ -41,8 +41,8 @@ static enum hf_status renew(const char *name, uint64_t fence, int64_t ttl_ms)
 
 static enum hf_status give_back(const char *name, uint64_t fence)
 {
-    return world_do(w, &(struct hf_request){ .action = HF_RETURN,
-                                             .lease = { .name = hf_str(name), .fence = fence } });
+    return world_do(
+        w, &(struct hf_request){ .action = HF_RETURN, .lease = { .name = hf_str(name), .fence = fence } });
 }
 
 static const struct hf_lease *stored(const char *name)

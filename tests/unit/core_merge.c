@@ -56,12 +56,10 @@ static void forms_as_described(void **state)
     IS(encode(VALUE(.type = HF_TYPE_OR, .flag = true)), "\x01");
     IS(encode(VALUE(.type = HF_TYPE_OR, .flag = false)), "\x00");
     const struct hf_item three[] = { item("b", 1, 2), item("abc", 3, 4), item("ab", 5, 6) };
-    IS(encode(VALUE(.type = HF_TYPE_UNION, .items = three, .item_count = 3)),
-       "\x02\0ab\x03\0abc\x01\0b");
+    IS(encode(VALUE(.type = HF_TYPE_UNION, .items = three, .item_count = 3)), "\x02\0ab\x03\0abc\x01\0b");
     IS(encode(VALUE(.type = HF_TYPE_VECTOR, .items = three, .item_count = 3)),
        "\x02\0ab\x05\0\0\0\0\0\0\0\x03\0abc\x03\0\0\0\0\0\0\0\x01\0b\x01\0\0\0\0\0\0\0");
-    IS(encode(VALUE(.type = HF_TYPE_COUNTER, .items = three, .item_count = 1)),
-       "\x01\0b\x01\0\0\0\0\0\0\0");
+    IS(encode(VALUE(.type = HF_TYPE_COUNTER, .items = three, .item_count = 1)), "\x01\0b\x01\0\0\0\0\0\0\0");
     IS(encode(VALUE(.type = HF_TYPE_UPDOWN, .items = three, .item_count = 1)),
        "\x01\0b\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0");
     IS(encode(VALUE(.type = HF_TYPE_LWW, .timestamp = 3, .node = hf_str("n1"), .bytes = hf_str("v"))),
@@ -89,8 +87,7 @@ static void names_of_items(void **state)
     (void)state;
     static char text[HF_NAME_MAX + 1];
     memset(text, 'n', sizeof text);
-    const enum hf_register_type types[] = { HF_TYPE_UNION, HF_TYPE_VECTOR, HF_TYPE_COUNTER,
-                                            HF_TYPE_UPDOWN };
+    const enum hf_register_type types[] = { HF_TYPE_UNION, HF_TYPE_VECTOR, HF_TYPE_COUNTER, HF_TYPE_UPDOWN };
     for (size_t i = 0; i < 4; i++) {
         struct hf_item one = { .name = hf_mem(text, HF_NAME_MAX) };
         struct hf_value v = { .type = types[i], .items = &one, .item_count = 1 };
@@ -206,8 +203,7 @@ static void joins(void **state)
     const struct hf_item left[] = { item("a", 1, 9), item("c", 7, 1) };
     const struct hf_item right[] = { item("b", 2, 2), item("c", 3, 4) };
     const struct hf_item both[] = { item("a", 1, 9), item("b", 2, 2), item("c", 7, 4) };
-    const enum hf_register_type types[] = { HF_TYPE_UNION, HF_TYPE_VECTOR, HF_TYPE_COUNTER,
-                                            HF_TYPE_UPDOWN };
+    const enum hf_register_type types[] = { HF_TYPE_UNION, HF_TYPE_VECTOR, HF_TYPE_COUNTER, HF_TYPE_UPDOWN };
     for (size_t i = 0; i < 4; i++) {
         struct hf_bytes l = encode(VALUE(.type = types[i], .items = left, .item_count = 2));
         struct hf_bytes r = encode(VALUE(.type = types[i], .items = right, .item_count = 2));
@@ -300,25 +296,22 @@ static void decoding_gives_back_what_was_encoded(void **state)
     assert_true(decoded.number == 7 && decoded.item_count == 0);
     assert_true(DECODE(HF_TYPE_OR, "\1") && decoded.flag);
     assert_true(DECODE(HF_TYPE_OR, "\0") && !decoded.flag);
-    assert_true(decode(HF_TYPE_LWW, encode(VALUE(.type = HF_TYPE_LWW, .timestamp = -4,
-                                                 .node = hf_str("n"), .bytes = hf_str("bytes")))));
+    assert_true(decode(HF_TYPE_LWW, encode(VALUE(.type = HF_TYPE_LWW, .timestamp = -4, .node = hf_str("n"),
+                                                 .bytes = hf_str("bytes")))));
     assert_true(decoded.timestamp == -4);
     IS(decoded.node, "n");
     IS(decoded.bytes, "bytes");
     const struct hf_item two[] = { item("a", 5, 7), item("b", 1, 2) };
-    assert_true(
-        decode(HF_TYPE_UPDOWN, encode(VALUE(.type = HF_TYPE_UPDOWN, .items = two, .item_count = 2))));
+    assert_true(decode(HF_TYPE_UPDOWN, encode(VALUE(.type = HF_TYPE_UPDOWN, .items = two, .item_count = 2))));
     assert_true(decoded.number == -3 && decoded.item_count == 2);
     assert_true(decoded.items[0].up == 5 && decoded.items[0].down == 7 && decoded.items[1].up == 1);
     IS(decoded.items[1].name, "b");
     assert_true(
         decode(HF_TYPE_COUNTER, encode(VALUE(.type = HF_TYPE_COUNTER, .items = two, .item_count = 2))));
     assert_true(decoded.number == 6 && decoded.items[0].down == 0);
-    assert_true(
-        decode(HF_TYPE_VECTOR, encode(VALUE(.type = HF_TYPE_VECTOR, .items = two, .item_count = 2))));
+    assert_true(decode(HF_TYPE_VECTOR, encode(VALUE(.type = HF_TYPE_VECTOR, .items = two, .item_count = 2))));
     assert_true(decoded.number == 0 && decoded.items[0].up == 5);
-    assert_true(
-        decode(HF_TYPE_UNION, encode(VALUE(.type = HF_TYPE_UNION, .items = two, .item_count = 2))));
+    assert_true(decode(HF_TYPE_UNION, encode(VALUE(.type = HF_TYPE_UNION, .items = two, .item_count = 2))));
     assert_true(decoded.item_count == 2 && decoded.items[0].up == 0);
     assert_true(decode(HF_TYPE_UNION, hf_mem(NULL, 0)) && decoded.item_count == 0);
 }

@@ -14,10 +14,10 @@
 struct hf_holds {
     const struct hf_io *io; /* borrowed, like dir */
     struct hf_dir *dir;
-    struct hf_file *file;   /* owned; NULL while there is none */
-    struct hf_dense recent; /* ordinal -> position, of holds placed since the file was brought up to date */
-    struct hf_map64 moved;  /* mix of the ordinal -> position, of older ones */
-    uint64_t highest;       /* greatest ordinal ever given */
+    struct hf_file *file;     /* owned; NULL while there is none */
+    struct hf_dense recent;   /* ordinal -> position, of holds placed since the file was brought up to date */
+    struct hf_map64 moved;    /* mix of the ordinal -> position, of older ones */
+    uint64_t highest;         /* greatest ordinal ever given */
     uint64_t covers, covered; /* as in the file's header */
 };
 

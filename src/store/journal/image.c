@@ -417,8 +417,16 @@ bool hf_image_decode(const struct hf_image *image, struct hf_bytes tenant, struc
 }
 
 /* Bytes before the name in each kind's image. */
-enum { NAME_RESOURCE = 37, NAME_GUARD = 23, NAME_ENTRY = 16, NAME_CLAIM = 82, NAME_LEASE = 40,
-       NAME_REGISTER = 25, NAME_CLIENT = 40, NAME_VALUE = 0 };
+enum {
+    NAME_RESOURCE = 37,
+    NAME_GUARD = 23,
+    NAME_ENTRY = 16,
+    NAME_CLAIM = 82,
+    NAME_LEASE = 40,
+    NAME_REGISTER = 25,
+    NAME_CLIENT = 40,
+    NAME_VALUE = 0
+};
 
 bool hf_image_key(const struct hf_image *image, struct hf_image_key *key)
 {

@@ -165,8 +165,9 @@ static void gather_open(struct hf_journal *j, hf_time now)
     b->head.base = g->base;
     b->head.size = g->size;
     if (j->io->wall_ms(j->io->ctx) < j->now && j->stats.clock_stalls++ == 0)
-        hf_journal_note(j, 1, "the wall clock is behind engine time: engine time stands still until it has "
-                              "caught up");
+        hf_journal_note(j, 1,
+                        "the wall clock is behind engine time: engine time stands still until it has "
+                        "caught up");
     j->now = now;
 }
 
@@ -476,8 +477,11 @@ int hf_journal_commit(struct hf_journal *j)
 {
     struct hf_batch *b = &j->flight;
     unsigned char *batch = b->data + b->lead;
-    struct hf_batch_head head = { .length = (uint32_t)b->size, .count = b->count,
-                                  .sequence = j->flight_sequence, .position = b->base, .now = b->now };
+    struct hf_batch_head head = { .length = (uint32_t)b->size,
+                                  .count = b->count,
+                                  .sequence = j->flight_sequence,
+                                  .position = b->base,
+                                  .now = b->now };
     memcpy(head.chain, j->chain, HF_DIGEST_SIZE);
     hf_batch_seal(&head, batch);
     if (b->lead) {

@@ -29,21 +29,21 @@ struct hf_tables {
     uint64_t highest_fence, highest_outbox;
     struct hf_config config; /* digest_name and program are not kept */
     bool has_config;
-    uint64_t hint_token;     /* while a request is decided: the hash of its key, if known; else 0 */
+    uint64_t hint_token; /* while a request is decided: the hash of its key, if known; else 0 */
 };
 
 struct hf_batch {
     unsigned char *data; /* owned; the segment's first block too, if it begins one */
     size_t room;
-    size_t lead;         /* bytes before the batch: HF_BLOCK if it begins a segment, else 0 */
-    size_t size;         /* of the batch so far, header included; 0: not open */
-    size_t limit;        /* what its size may grow to */
-    uint64_t base;       /* its position */
-    uint64_t segment;    /* number of its segment */
+    size_t lead;      /* bytes before the batch: HF_BLOCK if it begins a segment, else 0 */
+    size_t size;      /* of the batch so far, header included; 0: not open */
+    size_t limit;     /* what its size may grow to */
+    uint64_t base;    /* its position */
+    uint64_t segment; /* number of its segment */
     uint32_t count;
     hf_time now;
-    struct hf_file *file;     /* borrowed from the segment */
-    uint64_t file_at;         /* where the write begins */
+    struct hf_file *file;        /* borrowed from the segment */
+    uint64_t file_at;            /* where the write begins */
     struct hf_segment_head head; /* if lead */
 };
 
@@ -70,11 +70,11 @@ struct hf_journal {
     struct hf_pack_cache cache;
     struct hf_tables tables;
     struct hf_view view;
-    struct hf_plan *plan;          /* owned, reused for each decision */
-    uint64_t seen_position;        /* of the remembered entry that the view gave last */
+    struct hf_plan *plan;   /* owned, reused for each decision */
+    uint64_t seen_position; /* of the remembered entry that the view gave last */
 
     struct hf_batch gather, flight;
-    struct hf_place place;         /* of the batch that is opened next */
+    struct hf_place place; /* of the batch that is opened next */
     uint64_t next_sequence, flight_sequence;
     uint64_t flight_sync_ns;
     uint64_t end;                  /* where the next batch begins, if it fits there */
@@ -83,23 +83,23 @@ struct hf_journal {
     hf_time now;                   /* engine time: of the newest batch */
     uint8_t chain[HF_DIGEST_SIZE]; /* of the newest batch that was committed */
 
-    uint64_t token_cursor;         /* position of a batch: no live token is remembered before it */
-    uint32_t token_cursor_entry;   /* offset in that batch; 0: its beginning */
-    size_t claim_cursor;           /* part of the row table that is looked through next for old claims */
+    uint64_t token_cursor;       /* position of a batch: no live token is remembered before it */
+    uint32_t token_cursor_entry; /* offset in that batch; 0: its beginning */
+    size_t claim_cursor;         /* part of the row table that is looked through next for old claims */
     struct hf_preparing preparing;
     struct hf_snapshotting *snapshotting; /* owned, NULL unless one is being written */
-    bool snapshot_wanted;          /* begin one at the next landing */
-    uint64_t snapshot_start;       /* `start` of the newest snapshot, 0 if there is none */
-    uint64_t snapshot_bytes;       /* its size */
-    uint64_t retry_at_ns;          /* after a failure in maintenance: not before this */
-    bool packing;                  /* a segment is being compressed, without the lock */
+    bool snapshot_wanted;                 /* begin one at the next landing */
+    uint64_t snapshot_start;              /* `start` of the newest snapshot, 0 if there is none */
+    uint64_t snapshot_bytes;              /* its size */
+    uint64_t retry_at_ns;                 /* after a failure in maintenance: not before this */
+    bool packing;                         /* a segment is being compressed, without the lock */
 
     /* Runs the function of an HF_APPLY whose key is new: adds rows to the plan and sets its answer. */
     void (*run_apply)(void *arg, const struct hf_request *request, struct hf_plan *plan, hf_time now);
     void *run_arg;
 
-    bool segment_wanted;           /* a request waits for the next segment */
-    bool out_of_space;             /* the last try to prepare a segment failed */
+    bool segment_wanted; /* a request waits for the next segment */
+    bool out_of_space;   /* the last try to prepare a segment failed */
     struct hf_stats stats;
     void (*on_note)(void *arg, int level, const char *line);
     void (*on_progress)(void *arg, uint64_t done, uint64_t total);

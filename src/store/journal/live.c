@@ -166,8 +166,7 @@ bool hf_live_reserve(struct hf_live *l, uint64_t ordinal)
     return true;
 }
 
-void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root,
-                 uint64_t resource)
+void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root, uint64_t resource)
 {
     if (hf_dense_get(&l->by_ordinal, ordinal) != 0)
         return;
@@ -177,8 +176,9 @@ void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32
     else
         n = l->node_count++;
     HF_ASSERT(n < (uint64_t)l->chunk_count * CHUNK && l->heap_count < l->heap_room);
-    *node_at(l, n) = (struct hf_live_node){ .ordinal = ordinal, .expires_at = expires_at, .root = root,
-                                            .resource = resource };
+    *node_at(l, n) = (struct hf_live_node){
+        .ordinal = ordinal, .expires_at = expires_at, .root = root, .resource = resource
+    };
     *root = pair_meld(l, *root, n);
     l->heap[l->heap_count] = (struct hf_live_heap_item){ expires_at, n };
     heap_up(l, l->heap_count++);

@@ -11,9 +11,9 @@
 struct hf_live_node {
     uint64_t ordinal;
     hf_time expires_at;
-    uint32_t *root;    /* borrowed: the resource's place for the root of its pairing heap */
-    uint64_t resource; /* the resource's stamp */
-    uint32_t heap_at;  /* where it is in the binary heap */
+    uint32_t *root;             /* borrowed: the resource's place for the root of its pairing heap */
+    uint64_t resource;          /* the resource's stamp */
+    uint32_t heap_at;           /* where it is in the binary heap */
     uint32_t child, next, prev; /* pairing heap; prev is the left sibling, or the parent */
 };
 
@@ -39,8 +39,7 @@ bool hf_live_reserve(struct hf_live *l, uint64_t ordinal);
 
 /* Add a held hold. Needs a reserve before; adding one that is there changes nothing. root, resource: of
  * its resource; the root's place must stay where it is and start as 0. */
-void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root,
-                 uint64_t resource);
+void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root, uint64_t resource);
 
 /* The hold is held no longer. Nothing if it is not there. */
 void hf_live_remove(struct hf_live *l, uint64_t ordinal);

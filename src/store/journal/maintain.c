@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum {
-    SWEEP_STEP = 256,          /* overdue holds a step */
-    EXPIRE_STEP = 4096,        /* tokens or entries looked at a step */
-    PREPARE_AT = 4,            /* prepare the next segment when 1/4 of this one is used */
-    RETRY_NS = 1000000000      /* after a failure */
+    SWEEP_STEP = 256,     /* overdue holds a step */
+    EXPIRE_STEP = 4096,   /* tokens or entries looked at a step */
+    PREPARE_AT = 4,       /* prepare the next segment when 1/4 of this one is used */
+    RETRY_NS = 1000000000 /* after a failure */
 };
 
 /* ---- Expiry of what is in memory ---- */

@@ -25,8 +25,9 @@ static enum hf_status options_check(const struct hf_options *o, struct hf_error 
         return refuse(why, HF_INVALID_REQUEST, "the greatest token length must be 1 to 1024 bytes");
     if ((unsigned)o->registry > HF_REGISTRY_STRICT)
         return refuse(why, HF_INVALID_REQUEST, "the registry must be open or strict");
-    if (o->segment_max_bytes && (o->segment_max_bytes < SEGMENT_LEAST || o->segment_max_bytes > SEGMENT_MOST ||
-                                 o->segment_max_bytes % SEGMENT_LEAST != 0))
+    if (o->segment_max_bytes &&
+        (o->segment_max_bytes < SEGMENT_LEAST || o->segment_max_bytes > SEGMENT_MOST ||
+         o->segment_max_bytes % SEGMENT_LEAST != 0))
         return refuse(why, HF_INVALID_REQUEST, "a segment must be a multiple of 64 KiB, up to 1 GiB");
     return HF_OK;
 }
@@ -70,7 +71,9 @@ static void rules_set(struct hf_journal *j, const struct hf_options *o)
         .idempotency_window_ms = o->idempotency_window_ms ? o->idempotency_window_ms
                                  : has                    ? had->idempotency_window_ms
                                                           : INT64_C(86400000),
-        .token_max_length = o->token_max_length ? o->token_max_length : has ? had->token_max_length : 256,
+        .token_max_length = o->token_max_length ? o->token_max_length
+                            : has               ? had->token_max_length
+                                                : 256,
         .registry_strict = o->registry ? o->registry == HF_REGISTRY_STRICT : has && had->registry_strict,
     };
 }
@@ -82,8 +85,9 @@ static enum hf_status config_commit(struct hf_journal *j, struct hf_error *why)
     if (st == HF_STORAGE_FAILURE && !hf_journal_gathered(j) && hf_journal_prepare(j, NULL) == 0)
         st = hf_journal_configure(j);
     if (st != HF_OK)
-        return refuse(why, HF_STORAGE_FAILURE, "there is no room to record the changed configuration: make room "
-                                               "on the disk, or open the store as it was configured");
+        return refuse(why, HF_STORAGE_FAILURE,
+                      "there is no room to record the changed configuration: make room "
+                      "on the disk, or open the store as it was configured");
     if (!hf_journal_gathered(j))
         return HF_OK;
     hf_journal_seal(j);
@@ -103,8 +107,9 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     snprintf(who, sizeof who, "%s\n", o->holder ? o->holder : by_pid);
     int error = j->io->lock(j->dir, who, holder, sizeof holder);
     if (error == -EBUSY) {
-        snprintf(why->text, sizeof why->text, "the store in %s is open already, by %s: stop it, or talk to it",
-                 path, holder[0] ? holder : "another process");
+        snprintf(why->text, sizeof why->text,
+                 "the store in %s is open already, by %s: stop it, or talk to it", path,
+                 holder[0] ? holder : "another process");
         return why->status = HF_STORE_BUSY;
     }
     if (error) {
@@ -154,8 +159,8 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
     }
     int error = io->dir_open(io->ctx, path, !options->no_create, &j->dir);
     if (error) {
-        snprintf(why->text, sizeof why->text, error == -ENOENT ? "there is no store in %s" : "cannot open %s: %s",
-                 path, strerror(-error));
+        snprintf(why->text, sizeof why->text,
+                 error == -ENOENT ? "there is no store in %s" : "cannot open %s: %s", path, strerror(-error));
         why->status = error == -ENOENT && options->no_create ? HF_STORE_ABSENT : HF_STORAGE_FAILURE;
         hf_journal_close(j);
         return why->status;

@@ -103,8 +103,12 @@ int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **
     struct hf_pack *p = calloc(1, sizeof *p);
     if (!p)
         return -ENOMEM;
-    *p = (struct hf_pack){ .io = io, .file = file, .number = hf_get64(head + 16),
-                           .base = hf_get64(head + 24), .size = size, .frames = frames };
+    *p = (struct hf_pack){ .io = io,
+                           .file = file,
+                           .number = hf_get64(head + 16),
+                           .base = hf_get64(head + 24),
+                           .size = size,
+                           .frames = frames };
     size_t table_size = HEAD + (size_t)frames * ROW;
     p->table = malloc(table_size);
     error = p->table ? io->read(file, p->table, table_size, 0) : -ENOMEM;

@@ -23,8 +23,8 @@ void hf_pack_head(const struct hf_pack *pack, struct hf_segment_head *head);
 /* The frames unpacked last; one for all packs of a store. Starts as zeros. */
 struct hf_pack_cache {
     const struct hf_pack *pack;
-    uint32_t first, loaded;            /* which of its frames are in `plain` */
-    unsigned char *packed, *plain;     /* owned */
+    uint32_t first, loaded;        /* which of its frames are in `plain` */
+    unsigned char *packed, *plain; /* owned */
     size_t packed_room, plain_room;
 };
 void hf_pack_cache_free(struct hf_pack_cache *cache);

@@ -17,7 +17,7 @@ struct names {
         char text[HF_SEGMENT_NAME_SIZE];
         uint64_t number; /* of a segment; `start` of a snapshot */
         enum { NAME_LOG, NAME_PACK, NAME_SNAPSHOT, NAME_TMP } kind;
-    } *list; /* owned */
+    } * list; /* owned */
     size_t count, room;
     bool failed;
 };
@@ -134,22 +134,27 @@ static enum hf_status segment_open(struct hf_journal *j, const struct name *name
     if (error || size < HF_BLOCK || size % HF_BLOCK != 0) {
         j->io->close(file);
         return error ? refuse(why, HF_STORAGE_FAILURE, "cannot read %s: %s", name->text, strerror(-error))
-                     : refuse(why, HF_STORE_DAMAGED, "%s has %" PRIu64 " bytes, which no segment has: it "
-                              "was cut short; restore it from a copy", name->text, size);
+                     : refuse(why, HF_STORE_DAMAGED,
+                              "%s has %" PRIu64 " bytes, which no segment has: it "
+                              "was cut short; restore it from a copy",
+                              name->text, size);
     }
     enum hf_head_state state = hf_segment_head_decode(bytes, &head);
     uint64_t base = last ? last->base + last->size : 0;
     bool good = state == HF_HEAD_GOOD && same_store(j, &head);
     if (state == HF_HEAD_NEWER) {
         j->io->close(file);
-        return refuse(why, HF_STORE_NEWER, "%s is of format version %u, and this program knows up to %u: "
-                      "use a newer holdfast", name->text, head.version, HF_FORMAT_VERSION);
+        return refuse(why, HF_STORE_NEWER,
+                      "%s is of format version %u, and this program knows up to %u: "
+                      "use a newer holdfast",
+                      name->text, head.version, HF_FORMAT_VERSION);
     }
     if (good && (head.number != name->number || head.base != base || head.size != size)) {
         j->io->close(file);
-        return refuse(why, HF_STORE_DAMAGED, "%s does not fit: it says it is segment %" PRIu64 " at position "
-                      "%" PRIu64 " of %" PRIu64 " bytes; restore it from a copy", name->text, head.number,
-                      head.base, head.size);
+        return refuse(why, HF_STORE_DAMAGED,
+                      "%s does not fit: it says it is segment %" PRIu64 " at position "
+                      "%" PRIu64 " of %" PRIu64 " bytes; restore it from a copy",
+                      name->text, head.number, head.base, head.size);
     }
     head.number = name->number;
     head.base = base;
@@ -190,7 +195,8 @@ static enum hf_status pack_open(struct hf_journal *j, const struct name *name, s
                       name->text);
     }
     error = hf_segments_add(s, &head, HF_SEGMENT_PACKED, file);
-    return error ? refuse(why, HF_STORAGE_FAILURE, "cannot read %s: %s", name->text, strerror(-error)) : HF_OK;
+    return error ? refuse(why, HF_STORAGE_FAILURE, "cannot read %s: %s", name->text, strerror(-error))
+                 : HF_OK;
 }
 
 static enum hf_status segments_open(struct hf_journal *j, const struct names *names, struct hf_error *why)
@@ -206,8 +212,10 @@ static enum hf_status segments_open(struct hf_journal *j, const struct names *na
             continue;
         }
         if (name->number != next)
-            return refuse(why, HF_STORE_DAMAGED, "journal segment %" PRIu64 " is missing; restore the file "
-                          "from a copy", next);
+            return refuse(why, HF_STORE_DAMAGED,
+                          "journal segment %" PRIu64 " is missing; restore the file "
+                          "from a copy",
+                          next);
         enum hf_status st = name->kind == NAME_LOG ? segment_open(j, name, why) : pack_open(j, name, why);
         if (st != HF_OK)
             return st;
@@ -220,13 +228,13 @@ static enum hf_status segments_open(struct hf_journal *j, const struct names *na
 
 struct walk {
     struct hf_journal *j;
-    uint64_t position;      /* of the batch that is expected */
-    uint64_t sequence;      /* its sequence; 0: any */
+    uint64_t position; /* of the batch that is expected */
+    uint64_t sequence; /* its sequence; 0: any */
     hf_time now;
     uint8_t chain[HF_DIGEST_SIZE];
     bool check_chain;
-    uint64_t stop;          /* do not go past this position */
-    uint64_t suspect;       /* a batch with something behind it that should be zeros, or 0 */
+    uint64_t stop;    /* do not go past this position */
+    uint64_t suspect; /* a batch with something behind it that should be zeros, or 0 */
     const unsigned char *data;
     struct hf_batch_head head;
 };
@@ -355,7 +363,10 @@ static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapsh
     bool rebuild = j->tables.holds.covers < stop;
     uint64_t from = !rebuild && stop > VERIFY_MAX ? stop - VERIFY_MAX : 0;
     const struct hf_segment *g = hf_segments_at(&j->segments, from);
-    struct walk w = { .j = j, .position = g ? g->base + HF_BLOCK : HF_BLOCK, .stop = stop, .now = INT64_MIN,
+    struct walk w = { .j = j,
+                      .position = g ? g->base + HF_BLOCK : HF_BLOCK,
+                      .stop = stop,
+                      .now = INT64_MIN,
                       .sequence = !g || g->base == 0 ? 1 : 0 };
     if (rebuild && stop > HF_BLOCK)
         hf_journal_note(j, 0, "holds.idx is missing or old: it is rebuilt from the journal");
@@ -373,7 +384,8 @@ static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapsh
         progress(j, w.position, stop);
     }
     if (stop > 0 && (w.suspect || w.sequence != info->next_sequence))
-        return refuse_damage(why, j, w.suspect ? w.suspect : w.position, "a batch there is not as it was written");
+        return refuse_damage(why, j, w.suspect ? w.suspect : w.position,
+                             "a batch there is not as it was written");
     return HF_OK;
 }
 
@@ -396,15 +408,20 @@ static bool head_clean(const struct hf_segment *g)
 
 static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info *info, struct hf_error *why)
 {
-    struct walk w = { .j = j, .position = info->start, .sequence = info->next_sequence, .now = info->now,
-                      .check_chain = true, .stop = UINT64_MAX };
+    struct walk w = { .j = j,
+                      .position = info->start,
+                      .sequence = info->next_sequence,
+                      .now = info->now,
+                      .check_chain = true,
+                      .stop = UINT64_MAX };
     memcpy(w.chain, info->chain, HF_DIGEST_SIZE);
     uint64_t last = 0;
     for (;;) {
         enum step step = walk_step(&w);
         if (step == STEP_DAMAGE)
-            return refuse_damage(why, j, w.position, "a batch there is not as it was written, and later ones "
-                                                     "are there");
+            return refuse_damage(why, j, w.position,
+                                 "a batch there is not as it was written, and later ones "
+                                 "are there");
         if (step == STEP_END)
             break;
         enum hf_status st = batch_apply(j, &w, false, true);
@@ -416,14 +433,17 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
         progress(j, w.position, journal_size(j));
     }
     if (w.position < info->end)
-        return refuse_damage(why, j, w.position, "the journal ends here, before the end that its snapshot "
-                                                 "knows of");
+        return refuse_damage(why, j, w.position,
+                             "the journal ends here, before the end that its snapshot "
+                             "knows of");
     j->end = j->durable = w.position;
     j->next_sequence = w.sequence;
     j->now = w.now > 0 ? w.now : 0;
     memcpy(j->chain, w.chain, HF_DIGEST_SIZE);
     /* The active segment is the one with the newest batch; what is behind it was only prepared. */
-    const struct hf_segment *g = hf_segments_at(&j->segments, last ? last : info->start ? info->start - 1 : 0);
+    const struct hf_segment *g = hf_segments_at(&j->segments, last          ? last
+                                                              : info->start ? info->start - 1
+                                                                            : 0);
     j->active = last || info->start ? g->number : 0;
     for (size_t i = 0; i < j->segments.count; i++) {
         struct hf_segment *s = &j->segments.list[i];

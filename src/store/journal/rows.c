@@ -233,6 +233,7 @@ hf_time hf_node_entry_expiry(const struct hf_node *n)
 
 static struct hf_order *order_of(struct hf_rows *r, const struct hf_node *n)
 {
+    HF_ASSERT(r && n);
     switch (n->kind) {
     case HF_ROW_RESOURCE: return &r->resources;
     case HF_ROW_GUARD: return &r->guards;
@@ -299,7 +300,8 @@ enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant, const st
     uint64_t hash;
     *out = (struct hf_staged){ .tenant = tenant, .image = *image };
     out->old = find_node(r, &p, key.name, &hash);
-    if (image->erase || (out->old && image->kind != HF_ROW_ENTRY && out->old->image_room >= image->bytes.size))
+    if (image->erase ||
+        (out->old && image->kind != HF_ROW_ENTRY && out->old->image_room >= image->bytes.size))
         return HF_OK;
     if (image->kind == HF_ROW_ENTRY) {
         struct hf_image_key guard = { .name = key.scope };

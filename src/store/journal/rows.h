@@ -17,7 +17,7 @@ struct hf_order {
     struct hf_order_item {
         uint64_t stamp;
         struct hf_node *node; /* borrowed, NULL for a hole */
-    } *items; /* owned */
+    } * items;                /* owned */
     size_t start, end, room;
 };
 
@@ -26,8 +26,8 @@ struct hf_node {
     uint64_t stamp; /* where in the journal it was made; orders rows of a kind by age */
     uint32_t key_size, image_size, image_room;
     uint8_t kind, tenant_size;
-    bool is_volatile;    /* an entry that is in no journal */
-    uint32_t live_root;  /* resources: see live.h */
+    bool is_volatile;   /* an entry that is in no journal */
+    uint32_t live_root; /* resources: see live.h */
     union {
         struct hf_order *entries; /* guards: its entries; owned */
         uint64_t *ring;           /* clients: position of number n at n % HF_SEQUENCE_WINDOW; owned */
@@ -42,14 +42,14 @@ struct hf_rows {
     struct hf_sipkey key;
     struct hf_order resources, guards, outbox;
     uint64_t count[HF_ROW_CONFIG + 1];
-    uint64_t bytes; /* nodes, orders, rings; not the map's */
+    uint64_t bytes;       /* nodes, orders, rings; not the map's */
     struct hf_node *dead; /* owned: erased, but an answer may still point into them; see hf_rows_bury */
     /* While a request is decided: the hash of the resource that it names, and that name; 0: none. And the
      * row found last, which is asked for several times in a row. */
     uint64_t hint;
     struct hf_bytes hint_name;
     struct hf_node *last;
-    bool loading;   /* rows come out of a snapshot, in any order and with their stamps */
+    bool loading; /* rows come out of a snapshot, in any order and with their stamps */
 };
 
 bool hf_rows_init(struct hf_rows *r, const struct hf_sipkey *key);

@@ -54,8 +54,9 @@ struct hf_segment *hf_segments_next(const struct hf_segments *s, const struct hf
 int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head, enum hf_segment_state state,
                     struct hf_file *file)
 {
-    struct hf_segment g = { .state = state, .number = head->number, .base = head->base,
-                            .size = head->size, .file = file };
+    struct hf_segment g = {
+        .state = state, .number = head->number, .base = head->base, .size = head->size, .file = file
+    };
     int error = 0;
     if (s->count == s->room) {
         size_t room = s->room ? s->room * 2 : 16;

@@ -15,8 +15,16 @@ enum { SLICE = 512 << 10, BLOCK_HEAD = 16, RETRY_NS = 1000000000 };
 enum { BLOCK_HEADER = 1, BLOCK_TOKENS = 2, BLOCK_ROWS = 3, BLOCK_LIVE = 4, BLOCK_END = 5 };
 
 /* What a snapshot is busy with, in this order. */
-enum phase { PHASE_INDEX_TAKE, PHASE_INDEX_WRITE, PHASE_INDEX_FORGET, PHASE_GUARDS, PHASE_ROWS, PHASE_TOKENS,
-             PHASE_LIVE, PHASE_END };
+enum phase {
+    PHASE_INDEX_TAKE,
+    PHASE_INDEX_WRITE,
+    PHASE_INDEX_FORGET,
+    PHASE_GUARDS,
+    PHASE_ROWS,
+    PHASE_TOKENS,
+    PHASE_LIVE,
+    PHASE_END
+};
 
 struct hf_snapshotting {
     enum phase phase;
@@ -30,8 +38,8 @@ struct hf_snapshotting {
     uint64_t covered;       /* highest ordinal at start */
     struct hf_moved *moved; /* owned */
     size_t moved_count, moved_room, forgotten;
-    bool closing;           /* the last table is copied; what remains is to write it */
-    uint64_t end;           /* everything copied comes from before this position */
+    bool closing; /* the last table is copied; what remains is to write it */
+    uint64_t end; /* everything copied comes from before this position */
 };
 
 void hf_snapshot_name(uint64_t start, const char *suffix, char out[HF_SEGMENT_NAME_SIZE])

@@ -62,8 +62,9 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
     if (entry->row_count > HF_PLAN_ROWS)
         return HF_STORE_DAMAGED;
     if (entry->head.remember == HF_REMEMBER_KEY) {
-        s->token_hash = t->hint_token ? t->hint_token
-                                      : hf_tables_hash(t, (struct hf_scoped){ entry->head.tenant, entry->head.key });
+        s->token_hash = t->hint_token
+                            ? t->hint_token
+                            : hf_tables_hash(t, (struct hf_scoped){ entry->head.tenant, entry->head.key });
         if (!hf_map64_reserve(&t->tokens, s->token_hash, 1))
             return HF_NO_MEMORY;
     }
@@ -177,8 +178,7 @@ enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *
             if (image.kind == HF_ROW_HOLD)
                 put_hold(t, &image, entry->head.tenant, position, held);
     }
-    if (entry->head.remember == HF_REMEMBER_KEY &&
-        !(replay && token_there(t, s.token_hash, position)))
+    if (entry->head.remember == HF_REMEMBER_KEY && !(replay && token_there(t, s.token_hash, position)))
         hf_map64_add(&t->tokens, s.token_hash, position);
     return HF_OK;
 }

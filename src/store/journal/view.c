@@ -60,14 +60,14 @@ static enum hf_found row_get(struct hf_journal *j, enum hf_row_kind kind, struct
     return hf_node_row(node, row) ? HF_FOUND : HF_UNREADABLE;
 }
 
-#define VIEW_ROW(function, kind, type, member)                                                         \
-    static enum hf_found function(void *ctx, struct hf_scoped name, type *out)                         \
-    {                                                                                                  \
-        struct hf_row row;                                                                             \
-        enum hf_found found = row_get(ctx, kind, name, &row);                                          \
-        if (found == HF_FOUND)                                                                         \
-            *out = row.member;                                                                         \
-        return found;                                                                                  \
+#define VIEW_ROW(function, kind, type, member)                                 \
+    static enum hf_found function(void *ctx, struct hf_scoped name, type *out) \
+    {                                                                          \
+        struct hf_row row;                                                     \
+        enum hf_found found = row_get(ctx, kind, name, &row);                  \
+        if (found == HF_FOUND)                                                 \
+            *out = row.member;                                                 \
+        return found;                                                          \
     }
 
 VIEW_ROW(view_client, HF_ROW_CLIENT, struct hf_client, client)

@@ -1,0 +1,297 @@
+/* hf_submit and hf_flush: every callback once, in order, on whatever thread, and never before the disk has it.
+ * To be run under the thread sanitizer too. */
+#include "support/engine_kit.h"
+#include "support/test.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static struct kit *k;
+
+static int setup(void **state)
+{
+    (void)state;
+    k = kit_make();
+    return 0;
+}
+
+static int setup_background(void **state)
+{
+    (void)state;
+    k = kit_make();
+    k->options.no_background = false;
+    kit_reopen(k);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kit_free(k);
+    return 0;
+}
+
+static struct kit_worker workers[32];
+
+static void run(int count, void (*work)(struct kit_worker *w))
+{
+    kit_run(workers, count, work);
+}
+
+static struct hf_request place(const char *key, const char *resource)
+{
+    return (struct hf_request){ .action = HF_PLACE_HOLD,
+                                .key = hf_str(key),
+                                .place_hold = { hf_str(resource), hf_str("guest"), HOUR, 0 } };
+}
+
+enum { OPS = 1000 };
+
+static struct async {
+    struct hf_op op;
+    struct hf_request request;
+    struct hf_result result;
+    char key[32];
+    int index;
+    _Atomic int calls;
+    enum hf_status status;
+} ops[OPS * 2];
+
+static _Atomic int called, slots;
+static int order[OPS * 2]; /* filled up to `called` */
+
+static void note_call(struct hf_op *op, enum hf_status status)
+{
+    struct async *a = op->arg;
+    a->status = status;
+    KIT_WANT(atomic_fetch_add(&a->calls, 1) == 0);
+    order[atomic_fetch_add(&slots, 1)] = a->index;
+    atomic_fetch_add(&called, 1);
+}
+
+static void async_make(int i, const char *key, void (*done)(struct hf_op *, enum hf_status))
+{
+    struct async *a = &ops[i];
+    hf_result_clear(&a->result);
+    memset(a, 0, sizeof *a);
+    a->index = i;
+    snprintf(a->key, sizeof a->key, "%s", key);
+    a->request = place(a->key, a->key);
+    a->op = (struct hf_op){ .request = &a->request, .result = &a->result, .done = done, .arg = a };
+}
+
+static void async_make_many(int count, void (*done)(struct hf_op *, enum hf_status))
+{
+    atomic_store(&called, 0);
+    atomic_store(&slots, 0);
+    for (int i = 0; i < count; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "async-%d", i);
+        async_make(i, key, done);
+    }
+}
+
+static void async_clear(int count)
+{
+    for (int i = 0; i < count; i++)
+        hf_result_clear(&ops[i].result);
+}
+
+static void submitted_ones_wait_for_the_flush_and_come_in_order(void **state)
+{
+    (void)state;
+    assert_int_equal(kit_place(k, "async-500", "async-500", "guest", HOUR), HF_OK); /* durable already */
+    async_make_many(OPS, note_call);
+    for (int i = 0; i < OPS; i++) /* in lists of ten */
+        ops[i].op.next = i % 10 < 9 ? &ops[i + 1].op : NULL;
+    for (int i = 0; i < OPS; i += 10)
+        hf_submit(k->db, &ops[i].op);
+    assert_int_equal(atomic_load(&called), 1); /* the one that need not wait */
+    assert_int_equal(order[0], 500);
+    assert_true(ops[500].result.replayed);
+    uint64_t syncs = atomic_load(&k->io.syncs);
+    hf_flush(k->db);
+    assert_int_equal(atomic_load(&called), OPS);
+    assert_true(atomic_load(&k->io.syncs) - syncs <= 2);
+    for (int i = 1, expected = 0; i < OPS; i++, expected++) {
+        expected += expected == 500;
+        assert_int_equal(order[i], expected);
+    }
+    for (int i = 0; i < OPS; i++) {
+        assert_int_equal(ops[i].status, HF_OK);
+        assert_int_equal(ops[i].calls, 1);
+        assert_true(kit_is(ops[i].result.answer.hold.resource, ops[i].key));
+        assert_null(ops[i].op.next);
+    }
+    async_clear(OPS);
+    hf_flush(k->db); /* with nothing to do */
+}
+
+static void an_answer_that_saw_something_undurable_waits_too(void **state)
+{
+    (void)state;
+    async_make_many(4, note_call);
+    hf_submit(k->db, &ops[0].op);
+    ops[1].request = ops[0].request; /* the same key: its answer is not on disk yet */
+    hf_submit(k->db, &ops[1].op);
+    ops[2].request = (struct hf_request){ .action = HF_GET_RESOURCE, .get = { hf_str("async-0") } };
+    hf_submit(k->db, &ops[2].op);
+    ops[3].request = (struct hf_request){ .action = HF_GET_TOKEN, .key = hf_str("async-0") };
+    hf_submit(k->db, &ops[3].op);
+    assert_int_equal(atomic_load(&called), 0);
+    hf_flush(k->db);
+    assert_int_equal(atomic_load(&called), 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(order[i], i);
+        assert_int_equal(ops[i].status, HF_OK);
+    }
+    assert_true(ops[1].result.replayed);
+    assert_int_equal(kit_stats(k).races, 1);
+    assert_int_equal(kit_stats(k).holds, 1);
+    async_clear(4);
+}
+
+static const struct timespec millisecond = { 0, 1000000 };
+
+static void wait_for_calls(int count)
+{
+    for (int i = 0; atomic_load(&called) < count && i < 20000; i++)
+        nanosleep(&millisecond, NULL);
+    assert_int_equal(atomic_load(&called), count);
+}
+
+static void the_background_thread_answers_without_a_flush(void **state)
+{
+    (void)state;
+    async_make_many(OPS, note_call);
+    for (int i = 0; i < OPS; i++)
+        hf_submit(k->db, &ops[i].op);
+    wait_for_calls(OPS);
+    for (int i = 0; i < OPS; i++)
+        assert_int_equal(order[i], i);
+    assert_true(kit_stats(k).holds == OPS);
+    async_clear(OPS);
+}
+
+/* Each callback of the first half submits one of the second. */
+static void submit_another(struct hf_op *op, enum hf_status status)
+{
+    const struct async *a = op->arg;
+    note_call(op, status);
+    if (a->index < OPS / 2)
+        hf_submit(k->db, &ops[a->index + OPS / 2].op);
+}
+
+static void a_callback_may_submit(void **state)
+{
+    (void)state;
+    async_make_many(OPS, submit_another);
+    for (int i = 0; i < OPS / 2; i++)
+        hf_submit(k->db, &ops[i].op);
+    while (atomic_load(&called) < OPS) /* a flush answers what was submitted before it */
+        hf_flush(k->db);
+    for (int i = 0; i < OPS; i++) {
+        assert_int_equal(ops[i].calls, 1);
+        assert_int_equal(ops[i].status, HF_OK);
+    }
+    async_clear(OPS);
+}
+
+static void a_callback_may_submit_in_the_background_too(void **state)
+{
+    (void)state;
+    async_make_many(OPS, submit_another);
+    for (int i = 0; i < OPS / 2; i++)
+        hf_submit(k->db, &ops[i].op);
+    wait_for_calls(OPS);
+    for (int i = 0; i < OPS; i++)
+        assert_int_equal(ops[i].calls, 1);
+    async_clear(OPS);
+}
+
+static void submit_own_part(struct kit_worker *w)
+{
+    for (int i = w->number; i < OPS; i += 8)
+        hf_submit(k->db, &ops[i].op);
+    if (w->number % 2)
+        hf_flush(k->db);
+}
+
+static void submitters_on_many_threads_are_each_answered_once_and_in_their_order(void **state)
+{
+    (void)state;
+    int last[8];
+    async_make_many(OPS, note_call);
+    run(8, submit_own_part);
+    wait_for_calls(OPS);
+    for (int i = 0; i < 8; i++)
+        last[i] = -1;
+    for (int i = 0; i < OPS; i++) {
+        assert_true(order[i] > last[order[i] % 8]);
+        last[order[i] % 8] = order[i];
+        assert_int_equal(ops[i].calls, 1);
+    }
+    async_clear(OPS);
+}
+
+static void close_answers_what_is_in_flight(void **state)
+{
+    (void)state;
+    async_make_many(100, note_call);
+    for (int i = 0; i < 100; i++)
+        hf_submit(k->db, &ops[i].op);
+    kit_close(k);
+    assert_int_equal(atomic_load(&called), 100);
+    kit_open(k);
+    assert_int_equal(kit_stats(k).holds, 100);
+    async_clear(100);
+}
+
+static void a_failed_sync_tells_everybody_who_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(kit_place(k, "durable", "durable", "guest", HOUR), HF_OK);
+    async_make_many(10, note_call);
+    for (int i = 0; i < 10; i++)
+        hf_submit(k->db, &ops[i].op);
+    atomic_store(&k->io.fail_sync, 1);
+    hf_flush(k->db);
+    assert_int_equal(atomic_load(&called), 10);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(ops[i].status, HF_INDETERMINATE);
+        assert_int_equal(ops[i].result.answer.status, HF_INDETERMINATE);
+        assert_int_equal(ops[i].result.answer.kind, HF_NO_RECORD);
+        assert_int_equal(ops[i].calls, 1);
+    }
+    assert_int_equal(atomic_load(&k->fatal), 1);
+    assert_int_equal(kit_place(k, "later", "later", "guest", HOUR), HF_STORAGE_FAILURE);
+    assert_false(hf_maintain(k->db));
+    async_make(10, "async-late", note_call);
+    hf_submit(k->db, &ops[10].op);
+    assert_int_equal(ops[10].calls, 1);
+    assert_int_equal(ops[10].status, HF_STORAGE_FAILURE);
+    hf_flush(k->db);
+    kit_reopen(k);
+    for (int i = 0; i < 10; i++) { /* the retry finds the truth: here all of it had reached the disk */
+        assert_int_equal(kit_place(k, ops[i].key, ops[i].key, "guest", HOUR), HF_OK);
+        assert_true(k->got.replayed);
+    }
+    async_clear(11);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_BACKGROUND(name) cmocka_unit_test_setup_teardown(name, setup_background, teardown)
+        TEST(submitted_ones_wait_for_the_flush_and_come_in_order),
+        TEST(an_answer_that_saw_something_undurable_waits_too),
+        TEST_BACKGROUND(the_background_thread_answers_without_a_flush),
+        TEST(a_callback_may_submit),
+        TEST_BACKGROUND(a_callback_may_submit_in_the_background_too),
+        TEST_BACKGROUND(submitters_on_many_threads_are_each_answered_once_and_in_their_order),
+        TEST(close_answers_what_is_in_flight),
+        TEST(a_failed_sync_tells_everybody_who_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
