@@ -127,6 +127,7 @@ void hf_cli_flush_to_stdout(struct hf_buffer *out)
         fputs("holdfast: no memory for the answer\n", stderr);
         exit(HF_EXIT_STORE);
     }
-    fwrite(out->data, 1, out->size, stdout);
+    if (out->size > 0)
+        fwrite(out->data, 1, out->size, stdout);
     hf_buffer_reset(out);
 }
