@@ -549,7 +549,8 @@ HF_API void hf_close(struct hf_db *db);
 
 /* Decide `request`, make it durable, answer. Blocks until what the answer saw is on disk. Safe from
  * many threads: those that wait together share one commit.
- * Returns the answer's status (result->answer.status is the same). result may be NULL. */
+ * Returns the answer's status (result->answer.status is the same; but for HF_GET_TOKEN of a key that is known,
+ * HF_OK is returned and the answer's status is that of the first call). result may be NULL. */
 HF_API HF_MUST_USE enum hf_status hf_do(struct hf_db *db, const struct hf_request *request,
                                         struct hf_result *result);
 

@@ -168,10 +168,9 @@ void hf_engine_run_apply(void *arg, const struct hf_request *request, struct hf_
     struct hf_tx tx = {
         .journal = db->journal, .plan = plan, .request = request, .now = now, .first = plan->row_count
     };
-    db->deciding = pthread_self();
-    __atomic_store_n(&db->in_apply, true, __ATOMIC_RELEASE);
+    hf_engine_applying = db;
     enum hf_status st = request->apply.fn(&tx, request->apply.arg);
-    __atomic_store_n(&db->in_apply, false, __ATOMIC_RELEASE);
+    hf_engine_applying = NULL;
     if (tx.spoiled && (st == HF_OK || st == HF_REFUSED))
         st = HF_INVALID_REQUEST; /* past a limit: nothing of it, but the key remembers the refusal */
     else if (st != HF_OK && st != HF_REFUSED && hf_status_kind(st) != HF_KIND_FAULT)

@@ -146,10 +146,12 @@ enum hf_status hf_engine_take(struct hf_db *db, const struct hf_request *request
     return HF_STORAGE_FAILURE;
 }
 
+_Thread_local const struct hf_db *hf_engine_applying;
+
 /* Is this call made from inside an apply function? */
-static bool misused(struct hf_db *db)
+static bool misused(const struct hf_db *db)
 {
-    return __atomic_load_n(&db->in_apply, __ATOMIC_ACQUIRE) && pthread_equal(db->deciding, pthread_self());
+    return hf_engine_applying == db;
 }
 
 /* What hf_do returns for a plan: the answer's status, but a look at a key that is known is fine. */
@@ -253,6 +255,14 @@ static void queue(struct hf_db *db, struct hf_op *op)
 void hf_submit(struct hf_db *db, struct hf_op *first)
 {
     struct hf_prepared prepared[CHUNK];
+    while (first && misused(db)) {
+        struct hf_op *op = first;
+        first = op->next;
+        op->next = NULL;
+        if (op->result)
+            hf_result_status(op->result, HF_MISUSE);
+        op->done(op, HF_MISUSE);
+    }
     while (first) {
         struct hf_op *op = first;
         size_t n = 0;
@@ -276,6 +286,8 @@ void hf_submit(struct hf_db *db, struct hf_op *first)
 
 void hf_flush(struct hf_db *db)
 {
+    if (misused(db))
+        return;
     pthread_mutex_lock(&db->lock);
     struct hf_journal *j = db->journal;
     uint64_t needs = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0;
@@ -319,6 +331,8 @@ static bool maintain(struct hf_db *db)
 
 bool hf_maintain(struct hf_db *db)
 {
+    if (misused(db))
+        return false;
     pthread_mutex_lock(&db->lock);
     bool more = maintain(db);
     pthread_mutex_unlock(&db->lock);
@@ -340,7 +354,7 @@ static void *maintain_loop(void *arg)
             continue;
         }
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += TICK_NS;
         if (until.tv_nsec >= 1000000000) {
             until.tv_nsec -= 1000000000;
@@ -366,12 +380,11 @@ static void db_unlock(void *arg)
 
 static bool threads_start(struct hf_db *db)
 {
+    db->background = true; /* before there is anybody who could read it */
     if (pthread_create(&db->committer, NULL, commit_loop, db) != 0)
         return false;
-    if (pthread_create(&db->maintainer, NULL, maintain_loop, db) == 0) {
-        db->background = true;
+    if (pthread_create(&db->maintainer, NULL, maintain_loop, db) == 0)
         return true;
-    }
     pthread_mutex_lock(&db->lock);
     db->stopping = true;
     pthread_cond_broadcast(&db->work);
@@ -411,7 +424,11 @@ enum hf_status hf_open(const char *path, const struct hf_options *options, struc
     pthread_mutex_init(&db->lock, NULL);
     pthread_cond_init(&db->landed, NULL);
     pthread_cond_init(&db->work, NULL);
-    pthread_cond_init(&db->tick, NULL);
+    pthread_condattr_t steady; /* a wall clock that is set back must not stop the maintainer */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&db->tick, &steady);
+    pthread_condattr_destroy(&steady);
     db->waiting_end = &db->waiting;
     db->ready_end = &db->ready;
     db->journal_lock = (struct hf_lock){ db_lock, db_unlock, db };
@@ -435,11 +452,23 @@ enum hf_status hf_open(const char *path, const struct hf_options *options, struc
     return HF_OK;
 }
 
+/* Callbacks may submit: flush until nothing is left. */
+static void drain(struct hf_db *db)
+{
+    bool more = true;
+    while (more) {
+        hf_flush(db);
+        pthread_mutex_lock(&db->lock);
+        more = db->waiting || db->ready || db->releasing || write_wanted(db);
+        pthread_mutex_unlock(&db->lock);
+    }
+}
+
 void hf_close(struct hf_db *db)
 {
     if (!db)
         return;
-    hf_flush(db);
+    drain(db);
     if (db->background) {
         pthread_mutex_lock(&db->lock);
         db->stopping = true;
@@ -449,7 +478,7 @@ void hf_close(struct hf_db *db)
         pthread_join(db->committer, NULL);
         pthread_join(db->maintainer, NULL);
         db->background = false;
-        hf_flush(db); /* what the last step of maintenance gathered */
+        drain(db); /* what the last step of maintenance gathered */
     }
     db_free(db);
 }

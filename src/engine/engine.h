@@ -28,14 +28,15 @@ struct hf_db {
     bool failed;                          /* the journal could not be written: nothing goes on */
     struct hf_op *waiting, **waiting_end; /* submitted, not yet answered, in order of what they need */
     struct hf_op *ready, **ready_end;     /* may be answered */
-    pthread_t deciding; /* inside an apply function: the thread, to refuse calls from there */
-    bool in_apply;
 
     bool background;
     pthread_t committer, maintainer;
     void (*on_fatal)(void *arg, const char *sentence);
     void *arg;
 };
+
+/* The database whose apply function this thread is in, or NULL: calls from there are refused. */
+extern _Thread_local const struct hf_db *hf_engine_applying;
 
 /* With the lock. Wait until `needs` is durable, writing if nobody else does. HF_OK or HF_INDETERMINATE. */
 enum hf_status hf_engine_wait(struct hf_db *db, uint64_t needs);

@@ -272,6 +272,8 @@ enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf
                                     [HF_LIST_ENTRIES] = sizeof(struct hf_entry),
                                     [HF_LIST_OUTBOX] = sizeof(struct hf_outbox) };
     *page = (struct hf_page){ 0 };
+    if (hf_engine_applying == db)
+        return HF_MISUSE;
     enum hf_status st = query_check(query);
     if (st != HF_OK)
         return st;
@@ -285,10 +287,13 @@ enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf
         return HF_NO_MEMORY;
     pthread_mutex_lock(&db->lock);
     p.begun_ns = db->journal->io->monotonic_ns(db->journal->io->ctx);
-    list_kind(&p);
+    if (db->failed)
+        p.status = HF_STORAGE_FAILURE;
+    else
+        list_kind(&p);
     const struct hf_journal *j = p.j;
     uint64_t needs = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0;
-    st = hf_engine_wait(db, needs);
+    st = p.status == HF_STORAGE_FAILURE && db->failed ? p.status : hf_engine_wait(db, needs);
     pthread_mutex_unlock(&db->lock);
     if (st == HF_OK)
         st = p.status;
@@ -303,7 +308,9 @@ enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf
 
 void hf_stats(struct hf_db *db, struct hf_stats *out)
 {
-    pthread_mutex_lock(&db->lock);
+    bool has_lock = hf_engine_applying == db; /* an apply function runs with it */
+    if (!has_lock)
+        pthread_mutex_lock(&db->lock);
     struct hf_journal *j = db->journal;
     const struct hf_tables *t = &j->tables;
     *out = j->stats;
@@ -322,5 +329,6 @@ void hf_stats(struct hf_db *db, struct hf_stats *out)
     out->memory_token_bytes = t->tokens.bytes;
     out->now = hf_journal_now(j);
     out->out_of_space = j->out_of_space;
-    pthread_mutex_unlock(&db->lock);
+    if (!has_lock)
+        pthread_mutex_unlock(&db->lock);
 }

@@ -579,6 +579,11 @@ static void an_apply_under_a_client_number_runs_once_and_sees_itself(void **stat
     r.sequence = 1;
     assert_int_equal(kit_do(k, r), HF_WINDOW_ELAPSED);
     assert_int_equal(runs, 300);
+    struct hf_page page; /* each row goes out with a key of its own */
+    assert_int_equal(outbox(&page), 10);
+    assert_true(kit_is(page.outbox[0].key, "till/10"));
+    assert_true(kit_is(page.outbox[9].key, "till/1"));
+    hf_page_clear(&page);
     struct amount a = { .rows = HF_APPLY_ROWS_MAX, .key_size = 4, .value_size = 1 };
     r.apply.fn = put_amount;
     r.apply.arg = &a;

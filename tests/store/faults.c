@@ -280,6 +280,8 @@ static void nothing_is_made_where_nothing_should_be(void **state)
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(hf_open(s.dir, &s.options, &s.db, &why), HF_STORE_ABSENT);
     assert_non_null(strstr(why.text, s.dir));
+    snprintf(path, sizeof path, "%s/LOCK", s.dir);
+    assert_int_equal(access(path, F_OK), -1);
     test_dir_remove(s.dir);
 }
 

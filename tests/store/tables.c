@@ -1,7 +1,10 @@
 /* The tables in memory against naive ones, under random changes. */
+#include "store/journal/holds.h"
 #include "store/journal/live.h"
 #include "store/journal/map64.h"
 #include "support/test.h"
+
+#include <errno.h>
 
 static void map64_keeps_what_a_list_keeps(void **state)
 {
@@ -129,6 +132,47 @@ static void live_agrees_with_a_plain_array(void **state)
     hf_live_free(&l);
 }
 
+/* A hold that has moved, and moves again when its neighbours have brought a chunk of their own, is known at its
+ * newest place, before and after the file is brought up to date. */
+static void a_hold_is_known_where_it_went_last(void **state)
+{
+    (void)state;
+    const struct hf_io *io = hf_io_memory();
+    struct hf_store_keys keys = { { 0 }, { 1, 2 }, { 3, 4 } };
+    struct hf_dir *dir;
+    struct hf_holds h;
+    uint64_t at;
+    assert_int_equal(io->dir_open(NULL, "", true, &dir), 0);
+    assert_true(hf_holds_init(&h, io, dir));
+    h.covered = h.highest = 10;
+    assert_true(hf_holds_reserve(&h, 5, 1));
+    hf_holds_set(&h, 5, 1000); /* old, and moved */
+    assert_true(hf_holds_reserve(&h, 11, 1));
+    hf_holds_set(&h, 11, 2000); /* new: a chunk, in which 5 has a place too */
+    assert_true(hf_holds_reserve(&h, 5, 1));
+    hf_holds_set(&h, 5, 3000);
+    assert_int_equal(hf_holds_get(&h, 5, &at), 0);
+    assert_int_equal(at, 3000);
+    struct hf_moved moved[8];
+    size_t n = 0;
+    for (size_t part = 0; part < hf_holds_parts(&h); part++)
+        n += hf_holds_take(&h, part, 4000, moved + n);
+    assert_int_equal(n, 2);
+    assert_int_equal(hf_holds_make(&h, &keys), 0);
+    assert_int_equal(hf_holds_write(&h, moved, n), 0);
+    assert_int_equal(hf_holds_end(&h, &keys, 4000, 11), 0);
+    h.covered = 11;
+    hf_holds_forget(&h, moved, n);
+    assert_int_equal(h.moved.used, 0);
+    assert_int_equal(hf_holds_get(&h, 5, &at), 0);
+    assert_int_equal(at, 3000);
+    assert_int_equal(hf_holds_get(&h, 11, &at), 0);
+    assert_int_equal(at, 2000);
+    assert_int_equal(hf_holds_get(&h, 12, &at), -ENOENT);
+    hf_holds_free(&h);
+    io->dir_close(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +180,7 @@ int main(void)
         cmocka_unit_test(map64_costs_at_most_48_bytes_an_entry),
         cmocka_unit_test(mixing_numbers_is_one_to_one),
         cmocka_unit_test(live_agrees_with_a_plain_array),
+        cmocka_unit_test(a_hold_is_known_where_it_went_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,13 +52,17 @@ bool hf_holds_reserve(struct hf_holds *h, uint64_t ordinal, unsigned together)
 
 void hf_holds_set(struct hf_holds *h, uint64_t ordinal, uint64_t position)
 {
-    struct hf_slot *slot = NULL;
-    if (hf_dense_has(&h->recent, ordinal))
+    struct hf_slot *slot = ordinal <= h->covered ? hf_map64_next(&h->moved, hf_mix64(ordinal), NULL) : NULL;
+    if (hf_dense_has(&h->recent, ordinal)) {
+        /* Its chunk may have come into being after it had moved before: one table knows it, not two. */
+        if (slot)
+            hf_map64_remove(&h->moved, slot);
         hf_dense_set(&h->recent, ordinal, position);
-    else if ((slot = hf_map64_next(&h->moved, hf_mix64(ordinal), NULL)) != NULL)
+    } else if (slot) {
         slot->value = position;
-    else
+    } else {
         hf_map64_add(&h->moved, hf_mix64(ordinal), position);
+    }
     if (ordinal > h->highest)
         h->highest = ordinal;
 }
@@ -151,14 +155,16 @@ static int head_write(struct hf_holds *h, const struct hf_store_keys *keys, uint
 static int ordinal_compare(const void *a, const void *b)
 {
     const struct hf_moved *x = a, *y = b;
-    return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+    if (x->ordinal != y->ordinal)
+        return x->ordinal < y->ordinal ? -1 : 1;
+    return x->position < y->position ? -1 : x->position > y->position;
 }
 
 /* New holds come in order already. */
 static bool in_order(const struct hf_moved *moved, size_t count)
 {
     for (size_t i = 1; i < count; i++)
-        if (moved[i - 1].ordinal > moved[i].ordinal)
+        if (ordinal_compare(&moved[i - 1], &moved[i]) > 0)
             return false;
     return true;
 }

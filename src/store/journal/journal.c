@@ -176,21 +176,35 @@ uint64_t hf_journal_memory(const struct hf_journal *j)
     return hf_tables_bytes(&j->tables) + (j->is_memory ? j->end : 0);
 }
 
+/* The size of the segment behind the active one: as it is, or as it will be made. */
+static uint64_t next_segment_size(const struct hf_journal *j)
+{
+    const struct hf_segments *s = &j->segments;
+    size_t i = s->count;
+    while (i > 0 && s->list[i - 1].state == HF_SEGMENT_PREPARED)
+        i--;
+    return i < s->count ? s->list[i].size : hf_segments_next_size(s, i > 0 ? s->list[i - 1].size : 0);
+}
+
+/* Judged by what is in the tables, not by what they have room for: else a limit once reached stays reached. */
+static bool memory_is_full(const struct hf_journal *j)
+{
+    return j->memory_max && hf_tables_in_use(&j->tables) + (j->is_memory ? j->end : 0) >= j->memory_max;
+}
+
 enum ready { READY, READY_NOT, READY_FULL, READY_WAIT };
 
 /* Can an entry of `need` bytes be taken now? */
 static enum ready gather_ready(struct hf_journal *j, size_t need)
 {
     struct hf_batch *b = &j->gather;
-    if (j->memory_max && hf_journal_memory(j) >= j->memory_max)
-        return READY_NOT;
     if (b->size > 0) {
         if (b->size + need > b->limit)
             return READY_FULL;
         return gather_grow(j, b->lead, need) ? READY : READY_NOT;
     }
     if (!place_find(j, need)) {
-        bool too_big = HF_BLOCK + HF_BATCH_HEAD + need > j->segments.size_max;
+        bool too_big = HF_BLOCK + HF_BATCH_HEAD + need > next_segment_size(j);
         j->segment_wanted = !too_big;
         return j->out_of_space || too_big ? READY_NOT : READY_WAIT;
     }
@@ -358,8 +372,12 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     bool in_memory = guard_is_volatile(j, request);
     enum ready ready = READY;
     hf_rows_bury(&j->tables.rows);
-    if (!in_memory && !hf_action_reads(request->action))
-        ready = gather_ready(j, hf_entry_need(request));
+    if (!hf_action_reads(request->action)) {
+        if (memory_is_full(j))
+            ready = READY_NOT;
+        else if (!in_memory)
+            ready = gather_ready(j, hf_entry_need(request));
+    }
     if (ready == READY_FULL || ready == READY_WAIT)
         return ready == READY_FULL ? HF_TAKE_FULL : HF_TAKE_WAIT;
     memcpy(cmd.digest, prepared->digest, HF_DIGEST_SIZE);

@@ -85,7 +85,7 @@ struct hf_journal {
 
     uint64_t token_cursor;       /* position of a batch: no live token is remembered before it */
     uint32_t token_cursor_entry; /* offset in that batch; 0: its beginning */
-    size_t claim_cursor;         /* part of the row table that is looked through next for old claims */
+    size_t row_cursor;             /* part of the row table that is looked through next for what is over */
     struct hf_preparing preparing;
     struct hf_snapshotting *snapshotting; /* owned, NULL unless one is being written */
     bool snapshot_wanted;                 /* begin one at the next landing */
@@ -184,6 +184,8 @@ enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *
 enum hf_status hf_tables_apply_volatile(struct hf_tables *t, struct hf_bytes tenant,
                                         const struct hf_image *image, uint64_t stamp);
 uint64_t hf_tables_bytes(const struct hf_tables *t);
+/* What the limit on memory is held against: the bytes of what is in them, without room to spare. */
+uint64_t hf_tables_in_use(const struct hf_tables *t);
 
 /* ---- The view (view.c) ---- */
 void hf_journal_view_init(struct hf_journal *j);

@@ -87,22 +87,31 @@ static size_t expire_entries(struct hf_journal *j)
     return freed;
 }
 
-/* Look through one part of the row table for claims that are no longer remembered. */
-static void expire_claims(struct hf_journal *j)
+/* Has the row been forgotten by the rules: a claim whose window has closed, an identity not seen any more? */
+static bool row_is_over(const struct hf_node *n, hf_time now)
 {
     enum { CLAIM_EXPIRES_AT = 42 };
+    if (n->kind == HF_ROW_ENTRY)
+        return hf_node_entry_expiry(n) <= now;
+    if (n->kind != HF_ROW_CLAIM)
+        return false;
+    hf_time expires = (hf_time)hf_get64((const unsigned char *)hf_node_image(n).data + CLAIM_EXPIRES_AT);
+    return expires != 0 && expires <= now;
+}
+
+/* Look through one part of the row table for rows that are over: claims, which leave in no order, and entries
+ * that were recorded under a shorter window than some before them. */
+static void expire_rows(struct hf_journal *j)
+{
     struct hf_rows *rows = &j->tables.rows;
-    if (rows->count[HF_ROW_CLAIM] == 0)
+    if (rows->count[HF_ROW_CLAIM] + rows->count[HF_ROW_ENTRY] == 0)
         return;
     hf_time now = hf_journal_now(j);
-    j->claim_cursor = (j->claim_cursor + 1) % hf_map64_parts(&rows->map);
-    const struct hf_map_part *part = &rows->map.parts[j->claim_cursor];
+    j->row_cursor = (j->row_cursor + 1) % hf_map64_parts(&rows->map);
+    const struct hf_map_part *part = &rows->map.parts[j->row_cursor];
     for (uint32_t i = 0; i < part->room; i++) {
         struct hf_node *n = (struct hf_node *)(uintptr_t)part->slots[i].value;
-        if (!n || n->kind != HF_ROW_CLAIM)
-            continue;
-        hf_time expires = (hf_time)hf_get64((const unsigned char *)hf_node_image(n).data + CLAIM_EXPIRES_AT);
-        if (expires != 0 && expires <= now) {
+        if (n && row_is_over(n, now)) {
             hf_rows_erase(rows, n);
             i = UINT32_MAX; /* the part may have moved: look through it again */
         }
@@ -290,7 +299,7 @@ bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
         return hf_journal_prepare(j, lock) == 0;
     if (hf_journal_sweep(j, SWEEP_STEP) > 0)
         return true;
-    expire_claims(j);
+    expire_rows(j);
     if (hf_journal_expire_tokens(j, EXPIRE_STEP) > 0 || expire_entries(j) > 0)
         return true;
     if (j->snapshotting)

@@ -98,6 +98,20 @@ static enum hf_status config_commit(struct hf_journal *j, struct hf_error *why)
     return HF_OK;
 }
 
+static bool journal_name(void *arg, const char *name)
+{
+    bool *found = arg;
+    *found = strncmp(name, "journal-", 8) == 0;
+    return !*found;
+}
+
+/* Is there anything to open? Looked at before the lock, which would leave a file. */
+static bool store_exists(struct hf_journal *j)
+{
+    bool found = false;
+    return j->io->dir_list(j->dir, journal_name, &found) != 0 || found;
+}
+
 static enum hf_status open_locked(struct hf_journal *j, const struct hf_options *o, const char *path,
                                   struct hf_error *why)
 {
@@ -105,6 +119,10 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     char by_pid[32];
     snprintf(by_pid, sizeof by_pid, "process %ld", (long)getpid());
     snprintf(who, sizeof who, "%s\n", o->holder ? o->holder : by_pid);
+    if (o->no_create && !store_exists(j)) {
+        snprintf(why->text, sizeof why->text, "there is no store in %s", path);
+        return why->status = HF_STORE_ABSENT;
+    }
     int error = j->io->lock(j->dir, who, holder, sizeof holder);
     if (error == -EBUSY) {
         snprintf(why->text, sizeof why->text,
@@ -118,13 +136,10 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     }
     bool fresh;
     enum hf_status st = hf_journal_recover(j, &fresh, why);
-    if (st == HF_OK && fresh) {
-        if (o->no_create && j->segments.count == 0) {
-            snprintf(why->text, sizeof why->text, "there is no store in %s", path);
-            return why->status = HF_STORE_ABSENT;
-        }
+    if (st == HF_OK)
+        hf_segments_trim(&j->segments);
+    if (st == HF_OK && fresh)
         st = store_make(j, why);
-    }
     if (st != HF_OK)
         return st;
     rules_set(j, o);

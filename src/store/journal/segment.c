@@ -80,8 +80,24 @@ int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head, e
 
 uint64_t hf_segments_next_size(const struct hf_segments *s, uint64_t size)
 {
-    uint64_t next = size ? size * 2 : SEGMENT_FIRST;
+    /* Whatever fits at all fits into one of SEGMENT_FIRST bytes, so a store of smaller ones grows at once. */
+    uint64_t next = size * 2 > SEGMENT_FIRST ? size * 2 : SEGMENT_FIRST;
     return next < s->size_max ? next : s->size_max;
+}
+
+void hf_segments_trim(struct hf_segments *s)
+{
+    while (s->count > 0 && s->list[s->count - 1].state == HF_SEGMENT_PREPARED) {
+        struct hf_segment *g = &s->list[s->count - 1];
+        uint64_t before = s->count > 1 ? s->list[s->count - 2].size : 0;
+        char name[HF_SEGMENT_NAME_SIZE];
+        if (g->size >= hf_segments_next_size(s, before))
+            return;
+        hf_segment_name(g->number, ".log", name);
+        segment_close(s, g);
+        s->io->remove(s->dir, name);
+        s->count--;
+    }
 }
 
 int hf_prepare_begin(struct hf_segments *s, uint64_t number, uint64_t size, struct hf_preparing *p)

@@ -52,6 +52,9 @@ int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head, e
 /* How large the segment after `size` should be (0: the first). */
 uint64_t hf_segments_next_size(const struct hf_segments *s, uint64_t size);
 
+/* Give up prepared segments at the end of the list that are smaller than they would be made now. */
+void hf_segments_trim(struct hf_segments *s);
+
 /* Preparing, step by step, without the owner's lock between the steps:
  * begin makes the file `<name>.tmp`, each step fills up to 1 MiB and syncs it, name gives it its name. */
 struct hf_preparing {

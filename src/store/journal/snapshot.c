@@ -40,6 +40,7 @@ struct hf_snapshotting {
     size_t moved_count, moved_room, forgotten;
     bool closing; /* the last table is copied; what remains is to write it */
     uint64_t end; /* everything copied comes from before this position */
+    uint64_t highest_hold, highest_fence, highest_outbox; /* as they were then */
 };
 
 void hf_snapshot_name(uint64_t start, const char *suffix, char out[HF_SEGMENT_NAME_SIZE])
@@ -216,7 +217,7 @@ static bool slice_table(struct hf_journal *j, struct hf_snapshotting *s, size_t 
     return s->part == parts;
 }
 
-static void add_end(struct hf_journal *j, struct hf_snapshotting *s)
+static void add_end(struct hf_snapshotting *s)
 {
     struct hf_buffer *b = &s->buffer;
     uint8_t digest[HF_DIGEST_SIZE];
@@ -225,9 +226,9 @@ static void add_end(struct hf_journal *j, struct hf_snapshotting *s)
     hf_sha256_end(&sha, digest);
     size_t at = block_open(b);
     add64(b, s->end);
-    add64(b, j->tables.holds.highest);
-    add64(b, j->tables.highest_fence);
-    add64(b, j->tables.highest_outbox);
+    add64(b, s->highest_hold);
+    add64(b, s->highest_fence);
+    add64(b, s->highest_outbox);
     add64(b, blocks);
     hf_buffer_add(b, digest, sizeof digest);
     block_close(s, at, BLOCK_END, 1);
@@ -353,10 +354,13 @@ static int step_locked(struct hf_journal *j, struct hf_snapshotting *s)
     case PHASE_LIVE:
         if (slice_table(j, s, t->live.by_ordinal.count, BLOCK_LIVE, part_live)) {
             s->end = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : j->end;
+            s->highest_hold = t->holds.highest;
+            s->highest_fence = t->highest_fence;
+            s->highest_outbox = t->highest_outbox;
             s->closing = true;
         }
         break;
-    case PHASE_END: add_end(j, s); break;
+    case PHASE_END: add_end(s); break;
     }
     return s->buffer.failed ? -ENOMEM : 0;
 }

@@ -25,6 +25,14 @@ uint64_t hf_tables_bytes(const struct hf_tables *t)
            t->holds.moved.bytes + t->holds.recent.bytes;
 }
 
+uint64_t hf_tables_in_use(const struct hf_tables *t)
+{
+    enum { SLOT = 48 }; /* what an entry of a map takes at most */
+    return (t->tokens.used + t->rows.map.used + t->holds.moved.used) * SLOT + t->rows.bytes +
+           hf_live_count(&t->live) * (sizeof(struct hf_live_node) + sizeof(struct hf_live_heap_item)) +
+           t->live.by_ordinal.bytes + t->holds.recent.bytes;
+}
+
 uint64_t hf_tables_hash(const struct hf_tables *t, struct hf_scoped key)
 {
     unsigned char prefix[1 + HF_TENANT_MAX];
@@ -45,12 +53,12 @@ struct stage {
 
 static enum hf_status stage_hold(struct hf_tables *t, const struct hf_image *image, unsigned together)
 {
-    uint64_t ordinal = hf_get64(image->bytes.data);
-    if (ordinal == 0)
+    struct hf_image_hold hold;
+    if (!hf_image_hold(image, &hold) || hold.ordinal == 0)
         return HF_STORE_DAMAGED;
-    return hf_holds_reserve(&t->holds, ordinal, together) && hf_live_reserve(&t->live, ordinal)
-               ? HF_OK
-               : HF_NO_MEMORY;
+    bool good = hf_holds_reserve(&t->holds, hold.ordinal, together) &&
+                (hold.state != HF_HELD || hf_live_reserve(&t->live, hold.ordinal));
+    return good ? HF_OK : HF_NO_MEMORY;
 }
 
 static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_view *entry, struct stage *s)
@@ -68,13 +76,12 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
         if (!hf_map64_reserve(&t->tokens, s->token_hash, 1))
             return HF_NO_MEMORY;
     }
-    enum { HOLD_LEAST = 42 + 16 + 4 };
     for (unsigned i = 0; i < entry->row_count; i++) {
         if (!hf_image_next(&rows, &image))
             return HF_STORE_DAMAGED;
         enum hf_status st;
         if (image.kind == HF_ROW_HOLD)
-            st = image.bytes.size < HOLD_LEAST ? HF_STORE_DAMAGED : stage_hold(t, &image, together);
+            st = stage_hold(t, &image, together);
         else
             st = hf_rows_stage(&t->rows, entry->head.tenant, &image, together, &s->rows[s->count]);
         if (st != HF_OK)
