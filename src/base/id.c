@@ -17,27 +17,32 @@ static const unsigned char values[256] = {
     ['T'] = 27, ['V'] = 28, ['W'] = 29, ['X'] = 30, ['Y'] = 31, ['Z'] = 32,
 };
 
-static int digit_value(unsigned char c)
+static uint64_t big_get(const uint8_t *p)
 {
-    return (int)values[c] - 1;
+    return (uint64_t)p[0] << 56 | (uint64_t)p[1] << 48 | (uint64_t)p[2] << 40 | (uint64_t)p[3] << 32 |
+           (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 | (uint64_t)p[6] << 8 | p[7];
 }
+
+static void big_put(uint8_t *p, uint64_t v)
+{
+    for (int i = 7; i >= 0; i--, v >>= 8)
+        p[i] = (uint8_t)v;
+}
+
+/* 26 digits of 5 bits are 130: two zero bits and the 128. Digits 0 to 12 and one bit of digit 13 are the high
+ * half, the rest of digit 13 and digits 14 to 25 the low one. */
+enum { SPLIT = 13 };
 
 void hf_id_unpack(const uint8_t raw[HF_ID_RAW], char text[HF_ID_SIZE])
 {
-    /* 128 bits, most significant first, as 26 digits of 5 bits: the first digit has 3 bits. */
-    unsigned acc = 0;
-    int bits = 2; /* two zero bits in front make 130 */
-    size_t out = 0;
-    for (size_t i = 0; i < HF_ID_RAW; i++) {
-        acc = acc << 8 | raw[i];
-        bits += 8;
-        while (bits >= 5) {
-            bits -= 5;
-            text[out++] = digits[acc >> bits & 31];
-        }
-        acc &= (1U << bits) - 1;
-    }
-    text[out] = '\0';
+    uint64_t high = big_get(raw), low = big_get(raw + 8);
+    text[HF_ID_SIZE - 1] = '\0';
+    for (int i = HF_ID_SIZE - 2; i > SPLIT; i--, low >>= 5)
+        text[i] = digits[low & 31];
+    text[SPLIT] = digits[(low | high << 4) & 31];
+    high >>= 1;
+    for (int i = SPLIT - 1; i >= 0; i--, high >>= 5)
+        text[i] = digits[high & 31];
 }
 
 bool hf_id_pack(struct hf_bytes text, uint8_t raw[HF_ID_RAW])
@@ -45,21 +50,23 @@ bool hf_id_pack(struct hf_bytes text, uint8_t raw[HF_ID_RAW])
     if (text.size != HF_ID_SIZE - 1)
         return false;
     const unsigned char *p = text.data;
-    unsigned acc = 0;
-    int bits = -2;
-    size_t out = 0;
-    for (size_t i = 0; i < HF_ID_SIZE - 1; i++) {
-        int v = digit_value(p[i]);
-        if (v < 0 || (i == 0 && v > 7))
-            return false;
-        acc = acc << 5 | (unsigned)v;
-        bits += 5;
-        if (bits >= 8) {
-            bits -= 8;
-            raw[out++] = (uint8_t)(acc >> bits);
-            acc &= (1U << bits) - 1;
-        }
+    uint64_t high = 0, low;
+    unsigned all = 0; /* ends up above 31 if any was not a digit */
+    unsigned value[HF_ID_SIZE - 1];
+    for (int i = 0; i < HF_ID_SIZE - 1; i++) {
+        value[i] = (unsigned)values[p[i]] - 1;
+        all |= value[i];
     }
+    if (all > 31 || value[0] > 7)
+        return false;
+    for (int i = 0; i < SPLIT; i++)
+        high = high << 5 | value[i];
+    high = high << 1 | value[SPLIT] >> 4;
+    low = value[SPLIT] & 15;
+    for (int i = SPLIT + 1; i < HF_ID_SIZE - 1; i++)
+        low = low << 5 | value[i];
+    big_put(raw, high);
+    big_put(raw + 8, low);
     return true;
 }
 

@@ -1,21 +1,14 @@
-/* The store under load: one thread that submits groups. It waits for each before the next; or, where groups are
- * large enough to be worth it, submits the next while the one before is on its way to the disk. */
+/* The store under load: one thread that submits groups and waits for each. (Submitting the next group while one is
+ * on its way to the disk was tried: on two cores handing the groups to another thread costs what it hides.) */
 #include "cli/bench.h"
 
 #include <inttypes.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Requests are made in advance, a pool at a time, and the clock runs only while they are submitted: making their
  * texts is the load's work, not the store's. */
-enum { POOL = 16384, GROUPS_MAX = 1024, TEXT = 48, PIPELINED_FROM = 256 };
-
-struct group {
-    sem_t done;
-    unsigned left;
-    double begun, ended;
-};
+enum { POOL = 16384, GROUPS_MAX = 1024, TEXT = 48 };
 
 struct hf_bench_load {
     struct hf_db *db;
@@ -23,8 +16,6 @@ struct hf_bench_load {
     uint64_t random;
     struct hf_request requests[POOL];
     struct hf_result results[POOL];
-    struct hf_op ops[POOL];
-    struct group groups[GROUPS_MAX];
     char keys[POOL][TEXT], names[POOL][TEXT], requesters[POOL][TEXT];
 };
 
@@ -79,8 +70,6 @@ enum hf_status hf_bench_load_open(const struct hf_bench_options *o, uint64_t sna
     l->next = stats.holds;
     l->resources = o->resources;
     l->random = 88172645463325252U;
-    for (size_t i = 0; i < GROUPS_MAX; i++)
-        sem_init(&l->groups[i].done, 0, 0);
     *out = l;
     if (stats.resources == 0 && !resources_make(l)) {
         hf_bench_load_close(l);
@@ -94,8 +83,6 @@ void hf_bench_load_close(struct hf_bench_load *l)
     hf_close(l->db);
     for (size_t i = 0; i < POOL; i++)
         hf_result_clear(&l->results[i]);
-    for (size_t i = 0; i < GROUPS_MAX; i++)
-        sem_destroy(&l->groups[i].done);
     free(l);
 }
 
@@ -112,61 +99,6 @@ static uint64_t random_next(struct hf_bench_load *l)
     return l->random;
 }
 
-/* ---- Groups ---- */
-
-static void op_done(struct hf_op *op, enum hf_status status)
-{
-    struct group *g = op->arg;
-    (void)status;
-    if (--g->left == 0) {
-        g->ended = hf_bench_clock();
-        sem_post(&g->done);
-    }
-}
-
-static void group_submit(struct hf_bench_load *l, unsigned group, unsigned index)
-{
-    struct group *g = &l->groups[index];
-    size_t first = (size_t)index * group;
-    g->left = group;
-    for (size_t i = first; i < first + group; i++)
-        l->ops[i] = (struct hf_op){ .request = &l->requests[i],
-                                    .result = &l->results[i],
-                                    .done = op_done,
-                                    .arg = g,
-                                    .next = i + 1 < first + group ? &l->ops[i + 1] : NULL };
-    g->begun = hf_bench_clock();
-    hf_submit(l->db, &l->ops[first]);
-}
-
-static void group_wait(struct group *g)
-{
-    while (sem_wait(&g->done) != 0)
-        ;
-}
-
-static void groups_pipelined(struct hf_bench_load *l, unsigned group, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        group_submit(l, group, i);
-        if (i > 0)
-            group_wait(&l->groups[i - 1]);
-    }
-    group_wait(&l->groups[count - 1]);
-}
-
-static bool groups_one_by_one(struct hf_bench_load *l, unsigned group, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        size_t first = (size_t)i * group;
-        l->groups[i].begun = hf_bench_clock();
-        if (hf_do_many(l->db, l->requests + first, l->results + first, group) != HF_OK)
-            return false;
-        l->groups[i].ended = hf_bench_clock();
-    }
-    return true;
-}
-
 /* ---- Measuring ---- */
 
 struct measuring {
@@ -176,6 +108,19 @@ struct measuring {
     uint64_t done;
     struct hf_bench_times times;
 };
+
+/* Submit the groups of the pool one by one, and note how long each took. */
+static bool groups_run(struct hf_bench_load *l, struct measuring *m, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        size_t first = (size_t)i * m->group;
+        double begun = hf_bench_clock();
+        if (hf_do_many(l->db, l->requests + first, l->results + first, m->group) != HF_OK ||
+            !hf_bench_times_add(&m->times, (hf_bench_clock() - begun) * 1e6))
+            return false;
+    }
+    return true;
+}
 
 /* Make a pool of requests, submit it with the clock running, and check every answer. */
 static bool pool_run(struct hf_bench_load *l, struct measuring *m, uint64_t at_most)
@@ -189,18 +134,13 @@ static bool pool_run(struct hf_bench_load *l, struct measuring *m, uint64_t at_m
     for (size_t i = 0; i < n; i++)
         request_make(l, i, m->again ? random_next(l) % l->next : l->next + i);
     double begun = hf_bench_clock(), cpu = hf_bench_cpu();
-    if (!m->again && m->group >= PIPELINED_FROM)
-        groups_pipelined(l, m->group, count);
-    else if (!groups_one_by_one(l, m->group, count))
+    if (!groups_run(l, m, count))
         return false;
     m->busy += hf_bench_clock() - begun;
     m->cpu += hf_bench_cpu() - cpu;
     m->done += n;
     for (size_t i = 0; i < n; i++)
         if (l->results[i].answer.status != HF_OK || l->results[i].replayed != m->again)
-            return false;
-    for (unsigned i = 0; i < count; i++)
-        if (!hf_bench_times_add(&m->times, (l->groups[i].ended - l->groups[i].begun) * 1e6))
             return false;
     if (!m->again)
         l->next += n;

@@ -1,7 +1,6 @@
 #include "engine/engine.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -339,23 +338,19 @@ bool hf_maintain(struct hf_db *db)
     return more;
 }
 
-enum { TICK_NS = 50000000 };
+/* How long the maintainer sleeps when there is nothing to do, and between two steps. */
+enum { TICK_NS = 50000000, PACE_NS = 500000 };
 
 static void *maintain_loop(void *arg)
 {
     struct hf_db *db = arg;
     pthread_mutex_lock(&db->lock);
     while (!db->stopping) {
-        if (maintain(db)) {
-            /* Let the others have the lock between two steps. */
-            pthread_mutex_unlock(&db->lock);
-            sched_yield();
-            pthread_mutex_lock(&db->lock);
-            continue;
-        }
+        /* Between two steps the others have the lock and the disk, unless somebody waits for what is made. */
+        bool more = maintain(db);
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += TICK_NS;
+        until.tv_nsec += !more ? TICK_NS : db->journal->segment_wanted ? 0 : PACE_NS;
         if (until.tv_nsec >= 1000000000) {
             until.tv_nsec -= 1000000000;
             until.tv_sec++;

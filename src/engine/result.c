@@ -79,7 +79,8 @@ bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_tim
 {
     struct slices s;
     size_t size = 0, items = 0;
-    hf_result_clear(result);
+    free(result->heap);
+    result->heap = NULL;
     result->answer = plan->answer;
     result->token = plan->token;
     result->replayed = plan->replayed;

@@ -41,8 +41,12 @@ struct hf_io {
     int (*read)(struct hf_file *file, void *data, size_t size, uint64_t at);
     /* All of it, or an error; then any part may have been written. */
     int (*write)(struct hf_file *file, const void *data, size_t size, uint64_t at);
+    /* Begin to bring this range, just written, to the disk, and do not wait. A hint. */
+    void (*start)(struct hf_file *file, uint64_t at, size_t size);
     /* fdatasync. An error means: what was written since the last success may be lost. */
     int (*sync)(struct hf_file *file);
+    /* Cut the file off at `size` bytes. */
+    int (*truncate)(struct hf_file *file, uint64_t size);
     /* `size` bytes from the start, readable until unmap, showing later writes. */
     int (*map)(struct hf_file *file, size_t size, const unsigned char **out);
     void (*unmap)(struct hf_file *file, const unsigned char *data, size_t size);

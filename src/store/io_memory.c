@@ -209,6 +209,21 @@ static int mem_write(struct hf_file *file, const void *data, size_t size, uint64
     return 0;
 }
 
+static void mem_start(struct hf_file *file, uint64_t at, size_t size)
+{
+    (void)file;
+    (void)at;
+    (void)size;
+}
+
+static int mem_truncate(struct hf_file *file, uint64_t size)
+{
+    HF_ASSERT(file->content->mapped == 0);
+    if (size < file->content->size)
+        file->content->size = size;
+    return 0;
+}
+
 static int mem_sync(struct hf_file *file)
 {
     (void)file;
@@ -266,7 +281,9 @@ static const struct hf_io memory = {
     .size = mem_size,
     .read = mem_read,
     .write = mem_write,
+    .start = mem_start,
     .sync = mem_sync,
+    .truncate = mem_truncate,
     .map = mem_map,
     .unmap = mem_unmap,
     .cool = mem_cool,

@@ -192,6 +192,16 @@ static int os_write(struct hf_file *file, const void *data, size_t size, uint64_
     return 0;
 }
 
+static void os_start(struct hf_file *file, uint64_t at, size_t size)
+{
+    sync_file_range(file->fd, (off_t)at, (off_t)size, SYNC_FILE_RANGE_WRITE);
+}
+
+static int os_truncate(struct hf_file *file, uint64_t size)
+{
+    return ftruncate(file->fd, (off_t)size) == 0 ? 0 : -errno;
+}
+
 static int os_sync(struct hf_file *file)
 {
     return fdatasync(file->fd) == 0 ? 0 : -errno;
@@ -259,7 +269,9 @@ static const struct hf_io os = {
     .size = os_size,
     .read = os_read,
     .write = os_write,
+    .start = os_start,
     .sync = os_sync,
+    .truncate = os_truncate,
     .map = os_map,
     .unmap = os_unmap,
     .cool = os_cool,

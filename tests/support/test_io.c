@@ -140,6 +140,16 @@ static int t_sync(struct hf_file *file)
     return os()->sync(file->real);
 }
 
+static void t_start(struct hf_file *file, uint64_t at, size_t size)
+{
+    os()->start(file->real, at, size);
+}
+
+static int t_truncate(struct hf_file *file, uint64_t size)
+{
+    return os()->truncate(file->real, size);
+}
+
 static int t_map(struct hf_file *file, size_t size, const unsigned char **out)
 {
     return os()->map(file->real, size, out);
@@ -191,7 +201,9 @@ void test_io_init(struct test_io *t)
                             .size = t_size,
                             .read = t_read,
                             .write = t_write,
+                            .start = t_start,
                             .sync = t_sync,
+                            .truncate = t_truncate,
                             .map = t_map,
                             .unmap = t_unmap,
                             .cool = t_cool,

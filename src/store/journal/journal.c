@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BATCH_MAX = 16 << 20 };
+/* START_LEAST: from this size on, starting the disk early is worth the call. */
+enum { BATCH_MAX = 16 << 20, START_LEAST = 12288 };
 
 void hf_journal_note(struct hf_journal *j, int level, const char *format, ...)
 {
@@ -512,12 +513,15 @@ int hf_journal_commit(struct hf_journal *j)
     size_t padded = (size_t)hf_block_up(b->size);
     memset(batch + b->size, 0, padded - b->size);
     int error = j->io->write(b->file, b->data, b->lead + padded, b->file_at);
+    if (error)
+        return error;
+    /* The next link of the chain is made while the disk is already at work. */
     uint64_t before = j->io->monotonic_ns(j->io->ctx);
-    if (!error)
-        error = j->io->sync(b->file);
+    if (padded >= START_LEAST)
+        j->io->start(b->file, b->file_at, b->lead + padded);
+    hf_sha256_of(batch, b->size, j->chain);
+    error = j->io->sync(b->file);
     j->flight_sync_ns = j->io->monotonic_ns(j->io->ctx) - before;
-    if (!error)
-        hf_sha256_of(batch, b->size, j->chain);
     return error;
 }
 

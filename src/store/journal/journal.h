@@ -55,6 +55,13 @@ struct hf_place {
     uint64_t avail; /* bytes from base to the segment's end */
 };
 
+/* A large file on its way out. */
+struct hf_shedding {
+    struct hf_file *file; /* owned; NULL: none */
+    char name[HF_SEGMENT_NAME_SIZE];
+    uint64_t size;
+};
+
 struct hf_snapshotting;
 
 struct hf_journal {
@@ -87,6 +94,7 @@ struct hf_journal {
     uint32_t token_cursor_entry; /* offset in that batch; 0: its beginning */
     size_t row_cursor;             /* part of the row table that is looked through next for what is over */
     struct hf_preparing preparing;
+    struct hf_shedding shedding;
     struct hf_snapshotting *snapshotting; /* owned, NULL unless one is being written */
     bool snapshot_wanted;                 /* begin one at the next landing */
     uint64_t snapshot_start;              /* `start` of the newest snapshot, 0 if there is none */

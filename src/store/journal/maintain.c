@@ -161,7 +161,8 @@ static void lock_enter(const struct hf_lock *lock)
         lock->lock(lock->arg);
 }
 
-int hf_journal_prepare(struct hf_journal *j, const struct hf_lock *lock)
+/* One step of making the next segment. *done: it is there. */
+static int prepare_step(struct hf_journal *j, const struct hf_lock *lock, bool *done)
 {
     struct hf_segments *s = &j->segments;
     struct hf_preparing *p = &j->preparing;
@@ -170,26 +171,72 @@ int hf_journal_prepare(struct hf_journal *j, const struct hf_lock *lock)
                                     .base = last ? last->base + last->size : 0,
                                     .size = hf_segments_next_size(s, last ? last->size : 0) };
     lock_leave(lock);
-    int error = hf_prepare_begin(s, head.number, head.size, p);
-    while (!error && p->filled < p->size)
-        error = hf_prepare_step(s, p);
+    int error = p->file ? 0 : hf_prepare_begin(s, head.number, head.size, p);
     if (!error)
+        error = hf_prepare_step(s, p);
+    *done = !error && p->filled == p->size;
+    if (*done)
         error = hf_prepare_name(s, p);
     lock_enter(lock);
+    if (!error && *done) {
+        struct hf_file *file = p->file;
+        *p = (struct hf_preparing){ 0 };
+        error = hf_segments_add(s, &head, HF_SEGMENT_PREPARED, file);
+        j->out_of_space = j->segment_wanted = false;
+    }
     if (error) {
         hf_prepare_drop(s, p);
         prepare_failed(j, error);
-        return error;
-    }
-    error = hf_segments_add(s, &head, HF_SEGMENT_PREPARED, p->file);
-    *p = (struct hf_preparing){ 0 };
-    if (error) {
-        prepare_failed(j, error);
-    } else {
-        j->out_of_space = false;
-        j->segment_wanted = false;
     }
     return error;
+}
+
+int hf_journal_prepare(struct hf_journal *j, const struct hf_lock *lock)
+{
+    bool done = false;
+    int error = 0;
+    while (!error && !done)
+        error = prepare_step(j, lock, &done);
+    return error;
+}
+
+/* ---- Getting rid of large files ----
+ * Removing one at once keeps some disks busy with discarding for as long as a tenth of a second, and commits wait.
+ * So it is cut off piece by piece first. */
+
+void hf_journal_shed(struct hf_journal *j, const char *name, const char *as)
+{
+    struct hf_shedding *s = &j->shedding;
+    if (s->file || j->io->rename(j->dir, name, as) != 0 ||
+        j->io->open(j->dir, as, HF_OPEN_WRITE, &s->file) != 0) {
+        s->file = NULL;
+        j->io->remove(j->dir, name);
+        return;
+    }
+    snprintf(s->name, sizeof s->name, "%s", as);
+    if (j->io->size(s->file, &s->size) != 0)
+        s->size = 0;
+}
+
+void hf_journal_shed_end(struct hf_journal *j)
+{
+    struct hf_shedding *s = &j->shedding;
+    if (!s->file)
+        return;
+    j->io->close(s->file);
+    s->file = NULL;
+    j->io->remove(j->dir, s->name);
+}
+
+static void shed_step(struct hf_journal *j, const struct hf_lock *lock)
+{
+    enum { PIECE = 4 << 20 };
+    struct hf_shedding *s = &j->shedding;
+    lock_leave(lock);
+    s->size = s->size > PIECE ? s->size - PIECE : 0;
+    if (s->size == 0 || j->io->truncate(s->file, s->size) != 0)
+        hf_journal_shed_end(j);
+    lock_enter(lock);
 }
 
 /* ---- Compressing ---- */
@@ -249,7 +296,7 @@ static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct h
     uint64_t used = used_bytes(j, g);
     struct hf_file *file;
     struct hf_pack *pack = NULL;
-    char name[HF_SEGMENT_NAME_SIZE];
+    char name[HF_SEGMENT_NAME_SIZE], as[HF_SEGMENT_NAME_SIZE];
     size_t index = (size_t)(g - j->segments.list);
     j->packing = true;
     lock_leave(lock);
@@ -278,7 +325,8 @@ static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct h
     j->io->unmap(plain, data, head.size);
     j->io->close(plain);
     hf_segment_name(head.number, ".log", name);
-    j->io->remove(j->dir, name); /* if it stays, the next start finds both and removes the packed one */
+    hf_segment_name(head.number, ".tmp", as);
+    hf_journal_shed(j, name, as); /* if it stays, the next start finds both and removes the packed one */
     lock_enter(lock);
 }
 
@@ -291,17 +339,9 @@ static bool snapshot_due(const struct hf_journal *j)
     return written >= j->snapshot_every && written >= j->snapshot_bytes && !j->is_memory;
 }
 
-bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
+/* The slow work, one kind at a time: a snapshot, then getting rid of old files, then compressing. */
+static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
 {
-    uint64_t ns = j->io->monotonic_ns(j->io->ctx);
-    bool may_try = ns >= j->retry_at_ns;
-    if (may_try && (prepare_wanted(j) || (j->out_of_space && prepared_count(j) == 0)))
-        return hf_journal_prepare(j, lock) == 0;
-    if (hf_journal_sweep(j, SWEEP_STEP) > 0)
-        return true;
-    expire_rows(j);
-    if (hf_journal_expire_tokens(j, EXPIRE_STEP) > 0 || expire_entries(j) > 0)
-        return true;
     if (j->snapshotting)
         return hf_snapshot_step(j, lock);
     if (!j->snapshot_wanted && may_try && snapshot_due(j)) {
@@ -310,10 +350,27 @@ bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
             hf_snapshot_begin(j);
         return true;
     }
-    struct hf_segment *g = may_try ? pack_candidate(j) : NULL;
-    if (g) {
-        pack_step(j, g, lock);
+    if (j->shedding.file) {
+        shed_step(j, lock);
         return true;
     }
-    return false;
+    struct hf_segment *g = may_try ? pack_candidate(j) : NULL;
+    if (g)
+        pack_step(j, g, lock);
+    return g != NULL;
+}
+
+bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
+{
+    bool may_try = j->io->monotonic_ns(j->io->ctx) >= j->retry_at_ns;
+    bool more = hf_journal_sweep(j, SWEEP_STEP) > 0, done;
+    if (may_try && (j->preparing.file || prepare_wanted(j) || (j->out_of_space && prepared_count(j) == 0)))
+        more |= prepare_step(j, lock, &done) == 0;
+    expire_rows(j);
+    more |= hf_journal_expire_tokens(j, EXPIRE_STEP) > 0;
+    more |= expire_entries(j) > 0;
+    /* Whoever waits for a segment waits for nothing else. */
+    if (!j->segment_wanted)
+        more |= slow_step(j, lock, may_try);
+    return more;
 }

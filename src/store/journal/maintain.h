@@ -11,9 +11,9 @@ struct hf_lock {
     void *arg;
 };
 
-/* One step of whatever is most urgent: prepare a segment, expire overdue holds (gathered: the owner
- * commits), free what has expired, write a slice of a snapshot, compress a segment. Only one thread at a
- * time. Called and returns with the lock held. True if there is more to do now. */
+/* One step of each: expire overdue holds (gathered: the owner commits), prepare a segment, free what has expired,
+ * and write a slice of a snapshot, remove a piece of an old file or compress a segment. Only one thread at a time.
+ * Called and returns with the lock held, which is given up during I/O. True if there is more to do now. */
 bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock);
 
 /* Free tokens whose window has closed, oldest first, by walking the journal's tail; at most `max` entries
@@ -23,6 +23,11 @@ size_t hf_journal_expire_tokens(struct hf_journal *j, size_t max);
 /* Make the next segment now, if none is prepared. With the lock, which is kept (opening) or given up
  * (lock not NULL). 0 or a negative errno. */
 int hf_journal_prepare(struct hf_journal *j, const struct hf_lock *lock);
+
+/* Rename the file to `as` (ending in .tmp) and remove it in pieces; at once if another is on its way out.
+ * Without the lock, by the thread that maintains. hf_journal_shed_end: what is left of it, at once. */
+void hf_journal_shed(struct hf_journal *j, const char *name, const char *as);
+void hf_journal_shed_end(struct hf_journal *j);
 
 /* ---- Snapshots (snapshot.c) ---- */
 

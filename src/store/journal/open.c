@@ -197,6 +197,8 @@ void hf_journal_close(struct hf_journal *j)
     if (!j)
         return;
     hf_snapshot_drop(j);
+    hf_journal_shed_end(j);
+    hf_prepare_drop(&j->segments, &j->preparing);
     hf_tables_free(&j->tables);
     hf_segments_free(&j->segments);
     hf_pack_cache_free(&j->cache);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SEGMENT_FIRST = 4 << 20, FILL_STEP = 1 << 20 };
+enum { SEGMENT_FIRST = 4 << 20, FILL_STEP = 256 << 10 };
 
 void hf_segment_name(uint64_t number, const char *suffix, char out[HF_SEGMENT_NAME_SIZE])
 {
@@ -114,11 +114,13 @@ int hf_prepare_step(struct hf_segments *s, struct hf_preparing *p)
     uint64_t left = p->size - p->filled;
     size_t n = left < FILL_STEP ? (size_t)left : FILL_STEP;
     int error = s->io->write(p->file, zeros, n, p->filled);
-    if (!error)
-        error = s->io->sync(p->file);
-    if (!error)
-        p->filled += n;
-    return error;
+    if (error)
+        return error;
+    /* Started now and synced once at the end: each sync of its own would make commits wait for the disk's
+     * cache. */
+    s->io->start(p->file, p->filled, n);
+    p->filled += n;
+    return 0;
 }
 
 int hf_prepare_name(struct hf_segments *s, struct hf_preparing *p)
@@ -126,7 +128,9 @@ int hf_prepare_name(struct hf_segments *s, struct hf_preparing *p)
     char from[HF_SEGMENT_NAME_SIZE], to[HF_SEGMENT_NAME_SIZE];
     hf_segment_name(p->number, ".tmp", from);
     hf_segment_name(p->number, ".log", to);
-    int error = s->io->rename(s->dir, from, to);
+    int error = s->io->sync(p->file);
+    if (!error)
+        error = s->io->rename(s->dir, from, to);
     return error ? error : s->io->dir_sync(s->dir);
 }
 

@@ -56,14 +56,14 @@ uint64_t hf_segments_next_size(const struct hf_segments *s, uint64_t size);
 void hf_segments_trim(struct hf_segments *s);
 
 /* Preparing, step by step, without the owner's lock between the steps:
- * begin makes the file `<name>.tmp`, each step fills up to 1 MiB and syncs it, name gives it its name. */
+ * begin makes the file `<name>.tmp`, each step fills some of it, name syncs it and gives it its name. */
 struct hf_preparing {
     struct hf_file *file; /* owned; NULL: nothing being prepared */
     uint64_t number, size, filled;
 };
 int hf_prepare_begin(struct hf_segments *s, uint64_t number, uint64_t size, struct hf_preparing *p);
 int hf_prepare_step(struct hf_segments *s, struct hf_preparing *p);
-/* Give it its name, make that durable. Then hf_segments_add takes p->file. */
+/* Sync it, give it its name, make that durable. Then hf_segments_add takes p->file. */
 int hf_prepare_name(struct hf_segments *s, struct hf_preparing *p);
 /* Give up: close and remove. */
 void hf_prepare_drop(struct hf_segments *s, struct hf_preparing *p);

@@ -289,7 +289,7 @@ static int buffer_write(struct hf_journal *j, struct hf_snapshotting *s)
     if (!error)
         error = j->io->write(s->file, s->buffer.data, s->buffer.size, s->at);
     if (!error)
-        error = j->io->sync(s->file);
+        j->io->start(s->file, s->at, s->buffer.size);
     if (!error && s->phase != PHASE_END)
         hf_sha256_add(&s->sha, s->buffer.data, s->buffer.size);
     s->at += s->buffer.size;
@@ -301,16 +301,18 @@ static int finish(struct hf_journal *j, struct hf_snapshotting *s)
 {
     char from[HF_SEGMENT_NAME_SIZE], to[HF_SEGMENT_NAME_SIZE];
     int error = buffer_write(j, s);
+    if (!error)
+        error = j->io->sync(s->file);
     hf_snapshot_name(s->info.start, ".tmp", from);
     hf_snapshot_name(s->info.start, ".snap", to);
     if (!error)
         error = j->io->rename(j->dir, from, to);
     if (!error)
         error = j->io->dir_sync(j->dir);
-    /* Here, because removing a large file takes its time and the lock is free. */
     if (!error && j->snapshot_start && j->snapshot_start != s->info.start) {
         hf_snapshot_name(j->snapshot_start, ".snap", from);
-        j->io->remove(j->dir, from);
+        hf_snapshot_name(j->snapshot_start, ".tmp", to);
+        hf_journal_shed(j, from, to);
     }
     return error;
 }
