@@ -29,10 +29,8 @@ void hf_bench_print_text(const struct hf_bench_report *r, FILE *to)
     fprintf(
         to,
         "           (place_hold while %llu snapshots were written and %llu segments prepared)\n\n"
-        "One thread submits groups of G operations and waits for each; from G = 256 on it submits the next\n"
-        "group while one is on its way to the disk. Times are of a group, from submission to the last "
-        "answer.\n"
-        "CPU is of the whole process, an operation, background threads included.\n\n",
+        "One thread submits groups of G operations and waits for each. Times are of a group; CPU is of the\n"
+        "whole process, an operation, background threads included.\n\n",
         (unsigned long long)r->pause_snapshots, (unsigned long long)r->pause_segments);
     fprintf(to, "loading    %.0f keys a second\n", r->preload_per_second);
     fprintf(to, "recovery   %.2f s for %llu keys (%llu operations replayed behind the snapshot)\n",

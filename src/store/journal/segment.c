@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SEGMENT_FIRST = 4 << 20, FILL_STEP = 256 << 10 };
+enum { SEGMENT_FIRST = 4 << 20, FILL_STEP = 256 << 10, SYNC_EVERY = 8 << 20 };
 
 void hf_segment_name(uint64_t number, const char *suffix, char out[HF_SEGMENT_NAME_SIZE])
 {
@@ -116,11 +116,11 @@ int hf_prepare_step(struct hf_segments *s, struct hf_preparing *p)
     int error = s->io->write(p->file, zeros, n, p->filled);
     if (error)
         return error;
-    /* Started now and synced once at the end: each sync of its own would make commits wait for the disk's
-     * cache. */
+    /* Started now and synced rarely: each sync makes commits wait for the disk's cache. But never so much on its
+     * way that the system would slow commits down to get rid of it. */
     s->io->start(p->file, p->filled, n);
     p->filled += n;
-    return 0;
+    return p->filled % SYNC_EVERY == 0 ? s->io->sync(p->file) : 0;
 }
 
 int hf_prepare_name(struct hf_segments *s, struct hf_preparing *p)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLICE = 512 << 10, BLOCK_HEAD = 16, RETRY_NS = 1000000000 };
+enum { SLICE = 512 << 10, SYNC_EVERY = 8 << 20, BLOCK_HEAD = 16, RETRY_NS = 1000000000 };
 
 enum { BLOCK_HEADER = 1, BLOCK_TOKENS = 2, BLOCK_ROWS = 3, BLOCK_LIVE = 4, BLOCK_END = 5 };
 
@@ -30,7 +30,7 @@ struct hf_snapshotting {
     enum phase phase;
     size_t part;
     struct hf_file *file; /* owned */
-    uint64_t at;          /* bytes written */
+    uint64_t at, synced;  /* bytes written, and before the last sync */
     uint64_t blocks;
     struct hf_sha256 sha;
     struct hf_buffer buffer;
@@ -290,6 +290,11 @@ static int buffer_write(struct hf_journal *j, struct hf_snapshotting *s)
         error = j->io->write(s->file, s->buffer.data, s->buffer.size, s->at);
     if (!error)
         j->io->start(s->file, s->at, s->buffer.size);
+    /* Never so much on its way that the system would slow commits down to get rid of it. */
+    if (!error && s->at - s->synced >= SYNC_EVERY) {
+        error = j->io->sync(s->file);
+        s->synced = s->at;
+    }
     if (!error && s->phase != PHASE_END)
         hf_sha256_add(&s->sha, s->buffer.data, s->buffer.size);
     s->at += s->buffer.size;
