@@ -204,6 +204,15 @@ static void sizes_take(struct hf_bench_load *l, struct hf_bench_report *r)
     r->rss_bytes = rss_bytes() / (double)stats.tokens;
 }
 
+static void recovery_take(struct hf_bench_load *l, struct hf_bench_report *r)
+{
+    struct hf_stats stats;
+    hf_stats(hf_bench_load_db(l), &stats);
+    r->recovery_seconds = (double)stats.recovery_ns / 1e9;
+    r->recovery_tokens = stats.tokens;
+    r->recovery_replayed = stats.recovery_replayed;
+}
+
 /* Load while snapshots are written and segments prepared all the time: what is the longest wait? */
 static bool pauses_run(struct hf_bench_report *r, struct hf_error *why)
 {
@@ -212,9 +221,6 @@ static bool pauses_run(struct hf_bench_report *r, struct hf_error *why)
     if (hf_bench_load_open(&r->options, PAUSE_SNAPSHOT_EVERY, &l, why) != HF_OK)
         return false;
     hf_stats(hf_bench_load_db(l), &before);
-    r->recovery_seconds = (double)before.recovery_ns / 1e9;
-    r->recovery_tokens = before.tokens;
-    r->recovery_replayed = before.recovery_replayed;
     bool good = hf_bench_place(l, PAUSE_GROUP, r->options.seconds * r->options.rounds * 3, 0, &r->pause);
     hf_stats(hf_bench_load_db(l), &after);
     r->pause_snapshots = after.snapshots;
@@ -233,7 +239,12 @@ static bool all_run(struct hf_cli *cli, struct hf_bench_report *r, struct hf_err
     if (good) {
         good = preload(cli, l, r) && replays_run(l, r);
         sizes_take(l, r);
-        good = good && groups_run(cli, l, log, r);
+        hf_bench_load_close(l);
+    }
+    good = good && hf_bench_load_open(&r->options, 0, &l, why) == HF_OK;
+    if (good) {
+        recovery_take(l, r);
+        good = groups_run(cli, l, log, r);
         hf_bench_load_close(l);
     }
     hf_bench_log_close(log);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SEGMENT_FIRST = 4 << 20, FILL_STEP = 256 << 10, SYNC_EVERY = 8 << 20 };
+enum { SEGMENT_FIRST = 4 << 20, FILL_STEP = 256 << 10, SYNC_EVERY = 2 << 20 };
 
 void hf_segment_name(uint64_t number, const char *suffix, char out[HF_SEGMENT_NAME_SIZE])
 {

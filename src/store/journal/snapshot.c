@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLICE = 512 << 10, SYNC_EVERY = 8 << 20, BLOCK_HEAD = 16, RETRY_NS = 1000000000 };
+enum { SLICE = 512 << 10, SYNC_EVERY = 2 << 20, BLOCK_HEAD = 16, RETRY_NS = 1000000000 };
 
 enum { BLOCK_HEADER = 1, BLOCK_TOKENS = 2, BLOCK_ROWS = 3, BLOCK_LIVE = 4, BLOCK_END = 5 };
 
