@@ -27,7 +27,7 @@ format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 bench: all
-	build/holdfast bench --out doc/bench
+	build/holdfast bench --tokens 5000000 --rounds 5 --out doc/bench
 
 install: all
 	@cmake --install build --prefix $(PREFIX)
