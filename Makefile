@@ -1,15 +1,15 @@
-# Two commands do everything: `make run` and `make test`. The rest is for people who work on Holdfast.
-# The building itself is CMake's; this file only remembers what to call.
+# `make` and `make test` do everything. The rest is for people who work on Holdfast. The building itself is
+# CMake's; this file only remembers what to call.
 
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 
-.PHONY: all run test check asan tsan clang coverage lint format bench install clean
+.PHONY: all test coverage lint format bench install clean
 
 all:
 	@tools/deps.sh build
 	@cmake --preset release -DHF_TESTS=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
-	@cmake --build build -j $(JOBS)
+	@cmake --build build -j $(JOBS) -- --no-print-directory
 
 test:
 	@tools/deps.sh test

@@ -66,7 +66,9 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
             (unsigned long long)r->journal.packed);
     fprintf(out, "  end            position %llu\n", (unsigned long long)r->journal.end);
     if (r->journal.torn_bytes > 0)
-        fprintf(out, "  torn end       %llu bytes of a batch cut short; it was never acknowledged\n",
+        fprintf(out,
+                "  torn end       %llu bytes of a batch that is not whole: cut short by a crash before\n"
+                "                 anybody had its answer, or damaged since; a noted chain head tells\n",
                 (unsigned long long)r->journal.torn_bytes);
     if (r->batches > 0)
         fprintf(out, "  time           %s to %s\n", hf_audit_at(r->first_now).text,

@@ -70,6 +70,11 @@ enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum h
  * what is expected. */
 void hf_cli_explain(const struct hf_cli *cli, enum hf_status status, struct hf_buffer *out);
 
+/* Is one of the arguments malformed, whatever the store holds? HF_INVALID_REQUEST or HF_NOT_KNOWN with the sentence,
+ * or HF_OK. Asked before the store is opened, so that a slip of the fingers neither makes a store nor binds a
+ * key. */
+enum hf_status hf_cli_malformed(const struct hf_cli *cli, struct hf_buffer *out);
+
 /* ---- print.c ---- */
 
 /* The answer to a request that was HF_OK, as JSON or for people, to stdout. */

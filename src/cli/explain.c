@@ -116,6 +116,23 @@ static void blame_id(const struct hf_cli *cli, struct hf_buffer *out)
                        "with");
 }
 
+/* A key that no store takes, whatever its limit. */
+static bool blame_any_key(const struct hf_cli *cli, struct hf_buffer *out)
+{
+    const char *key = cli->values[HF_OPT_KEY];
+    struct rule rule = { "--key", 1, HF_TOKEN_MAX, false, "1 to 1024 bytes" };
+    return key && blame(&rule, key, out);
+}
+
+enum hf_status hf_cli_malformed(const struct hf_cli *cli, struct hf_buffer *out)
+{
+    if (blame_any_key(cli, out) || blame_arguments(cli, out) || blame_options(cli, out) ||
+        blame_duration(cli, HF_OPT_DURATION, out) || blame_duration(cli, HF_OPT_WINDOW, out))
+        return HF_INVALID_REQUEST;
+    blame_id(cli, out);
+    return out->size > 0 ? HF_NOT_KNOWN : HF_OK;
+}
+
 void hf_cli_explain(const struct hf_cli *cli, enum hf_status status, struct hf_buffer *out)
 {
     if (status == HF_NOT_KNOWN)

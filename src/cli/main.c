@@ -47,11 +47,12 @@ int main(int argc, char **argv)
     }
     spellings_accept(argv);
     int code = run(&cli, argc, argv);
-    errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        hf_cli_error(&cli, "the answer could not be written to the standard output: %s",
-                     errno ? strerror(errno) : "it failed before");
-        return code == HF_EXIT_DONE ? HF_EXIT_STORE : code;
+        /* What was asked for has happened; whoever asked does not know it. */
+        bool changed = cli.command && cli.command->keyed;
+        hf_cli_error(&cli, "the answer could not be written to the standard output%s",
+                     changed ? "; ask again with the same key to get it" : "");
+        return code != HF_EXIT_DONE ? code : changed ? HF_EXIT_UNKNOWN : HF_EXIT_STORE;
     }
     return code;
 }

@@ -165,7 +165,12 @@ static enum hf_cli_exit refused(struct hf_cli *cli, enum hf_action action, const
 enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool create)
 {
     struct hf_result result = HF_RESULT_INIT;
-    enum hf_cli_exit code = hf_cli_open(cli, create);
+    struct hf_buffer blame = { 0 };
+    enum hf_status malformed = hf_cli_malformed(cli, &blame);
+    enum hf_cli_exit code = malformed == HF_OK
+                                ? hf_cli_open(cli, create)
+                                : hf_cli_refuse(cli, request->action, malformed, hf_buffer_text(&blame));
+    hf_buffer_free(&blame);
     if (code != HF_EXIT_DONE)
         return code;
     if (cli->values[HF_OPT_TENANT])

@@ -130,7 +130,7 @@ hold a --for "$long" --duration 1m --key n6|--for is too long
 hold a --for $'\xed\xa0\x80' --duration 1m --key n7|--for is not UTF-8
 hold a --for b --duration 0 --key n8|--duration "0" is no time at all
 hold a --for b --duration 0ms --key n9|--duration "0ms" is no time at all
-hold a --for b --duration 1m --key ""|--key is empty; expected is 1 byte up to
+hold a --for b --duration 1m --key ""|--key is empty; expected is
 hold a --for b --duration 1m --key "${long:0:257}"|--key is too long (257 bytes)
 hold a --for b --duration 1m --key abcd --token-max-length 3 --data "$work/short"|--key is too long (4 bytes): "abcd"; expected is 1 to 3 bytes
 hold a --for b --duration 1m --key t1 --tenant "${long:0:65}"|--tenant is too long (65 bytes)
@@ -235,4 +235,28 @@ if [ -e /dev/full ]; then
   [ "$got" = 3 ] || fail "exit code $got for an answer that was lost"
   has err "could not be written"
 fi
+# A slip of the fingers neither makes a store nor binds the key.
+slip=$work/slip
+try 1 hold bus --for '' --duration 1m --key slip-1 --data "$slip"
+try 1 hold bus --for q --duration 0 --key slip-2 --data "$slip"
+try 1 confirm nosuch --key slip-3 --data "$slip"
+try 1 release '' --data "$slip"
+hasnt err "key: "
+checks=$((checks + 1))
+[ ! -e "$slip" ] || fail "a malformed request made a store"
+try 0 hold bus --for q --duration 1m --key slip-1 --data "$slip"
+try 1 hold bus2 --for '' --duration 1m --key slip-4 --data "$slip"
+try 0 hold bus2 --for q --duration 1m --key slip-4 --data "$slip"
+
+# An answer that nobody could read: it has happened, and the same key tells.
+if [ -e /dev/full ]; then
+  got=0
+  "$hf" hold full --for q --duration 1m --key df-1 --data "$slip" >/dev/full 2>err || got=$?
+  checks=$((checks + 1))
+  [ "$got" = 4 ] || fail "exit code $got, not 4"
+  has err "ask again with the same key"
+  try 0 hold full --for q --duration 1m --key df-1 --data "$slip"
+  has err "replayed"
+fi
+
 finish

@@ -143,7 +143,7 @@ static bool prepare_wanted(const struct hf_journal *j)
 static void prepare_failed(struct hf_journal *j, int error)
 {
     if (!j->out_of_space)
-        hf_journal_note(j, 1, "cannot prepare a journal segment: %s; new writes are refused until it can",
+        hf_journal_note(j, 1, "cannot prepare the next journal segment: %s; new writes are refused once this one is full",
                         strerror(-error));
     j->out_of_space = true;
     j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
