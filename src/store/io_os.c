@@ -23,21 +23,36 @@ struct hf_file {
     int fd;
 };
 
+/* Make the directory, and its entry in the one above durable. */
+static int folder_make(const char *path)
+{
+    if (mkdir(path, 0700) != 0)
+        return errno == EEXIST ? 0 : -errno;
+    int self = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int above = self < 0 ? -1 : openat(self, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = above < 0 || fsync(above) != 0 ? -errno : 0;
+    if (self >= 0)
+        close(self);
+    if (above >= 0)
+        close(above);
+    return error;
+}
+
 static int os_dir_open(void *ctx, const char *path, bool create, struct hf_dir **out)
 {
     (void)ctx;
     struct hf_dir *dir = malloc(sizeof *dir);
     if (!dir)
         return -ENOMEM;
-    if (create && mkdir(path, 0700) != 0 && errno != EEXIST) {
-        int error = -errno;
+    int error = create ? folder_make(path) : 0;
+    if (error) {
         free(dir);
         return error;
     }
     dir->lock_fd = -1;
     dir->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir->fd < 0) {
-        int error = -errno;
+        error = -errno;
         free(dir);
         return error;
     }

@@ -46,10 +46,11 @@ checks=$((checks + 1))
 
 # The disk refuses the commit itself: nobody knows whether it happened, so 4; the retry finds the truth.
 cp -r store full
+end=$("$hf" audit --data "$work/full" | sed -n 's/^ *end *position //p')
 got=0
 (
   trap '' XFSZ
-  ulimit -f 8
+  ulimit -f $((end / 1024)) # what is there can be written again, nothing behind it
   exec "$hf" hold z --for b --duration 15m --key z1 --data "$work/full" --json >out 2>err
 ) || got=$?
 last="holdfast hold z, with a file size limit"

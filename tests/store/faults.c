@@ -203,6 +203,32 @@ static void a_failed_sync_stops_the_store_for_good(void **state)
     }
 }
 
+static void what_a_failed_sync_left_is_made_durable_before_it_is_shown(void **state)
+{
+    (void)state;
+    struct store s;
+    struct hf_result got = HF_RESULT_INIT;
+    store_init(&s);
+    store_open(&s);
+    assert_int_equal(place(&s, 1, NULL), HF_OK);
+    s.io.fail_sync = 1;
+    assert_int_equal(place(&s, 2, NULL), HF_INDETERMINATE);
+    hf_close(s.db);
+    uint64_t writes = s.io.writes, syncs = s.io.syncs;
+    store_open(&s);
+    assert_true(s.io.writes > writes && s.io.syncs > syncs);
+    assert_int_equal(place(&s, 2, &got), HF_OK);
+    assert_true(got.replayed);
+    hf_close(s.db);
+    /* and if that cannot be done, the store does not open */
+    s.io.fail_sync = 1;
+    struct hf_error why;
+    assert_int_equal(hf_open(s.dir, &s.options, &s.db, &why), HF_STORAGE_FAILURE);
+    assert_non_null(strstr(why.text, "durable"));
+    hf_result_clear(&got);
+    test_dir_remove(s.dir);
+}
+
 static void a_failed_sync_without_a_handler_ends_the_process_with_3(void **state)
 {
     (void)state;
@@ -383,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_refuses_new_work_and_nothing_else),
         cmocka_unit_test(a_full_disk_while_a_store_is_opened),
         cmocka_unit_test(a_failed_sync_stops_the_store_for_good),
+        cmocka_unit_test(what_a_failed_sync_left_is_made_durable_before_it_is_shown),
         cmocka_unit_test(a_failed_sync_without_a_handler_ends_the_process_with_3),
         cmocka_unit_test(the_memory_limit_refuses_new_keys),
         cmocka_unit_test(a_second_opener_is_told_who_has_it),

@@ -329,6 +329,22 @@ static void a_newer_format_is_refused(void **state)
 
 /* ---- Snapshots, the index, compression ---- */
 
+static int notes;
+
+static void count_note(void *arg, int level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    (void)line;
+    notes++;
+}
+
+static void ignore(struct hf_op *op, enum hf_status status)
+{
+    (void)op;
+    (void)status;
+}
+
 static bool has_file(const struct store *s, const char *part)
 {
     DIR *d = opendir(s->dir);
@@ -492,6 +508,59 @@ static void old_segments_are_compressed_and_still_read(void **state)
     assert_true(each_file(&s, ".zst", true) > 0);
     /* Damage in a packed segment: found when the journal is read through. */
     assert_int_equal(store_open(&s, &why), HF_STORE_DAMAGED);
+    store_end(&s);
+}
+
+static void a_damaged_segment_is_not_packed(void **state)
+{
+    (void)state;
+    struct store s;
+    store_init(&s);
+    s.options.segment_max_bytes = 65536;
+    s.options.snapshot_every_bytes = 65536;
+    s.options.idempotency_window_ms = 1000;
+    store_must_open(&s);
+    place_numbered(&s, 0, 60);
+    unsigned char c = peek(&s, "journal-00000002.log", 4 * BLOCK + 20) ^ 1; /* a batch's header rots */
+    poke(&s, "journal-00000002.log", 4 * BLOCK + 20, &c, 1);
+    s.io.wall += 5000;
+    place_numbered(&s, 60, 61);
+    settle(&s);
+    assert_true(has_file(&s, "journal-00000001.zst"));
+    assert_false(has_file(&s, "journal-00000002.zst"));
+    assert_true(has_file(&s, "journal-00000002.log"));
+    store_end(&s);
+}
+
+static void the_index_covers_only_what_it_has(void **state)
+{
+    (void)state;
+    struct store s;
+    store_init(&s);
+    s.options.snapshot_every_bytes = 65536;
+    store_must_open(&s);
+    place_numbered(&s, 0, 30);
+    /* A snapshot begins while a batch with five more holds is being gathered. */
+    struct hf_request r[5];
+    struct hf_op ops[5];
+    char names[5][16];
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(names[i], sizeof names[i], "late-%u", i);
+        r[i] = (struct hf_request){
+            .action = HF_PLACE_HOLD,
+            .key = hf_str(names[i]),
+            .place_hold = { .resource = hf_str(names[i]), .requester = hf_str("q"), .duration_ms = 600000 }
+        };
+        ops[i] = (struct hf_op){ .request = &r[i], .done = ignore, .next = i < 4 ? &ops[i + 1] : NULL };
+    }
+    hf_submit(s.db, ops);
+    settle(&s);
+    store_close(&s);
+    notes = 0;
+    s.options.on_note = count_note;
+    store_must_open(&s);
+    assert_int_equal(notes, 0);
+    assert_int_equal(count_all(&s).holds, 35);
     store_end(&s);
 }
 
@@ -703,6 +772,8 @@ int main(void)
         cmocka_unit_test(a_newer_format_is_refused),
         cmocka_unit_test(snapshots_and_their_loss_change_nothing),
         cmocka_unit_test(old_segments_are_compressed_and_still_read),
+        cmocka_unit_test(a_damaged_segment_is_not_packed),
+        cmocka_unit_test(the_index_covers_only_what_it_has),
         cmocka_unit_test(a_crash_between_packing_and_removing_leaves_both),
         cmocka_unit_test(half_written_files_are_removed),
         cmocka_unit_test(opening_again_finds_the_same),

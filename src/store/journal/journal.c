@@ -480,6 +480,7 @@ void hf_journal_seal(struct hf_journal *j)
     j->gather = (struct hf_batch){ .data = spare.data, .room = spare.room };
     j->end = hf_block_up(j->flight.base + j->flight.size);
     j->flight_sequence = j->next_sequence++;
+    j->sealed_highest = j->tables.holds.highest;
     if (j->flight.lead) {
         for (size_t i = 0; i < j->segments.count; i++) {
             struct hf_segment *g = &j->segments.list[i];

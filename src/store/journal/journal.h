@@ -81,7 +81,8 @@ struct hf_journal {
     uint64_t seen_position; /* of the remembered entry that the view gave last */
 
     struct hf_batch gather, flight;
-    struct hf_place place; /* of the batch that is opened next */
+    struct hf_place place;   /* of the batch that is opened next */
+    uint64_t sealed_highest; /* greatest ordinal in a batch that was sealed */
     uint64_t next_sequence, flight_sequence;
     uint64_t flight_sync_ns;
     uint64_t end;                  /* where the next batch begins, if it fits there */
@@ -92,7 +93,7 @@ struct hf_journal {
 
     uint64_t token_cursor;       /* position of a batch: no live token is remembered before it */
     uint32_t token_cursor_entry; /* offset in that batch; 0: its beginning */
-    size_t row_cursor;             /* part of the row table that is looked through next for what is over */
+    size_t row_cursor;           /* part of the row table that is looked through next for what is over */
     struct hf_preparing preparing;
     struct hf_shedding shedding;
     struct hf_snapshotting *snapshotting; /* owned, NULL unless one is being written */

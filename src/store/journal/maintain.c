@@ -20,7 +20,8 @@ static uint64_t next_batch(struct hf_journal *j, uint64_t end)
 {
     struct hf_batch_head head;
     const unsigned char *data;
-    if (end >= j->durable || hf_journal_batch(j, end, false, &data, &head) == 0)
+    /* Deep: a batch that a crash cut short may have left a good header where the next one did not fit. */
+    if (end >= j->durable || hf_journal_batch(j, end, true, &data, &head) == 0)
         return end;
     const struct hf_segment *g = hf_segments_at(&j->segments, end);
     /* At a segment's very end, `end` is the next segment's first byte. */
@@ -143,8 +144,9 @@ static bool prepare_wanted(const struct hf_journal *j)
 static void prepare_failed(struct hf_journal *j, int error)
 {
     if (!j->out_of_space)
-        hf_journal_note(j, 1, "cannot prepare the next journal segment: %s; new writes are refused once this one is full",
-                        strerror(-error));
+        hf_journal_note(
+            j, 1, "cannot prepare the next journal segment: %s; new writes are refused once this one is full",
+            strerror(-error));
     j->out_of_space = true;
     j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
 }
@@ -207,10 +209,16 @@ int hf_journal_prepare(struct hf_journal *j, const struct hf_lock *lock)
 void hf_journal_shed(struct hf_journal *j, const char *name, const char *as)
 {
     struct hf_shedding *s = &j->shedding;
-    if (s->file || j->io->rename(j->dir, name, as) != 0 ||
-        j->io->open(j->dir, as, HF_OPEN_WRITE, &s->file) != 0) {
-        s->file = NULL;
+    if (s->file || j->io->rename(j->dir, name, as) != 0) {
         j->io->remove(j->dir, name);
+        return;
+    }
+    /* Cut off only what surely has its new name: under the old one it would be taken for damage. */
+    if (j->io->dir_sync(j->dir) != 0)
+        return;
+    if (j->io->open(j->dir, as, HF_OPEN_WRITE, &s->file) != 0) {
+        s->file = NULL;
+        j->io->remove(j->dir, as);
         return;
     }
     snprintf(s->name, sizeof s->name, "%s", as);
@@ -250,21 +258,27 @@ static struct hf_segment *pack_candidate(struct hf_journal *j)
         struct hf_segment *g = &j->segments.list[i];
         if (g->base + g->size > before)
             return NULL;
-        if (g->state == HF_SEGMENT_SEALED)
+        if (g->state == HF_SEGMENT_SEALED && !g->keep)
             return g;
     }
     return NULL;
 }
 
-/* The end of the last batch in the segment: what lies behind it is not worth keeping. */
+/* The end of the last batch in the segment: what lies behind it is not worth keeping. 0 if not every batch up to
+ * the next segment's first is there and whole: then what is left is kept as it is. */
 static uint64_t used_bytes(struct hf_journal *j, const struct hf_segment *g)
 {
-    uint64_t at = g->base + HF_BLOCK;
+    uint64_t at = g->base + HF_BLOCK, sequence = 0;
     struct hf_batch_head head;
     const unsigned char *data;
-    while (at < g->base + g->size && hf_journal_batch(j, at, false, &data, &head) == 0)
+    while (at < g->base + g->size && hf_journal_batch(j, at, true, &data, &head) == 0 &&
+           (sequence == 0 || head.sequence == sequence)) {
+        sequence = head.sequence + 1;
         at = hf_block_up(at + head.length);
-    return at - g->base;
+    }
+    bool followed = hf_journal_batch(j, g->base + g->size + HF_BLOCK, true, &data, &head) == 0 &&
+                    head.sequence == sequence;
+    return followed ? at - g->base : 0;
 }
 
 /* Write the packed twin of the segment, without the lock. */
@@ -298,6 +312,12 @@ static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct h
     struct hf_pack *pack = NULL;
     char name[HF_SEGMENT_NAME_SIZE], as[HF_SEGMENT_NAME_SIZE];
     size_t index = (size_t)(g - j->segments.list);
+    if (used == 0) {
+        hf_journal_note(j, 1, "journal segment %llu is damaged and is kept as it is; run audit",
+                        (unsigned long long)g->number);
+        g->keep = true;
+        return;
+    }
     j->packing = true;
     lock_leave(lock);
     int error = pack_write(j, &head, data, used, &file);
@@ -342,6 +362,11 @@ static bool snapshot_due(const struct hf_journal *j)
 /* The slow work, one kind at a time: a snapshot, then getting rid of old files, then compressing. */
 static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
 {
+    /* What gives room back goes first when there is none. */
+    if (j->shedding.file && j->out_of_space) {
+        shed_step(j, lock);
+        return true;
+    }
     if (j->snapshotting)
         return hf_snapshot_step(j, lock);
     if (!j->snapshot_wanted && may_try && snapshot_due(j)) {
@@ -370,7 +395,7 @@ bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
     more |= hf_journal_expire_tokens(j, EXPIRE_STEP) > 0;
     more |= expire_entries(j) > 0;
     /* Whoever waits for a segment waits for nothing else. */
-    if (!j->segment_wanted)
+    if (!j->segment_wanted || j->out_of_space)
         more |= slow_step(j, lock, may_try);
     return more;
 }

@@ -355,6 +355,16 @@ static void progress(struct hf_journal *j, uint64_t done, uint64_t total)
         j->on_progress(j->arg, done, total > done ? total : done);
 }
 
+/* The sequence with which a segment begins, by its header; 0 if it cannot be read. */
+static uint64_t first_sequence(struct hf_journal *j, const struct hf_segment *g)
+{
+    struct hf_segment_head head;
+    const unsigned char *data = g->data;
+    if (!data && hf_pack_read(g->pack, &j->cache, 0, HF_SEGMENT_HEAD, &data) != 0)
+        return 0;
+    return hf_segment_head_decode(data, &head) == HF_HEAD_GOOD ? head.first_sequence : 0;
+}
+
 /* Check the batches before `stop`, and bring back what holds.idx does not know. */
 static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapshot_info *info,
                                     struct hf_error *why)
@@ -367,7 +377,7 @@ static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapsh
                       .position = g ? g->base + HF_BLOCK : HF_BLOCK,
                       .stop = stop,
                       .now = INT64_MIN,
-                      .sequence = !g || g->base == 0 ? 1 : 0 };
+                      .sequence = g ? first_sequence(j, g) : 1 };
     if (rebuild && stop > HF_BLOCK)
         hf_journal_note(j, 0, "holds.idx is missing or old: it is rebuilt from the journal");
     while (w.position < stop) {
@@ -404,6 +414,29 @@ static bool head_clean(const struct hf_segment *g)
         if (g->data[i] != 0)
             return false;
     return true;
+}
+
+/* Make the newest batch durable once more. The process before may have died between writing and syncing it, or
+ * stopped because the sync failed: then the system may show it to us and still lose it, and whoever asks again
+ * would be told something that is on no disk. Only writing makes its pages dirty again, so it is written, not only
+ * synced. Those before it are durable: a batch is written when the one before has landed. */
+static int last_settle(struct hf_journal *j, uint64_t last)
+{
+    const struct hf_segment *g = hf_segments_at(&j->segments, last);
+    struct hf_batch_head head;
+    if (!g->data || !hf_batch_head_decode(g->data + (last - g->base), (size_t)(g->base + g->size - last),
+                                          last, false, &head))
+        return -EBADMSG;
+    size_t lead = last == g->base + HF_BLOCK ? HF_BLOCK : 0;
+    size_t size = lead + (size_t)hf_block_up(head.length);
+    uint64_t at = last - lead - g->base;
+    unsigned char *copy = calloc(1, size);
+    if (!copy)
+        return -ENOMEM;
+    memcpy(copy, g->data + at, lead + head.length);
+    int error = j->io->write(g->file, copy, size, at);
+    free(copy);
+    return error ? error : j->io->sync(g->file);
 }
 
 static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info *info, struct hf_error *why)
@@ -454,7 +487,11 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
         else if (s->number > j->active)
             s->state = HF_SEGMENT_PREPARED;
     }
-    return HF_OK;
+    j->sealed_highest = j->tables.holds.highest;
+    int error = last ? last_settle(j, last) : 0;
+    return error ? refuse(why, HF_STORAGE_FAILURE, "the end of the journal cannot be made durable: %s",
+                          strerror(-error))
+                 : HF_OK;
 }
 
 /* ---- Snapshots ---- */

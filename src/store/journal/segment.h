@@ -23,6 +23,7 @@ struct hf_segment {
     struct hf_file *file;      /* owned */
     const unsigned char *data; /* mapped; NULL if packed */
     struct hf_pack *pack;      /* owned, if packed */
+    bool keep;                 /* not to be packed: something in it is damaged */
 };
 
 struct hf_segments {

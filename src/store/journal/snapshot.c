@@ -35,7 +35,7 @@ struct hf_snapshotting {
     struct hf_sha256 sha;
     struct hf_buffer buffer;
     struct hf_snapshot_info info;
-    uint64_t covered;       /* highest ordinal at start */
+    uint64_t covered;       /* highest ordinal before start */
     struct hf_moved *moved; /* owned */
     size_t moved_count, moved_room, forgotten;
     bool closing; /* the last table is copied; what remains is to write it */
@@ -81,7 +81,7 @@ void hf_snapshot_begin(struct hf_journal *j)
     s->info.now = j->now;
     memcpy(s->info.chain, j->chain, HF_DIGEST_SIZE);
     s->info.token_cursor = j->token_cursor;
-    s->covered = j->tables.holds.highest;
+    s->covered = j->gather.size ? j->sealed_highest : j->tables.holds.highest;
     hf_sha256_init(&s->sha);
     j->snapshotting = s;
 }

@@ -86,8 +86,12 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
             st = hf_rows_stage(&t->rows, entry->head.tenant, &image, together, &s->rows[s->count]);
         if (st != HF_OK)
             return st;
-        if (image.kind != HF_ROW_HOLD)
-            s->count++;
+        if (image.kind == HF_ROW_HOLD)
+            continue;
+        s->count++;
+        for (size_t k = 0; k + 1 < s->count; k++)
+            if (s->rows[k].old && s->rows[k].old == s->rows[s->count - 1].old)
+                return HF_STORE_DAMAGED; /* one row twice: nobody wrote that */
     }
     return rows.size == 0 ? HF_OK : HF_STORE_DAMAGED;
 }
@@ -154,7 +158,7 @@ static bool rows_well_formed(const struct hf_entry_view *entry)
     struct hf_image image;
     struct hf_row row;
     while (hf_image_next(&rows, &image))
-        if (!image.erase && !hf_image_decode(&image, entry->head.tenant, &row))
+        if (image.erase ? image.kind != HF_ROW_VALUE : !hf_image_decode(&image, entry->head.tenant, &row))
             return false;
     return rows.size == 0;
 }
