@@ -335,22 +335,3 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
     state_free(s);
     return st;
 }
-
-int hf_audit_command(const char *dir, const struct hf_audit_options *options, FILE *out, struct hf_error *why)
-{
-    struct hf_audit_report *report = malloc(sizeof *report);
-    *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory for the report." };
-    if (!report)
-        return 3;
-    int code = 3;
-    if (hf_audit_run(dir, options, report, why) == HF_OK) {
-        bool json = options && options->json;
-        bool printed = json ? hf_audit_print_json(report, out) : hf_audit_print_text(report, out);
-        code = !printed ? 3 : report->verdict == HF_AUDIT_OK ? 0 : 1;
-        if (!printed)
-            *why = (struct hf_error){ HF_STORAGE_FAILURE, "The report could not be written." };
-    }
-    hf_audit_report_free(report);
-    free(report);
-    return code;
-}

@@ -125,7 +125,6 @@ struct hf_audit_report {
 
 struct hf_audit_options {
     int64_t near_ms; /* near-duplicates: holds at most this far apart; 0: 60 s */
-    bool json;       /* hf_audit_command alone: print JSON, not text */
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
     void *arg;
 };
@@ -143,11 +142,5 @@ void hf_audit_report_free(struct hf_audit_report *report);
  * or memory ran out. */
 HF_MUST_USE bool hf_audit_print_text(const struct hf_audit_report *report, FILE *out);
 HF_MUST_USE bool hf_audit_print_json(const struct hf_audit_report *report, FILE *out);
-
-/* hf_audit_command: `holdfast audit`: run and print. Returns the exit code: 0 no violation, 1 violations
- * or damage (they are in the report), 3 the store could not be read (why says so, nothing is printed).
- */
-int hf_audit_command(const char *dir, const struct hf_audit_options *options, FILE *out,
-                     struct hf_error *why);
 
 #endif

@@ -50,8 +50,6 @@ struct hf_io {
     /* `size` bytes from the start, readable until unmap, showing later writes. */
     int (*map)(struct hf_file *file, size_t size, const unsigned char **out);
     void (*unmap)(struct hf_file *file, const unsigned char *data, size_t size);
-    /* The mapped range will not be read soon: its memory may be used otherwise. A hint. */
-    void (*cool)(struct hf_file *file, const unsigned char *data, size_t size);
 
     hf_time (*wall_ms)(void *ctx);       /* milliseconds since 1970 */
     uint64_t (*monotonic_ns)(void *ctx); /* from any start, never back */

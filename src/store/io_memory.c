@@ -246,13 +246,6 @@ static void mem_unmap(struct hf_file *file, const unsigned char *data, size_t si
     file->content->mapped--;
 }
 
-static void mem_cool(struct hf_file *file, const unsigned char *data, size_t size)
-{
-    (void)file;
-    (void)data;
-    (void)size;
-}
-
 static hf_time mem_wall_ms(void *ctx)
 {
     return hf_io_os()->wall_ms(ctx);
@@ -286,7 +279,6 @@ static const struct hf_io memory = {
     .truncate = mem_truncate,
     .map = mem_map,
     .unmap = mem_unmap,
-    .cool = mem_cool,
     .wall_ms = mem_wall_ms,
     .monotonic_ns = mem_monotonic_ns,
     .random = mem_random,

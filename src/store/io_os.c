@@ -243,12 +243,6 @@ static void os_unmap(struct hf_file *file, const unsigned char *data, size_t siz
     munmap(unconst(data), size);
 }
 
-static void os_cool(struct hf_file *file, const unsigned char *data, size_t size)
-{
-    (void)file;
-    madvise(unconst(data), size, MADV_DONTNEED);
-}
-
 static hf_time os_wall_ms(void *ctx)
 {
     (void)ctx;
@@ -289,7 +283,6 @@ static const struct hf_io os = {
     .truncate = os_truncate,
     .map = os_map,
     .unmap = os_unmap,
-    .cool = os_cool,
     .wall_ms = os_wall_ms,
     .monotonic_ns = os_monotonic_ns,
     .random = os_random,

@@ -21,8 +21,7 @@ static void *work(void *arg)
         struct hf_request r = { .action = HF_APPLY,
                                 .key = hf_str(key),
                                 .apply = { .name = hf_str("n"), .fn = fn } };
-        enum hf_status st = hf_do(k->db, &r, NULL);
-        (void)st;
+        KIT_WANT(hf_do(k->db, &r, NULL) == HF_OK);
     }
     return NULL;
 }

@@ -160,11 +160,6 @@ static void t_unmap(struct hf_file *file, const unsigned char *data, size_t size
     os()->unmap(file->real, data, size);
 }
 
-static void t_cool(struct hf_file *file, const unsigned char *data, size_t size)
-{
-    os()->cool(file->real, data, size);
-}
-
 static hf_time t_wall_ms(void *ctx)
 {
     struct test_io *t = ctx;
@@ -206,7 +201,6 @@ void test_io_init(struct test_io *t)
                             .truncate = t_truncate,
                             .map = t_map,
                             .unmap = t_unmap,
-                            .cool = t_cool,
                             .wall_ms = t_wall_ms,
                             .monotonic_ns = t_monotonic_ns,
                             .random = t_random };

@@ -45,12 +45,6 @@ struct hf_segment *hf_segments_at(const struct hf_segments *s, uint64_t position
     return lo < s->count && s->list[lo].base <= position ? &s->list[lo] : NULL;
 }
 
-struct hf_segment *hf_segments_next(const struct hf_segments *s, const struct hf_segment *after)
-{
-    size_t i = after ? (size_t)(after - s->list) + 1 : 0;
-    return i < s->count && s->list[i].state == HF_SEGMENT_PREPARED ? &s->list[i] : NULL;
-}
-
 int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head, enum hf_segment_state state,
                     struct hf_file *file)
 {

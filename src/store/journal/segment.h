@@ -42,9 +42,6 @@ void hf_segments_free(struct hf_segments *s);
 /* The segment with `position` in it, or NULL. */
 struct hf_segment *hf_segments_at(const struct hf_segments *s, uint64_t position);
 
-/* The segment behind the last one that is in use, if prepared; else NULL. */
-struct hf_segment *hf_segments_next(const struct hf_segments *s, const struct hf_segment *after);
-
 /* Add an opened segment at the end of the list, mapping its file. Takes `file`. 0 or a negative errno (then the
  * file is closed). */
 int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head, enum hf_segment_state state,
