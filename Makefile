@@ -1,15 +1,22 @@
-# `make` and `make test` do everything. The rest is for people who work on Holdfast. The building itself is
+# `make run` and `make test` do everything. The rest is for people who work on Holdfast. The building itself is
 # CMake's; this file only remembers what to call.
 
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 
-.PHONY: all test coverage lint format bench install clean
+# Where `make run` listens and keeps its store.
+LISTEN ?= 127.0.0.1:4653
+DATA ?= ./holdfast-data
+
+.PHONY: all run test coverage lint format bench install clean
 
 all:
 	@tools/deps.sh build
 	@cmake --preset release -DHF_TESTS=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	@cmake --build build -j $(JOBS) -- --no-print-directory
+
+run: all
+	@exec build/holdfast serve --data $(DATA) --listen $(LISTEN) --welcome
 
 test:
 	@tools/deps.sh test

@@ -516,6 +516,7 @@ struct hf_options {
                                     * request that does not fit into one is HF_STORAGE_FAILURE */
     uint64_t snapshot_every_bytes; /* 0: 256 MiB. Journal written between two snapshots */
     bool no_background;            /* true: no thread is started; call hf_maintain yourself */
+    bool no_committer;             /* true: what was submitted is committed by hf_flush alone, on the caller's thread */
     bool keep_plain;               /* true: old segments are not compressed */
     const char *holder;            /* who has the directory, for the one who is refused; NULL: the pid */
     const struct hf_io *io;        /* NULL: the operating system */
@@ -578,7 +579,8 @@ struct hf_op {
 HF_API void hf_submit(struct hf_db *db, struct hf_op *first);
 
 /* Write and sync what has been submitted and call back, on this thread. Returns when everything that was
- * submitted before the call is answered. With a background thread there is no need to call it. */
+ * submitted before the call is answered. Unless hf_options says no_background or no_committer, a thread of the
+ * library does it soon anyway. */
 HF_API void hf_flush(struct hf_db *db);
 
 /* One bounded step of the work that background threads do otherwise: expire overdue holds, free expired
@@ -649,6 +651,8 @@ HF_API void hf_page_clear(struct hf_page *page);
 
 /* ---- Figures ---- */
 
+#define HF_HISTOGRAM 17
+
 struct hf_stats {
     uint64_t tokens;            /* keys in memory: live ones, and expired ones not yet freed */
     uint64_t holds;             /* ever placed, reversals included */
@@ -663,6 +667,9 @@ struct hf_stats {
     uint64_t refusals_storage;  /* storage-failure answers since open */
     uint64_t batches, syncs;
     uint64_t sync_ns_total, sync_ns_max;
+    uint64_t commits_by_time[HF_HISTOGRAM]; /* [i]: batches written and synced within 32 us * 2^i; the last: the rest */
+    uint64_t commits_by_size[HF_HISTOGRAM]; /* [i]: batches of at most 2^i operations; the last: the rest */
+    uint64_t batched;           /* operations in all batches */
     uint64_t journal_bytes;     /* position of the journal's end */
     uint64_t memory_bytes;      /* all tables */
     uint64_t memory_token_bytes; /* the part that keys take */

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Install the Debian packages that a purpose needs, by name, if they are missing.
-#   tools/deps.sh build|test|lint
+#   tools/deps.sh build|test|lint|bench
 # Root and sudo install; anyone else is told exactly what to install.
 set -eu
 
-build="gcc make cmake pkg-config libc6-dev libssl-dev libzstd-dev libutf8proc-dev libsqlite3-dev"
-test="$build libcmocka-dev sqlite3 zsh mandoc gcovr clang libclang-rt-14-dev"
+build="gcc make cmake pkg-config libc6-dev libssl-dev libzstd-dev libutf8proc-dev libsqlite3-dev libseccomp-dev"
+test="$build libcmocka-dev curl openssl sqlite3 zsh mandoc gcovr clang libclang-rt-14-dev"
 lint="$build clang clang-format clang-tidy cppcheck"
+bench="$build redis-server redis-tools postgresql postgresql-client libpq-dev procps util-linux"
 
 case "${1:-build}" in
 build) wanted=$build ;;
 test) wanted=$test ;;
 lint) wanted=$lint ;;
-*) echo "usage: tools/deps.sh build|test|lint" >&2; exit 2 ;;
+bench) wanted=$bench ;;
+*) echo "usage: tools/deps.sh build|test|lint|bench" >&2; exit 2 ;;
 esac
 
 command -v dpkg-query >/dev/null || exit 0 # not Debian: the compiler will say what is missing

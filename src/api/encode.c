@@ -157,7 +157,7 @@ void hf_api_seen(struct hf_json *j, const struct hf_seen *seen)
     }
     if (seen->seen && seen->has_result) {
         hf_json_name(j, "result");
-        hf_json_opaque(j, seen->result);
+        hf_json_stored(j, seen->result);
     }
     hf_json_object_end(j);
 }
@@ -178,7 +178,7 @@ void hf_api_entry(struct hf_json *j, const struct hf_entry *entry, bool hashed)
     hf_json_time(j, entry->expires_at);
     if (entry->has_result) {
         hf_json_name(j, "result");
-        hf_json_opaque(j, entry->result);
+        hf_json_stored(j, entry->result);
     }
     hf_json_object_end(j);
 }
@@ -189,11 +189,11 @@ static void claim_outcome(struct hf_json *j, const struct hf_claim *claim)
     bool failed = claim->state == HF_CLAIM_FAILED || claim->state == HF_CLAIM_RETRYABLE;
     if (claim->state == HF_CLAIM_COMPLETED) {
         hf_json_name(j, "response");
-        hf_json_opaque(j, claim->response);
+        hf_json_stored(j, claim->response);
     }
     if (failed) {
         hf_json_name(j, "error");
-        hf_json_opaque(j, claim->response);
+        hf_json_stored(j, claim->response);
         hf_json_name(j, "retryable");
         hf_json_bool(j, claim->state == HF_CLAIM_RETRYABLE);
     }

@@ -176,6 +176,12 @@ void hf_json_opaque(struct hf_json *j, struct hf_bytes bytes)
     hf_buffer_add_text(j->out, "\"}");
 }
 
+void hf_json_raw(struct hf_json *j, struct hf_bytes text)
+{
+    value_begin(j);
+    hf_buffer_add_bytes(j->out, text);
+}
+
 void hf_json_hex(struct hf_json *j, const char *prefix, struct hf_bytes bytes)
 {
     static const char digits[] = "0123456789abcdef";

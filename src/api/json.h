@@ -40,6 +40,12 @@ void hf_json_text(struct hf_json *j, const char *text);
 void hf_json_joined(struct hf_json *j, const char *first, const char *second);
 /* Opaque bytes without loss: a string if they are valid UTF-8, else {"base64":"..."} (RFC 4648). */
 void hf_json_opaque(struct hf_json *j, struct hf_bytes bytes);
+/* Any JSON as it was stored (decode.h): the text behind HF_STORED_JSON as it stands, if it is one value
+ * without white space, so that it comes back as what it was; all other bytes as hf_json_opaque writes them.
+ * */
+void hf_json_stored(struct hf_json *j, struct hf_bytes bytes);
+/* A value that is JSON already; the caller vouches for it. */
+void hf_json_raw(struct hf_json *j, struct hf_bytes text);
 /* A string: `prefix`, then the bytes in lower-case hexadecimal. */
 void hf_json_hex(struct hf_json *j, const char *prefix, struct hf_bytes bytes);
 

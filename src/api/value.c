@@ -33,7 +33,7 @@ static void lww_add(struct hf_json *j, const struct hf_value *value)
 {
     hf_json_object(j);
     hf_json_name(j, "value");
-    hf_json_opaque(j, value->bytes);
+    hf_json_stored(j, value->bytes);
     hf_json_name(j, "timestamp");
     hf_json_int(j, value->timestamp);
     hf_json_name(j, "node");
@@ -44,7 +44,7 @@ static void lww_add(struct hf_json *j, const struct hf_value *value)
 static void value_add(struct hf_json *j, const struct hf_value *value)
 {
     switch (value->type) {
-    case HF_TYPE_PLAIN: hf_json_opaque(j, value->bytes); return;
+    case HF_TYPE_PLAIN: hf_json_stored(j, value->bytes); return;
     case HF_TYPE_MAX:
     case HF_TYPE_MIN: hf_json_int(j, value->number); return;
     case HF_TYPE_OR: hf_json_bool(j, value->flag); return;

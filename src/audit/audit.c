@@ -104,7 +104,9 @@ void hf_audit_judge_config(struct hf_audit_state *s, const struct hf_audit_entry
     copy_short(s->config.digest_name, sizeof s->config.digest_name, row->digest_name);
     copy_short(s->config.program, sizeof s->config.program, row->program);
     s->config_known = true;
-    config_list(s);
+    /* A configuration is nobody's. What stands in for one in an entry of somebody's is. */
+    if (e->action == HF_CONFIGURE || hf_audit_may_name(s, e->tenant))
+        config_list(s);
 }
 
 /* ---- One entry ---- */
@@ -189,12 +191,14 @@ static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch 
         if (!problem)
             problem = hf_audit_rows_read(&e, s->rows);
         if (problem) {
+            s->report->unreadable++;
             hf_audit_break(s, HF_AUDIT_FORMAT, NULL,
                            "the entry at position %llu (batch %llu) cannot be read: %s",
                            (unsigned long long)e.position, (unsigned long long)b->sequence, problem);
             continue;
         }
         s->report->rows += e.row_count;
+        s->report->tenant_entries += s->report->has_tenant && hf_audit_may_name(s, e.tenant);
         s->report->by_action[(unsigned)e.action & 255]++;
         if (!b->after_gap)
             judge_entry(s, &e);
@@ -227,11 +231,20 @@ static void take_damage(struct hf_audit_state *s)
     if (r->damages < sizeof r->damage / sizeof *r->damage)
         r->damage[r->damages] = *d;
     r->damages++;
+    r->gaps += d->found_sequence != d->sequence;
     hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL, "%s, offset %llu: batch %llu should be here, but %s", d->file,
                    (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
 }
 
 /* ---- The whole ---- */
+
+static enum hf_status no_memory(struct hf_error *why)
+{
+    *why =
+        (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to audit this journal. Audit a copy of "
+                                         "the directory on a machine that has more." };
+    return why->status;
+}
 
 static enum hf_status read_all(struct hf_audit_state *s, const struct hf_audit_options *options,
                                struct hf_error *why)
@@ -248,11 +261,8 @@ static enum hf_status read_all(struct hf_audit_state *s, const struct hf_audit_o
                 options->progress(options->arg, j->bytes_total, j->bytes_total);
             return HF_OK;
         }
-        if (s->no_memory) {
-            why->status = HF_NO_MEMORY;
-            snprintf(why->text, sizeof why->text, "There is not enough memory to audit this journal.");
-            return why->status;
-        }
+        if (s->no_memory)
+            return no_memory(why);
         /* The position runs ahead of the bytes on disk where segments are compressed. */
         if (options->progress && s->report->batches % 64 == 1)
             options->progress(options->arg, j->end < j->bytes_total ? j->end : j->bytes_total,
@@ -285,10 +295,26 @@ static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum, enum hf
         s->report->checks[sum].checked += part->checked;
         if (part->violations == 0)
             continue;
-        hf_audit_break(s, sum, NULL, "%s has %llu violations", part->name,
-                       (unsigned long long)part->violations);
+        hf_audit_break(s, sum, NULL, "%s has %s", part->name,
+                       hf_audit_count(part->violations, "violation", "violations").text);
         s->report->checks[sum].violations += part->violations - 1;
     }
+}
+
+/* What could not be read was not judged. A check that found nothing wrong in the rest has not been passed,
+ * and must not look as if it had. */
+static void mark_incomplete(struct hf_audit_report *r)
+{
+    bool unjudged = r->gaps > 0 || r->unreadable > 0;
+    bool ids_unknown = r->batches > 0 && !r->journal.keys_known;
+    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+        r->checks[i].incomplete = unjudged;
+    r->checks[HF_AUDIT_CHAIN].incomplete = r->damages > 0; /* a segment's header says part of it */
+    r->checks[HF_AUDIT_SEQUENCE].incomplete = r->gaps > 0;
+    r->checks[HF_AUDIT_PC4].incomplete |= ids_unknown;
+    r->checks[HF_AUDIT_PC9].incomplete |= ids_unknown;
+    r->checks[HF_AUDIT_REVERSALS].incomplete |= ids_unknown;
+    r->checks[HF_AUDIT_IR5].incomplete |= ids_unknown;
 }
 
 void hf_audit_judge_end(struct hf_audit_state *s)
@@ -298,6 +324,7 @@ void hf_audit_judge_end(struct hf_audit_state *s)
     sum_up(s, HF_AUDIT_IR5, HF_AUDIT_PC1, HF_AUDIT_PC11);
     sum_up(s, HF_AUDIT_IR6, HF_AUDIT_DP1, HF_AUDIT_DP4);
     r->journal = *hf_audit_reader_journal(s->reader);
+    mark_incomplete(r);
     r->verdict = HF_AUDIT_OK;
     for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
         if (r->checks[i].violations > 0)
@@ -306,23 +333,39 @@ void hf_audit_judge_end(struct hf_audit_state *s)
         r->verdict = HF_AUDIT_DAMAGED;
 }
 
+static char *copy_of(const void *data, size_t size)
+{
+    char *copy = malloc(size + 1); /* never of 0 bytes */
+    if (copy && size > 0)
+        memcpy(copy, data, size);
+    return copy;
+}
+
+/* An empty report with what was asked for. False without memory. */
+static bool report_init(struct hf_audit_report *report, const char *dir,
+                        const struct hf_audit_options *options)
+{
+    *report = (struct hf_audit_report){ 0 };
+    hf_audit_checks_init(report);
+    report->near_ms = options->near_ms > 0 ? options->near_ms : 60000;
+    report->directory = copy_of(dir, strlen(dir) + 1);
+    report->has_tenant = options->has_tenant;
+    report->tenant_copy = copy_of(options->tenant.data, options->tenant.size);
+    report->tenant = hf_mem(report->tenant_copy, options->tenant.size);
+    return report->directory && report->tenant_copy;
+}
+
 enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *options,
                             struct hf_audit_report *report, struct hf_error *why)
 {
     static const struct hf_audit_options defaults;
     struct hf_audit_state *s = calloc(1, sizeof *s);
-    *report = (struct hf_audit_report){ 0 };
-    report->directory = malloc(strlen(dir) + 1);
-    if (!s || !report->directory) {
-        free(s);
-        *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to audit this journal." };
-        return why->status;
-    }
     if (!options)
         options = &defaults;
-    memcpy(report->directory, dir, strlen(dir) + 1);
-    report->near_ms = options->near_ms > 0 ? options->near_ms : 60000;
-    hf_audit_checks_init(report);
+    if (!report_init(report, dir, options) || !s) {
+        free(s);
+        return no_memory(why);
+    }
     hf_audit_holder(dir, report->holder);
     state_init(s);
     s->report = report;

@@ -60,6 +60,9 @@ struct hf_audit_check {
     const char *title;   /* static, a few words */
     const char *meaning; /* static, one sentence: what is checked over the records */
     uint64_t checked, violations;
+    uint64_t
+        elsewhere;   /* violations in records of other tenants than the one that was asked for: never named */
+    bool incomplete; /* what is lost, or cannot be read, was not looked at: no violation is not a pass */
     char *examples[HF_AUDIT_LISTED_MAX]; /* owned; each names the records */
     size_t example_count;
 };
@@ -86,10 +89,17 @@ struct hf_audit_near {
 
 enum hf_audit_verdict { HF_AUDIT_OK = 0, HF_AUDIT_VIOLATIONS = 1, HF_AUDIT_DAMAGED = 2 };
 
+/* What a check came to. */
+enum hf_audit_outcome { HF_AUDIT_PASSED, HF_AUDIT_BROKEN, HF_AUDIT_INCOMPLETE };
+
 struct hf_audit_report {
     char *directory;  /* owned */
     char holder[256]; /* who has the store open, or "" */
     enum hf_audit_verdict verdict;
+    bool has_tenant; /* only records of `tenant` are named; all are counted */
+    struct hf_bytes tenant;
+    char *tenant_copy;       /* owned: its bytes */
+    uint64_t tenant_entries; /* how many entries are that tenant's */
     struct hf_audit_check checks[HF_AUDIT_CHECKS];
 
     /* the journal */
@@ -101,7 +111,9 @@ struct hf_audit_report {
     uint64_t head_sequence;
     uint64_t broken_batches; /* intact, but the chain does not fit or time runs back: damage too */
     uint64_t damages;
+    uint64_t gaps;                     /* damages that something was lost by */
     struct hf_audit_damage damage[16]; /* the first of them */
+    uint64_t unreadable;               /* entries of whole batches that cannot be read: not judged */
 
     /* what was decided */
     uint64_t remembered;               /* requests that were remembered under a key or a number */
@@ -118,13 +130,19 @@ struct hf_audit_report {
     uint64_t configs_seen;
 
     int64_t near_ms;
-    uint64_t near_count, near_illegitimate;
+    uint64_t near_count;
+    uint64_t near_illegitimate; /* of those that are listed */
     struct hf_audit_near *near; /* owned, HF_AUDIT_LISTED_MAX at most */
     size_t near_listed;
 };
 
 struct hf_audit_options {
     int64_t near_ms; /* near-duplicates: holds at most this far apart; 0: 60 s */
+    /* true: name no records but those of this tenant, in violations and near-duplicates; for a reader who must
+     * not learn another one's names. Judged and counted is the whole store all the same, and so are the
+     * verdict, the chain and the damage: none of them names anything of a tenant's. */
+    bool has_tenant;
+    struct hf_bytes tenant;
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
     void *arg;
 };
@@ -137,6 +155,9 @@ struct hf_audit_options {
 HF_MUST_USE enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *options,
                                         struct hf_audit_report *report, struct hf_error *why);
 void hf_audit_report_free(struct hf_audit_report *report);
+
+/* What the check came to: broken if anything breaks it; else incomplete if it could not look at everything. */
+enum hf_audit_outcome hf_audit_outcome(const struct hf_audit_check *check);
 
 /* hf_audit_print_text, hf_audit_print_json: the report, verdict first. False if `out` could not take it
  * or memory ran out. */

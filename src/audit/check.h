@@ -135,8 +135,12 @@ static inline hf_time hf_audit_plus(hf_time t, int64_t ms)
 /* `count` more records were looked at for this check. */
 void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64_t count);
 
-/* A violation. The sentence is completed with the entry's action, key, time and position; entry may be
- * NULL. Names the records: callers give ids, keys and times. */
+/* May the report name records of this tenant? */
+bool hf_audit_may_name(const struct hf_audit_state *s, struct hf_bytes tenant);
+
+/* A violation. The sentence is completed with the entry's action, key, time and position. Names the
+ * records: callers give ids, keys and times, and the sentence is left out if they are of a tenant that must
+ * not be named. Without an entry (NULL) the sentence must name nothing of any tenant. */
 void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const struct hf_audit_entry *entry,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 

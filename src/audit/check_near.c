@@ -31,15 +31,17 @@ static void why_first(struct hf_buffer *why, const struct hf_audit_state *s,
                       const struct hf_audit_hold *first)
 {
     const struct hf_audit_resource *r = &s->resources[first->resource];
+    uint64_t taken = (uint64_t)r->held + r->confirmed;
     if (first->state == HF_RELEASED || first->state == HF_EXPIRED)
         hf_buffer_printf(why, "the first had ended before the second was placed: %s at %s",
                          hf_audit_state_name(first->state), hf_audit_at(first->ended_at).text);
     else if (first->flags & HF_AUDIT_IS_REVERSED)
         hf_buffer_add_text(why, "the first had been confirmed and given back by a reversal");
     else
-        hf_buffer_printf(
-            why, "the first was %s then, and both fit: %u units of the resource are taken with the second",
-            hf_audit_state_name(first->state), r->held + r->confirmed);
+        hf_buffer_printf(why,
+                         "the first was %s then, and both fit: %s of the resource %s taken with the second",
+                         hf_audit_state_name(first->state), hf_audit_count(taken, "unit", "units").text,
+                         taken == 1 ? "is" : "are");
 }
 
 static bool same_key(const struct hf_audit_entry *a, const struct hf_audit_entry *b)
@@ -83,7 +85,8 @@ static void near_list(struct hf_audit_state *s, struct hf_audit_near *near, cons
 {
     struct hf_audit_entry entry;
     struct hf_buffer why = { 0 };
-    bool known = hf_audit_reader_entry(s->reader, first->position, &entry);
+    bool known =
+        hf_audit_reader_entry(s->reader, first->position, &entry) && hf_audit_may_name(s, entry.tenant);
     near->legitimate = explain(&why, s, first, known ? &entry : NULL, e);
     near->first_at = first->placed_at;
     near->second_at = hold->placed_at;
@@ -106,7 +109,7 @@ static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e,
     s->report->near_count++;
     /* The keys stand in the journal, not in memory: reading them again is for those that are listed. The
      * others are judged by IR3 and IR8 like all entries. */
-    if (!first || s->report->near_listed == HF_AUDIT_LISTED_MAX)
+    if (!first || s->report->near_listed == HF_AUDIT_LISTED_MAX || !hf_audit_may_name(s, hold->tenant))
         return;
     struct hf_audit_near *near = near_slot(s);
     if (!near)

@@ -2,24 +2,60 @@
 
 #include "audit/words.h"
 
+#include "base/bytes.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool write_batch(const struct hf_audit_sink *sink, const struct hf_audit_batch *batch,
-                        struct hf_audit_row *rows, struct hf_audit_export_sum *sum, struct hf_error *why)
+/* An export on its way. */
+struct export
 {
+    const struct hf_audit_export_options *options;
+    struct hf_audit_sink sink;
+    struct hf_audit_row *rows; /* owned, HF_AUDIT_ROWS_MAX of them */
+    struct hf_audit_export_sum sum;
+};
+
+/* Does the entry say what is in force, and nothing else? */
+static bool is_config(const struct hf_audit_entry *e, const struct hf_audit_row *rows)
+{
+    bool only = e->action == HF_CONFIGURE && e->remember == HF_REMEMBER_NOT && e->tenant.size == 0 &&
+                e->answer == HF_AUDIT_ANSWER_STATUS;
+    for (size_t i = 0; i < e->row_count; i++)
+        only = only && rows[i].kind == HF_ROW_CONFIG;
+    return only;
+}
+
+static bool write_entry(struct export *x, const struct hf_audit_batch *batch, const struct hf_audit_entry *e,
+                        struct hf_error *why)
+{
+    const struct hf_audit_export_options *o = x->options;
+    bool config = is_config(e, x->rows);
+    if (o->has_tenant && !config && !hf_bytes_equal(e->tenant, o->tenant)) {
+        x->sum.elsewhere++;
+        return true;
+    }
+    x->sum.entries++;
+    x->sum.configs += config;
+    return x->sink.entry(x->sink.ctx, batch, e, x->rows, why);
+}
+
+static bool write_batch(struct export *x, const struct hf_audit_batch *batch, struct hf_error *why)
+{
+    struct hf_audit_export_sum *sum = &x->sum;
     struct hf_audit_entry e;
     const char *problem;
-    if (!sink->batch(sink->ctx, batch, why))
+    if (!x->sink.batch(x->sink.ctx, batch, why))
         return false;
     for (uint32_t at = 0; hf_audit_batch_entry(batch, &at, &e, &problem);) {
-        sum->entries++;
-        if (problem || hf_audit_rows_read(&e, rows))
+        if (problem || hf_audit_rows_read(&e, x->rows)) {
+            sum->entries++;
             sum->unreadable++;
-        else if (!sink->entry(sink->ctx, batch, &e, rows, why))
+        } else if (!write_entry(x, batch, &e, why)) {
             return false;
+        }
     }
     if (sum->batches++ == 0)
         sum->first_now = batch->now;
@@ -28,18 +64,19 @@ static bool write_batch(const struct hf_audit_sink *sink, const struct hf_audit_
     return true;
 }
 
-static bool write_all(struct hf_audit_reader *reader, const struct hf_audit_export_options *options,
-                      const struct hf_audit_sink *sink, struct hf_audit_export_sum *sum, struct hf_error *why)
+static bool write_all(struct export *x, struct hf_audit_reader *reader, struct hf_error *why)
 {
     const struct hf_audit_journal *j = hf_audit_reader_journal(reader);
-    struct hf_audit_row *rows = malloc(HF_AUDIT_ROWS_MAX * sizeof *rows);
+    const struct hf_audit_export_options *options = x->options;
+    struct hf_audit_export_sum *sum = &x->sum;
     bool more = true;
     *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
-    bool good = rows && sink->begin(sink->ctx, j, why);
+    x->rows = malloc(HF_AUDIT_ROWS_MAX * sizeof *x->rows);
+    bool good = x->rows && x->sink.begin(x->sink.ctx, j, options, why);
     while (good && more) {
         struct hf_audit_batch batch;
         switch (hf_audit_reader_next(reader, &batch, why)) {
-        case HF_AUDIT_BATCH: good = write_batch(sink, &batch, rows, sum, why); break;
+        case HF_AUDIT_BATCH: good = write_batch(x, &batch, why); break;
         case HF_AUDIT_DAMAGE: sum->damages++; break;
         case HF_AUDIT_FAILED: good = false; break;
         case HF_AUDIT_END: more = false; break;
@@ -48,9 +85,9 @@ static bool write_all(struct hf_audit_reader *reader, const struct hf_audit_expo
             options->progress(options->arg, more && j->end < j->bytes_total ? j->end : j->bytes_total,
                               j->bytes_total);
     }
-    free(rows);
+    free(x->rows);
     sum->torn_bytes = j->torn_bytes;
-    return good && sink->end(sink->ctx, sum, why);
+    return good && x->sink.end(x->sink.ctx, sum, why);
 }
 
 /* The whole file gets its name in one step, and never in place of another: link refuses where rename
@@ -65,40 +102,52 @@ static bool file_name(const char *tmp, const char *file, struct hf_error *why)
     if (errno != EEXIST && lstat(file, &st) != 0 && rename(tmp, file) == 0)
         return true;
     why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "%.200s is whole, but cannot get its name: %s.", tmp,
+    snprintf(why->text, sizeof why->text,
+             "The export is done, but cannot get the name %.200s: %s. Export again, to another file.", file,
              strerror(errno));
     return false;
 }
 
 static int damage_told(const struct hf_audit_export_sum *sum, struct hf_error *why)
 {
-    if (sum->damages == 0 && sum->unreadable == 0)
-        return 0;
     why->status = HF_STORE_DAMAGED;
     snprintf(why->text, sizeof why->text,
-             "The journal is damaged in %llu places and %llu entries cannot be read: what is whole was "
-             "exported. "
+             "The journal is damaged in %s and %s cannot be read: what is whole was exported. "
              "`holdfast audit` says where.",
-             (unsigned long long)sum->damages, (unsigned long long)sum->unreadable);
+             hf_audit_count(sum->damages, "place", "places").text,
+             hf_audit_count(sum->unreadable, "entry", "entries").text);
     return 1;
+}
+
+/* It is written: is there anything to say about it? */
+static int told(const struct export *x, struct hf_error *why)
+{
+    const struct hf_audit_export_sum *sum = &x->sum;
+    *why = (struct hf_error){ HF_OK, "" };
+    if (sum->damages > 0 || sum->unreadable > 0)
+        return damage_told(sum, why);
+    if (x->options->has_tenant && sum->entries == sum->configs)
+        snprintf(why->text, sizeof why->text,
+                 "Nothing of tenant %s is in the journal: the export has the configurations alone.",
+                 hf_audit_show(x->options->tenant).text);
+    return 0;
 }
 
 static int export_to(const char *dir, const struct hf_audit_export_options *options, const char *tmp,
                      struct hf_error *why)
 {
     struct hf_audit_reader *reader;
-    struct hf_audit_sink sink;
-    struct hf_audit_export_sum sum = { 0 };
+    struct export x = { .options = options };
     bool sqlite = options->format == HF_AUDIT_SQLITE;
     if (hf_audit_reader_open(dir, &reader, why) != HF_OK)
         return 3;
-    bool good = sqlite ? hf_audit_sqlite_open(tmp, &sink, why) : hf_audit_jsonl_open(tmp, &sink, why);
+    bool good = sqlite ? hf_audit_sqlite_open(tmp, &x.sink, why) : hf_audit_jsonl_open(tmp, &x.sink, why);
     if (good) {
-        good = write_all(reader, options, &sink, &sum, why);
-        sink.close(sink.ctx);
+        good = write_all(&x, reader, why);
+        x.sink.close(x.sink.ctx);
     }
     hf_audit_reader_close(reader);
-    return good ? damage_told(&sum, why) : 3;
+    return good ? told(&x, why) : 3;
 }
 
 static int refuse(struct hf_error *why, const char *file, const char *what)

@@ -13,6 +13,10 @@ enum hf_audit_format { HF_AUDIT_JSONL = 1, HF_AUDIT_SQLITE = 2 };
 
 struct hf_audit_export_options {
     enum hf_audit_format format;
+    /* true: only entries of this tenant, and the configurations, which are nobody's. The batches (their numbers,
+     * sizes and hashes, and no names) are those of the whole store, so that the chain can still be followed. */
+    bool has_tenant;
+    struct hf_bytes tenant;
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
     void *arg;
 };
@@ -22,7 +26,7 @@ struct hf_audit_export_options {
  * whole; jsonl to "-" goes to stdout.
  * Returns the exit code: 0 done; 1 the file is there already (it is left as it is), or the journal is
  * damaged (what is whole was exported); 3 the store could not be read or the file not be written. For 1
- * and 3, why says what and why. */
+ * and 3, why says what and why; for 0, why->text is "" or something that whoever asked should know. */
 int hf_audit_export(const char *dir, const struct hf_audit_export_options *options, const char *file,
                     struct hf_error *why);
 
@@ -31,6 +35,7 @@ int hf_audit_export(const char *dir, const struct hf_audit_export_options *optio
 /* How far the export went. */
 struct hf_audit_export_sum {
     uint64_t batches, entries, unreadable, damages;
+    uint64_t configs, elsewhere; /* entries that are configurations; those of other tenants, left out */
     uint8_t chain_head[HF_DIGEST_SIZE];
     hf_time first_now, last_now;
     uint64_t torn_bytes;
@@ -39,7 +44,9 @@ struct hf_audit_export_sum {
 /* What an export is written into. Each call returns false if it could not write; `why` then says why. */
 struct hf_audit_sink {
     void *ctx;
-    bool (*begin)(void *ctx, const struct hf_audit_journal *journal, struct hf_error *why);
+    /* options: borrowed until `close`. */
+    bool (*begin)(void *ctx, const struct hf_audit_journal *journal,
+                  const struct hf_audit_export_options *options, struct hf_error *why);
     bool (*batch)(void *ctx, const struct hf_audit_batch *batch, struct hf_error *why);
     bool (*entry)(void *ctx, const struct hf_audit_batch *batch, const struct hf_audit_entry *entry,
                   const struct hf_audit_row *rows, struct hf_error *why);

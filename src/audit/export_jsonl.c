@@ -13,6 +13,7 @@
 #define ITEMS_MAX HF_MERGE_ITEMS_MAX
 
 struct jsonl {
+    const struct hf_audit_export_options *options; /* borrowed */
     FILE *out;
     bool standard; /* stdout: not ours to close */
     struct hf_buffer line;
@@ -26,6 +27,8 @@ struct jsonl {
 #define INT(j, member, value) (hf_json_name(j, member), hf_json_int(j, value))
 #define TEXT(j, member, value) (hf_json_name(j, member), hf_json_text(j, value))
 #define OPAQUE(j, member, value) (hf_json_name(j, member), hf_json_opaque(j, value))
+/* What came over HTTP as JSON goes out as JSON. */
+#define STORED(j, member, value) (hf_json_name(j, member), hf_json_stored(j, value))
 #define BOOL(j, member, value) (hf_json_name(j, member), hf_json_bool(j, value))
 #define HEX(j, member, data, size) (hf_json_name(j, member), hf_json_hex(j, "", hf_mem(data, size)))
 
@@ -80,7 +83,7 @@ static void identity_members(struct hf_json *j, const struct hf_entry *e)
     TIME(j, "recorded_at", e->recorded_at);
     TIME(j, "expires_at", e->expires_at);
     if (e->has_result)
-        OPAQUE(j, "result", e->result);
+        STORED(j, "result", e->result);
 }
 
 static void claim_members(struct hf_json *j, const struct hf_claim *c)
@@ -97,7 +100,7 @@ static void claim_members(struct hf_json *j, const struct hf_claim *c)
     if (c->expires_at)
         TIME(j, "expires_at", c->expires_at);
     HEX(j, "fingerprint", c->fingerprint, HF_DIGEST_SIZE);
-    OPAQUE(j, "response", c->response);
+    STORED(j, "response", c->response);
 }
 
 static void lease_members(struct hf_json *j, const struct hf_lease *l)
@@ -137,14 +140,14 @@ static void value_members(struct hf_json *j, const struct hf_value *stored, stru
         return;
     }
     switch (v.type) {
-    case HF_TYPE_PLAIN: OPAQUE(j, "value", v.bytes); break;
+    case HF_TYPE_PLAIN: STORED(j, "value", v.bytes); break;
     case HF_TYPE_MAX:
     case HF_TYPE_MIN: INT(j, "value", v.number); break;
     case HF_TYPE_OR: BOOL(j, "value", v.flag); break;
     case HF_TYPE_LWW:
         INT(j, "timestamp", v.timestamp);
         OPAQUE(j, "node", v.node);
-        OPAQUE(j, "value", v.bytes);
+        STORED(j, "value", v.bytes);
         break;
     case HF_TYPE_COUNTER:
     case HF_TYPE_UPDOWN:
@@ -220,15 +223,20 @@ static void row_json(struct hf_json *j, const struct hf_audit_row *row, struct h
 
 /* ---- Lines ---- */
 
+static bool write_failed(struct hf_error *why, const char *reason)
+{
+    why->status = HF_STORAGE_FAILURE;
+    snprintf(why->text, sizeof why->text,
+             "The export cannot be written: %s. Make room, or export to another place.", reason);
+    return false;
+}
+
 static bool line_write(struct jsonl *x, struct hf_error *why)
 {
     hf_buffer_add_char(&x->line, '\n');
     if (!x->line.failed && fwrite(x->line.data, 1, x->line.size, x->out) == x->line.size)
         return true;
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "The export cannot be written: %s.",
-             x->line.failed ? "not enough memory" : strerror(errno));
-    return false;
+    return write_failed(why, x->line.failed ? "not enough memory" : strerror(errno));
 }
 
 static struct hf_json line_begin(struct jsonl *x, const char *type)
@@ -240,13 +248,17 @@ static struct hf_json line_begin(struct jsonl *x, const char *type)
     return j;
 }
 
-static bool jsonl_begin(void *ctx, const struct hf_audit_journal *journal, struct hf_error *why)
+static bool jsonl_begin(void *ctx, const struct hf_audit_journal *journal,
+                        const struct hf_audit_export_options *options, struct hf_error *why)
 {
     struct jsonl *x = ctx;
+    x->options = options;
     struct hf_json j = line_begin(x, "store");
     TEXT(&j, "format", "holdfast-export/1");
     HEX(&j, "store_id", journal->store_id, sizeof journal->store_id);
     TEXT(&j, "program", HF_VERSION);
+    if (options->has_tenant)
+        OPAQUE(&j, "tenant", options->tenant);
     hf_json_object_end(&j);
     return line_write(x, why);
 }
@@ -302,6 +314,8 @@ static bool jsonl_end(void *ctx, const struct hf_audit_export_sum *sum, struct h
     struct hf_json j = line_begin(x, "end");
     UINT(&j, "batches", sum->batches);
     UINT(&j, "entries", sum->entries);
+    if (x->options->has_tenant)
+        UINT(&j, "entries_of_other_tenants", sum->elsewhere);
     UINT(&j, "entries_unreadable", sum->unreadable);
     UINT(&j, "damages", sum->damages);
     UINT(&j, "torn_bytes", sum->torn_bytes);
@@ -311,9 +325,7 @@ static bool jsonl_end(void *ctx, const struct hf_audit_export_sum *sum, struct h
         return false;
     if (fflush(x->out) == 0 && (x->standard || fsync(fileno(x->out)) == 0))
         return true;
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "The export cannot be written: %s.", strerror(errno));
-    return false;
+    return write_failed(why, strerror(errno));
 }
 
 static void jsonl_close(void *ctx)
@@ -338,7 +350,7 @@ bool hf_audit_jsonl_open(const char *path, struct hf_audit_sink *sink, struct hf
     }
     if (!x || !x->out) {
         why->status = HF_STORAGE_FAILURE;
-        snprintf(why->text, sizeof why->text, "%.300s cannot be written: %s.", path,
+        snprintf(why->text, sizeof why->text, "%.300s cannot be written: %s. Name a file elsewhere.", path,
                  x ? strerror(errno) : "not enough memory");
         if (fd >= 0)
             close(fd);

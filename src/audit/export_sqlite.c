@@ -68,7 +68,8 @@ static const char *const statements[STATEMENTS] = {
 struct sqlite {
     sqlite3 *db;
     sqlite3_stmt *st[STATEMENTS];
-    char *path; /* owned */
+    const struct hf_audit_export_options *options; /* borrowed */
+    char *path;                                    /* owned */
 };
 
 /* ---- Binding: one value after the other ---- */
@@ -131,15 +132,20 @@ static void add_hex(struct row *r, const uint8_t *bytes)
     add_text(r, hex);
 }
 
+static void write_failed(const struct sqlite *x, struct hf_error *why)
+{
+    why->status = HF_STORAGE_FAILURE;
+    snprintf(why->text, sizeof why->text,
+             "%.200s cannot be written: %.200s. Make room, or name a file elsewhere.", x->path,
+             sqlite3_errmsg(x->db));
+}
+
 /* Carry it out. Values that are borrowed are let go. */
 static bool put(struct sqlite *x, struct row *r, struct hf_error *why)
 {
     bool done = sqlite3_step(r->st) == SQLITE_DONE;
-    if (!done) {
-        why->status = HF_STORAGE_FAILURE;
-        snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", x->path,
-                 sqlite3_errmsg(x->db));
-    }
+    if (!done)
+        write_failed(x, why);
     sqlite3_reset(r->st);
     sqlite3_clear_bindings(r->st);
     return done;
@@ -503,22 +509,26 @@ static bool run(struct sqlite *x, const char *sql, struct hf_error *why)
 {
     if (sqlite3_exec(x->db, sql, NULL, NULL, NULL) == SQLITE_OK)
         return true;
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", x->path,
-             sqlite3_errmsg(x->db));
+    write_failed(x, why);
     return false;
+}
+
+static bool put_bytes(struct sqlite *x, const char *name, struct hf_bytes value, struct hf_error *why)
+{
+    struct row r = row_of(x, ADD_STORE);
+    add_text(&r, name);
+    add_bytes(&r, value);
+    return put(x, &r, why);
 }
 
 static bool put_fact(struct sqlite *x, const char *name, const char *value, struct hf_error *why)
 {
-    struct row r = row_of(x, ADD_STORE);
-    add_text(&r, name);
-    add_text(&r, value);
-    return put(x, &r, why);
+    return put_bytes(x, name, hf_str(value), why);
 }
 
 /* The file is made from nothing and named only when it is whole, so it needs no journal of its own. */
-static bool sqlite_begin(void *ctx, const struct hf_audit_journal *journal, struct hf_error *why)
+static bool sqlite_begin(void *ctx, const struct hf_audit_journal *journal,
+                         const struct hf_audit_export_options *options, struct hf_error *why)
 {
     struct sqlite *x = ctx;
     char hex[33];
@@ -529,8 +539,10 @@ static bool sqlite_begin(void *ctx, const struct hf_audit_journal *journal, stru
         if (sqlite3_prepare_v2(x->db, statements[i], -1, &x->st[i], NULL) != SQLITE_OK)
             return run(x, statements[i], why); /* fails the same way, and says why */
     hf_audit_hex(journal->store_id, sizeof journal->store_id, hex);
+    x->options = options;
     return put_fact(x, "format", "holdfast-export/1", why) && put_fact(x, "program", HF_VERSION, why) &&
-           put_fact(x, "store_id", hex, why);
+           put_fact(x, "store_id", hex, why) &&
+           (!options->has_tenant || put_bytes(x, "tenant", options->tenant, why));
 }
 
 static bool put_number(struct sqlite *x, const char *name, uint64_t number, struct hf_error *why)
@@ -547,6 +559,7 @@ static bool sqlite_end(void *ctx, const struct hf_audit_export_sum *sum, struct 
     hf_audit_hex(sum->chain_head, HF_DIGEST_SIZE, hex);
     bool good = put_fact(x, "chain_head", hex, why) && put_number(x, "batches", sum->batches, why) &&
                 put_number(x, "entries", sum->entries, why) &&
+                (!x->options->has_tenant || put_number(x, "entries_of_other_tenants", sum->elsewhere, why)) &&
                 put_number(x, "entries_unreadable", sum->unreadable, why) &&
                 put_number(x, "damages", sum->damages, why) &&
                 put_number(x, "torn_bytes", sum->torn_bytes, why) &&
@@ -583,9 +596,7 @@ bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct h
     }
     memcpy(x->path, path, strlen(path) + 1);
     if (sqlite3_open_v2(path, &x->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK) {
-        why->status = HF_STORAGE_FAILURE;
-        snprintf(why->text, sizeof why->text, "%.200s cannot be written: %.200s.", path,
-                 sqlite3_errmsg(x->db));
+        write_failed(x, why);
         sqlite_close(x);
         return false;
     }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BATCH_MAGIC 0x31424648U
@@ -70,14 +71,32 @@ static enum hf_status fail_newer(struct hf_error *why, const char *file, uint32_
 static enum hf_status fail_io(struct hf_error *why, const char *file)
 {
     why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "%s cannot be read: %s.", file, strerror(errno));
+    snprintf(why->text, sizeof why->text, "%s cannot be read: %s. Check who may read it, and the disk.", file,
+             strerror(errno));
+    return why->status;
+}
+
+/* error: of opening the directory, or 0. */
+static enum hf_status fail_absent(struct hf_error *why, const char *dir, int error)
+{
+    struct stat st;
+    const char *what = "no journal-00000001.log is in it";
+    if (error == ENOTDIR)
+        what = stat(dir, &st) == 0 ? "it is a file, and a store is a directory"
+                                   : "a part of this path is a file";
+    else if (error)
+        what = "there is no such directory";
+    why->status = HF_STORE_ABSENT;
+    snprintf(why->text, sizeof why->text, "%.300s is not a Holdfast store: %s.", dir, what);
     return why->status;
 }
 
 static enum hf_status fail_memory(struct hf_error *why)
 {
     why->status = HF_NO_MEMORY;
-    snprintf(why->text, sizeof why->text, "There is not enough memory to read the journal.");
+    snprintf(why->text, sizeof why->text,
+             "There is not enough memory to read the journal. Read a copy of the directory on a machine that "
+             "has more.");
     return why->status;
 }
 
@@ -381,6 +400,39 @@ static enum hf_audit_step end_here(struct hf_audit_reader *r, struct hf_error *w
     return HF_AUDIT_END;
 }
 
+/* ---- The note of an orderly close ---- */
+
+enum { CLOSED_SIZE = 64 };
+
+/* What the note proves to be missing or other at the end that was reached, or NULL. No note, or none that is whole,
+ * proves nothing. */
+static const char *closed_differs(struct hf_audit_reader *r)
+{
+    unsigned char note[CLOSED_SIZE];
+    int fd = openat(r->dir, "closed", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    ssize_t got = pread(fd, note, sizeof note, 0);
+    close(fd);
+    if (got != CLOSED_SIZE || memcmp(note, "HFclose1", 8) != 0 ||
+        hf_crc32c(0, note, 60) != hf_get32(note + 60))
+        return NULL;
+    uint64_t newest = r->next_sequence - 1;
+    if (hf_get64(note + 8) > newest)
+        return "the store was closed in order after later batches than this: they are lost or damaged";
+    if (hf_get64(note + 8) == newest && r->chain_known && memcmp(note + 24, r->chain, HF_DIGEST_SIZE) != 0)
+        return "the store was closed in order with another last batch than this";
+    return NULL;
+}
+
+static enum hf_audit_step closed_note(struct hf_audit_reader *r, const char *what)
+{
+    r->damage = (struct hf_audit_damage){ .offset = r->offset, .sequence = r->next_sequence, .what = what };
+    memcpy(r->damage.file, r->seg.name, sizeof r->damage.file);
+    r->finished = true;
+    return HF_AUDIT_DAMAGE;
+}
+
 enum hf_audit_step hf_audit_reader_next(struct hf_audit_reader *r, struct hf_audit_batch *batch,
                                         struct hf_error *why)
 {
@@ -402,8 +454,12 @@ enum hf_audit_step hf_audit_reader_next(struct hf_audit_reader *r, struct hf_aud
             return HF_AUDIT_FAILED;
         if (look < RETRIES && segment_renewed(r))
             continue;
-        if (ahead != AHEAD_BAD && !journal_search(r, r->next_sequence + 1, &evidence))
-            return end_here(r, why);
+        if (ahead != AHEAD_BAD && !journal_search(r, r->next_sequence + 1, &evidence)) {
+            const char *lost = closed_differs(r);
+            if (lost && look < RETRIES)
+                continue; /* a store that was closed meanwhile has written more since this place was looked at */
+            return lost ? closed_note(r, lost) : end_here(r, why);
+        }
         if (look >= RETRIES)
             return ahead == AHEAD_BAD ? bad_pack_note(r) : damage_note(r);
     }
@@ -427,12 +483,8 @@ static enum hf_status first_open(struct hf_audit_reader *r, const char *dir, str
         return fail_io(why, dir);
     if (r->dir < 0 && errno != ENOENT && errno != ENOTDIR)
         return fail_io(why, dir);
-    if (r->last_segment == 0) {
-        why->status = HF_STORE_ABSENT;
-        snprintf(why->text, sizeof why->text, "%.300s is not a Holdfast store: %s.", dir,
-                 r->dir < 0 ? "there is no such directory" : "no journal-00000001.log is in it");
-        return why->status;
-    }
+    if (r->last_segment == 0)
+        return fail_absent(why, dir, r->dir < 0 ? errno : 0);
     switch (segment_enter(r, 1, &version)) {
     case HF_AUDIT_OPENED: break;
     case HF_AUDIT_MISSING: /* later segments are there: the first step finds the damage */

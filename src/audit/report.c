@@ -3,6 +3,7 @@
 #include "audit/words.h"
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -158,6 +159,18 @@ void hf_audit_checks_init(struct hf_audit_report *report)
     }
 }
 
+enum hf_audit_outcome hf_audit_outcome(const struct hf_audit_check *check)
+{
+    if (check->violations > 0)
+        return HF_AUDIT_BROKEN;
+    return check->incomplete ? HF_AUDIT_INCOMPLETE : HF_AUDIT_PASSED;
+}
+
+bool hf_audit_may_name(const struct hf_audit_state *s, struct hf_bytes tenant)
+{
+    return !s->report->has_tenant || hf_bytes_equal(s->report->tenant, tenant);
+}
+
 void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64_t count)
 {
     s->report->checks[id].checked += count;
@@ -174,6 +187,10 @@ void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const s
 {
     struct hf_audit_check *c = &s->report->checks[id];
     c->violations++;
+    if (entry && !hf_audit_may_name(s, entry->tenant)) {
+        c->elsewhere++;
+        return;
+    }
     if (c->example_count == HF_AUDIT_LISTED_MAX)
         return;
     char sentence[1024];
@@ -210,5 +227,6 @@ void hf_audit_report_free(struct hf_audit_report *report)
     free(report->near);
     free(report->configs);
     free(report->directory);
+    free(report->tenant_copy);
     *report = (struct hf_audit_report){ 0 };
 }

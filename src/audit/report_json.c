@@ -11,6 +11,7 @@ static void json_hex(struct hf_json *j, const uint8_t *bytes, size_t size)
 
 static void json_checks(struct hf_json *j, const struct hf_audit_report *r)
 {
+    static const char *const outcomes[] = { "ok", "broken", "incomplete" };
     hf_json_name(j, "checks");
     hf_json_array(j);
     for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
@@ -22,6 +23,8 @@ static void json_checks(struct hf_json *j, const struct hf_audit_report *r)
         hf_json_text(j, c->title);
         hf_json_name(j, "meaning");
         hf_json_text(j, c->meaning);
+        hf_json_name(j, "outcome");
+        hf_json_text(j, outcomes[hf_audit_outcome(c)]);
         hf_json_name(j, "checked");
         hf_json_uint(j, c->checked);
         hf_json_name(j, "violations");
@@ -34,6 +37,17 @@ static void json_checks(struct hf_json *j, const struct hf_audit_report *r)
         hf_json_object_end(j);
     }
     hf_json_array_end(j);
+}
+
+/* Whose records are named: null for everybody's. */
+static void json_scope(struct hf_json *j, const struct hf_audit_report *r)
+{
+    hf_json_name(j, "tenant");
+    r->has_tenant ? hf_json_opaque(j, r->tenant) : hf_json_null(j);
+    if (!r->has_tenant)
+        return;
+    hf_json_name(j, "tenant_entries");
+    hf_json_uint(j, r->tenant_entries);
 }
 
 static void json_configs(struct hf_json *j, const struct hf_audit_report *r)
@@ -239,6 +253,7 @@ bool hf_audit_print_json(const struct hf_audit_report *report, FILE *out)
     hf_json_object(&j);
     hf_json_name(&j, "verdict");
     hf_json_text(&j, verdicts[report->verdict]);
+    json_scope(&j, report);
     json_checks(&j, report);
     json_configs(&j, report);
     json_near(&j, report);

@@ -2,31 +2,62 @@
 #include "audit/audit.h"
 #include "audit/words.h"
 
-static void print_verdict(const struct hf_audit_report *r, FILE *out)
+/* "1 hold" and so on, for the length of a statement. */
+#define COUNT(number, one, many) (hf_audit_count(number, one, many).text)
+
+/* Each of several; one alone needs no such word. */
+static const char *each(uint64_t number)
+{
+    return number == 1 ? "" : "each ";
+}
+
+/* Every violation once: IR5 and a part of IR6 are those of other checks again. */
+static uint64_t violations_of(const struct hf_audit_report *r)
 {
     uint64_t violations = 0;
-    size_t broken = 0;
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
-        if (i == HF_AUDIT_IR5)
-            continue; /* the same ones again */
-        violations += r->checks[i].violations;
-        broken += r->checks[i].violations > 0;
-    }
-    unsigned long long keys = r->remembered, holds = r->holds;
+    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+        violations += i == HF_AUDIT_IR5 ? 0 : r->checks[i].violations;
+    for (size_t i = HF_AUDIT_DP1; i <= HF_AUDIT_DP4; i++)
+        violations -= r->checks[i].violations;
+    return violations;
+}
+
+static void print_scope(const struct hf_audit_report *r, FILE *out)
+{
+    if (!r->has_tenant)
+        return;
+    fprintf(out,
+            "Tenant %s alone: only its records are named below; it has %llu of the %s.\n"
+            "The verdict, the counts and the chain are those of the whole store.\n",
+            r->tenant.size > 0 ? hf_audit_show(r->tenant).text : "\"\" (the default one)",
+            (unsigned long long)r->tenant_entries, COUNT(r->entries, "entry", "entries"));
+}
+
+static void print_verdict(const struct hf_audit_report *r, FILE *out)
+{
+    uint64_t incomplete = 0;
     if (r->verdict == HF_AUDIT_OK) {
         fprintf(out,
-                "No duplicate state change occurred: %llu requests with a key were decided once each, "
-                "%llu holds were made,\nevery one by its own key, and all %d checks passed.\n",
-                keys, holds, (int)HF_AUDIT_CHECKS);
+                "No duplicate state change occurred: %s with a key, %sdecided once;\n"
+                "%s, %smade by its own key; all %d checks passed.\n",
+                COUNT(r->remembered, "request", "requests"), each(r->remembered),
+                COUNT(r->holds, "hold", "holds"), each(r->holds), (int)HF_AUDIT_CHECKS);
         return;
     }
     if (r->verdict == HF_AUDIT_DAMAGED)
         fprintf(out, "DAMAGED: the journal is not whole or was changed; what is whole was audited.\n");
-    fprintf(out, "VIOLATIONS: %llu, of %zu checks:", (unsigned long long)violations, broken);
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+    fprintf(out, "VIOLATIONS: %llu, by the checks", (unsigned long long)violations_of(r));
+    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
+        incomplete += hf_audit_outcome(&r->checks[i]) == HF_AUDIT_INCOMPLETE;
         if (r->checks[i].violations > 0)
             fprintf(out, " %s", r->checks[i].name);
+    }
     fprintf(out, "\n");
+    if (incomplete > 0)
+        fprintf(out,
+                "INCOMPLETE: %s found nothing wrong, but could not look at everything: what is lost or\n"
+                "cannot be read, and what builds on it, was not judged.\n",
+                COUNT(incomplete, "other check", "other checks"));
 }
 
 static void print_damage(const struct hf_audit_report *r, FILE *out)
@@ -44,8 +75,8 @@ static void print_damage(const struct hf_audit_report *r, FILE *out)
                     d->found_sequence == d->sequence ? ": nothing is lost" : "");
     }
     if (r->judged_batches < r->batches)
-        fprintf(out, "  not judged     %llu batches behind the damage: what they build on is lost\n",
-                (unsigned long long)(r->batches - r->judged_batches));
+        fprintf(out, "  not judged     %s behind the damage: what came before is lost\n",
+                COUNT(r->batches - r->judged_batches, "batch", "batches"));
 }
 
 static void print_journal(const struct hf_audit_report *r, FILE *out)
@@ -67,30 +98,40 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
     fprintf(out, "  end            position %llu\n", (unsigned long long)r->journal.end);
     if (r->journal.torn_bytes > 0)
         fprintf(out,
-                "  torn end       %llu bytes of a batch that is not whole: cut short by a crash before\n"
+                "  torn end       %s of a batch that is not whole: cut short by a crash before\n"
                 "                 anybody had its answer, or damaged since; a noted chain head tells\n",
-                (unsigned long long)r->journal.torn_bytes);
+                COUNT(r->journal.torn_bytes, "byte", "bytes"));
     if (r->batches > 0)
         fprintf(out, "  time           %s to %s\n", hf_audit_at(r->first_now).text,
                 hf_audit_at(r->last_now).text);
     print_damage(r, out);
 }
 
+static void print_check(const struct hf_audit_report *r, size_t id, FILE *out)
+{
+    static const char *const outcomes[] = { "ok", "BROKEN", "INCOMPLETE" };
+    const struct hf_audit_check *c = &r->checks[id];
+    bool sum = id == HF_AUDIT_IR5 || id == HF_AUDIT_IR6;
+    uint64_t unlisted = c->violations - c->elsewhere - c->example_count;
+    fprintf(out, "\n  %-10s %-10s %s\n", c->name, outcomes[hf_audit_outcome(c)], c->title);
+    fprintf(out, "             %s\n", c->meaning);
+    fprintf(out, "             %llu checked, %s%s\n", (unsigned long long)c->checked,
+            COUNT(c->violations, "violation", "violations"),
+            c->incomplete ? "; what is lost or cannot be read was not checked" : "");
+    for (size_t k = 0; k < c->example_count; k++)
+        fprintf(out, "             - %s\n", c->examples[k]);
+    if (unlisted > 0 && !sum)
+        fprintf(out, "             ... and %llu more\n", (unsigned long long)unlisted);
+    if (c->elsewhere > 0)
+        fprintf(out, "             ... and %llu in records of other tenants\n",
+                (unsigned long long)c->elsewhere);
+}
+
 static void print_checks(const struct hf_audit_report *r, FILE *out)
 {
     fprintf(out, "\nChecks: what each means over the records, how many were looked at, how many break it\n");
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
-        const struct hf_audit_check *c = &r->checks[i];
-        fprintf(out, "\n  %-10s %-6s %s\n", c->name, c->violations ? "BROKEN" : "ok", c->title);
-        fprintf(out, "             %s\n", c->meaning);
-        fprintf(out, "             %llu checked, %llu violations\n", (unsigned long long)c->checked,
-                (unsigned long long)c->violations);
-        for (size_t k = 0; k < c->example_count; k++)
-            fprintf(out, "             - %s\n", c->examples[k]);
-        if (c->violations > c->example_count && i != HF_AUDIT_IR5 && i != HF_AUDIT_IR6)
-            fprintf(out, "             ... and %llu more\n",
-                    (unsigned long long)(c->violations - c->example_count));
-    }
+    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+        print_check(r, i, out);
 }
 
 static void print_configs(const struct hf_audit_report *r, FILE *out)
@@ -110,29 +151,25 @@ static void print_configs(const struct hf_audit_report *r, FILE *out)
 
 static void print_records(const struct hf_audit_report *r, FILE *out)
 {
-    fprintf(out, "\nHolds\n  %llu in all, %llu traced to the key that made them\n",
+    fprintf(out, "\nHolds\n  %llu in all, %llu of them traced to the key that made it\n",
             (unsigned long long)r->holds, (unsigned long long)r->holds_traced);
-    fprintf(out,
-            "  %llu held (%llu of them overdue), %llu confirmed, %llu released, %llu expired, %llu "
-            "reversals\n",
+    fprintf(out, "  %llu held (%llu of them overdue), %llu confirmed, %llu released, %llu expired, %s\n",
             (unsigned long long)r->holds_by_state[HF_HELD], (unsigned long long)r->overdue,
             (unsigned long long)r->holds_by_state[HF_CONFIRMED],
             (unsigned long long)r->holds_by_state[HF_RELEASED],
-            (unsigned long long)r->holds_by_state[HF_EXPIRED], (unsigned long long)r->reversals);
-    fprintf(out,
-            "\nOther records\n  %llu resources, %llu guards, %llu recordings in guards, %llu claims, "
-            "%llu leases, "
-            "%llu registers,\n  %llu numbered clients, %llu outbox rows\n",
-            (unsigned long long)r->resources, (unsigned long long)r->guards,
-            (unsigned long long)r->identities, (unsigned long long)r->claims, (unsigned long long)r->leases,
-            (unsigned long long)r->registers, (unsigned long long)r->clients, (unsigned long long)r->outbox);
+            (unsigned long long)r->holds_by_state[HF_EXPIRED], COUNT(r->reversals, "reversal", "reversals"));
+    fprintf(out, "\nOther records\n  %s, %s, %s in guards, %s, %s, %s,\n  %s, %s\n",
+            COUNT(r->resources, "resource", "resources"), COUNT(r->guards, "guard", "guards"),
+            COUNT(r->identities, "recording", "recordings"), COUNT(r->claims, "claim", "claims"),
+            COUNT(r->leases, "lease", "leases"), COUNT(r->registers, "register", "registers"),
+            COUNT(r->clients, "numbered client", "numbered clients"),
+            COUNT(r->outbox, "outbox row", "outbox rows"));
     if (r->guards_in_memory > 0)
-        fprintf(out, "  %llu guards keep their recordings in memory alone: those are not in the journal\n",
-                (unsigned long long)r->guards_in_memory);
+        fprintf(out, "  recordings of %s are kept in memory alone and are not in the journal\n",
+                COUNT(r->guards_in_memory, "guard", "guards"));
     fprintf(out,
-            "\nFailures remembered\n  %llu refusals are kept under their keys: a retry is told the same and "
-            "causes no call\n",
-            (unsigned long long)r->failures);
+            "\nFailures remembered\n  %s kept under a key: a retry is told the same and causes no call\n",
+            COUNT(r->failures, "refusal", "refusals"));
     for (unsigned i = 0; i < 256; i++)
         if (r->failures_by_status[i] > 0)
             fprintf(out, "  %-22s %llu\n", hf_status_code((enum hf_status)i),
@@ -143,8 +180,8 @@ static void print_near(const struct hf_audit_report *r, FILE *out)
 {
     fprintf(out, "\nNear-duplicates: holds of one requester on one resource, at most %s apart\n",
             hf_audit_for(r->near_ms).text);
-    fprintf(out, "  %llu pairs, %zu listed, %llu of those not legitimate\n",
-            (unsigned long long)r->near_count, r->near_listed, (unsigned long long)r->near_illegitimate);
+    fprintf(out, "  %s, %zu listed, %llu of those not legitimate\n", COUNT(r->near_count, "pair", "pairs"),
+            r->near_listed, (unsigned long long)r->near_illegitimate);
     for (size_t i = 0; i < r->near_listed; i++) {
         const struct hf_audit_near *n = &r->near[i];
         fprintf(out, "  - %s at %s by %s\n    %s at %s by %s\n    resource %s, requester %s: %s%s\n",
@@ -157,6 +194,7 @@ static void print_near(const struct hf_audit_report *r, FILE *out)
 bool hf_audit_print_text(const struct hf_audit_report *report, FILE *out)
 {
     print_verdict(report, out);
+    print_scope(report, out);
     print_journal(report, out);
     print_configs(report, out);
     print_records(report, out);

@@ -117,12 +117,10 @@ static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t fil
     return HF_AUDIT_OPENED;
 }
 
-/* Bring frame `n` into f->plain. The last frame may be shorter than the others. */
+/* Bring frame `n` into f->plain. The last one is as long as the others, with zeros behind the segment's end. */
 static bool frame_load(struct hf_audit_segment *seg, uint32_t n)
 {
     struct hf_audit_frames *f = seg->frames;
-    uint64_t rest = seg->size - (uint64_t)n * PACK_FRAME;
-    size_t want = rest < PACK_FRAME ? (size_t)rest : PACK_FRAME;
     const struct frame *row = &f->table[n];
     f->held = NO_FRAME;
     memset(f->plain, 0, PACK_FRAME);
@@ -130,7 +128,7 @@ static bool frame_load(struct hf_audit_segment *seg, uint32_t n)
         if (!read_full(seg, f->packed, row->size, row->offset) ||
             hf_crc32c(0, f->packed, row->size) != row->crc)
             return false;
-        if (ZSTD_decompressDCtx(f->zstd, f->plain, PACK_FRAME, f->packed, row->size) != want)
+        if (ZSTD_decompressDCtx(f->zstd, f->plain, PACK_FRAME, f->packed, row->size) != PACK_FRAME)
             return false;
     }
     f->held = n;

@@ -18,10 +18,11 @@ struct trace {
     struct hf_buffer text, events;  /* one line an event; the same as JSON */
     struct hf_json json;
     unsigned long long count;
-    enum hf_hold_state state; /* of the hold, so far */
+    enum hf_hold_state state; /* of the hold, so far; 0 while there is no record of it */
     hf_time state_at, hold_expires_at;
     bool reversed;
     hf_time key_until; /* when the key's newest window closes */
+    bool unsettled;    /* the key is a claim's, and nobody knows yet when that will be */
     hf_time as_of;     /* of the newest batch */
     unsigned long long damages;
     struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
@@ -87,11 +88,11 @@ static void hold_placed(struct trace *t, const struct hf_audit_entry *e, const s
               hf_audit_who(e).text, h->reverses, hf_audit_show(h->resource).text);
         return;
     }
-    event(t, e, "placed by %s for %s: resource %s, requester %s, held until %s; the key is bound until %s",
+    event(t, e, "placed by %s for %s: resource %s, requester %s, held until %s; the key is bound %s",
           hf_audit_who(e).text,
           hf_audit_for((int64_t)((uint64_t)h->expires_at - (uint64_t)h->placed_at)).text,
           hf_audit_show(h->resource).text, hf_audit_show(h->requester).text, hf_audit_at(h->expires_at).text,
-          hf_audit_at(e->expires_at).text);
+          hf_audit_until(e->expires_at).text);
 }
 
 static void hold_row(struct trace *t, const struct hf_audit_entry *e, const struct hf_hold *h)
@@ -127,9 +128,9 @@ static void hold_entry(struct trace *t, const struct hf_audit_entry *e)
     }
     bool acts = e->action >= HF_CONFIRM && e->action <= HF_REVERSE;
     if (acts && e->status != HF_OK && e->digest && memcmp(e->digest, t->digest, HF_DIGEST_SIZE) == 0)
-        event(t, e, "%s by %s refused: %s; nothing changed, and a retry is told the same until %s",
+        event(t, e, "%s by %s refused: %s; nothing changed, and a retry is told the same %s",
               hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status),
-              hf_audit_at(e->expires_at).text);
+              hf_audit_until(e->expires_at).text);
 }
 
 /* ---- A key ---- */
@@ -141,9 +142,10 @@ static void key_used(struct trace *t, const struct hf_audit_entry *e)
     if (hf_audit_answer_read(e, t->rows, &answer) && answer.kind == HF_ROW_HOLD)
         snprintf(led, sizeof led, ", hold %s, %s", answer.hold.id, hf_audit_state_name(answer.hold.state));
     t->key_until = e->expires_at;
-    event(t, e, "%s by %s answered %s%s; every retry until %s is told the same and does nothing",
+    event(t, e, "%s by %s answered %s%s; every retry %s is told the same and does nothing",
           hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status), led,
-          hf_audit_at(e->expires_at).text);
+          e->remember == HF_REMEMBER_SEQUENCE ? "while the number is among the client's newest"
+                                              : hf_audit_until(e->expires_at).text);
 }
 
 static void key_claim(struct trace *t, const struct hf_audit_entry *e, const struct hf_claim *c)
@@ -156,13 +158,12 @@ static void key_claim(struct trace *t, const struct hf_audit_entry *e, const str
               hf_audit_claim_name(c->state), (unsigned long long)c->fence,
               c->expires_at ? hf_audit_at(c->expires_at).text : "it is settled");
     t->key_until = c->expires_at ? c->expires_at : INT64_MAX;
+    t->unsettled = c->expires_at == 0;
 }
 
 static void key_entry(struct trace *t, const struct hf_audit_entry *e)
 {
     const struct hf_audit_trace_options *o = t->options;
-    if (o->has_tenant && !hf_bytes_equal(o->tenant, e->tenant))
-        return;
     enum hf_remember wanted = o->sequence ? HF_REMEMBER_SEQUENCE : HF_REMEMBER_KEY;
     if (e->remember == wanted && e->sequence == o->sequence && hf_bytes_equal(e->key, t->name))
         key_used(t, e);
@@ -180,14 +181,17 @@ static void key_entry(struct trace *t, const struct hf_audit_entry *e)
 
 static void trace_batch(struct trace *t, const struct hf_audit_batch *batch)
 {
+    const struct hf_audit_trace_options *o = t->options;
     struct hf_audit_entry e;
     const char *problem;
     for (uint32_t at = 0; hf_audit_batch_entry(batch, &at, &e, &problem);) {
         if (problem || hf_audit_rows_read(&e, t->rows))
             continue;
+        if (o->has_tenant && !hf_bytes_equal(o->tenant, e.tenant))
+            continue;
         if (t->id[0])
             hold_entry(t, &e);
-        else if (t->options->subject != HF_AUDIT_SUBJECT_HOLD)
+        else if (o->subject != HF_AUDIT_SUBJECT_HOLD)
             key_entry(t, &e);
     }
     t->as_of = batch->now;
@@ -213,11 +217,15 @@ static void summary(const struct trace *t, struct hf_buffer *b)
     if (t->id[0] && t->state == HF_HELD)
         hf_buffer_printf(b, "As of %s: held%s", now.text,
                          t->as_of >= t->hold_expires_at ? ", and overdue" : "");
+    else if (t->id[0] && t->state == 0)
+        hf_buffer_printf(b, "As of %s: there is no record of the hold itself", now.text);
     else if (t->id[0])
         hf_buffer_printf(b, "As of %s: %s since %s%s", now.text, hf_audit_state_name(t->state),
                          hf_audit_at(t->state_at).text, t->reversed ? ", and given back" : "");
+    else if (t->unsettled)
+        hf_buffer_printf(b, "As of %s: bound until its claim is settled", now.text);
     else if (t->as_of < t->key_until)
-        hf_buffer_printf(b, "As of %s: bound until %s", now.text, hf_audit_at(t->key_until).text);
+        hf_buffer_printf(b, "As of %s: bound %s", now.text, hf_audit_until(t->key_until).text);
     else
         hf_buffer_printf(b, "As of %s: free; its window closed at %s", now.text,
                          hf_audit_at(t->key_until).text);
@@ -232,8 +240,8 @@ static bool print_text(struct trace *t, FILE *out)
     hf_buffer_printf(&t->text, "\n");
     summary(t, &t->text);
     hf_buffer_add_char(&t->text, '\n');
-    fprintf(out, "%s %s: %llu events\n\n", t->id[0] ? "Hold" : "Key",
-            t->id[0] ? t->id : hf_audit_show(t->name).text, t->count);
+    fprintf(out, "%s %s: %s\n\n", t->id[0] ? "Hold" : "Key", t->id[0] ? t->id : hf_audit_show(t->name).text,
+            hf_audit_count(t->count, "event", "events").text);
     return !t->text.failed && fwrite(t->text.data, 1, t->text.size, out) == t->text.size && fflush(out) == 0;
 }
 
@@ -245,7 +253,7 @@ static bool print_json(struct trace *t, FILE *out)
     summary(t, &words);
     hf_json_object(&j);
     hf_json_name(&j, "kind");
-    hf_json_text(&j, t->id[0] ? "hold" : "key");
+    hf_json_text(&j, t->id[0] || t->options->subject == HF_AUDIT_SUBJECT_HOLD ? "hold" : "key");
     hf_json_name(&j, "name");
     hf_json_opaque(&j, t->name);
     hf_json_name(&j, "found");
@@ -284,26 +292,65 @@ static enum hf_status read_all(struct trace *t, struct hf_audit_reader *reader, 
     }
 }
 
-static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_error *why)
+/* Read the whole journal once, as the life of a hold if the name may be one and `as_key` is not set. */
+static enum hf_status trace_pass(struct trace *t, const char *dir, bool as_key, struct hf_error *why)
 {
     struct hf_audit_reader *reader;
-    if (hf_audit_reader_open(dir, &reader, why) != HF_OK)
-        return 3;
-    subject_find(t, hf_audit_reader_journal(reader));
-    enum hf_status st = read_all(t, reader, why);
-    hf_audit_reader_close(reader);
+    enum hf_status st = hf_audit_reader_open(dir, &reader, why);
     if (st != HF_OK)
+        return st;
+    t->damages = 0;
+    if (!as_key)
+        subject_find(t, hf_audit_reader_journal(reader));
+    st = read_all(t, reader, why);
+    hf_audit_reader_close(reader);
+    return st;
+}
+
+/* Forget what was found. */
+static void trace_reset(struct trace *t)
+{
+    hf_buffer_reset(&t->text);
+    hf_buffer_reset(&t->events);
+    t->json = (struct hf_json){ .out = &t->events };
+    t->count = 0;
+}
+
+/* Read as much as is needed. A tenant's own refused calls on an id that is not its own do not count: they
+ * would tell it that somebody has this hold. */
+static enum hf_status trace_read(struct trace *t, const char *dir, struct hf_error *why)
+{
+    enum hf_status st = trace_pass(t, dir, false, why);
+    bool known = t->state != 0 || t->reversed || (t->count > 0 && !t->options->has_tenant);
+    if (st != HF_OK || !t->id[0] || known)
+        return st;
+    trace_reset(t);
+    if (t->options->subject != HF_AUDIT_SUBJECT_GUESS)
+        return HF_OK;
+    t->id[0] = '\0'; /* no hold; it may still be a key */
+    return trace_pass(t, dir, true, why);
+}
+
+static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_error *why)
+{
+    if (trace_read(t, dir, why) != HF_OK)
         return 3;
     bool printed = t->options->json ? print_json(t, out) : print_text(t, out);
     if (!printed) {
-        *why = (struct hf_error){ HF_STORAGE_FAILURE, "The trace could not be written." };
+        *why =
+            (struct hf_error){ HF_STORAGE_FAILURE, "The trace could not be written. Ask again when there is "
+                                                   "room for it." };
         return 3;
     }
     if (t->count > 0)
         return 0;
+    const char *what = t->options->subject == HF_AUDIT_SUBJECT_HOLD  ? "hold"
+                       : t->options->subject == HF_AUDIT_SUBJECT_KEY ? "key"
+                                                                     : "hold or key";
     why->status = HF_NOT_KNOWN;
-    snprintf(why->text, sizeof why->text, "No %s %s is in the journal%s.", t->id[0] ? "hold" : "hold or key",
-             hf_audit_show(t->name).text, t->damages ? ", as far as it can be read" : "");
+    snprintf(why->text, sizeof why->text, "No %s %s is in the journal%s. Check the spelling%s and the store.",
+             what, hf_audit_show(t->name).text, t->damages ? ", as far as it can be read" : "",
+             t->options->has_tenant ? ", the tenant" : "");
     return 1;
 }
 

@@ -14,14 +14,17 @@
 #include <stdio.h>
 
 enum hf_audit_subject {
-    HF_AUDIT_SUBJECT_GUESS = 0, /* a hold if it is an id of this store, else a key */
+    HF_AUDIT_SUBJECT_GUESS =
+        0, /* a hold if it is an id of this store that there is a record of, else a key */
     HF_AUDIT_SUBJECT_HOLD,
     HF_AUDIT_SUBJECT_KEY
 };
 
 struct hf_audit_trace_options {
     enum hf_audit_subject subject;
-    bool has_tenant; /* keys: only of this tenant; else of all, each named */
+    /* true: only entries of this tenant are read. Another one's hold is not known then, and nothing tells it
+     * from an id that nobody has. false: all tenants are, and each is named. */
+    bool has_tenant;
     struct hf_bytes tenant;
     uint64_t sequence; /* keys: not 0: the key is a client's name, and this its number */
     bool json;

@@ -123,10 +123,28 @@ struct hf_audit_clock hf_audit_at(hf_time t)
     return c;
 }
 
+struct hf_audit_clock hf_audit_until(hf_time t)
+{
+    struct hf_audit_clock c = { "for ever" };
+    char at[HF_TIME_TEXT];
+    if (t == INT64_MAX)
+        return c;
+    hf_time_format(t, at);
+    snprintf(c.text, sizeof c.text, "until %s", at);
+    return c;
+}
+
 struct hf_audit_clock hf_audit_for(int64_t ms)
 {
     struct hf_audit_clock c = { "" };
     hf_duration_format(ms, c.text);
+    return c;
+}
+
+struct hf_audit_counted hf_audit_count(uint64_t number, const char *one, const char *many)
+{
+    struct hf_audit_counted c;
+    snprintf(c.text, sizeof c.text, "%llu %s", (unsigned long long)number, number == 1 ? one : many);
     return c;
 }
 

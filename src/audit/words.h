@@ -27,8 +27,17 @@ struct hf_audit_clock {
 };
 struct hf_audit_clock hf_audit_at(hf_time t);
 
+/* "until" and a time; "for ever" for INT64_MAX. */
+struct hf_audit_clock hf_audit_until(hf_time t);
+
 /* A duration such as "15m". */
 struct hf_audit_clock hf_audit_for(int64_t ms);
+
+/* A number with its noun: "1 event", "2 events". */
+struct hf_audit_counted {
+    char text[80];
+};
+struct hf_audit_counted hf_audit_count(uint64_t number, const char *one, const char *many);
 
 /* "tenant/key", quoted as needed, or client and number: who an entry was remembered under. */
 struct hf_audit_who {

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 void hf_buffer_free(struct hf_buffer *b)
 {
@@ -39,29 +38,6 @@ bool hf_buffer_reserve(struct hf_buffer *b, size_t more)
     b->data = data;
     b->room = room;
     return true;
-}
-
-void hf_buffer_add(struct hf_buffer *b, const void *data, size_t size)
-{
-    if (size == 0 || !hf_buffer_reserve(b, size))
-        return;
-    memcpy(b->data + b->size, data, size);
-    b->size += size;
-}
-
-void hf_buffer_add_bytes(struct hf_buffer *b, struct hf_bytes bytes)
-{
-    hf_buffer_add(b, bytes.data, bytes.size);
-}
-
-void hf_buffer_add_text(struct hf_buffer *b, const char *text)
-{
-    hf_buffer_add(b, text, strlen(text));
-}
-
-void hf_buffer_add_char(struct hf_buffer *b, char c)
-{
-    hf_buffer_add(b, &c, 1);
 }
 
 void hf_buffer_printf(struct hf_buffer *b, const char *format, ...)

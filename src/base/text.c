@@ -152,12 +152,29 @@ static void date_of(int64_t days, int *y, int *m, int *d)
 #define TIME_LOWEST INT64_C(-62167219200000)  /* 0000-01-01 */
 #define TIME_HIGHEST INT64_C(253402300799999) /* 9999-12-31T23:59:59.999 */
 
-static void digits_put(char *out, int width, int64_t v)
+/* Two digits of v, which is below 100. */
+static void pair_put(char *out, unsigned v)
 {
-    for (int i = width - 1; i >= 0; i--) {
-        out[i] = (char)('0' + v % 10);
-        v /= 10;
+    out[0] = (char)('0' + v / 10);
+    out[1] = (char)('0' + v % 10);
+}
+
+/* "2026-11-15T". Most times of an answer are of one day, so the newest is remembered. */
+static void date_put(int64_t days, char *out)
+{
+    static _Thread_local int64_t last_days = INT64_MIN;
+    static _Thread_local char last[11];
+    if (days != last_days) {
+        int y, m, d;
+        date_of(days, &y, &m, &d);
+        memcpy(last, "0000-00-00T", sizeof last);
+        pair_put(last, (unsigned)y / 100);
+        pair_put(last + 2, (unsigned)y % 100);
+        pair_put(last + 5, (unsigned)m);
+        pair_put(last + 8, (unsigned)d);
+        last_days = days;
     }
+    memcpy(out, last, sizeof last);
 }
 
 void hf_time_format(hf_time t, char out[HF_TIME_TEXT])
@@ -172,16 +189,14 @@ void hf_time_format(hf_time t, char out[HF_TIME_TEXT])
         ms += 86400000;
         days--;
     }
-    int y, m, d;
-    date_of(days, &y, &m, &d);
-    memcpy(out, "0000-00-00T00:00:00.000Z", HF_TIME_TEXT);
-    digits_put(out, 4, y);
-    digits_put(out + 5, 2, m);
-    digits_put(out + 8, 2, d);
-    digits_put(out + 11, 2, ms / 3600000);
-    digits_put(out + 14, 2, ms / 60000 % 60);
-    digits_put(out + 17, 2, ms / 1000 % 60);
-    digits_put(out + 20, 3, ms % 1000);
+    date_put(days, out);
+    memcpy(out + 11, "00:00:00.000Z", HF_TIME_TEXT - 11);
+    unsigned second = (unsigned)ms / 1000, thousandth = (unsigned)ms % 1000;
+    pair_put(out + 11, second / 3600);
+    pair_put(out + 14, second / 60 % 60);
+    pair_put(out + 17, second % 60);
+    out[20] = (char)('0' + thousandth / 100);
+    pair_put(out + 21, thousandth % 100);
 }
 
 struct cursor {

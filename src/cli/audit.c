@@ -16,19 +16,26 @@ static bool print(const struct hf_cli *cli, const struct hf_audit_report *report
 
 int hf_cmd_audit(struct hf_cli *cli)
 {
-    struct hf_audit_options options = { .progress = progress, .arg = cli };
+    const char *tenant = cli->values[HF_OPT_TENANT];
+    struct hf_audit_options options = {
+        .has_tenant = tenant != NULL, .tenant = hf_str(tenant), .progress = progress, .arg = cli
+    };
     struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
     struct hf_error why = { .status = HF_OK };
-    const char *directory = hf_cli_directory(cli);
+    enum hf_cli_exit code;
+    if (hf_cli_remote(cli))
+        return hf_cli_remote_audit(cli);
+    const char *directory = hf_cli_files(cli, &code);
     if (!directory)
-        return HF_EXIT_USAGE;
+        return code;
     enum hf_status status = hf_audit_run(directory, &options, &report, &why);
-    int code = report.verdict == HF_AUDIT_OK ? HF_EXIT_DONE : HF_EXIT_REFUSED;
+    code = report.verdict == HF_AUDIT_OK ? HF_EXIT_DONE : HF_EXIT_REFUSED;
     hf_cli_progress_end(cli);
     if (status != HF_OK) {
-        code = hf_cli_refuse(cli, (enum hf_action)0, status, why.text);
+        code = hf_cli_refuse_store(cli, &why);
     } else if (!print(cli, &report)) {
-        hf_cli_error(cli, "the report could not be written");
+        hf_cli_error(cli,
+                     "the report could not be written to the standard output; ask again when there is room");
         code = HF_EXIT_STORE;
     }
     hf_audit_report_free(&report);

@@ -70,6 +70,11 @@ static bool options_parse(struct hf_cli *cli, struct hf_bench_options *o)
             o->dir = value;
         } else if (value_of(cli, &i, "--out", &value)) {
             o->out = value;
+        } else if (value_of(cli, &i, "--server", &value)) {
+            hf_cli_error(cli,
+                         "bench measures the store on this machine and not a server: leave --server out; "
+                         "bench/compare, in the source, measures servers side by side");
+            return false;
         } else {
             hf_cli_error(cli, "bench does not know \"%s\"; see `holdfast help bench`", cli->args[i]);
             return false;

@@ -6,13 +6,31 @@
 
 #define BIT HF_OPT_BIT
 #define PLAIN (BIT(JSON) | BIT(HELP))
-#define FILES (BIT(DATA) | PLAIN)
+#define PLACE (BIT(DATA) | BIT(SERVER) | BIT(TOKEN_FILE) | BIT(TLS_CA) | BIT(TIMEOUT))
+#define FILES (PLACE | PLAIN)
 #define LOOK (FILES | BIT(TENANT))
 #define STORE (FILES | BIT(TENANT) | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY))
 
 #define KEYED_REFUSALS "invalid-request, token-collision"
 
 const struct hf_cli_command hf_cli_commands[] = {
+    { .name = "serve",
+      .run = hf_cmd_serve,
+      .args = "",
+      .options = BIT(CONFIG) | BIT(LISTEN) | BIT(THREADS) | BIT(AUTH_FILE) | BIT(TLS_CERT) | BIT(TLS_KEY) |
+                 BIT(STORE) | BIT(MAX_BODY) | BIT(MAX_CONNECTIONS) | BIT(MEMORY_MAX) | BIT(LOG) |
+                 BIT(LOG_KEYS) | BIT(LOG_DUPLICATES) | BIT(SANDBOX) | BIT(WELCOME),
+      .globals = BIT(DATA) | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY) | BIT(HELP),
+      .summary = "answer over HTTP, for many callers at once",
+      .about =
+          "Opens the store and answers over HTTP until SIGTERM, which finishes what is in flight. The first "
+          "line "
+          "on stdout, once it is ready, names the address. SIGHUP reads the certificate and the auth file "
+          "again. Every option may also stand in the config file, as `name = value`, or in the environment; "
+          "the command line goes before the environment, and that before the file.",
+      .example = "  $ holdfast serve --data ./holdfast-data\n"
+                 "  holdfast: listening on http://127.0.0.1:4653\n",
+      .refusals = NULL },
     { .name = "hold",
       .run = hf_cmd_hold,
       .args = "RESOURCE",
@@ -43,7 +61,10 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = STORE,
       .keyed = true,
       .summary = "make a hold final, before its time has run out",
-      .about = "Makes the hold final. Its unit stays taken; only reverse gives it back.",
+      .about =
+          "Makes the hold final. Its unit stays taken; only reverse gives it back. Once its time has run "
+          "out it cannot be confirmed: the answer is window-elapsed while the hold is overdue, and not-held "
+          "after it was expired, which every command that writes does to overdue holds at its end.",
       .example = "  $ holdfast confirm 2pchzd8hasq1k79e61jzn6k0wx --key order-8123-paid\n"
                  "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  state      confirmed\n"
@@ -63,7 +84,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .keyed = true,
       .summary = "give a hold's unit back",
       .about = "Ends the hold and gives its unit back, also when its time has run out but it was not expired "
-               "yet.",
+               "yet. A confirmed hold has ended: reverse gives its unit back.",
       .example = "  $ holdfast release 2pchzd8hasq1k79e61jzn6k0wx --json\n"
                  "  key: 019d3f6c-8a1b-7c3e-9f10-2b6a4c8d0e12\n"
                  "  {\"id\":\"2pchzd8hasq1k79e61jzn6k0wx\",\"resource\":\"room-307\",...\n",
@@ -112,10 +133,16 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_max = 1,
       .globals = LOOK,
       .summary = "show one hold",
-      .about = "Shows a hold of any age as it is now. Changes nothing and makes no store.",
-      .example = "  $ holdfast show 2pchzd8hasq1k79e61jzn6k0wx --json\n"
-                 "  {\"id\":\"2pchzd8hasq1k79e61jzn6k0wx\",\"resource\":\"room-307\",\n"
-                 "  \"requester\":\"guest-91\",\"state\":\"held\",\"placed_at\":...\n",
+      .about =
+          "Shows a hold of any age as it is now. A confirmed hold that was given back stays confirmed; "
+          "when that was, and by which record, is shown below it. JSON is the record alone, without that: "
+          "trace tells it. Changes nothing and makes no store.",
+      .example = "  $ holdfast show 2pchzd8hasq1k79e61jzn6k0wx\n"
+                 "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
+                 "  state      confirmed\n"
+                 "  ...\n"
+                 "  confirmed  2026-11-15T21:41:02.500Z\n"
+                 "  reversed   2026-11-16T09:12:44.010Z  by 5w0crm2eyxsy4k3pv1y0ajt7d2\n",
       .refusals = "refused: not-known" },
     { .name = "list",
       .run = hf_cmd_list,
@@ -123,7 +150,10 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(STATE) | BIT(RESOURCE) | BIT(REQUESTER) | BIT(FROM) | BIT(TO) | BIT(LIMIT) | BIT(CURSOR),
       .globals = LOOK,
       .summary = "list holds, newest first",
-      .about = "Lists holds, the newest first. Changes nothing and makes no store.",
+      .about =
+          "Lists holds, the newest first. The state says of a hold whether it is overdue, and of a record "
+          "that gave another hold back that it is a reversal; show and trace tell by which record a "
+          "confirmed hold was given back. Changes nothing and makes no store.",
       .example = "  $ holdfast list --state held --limit 1\n"
                  "  ID                          STATE  RESOURCE  REQUESTER  PLACED   ...\n"
                  "  2pchzd8hasq1k79e61jzn6k0wx  held   room-307  guest-91   2026-11-15T21:3...\n",
@@ -136,13 +166,16 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(CAPACITY) | BIT(CLOSE) | BIT(OPEN),
       .globals = STORE,
       .summary = "show a resource, or set its capacity, or close and open it",
-      .about = "Without options, shows the resource. With them, sets it, and makes it if it is new. Setting "
-               "needs no key: doing it twice changes nothing.",
+      .about =
+          "Without options, shows the resource. With them, sets it, and makes it if it is new. Setting "
+          "needs no key: doing it twice changes nothing. A hold whose time has run out counts as held until "
+          "somebody expires it: the next hold on the resource does, and so does every command that writes, "
+          "at its end. How many are overdue is shown; JSON counts them as held.",
       .example = "  $ holdfast resource room-307 --capacity 2\n"
                  "  resource   room-307\n"
                  "  state      open\n"
-                 "  capacity   2  (1 held, 0 confirmed)\n"
-                 "  available  1\n"
+                 "  capacity   2  (1 held of which 1 overdue, 0 confirmed)\n"
+                 "  available  1  (and overdue ones, which a new hold expires first)\n"
                  "  fence      0\n",
       .refusals =
           "refused: not-known, resource-unavailable (capacity below what is taken), invalid-request" },
@@ -154,10 +187,12 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(WINDOW) | BIT(MATCH) | BIT(ON_UNAVAILABLE) | BIT(DURABLE),
       .globals = STORE,
       .summary = "set up or show a guard against duplicates",
-      .about = "A guard answers whether it has seen an identity within its window. Without --window, shows "
-               "the "
-               "guard; with it, sets the guard as a whole. A new window counts for what is recorded from now "
-               "on.",
+      .about =
+          "A guard answers whether it has seen an identity within its window. Without --window, shows "
+          "the "
+          "guard; with it, sets the guard as a whole. A new window counts for what is recorded from now "
+          "on. With --durable no, recordings last only while one process has the store open; a command has "
+          "it open until its end, so between commands such a guard remembers nothing.",
       .example = "  $ holdfast guard comments --window 60s --match trim,normalize\n"
                  "  guard           comments\n"
                  "  window          1m\n"
@@ -209,27 +244,30 @@ const struct hf_cli_command hf_cli_commands[] = {
     { .name = "audit",
       .run = hf_cmd_audit,
       .args = "",
-      .globals = FILES,
+      .globals = LOOK,
       .summary = "prove from the records that nothing happened twice",
-      .about = "Reads the journal, shares no code with what wrote it, and checks every rule over every "
-               "record. "
-               "Works while the store is open elsewhere. Changes nothing.",
+      .about =
+          "Reads the journal, shares no code with what wrote it, and checks every rule over every "
+          "record. "
+          "Works while the store is open elsewhere. Changes nothing. Reads the whole store; with --tenant, "
+          "only that tenant's records are named, and all are checked and counted.",
       .example = "  $ holdfast audit | head -2\n"
-                 "  No duplicate state change occurred: 1 requests with a key were decided once\n"
-                 "  each, 1 holds were made, every one by its own key, and all 37 checks passed.\n",
-      .refusals = "a rule is violated; the records are named" },
+                 "  No duplicate state change occurred: 4 requests with a key, each decided once;\n"
+                 "  1 hold, made by its own key; all 37 checks passed.\n",
+      .refusals = "a rule is violated or the journal is damaged; the records are named" },
     { .name = "trace",
       .run = hf_cmd_trace,
       .args = "ID|KEY",
       .args_min = 1,
       .args_max = 1,
-      .globals = FILES | BIT(TENANT),
+      .globals = LOOK,
       .summary = "tell the life of a hold or a key",
       .about = "Tells everything that the journal knows about a hold, by its id, or about a key. Works "
                "while the "
-               "store is open elsewhere. Changes nothing.",
+               "store is open elsewhere. Changes nothing. Without --tenant, of all tenants; with it, another "
+               "one's hold or key is not known.",
       .example = "  $ holdfast trace 2pchzd8hasq1k79e61jzn6k0wx\n"
-                 "  Hold 2pchzd8hasq1k79e61jzn6k0wx: 1 events\n"
+                 "  Hold 2pchzd8hasq1k79e61jzn6k0wx: 1 event\n"
                  "\n"
                  "  2026-11-15T21:39:57.123Z  placed by key \"order-8123\" for 15m: ...\n"
                  "\n"
@@ -242,10 +280,11 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_max = 1,
       .options = BIT(FORMAT),
       .required = BIT(FORMAT),
-      .globals = BIT(DATA) | BIT(HELP),
+      .globals = PLACE | BIT(TENANT) | BIT(HELP),
       .summary = "write all records to a file, as JSON lines or SQLite",
       .about = "Writes all records to FILE, which must not exist; - is the standard output, for jsonl. Works "
-               "while the store is open elsewhere. Changes nothing in the store.",
+               "while the store is open elsewhere. Changes nothing in the store. With --tenant, only that "
+               "tenant's records, and the configurations.",
       .example = "  $ holdfast export --format jsonl - | wc -l\n"
                  "  1284\n",
       .refusals = "the file exists already, or the journal is damaged (what is whole is written)" },
@@ -268,9 +307,11 @@ const struct hf_cli_command hf_cli_commands[] = {
     { .name = "version",
       .run = hf_cmd_version,
       .args = "",
-      .globals = PLAIN,
+      .globals = (PLACE & ~BIT(DATA)) | PLAIN,
       .summary = "print the version",
-      .about = "Prints the version of program and library.",
+      .about =
+          "Prints the version of program and library; with --server on the command line, that of the server "
+          "too.",
       .example = "  $ holdfast version\n"
                  "  holdfast " HF_VERSION "\n",
       .refusals = NULL },

@@ -29,6 +29,7 @@ const struct hf_cli_command *hf_cli_command_find(const char *name);
 /* The command whose name is most like `name`, or NULL if none is. */
 const struct hf_cli_command *hf_cli_command_nearest(const char *name);
 
+int hf_cmd_serve(struct hf_cli *cli);
 int hf_cmd_hold(struct hf_cli *cli);
 int hf_cmd_confirm(struct hf_cli *cli);
 int hf_cmd_release(struct hf_cli *cli);

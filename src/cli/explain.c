@@ -116,6 +116,17 @@ static void blame_id(const struct hf_cli *cli, struct hf_buffer *out)
                        "with");
 }
 
+/* The guard is asked for and is not there: its name, and how to set it up. */
+static void blame_guard(const struct hf_cli *cli, struct hf_buffer *out)
+{
+    if (strcmp(cli->command->args, "GUARD IDENTITY") != 0 && strcmp(cli->command->name, "guard") != 0)
+        return;
+    hf_buffer_add_text(out, "there is no guard ");
+    hf_cli_add_quoted(out, hf_str(cli->args[0]));
+    hf_buffer_add_text(out,
+                       " here; check the name and the tenant, or set it up: holdfast guard NAME --window D");
+}
+
 /* A key that no store takes, whatever its limit. */
 static bool blame_any_key(const struct hf_cli *cli, struct hf_buffer *out)
 {
@@ -135,8 +146,10 @@ enum hf_status hf_cli_malformed(const struct hf_cli *cli, struct hf_buffer *out)
 
 void hf_cli_explain(const struct hf_cli *cli, enum hf_status status, struct hf_buffer *out)
 {
-    if (status == HF_NOT_KNOWN)
+    if (status == HF_NOT_KNOWN) {
         blame_id(cli, out);
+        blame_guard(cli, out);
+    }
     if (status != HF_INVALID_REQUEST || blame_key(cli, out) || blame_arguments(cli, out) ||
         blame_options(cli, out) || blame_duration(cli, HF_OPT_DURATION, out))
         return;

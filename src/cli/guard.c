@@ -33,5 +33,10 @@ int hf_cmd_guard(struct hf_cli *cli)
     request.set_guard.match_count = (uint32_t)count;
     request.set_guard.on_unavailable = on_unavailable == 1 ? HF_FAIL_CLOSED : HF_FAIL_OPEN;
     request.set_guard.volatile_only = durable == 1;
-    return hf_cli_ask(cli, &request, true);
+    int code = hf_cli_ask(cli, &request, true);
+    if (code == HF_EXIT_DONE && durable == 1 && !hf_cli_remote(cli))
+        hf_cli_note(cli,
+                    "note: what is recorded in this guard is kept only while one process has the store open, "
+                    "so each holdfast command forgets it at its end; --durable yes keeps it");
+    return code;
 }

@@ -57,7 +57,7 @@ static void option_line(FILE *to, const struct hf_cli_option *o)
     int n = fprintf(to, "  --%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
     fprintf(to, "%*s", n < COLUMN - 1 ? COLUMN - n : 2, "");
     hf_buffer_add_text(&text, o->help);
-    if (o->choices)
+    if (o->choices && o->value)
         hf_buffer_printf(&text, "; %s of %s", strchr(o->value, ',') ? "out" : "one", o->choices);
     if (o->env)
         hf_buffer_printf(&text, "; also %s", o->env);
@@ -84,10 +84,16 @@ static void exits_list(FILE *to, const struct hf_cli_command *c)
         wrap(to, c->refusals, 5, 5);
     }
     fputs("  2  the command line is wrong\n", to);
-    if ((c->globals & HF_OPT_BIT(DATA)) || c->raw)
-        fputs("  3  the store failed: absent, in use, damaged, newer, or out of space\n", to);
+    bool store = (c->globals & HF_OPT_BIT(DATA)) || c->raw, server = c->globals & HF_OPT_BIT(SERVER);
+    if (store)
+        fprintf(to, "  3  the store failed: absent, in use, damaged, newer, or out of space%s\n",
+                server ? ";" : "");
+    if (server)
+        fprintf(to, "  %s  the server failed: it cannot be reached, or is not one\n", store ? " " : "3");
     if (c->keyed)
         fputs("  4  the outcome is unknown: ask again with the same key\n", to);
+    else if (server && (c->globals & HF_OPT_BIT(REGISTRY)))
+        fputs("  4  the outcome is unknown: the server's answer was lost\n", to);
 }
 
 void hf_cli_help_command(FILE *to, const struct hf_cli_command *c)
@@ -96,7 +102,7 @@ void hf_cli_help_command(FILE *to, const struct hf_cli_command *c)
     fputc('\n', to);
     wrap(to, c->about, 0, 0);
     options_list(to, "Options:", c->options);
-    options_list(to, "Options of all commands:", c->globals);
+    options_list(to, "Common options:", c->globals);
     fprintf(to, "\nExample:\n%s", c->example);
     exits_list(to, c);
 }
@@ -126,10 +132,10 @@ static void names_list(void)
 static int general(void)
 {
     hf_cli_help_short(stdout);
-    options_list(stdout, "Options of all commands:", HF_OPT_GLOBAL);
-    fputs("\nExit codes: 0 done, 1 refused by a rule, 2 wrong usage, 3 the store failed, 4 outcome "
-          "unknown.\n"
-          "Durations are 250ms, 30s, 15m, 24h, 7d or a number of seconds; times are RFC 3339.\n",
+    options_list(stdout, "Common options (a command refuses those that mean nothing to it):", HF_OPT_GLOBAL);
+    fputs("\nExit codes: 0 done, 1 refused by a rule, 2 wrong usage, 3 the store or server\n"
+          "failed, 4 outcome unknown. Durations are 250ms, 30s, 15m, 24h, 7d or a number of\n"
+          "seconds; times are RFC 3339, a date, or @ and milliseconds since 1970.\n",
           stdout);
     return HF_EXIT_DONE;
 }

@@ -11,6 +11,7 @@ struct list {
     struct hf_query query;
     uint64_t limit; /* of all pages together; 0: none */
     uint64_t shown;
+    hf_time now; /* of the store, when the list was begun */
     size_t widths[COLUMNS];
     struct hf_buffer out;
     struct hf_json json;
@@ -36,13 +37,19 @@ static bool query_read(struct list *list)
 
 /* The cells of a row; those that need clean text are made in `clean`, one after the other. */
 struct row {
-    char placed[HF_TIME_TEXT], until[HF_TIME_TEXT];
+    char state[32], placed[HF_TIME_TEXT], until[HF_TIME_TEXT];
     struct hf_bytes cells[COLUMNS];
 };
 
-static void row_make(const struct hf_hold *hold, struct hf_buffer clean[2], struct row *row)
+static void row_make(const struct list *list, const struct hf_hold *hold, struct hf_buffer clean[2],
+                     struct row *row)
 {
     const char *state = hf_api_hold_state(hold->state);
+    bool overdue = hold->state == HF_HELD && hold->expires_at <= list->now;
+    snprintf(row->state, sizeof row->state, "%s%s", state ? state : "unknown",
+             overdue             ? " (overdue)"
+             : hold->reverses[0] ? " (reversal)"
+                                 : "");
     hf_buffer_reset(&clean[0]);
     hf_buffer_reset(&clean[1]);
     hf_cli_add_clean(&clean[0], hold->resource);
@@ -50,7 +57,7 @@ static void row_make(const struct hf_hold *hold, struct hf_buffer clean[2], stru
     hf_time_format(hold->placed_at, row->placed);
     hf_time_format(hold->state == HF_HELD ? hold->expires_at : hold->ended_at, row->until);
     row->cells[0] = hf_str(hold->id);
-    row->cells[1] = hf_str(state ? state : "unknown");
+    row->cells[1] = hf_str(row->state);
     row->cells[RESOURCE_COLUMN] = hf_mem(clean[0].data, clean[0].size);
     row->cells[REQUESTER_COLUMN] = hf_mem(clean[1].data, clean[1].size);
     row->cells[4] = hf_str(row->placed);
@@ -78,7 +85,7 @@ static void page_print(struct list *list, const struct hf_page *page)
     struct hf_buffer clean[2] = { { 0 }, { 0 } };
     struct row row;
     for (size_t i = 0; i < page->count; i++) {
-        row_make(&page->holds[i], clean, &row);
+        row_make(list, &page->holds[i], clean, &row);
         for (int k = 0; k < COLUMNS; k++)
             if (hf_cli_width(row.cells[k]) > list->widths[k])
                 list->widths[k] = hf_cli_width(row.cells[k]);
@@ -92,7 +99,7 @@ static void page_print(struct list *list, const struct hf_page *page)
         row_print(list, &row, HF_DIM);
     }
     for (size_t i = 0; i < page->count; i++) {
-        row_make(&page->holds[i], clean, &row);
+        row_make(list, &page->holds[i], clean, &row);
         row_print(list, &row, HF_PLAIN);
     }
     hf_buffer_free(&clean[0]);
@@ -112,15 +119,17 @@ static void page_take(struct list *list, const struct hf_page *page)
     hf_cli_flush_to_stdout(&list->out);
 }
 
-static enum hf_status pages_take(struct list *list)
+static enum hf_cli_exit pages_take(struct list *list)
 {
     do {
         struct hf_page page;
         uint64_t left = list->limit ? list->limit - list->shown : HF_LIST_MAX;
         list->query.limit = left < HF_LIST_MAX ? (uint32_t)left : HF_LIST_MAX;
-        enum hf_status status = hf_list(list->cli->db, &list->query, &page);
-        if (status != HF_OK)
-            return status;
+        enum hf_cli_exit code = hf_cli_list(list->cli, &list->query, &page, false);
+        if (code != HF_EXIT_DONE)
+            return code;
+        if (list->now == 0)
+            list->now = hf_cli_now(list->cli);
         if (list->shown == 0 && list->json.out == NULL && list->cli->json) {
             list->json.out = &list->out;
             hf_json_object(&list->json);
@@ -130,7 +139,17 @@ static enum hf_status pages_take(struct list *list)
         page_take(list, &page);
         hf_page_clear(&page);
     } while (list->query.cursor != 0 && (list->limit == 0 || list->shown < list->limit));
-    return HF_OK;
+    return HF_EXIT_DONE;
+}
+
+/* Do the options leave holds out? */
+static bool list_filtered(const struct hf_cli *cli)
+{
+    uint64_t limits = cli->command->options | HF_OPT_BIT(TENANT);
+    for (int i = 0; i < HF_OPT_COUNT; i++)
+        if ((limits >> i & 1) && cli->values[i] && i != HF_OPT_LIMIT)
+            return true;
+    return false;
 }
 
 static void list_end(struct list *list)
@@ -143,7 +162,7 @@ static void list_end(struct list *list)
         hf_buffer_add_char(&list->out, '\n');
         hf_cli_flush_to_stdout(&list->out);
     } else if (list->shown == 0) {
-        hf_cli_note(list->cli, "no holds");
+        hf_cli_note(list->cli, list_filtered(list->cli) ? "no holds that fit these options" : "no holds");
     }
     if (cursor != 0 && !list->cli->json)
         hf_cli_note(list->cli, "there are more: go on with --cursor %llu, or give --limit 0 for all", cursor);
@@ -157,16 +176,9 @@ int hf_cmd_list(struct hf_cli *cli)
     enum hf_cli_exit code = hf_cli_open(cli, false);
     if (code != HF_EXIT_DONE)
         return code;
-    enum hf_status status = pages_take(&list);
-    if (status == HF_OK) {
+    code = pages_take(&list);
+    if (code == HF_EXIT_DONE)
         list_end(&list);
-    } else {
-        struct hf_buffer sentence = { 0 };
-        hf_cli_explain(cli, status, &sentence);
-        code =
-            hf_cli_refuse(cli, (enum hf_action)0, status, sentence.size ? hf_buffer_text(&sentence) : NULL);
-        hf_buffer_free(&sentence);
-    }
     hf_buffer_free(&list.out);
     hf_cli_close(cli, false);
     return code;

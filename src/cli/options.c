@@ -8,9 +8,21 @@
 const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_DATA] = { "data", "DIR", "HOLDFAST_DATA", NULL,
                       "the store's directory (./holdfast-data); :memory: keeps nothing" },
-    [HF_OPT_SERVER] = { "server", "URL", "HOLDFAST_SERVER", NULL, NULL },
+    [HF_OPT_SERVER] = { "server", "URL", "HOLDFAST_SERVER", NULL,
+                        "ask the server at this address, such as http://127.0.0.1:4653, instead of opening a "
+                        "directory" },
+    [HF_OPT_TOKEN_FILE] = { "token-file", "FILE", "HOLDFAST_TOKEN_FILE", NULL,
+                            "with --server: the file with the token that says who calls (HOLDFAST_TOKEN has "
+                            "the token itself)" },
+    [HF_OPT_TLS_CA] = { "tls-ca", "FILE", "HOLDFAST_TLS_CA", NULL,
+                        "with --server https://...: trust the authorities in this file, in PEM, instead of "
+                        "the "
+                        "system's" },
+    [HF_OPT_TIMEOUT] = { "timeout", "D", "HOLDFAST_TIMEOUT", NULL,
+                         "with --server: how long to wait for an answer (30s; audit, trace and export: 1h)" },
     [HF_OPT_TENANT] = { "tenant", "T", "HOLDFAST_TENANT", NULL,
-                        "whose names, keys and holds are meant (the default tenant)" },
+                        "whose names, keys and holds are meant (the default tenant; audit, trace and export: "
+                        "all tenants)" },
     [HF_OPT_IDEMPOTENCY_WINDOW] = { "idempotency-window", "D", "HOLDFAST_IDEMPOTENCY_WINDOW", NULL,
                                     "from now on, how long a key is remembered (as before; 24h at "
                                     "first)" },
@@ -61,6 +73,32 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                      "where to work: made, and removed at the end (holdfast-bench-PID)" },
     [HF_OPT_OUT] = { "out", "DIR", NULL, NULL, "also write bench.txt, bench.json and bench.svg there" },
     [HF_OPT_LIST] = { "list", NULL, NULL, NULL, NULL },
+    [HF_OPT_CONFIG] = { "config", "FILE", "HOLDFAST_CONFIG", NULL,
+                        "a file with a line an option: name = value" },
+    [HF_OPT_LISTEN] = { "listen", "ADDR:PORT", "HOLDFAST_LISTEN", NULL,
+                        "where to listen; port 0 picks a free one (127.0.0.1:4653)" },
+    [HF_OPT_THREADS] = { "threads", "N", "HOLDFAST_THREADS", NULL, "I/O threads; one fills a core (1)" },
+    [HF_OPT_AUTH_FILE] = { "auth-file", "FILE", "HOLDFAST_AUTH_FILE", NULL,
+                           "who may call: a line a credential, `tenant role sha256-of-token`; without it "
+                           "only "
+                           "a loopback address may be listened on" },
+    [HF_OPT_TLS_CERT] = { "tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
+                          "the certificate and its chain, in PEM: serve https" },
+    [HF_OPT_TLS_KEY] = { "tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL, "its private key, in PEM" },
+    [HF_OPT_STORE] = { "store", "KIND", "HOLDFAST_STORE", "journal", "where records are kept (journal)" },
+    [HF_OPT_MAX_BODY] = { "max-body", "SIZE", "HOLDFAST_MAX_BODY", NULL, "the largest request body (1MiB)" },
+    [HF_OPT_MAX_CONNECTIONS] = { "max-connections", "N", "HOLDFAST_MAX_CONNECTIONS", NULL,
+                                 "connections at one time (4096)" },
+    [HF_OPT_MEMORY_MAX] = { "memory-max", "SIZE", "HOLDFAST_MEMORY_MAX", NULL,
+                            "memory for all tables; beyond it new keys are refused (no limit)" },
+    [HF_OPT_LOG] = { "log", "FORM", "HOLDFAST_LOG", "text|json", "the form of log lines, on stderr (text)" },
+    [HF_OPT_LOG_KEYS] = { "log-keys", "HOW", "HOLDFAST_LOG_KEYS", "plain|hashed",
+                          "how keys and names stand in log lines (plain)" },
+    [HF_OPT_LOG_DUPLICATES] = { "log-duplicates", "YN", "HOLDFAST_LOG_DUPLICATES", "yes|no",
+                                "a line for each duplicate (yes)" },
+    [HF_OPT_SANDBOX] = { "sandbox", "ONOFF", "HOLDFAST_SANDBOX", "on|off",
+                         "give up all files but the store's and all system calls but those needed (on)" },
+    [HF_OPT_WELCOME] = { "welcome", NULL, NULL, NULL, "also print three lines to try" },
 };
 
 static const char *help_of(const struct hf_cli *cli)
@@ -158,6 +196,11 @@ static bool command_take(struct hf_cli *cli, const char *name)
     return false;
 }
 
+bool hf_cli_given(const struct hf_cli *cli, enum hf_cli_option_id id)
+{
+    return cli->values[id] && !cli->from_environment[id];
+}
+
 static void environment_take(struct hf_cli *cli)
 {
     for (int i = 0; i < HF_OPT_COUNT; i++) {
@@ -169,10 +212,28 @@ static void environment_take(struct hf_cli *cli)
     }
 }
 
+/* Is a global option given that means nothing to the command? It is refused, because whoever gave it thinks
+ * that it does something. The environment is for all commands, so what comes from there may be idle. */
+static bool idle_option(const struct hf_cli *cli)
+{
+    const struct hf_cli_command *c = cli->command;
+    for (int i = 0; i < HF_OPT_COUNT; i++) {
+        if (!hf_cli_given(cli, (enum hf_cli_option_id)i) || !(HF_OPT_GLOBAL >> i & 1) ||
+            (c->globals >> i & 1))
+            continue;
+        hf_cli_error(cli, "%s does not take --%s, so leave it out; see: holdfast help %s", c->name,
+                     hf_cli_options[i].name, c->name);
+        return true;
+    }
+    return false;
+}
+
 /* Is everything there that the command needs, and nothing more? */
 static bool complete(const struct hf_cli *cli)
 {
     const struct hf_cli_command *c = cli->command;
+    if (idle_option(cli) || !hf_cli_place_fits(cli))
+        return false;
     if (cli->arg_count < c->args_min || cli->arg_count > c->args_max) {
         hf_cli_error(cli, "%s takes %s, and %d %s given; see: holdfast help %s", c->name,
                      c->args_max == 0 ? "no arguments" : c->args, cli->arg_count,
@@ -182,8 +243,9 @@ static bool complete(const struct hf_cli *cli)
     for (int i = 0; i < HF_OPT_COUNT; i++) {
         if (!(c->required >> i & 1) || cli->values[i])
             continue;
-        hf_cli_error(cli, "%s needs --%s %s: %s; see: holdfast help %s", c->name, hf_cli_options[i].name,
-                     hf_cli_options[i].value, hf_cli_options[i].help, c->name);
+        const struct hf_cli_option *o = &hf_cli_options[i];
+        hf_cli_error(cli, "%s needs --%s %s: %s%s%s; see: holdfast help %s", c->name, o->name, o->value,
+                     o->help, o->choices ? ", one of " : "", o->choices ? o->choices : "", c->name);
         return false;
     }
     return true;

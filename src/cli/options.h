@@ -11,6 +11,9 @@ enum hf_cli_option_id {
     /* global: every command takes these */
     HF_OPT_DATA,
     HF_OPT_SERVER,
+    HF_OPT_TOKEN_FILE,
+    HF_OPT_TLS_CA,
+    HF_OPT_TIMEOUT,
     HF_OPT_TENANT,
     HF_OPT_IDEMPOTENCY_WINDOW,
     HF_OPT_TOKEN_MAX_LENGTH,
@@ -45,6 +48,22 @@ enum hf_cli_option_id {
     HF_OPT_DIR,
     HF_OPT_OUT,
     HF_OPT_LIST,
+    /* of serve */
+    HF_OPT_CONFIG,
+    HF_OPT_LISTEN,
+    HF_OPT_THREADS,
+    HF_OPT_AUTH_FILE,
+    HF_OPT_TLS_CERT,
+    HF_OPT_TLS_KEY,
+    HF_OPT_STORE,
+    HF_OPT_MAX_BODY,
+    HF_OPT_MAX_CONNECTIONS,
+    HF_OPT_MEMORY_MAX,
+    HF_OPT_LOG,
+    HF_OPT_LOG_KEYS,
+    HF_OPT_LOG_DUPLICATES,
+    HF_OPT_SANDBOX,
+    HF_OPT_WELCOME,
     HF_OPT_COUNT
 };
 
@@ -66,6 +85,9 @@ struct hf_cli;
 /* Parse the command line into cli: command, options, arguments. argv is reordered.
  * False after saying on stderr what is wrong. With --help only the command is filled in. */
 bool hf_cli_parse(struct hf_cli *cli, int argc, char **argv);
+
+/* Was the option given on the command line? */
+bool hf_cli_given(const struct hf_cli *cli, enum hf_cli_option_id id);
 
 /* ---- values.c: all of these answer false after saying what was given and what is expected. An option
  * that was not given leaves *out alone and is fine. ---- */

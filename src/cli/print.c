@@ -1,5 +1,6 @@
 /* Answers, for people and for programs. What a call with a key prints on stdout depends on the record
  * alone, so that a replay prints the same. */
+#include "api/decode.h"
 #include "api/encode.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -17,8 +18,28 @@ static const char *state_label(enum hf_hold_state state)
     return state != HF_HELD && name ? name : NULL;
 }
 
-static void print_hold(const struct hf_cli *cli, const struct hf_hold *hold, bool overdue)
+/* Was the confirmed hold given back? Tells it only as it is now, so only `show` asks. */
+static const char *reversal_text(struct hf_cli *cli, const struct hf_hold *hold, char *out, size_t room)
 {
+    struct hf_hold reversal;
+    char at[HF_TIME_TEXT];
+    if (hold->state != HF_CONFIRMED)
+        return NULL;
+    switch (hf_cli_reversal(cli, hold, &reversal)) {
+    case HF_CLI_NONE: return NULL;
+    case HF_CLI_FOUND:
+        hf_time_format(reversal.placed_at, at);
+        snprintf(out, room, "%s  by %s", at, reversal.id);
+        break;
+    case HF_CLI_TOO_FAR: snprintf(out, room, "perhaps, long ago: holdfast trace %s tells", hold->id); break;
+    }
+    return out;
+}
+
+static void print_hold(struct hf_cli *cli, const struct hf_hold *hold, bool now, bool overdue)
+{
+    char reversed[96];
+    const char *back = now ? reversal_text(cli, hold, reversed, sizeof reversed) : NULL;
     char placed[HF_TIME_TEXT], ended[HF_TIME_TEXT], expires[HF_TIME_TEXT], length[24];
     char until[HF_TIME_TEXT + 32], state[32];
     const char *name = hf_api_hold_state(hold->state);
@@ -36,17 +57,25 @@ static void print_hold(const struct hf_cli *cli, const struct hf_hold *hold, boo
         { "placed", hf_str(placed), HF_PLAIN },
         { "expires", hf_str(until), HF_PLAIN },
         { state_label(hold->state), hf_str(ended), HF_PLAIN },
+        { back ? "reversed" : NULL, hf_str(back), HF_YELLOW },
         { hold->reverses[0] ? "reverses" : NULL, hf_str(hold->reverses), HF_PLAIN },
     };
     hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
 }
 
-static void print_resource(const struct hf_cli *cli, const struct hf_resource *resource)
+/* Overdue units are held until somebody expires them, and the next hold does: people are told both. */
+static void print_resource(struct hf_cli *cli, const struct hf_resource *resource, hf_time now)
 {
-    char units[96], available[16], fence[24];
-    snprintf(units, sizeof units, "%u  (%u held, %u confirmed)", resource->capacity, resource->held,
+    char units[128], available[96], fence[24], late[48] = "", soon[72] = "";
+    bool exact;
+    uint32_t overdue = hf_cli_overdue(cli, resource, now, &exact);
+    if (overdue > 0)
+        snprintf(late, sizeof late, " of which %s%u overdue", exact ? "" : "at least ", overdue);
+    if (overdue > 0 && resource->open)
+        snprintf(soon, sizeof soon, "  (and overdue ones, which a new hold expires first)");
+    snprintf(units, sizeof units, "%u  (%u held%s, %u confirmed)", resource->capacity, resource->held, late,
              resource->confirmed);
-    snprintf(available, sizeof available, "%u", hf_api_available(resource));
+    snprintf(available, sizeof available, "%u%s", hf_api_available(resource), soon);
     snprintf(fence, sizeof fence, "%llu", (unsigned long long)resource->fence);
     const struct hf_cli_field fields[] = {
         { "resource", resource->name, HF_BOLD },
@@ -73,10 +102,20 @@ static void print_guard(const struct hf_cli *cli, const struct hf_guard *guard)
         { "window", hf_str(window), HF_PLAIN },
         { "match", hf_str(match[0] ? match : "exact"), HF_PLAIN },
         { "on unavailable", hf_str(how ? how : "?"), HF_PLAIN },
-        { "durable", hf_str(guard->durable ? "yes" : "no"), HF_PLAIN },
+        { "durable", hf_str(guard->durable ? "yes" : "no  (kept in memory, while the store stays open)"),
+          HF_PLAIN },
         { "created", hf_str(created), HF_PLAIN },
     };
     hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
+}
+
+/* A result that came over HTTP may be any JSON, and is shown as it was written. */
+static struct hf_bytes result_text(struct hf_bytes stored)
+{
+    const size_t mark = sizeof HF_STORED_JSON - 1;
+    if (stored.size < mark || memcmp(stored.data, HF_STORED_JSON, mark) != 0)
+        return stored;
+    return hf_mem((const char *)stored.data + mark, stored.size - mark);
 }
 
 /* The first line is one word, for scripts that do not want JSON. */
@@ -84,16 +123,17 @@ static void print_seen(const struct hf_cli *cli, enum hf_action action, const st
 {
     char recorded[HF_TIME_TEXT], until[HF_TIME_TEXT];
     bool known = seen->expires_at != 0;
+    if (action == HF_RECORD) { /* the same whether or not it was recorded before */
+        hf_cli_line(cli, HF_GREEN, "ok");
+        return;
+    }
     hf_time_format(seen->recorded_at, recorded);
     hf_time_format(seen->expires_at, until);
-    if (action == HF_RECORD)
-        hf_cli_line(cli, HF_GREEN, "ok");
-    else
-        hf_cli_line(cli, seen->seen ? HF_YELLOW : HF_GREEN, seen->seen ? "seen" : "not-seen");
+    hf_cli_line(cli, seen->seen ? HF_YELLOW : HF_GREEN, seen->seen ? "seen" : "not-seen");
     const struct hf_cli_field fields[] = {
         { known ? "recorded" : NULL, hf_str(recorded), HF_PLAIN },
         { known ? "until" : NULL, hf_str(until), HF_PLAIN },
-        { seen->has_result ? "result" : NULL, seen->result, HF_PLAIN },
+        { seen->has_result ? "result" : NULL, result_text(seen->result), HF_PLAIN },
     };
     hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
 }
@@ -113,10 +153,10 @@ void hf_cli_print(struct hf_cli *cli, enum hf_action action, const struct hf_res
     bool shown = action == HF_GET_HOLD;
     switch (answer->kind) {
     case HF_RECORD_HOLD:
-        print_hold(cli, &answer->hold,
+        print_hold(cli, &answer->hold, shown,
                    shown && answer->hold.state == HF_HELD && result->now >= answer->hold.expires_at);
         break;
-    case HF_RECORD_RESOURCE: print_resource(cli, &answer->resource); break;
+    case HF_RECORD_RESOURCE: print_resource(cli, &answer->resource, result->now); break;
     case HF_RECORD_GUARD: print_guard(cli, &answer->guard); break;
     case HF_RECORD_SEEN: print_seen(cli, action, &answer->seen); break;
     default: hf_cli_line(cli, HF_GREEN, "ok");

@@ -4,10 +4,13 @@
 #include "base/text.h"
 #include "cli/commands.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Long enough for a snapshot of a few million keys, short enough for a shell. */
 enum { TIDY_MS = 5000 };
@@ -23,16 +26,20 @@ enum hf_cli_exit hf_cli_exit_of(enum hf_status status)
     return HF_EXIT_STORE;
 }
 
+static const char *place_of(const struct hf_cli *cli)
+{
+    return cli->values[HF_OPT_DATA] ? cli->values[HF_OPT_DATA] : "./holdfast-data";
+}
+
 const char *hf_cli_directory(struct hf_cli *cli)
 {
-    bool data_given = cli->values[HF_OPT_DATA] && !cli->from_environment[HF_OPT_DATA];
-    bool server_given = cli->values[HF_OPT_SERVER] && !cli->from_environment[HF_OPT_SERVER];
-    if (cli->values[HF_OPT_SERVER] && (server_given || !data_given)) {
-        hf_cli_error(cli, "this build talks to directories only, not to servers; drop %s and give --data DIR",
-                     server_given ? "--server" : "HOLDFAST_SERVER");
+    if (place_of(cli)[0] == '\0') {
+        hf_cli_error(cli,
+                     "--data is empty; give the store's directory, such as --data ./holdfast-data, or leave "
+                     "--data out to mean that one");
         return NULL;
     }
-    return cli->values[HF_OPT_DATA] ? cli->values[HF_OPT_DATA] : "./holdfast-data";
+    return place_of(cli);
 }
 
 static void note(void *arg, int level, const char *line)
@@ -55,29 +62,120 @@ static void progress(void *arg, uint64_t done, uint64_t total)
     hf_cli_progress(arg, "reading the journal", done, total);
 }
 
+/* For programs. */
+static void problem_print(const struct hf_cli *cli, const struct hf_api_problem *problem)
+{
+    struct hf_buffer out = { 0 };
+    struct hf_json j = { .out = &out };
+    if (!cli->json)
+        return;
+    hf_api_problem(&j, problem);
+    hf_buffer_add_char(&out, '\n');
+    hf_cli_flush_to_stdout(&out);
+    hf_buffer_free(&out);
+}
+
+void hf_cli_say_problem(struct hf_cli *cli, const struct hf_api_problem *problem)
+{
+    problem_print(cli, problem);
+    hf_cli_error(cli, "%s: %.*s", problem->code, (int)problem->detail.size,
+                 (const char *)problem->detail.data);
+}
+
 enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum hf_status status,
                                const char *sentence)
 {
-    struct hf_api_problem problem = hf_api_problem_of(action, status);
-    if (cli->json) {
-        struct hf_api_problem shown = problem;
-        struct hf_buffer out = { 0 };
-        struct hf_json j = { .out = &out };
-        if (sentence && hf_status_kind(status) != HF_KIND_REFUSAL)
-            shown.detail = hf_str(sentence);
-        hf_api_problem(&j, &shown);
-        hf_buffer_add_char(&out, '\n');
-        hf_cli_flush_to_stdout(&out);
-        hf_buffer_free(&out);
-    }
-    hf_cli_error(
-        cli, "%s: %s%s", problem.code, sentence ? sentence : (const char *)problem.detail.data,
-        status == HF_STORE_ABSENT ? " (--data DIR names another place; the first change makes a store)" : "");
+    struct hf_api_problem problem = hf_api_problem_of(action, status), shown = problem;
+    if (sentence && hf_status_kind(status) != HF_KIND_REFUSAL)
+        shown.detail = hf_str(sentence);
+    problem_print(cli, &shown);
+    hf_cli_error(cli, "%s: %s", problem.code, sentence ? sentence : (const char *)problem.detail.data);
     return hf_cli_exit_of(status);
 }
 
+/* What is in the way of a store at this place, and what to do about it; "" if nobody can tell. */
+static const char *advice(const char *place, enum hf_status status)
+{
+    struct stat st;
+    int error = stat(place, &st) == 0 ? 0 : errno;
+    if (status == HF_STORE_DAMAGED)
+        return "holdfast audit shows what is whole";
+    if (status != HF_STORE_ABSENT && status != HF_STORAGE_FAILURE)
+        return "";
+    if (strcmp(place, ":memory:") == 0)
+        return ":memory: is empty at the beginning of each command; --data DIR names a store that lasts";
+    if (error == ENOTDIR || (!error && !S_ISDIR(st.st_mode)))
+        return "a store is a directory, and there is a file in its place; --data DIR names another";
+    if (status == HF_STORE_ABSENT)
+        return "--data DIR names another place; the first change makes a store";
+    if (error == ENOENT)
+        return "the folder that it would be in is not there; make that first, or give another --data DIR";
+    if (error == EACCES || (!error && access(place, R_OK | X_OK) != 0))
+        return "ask its owner to let you in, or give another --data DIR";
+    return "";
+}
+
+/* The URL of the server that has the store open, cut out of the sentence that says so; empty if it is no server. */
+static struct hf_bytes holder_of(const struct hf_error *why)
+{
+    static const char by[] = ", by ";
+    const char *found = NULL;
+    if (why->status == HF_STORE_BUSY)
+        for (const char *p = why->text; (p = strstr(p, by)) != NULL; p++)
+            found = p + sizeof by - 1; /* the last one: the directory may be called anything */
+    if (!found || (strncmp(found, "http://", 7) != 0 && strncmp(found, "https://", 8) != 0))
+        return hf_mem(NULL, 0);
+    const char *end = strstr(found, ": ");
+    return hf_mem(found, end ? (size_t)(end - found) : strlen(found));
+}
+
+enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *why)
+{
+    struct hf_buffer sentence = { 0 };
+    const char *more = advice(place_of(cli), why->status);
+    struct hf_bytes holder = holder_of(why);
+    hf_buffer_printf(&sentence, *more ? "%s (%s)" : "%s", why->text, more);
+    if (holder.size > 0)
+        hf_buffer_printf(&sentence, " (give --server %.*s instead of --data)", (int)holder.size,
+                         (const char *)holder.data);
+    const char *text = hf_buffer_text(&sentence);
+    hf_cli_refuse(cli, (enum hf_action)0, why->status, text ? text : why->text);
+    hf_buffer_free(&sentence);
+    return why->status == HF_INVALID_REQUEST ? HF_EXIT_USAGE : hf_cli_exit_of(why->status);
+}
+
+const char *hf_cli_files(struct hf_cli *cli, enum hf_cli_exit *code)
+{
+    struct hf_buffer blame = { 0 };
+    enum hf_status malformed = hf_cli_malformed(cli, &blame);
+    const char *directory = malformed == HF_OK ? hf_cli_directory(cli) : NULL;
+    *code = directory ? HF_EXIT_DONE : HF_EXIT_USAGE;
+    if (malformed != HF_OK)
+        *code = hf_cli_refuse(cli, (enum hf_action)0, malformed, hf_buffer_text(&blame));
+    hf_buffer_free(&blame);
+    return directory;
+}
+
+/* Is the command, which only looks, told to configure the store? The environment may say so to all commands. */
+static bool configures(const struct hf_cli *cli)
+{
+    static const enum hf_cli_option_id setting[] = { HF_OPT_IDEMPOTENCY_WINDOW, HF_OPT_TOKEN_MAX_LENGTH,
+                                                     HF_OPT_REGISTRY };
+    for (size_t i = 0; i < sizeof setting / sizeof *setting; i++) {
+        if (!cli->values[setting[i]] || cli->from_environment[setting[i]])
+            continue;
+        hf_cli_error(
+            cli,
+            "--%s counts for commands that change something, and this one only looks; leave it out, or "
+            "see what %s can set: holdfast help %s",
+            hf_cli_options[setting[i]].name, cli->command->name, cli->command->name);
+        return true;
+    }
+    return false;
+}
+
 /* The configuration: what is not given stays as the store has it. */
-static bool options_read(struct hf_cli *cli, struct hf_options *options)
+bool hf_cli_store_options(struct hf_cli *cli, struct hf_options *options)
 {
     uint64_t length = 0;
     unsigned registry = 0;
@@ -91,7 +189,7 @@ static bool options_read(struct hf_cli *cli, struct hf_options *options)
     }
     if (options->no_create) { /* who only looks does not configure */
         options->idempotency_window_ms = 0;
-        return true;
+        return !configures(cli);
     }
     options->token_max_length = (uint32_t)length;
     if (cli->values[HF_OPT_REGISTRY])
@@ -108,22 +206,25 @@ enum hf_cli_exit hf_cli_open(struct hf_cli *cli, bool create)
                                   .on_progress = progress,
                                   .arg = cli };
     struct hf_error why = { .status = HF_OK };
+    if (hf_cli_remote(cli))
+        return hf_cli_remote_open(cli);
     const char *directory = hf_cli_directory(cli);
-    if (!directory || !options_read(cli, &options))
+    if (!directory || !hf_cli_store_options(cli, &options))
         return HF_EXIT_USAGE;
     enum hf_status status = hf_open(directory, &options, &cli->db, &why);
     hf_cli_progress_end(cli);
     if (status == HF_OK)
         return HF_EXIT_DONE;
-    hf_cli_refuse(cli, (enum hf_action)0, status, why.text);
-    return status == HF_INVALID_REQUEST ? HF_EXIT_USAGE : hf_cli_exit_of(status);
+    return hf_cli_refuse_store(cli, &why);
 }
 
 void hf_cli_close(struct hf_cli *cli, bool tidy)
 {
     int64_t begun = hf_cli_clock_ms();
     fflush(stdout); /* the answer does not wait for the tidying */
-    while (tidy)
+    hf_client_close(cli->client);
+    cli->client = NULL;
+    while (tidy && cli->db)
         tidy = hf_maintain(cli->db) && hf_cli_clock_ms() - begun < TIDY_MS;
     hf_close(cli->db);
     cli->db = NULL;
@@ -141,13 +242,14 @@ static void key_make(struct hf_cli *cli)
     hf_cli_note(cli, "key: %s", cli->key);
 }
 
-static void say_replayed(const struct hf_cli *cli, const struct hf_result *result)
+void hf_cli_say_replayed(const struct hf_cli *cli, hf_time recorded_at)
 {
     char when[HF_TIME_TEXT];
-    if (!result->replayed)
-        return;
-    hf_time_format(result->token.recorded_at, when);
-    hf_cli_note(cli, "(replayed: first answered at %s)", when);
+    hf_time_format(recorded_at, when);
+    if (recorded_at != 0)
+        hf_cli_note(cli, "(replayed: first answered at %s)", when);
+    else
+        hf_cli_note(cli, "(replayed)");
 }
 
 static enum hf_cli_exit refused(struct hf_cli *cli, enum hf_action action, const struct hf_result *result)
@@ -162,9 +264,22 @@ static enum hf_cli_exit refused(struct hf_cli *cli, enum hf_action action, const
     return code;
 }
 
-enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool create)
+static enum hf_cli_exit ask(struct hf_cli *cli, const struct hf_request *request)
 {
     struct hf_result result = HF_RESULT_INIT;
+    enum hf_cli_exit code = HF_EXIT_DONE;
+    if (hf_do(cli->db, request, &result) == HF_OK)
+        hf_cli_print(cli, request->action, &result);
+    else
+        code = refused(cli, request->action, &result);
+    if (result.replayed)
+        hf_cli_say_replayed(cli, result.token.recorded_at);
+    hf_result_clear(&result);
+    return code;
+}
+
+enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool create)
+{
     struct hf_buffer blame = { 0 };
     enum hf_status malformed = hf_cli_malformed(cli, &blame);
     enum hf_cli_exit code = malformed == HF_OK
@@ -180,12 +295,34 @@ enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool
             key_make(cli);
         request->key = hf_str(cli->values[HF_OPT_KEY] ? cli->values[HF_OPT_KEY] : cli->key);
     }
-    if (hf_do(cli->db, request, &result) == HF_OK)
-        hf_cli_print(cli, request->action, &result);
-    else
-        code = refused(cli, request->action, &result);
-    say_replayed(cli, &result);
-    hf_result_clear(&result);
+    code = cli->client ? hf_cli_remote_ask(cli, request) : ask(cli, request);
     hf_cli_close(cli, create);
     return code;
+}
+
+enum hf_cli_exit hf_cli_list(struct hf_cli *cli, const struct hf_query *query, struct hf_page *page,
+                             bool quiet)
+{
+    struct hf_buffer sentence = { 0 };
+    if (cli->client)
+        return hf_cli_remote_list(cli, query, page, quiet);
+    enum hf_status status = hf_list(cli->db, query, page);
+    if (status == HF_OK || quiet)
+        return hf_cli_exit_of(status);
+    hf_cli_explain(cli, status, &sentence);
+    hf_cli_refuse(cli, (enum hf_action)0, status, sentence.size ? hf_buffer_text(&sentence) : NULL);
+    hf_buffer_free(&sentence);
+    return hf_cli_exit_of(status);
+}
+
+hf_time hf_cli_now(const struct hf_cli *cli)
+{
+    struct hf_stats stats = { .now = cli->server_now };
+    struct timespec t;
+    if (cli->db)
+        hf_stats(cli->db, &stats);
+    if (stats.now != 0)
+        return stats.now;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (hf_time)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }

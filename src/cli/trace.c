@@ -10,12 +10,15 @@ int hf_cmd_trace(struct hf_cli *cli)
                                               .tenant = hf_str(tenant),
                                               .json = cli->json };
     struct hf_error why = { .status = HF_OK };
-    const char *directory = hf_cli_directory(cli);
+    enum hf_cli_exit wrong;
+    if (hf_cli_remote(cli))
+        return hf_cli_remote_trace(cli);
+    const char *directory = hf_cli_files(cli, &wrong);
     if (!directory)
-        return HF_EXIT_USAGE;
+        return wrong;
     int code = hf_audit_trace(directory, hf_str(cli->args[0]), &options, stdout, &why);
     if (code == HF_EXIT_STORE)
-        hf_cli_refuse(cli, (enum hf_action)0, why.status, why.text);
+        hf_cli_refuse_store(cli, &why);
     else if (code != HF_EXIT_DONE) /* in JSON, the answer has said so already */
         hf_cli_error(cli, "%s: %s", hf_status_code(HF_NOT_KNOWN), why.text);
     return code;

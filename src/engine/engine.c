@@ -95,7 +95,7 @@ static void write_batch(struct hf_db *db)
     pthread_cond_broadcast(&db->landed);
     release(db);
     /* What was gathered meanwhile may belong to nobody who waits. */
-    if (db->background && write_wanted(db))
+    if (db->committing && write_wanted(db))
         pthread_cond_signal(&db->work);
 }
 
@@ -275,7 +275,7 @@ void hf_submit(struct hf_db *db, struct hf_op *first)
             queue(db, first);
             first = next;
         }
-        if (db->background && write_wanted(db))
+        if (db->committing && write_wanted(db))
             pthread_cond_signal(&db->work);
         promote(db);
         release(db);
@@ -283,18 +283,25 @@ void hf_submit(struct hf_db *db, struct hf_op *first)
     }
 }
 
-void hf_flush(struct hf_db *db)
+/* With the lock. Commit everything that is decided and call back. */
+static void flush(struct hf_db *db)
 {
-    if (misused(db))
-        return;
-    pthread_mutex_lock(&db->lock);
-    struct hf_journal *j = db->journal;
+    const struct hf_journal *j = db->journal;
     uint64_t needs = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0;
     (void)hf_engine_wait(db, needs);
     promote(db);
     release(db);
     while (db->releasing)
         pthread_cond_wait(&db->landed, &db->lock);
+}
+
+void hf_flush(struct hf_db *db)
+{
+    if (misused(db))
+        return;
+    pthread_mutex_lock(&db->lock);
+    if (db->waiting || db->ready || db->releasing) /* else all that was submitted is answered */
+        flush(db);
     pthread_mutex_unlock(&db->lock);
 }
 
@@ -373,19 +380,31 @@ static void db_unlock(void *arg)
     pthread_mutex_unlock(&((struct hf_db *)arg)->lock);
 }
 
-static bool threads_start(struct hf_db *db)
+static void threads_stop(struct hf_db *db)
 {
-    db->background = true; /* before there is anybody who could read it */
-    if (pthread_create(&db->committer, NULL, commit_loop, db) != 0)
-        return false;
-    if (pthread_create(&db->maintainer, NULL, maintain_loop, db) == 0)
-        return true;
     pthread_mutex_lock(&db->lock);
     db->stopping = true;
     pthread_cond_broadcast(&db->work);
+    pthread_cond_broadcast(&db->tick);
     pthread_mutex_unlock(&db->lock);
-    pthread_join(db->committer, NULL);
-    return false;
+    if (db->committing)
+        pthread_join(db->committer, NULL);
+    if (db->background)
+        pthread_join(db->maintainer, NULL);
+    db->committing = db->background = false;
+}
+
+static bool threads_start(struct hf_db *db, bool committer)
+{
+    db->committing = committer; /* before there is anybody who could read it */
+    if (committer && pthread_create(&db->committer, NULL, commit_loop, db) != 0) {
+        db->committing = false;
+        return false;
+    }
+    db->background = pthread_create(&db->maintainer, NULL, maintain_loop, db) == 0;
+    if (!db->background)
+        threads_stop(db);
+    return db->background;
 }
 
 static void db_free(struct hf_db *db)
@@ -437,7 +456,7 @@ enum hf_status hf_open(const char *path, const struct hf_options *options, struc
     }
     db->journal->run_apply = hf_engine_run_apply;
     db->journal->run_arg = db;
-    if (!options->no_background && !threads_start(db)) {
+    if (!options->no_background && !threads_start(db, !options->no_committer)) {
         db_free(db);
         why->status = HF_STORAGE_FAILURE;
         snprintf(why->text, sizeof why->text, "the system gives no threads for the store's background work");
@@ -452,8 +471,8 @@ static void drain(struct hf_db *db)
 {
     bool more = true;
     while (more) {
-        hf_flush(db);
         pthread_mutex_lock(&db->lock);
+        flush(db);
         more = db->waiting || db->ready || db->releasing || write_wanted(db);
         pthread_mutex_unlock(&db->lock);
     }
@@ -465,14 +484,7 @@ void hf_close(struct hf_db *db)
         return;
     drain(db);
     if (db->background) {
-        pthread_mutex_lock(&db->lock);
-        db->stopping = true;
-        pthread_cond_broadcast(&db->work);
-        pthread_cond_broadcast(&db->tick);
-        pthread_mutex_unlock(&db->lock);
-        pthread_join(db->committer, NULL);
-        pthread_join(db->maintainer, NULL);
-        db->background = false;
+        threads_stop(db);
         drain(db); /* what the last step of maintenance gathered */
     }
     db_free(db);

@@ -29,7 +29,8 @@ struct hf_db {
     struct hf_op *waiting, **waiting_end; /* submitted, not yet answered, in order of what they need */
     struct hf_op *ready, **ready_end;     /* may be answered */
 
-    bool background;
+    bool background; /* there is a maintainer */
+    bool committing; /* there is a committer */
     pthread_t committer, maintainer;
     void (*on_fatal)(void *arg, const char *sentence);
     void *arg;

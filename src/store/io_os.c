@@ -23,19 +23,56 @@ struct hf_file {
     int fd;
 };
 
-/* Make the directory, and its entry in the one above durable. */
+static int os_dir_list(struct hf_dir *dir, bool (*each)(void *arg, const char *name), void *arg)
+{
+    int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    DIR *d = fdopendir(fd);
+    if (!d) {
+        int error = -errno;
+        close(fd);
+        return error;
+    }
+    struct dirent *entry;
+    errno = 0;
+    while ((entry = readdir(d)) != NULL) {
+        if (entry->d_name[0] != '.' && !each(arg, entry->d_name))
+            break;
+        errno = 0;
+    }
+    int error = entry ? 0 : -errno;
+    closedir(d);
+    return error;
+}
+
+static bool name_found(void *arg, const char *name)
+{
+    (void)name;
+    *(bool *)arg = true;
+    return false;
+}
+
+/* Make the directory, and its entry in the one above durable. One that is there already may have been made a moment
+ * ago, by us before something failed or by whoever called us: it is an old one if there is something in it. */
 static int folder_make(const char *path)
 {
-    if (mkdir(path, 0700) != 0)
-        return errno == EEXIST ? 0 : -errno;
-    int self = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int above = self < 0 ? -1 : openat(self, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = above < 0 || fsync(above) != 0 ? -errno : 0;
-    if (self >= 0)
-        close(self);
-    if (above >= 0)
-        close(above);
-    return error;
+    bool made = mkdir(path, 0700) == 0, used = false;
+    if (!made && errno != EEXIST)
+        return -errno;
+    struct hf_dir self = { .fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), .lock_fd = -1 };
+    if (self.fd < 0)
+        return -errno;
+    int error = made ? 0 : os_dir_list(&self, name_found, &used);
+    if (!error && !used) {
+        int above = openat(self.fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        error = above < 0 || fsync(above) != 0 ? -errno : 0;
+        if (above >= 0)
+            close(above);
+    }
+    close(self.fd);
+    /* Where somebody else made it, we may not be allowed to look above. */
+    return error == -EACCES && !made ? 0 : error;
 }
 
 static int os_dir_open(void *ctx, const char *path, bool create, struct hf_dir **out)
@@ -75,29 +112,6 @@ static void os_dir_close(struct hf_dir *dir)
 static int os_dir_sync(struct hf_dir *dir)
 {
     return fsync(dir->fd) == 0 ? 0 : -errno;
-}
-
-static int os_dir_list(struct hf_dir *dir, bool (*each)(void *arg, const char *name), void *arg)
-{
-    int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    DIR *d = fdopendir(fd);
-    if (!d) {
-        int error = -errno;
-        close(fd);
-        return error;
-    }
-    struct dirent *entry;
-    errno = 0;
-    while ((entry = readdir(d)) != NULL) {
-        if (entry->d_name[0] != '.' && !each(arg, entry->d_name))
-            break;
-        errno = 0;
-    }
-    int error = entry ? 0 : -errno;
-    closedir(d);
-    return error;
 }
 
 static int os_rename(struct hf_dir *dir, const char *from, const char *to)

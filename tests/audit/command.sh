@@ -23,7 +23,7 @@ id=$(grep -o '"id":"[0-9a-z]*"' "$dir/hold" | head -1 | cut -d '"' -f 4)
 
 "$holdfast" audit >"$dir/report" || fail "$(cat "$dir/report")"
 head -1 "$dir/report" | grep -q '^No duplicate state change occurred: 4 requests' || fail "$(head -2 "$dir/report")"
-"$holdfast" audit --json | grep -q '^{"verdict":"ok","checks":\[' || fail "no JSON"
+"$holdfast" audit --json | grep -q '^{"verdict":"ok","tenant":null,"checks":\[' || fail "no JSON"
 
 "$holdfast" trace "$id" >"$dir/life"
 grep -q 'placed by key "order-1" for 15m' "$dir/life" || fail "$(cat "$dir/life")"

@@ -41,6 +41,13 @@ static void run(void)
     assert_int_equal(hf_audit_run(story.dir, NULL, &report, &why), HF_OK);
 }
 
+static void outcome(enum hf_audit_check_id id, enum hf_audit_outcome expected)
+{
+    if (hf_audit_outcome(&report.checks[id]) != expected)
+        fail_msg("%s comes to %d instead of %d", report.checks[id].name,
+                 (int)hf_audit_outcome(&report.checks[id]), (int)expected);
+}
+
 static void remove_file(const char *name)
 {
     char path[512];
@@ -148,6 +155,7 @@ static void torn_tail(void **state)
     jw_flip(story.dir, FIRST, 4096 * 4 + 90); /* inside the last batch's entry */
     run();
     assert_int_equal(report.verdict, HF_AUDIT_OK);
+    outcome(HF_AUDIT_CHAIN, HF_AUDIT_PASSED);
     assert_int_equal(report.batches, 3);
     assert_int_equal(report.journal.torn_bytes, story.w.last_length);
 }
@@ -182,6 +190,32 @@ static void damaged_middle(void **state)
     assert_non_null(strstr(report.damage[0].what, "entries do not fit their CRC"));
     assert_int_equal(report.batches, 3);
     assert_int_equal(report.judged_batches, 1);
+}
+
+/* Behind damage nothing is called well that could not be looked at to the end. */
+static void damage_leaves_checks_incomplete(void **state)
+{
+    (void)state;
+    char *told;
+    size_t size;
+    tell(3);
+    story_close(&story);
+    jw_flip(story.dir, FIRST, 4096 * 2 + 90);
+    run();
+    for (unsigned i = 0; i < HF_AUDIT_CHECKS; i++)
+        outcome((enum hf_audit_check_id)i, i == HF_AUDIT_SEQUENCE ? HF_AUDIT_BROKEN : HF_AUDIT_INCOMPLETE);
+    FILE *out = open_memstream(&told, &size);
+    assert_true(hf_audit_print_text(&report, out));
+    assert_true(hf_audit_print_json(&report, out));
+    fclose(out);
+    assert_non_null(strstr(told, "VIOLATIONS: 1, by the checks SEQUENCE\nINCOMPLETE: 36 other checks found"));
+    assert_non_null(strstr(told, "\n  CHAIN      INCOMPLETE nothing was changed afterwards\n"));
+    assert_non_null(strstr(told, "3 checked, 0 violations; what is lost or cannot be read was not checked"));
+    assert_non_null(strstr(told, "\n  SEQUENCE   BROKEN     no batch is missing\n"));
+    assert_null(strstr(told, " ok   "));
+    assert_non_null(strstr(told, "\"outcome\":\"incomplete\""));
+    assert_null(strstr(told, "\"outcome\":\"ok\""));
+    free(told);
 }
 
 static void damaged_header_of_batch(void **state)
@@ -226,7 +260,10 @@ static void damaged_segment_header(void **state)
     assert_string_equal(report.damage[0].file, SECOND);
     assert_int_equal(report.damage[0].offset, 0);
     assert_int_equal(report.damage[0].found_sequence, report.damage[0].sequence);
-    assert_int_equal(report.judged_batches, 11); /* nothing is lost */
+    assert_int_equal(report.judged_batches, 11);  /* nothing is lost */
+    outcome(HF_AUDIT_CHAIN, HF_AUDIT_INCOMPLETE); /* but for what the header says */
+    outcome(HF_AUDIT_SEQUENCE, HF_AUDIT_BROKEN);
+    outcome(HF_AUDIT_PC1, HF_AUDIT_PASSED);
 }
 
 static void damaged_first_header(void **state)
@@ -239,6 +276,9 @@ static void damaged_first_header(void **state)
     assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
     assert_string_equal(report.damage[0].file, FIRST);
     assert_int_equal(report.judged_batches, 4);
+    outcome(HF_AUDIT_PC4, HF_AUDIT_INCOMPLETE); /* what ids are made with stands in that header */
+    outcome(HF_AUDIT_IR5, HF_AUDIT_INCOMPLETE);
+    outcome(HF_AUDIT_PC1, HF_AUDIT_PASSED);
 }
 
 static void torn_segment_header(void **state)
@@ -313,6 +353,8 @@ static void broken_chain(void **state)
     assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
     assert_int_equal(report.checks[HF_AUDIT_CHAIN].violations, 1);
     assert_non_null(strstr(report.checks[HF_AUDIT_CHAIN].examples[0], "batch 4"));
+    outcome(HF_AUDIT_CHAIN, HF_AUDIT_BROKEN);
+    outcome(HF_AUDIT_PC1, HF_AUDIT_PASSED);
     assert_int_equal(report.judged_batches, 4);
 }
 
@@ -379,6 +421,9 @@ static void lying_row(void **state)
     assert_int_equal(report.verdict, HF_AUDIT_VIOLATIONS);
     assert_non_null(strstr(report.checks[HF_AUDIT_FORMAT].examples[0], "a row is longer than the entry"));
     assert_int_equal(report.entries, 3);
+    outcome(HF_AUDIT_FORMAT, HF_AUDIT_BROKEN);
+    outcome(HF_AUDIT_CHAIN, HF_AUDIT_PASSED);
+    outcome(HF_AUDIT_DP1, HF_AUDIT_INCOMPLETE); /* the entry was not judged */
 }
 
 static void newer_version(void **state)
@@ -423,6 +468,11 @@ static void not_a_store(void **state)
     jw_save(dir, "none", "x", 1);
     hf_audit_report_free(&report);
     assert_int_equal(hf_audit_run(path, NULL, &report, &why), HF_STORE_ABSENT);
+    assert_non_null(strstr(why.text, "it is a file, and a store is a directory"));
+    strcat(path, "/below");
+    hf_audit_report_free(&report);
+    assert_int_equal(hf_audit_run(path, NULL, &report, &why), HF_STORE_ABSENT);
+    assert_non_null(strstr(why.text, "a part of this path is a file"));
     jw_remove(dir);
 }
 
@@ -475,6 +525,7 @@ int main(void)
         T(torn_tail),
         T(truncated_file),
         T(damaged_middle),
+        T(damage_leaves_checks_incomplete),
         T(damaged_header_of_batch),
         T(every_flipped_byte_is_noticed),
         T(damaged_segment_header),

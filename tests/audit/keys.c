@@ -110,7 +110,8 @@ static void ir5_sums_up(void **state)
     story_place(&judge.story, "k1", "room", "ann", 1000);
     story_commit(&judge.story);
     story_end(&judge.story, HF_CONFIRM, "k2", 1);
-    judged("IR5", "PC7 has 1 violations");
+    judged("IR5", "PC7 has 1 violation");
+    assert_string_equal(judge.report.checks[HF_AUDIT_IR5].examples[0], "PC7 has 1 violation");
 }
 
 static void ir6_extended_window(void **state)

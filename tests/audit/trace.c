@@ -100,6 +100,34 @@ static void expired_to_make_way(void **state)
     story_remove(&s);
 }
 
+static void claim_that_is_open(void **state)
+{
+    (void)state;
+    story_remove(&story);
+    story_open(&story);
+    story_begin(&story, "charge-9");
+    story_commit(&story);
+    story_close(&story);
+    assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ 0 }), 0);
+    expect(": bound until its claim is settled");
+}
+
+/* The journal has refused calls on a hold, and no record of the hold itself. */
+static void only_refused(void **state)
+{
+    (void)state;
+    story_remove(&story);
+    story_open(&story);
+    story_place(&story, "k1", "room", "ann", 1000);
+    story.w.entry_count = 0;
+    story_refuse(&story, HF_CONFIRM, "k2", 1, HF_NOT_KNOWN);
+    story_commit(&story);
+    story_close(&story);
+    assert_int_equal(trace(hf_str(story.holds[1].id), (struct hf_audit_trace_options){ 0 }), 0);
+    expect("confirm by key \"k2\" refused: not-known");
+    expect(": there is no record of the hold itself");
+}
+
 static void life_of_a_key(void **state)
 {
     (void)state;
@@ -128,7 +156,9 @@ static void claims_numbers_and_odd_keys(void **state)
     expect("outbox row 1 for topic \"mail\"");
     assert_int_equal(trace(hf_str("terminal-5"), (struct hf_audit_trace_options){ .sequence = 2 }), 0);
     expect("number 2 of client \"terminal-5\"");
-    expect("1 events");
+    expect("every retry while the number is among the client's newest is told the same");
+    expect(": bound for ever");
+    expect("1 event\n");
     assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ 0 }), 0);
     expect("key 0x00ff01 of tenant \"clinic\"");
     assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .has_tenant = true }),
@@ -140,7 +170,8 @@ static void unknown_names(void **state)
     (void)state;
     assert_int_equal(trace(hf_str("nobody"), (struct hf_audit_trace_options){ 0 }), 1);
     assert_int_equal(why.status, HF_NOT_KNOWN);
-    assert_string_equal(why.text, "No hold or key \"nobody\" is in the journal.");
+    assert_string_equal(why.text,
+                        "No hold or key \"nobody\" is in the journal. Check the spelling and the store.");
     assert_int_equal(
         trace(hf_str("order-1"), (struct hf_audit_trace_options){ .subject = HF_AUDIT_SUBJECT_HOLD }), 1);
     assert_int_equal(hf_audit_trace("/nonexistent/store", hf_str("x"), NULL, stdout, &why), 3);
@@ -175,9 +206,9 @@ static void damaged_journal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(life_of_a_hold),      T(swept_hold),    T(reversal_and_number),
-        T(expired_to_make_way), T(life_of_a_key), T(claims_numbers_and_odd_keys),
-        T(unknown_names),       T(as_json),       T(damaged_journal),
+        T(life_of_a_hold),     T(swept_hold),   T(reversal_and_number), T(expired_to_make_way),
+        T(claim_that_is_open), T(only_refused), T(life_of_a_key),       T(claims_numbers_and_odd_keys),
+        T(unknown_names),      T(as_json),      T(damaged_journal),
     };
     return cmocka_run_group_tests_name("audit trace", tests, NULL, NULL);
 }

@@ -16,7 +16,11 @@ try 0 confirm "$id" --key order-1-paid
 exec 9<>store/LOCK
 flock 9
 try 0 audit
-has out "No duplicate state change occurred"
+has out "No duplicate state change occurred: 3 requests with a key, each decided once;"
+has out "1 hold, made by its own key; all 37 checks passed."
+has out "1 refusal kept under a key"
+has out "1 resource, 1 guard, 1 recording in guards, 0 claims,"
+hasnt out "INCOMPLETE"
 for check in CHAIN PC1 PC11 DP1 DP4 IR1 IR8; do has out "$check"; done
 try 0 audit --json
 json 'j.verdict === "ok" && j.checks.length > 20 && j.checks.every(c => c.violations === 0)'
@@ -33,7 +37,8 @@ try 1 trace nobody
 has err "nobody"
 try 1 trace nobody --json
 json 'j.found === false'
-try 1 trace order-1 --tenant other
+try 0 trace order-1
+has out 'Key "order-1": 1 event'
 try 0 export --format jsonl -
 checks=$((checks + 1))
 node -e '
@@ -63,8 +68,11 @@ try 3 audit --json --data "$work/none"
 json 'j.code === "store-absent"'
 checks=$((checks + 1))
 [ ! -e none ] && [ ! -e none.db ] || fail "something was made by looking"
-try 2 audit --server http://h
-has err "directories only"
+for what in audit "trace x" "export --format jsonl -"; do
+  # shellcheck disable=SC2086
+  try 3 $what --server http://127.0.0.1:1
+  has err "server-failed: "
+done
 
 # ---- Tampered with: the newest batch says that somebody else confirmed, and every checksum fits ----
 cp -r store tampered
@@ -100,8 +108,48 @@ cp -r store damaged
 printf 'x' | dd of=damaged/journal-00000001.log bs=1 seek=8300 conv=notrunc status=none
 try 1 audit --data "$work/damaged"
 has out "journal-00000001.log"
+has out "CHAIN      INCOMPLETE"
+has out "SEQUENCE   BROKEN"
+hasnt out " ok    "
 try 1 audit --data "$work/damaged" --json
-json 'j.verdict === "damaged"'
+json 'j.verdict === "damaged" && j.checks.every(c => c.outcome === (c.violations ? "broken" : "incomplete"))'
 try 1 export --format jsonl - --data "$work/damaged"
-has err "store-damaged"
+has err "store-damaged: The journal is damaged in 1 place and 0 entries cannot be read"
+
+# ---- One tenant alone: nobody else's names, the whole store's figures ----
+try 0 hold bed-12 --for patient-42 --duration 15m --key visit-7 --tenant clinic --json
+theirs=$(field id)
+try 0 audit --tenant clinic
+has out 'Tenant "clinic" alone: only its records are named below; it has 1 of the 7 entries.'
+has out "4 requests with a key"
+try 0 audit --tenant clinic --json
+json 'j.tenant === "clinic" && j.tenant_entries === 1 && j.holds.count === 2 && j.verdict === "ok"'
+try 0 audit --json
+json 'j.tenant === null && j.checks.every(c => c.outcome === "ok")'
+HOLDFAST_TENANT=clinic try 0 audit
+has out 'Tenant "clinic" alone'
+for name in "$id" order-1; do
+  try 1 trace "$name" --tenant clinic
+  has err "No hold or key \"$name\" is in the journal. Check the spelling, the tenant and the store."
+done
+try 1 trace "$theirs" --tenant ''
+try 0 trace "$theirs" --tenant clinic
+has out "patient-42"
+try 0 export --format jsonl - --tenant clinic
+has out "patient-42"
+hasnt out "order-1"
+hasnt out "guest-91"
+try 0 export --format jsonl - --tenant ''
+has out "order-1"
+hasnt out "patient-42"
+try 0 export --format jsonl "$work/nobody.jsonl" --tenant nobody
+has err 'note: Nothing of tenant "nobody" is in the journal'
+for what in "audit" "trace x" "export --format jsonl -"; do
+  # shellcheck disable=SC2086
+  try 1 $what --tenant "$(printf 'x%.0s' $(seq 65))"
+  has err "invalid-request: --tenant is too long (65 bytes)"
+done
+HOLDFAST_JSON=1 try 3 export --format jsonl - --data "$work/none" # the standard output is for the export
+checks=$((checks + 1))
+[ ! -s out ] || fail "something else than an export on stdout"
 finish

@@ -28,12 +28,35 @@ if command -v mandoc >/dev/null; then
     grep -qE -- "$option( |,|\$)" pages || fail "no man page has the option $option"
   done < <(awk '{ print $2 }' names | grep . | sort -u)
   for name in HOLDFAST_DATA HOLDFAST_TENANT HOLDFAST_JSON HOLDFAST_REGISTRY HOLDFAST_TOKEN_MAX_LENGTH \
-    HOLDFAST_IDEMPOTENCY_WINDOW NO_COLOR; do
+    HOLDFAST_IDEMPOTENCY_WINDOW HOLDFAST_SERVER HOLDFAST_TOKEN HOLDFAST_TOKEN_FILE HOLDFAST_TLS_CA HOLDFAST_TIMEOUT \
+    NO_COLOR; do
     has pages "$name"
   done
 else
   echo "mandoc is not here: the man pages are not checked"
 fi
+
+# ---- What help shows is what the program says ----
+example() { # of the command, without the line that was typed
+  "$hf" help "$1" | sed -n '/^Example:/,/^$/p' | sed '1,2d;/^$/d;s/^  //' >example
+}
+export HOLDFAST_DATA=$work/store
+try 0 hold room-307 --for guest-91 --duration 15m --key order-8123 --json
+id=$(field id)
+try 1 hold room-307 --for guest-92 --duration 15m --key order-8124
+try 0 confirm "$id" --key order-8123-paid
+try 1 confirm "$id" --key order-8123-again
+try 0 audit
+head -2 out >said
+example audit
+same example said
+try 0 reverse "$id" --key refund-77
+try 0 hold room-307 --for guest-93 --duration 100ms --key order-8125
+sleep 0.2
+try 0 resource room-307 --capacity 2
+example resource
+same example out
+unset HOLDFAST_DATA
 
 # ---- bash: ask it as bash would ----
 . "$bash_completion"
@@ -85,7 +108,7 @@ if command -v zsh >/dev/null; then
 fi
 branch() { # of the command, with the groups it names
   awk -v command="$1" '
-    /^  look=\(/ { group = "look" } /^  store=\(/ { group = "store" } /^  key=\(/ { group = "key" }
+    /^  asking=\(/ { group = "asking" } /^  look=\(/ { group = "look" } /^  store=\(/ { group = "store" } /^  key=\(/ { group = "key" }
     group { text[group] = text[group] $0 "\n" }
     group && /\)$/ && (/^  \)/ || /^  key/) { group = "" }
     /^  [a-z|]+\)/ { split(substr($1, 1, length($1) - 1), names, "|"); inside = 0
@@ -93,8 +116,9 @@ branch() { # of the command, with the groups it names
     inside { own = own $0 "\n" }
     /;;$/ { inside = 0 }
     END { print own
-          if (own ~ /\$store/) print text["store"] text["look"]
-          if (own ~ /\$look/) print text["look"]
+          if (own ~ /\$store/) print text["store"] text["look"] text["asking"]
+          if (own ~ /\$look/) print text["look"] text["asking"]
+          if (own ~ /\$asking/) print text["asking"]
           if (own ~ /\$key/) print text["key"] }
   ' "$zsh_completion"
 }

@@ -74,6 +74,7 @@ try 0 show "$id" --json
 same first out
 try 0 show "$id"
 has out "confirmed  20"
+hasnt out "reversed"
 
 # Giving a confirmed unit back, once.
 try 0 reverse "$id" --key r1 --json
@@ -90,6 +91,16 @@ try 0 show "$id" --json
 json 'j.state === "confirmed"'
 try 0 show "$reversal"
 has out "reverses   $id"
+hasnt out "reversed "
+try 0 show "$id" # it stays confirmed, and yet was given back
+has out "state      confirmed"
+has out "reversed   20"
+has out "by $reversal"
+try 0 confirm "$id" --key c1 # the first answer, and nothing that came later
+hasnt out "reversed"
+try 0 list --resource room-307
+has out "$reversal  released (reversal)"
+has out "$id  confirmed "
 try 0 hold room-307 --for guest-93 --duration 15m --key k5 --json
 id=$(field id)
 
@@ -101,8 +112,12 @@ id=$(field id)
 sleep 0.6
 try 0 show "$id"
 has out "overdue"
-try 1 confirm "$id" --key c2 --json
+try 0 list --resource room-310
+has out "$id  held (overdue) "
+try 1 confirm "$id" --key c2 --json # still held, but too late; this command's end expires it
 json 'j.code === "window-elapsed" && j.status === 409'
+try 1 confirm "$id" --key c3 --json # expired by now
+json 'j.code === "not-held" && j.status === 409'
 try 0 hold room-310 --for guest-92 --duration 15m --key k7 --json
 try 0 show "$id" --json
 json 'j.state === "expired" && time(j.expired_at) && j.expired_at >= j.expires_at'

@@ -34,6 +34,23 @@ try 0 resource hall --open --capacity 4 --json
 json 'j.open === true && j.available === 2'
 try 0 hold hall --for c --duration 15m --key h5
 
+# Overdue holds count as held until somebody expires them, and people are told so.
+try 0 resource late --capacity 3
+try 0 hold late --for a --duration 15m --key l1
+try 0 hold late --for b --duration 300ms --key l2
+try 0 hold late --for c --duration 300ms --key l3
+sleep 0.4
+try 0 resource late
+has out "capacity   3  (3 held of which 2 overdue, 0 confirmed)"
+has out "available  0  (and overdue ones, which a new hold expires first)"
+try 0 resource late --json
+json 'j.held === 3 && j.available === 0'
+try 0 hold late --for d --duration 15m --key l4
+try 0 resource late
+has out "capacity   3  (2 held, 0 confirmed)"
+checks=$((checks + 1))
+grep -qx 'available  1' out || fail "not one unit is free"
+
 # Open registry: a first hold makes it. Strict: it does not.
 try 0 hold shed --for a --duration 15m --key s1
 try 0 resource shed --json
@@ -45,4 +62,14 @@ HOLDFAST_REGISTRY=strict try 0 hold barn --for a --duration 15m --key s4 --regis
 
 try 2 resource hall --open --close
 has err "exclude each other"
+# Looking does not configure.
+for option in "--registry strict" "--idempotency-window 1h" "--token-max-length 9"; do
+  # shellcheck disable=SC2086
+  try 2 resource hall $option
+  has err "${option% *} counts for commands that change something, and this one only looks"
+  # shellcheck disable=SC2086
+  try 2 guard none $option
+  has err "only looks"
+done
+HOLDFAST_REGISTRY=strict try 0 resource hall
 finish

@@ -34,13 +34,33 @@ json 'j.holds.length === 7'
 
 # Not a directory; no such parent.
 echo "not a store" >file
-try 3 list --data "$work/file"
-try 3 hold a --for b --duration 1m --data "$work/file"
+for what in "list" "hold a --for b --duration 1m" "audit" "trace x" "export --format jsonl -" "list --json"; do
+  for place in "$work/file" "$work/file/below"; do
+    # shellcheck disable=SC2086
+    try 3 $what --data "$place"
+    has err "$place"
+    has err "a store is a directory, and there is a file in its place; --data DIR names another"
+  done
+done
+json 'j.detail.includes("there is a file in its place")'
 try 3 hold a --for b --duration 1m --data "$work/no/such/parent"
+has err "the folder that it would be in is not there; make that first"
+try 3 list --data "$work/no/such/parent"
+has err "the first change makes a store"
+for what in "list" "hold a --for b --duration 1m" "audit" "trace x" "export --format jsonl -"; do
+  # shellcheck disable=SC2086
+  try 2 $what --data ''
+  has err "--data is empty; give the store's directory"
+done
 
 # Nothing on disk at all.
 try 0 hold a --for b --duration 1m --key k1 --data :memory: --json
 json 'j.state === "held"'
+for what in "list" "audit" "trace x" "export --format jsonl -"; do
+  # shellcheck disable=SC2086
+  try 3 $what --data :memory:
+  has err ":memory: is empty at the beginning of each command"
+done
 checks=$((checks + 1))
 [ ! -e ":memory:" ] || fail "a directory was made for :memory:"
 
@@ -67,6 +87,7 @@ printf 'x' | dd of="$journal" bs=1 seek=4200 conv=notrunc status=none
 try 3 list --data "$work/damaged"
 has err "store-damaged"
 has err "journal-00000001"
+has err "holdfast audit shows what is whole"
 try 3 list --data "$work/damaged" --json
 json 'j.code === "store-damaged"'
 

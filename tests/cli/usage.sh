@@ -15,7 +15,15 @@ while IFS='|' read -r arguments words; do
 done <<'TABLE'
 nonsense|unknown command "nonsense"
 hodl|perhaps you mean hold
-serve|unknown command "serve"
+srve|perhaps you mean serve
+serve x|serve takes no arguments
+serve --json|serve does not take --json
+serve --server http://127.0.0.1:1|serve does not take --server
+serve --tenant t|serve does not take --tenant
+serve --log xml|--log: "xml" does not fit; expected is one of text, json
+serve --threads 0|--threads: "0" does not fit
+serve --tls-cert x|TLS needs both
+serve --listen nowhere|listen
 ""|unknown command ""
 --json|no command is given
 --nonsense|unknown option "--nonsense"
@@ -94,7 +102,7 @@ admit a|admit takes GUARD IDENTITY
 audit a|audit takes no arguments
 trace|trace takes ID|KEY
 export|export takes FILE
-export x|export needs --format F
+export x|export needs --format F: what to write, one of jsonl|sqlite
 export --format csv x|--format: "csv" does not fit; expected is one of jsonl, sqlite
 bench --nonsense|"--nonsense"
 bench --rounds x|--rounds
@@ -107,8 +115,54 @@ hold a --for b --duration 1m --idempotency-window x|--idempotency-window: "x"
 hold a --for b --duration 1m --idempotency-window 0|the idempotency window is 0
 hold a --for b --duration 1m --token-max-length 0|--token-max-length: "0"
 hold a --for b --duration 1m --token-max-length 1025|--token-max-length: "1025"
-hold a --for b --duration 1m --server http://h|this build talks to directories only
+bench --server http://h|bench/compare
+hold a --for b --duration 1m --server http://h --data d|--data and --server exclude each other
+list --server http://h --tenant t|a server knows the tenant by the token
+audit --server http://h --tenant t|a server knows the tenant by the token
+hold a --for b --duration 1m --server http://h --registry open|--registry is set where the server is started
+hold a --for b --duration 1m --server http://h --idempotency-window 1h|--idempotency-window is set where
+hold a --for b --duration 1m --server http://h --token-max-length 9|--token-max-length is set where
+list --token-file x|--token-file is for asking a server, and none is named
+list --tls-ca x|--tls-ca is for asking a server
+list --timeout 1s|--timeout is for asking a server
+list --server http://h --timeout 0|the timeout is 0
+list --server http://h --timeout x|--timeout: "x" does not fit
+list --server http://h --tls-ca x|--tls-ca is for a URL that begins with https://
+list --server https://h --tls-ca /nonexistent|is not a readable file of certificates
+list --server http://h --token-file /nonexistent|the token file "/nonexistent" cannot be used: No such file
+list --server ""|begins with http:// or https://
+list --server localhost:4653|begins with http:// or https://
+list --server ftp://h|begins with http:// or https://
+list --server HTTP//h|begins with http:// or https://
+list --server http://|no usable host name
+list --server http:///x|no usable host name
+list --server http://me:secret@h|never in a URL
+list --server http://h:0|a port from 1 to 65535
+list --server http://h:65536|a port from 1 to 65535
+list --server http://h:|a port from 1 to 65535
+list --server http://h:12x|no / before it
+list --server "http://h x"|something behind its host
+list --server http://h?x=1|something behind its host
+list --server http://h/p?x=1|something behind its host
+list --server http://[::1|an IPv6 address and a ]
+list --server http://[zz]:1|an IPv6 address and a ]
+list --server "http://$long"|no usable host name
+list --server "http://h/$long"|longer than 255 bytes
 TABLE
+# A common option that a command does not list in its help is refused, wherever it stands, and never passed over.
+declare -A arguments=([hold]="a --for b --duration 1m" [confirm]=a [release]=a [expire]=a [reverse]=a [show]=a [resource]=a
+  [guard]=a [check]="a b" [record]="a b" [admit]="a b" [trace]=a [export]="--format jsonl -")
+"$hf" help --list >names
+while read -r command; do
+  for option in data server tenant idempotency-window token-max-length registry json; do
+    ! grep -qx -- "$command --$option" names || continue
+    value=x
+    [ $option != json ] || value=
+    # shellcheck disable=SC2086
+    try 2 "--$option" $value "$command" ${arguments[$command]-}
+    has err "$command does not take --$option, so leave it out; see: holdfast help $command"
+  done
+done < <(grep -v ' ' names)
 checks=$((checks + 1))
 [ ! -e store ] || fail "wrong usage made a store"
 
@@ -177,9 +231,16 @@ try 0 hold d --for b --duration 1m --key ab --data "$work/short"
 HOLDFAST_REGISTRY=sometimes try 2 list
 has err "HOLDFAST_REGISTRY"
 HOLDFAST_REGISTRY= try 0 list
-HOLDFAST_SERVER=http://h try 2 list
-has err "drop HOLDFAST_SERVER"
-HOLDFAST_SERVER=http://h try 0 list --data "$work/env"
+# A server is named by --server, or by the environment where nothing stands on the command line.
+HOLDFAST_SERVER=http://127.0.0.1:1 try 3 list
+has err "server-failed: cannot ask the server at http://127.0.0.1:1: Connection refused"
+HOLDFAST_SERVER=http://127.0.0.1:1 try 0 list --data "$work/env"
+HOLDFAST_SERVER=nonsense try 2 list
+has err "HOLDFAST_SERVER: a server's URL begins with http://"
+HOLDFAST_SERVER=http://127.0.0.1:1 try 0 version
+HOLDFAST_SERVER=http://127.0.0.1:1 HOLDFAST_TENANT=t try 2 list
+has err "HOLDFAST_TENANT cannot be chosen with HOLDFAST_SERVER"
+HOLDFAST_TIMEOUT=1s HOLDFAST_TOKEN_FILE=/nonexistent HOLDFAST_TLS_CA=/nonexistent try 0 list --data "$work/env"
 
 # A key is forgotten when its window has closed.
 HOLDFAST_IDEMPOTENCY_WINDOW=1ms try 0 resource w --capacity 2
@@ -200,6 +261,8 @@ has err "usage: holdfast COMMAND"
 for spelling in help --help -h; do
   try 0 $spelling
   has out "usage: holdfast COMMAND"
+  checks=$((checks + 1))
+  [ "$(awk 'length > 80' out | wc -l)" = 0 ] || fail "lines longer than 80"
 done
 try 0 help --list
 grep -v ' ' out >commands

@@ -108,6 +108,14 @@ static bool known(struct store *s, unsigned i)
     return st == HF_OK;
 }
 
+/* As after a crash: nobody noted how far the journal went. */
+static void forget_the_close(const struct store *s)
+{
+    char path[512];
+    path_of(s, "closed", path);
+    assert_int_equal(unlink(path), 0);
+}
+
 static void tear(struct store *s, long at, size_t size)
 {
     unsigned char zeros[BLOCK] = { 0 };
@@ -126,6 +134,7 @@ static void a_torn_last_batch_is_dropped_and_nothing_else(void **state)
         store_must_open(&s);
         place_numbered(&s, 0, 4);
         store_close(&s);
+        forget_the_close(&s);
         tear(&s, 5 * BLOCK + (long)sector * 256, 256);
         store_must_open(&s);
         for (unsigned i = 0; i < 3; i++)
@@ -171,6 +180,7 @@ static void a_store_that_died_while_it_was_made_is_made_again(void **state)
     store_init(&s);
     store_must_open(&s);
     store_close(&s);
+    forget_the_close(&s);
     /* The first batch never arrived: only zeros. */
     tear(&s, 0, BLOCK);
     tear(&s, BLOCK, BLOCK);
@@ -208,6 +218,7 @@ static void a_torn_first_write_of_a_segment_is_dropped(void **state)
         } while (st.journal_bytes <= 65536);
         place_numbered(&s, n, n + more);
         store_close(&s);
+        forget_the_close(&s);
         header_destroy(&s, "journal-00000002.log");
         if (more) {
             assert_int_equal(store_open(&s, &why), HF_STORE_DAMAGED);
@@ -233,6 +244,7 @@ static void a_torn_first_write_of_a_store_is_a_new_store(void **state)
     store_init(&s);
     store_must_open(&s);
     store_close(&s);
+    forget_the_close(&s);
     header_destroy(&s, "journal-00000001.log");
     store_must_open(&s);
     place_numbered(&s, 0, 2);
@@ -240,6 +252,87 @@ static void a_torn_first_write_of_a_store_is_a_new_store(void **state)
     store_must_open(&s);
     assert_true(known(&s, 1));
     store_end(&s);
+}
+
+/* ---- The note of an orderly close ---- */
+
+static void a_last_batch_damaged_after_an_orderly_close_refuses_the_start(void **state)
+{
+    (void)state;
+    struct store s;
+    struct hf_error why;
+    store_init(&s);
+    store_must_open(&s);
+    place_numbered(&s, 0, 4);
+    store_close(&s);
+    unsigned char flipped = peek(&s, "journal-00000001.log", 5 * BLOCK + 100) ^ 1;
+    poke(&s, "journal-00000001.log", 5 * BLOCK + 100, &flipped, 1);
+    assert_int_equal(store_open(&s, &why), HF_STORE_DAMAGED);
+    assert_non_null(strstr(why.text, "closed in order after batch 5"));
+    assert_non_null(strstr(why.text, "last whole batch is 4"));
+    flipped ^= 1;
+    poke(&s, "journal-00000001.log", 5 * BLOCK + 100, &flipped, 1);
+    store_must_open(&s);
+    assert_true(known(&s, 3));
+    store_end(&s);
+}
+
+static void a_journal_that_is_gone_is_no_new_store(void **state)
+{
+    (void)state;
+    struct store s;
+    struct hf_error why;
+    char path[512];
+    store_init(&s);
+    store_must_open(&s);
+    place_numbered(&s, 0, 4);
+    store_close(&s);
+    path_of(&s, "journal-00000001.log", path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(store_open(&s, &why), HF_STORE_DAMAGED);
+    store_end(&s);
+}
+
+static void an_old_note_is_no_hindrance(void **state)
+{
+    (void)state;
+    struct store s;
+    char closed[512], kept[512];
+    store_init(&s);
+    store_must_open(&s);
+    place_numbered(&s, 0, 2);
+    store_close(&s);
+    path_of(&s, "closed", closed);
+    path_of(&s, "kept", kept);
+    assert_int_equal(rename(closed, kept), 0);
+    store_must_open(&s);
+    place_numbered(&s, 2, 4);
+    store_close(&s);
+    /* As if the second run had crashed in its last batch: the note is the first run's. */
+    assert_int_equal(rename(kept, closed), 0);
+    tear(&s, 5 * BLOCK, 256);
+    store_must_open(&s);
+    assert_true(known(&s, 2));
+    assert_false(known(&s, 3));
+    store_end(&s);
+}
+
+static void a_note_that_is_not_whole_counts_as_none(void **state)
+{
+    (void)state;
+    for (long at = 0; at < 64; at += 9) {
+        struct store s;
+        store_init(&s);
+        store_must_open(&s);
+        place_numbered(&s, 0, 4);
+        store_close(&s);
+        unsigned char flipped = peek(&s, "closed", at) ^ 0x40;
+        poke(&s, "closed", at, &flipped, 1);
+        tear(&s, 5 * BLOCK, 256);
+        store_must_open(&s);
+        assert_true(known(&s, 2));
+        store_end(&s);
+    }
 }
 
 /* ---- Damage ---- */
@@ -767,6 +860,10 @@ int main(void)
         cmocka_unit_test(a_torn_first_write_of_a_segment_is_dropped),
         cmocka_unit_test(a_torn_first_write_of_a_store_is_a_new_store),
         cmocka_unit_test(a_flipped_byte_anywhere_before_the_last_batch_refuses_the_start),
+        cmocka_unit_test(a_last_batch_damaged_after_an_orderly_close_refuses_the_start),
+        cmocka_unit_test(a_journal_that_is_gone_is_no_new_store),
+        cmocka_unit_test(an_old_note_is_no_hindrance),
+        cmocka_unit_test(a_note_that_is_not_whole_counts_as_none),
         cmocka_unit_test(damage_is_named_with_its_place),
         cmocka_unit_test(a_missing_or_short_segment_is_named),
         cmocka_unit_test(a_newer_format_is_refused),

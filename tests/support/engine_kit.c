@@ -74,6 +74,13 @@ void kit_reopen(struct kit *k)
     kit_open(k);
 }
 
+void kit_leave(struct kit *k)
+{
+    kit_close(k);
+    test_dir_remove(k->dir);
+    k->dir = test_dir_make();
+}
+
 void kit_at(struct kit *k, int64_t ms)
 {
     atomic_store(&k->io.wall, KIT_START + ms);
@@ -185,6 +192,34 @@ enum hf_status kit_settle_claim(struct kit *k, enum hf_action action, const char
                       .action = action,
                       .key = hf_str(key),
                       .settle = { .fence = fence, .response = hf_str(response), .retryable = retryable } });
+}
+
+enum hf_status kit_write(struct kit *k, unsigned count, size_t size, unsigned names)
+{
+    struct hf_request *requests = calloc(count, sizeof *requests);
+    struct hf_result *results = calloc(count, sizeof *results);
+    char(*texts)[2][32] = calloc(count, sizeof *texts);
+    char *value = calloc(1, size + 1);
+    assert_true(requests && results && texts && value);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(texts[i][0], sizeof texts[i][0], "kit-%d", ++k->keys);
+        snprintf(texts[i][1], sizeof texts[i][1], "register-%u", i % names);
+        requests[i] =
+            (struct hf_request){ .action = HF_WRITE,
+                                 .key = hf_str(texts[i][0]),
+                                 .write = { .name = hf_str(texts[i][1]), .value = hf_mem(value, size) } };
+    }
+    enum hf_status st = hf_do_many(k->db, requests, results, count);
+    for (unsigned i = 0; i < count; i++) {
+        if (st == HF_OK)
+            st = results[i].answer.status;
+        hf_result_clear(&results[i]);
+    }
+    free(value);
+    free(texts);
+    free(results);
+    free(requests);
+    return st;
 }
 
 void kit_held(struct kit *k, const char *resource, int64_t duration_ms, char id[HF_ID_SIZE])

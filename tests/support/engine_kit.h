@@ -37,6 +37,8 @@ void kit_open(struct kit *k);
 void kit_close(struct kit *k);
 /* Close and open again. */
 void kit_reopen(struct kit *k);
+/* Close, and go to a new, empty directory. */
+void kit_leave(struct kit *k);
 
 /* Set the clock to `ms` after KIT_START. */
 void kit_at(struct kit *k, int64_t ms);
@@ -65,6 +67,10 @@ enum hf_status kit_begin(struct kit *k, const char *key, const char *payload, in
                          enum hf_abandon on_abandon);
 enum hf_status kit_settle_claim(struct kit *k, enum hf_action action, const char *key, uint64_t fence,
                                 const char *response, bool retryable);
+
+/* `count` writes of `size` bytes in one group, each with a key of its own, to registers of which there are `names`.
+ * The first answer that is not HF_OK, or HF_OK. */
+enum hf_status kit_write(struct kit *k, unsigned count, size_t size, unsigned names);
 
 /* Place a hold that must succeed; its id goes to `id`. */
 void kit_held(struct kit *k, const char *resource, int64_t duration_ms, char id[HF_ID_SIZE]);

@@ -297,7 +297,7 @@ static void head_write(struct jw *w, uint64_t sequence, hf_time now)
     hf_put32(h + 12, BLOCK);
     hf_put64(h + 16, w->number);
     hf_put64(h + 24, w->base);
-    hf_put64(h + 32, w->segment_size);
+    hf_put64(h + 32, w->stretched ? w->stretched : w->segment_size);
     hf_put64(h + 40, sequence);
     hf_put64(h + 48, (uint64_t)now);
     memcpy(h + 56, w->store_id, 16);
@@ -312,7 +312,7 @@ static void head_write(struct jw *w, uint64_t sequence, hf_time now)
 static void segment_next(struct jw *w)
 {
     segment_save(w);
-    w->base += w->segment_size;
+    w->base += hf_get64(w->segment + 32);
     w->number++;
     w->offset = BLOCK;
     memset(w->segment, 0, w->segment_size);
@@ -380,29 +380,43 @@ void jw_close(struct jw *w)
 
 /* ---- Compressed segments ---- */
 
+/* The frame of the `size` bytes at `plain`, behind those in `body`; none if they are zeros. */
+static void frame_pack(const unsigned char *plain, size_t size, struct hf_buffer *table,
+                       struct hf_buffer *body, size_t body_at)
+{
+    bool zeros = size == 0 || (plain[0] == 0 && memcmp(plain, plain + 1, size - 1) == 0);
+    add64(table, body_at + body->size);
+    if (zeros) {
+        add64(table, 0);
+        return;
+    }
+    unsigned char *padded = calloc(1, FRAME);
+    unsigned char *out = malloc(ZSTD_compressBound(FRAME));
+    HF_ASSERT(out && padded);
+    memcpy(padded, plain, size);
+    size_t got = ZSTD_compress(out, ZSTD_compressBound(FRAME), padded, FRAME, 3);
+    HF_ASSERT(!ZSTD_isError(got));
+    free(padded);
+    add32(table, got);
+    add32(table, hf_crc32c(0, out, got));
+    hf_buffer_add(body, out, got);
+    free(out);
+}
+
 void jw_pack(struct jw *w, uint64_t number)
 {
     char name[32], packed_name[32], path[1024];
-    size_t size;
+    size_t there;
     segment_name(name, number, "log");
     segment_name(packed_name, number, "zst");
-    unsigned char *plain = jw_load(w->dir, name, &size);
+    unsigned char *plain = jw_load(w->dir, name, &there);
+    size_t size = w->stretched ? w->stretched : there;
     size_t frames = (size + FRAME - 1) / FRAME;
     struct hf_buffer table = { 0 }, body = { 0 }, head = { 0 };
     size_t body_at = 48 + 16 * frames;
     for (size_t i = 0; i < frames; i++) {
-        size_t n = size - i * FRAME < FRAME ? size - i * FRAME : FRAME;
-        unsigned char *out = malloc(ZSTD_compressBound(n));
-        HF_ASSERT(out);
-        size_t got = ZSTD_compress(out, ZSTD_compressBound(n), plain + i * FRAME, n, 3);
-        HF_ASSERT(!ZSTD_isError(got));
-        bool zeros = plain[i * FRAME] == 0 && memcmp(plain + i * FRAME, plain + i * FRAME + 1, n - 1) == 0;
-        add64(&table, body_at + body.size);
-        add32(&table, zeros ? 0 : got);
-        add32(&table, zeros ? 0 : hf_crc32c(0, out, got));
-        if (!zeros)
-            hf_buffer_add(&body, out, got);
-        free(out);
+        size_t at = i * FRAME < there ? i * FRAME : there;
+        frame_pack(plain + at, there - at < FRAME ? there - at : FRAME, &table, &body, body_at);
     }
     hf_buffer_add_text(&head, "HOLDZST1");
     add32(&head, 1);

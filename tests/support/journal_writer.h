@@ -33,6 +33,9 @@ struct jw {
     char dir[512];
     uint64_t segment_size;
     uint32_t version; /* of segment headers; 1 */
+    /* knob: unless 0, a segment that begins is said to be so large, and one that is packed is, with zeros behind what
+     * was written. Its plain file is not, so it has to be packed. */
+    uint64_t stretched;
     uint64_t number, base, offset, sequence;
     hf_time now;
     uint8_t chain[HF_DIGEST_SIZE];

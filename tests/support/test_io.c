@@ -17,6 +17,7 @@ struct hf_dir {
 struct hf_file {
     struct test_io *test;
     void *real;
+    char name[64];
 };
 
 static const struct hf_io *os(void)
@@ -32,6 +33,17 @@ static bool due(_Atomic int *countdown)
         if (atomic_compare_exchange_weak(countdown, &n, n - 1))
             return n == 1;
     return false;
+}
+
+static int ask(struct test_io *t, enum test_call call, const char *name)
+{
+    return t->before ? t->before(t, call, name) : 0;
+}
+
+static void room_back(struct test_io *t, uint64_t bytes)
+{
+    if (atomic_load(&t->room) >= 0)
+        atomic_fetch_add(&t->room, (int64_t)bytes);
 }
 
 static int t_dir_open(void *ctx, const char *path, bool create, struct hf_dir **out)
@@ -57,7 +69,8 @@ static void t_dir_close(struct hf_dir *dir)
 
 static int t_dir_sync(struct hf_dir *dir)
 {
-    return os()->dir_sync(dir->real);
+    int error = ask(dir->test, TEST_DIR_SYNC, NULL);
+    return error ? error : os()->dir_sync(dir->real);
 }
 
 static int t_dir_list(struct hf_dir *dir, bool (*each)(void *arg, const char *name), void *arg)
@@ -67,12 +80,26 @@ static int t_dir_list(struct hf_dir *dir, bool (*each)(void *arg, const char *na
 
 static int t_rename(struct hf_dir *dir, const char *from, const char *to)
 {
-    return os()->rename(dir->real, from, to);
+    int error = ask(dir->test, TEST_RENAME, to);
+    return error ? error : os()->rename(dir->real, from, to);
 }
 
 static int t_remove(struct hf_dir *dir, const char *name)
 {
-    return os()->remove(dir->real, name);
+    struct hf_file *real;
+    uint64_t size = 0;
+    int error = ask(dir->test, TEST_REMOVE, name);
+    if (error)
+        return error;
+    if (os()->open(dir->real, name, HF_OPEN_READ, &real) == 0) {
+        if (os()->size(real, &size) != 0)
+            size = 0;
+        os()->close(real);
+    }
+    error = os()->remove(dir->real, name);
+    if (!error)
+        room_back(dir->test, size);
+    return error;
 }
 
 static int t_lock(struct hf_dir *dir, const char *who, char *holder, size_t holder_size)
@@ -91,6 +118,7 @@ static int t_open(struct hf_dir *dir, const char *name, enum hf_open_how how, st
     struct hf_file *file = malloc(sizeof *file);
     file->test = dir->test;
     file->real = real;
+    snprintf(file->name, sizeof file->name, "%s", name);
     *out = file;
     return 0;
 }
@@ -116,8 +144,11 @@ static int t_write(struct hf_file *file, const void *data, size_t size, uint64_t
     struct test_io *t = file->test;
     uint64_t had = 0;
     atomic_fetch_add(&t->writes, 1);
-    if (due(&t->fail_write))
-        return -EIO;
+    if (due(&t->fail_write)) {
+        size_t torn = atomic_load(&t->torn);
+        int error = torn ? os()->write(file->real, data, torn < size ? torn : size, at) : 0;
+        return error ? error : -EIO;
+    }
     int64_t room = atomic_load(&t->room);
     if (room >= 0 && os()->size(file->real, &had) == 0 && at + size > had) {
         int64_t growth = (int64_t)(at + size - had);
@@ -147,7 +178,15 @@ static void t_start(struct hf_file *file, uint64_t at, size_t size)
 
 static int t_truncate(struct hf_file *file, uint64_t size)
 {
-    return os()->truncate(file->real, size);
+    uint64_t had = 0;
+    int error = ask(file->test, TEST_TRUNCATE, file->name);
+    if (!error)
+        error = os()->size(file->real, &had);
+    if (!error)
+        error = os()->truncate(file->real, size);
+    if (!error && had > size)
+        room_back(file->test, had - size);
+    return error;
 }
 
 static int t_map(struct hf_file *file, size_t size, const unsigned char **out)
@@ -169,8 +208,8 @@ static hf_time t_wall_ms(void *ctx)
 
 static uint64_t t_monotonic_ns(void *ctx)
 {
-    (void)ctx;
-    return os()->monotonic_ns(NULL);
+    struct test_io *t = ctx;
+    return os()->monotonic_ns(NULL) + atomic_load(&t->later_ns);
 }
 
 static int t_random(void *ctx, void *data, size_t size)

@@ -7,15 +7,24 @@
 
 #include <stdatomic.h>
 
+/* Calls that a test can watch. What is removed or cut off comes back to `room`. */
+enum test_call { TEST_DIR_SYNC, TEST_RENAME, TEST_REMOVE, TEST_TRUNCATE };
+
 struct test_io {
-    struct hf_io io;          /* give &t.io to hf_options.io */
-    _Atomic hf_time wall;     /* what the wall clock says; 0: the real one */
-    _Atomic int64_t room;     /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
-    _Atomic int fail_sync;    /* the n-th sync from now fails (1: the next); 0: none */
-    _Atomic int fail_write;   /* the n-th write from now fails; 0: none */
-    _Atomic int fail_open;    /* the n-th open from now fails; 0: none */
-    _Atomic int slow_sync_us; /* every sync takes so much longer */
+    struct hf_io io;           /* give &t.io to hf_options.io */
+    _Atomic hf_time wall;      /* what the wall clock says; 0: the real one */
+    _Atomic uint64_t later_ns; /* the monotonic clock is so far ahead of the real one; must not go back */
+    _Atomic int64_t room;      /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
+    _Atomic int fail_sync;     /* the n-th sync from now fails (1: the next); 0: none */
+    _Atomic int fail_write;    /* the n-th write from now fails; 0: none */
+    _Atomic size_t torn;       /* of a write that fails, so many bytes are written all the same */
+    _Atomic int fail_open;     /* the n-th open from now fails; 0: none */
+    _Atomic int slow_sync_us;  /* every sync takes so much longer */
     _Atomic uint64_t syncs, writes;
+    /* Called before each enum test_call, if not NULL, by the thread that makes it. name: of the file, as it was
+     * opened; of a rename, the new one; NULL for the directory. What it returns other than 0 is what the call
+     * answers, and then nothing is done. */
+    int (*before)(struct test_io *t, enum test_call call, const char *name);
 };
 
 void test_io_init(struct test_io *t);

@@ -2,9 +2,10 @@
 
 _holdfast() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev= command= word i options values=
-  local commands="hold confirm release expire reverse show list resource guard check record admit audit
+  local commands="serve hold confirm release expire reverse show list resource guard check record admit audit
     trace export bench version help"
-  local look="--data --tenant --json --help"
+  local asking="--server --token-file --tls-ca --timeout"
+  local look="--data $asking --tenant --json --help"
   local store="$look --idempotency-window --token-max-length --registry"
 
   COMPREPLY=()
@@ -19,7 +20,8 @@ _holdfast() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
     case $word in
-    --data | --tenant | --idempotency-window | --token-max-length | --registry) ((i++)) ;;
+    --data | --server | --token-file | --tls-ca | --timeout | --tenant | --idempotency-window | --token-max-length | \
+      --registry) ((i++)) ;;
     -*) ;;
     *) command=$word && break ;;
     esac
@@ -27,12 +29,22 @@ _holdfast() {
 
   case $prev in
   --data | --dir | --out) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+  --token-file | --tls-ca | --config | --auth-file | --tls-cert | --tls-key)
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    return
+    ;;
   --registry) values="open strict" ;;
+  --store) values="journal" ;;
+  --log) values="text json" ;;
+  --log-keys) values="plain hashed" ;;
+  --log-duplicates) values="yes no" ;;
+  --sandbox) values="on off" ;;
   --state) values="held confirmed released expired" ;;
   --on-unavailable) values="open closed" ;;
   --durable) values="yes no" ;;
   --format) values="jsonl sqlite" ;;
-  --duration | --window | --idempotency-window | --time) values="30s 1m 5m 15m 1h 24h 7d" ;;
+  --duration | --window | --idempotency-window | --time | --timeout) values="30s 1m 5m 15m 1h 24h 7d" ;;
   --match)
     # Steps that are there already are kept in front of the next.
     local before=
@@ -42,7 +54,8 @@ _holdfast() {
     done
     ;;
   --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | --to | \
-    --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds) return ;;
+    --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | --server | --listen | --threads | \
+    --max-body | --max-connections | --memory-max) return ;;
   esac
   if [ -n "$values" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
@@ -51,6 +64,11 @@ _holdfast() {
 
   case $command in
   "") options="$store $commands" ;;
+  serve)
+    options="--data --config --listen --threads --auth-file --tls-cert --tls-key --store --max-body
+      --max-connections --memory-max --log --log-keys --log-duplicates --sandbox --welcome --idempotency-window
+      --token-max-length --registry --help"
+    ;;
   hold) options="--for --duration --fence --key $store" ;;
   confirm | release | expire | reverse) options="--key $store" ;;
   show | check) options=$look ;;
@@ -58,10 +76,9 @@ _holdfast() {
   resource) options="--capacity --close --open $store" ;;
   guard) options="--window --match --on-unavailable --durable $store" ;;
   record | admit) options="--result $store" ;;
-  audit) options="--data --json --help" ;;
-  trace) options="--data --tenant --json --help" ;;
+  audit | trace) options=$look ;;
   export)
-    options="--format --data --help"
+    options="--format --data $asking --tenant --help"
     if [[ $cur != -* ]]; then
       compopt -o filenames 2>/dev/null
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -69,7 +86,7 @@ _holdfast() {
     fi
     ;;
   bench) options="--tokens --resources --time --rounds --dir --out --json --help" ;;
-  version) options="--json --help" ;;
+  version) options="$asking --json --help" ;;
   help) options="--help $commands" ;;
   *) return ;;
   esac

@@ -526,6 +526,15 @@ int hf_journal_commit(struct hf_journal *j)
     return error;
 }
 
+/* The first of the bounds unit, 2 * unit, 4 * unit ... that is not below `n`. */
+static size_t bucket(uint64_t n, uint64_t unit)
+{
+    size_t i = 0;
+    while (i < HF_HISTOGRAM - 1 && n > unit << i)
+        i++;
+    return i;
+}
+
 void hf_journal_landed(struct hf_journal *j)
 {
     struct hf_batch *b = &j->flight;
@@ -533,6 +542,9 @@ void hf_journal_landed(struct hf_journal *j)
     j->stats.batches++;
     j->stats.syncs++;
     j->stats.sync_ns_total += j->flight_sync_ns;
+    j->stats.commits_by_time[bucket(j->flight_sync_ns, 32000)]++;
+    j->stats.commits_by_size[bucket(b->count, 1)]++;
+    j->stats.batched += b->count;
     if (j->flight_sync_ns > j->stats.sync_ns_max)
         j->stats.sync_ns_max = j->flight_sync_ns;
     size_t freed_max = (size_t)b->count * 2 + 16;

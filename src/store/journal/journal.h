@@ -87,6 +87,7 @@ struct hf_journal {
     uint64_t flight_sync_ns;
     uint64_t end;                  /* where the next batch begins, if it fits there */
     uint64_t active;               /* number of the segment with `end` in it; 0: none yet */
+    bool opened;                   /* open went well: a close is an orderly one */
     uint64_t durable;              /* everything before this position is on disk */
     hf_time now;                   /* engine time: of the newest batch */
     uint8_t chain[HF_DIGEST_SIZE]; /* of the newest batch that was committed */

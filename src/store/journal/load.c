@@ -71,6 +71,10 @@ static enum hf_status load_row(struct loading *l, const unsigned char **at, cons
         return HF_OK; /* its guard was made after the guards were copied: the journal brings both */
     if (st != HF_OK)
         return st;
+    if (staged.old) { /* one row twice; what is not in order yet could not let go of the first */
+        hf_rows_drop(&t->rows, &staged);
+        return HF_STORE_DAMAGED;
+    }
     struct hf_node *node = hf_rows_put(&t->rows, &staged, stamp);
     for (size_t i = 0; i < ring / 8; i++)
         node->ring[i] = hf_get64(*at - ring + 8 * i);

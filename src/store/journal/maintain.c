@@ -359,22 +359,9 @@ static bool snapshot_due(const struct hf_journal *j)
     return written >= j->snapshot_every && written >= j->snapshot_bytes && !j->is_memory;
 }
 
-/* The slow work, one kind at a time: a snapshot, then getting rid of old files, then compressing. */
-static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
+/* Give room back: a piece of an old file, or all that a segment takes too much while it is not compressed. */
+static bool room_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
 {
-    /* What gives room back goes first when there is none. */
-    if (j->shedding.file && j->out_of_space) {
-        shed_step(j, lock);
-        return true;
-    }
-    if (j->snapshotting)
-        return hf_snapshot_step(j, lock);
-    if (!j->snapshot_wanted && may_try && snapshot_due(j)) {
-        j->snapshot_wanted = true;
-        if (j->flight.size == 0)
-            hf_snapshot_begin(j);
-        return true;
-    }
     if (j->shedding.file) {
         shed_step(j, lock);
         return true;
@@ -383,6 +370,23 @@ static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may
     if (g)
         pack_step(j, g, lock);
     return g != NULL;
+}
+
+/* The slow work, one kind at a time: a snapshot, then getting rid of old files, then compressing. */
+static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
+{
+    /* What gives room back goes first when there is none: a snapshot may need more than is left. */
+    if (j->out_of_space && room_step(j, lock, may_try))
+        return true;
+    if (j->snapshotting)
+        return hf_snapshot_step(j, lock);
+    if (!j->snapshot_wanted && may_try && snapshot_due(j)) {
+        j->snapshot_wanted = true;
+        if (j->flight.size == 0)
+            hf_snapshot_begin(j);
+        return true;
+    }
+    return room_step(j, lock, may_try);
 }
 
 bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)

@@ -1,5 +1,6 @@
 /* Opening and closing a store. */
 #include "base/assert.h"
+#include "store/journal/closed.h"
 #include "store/journal/maintain.h"
 
 #include <errno.h>
@@ -112,6 +113,43 @@ static bool store_exists(struct hf_journal *j)
     return j->io->dir_list(j->dir, journal_name, &found) != 0 || found;
 }
 
+/* Does the journal reach as far as when it was last closed in order? */
+static enum hf_status closed_check(struct hf_journal *j, bool fresh, struct hf_error *why)
+{
+    struct hf_closed note;
+    uint64_t newest = fresh ? 0 : j->next_sequence - 1;
+    if (!hf_closed_read(j->io, j->dir, &note))
+        return HF_OK;
+    if (newest < note.sequence) {
+        snprintf(why->text, sizeof why->text,
+                 "the journal is damaged at its end: the store was closed in order after batch %llu "
+                 "(position %llu), "
+                 "but the last whole batch is %llu. `holdfast audit` shows what is whole",
+                 (unsigned long long)note.sequence, (unsigned long long)note.end, (unsigned long long)newest);
+        return why->status = HF_STORE_DAMAGED;
+    }
+    if (newest == note.sequence && memcmp(note.chain, j->chain, sizeof note.chain) != 0) {
+        snprintf(why->text, sizeof why->text,
+                 "the journal is damaged: batch %llu is not the one that the store was closed with. "
+                 "`holdfast audit` "
+                 "shows what is whole",
+                 (unsigned long long)note.sequence);
+        return why->status = HF_STORE_DAMAGED;
+    }
+    return HF_OK;
+}
+
+/* Leave the note, if everything that was decided is on disk. A store without room for it keeps the one before. */
+static void closed_note(struct hf_journal *j)
+{
+    struct hf_closed note = { .sequence = j->next_sequence - 1, .end = j->durable };
+    if (!j->opened || j->is_memory || j->gather.size > 0 || j->flight.size > 0)
+        return;
+    memcpy(note.chain, j->chain, sizeof note.chain);
+    if (hf_closed_write(j->io, j->dir, &note) != 0)
+        hf_journal_note(j, 1, "the note of an orderly close could not be written");
+}
+
 static enum hf_status open_locked(struct hf_journal *j, const struct hf_options *o, const char *path,
                                   struct hf_error *why)
 {
@@ -136,6 +174,8 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     }
     bool fresh;
     enum hf_status st = hf_journal_recover(j, &fresh, why);
+    if (st == HF_OK)
+        st = closed_check(j, fresh, why);
     if (st == HF_OK)
         hf_segments_trim(&j->segments);
     if (st == HF_OK && fresh)
@@ -188,6 +228,7 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
         hf_journal_close(j);
         return st;
     }
+    j->opened = true;
     *out = j;
     return HF_OK;
 }
@@ -196,6 +237,7 @@ void hf_journal_close(struct hf_journal *j)
 {
     if (!j)
         return;
+    closed_note(j);
     hf_snapshot_drop(j);
     hf_journal_shed_end(j);
     hf_prepare_drop(&j->segments, &j->preparing);

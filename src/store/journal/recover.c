@@ -336,9 +336,12 @@ static enum hf_status batch_apply(struct hf_journal *j, const struct walk *w, bo
         while (holds_only && hf_image_next(&rows, &image)) {
             if (image.kind != HF_ROW_HOLD || image.bytes.size < 8)
                 continue;
-            if (!hf_holds_reserve(&j->tables.holds, hf_get64(image.bytes.data), 1))
+            uint64_t ordinal = hf_get64(image.bytes.data);
+            if (ordinal == 0 || ordinal > j->tables.holds.highest + 1)
+                return HF_STORE_DAMAGED; /* they are given out one after the other */
+            if (!hf_holds_reserve(&j->tables.holds, ordinal, 1))
                 return HF_NO_MEMORY;
-            hf_holds_set(&j->tables.holds, hf_get64(image.bytes.data), w->position + at);
+            hf_holds_set(&j->tables.holds, ordinal, w->position + at);
         }
         hf_rows_bury(&j->tables.rows);
         if (st != HF_OK)

@@ -252,6 +252,10 @@ static bool index_take(struct hf_journal *j, struct hf_snapshotting *s)
             s->moved = moved;
             s->moved_room = room;
         }
+        if (hf_holds_part_size(h, s->part) == 0) {
+            s->part++;
+            continue;
+        }
         size_t n = hf_holds_take(h, s->part++, s->info.start, s->moved + s->moved_count);
         s->moved_count += n;
         taken += n;
@@ -274,7 +278,8 @@ static void index_forget(struct hf_journal *j, struct hf_snapshotting *s)
         n = FORGET_STEP;
     j->tables.holds.covers = s->info.start;
     j->tables.holds.covered = s->covered;
-    hf_holds_forget(&j->tables.holds, s->moved + s->forgotten, n);
+    if (n > 0)
+        hf_holds_forget(&j->tables.holds, s->moved + s->forgotten, n);
     s->forgotten += n;
 }
 

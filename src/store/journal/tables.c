@@ -54,7 +54,8 @@ struct stage {
 static enum hf_status stage_hold(struct hf_tables *t, const struct hf_image *image, unsigned together)
 {
     struct hf_image_hold hold;
-    if (!hf_image_hold(image, &hold) || hold.ordinal == 0)
+    /* Ordinals are given out one after the other. */
+    if (!hf_image_hold(image, &hold) || hold.ordinal == 0 || hold.ordinal > t->holds.highest + 1)
         return HF_STORE_DAMAGED;
     bool good = hf_holds_reserve(&t->holds, hold.ordinal, together) &&
                 (hold.state != HF_HELD || hf_live_reserve(&t->live, hold.ordinal));
@@ -86,12 +87,8 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
             st = hf_rows_stage(&t->rows, entry->head.tenant, &image, together, &s->rows[s->count]);
         if (st != HF_OK)
             return st;
-        if (image.kind == HF_ROW_HOLD)
-            continue;
-        s->count++;
-        for (size_t k = 0; k + 1 < s->count; k++)
-            if (s->rows[k].old && s->rows[k].old == s->rows[s->count - 1].old)
-                return HF_STORE_DAMAGED; /* one row twice: nobody wrote that */
+        if (image.kind != HF_ROW_HOLD)
+            s->count++;
     }
     return rows.size == 0 ? HF_OK : HF_STORE_DAMAGED;
 }
@@ -152,15 +149,47 @@ static bool token_there(const struct hf_tables *t, uint64_t hash, uint64_t posit
     return false;
 }
 
+/* What tells the row, which is well-formed, from the others of its entry. */
+struct row_key {
+    enum hf_row_kind kind;
+    struct hf_image_key key;
+};
+
+static bool row_key(const struct hf_image *image, struct row_key *out)
+{
+    out->kind = image->kind;
+    if (image->kind != HF_ROW_HOLD)
+        return hf_image_key(image, &out->key);
+    out->key = (struct hf_image_key){ .name = hf_mem(image->bytes.data, 8) }; /* the ordinal */
+    return true;
+}
+
+static bool same_row(const struct row_key *a, const struct row_key *b)
+{
+    return a->kind == b->kind && hf_bytes_equal(a->key.name, b->key.name) &&
+           hf_bytes_equal(a->key.scope, b->key.scope);
+}
+
+/* Could a store have written these rows? Only values leave; a row stands in an entry once; and no request makes two
+ * holds, for which there would be no room. */
 static bool rows_well_formed(const struct hf_entry_view *entry)
 {
     struct hf_bytes rows = entry->rows;
     struct hf_image image;
     struct hf_row row;
-    while (hf_image_next(&rows, &image))
+    struct row_key keys[HF_PLAN_ROWS];
+    size_t count = 0, held = 0;
+    for (; hf_image_next(&rows, &image); count++) {
         if (image.erase ? image.kind != HF_ROW_VALUE : !hf_image_decode(&image, entry->head.tenant, &row))
             return false;
-    return rows.size == 0;
+        if (count == HF_PLAN_ROWS || !row_key(&image, &keys[count]))
+            return false;
+        for (size_t k = 0; k < count; k++)
+            if (same_row(&keys[k], &keys[count]))
+                return false;
+        held += image.kind == HF_ROW_HOLD && row.hold.state == HF_HELD;
+    }
+    return rows.size == 0 && held <= 1;
 }
 
 enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *entry, uint64_t position,

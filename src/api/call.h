@@ -1,0 +1,78 @@
+/* call.h: every call of the HTTP interface, in one table.
+ *
+ * The server dispatches by it, the description at /v1/openapi.json is made from it, the command line finds
+ * its paths in it, and tests walk it: a call that is not here does not exist. */
+#ifndef HF_API_CALL_H
+#define HF_API_CALL_H
+
+#include "http/auth.h"
+#include "http/head.h"
+
+enum hf_call_kind {
+    HF_CALL_DO,   /* one request of the library */
+    HF_CALL_LIST, /* a page */
+    HF_CALL_BATCH,
+    HF_CALL_AUDIT, /* reads the journal's files */
+    HF_CALL_TRACE,
+    HF_CALL_EXPORT,
+    HF_CALL_OPENAPI,
+    HF_CALL_METRICS,
+    HF_CALL_HEALTH,
+    HF_CALL_READY,
+    HF_CALL_PAGE
+};
+
+enum hf_field_type {
+    HF_TYPE_OF_TEXT,     /* a string */
+    HF_TYPE_OF_DURATION, /* a string such as "15m", or a number of seconds */
+    HF_TYPE_OF_NUMBER,   /* a whole number, 0 or more */
+    HF_TYPE_OF_FLAG,
+    HF_TYPE_OF_JSON,   /* anything */
+    HF_TYPE_OF_MATCH,  /* an array of strings, or one string with commas; each out of `choices` */
+    HF_TYPE_OF_CHOICE, /* a string out of `choices` */
+    HF_TYPE_OF_TIME
+};
+
+struct hf_call_field { /* of a body or a query */
+    const char *name;
+    enum hf_field_type type;
+    bool required;
+    const char *choices; /* "a|b" or NULL */
+    const char *help;
+};
+
+struct hf_call {
+    enum hf_http_method method; /* GET answers HEAD too */
+    const char *path;           /* "/v1/holds/{id}/confirm" */
+    enum hf_call_kind kind;
+    enum hf_action action;              /* HF_CALL_DO */
+    enum hf_list_kind list;             /* HF_CALL_LIST */
+    enum hf_role role;                  /* the least that the caller must have */
+    bool key;                           /* Idempotency-Key is required */
+    const char *op;                     /* its name in a batch, or NULL */
+    const char *answers;                /* name of the answer's schema: "hold", "holds", ... */
+    const struct hf_call_field *fields; /* of the body, or of the query if the method is GET */
+    size_t field_count;
+    const char *help; /* one sentence */
+};
+
+/* The rows that begin alike ("/v1/holds", "/v1/resources", ...) stand side by side. */
+extern const struct hf_call hf_calls[];
+extern const size_t hf_call_count;
+
+#define HF_CALL_PARAMS 1
+
+struct hf_call_match {
+    const struct hf_call *call;             /* NULL: see allow */
+    struct hf_bytes params[HF_CALL_PARAMS]; /* still percent-encoded, borrowed from the path */
+    char allow[48]; /* no call with this method, but these: "GET, PUT"; "" if the path is unknown */
+};
+
+/* Find the call. HEAD finds what GET finds. A parameter is one segment of the path, not empty; all other
+ * segments must be written exactly as in the table. */
+void hf_call_find(enum hf_http_method method, struct hf_bytes path, struct hf_call_match *match);
+
+/* The call that has this name in a batch, or NULL. */
+const struct hf_call *hf_call_of_op(struct hf_bytes op);
+
+#endif

@@ -1,0 +1,113 @@
+/* Finding a call, which is done for every request: by how its path begins, then among the few that begin
+ * alike. */
+#include "api/call.h"
+#include "base/bytes.h"
+
+#include <stdio.h>
+
+/* The rows of hf_calls by how their paths begin, in their order. */
+static const struct group {
+    const char *prefix;
+    size_t prefix_size, rows;
+} groups[] = {
+#define GROUP(prefix, rows)              \
+    {                                    \
+        prefix, sizeof(prefix) - 1, rows \
+    }
+    GROUP("/v1/holds", 7),  GROUP("/v1/resources", 3), GROUP("/v1/guards", 7), GROUP("/v1/claims", 5),
+    GROUP("/v1/leases", 4), GROUP("/v1/registers", 3), GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),
+    GROUP("/v1/audit", 1),  GROUP("/v1/trace", 1),     GROUP("/v1/export", 1), GROUP("/v1/openapi.json", 1),
+    GROUP("/healthz", 1),   GROUP("/readyz", 1),       GROUP("/metrics", 1),   GROUP("/", 1),
+};
+
+/* What a path has behind its group: "", "/{param}" or "/{param}/verb". */
+struct tail {
+    bool has_param, has_verb;
+    struct hf_bytes param, verb;
+};
+
+/* False if it is none of these. `text` is empty or begins with '/'. */
+static bool tail_split(struct hf_bytes text, struct tail *out)
+{
+    *out = (struct tail){ .has_param = text.size > 0 };
+    if (text.size == 0)
+        return true;
+    const char *param = (const char *)text.data + 1, *end = param + text.size - 1;
+    const char *slash = memchr(param, '/', (size_t)(end - param));
+    out->has_verb = slash != NULL;
+    out->param = hf_mem(param, (size_t)((slash ? slash : end) - param));
+    if (slash)
+        out->verb = hf_mem(slash + 1, (size_t)(end - slash - 1));
+    return out->param.size > 0 && !memchr(slash ? slash + 1 : end, '/', out->verb.size);
+}
+
+/* Does the tail fit the pattern, which is "", "/{name}" or "/{name}/verb"? */
+static bool tail_fits(const struct tail *tail, const char *pattern)
+{
+    if (*pattern == '\0')
+        return !tail->has_param;
+    const char *slash = strchr(pattern + 1, '/');
+    if (!tail->has_param || tail->has_verb != (slash != NULL))
+        return false;
+    return !slash || hf_bytes_equal(hf_str(slash + 1), tail->verb);
+}
+
+/* "GET, PUT" for the methods whose bits are set. */
+static void allow_write(unsigned methods, char *out, size_t size)
+{
+    static const struct {
+        enum hf_http_method method;
+        const char *name;
+    } names[] = { { HF_HTTP_GET, "GET" }, { HF_HTTP_POST, "POST" }, { HF_HTTP_PUT, "PUT" } };
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (methods & 1U << names[i].method)
+            at += (size_t)snprintf(out + at, size - at, "%s%s", at > 0 ? ", " : "", names[i].name);
+}
+
+static void rows_search(enum hf_http_method method, const struct hf_call *row, const struct group *group,
+                        struct hf_bytes text, struct hf_call_match *match)
+{
+    unsigned others = 0;
+    struct tail tail;
+    if (!tail_split(text, &tail))
+        return;
+    for (size_t i = 0; i < group->rows; i++, row++) {
+        if (!tail_fits(&tail, row->path + group->prefix_size))
+            continue;
+        if (row->method == method) {
+            match->call = row;
+            match->params[0] = tail.param;
+            return;
+        }
+        others |= 1U << row->method;
+    }
+    allow_write(others, match->allow, sizeof match->allow);
+}
+
+void hf_call_find(enum hf_http_method method, struct hf_bytes path, struct hf_call_match *match)
+{
+    const struct hf_call *row = hf_calls;
+    const char *p = path.data;
+    *match = (struct hf_call_match){ .call = NULL };
+    if (method == HF_HTTP_HEAD)
+        method = HF_HTTP_GET;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; row += groups[i++].rows) {
+        size_t size = groups[i].prefix_size;
+        if (path.size < size || memcmp(p, groups[i].prefix, size) != 0)
+            continue;
+        if (path.size > size && p[size] != '/')
+            continue;
+        rows_search(method, row, &groups[i], hf_mem(p + size, path.size - size), match);
+        return;
+    }
+}
+
+const struct hf_call *hf_call_of_op(struct hf_bytes op)
+{
+    char first = op.size > 0 ? *(const char *)op.data : '\0';
+    for (const struct hf_call *row = hf_calls; row < hf_calls + hf_call_count; row++)
+        if (row->op && *row->op == first && hf_bytes_equal(hf_str(row->op), op))
+            return row;
+    return NULL;
+}

@@ -1,0 +1,298 @@
+/* One request: its key, what its path says, its body. */
+#include "api/decode.h"
+
+#include "api/decode_part.h"
+#include "base/bytes.h"
+
+#include <inttypes.h>
+
+/* ---- The key ---- */
+
+/* HF_INVALID_REQUEST: a broken string. The bytes of a string are what RFC 8941 allows in one: ASCII that
+ * prints. */
+static enum hf_status key_read(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *key)
+{
+    const char *p = field.data;
+    if (field.size == 0 || p[0] != '"') {
+        *key = field;
+        return HF_OK;
+    }
+    if (field.size < 2 || p[field.size - 1] != '"')
+        return HF_INVALID_REQUEST;
+    size_t end = field.size - 1, escapes = 0;
+    for (size_t i = 1; i < end; i++) {
+        if (p[i] < 0x20 || p[i] > 0x7e || p[i] == '"')
+            return HF_INVALID_REQUEST;
+        if (p[i] != '\\')
+            continue;
+        if (++i == end || (p[i] != '"' && p[i] != '\\'))
+            return HF_INVALID_REQUEST;
+        escapes++;
+    }
+    *key = hf_mem(p + 1, end - 1);
+    if (escapes == 0)
+        return HF_OK;
+    char *data = hf_arena_take(arena, key->size);
+    if (!data)
+        return HF_NO_MEMORY;
+    size_t size = 0;
+    for (size_t i = 1; i < end; i++) {
+        i += p[i] == '\\';
+        data[size++] = p[i];
+    }
+    *key = hf_mem(data, size);
+    return HF_OK;
+}
+
+bool hf_api_key(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *key)
+{
+    return key_read(field, arena, key) == HF_OK;
+}
+
+enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *arena, struct hf_bytes *key,
+                             struct hf_api_fault *why)
+{
+    *key = hf_mem(NULL, 0);
+    enum hf_status status = in->has_key ? key_read(in->key_field, arena, key) : HF_OK;
+    if (status == HF_INVALID_REQUEST)
+        (void)hf_decode_refuse(
+            why, "Idempotency-Key: expected a bare key, or a string in quotes with only \\\" and "
+                 "\\\\ escaped and nothing behind it.");
+    return status;
+}
+
+/* A call without need of a key ignores it, but a broken one is broken everywhere. */
+static enum hf_status header_key(const struct hf_call *call, const struct hf_api_input *in,
+                                 struct hf_arena *arena, struct hf_request *out, struct hf_api_fault *why)
+{
+    struct hf_bytes key;
+    if (!in->has_key && call->key)
+        return hf_decode_refuse(why,
+                                "Idempotency-Key: this header is missing, and the call needs one that is "
+                                "the same for every attempt and new for every new request.");
+    enum hf_status status = hf_decode_key(in, arena, &key, why);
+    if (call->key)
+        out->key = key;
+    return status;
+}
+
+/* ---- From fields to the request ---- */
+
+/* Put what stands in the path where the action has it. True: it is a key, which may be any bytes. */
+static bool param_put(struct hf_request *out, struct hf_bytes param)
+{
+    switch (out->action) {
+    case HF_CONFIRM:
+    case HF_RELEASE:
+    case HF_EXPIRE:
+    case HF_REVERSE:
+    case HF_GET_HOLD: out->hold.id = param; return false;
+    case HF_SET_RESOURCE: out->set_resource.name = param; return false;
+    case HF_SET_GUARD: out->set_guard.name = param; return false;
+    case HF_CHECK:
+    case HF_RECORD:
+    case HF_ADMIT: out->identity.guard = param; return false;
+    case HF_GRANT:
+    case HF_RENEW:
+    case HF_RETURN: out->lease.name = param; return false;
+    case HF_WRITE: out->write.name = param; return false;
+    case HF_MERGE: out->merge.name = param; return false;
+    case HF_COMPLETE:
+    case HF_FAIL:
+    case HF_HEARTBEAT:
+    case HF_GET_CLAIM:
+    case HF_GET_TOKEN: out->key = param; return true;
+    case HF_PLACE_HOLD:
+    case HF_BEGIN: return true; /* nothing */
+    default: out->get.name = param; return false;
+    }
+}
+
+static enum hf_status place_put(struct hf_decoding *d, struct hf_request *out)
+{
+    const struct hf_got *got = d->got;
+    out->place_hold.resource = got[F_PLACE_RESOURCE].text;
+    out->place_hold.requester = got[F_PLACE_REQUESTER].text;
+    out->place_hold.duration_ms = got[F_PLACE_DURATION].ms;
+    out->place_hold.fence = got[F_PLACE_FENCE].number;
+    enum hf_status status = hf_decode_name(d->why, "resource", out->place_hold.resource);
+    return status == HF_OK ? hf_decode_name(d->why, "requester", out->place_hold.requester) : status;
+}
+
+/* For the library, a capacity of 0 means that none was given: nobody may say so by accident. */
+static enum hf_status resource_put(struct hf_decoding *d, struct hf_request *out)
+{
+    const struct hf_got *capacity = &d->got[F_RESOURCE_CAPACITY], *open = &d->got[F_RESOURCE_OPEN];
+    if (capacity->given && (capacity->number < 1 || capacity->number > HF_CAPACITY_MAX))
+        return hf_decode_refuse(d->why, "capacity: expected a whole number from 1 to %d, got %" PRIu64 ".",
+                                HF_CAPACITY_MAX, capacity->number);
+    out->set_resource.capacity = (uint32_t)capacity->number;
+    out->set_resource.open = !open->given ? HF_LEAVE : open->flag ? HF_SET_OPEN : HF_SET_CLOSED;
+    return HF_OK;
+}
+
+static void guard_put(const struct hf_got *got, struct hf_request *out)
+{
+    out->set_guard.window_ms = got[F_GUARD_WINDOW].ms;
+    out->set_guard.match_count = (uint32_t)got[F_GUARD_MATCH].number;
+    for (size_t i = 0; i < out->set_guard.match_count; i++)
+        out->set_guard.match[i] = (enum hf_match)(HF_MATCH_EXACT + got[F_GUARD_MATCH].match[i]);
+    out->set_guard.on_unavailable = (enum hf_unavailable)got[F_GUARD_ON_UNAVAILABLE].number;
+    out->set_guard.volatile_only = got[F_GUARD_DURABLE].given && !got[F_GUARD_DURABLE].flag;
+}
+
+static int hex_digit(char c)
+{
+    int low = c | 0x20;
+    return c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
+/* True if `text` is a whole digest in hexadecimal. */
+static bool digest_parse(struct hf_bytes text, uint8_t *out)
+{
+    const char *p = text.data;
+    if (text.size != (size_t)2 * HF_DIGEST_SIZE)
+        return false;
+    for (size_t i = 0; i < HF_DIGEST_SIZE; i++) {
+        int high = hex_digit(p[2 * i]), low = hex_digit(p[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+static enum hf_status fingerprint_put(struct hf_decoding *d, struct hf_request *out)
+{
+    struct hf_bytes text = d->got[F_BEGIN_FINGERPRINT].text;
+    if (text.size < 1 || text.size > 1024)
+        return hf_decode_refuse(d->why, "fingerprint: expected 1 to 1024 bytes, got %zu.", text.size);
+    uint8_t *digest = hf_arena_take(d->r.arena, HF_DIGEST_SIZE);
+    if (!digest)
+        return HF_NO_MEMORY;
+    if (digest_parse(text, digest))
+        out->begin.fingerprint = digest;
+    else
+        out->begin.payload = text;
+    return HF_OK;
+}
+
+static enum hf_status begin_put(struct hf_decoding *d, struct hf_request *out)
+{
+    const struct hf_got *got = d->got;
+    if (got[F_BEGIN_FINGERPRINT].given == got[F_BEGIN_PAYLOAD].given)
+        return hf_decode_refuse(d->why, "fingerprint, payload: expected exactly one of the two.");
+    out->key = got[F_BEGIN_KEY].text;
+    out->begin.lease_ms = got[F_BEGIN_LEASE].ms;
+    out->begin.on_abandon = (enum hf_abandon)got[F_BEGIN_ON_ABANDON].number;
+    if (got[F_BEGIN_FINGERPRINT].given)
+        return fingerprint_put(d, out);
+    out->begin.payload = got[F_BEGIN_PAYLOAD].text;
+    return HF_OK;
+}
+
+static void write_put(const struct hf_got *got, struct hf_request *out)
+{
+    out->write.value = got[F_WRITE_VALUE].text;
+    out->write.fence = got[F_WRITE_FENCE].number;
+    out->write.has_if_version = got[F_WRITE_IF_VERSION].given;
+    out->write.if_version = got[F_WRITE_IF_VERSION].number;
+}
+
+static enum hf_status grant_put(struct hf_decoding *d, struct hf_request *out)
+{
+    out->lease.holder = d->got[F_GRANT_HOLDER].text;
+    out->lease.ttl_ms = d->got[F_GRANT_TTL].ms;
+    return hf_decode_name(d->why, "holder", out->lease.holder);
+}
+
+static enum hf_status fields_put(struct hf_decoding *d, struct hf_request *out)
+{
+    const struct hf_got *got = d->got;
+    switch (out->action) {
+    case HF_PLACE_HOLD: return place_put(d, out);
+    case HF_SET_RESOURCE: return resource_put(d, out);
+    case HF_SET_GUARD: guard_put(got, out); return HF_OK;
+    case HF_RECORD:
+    case HF_ADMIT:
+        out->identity.result = got[F_IDENTITY_RESULT].text;
+        out->identity.has_result = got[F_IDENTITY_RESULT].given;
+        /* fall through */
+    case HF_CHECK: out->identity.identity = got[F_IDENTITY_IDENTITY].text; return HF_OK;
+    case HF_BEGIN: return begin_put(d, out);
+    case HF_COMPLETE:
+        out->settle.fence = got[F_COMPLETE_FENCE].number;
+        out->settle.response = got[F_COMPLETE_RESPONSE].text;
+        return HF_OK;
+    case HF_FAIL:
+        out->settle.fence = got[F_FAIL_FENCE].number;
+        out->settle.response = got[F_FAIL_ERROR].text;
+        out->settle.retryable = got[F_FAIL_RETRYABLE].flag;
+        return HF_OK;
+    case HF_HEARTBEAT:
+        out->settle.fence = got[F_HEARTBEAT_FENCE].number;
+        out->settle.lease_ms = got[F_HEARTBEAT_LEASE].ms;
+        return HF_OK;
+    case HF_GRANT: return grant_put(d, out);
+    case HF_RENEW:
+        out->lease.fence = got[F_RENEW_FENCE].number;
+        out->lease.ttl_ms = got[F_RENEW_TTL].ms;
+        return HF_OK;
+    case HF_RETURN: out->lease.fence = got[F_RETURN_FENCE].number; return HF_OK;
+    case HF_WRITE: write_put(got, out); return HF_OK;
+    case HF_MERGE: return hf_decode_value(d, &out->merge.value);
+    default: return HF_OK; /* without fields */
+    }
+}
+
+enum hf_status hf_decode_request(struct hf_decoding *d, struct hf_bytes param, struct hf_request *out)
+{
+    enum hf_status status = param_put(out, param) ? HF_OK : hf_decode_name(d->why, d->param, param);
+    return status == HF_OK ? fields_put(d, out) : status;
+}
+
+/* ---- The body ---- */
+
+static enum hf_status body_read(struct hf_decoding *d)
+{
+    struct hf_bytes name;
+    if (hf_reader_object(&d->r)) {
+        while (hf_reader_member(&d->r, &name)) {
+            int index = hf_decode_field_of(d->call, name);
+            enum hf_status status = index < 0 ? hf_decode_unknown(d, "member", name, d->call->field_count)
+                                              : hf_decode_field(d, (size_t)index);
+            if (status != HF_OK)
+                return status;
+        }
+    }
+    if (!hf_reader_end(&d->r))
+        return hf_decode_failed(d, "body");
+    return hf_decode_complete(d);
+}
+
+static enum hf_status body_check(struct hf_decoding *d)
+{
+    bool asks = d->call->method == HF_HTTP_GET;
+    if (asks && d->r.text.size > 0)
+        return hf_decode_refuse(d->why, "body: expected none, because nothing is read from one here.");
+    if (asks || (d->call->field_count == 0 && d->r.text.size == 0))
+        return HF_OK;
+    return body_read(d);
+}
+
+enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_input *in,
+                             struct hf_arena *arena, struct hf_request *out, struct hf_api_fault *why)
+{
+    struct hf_decoding d = {
+        .call = call, .why = why, .param = "path", .r = { .text = in->body, .arena = arena }
+    };
+    *out = (struct hf_request){ .action = call->action, .tenant = in->tenant };
+    enum hf_status status = header_key(call, in, arena, out, why);
+    if (status == HF_OK)
+        status = hf_decode_query(&d, in->query, 0);
+    if (status == HF_OK)
+        status = body_check(&d);
+    if (status == HF_OK)
+        status = hf_decode_request(&d, in->params[0], out);
+    return status;
+}

@@ -1,0 +1,66 @@
+/* decode.h: from JSON, path and key to a request of the library.
+ *
+ * What JSON can say wrongly (unknown, repeated or missing members, wrong types, broken UTF-8, NUL in a name,
+ * bytes behind the end) is refused here and remembered nowhere, because there is no request yet that a key
+ * could be bound to. What is well-formed but against a rule (a duration of zero, an identity too long) goes
+ * to the core, which refuses it under the key. */
+#ifndef HF_API_DECODE_H
+#define HF_API_DECODE_H
+
+#include "api/call.h"
+#include "base/arena.h"
+
+/* Everything is borrowed and must stay as long as the request that is made from it. */
+struct hf_api_input {
+    struct hf_bytes tenant;
+    struct hf_bytes params[HF_CALL_PARAMS]; /* percent-decoded */
+    bool has_key;
+    struct hf_bytes key_field; /* the value of Idempotency-Key, as sent: bare or quoted (RFC 8941 string) */
+    struct hf_bytes query;     /* as sent */
+    struct hf_bytes body;
+};
+
+struct hf_api_fault {
+    char detail[256]; /* what was wrong, where, and what to do */
+};
+
+/* Make the request of a HF_CALL_DO. arena: what cannot be borrowed from the input goes there.
+ * HF_OK; HF_INVALID_REQUEST with `why` filled; HF_NO_MEMORY. */
+enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_input *in,
+                             struct hf_arena *arena, struct hf_request *out, struct hf_api_fault *why);
+
+/* The same for the query of a HF_CALL_LIST. */
+enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_api_input *in,
+                                  struct hf_arena *arena, struct hf_query *out, struct hf_api_fault *why);
+
+/* The same for the query of a call that is neither of these, asked with GET. choice: out, which of the
+ * choices of its one field was given (the format of an export: 0 is jsonl, 1 is sqlite), 0 if none. */
+enum hf_status hf_api_decode_other(const struct hf_call *call, const struct hf_api_input *in,
+                                   struct hf_arena *arena, unsigned *choice, struct hf_api_fault *why);
+
+/* The same for one line of a batch: {"op":"place_hold","key":"k1", ... the call's fields, and `id`, `guard`
+ * or `name` for what stands in the path otherwise}. `key` is the Idempotency-Key, or the claim's key; where a
+ * key is required, `client` and `sequence` may stand for it; where none is, it is ignored. line, tenant: as
+ * in hf_api_input. call: out, the call that `op` names, or NULL if it was not understood. */
+enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant, struct hf_arena *arena,
+                                  struct hf_request *out, const struct hf_call **call,
+                                  struct hf_api_fault *why);
+
+/* The key inside an Idempotency-Key field: bare bytes as they are, or the content of an RFC 8941 string. key:
+ * borrowed from the field or the arena. False if a string is broken (or there is no memory for one with
+ * escapes). An empty key is fine here: the core refuses it. */
+bool hf_api_key(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *key);
+
+/* ---- Any JSON as stored bytes ----
+ * Where the interface takes any JSON (a claim's response, an identity's result, a register's value), a string
+ * is stored as its bytes and everything else as its compact text behind the two bytes of HF_STORED_JSON, so
+ * that it comes back as what it was. A string that begins with those two bytes is stored the second way,
+ * quotes and all: so nothing is ambiguous. */
+#define HF_STORED_JSON "\0j"
+
+struct hf_reader;
+/* Read the next value, of any type, as stored bytes. out: borrowed from the text or the arena. Back into
+ * JSON: hf_json_stored. */
+bool hf_stored_read(struct hf_reader *r, struct hf_bytes *out);
+
+#endif

@@ -1,0 +1,242 @@
+/* One field of a body: found by its name, read by its type. */
+#include "api/decode_part.h"
+#include "base/bytes.h"
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define A_DURATION "a duration such as \"15m\" or a number of seconds, at most 3650d"
+
+enum hf_status hf_decode_refuse(struct hf_api_fault *why, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why->detail, sizeof why->detail, format, args);
+    va_end(args);
+    return HF_INVALID_REQUEST;
+}
+
+enum hf_status hf_decode_failed(struct hf_decoding *d, const char *what)
+{
+    (void)hf_decode_refuse(d->why, "%s: %s.", what, d->r.error);
+    return d->r.no_memory ? HF_NO_MEMORY : HF_INVALID_REQUEST;
+}
+
+enum hf_status hf_decode_name(struct hf_api_fault *why, const char *what, struct hf_bytes name)
+{
+    if (name.size > 0 && memchr(name.data, '\0', name.size))
+        return hf_decode_refuse(why, "%s: expected text without NUL.", what);
+    if (!hf_utf8_valid(name))
+        return hf_decode_refuse(why, "%s: expected UTF-8.", what);
+    return HF_OK;
+}
+
+int hf_decode_field_of(const struct hf_call *call, struct hf_bytes name)
+{
+    char first = name.size > 0 ? *(const char *)name.data : '\0';
+    for (size_t i = 0; i < call->field_count; i++)
+        if (*call->fields[i].name == first && hf_bytes_equal(hf_str(call->fields[i].name), name))
+            return (int)i;
+    return -1;
+}
+
+int hf_decode_choice(const char *choices, struct hf_bytes word)
+{
+    for (int i = 0; *choices; i++) {
+        size_t size = strcspn(choices, "|");
+        if (hf_bytes_equal(hf_mem(choices, size), word))
+            return i;
+        choices += size + (choices[size] == '|');
+    }
+    return -1;
+}
+
+/* ---- What a field expects, in words ---- */
+
+struct hf_decode_words hf_decode_expected(const struct hf_call_field *field)
+{
+    struct hf_decode_words w;
+    const char *what = "a string";
+    switch (field->type) {
+    case HF_TYPE_OF_TEXT: break;
+    case HF_TYPE_OF_DURATION: what = A_DURATION; break;
+    case HF_TYPE_OF_NUMBER: what = "a whole number"; break;
+    case HF_TYPE_OF_FLAG: what = "true or false"; break;
+    case HF_TYPE_OF_JSON: what = "any JSON"; break;
+    case HF_TYPE_OF_MATCH: what = "at most 4, in an array, out of "; break;
+    case HF_TYPE_OF_CHOICE: what = "one of "; break;
+    case HF_TYPE_OF_TIME: what = "a time such as 2026-11-15T21:39:57Z"; break;
+    }
+    size_t at = (size_t)snprintf(w.text, sizeof w.text, "%s", what);
+    for (const char *p = field->choices ? field->choices : ""; *p && at + 3 < sizeof w.text; p++) {
+        if (*p == '|')
+            w.text[at++] = ',';
+        w.text[at++] = *p == '|' ? ' ' : *p;
+    }
+    w.text[at] = '\0';
+    return w;
+}
+
+enum hf_status hf_decode_unknown(struct hf_decoding *d, const char *what, struct hf_bytes name, size_t count)
+{
+    char list[120] = "none", text[HF_READER_EXCERPT];
+    size_t at = 0;
+    if (d->line)
+        at = (size_t)snprintf(list, sizeof list, "op, key%s%s", d->param ? ", " : "",
+                              d->param ? d->param : "");
+    for (size_t i = 0; i < count && at < sizeof list; i++)
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", d->call->fields[i].name);
+    return hf_decode_refuse(d->why, "The %s \"%s\" is not known to this call, which takes %s.", what,
+                            hf_reader_excerpt(name, text), list);
+}
+
+enum hf_status hf_decode_complete(struct hf_decoding *d)
+{
+    for (size_t i = 0; i < d->call->field_count; i++) {
+        const struct hf_call_field *field = &d->call->fields[i];
+        if (field->required && !d->got[i].given)
+            return hf_decode_refuse(d->why, "%s: missing, expected %s.", field->name,
+                                    hf_decode_expected(field).text);
+    }
+    return HF_OK;
+}
+
+/* ---- Reading ---- */
+
+/* Seconds as a JSON number, whole or with up to three decimals, to milliseconds. */
+static bool seconds_parse(struct hf_bytes text, int64_t *ms)
+{
+    const char *p = text.data, *point = memchr(p, '.', text.size);
+    size_t whole_size = point ? (size_t)(point - p) : text.size,
+           decimals = point ? text.size - whole_size - 1 : 0;
+    uint64_t whole, part = 0;
+    if (!hf_number_parse(hf_mem(p, whole_size), &whole) || decimals > 3)
+        return false;
+    if (point && !hf_number_parse(hf_mem(point + 1, decimals), &part))
+        return false;
+    for (size_t i = decimals; i < 3; i++)
+        part *= 10;
+    if (whole > HF_DURATION_MAX_MS / 1000 || whole * 1000 + part > HF_DURATION_MAX_MS)
+        return false;
+    *ms = (int64_t)(whole * 1000 + part);
+    return true;
+}
+
+/* For the library, 0 means that an optional duration was not given: nobody may say so by accident. */
+static bool duration_read(struct hf_reader *r, const struct hf_call_field *field, int64_t *ms)
+{
+    struct hf_bytes text;
+    enum hf_reader_type type = hf_reader_peek(r);
+    size_t at = r->at;
+    bool fits = false;
+    if (type == HF_READ_STRING) {
+        if (!hf_reader_string(r, &text))
+            return false;
+        fits = hf_duration_parse(text, ms);
+    } else if (type == HF_READ_NUMBER) {
+        if (!hf_reader_number(r, &text))
+            return false;
+        fits = seconds_parse(text, ms);
+    }
+    if (!fits)
+        return hf_reader_refuse(r, at, A_DURATION);
+    return field->required || *ms > 0 || hf_reader_refuse(r, at, "a duration of 1ms or more, or nothing");
+}
+
+static bool choice_read(struct hf_reader *r, const struct hf_call_field *field, uint64_t *which)
+{
+    struct hf_bytes text;
+    size_t at = r->at;
+    int index = -1;
+    if (hf_reader_peek(r) == HF_READ_STRING) {
+        if (!hf_reader_string(r, &text))
+            return false;
+        index = hf_decode_choice(field->choices, text);
+    }
+    *which = (uint64_t)index;
+    return index >= 0 || hf_reader_refuse(r, at, hf_decode_expected(field).text);
+}
+
+/* One more step of a match rule. False if it is none, or one too many. */
+static bool match_add(const struct hf_call_field *field, struct hf_bytes word, struct hf_got *got)
+{
+    int index = hf_decode_choice(field->choices, word);
+    if (index < 0 || got->number == HF_MATCH_MAX)
+        return false;
+    got->match[got->number++] = (uint8_t)index;
+    return true;
+}
+
+static bool match_split(const struct hf_call_field *field, struct hf_bytes text, struct hf_got *got)
+{
+    const char *p = text.data, *end = p + text.size;
+    for (;;) {
+        const char *comma = p < end ? memchr(p, ',', (size_t)(end - p)) : NULL;
+        if (!match_add(field, hf_mem(p, (size_t)((comma ? comma : end) - p)), got))
+            return false;
+        if (!comma)
+            return true;
+        p = comma + 1;
+    }
+}
+
+static bool match_read(struct hf_reader *r, const struct hf_call_field *field, struct hf_got *got)
+{
+    struct hf_bytes text;
+    enum hf_reader_type type = hf_reader_peek(r);
+    size_t at = r->at;
+    if (type == HF_READ_STRING) {
+        if (!hf_reader_string(r, &text))
+            return false;
+        return match_split(field, text, got) || hf_reader_refuse(r, at, hf_decode_expected(field).text);
+    }
+    if (type != HF_READ_ARRAY)
+        return hf_reader_refuse(r, at, hf_decode_expected(field).text);
+    (void)hf_reader_array(r);
+    while (hf_reader_element(r)) {
+        (void)hf_reader_peek(r);
+        at = r->at;
+        if (!hf_reader_string(r, &text))
+            return false;
+        if (!match_add(field, text, got))
+            return hf_reader_refuse(r, at, hf_decode_expected(field).text);
+    }
+    return !r->failed;
+}
+
+/* What becomes of a value of any type depends on the call: a payload is hashed, a merge is read when its type
+ * is known, and all others are stored. */
+static bool json_read(struct hf_reader *r, enum hf_action action, struct hf_got *got)
+{
+    if (action == HF_BEGIN)
+        return hf_reader_canonical(r, &got->text);
+    if (action != HF_MERGE)
+        return hf_stored_read(r, &got->text);
+    (void)hf_reader_peek(r);
+    got->at = r->at;
+    if (!hf_reader_skip(r))
+        return false;
+    got->end = r->at;
+    return true;
+}
+
+enum hf_status hf_decode_field(struct hf_decoding *d, size_t index)
+{
+    const struct hf_call_field *field = &d->call->fields[index];
+    struct hf_got *got = &d->got[index];
+    struct hf_reader *r = &d->r;
+    bool ok = false;
+    switch (field->type) {
+    case HF_TYPE_OF_TIME: /* only queries have times, and there they are text */
+    case HF_TYPE_OF_TEXT: ok = hf_reader_string(r, &got->text); break;
+    case HF_TYPE_OF_DURATION: ok = duration_read(r, field, &got->ms); break;
+    case HF_TYPE_OF_NUMBER: ok = hf_reader_uint(r, &got->number); break;
+    case HF_TYPE_OF_FLAG: ok = hf_reader_bool(r, &got->flag); break;
+    case HF_TYPE_OF_JSON: ok = json_read(r, d->call->action, got); break;
+    case HF_TYPE_OF_MATCH: ok = match_read(r, field, got); break;
+    case HF_TYPE_OF_CHOICE: ok = choice_read(r, field, &got->number); break;
+    }
+    got->given = true;
+    return ok ? HF_OK : hf_decode_failed(d, field->name);
+}

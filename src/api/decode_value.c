@@ -1,0 +1,154 @@
+/* Values of merges, in the shapes that value.c writes: what was answered can be sent back. */
+#include "api/decode_part.h"
+#include "base/bytes.h"
+
+struct items {
+    struct hf_item *data; /* in the arena */
+    size_t count, room;
+};
+
+/* NULL: one item too many, or no memory. */
+static struct hf_item *items_add(struct hf_reader *r, struct items *items)
+{
+    if (items->count == HF_MERGE_ITEMS_MAX) {
+        (void)hf_reader_fail(r, "expected at most %d items", HF_MERGE_ITEMS_MAX);
+        return NULL;
+    }
+    if (items->count == items->room) {
+        size_t room = items->room ? 2 * items->room : 8;
+        struct hf_item *data = hf_arena_take(r->arena, room * sizeof *data);
+        if (!data) {
+            (void)hf_reader_no_memory(r);
+            return NULL;
+        }
+        if (items->count > 0)
+            memcpy(data, items->data, items->count * sizeof *data);
+        items->data = data;
+        items->room = room;
+    }
+    struct hf_item *item = &items->data[items->count++];
+    *item = (struct hf_item){ .up = 0 };
+    return item;
+}
+
+static bool fail_name(struct hf_reader *r, const char *expected, struct hf_bytes name)
+{
+    char text[HF_READER_EXCERPT];
+    return hf_reader_fail(r, "expected only %s, got the member \"%s\"", expected,
+                          hf_reader_excerpt(name, text));
+}
+
+/* ["a", "b"] */
+static bool union_read(struct hf_reader *r, struct items *items)
+{
+    if (!hf_reader_array(r))
+        return false;
+    while (hf_reader_element(r)) {
+        struct hf_item *item = items_add(r, items);
+        if (!item || !hf_reader_string(r, &item->name))
+            return false;
+    }
+    return !r->failed;
+}
+
+/* {"up": 1, "down": 2}; what is not there is 0. */
+static bool updown_read(struct hf_reader *r, struct hf_item *item)
+{
+    struct hf_bytes name;
+    if (!hf_reader_object(r))
+        return false;
+    while (hf_reader_member(r, &name)) {
+        bool up = hf_bytes_equal(name, hf_str("up"));
+        if (!up && !hf_bytes_equal(name, hf_str("down")))
+            return fail_name(r, "up and down", name);
+        if (!hf_reader_uint(r, up ? &item->up : &item->down))
+            return false;
+    }
+    return !r->failed;
+}
+
+/* {"node": 1} or {"node": {"up": 1, "down": 2}} */
+static bool nodes_read(struct hf_reader *r, enum hf_register_type type, struct items *items)
+{
+    struct hf_bytes name;
+    if (!hf_reader_object(r))
+        return false;
+    while (hf_reader_member(r, &name)) {
+        struct hf_item *item = items_add(r, items);
+        if (!item)
+            return false;
+        item->name = name;
+        if (!(type == HF_TYPE_UPDOWN ? updown_read(r, item) : hf_reader_uint(r, &item->up)))
+            return false;
+    }
+    return !r->failed;
+}
+
+/* {"value": any, "timestamp": 1, "node": "n"}, all three. */
+static bool lww_read(struct hf_reader *r, struct hf_value *value)
+{
+    enum { VALUE = 1, TIMESTAMP = 2, NODE = 4 };
+    unsigned seen = 0;
+    struct hf_bytes name;
+    if (!hf_reader_object(r))
+        return false;
+    while (hf_reader_member(r, &name)) {
+        bool ok = false;
+        int which = hf_decode_choice("value|timestamp|node", name);
+        switch (which) {
+        case 0: ok = hf_stored_read(r, &value->bytes); break;
+        case 1: ok = hf_reader_int(r, &value->timestamp); break;
+        case 2: ok = hf_reader_string(r, &value->node); break;
+        default: return fail_name(r, "value, timestamp and node", name);
+        }
+        if (!ok)
+            return false;
+        seen |= 1U << which;
+    }
+    if (r->failed)
+        return false;
+    return seen == (VALUE | TIMESTAMP | NODE) ||
+           hf_reader_fail(r, "expected value, timestamp and node, all three");
+}
+
+static bool value_read(struct hf_reader *r, struct hf_value *value, struct items *items)
+{
+    switch (value->type) {
+    case HF_TYPE_MAX:
+    case HF_TYPE_MIN: return hf_reader_int(r, &value->number);
+    case HF_TYPE_OR: return hf_reader_bool(r, &value->flag);
+    case HF_TYPE_UNION: return union_read(r, items);
+    case HF_TYPE_LWW: return lww_read(r, value);
+    default: return nodes_read(r, value->type, items);
+    }
+}
+
+static enum hf_status names_check(struct hf_decoding *d, const struct hf_value *value)
+{
+    enum hf_status status = hf_decode_name(d->why, "value: node", value->node);
+    for (size_t i = 0; i < value->item_count && status == HF_OK; i++)
+        status = hf_decode_name(d->why, "value: each name in it", value->items[i].name);
+    return status;
+}
+
+enum hf_status hf_decode_value(struct hf_decoding *d, const struct hf_value **out)
+{
+    const struct hf_got *got = &d->got[F_MERGE_VALUE];
+    struct hf_value *value = hf_arena_take(d->r.arena, sizeof *value);
+    struct items items = { .count = 0 };
+    /* The value may have come before its type, so it is read for the second time, where it stands. */
+    struct hf_reader r = {
+        .text = hf_mem(d->r.text.data, got->end), .arena = d->r.arena, .at = got->at, .depth = 1
+    };
+    if (!value)
+        return HF_NO_MEMORY;
+    *value = (struct hf_value){ .type = (enum hf_register_type)(HF_TYPE_MAX + d->got[F_MERGE_TYPE].number) };
+    if (!value_read(&r, value, &items)) {
+        (void)hf_decode_refuse(d->why, "value: %s.", r.error);
+        return r.no_memory ? HF_NO_MEMORY : HF_INVALID_REQUEST;
+    }
+    value->items = items.data;
+    value->item_count = items.count;
+    *out = value;
+    return names_check(d, value);
+}

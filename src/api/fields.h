@@ -1,0 +1,35 @@
+/* fields.h: where each field stands in its call's table, for call.c, which fills the tables, and for the
+ * decoders, which read what came by the same numbers. */
+#ifndef HF_API_FIELDS_H
+#define HF_API_FIELDS_H
+
+#define HF_CALL_FIELDS_MAX 7 /* of one call */
+
+enum { F_PLACE_RESOURCE, F_PLACE_REQUESTER, F_PLACE_DURATION, F_PLACE_FENCE, F_PLACE_COUNT };
+enum { F_RESOURCE_CAPACITY, F_RESOURCE_OPEN, F_RESOURCE_COUNT };
+enum { F_GUARD_WINDOW, F_GUARD_MATCH, F_GUARD_ON_UNAVAILABLE, F_GUARD_DURABLE, F_GUARD_COUNT };
+enum { F_IDENTITY_IDENTITY, F_IDENTITY_RESULT, F_IDENTITY_COUNT }; /* a check has the first alone */
+enum { F_BEGIN_KEY, F_BEGIN_FINGERPRINT, F_BEGIN_PAYLOAD, F_BEGIN_LEASE, F_BEGIN_ON_ABANDON, F_BEGIN_COUNT };
+enum { F_COMPLETE_FENCE, F_COMPLETE_RESPONSE, F_COMPLETE_COUNT };
+enum { F_FAIL_FENCE, F_FAIL_RETRYABLE, F_FAIL_ERROR, F_FAIL_COUNT };
+enum { F_HEARTBEAT_FENCE, F_HEARTBEAT_LEASE, F_HEARTBEAT_COUNT };
+enum { F_GRANT_HOLDER, F_GRANT_TTL, F_GRANT_COUNT };
+enum { F_RENEW_FENCE, F_RENEW_TTL, F_RENEW_COUNT };
+enum { F_RETURN_FENCE, F_RETURN_COUNT };
+enum { F_WRITE_VALUE, F_WRITE_FENCE, F_WRITE_IF_VERSION, F_WRITE_COUNT };
+enum { F_MERGE_TYPE, F_MERGE_VALUE, F_MERGE_COUNT };
+/* Queries. Every list takes limit and cursor; the list of holds takes more. */
+enum {
+    F_LIST_LIMIT,
+    F_LIST_CURSOR,
+    F_LIST_STATE,
+    F_LIST_RESOURCE,
+    F_LIST_REQUESTER,
+    F_LIST_FROM,
+    F_LIST_TO,
+    F_HOLDS_COUNT
+};
+enum { F_LIST_COUNT = F_LIST_STATE };
+enum { F_EXPORT_FORMAT, F_EXPORT_COUNT };
+
+#endif

@@ -1,0 +1,116 @@
+/* The config file of `holdfast serve`: which lines mean which options. */
+#include "cli/config.h"
+
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct loading {
+    struct hf_cli *cli;
+    const char *path;
+    uint64_t known;               /* the options that may stand in the file */
+    unsigned lines[HF_OPT_COUNT]; /* where each stands, or 0 */
+};
+
+/* FILE:LINE: what is wrong, what was given, and a hint; word and hint may be NULL. Always false. */
+static bool refuse(const struct loading *l, unsigned line, const char *what, const char *word,
+                   const char *hint)
+{
+    struct hf_buffer text = { 0 };
+    hf_cli_add_clean(&text, hf_str(l->path));
+    hf_buffer_printf(&text, ":%u: %s", line, what);
+    if (word) {
+        hf_buffer_add_char(&text, ' ');
+        hf_cli_add_quoted(&text, hf_str(word));
+    }
+    hf_cli_error(l->cli, "%s%s", hf_buffer_text(&text), hint ? hint : "");
+    hf_buffer_free(&text);
+    return false;
+}
+
+static bool unknown(const struct loading *l, const struct hf_cli_setting *s)
+{
+    const char *near = NULL;
+    unsigned least = 3;
+    char hint[120];
+    const char *name = s->name + strspn(s->name, "-"); /* somebody may have written the dashes */
+    for (int i = 0; i < HF_OPT_COUNT; i++) {
+        unsigned distance = hf_cli_distance(hf_cli_options[i].name, name);
+        if ((l->known >> i & 1) && distance < least) {
+            least = distance;
+            near = hf_cli_options[i].name;
+        }
+    }
+    snprintf(hint, sizeof hint, "%s%s; see: holdfast help %s", near ? ", perhaps you mean " : "",
+             near ? near : "", l->cli->command->name);
+    return refuse(l, s->line, "unknown name", s->name, hint);
+}
+
+/* A flag is given or not; in a file it has a word for that. */
+static bool flag_take(struct loading *l, enum hf_cli_option_id id, const struct hf_cli_setting *s)
+{
+    if (strcmp(s->value, "yes") != 0 && strcmp(s->value, "no") != 0) {
+        char what[80];
+        snprintf(what, sizeof what, "%s is yes or no, not", s->name);
+        return refuse(l, s->line, what, s->value, NULL);
+    }
+    if (!l->cli->values[id] && s->value[0] == 'y')
+        l->cli->values[id] = "";
+    return true;
+}
+
+static bool setting_take(void *arg, const struct hf_cli_setting *s)
+{
+    struct loading *l = arg;
+    int id = 0;
+    while (id < HF_OPT_COUNT && (!(l->known >> id & 1) || strcmp(hf_cli_options[id].name, s->name) != 0))
+        id++;
+    if (id == HF_OPT_COUNT)
+        return unknown(l, s);
+    if (l->lines[id]) {
+        char what[80];
+        snprintf(what, sizeof what, "%s stands in line %u already", s->name, l->lines[id]);
+        return refuse(l, s->line, what, NULL, "; leave one of them out");
+    }
+    l->lines[id] = s->line;
+    if (!hf_cli_options[id].value)
+        return flag_take(l, (enum hf_cli_option_id)id, s);
+    if (!l->cli->values[id])
+        l->cli->values[id] = s->value;
+    return true;
+}
+
+/* The whole file. text: out, HF_CLI_CONFIG_MAX bytes. NULL, or what is wrong. */
+static const char *file_read(const char *path, char *text, size_t *size)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return strerror(errno);
+    *size = fread(text, 1, HF_CLI_CONFIG_MAX, file);
+    bool longer = *size == HF_CLI_CONFIG_MAX && fgetc(file) != EOF;
+    const char *wrong = ferror(file) ? strerror(errno) : longer ? "it has more than 65536 bytes" : NULL;
+    fclose(file);
+    return wrong;
+}
+
+bool hf_cli_config_load(struct hf_cli *cli, const char *path)
+{
+    static char text[HF_CLI_CONFIG_MAX + 1]; /* where the values live from now on */
+    const uint64_t never = HF_OPT_BIT(HELP) | HF_OPT_BIT(CONFIG);
+    struct loading l = { cli, path, (cli->command->options | cli->command->globals) & ~never, { 0 } };
+    struct hf_cli_config_refusal refusal;
+    size_t size = 0;
+    const char *wrong = file_read(path, text, &size);
+    if (wrong) {
+        struct hf_buffer name = { 0 };
+        hf_cli_add_quoted(&name, hf_str(path));
+        hf_cli_error(cli, "the config file %s cannot be read: %s", hf_buffer_text(&name), wrong);
+        hf_buffer_free(&name);
+        return false;
+    }
+    if (hf_cli_config_parse(text, size, setting_take, &l, &refusal))
+        return true;
+    return refusal.line && refuse(&l, refusal.line, refusal.what, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+#include "cli/config.h"
+
+#include "base/text.h"
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static char *skip_space(char *p)
+{
+    while (is_space(*p))
+        p++;
+    return p;
+}
+
+/* A line as text: of bounded length, UTF-8, and without control characters but tab. NULL, or what is wrong. */
+static const char *line_check(const char *line, size_t size)
+{
+    if (size > HF_CLI_CONFIG_LINE_MAX)
+        return "the line has more than 4096 bytes";
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)line[i] < 0x20 ? line[i] != '\t' : line[i] == 0x7f)
+            return "there is a control character in the line";
+    return hf_utf8_valid(hf_mem(line, size)) ? NULL : "the line is not UTF-8";
+}
+
+/* `"...` up to the closing quote, in place; nothing but a comment may come behind. */
+static const char *quoted_parse(char *p)
+{
+    char *out = p++;
+    while (*p != '"') {
+        if (*p == '\\' && p[1] != '"' && p[1] != '\\')
+            return "in quotes, \\ stands before \" or \\ only; write it twice if it is meant";
+        p += *p == '\\';
+        if (*p == '\0')
+            return "the closing quote is missing";
+        *out++ = *p++;
+    }
+    p = skip_space(p + 1);
+    if (*p != '\0' && *p != '#')
+        return "there is something behind the closing quote";
+    *out = '\0';
+    return NULL;
+}
+
+/* Up to a comment or the end, without white space before it; in place. Something stands in front of p. */
+static const char *bare_parse(char *p)
+{
+    const char *begin = p;
+    char *end = p;
+    if (*p == '\'')
+        return "values are quoted with \", not with '";
+    for (; *p != '\0' && !(*p == '#' && is_space(p[-1])); p++)
+        if (!is_space(*p))
+            end = p + 1;
+    if (end == begin)
+        return "the value is missing; write \"\" if it is to be empty";
+    *end = '\0';
+    return NULL;
+}
+
+/* One line, ended by a NUL. setting: out; its name is NULL if the line has nothing to say. NULL, or what is wrong. */
+static const char *line_parse(char *line, struct hf_cli_setting *setting)
+{
+    char *name = skip_space(line);
+    setting->name = NULL;
+    if (*name == '\0' || *name == '#')
+        return NULL;
+    char *end = name;
+    while (*end != '\0' && *end != '=' && !is_space(*end))
+        end++;
+    char *equals = skip_space(end);
+    if (*equals != '=' || end == name)
+        return "a line is: name = value";
+    char *value = skip_space(equals + 1);
+    *end = '\0';
+    setting->name = name;
+    setting->value = value;
+    return *value == '"' ? quoted_parse(value) : bare_parse(value);
+}
+
+bool hf_cli_config_parse(char *text, size_t size,
+                         bool (*each)(void *arg, const struct hf_cli_setting *setting), void *arg,
+                         struct hf_cli_config_refusal *refusal)
+{
+    struct hf_cli_setting setting = { .line = 0 };
+    *refusal = (struct hf_cli_config_refusal){ 0 };
+    for (char *p = text, *next; p < text + size; p = next) {
+        char *stop = memchr(p, '\n', (size_t)(text + size - p));
+        stop = stop ? stop : text + size;
+        next = stop + 1;
+        if (stop > p && stop[-1] == '\r')
+            stop--;
+        *stop = '\0';
+        setting.line++;
+        refusal->what = line_check(p, (size_t)(stop - p));
+        if (!refusal->what)
+            refusal->what = line_parse(p, &setting);
+        if (refusal->what) {
+            refusal->line = setting.line;
+            return false;
+        }
+        if (setting.name && !each(arg, &setting))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,81 @@
+/* holdfast serve: the options of the server, out of the command line, the environment and a file. */
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/config.h"
+#include "server/server.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A size such as 1MiB. False after saying what is wrong. */
+static bool size_read(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range,
+                      uint64_t *out)
+{
+    const char *text = cli->values[id];
+    if (!text)
+        return true;
+    if (hf_size_parse(hf_str(text), out) && *out >= range.lowest && *out <= range.highest)
+        return true;
+    hf_cli_error(cli, "serve: --%s is \"%s\"; expected a size from %llu to %llu bytes, such as 1MiB",
+                 hf_cli_options[id].name, text, (unsigned long long)range.lowest,
+                 (unsigned long long)range.highest);
+    return false;
+}
+
+static bool sizes_read(const struct hf_cli *cli, struct hf_server_options *o)
+{
+    uint64_t threads = 1, connections = 4096;
+    o->max_body = 1 << 20;
+    if (!hf_cli_number(cli, HF_OPT_THREADS, (struct hf_cli_range){ 1, 64 }, &threads) ||
+        !hf_cli_number(cli, HF_OPT_MAX_CONNECTIONS, (struct hf_cli_range){ 1, 1000000 }, &connections) ||
+        !size_read(cli, HF_OPT_MAX_BODY, (struct hf_cli_range){ 1024, 64 << 20 }, &o->max_body) ||
+        !size_read(cli, HF_OPT_MEMORY_MAX, (struct hf_cli_range){ 1 << 20, UINT64_MAX },
+                   &o->store.memory_max_bytes))
+        return false;
+    o->threads = (unsigned)threads;
+    o->max_connections = (unsigned)connections;
+    return true;
+}
+
+static bool choices_read(const struct hf_cli *cli, struct hf_server_options *o)
+{
+    unsigned log = 0, keys = 0, duplicates = 0, sandbox = 0, store = 0;
+    if (!hf_cli_choice(cli, HF_OPT_LOG, &log) || !hf_cli_choice(cli, HF_OPT_LOG_KEYS, &keys) ||
+        !hf_cli_choice(cli, HF_OPT_LOG_DUPLICATES, &duplicates) ||
+        !hf_cli_choice(cli, HF_OPT_SANDBOX, &sandbox) || !hf_cli_choice(cli, HF_OPT_STORE, &store))
+        return false;
+    o->log_json = log == 1;
+    o->log_hash_keys = keys == 1;
+    o->log_duplicates = duplicates == 0;
+    o->sandbox = sandbox == 0;
+    return true;
+}
+
+static void welcome(const char *url)
+{
+    struct hf_buffer lines = { 0 };
+    hf_server_lines(url, &lines);
+    hf_cli_flush_to_stdout(&lines);
+    hf_buffer_free(&lines);
+    fflush(stdout);
+}
+
+int hf_cmd_serve(struct hf_cli *cli)
+{
+    struct hf_server_options options = { .listen = "127.0.0.1:4653" };
+    const char *config = cli->values[HF_OPT_CONFIG];
+    if (config && !hf_cli_config_load(cli, config))
+        return HF_EXIT_USAGE;
+    if (!sizes_read(cli, &options) || !choices_read(cli, &options) ||
+        !hf_cli_store_options(cli, &options.store))
+        return HF_EXIT_USAGE;
+    options.data = cli->values[HF_OPT_DATA] ? cli->values[HF_OPT_DATA] : "./holdfast-data";
+    if (cli->values[HF_OPT_LISTEN])
+        options.listen = cli->values[HF_OPT_LISTEN];
+    options.auth_file = cli->values[HF_OPT_AUTH_FILE];
+    options.tls_cert = cli->values[HF_OPT_TLS_CERT];
+    options.tls_key = cli->values[HF_OPT_TLS_KEY];
+    if (cli->values[HF_OPT_WELCOME])
+        options.welcome = welcome;
+    return hf_server_run(&options);
+}

@@ -1,0 +1,306 @@
+/* Asking, and asking again. */
+#include "client/inner.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct hf_client {
+    struct hf_client_url url;
+    SSL_CTX *tls;        /* owned; NULL: plain */
+    struct hf_wire wire; /* kept between calls */
+    char *token;         /* owned; NULL: none */
+};
+
+/* ---- Opening ---- */
+
+/* What `Authorization: Bearer` may carry: printable ASCII without blanks. */
+static bool token_valid(const char *token)
+{
+    size_t size = 0;
+    while (token[size] > ' ' && token[size] < 0x7f)
+        size++;
+    return token[size] == '\0' && size > 0 && size <= HF_CLIENT_TOKEN_MAX;
+}
+
+static enum hf_status client_fill(struct hf_client *client, const struct hf_client_options *options,
+                                  struct hf_error *why)
+{
+    if (!hf_client_url_parse(options->url, &client->url, why))
+        return why->status;
+    if (options->token && !token_valid(options->token)) {
+        *why = (struct hf_error){ HF_INVALID_REQUEST,
+                                  "the token is not 1 to 4096 bytes of printable ASCII without blanks" };
+        return why->status;
+    }
+    if (client->url.tls && !(client->tls = hf_wire_context(options->ca_file, why)))
+        return why->status;
+    if (options->token && !(client->token = strdup(options->token)))
+        return why->status = HF_NO_MEMORY;
+    return HF_OK;
+}
+
+enum hf_status hf_client_open(const struct hf_client_options *options, struct hf_client **out,
+                              struct hf_error *why)
+{
+    struct hf_client *client = calloc(1, sizeof *client);
+    *out = NULL;
+    *why = (struct hf_error){ HF_NO_MEMORY, "there is not enough memory to ask a server" };
+    if (!client)
+        return HF_NO_MEMORY;
+    client->wire.fd = -1;
+    enum hf_status status = client_fill(client, options, why);
+    if (status == HF_OK)
+        *out = client;
+    else
+        hf_client_close(client);
+    return status;
+}
+
+void hf_client_close(struct hf_client *client)
+{
+    if (!client)
+        return;
+    hf_wire_close(&client->wire);
+    SSL_CTX_free(client->tls);
+    if (client->token)
+        OPENSSL_cleanse(client->token, strlen(client->token));
+    free(client->token);
+    free(client);
+}
+
+const char *hf_client_url(const struct hf_client *client)
+{
+    return client->url.shown;
+}
+
+bool hf_client_exposed(const struct hf_client *client)
+{
+    return client->token && !client->tls && !hf_client_url_loopback(&client->url);
+}
+
+/* ---- Sending ---- */
+
+static const char *method_name(enum hf_http_method method)
+{
+    return method == HF_HTTP_POST ? "POST" : method == HF_HTTP_PUT ? "PUT" : "GET";
+}
+
+static void request_write(const struct hf_client *client, const struct hf_client_call *call,
+                          struct hf_buffer *out)
+{
+    hf_buffer_printf(out, "%s %s", method_name(call->method), client->url.prefix);
+    hf_buffer_add(out, call->target.data, call->target.size);
+    hf_buffer_printf(out, " HTTP/1.1\r\nHost: %s\r\nUser-Agent: holdfast/%s\r\nAccept: %s\r\n",
+                     client->url.field, hf_version(), call->accept);
+    if (client->token)
+        hf_buffer_printf(out, "Authorization: Bearer %s\r\n", client->token);
+    if (call->key.size > 0) {
+        hf_buffer_add_text(out, "Idempotency-Key: ");
+        hf_buffer_add(out, call->key.data, call->key.size);
+        hf_buffer_add_text(out, "\r\n");
+    }
+    if (call->body.size > 0)
+        hf_buffer_add_text(out, "Content-Type: application/json\r\n");
+    if (call->method != HF_HTTP_GET)
+        hf_buffer_printf(out, "Content-Length: %zu\r\n", call->body.size);
+    hf_buffer_add_text(out, "\r\n");
+    hf_buffer_add(out, call->body.data, call->body.size);
+}
+
+/* ---- Receiving ---- */
+
+/* One attempt, and what has come of it. */
+struct attempt {
+    struct hf_client *client;
+    const struct hf_client_call *call;
+    struct hf_client_answer *answer;
+    int64_t deadline;
+    bool sent;  /* all of the request has left, now or in an attempt before */
+    bool spilt; /* a part of a body is in the sink */
+    struct hf_wire_fault fault;
+    struct hf_buffer input; /* what has come and is not used yet */
+};
+
+static bool nonsense(struct attempt *a, const char *what)
+{
+    snprintf(a->fault.text, sizeof a->fault.text, "what came is not the answer of a Holdfast server: %s",
+             what);
+    a->fault.transient = false;
+    return false;
+}
+
+/* Receive more into a->input. False at the end of the stream too: there, an answer is never whole yet. */
+static bool more(struct attempt *a, int64_t deadline)
+{
+    const size_t step = 16384;
+    if (!hf_buffer_reserve(&a->input, step))
+        return nonsense(a, "there is not enough memory for it");
+    ssize_t n = hf_wire_read(&a->client->wire, a->input.data + a->input.size, step, deadline, &a->fault);
+    if (n > 0) {
+        a->input.size += (size_t)n;
+        return true;
+    }
+    if (n == 0) {
+        a->fault.transient = true;
+        snprintf(a->fault.text, sizeof a->fault.text, "it closed the connection before its answer was whole");
+    }
+    return false;
+}
+
+static void input_drop(struct attempt *a, size_t size)
+{
+    memmove(a->input.data, a->input.data + size, a->input.size - size);
+    a->input.size -= size;
+}
+
+/* The head of the answer, behind at most a few interim ones. */
+static bool head_receive(struct attempt *a)
+{
+    enum { INTERIM_MAX = 4 };
+    size_t scanned = 0;
+    for (unsigned interim = 0; interim <= INTERIM_MAX;) {
+        const char *why = NULL;
+        struct hf_client_head *head = &a->answer->head;
+        switch (hf_client_head_parse((const char *)a->input.data, a->input.size, &scanned, head, &why)) {
+        case HF_HTTP_BAD: return nonsense(a, why);
+        case HF_HTTP_MORE:
+            if (!more(a, a->deadline))
+                return false;
+            break;
+        case HF_HTTP_DONE:
+            input_drop(a, head->size);
+            if (head->status >= 200)
+                return true;
+            scanned = 0;
+            interim++;
+        }
+    }
+    return nonsense(a, "it begins again and again");
+}
+
+/* The body into memory. What was announced is not believed before it has come: memory grows with what is there. */
+static bool body_keep(struct attempt *a)
+{
+    uint64_t length = a->answer->head.length;
+    if (length > HF_CLIENT_BODY_MAX)
+        return nonsense(a, "its body is longer than 64 MiB");
+    while (a->input.size < length)
+        if (!more(a, a->deadline))
+            return false;
+    hf_buffer_reset(&a->answer->body);
+    hf_buffer_add(&a->answer->body, a->input.data, (size_t)length);
+    input_drop(a, (size_t)length);
+    return !a->answer->body.failed || nonsense(a, "there is not enough memory for it");
+}
+
+/* The body to the sink, as it comes. */
+static bool body_pour(struct attempt *a)
+{
+    uint64_t left = a->answer->head.length;
+    while (left > 0) {
+        if (a->input.size == 0 && !more(a, hf_client_clock() + HF_CLIENT_IDLE_MS))
+            return false;
+        size_t size = a->input.size < left ? a->input.size : (size_t)left;
+        a->spilt = true;
+        if (fwrite(a->input.data, 1, size, a->call->sink) != size) {
+            snprintf(a->fault.text, sizeof a->fault.text, "what it sent could not be written");
+            a->fault.transient = false;
+            return false;
+        }
+        left -= size;
+        input_drop(a, size);
+    }
+    return true;
+}
+
+static bool receive(struct attempt *a)
+{
+    const struct hf_client_head *head = &a->answer->head;
+    if (!head_receive(a))
+        return false;
+    hf_buffer_reset(&a->answer->body);
+    bool pour = a->call->sink && head->status == 200 && strcmp(head->content_type, a->call->accept) == 0;
+    if (!(pour ? body_pour(a) : body_keep(a)))
+        return false;
+    if (!head->keep_alive || a->input.size > 0) /* what nobody asked for must not answer the next question */
+        hf_wire_close(&a->client->wire);
+    return true;
+}
+
+/* Send it once and receive its answer. A server that refuses a request early may stop reading it: then its answer is
+ * there although the sending failed. */
+static bool attempt_make(struct attempt *a, struct hf_bytes request)
+{
+    struct hf_client *c = a->client;
+    struct hf_wire_fault unsent;
+    hf_buffer_reset(&a->input);
+    if (c->wire.fd < 0 && !hf_wire_open(&c->wire, &c->url, c->tls, a->deadline, &a->fault))
+        return false;
+    bool whole = hf_wire_write(&c->wire, request, a->deadline, &unsent);
+    a->sent |= whole;
+    bool answered = receive(a);
+    if (!answered) {
+        hf_wire_close(&c->wire);
+        if (!whole)
+            a->fault = unsent;
+    }
+    return answered;
+}
+
+static void nap(int64_t ms)
+{
+    struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+    nanosleep(&t, NULL);
+}
+
+/* Is another attempt allowed, and worth it? */
+static bool may_again(const struct attempt *a, unsigned attempts)
+{
+    return attempts < HF_CLIENT_ATTEMPTS && a->fault.transient && (!a->sent || a->call->again) && !a->spilt &&
+           hf_client_clock() < a->deadline;
+}
+
+static bool attempts_make(struct attempt *a, struct hf_bytes request)
+{
+    for (unsigned attempts = 1;; attempts++) {
+        bool kept =
+            a->client->wire.fd >= 0; /* it may have been closed while nobody spoke: no reason to wait */
+        if (attempt_make(a, request))
+            return true;
+        if (!may_again(a, attempts))
+            return false;
+        if (!kept)
+            nap(attempts == 1 ? 100 : 400);
+    }
+}
+
+enum hf_status hf_client_ask(struct hf_client *client, const struct hf_client_call *call,
+                             struct hf_client_answer *answer, struct hf_error *why)
+{
+    struct attempt a = {
+        .client = client, .call = call, .answer = answer, .deadline = hf_client_clock() + call->wait_ms
+    };
+    struct hf_buffer request = { 0 };
+    *why = (struct hf_error){ HF_OK, "" };
+    request_write(client, call, &request);
+    if (request.failed) {
+        *why = (struct hf_error){ HF_NO_MEMORY, "there is not enough memory to ask the server" };
+    } else if (!attempts_make(&a, hf_mem(request.data, request.size))) {
+        why->status = a.sent ? HF_INDETERMINATE : HF_STORAGE_FAILURE;
+        snprintf(why->text, sizeof why->text, "%s %.150s: %.320s",
+                 a.sent ? "no usable answer came from" : "cannot ask the server at", client->url.shown,
+                 a.fault.text);
+    }
+    if (client->token && request.data)
+        OPENSSL_cleanse(request.data, request.size);
+    hf_buffer_free(&request);
+    hf_buffer_free(&a.input);
+    return why->status;
+}
+
+void hf_client_answer_free(struct hf_client_answer *answer)
+{
+    hf_buffer_free(&answer->body);
+}

@@ -1,0 +1,391 @@
+/* From the JSON of an answer to the records of the library. */
+#include "api/encode.h"
+#include "base/bytes.h"
+#include "base/text.h"
+#include "client/inner.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The records, member by member ---- */
+
+static const char *state_name(unsigned number)
+{
+    return hf_api_hold_state((enum hf_hold_state)number);
+}
+
+static const char *match_name(unsigned number)
+{
+    return hf_api_match((enum hf_match)number);
+}
+
+static const char *unavailable_name(unsigned number)
+{
+    return hf_api_unavailable((enum hf_unavailable)number);
+}
+
+#define AT(type, field) offsetof(struct type, field)
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+enum { HOLD_ENDED = 7 << 6 }; /* the bits of the three times below */
+
+static const struct hf_member hold_members[] = {
+    { "id", HF_MEMBER_ID, AT(hf_hold, id), true, NULL },
+    { "resource", HF_MEMBER_TEXT, AT(hf_hold, resource), true, NULL },
+    { "requester", HF_MEMBER_TEXT, AT(hf_hold, requester), true, NULL },
+    { "state", HF_MEMBER_NAMED, AT(hf_hold, state), true, state_name },
+    { "placed_at", HF_MEMBER_TIME, AT(hf_hold, placed_at), true, NULL },
+    { "expires_at", HF_MEMBER_TIME, AT(hf_hold, expires_at), true, NULL },
+    { "confirmed_at", HF_MEMBER_TIME, AT(hf_hold, ended_at), false, NULL },
+    { "released_at", HF_MEMBER_TIME, AT(hf_hold, ended_at), false, NULL },
+    { "expired_at", HF_MEMBER_TIME, AT(hf_hold, ended_at), false, NULL },
+    { "reverses", HF_MEMBER_ID, AT(hf_hold, reverses), false, NULL },
+};
+
+static const struct hf_member resource_members[] = {
+    { "name", HF_MEMBER_TEXT, AT(hf_resource, name), true, NULL },
+    { "capacity", HF_MEMBER_U32, AT(hf_resource, capacity), true, NULL },
+    { "held", HF_MEMBER_U32, AT(hf_resource, held), true, NULL },
+    { "confirmed", HF_MEMBER_U32, AT(hf_resource, confirmed), true, NULL },
+    { "open", HF_MEMBER_FLAG, AT(hf_resource, open), true, NULL },
+    { "fence", HF_MEMBER_U64, AT(hf_resource, fence), true, NULL },
+};
+
+static const struct hf_member guard_members[] = {
+    { "name", HF_MEMBER_TEXT, AT(hf_guard, name), true, NULL },
+    { "window", HF_MEMBER_DURATION, AT(hf_guard, window_ms), true, NULL },
+    { "match", HF_MEMBER_LIST, AT(hf_guard, match), true, match_name },
+    { "on_unavailable", HF_MEMBER_NAMED, AT(hf_guard, on_unavailable), true, unavailable_name },
+    { "durable", HF_MEMBER_FLAG, AT(hf_guard, durable), true, NULL },
+    { "created_at", HF_MEMBER_TIME, AT(hf_guard, created_at), true, NULL },
+};
+_Static_assert(AT(hf_guard, match_count) == AT(hf_guard, match) + HF_MATCH_MAX * sizeof(unsigned) &&
+                   sizeof(enum hf_match) == sizeof(unsigned),
+               "HF_MEMBER_LIST writes the steps and behind them how many");
+
+enum { SEEN_RESULT = 3 };
+
+static const struct hf_member seen_members[] = {
+    { "seen", HF_MEMBER_FLAG, AT(hf_seen, seen), true, NULL },
+    { "recorded_at", HF_MEMBER_TIME, AT(hf_seen, recorded_at), false, NULL },
+    { "expires_at", HF_MEMBER_TIME, AT(hf_seen, expires_at), false, NULL },
+    [SEEN_RESULT] = { "result", HF_MEMBER_STORED, AT(hf_seen, result), false, NULL },
+};
+
+struct ok {
+    bool ok;
+};
+static const struct hf_member ok_members[] = { { "ok", HF_MEMBER_FLAG, AT(ok, ok), true, NULL } };
+
+/* ---- One answer ---- */
+
+static bool hold_read(struct hf_reader *r, struct hf_hold *hold)
+{
+    unsigned given;
+    if (!hf_member_read(r, hold_members, COUNT(hold_members), hold, &given))
+        return false;
+    bool ended = given & HOLD_ENDED;
+    return ended == (hold->state != HF_HELD) ||
+           hf_reader_fail(r, ended ? "a hold that is held has no time of its end"
+                                   : "the time of its end is missing");
+}
+
+static bool seen_read(struct hf_reader *r, struct hf_seen *seen)
+{
+    unsigned given;
+    if (!hf_member_read(r, seen_members, COUNT(seen_members), seen, &given))
+        return false;
+    seen->has_result = given >> SEEN_RESULT & 1;
+    return true;
+}
+
+static bool record_read(struct hf_reader *r, enum hf_action action, struct hf_answer *answer)
+{
+    struct ok ok;
+    unsigned given;
+    switch (action) {
+    case HF_SET_RESOURCE:
+    case HF_GET_RESOURCE:
+        answer->kind = HF_RECORD_RESOURCE;
+        return hf_member_read(r, resource_members, COUNT(resource_members), &answer->resource, &given);
+    case HF_SET_GUARD:
+    case HF_GET_GUARD:
+        answer->kind = HF_RECORD_GUARD;
+        return hf_member_read(r, guard_members, COUNT(guard_members), &answer->guard, &given);
+    case HF_CHECK:
+    case HF_ADMIT: answer->kind = HF_RECORD_SEEN; return seen_read(r, &answer->seen);
+    case HF_RECORD:
+        answer->kind = HF_RECORD_SEEN;
+        return hf_member_read(r, ok_members, COUNT(ok_members), &ok, &given);
+    default: answer->kind = HF_RECORD_HOLD; return hold_read(r, &answer->hold);
+    }
+}
+
+/* The slices of an answer: at most two. */
+static size_t slices_of(struct hf_answer *answer, struct hf_bytes *slices[2])
+{
+    switch (answer->kind) {
+    case HF_RECORD_HOLD:
+        slices[0] = &answer->hold.resource;
+        slices[1] = &answer->hold.requester;
+        return 2;
+    case HF_RECORD_RESOURCE: slices[0] = &answer->resource.name; return 1;
+    case HF_RECORD_GUARD: slices[0] = &answer->guard.name; return 1;
+    case HF_RECORD_SEEN: slices[0] = &answer->seen.result; return 1;
+    default: return 0;
+    }
+}
+
+/* Copy a slice to *at and move on. */
+static void slice_keep(struct hf_bytes *slice, char **at)
+{
+    if (slice->size > 0)
+        memcpy(*at, slice->data, slice->size);
+    slice->data = *at;
+    *at += slice->size;
+}
+
+/* Make the result the owner of its slices. False without memory. */
+static bool result_keep(struct hf_result *result)
+{
+    struct hf_bytes *slices[2];
+    size_t count = slices_of(&result->answer, slices), size = 1;
+    for (size_t i = 0; i < count; i++)
+        size += slices[i]->size;
+    char *at = result->heap = malloc(size);
+    for (size_t i = 0; at && i < count; i++)
+        slice_keep(slices[i], &at);
+    return at != NULL;
+}
+
+/* Say why it was not understood, and free what was used to understand it. Always false. */
+static bool failed(const struct hf_reader *r, struct hf_error *why)
+{
+    why->status = HF_INDETERMINATE;
+    snprintf(why->text, sizeof why->text, "the answer is not that of a Holdfast server: %s",
+             r->failed ? r->error : "there is not enough memory to read it");
+    return false;
+}
+
+bool hf_client_read_answer(enum hf_action action, struct hf_bytes body, struct hf_result *result,
+                           struct hf_error *why)
+{
+    struct hf_arena arena = { 0 };
+    struct hf_reader r = { .text = body, .arena = &arena };
+    hf_result_clear(result);
+    bool good = record_read(&r, action, &result->answer) && hf_reader_end(&r) && result_keep(result);
+    if (!good) {
+        failed(&r, why);
+        hf_result_clear(result);
+    }
+    hf_arena_free(&arena);
+    return good;
+}
+
+/* ---- Pages ---- */
+
+/* A string of digits, or null at the end. */
+static bool cursor_read(struct hf_reader *r, uint64_t *cursor)
+{
+    struct hf_bytes text;
+    size_t at = r->at;
+    *cursor = 0;
+    if (hf_reader_peek(r) == HF_READ_NULL)
+        return hf_reader_null(r);
+    return hf_reader_string(r, &text) && ((hf_number_parse(text, cursor) && *cursor > 0) ||
+                                          hf_reader_refuse(r, at, "a cursor of this program"));
+}
+
+static bool holds_read(struct hf_reader *r, struct hf_buffer *holds)
+{
+    if (!hf_reader_array(r))
+        return false;
+    while (hf_reader_element(r)) {
+        struct hf_hold hold = { .ordinal = 0 };
+        if (!hold_read(r, &hold))
+            return false;
+        if (holds->size >= HF_LIST_MAX * sizeof hold)
+            return hf_reader_fail(r, "a page has more than %d holds", HF_LIST_MAX);
+        hf_buffer_add(holds, &hold, sizeof hold);
+    }
+    return !r->failed;
+}
+
+static bool page_read(struct hf_reader *r, struct hf_buffer *holds, uint64_t *cursor)
+{
+    struct hf_bytes name;
+    bool has_holds = false, has_cursor = false;
+    if (!hf_reader_object(r))
+        return false;
+    while (hf_reader_member(r, &name)) {
+        bool good;
+        if (hf_bytes_equal(name, hf_str("holds")))
+            good = has_holds = holds_read(r, holds);
+        else if (hf_bytes_equal(name, hf_str("next_cursor")))
+            good = has_cursor = cursor_read(r, cursor);
+        else
+            good = hf_reader_skip(r);
+        if (!good)
+            return false;
+    }
+    return !r->failed && hf_reader_end(r) && !holds->failed &&
+           ((has_holds && has_cursor) ||
+            hf_reader_fail(r, "the members \"holds\" and \"next_cursor\" are not both there"));
+}
+
+/* Make the page the owner of the holds and their names. False without memory. */
+static bool page_keep(struct hf_page *page, struct hf_buffer *holds)
+{
+    size_t size = 1;
+    page->count = holds->size / sizeof(struct hf_hold);
+    page->rows = malloc(holds->size + 1);
+    if (!page->rows)
+        return false;
+    if (holds->size > 0)
+        memcpy(page->rows, holds->data, holds->size);
+    for (size_t i = 0; i < page->count; i++)
+        size += page->holds[i].resource.size + page->holds[i].requester.size;
+    char *at = page->heap = malloc(size);
+    for (size_t i = 0; at && i < page->count; i++) {
+        slice_keep(&page->holds[i].resource, &at);
+        slice_keep(&page->holds[i].requester, &at);
+    }
+    return at != NULL;
+}
+
+bool hf_client_read_holds(struct hf_bytes body, struct hf_page *page, struct hf_error *why)
+{
+    struct hf_arena arena = { 0 };
+    struct hf_reader r = { .text = body, .arena = &arena };
+    struct hf_buffer holds = { 0 };
+    *page = (struct hf_page){ .count = 0 };
+    bool good = page_read(&r, &holds, &page->next_cursor) && page_keep(page, &holds);
+    if (!good) {
+        failed(&r, why);
+        hf_page_clear(page);
+    }
+    hf_buffer_free(&holds);
+    hf_arena_free(&arena);
+    return good;
+}
+
+/* ---- Problems and the rest ---- */
+
+/* Codes are shown as they are, so they are nothing but codes. */
+static bool code_valid(struct hf_bytes code)
+{
+    const char *p = code.data;
+    for (size_t i = 0; i < code.size; i++)
+        if (!(p[i] >= 'a' && p[i] <= 'z') && !(p[i] >= '0' && p[i] <= '9') && p[i] != '-')
+            return false;
+    return code.size > 0 && code.size < HF_CLIENT_CODE_MAX;
+}
+
+/* The status that has this code. */
+static enum hf_status status_of(const char *code)
+{
+    const char *gap = hf_status_code((enum hf_status)UINT_MAX);
+    for (unsigned i = 1; i <= HF_INDETERMINATE; i++) {
+        const char *name = hf_status_code((enum hf_status)i);
+        if (strcmp(name, gap) != 0 && strcmp(name, code) == 0)
+            return (enum hf_status)i;
+    }
+    return HF_OK;
+}
+
+struct problem {
+    struct hf_bytes code, detail;
+};
+
+static const struct hf_member problem_members[] = {
+    { "code", HF_MEMBER_TEXT, AT(problem, code), true, NULL },
+    { "detail", HF_MEMBER_TEXT, AT(problem, detail), true, NULL },
+};
+
+bool hf_client_read_problem(struct hf_bytes body, struct hf_client_problem *out, struct hf_error *why)
+{
+    struct hf_arena arena = { 0 };
+    struct hf_reader r = { .text = body, .arena = &arena };
+    struct problem p = { { NULL, 0 }, { NULL, 0 } };
+    unsigned given;
+    *out = (struct hf_client_problem){ .status = HF_OK };
+    bool good = hf_member_read(&r, problem_members, COUNT(problem_members), &p, &given) &&
+                hf_reader_end(&r) && (code_valid(p.code) || hf_reader_fail(&r, "its code is not a code"));
+    if (good) {
+        size_t size = p.detail.size < sizeof out->detail ? p.detail.size : sizeof out->detail - 1;
+        memcpy(out->code, p.code.data, p.code.size);
+        if (size > 0)
+            memcpy(out->detail, p.detail.data, size);
+        out->status = status_of(out->code);
+    } else {
+        failed(&r, why);
+    }
+    hf_arena_free(&arena);
+    return good;
+}
+
+struct token {
+    hf_time recorded_at;
+};
+
+static const struct hf_member token_members[] = {
+    { "recorded_at", HF_MEMBER_TIME, AT(token, recorded_at), true, NULL },
+};
+
+bool hf_client_read_token(struct hf_bytes body, hf_time *recorded_at, struct hf_error *why)
+{
+    struct hf_arena arena = { 0 };
+    struct hf_reader r = { .text = body, .arena = &arena };
+    struct token token = { 0 };
+    unsigned given;
+    bool good = hf_member_read(&r, token_members, COUNT(token_members), &token, &given) && hf_reader_end(&r);
+    *recorded_at = token.recorded_at;
+    if (!good)
+        failed(&r, why);
+    hf_arena_free(&arena);
+    return good;
+}
+
+struct info {
+    struct hf_bytes title, version;
+};
+
+static const struct hf_member info_members[] = {
+    { "title", HF_MEMBER_TEXT, AT(info, title), true, NULL },
+    { "version", HF_MEMBER_TEXT, AT(info, version), true, NULL },
+};
+
+/* {"openapi":..., "info":{"title":"Holdfast","version":...}, ...} */
+static bool version_read(struct hf_reader *r, struct info *info)
+{
+    struct hf_bytes name;
+    unsigned given;
+    if (!hf_reader_object(r))
+        return false;
+    while (hf_reader_member(r, &name)) {
+        bool good = hf_bytes_equal(name, hf_str("info"))
+                        ? hf_member_read(r, info_members, COUNT(info_members), info, &given)
+                        : hf_reader_skip(r);
+        if (!good)
+            return false;
+    }
+    return !r->failed && hf_reader_end(r) &&
+           (hf_bytes_equal(info->title, hf_str("Holdfast")) ||
+            hf_reader_fail(r, "it does not describe Holdfast"));
+}
+
+bool hf_client_read_version(struct hf_bytes body, struct hf_client_version *version, struct hf_error *why)
+{
+    struct hf_arena arena = { 0 };
+    struct hf_reader r = { .text = body, .arena = &arena };
+    struct info info = { { NULL, 0 }, { NULL, 0 } };
+    *version = (struct hf_client_version){ "" };
+    bool good = version_read(&r, &info);
+    if (!good)
+        failed(&r, why);
+    else if (info.version.size > 0 && info.version.size < sizeof version->text)
+        memcpy(version->text, info.version.data, info.version.size);
+    hf_arena_free(&arena);
+    return good;
+}

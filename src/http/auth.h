@@ -1,0 +1,47 @@
+/* auth.h: who calls, and what they may do.
+ *
+ * The file has a line a credential, `tenant role sha256-of-token`, with # comments and empty lines:
+ *
+ *     # tenant  role   printf %s "$token" | sha256sum
+ *     acme      write  0f1b6cd2...   # the shop
+ *     -         admin  9a4e27f0...
+ *
+ * The role is read, write or admin. The tenant "-" is the default tenant (the empty name). Tokens themselves are
+ * nowhere: only their SHA-256, in hexadecimal. A caller sends `Authorization: Bearer TOKEN`; the hash of what came is
+ * compared with every line, all 32 bytes of each, so that the time tells nothing. */
+#ifndef HF_HTTP_AUTH_H
+#define HF_HTTP_AUTH_H
+
+#include "holdfast.h"
+
+#define HF_AUTH_MAX 1024         /* credentials: each request is compared with all of them */
+#define HF_AUTH_FILE_MAX 1048576 /* bytes of the file, comments included */
+
+/* Each may do all that those before it may. */
+enum hf_role { HF_ROLE_NONE, HF_ROLE_READ, HF_ROLE_WRITE, HF_ROLE_ADMIN };
+
+struct hf_caller {
+    enum hf_role role;
+    size_t tenant_size;
+    char tenant[HF_TENANT_MAX];
+};
+
+struct hf_auth; /* never changes once loaded; counted */
+
+/* Read the file. path: borrowed. auth: out, owned, free with hf_auth_drop; NULL unless HF_OK. why: out.
+ * HF_OK, or HF_INVALID_REQUEST (why names the file, the line and what is wrong; also when the file may be
+ * written by everybody, is not a regular file, or passes a limit above), HF_STORAGE_FAILURE (cannot be read),
+ * HF_NO_MEMORY. If everybody may read it: HF_OK, and why->text is a note for the operator; otherwise it is empty. One token may stand in one line only: it would not be clear who calls. A file without any credential
+ * is refused: it would lock everybody out. */
+HF_MUST_USE enum hf_status hf_auth_load(const char *path, struct hf_auth **auth, struct hf_error *why);
+
+/* One more owner; and one less. Safe from many threads. NULL is allowed. */
+struct hf_auth *hf_auth_keep(struct hf_auth *auth);
+void hf_auth_drop(struct hf_auth *auth);
+
+/* Who sent this Authorization value? field: borrowed. caller: out. False if nobody: no Bearer, or a token that no
+ * line has; the caller is then nobody, with HF_ROLE_NONE. Takes the same time for every token of one length, known
+ * ones included. */
+bool hf_auth_check(const struct hf_auth *auth, struct hf_bytes field, struct hf_caller *caller);
+
+#endif

@@ -1,0 +1,137 @@
+/* inner.h: what the files of the HTTP server share; nobody else includes it.
+ *
+ *   listen.c   addresses, sockets, starting and stopping      loop.c   one I/O thread: rounds, accepting, timers
+ *   input.c    from bytes to exchanges                        output.c from answers to bytes */
+#ifndef HF_HTTP_INNER_H
+#define HF_HTTP_INNER_H
+
+#include "http/chunk.h"
+#include "http/server.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+
+/* How long a connection may stay as it is. Every class has one duration, so its queue is sorted by itself. */
+enum hf_http_timer {
+    HF_TIMER_NONE,   /* a request is being worked on: the time is ours, not the client's */
+    HF_TIMER_HEAD,   /* a head has begun */
+    HF_TIMER_BODY,   /* a body is on its way */
+    HF_TIMER_IDLE,   /* nothing is on its way */
+    HF_TIMER_WRITE,  /* the client does not take its answer */
+    HF_TIMER_LINGER, /* we are done and wait for the client to see that */
+    HF_TIMER_COUNT
+};
+
+struct hf_http_conn {
+    struct hf_http_thread *thread;
+    int fd;
+    uint32_t events; /* what epoll is asked for */
+    struct hf_tls_conn *tls;
+    bool tls_wants_write; /* a read cannot go on before the socket can be written */
+
+    struct hf_buffer in; /* bytes of an unfinished head, or behind a request that has to be answered first */
+    size_t scanned;
+    struct hf_http_exchange *building; /* its body is on its way */
+    struct hf_http_chunk chunk;
+    uint64_t body_left; /* of a body with a length */
+
+    struct hf_http_exchange *first, **end; /* handed over, in order */
+    unsigned pending;
+    bool alone;   /* the newest of them is to be answered before more is read */
+    bool closing; /* nothing more is read; closed when all is sent */
+    bool ended;   /* the client sends nothing more */
+    bool broken;  /* nothing can be sent or received any more */
+
+    struct hf_buffer out;
+    size_t out_at;
+    size_t out_counted; /* in the thread's out_bytes */
+    bool sent;          /* some of it went out in this round */
+    int file;           /* -1, or what comes behind `out` */
+    uint64_t file_at, file_left;
+
+    enum hf_http_timer timer;
+    int64_t deadline_ms;
+    struct hf_http_conn *newer, *older; /* in the timer's queue */
+    bool dirty;
+    struct hf_http_conn *next_dirty;
+    struct hf_http_conn *next_conn, *prev_conn; /* of the thread */
+};
+
+struct hf_http_queue { /* of one timer */
+    struct hf_http_conn *oldest, *newest;
+};
+
+enum { HF_HTTP_READ = 65536, HF_HTTP_OUT_MAX = 1 << 20 };
+
+struct hf_http_thread {
+    struct hf_http_server *server;
+    pthread_t id;
+    bool started;
+    int epoll, wake;
+    bool listening; /* the listening socket is in the epoll */
+    int64_t now_ms;
+
+    struct hf_http_conn *conns;
+    struct hf_http_conn *dirty;
+    bool handed_over; /* the handler got something in this round */
+    struct hf_http_queue timers[HF_TIMER_COUNT];
+
+    struct hf_http_exchange *free; /* made before, for use again */
+    unsigned free_count;
+    uint64_t live;       /* exchanges that are not free */
+    uint64_t body_bytes; /* of all of them */
+    uint64_t out_bytes;  /* of answers that are not sent, with what is sent of them */
+    struct hf_http_exchange *done_here, **done_here_end; /* by this thread */
+    _Atomic(struct hf_http_exchange *) done_elsewhere;   /* by others, newest first */
+
+    struct hf_buffer fields, body; /* what is being rendered */
+    struct hf_buffer spare;        /* for the next connection that has something to send */
+    char date[64];
+    int64_t date_s;
+    char input[HF_HTTP_READ];
+
+    /* Figures: written here, read by anybody. */
+    _Atomic uint64_t requests, bytes_in, bytes_out, timeouts, malformed, in_flight;
+};
+
+struct hf_http_server {
+    struct hf_http_options options;
+    int listener;
+    char address[64];
+    bool loopback;
+    pthread_mutex_t lock; /* of tls */
+    struct hf_tls *tls;
+    struct hf_http_thread **threads;
+    unsigned thread_count;
+    _Atomic bool stopping;
+    _Atomic int64_t stop_at_ms; /* when patience ends */
+    _Atomic unsigned connections;
+    _Atomic uint64_t accepted, refused_connections;
+};
+
+/* loop.c */
+void *hf_http_loop(void *thread);
+void hf_http_mark(struct hf_http_conn *conn); /* look at it at the end of the round */
+void hf_http_wake(struct hf_http_thread *thread);
+void hf_http_drop(struct hf_http_conn *conn);                             /* close and free */
+struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn); /* NULL without memory */
+void hf_http_exchange_free(struct hf_http_exchange *x);
+int64_t hf_http_clock_ms(void);
+
+/* input.c: read once and hand over what is complete; and again what was left, after an answer made room. */
+void hf_http_input(struct hf_http_conn *conn);
+void hf_http_input_again(struct hf_http_conn *conn);
+/* Refuse whatever is coming in with the server's own words and close behind it. */
+void hf_http_turn_down(struct hf_http_conn *conn, const struct hf_http_refusal *why);
+/* Would it be right to read on? Not while enough is on its way or waits to be sent. */
+bool hf_http_may_read(const struct hf_http_conn *conn);
+/* Drop what belongs to an unfinished request. */
+void hf_http_input_free(struct hf_http_conn *conn);
+
+/* output.c: render what is done, send what can be sent. conn->broken if that failed. */
+void hf_http_output(struct hf_http_conn *conn);
+/* One answer to a connection that is not let in; fd is not closed. */
+void hf_http_turn_away(struct hf_http_thread *thread, int fd, const struct hf_http_refusal *why);
+bool hf_http_output_waits(const struct hf_http_conn *conn);
+
+#endif

@@ -1,0 +1,353 @@
+#include "http/inner.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { HEAD_LEAST = 512 };
+
+enum { SMALL_BODY = 4096 };
+
+static const struct hf_http_refusal no_memory = {
+    503, "storage-failure",
+    "The server has no memory for this request now. Nothing was changed: try again later."
+};
+static const struct hf_http_refusal too_busy = {
+    503, "too-busy",
+    "Too many bytes of requests are being worked on. Nothing was changed: try again in a moment."
+};
+static const struct hf_http_refusal body_too_large = {
+    413, "body-too-large",
+    "The body is larger than this server takes. Send less at once, or raise --max-body."
+};
+
+/* ---- Exchanges ---- */
+
+static void link_exchange(struct hf_http_conn *conn, struct hf_http_exchange *x)
+{
+    x->next = NULL;
+    *conn->end = x;
+    conn->end = &x->next;
+    conn->pending++;
+}
+
+/* Put `why` in line as the answer to x. */
+static void refuse_exchange(struct hf_http_conn *conn, struct hf_http_exchange *x,
+                            const struct hf_http_refusal *why, bool last)
+{
+    x->refusal = *why;
+    x->last = last;
+    conn->closing |= last;
+    link_exchange(conn, x);
+    x->done = true;
+    hf_http_mark(conn);
+}
+
+void hf_http_turn_down(struct hf_http_conn *conn, const struct hf_http_refusal *why)
+{
+    struct hf_http_exchange *x = conn->building ? conn->building : hf_http_exchange_new(conn);
+    conn->building = NULL;
+    hf_buffer_free(&conn->in);
+    if (!x) {
+        conn->broken = true;
+        hf_http_mark(conn);
+        return;
+    }
+    conn->thread->malformed++;
+    refuse_exchange(conn, x, why, true);
+}
+
+void hf_http_input_free(struct hf_http_conn *conn)
+{
+    if (conn->building) {
+        conn->building->conn = NULL;
+        hf_http_exchange_free(conn->building);
+    }
+    conn->building = NULL;
+    hf_buffer_free(&conn->in);
+}
+
+/* The request is whole. */
+static void hand_over(struct hf_http_conn *conn)
+{
+    struct hf_http_exchange *x = conn->building;
+    const struct hf_http_handler *handler = &conn->thread->server->options.handler;
+    conn->building = NULL;
+    x->body = hf_mem(x->input.data, x->input.size);
+    x->last = !x->head.keep_alive;
+    conn->closing |= x->last;
+    link_exchange(conn, x);
+    conn->thread->requests++;
+    conn->thread->handed_over = true;
+    handler->request(handler->arg, x);
+    conn->alone = x->alone;
+}
+
+/* ---- Heads ---- */
+
+static void rebase(struct hf_bytes *slice, const char *from, const char *to)
+{
+    if (slice->data)
+        slice->data = to + ((const char *)slice->data - from);
+}
+
+/* The head's slices point into a buffer that will be used again: give them a place of their own. */
+static bool settle_head(struct hf_http_exchange *x, const char *data)
+{
+    struct hf_http_head *head = &x->head;
+    char *copy = hf_arena_take(&x->arena, head->size);
+    if (!copy)
+        return false;
+    memcpy(copy, data, head->size);
+    rebase(&head->method_name, data, copy);
+    rebase(&head->path, data, copy);
+    rebase(&head->query, data, copy);
+    for (size_t i = 0; i < HF_FIELD_COUNT; i++)
+        if (head->has[i])
+            rebase(&head->field[i], data, copy);
+    return true;
+}
+
+/* Is there memory for a body of `size` bytes, `more` of which have not come yet? For a small one always: otherwise
+ * whoever sends large ones slowly would keep everybody out. */
+static bool has_room(const struct hf_http_conn *conn, uint64_t size, uint64_t more)
+{
+    return size <= SMALL_BODY ||
+           conn->thread->body_bytes + more <= conn->thread->server->options.limits.memory_max;
+}
+
+/* A head is complete: begin its exchange, and refuse what can be refused before the body. */
+static void begin(struct hf_http_conn *conn, const struct hf_http_head *head, const char *data)
+{
+    const struct hf_http_options *options = &conn->thread->server->options;
+    struct hf_http_exchange *x = hf_http_exchange_new(conn);
+    struct hf_http_refusal why = { 0 };
+    if (!x) {
+        conn->broken = true;
+        hf_http_mark(conn);
+        return;
+    }
+    x->head = *head;
+    conn->building = x;
+    x->has_body = head->chunked || head->length > 0;
+    if (!settle_head(x, data)) {
+        hf_http_turn_down(conn, &no_memory);
+        return;
+    }
+    if (options->handler.refuse(options->handler.arg, x, &why)) {
+        conn->building = NULL;
+        refuse_exchange(conn, x, &why, x->has_body || !head->keep_alive);
+        return;
+    }
+    if (head->length > options->limits.body_max) {
+        hf_http_turn_down(conn, &body_too_large);
+        return;
+    }
+    if (!has_room(conn, head->length, head->length)) {
+        hf_http_turn_down(conn, &too_busy);
+        return;
+    }
+    conn->body_left = head->length;
+    conn->chunk = (struct hf_http_chunk){ 0 };
+    x->wants_continue = head->expect_continue && x->has_body;
+    if (x->wants_continue)
+        hf_http_mark(conn);
+    if (!x->has_body)
+        hand_over(conn);
+}
+
+/* ---- Bodies ---- */
+
+/* Add decoded bytes. False after refusing. */
+static bool body_add(struct hf_http_conn *conn, const char *data, size_t size)
+{
+    struct hf_http_exchange *x = conn->building;
+    x->wants_continue = false; /* it did not wait */
+    if (x->input.size + size > conn->thread->server->options.limits.body_max) {
+        hf_http_turn_down(conn, &body_too_large);
+        return false;
+    }
+    if (!has_room(conn, x->input.size + size, size)) {
+        hf_http_turn_down(conn, &too_busy);
+        return false;
+    }
+    hf_buffer_add(&x->input, data, size);
+    if (x->input.failed) {
+        hf_http_turn_down(conn, &no_memory);
+        return false;
+    }
+    conn->thread->body_bytes += size;
+    return true;
+}
+
+/* Take what belongs to the body. Answers how many bytes that were. */
+static size_t body_take(struct hf_http_conn *conn, char *data, size_t size)
+{
+    if (!conn->building->head.chunked) {
+        size_t n = size < conn->body_left ? size : (size_t)conn->body_left;
+        if (!body_add(conn, data, n))
+            return size;
+        conn->body_left -= n;
+        if (conn->body_left == 0)
+            hand_over(conn);
+        return n;
+    }
+    struct hf_http_refusal why;
+    size_t decoded = size, used = 0;
+    enum hf_http_parse got = hf_http_chunk_decode(&conn->chunk, data, &decoded, &used, &why);
+    if (got == HF_HTTP_BAD) {
+        hf_http_turn_down(conn, &why);
+        return size;
+    }
+    if (!body_add(conn, data, decoded))
+        return size;
+    /* A chunk that cannot fit is refused when it is announced, not when it has come. */
+    if (conn->chunk.left > conn->thread->server->options.limits.body_max - conn->building->input.size) {
+        hf_http_turn_down(conn, &body_too_large);
+        return size;
+    }
+    if (got == HF_HTTP_DONE)
+        hand_over(conn);
+    return used;
+}
+
+/* ---- Bytes ---- */
+
+static bool has_place(const struct hf_http_conn *conn)
+{
+    return !conn->closing && !conn->broken &&
+           conn->pending < conn->thread->server->options.limits.pipeline_max &&
+           conn->out.size - conn->out_at < HF_HTTP_OUT_MAX;
+}
+
+/* May another exchange be made of what is there? */
+static bool may_take(const struct hf_http_conn *conn)
+{
+    return has_place(conn) && !conn->alone;
+}
+
+bool hf_http_may_read(const struct hf_http_conn *conn)
+{
+    return has_place(conn) && (!conn->alone || conn->in.size == 0);
+}
+
+/* Make exchanges out of the bytes. Answers how many were used; the rest is an unfinished head, or has to wait. */
+static size_t consume(struct hf_http_conn *conn, char *data, size_t size)
+{
+    size_t at = 0;
+    while (at < size && may_take(conn)) {
+        if (conn->building) {
+            at += body_take(conn, data + at, size - at);
+            continue;
+        }
+        struct hf_http_head head;
+        struct hf_http_refusal why;
+        enum hf_http_parse got = hf_http_head_parse(data + at, size - at, &conn->scanned, &head, &why);
+        if (got == HF_HTTP_MORE)
+            break;
+        conn->scanned = 0;
+        if (got == HF_HTTP_BAD) {
+            hf_http_turn_down(conn, &why);
+            return size;
+        }
+        begin(conn, &head, data + at);
+        at += head.size;
+    }
+    return conn->closing || conn->broken ? size : at;
+}
+
+/* Keep what was not used, at the front of conn->in. */
+static void keep(struct hf_http_conn *conn, const char *data, size_t size)
+{
+    if (size == 0) {
+        hf_buffer_free(&conn->in);
+        return;
+    }
+    const char *kept = (const char *)conn->in.data;
+    if (kept && kept <= data && data < kept + conn->in.size) {
+        memmove(conn->in.data, data, size);
+        conn->in.size = size;
+        return;
+    }
+    hf_buffer_add(&conn->in, data, size);
+    if (conn->in.failed)
+        conn->broken = true;
+}
+
+/* recv, or the same through TLS. -1 and EAGAIN: nothing there now. */
+static ssize_t receive(struct hf_http_conn *conn, char *data, size_t size)
+{
+    if (!conn->tls)
+        return recv(conn->fd, data, size, 0);
+    enum hf_tls_wants wants;
+    ssize_t n = hf_tls_read(conn->tls, data, size, &wants);
+    conn->tls_wants_write = n < 0 && wants == HF_TLS_WANTS_WRITE;
+    if (n < 0)
+        errno = wants == HF_TLS_WANTS_NOTHING ? ECONNRESET : EAGAIN;
+    return n;
+}
+
+/* What a client sends after its last request is read and forgotten. */
+static void discard(struct hf_http_conn *conn)
+{
+    ssize_t n = recv(conn->fd, conn->thread->input, HF_HTTP_READ, 0);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        conn->broken = true;
+}
+
+static void ended(struct hf_http_conn *conn)
+{
+    conn->ended = true;
+    conn->closing = true;
+    hf_http_input_free(conn);
+    hf_http_mark(conn);
+}
+
+void hf_http_input(struct hf_http_conn *conn)
+{
+    struct hf_http_thread *t = conn->thread;
+    if (conn->timer == HF_TIMER_LINGER) {
+        discard(conn);
+        return;
+    }
+    if (!hf_http_may_read(conn))
+        return;
+    char *data = t->input;
+    size_t before = conn->in.size, room = HF_HTTP_READ;
+    if (before > 0) { /* an unfinished head: what comes has to stand behind it; thousands may be that slow */
+        room = before < HEAD_LEAST ? HEAD_LEAST : before;
+        if (!hf_buffer_reserve(&conn->in, room)) {
+            conn->broken = true;
+            return;
+        }
+        data = (char *)conn->in.data;
+    }
+    ssize_t n = receive(conn, data + before, room);
+    if (n <= 0) {
+        if (n == 0)
+            ended(conn);
+        else if (errno != EAGAIN && errno != EINTR)
+            conn->broken = true;
+        return;
+    }
+    t->bytes_in += (uint64_t)n;
+    if (before > 0)
+        conn->in.size += (size_t)n;
+    size_t size = before + (size_t)n;
+    size_t used = consume(conn, data, size);
+    keep(conn, data + used, size - used);
+    if (conn->tls && hf_tls_pending(conn->tls))
+        hf_http_mark(conn);
+}
+
+void hf_http_input_again(struct hf_http_conn *conn)
+{
+    if (conn->in.size > 0 && may_take(conn) && conn->scanned == 0) {
+        char *data = (char *)conn->in.data;
+        size_t size = conn->in.size;
+        size_t used = consume(conn, data, size);
+        keep(conn, data + used, size - used);
+    }
+    if (conn->tls && may_take(conn) && hf_tls_pending(conn->tls))
+        hf_http_input(conn);
+}

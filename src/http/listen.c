@@ -1,0 +1,264 @@
+#include "http/inner.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024, SPARE_FILES = 64 };
+
+static enum hf_status say(struct hf_error *why, enum hf_status status, const char *listen, const char *what)
+{
+    why->status = status;
+    snprintf(why->text, sizeof why->text, "cannot listen on \"%.100s\": %s", listen, what);
+    return status;
+}
+
+/* ---- Addresses ---- */
+
+struct place {
+    struct sockaddr_storage addr;
+    socklen_t size;
+};
+
+/* Numbers only: a name could mean another machine tomorrow. "localhost" is taken as 127.0.0.1. */
+static bool place_parse(const char *text, struct place *place)
+{
+    char host[64];
+    const char *colon = strrchr(text, ':');
+    if (!colon || (size_t)(colon - text) >= sizeof host || colon == text)
+        return false;
+    char *end;
+    if (colon[1] < '0' || colon[1] > '9')
+        return false;
+    long port = strtol(colon + 1, &end, 10);
+    if (*end != 0 || port < 0 || port > 65535)
+        return false;
+    memcpy(host, text, (size_t)(colon - text));
+    host[colon - text] = 0;
+    *place = (struct place){ 0 };
+    size_t length = strlen(host);
+    if (host[0] == '[' && host[length - 1] == ']') {
+        struct sockaddr_in6 *six = (struct sockaddr_in6 *)&place->addr;
+        host[length - 1] = 0;
+        six->sin6_family = AF_INET6;
+        six->sin6_port = htons((uint16_t)port);
+        place->size = sizeof *six;
+        return inet_pton(AF_INET6, host + 1, &six->sin6_addr) == 1;
+    }
+    struct sockaddr_in *four = (struct sockaddr_in *)&place->addr;
+    four->sin_family = AF_INET;
+    four->sin_port = htons((uint16_t)port);
+    place->size = sizeof *four;
+    return inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &four->sin_addr) == 1;
+}
+
+static void place_name(struct hf_http_server *s, const struct place *place)
+{
+    char host[INET6_ADDRSTRLEN];
+    if (place->addr.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&place->addr;
+        inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof host);
+        snprintf(s->address, sizeof s->address, "[%s]:%u", host, ntohs(six->sin6_port));
+        s->loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+        return;
+    }
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&place->addr;
+    inet_ntop(AF_INET, &four->sin_addr, host, sizeof host);
+    snprintf(s->address, sizeof s->address, "%s:%u", host, ntohs(four->sin_port));
+    s->loopback = ntohl(four->sin_addr.s_addr) >> 24 == 127;
+}
+
+static bool bind_and_listen(struct hf_http_server *s, struct place *place)
+{
+    int on = 1;
+    s->listener = socket(place->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (s->listener < 0)
+        return false;
+    setsockopt(s->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (place->addr.ss_family == AF_INET6)
+        setsockopt(s->listener, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (bind(s->listener, (struct sockaddr *)&place->addr, place->size) != 0 ||
+        listen(s->listener, BACKLOG) != 0)
+        return false;
+    return getsockname(s->listener, (struct sockaddr *)&place->addr, &place->size) == 0;
+}
+
+/* ---- Threads ---- */
+
+static void thread_free(struct hf_http_thread *t)
+{
+    if (!t)
+        return;
+    while (t->free) {
+        struct hf_http_exchange *x = t->free;
+        t->free = x->next;
+        hf_arena_free(&x->arena);
+        free(x);
+    }
+    hf_buffer_free(&t->fields);
+    hf_buffer_free(&t->body);
+    hf_buffer_free(&t->spare);
+    if (t->epoll >= 0)
+        close(t->epoll);
+    if (t->wake >= 0)
+        close(t->wake);
+    free(t);
+}
+
+static struct hf_http_thread *thread_new(struct hf_http_server *s)
+{
+    struct hf_http_thread *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->server = s;
+    t->done_here_end = &t->done_here;
+    t->epoll = epoll_create1(EPOLL_CLOEXEC);
+    t->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct epoll_event ev = { .events = EPOLLIN };
+    if (t->epoll < 0 || t->wake < 0 || epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->wake, &ev) != 0) {
+        thread_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+/* As many descriptors as there may be connections, if the system lets us. If not, so many connections fewer: the rest
+ * could not be refused with words, and the store would find no descriptor when it needs one. */
+static unsigned allow_files(unsigned connections)
+{
+    struct rlimit limit;
+    rlim_t want = (rlim_t)connections + SPARE_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
+        return connections;
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= want ? want : limit.rlim_max;
+    rlim_t files = setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+    rlim_t most = files > 2 * SPARE_FILES ? files - SPARE_FILES : files / 2;
+    return connections < most ? connections : (unsigned)most;
+}
+
+/* ---- The server ---- */
+
+enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_http_server **out,
+                              struct hf_error *why)
+{
+    struct place place;
+    *out = NULL;
+    if (!place_parse(options->listen, &place))
+        return say(
+            why, HF_INVALID_REQUEST, options->listen,
+            "expected an address and a port, such as 127.0.0.1:4653 or [::1]:4653; port 0 picks a free one");
+    struct hf_http_server *s = calloc(1, sizeof *s);
+    if (!s)
+        return say(why, HF_NO_MEMORY, options->listen, "there is no memory for it");
+    s->options = *options;
+    s->listener = -1;
+    s->tls = hf_tls_keep(options->tls);
+    pthread_mutex_init(&s->lock, NULL);
+    if (!bind_and_listen(s, &place)) {
+        char reason[160];
+        snprintf(reason, sizeof reason, "%s%s", strerror(errno),
+                 errno == EADDRINUSE ? ". Another process listens there; stop it or choose another port"
+                                     : "");
+        hf_http_free(s);
+        return say(why, HF_STORAGE_FAILURE, options->listen, reason);
+    }
+    place_name(s, &place);
+    s->options.limits.connections_max = allow_files(options->limits.connections_max);
+    s->threads = calloc(options->threads, sizeof(struct hf_http_thread *));
+    while (s->threads && s->thread_count < options->threads) {
+        struct hf_http_thread *t = thread_new(s);
+        if (!t)
+            break;
+        s->threads[s->thread_count++] = t;
+    }
+    if (!s->threads || s->thread_count < options->threads) {
+        hf_http_free(s);
+        return say(why, HF_STORAGE_FAILURE, options->listen, "there is no room for its threads");
+    }
+    *out = s;
+    return HF_OK;
+}
+
+const char *hf_http_address(const struct hf_http_server *s)
+{
+    return s->address;
+}
+
+bool hf_http_loopback(const struct hf_http_server *s)
+{
+    return s->loopback;
+}
+
+enum hf_status hf_http_start(struct hf_http_server *s, struct hf_error *why)
+{
+    for (unsigned i = 0; i < s->thread_count; i++) {
+        if (pthread_create(&s->threads[i]->id, NULL, hf_http_loop, s->threads[i]) != 0) {
+            hf_http_stop(s, 0);
+            return say(why, HF_STORAGE_FAILURE, s->address, "a thread could not be started");
+        }
+        s->threads[i]->started = true;
+    }
+    return HF_OK;
+}
+
+void hf_http_stop(struct hf_http_server *s, unsigned wait_ms)
+{
+    s->stop_at_ms = hf_http_clock_ms() + wait_ms;
+    s->stopping = true;
+    for (unsigned i = 0; i < s->thread_count; i++)
+        if (s->threads[i]->started)
+            hf_http_wake(s->threads[i]);
+    for (unsigned i = 0; i < s->thread_count; i++) {
+        if (s->threads[i]->started)
+            pthread_join(s->threads[i]->id, NULL);
+        s->threads[i]->started = false;
+    }
+}
+
+void hf_http_free(struct hf_http_server *s)
+{
+    if (!s)
+        return;
+    for (unsigned i = 0; s->threads && i < s->thread_count; i++)
+        thread_free(s->threads[i]);
+    free(s->threads);
+    if (s->listener >= 0)
+        close(s->listener);
+    hf_tls_drop(s->tls);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void hf_http_set_tls(struct hf_http_server *s, struct hf_tls *tls)
+{
+    pthread_mutex_lock(&s->lock);
+    struct hf_tls *old = s->tls;
+    s->tls = hf_tls_keep(tls);
+    pthread_mutex_unlock(&s->lock);
+    hf_tls_drop(old);
+}
+
+void hf_http_stats(struct hf_http_server *s, struct hf_http_stats *out)
+{
+    *out = (struct hf_http_stats){ .connections = s->connections,
+                                   .accepted = s->accepted,
+                                   .refused_connections = s->refused_connections };
+    for (unsigned i = 0; i < s->thread_count; i++) {
+        const struct hf_http_thread *t = s->threads[i];
+        out->requests += t->requests;
+        out->bytes_in += t->bytes_in;
+        out->bytes_out += t->bytes_out;
+        out->timeouts += t->timeouts;
+        out->malformed += t->malformed;
+        out->in_flight += t->in_flight;
+    }
+}

@@ -1,0 +1,479 @@
+#define _GNU_SOURCE /* accept4 */
+#include "http/inner.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS = 256, ACCEPTS = 64, FREE_MAX = 1024, LINGER_MS = 2000, TICK_MS = 200 };
+
+static _Thread_local const struct hf_http_thread *this_thread;
+
+int64_t hf_http_clock_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
+}
+
+static bool on_thread(const struct hf_http_thread *thread)
+{
+    return this_thread == thread;
+}
+
+void hf_http_wake(struct hf_http_thread *thread)
+{
+    uint64_t one = 1;
+    while (write(thread->wake, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+/* ---- Exchanges ---- */
+
+struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn)
+{
+    struct hf_http_thread *t = conn->thread;
+    struct hf_http_exchange *x = t->free;
+    if (x) {
+        t->free = x->next;
+        t->free_count--;
+    } else {
+        size_t own = (sizeof *x + 63) / 64 * 64;
+        x = calloc(1, own + t->server->options.handler.own_size);
+        if (!x)
+            return NULL;
+        x->own = (char *)x + own;
+    }
+    x->thread = t;
+    x->conn = conn;
+    x->next = NULL;
+    x->refusal.status = 0;
+    x->done = x->last = x->wants_continue = x->has_body = x->alone = false;
+    x->body = hf_mem(NULL, 0);
+    x->head.method = HF_HTTP_OTHER;
+    t->live++;
+    t->in_flight = t->live;
+    return x;
+}
+
+void hf_http_exchange_free(struct hf_http_exchange *x)
+{
+    struct hf_http_thread *t = x->thread;
+    const struct hf_http_handler *handler = &t->server->options.handler;
+    handler->release(handler->arg, x);
+    t->body_bytes -= x->input.size;
+    hf_buffer_free(&x->input);
+    hf_arena_reset(&x->arena);
+    t->live--;
+    t->in_flight = t->live;
+    if (t->free_count >= FREE_MAX) {
+        hf_arena_free(&x->arena);
+        free(x);
+        return;
+    }
+    x->next = t->free;
+    t->free = x;
+    t->free_count++;
+}
+
+void hf_http_done(struct hf_http_exchange *x)
+{
+    struct hf_http_thread *t = x->thread;
+    if (on_thread(t)) {
+        x->next_done = NULL;
+        *t->done_here_end = x;
+        t->done_here_end = &x->next_done;
+        return;
+    }
+    struct hf_http_exchange *top = atomic_load_explicit(&t->done_elsewhere, memory_order_relaxed);
+    do
+        x->next_done = top;
+    while (!atomic_compare_exchange_weak_explicit(&t->done_elsewhere, &top, x, memory_order_release,
+                                                  memory_order_relaxed));
+    if (!top)
+        hf_http_wake(t);
+}
+
+/* Let the connections of what is done be looked at. */
+static void settle_list(struct hf_http_exchange *x)
+{
+    while (x) {
+        struct hf_http_exchange *next = x->next_done;
+        x->done = true;
+        if (x->conn)
+            hf_http_mark(x->conn);
+        else
+            hf_http_exchange_free(x);
+        x = next;
+    }
+}
+
+static void settle(struct hf_http_thread *t)
+{
+    struct hf_http_exchange *here = t->done_here;
+    t->done_here = NULL;
+    t->done_here_end = &t->done_here;
+    settle_list(here);
+    settle_list(atomic_exchange_explicit(&t->done_elsewhere, NULL, memory_order_acquire));
+}
+
+/* ---- Timers ---- */
+
+static void timer_unlink(struct hf_http_conn *conn)
+{
+    struct hf_http_queue *q = &conn->thread->timers[conn->timer];
+    if (conn->timer == HF_TIMER_NONE)
+        return;
+    if (conn->older)
+        conn->older->newer = conn->newer;
+    else
+        q->oldest = conn->newer;
+    if (conn->newer)
+        conn->newer->older = conn->older;
+    else
+        q->newest = conn->older;
+    conn->timer = HF_TIMER_NONE;
+}
+
+static unsigned timer_ms(const struct hf_http_limits *limits, enum hf_http_timer timer)
+{
+    switch (timer) {
+    case HF_TIMER_HEAD: return limits->head_ms;
+    case HF_TIMER_BODY: return limits->body_ms;
+    case HF_TIMER_LINGER: return LINGER_MS;
+    default: return limits->idle_ms;
+    }
+}
+
+static void timer_set(struct hf_http_conn *conn, enum hf_http_timer timer)
+{
+    struct hf_http_queue *q = &conn->thread->timers[timer];
+    timer_unlink(conn);
+    conn->timer = timer;
+    if (timer == HF_TIMER_NONE)
+        return;
+    conn->deadline_ms = conn->thread->now_ms + timer_ms(&conn->thread->server->options.limits, timer);
+    conn->newer = NULL;
+    conn->older = q->newest;
+    if (q->newest)
+        q->newest->newer = conn;
+    else
+        q->oldest = conn;
+    q->newest = conn;
+}
+
+/* What the connection waits for now. */
+static enum hf_http_timer timer_due(const struct hf_http_conn *conn)
+{
+    if (conn->timer == HF_TIMER_LINGER)
+        return HF_TIMER_LINGER;
+    if (hf_http_output_waits(conn))
+        return HF_TIMER_WRITE;
+    if (conn->building)
+        return conn->pending ? HF_TIMER_NONE : HF_TIMER_BODY;
+    if (conn->pending)
+        return HF_TIMER_NONE;
+    return conn->in.size ? HF_TIMER_HEAD : HF_TIMER_IDLE;
+}
+
+static void timed_out(struct hf_http_conn *conn)
+{
+    static const struct hf_http_refusal late = {
+        408, "request-timeout",
+        "The request did not arrive in time, so it was not acted upon. Send it "
+        "again, in one go."
+    };
+    conn->thread->timeouts++;
+    if (conn->timer == HF_TIMER_HEAD || conn->timer == HF_TIMER_BODY)
+        hf_http_turn_down(conn, &late);
+    else
+        conn->broken = true;
+    hf_http_mark(conn);
+}
+
+static void timers_run(struct hf_http_thread *t)
+{
+    for (int i = HF_TIMER_HEAD; i < HF_TIMER_COUNT; i++) {
+        struct hf_http_conn *conn = t->timers[i].oldest;
+        while (conn && conn->deadline_ms <= t->now_ms) {
+            struct hf_http_conn *newer = conn->newer;
+            timed_out(conn);
+            timer_set(conn, HF_TIMER_NONE);
+            conn = newer;
+        }
+    }
+}
+
+/* ---- Connections ---- */
+
+void hf_http_mark(struct hf_http_conn *conn)
+{
+    if (conn->dirty)
+        return;
+    conn->dirty = true;
+    conn->next_dirty = conn->thread->dirty;
+    conn->thread->dirty = conn;
+}
+
+static void conn_unlink(struct hf_http_conn *conn)
+{
+    struct hf_http_thread *t = conn->thread;
+    if (conn->prev_conn)
+        conn->prev_conn->next_conn = conn->next_conn;
+    else
+        t->conns = conn->next_conn;
+    if (conn->next_conn)
+        conn->next_conn->prev_conn = conn->prev_conn;
+}
+
+void hf_http_drop(struct hf_http_conn *conn)
+{
+    hf_http_input_free(conn);
+    while (conn->first) {
+        struct hf_http_exchange *x = conn->first;
+        conn->first = x->next;
+        x->conn = NULL; /* whoever works on it says done some day, and nobody is told */
+        if (x->done)
+            hf_http_exchange_free(x);
+    }
+    timer_unlink(conn);
+    conn_unlink(conn);
+    conn->thread->out_bytes -= conn->out_counted;
+    hf_buffer_free(&conn->out);
+    if (conn->file >= 0)
+        close(conn->file);
+    hf_tls_close(conn->tls);
+    close(conn->fd);
+    atomic_fetch_sub(&conn->thread->server->connections, 1);
+    free(conn);
+}
+
+static void listen_again(struct hf_http_thread *t, bool on)
+{
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = t };
+    if (on == t->listening)
+        return;
+    if (epoll_ctl(t->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, t->server->listener, &ev) == 0)
+        t->listening = on;
+}
+
+/* Take a socket in. False without memory or descriptors. */
+static bool conn_open(struct hf_http_thread *t, int fd)
+{
+    struct hf_http_conn *conn = calloc(1, sizeof *conn);
+    int on = 1;
+    if (!conn)
+        return false;
+    conn->thread = t;
+    conn->fd = fd;
+    conn->file = -1;
+    conn->end = &conn->first;
+    pthread_mutex_lock(&t->server->lock);
+    struct hf_tls *tls = hf_tls_keep(t->server->tls);
+    pthread_mutex_unlock(&t->server->lock);
+    if (tls)
+        conn->tls = hf_tls_accept(tls, fd);
+    hf_tls_drop(tls);
+    conn->events = EPOLLIN;
+    struct epoll_event ev = { .events = EPOLLIN, .data.ptr = conn };
+    if ((tls && !conn->tls) || epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
+        hf_tls_close(conn->tls);
+        free(conn);
+        return false;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    conn->next_conn = t->conns;
+    if (t->conns)
+        t->conns->prev_conn = conn;
+    t->conns = conn;
+    timer_set(conn, HF_TIMER_IDLE);
+    return true;
+}
+
+static void accept_some(struct hf_http_thread *t)
+{
+    static const struct hf_http_refusal full = {
+        503, "too-many-connections",
+        "This server has as many connections as it takes. Close some, or try again in a moment."
+    };
+    struct hf_http_server *s = t->server;
+    for (int i = 0; i < ACCEPTS; i++) {
+        int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            /* Out of descriptors or memory: what waits in the backlog is taken at the next tick. */
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                listen_again(t, false);
+            return;
+        }
+        if (atomic_fetch_add(&s->connections, 1) >= s->options.limits.connections_max) {
+            if (!s->options.tls)
+                hf_http_turn_away(t, fd, &full);
+            atomic_fetch_sub(&s->connections, 1);
+            s->refused_connections++;
+            close(fd);
+        } else if (!conn_open(t, fd)) {
+            atomic_fetch_sub(&s->connections, 1);
+            s->refused_connections++;
+            close(fd);
+        } else {
+            s->accepted++;
+        }
+    }
+}
+
+/* ---- Rounds ---- */
+
+/* Tell epoll what the connection waits for, if that changed. */
+static void watch(struct hf_http_conn *conn)
+{
+    bool reads = conn->timer == HF_TIMER_LINGER || hf_http_may_read(conn);
+    uint32_t events =
+        (reads ? EPOLLIN : 0U) | (hf_http_output_waits(conn) || conn->tls_wants_write ? EPOLLOUT : 0U);
+    if (events == conn->events)
+        return;
+    struct epoll_event ev = { .events = events, .data.ptr = conn };
+    if (epoll_ctl(conn->thread->epoll, EPOLL_CTL_MOD, conn->fd, &ev) == 0)
+        conn->events = events;
+}
+
+/* All is sent and nothing more is taken: say so, and wait for the client to close too. Closing at once while its bytes
+ * arrive would reset the connection, and the answer would be lost with it. */
+static void wind_up(struct hf_http_conn *conn)
+{
+    if (conn->ended || conn->timer == HF_TIMER_LINGER) {
+        conn->broken |= conn->ended;
+        return;
+    }
+    hf_tls_finish(conn->tls);
+    if (shutdown(conn->fd, SHUT_WR) != 0)
+        conn->broken = true;
+    timer_set(conn, HF_TIMER_LINGER);
+}
+
+static void tend(struct hf_http_conn *conn)
+{
+    hf_http_output(conn);
+    if (!conn->broken)
+        hf_http_input_again(conn);
+    if (conn->first && conn->first->done)
+        hf_http_output(conn);
+    if (!conn->broken && conn->closing && !conn->first && !hf_http_output_waits(conn))
+        wind_up(conn);
+    if (conn->broken) {
+        if (!conn->dirty) /* marked again meanwhile: then it stands in the list, and its turn comes */
+            hf_http_drop(conn);
+        return;
+    }
+    enum hf_http_timer timer = timer_due(conn);
+    /* Only what was answered or taken counts: bytes of a TLS record that never ends do not. */
+    if (timer != conn->timer || (conn->sent && (timer == HF_TIMER_IDLE || timer == HF_TIMER_WRITE)))
+        timer_set(conn, timer);
+    conn->sent = false;
+    conn->thread->out_bytes += conn->out.size - conn->out_counted;
+    conn->out_counted = conn->out.size;
+    watch(conn);
+}
+
+static void tend_all(struct hf_http_thread *t)
+{
+    struct hf_http_conn *conn = t->dirty;
+    t->dirty = NULL;
+    while (conn) {
+        struct hf_http_conn *next = conn->next_dirty;
+        conn->dirty = false;
+        tend(conn);
+        conn = next;
+    }
+}
+
+/* Answers that nobody takes add up to too much: those go first who have not taken any for the longest time. */
+static void shed(struct hf_http_thread *t)
+{
+    uint64_t left = t->out_bytes, max = t->server->options.limits.memory_max;
+    for (struct hf_http_conn *conn = t->timers[HF_TIMER_WRITE].oldest; conn && left > max;
+         conn = conn->newer) {
+        left -= conn->out_counted;
+        conn->broken = true;
+        t->timeouts++;
+        hf_http_mark(conn);
+    }
+}
+
+static void on_event(struct hf_http_conn *conn, uint32_t events)
+{
+    hf_http_mark(conn);
+    if (events & (EPOLLHUP | EPOLLERR))
+        conn->broken = true;
+    else if (events & EPOLLIN || conn->tls_wants_write)
+        hf_http_input(conn);
+}
+
+/* The server is to stop: nothing new, and what is idle goes. */
+static void stop_step(struct hf_http_thread *t)
+{
+    listen_again(t, false);
+    bool patience = t->now_ms < t->server->stop_at_ms;
+    for (struct hf_http_conn *conn = t->conns; conn; conn = conn->next_conn) {
+        if (!conn->closing)
+            hf_http_input_free(conn);
+        conn->closing = true;
+        if (!patience || (!conn->first && !hf_http_output_waits(conn) && conn->timer != HF_TIMER_LINGER))
+            conn->broken = true;
+        hf_http_mark(conn);
+    }
+}
+
+static void round_of(struct hf_http_thread *t)
+{
+    const struct hf_http_handler *handler = &t->server->options.handler;
+    do {
+        t->handed_over = false;
+        handler->round(handler->arg, t);
+        t->now_ms = hf_http_clock_ms(); /* what the disk took is not the clients' time */
+        settle(t);
+        tend_all(t);
+        shed(t);
+        /* What was pipelined behind an answer may have been handed over just now. */
+    } while (t->handed_over || t->done_here || t->dirty);
+}
+
+void *hf_http_loop(void *arg)
+{
+    struct hf_http_thread *t = arg;
+    struct epoll_event events[EVENTS];
+    this_thread = t;
+    t->now_ms = hf_http_clock_ms();
+    listen_again(t, true);
+    int64_t tick_ms = t->now_ms;
+    for (;;) {
+        int n = epoll_wait(t->epoll, events, EVENTS, TICK_MS);
+        t->now_ms = hf_http_clock_ms();
+        for (int i = 0; i < n; i++) {
+            void *what = events[i].data.ptr;
+            uint64_t count;
+            if (what == t)
+                accept_some(t);
+            else if (!what)
+                (void)!read(t->wake, &count, sizeof count);
+            else
+                on_event(what, events[i].events);
+        }
+        if (t->now_ms - tick_ms >= TICK_MS) {
+            tick_ms = t->now_ms;
+            timers_run(t);
+            if (!t->server->stopping)
+                listen_again(t, true);
+        }
+        bool stopping = t->server->stopping;
+        if (stopping)
+            stop_step(t);
+        round_of(t);
+        if (stopping && !t->conns && t->live == 0)
+            return NULL;
+    }
+}

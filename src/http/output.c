@@ -1,0 +1,290 @@
+#include "http/inner.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Heads of answers ---- */
+
+enum { SPARE_MAX = 65536 };
+
+struct line {
+    unsigned status;
+    const char *text;
+};
+
+static const struct line lines[] = {
+    { 200, "HTTP/1.1 200 OK\r\n" },
+    { 201, "HTTP/1.1 201 Created\r\n" },
+    { 202, "HTTP/1.1 202 Accepted\r\n" },
+    { 400, "HTTP/1.1 400 Bad Request\r\n" },
+    { 401, "HTTP/1.1 401 Unauthorized\r\n" },
+    { 403, "HTTP/1.1 403 Forbidden\r\n" },
+    { 404, "HTTP/1.1 404 Not Found\r\n" },
+    { 405, "HTTP/1.1 405 Method Not Allowed\r\n" },
+    { 408, "HTTP/1.1 408 Request Timeout\r\n" },
+    { 409, "HTTP/1.1 409 Conflict\r\n" },
+    { 412, "HTTP/1.1 412 Precondition Failed\r\n" },
+    { 413, "HTTP/1.1 413 Content Too Large\r\n" },
+    { 417, "HTTP/1.1 417 Expectation Failed\r\n" },
+    { 422, "HTTP/1.1 422 Unprocessable Content\r\n" },
+    { 431, "HTTP/1.1 431 Request Header Fields Too Large\r\n" },
+    { 500, "HTTP/1.1 500 Internal Server Error\r\n" },
+    { 501, "HTTP/1.1 501 Not Implemented\r\n" },
+    { 503, "HTTP/1.1 503 Service Unavailable\r\n" },
+    { 505, "HTTP/1.1 505 HTTP Version Not Supported\r\n" },
+};
+
+static void add_line(struct hf_buffer *out, unsigned status)
+{
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        if (lines[i].status == status) {
+            hf_buffer_add_text(out, lines[i].text);
+            return;
+        }
+    }
+    hf_buffer_printf(out, "HTTP/1.1 %u Answer\r\n", status);
+}
+
+/* The Date field, made anew each second. */
+static void add_date(struct hf_http_thread *t, struct hf_buffer *out)
+{
+    int64_t second = t->now_ms / 1000;
+    if (second != t->date_s || t->date[0] == 0) {
+        time_t now = time(NULL);
+        struct tm tm;
+        gmtime_r(&now, &tm);
+        strftime(t->date, sizeof t->date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
+        t->date_s = second;
+    }
+    hf_buffer_add_text(out, t->date);
+}
+
+static void add_length(struct hf_buffer *out, uint64_t length)
+{
+    char text[24];
+    size_t at = sizeof text;
+    do {
+        text[--at] = (char)('0' + length % 10);
+        length /= 10;
+    } while (length > 0);
+    hf_buffer_add_text(out, "Content-Length: ");
+    hf_buffer_add(out, text + at, sizeof text - at);
+    hf_buffer_add(out, "\r\n", 2);
+}
+
+static void add_reply(struct hf_http_thread *t, struct hf_buffer *out, const struct hf_http_reply *reply,
+                      bool last, bool head_only)
+{
+    struct hf_bytes body =
+        reply->static_body.size ? reply->static_body : hf_mem(reply->body->data, reply->body->size);
+    add_line(out, reply->status);
+    add_date(t, out);
+    if (reply->content_type) {
+        hf_buffer_add_text(out, "Content-Type: ");
+        hf_buffer_add_text(out, reply->content_type);
+        hf_buffer_add(out, "\r\n", 2);
+    }
+    add_length(out, reply->file >= 0 ? reply->file_size : body.size);
+    hf_buffer_add(out, reply->fields->data, reply->fields->size);
+    if (last)
+        hf_buffer_add_text(out, "Connection: close\r\n");
+    hf_buffer_add(out, "\r\n", 2);
+    if (!head_only && reply->file < 0)
+        hf_buffer_add_bytes(out, body);
+}
+
+/* ---- Rendering ---- */
+
+static struct hf_http_reply reply_begin(struct hf_http_thread *t)
+{
+    hf_buffer_reset(&t->fields);
+    hf_buffer_reset(&t->body);
+    return (struct hf_http_reply){ .status = 500, .fields = &t->fields, .body = &t->body, .file = -1 };
+}
+
+/* Render the first exchange of the queue and let it go. */
+static void render(struct hf_http_conn *conn)
+{
+    struct hf_http_thread *t = conn->thread;
+    const struct hf_http_handler *handler = &t->server->options.handler;
+    struct hf_http_exchange *x = conn->first;
+    struct hf_http_reply reply = reply_begin(t);
+    if (x->refusal.status)
+        handler->render_refusal(handler->arg, x, &reply);
+    else
+        handler->render(handler->arg, x, &reply);
+    bool last = x->last || reply.close || (conn->closing && !x->next);
+    bool head_only = x->head.method == HF_HTTP_HEAD;
+    add_reply(t, &conn->out, &reply, last, head_only);
+    if (t->body.room > HF_HTTP_OUT_MAX)
+        hf_buffer_free(&t->body); /* one large answer is not kept room for */
+    if (t->fields.failed || t->body.failed || conn->out.failed)
+        conn->broken = true; /* no memory for the answer: the retry gets it */
+    if (reply.file >= 0 && !head_only && !conn->broken) {
+        conn->file = reply.file;
+        conn->file_at = 0;
+        conn->file_left = reply.file_size;
+    } else if (reply.file >= 0) {
+        close(reply.file);
+    }
+    conn->closing |= last;
+    conn->alone = conn->alone && !x->alone;
+    conn->first = x->next;
+    if (!conn->first)
+        conn->end = &conn->first;
+    conn->pending--;
+    hf_http_exchange_free(x);
+    if (last)
+        while (conn->first) { /* what was pipelined behind it is not answered any more */
+            struct hf_http_exchange *rest = conn->first;
+            conn->first = rest->next;
+            conn->pending--;
+            rest->conn = NULL;
+            if (rest->done)
+                hf_http_exchange_free(rest);
+            if (!conn->first)
+                conn->end = &conn->first;
+        }
+}
+
+/* ---- Sending ---- */
+
+bool hf_http_output_waits(const struct hf_http_conn *conn)
+{
+    return conn->out.size > conn->out_at || conn->file >= 0;
+}
+
+static ssize_t transmit(struct hf_http_conn *conn, const void *data, size_t size)
+{
+    if (!conn->tls)
+        return send(conn->fd, data, size, MSG_NOSIGNAL);
+    enum hf_tls_wants wants;
+    ssize_t n = hf_tls_write(conn->tls, data, size, &wants);
+    if (n < 0)
+        errno = wants == HF_TLS_WANTS_NOTHING ? ECONNRESET : EAGAIN;
+    return n;
+}
+
+/* Connections that send at once, as nearly all do, take turns with one buffer of the thread's; only who has to wait keeps
+ * it. */
+static void out_borrow(struct hf_http_conn *conn)
+{
+    struct hf_http_thread *t = conn->thread;
+    if (conn->out.data)
+        return;
+    conn->out = t->spare;
+    t->spare = (struct hf_buffer){ 0 };
+}
+
+static void out_give_back(struct hf_http_conn *conn)
+{
+    struct hf_http_thread *t = conn->thread;
+    conn->out_at = 0;
+    if (t->spare.data || conn->out.room > SPARE_MAX) {
+        hf_buffer_free(&conn->out);
+        return;
+    }
+    t->spare = conn->out;
+    hf_buffer_reset(&t->spare);
+    conn->out = (struct hf_buffer){ 0 };
+}
+
+/* What is left moves to the front once as much was sent: a client that always leaves something must not make the buffer
+ * grow for ever. */
+static void out_close_up(struct hf_http_conn *conn)
+{
+    size_t left = conn->out.size - conn->out_at;
+    if (conn->out_at < left)
+        return;
+    memmove(conn->out.data, conn->out.data + conn->out_at, left);
+    conn->out.size = left;
+    conn->out_at = 0;
+}
+
+/* Send from `out`. False if it cannot go on now. */
+static bool send_out(struct hf_http_conn *conn)
+{
+    while (conn->out.size > conn->out_at) {
+        ssize_t n = transmit(conn, conn->out.data + conn->out_at, conn->out.size - conn->out_at);
+        if (n < 0) {
+            conn->broken |= errno != EAGAIN && errno != EINTR;
+            out_close_up(conn);
+            return false;
+        }
+        conn->out_at += (size_t)n;
+        conn->thread->bytes_out += (uint64_t)n;
+        conn->sent = true;
+    }
+    out_give_back(conn);
+    return true;
+}
+
+static bool send_file(struct hf_http_conn *conn)
+{
+    char part[16384];
+    while (conn->file >= 0 && conn->file_left > 0) {
+        out_borrow(conn);
+        size_t want = conn->file_left < sizeof part ? (size_t)conn->file_left : sizeof part;
+        ssize_t got = pread(conn->file, part, want, (off_t)conn->file_at);
+        if (got <= 0) {
+            conn->broken = true; /* the client sees that the length was not kept */
+            return false;
+        }
+        hf_buffer_add(&conn->out, part, (size_t)got);
+        conn->file_at += (uint64_t)got;
+        conn->file_left -= (uint64_t)got;
+        if (conn->out.failed)
+            conn->broken = true;
+        if (conn->broken || !send_out(conn))
+            return false;
+    }
+    if (conn->file >= 0)
+        close(conn->file);
+    conn->file = -1;
+    return true;
+}
+
+/* A client that asked whether it may send gets its 100 when everything before it is answered. */
+static bool continue_due(const struct hf_http_conn *conn)
+{
+    return conn->building && conn->building->wants_continue && !conn->first && conn->file < 0;
+}
+
+static void send_continue(struct hf_http_conn *conn)
+{
+    if (!continue_due(conn))
+        return;
+    conn->building->wants_continue = false;
+    hf_buffer_add_text(&conn->out, "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+void hf_http_output(struct hf_http_conn *conn)
+{
+    for (;;) {
+        out_borrow(conn);
+        while (conn->first && conn->first->done && conn->file < 0 &&
+               conn->out.size - conn->out_at < HF_HTTP_OUT_MAX && !conn->broken)
+            render(conn);
+        send_continue(conn);
+        if (conn->broken || !send_out(conn) || !send_file(conn))
+            return;
+        if ((!conn->first || !conn->first->done) && !continue_due(conn))
+            return;
+    }
+}
+
+void hf_http_turn_away(struct hf_http_thread *t, int fd, const struct hf_http_refusal *why)
+{
+    struct hf_http_exchange x = { .refusal = *why };
+    struct hf_buffer out = { 0 };
+    struct hf_http_reply reply = reply_begin(t);
+    const struct hf_http_handler *handler = &t->server->options.handler;
+    handler->render_refusal(handler->arg, &x, &reply);
+    add_reply(t, &out, &reply, true, false);
+    if (!out.failed)
+        (void)!send(fd, out.data, out.size, MSG_NOSIGNAL | MSG_DONTWAIT); /* one try is all it gets */
+    hf_buffer_free(&out);
+}

@@ -1,0 +1,132 @@
+/* server.h: connections, requests and answers, over epoll.
+ *
+ *      accept ─▶ head ─▶ body ─▶ handler.request ─▶ (somebody works) ─▶ hf_http_done ─▶ handler.render ─▶ out
+ *                 ▲                                                                              │
+ *                 └─────────────────────── next request of the connection ◀──────────────────────┘
+ *
+ * Each I/O thread has an epoll of its own and the connections that it accepted; nothing of a connection is ever
+ * touched by another thread. A round is: take what is ready, parse as many requests as there are, hand each to the
+ * handler, tell the handler that the round is over (so that it can commit all of them at once), and send what has
+ * been answered. Requests of one connection may be pipelined; their answers leave in order.
+ *
+ * An idle connection has no buffers: input is read into the thread's own and only an unfinished request is kept.
+ * Everything has a limit: see struct hf_http_limits. */
+#ifndef HF_HTTP_SERVER_H
+#define HF_HTTP_SERVER_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "http/auth.h"
+#include "http/head.h"
+#include "http/tls.h"
+
+#include <stdatomic.h>
+
+struct hf_http_server;
+struct hf_http_thread; /* one I/O thread */
+struct hf_http_conn;
+
+/* One request and its answer. Owned by the server; the handler may use it from `request` until it was rendered. */
+struct hf_http_exchange {
+    struct hf_http_thread *thread; /* the one that it belongs to */
+    struct hf_http_conn *conn;
+    struct hf_http_exchange *next;      /* private: of the connection's queue, or of the list of those done */
+    struct hf_http_exchange *next_done; /* private */
+    struct hf_http_head head;           /* its slices live in the arena */
+    struct hf_bytes body;               /* lives in `input` */
+    struct hf_arena arena;              /* the request's own memory, for the handler too */
+    struct hf_buffer input;             /* private: the bytes of the body */
+    struct hf_http_refusal refusal;     /* status 0: none */
+    bool has_body;                      /* a length above 0, or chunks */
+    bool alone;          /* set by the handler in `request`: the answer may be large, so nothing behind
+                                         * this one is looked at before it was rendered */
+    bool done;           /* private: may be rendered */
+    bool last;           /* private: the connection closes after it */
+    bool wants_continue; /* private: the client waits for 100 before it sends the body */
+    void *own; /* the handler's part: handler.own_size bytes, zero when the exchange is first made */
+};
+
+/* What a handler renders. The server adds Content-Length, Connection and Date. */
+struct hf_http_reply {
+    unsigned status;
+    const char *content_type;    /* NULL: no body */
+    struct hf_buffer *fields;    /* further fields, each "Name: value\r\n"; empty when render is called */
+    struct hf_buffer *body;      /* empty when render is called */
+    struct hf_bytes static_body; /* instead of `body` if its size is not 0; must outlive the server */
+    int file;                    /* -1, or a descriptor that becomes the server's: `file_size` bytes from its
+                                  * start are the body */
+    uint64_t file_size;
+    bool close; /* close the connection after this answer */
+};
+
+struct hf_http_handler {
+    void *arg;
+    size_t own_size;
+    /* A request has come in whole. Answer by calling hf_http_done, now or later, from any thread. */
+    void (*request)(void *arg, struct hf_http_exchange *x);
+    /* The head is there, the body is not: may it come? True after filling `why`: it is refused before a byte of the body
+     * is looked at, and the connection is closed if there is a body. */
+    bool (*refuse)(void *arg, struct hf_http_exchange *x, struct hf_http_refusal *why);
+    /* All that was ready has been handed over. Returns when what was gathered is on its way. */
+    void (*round)(void *arg, struct hf_http_thread *thread);
+    /* It is this exchange's turn: say what to answer. On its I/O thread. */
+    void (*render)(void *arg, struct hf_http_exchange *x, struct hf_http_reply *reply);
+    /* The same for what was refused by the server itself or by `refuse`. x has no usable head if that was the reason. */
+    void (*render_refusal)(void *arg, struct hf_http_exchange *x, struct hf_http_reply *reply);
+    /* The exchange is over (rendered, or its connection is gone): free what `own` holds, and make it as if new. */
+    void (*release)(void *arg, struct hf_http_exchange *x);
+};
+
+struct hf_http_limits {
+    uint64_t body_max;        /* bytes: 413 */
+    unsigned connections_max; /* over all threads: 503 and closed */
+    unsigned
+        pipeline_max; /* requests of one connection being worked on: it is not read further until one is answered */
+    unsigned head_ms; /* from the first byte of a head to its end: 408 and closed */
+    unsigned
+        idle_ms; /* without a byte between requests, while a body comes, or while an answer cannot be sent */
+    unsigned body_ms; /* from the end of the head to the end of the body: 408 and closed */
+    uint64_t
+        memory_max; /* bytes of bodies being received or worked on, a thread: a body of more than 4 KiB gets 503
+                          * and is closed; and as many bytes of answers that clients do not take: who has not taken
+                          * any for the longest time is closed */
+};
+
+struct hf_http_options {
+    const char *listen; /* "ADDR:PORT" or "[ADDR]:PORT"; port 0 picks a free one */
+    unsigned threads;   /* 1 and up */
+    struct hf_http_limits limits;
+    struct hf_tls *tls; /* NULL: plain; counted, the server keeps its own */
+    struct hf_http_handler handler;
+};
+
+/* Figures, summed over the threads. */
+struct hf_http_stats {
+    uint64_t connections, accepted, refused_connections, requests, bytes_in, bytes_out, in_flight;
+    uint64_t timeouts, malformed;
+};
+
+/* Bind and listen; nothing is accepted yet. server: out, owned, free with hf_http_free. HF_OK, HF_INVALID_REQUEST (the
+ * address), HF_STORAGE_FAILURE (cannot be listened on, no memory for threads). */
+enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_http_server **server,
+                              struct hf_error *why);
+/* "127.0.0.1:4653", the port as bound. Borrowed. */
+const char *hf_http_address(const struct hf_http_server *server);
+/* Is it a loopback address? */
+bool hf_http_loopback(const struct hf_http_server *server);
+
+/* Start the threads. */
+enum hf_status hf_http_start(struct hf_http_server *server, struct hf_error *why);
+/* Stop accepting, close idle connections, let what is in flight be answered, for at most `wait_ms`; returns when all threads
+ * have ended. */
+void hf_http_stop(struct hf_http_server *server, unsigned wait_ms);
+void hf_http_free(struct hf_http_server *server);
+
+/* New connections get this certificate from now on. */
+void hf_http_set_tls(struct hf_http_server *server, struct hf_tls *tls);
+void hf_http_stats(struct hf_http_server *server, struct hf_http_stats *out);
+
+/* The exchange can be rendered. Safe from any thread; exactly once for each. */
+void hf_http_done(struct hf_http_exchange *x);
+
+#endif

@@ -1,0 +1,333 @@
+#include "http/tls.h"
+
+#include "base/assert.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct hf_tls {
+    atomic_size_t owners;
+    SSL_CTX *ctx;
+    BIO_METHOD *socket; /* owned; lives as long as the last connection made with it */
+};
+
+struct hf_tls_conn {
+    struct hf_tls *tls; /* kept */
+    SSL *ssl;
+    int fd;
+    bool broken; /* OpenSSL's state must not be used any more, not even to say goodbye; or that was said */
+};
+
+/* ---- The socket, as OpenSSL sees it. Its own one writes with write(), and that raises SIGPIPE. ---- */
+
+static int socket_write(BIO *bio, const char *data, int size)
+{
+    const struct hf_tls_conn *conn = BIO_get_data(bio);
+    ssize_t n;
+    BIO_clear_retry_flags(bio);
+    do
+        n = send(conn->fd, data, (size_t)size, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        BIO_set_retry_write(bio);
+    return (int)n;
+}
+
+static int socket_read(BIO *bio, char *data, int size)
+{
+    const struct hf_tls_conn *conn = BIO_get_data(bio);
+    ssize_t n;
+    BIO_clear_retry_flags(bio);
+    do
+        n = recv(conn->fd, data, (size_t)size, 0);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        BIO_set_retry_read(bio);
+    return (int)n;
+}
+
+static long socket_control(BIO *bio, int what, long number, void *pointer)
+{
+    (void)bio;
+    (void)number;
+    (void)pointer;
+    return what == BIO_CTRL_FLUSH; /* nothing is ever held back here */
+}
+
+static BIO_METHOD *socket_method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "socket without signals");
+    if (!method)
+        return NULL;
+    if (BIO_meth_set_write(method, socket_write) && BIO_meth_set_read(method, socket_read) &&
+        BIO_meth_set_ctrl(method, socket_control))
+        return method;
+    BIO_meth_free(method);
+    return NULL;
+}
+
+/* ---- Loading ---- */
+
+__attribute__((format(printf, 2, 3))) static enum hf_status refuse(struct hf_error *why, const char *format,
+                                                                   ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why->text, sizeof why->text, format, args);
+    va_end(args);
+    why->status = HF_INVALID_REQUEST;
+    return HF_INVALID_REQUEST;
+}
+
+static enum hf_status no_memory(struct hf_error *why)
+{
+    *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory for TLS." };
+    return HF_NO_MEMORY;
+}
+
+/* What OpenSSL says first is what went wrong; the rest is where that led to. */
+static const char *reason(void)
+{
+    const char *text = ERR_reason_error_string(ERR_peek_error());
+    return text ? text : "not understood";
+}
+
+/* Can it be read, and (a key) not by everybody? OpenSSL would say so in words of its own. */
+static enum hf_status file_check(const char *path, bool secret, struct hf_error *why)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return refuse(why, "%.200s cannot be opened: %s.", path, strerror(errno));
+    int error = fstat(fd, &st) == 0 ? 0 : errno;
+    close(fd);
+    if (error)
+        return refuse(why, "%.200s cannot be read: %s.", path, strerror(error));
+    if (!S_ISREG(st.st_mode))
+        return refuse(why, "%.200s is not a regular file.", path);
+    if (secret && st.st_mode & (S_IROTH | S_IWOTH))
+        return refuse(why, "%.200s may be %s by everybody; do: chmod o-rw on it.", path,
+                      st.st_mode & S_IWOTH ? "written" : "read");
+    return HF_OK;
+}
+
+/* A key with a passphrase: OpenSSL would ask for it on the terminal, and a server would hang. */
+static int passphrase_none(char *out, int size, int writing, void *arg)
+{
+    (void)out;
+    (void)size;
+    (void)writing;
+    *(bool *)arg = true;
+    return -1;
+}
+
+static enum hf_status files_load(SSL_CTX *ctx, const struct hf_tls_files *files, struct hf_error *why)
+{
+    bool asked = false;
+    enum hf_status st = file_check(files->cert, false, why);
+    if (st == HF_OK)
+        st = file_check(files->key, true, why);
+    if (st != HF_OK)
+        return st;
+    SSL_CTX_set_default_passwd_cb(ctx, passphrase_none);
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, &asked);
+    if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
+        return refuse(why, "%.200s is not a usable chain of certificates in PEM: %.200s.", files->cert,
+                      reason());
+    ERR_clear_error();
+    bool key_read = SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) == 1;
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
+    if (key_read && SSL_CTX_check_private_key(ctx) == 1)
+        return HF_OK;
+    if (asked)
+        return refuse(why,
+                      "%.200s has a passphrase, and there is nobody to ask for it; store it without one.",
+                      files->key);
+    if (ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_X509)
+        return refuse(why, "%.180s is not the key of the certificate in %.180s: %.80s.", files->key,
+                      files->cert, reason());
+    return refuse(why, "%.200s is not a usable private key in PEM: %.200s.", files->key, reason());
+}
+
+/* Is now a time at which clients will accept the certificate? */
+static void validity_note(SSL_CTX *ctx, const char *path, struct hf_error *why)
+{
+    const X509 *cert = SSL_CTX_get0_certificate(ctx);
+    if (X509_cmp_current_time(X509_get0_notAfter(cert)) < 0)
+        snprintf(why->text, sizeof why->text, "The certificate in %.200s has expired.", path);
+    else if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0)
+        snprintf(why->text, sizeof why->text, "The certificate in %.200s is not valid yet.", path);
+}
+
+static int protocol_choose(SSL *ssl, const unsigned char **out, unsigned char *out_size,
+                           const unsigned char *in, unsigned in_size, void *arg)
+{
+    static const unsigned char ours[] = "\x08http/1.1";
+    unsigned char *chosen;
+    (void)ssl;
+    (void)arg;
+    if (SSL_select_next_proto(&chosen, out_size, ours, sizeof ours - 1, in, in_size) !=
+        OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL; /* it wants to speak something else: RFC 7301, 3.2 */
+    *out = chosen;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static bool context_set(SSL_CTX *ctx)
+{
+    static const unsigned char name[] = "holdfast";
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                              SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_alpn_select_cb(ctx, protocol_choose, NULL);
+    return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 &&
+           SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 &&
+           SSL_CTX_set_session_id_context(ctx, name, sizeof name - 1) == 1 &&
+           SSL_CTX_set_max_early_data(ctx, 0) == 1;
+}
+
+enum hf_status hf_tls_load(const struct hf_tls_files *files, struct hf_tls **out, struct hf_error *why)
+{
+    struct hf_tls *tls = calloc(1, sizeof *tls);
+    *out = NULL;
+    *why = (struct hf_error){ HF_OK, "" };
+    if (!tls)
+        return no_memory(why);
+    atomic_init(&tls->owners, 1);
+    ERR_clear_error();
+    tls->ctx = SSL_CTX_new(TLS_server_method());
+    tls->socket = socket_method();
+    enum hf_status st =
+        tls->ctx && tls->socket && context_set(tls->ctx) ? files_load(tls->ctx, files, why) : no_memory(why);
+    ERR_clear_error();
+    if (st != HF_OK) {
+        hf_tls_drop(tls);
+        return st;
+    }
+    validity_note(tls->ctx, files->cert, why);
+    *out = tls;
+    return HF_OK;
+}
+
+struct hf_tls *hf_tls_keep(struct hf_tls *tls)
+{
+    if (tls)
+        atomic_fetch_add_explicit(&tls->owners, 1, memory_order_relaxed);
+    return tls;
+}
+
+void hf_tls_drop(struct hf_tls *tls)
+{
+    if (!tls || atomic_fetch_sub_explicit(&tls->owners, 1, memory_order_acq_rel) != 1)
+        return;
+    SSL_CTX_free(tls->ctx);
+    BIO_meth_free(tls->socket);
+    free(tls);
+}
+
+/* ---- Connections ---- */
+
+struct hf_tls_conn *hf_tls_accept(struct hf_tls *tls, int fd)
+{
+    struct hf_tls_conn *conn = calloc(1, sizeof *conn);
+    BIO *bio = BIO_new(tls->socket);
+    SSL *ssl = SSL_new(tls->ctx);
+    if (!conn || !bio || !ssl) {
+        ERR_clear_error();
+        SSL_free(ssl);
+        BIO_free(bio);
+        free(conn);
+        return NULL;
+    }
+    *conn = (struct hf_tls_conn){ .tls = hf_tls_keep(tls), .ssl = ssl, .fd = fd };
+    BIO_set_data(bio, conn);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(ssl, bio, bio); /* it is the SSL's now */
+    SSL_set_accept_state(ssl);
+    return conn;
+}
+
+void hf_tls_finish(struct hf_tls_conn *conn)
+{
+    if (!conn || conn->broken)
+        return;
+    ERR_clear_error();
+    if (SSL_is_init_finished(conn->ssl))
+        SSL_shutdown(conn->ssl); /* one try; nobody waits for the peer's answer */
+    ERR_clear_error();
+    conn->broken = true;
+}
+
+void hf_tls_close(struct hf_tls_conn *conn)
+{
+    if (!conn)
+        return;
+    hf_tls_finish(conn);
+    SSL_free(conn->ssl);
+    hf_tls_drop(conn->tls);
+    free(conn);
+}
+
+/* What a step that did not succeed means: 0 at the end of the stream, else -1. */
+static ssize_t step_failed(struct hf_tls_conn *conn, int result, enum hf_tls_wants *wants)
+{
+    int error = SSL_get_error(conn->ssl, result);
+    ERR_clear_error();
+    *wants = HF_TLS_WANTS_NOTHING;
+    if (error == SSL_ERROR_ZERO_RETURN)
+        return 0;
+    if (error == SSL_ERROR_WANT_READ)
+        *wants = HF_TLS_WANTS_READ;
+    else if (error == SSL_ERROR_WANT_WRITE)
+        *wants = HF_TLS_WANTS_WRITE;
+    else
+        conn->broken = true;
+    return -1;
+}
+
+ssize_t hf_tls_read(struct hf_tls_conn *conn, void *data, size_t size, enum hf_tls_wants *wants)
+{
+    size_t done;
+    HF_ASSERT(size > 0);
+    *wants = HF_TLS_WANTS_NOTHING;
+    if (conn->broken)
+        return -1;
+    ERR_clear_error(); /* of other connections on this thread: SSL_get_error looks at the whole queue */
+    int result = SSL_read_ex(conn->ssl, data, size, &done);
+    return result == 1 ? (ssize_t)done : step_failed(conn, result, wants);
+}
+
+ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size, enum hf_tls_wants *wants)
+{
+    size_t done;
+    HF_ASSERT(size > 0);
+    *wants = HF_TLS_WANTS_NOTHING;
+    if (conn->broken)
+        return -1;
+    ERR_clear_error();
+    /* One record. Of more, OpenSSL would tell nothing to a slow client's server until the last byte is gone. */
+    size = size < SSL3_RT_MAX_PLAIN_LENGTH ? size : SSL3_RT_MAX_PLAIN_LENGTH;
+    int result = SSL_write_ex(conn->ssl, data, size, &done);
+    if (result == 1)
+        return (ssize_t)done;
+    ssize_t failed = step_failed(conn, result, wants);
+    if (failed == 0)
+        conn->broken = true; /* the peer said goodbye before there was anything to answer */
+    return -1;
+}
+
+bool hf_tls_pending(const struct hf_tls_conn *conn)
+{
+    return !conn->broken && SSL_pending(conn->ssl) > 0;
+}

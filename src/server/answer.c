@@ -1,0 +1,190 @@
+/* Answers as JSON, with the fields that belong to them. */
+#include "base/text.h"
+#include "server/inner.h"
+
+static const char json[] = "application/json";
+static const char problem_json[] = "application/problem+json";
+
+void hf_server_noticed(struct hf_server *s, const struct hf_request *request, const struct hf_result *result)
+{
+    enum hf_status status = result->answer.status;
+    if (status != HF_OK && (unsigned)status < HF_STATUS_SLOTS)
+        s->refusals[status]++;
+    if (!result->replayed || !s->options.log_duplicates)
+        return;
+    struct hf_log_field fields[] = {
+        { .name = "key", .type = HF_LOG_NAME, .text = request->key.size ? request->key : request->client },
+        { .name = "tenant", .type = HF_LOG_NAME, .text = request->tenant },
+        { .name = "action", .type = HF_LOG_TEXT, .text = hf_str(hf_action_name(request->action)) },
+        { .name = "first_seen", .type = HF_LOG_TIME, .number = result->token.recorded_at },
+        { .name = "status",
+          .type = HF_LOG_NUMBER,
+          .number = hf_api_answer_status(request->action, &result->answer) },
+    };
+    hf_log_line(s->log, HF_LOG_INFO, result->now, "duplicate", fields, sizeof fields / sizeof *fields);
+}
+
+/* When to try again, for those answers that ask for it. */
+static void add_retry_after(struct hf_http_reply *reply, unsigned http_status, const char *code)
+{
+    if (http_status == 503 || strcmp(code, "in-progress") == 0)
+        hf_buffer_add_text(reply->fields, "Retry-After: 1\r\n");
+}
+
+static void render_problem(const struct hf_api_problem *problem, struct hf_http_reply *reply)
+{
+    struct hf_json j = { .out = reply->body };
+    hf_api_problem(&j, problem);
+    reply->status = problem->http_status;
+    reply->content_type = problem_json;
+    add_retry_after(reply, problem->http_status, problem->code);
+}
+
+static void render_answer(struct hf_work *work, struct hf_http_reply *reply)
+{
+    const struct hf_result *result = &work->result;
+    enum hf_action action = work->request.action;
+    struct hf_json j = { .out = reply->body };
+    hf_server_noticed(work->server, &work->request, result);
+    if (action == HF_GET_TOKEN && work->status == HF_OK) {
+        hf_api_token(&j, &result->token, &result->answer);
+        reply->status = 200;
+        reply->content_type = json;
+        return;
+    }
+    enum hf_status status = result->answer.status;
+    reply->status = hf_api_answer_status(action, &result->answer);
+    reply->content_type = status == HF_OK ? json : problem_json;
+    hf_api_answer(&j, action, &result->answer);
+    if (status != HF_OK)
+        add_retry_after(reply, reply->status, hf_status_code(status));
+    if (result->replayed || (action == HF_BEGIN && reply->status == 200))
+        hf_buffer_add_text(reply->fields, "Idempotent-Replayed: true\r\n");
+    if (work->match.call->key && result->token.expires_at != 0) {
+        char when[HF_TIME_TEXT];
+        hf_time_format(result->token.expires_at, when);
+        hf_buffer_add_text(reply->fields, "Idempotency-Expires: ");
+        hf_buffer_add(reply->fields, when, HF_TIME_TEXT - 1);
+        hf_buffer_add(reply->fields, "\r\n", 2);
+    }
+}
+
+/* Ready: the store is open and takes new keys. */
+static void render_ready(struct hf_server *s, struct hf_http_reply *reply)
+{
+    struct hf_db *db = s->db;
+    const char *why = db ? NULL : "recovering";
+    if (db) {
+        struct hf_stats stats;
+        hf_stats(db, &stats);
+        if (stats.out_of_space)
+            why = "out of space";
+    }
+    reply->status = why ? 503 : 200;
+    reply->content_type = json;
+    hf_buffer_printf(reply->body, "{\"ready\":%s%s%s%s}", why ? "false" : "true", why ? ",\"why\":\"" : "",
+                     why ? why : "", why ? "\"" : "");
+    if (why)
+        hf_buffer_add_text(reply->fields, "Retry-After: 1\r\n");
+}
+
+/* A body that another thread has made. */
+static void render_made(struct hf_work *work, struct hf_http_reply *reply)
+{
+    reply->status = 200;
+    reply->content_type = work->content_type;
+    if (work->file >= 0) {
+        reply->file = work->file;
+        reply->file_size = work->file_size;
+        work->file = -1;
+    }
+    if (work->verdict) {
+        hf_buffer_add_text(reply->fields, "Holdfast-Verdict: ");
+        hf_buffer_add_text(reply->fields, work->verdict);
+        hf_buffer_add(reply->fields, "\r\n", 2);
+    }
+    hf_buffer_add(reply->body, work->text.data, work->text.size);
+}
+
+static void render_page(struct hf_work *work, struct hf_http_reply *reply)
+{
+    hf_server_page(work->server, work->caller.role >= HF_ROLE_READ, reply->body);
+    reply->status = 200;
+    reply->content_type = "text/html; charset=utf-8";
+    hf_buffer_add_text(
+        reply->fields,
+        "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors "
+        "'none'; base-uri 'none'; form-action 'none'\r\nX-Content-Type-Options: nosniff\r\n"
+        "Referrer-Policy: no-referrer\r\nCache-Control: no-store\r\n");
+}
+
+static void render_call(struct hf_work *work, struct hf_http_reply *reply)
+{
+    static const char healthy[] = "{\"ok\":true}";
+    reply->status = 200;
+    reply->content_type = json;
+    switch (work->match.call->kind) {
+    case HF_CALL_DO: render_answer(work, reply); return;
+    case HF_CALL_BATCH:
+        hf_batch_render(work, reply->body);
+        reply->content_type = "application/x-ndjson";
+        return;
+    case HF_CALL_LIST:
+    case HF_CALL_AUDIT:
+    case HF_CALL_TRACE:
+    case HF_CALL_EXPORT: render_made(work, reply); return;
+    case HF_CALL_OPENAPI: hf_server_openapi(reply->body); return;
+    case HF_CALL_METRICS:
+        hf_server_metrics(work->server, reply->body);
+        reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
+        return;
+    case HF_CALL_HEALTH: reply->static_body = hf_mem(healthy, sizeof healthy - 1); return;
+    case HF_CALL_READY: render_ready(work->server, reply); return;
+    case HF_CALL_PAGE: render_page(work, reply); return;
+    }
+}
+
+void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply)
+{
+    struct hf_work *work = x->own;
+    (void)server;
+    if (!work->problem.code) {
+        render_call(work, reply);
+        return;
+    }
+    render_problem(&work->problem, reply);
+    if (work->problem.http_status == 405) {
+        hf_buffer_add_text(reply->fields, "Allow: ");
+        hf_buffer_add_text(reply->fields, work->match.allow);
+        hf_buffer_add_text(reply->fields, "\r\n");
+    }
+}
+
+/* The title of what the HTTP server refuses by itself. */
+static const char *title_of(unsigned status)
+{
+    switch (status) {
+    case 401: return "Who is asking?";
+    case 403: return "Not allowed";
+    case 408: return "Too slow";
+    case 413: return "Too large";
+    case 417: return "This expectation is not met here";
+    case 431: return "Too large a head";
+    case 501: return "Not a transfer coding of this server";
+    case 503: return "Too much at once";
+    case 505: return "Not an HTTP version of this server";
+    default: return "The request is not valid";
+    }
+}
+
+void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply)
+{
+    struct hf_api_problem problem = { .code = x->refusal.code,
+                                      .title = title_of(x->refusal.status),
+                                      .detail = hf_str(x->refusal.detail),
+                                      .http_status = x->refusal.status };
+    (void)server;
+    render_problem(&problem, reply);
+    if (x->refusal.status == 401)
+        hf_buffer_add_text(reply->fields, "WWW-Authenticate: Bearer\r\n");
+}

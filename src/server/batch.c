@@ -1,0 +1,176 @@
+/* Many operations in one body: each is independent, all of them share one commit. */
+#include "server/inner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* So many lines may be worked on at one time, over all connections: about 80 MiB. */
+enum { LINES_NOW_MAX = 8 * HF_BATCH_LINES_MAX };
+
+struct line {
+    const struct hf_call *call; /* NULL: the line could not be read, and `fault` says why */
+    struct hf_request request;
+    struct hf_result result;
+    struct hf_op op;
+    enum hf_status status;
+    char *fault; /* in the arena */
+};
+
+struct hf_batch {
+    struct hf_work *work;
+    size_t count;
+    _Atomic size_t left; /* not yet answered */
+    struct line lines[];
+};
+
+static size_t lines_of(struct hf_bytes body)
+{
+    size_t count = 0;
+    if (body.size == 0) /* there may be no bytes to point at */
+        return 0;
+    const char *at = body.data, *end = at + body.size;
+    while (at < end) {
+        const char *feed = memchr(at, '\n', (size_t)(end - at));
+        count++;
+        at = feed ? feed + 1 : end;
+    }
+    return count;
+}
+
+static void line_done(struct hf_op *op, enum hf_status status)
+{
+    struct hf_batch *batch = op->arg;
+    struct line *line = (struct line *)((char *)op - offsetof(struct line, op));
+    line->status = status;
+    if (atomic_fetch_sub(&batch->left, 1) == 1)
+        hf_http_done(batch->work->x);
+}
+
+static void line_read(struct hf_batch *batch, struct line *line, struct hf_bytes text)
+{
+    struct hf_work *work = batch->work;
+    struct hf_bytes tenant = hf_mem(work->caller.tenant, work->caller.tenant_size);
+    struct hf_api_fault fault = { .detail = "" };
+    line->status = hf_api_decode_line(text, tenant, &work->x->arena, &line->request, &line->call, &fault);
+    if (line->status == HF_OK) {
+        line->op = (struct hf_op){
+            .request = &line->request, .result = &line->result, .done = line_done, .arg = batch
+        };
+        return;
+    }
+    line->call = NULL;
+    size_t size = strlen(fault.detail) + 1;
+    line->fault = fault.detail[0] ? hf_arena_take(&work->x->arena, size) : NULL;
+    if (line->fault)
+        memcpy(line->fault, fault.detail, size);
+}
+
+/* Read all lines, then hand over those that make sense: nothing begins before everything was read. */
+static void lines_begin(struct hf_batch *batch, struct hf_bytes body)
+{
+    const char *at = body.data, *end = at + body.size;
+    size_t good = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        const char *feed = memchr(at, '\n', (size_t)(end - at));
+        const char *stop = feed ? feed : end;
+        line_read(batch, &batch->lines[i], hf_mem(at, (size_t)(stop - at)));
+        good += batch->lines[i].call != NULL;
+        at = stop + 1;
+    }
+    /* One more than there are, so that it is not done before all were handed over. */
+    batch->left = good + 1;
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->lines[i].call)
+            hf_server_gather(&batch->lines[i].op);
+    if (atomic_fetch_sub(&batch->left, 1) == 1)
+        hf_http_done(batch->work->x);
+}
+
+void hf_batch_begin(struct hf_work *work)
+{
+    struct hf_bytes body = work->x->body;
+    size_t count = lines_of(body);
+    if (count == 0) {
+        hf_work_fail(work, (enum hf_action)0, HF_INVALID_REQUEST,
+                     "The batch is empty. Send one JSON object a line, each with an \"op\".");
+        return;
+    }
+    if (count > HF_BATCH_LINES_MAX) {
+        hf_work_refuse(
+            work, 413, "batch-too-large", "Too many operations",
+            "A batch has at most 8192 lines. Send the rest in another one; nothing of this one was done.");
+        return;
+    }
+    struct hf_server *s = work->server;
+    if (s->batch_lines_now + (int64_t)count > LINES_NOW_MAX) {
+        hf_work_refuse(
+            work, 503, "too-busy", "Too much at once",
+            "Too many batches are being worked on. Nothing of this one was done: try again in a moment.");
+        return;
+    }
+    struct hf_batch *batch = malloc(sizeof *batch + count * sizeof(struct line));
+    if (!batch) {
+        hf_work_fail(work, (enum hf_action)0, HF_NO_MEMORY, NULL);
+        return;
+    }
+    batch->work = work;
+    batch->count = count;
+    for (size_t i = 0; i < count; i++) {
+        batch->lines[i].result.heap = NULL;
+        batch->lines[i].fault = NULL;
+        hf_result_clear(&batch->lines[i].result);
+    }
+    work->batch = batch;
+    s->batches++;
+    s->batch_lines += count;
+    s->batch_lines_now += (int64_t)count;
+    lines_begin(batch, body);
+}
+
+static void line_render(struct hf_server *s, struct line *line, struct hf_buffer *body)
+{
+    struct hf_json j = { .out = body };
+    bool replayed = line->call && line->result.replayed;
+    enum hf_action action = line->request.action;
+    hf_json_object(&j);
+    hf_json_name(&j, "status");
+    if (line->call) {
+        unsigned status = hf_api_answer_status(action, &line->result.answer);
+        hf_server_noticed(s, &line->request, &line->result);
+        hf_json_uint(&j, status);
+        hf_json_name(&j, "replayed");
+        hf_json_bool(&j, replayed || (action == HF_BEGIN && status == 200));
+        hf_json_name(&j, "body");
+        hf_api_answer(&j, action, &line->result.answer);
+    } else {
+        struct hf_api_problem problem = hf_api_problem_of((enum hf_action)0, line->status);
+        if (line->fault)
+            problem.detail = hf_str(line->fault);
+        s->refusals[line->status]++;
+        hf_json_uint(&j, problem.http_status);
+        hf_json_name(&j, "replayed");
+        hf_json_bool(&j, false);
+        hf_json_name(&j, "body");
+        hf_api_problem(&j, &problem);
+    }
+    hf_json_object_end(&j);
+    hf_buffer_add_char(body, '\n');
+}
+
+void hf_batch_render(struct hf_work *work, struct hf_buffer *body)
+{
+    for (size_t i = 0; i < work->batch->count; i++)
+        line_render(work->server, &work->batch->lines[i], body);
+}
+
+void hf_batch_free(struct hf_work *work)
+{
+    struct hf_batch *batch = work->batch;
+    if (!batch)
+        return;
+    for (size_t i = 0; i < batch->count; i++)
+        hf_result_clear(&batch->lines[i].result);
+    work->server->batch_lines_now -= (int64_t)batch->count;
+    free(batch);
+    work->batch = NULL;
+}

@@ -1,0 +1,114 @@
+/* inner.h: what the files of the server share; nobody else includes it.
+ *
+ *   serve.c    start, signals, stop                 handle.c   who may ask, what is asked, gathering for the engine
+ *   answer.c   answers as JSON, with their fields   batch.c    many operations in one body
+ *   slow.c     what takes long, on a thread of its own: lists, audit, trace, export
+ *   metrics.c  figures for Prometheus               page.c     the start page     openapi.c  the description
+ *   log.c      lines for operators                  sandbox.c  what the process gives up */
+#ifndef HF_SERVER_INNER_H
+#define HF_SERVER_INNER_H
+
+#include "api/decode.h"
+#include "api/encode.h"
+#include "api/problem.h"
+#include "http/server.h"
+#include "server/log.h"
+#include "server/server.h"
+
+#include <pthread.h>
+
+#define HF_BATCH_LINES_MAX 8192
+#define HF_STATUS_SLOTS 72 /* more than the highest hf_status */
+
+struct hf_server;
+
+/* The handler's part of an exchange. */
+struct hf_work {
+    struct hf_caller caller;
+    struct hf_call_match match;
+    struct hf_http_exchange *x;
+    struct hf_server *server;
+
+    struct hf_api_input input;
+    struct hf_request request;
+    struct hf_result result;
+    struct hf_op op;
+    enum hf_status status; /* the engine's, once it is there */
+
+    struct hf_api_problem problem; /* an answer of the server itself, if problem.code is set */
+    struct hf_api_fault fault;     /* the words of it */
+
+    struct hf_batch *batch;
+    struct hf_buffer text;    /* a body that was made on another thread; owned */
+    const char *content_type; /* of `text` or of the file */
+    const char *verdict;      /* of an audit or an export, static: "ok", "violations", "damaged" */
+    int file;                 /* -1, or owned: what was exported */
+    uint64_t file_size;
+    unsigned choice; /* the format of an export */
+    struct hf_work *next_slow;
+};
+
+#define HF_LANES 2
+
+struct hf_slow {
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    pthread_t thread;
+    bool started, stopping;
+    struct hf_work *first, **end;
+    size_t count;
+};
+
+struct hf_server {
+    struct hf_server_options options;
+    struct hf_http_server *http;
+    struct hf_log *log;
+    _Atomic(struct hf_db *) db; /* NULL until the store is open */
+    struct hf_slow lanes[HF_LANES];
+    pthread_mutex_t auth_lock;
+    struct hf_auth *auth; /* NULL: everybody is the default tenant's admin */
+    bool tls;
+    char url[96];
+    char notes[2][512]; /* about the auth file and the certificate, for the log once there is one */
+    hf_time started_at;
+    _Atomic uint64_t refusals[HF_STATUS_SLOTS]; /* answers that were not HF_OK, by status */
+    _Atomic uint64_t unauthorized, forbidden, batches, batch_lines;
+    _Atomic int64_t batch_lines_now;
+};
+
+/* handle.c */
+void hf_server_handler(struct hf_server *server, struct hf_http_handler *handler);
+/* Answer with the server's own words. detail: copied. */
+void hf_work_refuse(struct hf_work *work, unsigned status, const char *code, const char *title,
+                    const char *detail);
+/* The same with the words that the status has. */
+void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status status, const char *detail);
+/* Hand an operation to the engine when the round is over. On an I/O thread. */
+void hf_server_gather(struct hf_op *op);
+hf_time hf_server_clock(void);
+
+/* answer.c */
+void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
+void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
+/* Count a refusal, log a duplicate. */
+void hf_server_noticed(struct hf_server *server, const struct hf_request *request,
+                       const struct hf_result *result);
+
+/* batch.c */
+void hf_batch_begin(struct hf_work *work);
+void hf_batch_render(struct hf_work *work, struct hf_buffer *body);
+void hf_batch_free(struct hf_work *work);
+
+/* slow.c */
+enum hf_status hf_slow_start(struct hf_server *server);
+/* False: something is still being worked on, and its thread goes on. */
+bool hf_slow_stop(struct hf_server *server);
+/* Do it on the slow thread; it ends with hf_http_done. Too many waiting: refused at once. */
+void hf_slow_add(struct hf_work *work);
+
+/* metrics.c, page.c, openapi.c: the body, appended. */
+void hf_server_metrics(struct hf_server *server, struct hf_buffer *out);
+void hf_server_page(struct hf_server *server, bool figures, struct hf_buffer *out);
+void hf_server_openapi(struct hf_buffer *out);
+
+#endif

@@ -1,0 +1,367 @@
+/* The interface for programs, as a document of OpenAPI 3.1. It is made from the table of calls, so that it cannot say
+ * anything else than what the server does. */
+#include "server/openapi.h"
+
+#include "server/inner.h"
+
+void hf_openapi_text(struct hf_json *j, const char *name, const char *text)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_text(j, text);
+}
+
+void hf_openapi_ref(struct hf_json *j, const char *kind, const char *name)
+{
+    char place[32] = "#/components/";
+    strncat(place, kind, sizeof place - sizeof "#/components/" - 1);
+    strncat(place, "/", 2);
+    hf_json_object(j);
+    hf_json_name(j, "$ref");
+    hf_json_joined(j, place, name);
+    hf_json_object_end(j);
+}
+
+void hf_openapi_choices(struct hf_json *j, const char *choices)
+{
+    hf_json_name(j, "enum");
+    hf_json_array(j);
+    while (*choices) {
+        size_t size = strcspn(choices, "|");
+        hf_json_bytes(j, hf_mem(choices, size));
+        choices += size + (choices[size] == '|');
+    }
+    hf_json_array_end(j);
+}
+
+/* ---- Calls ---- */
+
+static void path_parameter_add(struct hf_json *j, const struct hf_call *call)
+{
+    const char *open = strchr(call->path, '{');
+    if (!open)
+        return;
+    hf_json_object(j);
+    hf_json_name(j, "name");
+    hf_json_bytes(j, hf_mem(open + 1, strcspn(open + 1, "}")));
+    hf_openapi_text(j, "in", "path");
+    hf_json_name(j, "required");
+    hf_json_bool(j, true);
+    hf_openapi_text(j, "description", "One segment of the path; a slash in it is written %2F.");
+    hf_json_name(j, "schema");
+    hf_json_object(j);
+    hf_openapi_text(j, "type", "string");
+    hf_json_name(j, "minLength");
+    hf_json_uint(j, 1);
+    hf_json_object_end(j);
+    hf_json_object_end(j);
+}
+
+static void query_parameters_add(struct hf_json *j, const struct hf_call *call)
+{
+    for (size_t i = 0; call->method == HF_HTTP_GET && i < call->field_count; i++) {
+        const struct hf_call_field *field = &call->fields[i];
+        hf_json_object(j);
+        hf_openapi_text(j, "name", field->name);
+        hf_openapi_text(j, "in", "query");
+        hf_json_name(j, "required");
+        hf_json_bool(j, field->required);
+        hf_openapi_text(j, "description", field->help);
+        hf_json_name(j, "schema");
+        hf_openapi_field(j, field, false);
+        hf_json_object_end(j);
+    }
+}
+
+static void parameters_add(struct hf_json *j, const struct hf_call *call)
+{
+    bool queries = call->method == HF_HTTP_GET && call->field_count > 0;
+    if (!strchr(call->path, '{') && !queries && !call->key)
+        return;
+    hf_json_name(j, "parameters");
+    hf_json_array(j);
+    path_parameter_add(j, call);
+    query_parameters_add(j, call);
+    if (call->key)
+        hf_openapi_ref(j, "parameters", "Idempotency-Key");
+    hf_json_array_end(j);
+}
+
+static void body_add(struct hf_json *j, const struct hf_call *call)
+{
+    bool batch = call->kind == HF_CALL_BATCH;
+    if (call->method == HF_HTTP_GET)
+        return;
+    hf_json_name(j, "requestBody");
+    hf_json_object(j);
+    if (batch)
+        hf_openapi_text(j, "description",
+                        "One operation a line, at most 8192; each is independent of the others.");
+    hf_json_name(j, "required");
+    hf_json_bool(j, batch || call->field_count > 0);
+    hf_json_name(j, "content");
+    hf_json_object(j);
+    if (batch) {
+        hf_openapi_content(j, "application/x-ndjson", NULL, "batch_operation");
+    } else {
+        hf_json_name(j, "application/json");
+        hf_json_object(j);
+        hf_json_name(j, "schema");
+        hf_openapi_body(j, call);
+        hf_json_object_end(j);
+    }
+    hf_json_object_end(j);
+    hf_json_object_end(j);
+}
+
+/* With an auth file a token is asked for, whose role is at least this one; without one, nothing is. */
+static void security_add(struct hf_json *j, const struct hf_call *call)
+{
+    static const char *const roles[] = {
+        [HF_ROLE_READ] = "read", [HF_ROLE_WRITE] = "write", [HF_ROLE_ADMIN] = "admin"
+    };
+    hf_json_name(j, "security");
+    hf_json_array(j);
+    if (call->role > HF_ROLE_NONE) {
+        hf_json_object(j);
+        hf_json_name(j, "bearer");
+        hf_json_array(j);
+        hf_json_text(j, roles[call->role]);
+        hf_json_array_end(j);
+        hf_json_object_end(j);
+        hf_json_object(j);
+        hf_json_object_end(j);
+    }
+    hf_json_array_end(j);
+}
+
+/* clang-format off */
+static const struct tag {
+    const char *prefix, *name, *about;
+} tags[] = {
+    { "/v1/holds", "holds", "Hold a unit of a resource, then confirm or release it." },
+    { "/v1/resources", "resources", "What holds take units of." },
+    { "/v1/guards", "guards", "Have I seen this lately?" },
+    { "/v1/claims", "claims", "An effect outside of this store, once." },
+    { "/v1/leases", "leases", "Authority over a name, with a fence." },
+    { "/v1/registers", "registers", "Named values, written or merged." },
+    { "/v1/batch", "batch", "Many operations in one request." },
+    { "/v1/openapi", "server", "The server itself." },
+    { "/v1/", "records", "What happened, from the records." },
+    { "/", "server", NULL },
+};
+/* clang-format on */
+
+static void tag_add(struct hf_json *j, const struct hf_call *call)
+{
+    const struct tag *tag = tags;
+    while (strncmp(tag->prefix, call->path, strlen(tag->prefix)) != 0)
+        tag++;
+    hf_json_name(j, "tags");
+    hf_json_array(j);
+    hf_json_text(j, tag->name);
+    hf_json_array_end(j);
+}
+
+static void call_add(struct hf_json *j, const struct hf_call *call)
+{
+    static const char *const methods[] = {
+        [HF_HTTP_GET] = "get", [HF_HTTP_POST] = "post", [HF_HTTP_PUT] = "put"
+    };
+    hf_json_name_bytes(j, hf_str(methods[call->method]));
+    hf_json_object(j);
+    tag_add(j, call);
+    hf_openapi_text(j, "summary", call->help);
+    hf_json_name(j, "operationId");
+    if (call->kind == HF_CALL_DO)
+        hf_json_text(j, hf_action_name(call->action));
+    else
+        hf_json_joined(j, call->kind == HF_CALL_LIST ? "list_" : "", call->answers);
+    security_add(j, call);
+    parameters_add(j, call);
+    body_add(j, call);
+    hf_openapi_responses(j, call);
+    hf_json_object_end(j);
+}
+
+static bool path_is_new(size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(hf_calls[i].path, hf_calls[index].path) == 0)
+            return false;
+    return true;
+}
+
+static void paths_add(struct hf_json *j)
+{
+    hf_json_name(j, "paths");
+    hf_json_object(j);
+    for (size_t i = 0; i < hf_call_count; i++) {
+        if (!path_is_new(i))
+            continue;
+        hf_json_name_bytes(j, hf_str(hf_calls[i].path));
+        hf_json_object(j);
+        for (size_t k = i; k < hf_call_count; k++)
+            if (strcmp(hf_calls[k].path, hf_calls[i].path) == 0)
+                call_add(j, &hf_calls[k]);
+        hf_json_object_end(j);
+    }
+    hf_json_object_end(j);
+}
+
+/* ---- What calls share ---- */
+
+/* clang-format off */
+static const struct header {
+    const char *name, *type, *about;
+} headers[] = {
+    { "Idempotency-Expires", "string", "When the key's window closes (RFC 3339). Until then the same request has the same answer; "
+                                       "after it the key is new. Not there if nothing is remembered." },
+    { "Idempotent-Replayed", "string", "`true` if this is a first answer, given again. Otherwise not there." },
+    { "Retry-After", "integer", "Seconds to wait before asking again." },
+    { "WWW-Authenticate", "string", "How to say who is asking." },
+};
+/* clang-format on */
+
+static void shared_headers_add(struct hf_json *j)
+{
+    hf_json_name(j, "headers");
+    hf_json_object(j);
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        hf_json_name_bytes(j, hf_str(headers[i].name));
+        hf_json_object(j);
+        hf_openapi_text(j, "description", headers[i].about);
+        hf_json_name(j, "schema");
+        hf_json_object(j);
+        hf_openapi_text(j, "type", headers[i].type);
+        hf_json_object_end(j);
+        hf_json_object_end(j);
+    }
+    hf_json_object_end(j);
+}
+
+static void shared_parameters_add(struct hf_json *j)
+{
+    hf_json_name(j, "parameters");
+    hf_json_object(j);
+    hf_json_name(j, "Idempotency-Key");
+    hf_json_object(j);
+    hf_openapi_text(j, "name", "Idempotency-Key");
+    hf_openapi_text(j, "in", "header");
+    hf_json_name(j, "required");
+    hf_json_bool(j, true);
+    hf_openapi_text(
+        j, "description",
+        "The same for every attempt at one request, new for every new request. Bare or in quotes (a string "
+        "of "
+        "RFC 8941); both name the same key. At most 256 bytes unless the server is configured otherwise.");
+    hf_json_name(j, "schema");
+    hf_json_object(j);
+    hf_openapi_text(j, "type", "string");
+    hf_json_name(j, "minLength");
+    hf_json_uint(j, 1);
+    hf_json_object_end(j);
+    hf_json_object_end(j);
+    hf_json_object_end(j);
+}
+
+static void components_add(struct hf_json *j)
+{
+    hf_json_name(j, "components");
+    hf_json_object(j);
+    hf_json_name(j, "securitySchemes");
+    hf_json_object(j);
+    hf_json_name(j, "bearer");
+    hf_json_object(j);
+    hf_openapi_text(j, "type", "http");
+    hf_openapi_text(j, "scheme", "bearer");
+    hf_openapi_text(j, "description",
+                    "A token of the server's auth file. A server without one asks nobody, and is reached "
+                    "from its own machine alone.");
+    hf_json_object_end(j);
+    hf_json_object_end(j);
+    shared_parameters_add(j);
+    shared_headers_add(j);
+    hf_openapi_shared_responses(j);
+    hf_json_name(j, "schemas");
+    hf_json_object(j);
+    hf_openapi_answers(j);
+    hf_openapi_operations(j);
+    hf_json_object_end(j);
+    hf_json_object_end(j);
+}
+
+/* ---- The document ---- */
+
+static void info_add(struct hf_json *j)
+{
+    hf_json_name(j, "info");
+    hf_json_object(j);
+    hf_openapi_text(j, "title", "Holdfast");
+    hf_openapi_text(j, "summary", "Retry-safe writes.");
+    hf_openapi_text(
+        j, "description",
+        "Every change carries an idempotency key, and the key, the change and the answer leave for the disk "
+        "in "
+        "one commit. Ask again with the same key and you get the first answer, byte for byte, and nothing "
+        "happens a second time. Where GET is, HEAD is too. Unknown and repeated members and parameters are "
+        "refused.");
+    hf_openapi_text(j, "version", hf_version());
+    hf_json_name(j, "license");
+    hf_json_object(j);
+    hf_openapi_text(j, "name", "Apache License 2.0");
+    hf_openapi_text(j, "identifier", "Apache-2.0");
+    hf_json_object_end(j);
+    hf_json_object_end(j);
+}
+
+static void tags_add(struct hf_json *j)
+{
+    hf_json_name(j, "tags");
+    hf_json_array(j);
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        if (!tags[i].about)
+            continue;
+        hf_json_object(j);
+        hf_openapi_text(j, "name", tags[i].name);
+        hf_openapi_text(j, "description", tags[i].about);
+        hf_json_object_end(j);
+    }
+    hf_json_array_end(j);
+}
+
+static void document_add(struct hf_buffer *out)
+{
+    struct hf_json json = { .out = out }, *j = &json;
+    hf_json_object(j);
+    hf_openapi_text(j, "openapi", "3.1.0");
+    info_add(j);
+    hf_json_name(j, "servers");
+    hf_json_array(j);
+    hf_json_object(j);
+    hf_openapi_text(j, "url", "/");
+    hf_openapi_text(j, "description", "Where this description came from.");
+    hf_json_object_end(j);
+    hf_json_array_end(j);
+    tags_add(j);
+    paths_add(j);
+    components_add(j);
+    hf_json_object_end(j);
+}
+
+/* It never changes while the program runs, so it is made once: nobody can keep a server busy by asking for it. */
+static struct hf_buffer kept;
+
+static void document_keep(void)
+{
+    document_add(&kept);
+}
+
+void hf_server_openapi(struct hf_buffer *out)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, document_keep);
+    if (kept.failed) /* there was no memory then; perhaps there is now */
+        document_add(out);
+    else
+        hf_buffer_add(out, kept.data, kept.size);
+}

@@ -1,0 +1,268 @@
+/* What a call is answered with: its successes, its refusals, and those that all calls share. */
+#include "api/problem.h"
+#include "server/openapi.h"
+
+/* ---- What a call can be refused with ---- */
+
+/* Beside invalid-request, which every call has, and what the server itself says. */
+/* clang-format off */
+#define KEYED HF_TOKEN_COLLISION
+static const struct refusals {
+    enum hf_action action;
+    enum hf_status statuses[4]; /* HF_OK behind the last */
+} refusals[] = {
+    { HF_PLACE_HOLD, { HF_RESOURCE_UNAVAILABLE, HF_STALE_FENCE, KEYED } },
+    { HF_CONFIRM, { HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_ELAPSED, KEYED } },
+    { HF_RELEASE, { HF_NOT_KNOWN, HF_NOT_HELD, KEYED } },
+    { HF_EXPIRE, { HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_NOT_ELAPSED, KEYED } },
+    { HF_REVERSE, { HF_NOT_KNOWN, HF_NOT_HELD, KEYED } },
+    { HF_SET_RESOURCE, { HF_RESOURCE_UNAVAILABLE } },
+    { HF_CHECK, { HF_NOT_KNOWN } },
+    { HF_RECORD, { HF_NOT_KNOWN } },
+    { HF_ADMIT, { HF_NOT_KNOWN } },
+    { HF_BEGIN, { HF_IN_PROGRESS, HF_OUTCOME_UNKNOWN, KEYED } },
+    { HF_COMPLETE, { HF_NOT_KNOWN, HF_STALE_FENCE, KEYED } },
+    { HF_FAIL, { HF_NOT_KNOWN, HF_STALE_FENCE, KEYED } },
+    { HF_HEARTBEAT, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD } },
+    { HF_GRANT, { HF_LEASE_HELD, KEYED } },
+    { HF_RENEW, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD } },
+    { HF_RETURN, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD } },
+    { HF_WRITE, { HF_STALE_FENCE, HF_VERSION_MISMATCH, KEYED } },
+    { HF_GET_HOLD, { HF_NOT_KNOWN } },
+    { HF_GET_RESOURCE, { HF_NOT_KNOWN } },
+    { HF_GET_GUARD, { HF_NOT_KNOWN } },
+    { HF_GET_CLAIM, { HF_NOT_KNOWN } },
+    { HF_GET_LEASE, { HF_NOT_KNOWN } },
+    { HF_GET_REGISTER, { HF_NOT_KNOWN } },
+    { HF_GET_TOKEN, { HF_NOT_KNOWN } },
+};
+/* clang-format on */
+
+static bool may_refuse(const struct hf_call *call, enum hf_status status)
+{
+    if (status == HF_INVALID_REQUEST)
+        return call->kind <= HF_CALL_EXPORT;
+    if (call->kind == HF_CALL_TRACE || (call->kind == HF_CALL_LIST && call->list == HF_LIST_ENTRIES))
+        return status == HF_NOT_KNOWN;
+    if (call->kind != HF_CALL_DO)
+        return false;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        for (size_t k = 0; refusals[i].action == call->action && k < 4; k++)
+            if (refusals[i].statuses[k] == status)
+                return true;
+    return false;
+}
+
+/* Is a stored answer given again here? */
+static bool may_replay(const struct hf_call *call)
+{
+    bool settles = call->action == HF_BEGIN || call->action == HF_COMPLETE || call->action == HF_FAIL;
+    return call->kind == HF_CALL_DO && (call->key || settles);
+}
+
+/* ---- Answers ---- */
+
+static void header_add(struct hf_json *j, const char *name)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_openapi_ref(j, "headers", name);
+}
+
+static void headers_add(struct hf_json *j, const struct hf_call *call, bool retry)
+{
+    bool replays = may_replay(call);
+    if (!replays && !retry)
+        return;
+    hf_json_name(j, "headers");
+    hf_json_object(j);
+    if (call->key)
+        header_add(j, "Idempotency-Expires");
+    if (replays)
+        header_add(j, "Idempotent-Replayed");
+    if (retry)
+        header_add(j, "Retry-After");
+    hf_json_object_end(j);
+}
+
+void hf_openapi_content(struct hf_json *j, const char *media, const char *schema, const char *line)
+{
+    hf_json_name_bytes(j, hf_str(media));
+    hf_json_object(j);
+    hf_json_name(j, "schema");
+    if (schema) {
+        hf_openapi_ref(j, "schemas", schema);
+    } else {
+        hf_json_object(j);
+        hf_openapi_text(j, "type", "string");
+        hf_json_object_end(j);
+    }
+    if (line) {
+        hf_json_name(j, "x-itemSchema");
+        hf_openapi_ref(j, "schemas", line);
+    }
+    hf_json_object_end(j);
+}
+
+static void answer_content_add(struct hf_json *j, const struct hf_call *call)
+{
+    hf_json_name(j, "content");
+    hf_json_object(j);
+    switch (call->kind) {
+    case HF_CALL_BATCH: hf_openapi_content(j, "application/x-ndjson", NULL, "batch_line"); break;
+    case HF_CALL_EXPORT:
+        hf_openapi_content(j, "application/x-ndjson", NULL, NULL);
+        hf_json_name(j, "application/vnd.sqlite3");
+        hf_json_object(j);
+        hf_json_object_end(j);
+        break;
+    case HF_CALL_METRICS: hf_openapi_content(j, "text/plain", NULL, NULL); break;
+    case HF_CALL_PAGE: hf_openapi_content(j, "text/html", NULL, NULL); break;
+    default: hf_openapi_content(j, "application/json", call->answers, NULL); break;
+    }
+    hf_json_object_end(j);
+}
+
+static void status_name_add(struct hf_json *j, unsigned status)
+{
+    char text[4] = { (char)('0' + status / 100), (char)('0' + status / 10 % 10), (char)('0' + status % 10),
+                     0 };
+    hf_json_name_bytes(j, hf_str(text));
+}
+
+static void success_add(struct hf_json *j, const struct hf_call *call, unsigned status, const char *about)
+{
+    status_name_add(j, status);
+    hf_json_object(j);
+    hf_openapi_text(j, "description", about);
+    headers_add(j, call, false);
+    answer_content_add(j, call);
+    hf_json_object_end(j);
+}
+
+/* The status of a call that went well. A begin has two: the claim is new, or it was settled before. */
+static void successes_add(struct hf_json *j, const struct hf_call *call)
+{
+    struct hf_answer begun = { .status = HF_OK,
+                               .kind = HF_RECORD_CLAIM,
+                               .claim = { .state = HF_CLAIM_STARTED } };
+    struct hf_answer settled = { .status = HF_OK,
+                                 .kind = HF_RECORD_CLAIM,
+                                 .claim = { .state = HF_CLAIM_COMPLETED } };
+    const char *about = hf_openapi_about(call->answers);
+    bool does = call->kind == HF_CALL_DO;
+    unsigned first = does ? hf_api_answer_status(call->action, &begun) : 200;
+    unsigned second = does ? hf_api_answer_status(call->action, &settled) : 200;
+    success_add(j, call, first,
+                first == second ? about : "Begun: do the work, then complete or fail it with this fence.");
+    if (second != first)
+        success_add(j, call, second, "Settled before: this is what became of it. Do not do the work again.");
+}
+
+static void problem_content_add(struct hf_json *j)
+{
+    hf_json_name(j, "content");
+    hf_json_object(j);
+    hf_openapi_content(j, "application/problem+json", "problem", NULL);
+    hf_json_object_end(j);
+}
+
+/* The refusals of the call that have this HTTP status, as one answer. */
+static void refused_add(struct hf_json *j, const struct hf_call *call, unsigned http_status)
+{
+    struct hf_buffer about = { 0 };
+    bool retry = false;
+    for (int i = HF_INVALID_REQUEST; i < HF_STORAGE_FAILURE; i++) {
+        enum hf_status status = (enum hf_status)i;
+        if (!may_refuse(call, status) || hf_api_http_status(status) != http_status)
+            continue;
+        struct hf_api_problem p = hf_api_problem_of(call->action, status);
+        hf_buffer_printf(&about, "%s`%s`: %s.", about.size ? " " : "", p.code, p.title);
+        retry |= status == HF_IN_PROGRESS;
+    }
+    if (about.size > 0) {
+        status_name_add(j, http_status);
+        hf_json_object(j);
+        hf_openapi_text(j, "description", hf_buffer_text(&about));
+        headers_add(j, call, retry);
+        problem_content_add(j);
+        hf_json_object_end(j);
+    }
+    j->out->failed |= about.failed;
+    hf_buffer_free(&about);
+}
+
+static void shared_add(struct hf_json *j, unsigned status, const char *name)
+{
+    status_name_add(j, status);
+    hf_openapi_ref(j, "responses", name);
+}
+
+/* Being not ready is an answer of its own, and no problem. */
+static void not_ready_add(struct hf_json *j, const struct hf_call *call)
+{
+    status_name_add(j, 503);
+    hf_json_object(j);
+    hf_openapi_text(j, "description", "Not ready: it is still reading the journal, or the disk has no room.");
+    headers_add(j, call, true);
+    answer_content_add(j, call);
+    hf_json_object_end(j);
+}
+
+void hf_openapi_responses(struct hf_json *j, const struct hf_call *call)
+{
+    hf_json_name(j, "responses");
+    hf_json_object(j);
+    successes_add(j, call);
+    refused_add(j, call, 400);
+    if (call->role > HF_ROLE_NONE) {
+        shared_add(j, 401, "unauthorized");
+        shared_add(j, 403, "forbidden");
+    }
+    for (unsigned status = 404; status < 413; status++)
+        refused_add(j, call, status);
+    if (call->method != HF_HTTP_GET)
+        shared_add(j, 413, "too-large");
+    refused_add(j, call, 422);
+    if (call->kind <= HF_CALL_EXPORT)
+        shared_add(j, 503, "unavailable");
+    if (call->kind == HF_CALL_READY)
+        not_ready_add(j, call);
+    hf_json_name(j, "default");
+    hf_openapi_ref(j, "responses", "problem");
+    hf_json_object_end(j);
+}
+
+/* ---- What calls share ---- */
+
+/* clang-format off */
+static const struct shared {
+    const char *name, *about, *header;
+} shared[] = {
+    { "problem", "Refused before it was understood: malformed, too large, too slow, or not HTTP/1.1.", NULL },
+    { "unauthorized", "`unauthorized`: the server asks for a token, and there is none, or one that is not known.", "WWW-Authenticate" },
+    { "forbidden", "`forbidden`: the token's role may not make this call.", NULL },
+    { "too-large", "`body-too-large`, `batch-too-large`: nothing was done.", NULL },
+    { "unavailable", "`storage-failure`, `no-memory`, `too-busy`: nothing happened and nothing is remembered. `indeterminate`: it may "
+                     "have happened. Either way, try again with the same key.", "Retry-After" },
+};
+/* clang-format on */
+
+void hf_openapi_shared_responses(struct hf_json *j)
+{
+    hf_json_name(j, "responses");
+    hf_json_object(j);
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        hf_json_name_bytes(j, hf_str(shared[i].name));
+        hf_json_object(j);
+        hf_openapi_text(j, "description", shared[i].about);
+        if (shared[i].header) {
+            hf_json_name(j, "headers");
+            hf_json_object(j);
+            header_add(j, shared[i].header);
+            hf_json_object_end(j);
+        }
+        problem_content_add(j);
+        hf_json_object_end(j);
+    }
+    hf_json_object_end(j);
+}

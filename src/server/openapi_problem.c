@@ -1,0 +1,125 @@
+/* Refusals, with all their codes. */
+#include "api/problem.h"
+#include "server/openapi.h"
+
+/* clang-format off */
+/* The codes that the server itself answers with, beside those of the library. */
+static const struct { const char *code; unsigned status; const char *title; } own_codes[] = {
+    { "unauthorized", 401, "No token, or one that is not known" },
+    { "forbidden", 403, "The token's role may not do this, or a web page of another origin asks" },
+    { "method-not-allowed", 405, "The path has no such method; Allow names those that it has" },
+    { "request-timeout", 408, "The request came too slowly" },
+    { "batch-too-large", 413, "More than 8192 operations" },
+    { "body-too-large", 413, "The body is larger than the server takes" },
+    { "expectation-failed", 417, "An Expect other than 100-continue" },
+    { "head-too-large", 431, "More than 16384 bytes of request line and fields" },
+    { "too-many-headers", 431, "More than 64 fields" },
+    { "not-implemented", 501, "A transfer coding other than chunked" },
+    { "too-busy", 503, "Too much is being worked on" },
+    { "too-many-connections", 503, "The limit of connections is reached" },
+    { "version-not-supported", 505, "Neither HTTP/1.1 nor HTTP/1.0" },
+};
+/* clang-format on */
+
+/* The codes of the library, one after the other; 0 behind the last. */
+static enum hf_status status_next(enum hf_status status)
+{
+    int i = (int)status;
+    do {
+        if (++i > HF_INDETERMINATE)
+            return HF_OK;
+    } while (strcmp(hf_status_code((enum hf_status)i), "unknown") == 0);
+    return (enum hf_status)i;
+}
+
+/* A table of all codes, for people. */
+static void codes_describe(struct hf_json *j)
+{
+    struct hf_buffer text = { 0 };
+    hf_buffer_add_text(&text,
+                       "What was wrong, for programs.\n\n| code | status | meaning |\n|---|---|---|\n");
+    for (enum hf_status s = status_next(HF_OK); s != HF_OK; s = status_next(s)) {
+        struct hf_api_problem p = hf_api_problem_of((enum hf_action)0, s);
+        hf_buffer_printf(&text, "| %s | %u | %s |\n", p.code, p.http_status, p.title);
+    }
+    for (size_t i = 0; i < sizeof own_codes / sizeof *own_codes; i++)
+        hf_buffer_printf(&text, "| %s | %u | %s |\n", own_codes[i].code, own_codes[i].status,
+                         own_codes[i].title);
+    j->out->failed |= text.failed;
+    hf_openapi_text(j, "description", text.failed ? "" : hf_buffer_text(&text));
+    hf_buffer_free(&text);
+}
+
+static void codes_add(struct hf_json *j)
+{
+    hf_json_name(j, "code");
+    hf_json_object(j);
+    codes_describe(j);
+    hf_openapi_text(j, "type", "string");
+    hf_json_name(j, "enum");
+    hf_json_array(j);
+    for (enum hf_status s = status_next(HF_OK); s != HF_OK; s = status_next(s))
+        hf_json_text(j, hf_status_code(s));
+    for (size_t i = 0; i < sizeof own_codes / sizeof *own_codes; i++)
+        hf_json_text(j, own_codes[i].code);
+    hf_json_array_end(j);
+    hf_json_object_end(j);
+}
+
+static bool has_status(unsigned http_status)
+{
+    for (enum hf_status s = status_next(HF_OK); s != HF_OK; s = status_next(s))
+        if (hf_api_http_status(s) == http_status)
+            return true;
+    for (size_t i = 0; i < sizeof own_codes / sizeof *own_codes; i++)
+        if (own_codes[i].status == http_status)
+            return true;
+    return false;
+}
+
+static void statuses_add(struct hf_json *j)
+{
+    hf_json_name(j, "status");
+    hf_json_object(j);
+    hf_openapi_text(j, "description", "The HTTP status.");
+    hf_openapi_text(j, "type", "integer");
+    hf_json_name(j, "enum");
+    hf_json_array(j);
+    for (unsigned status = 400; status < 600; status++)
+        if (has_status(status))
+            hf_json_uint(j, status);
+    hf_json_array_end(j);
+    hf_json_object_end(j);
+}
+
+static void problem_text_add(struct hf_json *j, const char *name, const char *help)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_object(j);
+    hf_openapi_text(j, "type", "string");
+    hf_openapi_text(j, "description", help);
+    hf_json_object_end(j);
+}
+
+void hf_openapi_problem(struct hf_json *j)
+{
+    static const char *const required[] = { "type", "title", "status", "detail", "code" };
+    hf_json_name(j, "problem");
+    hf_json_object(j);
+    hf_openapi_text(j, "description", "Why a request was refused (RFC 9457).");
+    hf_openapi_text(j, "type", "object");
+    hf_json_name(j, "properties");
+    hf_json_object(j);
+    problem_text_add(j, "type", "urn:holdfast: and the code");
+    problem_text_add(j, "title", "what was wrong, in a few words");
+    statuses_add(j);
+    problem_text_add(j, "detail", "what was wrong, and what to do");
+    codes_add(j);
+    hf_json_object_end(j);
+    hf_json_name(j, "required");
+    hf_json_array(j);
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+        hf_json_text(j, required[i]);
+    hf_json_array_end(j);
+    hf_json_object_end(j);
+}

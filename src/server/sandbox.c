@@ -1,0 +1,205 @@
+/* Files, by Landlock. The kernel is called without a library, and its numbers stand here, because the headers of a
+ * build machine are often older than the kernel that the program will run on. */
+#define _GNU_SOURCE /* O_PATH */
+#include "server/sandbox.h"
+
+#include "server/sandbox_calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The thread sanitizer has a thread of its own, which is no concern of ours. */
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+enum { THREADS_MAX = 2 };
+#else
+enum { THREADS_MAX = 1 };
+#endif
+
+/* ---- What the kernel calls them: see landlock(7) ---- */
+
+#define FS_EXECUTE (UINT64_C(1) << 0)
+#define FS_WRITE_FILE (UINT64_C(1) << 1)
+#define FS_READ_FILE (UINT64_C(1) << 2)
+#define FS_READ_DIR (UINT64_C(1) << 3)
+#define FS_REMOVE_DIR (UINT64_C(1) << 4)
+#define FS_REMOVE_FILE (UINT64_C(1) << 5)
+#define FS_MAKE_DIR (UINT64_C(1) << 7)
+#define FS_MAKE_REG (UINT64_C(1) << 8)
+#define FS_REFER (UINT64_C(1) << 13)
+#define FS_TRUNCATE (UINT64_C(1) << 14)
+
+/* What each version of the interface can forbid; all of it is forbidden but for what is allowed below. */
+static const struct {
+    int abi;
+    uint64_t fs, net, scoped;
+} versions[] = {
+    { 1, (UINT64_C(1) << 13) - 1, 0, 0 },             /* Linux 5.13: read, write, execute, make, remove */
+    { 2, FS_REFER, 0, 0 },                            /* 5.19: move to another directory */
+    { 3, FS_TRUNCATE, 0, 0 },                         /* 6.2: cut off */
+    { 4, 0, UINT64_C(1) << 0 | UINT64_C(1) << 1, 0 }, /* 6.7: bind and connect, TCP */
+    { 5, UINT64_C(1) << 15, 0, 0 },                   /* 6.10: ioctl on devices */
+    { 6, 0, 0,
+      UINT64_C(1) << 0 | UINT64_C(1) << 1 }, /* 6.12: abstract sockets of others, signals to others */
+};
+
+struct ruleset_attr {
+    uint64_t fs, net, scoped; /* an older kernel takes the longer struct if what it does not know is 0 */
+};
+
+struct path_attr {
+    uint64_t allowed;
+    int32_t parent;
+} __attribute__((packed));
+
+enum { RULESET_VERSION = 1, RULE_PATH_BENEATH = 1 };
+
+#define WRITABLE                                                                                 \
+    (FS_WRITE_FILE | FS_READ_FILE | FS_READ_DIR | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | \
+     FS_MAKE_REG | FS_REFER | FS_TRUNCATE)
+
+/* ---- Rules ---- */
+
+struct entering {
+    int rules; /* the ruleset's descriptor */
+    struct ruleset_attr handled;
+    struct hf_error *why;
+};
+
+__attribute__((format(printf, 2, 3))) static bool refuse(struct hf_error *why, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why->text, sizeof why->text, format, args);
+    va_end(args);
+    why->status = HF_MISUSE;
+    return false;
+}
+
+#define OFF "To go on without a sandbox, say --sandbox off."
+
+static bool rules_make(struct entering *e)
+{
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
+    if (abi < 1 && errno == EOPNOTSUPP)
+        return refuse(e->why,
+                      "Landlock is switched off in this kernel: landlock must be in its lsm= list. " OFF);
+    if (abi < 1)
+        return refuse(e->why, "The kernel has no Landlock (%s): Linux 5.13 or newer has it. " OFF,
+                      strerror(errno));
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        if (versions[i].abi > abi)
+            break;
+        e->handled.fs |= versions[i].fs;
+        e->handled.net |= versions[i].net;
+        e->handled.scoped |= versions[i].scoped;
+    }
+    e->rules = (int)syscall(SYS_landlock_create_ruleset, &e->handled, sizeof e->handled, 0);
+    return e->rules >= 0 || refuse(e->why, "The kernel makes no Landlock rules: %s. " OFF, strerror(errno));
+}
+
+/* Allow `rights` at `path` and beneath; of a file, only those that a file can have. */
+static bool allow(struct entering *e, const char *path, uint64_t rights)
+{
+    struct stat st;
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        int error = errno;
+        if (fd >= 0)
+            close(fd);
+        return refuse(e->why, "%.300s cannot be allowed in the sandbox: %s.", path, strerror(error));
+    }
+    if (!S_ISDIR(st.st_mode))
+        rights &= FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE;
+    struct path_attr rule = { .allowed = rights & e->handled.fs, .parent = fd };
+    bool done = syscall(SYS_landlock_add_rule, e->rules, RULE_PATH_BENEATH, &rule, 0) == 0;
+    int error = errno;
+    close(fd);
+    return done || refuse(e->why, "%.300s cannot be allowed in the sandbox: %s. " OFF, path, strerror(error));
+}
+
+/* The directory that a file stands in, for the file that will take its place. */
+static bool allow_beside(struct entering *e, const char *path)
+{
+    char copy[PATH_MAX];
+    int size = snprintf(copy, sizeof copy, "%s", path);
+    if (size < 0 || (size_t)size >= sizeof copy)
+        return refuse(e->why, "%.300s is too long a path.", path);
+    const char *directory = dirname(copy);
+    return strcmp(directory, "/") == 0 || allow(e, directory, FS_READ_FILE);
+}
+
+static bool allow_reading(struct entering *e, const char *path)
+{
+    struct stat st;
+    char target[PATH_MAX];
+    if (!allow(e, path, FS_READ_FILE | FS_READ_DIR))
+        return false;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return true;
+    if (!realpath(path, target))
+        return refuse(e->why, "%.300s cannot be allowed in the sandbox: %s.", path, strerror(errno));
+    return allow_beside(e, path) && allow_beside(e, target);
+}
+
+static bool rules_fill(struct entering *e, const struct hf_sandbox *sandbox)
+{
+    if (sandbox->writable && !allow(e, sandbox->writable, WRITABLE))
+        return false;
+    for (size_t i = 0; i < sandbox->readable_count; i++)
+        if (!allow_reading(e, sandbox->readable[i]))
+            return false;
+    return true;
+}
+
+/* ---- Entering ---- */
+
+/* Libraries make temporary files of their own (SQLite does, to sort), and only here can they. */
+static bool temporary_files(const struct hf_sandbox *sandbox, struct hf_error *why)
+{
+    const char *folder = sandbox->writable;
+    return !folder || (setenv("TMPDIR", folder, 1) == 0 && setenv("SQLITE_TMPDIR", folder, 1) == 0) ||
+           refuse(why, "There is not enough memory to enter the sandbox.");
+}
+
+/* Landlock confines the calling thread and its children: one that exists already would stay free. */
+static bool is_alone(void)
+{
+    struct stat st;
+    return stat("/proc/self/task", &st) != 0 || st.st_nlink <= 2 + THREADS_MAX;
+}
+
+static bool rules_enter(struct entering *e)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall(SYS_landlock_restrict_self, e->rules, 0) != 0)
+        return refuse(e->why, "The kernel does not put Landlock rules in force: %s. " OFF, strerror(errno));
+    int error = hf_sandbox_calls();
+    return error == 0 ||
+           refuse(e->why, "The kernel does not filter system calls (seccomp): %s. " OFF, strerror(-error));
+}
+
+enum hf_status hf_sandbox_enter(const struct hf_sandbox *sandbox, struct hf_error *why)
+{
+    struct entering e = { .rules = -1, .why = why };
+    *why = (struct hf_error){ HF_OK, "" };
+    if (sizeof(void *) < 8)
+        refuse(why, "The sandbox knows the system calls of 64-bit systems only. " OFF);
+    else if (!is_alone())
+        refuse(why, "The sandbox must be entered before the first thread is made.");
+    else if (rules_make(&e) && rules_fill(&e, sandbox) && temporary_files(sandbox, why))
+        rules_enter(&e);
+    if (e.rules >= 0)
+        close(e.rules);
+    return why->status;
+}

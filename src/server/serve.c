@@ -1,0 +1,257 @@
+/* Start, signals, stop. */
+#include "server/inner.h"
+#include "server/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXIT_DONE = 0, EXIT_USAGE_ERROR = 2, EXIT_STORE = 3 };
+enum { STOP_WAIT_MS = 30000, MEMORY_MAX = 256 << 20, PIPELINE_MAX = 128 };
+enum { HEAD_MS = 10000, IDLE_MS = 60000, BODY_MS = 60000 };
+
+static int complain(int code, const char *sentence)
+{
+    fprintf(stderr, "holdfast: %s\n", sentence);
+    return code;
+}
+
+static void log_text(struct hf_server *s, enum hf_log_level level, const char *event, const char *text)
+{
+    struct hf_log_field field = { .name = "text", .type = HF_LOG_TEXT, .text = hf_str(text) };
+    hf_log_line(s->log, level, hf_server_clock(), event, &field, 1);
+}
+
+/* ---- What the store says ---- */
+
+static void on_note(void *arg, int level, const char *line)
+{
+    log_text(arg, level > 0 ? HF_LOG_WARNING : HF_LOG_INFO, "store", line);
+}
+
+/* The journal cannot be trusted any more: say so and stop; the next start finds out what happened. */
+static void on_fatal(void *arg, const char *sentence)
+{
+    struct hf_server *s = arg;
+    log_text(s, HF_LOG_ERROR, "fatal", sentence);
+    hf_log_close(s->log);
+    _exit(EXIT_STORE);
+}
+
+/* ---- Files that may change ---- */
+
+static bool load_tls(const struct hf_server_options *options, struct hf_tls **tls, struct hf_error *why)
+{
+    struct hf_tls_files files = { options->tls_cert, options->tls_key };
+    *tls = NULL;
+    return !options->tls_cert || hf_tls_load(&files, tls, why) == HF_OK;
+}
+
+/* SIGHUP: take what can change. What cannot be read leaves what was. */
+static void reload(struct hf_server *s)
+{
+    struct hf_error why = { .status = HF_OK };
+    struct hf_auth *auth = NULL;
+    struct hf_tls *tls = NULL;
+    if (s->options.auth_file && hf_auth_load(s->options.auth_file, &auth, &why) != HF_OK) {
+        log_text(s, HF_LOG_ERROR, "reload-refused", why.text);
+        return;
+    }
+    if (why.text[0])
+        log_text(s, HF_LOG_WARNING, "file", why.text);
+    why.text[0] = 0;
+    if (!load_tls(&s->options, &tls, &why)) {
+        log_text(s, HF_LOG_ERROR, "reload-refused", why.text);
+        hf_auth_drop(auth);
+        return;
+    }
+    if (why.text[0])
+        log_text(s, HF_LOG_WARNING, "file", why.text);
+    pthread_mutex_lock(&s->auth_lock);
+    struct hf_auth *old = s->auth;
+    s->auth = auth;
+    pthread_mutex_unlock(&s->auth_lock);
+    hf_auth_drop(old);
+    hf_http_set_tls(s->http, tls);
+    hf_tls_drop(tls);
+    log_text(s, HF_LOG_INFO, "reloaded", "the auth file and the certificate were read again");
+}
+
+/* ---- Starting ---- */
+
+/* The sandbox opens the data directory and nothing around it, so the directory has to be there before. */
+static bool make_directory(const char *path, struct hf_error *why)
+{
+    if (strcmp(path, ":memory:") == 0 || mkdir(path, 0700) != 0) {
+        if (strcmp(path, ":memory:") == 0 || errno == EEXIST)
+            return true;
+        snprintf(why->text, sizeof why->text, "cannot make the directory \"%.300s\": %s", path,
+                 strerror(errno));
+        return false;
+    }
+    char copy[4096];
+    snprintf(copy, sizeof copy, "%s", path);
+    int parent = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool durable = parent >= 0 && fsync(parent) == 0;
+    if (parent >= 0)
+        close(parent);
+    if (!durable)
+        snprintf(why->text, sizeof why->text, "cannot make the directory \"%.300s\" durable: %s", path,
+                 strerror(errno));
+    return durable;
+}
+
+static bool enter_sandbox(const struct hf_server_options *options, struct hf_error *why)
+{
+    const char *readable[3];
+    size_t count = 0;
+    const char *files[] = { options->auth_file, options->tls_cert, options->tls_key };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i])
+            readable[count++] = files[i];
+    struct hf_sandbox sandbox = { .writable = strcmp(options->data, ":memory:") == 0 ? NULL : options->data,
+                                  .readable = readable,
+                                  .readable_count = count };
+    return !options->sandbox || hf_sandbox_enter(&sandbox, why) == HF_OK;
+}
+
+/* Everything up to the sandbox: files, address, directory. Answers an exit code, or -1 to go on. */
+static int prepare(struct hf_server *s)
+{
+    const struct hf_server_options *o = &s->options;
+    struct hf_error why = { .status = HF_OK };
+    struct hf_http_options http = { .listen = o->listen,
+                                    .threads = o->threads,
+                                    .limits = { .body_max = o->max_body,
+                                                .connections_max = o->max_connections,
+                                                .pipeline_max = PIPELINE_MAX,
+                                                .head_ms = o->head_ms ? o->head_ms : HEAD_MS,
+                                                .idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS,
+                                                .body_ms = o->body_ms ? o->body_ms : BODY_MS,
+                                                .memory_max = MEMORY_MAX } };
+    if (!o->tls_cert != !o->tls_key)
+        return complain(EXIT_USAGE_ERROR, "TLS needs both --tls-cert and --tls-key");
+    if (o->auth_file && hf_auth_load(o->auth_file, &s->auth, &why) != HF_OK)
+        return complain(EXIT_USAGE_ERROR, why.text);
+    snprintf(s->notes[0], sizeof s->notes[0], "%s", o->auth_file ? why.text : "");
+    if (!load_tls(o, &http.tls, &why))
+        return complain(EXIT_USAGE_ERROR, why.text);
+    snprintf(s->notes[1], sizeof s->notes[1], "%s", o->tls_cert ? why.text : "");
+    hf_server_handler(s, &http.handler);
+    s->tls = http.tls != NULL;
+    enum hf_status st = hf_http_listen(&http, &s->http, &why);
+    hf_tls_drop(http.tls);
+    if (st != HF_OK)
+        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, why.text);
+    if (!o->auth_file && !hf_http_loopback(s->http))
+        return complain(EXIT_USAGE_ERROR,
+                        "without --auth-file only a loopback address may be listened on, because anybody "
+                        "who reaches the port could do anything. Give --auth-file FILE, or --listen "
+                        "127.0.0.1:4653");
+    snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", hf_http_address(s->http));
+    if (!make_directory(o->data, &why) || !enter_sandbox(o, &why))
+        return complain(EXIT_STORE, why.text);
+    return -1;
+}
+
+static int open_store(struct hf_server *s)
+{
+    struct hf_options store = s->options.store;
+    struct hf_error why = { .status = HF_OK };
+    struct hf_db *db = NULL;
+    store.holder = s->url;
+    store.no_committer = s->options.threads == 1;
+    store.on_note = on_note;
+    store.on_fatal = on_fatal;
+    store.arg = s;
+    enum hf_status st = hf_open(s->options.data, &store, &db, &why);
+    if (st != HF_OK)
+        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, why.text);
+    s->db = db;
+    return -1;
+}
+
+static int start(struct hf_server *s)
+{
+    struct hf_log_options log = { .json = s->options.log_json,
+                                  .hash_keys = s->options.log_hash_keys,
+                                  .fd = 2 };
+    struct hf_error why = { .status = HF_OK };
+    if (hf_log_open(&log, &s->log) != HF_OK || hf_slow_start(s) != HF_OK)
+        return complain(EXIT_STORE, "the system gives no threads for the server");
+    for (size_t i = 0; i < 2; i++)
+        if (s->notes[i][0])
+            log_text(s, HF_LOG_WARNING, "file", s->notes[i]);
+    if (hf_http_start(s->http, &why) != HF_OK)
+        return complain(EXIT_STORE, why.text);
+    return open_store(s);
+}
+
+/* ---- Running ---- */
+
+static void serve(struct hf_server *s, const sigset_t *signals)
+{
+    int got = 0;
+    printf("holdfast: listening on %s\n", s->url);
+    fflush(stdout);
+    if (s->options.welcome)
+        s->options.welcome(s->url);
+    while (sigwait(signals, &got) == 0 && got == SIGHUP)
+        reload(s);
+    log_text(s, HF_LOG_INFO, "stopping", "what is in flight is finished first");
+}
+
+/* False: a long question is still being worked on, and nothing may be freed under it. */
+static bool stop(struct hf_server *s)
+{
+    if (s->http)
+        hf_http_stop(s->http, STOP_WAIT_MS);
+    if (!hf_slow_stop(s))
+        return false;
+    hf_close(s->db);
+    s->db = NULL;
+    hf_http_free(s->http);
+    hf_auth_drop(s->auth);
+    if (s->log) {
+        log_text(s, HF_LOG_INFO, "stopped", "everything that was answered is on disk");
+        hf_log_close(s->log);
+    }
+    return true;
+}
+
+int hf_server_run(const struct hf_server_options *options)
+{
+    struct hf_server *s = calloc(1, sizeof *s);
+    sigset_t signals;
+    if (!s)
+        return complain(EXIT_STORE, "there is no memory for the server");
+    s->options = *options;
+    s->started_at = hf_server_clock();
+    pthread_mutex_init(&s->auth_lock, NULL);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int code = prepare(s);
+    if (code < 0)
+        code = start(s);
+    if (code < 0) {
+        code = EXIT_DONE;
+        serve(s, &signals);
+    }
+    if (!stop(s)) {
+        hf_close(s->db);
+        _exit(code);
+    }
+    pthread_mutex_destroy(&s->auth_lock);
+    free(s);
+    return code;
+}

@@ -1,0 +1,305 @@
+/* What takes long, away from the I/O threads: pages of lists wait for the disk, audits read the whole journal. Two lanes,
+ * so that a page never waits behind an audit. */
+#include "audit/audit.h"
+#include "audit/export.h"
+#include "audit/trace.h"
+#include "server/inner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LANE_PAGES_MAX = 1024, LANE_FILES_MAX = 16 };
+
+/* ---- Pages ---- */
+
+/* Does the guard keep hashes? Its entries are shown as such. */
+static bool guard_hashes(struct hf_db *db, const struct hf_query *query)
+{
+    struct hf_request request = { .action = HF_GET_GUARD, .tenant = query->tenant, .get = { query->name } };
+    struct hf_result result = HF_RESULT_INIT;
+    bool hashes = false;
+    if (hf_do(db, &request, &result) == HF_OK)
+        for (uint32_t i = 0; i < result.answer.guard.match_count; i++)
+            hashes |= result.answer.guard.match[i] == HF_MATCH_HASH;
+    hf_result_clear(&result);
+    return hashes;
+}
+
+static void page_make(struct hf_work *work)
+{
+    struct hf_db *db = work->server->db;
+    struct hf_query query;
+    struct hf_page page;
+    struct hf_json j = { .out = &work->text };
+    enum hf_status st =
+        hf_api_decode_list(work->match.call, &work->input, &work->x->arena, &query, &work->fault);
+    if (st != HF_OK) {
+        hf_work_fail(work, (enum hf_action)0, st, st == HF_INVALID_REQUEST ? work->fault.detail : NULL);
+        return;
+    }
+    st = hf_list(db, &query, &page);
+    if (st != HF_OK) {
+        hf_work_fail(work, query.kind == HF_LIST_ENTRIES ? HF_GET_GUARD : (enum hf_action)0, st, NULL);
+        return;
+    }
+    switch (query.kind) {
+    case HF_LIST_HOLDS: hf_api_holds(&j, &page); break;
+    case HF_LIST_RESOURCES: hf_api_resources(&j, &page); break;
+    case HF_LIST_GUARDS: hf_api_guards(&j, &page); break;
+    case HF_LIST_ENTRIES: hf_api_entries(&j, &page, guard_hashes(db, &query)); break;
+    case HF_LIST_OUTBOX: break;
+    }
+    hf_page_clear(&page);
+    work->content_type = "application/json";
+}
+
+/* ---- Files ---- */
+
+/* The journal's files, or NULL after refusing: a store in memory has none. */
+static const char *files_of(struct hf_work *work)
+{
+    const char *data = work->server->options.data;
+    if (strcmp(data, ":memory:") != 0)
+        return data;
+    hf_work_fail(
+        work, (enum hf_action)0, HF_STORAGE_FAILURE,
+        "This server keeps its store in memory alone, so there are no records on disk to read. Start it with "
+        "--data DIR to have them.");
+    return NULL;
+}
+
+/* With an auth file, a caller sees what belongs to its tenant and nothing else. */
+static bool sees_one_tenant(const struct hf_work *work)
+{
+    return work->server->options.auth_file != NULL;
+}
+
+static struct hf_bytes tenant_of(const struct hf_work *work)
+{
+    return hf_mem(work->caller.tenant, work->caller.tenant_size);
+}
+
+/* Is the answer for people? Reports and traces are JSON, unless text/plain is asked for first. */
+static bool wants_text(const struct hf_work *work)
+{
+    static const char text[] = "text/plain";
+    const size_t size = sizeof text - 1;
+    struct hf_bytes accept = work->x->head.field[HF_FIELD_ACCEPT];
+    const char *p = accept.data;
+    return accept.size >= size && memcmp(p, text, size) == 0 &&
+           (accept.size == size || p[size] == ',' || p[size] == ';' || p[size] == ' ');
+}
+
+/* Take what was written into the stream's memory. */
+static void text_take(struct hf_work *work, char *text, size_t size)
+{
+    hf_buffer_add(&work->text, text, size);
+    free(text);
+    work->content_type = wants_text(work) ? "text/plain; charset=utf-8" : "application/json";
+}
+
+static void audit_make(struct hf_work *work)
+{
+    const char *dir = files_of(work);
+    struct hf_audit_options options = { .has_tenant = sees_one_tenant(work), .tenant = tenant_of(work) };
+    struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
+    struct hf_error why = { .status = HF_OK };
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = dir ? open_memstream(&text, &size) : NULL;
+    if (!dir)
+        return;
+    enum hf_status st = out ? hf_audit_run(dir, &options, &report, &why) : HF_NO_MEMORY;
+    bool printed = st == HF_OK &&
+                   (wants_text(work) ? hf_audit_print_text(&report, out) : hf_audit_print_json(&report, out));
+    work->verdict = report.verdict == HF_AUDIT_OK        ? "ok"
+                    : report.verdict == HF_AUDIT_DAMAGED ? "damaged"
+                                                         : "violations";
+    hf_audit_report_free(&report);
+    if (out)
+        fclose(out);
+    if (printed) {
+        text_take(work, text, size);
+        return;
+    }
+    free(text);
+    hf_work_fail(work, (enum hf_action)0, st == HF_OK ? HF_NO_MEMORY : st, why.text[0] ? why.text : NULL);
+}
+
+static void trace_make(struct hf_work *work)
+{
+    const char *dir = files_of(work);
+    struct hf_audit_trace_options options = { .has_tenant = sees_one_tenant(work),
+                                              .tenant = tenant_of(work),
+                                              .json = !wants_text(work) };
+    struct hf_error why = { .status = HF_OK };
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = dir ? open_memstream(&text, &size) : NULL;
+    if (!dir)
+        return;
+    int code = out ? hf_audit_trace(dir, work->input.params[0], &options, out, &why) : 3;
+    if (out)
+        fclose(out);
+    if (code == 0) {
+        text_take(work, text, size);
+        return;
+    }
+    free(text);
+    enum hf_status st = code == 1 ? HF_NOT_KNOWN : out ? why.status : HF_NO_MEMORY;
+    hf_work_fail(work, (enum hf_action)0, st, why.text[0] ? why.text : NULL);
+}
+
+static void export_open(struct hf_work *work, const char *path)
+{
+    struct stat st;
+    work->file = open(path, O_RDONLY | O_CLOEXEC);
+    if (work->file < 0 || fstat(work->file, &st) != 0) {
+        hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
+                     "The export was made and could not be read again.");
+        return;
+    }
+    work->file_size = (uint64_t)st.st_size;
+}
+
+/* The export is made beside the journal, under a name that goes away at once: what is sent has no name any more. */
+static void export_make(struct hf_work *work)
+{
+    static const enum hf_audit_format formats[] = { HF_AUDIT_JSONL, HF_AUDIT_SQLITE };
+    static const char *const types[] = { "application/x-ndjson", "application/vnd.sqlite3" };
+    struct hf_audit_export_options options = { .format = formats[work->choice],
+                                               .has_tenant = sees_one_tenant(work),
+                                               .tenant = tenant_of(work) };
+    struct hf_error why = { .status = HF_OK };
+    const char *dir = files_of(work);
+    char path[4096];
+    if (!dir)
+        return;
+    int n = snprintf(path, sizeof path, "%s/export.%ld", dir, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof path) {
+        hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
+                     "The path of the store is too long for an export.");
+        return;
+    }
+    unlink(path);
+    int code = hf_audit_export(dir, &options, path, &why);
+    if (code == 3 || access(path, R_OK) != 0)
+        hf_work_fail(work, (enum hf_action)0, why.status == HF_OK ? HF_STORAGE_FAILURE : why.status,
+                     why.text);
+    else
+        export_open(work, path);
+    unlink(path);
+    work->verdict = code == 1 ? "damaged" : "ok";
+    work->content_type = types[work->choice];
+}
+
+/* ---- The lanes ---- */
+
+/* The query of a call that is no list. False after refusing it. */
+static bool query_read(struct hf_work *work)
+{
+    enum hf_status st =
+        hf_api_decode_other(work->match.call, &work->input, &work->x->arena, &work->choice, &work->fault);
+    if (st == HF_OK)
+        return true;
+    hf_work_fail(work, (enum hf_action)0, st, st == HF_INVALID_REQUEST ? work->fault.detail : NULL);
+    return false;
+}
+
+static void make(struct hf_work *work)
+{
+    work->verdict = NULL;
+    if (work->match.call->kind != HF_CALL_LIST && !query_read(work))
+        return;
+    switch (work->match.call->kind) {
+    case HF_CALL_AUDIT: audit_make(work); return;
+    case HF_CALL_TRACE: trace_make(work); return;
+    case HF_CALL_EXPORT: export_make(work); return;
+    default: page_make(work); return;
+    }
+}
+
+static void *lane_run(void *arg)
+{
+    struct hf_slow *lane = arg;
+    pthread_mutex_lock(&lane->lock);
+    for (;;) {
+        struct hf_work *work = lane->first;
+        if (!work && lane->stopping)
+            break;
+        if (!work) {
+            pthread_cond_wait(&lane->work, &lane->lock);
+            continue;
+        }
+        lane->first = work->next_slow;
+        if (!lane->first)
+            lane->end = &lane->first;
+        pthread_mutex_unlock(&lane->lock);
+        make(work);
+        pthread_mutex_lock(&lane->lock);
+        lane->count--; /* before it is done: whoever stops when all is done finds the lane idle */
+        pthread_mutex_unlock(&lane->lock);
+        hf_http_done(work->x);
+        pthread_mutex_lock(&lane->lock);
+    }
+    pthread_mutex_unlock(&lane->lock);
+    return NULL;
+}
+
+enum hf_status hf_slow_start(struct hf_server *s)
+{
+    for (size_t i = 0; i < HF_LANES; i++) {
+        struct hf_slow *lane = &s->lanes[i];
+        lane->end = &lane->first;
+        pthread_mutex_init(&lane->lock, NULL);
+        pthread_cond_init(&lane->work, NULL);
+        if (pthread_create(&lane->thread, NULL, lane_run, lane) != 0)
+            return HF_STORAGE_FAILURE;
+        lane->started = true;
+    }
+    return HF_OK;
+}
+
+bool hf_slow_stop(struct hf_server *s)
+{
+    bool idle = true;
+    for (size_t i = 0; i < HF_LANES; i++) {
+        struct hf_slow *lane = &s->lanes[i];
+        if (!lane->started)
+            continue;
+        pthread_mutex_lock(&lane->lock);
+        lane->stopping = true;
+        bool busy = lane->count > 0;
+        pthread_cond_signal(&lane->work);
+        pthread_mutex_unlock(&lane->lock);
+        idle &= !busy;
+        if (!busy)
+            pthread_join(lane->thread, NULL);
+    }
+    return idle;
+}
+
+void hf_slow_add(struct hf_work *work)
+{
+    bool page = work->match.call->kind == HF_CALL_LIST;
+    struct hf_slow *lane = &work->server->lanes[page ? 0 : 1];
+    pthread_mutex_lock(&lane->lock);
+    bool room = lane->count < (page ? LANE_PAGES_MAX : LANE_FILES_MAX);
+    if (room) {
+        lane->count++;
+        work->next_slow = NULL;
+        *lane->end = work;
+        lane->end = &work->next_slow;
+        pthread_cond_signal(&lane->work);
+    }
+    pthread_mutex_unlock(&lane->lock);
+    if (room)
+        return;
+    hf_work_refuse(work, 503, "too-busy", "Too much at once",
+                   "Too many such questions are waiting. Nothing was changed: try again in a moment.");
+    hf_http_done(work->x);
+}

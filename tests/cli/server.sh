@@ -1,0 +1,384 @@
+#!/usr/bin/env bash
+# Every command through a server is what it is with a directory: the same words, the same exit code. Then who may
+# call, and TLS.
+set -eu
+. "$(dirname "$0")/../support/cli.sh"
+. "$(dirname "$0")/../support/server.sh"
+long=$(printf 'x%.0s' $(seq 1025))
+
+serve --data "$work/remote"
+declare -A local_id remote_id
+
+# both CODE ARGUMENTS...: run it on a directory and through the server, each with its own ids for @NAME. What was said
+# must be equal but for ids, keys that were made, and times.
+mask() {
+  sed -E -i 's/[0-9a-hjkmnp-tv-z]{26}/ID/g; s/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,12}Z/TIME/g
+    s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g' "$@"
+}
+both() {
+  local code=$1 here=() there=() argument
+  shift
+  for argument in "$@"; do
+    case $argument in
+    @[a-z]) here+=("${local_id[${argument#@}]}") there+=("${remote_id[${argument#@}]}") ;;
+    *) here+=("$argument") there+=("$argument") ;;
+    esac
+  done
+  try "$code" "${here[@]}" --data "$work/local"
+  cp out local.out && cp err local.err
+  try "$code" "${there[@]}" --server "$url"
+  cp out remote.out && cp err remote.err
+  mask local.out local.err remote.out remote.err
+  same local.out remote.out
+  same local.err remote.err
+}
+# hold NAME ARGUMENTS...: the same for a hold; its ids are kept under NAME.
+hold() {
+  local name=$1 key=$2
+  shift 2
+  both 0 hold "$@" --key "$key" --json
+  remote_id[$name]=$(field id)
+  try 0 hold "$@" --key "$key" --json --data "$work/local"
+  local_id[$name]=$(field id)
+}
+
+# ---- Holds ----
+hold a k1 room-307 --for guest-91 --duration 15m
+both 0 hold room-307 --for guest-91 --duration 15m --key k1
+both 0 hold room-307 --for guest-91 --duration 15m --key k1 --json
+both 1 hold room-307 --for guest-92 --duration 15m --key k1
+both 1 hold room-307 --for guest-92 --duration 15m --key k1 --json
+both 1 hold room-307 --for guest-92 --duration 15m --key k2
+both 1 hold room-307 --for guest-92 --duration 15m --key k2 --json
+both 0 hold room-308 --for guest-92 --duration 90s
+has remote.err "key: UUID"
+both 0 hold room-309 --for guest-92 --duration 90s --json
+for verb in confirm release expire reverse; do
+  both 1 "$verb" 00000000000000000000000000 --key "none-$verb"
+  both 1 "$verb" 00000000000000000000000000 --key "none-$verb" --json
+  both 1 "$verb" nonsense --key "nonsense-$verb"
+  both 1 "$verb" nonsense --key "nonsense-$verb" --json
+done
+both 0 show @a
+both 0 show @a --json
+both 1 show 00000000000000000000000000
+both 1 show nonsense --json
+both 1 expire @a --key e1
+both 0 confirm @a --key c1
+both 0 confirm @a --key c1 --json
+both 1 release @a --key r1
+both 0 reverse @a --key v1
+both 1 reverse @a --key v2 --json
+both 0 show @a # with who gave it back, found among the holds of the resource
+has remote.out "reversed   TIME  by ID"
+hold b k3 fenced --for a --duration 15m --fence 5
+both 1 hold fenced --for a --duration 15m --fence 5 --key f2
+both 0 release @b --key r2 --json
+
+# Whatever a name or a key may have in it arrives as it is.
+n=0
+for name in 'a/b' 'a?b=c&d' 'a%2Fb' '..' '.' $'t\xc3\xb6pf \xf0\x9f\x94\x91' $'tab\tand\033[31m' 'quote"and\back' ' blank ' '#x' '+'; do
+  n=$((n + 1))
+  both 0 resource "$name" --capacity 3 --json
+  both 0 hold "$name" --for "$name" --duration 15m --key "odd-$n" --json
+  both 0 resource "$name"
+  both 0 list --resource "$name" --requester "$name"
+  both 0 guard "$name" --window 1h
+  both 0 admit "$name" "$name" --result "$name" --json
+  both 0 check "$name" "$name"
+done
+n=0
+for key in 'a"b' 'a\b' ' front' 'back ' '"all"' '""' 'semi;colon, comma' '~!@#$%^&*()_+' 'a/b?c' "${long:0:256}"; do
+  n=$((n + 1))
+  both 0 hold "keyed-$n" --for q --duration 15m --key "$key"
+  both 0 hold "keyed-$n" --for q --duration 15m --key "$key" # replayed, and both know since when
+  both 0 trace "$key"
+done
+has remote.out "Key "
+
+# What a directory takes and HTTP cannot carry.
+try 2 hold a --for b --duration 1m --key $'caf\xc3\xa9' --server "$url"
+has err "hold: the key has bytes that are not printable ASCII"
+try 2 hold a --for b --duration 1m --key $'a\tb' --server "$url"
+try 2 check '..' $'\xff' --server "$url"
+has err "check: the identity is not UTF-8, and only UTF-8 can be sent to a server"
+try 2 record '..' x --result $'\xff' --server "$url"
+has err "record: the result is not UTF-8"
+try 2 trace $'\xff' --server "$url"
+has err "is not UTF-8"
+both 1 hold $'a\xff' --for b --duration 1m --key n3 # malformed everywhere
+both 1 hold "$long" --for b --duration 1m --key n2
+both 1 hold a --for b --duration 1m --key "${long:0:257}"
+both 1 hold a --for b --duration 0 --key n8 --json
+
+# ---- Lists ----
+both 0 list
+both 0 list --json
+both 0 list --limit 3
+both 0 list --limit 3 --json
+both 0 list --limit 0 --json
+both 0 list --state confirmed
+both 0 list --state expired
+has remote.err "no holds that fit these options"
+both 0 list --requester guest-92 --json
+both 0 list --from 2100-01-01
+both 0 list --from 1969-12-31T23:00:00Z --to @4102444800000 --limit 2
+both 0 list --to 1960-01-01
+both 2 list --state nonsense
+cursor=$("$hf" list --limit 3 --json --server "$url" | node -e 'console.log(JSON.parse(require("fs").readFileSync(0)).next_cursor)')
+both 0 list --limit 3 --cursor "$cursor"
+
+# ---- Resources ----
+both 1 resource nobody
+both 1 resource nobody --json
+both 0 resource room-307
+both 0 resource room-307 --json
+both 0 resource room-307 --capacity 7 --close
+both 0 resource room-307 --open --json
+both 0 resource many --capacity 2
+both 0 hold many --for a --duration 15m --key m1
+both 0 hold many --for b --duration 15m --key m2
+both 1 resource many --capacity 1
+both 0 resource many
+
+# ---- Guards ----
+both 1 guard nobody
+both 1 check nobody x --json
+both 0 guard pay --window 5m --match trim,casefold --on-unavailable closed
+both 0 guard pay --json
+both 1 guard pay --window 1h --match hash,trim
+both 0 check pay 17
+both 0 record pay 17 --result 'receipt 4711'
+both 0 record pay ' 17 ' --result other
+both 0 record pay 17 --json
+both 0 check pay 17
+both 0 check pay 17 --json
+both 0 admit pay 18
+both 0 admit pay 18
+both 0 admit pay 19 --json
+both 0 admit pay 19 --json
+both 1 admit pay '  '
+both 1 admit pay ''
+both 0 record pay empty --result ''
+both 0 check pay empty
+try 0 guard short --window 1h --durable no --server "$url" # the server remembers while it runs, so nothing is to be said
+hasnt err "note"
+try 0 admit short x --server "$url"
+has out "not-seen"
+try 0 admit short x --server "$url"
+checks=$((checks + 1))
+[ "$(head -1 out)" = seen ] || fail "a guard in memory forgets between two commands"
+# Any JSON may be a result; people see it as it was written.
+node -e 'fetch(process.argv[1] + "/v1/guards/pay/record", { method: "POST", body: "{\"identity\":\"j\",\"result\":{\"n\":[1,true]}}" })
+  .then(r => process.exit(r.status === 200 ? 0 : 1))' "$url" || fail "no result was recorded"
+try 0 check pay j --server "$url"
+has out 'result    {"n":[1,true]}'
+
+# ---- What reads the journal ----
+both 0 trace k1
+both 1 trace nobody
+both 1 trace ''
+try 1 trace nobody --server "$url" --json
+json 'j.code === "not-known" && j.status === 404'
+try 0 trace k1 --server "$url" --json
+json 'j.kind === "key" && j.found && j.events.length === 1'
+for side in "--data $work/remote" "--server $url"; do # the same store, by its files and by the server
+  for form in "audit" "audit --json" "export --format jsonl -"; do
+    # shellcheck disable=SC2086
+    try 0 $form $side
+    cat out >>"report${side:2:4}"
+  done
+done
+same reportdata reportserv
+has reportserv "No duplicate state change occurred: "
+has reportserv "all 37 checks passed."
+try 0 audit --json --server "$url"
+json 'j.verdict === "ok" && j.checks.length > 20'
+try 0 export --format jsonl - --server "$url"
+cp out first
+try 0 export --format jsonl "$work/all.jsonl" --server "$url"
+checks=$((checks + 1))
+[ ! -s out ] || fail "something on stdout"
+same first all.jsonl
+try 1 export --format jsonl "$work/all.jsonl" --server "$url"
+has err "all.jsonl is there already and is left as it is: name another file."
+same first all.jsonl
+: >busy.db.tmp
+try 1 export --format sqlite "$work/busy.db" --server "$url"
+has err "busy.db.tmp is in the way"
+try 3 export --format jsonl "$work/no/such/folder" --server "$url"
+try 2 export --format sqlite - --server "$url"
+try 0 export --format sqlite "$work/all.db" --server "$url"
+checks=$((checks + 1))
+[ "$(head -c 15 all.db)" = "SQLite format 3" ] || fail "not a database"
+checks=$((checks + 1))
+[ ! -e all.db.tmp ] && [ ! -e all.jsonl.tmp ] || fail "a temporary file is left"
+if [ -e /dev/full ]; then
+  got=0
+  "$hf" export --format jsonl - --server "$url" >/dev/full 2>err || got=$?
+  checks=$((checks + 1))
+  [ "$got" = 3 ] || fail "exit code $got for an export that could not be written"
+fi
+
+# ---- Version, and where a server is named ----
+try 0 version --server "$url"
+has out "holdfast "
+has out "server   "
+try 0 version --server "$url" --json
+json 'j.version === j.server'
+HOLDFAST_SERVER=$url try 0 list --json
+json 'j.holds.length > 20'
+HOLDFAST_SERVER=$url HOLDFAST_DATA=$work/nowhere try 0 show "${remote_id[a]}"
+HOLDFAST_SERVER=http://127.0.0.1:1 try 0 list --server "$url/" # a slash at its end is fine
+try 3 hold x --for y --duration 1m --key z --data "$work/remote"
+has err "is open already, by $url: stop it, or talk to it (give --server $url instead of --data)"
+try 3 list --data "$work/remote" --json
+json "j.code === 'store-busy' && j.detail.includes('--server $url')"
+try 1 list --server "$url/elsewhere"
+has err "not-known: There is no call with this path"
+for what in "list" "hold c --for d --duration 1m --json"; do
+  # shellcheck disable=SC2086
+  HOLDFAST_IDEMPOTENCY_WINDOW=1h HOLDFAST_REGISTRY=strict try 0 $what --server "$url" # of directories: idle here
+done
+# Longer than a page: the cursors are followed.
+node -e '
+  const lines = [...Array(2500).keys()].map(i => JSON.stringify({ op: "place_hold", key: "p" + i, resource: "p" + i,
+    requester: "crowd", duration: "1h" })).join("\n");
+  fetch(process.argv[1] + "/v1/batch", { method: "POST", body: lines }).then(r => r.text())
+    .then(t => process.exit(t.trimEnd().split("\n").every(l => JSON.parse(l).status === 201) ? 0 : 1));
+' "$url" || fail "the holds were not placed"
+try 0 list --requester crowd --limit 0 --json --server "$url"
+json 'j.holds.length === 2500 && new Set(j.holds.map(h => h.id)).size === 2500 && j.next_cursor === null'
+json 'j.holds[0].resource === "p2499" && j.holds[2499].resource === "p0"'
+try 0 list --requester crowd --limit 2001 --server "$url"
+has err "there are more: go on with --cursor "
+checks=$((checks + 1))
+[ "$(wc -l <out)" = 2002 ] || fail "not a title and 2001 rows"
+try 0 list --requester crowd --limit 0 --cursor "$(sed -n 's/.*--cursor \([0-9]*\).*/\1/p' err)" --json --server "$url"
+json 'j.holds.length === 499 && j.holds[0].resource === "p498"'
+# An address that is not this machine's own by name: whoever is on the way could read the token.
+HOLDFAST_TOKEN=secret try 0 list --limit 1 --server "http://0.0.0.0:${url##*:}"
+has err "warning: the token goes to http://0.0.0.0:${url##*:} unencrypted"
+hasnt err secret
+HOLDFAST_TOKEN=secret try 0 list --limit 1 --server "$url"
+hasnt err warning
+unserve
+try 3 list --server "$url"
+has err "server-failed: cannot ask the server at $url: Connection refused; is it running (holdfast serve), and is this its address?"
+try 3 hold x --for y --duration 1m --server "$url" --json
+has err "key: "
+json 'j.code === "server-failed" && j.status === 503 && j.detail.includes("Connection refused")'
+try 0 audit --data "$work/remote"
+
+# ---- The audit's verdict and the state of an export come through ----
+serve --data "$work/damaged"
+for i in 1 2 3 4; do try 0 hold "d$i" --for q --duration 1h --key "d$i" --server "$url"; done
+printf 'x' | dd of="$work/damaged/journal-00000001.log" bs=1 seek=8300 conv=notrunc status=none
+try 1 audit --server "$url"
+has out "DAMAGED: the journal is not whole or was changed"
+try 1 audit --server "$url" --json
+json 'j.verdict === "damaged"'
+try 1 export --format jsonl "$work/part.jsonl" --server "$url"
+has err "store-damaged: The journal of the server is damaged: what is whole was exported."
+checks=$((checks + 1))
+[ -s part.jsonl ] || fail "what is whole was not exported"
+unserve
+
+# ---- Who may call ----
+line() { echo "$1 $2 $(printf %s "$3" | sha256sum | cut -c1-64)"; }
+(
+  umask 077
+  { line acme write acme-writes; line acme read acme-reads; line other admin other-rules; } >auth
+  echo acme-writes >token
+  printf 'other-rules\r\n' >other-token
+  cp token open-token && chmod o+r open-token
+  : >empty-token
+  printf 'a b' >blank-token
+  printf '%s' "$long$long$long$long" >long-token
+  printf 'a\0b' >nul-token
+)
+serve --data "$work/shared" --auth-file auth
+try 1 list --server "$url"
+has err "unauthorized: This server asks who calls"
+try 1 list --server "$url" --json
+json 'j.code === "unauthorized" && j.status === 401'
+HOLDFAST_TOKEN=wrong try 1 hold a --for b --duration 1m --key k1 --server "$url"
+has err "unauthorized"
+big=$(printf '%060000d' 7)
+HOLDFAST_TOKEN=wrong try 1 record g x --result "$big" --server "$url" # refused before its body is read
+has err "unauthorized"
+HOLDFAST_TOKEN=acme-reads try 1 hold a --for b --duration 1m --key k1 --server "$url"
+has err "forbidden: "
+HOLDFAST_TOKEN=acme-reads try 0 list --server "$url"
+try 0 hold a --for b --duration 1m --key k1 --server "$url" --token-file token
+has out "state      held"
+HOLDFAST_TOKEN=wrong try 0 show "$(awk '/^id/ { print $2 }' out)" --server "$url" --token-file token
+HOLDFAST_TOKEN=acme-writes HOLDFAST_TOKEN_FILE=/nonexistent try 0 list --server "$url" --json
+json 'j.holds.length === 1'
+HOLDFAST_TOKEN_FILE=other-token try 0 list --server "$url" --json # another tenant sees nothing of it
+json 'j.holds.length === 0'
+try 1 trace k1 --server "$url" --token-file other-token
+try 1 export --format jsonl "$work/theirs" --server "$url" --token-file token
+has err "forbidden"
+checks=$((checks + 1))
+[ ! -e theirs ] && [ ! -e theirs.tmp ] || fail "a refused export made a file"
+try 0 export --format jsonl - --server "$url" --token-file other-token
+hasnt out '"k1"'
+try 0 audit --server "$url" --token-file token
+has out 'Tenant "acme" alone'
+try 2 list --server "$url" --token-file open-token
+has err "everybody may read or write it; do: chmod o-rw on it"
+for file in empty blank long nul; do
+  try 2 list --server "$url" --token-file $file-token
+  has err token
+done
+try 2 list --server "$url" --token-file token --tenant acme
+# The token is not where other users of the machine see it, nor in what is said.
+for file in out err; do hasnt $file acme-writes; done
+unserve
+
+# ---- TLS ----
+if command -v openssl >/dev/null; then
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=Test authority" \
+    -keyout ca.key -out ca.pem 2>/dev/null
+  certificate() { # NAME SAN
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=test" -keyout "$1.key" -out "$1.csr" 2>/dev/null
+    openssl x509 -req -in "$1.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out "$1.pem" \
+      -extfile <(echo "subjectAltName=$2") 2>/dev/null
+    chmod 600 "$1.key"
+  }
+  certificate right IP:127.0.0.1,DNS:localhost
+  certificate wrong IP:127.0.0.2,DNS:example.org
+  serve --data "$work/secret" --tls-cert right.pem --tls-key right.key
+  checks=$((checks + 1))
+  [[ $url == https://* ]] || fail "not https: $url"
+  try 0 hold a --for b --duration 1m --key k1 --server "$url" --tls-ca ca.pem
+  try 0 hold a --for b --duration 1m --key k1 --server "$url" --tls-ca ca.pem
+  has err "(replayed: first answered at"
+  HOLDFAST_TLS_CA=ca.pem try 0 list --server "https://localhost:${url##*:}" --json
+  json 'j.holds.length === 1'
+  try 0 export --format sqlite "$work/secret.db" --server "$url" --tls-ca ca.pem
+  checks=$((checks + 1))
+  [ "$(head -c 15 secret.db)" = "SQLite format 3" ] || fail "not a database"
+  try 0 audit --server "$url" --tls-ca ca.pem
+  try 3 hold a --for b --duration 1m --key k2 --server "$url"
+  has err "its certificate is not trusted: "
+  try 3 list --server "$url" --tls-ca wrong.pem
+  has err "its certificate is not trusted"
+  try 3 list --server "http://127.0.0.1:${url##*:}"
+  has err "no usable answer came from http://"
+  unserve
+  serve --data "$work/secret" --tls-cert wrong.pem --tls-key wrong.key
+  try 3 hold a --for b --duration 1m --key k1 --server "$url" --tls-ca ca.pem
+  has err "its certificate is not trusted: IP address mismatch"
+  try 3 hold a --for b --duration 1m --key k1 --server "https://localhost:${url##*:}" --tls-ca ca.pem
+  has err "its certificate is not trusted: hostname mismatch"
+  unserve
+  serve --data "$work/secret"
+  try 3 list --server "https://127.0.0.1:${url##*:}" --tls-ca ca.pem
+  has err "it does not speak TLS; perhaps the URL begins with http://"
+  unserve
+else
+  echo "openssl is not here: TLS is not checked"
+fi
+finish

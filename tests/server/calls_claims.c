@@ -1,0 +1,306 @@
+/* Claims over HTTP: begun, kept alive, settled, abandoned, taken over. */
+#include "support/server_talk.h"
+#include "support/test.h"
+
+#define DAY (24 * 60 * 60 * INT64_C(1000))
+#define STARTED                                                                                     \
+    "{\"key\":\"*\",\"status\":\"started\",\"fence\":#,\"fingerprint\":\"*\",\"on_abandon\":\"*\"," \
+    "\"lease\":\"*\","                                                                              \
+    "\"begun_at\":\"*\",\"lease_expires_at\":\"*\"}"
+
+static struct server s;
+static struct talk t;
+
+static int setup(void **state)
+{
+    (void)state;
+    talk_server(&s);
+    server_start(&s);
+    talk_open(&t, &s);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    talk_close(&t);
+    server_end(&s);
+    return 0;
+}
+
+static void clock_at(int64_t ms)
+{
+    atomic_store(&s.io->wall, TALK_START + ms);
+}
+
+/* Begin `key` with a payload of its own; further members begin with a comma. */
+static int begin(const char *key, const char *more)
+{
+    char body[400];
+    snprintf(body, sizeof body, "{\"key\":\"%s\",\"payload\":{\"pay\":100}%s}", key, more);
+    return talk(&t, "POST /v1/claims", NULL, body);
+}
+
+/* A begin that must start; its fence. */
+static long long started(const char *key, const char *more)
+{
+    if (begin(key, more) != 201)
+        fail_msg("%d %s", t.got.status, t.got.body);
+    talk_is(&t, STARTED);
+    talk_unkeyed(&t);
+    return reply_number(&t.got, "fence");
+}
+
+/* complete, fail or heartbeat; further members begin with a comma. */
+static int settle(const char *key, const char *verb, long long fence, const char *more)
+{
+    char body[4096];
+    snprintf(body, sizeof body, "{\"fence\":%lld%s}", fence, more);
+    return talkf(&t, NULL, body, "POST /v1/claims/%s/%s", key, verb);
+}
+
+static void a_claim_is_begun_completed_and_answered_again(void **state)
+{
+    (void)state;
+    assert_int_equal(talk(&t, "GET /v1/claims/pay-1", NULL, NULL), 404);
+    talk_refused(&t, 404, "not-known");
+    long long fence = started("pay-1", ",\"lease\":\"30s\"");
+    assert_string_equal(reply_text(&t.got, "lease_expires_at"), "2023-11-14T22:13:50.000Z");
+    assert_int_equal(talk(&t, "GET /v1/claims/pay-1", NULL, NULL), 200);
+    talk_is(&t, STARTED);
+    clock_at(1000);
+    assert_int_equal(settle("pay-1", "complete", fence, ",\"response\":{\"charge\":\"C1\",\"cents\":100}"),
+                     200);
+    const char *settled =
+        "{\"key\":\"pay-1\",\"status\":\"completed\",\"fence\":#,\"fingerprint\":\"*\",\"on_abandon\":"
+        "\"unknown\","
+        "\"lease\":\"*\",\"begun_at\":\"" TALK_AT "\",\"lease_expires_at\":\"*\",\"response\":{\"charge\":"
+        "\"C1\",\"cents\":100},\"settled_at\":\"2023-11-14T22:13:21.000Z\",\"expires_at\":"
+        "\"2023-11-15T22:13:21.000Z\"}";
+    talk_is(&t, settled);
+    assert_int_equal(begin("pay-1", ""), 200);
+    talk_is(&t, settled);
+    assert_string_equal(reply_field(&t.got, "Idempotent-Replayed"), "true");
+    assert_int_equal(talk(&t, "GET /v1/claims/pay-1", NULL, NULL), 200);
+    talk_is(&t, settled);
+    assert_null(reply_field(&t.got, "Idempotent-Replayed"));
+    /* The answer lives for one window after it was settled, and the fence rises for ever. */
+    clock_at(DAY + 999);
+    assert_int_equal(begin("pay-1", ""), 200);
+    clock_at(DAY + 1000);
+    assert_true(started("pay-1", "") > fence);
+}
+
+static void a_claim_in_progress_asks_to_wait(void **state)
+{
+    (void)state;
+    long long fence = started("k", ",\"lease\":60");
+    assert_int_equal(begin("k", ""), 409);
+    talk_refused(&t, 409, "in-progress");
+    assert_string_equal(reply_field(&t.got, "Retry-After"), "1");
+    /* Other work under this key is a collision, even while the first is in flight. */
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"k\",\"payload\":{\"pay\":101}}"), 422);
+    talk_refused(&t, 422, "token-collision");
+    /* A heartbeat keeps it alive, as long as the lease was or as told. */
+    clock_at(59999);
+    assert_int_equal(settle("k", "heartbeat", fence, ""), 200);
+    assert_string_equal(reply_text(&t.got, "lease_expires_at"), "2023-11-14T22:15:19.999Z");
+    assert_int_equal(settle("k", "heartbeat", fence, ",\"lease\":\"10m\""), 200);
+    assert_string_equal(reply_text(&t.got, "lease_expires_at"), "2023-11-14T22:24:19.999Z");
+    clock_at(600000);
+    assert_int_equal(begin("k", ""), 409);
+    talk_refused(&t, 409, "in-progress");
+}
+
+static void an_abandoned_claim_is_unknown_until_somebody_settles_it(void **state)
+{
+    (void)state;
+    long long fence = started("k", ",\"lease\":\"10s\"");
+    clock_at(10000);
+    assert_int_equal(begin("k", ""), 409);
+    talk_refused(&t, 409, "outcome-unknown");
+    assert_int_equal(begin("k", ",\"on_abandon\":\"retry\""), 409); /* it was begun otherwise */
+    talk_refused(&t, 409, "outcome-unknown");
+    assert_int_equal(talk(&t, "GET /v1/claims/k", NULL, NULL), 200);
+    assert_string_equal(reply_text(&t.got, "status"), "unknown");
+    clock_at(30 * DAY); /* never forgotten, never run again by itself */
+    assert_int_equal(begin("k", ""), 409);
+    assert_int_equal(settle("k", "complete", fence, ",\"response\":\"found out by hand\""), 200);
+    assert_int_equal(begin("k", ""), 200);
+    assert_string_equal(reply_text(&t.got, "response"), "found out by hand");
+}
+
+static void an_abandoned_claim_is_taken_over_with_a_higher_fence(void **state)
+{
+    (void)state;
+    long long first = started("k", ",\"lease\":\"10s\",\"on_abandon\":\"retry\"");
+    clock_at(9999);
+    assert_int_equal(begin("k", ",\"on_abandon\":\"retry\""), 409);
+    talk_refused(&t, 409, "in-progress");
+    clock_at(10000);
+    long long second = started("k", ",\"on_abandon\":\"retry\"");
+    assert_true(second > first);
+    /* The one that was thought dead comes late and is refused, whatever it says. */
+    static const char *const verbs[] = { "complete", "fail", "heartbeat" };
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(settle("k", verbs[i], first, ""), 412);
+        talk_refused(&t, 412, "stale-fence");
+    }
+    assert_int_equal(settle("k", "complete", second, ",\"response\":1"), 200);
+    assert_int_equal(settle("k", "heartbeat", second, ""), 409);
+    talk_refused(&t, 409, "not-held");
+    /* Saying the same again is fine, saying another thing is not. */
+    assert_int_equal(settle("k", "complete", second, ",\"response\":1"), 200);
+    assert_int_equal(settle("k", "complete", second, ",\"response\":2"), 422);
+    talk_refused(&t, 422, "token-collision");
+    assert_int_equal(settle("k", "fail", second, ""), 422);
+    talk_refused(&t, 422, "token-collision");
+    assert_int_equal(settle("k", "complete", second + 1, ",\"response\":1"), 400);
+    talk_refused(&t, 400, "invalid-request");
+}
+
+static void a_failure_is_the_answer_or_may_be_tried_again(void **state)
+{
+    (void)state;
+    long long fence = started("good", "");
+    assert_int_equal(settle("good", "fail", fence, ",\"error\":{\"why\":\"card declined\"}"), 200);
+    assert_true(reply_has(&t.got, "\"status\":\"failed\""));
+    assert_true(reply_has(&t.got, "\"error\":{\"why\":\"card declined\"},\"retryable\":false"));
+    assert_int_equal(begin("good", ""), 200);
+    assert_true(reply_has(&t.got, "\"error\":{\"why\":\"card declined\"},\"retryable\":false"));
+    assert_string_equal(reply_field(&t.got, "Idempotent-Replayed"), "true");
+    fence = started("again", "");
+    assert_int_equal(settle("again", "fail", fence, ",\"retryable\":true,\"error\":\"timeout\""), 200);
+    assert_true(reply_has(&t.got, "\"status\":\"failed\""));
+    assert_true(reply_has(&t.got, "\"error\":\"timeout\",\"retryable\":true"));
+    assert_true(started("again", "") > fence);
+}
+
+static void a_response_comes_back_as_it_was(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = { "null",
+                                          "true",
+                                          "0",
+                                          "-12.5e+3",
+                                          "123456789012345678901234567890",
+                                          "\"\"",
+                                          "\"text\"",
+                                          "\"{\\\"a\\\":1}\"",
+                                          "\"\\u0000j1\"",
+                                          "\"\\u0000\"",
+                                          "\"line\\nbreak\"",
+                                          "[]",
+                                          "{}",
+                                          "[1,[2,[3,[]]],{\"a\":{\"b\":null}}]",
+                                          "{\"z\":1,\"a\":2,\"caf\xc3\xa9\":\"\xe2\x82\xac\"}" };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        char key[16], more[200], expected[200];
+        snprintf(key, sizeof key, "s%zu", i);
+        long long fence = started(key, "");
+        snprintf(more, sizeof more, ",\"response\":%s", shapes[i]);
+        snprintf(expected, sizeof expected, ",\"response\":%s,\"settled_at\":", shapes[i]);
+        assert_int_equal(settle(key, "complete", fence, more), 200);
+        if (!reply_has(&t.got, expected))
+            fail_msg("%s became %s", shapes[i], t.got.body);
+        assert_int_equal(begin(key, ""), 200);
+        assert_true(reply_has(&t.got, expected));
+    }
+    /* White space between tokens is not part of it; none at all is an empty string. */
+    long long fence = started("spaces", "");
+    assert_int_equal(settle("spaces", "complete", fence, ",\"response\": { \"a\" :\\n [ 1 , 2 ] }"), 400);
+    assert_int_equal(settle("spaces", "complete", fence, ",\"response\": { \"a\" :\n [ 1 , 2 ] }"), 200);
+    assert_true(reply_has(&t.got, "\"response\":{\"a\":[1,2]},"));
+    fence = started("nothing", "");
+    assert_int_equal(settle("nothing", "complete", fence, ""), 200);
+    assert_true(reply_has(&t.got, "\"response\":\"\","));
+}
+
+static void a_fingerprint_may_be_given_or_made_from_the_payload(void **state)
+{
+    (void)state;
+    const char *digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; /* of "abc" */
+    char body[400];
+    snprintf(body, sizeof body, "{\"key\":\"f\",\"fingerprint\":\"%s\"}", digest);
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, body), 201);
+    assert_string_equal(reply_text(&t.got, "fingerprint"), digest);
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"f\",\"fingerprint\":\"abc\"}"), 409);
+    talk_refused(&t, 409, "in-progress"); /* the same work: other texts are hashed */
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"f\",\"fingerprint\":\"abd\"}"), 422);
+    /* A payload is compared as JSON, not as bytes. */
+    assert_int_equal(
+        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"p\",\"payload\":{\"a\":1,\"b\":[true,\"x\"]}}"), 201);
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL,
+                          "{\"payload\": { \"b\" : [ true, \"\\u0078\" ], \"a\" : 1 }, \"key\":\"p\"}"),
+                     409);
+    talk_refused(&t, 409, "in-progress");
+    assert_int_equal(
+        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"p\",\"payload\":{\"a\":1,\"b\":[\"x\",true]}}"), 422);
+    talk_refused(&t, 422, "token-collision");
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "",
+        "{}",
+        "{\"key\":\"k\"}",
+        "{\"payload\":1}",
+        "{\"key\":\"k\",\"payload\":1,\"fingerprint\":\"f\"}",
+        "{\"key\":\"\",\"payload\":1}",
+        "{\"key\":7,\"payload\":1}",
+        "{\"key\":\"k\",\"payload\":1,\"lease\":\"0s\"}",
+        "{\"key\":\"k\",\"payload\":1,\"lease\":\"4000d\"}",
+        "{\"key\":\"k\",\"payload\":1,\"on_abandon\":\"hope\"}",
+        "{\"key\":\"k\",\"fingerprint\":\"\"}",
+        "{\"key\":\"k\",\"payload\":1,\"x\":1}",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        talk(&t, "POST /v1/claims", NULL, wrong[i]);
+        talk_refused(&t, 400, "invalid-request");
+    }
+    static const char *const verbs[] = { "complete", "fail", "heartbeat" };
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(settle("none", verbs[i], 1, ""), 404);
+        talk_refused(&t, 404, "not-known");
+        assert_int_equal(talkf(&t, NULL, "{}", "POST /v1/claims/none/%s", verbs[i]), 400);
+        talk_refused(&t, 400, "invalid-request");
+    }
+    /* A key in the path may have any bytes. */
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"a/b \\u0000?\",\"payload\":1}"), 201);
+    assert_int_equal(settle("a%2Fb%20%00%3F", "complete", reply_number(&t.got, "fence"), ""), 200);
+    assert_int_equal(talk(&t, "GET /v1/claims/a%2fb%20%00%3f", NULL, NULL), 200);
+    assert_string_equal(reply_text(&t.got, "status"), "completed");
+}
+
+static void claims_outlive_a_restart(void **state)
+{
+    (void)state;
+    long long fence = started("k", ",\"on_abandon\":\"retry\",\"lease\":\"1h\"");
+    assert_int_equal(server_stop(&s), 0);
+    talk_close(&t);
+    server_start(&s);
+    talk_open(&t, &s);
+    assert_int_equal(begin("k", ",\"on_abandon\":\"retry\""), 409);
+    assert_int_equal(settle("k", "complete", fence, ",\"response\":[1]"), 200);
+    assert_int_equal(begin("k", ""), 200);
+    assert_true(reply_has(&t.got, "\"response\":[1]"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_claim_is_begun_completed_and_answered_again),
+        TEST(a_claim_in_progress_asks_to_wait),
+        TEST(an_abandoned_claim_is_unknown_until_somebody_settles_it),
+        TEST(an_abandoned_claim_is_taken_over_with_a_higher_fence),
+        TEST(a_failure_is_the_answer_or_may_be_tried_again),
+        TEST(a_response_comes_back_as_it_was),
+        TEST(a_fingerprint_may_be_given_or_made_from_the_payload),
+        TEST(what_makes_no_sense_is_refused),
+        TEST(claims_outlive_a_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

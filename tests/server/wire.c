@@ -1,0 +1,666 @@
+/* The bytes between client and server: connections that are kept, requests that are pipelined, split, chunked,
+ * announced, and cut off. */
+#include "support/server_talk.h"
+#include "support/test.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct server s;
+static struct talk t;
+
+static int start_with(unsigned threads)
+{
+    talk_server(&s);
+    s.options.threads = threads;
+    s.options.store.no_background = false;
+    server_start(&s);
+    talk_open(&t, &s);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return start_with(1);
+}
+
+static int setup_4_threads(void **state)
+{
+    (void)state;
+    return start_with(4);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    talk_close(&t);
+    server_end(&s);
+    return 0;
+}
+
+/* Text that grows. */
+struct text {
+    char *data;
+    size_t size, room;
+};
+
+static void text_add(struct text *text, const char *more)
+{
+    size_t size = strlen(more);
+    while (text->size + size + 1 > text->room)
+        text->data = realloc(text->data, text->room = text->room * 2 + 4096);
+    assert_non_null(text->data);
+    memcpy(text->data + text->size, more, size + 1);
+    text->size += size;
+}
+
+static void text_add_request(struct text *text, const char *what, const char *fields, const char *body)
+{
+    char *request = server_request(what, fields, body);
+    text_add(text, request);
+    free(request);
+}
+
+static void text_add_hold(struct text *text, int number)
+{
+    char key[64], body[128];
+    snprintf(key, sizeof key, "Idempotency-Key: h%d\r\n", number);
+    snprintf(body, sizeof body, "{\"resource\":\"r%d\",\"requester\":\"q\",\"duration\":\"1h\"}", number);
+    text_add_request(text, "POST /v1/holds", key, body);
+}
+
+/* ---- One connection, many requests ---- */
+
+static void a_connection_is_kept(void **state)
+{
+    (void)state;
+    enum { COUNT = 2000 };
+    double before = talk_figure(&t, "holdfast_http_connections_total");
+    for (int i = 0; i < COUNT; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%d", i % 50);
+        assert_int_equal(talk(&t, "PUT /v1/registers/x", key, "{\"value\":1}"), 200);
+        assert_int_equal(reply_field(&t.got, "Idempotent-Replayed") != NULL, i >= 50);
+        assert_null(reply_field(&t.got, "Connection"));
+    }
+    assert_true(talk_figure(&t, "holdfast_http_connections_total") == before);
+}
+
+/* What request `i` of the mix is answered with. */
+static void mixed_answer(int fd, int i)
+{
+    struct reply r;
+    char expected[64] = "";
+    static const int statuses[] = { 201, 200, 404, 200, 400, 200, 405, 200 };
+    if (!server_receive(fd, &r, i % 8 == 5))
+        fail_msg("no answer to request %d", i);
+    switch (i % 8) {
+    case 0: snprintf(expected, sizeof expected, "\"resource\":\"r%d\"", i); break;
+    case 1: snprintf(expected, sizeof expected, "\"value\":%d,", i); break;
+    case 2: snprintf(expected, sizeof expected, "\"code\":\"not-known\""); break;
+    case 3: snprintf(expected, sizeof expected, "\"next_cursor\":"); break;
+    case 4: snprintf(expected, sizeof expected, "\"code\":\"invalid-request\""); break;
+    case 6: snprintf(expected, sizeof expected, "\"code\":\"method-not-allowed\""); break;
+    case 7: snprintf(expected, sizeof expected, "\"replayed\":false,\"body\":{\"name\":\"b%d\"", i); break;
+    default: break;
+    }
+    if (r.status != statuses[i % 8] || !reply_has(&r, expected))
+        fail_msg("request %d: expected %d %s, got %d %s", i, statuses[i % 8], expected, r.status, r.body);
+    reply_free(&r);
+}
+
+/* Some are answered at once, some after a commit, some by another thread. */
+static void mixed_requests(struct text *text, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char key[64], body[200];
+        snprintf(key, sizeof key, "Idempotency-Key: m%d\r\n", i);
+        switch (i % 8) {
+        case 0: text_add_hold(text, i); break;
+        case 1:
+            snprintf(body, sizeof body, "{\"value\":%d}", i);
+            text_add_request(text, "PUT /v1/registers/x", key, body);
+            break;
+        case 2: text_add_request(text, "GET /v1/holds/none", "", NULL); break;
+        case 3: text_add_request(text, "GET /v1/holds?limit=3", "", NULL); break;
+        case 4: text_add_request(text, "POST /v1/holds", key, "{\"resource\":"); break;
+        case 5: text_add_request(text, "HEAD /healthz", "", NULL); break;
+        case 6: text_add_request(text, "DELETE /v1/holds", "", NULL); break;
+        default:
+            snprintf(body, sizeof body, "{\"op\":\"merge\",\"name\":\"b%d\",\"type\":\"max\",\"value\":1}\n",
+                     i);
+            text_add_request(text, "POST /v1/batch", "", body);
+        }
+    }
+}
+
+static void pipelined_answers_come_in_order(void **state)
+{
+    (void)state;
+    enum { COUNT = 200 };
+    struct text text = { 0 };
+    mixed_requests(&text, COUNT);
+    int fd = server_connect(&s);
+    assert_true(server_send(fd, text.data, text.size));
+    for (int i = 0; i < COUNT; i++)
+        mixed_answer(fd, i);
+    close(fd);
+    free(text.data);
+}
+
+/* A client that has said its last word still gets every answer, however many are waiting. */
+static void a_half_closed_client_gets_its_answers(void **state)
+{
+    (void)state;
+    enum { COUNT = 400 };
+    struct text text = { 0 };
+    mixed_requests(&text, COUNT);
+    atomic_store(&s.io->slow_sync_us, 2000);
+    int fd = server_connect(&s);
+    assert_true(server_send(fd, text.data, text.size));
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    for (int i = 0; i < COUNT; i++)
+        mixed_answer(fd, i);
+    assert_true(server_closed(fd, 10000));
+    close(fd);
+    free(text.data);
+}
+
+/* A client that sends and does not read is not read from either, and gets everything once it reads. */
+static void answers_wait_for_a_client_that_does_not_read(void **state)
+{
+    (void)state;
+    enum { COUNT = 1500 };
+    struct text text = { 0 };
+    for (int i = 0; i < COUNT; i++)
+        text_add_request(&text, i % 2 ? "GET /v1/openapi.json" : "GET /healthz", "", NULL);
+    int fd = server_connect(&s);
+    int room = 65536;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    assert_true(server_send(fd, text.data, text.size));
+    free(text.data);
+    assert_int_equal(talk(&t, "GET /v1/openapi.json", NULL, NULL), 200); /* others are served meanwhile */
+    for (int i = 0; i < COUNT; i++) {
+        struct reply r;
+        if (!server_receive(fd, &r, false))
+            fail_msg("no answer to request %d", i);
+        assert_int_equal(r.status, 200);
+        assert_string_equal(r.body, i % 2 ? t.got.body : "{\"ok\":true}");
+        reply_free(&r);
+    }
+    close(fd);
+}
+
+/* Files are sent in their turn, whole, between other answers, to a client that takes its time. */
+static void files_and_other_answers_take_turns(void **state)
+{
+    (void)state;
+    enum { LINES = 6000, TURNS = 6 };
+    static const char *const asked[] = { "GET /v1/export",  "GET /healthz",  "GET /v1/export?format=sqlite",
+                                         "HEAD /v1/export", "GET /v1/audit", "GET /v1/trace/w1" };
+    static const char *const begins[] = {
+        "{\"type\":\"store\"", "{\"ok\":true}", "SQLite format 3", "", "{", "{"
+    };
+    struct text text = { 0 };
+    for (int i = 0; i < LINES; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "{\"op\":\"write\",\"key\":\"w%d\",\"name\":\"n%d\",\"value\":%d}\n", i,
+                 i, i);
+        text_add(&text, line);
+    }
+    assert_int_equal(talk(&t, "POST /v1/batch", NULL, text.data), 200);
+    text.size = 0;
+    for (int i = 0; i < 2 * TURNS; i++)
+        text_add_request(&text, asked[i % TURNS], "", NULL);
+    int fd = server_connect(&s), room = 65536;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    assert_true(server_send(fd, text.data, text.size));
+    free(text.data);
+    size_t sizes[TURNS];
+    for (int i = 0; i < 2 * TURNS; i++) {
+        struct reply r;
+        server_pause_ms(20);
+        if (!server_receive(fd, &r, strncmp(asked[i % TURNS], "HEAD", 4) == 0))
+            fail_msg("no answer to %s", asked[i % TURNS]);
+        assert_int_equal(r.status, 200);
+        assert_memory_equal(r.body, begins[i % TURNS], strlen(begins[i % TURNS]));
+        if (i < TURNS)
+            sizes[i] = r.body_size;
+        else
+            assert_int_equal(r.body_size, sizes[i % TURNS]);
+        reply_free(&r);
+    }
+    assert_true(sizes[0] > 1 << 20);
+    close(fd);
+}
+
+/* ---- Splitting ---- */
+
+/* The same requests for every split: with bodies, without, in chunks, and some that are refused. */
+static void stream_make(struct text *text)
+{
+    text_add(
+        text,
+        "\r\nPUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: s1\r\nContent-Length: 11\r\n\r\n"
+        "{\"value\":1}");
+    text_add(text, "GET /v1/registers/x HTTP/1.1\r\nHost: a\r\n\r\n");
+    text_add(
+        text,
+        "POST /v1/holds HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nIdempotency-Key: \"s2\"\r\n\r\n"
+        "1\r\n{\r\n0017\r\n\"resource\":\"r\",\"request\r\nB\r\ner\":\"q\",\"du\r\nE\r\nration\":\"1h\"}"
+        "\n\r\n"
+        "0\r\n\r\n");
+    text_add(text, "POST /v1/batch HTTP/1.1\r\nhost:a\r\ncontent-length:\t59 \r\n\r\n"
+                   "{\"op\":\"merge\",\"name\":\"m\",\"type\":\"or\",\"value\":true}\nnonsense");
+    text_add(text, "HEAD /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+    text_add(text, "POST /v1/holds HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}");
+    text_add(text, "DELETE /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+}
+
+/* All that comes on the connection, without the times; ended by the server. Owned. */
+static char *everything(int fd)
+{
+    struct text text = { 0 };
+    char part[4096];
+    ssize_t n;
+    text_add(&text, "");
+    while ((n = recv(fd, part, sizeof part - 1, 0)) > 0) {
+        part[n] = 0;
+        text_add(&text, part);
+    }
+    if (n < 0)
+        fail_msg("the connection was reset behind: %s", text.data);
+    for (char *date = text.data; (date = strstr(date, "\r\nDate: ")) != NULL;) {
+        const char *end = strstr(date + 2, "\r\n");
+        memmove(date, end, strlen(end) + 1);
+    }
+    return text.data;
+}
+
+static void any_split_is_answered_like_the_whole(void **state)
+{
+    (void)state;
+    enum { AT_ONCE = 64 };
+    struct text text = { 0 };
+    char *whole = NULL;
+    stream_make(&text);
+    for (int round = 0; round < 2; round++) { /* in the second, the keys are known, as in all that follow */
+        int fd = server_connect(&s);
+        assert_true(server_send(fd, text.data, text.size));
+        free(whole);
+        whole = everything(fd);
+        close(fd);
+    }
+    if (!strstr(whole, "\"code\":\"method-not-allowed\"") || !strstr(whole, "201 Created"))
+        fail_msg("not all was answered: %s", whole);
+    for (size_t from = 1; from < text.size; from += AT_ONCE) {
+        int fds[AT_ONCE];
+        size_t count = text.size - from < AT_ONCE ? text.size - from : AT_ONCE;
+        for (size_t i = 0; i < count; i++) {
+            fds[i] = server_connect(&s);
+            assert_true(server_send(fds[i], text.data, from + i));
+        }
+        assert_int_equal(talk(&t, "GET /healthz", NULL, NULL), 200);
+        server_pause_ms(2); /* what came was read, most likely */
+        for (size_t i = 0; i < count; i++)
+            assert_true(server_send(fds[i], text.data + from + i, text.size - from - i));
+        for (size_t i = 0; i < count; i++) {
+            char *split = everything(fds[i]);
+            if (strcmp(split, whole) != 0)
+                fail_msg("split at %zu: expected %s, got %s", from + i, whole, split);
+            free(split);
+            close(fds[i]);
+        }
+    }
+    /* And a byte at a time. */
+    int fd = server_connect(&s);
+    for (size_t i = 0; i < text.size; i++)
+        assert_true(server_send(fd, text.data + i, 1));
+    char *split = everything(fd);
+    assert_string_equal(split, whole);
+    free(split);
+    close(fd);
+    free(whole);
+    free(text.data);
+}
+
+/* ---- Fields that change the connection ---- */
+
+static bool comes(int fd, int ms)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    return poll(&p, 1, ms) == 1;
+}
+
+static void a_client_may_ask_before_it_sends(void **state)
+{
+    (void)state;
+    struct reply r;
+    char interim[26] = "";
+    int fd = server_connect(&s);
+    assert_true(server_send_text(fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: e1\r\n"
+                                     "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n"));
+    assert_int_equal(recv(fd, interim, 25, MSG_WAITALL), 25);
+    assert_string_equal(interim, "HTTP/1.1 100 Continue\r\n\r\n");
+    assert_false(comes(fd, 20));
+    assert_true(server_send_text(fd, "{\"value\":1}"));
+    assert_true(server_receive(fd, &r, false));
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    /* Behind another request, the leave to send comes behind its answer. */
+    assert_true(server_send_text(fd, "GET /v1/holds HTTP/1.1\r\nHost: a\r\n\r\n"
+                                     "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: e2\r\n"
+                                     "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    assert_true(server_receive(fd, &r, false));
+    assert_true(reply_has(&r, "\"holds\":[]"));
+    reply_free(&r);
+    assert_int_equal(recv(fd, interim, 25, MSG_WAITALL), 25);
+    assert_string_equal(interim, "HTTP/1.1 100 Continue\r\n\r\n");
+    assert_true(server_send_text(fd, "b\r\n{\"value\":2}\r\n0\r\n\r\n"));
+    assert_true(server_receive(fd, &r, false));
+    assert_int_equal(reply_number(&r, "value"), 2);
+    reply_free(&r);
+    /* One that does not wait gets no leave, and one that is refused gets the refusal instead. */
+    assert_true(server_send_text(fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: e3\r\n"
+                                     "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n{\"value\":3}"));
+    assert_true(server_receive(fd, &r, false));
+    assert_int_equal(reply_number(&r, "value"), 3);
+    reply_free(&r);
+    assert_true(server_send_text(fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: e4\r\n"
+                                     "Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n"));
+    assert_int_equal(recv(fd, interim, 12, MSG_WAITALL | MSG_PEEK), 12);
+    assert_memory_equal(interim, "HTTP/1.1 413", 12);
+    assert_true(server_closed(fd, 10000));
+    close(fd);
+}
+
+static void a_connection_is_closed_when_asked_to(void **state)
+{
+    (void)state;
+    static const char *const last[] = {
+        "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n", "GET /healthz HTTP/1.0\r\n\r\n",
+        "GET /healthz HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
+    };
+    for (size_t i = 0; i < 4; i++) {
+        struct reply r;
+        int fd = server_connect(&s);
+        assert_true(server_send_text(fd, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_true(server_send_text(fd, last[i]));
+        assert_true(server_send_text(fd,
+                                     "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: behind\r\n"
+                                     "Content-Length: 11\r\n\r\n{\"value\":1}")); /* nobody reads that */
+        assert_true(server_receive(fd, &r, false));
+        assert_true(reply_has(&r, "\"ready\":true"));
+        assert_null(reply_field(&r, "Connection"));
+        reply_free(&r);
+        assert_true(server_receive(fd, &r, false));
+        assert_true(reply_has(&r, "\"ok\":true"));
+        assert_string_equal(reply_field(&r, "Connection"), "close");
+        reply_free(&r);
+        assert_false(server_receive(fd, &r, false));
+        close(fd);
+    }
+    assert_int_equal(talk(&t, "GET /v1/tokens/behind", NULL, NULL), 404);
+}
+
+static void limits_are_refused_and_the_connection_closed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *code;
+        int status, fields, size;
+    } heads[] = { { "", 200, 63, 16 },
+                  { "too-many-headers", 431, 64, 16 },
+                  { "", 200, 1, 16000 },
+                  { "head-too-large", 431, 1, 16384 } };
+    for (size_t i = 0; i < 4; i++) {
+        struct text text = { 0 };
+        struct reply r;
+        char value[17000];
+        memset(value, 'v', sizeof value);
+        value[heads[i].size] = 0;
+        text_add(&text, "GET /healthz HTTP/1.1\r\nHost: a\r\n");
+        for (int f = 0; f < heads[i].fields; f++) {
+            text_add(&text, "X-Field: ");
+            text_add(&text, value);
+            text_add(&text, "\r\n");
+        }
+        text_add(&text, "\r\n");
+        int fd = server_connect(&s);
+        assert_true(server_send(fd, text.data, text.size));
+        assert_true(server_receive(fd, &r, false));
+        assert_int_equal(r.status, heads[i].status);
+        if (r.status != 200) {
+            assert_string_equal(reply_text(&r, "code"), heads[i].code);
+            assert_true(server_closed(fd, 10000));
+        }
+        reply_free(&r);
+        close(fd);
+        free(text.data);
+    }
+    /* Chunks may not add up to more than a body may have. */
+    struct reply r;
+    struct text text = { 0 };
+    char chunk[65536 + 16];
+    int n = sprintf(chunk, "10000\r\n");
+    memset(chunk + n, ' ', 65536);
+    strcpy(chunk + n + 65536, "\r\n");
+    text_add(&text, "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < 16; i++)
+        text_add(&text, chunk);
+    int fd = server_connect(&s);
+    assert_true(server_send(fd, text.data, text.size));
+    assert_false(comes(fd, 50)); /* exactly so much is fine */
+    assert_true(server_send_text(fd, "1\r\n \r\n"));
+    assert_true(server_receive(fd, &r, false));
+    assert_int_equal(r.status, 413);
+    assert_string_equal(reply_text(&r, "code"), "body-too-large");
+    reply_free(&r);
+    assert_true(server_closed(fd, 10000));
+    close(fd);
+    free(text.data);
+}
+
+static void connections_have_a_limit(void **state)
+{
+    (void)state;
+    enum { MOST = 8 };
+    struct reply r;
+    int fds[MOST];
+    assert_int_equal(server_stop(&s), 0);
+    s.options.max_connections = MOST;
+    server_start(&s);
+    for (int i = 0; i < MOST; i++) {
+        fds[i] = server_connect(&s);
+        assert_true(server_call(fds[i], "GET /healthz", "", NULL, &r));
+        reply_free(&r);
+    }
+    int fd = server_connect(&s);
+    assert_true(server_receive(fd, &r, false));
+    assert_int_equal(r.status, 503);
+    assert_string_equal(reply_text(&r, "code"), "too-many-connections");
+    assert_non_null(reply_field(&r, "Retry-After"));
+    reply_free(&r);
+    close(fd);
+    close(fds[0]);
+    bool in = false;
+    for (int64_t until = server_clock_ms() + 10000; !in && server_clock_ms() < until; server_pause_ms(5)) {
+        fd = server_connect(&s);
+        in = server_call(fd, "GET /healthz", "", NULL, &r) && r.status == 200;
+        reply_free(&r);
+        close(fd);
+    }
+    assert_true(in);
+    for (int i = 1; i < MOST; i++) {
+        assert_true(server_call(fds[i], "GET /healthz", "", NULL, &r));
+        assert_int_equal(r.status, 200);
+        reply_free(&r);
+        close(fds[i]);
+    }
+}
+
+/* ---- Clients that leave ---- */
+
+/* Close, with a reset if told so: what was not read yet is lost then. */
+static void leave(int fd, bool reset)
+{
+    struct linger now = { .l_onoff = 1 };
+    if (reset)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(fd);
+}
+
+static void whoever_leaves_has_done_it_or_not(void **state)
+{
+    (void)state;
+    char key[32], path[64];
+    int number = 0;
+    struct text first = { 0 };
+    text_add_hold(&first, 1000);
+    size_t head = (size_t)(strstr(first.data, "\r\n\r\n") + 4 - first.data), size = first.size;
+    free(first.data);
+    /* From before the first byte to behind the last one. */
+    for (size_t cut = 0; cut <= size; cut += cut + 3 >= head && cut < size - 3 ? 1 : 3)
+        for (int reset = 0; reset < 2; reset++) {
+            struct text text = { 0 };
+            int fd = server_connect(&s);
+            text_add_hold(&text, 1000 + number);
+            assert_true(server_send(fd, text.data, cut < text.size ? cut : text.size));
+            leave(fd, reset);
+            snprintf(key, sizeof key, "h%d", 1000 + number++);
+            snprintf(path, sizeof path, "GET /v1/tokens/%s", key);
+            int status = talk(&t, path, NULL, NULL);
+            if (cut < text.size)
+                assert_int_equal(status, 404);
+            else
+                assert_true(status == 200 || status == 404); /* it may not have been read yet */
+            free(text.data);
+        }
+    assert_true(number > 100);
+    /* Whatever became of them: all again, and each is there once. */
+    for (int i = 0; i < number; i++) {
+        struct text text = { 0 };
+        struct reply r;
+        int fd = server_connect(&s);
+        text_add_hold(&text, 1000 + i);
+        assert_true(server_send(fd, text.data, text.size));
+        assert_true(server_receive(fd, &r, false));
+        assert_int_equal(r.status, 201);
+        reply_free(&r);
+        close(fd);
+        free(text.data);
+    }
+    assert_true(talk_figure(&t, "holdfast_holds") == number);
+}
+
+/* What is refused by its head is answered before its turn to be read again has come: a client that leaves then must not
+ * be tended after it is gone. */
+static void whoever_is_refused_many_times_may_leave(void **state)
+{
+    (void)state;
+    struct text text = { 0 };
+    for (int i = 0; i < 600; i++)
+        text_add_request(&text, "GET /healthz", "Origin: http://evil.example\r\n", NULL);
+    for (int i = 0; i < 40; i++) {
+        int fd = server_connect(&s);
+        assert_true(server_send(fd, text.data, text.size));
+        if (i % 4 == 3)
+            server_pause_ms(1);
+        leave(fd, i % 2);
+    }
+    free(text.data);
+    assert_int_equal(talk(&t, "GET /healthz", NULL, NULL), 200);
+}
+
+/* The same while answers wait for the disk: nobody may be told, and nothing may be touched that is gone. */
+static void whoever_pipelines_and_leaves_is_done_with(void **state)
+{
+    (void)state;
+    enum { COUNT = 300, CLIENTS = 24 };
+    struct text text = { 0 };
+    atomic_store(&s.io->slow_sync_us, 3000);
+    mixed_requests(&text, COUNT);
+    for (int i = 0; i < CLIENTS; i++) {
+        int fd = server_connect(&s);
+        size_t size = text.size - (size_t)i * 97;
+        assert_true(server_send(fd, text.data, size));
+        if (i % 3 == 0) {
+            struct reply r;
+            assert_true(server_receive(fd, &r, false));
+            reply_free(&r);
+        }
+        leave(fd, i % 2);
+    }
+    free(text.data);
+    atomic_store(&s.io->slow_sync_us, 0);
+    double waiting = 2;
+    for (int64_t until = server_clock_ms() + 20000; waiting > 1 && server_clock_ms() < until;
+         server_pause_ms(5))
+        waiting = talk_figure(&t, "holdfast_queue");
+    assert_true(waiting == 1); /* the question itself */
+    assert_true(talk_figure(&t, "holdfast_http_connections") == 1);
+}
+
+/* ---- Clients that are slow ---- */
+
+static void a_head_has_ten_seconds(void **state)
+{
+    (void)state;
+    struct reply r;
+    int64_t begun = server_clock_ms();
+    int slow = server_connect(&s), idle = server_connect(&s);
+    assert_true(server_send_text(slow, "GET /healthz HTTP/1.1\r\nHost:"));
+    while (server_clock_ms() - begun < 8000) { /* a byte now and then does not help */
+        assert_false(comes(slow, 500));
+        assert_true(server_send_text(slow, "a"));
+    }
+    assert_true(server_receive(slow, &r, false));
+    assert_int_equal(r.status, 408);
+    assert_string_equal(reply_text(&r, "code"), "request-timeout");
+    assert_in_range(server_clock_ms() - begun, 9000, 15000);
+    reply_free(&r);
+    assert_true(server_closed(slow, 10000));
+    close(slow);
+    assert_true(server_call(idle, "GET /healthz", "", NULL, &r)); /* between requests there is more time */
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    close(idle);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_4(name)                                                \
+    {                                                               \
+#name " (4 threads)", name, setup_4_threads, teardown, NULL \
+    }
+    const struct CMUnitTest tests[] = {
+        TEST(a_connection_is_kept),
+        TEST(pipelined_answers_come_in_order),
+        TEST_4(pipelined_answers_come_in_order),
+        TEST(a_half_closed_client_gets_its_answers),
+        TEST_4(a_half_closed_client_gets_its_answers),
+        TEST(answers_wait_for_a_client_that_does_not_read),
+        TEST(files_and_other_answers_take_turns),
+        TEST_4(files_and_other_answers_take_turns),
+        TEST(any_split_is_answered_like_the_whole),
+        TEST_4(any_split_is_answered_like_the_whole),
+        TEST(a_client_may_ask_before_it_sends),
+        TEST_4(a_client_may_ask_before_it_sends),
+        TEST(a_connection_is_closed_when_asked_to),
+        TEST_4(a_connection_is_closed_when_asked_to),
+        TEST(limits_are_refused_and_the_connection_closed),
+        TEST(connections_have_a_limit),
+        TEST(whoever_leaves_has_done_it_or_not),
+        TEST_4(whoever_leaves_has_done_it_or_not),
+        TEST(whoever_is_refused_many_times_may_leave),
+        TEST_4(whoever_is_refused_many_times_may_leave),
+        TEST(whoever_pipelines_and_leaves_is_done_with),
+        TEST_4(whoever_pipelines_and_leaves_is_done_with),
+        TEST(a_head_has_ten_seconds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

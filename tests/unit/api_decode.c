@@ -1,0 +1,536 @@
+/* Requests out of path, key and body: every call, with what it takes and what it refuses. */
+#include "support/decode_kit.h"
+
+#define HOLD "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"15m\"}"
+
+static void test_place_hold(void **state)
+{
+    (void)state;
+    const struct hf_request *r = good(POST, "/v1/holds", "k", HOLD);
+    assert_int_equal(r->action, HF_PLACE_HOLD);
+    same(r->key, "k");
+    same(r->place_hold.resource, "r");
+    same(r->place_hold.requester, "q");
+    assert_int_equal(r->place_hold.duration_ms, 900000);
+    assert_int_equal(r->place_hold.fence, 0);
+    assert_int_equal(r->client.size, 0);
+    r = good(POST, "/v1/holds", "k",
+             " { \"fence\" : 18446744073709551615 , \"duration\" : 1.5 ,\n\"requester\" : \"\\u0071\\n\" , "
+             "\"resource\" : \"caf\xc3\xa9\" } ");
+    same(r->place_hold.resource, "caf\xc3\xa9");
+    same(r->place_hold.requester, "q\n");
+    assert_int_equal(r->place_hold.duration_ms, 1500);
+    assert_int_equal(r->place_hold.fence, UINT64_MAX);
+    /* What is well-formed but against a rule is for the core to refuse, under the key. */
+    r = good(POST, "/v1/holds", "k", "{\"resource\":\"\",\"requester\":\"\",\"duration\":0,\"fence\":0}");
+    assert_int_equal(r->place_hold.duration_ms, 0);
+}
+
+/* The usual body is borrowed as a whole. */
+static void test_nothing_is_allocated(void **state)
+{
+    (void)state;
+    hf_arena_free(&decoded.arena);
+    good(POST, "/v1/holds", "k", HOLD);
+    good(POST, "/v1/holds", "\"k\"", HOLD);
+    assert_int_equal(
+        decode_line("{\"op\":\"place_hold\",\"key\":\"k\",\"resource\":\"r\",\"requester\":\"q\","
+                    "\"duration\":\"15m\"}"),
+        HF_OK);
+    assert_int_equal(decoded.arena.held, 0);
+}
+
+static void test_bodies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *detail;
+    } cases[] = {
+        { NULL, "body: expected an object at byte 0, got the end." },
+        { "", "body: expected an object at byte 0, got the end." },
+        { "  ", "body: expected an object at byte 2, got the end." },
+        { "null", "body: expected an object, got null." },
+        { "[]", "body: expected an object, got an array." },
+        { "\"x\"", "body: expected an object, got \"x\"." },
+        { "\xef\xbb\xbf" HOLD, "body: the text begins with a byte order mark, which JSON must not have." },
+        { HOLD "x", "body: expected nothing more at byte 49, got 'x'." },
+        { HOLD HOLD, "body: expected nothing more" },
+        { HOLD ",", "body: expected nothing more" },
+        { "{\"resource\":\"r\"", "body: expected ',' or '}' at byte 15, got the end." },
+        { "{\"resource\":\"r\",}", "body: expected a name in quotes at byte 16, got '}'." },
+        { "{\"resource\":\"r\xff\"}",
+          "resource: expected UTF-8, and byte 14 does not belong to a character of it." },
+        { "{\"resource\":\"\\ud800\"}",
+          "resource: expected four hexadecimal digits, and surrogates in pairs" },
+        { "{\"resource\":\"r\",\"resource\":\"r\"}",
+          "body: the member \"resource\" comes twice, the second time before byte 26." },
+        { "{\"resource\":\"r\",\"\\u0072esource\":\"r\"}", "body: the member \"resource\" comes twice" },
+        { "{\"colour\":1}",
+          "The member \"colour\" is not known to this call, which takes resource, requester, "
+          "duration, fence." },
+        { "{\"Resource\":\"r\"}", "The member \"Resource\" is not known" },
+        { "{\"\":1}", "The member \"\" is not known" },
+        { "{\"resource\":\"r\",\"requester\":\"q\"}",
+          "duration: missing, expected a duration such as \"15m\" or a number of seconds, at most 3650d." },
+        { "{}", "resource: missing, expected a string." },
+        { "{\"resource\":null}", "resource: expected a string, got null." },
+        { "{\"resource\":17}", "resource: expected a string, got 17." },
+        { "{\"resource\":[\"r\"]}", "resource: expected a string, got an array." },
+        { "{\"resource\":}", "resource: expected a string at byte 12, got '}'." },
+        { "{\"resource\":\"a\\u0000b\",\"requester\":\"q\",\"duration\":1}",
+          "resource: expected text without NUL." },
+        { "{\"resource\":\"r\",\"requester\":\"\\u0000\",\"duration\":1}",
+          "requester: expected text without NUL." },
+        { "{\"fence\":-1}", "fence: expected a whole number from 0 to 18446744073709551615, got -1." },
+        { "{\"fence\":-0}", "fence: expected a whole number from 0 to 18446744073709551615, got -0." },
+        { "{\"fence\":1e5}", "got 1e5." },
+        { "{\"fence\":1.0}", "got 1.0." },
+        { "{\"fence\":\"1\"}", "got \"1\"." },
+        { "{\"fence\":18446744073709551616}", "got 18446744073709551616." },
+        { "{\"fence\":null}", "got null." },
+        { "{\"fence\":01}", "fence: expected no digit behind a leading zero at byte 10, got '1'." },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        bad(POST, "/v1/holds", "k", cases[i].body, cases[i].detail);
+    char deep[200] = "{\"resource\":";
+    memset(deep + 12, '[', 100);
+    bad(POST, "/v1/holds", "k", deep, "resource: expected at most 32 arrays and objects inside each other");
+    (void)decode_bytes(POST, "/v1/holds", "k",
+                       hf_mem(HOLD "\0", sizeof HOLD)); /* a NUL is something behind */
+    expect_bad("NUL", "body: expected nothing more at byte 49, got byte 0x00.");
+}
+
+/* Long names of members and values do not cut a sentence off. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    char body[1200], name[1001];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    snprintf(body, sizeof body, "{\"%s\":1}", name);
+    bad(POST, "/v1/holds", "k", body, "xxx...\" is not known to this call");
+    snprintf(body, sizeof body, "{\"duration\":\"%s\"}", name);
+    bad(POST, "/v1/holds", "k", body, "duration: expected a duration such as");
+    snprintf(body, sizeof body, "{\"type\":\"%s\"}", name);
+    bad(POST, "/v1/registers/x/merge", NULL, body,
+        "type: expected one of max, min, or, union, lww, vector, counter, updown, got \"xxx");
+}
+
+static void test_durations(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } fine[] = {
+        { "\"250ms\"", 250 },
+        { "\"30s\"", 30000 },
+        { "\"15m\"", 900000 },
+        { "\"24h\"", 86400000 },
+        { "\"7d\"", 604800000 },
+        { "\"5\"", 5000 },
+        { "\"0s\"", 0 },
+        { "0", 0 },
+        { "5", 5000 },
+        { "0.001", 1 },
+        { "1.25", 1250 },
+        { "2.5", 2500 },
+        { "0.000", 0 },
+        { "3.120", 3120 },
+        { "315360000", 315360000000 },
+        { "315360000.0", 315360000000 },
+        { "\"3650d\"", 315360000000 },
+    };
+    static const char *const wrong[] = {
+        "true",
+        "null",
+        "[]",
+        "{}",
+        "\"\"",
+        "\"15 m\"",
+        "\"-1s\"",
+        "\"1.5s\"",
+        "\"15M\"",
+        "\"15\\u0000\"",
+        "-1",
+        "-0",
+        "1e3",
+        "1.0e0",
+        "0.0005",
+        "1.2345",
+        "1.0000",
+        "315360000.001",
+        "315360001",
+        "99999999999999999999999",
+        "\"3651d\"",
+        "\"99999999999999999999s\"",
+        "\"fifteen minutes\"",
+    };
+    char body[128];
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}", fine[i].text);
+        assert_int_equal(good(POST, "/v1/holds", "k", body)->place_hold.duration_ms, fine[i].ms);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}", wrong[i]);
+        bad(POST, "/v1/holds", "k", body,
+            "duration: expected a duration such as \"15m\" or a number of seconds, at most 3650d, got ");
+    }
+}
+
+/* ---- Paths and queries ---- */
+
+static void test_params(void **state)
+{
+    (void)state;
+    same(good(POST, "/v1/holds/abc/confirm", "k", NULL)->hold.id, "abc");
+    same(good(POST, "/v1/holds/abc/release", "k", "{}")->hold.id, "abc");
+    same(good(POST, "/v1/holds/abc/expire", "k", " { } ")->hold.id, "abc");
+    same(good(POST, "/v1/holds/abc/reverse", "k", NULL)->hold.id, "abc");
+    same(good(GET, "/v1/holds/abc", NULL, NULL)->hold.id, "abc");
+    same(good(GET, "/v1/resources/a%2Fb", NULL, NULL)->get.name, "a/b");
+    same(good(GET, "/v1/guards/g", NULL, NULL)->get.name, "g");
+    same(good(GET, "/v1/leases/l", NULL, NULL)->get.name, "l");
+    same(good(GET, "/v1/registers/caf%C3%A9", NULL, NULL)->get.name, "caf\xc3\xa9");
+    /* A key may be any bytes; a name may not. */
+    same(good(GET, "/v1/claims/%ff%41", NULL, NULL)->key, "\xff"
+                                                          "A");
+    const struct hf_request *r = good(GET, "/v1/tokens/a%00b", NULL, NULL);
+    assert_int_equal(r->action, HF_GET_TOKEN);
+    assert_int_equal(r->key.size, 3);
+    bad(GET, "/v1/resources/%ff", NULL, NULL, "path: expected UTF-8.");
+    bad(GET, "/v1/resources/a%00b", NULL, NULL, "path: expected text without NUL.");
+    bad(PUT, "/v1/guards/%00", NULL, "{\"window\":1}", "path: expected text without NUL.");
+    bad(POST, "/v1/guards/%ed%a0%80/check", NULL, "{\"identity\":\"i\"}", "path: expected UTF-8.");
+    bad(POST, "/v1/leases/%00", "k", "{\"holder\":\"h\",\"ttl\":1}", "path: expected text without NUL.");
+    bad(PUT, "/v1/registers/%00", "k", "{\"value\":1}", "path: expected text without NUL.");
+    bad(POST, "/v1/registers/%00/merge", NULL, "{\"type\":\"max\",\"value\":1}",
+        "path: expected text without NUL.");
+    bad(GET, "/v1/holds/%00", NULL, NULL, "path: expected text without NUL.");
+}
+
+/* "none or {}", and GET with nothing at all. */
+static void test_no_body(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = { "null", "[]", "{", "{}x", "\"\"", "0", " " };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        bad(POST, "/v1/holds/x/confirm", "k", wrong[i], "body: expected ");
+    bad(POST, "/v1/holds/x/confirm", "k", "{\"id\":1}",
+        "The member \"id\" is not known to this call, which takes none.");
+    static const char *const asked[] = {
+        "/v1/holds/x",     "/v1/holds",    "/v1/resources/x", "/v1/guards/x/entries",
+        "/v1/claims/x",    "/v1/tokens/x", "/v1/audit",       "/v1/trace/x",
+        "/v1/registers/x", "/v1/leases/x", "/v1/export",      "/healthz"
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        bad(GET, asked[i], NULL, "{}", "body: expected none");
+        bad(GET, asked[i], NULL, " ", "body: expected none");
+        assert_int_equal(decode_bytes(GET, asked[i], NULL, hf_str("")), HF_OK);
+    }
+}
+
+/* A query behind a call that has none is refused, whatever it says. */
+static void test_no_query(void **state)
+{
+    (void)state;
+    good(GET, "/v1/holds/x?", NULL, NULL);
+    good(GET, "/v1/holds/x?&&", NULL, NULL);
+    bad(GET, "/v1/holds/x?a=1", NULL, NULL, "The query parameter \"a\" is not known to this call");
+    bad(GET, "/v1/holds/x?a", NULL, NULL, "The query parameter \"a\" is not known to this call");
+    bad(POST, "/v1/holds?resource=r", "k", HOLD,
+        "The query parameter \"resource\" is not known to this call, which takes none.");
+    bad(POST, "/v1/holds/x/confirm?force=1", "k", NULL, "The query parameter \"force\" is not known");
+    bad(GET, "/v1/audit?x=1", NULL, NULL, "The query parameter \"x\" is not known");
+}
+
+/* ---- The other calls ---- */
+
+static void test_resources(void **state)
+{
+    (void)state;
+    const struct hf_request *r = good(PUT, "/v1/resources/room%201", NULL, "{\"capacity\":3}");
+    assert_int_equal(r->action, HF_SET_RESOURCE);
+    same(r->set_resource.name, "room 1");
+    assert_int_equal(r->set_resource.capacity, 3);
+    assert_int_equal(r->set_resource.open, HF_LEAVE);
+    r = good(PUT, "/v1/resources/x", NULL, "{\"open\":false}");
+    assert_int_equal(r->set_resource.capacity, 0); /* as it is */
+    assert_int_equal(r->set_resource.open, HF_SET_CLOSED);
+    r = good(PUT, "/v1/resources/x", NULL, "{\"open\":true,\"capacity\":1000000000}");
+    assert_int_equal(r->set_resource.open, HF_SET_OPEN);
+    assert_int_equal(r->set_resource.capacity, HF_CAPACITY_MAX);
+    good(PUT, "/v1/resources/x", NULL, "{}");
+    bad(PUT, "/v1/resources/x", NULL, NULL, "body: expected an object");
+    /* 0 means "as it is" in the library, and must not become that by accident; nor may it wrap around. */
+    bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":0}",
+        "capacity: expected a whole number from 1 to 1000000000, got 0.");
+    bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":1000000001}", "got 1000000001.");
+    bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":4294967297}", "got 4294967297.");
+    bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":\"3\"}", "capacity: expected a whole number");
+    bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":1.5}", "capacity: expected a whole number");
+    bad(PUT, "/v1/resources/x", NULL, "{\"open\":1}", "open: expected true or false, got 1.");
+    bad(PUT, "/v1/resources/x", NULL, "{\"open\":null}", "open: expected true or false, got null.");
+}
+
+static void test_guards(void **state)
+{
+    (void)state;
+    const struct hf_request *r = good(PUT, "/v1/guards/g", NULL, "{\"window\":\"60s\"}");
+    assert_int_equal(r->action, HF_SET_GUARD);
+    same(r->set_guard.name, "g");
+    assert_int_equal(r->set_guard.window_ms, 60000);
+    assert_int_equal(r->set_guard.match_count, 0);
+    assert_int_equal(r->set_guard.on_unavailable, HF_FAIL_OPEN);
+    assert_false(r->set_guard.volatile_only);
+    r = good(PUT, "/v1/guards/g", NULL,
+             "{\"match\":[\"trim\",\"casefold\",\"normalize\",\"hash\"],\"on_unavailable\":\"closed\","
+             "\"durable\":false,\"window\":60}");
+    assert_int_equal(r->set_guard.match_count, 4);
+    assert_int_equal(r->set_guard.match[0], HF_MATCH_TRIM);
+    assert_int_equal(r->set_guard.match[1], HF_MATCH_CASEFOLD);
+    assert_int_equal(r->set_guard.match[2], HF_MATCH_NORMALIZE);
+    assert_int_equal(r->set_guard.match[3], HF_MATCH_HASH);
+    assert_int_equal(r->set_guard.on_unavailable, HF_FAIL_CLOSED);
+    assert_true(r->set_guard.volatile_only);
+    r = good(PUT, "/v1/guards/g", NULL,
+             "{\"window\":0,\"match\":\"trim,hash\",\"on_unavailable\":\"open\",\"durable\":true}");
+    assert_int_equal(r->set_guard.match_count, 2);
+    assert_int_equal(r->set_guard.match[1], HF_MATCH_HASH);
+    assert_int_equal(r->set_guard.on_unavailable, HF_FAIL_OPEN);
+    assert_false(r->set_guard.volatile_only);
+    assert_int_equal(good(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"match\":[]}")->set_guard.match_count,
+                     0);
+    assert_int_equal(
+        good(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"match\":\"exact\"}")->set_guard.match[0],
+        HF_MATCH_EXACT);
+    static const char *const wrong[] = { "\"\"",
+                                         "\"trim,\"",
+                                         "\",trim\"",
+                                         "\"trim, hash\"",
+                                         "\"TRIM\"",
+                                         "[\"trim,hash\"]",
+                                         "[\"\"]",
+                                         "5",
+                                         "null",
+                                         "{}",
+                                         "[\"trim\",\"casefold\",\"normalize\",\"hash\",\"exact\"]",
+                                         "\"trim,trim,trim,trim,trim\"" };
+    char body[160];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(body, sizeof body, "{\"window\":1,\"match\":%s}", wrong[i]);
+        bad(PUT, "/v1/guards/g", NULL, body,
+            "match: expected at most 4, in an array, out of exact, trim, casefold, normalize, hash, got ");
+    }
+    bad(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"match\":[5]}", "match: expected a string, got 5.");
+    bad(PUT, "/v1/guards/g", NULL, "{\"match\":\"trim\"}", "window: missing, expected a duration");
+    bad(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"on_unavailable\":\"maybe\"}",
+        "on_unavailable: expected one of open, closed, got \"maybe\".");
+    bad(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"on_unavailable\":true}",
+        "on_unavailable: expected one of open, closed, got true.");
+    bad(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"durable\":\"yes\"}",
+        "durable: expected true or false, got \"yes\".");
+}
+
+static void test_identities(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *verb;
+        enum hf_action action;
+    } calls[] = { { "record", HF_RECORD }, { "admit", HF_ADMIT } };
+    for (size_t i = 0; i < 2; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/v1/guards/g%%20h/%s", calls[i].verb);
+        const struct hf_request *r = good(POST, path, NULL, "{\"identity\":\"i\"}");
+        assert_int_equal(r->action, calls[i].action);
+        same(r->identity.guard, "g h");
+        same(r->identity.identity, "i");
+        assert_false(r->identity.has_result);
+        r = good(POST, path, NULL, "{\"identity\":\"i\",\"result\":\"done\"}");
+        assert_true(r->identity.has_result);
+        same(r->identity.result, "done");
+        r = good(POST, path, NULL, "{\"identity\":\"i\",\"result\":null}");
+        assert_true(r->identity.has_result);
+        assert_int_equal(r->identity.result.size, 6);
+        assert_memory_equal(r->identity.result.data, "\0jnull", 6);
+        bad(POST, path, NULL, "{\"result\":1}", "identity: missing, expected a string.");
+        bad(POST, path, NULL, "{\"identity\":5}", "identity: expected a string, got 5.");
+        bad(POST, path, NULL, "{\"identity\":\"i\",\"result\":{\"a\":1,\"a\":2}}",
+            "result: the member \"a\" comes twice, the second time before byte 35.");
+    }
+    const struct hf_request *r = good(POST, "/v1/guards/g/check", NULL, "{\"identity\":\"a\\u0000b\"}");
+    assert_int_equal(r->action, HF_CHECK);
+    assert_int_equal(r->identity.identity.size, 3); /* an identity may be any bytes */
+    bad(POST, "/v1/guards/g/check", NULL, "{\"identity\":\"i\",\"result\":1}",
+        "The member \"result\" is not known to this call, which takes identity.");
+}
+
+#define HEX "00112233445566778899aabbccddeeffABCDEFabcdef0123456789abcdef0123"
+
+static void test_begin(void **state)
+{
+    (void)state;
+    const struct hf_request *r =
+        good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"fingerprint\":\"" HEX "\"}");
+    assert_int_equal(r->action, HF_BEGIN);
+    same(r->key, "c");
+    assert_non_null(r->begin.fingerprint);
+    assert_memory_equal(r->begin.fingerprint,
+                        "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"
+                        "\xab\xcd\xef\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23",
+                        HF_DIGEST_SIZE);
+    assert_int_equal(r->begin.lease_ms, 0);
+    assert_int_equal(r->begin.on_abandon, HF_ABANDON_UNKNOWN);
+    r = good(POST, "/v1/claims", "ignored",
+             "{\"on_abandon\":\"retry\",\"lease\":\"5s\",\"fingerprint\":\"abc\",\"key\":\"c\"}");
+    same(r->key, "c");
+    assert_null(r->begin.fingerprint);
+    same(r->begin.payload, "abc");
+    assert_int_equal(r->begin.lease_ms, 5000);
+    assert_int_equal(r->begin.on_abandon, HF_ABANDON_RETRY);
+    r = good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"payload\":{\"b\" : [1, 2],\"\\u0061\":\"x\\/y\"}}");
+    assert_null(r->begin.fingerprint);
+    same(r->begin.payload, "{\"a\":\"x/y\",\"b\":[1,2]}");
+    same(good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"payload\":\"abc\"}")->begin.payload, "\"abc\"");
+    same(good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"payload\":null}")->begin.payload, "null");
+    /* 63 and 65 digits, and 64 of which one is none, are text. */
+    same(good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"fingerprint\":\"" HEX "0\"}")->begin.payload,
+         HEX "0");
+    char text[65] = HEX, body[1200];
+    text[63] = 'g';
+    snprintf(body, sizeof body, "{\"key\":\"c\",\"fingerprint\":\"%s\"}", text);
+    same(good(POST, "/v1/claims", NULL, body)->begin.payload, text);
+    static const struct {
+        const char *body, *detail;
+    } wrong[] = {
+        { "{\"key\":\"c\"}", "fingerprint, payload: expected exactly one of the two." },
+        { "{\"key\":\"c\",\"payload\":1,\"fingerprint\":\"x\"}",
+          "fingerprint, payload: expected exactly one of the two." },
+        { "{\"payload\":1}", "key: missing, expected a string." },
+        { "{\"key\":1,\"payload\":1}", "key: expected a string, got 1." },
+        { "{\"key\":\"c\",\"fingerprint\":\"\"}", "fingerprint: expected 1 to 1024 bytes, got 0." },
+        { "{\"key\":\"c\",\"fingerprint\":5}", "fingerprint: expected a string, got 5." },
+        { "{\"key\":\"c\",\"payload\":1,\"on_abandon\":\"stop\"}",
+          "on_abandon: expected one of unknown, retry, got \"stop\"." },
+        { "{\"key\":\"c\",\"payload\":1,\"lease\":0}",
+          "lease: expected a duration of 1ms or more, or nothing, got 0." },
+        { "{\"key\":\"c\",\"payload\":1,\"lease\":\"0ms\"}",
+          "lease: expected a duration of 1ms or more, or nothing" },
+        { "{\"key\":\"c\",\"payload\":{\"x\":[1,{\"a\":1,\"a\":1}]}}",
+          "payload: the member \"a\" comes twice" },
+        { "{\"key\":\"c\",\"payload\":[1,]}", "payload: expected a value at byte 24, got ']'." },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        bad(POST, "/v1/claims", NULL, wrong[i].body, wrong[i].detail);
+    memset(body, 'x', sizeof body);
+    memcpy(body, "{\"key\":\"c\",\"fingerprint\":\"", 26);
+    memcpy(body + 26 + 1024, "\"}", 3);
+    assert_int_equal(good(POST, "/v1/claims", NULL, body)->begin.payload.size, 1024);
+    memcpy(body + 26 + 1024, "x\"}", 4);
+    bad(POST, "/v1/claims", NULL, body, "fingerprint: expected 1 to 1024 bytes, got 1025.");
+}
+
+static void test_settle(void **state)
+{
+    (void)state;
+    const struct hf_request *r = good(POST, "/v1/claims/c%2Fd/complete", NULL, "{\"fence\":7}");
+    assert_int_equal(r->action, HF_COMPLETE);
+    same(r->key, "c/d");
+    assert_int_equal(r->settle.fence, 7);
+    assert_int_equal(r->settle.response.size, 0);
+    r = good(POST, "/v1/claims/c/complete", NULL, "{\"response\":{\"a\": 1},\"fence\":7}");
+    assert_int_equal(r->settle.response.size, 9);
+    assert_memory_equal(r->settle.response.data, "\0j{\"a\":1}", 9);
+    r = good(POST, "/v1/claims/c/fail", NULL, "{\"fence\":7,\"retryable\":true,\"error\":\"no\"}");
+    assert_int_equal(r->action, HF_FAIL);
+    assert_true(r->settle.retryable);
+    same(r->settle.response, "no");
+    assert_false(good(POST, "/v1/claims/c/fail", NULL, "{\"fence\":7}")->settle.retryable);
+    r = good(POST, "/v1/claims/c/heartbeat", NULL, "{\"fence\":7,\"lease\":\"2m\"}");
+    assert_int_equal(r->action, HF_HEARTBEAT);
+    assert_int_equal(r->settle.fence, 7);
+    assert_int_equal(r->settle.lease_ms, 120000);
+    assert_int_equal(good(POST, "/v1/claims/c/heartbeat", NULL, "{\"fence\":7}")->settle.lease_ms, 0);
+    bad(POST, "/v1/claims/c/heartbeat", NULL, "{\"fence\":7,\"lease\":0}",
+        "lease: expected a duration of 1ms or more");
+    bad(POST, "/v1/claims/c/complete", NULL, "{}", "fence: missing, expected a whole number.");
+    bad(POST, "/v1/claims/c/complete", NULL, "{\"fence\":7,\"retryable\":true}",
+        "The member \"retryable\" is not known to this call, which takes fence, response.");
+    bad(POST, "/v1/claims/c/fail", NULL, "{\"fence\":7,\"retryable\":\"yes\"}",
+        "retryable: expected true or false");
+    bad(POST, "/v1/claims/c/fail", NULL, "{\"fence\":7,\"response\":1}",
+        "The member \"response\" is not known");
+}
+
+static void test_leases(void **state)
+{
+    (void)state;
+    const struct hf_request *r = good(POST, "/v1/leases/n", "k", "{\"holder\":\"h\",\"ttl\":\"30s\"}");
+    assert_int_equal(r->action, HF_GRANT);
+    same(r->key, "k");
+    same(r->lease.name, "n");
+    same(r->lease.holder, "h");
+    assert_int_equal(r->lease.ttl_ms, 30000);
+    assert_int_equal(good(POST, "/v1/leases/n", "k", "{\"holder\":\"h\",\"ttl\":0}")->lease.ttl_ms, 0);
+    r = good(POST, "/v1/leases/n/renew", NULL, "{\"fence\":3,\"ttl\":45}");
+    assert_int_equal(r->action, HF_RENEW);
+    same(r->lease.name, "n");
+    assert_int_equal(r->lease.fence, 3);
+    assert_int_equal(r->lease.ttl_ms, 45000);
+    r = good(POST, "/v1/leases/n/release", NULL, "{\"fence\":3}");
+    assert_int_equal(r->action, HF_RETURN);
+    assert_int_equal(r->lease.fence, 3);
+    bad(POST, "/v1/leases/n", "k", "{\"holder\":\"h\"}", "ttl: missing, expected a duration");
+    bad(POST, "/v1/leases/n", "k", "{\"ttl\":1}", "holder: missing, expected a string.");
+    bad(POST, "/v1/leases/n", "k", "{\"holder\":\"\\u0000\",\"ttl\":1}",
+        "holder: expected text without NUL.");
+    bad(POST, "/v1/leases/n/renew", NULL, "{\"fence\":3,\"ttl\":0}",
+        "ttl: expected a duration of 1ms or more");
+    bad(POST, "/v1/leases/n/renew", NULL, "{}", "fence: missing");
+    bad(POST, "/v1/leases/n/release", NULL, "{\"fence\":3,\"ttl\":1}", "The member \"ttl\" is not known");
+    bad(POST, "/v1/leases/n/release", NULL, NULL, "body: expected an object");
+}
+
+static void test_write(void **state)
+{
+    (void)state;
+    const struct hf_request *r = good(PUT, "/v1/registers/n", "k", "{\"value\":\"v\"}");
+    assert_int_equal(r->action, HF_WRITE);
+    same(r->key, "k");
+    same(r->write.name, "n");
+    same(r->write.value, "v");
+    assert_int_equal(r->write.fence, 0);
+    assert_false(r->write.has_if_version);
+    r = good(PUT, "/v1/registers/n", "k", "{\"if_version\":0,\"fence\":9,\"value\":[1, 2]}");
+    assert_int_equal(r->write.fence, 9);
+    assert_true(r->write.has_if_version);
+    assert_int_equal(r->write.if_version, 0);
+    assert_int_equal(r->write.value.size, 7);
+    assert_memory_equal(r->write.value.data, "\0j[1,2]", 7);
+    assert_int_equal(good(PUT, "/v1/registers/n", "k", "{\"if_version\":12,\"value\":1}")->write.if_version,
+                     12);
+    bad(PUT, "/v1/registers/n", "k", "{\"fence\":9}", "value: missing, expected any JSON.");
+    bad(PUT, "/v1/registers/n", "k", "{\"value\":1,\"if_version\":-1}",
+        "if_version: expected a whole number");
+    bad(PUT, "/v1/registers/n", "k", "{\"value\":1,\"if_version\":null}",
+        "if_version: expected a whole number");
+    bad(PUT, "/v1/registers/n", "k", "{\"value\":nul}",
+        "value: expected true, false or null at byte 9, got 'n'.");
+    bad(PUT, "/v1/registers/n", "k", "{\"value\":undefined}", "value: expected a value at byte 9, got 'u'.");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_place_hold), cmocka_unit_test(test_nothing_is_allocated),
+        cmocka_unit_test(test_bodies),     cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_durations),  cmocka_unit_test(test_params),
+        cmocka_unit_test(test_no_body),    cmocka_unit_test(test_no_query),
+        cmocka_unit_test(test_resources),  cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_identities), cmocka_unit_test(test_begin),
+        cmocka_unit_test(test_settle),     cmocka_unit_test(test_leases),
+        cmocka_unit_test(test_write),
+    };
+    return cmocka_run_group_tests(tests, NULL, decode_end);
+}
