@@ -567,6 +567,8 @@ struct hf_op {
     struct hf_result *result;         /* borrowed until the callback, may be NULL */
     void (*done)(struct hf_op *op, enum hf_status status);
     void *arg;           /* yours */
+    size_t answer_max;   /* 0: any size. An answer with more bytes is HF_INDETERMINATE instead: it is decided, and
+                          * remembered where it has a key; ask for it again by itself */
     struct hf_op *next;  /* private until the callback; yours after it */
     uint64_t needs;      /* private */
     enum hf_status status; /* private */
@@ -582,6 +584,10 @@ HF_API void hf_submit(struct hf_db *db, struct hf_op *first);
  * submitted before the call is answered. Unless hf_options says no_background or no_committer, a thread of the
  * library does it soon anyway. */
 HF_API void hf_flush(struct hf_db *db);
+
+/* Wait until everything that was decided before the call is on disk, whoever asked for it: for those who read the
+ * store's files beside the library. HF_OK or HF_INDETERMINATE. */
+HF_API HF_MUST_USE enum hf_status hf_barrier(struct hf_db *db);
 
 /* One bounded step of the work that background threads do otherwise: expire overdue holds, free expired
  * keys, prepare segments, write a slice of a snapshot, compress. Returns true while there is more to do. */

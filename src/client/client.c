@@ -224,7 +224,7 @@ static bool receive(struct attempt *a)
     bool pour = a->call->sink && head->status == 200 && strcmp(head->content_type, a->call->accept) == 0;
     if (!(pour ? body_pour(a) : body_keep(a)))
         return false;
-    if (!head->keep_alive || a->input.size > 0) /* what nobody asked for must not answer the next question */
+    if (!head->keep_alive || a->input.size > 0)
         hf_wire_close(&a->client->wire);
     return true;
 }
@@ -236,6 +236,8 @@ static bool attempt_make(struct attempt *a, struct hf_bytes request)
     struct hf_client *c = a->client;
     struct hf_wire_fault unsent;
     hf_buffer_reset(&a->input);
+    if (c->wire.fd >= 0 && !hf_wire_quiet(&c->wire)) /* closed meanwhile, or with an answer to no question */
+        hf_wire_close(&c->wire);
     if (c->wire.fd < 0 && !hf_wire_open(&c->wire, &c->url, c->tls, a->deadline, &a->fault))
         return false;
     bool whole = hf_wire_write(&c->wire, request, a->deadline, &unsent);

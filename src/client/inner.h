@@ -44,6 +44,8 @@ struct hf_wire_fault {
 bool hf_wire_open(struct hf_wire *wire, const struct hf_client_url *url, SSL_CTX *tls, int64_t deadline,
                   struct hf_wire_fault *why);
 void hf_wire_close(struct hf_wire *wire); /* also if it is not connected */
+/* Has nothing come on it that nobody asked for, nor its end? */
+bool hf_wire_quiet(const struct hf_wire *wire);
 /* Send all of it. False: why is filled; a part may have left. */
 bool hf_wire_write(struct hf_wire *wire, struct hf_bytes data, int64_t deadline, struct hf_wire_fault *why);
 /* Receive at least a byte: how many, 0 at the end of the stream, -1 after filling why. */

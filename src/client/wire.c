@@ -269,6 +269,12 @@ void hf_wire_close(struct hf_wire *wire)
     *wire = (struct hf_wire){ .fd = -1 };
 }
 
+bool hf_wire_quiet(const struct hf_wire *wire)
+{
+    struct pollfd p = { .fd = wire->fd, .events = POLLIN };
+    return poll(&p, 1, 0) == 0;
+}
+
 bool hf_wire_write(struct hf_wire *wire, struct hf_bytes data, int64_t deadline, struct hf_wire_fault *why)
 {
     if (!wire->ssl)

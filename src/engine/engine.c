@@ -163,7 +163,8 @@ static enum hf_status plan_status(const struct hf_request *request, const struct
 
 /* Decide with the lock held and fill the result. */
 static enum hf_status decide(struct hf_db *db, const struct hf_request *request,
-                             const struct hf_prepared *prepared, struct hf_result *result, uint64_t *needs)
+                             const struct hf_prepared *prepared, struct hf_result *result, size_t answer_max,
+                             uint64_t *needs)
 {
     hf_time now = 0;
     *needs = 0;
@@ -174,8 +175,8 @@ static enum hf_status decide(struct hf_db *db, const struct hf_request *request,
         return st;
     }
     st = plan_status(request, db->journal->plan);
-    if (result && !hf_result_fill(result, db->journal->plan, now)) {
-        /* It is decided and will be remembered; only its copy for the caller could not be made. */
+    if (result && !hf_result_fill(result, db->journal->plan, now, answer_max)) {
+        /* It is decided and will be remembered; only its copy for the caller could not be made, or was not wanted. */
         hf_result_status(result, HF_INDETERMINATE);
         st = HF_INDETERMINATE;
     }
@@ -199,7 +200,7 @@ enum hf_status hf_do_many(struct hf_db *db, const struct hf_request *requests, s
         hf_journal_prefetch(db->journal, prepared, n);
         for (size_t i = 0; i < n; i++) {
             uint64_t needs;
-            decide(db, &requests[from + i], &prepared[i], results ? &results[from + i] : NULL, &needs);
+            decide(db, &requests[from + i], &prepared[i], results ? &results[from + i] : NULL, 0, &needs);
             if (needs > needs_most)
                 needs_most = needs;
         }
@@ -226,7 +227,7 @@ enum hf_status hf_do(struct hf_db *db, const struct hf_request *request, struct 
     }
     hf_journal_ready(db->journal, request, &prepared);
     pthread_mutex_lock(&db->lock);
-    enum hf_status st = decide(db, request, &prepared, result, &needs);
+    enum hf_status st = decide(db, request, &prepared, result, 0, &needs);
     enum hf_status waited = hf_engine_wait(db, needs);
     pthread_mutex_unlock(&db->lock);
     if (waited != HF_OK) {
@@ -271,7 +272,8 @@ void hf_submit(struct hf_db *db, struct hf_op *first)
         hf_journal_prefetch(db->journal, prepared, n);
         for (size_t i = 0; i < n; i++) {
             struct hf_op *next = first->next;
-            first->status = decide(db, first->request, &prepared[i], first->result, &first->needs);
+            first->status =
+                decide(db, first->request, &prepared[i], first->result, first->answer_max, &first->needs);
             queue(db, first);
             first = next;
         }
@@ -283,12 +285,27 @@ void hf_submit(struct hf_db *db, struct hf_op *first)
     }
 }
 
+/* With the lock. Wait until everything that is decided is durable. */
+static enum hf_status settle(struct hf_db *db)
+{
+    const struct hf_journal *j = db->journal;
+    return hf_engine_wait(db, j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0);
+}
+
+enum hf_status hf_barrier(struct hf_db *db)
+{
+    if (misused(db))
+        return HF_MISUSE;
+    pthread_mutex_lock(&db->lock);
+    enum hf_status st = settle(db);
+    pthread_mutex_unlock(&db->lock);
+    return st;
+}
+
 /* With the lock. Commit everything that is decided and call back. */
 static void flush(struct hf_db *db)
 {
-    const struct hf_journal *j = db->journal;
-    uint64_t needs = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0;
-    (void)hf_engine_wait(db, needs);
+    (void)settle(db);
     promote(db);
     release(db);
     while (db->releasing)

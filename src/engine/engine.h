@@ -47,8 +47,9 @@ enum hf_status hf_engine_wait(struct hf_db *db, uint64_t needs);
 enum hf_status hf_engine_take(struct hf_db *db, const struct hf_request *request,
                               const struct hf_prepared *prepared, uint64_t *needs, hf_time *now);
 
-/* Fill `result` from the journal's plan. False without memory. */
-bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_time now);
+/* Fill `result` from the journal's plan. False without memory, or if the answer has more than `answer_max` bytes (0: as
+ * many as it has). */
+bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_time now, size_t answer_max);
 /* Set the result to a bare status. */
 void hf_result_status(struct hf_result *result, enum hf_status status);
 

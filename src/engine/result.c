@@ -75,7 +75,7 @@ static void value_expand(struct hf_value *value, struct hf_item *items, size_t c
     HF_ASSERT(good);
 }
 
-bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_time now)
+bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_time now, size_t answer_max)
 {
     struct slices s;
     size_t size = 0, items = 0;
@@ -90,6 +90,8 @@ bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_tim
         size += s.list[i]->size;
     if (result->answer.kind == HF_RECORD_REGISTER)
         items = hf_merge_count(result->answer.reg.value.type, result->answer.reg.value.bytes);
+    if (answer_max && size > answer_max)
+        return false;
     size_t aligned = (size + 15) & ~(size_t)15;
     unsigned char *room = result->room;
     if (items > 0 || size > sizeof result->room) {

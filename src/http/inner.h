@@ -38,6 +38,7 @@ struct hf_http_conn {
     struct hf_http_exchange *first, **end; /* handed over, in order */
     unsigned pending;
     bool alone;   /* the newest of them is to be answered before more is read */
+    bool began;   /* a head or a body began or ended in this round: its time is counted anew */
     bool closing; /* nothing more is read; closed when all is sent */
     bool ended;   /* the client sends nothing more */
     bool broken;  /* nothing can be sent or received any more */
@@ -68,7 +69,8 @@ struct hf_http_thread {
     pthread_t id;
     bool started;
     int epoll, wake;
-    bool listening; /* the listening socket is in the epoll */
+    bool listening;            /* the listening socket is in the epoll */
+    int64_t stopping_since_ms; /* 0: not stopping */
     int64_t now_ms;
 
     struct hf_http_conn *conns;
@@ -88,11 +90,18 @@ struct hf_http_thread {
     struct hf_buffer spare;        /* for the next connection that has something to send */
     char date[64];
     int64_t date_s;
-    char input[HF_HTTP_READ];
+    char input[2 * HF_HTTP_READ]; /* an unfinished head, and what was read behind it */
 
     /* Figures: written here, read by anybody. */
     _Atomic uint64_t requests, bytes_in, bytes_out, timeouts, malformed, in_flight;
 };
+
+/* Add to a figure of the thread's own: nobody else writes it, so it needs no locked instruction. */
+static inline void hf_http_count(_Atomic uint64_t *figure, uint64_t more)
+{
+    atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + more,
+                          memory_order_relaxed);
+}
 
 struct hf_http_server {
     struct hf_http_options options;

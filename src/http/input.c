@@ -4,8 +4,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { HEAD_LEAST = 512 };
-
 enum { SMALL_BODY = 4096 };
 
 static const struct hf_http_refusal no_memory = {
@@ -53,7 +51,7 @@ void hf_http_turn_down(struct hf_http_conn *conn, const struct hf_http_refusal *
         hf_http_mark(conn);
         return;
     }
-    conn->thread->malformed++;
+    hf_http_count(&conn->thread->malformed, 1);
     refuse_exchange(conn, x, why, true);
 }
 
@@ -73,11 +71,12 @@ static void hand_over(struct hf_http_conn *conn)
     struct hf_http_exchange *x = conn->building;
     const struct hf_http_handler *handler = &conn->thread->server->options.handler;
     conn->building = NULL;
+    conn->began = true;
     x->body = hf_mem(x->input.data, x->input.size);
     x->last = !x->head.keep_alive;
     conn->closing |= x->last;
     link_exchange(conn, x);
-    conn->thread->requests++;
+    hf_http_count(&conn->thread->requests, 1);
     conn->thread->handed_over = true;
     handler->request(handler->arg, x);
     conn->alone = x->alone;
@@ -122,6 +121,7 @@ static void begin(struct hf_http_conn *conn, const struct hf_http_head *head, co
     const struct hf_http_options *options = &conn->thread->server->options;
     struct hf_http_exchange *x = hf_http_exchange_new(conn);
     struct hf_http_refusal why = { 0 };
+    conn->began = true;
     if (!x) {
         conn->broken = true;
         hf_http_mark(conn);
@@ -312,17 +312,12 @@ void hf_http_input(struct hf_http_conn *conn)
     }
     if (!hf_http_may_read(conn))
         return;
-    char *data = t->input;
-    size_t before = conn->in.size, room = HF_HTTP_READ;
-    if (before > 0) { /* an unfinished head: what comes has to stand behind it; thousands may be that slow */
-        room = before < HEAD_LEAST ? HEAD_LEAST : before;
-        if (!hf_buffer_reserve(&conn->in, room)) {
-            conn->broken = true;
-            return;
-        }
-        data = (char *)conn->in.data;
-    }
-    ssize_t n = receive(conn, data + before, room);
+    /* An unfinished head stands in front of what comes. It is kept in as little room as it needs, because thousands may
+     * be that slow, but read on with all the room there is, because those who are fast come in long runs. */
+    size_t before = conn->in.size;
+    if (before > HF_HTTP_READ)
+        return;
+    ssize_t n = receive(conn, t->input + before, HF_HTTP_READ);
     if (n <= 0) {
         if (n == 0)
             ended(conn);
@@ -330,12 +325,13 @@ void hf_http_input(struct hf_http_conn *conn)
             conn->broken = true;
         return;
     }
-    t->bytes_in += (uint64_t)n;
+    hf_http_count(&t->bytes_in, (uint64_t)n);
     if (before > 0)
-        conn->in.size += (size_t)n;
+        memcpy(t->input, conn->in.data, before);
+    hf_buffer_reset(&conn->in);
     size_t size = before + (size_t)n;
-    size_t used = consume(conn, data, size);
-    keep(conn, data + used, size - used);
+    size_t used = consume(conn, t->input, size);
+    keep(conn, t->input + used, size - used);
     if (conn->tls && hf_tls_pending(conn->tls))
         hf_http_mark(conn);
 }

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, ACCEPTS = 64, FREE_MAX = 1024, LINGER_MS = 2000, TICK_MS = 200 };
+enum { EVENTS = 256, ACCEPTS = 64, FREE_MAX = 1024, LINGER_MS = 2000, STOP_IDLE_MS = 500, TICK_MS = 200 };
 
 static _Thread_local const struct hf_http_thread *this_thread;
 
@@ -54,10 +54,11 @@ struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn)
     x->next = NULL;
     x->refusal.status = 0;
     x->done = x->last = x->wants_continue = x->has_body = x->alone = false;
+    x->gone = false;
     x->body = hf_mem(NULL, 0);
     x->head.method = HF_HTTP_OTHER;
     t->live++;
-    t->in_flight = t->live;
+    atomic_store_explicit(&t->in_flight, t->live, memory_order_relaxed);
     return x;
 }
 
@@ -70,7 +71,7 @@ void hf_http_exchange_free(struct hf_http_exchange *x)
     hf_buffer_free(&x->input);
     hf_arena_reset(&x->arena);
     t->live--;
-    t->in_flight = t->live;
+    atomic_store_explicit(&t->in_flight, t->live, memory_order_relaxed);
     if (t->free_count >= FREE_MAX) {
         hf_arena_free(&x->arena);
         free(x);
@@ -188,7 +189,7 @@ static void timed_out(struct hf_http_conn *conn)
         "The request did not arrive in time, so it was not acted upon. Send it "
         "again, in one go."
     };
-    conn->thread->timeouts++;
+    hf_http_count(&conn->thread->timeouts, 1);
     if (conn->timer == HF_TIMER_HEAD || conn->timer == HF_TIMER_BODY)
         hf_http_turn_down(conn, &late);
     else
@@ -238,6 +239,7 @@ void hf_http_drop(struct hf_http_conn *conn)
         struct hf_http_exchange *x = conn->first;
         conn->first = x->next;
         x->conn = NULL; /* whoever works on it says done some day, and nobody is told */
+        x->gone = true;
         if (x->done)
             hf_http_exchange_free(x);
     }
@@ -371,9 +373,10 @@ static void tend(struct hf_http_conn *conn)
     }
     enum hf_http_timer timer = timer_due(conn);
     /* Only what was answered or taken counts: bytes of a TLS record that never ends do not. */
-    if (timer != conn->timer || (conn->sent && (timer == HF_TIMER_IDLE || timer == HF_TIMER_WRITE)))
+    if (timer != conn->timer || conn->began ||
+        (conn->sent && (timer == HF_TIMER_IDLE || timer == HF_TIMER_WRITE)))
         timer_set(conn, timer);
-    conn->sent = false;
+    conn->sent = conn->began = false;
     conn->thread->out_bytes += conn->out.size - conn->out_counted;
     conn->out_counted = conn->out.size;
     watch(conn);
@@ -399,7 +402,7 @@ static void shed(struct hf_http_thread *t)
          conn = conn->newer) {
         left -= conn->out_counted;
         conn->broken = true;
-        t->timeouts++;
+        hf_http_count(&t->timeouts, 1);
         hf_http_mark(conn);
     }
 }
@@ -413,16 +416,23 @@ static void on_event(struct hf_http_conn *conn, uint32_t events)
         hf_http_input(conn);
 }
 
-/* The server is to stop: nothing new, and what is idle goes. */
+/* The server is to stop: nothing new. What has come in by now is still taken, what is idle is told that this is the end
+ * and has a moment to see it. */
 static void stop_step(struct hf_http_thread *t)
 {
+    bool first = t->stopping_since_ms == 0;
+    if (first)
+        t->stopping_since_ms = t->now_ms;
     listen_again(t, false);
     bool patience = t->now_ms < t->server->stop_at_ms;
+    bool moment = t->now_ms - t->stopping_since_ms < STOP_IDLE_MS;
     for (struct hf_http_conn *conn = t->conns; conn; conn = conn->next_conn) {
+        if (first && !conn->closing && !conn->broken)
+            hf_http_input(conn);
         if (!conn->closing)
             hf_http_input_free(conn);
         conn->closing = true;
-        if (!patience || (!conn->first && !hf_http_output_waits(conn) && conn->timer != HF_TIMER_LINGER))
+        if (!patience || (!moment && !conn->first && !hf_http_output_waits(conn)))
             conn->broken = true;
         hf_http_mark(conn);
     }
@@ -473,7 +483,7 @@ void *hf_http_loop(void *arg)
         if (stopping)
             stop_step(t);
         round_of(t);
-        if (stopping && !t->conns && t->live == 0)
-            return NULL;
+        if (stopping && !t->conns && (t->live == 0 || t->now_ms >= t->server->stop_at_ms))
+            return NULL; /* what is still being worked on then has nobody who waits for it */
     }
 }

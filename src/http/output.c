@@ -8,7 +8,7 @@
 
 /* ---- Heads of answers ---- */
 
-enum { SPARE_MAX = 65536 };
+enum { SPARE_MAX = 65536, FILE_TURN = 1 << 20 };
 
 struct line {
     unsigned status;
@@ -215,7 +215,7 @@ static bool send_out(struct hf_http_conn *conn)
             return false;
         }
         conn->out_at += (size_t)n;
-        conn->thread->bytes_out += (uint64_t)n;
+        hf_http_count(&conn->thread->bytes_out, (uint64_t)n);
         conn->sent = true;
     }
     out_give_back(conn);
@@ -225,7 +225,13 @@ static bool send_out(struct hf_http_conn *conn)
 static bool send_file(struct hf_http_conn *conn)
 {
     char part[16384];
+    uint64_t turn = FILE_TURN; /* others want to be served too, however fast this one takes it */
     while (conn->file >= 0 && conn->file_left > 0) {
+        if (turn < sizeof part) {
+            hf_http_mark(conn);
+            return false;
+        }
+        turn -= sizeof part;
         out_borrow(conn);
         size_t want = conn->file_left < sizeof part ? (size_t)conn->file_left : sizeof part;
         ssize_t got = pread(conn->file, part, want, (off_t)conn->file_at);

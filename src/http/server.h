@@ -37,7 +37,8 @@ struct hf_http_exchange {
     struct hf_arena arena;              /* the request's own memory, for the handler too */
     struct hf_buffer input;             /* private: the bytes of the body */
     struct hf_http_refusal refusal;     /* status 0: none */
-    bool has_body;                      /* a length above 0, or chunks */
+    _Atomic bool gone;   /* nobody waits for the answer any more: there is no need to make one */
+    bool has_body;       /* a length above 0, or chunks */
     bool alone;          /* set by the handler in `request`: the answer may be large, so nothing behind
                                          * this one is looked at before it was rendered */
     bool done;           /* private: may be rendered */

@@ -144,6 +144,13 @@ static void render_call(struct hf_work *work, struct hf_http_reply *reply)
     }
 }
 
+static void add_allow(const struct hf_work *work, struct hf_http_reply *reply)
+{
+    hf_buffer_add_text(reply->fields, "Allow: ");
+    hf_buffer_add_text(reply->fields, work->match.allow);
+    hf_buffer_add_text(reply->fields, "\r\n");
+}
+
 void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply)
 {
     struct hf_work *work = x->own;
@@ -153,11 +160,8 @@ void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_r
         return;
     }
     render_problem(&work->problem, reply);
-    if (work->problem.http_status == 405) {
-        hf_buffer_add_text(reply->fields, "Allow: ");
-        hf_buffer_add_text(reply->fields, work->match.allow);
-        hf_buffer_add_text(reply->fields, "\r\n");
-    }
+    if (work->problem.http_status == 405)
+        add_allow(work, reply);
 }
 
 /* The title of what the HTTP server refuses by itself. */
@@ -165,6 +169,8 @@ static const char *title_of(unsigned status)
 {
     switch (status) {
     case 401: return "Who is asking?";
+    case 404: return "Not known here";
+    case 405: return "Not with this method";
     case 403: return "Not allowed";
     case 408: return "Too slow";
     case 413: return "Too large";
@@ -187,4 +193,6 @@ void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct h
     render_problem(&problem, reply);
     if (x->refusal.status == 401)
         hf_buffer_add_text(reply->fields, "WWW-Authenticate: Bearer\r\n");
+    if (x->refusal.status == 405)
+        add_allow(x->own, reply);
 }

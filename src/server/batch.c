@@ -6,6 +6,8 @@
 
 /* So many lines may be worked on at one time, over all connections: about 80 MiB. */
 enum { LINES_NOW_MAX = 8 * HF_BATCH_LINES_MAX };
+/* The answers of one batch: what all may have together, and what each may have at least (more than a hold has). */
+enum { ANSWERS_MAX = 32 << 20, ANSWER_LEAST = 4096 };
 
 struct line {
     const struct hf_call *call; /* NULL: the line could not be read, and `fault` says why */
@@ -53,9 +55,13 @@ static void line_read(struct hf_batch *batch, struct line *line, struct hf_bytes
     struct hf_api_fault fault = { .detail = "" };
     line->status = hf_api_decode_line(text, tenant, &work->x->arena, &line->request, &line->call, &fault);
     if (line->status == HF_OK) {
-        line->op = (struct hf_op){
-            .request = &line->request, .result = &line->result, .done = line_done, .arg = batch
-        };
+        /* All answers of a batch are in memory at one time. */
+        size_t share = ANSWERS_MAX / batch->count;
+        line->op = (struct hf_op){ .request = &line->request,
+                                   .result = &line->result,
+                                   .done = line_done,
+                                   .arg = batch,
+                                   .answer_max = share < ANSWER_LEAST ? ANSWER_LEAST : share };
         return;
     }
     line->call = NULL;
@@ -134,7 +140,18 @@ static void line_render(struct hf_server *s, struct line *line, struct hf_buffer
     enum hf_action action = line->request.action;
     hf_json_object(&j);
     hf_json_name(&j, "status");
-    if (line->call) {
+    if (line->call && line->status == HF_INDETERMINATE) {
+        struct hf_api_problem problem = hf_api_problem_of(action, HF_INDETERMINATE);
+        problem.detail =
+            hf_str("The answer is too large for its share of a batch, or the store failed. It may have been "
+                   "done: ask again by itself, with the same key, to get the answer.");
+        s->refusals[HF_INDETERMINATE]++;
+        hf_json_uint(&j, problem.http_status);
+        hf_json_name(&j, "replayed");
+        hf_json_bool(&j, false);
+        hf_json_name(&j, "body");
+        hf_api_problem(&j, &problem);
+    } else if (line->call) {
         unsigned status = hf_api_answer_status(action, &line->result.answer);
         hf_server_noticed(s, &line->request, &line->result);
         hf_json_uint(&j, status);

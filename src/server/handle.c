@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,17 +42,33 @@ void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status st
 /* Who calls? False: nobody that we know. Without an auth file everybody is. */
 static bool identify(struct hf_server *s, const struct hf_http_head *head, struct hf_caller *caller)
 {
+    caller->tenant_size = 0;
+    caller->role = s->options.auth_file ? HF_ROLE_NONE : HF_ROLE_ADMIN;
+    if (!s->options.auth_file)
+        return true;
     pthread_mutex_lock(&s->auth_lock);
     struct hf_auth *auth = hf_auth_keep(s->auth);
     pthread_mutex_unlock(&s->auth_lock);
-    *caller = (struct hf_caller){ .role = HF_ROLE_ADMIN };
-    if (!auth)
-        return true;
-    caller->role = HF_ROLE_NONE;
     bool known =
         head->has[HF_FIELD_AUTHORIZATION] && hf_auth_check(auth, head->field[HF_FIELD_AUTHORIZATION], caller);
     hf_auth_drop(auth);
     return known;
+}
+
+/* Is it a name that this machine has by itself? */
+static bool local_host(const struct hf_server *s, struct hf_bytes host)
+{
+    static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+    const char *at = host.data;
+    const char *address = hf_http_address(s->http);
+    if (host.size == strlen(address) && memcmp(at, address, host.size) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if (host.size >= n && strncasecmp(at, names[i], n) == 0 && (host.size == n || at[n] == ':'))
+            return true;
+    }
+    return false;
 }
 
 /* A page of another site that a browser shows may send requests here, but not without saying so in Origin. */
@@ -61,6 +78,9 @@ static bool foreign_origin(const struct hf_server *s, const struct hf_http_head 
     struct hf_bytes host = head->field[HF_FIELD_HOST], origin = head->field[HF_FIELD_ORIGIN];
     if (!head->has[HF_FIELD_ORIGIN])
         return false;
+    /* Without an auth file, a name that somebody pointed at this machine must not make a page of theirs ours. */
+    if (!s->options.auth_file && !local_host(s, host))
+        return true;
     int n = snprintf(own, sizeof own, "%s://%.*s", s->tls ? "https" : "http", (int)host.size,
                      host.data ? (const char *)host.data : "");
     return n < 0 || (size_t)n >= sizeof own || origin.size != (size_t)n ||
@@ -81,6 +101,16 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
         403, "forbidden",
         "The request comes from a web page of another origin, and those are not served here."
     };
+    /* Nobody sends a body to where it is of no use. */
+    static const struct hf_http_refusal unknown = {
+        404, "not-known", "There is no call with this path. GET /v1/openapi.json describes them all."
+    };
+    static const struct hf_http_refusal not_allowed = {
+        405, "method-not-allowed",
+        "This path is there, but not with this method. The field Allow names those that it takes."
+    };
+    static const struct hf_http_refusal no_body = { 400, "invalid-request",
+                                                    "This call takes no body. Send it without one." };
     struct hf_server *s = arg;
     struct hf_work *work = work_of(x);
     work->server = s;
@@ -98,6 +128,10 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     } else if (foreign_origin(s, &x->head)) {
         s->forbidden++;
         *why = foreign;
+    } else if (x->has_body && (!work->match.call || work->match.call->method == HF_HTTP_GET)) {
+        *why = !work->match.call && work->match.allow[0] == 0 ? unknown
+               : !work->match.call                            ? not_allowed
+                                                              : no_body;
     } else {
         return false;
     }

@@ -63,6 +63,7 @@ struct hf_server {
     struct hf_server_options options;
     struct hf_http_server *http;
     struct hf_log *log;
+    _Atomic bool stopping;
     _Atomic(struct hf_db *) db; /* NULL until the store is open */
     struct hf_slow lanes[HF_LANES];
     pthread_mutex_t auth_lock;

@@ -18,8 +18,8 @@ _Static_assert(HF_LOG_LINE_MAX <= PIPE_BUF, "a pipe takes a line whole or not at
 enum {
     ROOM_INFO = HF_LOG_BUFFER - HF_LOG_BUFFER / 8,
     POLL_MS = 50,     /* how soon a writer whose reader sleeps sees that it is to give up */
-    DRAIN_MS = 800,   /* hf_log_close waits so long for the writer to write what is left, */
-    GIVE_UP_MS = 200, /* and so long for it to notice that it is not to */
+    DRAIN_MS = 800,   /* hf_log_drain and hf_log_close wait so long for the writer to write what is left, */
+    GIVE_UP_MS = 200, /* and the latter so long for it to notice that it is not to */
     GATHER_MS =
         10, /* a writer that was woken waits for more, so that a flood of lines is few writes and few wakes */
     PIECE_MAX =
@@ -248,6 +248,18 @@ enum hf_status hf_log_open(const struct hf_log_options *options, struct hf_log *
     }
     *out = log;
     return HF_OK;
+}
+
+void hf_log_drain(struct hf_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    uint64_t put = log->put;
+    for (int ms = 0; log->written < put && ms < DRAIN_MS; ms += GATHER_MS) {
+        pthread_mutex_unlock(&log->lock);
+        nanosleep(&(struct timespec){ .tv_nsec = GATHER_MS * 1000000L }, NULL);
+        pthread_mutex_lock(&log->lock);
+    }
+    pthread_mutex_unlock(&log->lock);
 }
 
 /* Wait for the writer to end; the lock is held. */

@@ -32,6 +32,9 @@ struct hf_log_options {
 /* options: borrowed. log: out, owned, free with hf_log_close. HF_OK or HF_NO_MEMORY. Starts a thread, which takes no
  * signals. */
 HF_MUST_USE enum hf_status hf_log_open(const struct hf_log_options *options, struct hf_log **log);
+/* Wait until what was said before is written, for at most a second. Others may go on logging: this is for whoever is
+ * about to end the process under them. */
+void hf_log_drain(struct hf_log *log);
 /* Writes what is left, for at most a second, then ends the thread. What could not be written by then is lost. Should
  * the system hold the thread in a write even so (a stopped terminal), it is left behind with its memory until the
  * process ends. No other call may be running or come later. NULL is allowed. */

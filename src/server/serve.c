@@ -40,7 +40,7 @@ static void on_fatal(void *arg, const char *sentence)
 {
     struct hf_server *s = arg;
     log_text(s, HF_LOG_ERROR, "fatal", sentence);
-    hf_log_close(s->log);
+    hf_log_drain(s->log); /* not closed: other threads still log */
     _exit(EXIT_STORE);
 }
 
@@ -210,6 +210,7 @@ static void serve(struct hf_server *s, const sigset_t *signals)
 /* False: a long question is still being worked on, and nothing may be freed under it. */
 static bool stop(struct hf_server *s)
 {
+    s->stopping = true;
     if (s->http)
         hf_http_stop(s->http, STOP_WAIT_MS);
     if (!hf_slow_stop(s))
@@ -248,8 +249,8 @@ int hf_server_run(const struct hf_server_options *options)
         serve(s, &signals);
     }
     if (!stop(s)) {
-        hf_close(s->db);
-        _exit(code);
+        hf_log_close(s->log);
+        _exit(code); /* all that was answered is on disk; the store is not closed under who reads it */
     }
     pthread_mutex_destroy(&s->auth_lock);
     free(s);

@@ -216,11 +216,20 @@ static void make(struct hf_work *work)
     if (work->match.call->kind != HF_CALL_LIST && !query_read(work))
         return;
     switch (work->match.call->kind) {
-    case HF_CALL_AUDIT: audit_make(work); return;
-    case HF_CALL_TRACE: trace_make(work); return;
-    case HF_CALL_EXPORT: export_make(work); return;
+    case HF_CALL_AUDIT: audit_make(work); break;
+    case HF_CALL_TRACE: trace_make(work); break;
+    case HF_CALL_EXPORT: export_make(work); break;
     default: page_make(work); return;
     }
+    /* The files show what is written and not yet synced: nobody is told before it is. */
+    if (hf_barrier(work->server->db) != HF_OK)
+        hf_work_fail(work, (enum hf_action)0, HF_INDETERMINATE, NULL);
+}
+
+/* Is there somebody who waits, and time to wait? Pages are quick, so a server that stops still makes those. */
+static bool of_use(const struct hf_work *work)
+{
+    return !work->x->gone && (!work->server->stopping || work->match.call->kind == HF_CALL_LIST);
 }
 
 static void *lane_run(void *arg)
@@ -239,7 +248,12 @@ static void *lane_run(void *arg)
         if (!lane->first)
             lane->end = &lane->first;
         pthread_mutex_unlock(&lane->lock);
-        make(work);
+        if (of_use(work))
+            make(work);
+        else
+            hf_work_fail(
+                work, (enum hf_action)0, HF_STORAGE_FAILURE,
+                "The server is stopping, so this long question was not begun. Ask again when it is back.");
         pthread_mutex_lock(&lane->lock);
         lane->count--; /* before it is done: whoever stops when all is done finds the lane idle */
         pthread_mutex_unlock(&lane->lock);

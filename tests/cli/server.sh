@@ -50,9 +50,9 @@ both 1 hold room-307 --for guest-92 --duration 15m --key k1
 both 1 hold room-307 --for guest-92 --duration 15m --key k1 --json
 both 1 hold room-307 --for guest-92 --duration 15m --key k2
 both 1 hold room-307 --for guest-92 --duration 15m --key k2 --json
-both 0 hold room-308 --for guest-92 --duration 90s
+both 0 hold room-308 --for guest-92 --duration 90m
 has remote.err "key: UUID"
-both 0 hold room-309 --for guest-92 --duration 90s --json
+both 0 hold room-309 --for guest-92 --duration 90m --json
 for verb in confirm release expire reverse; do
   both 1 "$verb" 00000000000000000000000000 --key "none-$verb"
   both 1 "$verb" 00000000000000000000000000 --key "none-$verb" --json

@@ -110,6 +110,12 @@ for how in interim more-members behind; do
   unstand
 done
 
+standin smuggle # an answer that comes before its question is not listened to
+hold 0
+has err "(replayed)"
+hasnt err 1999
+unstand
+
 # ---- Pages ----
 for how in same-page long-page longer-page odd-cursor; do
   standin $how
@@ -156,6 +162,17 @@ for how in silent drip; do
   done
   unstand
 done
+
+standin silent # it takes the connection and never shakes hands: nothing was sent
+try 3 hold r --for q --duration 15m --key k1 --timeout 700ms --server "https${url#http}"
+has err "the time for an answer has run out"
+unstand
+standin greets
+try 3 hold r --for q --duration 15m --key k1 --server "https${url#http}"
+has err "it does not speak TLS; perhaps the URL begins with http://"
+hold 4
+has err "it does not speak HTTP/1.1"
+unstand
 
 # ---- Connections that break: three attempts, with the same key, unless that could do something twice ----
 for how in close reset short; do
@@ -223,7 +240,7 @@ try 3 list --timeout 500ms --server "$url"
 got=0
 "$hf" hold dying --for q --duration 15m --key d1 --timeout 20s --server "$url" >out 2>err &
 asking=$!
-sleep 0.5
+sleep 2 # until it has surely been sent
 kill -KILL "$server"
 wait "$asking" || got=$?
 wait "$server" 2>/dev/null || true

@@ -46,12 +46,12 @@ static void tokens_copy(struct scene *c)
     assert_int_equal(chmod(c->tokens, 0600), 0);
 }
 
-static int setup(void **state)
+static void begin(unsigned threads)
 {
-    (void)state;
     scene = (struct scene){ .failures = 0 };
     for (int i = 0; i < 2; i++) {
         server_init(&scene.server[i]);
+        scene.server[i].options.threads = threads;
         if (i == 1) {
             tokens_copy(&scene);
             scene.server[i].options.auth_file = scene.tokens;
@@ -59,6 +59,19 @@ static int setup(void **state)
         server_start(&scene.server[i]);
         scene.control[i] = server_connect(&scene.server[i]);
     }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    begin(1);
+    return 0;
+}
+
+static int setup_threads(void **state)
+{
+    (void)state;
+    begin(3);
     return 0;
 }
 
@@ -244,6 +257,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_case_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(each_case_in_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_case_whole, setup_threads, teardown),
+        cmocka_unit_test_setup_teardown(each_case_in_pieces, setup_threads, teardown),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }

@@ -27,6 +27,16 @@ static int setup(void **state)
     return 0;
 }
 
+/* Several I/O threads, so that commits are made by another one than answers. */
+static int setup_threads(void **state)
+{
+    (void)state;
+    server_init(&s);
+    s.options.threads = 3;
+    server_start(&s);
+    return 0;
+}
+
 static int setup_impatient(void **state)
 {
     (void)state;
@@ -354,11 +364,10 @@ static void whoever_does_not_read_its_batches_is_cut_off(void **state)
     free(t.data);
 }
 
-/* One claim with a response of nearly a megabyte, asked for again and again. */
-static void whoever_does_not_read_its_claims_is_cut_off(void **state)
+/* The claim "c", with a response of nearly a megabyte. */
+static void claim_make(void)
 {
-    (void)state;
-    struct text response = { 0 }, t = { 0 };
+    struct text response = { 0 };
     struct reply r;
     text_repeat(&response, "{\"fence\":1,\"response\":\"", 1);
     text_repeat(&response, "xxxxxxxxxx", 90000);
@@ -369,25 +378,88 @@ static void whoever_does_not_read_its_claims_is_cut_off(void **state)
     server_ask(&s, "POST /v1/claims/c/complete", "", response.data, &r);
     assert_int_equal(r.status, 200);
     reply_free(&r);
+    free(response.data);
+}
+
+static void whoever_does_not_read_its_claims_is_cut_off(void **state)
+{
+    (void)state;
+    struct text t = { 0 };
+    claim_make();
     for (int i = 0; i < 2 * PIPELINE_MAX; i++)
         text_request(&t, "GET /v1/claims/c", "", NULL);
     not_reading_costs_little(&t, 64 * 1024);
-    free(response.data);
     free(t.data);
+}
+
+/* Memory that one answer needed is given back when it is sent. */
+static void a_large_answer_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct text lines = { 0 };
+    struct reply r;
+    claim_make();
+    text_repeat(&lines, "{\"op\":\"begin\",\"key\":\"c\",\"payload\":1}\n", 30);
+    long before = watch_memory_kib(&s);
+    server_ask(&s, "POST /v1/batch", "", lines.data, &r);
+    assert_int_equal(r.status, 200);
+    assert_true(r.body_size > 25 << 20);
+    reply_free(&r);
+    server_ask(&s, "GET /healthz", "", NULL, &r); /* it is behind that one */
+    reply_free(&r);
+    long grown = watch_memory_kib(&s) - before;
+    printf("%ld KiB more memory\n", grown);
+    assert_true(grown < watch_bound_kib(16 * 1024));
+    free(lines.data);
+}
+
+/* A small request for a thousand times the same large answer gets small answers: each has a share of what a batch may be
+ * answered with, and who needs more is told to ask by itself. */
+static void a_batch_cannot_ask_for_gigabytes(void **state)
+{
+    (void)state;
+    enum { LINES = 1000 };
+    struct text lines = { 0 };
+    struct reply r;
+    size_t told = 0;
+    claim_make();
+    text_repeat(&lines, "{\"op\":\"begin\",\"key\":\"c\",\"payload\":1}\n", LINES);
+    watch_peak_forget(&s);
+    long before = watch_memory_kib(&s);
+    server_ask(&s, "POST /v1/batch", "", lines.data, &r);
+    assert_int_equal(r.status, 200);
+    for (const char *at = r.body; (at = strstr(at, "ask again by itself")) != NULL; at++)
+        told++;
+    assert_int_equal(told, LINES);
+    reply_free(&r);
+    long peak = watch_peak_kib(&s) - before;
+    printf("%ld KiB more memory at most\n", peak);
+    assert_true(peak < watch_bound_kib(96 * 1024));
+    free(lines.data);
+    server_ask(&s, "POST /v1/claims", "", "{\"key\":\"c\",\"payload\":1}", &r);
+    assert_int_equal(r.status, 200);
+    assert_true(r.body_size > 900000);
+    reply_free(&r);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_THREADS(name) cmocka_unit_test_setup_teardown(name, setup_threads, teardown)
 #define TEST_IMPATIENT(name) cmocka_unit_test_setup_teardown(name, setup_impatient, teardown)
     const struct CMUnitTest tests[] = {
         TEST(answers_come_in_order),
+        TEST_THREADS(answers_come_in_order),
         TEST(whoever_leaves_in_the_middle_does_no_harm),
+        TEST_THREADS(whoever_leaves_in_the_middle_does_no_harm),
         TEST(the_100_never_stands_within_an_answer),
+        TEST_THREADS(the_100_never_stands_within_an_answer),
         TEST(what_was_sent_is_not_kept),
         TEST_IMPATIENT(whoever_does_not_read_its_lists_is_cut_off),
         TEST_IMPATIENT(whoever_does_not_read_its_batches_is_cut_off),
         TEST_IMPATIENT(whoever_does_not_read_its_claims_is_cut_off),
+        TEST(a_large_answer_leaves_nothing_behind),
+        TEST(a_batch_cannot_ask_for_gigabytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

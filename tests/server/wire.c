@@ -406,102 +406,6 @@ static void a_connection_is_closed_when_asked_to(void **state)
     assert_int_equal(talk(&t, "GET /v1/tokens/behind", NULL, NULL), 404);
 }
 
-static void limits_are_refused_and_the_connection_closed(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *code;
-        int status, fields, size;
-    } heads[] = { { "", 200, 63, 16 },
-                  { "too-many-headers", 431, 64, 16 },
-                  { "", 200, 1, 16000 },
-                  { "head-too-large", 431, 1, 16384 } };
-    for (size_t i = 0; i < 4; i++) {
-        struct text text = { 0 };
-        struct reply r;
-        char value[17000];
-        memset(value, 'v', sizeof value);
-        value[heads[i].size] = 0;
-        text_add(&text, "GET /healthz HTTP/1.1\r\nHost: a\r\n");
-        for (int f = 0; f < heads[i].fields; f++) {
-            text_add(&text, "X-Field: ");
-            text_add(&text, value);
-            text_add(&text, "\r\n");
-        }
-        text_add(&text, "\r\n");
-        int fd = server_connect(&s);
-        assert_true(server_send(fd, text.data, text.size));
-        assert_true(server_receive(fd, &r, false));
-        assert_int_equal(r.status, heads[i].status);
-        if (r.status != 200) {
-            assert_string_equal(reply_text(&r, "code"), heads[i].code);
-            assert_true(server_closed(fd, 10000));
-        }
-        reply_free(&r);
-        close(fd);
-        free(text.data);
-    }
-    /* Chunks may not add up to more than a body may have. */
-    struct reply r;
-    struct text text = { 0 };
-    char chunk[65536 + 16];
-    int n = sprintf(chunk, "10000\r\n");
-    memset(chunk + n, ' ', 65536);
-    strcpy(chunk + n + 65536, "\r\n");
-    text_add(&text, "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
-    for (int i = 0; i < 16; i++)
-        text_add(&text, chunk);
-    int fd = server_connect(&s);
-    assert_true(server_send(fd, text.data, text.size));
-    assert_false(comes(fd, 50)); /* exactly so much is fine */
-    assert_true(server_send_text(fd, "1\r\n \r\n"));
-    assert_true(server_receive(fd, &r, false));
-    assert_int_equal(r.status, 413);
-    assert_string_equal(reply_text(&r, "code"), "body-too-large");
-    reply_free(&r);
-    assert_true(server_closed(fd, 10000));
-    close(fd);
-    free(text.data);
-}
-
-static void connections_have_a_limit(void **state)
-{
-    (void)state;
-    enum { MOST = 8 };
-    struct reply r;
-    int fds[MOST];
-    assert_int_equal(server_stop(&s), 0);
-    s.options.max_connections = MOST;
-    server_start(&s);
-    for (int i = 0; i < MOST; i++) {
-        fds[i] = server_connect(&s);
-        assert_true(server_call(fds[i], "GET /healthz", "", NULL, &r));
-        reply_free(&r);
-    }
-    int fd = server_connect(&s);
-    assert_true(server_receive(fd, &r, false));
-    assert_int_equal(r.status, 503);
-    assert_string_equal(reply_text(&r, "code"), "too-many-connections");
-    assert_non_null(reply_field(&r, "Retry-After"));
-    reply_free(&r);
-    close(fd);
-    close(fds[0]);
-    bool in = false;
-    for (int64_t until = server_clock_ms() + 10000; !in && server_clock_ms() < until; server_pause_ms(5)) {
-        fd = server_connect(&s);
-        in = server_call(fd, "GET /healthz", "", NULL, &r) && r.status == 200;
-        reply_free(&r);
-        close(fd);
-    }
-    assert_true(in);
-    for (int i = 1; i < MOST; i++) {
-        assert_true(server_call(fds[i], "GET /healthz", "", NULL, &r));
-        assert_int_equal(r.status, 200);
-        reply_free(&r);
-        close(fds[i]);
-    }
-}
-
 /* ---- Clients that leave ---- */
 
 /* Close, with a reset if told so: what was not read yet is lost then. */
@@ -604,39 +508,10 @@ static void whoever_pipelines_and_leaves_is_done_with(void **state)
     assert_true(talk_figure(&t, "holdfast_http_connections") == 1);
 }
 
-/* ---- Clients that are slow ---- */
-
-static void a_head_has_ten_seconds(void **state)
-{
-    (void)state;
-    struct reply r;
-    int64_t begun = server_clock_ms();
-    int slow = server_connect(&s), idle = server_connect(&s);
-    assert_true(server_send_text(slow, "GET /healthz HTTP/1.1\r\nHost:"));
-    while (server_clock_ms() - begun < 8000) { /* a byte now and then does not help */
-        assert_false(comes(slow, 500));
-        assert_true(server_send_text(slow, "a"));
-    }
-    assert_true(server_receive(slow, &r, false));
-    assert_int_equal(r.status, 408);
-    assert_string_equal(reply_text(&r, "code"), "request-timeout");
-    assert_in_range(server_clock_ms() - begun, 9000, 15000);
-    reply_free(&r);
-    assert_true(server_closed(slow, 10000));
-    close(slow);
-    assert_true(server_call(idle, "GET /healthz", "", NULL, &r)); /* between requests there is more time */
-    assert_int_equal(r.status, 200);
-    reply_free(&r);
-    close(idle);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_4(name)                                                \
-    {                                                               \
-#name " (4 threads)", name, setup_4_threads, teardown, NULL \
-    }
+#define TEST_4(name) cmocka_unit_test_setup_teardown(name, setup_4_threads, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_connection_is_kept),
         TEST(pipelined_answers_come_in_order),
@@ -652,15 +527,12 @@ int main(void)
         TEST_4(a_client_may_ask_before_it_sends),
         TEST(a_connection_is_closed_when_asked_to),
         TEST_4(a_connection_is_closed_when_asked_to),
-        TEST(limits_are_refused_and_the_connection_closed),
-        TEST(connections_have_a_limit),
         TEST(whoever_leaves_has_done_it_or_not),
         TEST_4(whoever_leaves_has_done_it_or_not),
         TEST(whoever_is_refused_many_times_may_leave),
         TEST_4(whoever_is_refused_many_times_may_leave),
         TEST(whoever_pipelines_and_leaves_is_done_with),
         TEST_4(whoever_pipelines_and_leaves_is_done_with),
-        TEST(a_head_has_ten_seconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

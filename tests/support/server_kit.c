@@ -41,6 +41,15 @@ void server_init(struct server *s)
                                              .store = { .io = &s->io->io } };
 }
 
+static _Noreturn void run_program(const char *const *argv)
+{
+    char *copy[32] = { NULL };
+    for (size_t i = 0; argv[i] && i + 1 < sizeof copy / sizeof *copy; i++)
+        copy[i] = strdup(argv[i]);
+    execv(copy[0], copy);
+    _exit(97);
+}
+
 static void child(struct server *s, int out)
 {
     char path[600];
@@ -56,6 +65,8 @@ static void child(struct server *s, int out)
     close(out);
     if (s->before)
         s->before();
+    if (s->argv)
+        run_program(s->argv);
     exit(hf_server_run(&s->options));
 }
 

@@ -19,9 +19,10 @@ struct server {
     int out;                          /* the child's stdout */
     int err;                          /* borrowed: instead of DIR/log, the child's stderr; -1: none */
     int port;
-    void (*before)(void); /* in the child, before the server runs; NULL: nothing */
-    char address[32];     /* by server_fix_port */
-    char first_line[160]; /* the first line on stdout */
+    void (*before)(void);    /* in the child, before the server runs; NULL: nothing */
+    const char *const *argv; /* borrowed: run this program instead of hf_server_run; NULL: do not */
+    char address[32];        /* by server_fix_port */
+    char first_line[160];    /* the first line on stdout */
 };
 
 /* Defaults: a new directory, 127.0.0.1 and a free port, one thread, no sandbox, a line a duplicate, real time. */

@@ -55,12 +55,21 @@ const fixed = {
   "more-members": answer(201, "application/json", hold.replace("{", '{"new":[{"a":null}],')),
 };
 
+// An answer that fills what the client reads at once, and behind it one to the question that comes next.
+function smuggle() {
+  const first = (pad) => answer(201, "application/json", hold.replace("{", `{"pad":"${pad}",`), "Idempotent-Replayed: true\r\n");
+  const next = answer(200, "application/json", '{"recorded_at":"1999-01-01T00:00:00.000Z"}');
+  const pad = 16384 - Buffer.byteLength(first("x".repeat(10000))) + 10000;
+  return first("x".repeat(pad)) + next;
+}
+
 let connections = 0;
 function speak(socket, asked) {
   if (how in fixed) socket.write(fixed[how], "latin1");
   else if (how === "close") socket.end();
   else if (how === "reset") socket.resetAndDestroy ? socket.resetAndDestroy() : socket.destroy();
   else if (how === "once") connections === 1 ? socket.end() : socket.write(answer(201, "application/json", hold));
+  else if (how === "smuggle") socket.write(connections === 1 ? smuggle() : problem(404, "not-known", "Nothing."));
   else if (how === "short") socket.end(answer(201, "application/json", hold).slice(0, -10));
   else if (how === "short-export") socket.end("HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: 100\r\n\r\n{}\n");
   else if (how === "wrong-export") socket.write(answer(200, "text/html", "<h1>Welcome</h1>"));
@@ -96,6 +105,7 @@ function pass(socket, asked, lose) {
 
 net.createServer((socket) => {
   connections++;
+  if (how === "greets") socket.write("220 mail.example.org at your service\r\n");
   let asked = Buffer.alloc(0);
   socket.on("error", () => {});
   socket.on("data", (data) => {

@@ -194,8 +194,8 @@ static void looks(void **state)
             travel(&r, &call, &got);
             ASSERT_SAME(r.get.name, got.get.name);
             assert_false(call.changes);
-            assert_null(
-                strstr(hf_buffer_text(&call.target), "/../")); /* somebody in between may tidy paths up */
+            const char *last = strrchr(hf_buffer_text(&call.target), '/');
+            assert_true(strcmp(last, "/.") != 0 && strcmp(last, "/..") != 0); /* others tidy such paths up */
             hf_client_call_free(&call);
         }
     }

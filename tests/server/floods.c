@@ -1,0 +1,530 @@
+/* Many at once: more connections than are allowed, thousands that trickle, come and go or stop in the middle, more files
+ * than the system gives, more bytes than there is memory for. The server refuses clearly, stays small, and serves
+ * whoever behaves. */
+#define _GNU_SOURCE /* prlimit */
+#include "support/server_watch.h"
+#include "support/test.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HOLD "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"
+
+static struct server s;
+
+static int setup(void **state)
+{
+    (void)state;
+    server_init(&s);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    server_end(&s);
+    return 0;
+}
+
+static void asks_and_gets(int fd, int status)
+{
+    struct reply r;
+    assert_true(server_call(fd, "GET /healthz", "", NULL, &r));
+    assert_int_equal(r.status, status);
+    reply_free(&r);
+}
+
+static void is_served(void)
+{
+    int fd = server_connect(&s);
+    asks_and_gets(fd, 200);
+    close(fd);
+}
+
+/* Close so that the server hears a reset. */
+static void reset(int fd)
+{
+    struct linger hard = { .l_onoff = 1 };
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    close(fd);
+}
+
+/* Wait until the server has so many connections, the one that asks included. */
+static void await_connections(int count)
+{
+    for (int64_t until = server_clock_ms() + 20000;; server_pause_ms(10)) {
+        int now = (int)watch_figure(&s, "", "holdfast_http_connections");
+        if (now == count)
+            return;
+        if (server_clock_ms() > until)
+            fail_msg("there are %d connections instead of %d", now, count);
+    }
+}
+
+/* ---- Connections that are too many ---- */
+
+static void the_one_too_many_is_told_so(void **state)
+{
+    (void)state;
+    enum { MAX = 5 };
+    int fds[MAX];
+    struct reply r;
+    s.options.max_connections = MAX;
+    server_start(&s);
+    for (int i = 0; i < MAX; i++) {
+        fds[i] = server_connect(&s);
+        asks_and_gets(fds[i], 200);
+    }
+    for (int i = 0; i < 20; i++) { /* whether it has asked already or not */
+        int fd = server_connect(&s);
+        if (i % 2)
+            (void)server_send_text(fd, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_true(server_receive(fd, &r, false));
+        watch_refused(&r, 503, "too-many-connections", "as many connections as it takes");
+        assert_string_equal(reply_field(&r, "Connection"), "close");
+        reply_free(&r);
+        watch_ends(fd);
+        close(fd);
+    }
+    for (int i = 0; i < MAX; i++)
+        asks_and_gets(fds[i], 200); /* those who are in are not disturbed */
+    close(fds[0]);
+    int status = 503;
+    for (int64_t until = server_clock_ms() + 10000; status != 200 && server_clock_ms() < until;
+         server_pause_ms(5)) {
+        fds[0] = server_connect(&s);
+        assert_true(server_call(fds[0], "GET /metrics", "", NULL, &r));
+        status = r.status;
+        if (status == 200)
+            assert_non_null(strstr(r.body, "holdfast_http_connections_refused_total 2"));
+        else
+            close(fds[0]);
+        reply_free(&r);
+    }
+    assert_int_equal(status, 200);
+    for (int i = 0; i < MAX; i++)
+        close(fds[i]);
+}
+
+/* ---- Thousands that trickle ---- */
+
+enum { TRICKLERS = 2000, WORKERS = 32, WORK_MS = 1500, REQUESTS_MAX = 500000 };
+enum { WORST_MS = WATCH_SANITIZED ? 20000 : 5000 };
+
+struct worker {
+    int fd;
+    int64_t asked_us;
+};
+
+static int64_t clock_us(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C(1000000) + ts.tv_nsec / 1000;
+}
+
+static void ask(struct worker *w, int number)
+{
+    char fields[64];
+    snprintf(fields, sizeof fields, "Idempotency-Key: w%d\r\n", number);
+    char *request = server_request("PUT /v1/registers/x", fields, "{\"value\":1}");
+    w->asked_us = clock_us();
+    assert_true(server_send_text(w->fd, request));
+    free(request);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+struct delay {
+    int requests;
+    int64_t median_us, p99_us, worst_us;
+};
+
+/* 32 connections ask and wait, again and again, for WORK_MS. Meanwhile each of the tricklers sends a byte a second. */
+static struct delay work(struct worker *workers, const int *tricklers, size_t count, int first)
+{
+    static const char field[] = "X-Slow: 1\r\n";
+    static int64_t took[REQUESTS_MAX];
+    struct pollfd p[WORKERS];
+    int done = 0, waiting = WORKERS;
+    size_t turn = 0;
+    int64_t begun_us = clock_us(), passed_us = 0;
+    for (int i = 0; i < WORKERS; i++) {
+        p[i] = (struct pollfd){ .fd = workers[i].fd, .events = POLLIN };
+        ask(&workers[i], first + i);
+    }
+    while (waiting > 0) {
+        assert_true(poll(p, WORKERS, WORST_MS) > 0);
+        passed_us = clock_us() - begun_us;
+        for (int i = 0; i < WORKERS; i++) {
+            struct reply r;
+            if (!(p[i].revents & POLLIN))
+                continue;
+            assert_true(server_receive(p[i].fd, &r, false));
+            assert_int_equal(r.status, 200);
+            reply_free(&r);
+            took[done++] = clock_us() - workers[i].asked_us;
+            waiting--;
+            if (passed_us < WORK_MS * 1000 && done + waiting < REQUESTS_MAX) {
+                ask(&workers[i], first + WORKERS + done);
+                waiting++;
+            }
+        }
+        for (size_t due = (size_t)passed_us * count / 1000000; turn < due; turn++)
+            (void)send(tricklers[turn % count], field + turn / count % (sizeof field - 1), 1, MSG_NOSIGNAL);
+    }
+    qsort(took, (size_t)done, sizeof *took, by_size);
+    return (struct delay){ done, took[done / 2], took[done * 99 / 100], took[done - 1] };
+}
+
+static void print_delay(const char *what, struct delay d)
+{
+    printf("%s: %d requests, median %lld us, p99 %lld us, worst %lld us\n", what, d.requests,
+           (long long)d.median_us, (long long)d.p99_us, (long long)d.worst_us);
+}
+
+/* Every one of them is told that it was too slow. */
+static void all_are_told(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct reply r;
+        assert_true(server_receive(fds[i], &r, false));
+        watch_refused(&r, 408, "request-timeout", NULL);
+        reply_free(&r);
+        close(fds[i]);
+    }
+}
+
+static void tricklers_do_not_disturb(void **state)
+{
+    (void)state;
+    static int fds[TRICKLERS];
+    struct worker workers[WORKERS];
+    size_t count = TRICKLERS;
+    if (watch_allow_files(TRICKLERS + 200) < TRICKLERS + 200)
+        count = watch_allow_files(TRICKLERS + 200) / 2;
+    s.options.head_ms = WATCH_SANITIZED ? 20000 : 6000;
+    server_start(&s);
+    for (int i = 0; i < WORKERS; i++)
+        workers[i].fd = server_connect(&s);
+    struct delay alone = work(workers, NULL, 0, 0);
+    long before = watch_memory_kib(&s);
+    int64_t begun = server_clock_ms();
+    for (size_t i = 0; i < count; i++) {
+        fds[i] = server_connect(&s);
+        assert_true(server_send_text(fds[i], "GET /healthz HTTP/1.1\r\nHost: h\r\n"));
+    }
+    await_connections((int)count + WORKERS + 1);
+    struct delay crowded = work(workers, fds, count, REQUESTS_MAX);
+    assert_true(server_clock_ms() - begun < s.options.head_ms); /* or the crowd was gone before the end */
+    long grown = watch_memory_kib(&s) - before;
+    print_delay("alone", alone);
+    printf("%zu tricklers take %ld KiB\n", count, grown);
+    print_delay("among them", crowded);
+    assert_true(crowded.worst_us < WORST_MS * INT64_C(1000));
+    assert_true(grown < watch_bound_kib((long)count * 24));
+    all_are_told(fds, count);
+    for (int i = 0; i < WORKERS; i++) {
+        asks_and_gets(workers[i].fd, 200);
+        close(workers[i].fd);
+    }
+}
+
+/* ---- Coming and going ---- */
+
+static void ten_thousand_come_and_go(void **state)
+{
+    (void)state;
+    enum { COUNT = 10000 };
+    server_start(&s);
+    int control = server_connect(&s);
+    asks_and_gets(control, 200);
+    long before = watch_memory_kib(&s);
+    int files = watch_files(&s);
+    for (int i = 0; i < COUNT; i++) {
+        int fd = server_connect(&s);
+        if (i % 8 == 0)
+            close(fd);
+        else
+            reset(fd);
+        if (i % 500 == 0)
+            asks_and_gets(control, 200);
+    }
+    await_connections(2);
+    long grown = watch_memory_kib(&s) - before;
+    printf("%d connections, %ld KiB more memory\n", COUNT, grown);
+    assert_true(grown < watch_bound_kib(16 * 1024));
+    assert_true(watch_files(&s) <= files + 2);
+    asks_and_gets(control, 200);
+    close(control);
+}
+
+/* Requests that stop in the middle, each at another place. */
+static void thousands_stop_in_the_middle(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000 };
+    static const char *const halves[] = {
+        "G",
+        "GET /healthz HTTP/1.1\r\nHost: h\r\n",
+        "POST /v1/holds HTTP/1.1\r\nHost: h\r\nIdempotency-Key: k\r\nContent-Length: "
+        "50\r\n\r\n{\"resource\":",
+        "POST /v1/batch HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n{",
+        "GET /v1/holds HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /v1/openapi.json HTTP/1.1\r\nHost: h\r\n\r\nGET",
+        "POST /v1/holds HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+    };
+    server_start(&s);
+    int control = server_connect(&s);
+    asks_and_gets(control, 200);
+    long before = watch_memory_kib(&s);
+    for (int i = 0; i < COUNT; i++) {
+        int fd = server_connect(&s);
+        assert_true(server_send_text(fd, halves[(size_t)i % (sizeof halves / sizeof *halves)]));
+        if (i % 3 == 0)
+            close(fd);
+        else
+            reset(fd);
+        if (i % 100 == 0)
+            asks_and_gets(control, 200);
+    }
+    await_connections(2);
+    long grown = watch_memory_kib(&s) - before;
+    printf("%d half requests, %ld KiB more memory\n", COUNT, grown);
+    assert_true(grown < watch_bound_kib(24 * 1024));
+    assert_int_equal((int)watch_figure(&s, "", "holdfast_queue"), 1);
+    close(control);
+}
+
+/* ---- Files ---- */
+
+/* The lowest number that no file of the server has. */
+static unsigned lowest_free(void)
+{
+    for (unsigned number = 0;; number++) {
+        char path[64];
+        struct stat st;
+        snprintf(path, sizeof path, "/proc/%d/fd/%u", (int)s.pid, number);
+        if (lstat(path, &st) != 0)
+            return number;
+    }
+}
+
+static void allow_server(rlim_t count)
+{
+    struct rlimit limit;
+    assert_int_equal(prlimit(s.pid, RLIMIT_NOFILE, NULL, &limit), 0);
+    limit.rlim_cur = count;
+    assert_int_equal(prlimit(s.pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+/* The system gives no more files: who is in goes on, who waits is let in when some leave or the limit is lifted. */
+static void without_files_the_others_wait(void **state)
+{
+    (void)state;
+    enum { IN = 10, WAITING = 20 };
+    int in[IN], waiting[WAITING];
+    struct reply r;
+    server_start(&s);
+    for (int i = 0; i < IN; i++) {
+        in[i] = server_connect(&s);
+        asks_and_gets(in[i], 200);
+    }
+    allow_server(lowest_free());
+    for (int i = 0; i < WAITING; i++) {
+        waiting[i] = server_connect(&s); /* the system takes it; the server cannot */
+        assert_true(server_send_text(waiting[i], "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"));
+    }
+    for (int i = 0; i < IN; i++) {
+        char fields[64];
+        snprintf(fields, sizeof fields, "Idempotency-Key: f%d\r\n", i);
+        assert_true(server_call(in[i], "PUT /v1/registers/x", fields, "{\"value\":1}", &r));
+        assert_int_equal(r.status, 200);
+        reply_free(&r);
+        assert_true(server_call(in[i], "GET /v1/export", "", NULL, &r)); /* it would need a file */
+        watch_refused(&r, 503, "storage-failure", NULL);
+        reply_free(&r);
+    }
+    close(in[0]);
+    assert_true(server_receive(waiting[0], &r, false));
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    assert_int_equal(poll(&(struct pollfd){ .fd = waiting[1], .events = POLLIN }, 1, 300), 0);
+    allow_server(1000);
+    for (int i = 1; i < WAITING; i++) {
+        assert_true(server_receive(waiting[i], &r, false));
+        assert_int_equal(r.status, 200);
+        reply_free(&r);
+    }
+    for (int i = 0; i < WAITING; i++)
+        close(waiting[i]);
+    for (int i = 1; i < IN; i++) {
+        assert_true(server_call(in[i], "GET /v1/export", "", NULL, &r));
+        assert_int_equal(r.status, 200);
+        reply_free(&r);
+        close(in[i]);
+    }
+}
+
+static void allow_200_files(void)
+{
+    struct rlimit limit = { .rlim_cur = 100, .rlim_max = 200 };
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        _exit(98);
+}
+
+/* Fewer files than connections are allowed: the store's own are not given away to connections. */
+static void connections_leave_files_for_the_store(void **state)
+{
+    (void)state;
+    enum { COUNT = 250 };
+    int fds[COUNT];
+    int in = 0, refused = 0;
+    struct reply r;
+    s.before = allow_200_files;
+    server_start(&s);
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = server_connect(&s);
+        assert_true(server_call(fds[i], "GET /healthz", "", NULL, &r));
+        if (r.status == 200)
+            in++;
+        else
+            watch_refused(&r, 503, "too-many-connections", NULL);
+        refused += r.status != 200;
+        reply_free(&r);
+    }
+    printf("%d let in, %d refused\n", in, refused);
+    assert_true(in >= 100 && refused >= 50);
+    assert_true(server_call(fds[0], "GET /v1/export?format=sqlite", "", NULL, &r));
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    assert_true(server_call(fds[0], "POST /v1/holds", "Idempotency-Key: k\r\n", HOLD, &r));
+    assert_int_equal(r.status, 201);
+    reply_free(&r);
+    for (int i = 0; i < COUNT; i++)
+        close(fds[i]);
+}
+
+/* ---- Memory ---- */
+
+enum { MEMORY_KIB = 256 * 1024, SLACK_KIB = 64 * 1024 };
+
+/* Large bodies that never end: when they take as much memory as is meant for them the next is refused, and small
+ * requests still get through. */
+static void large_bodies_have_a_bound_together(void **state)
+{
+    (void)state;
+    enum { COUNT = 300, SIZE = 1000000 };
+    static const char head[] = "POST /v1/batch HTTP/1.1\r\nHost: h\r\nContent-Length: 1000001\r\n\r\n";
+    static int fds[COUNT];
+    char *body = malloc(SIZE);
+    int refused = 0;
+    assert_non_null(body);
+    memset(body, ' ', SIZE);
+    server_start(&s);
+    long before = watch_memory_kib(&s);
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = server_connect(&s);
+        assert_true(server_send_text(fds[i], head));
+        (void)server_send(fds[i], body, SIZE);
+    }
+    free(body);
+    for (int i = 0; i < 50; i++) {
+        struct reply r;
+        char key[32];
+        snprintf(key, sizeof key, "small-%d", i);
+        server_ask_keyed(&s, "PUT /v1/registers/x", key, "{\"value\":1}", &r);
+        assert_int_equal(r.status, 200);
+        reply_free(&r);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        struct reply r;
+        if (poll(&(struct pollfd){ .fd = fds[i], .events = POLLIN }, 1, 0) == 1) {
+            assert_true(server_receive(fds[i], &r, false));
+            watch_refused(&r, 503, "too-busy", "Too many bytes of requests");
+            reply_free(&r);
+            refused++;
+        }
+    }
+    long peak = watch_peak_kib(&s) - before;
+    printf("%d of %d refused, %ld KiB more memory at most\n", refused, COUNT, peak);
+    assert_true(refused >= COUNT - 270 && refused < COUNT - 50);
+    assert_true(peak < watch_bound_kib(MEMORY_KIB + SLACK_KIB));
+    for (int i = 0; i < COUNT; i++)
+        reset(fds[i]);
+    await_connections(1);
+    is_served();
+}
+
+/* A client that takes no answers, over a path on which the kernel keeps little of them. */
+static int connect_narrow(void)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s.port) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), room = 4096, segment = 536;
+    assert_true(fd >= 0);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+/* Answers that nobody takes: when they take as much memory as is meant for them, those who have taken nothing for the
+ * longest time are closed, long before their idle time is over; who reads is not. */
+static void unread_answers_have_a_bound_together(void **state)
+{
+    (void)state;
+    enum { COUNT = 450, EACH = 16 };
+    static int fds[COUNT];
+    int closed = 0;
+    char *one = server_request("GET /v1/openapi.json", "", NULL), *requests = calloc(EACH, strlen(one) + 1);
+    assert_non_null(requests);
+    for (int i = 0; i < EACH; i++)
+        strcat(requests, one);
+    server_start(&s);
+    int control = server_connect(&s);
+    long before = watch_memory_kib(&s);
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = connect_narrow();
+        assert_true(server_send_text(fds[i], requests));
+        asks_and_gets(control, 200);
+    }
+    for (int64_t until = server_clock_ms() + 20000; closed < 10 && server_clock_ms() < until;
+         server_pause_ms(50)) {
+        closed = COUNT + 2 - (int)watch_figure(&s, "", "holdfast_http_connections");
+        asks_and_gets(control, 200);
+    }
+    long grown = watch_memory_kib(&s) - before;
+    printf("%d of %d closed, %ld KiB more memory\n", closed, COUNT, grown);
+    assert_true(closed >= 10 && closed < COUNT * 3 / 4);
+    assert_true(grown < watch_bound_kib(MEMORY_KIB + SLACK_KIB));
+    asks_and_gets(control, 200);
+    for (int i = 0; i < COUNT; i++)
+        close(fds[i]);
+    close(control);
+    free(one);
+    free(requests);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_one_too_many_is_told_so),        TEST(tricklers_do_not_disturb),
+        TEST(ten_thousand_come_and_go),           TEST(thousands_stop_in_the_middle),
+        TEST(without_files_the_others_wait),      TEST(connections_leave_files_for_the_store),
+        TEST(large_bodies_have_a_bound_together), TEST(unread_answers_have_a_bound_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

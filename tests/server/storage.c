@@ -1,0 +1,459 @@
+/* A disk that is full or fails, a memory limit, and the time before the store is open: what is refused, what goes on. */
+#include "support/server_talk.h"
+#include "support/test.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#define PLACE "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"
+
+static struct server s;
+static struct talk t;
+
+static int start_with(unsigned threads)
+{
+    server_init(&s);
+    s.options.threads = threads;
+    s.options.store.segment_max_bytes = 2 << 20;
+    server_start(&s);
+    server_fix_port(&s);
+    talk_open(&t, &s);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return start_with(1);
+}
+
+static int setup_4_threads(void **state)
+{
+    (void)state;
+    return start_with(4);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    talk_close(&t);
+    server_end(&s);
+    return 0;
+}
+
+/* ---- A full disk ---- */
+
+/* Write so many bytes under a new key; the status. */
+static int write_bytes(size_t size)
+{
+    static int number;
+    static char body[60100];
+    char key[32];
+    snprintf(key, sizeof key, "big-%d", number++);
+    strcpy(body, "{\"value\":\"");
+    memset(body + 10, 'v', size);
+    strcpy(body + 10 + size, "\"}");
+    return talk(&t, "PUT /v1/registers/big", key, body);
+}
+
+/* Until not even the smallest write has room in what was prepared before. */
+static void fill_up(void)
+{
+    atomic_store(&s.io->room, 0);
+    for (size_t size = 60000; size > 0; size = size > 1 ? 1 : 0) {
+        int status = 200;
+        for (int i = 0; status == 200; i++) {
+            assert_true(i < 400);
+            status = write_bytes(size);
+        }
+        talk_refused(&t, 503, "storage-failure");
+        talk_unkeyed(&t);
+    }
+}
+
+/* One of each, so that there is something to ask for. */
+static void furnish(void)
+{
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k2", PLACE), 409);
+    assert_int_equal(talk(&t, "PUT /v1/guards/open", NULL, "{\"window\":\"1h\"}"), 200);
+    assert_int_equal(
+        talk(&t, "PUT /v1/guards/closed", NULL, "{\"window\":\"1h\",\"on_unavailable\":\"closed\"}"), 200);
+    assert_int_equal(talk(&t, "POST /v1/guards/open/record", NULL, "{\"identity\":\"before\"}"), 200);
+    assert_int_equal(talk(&t, "POST /v1/guards/closed/record", NULL, "{\"identity\":\"before\"}"), 200);
+}
+
+/* What a store that takes nothing new still does. */
+static void goes_on(void)
+{
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
+    talk_replayed(&t);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k2", PLACE), 409);
+    talk_replayed(&t);
+    assert_int_equal(
+        talk(&t, "POST /v1/holds", "k1", "{\"resource\":\"x\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+        422);
+    static const char *const reads[] = { "GET /healthz",          "GET /v1/tokens/k1",
+                                         "GET /v1/resources/r",   "GET /v1/guards/open",
+                                         "GET /v1/holds",         "GET /v1/guards/open/entries",
+                                         "GET /v1/registers/big", "GET /v1/resources",
+                                         "GET /metrics",          "GET /" };
+    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++)
+        if (talk(&t, reads[i], NULL, NULL) != 200)
+            fail_msg("%s: %d %s", reads[i], t.got.status, t.got.body);
+    static const char *const guards[] = { "open", "closed" };
+    for (size_t i = 0; i < 2; i++) {
+        char name[16];
+        double missed = talk_figure(&t, "holdfast_guard_misses_total");
+        /* Recording is always fine, and the guard misses it; what was recorded before is seen, and asking is only reading. */
+        snprintf(name, sizeof name, "%s", guards[i]);
+        assert_int_equal(talkf(&t, NULL, "{\"identity\":\"new\"}", "POST /v1/guards/%s/record", name), 200);
+        talk_is(&t, "{\"ok\":true}");
+        assert_true(talk_figure(&t, "holdfast_guard_misses_total") > missed);
+        assert_int_equal(talkf(&t, NULL, "{\"identity\":\"new\"}", "POST /v1/guards/%s/check", name), 200);
+        talk_is(&t, "{\"seen\":false}");
+        assert_int_equal(talkf(&t, NULL, "{\"identity\":\"before\"}", "POST /v1/guards/%s/check", name), 200);
+        assert_true(reply_has(&t.got, "{\"seen\":true,\"recorded_at\":"));
+        /* Whether to let in what could not be recorded is for the guard's owner to say. */
+        assert_int_equal(talkf(&t, NULL, "{\"identity\":\"new\"}", "POST /v1/guards/%s/admit", name), 200);
+        talk_is(&t, i ? "{\"seen\":true}" : "{\"seen\":false}");
+    }
+}
+
+static void what_is_new_is_refused(void)
+{
+    static const char *const writes[][2] = {
+        { "POST /v1/holds", "{\"resource\":\"n\",\"requester\":\"q\",\"duration\":\"1h\"}" },
+        { "POST /v1/holds/none/confirm", "{}" },
+        { "PUT /v1/resources/n", "{\"capacity\":1}" },
+        { "PUT /v1/guards/n", "{\"window\":\"1h\"}" },
+        { "POST /v1/claims", "{\"key\":\"c\",\"payload\":1}" },
+        { "POST /v1/leases/n", "{\"holder\":\"h\",\"ttl\":\"1h\"}" },
+        { "PUT /v1/registers/n", "{\"value\":1}" },
+        { "POST /v1/registers/m/merge", "{\"type\":\"max\",\"value\":1}" },
+    };
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+        talk(&t, writes[i][0], "refused", writes[i][1]);
+        talk_refused(&t, 503, "storage-failure");
+        talk_unkeyed(&t);
+    }
+    assert_int_equal(talk(&t, "GET /v1/tokens/refused", NULL, NULL), 404);
+    assert_int_equal(talk(&t, "POST /v1/batch", NULL,
+                          "{\"op\":\"write\",\"key\":\"refused\",\"name\":\"x\",\"value\":1}\n"
+                          "{\"op\":\"place_hold\",\"key\":\"k1\",\"resource\":\"r\",\"requester\":\"q\","
+                          "\"duration\":\"1h\"}\n"),
+                     200);
+    assert_true(reply_has(&t.got, "{\"status\":503,\"replayed\":false,"));
+    assert_true(reply_has(&t.got, "{\"status\":201,\"replayed\":true,"));
+}
+
+static void work_resumes(void)
+{
+    int status = 503;
+    for (int64_t until = server_clock_ms() + 20000; status == 503 && server_clock_ms() < until;
+         server_pause_ms(20)) {
+        status = talk(&t, "POST /v1/holds", "refused",
+                      "{\"resource\":\"n\",\"requester\":\"q\",\"duration\":\"1h\"}");
+    }
+    assert_int_equal(status, 201);
+    talk_first(&t); /* the refusals were not remembered */
+    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 200);
+    talk_is(&t, "{\"ready\":true}");
+    assert_true(talk_figure(&t, "holdfast_out_of_space") == 0);
+}
+
+static void a_full_disk_takes_nothing_new_and_goes_on(void **state)
+{
+    (void)state;
+    furnish();
+    fill_up();
+    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503);
+    talk_is(&t, "{\"ready\":false,\"why\":\"out of space\"}");
+    what_is_new_is_refused();
+    goes_on();
+    assert_true(talk_figure(&t, "holdfast_out_of_space") == 1);
+    assert_true(talk_figure(&t, "holdfast_ready") == 0);
+    assert_true(talk_figure(&t, "holdfast_storage_failures_total") >= 8);
+    atomic_store(&s.io->room, -1);
+    work_resumes();
+    assert_int_equal(server_stop(&s), 0);
+    assert_int_equal(server_audit(&s), 2);
+}
+
+/* The same across a restart: a store opens on a full disk, and what it has is there. */
+static void a_server_starts_on_a_full_disk(void **state)
+{
+    (void)state;
+    furnish();
+    fill_up();
+    assert_int_equal(server_stop(&s), 0);
+    talk_close(&t);
+    server_start(&s);
+    talk_open(&t, &s);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
+    talk_replayed(&t);
+    atomic_store(&s.io->room, -1);
+    work_resumes();
+}
+
+/* ---- A limit of memory ---- */
+
+static void a_memory_limit_takes_nothing_new_and_goes_on(void **state)
+{
+    (void)state;
+    assert_int_equal(server_stop(&s), 0);
+    talk_close(&t);
+    s.options.store.memory_max_bytes = 6 << 20;
+    server_start(&s);
+    talk_open(&t, &s);
+    furnish();
+    char *batch = malloc(8192 * 128);
+    assert_non_null(batch);
+    bool full = false;
+    for (int round = 0; !full; round++) {
+        size_t size = 0;
+        assert_true(round < 60);
+        for (int i = 0; i < 8000; i++)
+            size += (size_t)sprintf(batch + size,
+                                    "{\"op\":\"write\",\"key\":\"m%d-%d\",\"name\":\"big\",\"value\":%d}\n",
+                                    round, i, i);
+        assert_int_equal(talk(&t, "POST /v1/batch", NULL, batch), 200);
+        full = reply_has(&t.got, "{\"status\":503,");
+    }
+    free(batch);
+    assert_int_equal(
+        talk(&t, "POST /v1/holds", "refused", "{\"resource\":\"n\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+        503);
+    talk_refused(&t, 503, "storage-failure");
+    talk_unkeyed(&t);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
+    talk_replayed(&t);
+    assert_int_equal(talk(&t, "GET /v1/registers/big", NULL, NULL), 200);
+    assert_int_equal(talk(&t, "POST /v1/guards/open/record", NULL, "{\"identity\":\"new\"}"), 200);
+    talk_is(&t, "{\"ok\":true}");
+    assert_true(talk_figure(&t, "holdfast_memory_bytes") <= 6 << 20);
+    /* More memory, and it goes on. */
+    assert_int_equal(server_stop(&s), 0);
+    talk_close(&t);
+    s.options.store.memory_max_bytes = 0;
+    server_start(&s);
+    talk_open(&t, &s);
+    work_resumes();
+}
+
+/* ---- A disk that fails ---- */
+
+/* Wait until the background has nothing to write, so that the next write is the one that is meant. */
+static void wait_for_quiet(void)
+{
+    uint64_t before = 0, now = 1;
+    for (int64_t until = server_clock_ms() + 20000; before != now; before = now, server_pause_ms(100)) {
+        assert_true(server_clock_ms() < until);
+        now = atomic_load(&s.io->syncs) + atomic_load(&s.io->writes);
+    }
+}
+
+static void a_failed_write(_Atomic int *countdown)
+{
+    struct reply r;
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
+    char id[32];
+    snprintf(id, sizeof id, "%s", reply_text(&t.got, "id"));
+    int fd = server_connect(&s), other = server_connect(&s);
+    assert_true(server_call(other, "GET /healthz", "", NULL, &r));
+    reply_free(&r);
+    wait_for_quiet();
+    atomic_store(countdown, 1);
+    char *request = server_request("POST /v1/holds", "Idempotency-Key: k2\r\n",
+                                   "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}");
+    assert_true(server_send_text(fd, request));
+    free(request);
+    assert_false(server_receive(fd, &r, false)); /* nobody is told what is not on disk */
+    assert_int_equal(server_wait(&s), 3);
+    close(fd);
+    close(other);
+    char *log = server_log(&s);
+    const char *fatal = strstr(log, " error fatal ");
+    if (!fatal)
+        fail_msg("it did not say why: %s", log);
+    assert_non_null(strstr(fatal, "journal"));
+    free(log);
+    talk_close(&t);
+    server_start(&s);
+    talk_open(&t, &s);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
+    talk_replayed(&t);
+    assert_string_equal(reply_text(&t.got, "id"), id);
+    assert_int_equal(talk_twice(&t, "POST /v1/holds", "k3",
+                                "{\"resource\":\"r3\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     201);
+    for (int i = 0; i < 2; i++) /* the retry finds the truth: done now, or done before */
+        assert_int_equal(
+            talk(&t, "POST /v1/holds", "k2", "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+            201);
+    talk_replayed(&t);
+    assert_int_equal(server_stop(&s), 0);
+    assert_int_equal(server_audit(&s), 3);
+}
+
+static void a_sync_that_fails_ends_the_process(void **state)
+{
+    (void)state;
+    a_failed_write(&s.io->fail_sync);
+}
+
+static void a_write_that_fails_ends_the_process(void **state)
+{
+    (void)state;
+    atomic_store(&s.io->torn, 100);
+    a_failed_write(&s.io->fail_write);
+}
+
+/* Many are in flight when it fails, and many duplicates are being logged: who was answered finds it there. */
+static void a_sync_that_fails_under_load_takes_back_nothing(void **state)
+{
+    (void)state;
+    enum { CALLERS = 16, CALLS = 100 };
+    int fds[CALLERS], answered[CALLERS];
+    char fields[64], body[100];
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
+    wait_for_quiet();
+    atomic_store(&s.io->fail_sync, 2);
+    for (int i = 0; i < CALLERS; i++)
+        fds[i] = server_connect(&s);
+    for (int k = 0; k < CALLS; k++) {
+        if (k == 4)
+            server_pause_ms(20); /* what came before has a sync of its own */
+        for (int i = 0; i < CALLERS; i++) {
+            snprintf(fields, sizeof fields, "Idempotency-Key: l%d-%d\r\n", i, k);
+            snprintf(body, sizeof body, "{\"resource\":\"l%d-%d\",\"requester\":\"q\",\"duration\":\"1h\"}",
+                     i, k);
+            char *request = k % 2 ? server_request("POST /v1/holds", fields, body)
+                                  : server_request("POST /v1/holds", "Idempotency-Key: k1\r\n", PLACE);
+            (void)server_send_text(fds[i], request); /* it may be gone by now */
+            free(request);
+        }
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        struct reply r;
+        for (answered[i] = 0; server_receive(fds[i], &r, false); answered[i]++) {
+            assert_int_equal(r.status, 201);
+            reply_free(&r);
+        }
+        close(fds[i]);
+    }
+    assert_int_equal(server_wait(&s), 3);
+    talk_close(&t);
+    server_start(&s);
+    talk_open(&t, &s);
+    for (int i = 0; i < CALLERS; i++)
+        for (int k = 1; k < answered[i]; k += 2)
+            if (talkf(&t, NULL, NULL, "GET /v1/tokens/l%d-%d", i, k) != 200)
+                fail_msg("l%d-%d was answered, and is lost", i, k);
+    double holds = talk_figure(&t, "holdfast_holds");
+    assert_int_equal(server_stop(&s), 0);
+    assert_true((double)server_audit(&s) == holds);
+}
+
+/* ---- Before the store is open ---- */
+
+static void nothing_is_served_before_the_store_is_open(void **state)
+{
+    (void)state;
+    static const char *const needs_store[][2] = {
+        { "POST /v1/holds", PLACE },
+        { "GET /v1/holds", NULL },
+        { "GET /v1/holds/x", NULL },
+        { "POST /v1/batch", "{}" },
+        { "GET /v1/audit", NULL },
+        { "GET /v1/trace/x", NULL },
+        { "GET /v1/export", NULL },
+        { "GET /v1/tokens/x", NULL },
+        { "POST /v1/guards/g/check", "{\"identity\":\"i\"}" },
+    };
+    furnish();
+    assert_int_equal(server_stop(&s), 0);
+    talk_close(&t);
+    /* Another configuration is written down when the store is opened, and the disk takes its time for that. */
+    s.options.store.idempotency_window_ms = 3600000;
+    atomic_store(&s.io->slow_sync_us, 800000);
+    server_begin(&s);
+    talk_open(&t, &s);
+    while (t.fd < 0)
+        t.fd = server_try_connect(&s);
+    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503);
+    talk_is(&t, "{\"ready\":false,\"why\":\"recovering\"}");
+    for (size_t i = 0; i < sizeof needs_store / sizeof *needs_store; i++) {
+        talk(&t, needs_store[i][0], "early", needs_store[i][1]);
+        talk_refused(&t, 503, "storage-failure");
+        talk_unkeyed(&t);
+    }
+    assert_int_equal(talk(&t, "GET /healthz", NULL, NULL), 200);
+    assert_int_equal(talk(&t, "GET /v1/openapi.json", NULL, NULL), 200);
+    assert_int_equal(talk(&t, "GET /", NULL, NULL), 200);
+    assert_true(talk_figure(&t, "holdfast_ready") == 0);
+    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503); /* all that was before it was open */
+    server_await(&s);
+    atomic_store(&s.io->slow_sync_us, 0);
+    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 200);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
+    talk_replayed(&t);
+    assert_int_equal(talk(&t, "GET /v1/tokens/early", NULL, NULL), 404);
+}
+
+static void a_server_can_be_stopped_while_it_recovers(void **state)
+{
+    (void)state;
+    assert_int_equal(server_stop(&s), 0);
+    talk_close(&t);
+    s.options.store.idempotency_window_ms = 3600000;
+    atomic_store(&s.io->slow_sync_us, 500000);
+    server_begin(&s);
+    talk_open(&t, &s);
+    while (t.fd < 0)
+        t.fd = server_try_connect(&s);
+    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503);
+    assert_int_equal(server_stop(&s), 0);
+    atomic_store(&s.io->slow_sync_us, 0);
+}
+
+static void a_store_that_cannot_be_opened_ends_the_process(void **state)
+{
+    (void)state;
+    furnish();
+    assert_int_equal(server_stop(&s), 0);
+    talk_close(&t);
+    s.options.store.token_max_length = HF_TOKEN_MAX + 1;
+    assert_int_equal(server_start_fails(&s), 2);
+    s.options.store.token_max_length = 0;
+    atomic_store(&s.io->fail_open, 1);
+    assert_int_equal(server_start_fails(&s), 3);
+    atomic_store(&s.io->fail_open, 0);
+    server_start(&s);
+    talk_open(&t, &s);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
+    talk_replayed(&t);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_4(name) cmocka_unit_test_setup_teardown(name, setup_4_threads, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_full_disk_takes_nothing_new_and_goes_on),
+        TEST_4(a_full_disk_takes_nothing_new_and_goes_on),
+        TEST(a_server_starts_on_a_full_disk),
+        TEST(a_memory_limit_takes_nothing_new_and_goes_on),
+        TEST(a_sync_that_fails_ends_the_process),
+        TEST_4(a_sync_that_fails_ends_the_process),
+        TEST(a_sync_that_fails_under_load_takes_back_nothing),
+        TEST_4(a_sync_that_fails_under_load_takes_back_nothing),
+        TEST(a_write_that_fails_ends_the_process),
+        TEST_4(a_write_that_fails_ends_the_process),
+        TEST(nothing_is_served_before_the_store_is_open),
+        TEST_4(nothing_is_served_before_the_store_is_open),
+        TEST(a_server_can_be_stopped_while_it_recovers),
+        TEST(a_store_that_cannot_be_opened_ends_the_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
