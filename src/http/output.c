@@ -227,10 +227,8 @@ static bool send_file(struct hf_http_conn *conn)
     char part[16384];
     uint64_t turn = FILE_TURN; /* others want to be served too, however fast this one takes it */
     while (conn->file >= 0 && conn->file_left > 0) {
-        if (turn < sizeof part) {
-            hf_http_mark(conn);
-            return false;
-        }
+        if (turn < sizeof part)
+            return false; /* epoll says at once that it can go on */
         turn -= sizeof part;
         out_borrow(conn);
         size_t want = conn->file_left < sizeof part ? (size_t)conn->file_left : sizeof part;
