@@ -4,7 +4,6 @@
 #include "support/server_watch.h"
 #include "support/test.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

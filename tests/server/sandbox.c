@@ -5,12 +5,12 @@
 #include "api/call.h"
 #include "base/hash.h"
 #include "support/server_talk.h"
+#include "support/server_tls.h"
 #include "support/server_watch.h"
 #include "support/test.h"
 #include "support/tls_kit.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -223,20 +223,12 @@ static void snapshots_are_made_inside(void **state)
 
 static void ask_over_tls(void)
 {
-    static const char request[] = "GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-    char got[16] = "";
-    int fd = server_connect(&s);
-    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-    SSL *ssl = ctx ? SSL_new(ctx) : NULL;
-    assert_non_null(ssl);
-    assert_int_equal(SSL_set_fd(ssl, fd), 1);
-    assert_int_equal(SSL_connect(ssl), 1);
-    assert_int_equal(SSL_write(ssl, request, sizeof request - 1), (int)sizeof request - 1);
-    assert_true(SSL_read(ssl, got, 15) == 15);
-    assert_string_equal(got, "HTTP/1.1 200 OK");
-    SSL_free(ssl);
-    SSL_CTX_free(ctx);
-    close(fd);
+    struct client c;
+    struct reply r;
+    client_connect(&c, &s, NULL);
+    client_ask(&c, "GET /v1/holds", "", NULL, 200, &r);
+    reply_free(&r);
+    client_close(&c);
 }
 
 static void tls_is_served_and_renewed_inside(void **state)

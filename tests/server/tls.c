@@ -1,10 +1,10 @@
 /* https: the same server behind TLS, with clients that stop in the handshake, speak something else, or trickle; and a new
  * certificate while it runs. */
+#include "support/server_tls.h"
 #include "support/server_watch.h"
 #include "support/test.h"
 #include "support/tls_kit.h"
 
-#include <errno.h>
 #include <openssl/err.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -50,113 +50,6 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- A client ---- */
-
-struct client {
-    int fd;
-    SSL_CTX *ctx;
-    SSL *ssl;
-};
-
-struct manner { /* 0 and NULL: as OpenSSL likes it */
-    int lowest, highest;
-    const char *ciphers;
-    const char *protocols; /* of ALPN, in wire form */
-};
-
-/* A connection without a handshake yet. */
-static void client_open(struct client *c, const struct manner *m)
-{
-    c->fd = server_connect(&s);
-    c->ctx = SSL_CTX_new(TLS_client_method());
-    assert_non_null(c->ctx);
-    SSL_CTX_set_security_level(c->ctx, 0); /* or OpenSSL itself would not offer what is old */
-    if (m && m->lowest)
-        assert_int_equal(SSL_CTX_set_min_proto_version(c->ctx, m->lowest), 1);
-    if (m && m->highest)
-        assert_int_equal(SSL_CTX_set_max_proto_version(c->ctx, m->highest), 1);
-    if (m && m->ciphers)
-        assert_int_equal(SSL_CTX_set_cipher_list(c->ctx, m->ciphers), 1);
-    c->ssl = SSL_new(c->ctx);
-    assert_non_null(c->ssl);
-    if (m && m->protocols)
-        assert_int_equal(
-            SSL_set_alpn_protos(c->ssl, (const unsigned char *)m->protocols, (unsigned)strlen(m->protocols)),
-            0);
-    assert_int_equal(SSL_set_fd(c->ssl, c->fd), 1);
-    SSL_set_connect_state(c->ssl);
-}
-
-static void client_close(struct client *c)
-{
-    SSL_free(c->ssl);
-    SSL_CTX_free(c->ctx);
-    close(c->fd);
-    ERR_clear_error();
-}
-
-static void client_connect(struct client *c, const struct manner *m)
-{
-    client_open(c, m);
-    if (SSL_connect(c->ssl) != 1)
-        fail_msg("no handshake: %s", ERR_reason_error_string(ERR_peek_error()));
-}
-
-static void client_send(struct client *c, const char *text, size_t size)
-{
-    while (size > 0) {
-        size_t n;
-        assert_int_equal(SSL_write_ex(c->ssl, text, size, &n), 1);
-        text += n;
-        size -= n;
-    }
-}
-
-static bool read_some(struct client *c, char *to, size_t size)
-{
-    while (size > 0) {
-        size_t n;
-        if (SSL_read_ex(c->ssl, to, size, &n) != 1)
-            return false;
-        to += n;
-        size -= n;
-    }
-    return true;
-}
-
-/* One answer, no byte more. */
-static bool client_receive(struct client *c, struct reply *r)
-{
-    size_t size = 0;
-    *r = (struct reply){ .head = calloc(1, 8192) };
-    assert_non_null(r->head);
-    while (size < 4 || memcmp(r->head + size - 4, "\r\n\r\n", 4) != 0) {
-        assert_true(size < 8000);
-        if (!read_some(c, r->head + size, 1)) {
-            reply_free(r);
-            return false;
-        }
-        size++;
-    }
-    assert_int_equal(sscanf(r->head, "HTTP/1.1 %d ", &r->status), 1);
-    r->body_size = strtoull(reply_field(r, "Content-Length"), NULL, 10);
-    r->body = calloc(1, r->body_size + 1);
-    assert_non_null(r->body);
-    return read_some(c, r->body, r->body_size);
-}
-
-/* Ask, and get the status that is expected; the answer is the caller's. */
-static void client_ask(struct client *c, const char *what, const char *fields, const char *body, int status,
-                       struct reply *r)
-{
-    char *request = server_request(what, fields, body);
-    client_send(c, request, strlen(request));
-    free(request);
-    assert_true(client_receive(c, r));
-    if (r->status != status)
-        fail_msg("%s: expected %d, got %d %.300s", what, status, r->status, r->body);
-}
-
 static void is_served(struct client *c)
 {
     struct reply r;
@@ -168,7 +61,7 @@ static void is_served(struct client *c)
 static void somebody_is_served(void)
 {
     struct client c;
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     is_served(&c);
     client_close(&c);
 }
@@ -179,7 +72,7 @@ static double figure(const char *name)
     struct client c;
     struct reply r;
     char line[128];
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     client_ask(&c, "GET /metrics", "", NULL, 200, &r);
     client_close(&c);
     snprintf(line, sizeof line, "\n%s ", name);
@@ -208,7 +101,7 @@ static void requests_and_answers(void **state)
                                              { .protocols = "\x02h2\x08http/1.1" } };
     for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) {
         struct client c;
-        client_connect(&c, &manners[i]);
+        client_connect(&c, &s, &manners[i]);
         for (int k = 0; k < 50; k++) { /* the connection stays */
             struct reply r;
             char fields[64];
@@ -229,7 +122,7 @@ static void its_own_origin_is_https(void **state)
     (void)state;
     struct client c;
     struct reply r;
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     client_ask(&c, "GET /v1/holds", "Origin: https://localhost\r\n", NULL, 200, &r);
     reply_free(&r);
     client_ask(&c, "GET /v1/holds", "Origin: http://localhost\r\n", NULL, 403, &r);
@@ -244,7 +137,7 @@ static void many_requests_at_once(void **state)
     struct client c;
     char *text = calloc(TURNS, 400);
     assert_non_null(text);
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     for (int i = 0; i < TURNS; i++) {
         char fields[64], body[64];
         snprintf(fields, sizeof fields, "Idempotency-Key: k%d\r\n", i);
@@ -287,7 +180,7 @@ static void large_bodies_both_ways(void **state)
                       "{\"op\":\"place_hold\",\"key\":\"k%d\",\"resource\":\"%d%s\",\"requester\":\"%s\","
                       "\"duration\":\"1d\"}\n",
                       i, i, name, name);
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     client_ask(&c, "POST /v1/batch", "", body, 200, &r);
     assert_true(r.body_size > LINES * 2000);
     assert_false(reply_has(&r, "{\"status\":4"));
@@ -321,7 +214,7 @@ static void a_record_a_byte(void **state)
     struct reply r;
     char *request = server_request("POST /v1/holds", "Idempotency-Key: k\r\n",
                                    "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}");
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     for (size_t i = 0; request[i]; i++)
         client_send(&c, request + i, 1);
     free(request);
@@ -341,7 +234,7 @@ static void the_end_is_said(void **state)
         struct reply r;
         char byte;
         size_t n;
-        client_connect(&c, NULL);
+        client_connect(&c, &s, NULL);
         client_ask(&c, "GET /healthz", fields[i], NULL, i ? 400 : 200, &r);
         assert_string_equal(reply_field(&r, "Connection"), "close");
         reply_free(&r);
@@ -427,7 +320,7 @@ static void what_is_old_is_refused(void **state)
                                              { .protocols = "\x02h2" } };
     for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) {
         struct client c;
-        client_open(&c, &manners[i]);
+        client_open(&c, &s, &manners[i]);
         assert_int_not_equal(SSL_connect(c.ssl), 1);
         unsigned long error = ERR_peek_error();
         if (ERR_GET_LIB(error) != ERR_LIB_SSL ||
@@ -490,7 +383,7 @@ static void a_trickled_record_is_cut_off(void **state)
     (void)state;
     char request[600], *bytes;
     struct client c;
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     is_served(&c);
     /* The next record goes to memory, and from there byte by byte. */
     BIO *memory = BIO_new(BIO_s_mem());
@@ -509,7 +402,7 @@ static void a_trickled_head_is_told_so(void **state)
     static const char head[] = "GET /healthz HTTP/1.1\r\nHost: h\r\nX: ";
     struct client c;
     struct reply r;
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     client_send(&c, head, sizeof head - 1);
     for (int64_t until = server_clock_ms() + 20000; server_clock_ms() < until;) {
         struct pollfd p = { .fd = c.fd, .events = POLLIN };
@@ -541,7 +434,7 @@ static void fingerprint(struct client *c, unsigned char out[32])
 static void fingerprint_now(unsigned char out[32])
 {
     struct client c;
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     is_served(&c);
     fingerprint(&c, out);
     client_close(&c);
@@ -560,7 +453,7 @@ static void a_new_certificate_is_for_new_connections(void **state)
     unsigned char first[32], second[32], old[32];
     struct client c;
     fingerprint_now(first);
-    client_connect(&c, NULL);
+    client_connect(&c, &s, NULL);
     is_served(&c);
     tls_files_make(&next, s.dir, "next", -60, YEAR, NULL);
     files_replace(&next);
