@@ -4,14 +4,14 @@
 set -eu
 jobs=$(nproc 2>/dev/null || echo 2)
 
-run() { # preset
+run() { # preset folder scale
   echo "== $1"
-  cmake --preset "$1" -DHF_TESTS=ON -DHF_WERROR=ON >/dev/null
+  cmake --preset "$1" -DHF_TESTS=ON -DHF_WERROR=ON -DHF_SCALE="$3" >/dev/null
   cmake --build --preset "$1" -j "$jobs" 2>/dev/null || cmake --build "$2" -j "$jobs"
   ctest --test-dir "$2" --output-on-failure -j "$jobs"
 }
 
-run clang build-clang
-run asan build-asan
-run tsan build-tsan
-run release build
+run clang build-clang small
+run asan build-asan small
+run tsan build-tsan small
+run release build full
