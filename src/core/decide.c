@@ -1,5 +1,6 @@
 #include "core/decide.h"
 
+#include "base/bug.h"
 #include "core/answer.h"
 #include "core/claim.h"
 #include "core/fence.h"
@@ -191,6 +192,8 @@ static void decide_keyed(const struct rule *rule, const struct hf_view *view, co
         return;
     }
     plan->token.status = status;
+    if (HF_BUG(failure_not_cached) && status != HF_OK)
+        plan->remember = HF_REMEMBER_NOT;
 }
 
 void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)

@@ -1,5 +1,6 @@
 #include "core/token.h"
 
+#include "base/bug.h"
 #include "core/answer.h"
 #include "core/claim.h"
 #include "core/name.h"
@@ -9,8 +10,8 @@
 static void judge(const struct hf_command *cmd, const struct hf_remembered *first, struct hf_plan *plan)
 {
     hf_token_of_call(first, &plan->token);
-    if (first->action != cmd->request->action ||
-        memcmp(first->digest, cmd->digest, sizeof cmd->digest) != 0) {
+    if ((first->action != cmd->request->action && !HF_BUG(token_action_ignored)) ||
+        (memcmp(first->digest, cmd->digest, sizeof cmd->digest) != 0 && !HF_BUG(token_digest_ignored))) {
         hf_answer_status(plan, HF_TOKEN_COLLISION);
         return;
     }
@@ -35,7 +36,7 @@ static bool key_is_new(const struct hf_view *view, const struct hf_command *cmd,
     struct hf_scoped key = { cmd->request->tenant, cmd->request->key };
     struct hf_remembered first;
     enum hf_found found = view->token(view->ctx, key, &first);
-    if (found == HF_FOUND && now < first.expires_at) {
+    if (found == HF_FOUND && now < first.expires_at + HF_BUG(token_window_closed)) {
         judge(cmd, &first, plan);
         return false;
     }
@@ -98,11 +99,12 @@ static bool number_is_new(const struct hf_view *view, const struct hf_command *c
     if (found == HF_ABSENT)
         *client = (struct hf_client){ .tenant = r->tenant, .name = r->client };
     if (r->sequence <= client->highest) {
-        if (client->highest - r->sequence >= HF_SEQUENCE_WINDOW) {
+        if (client->highest - r->sequence >= HF_SEQUENCE_WINDOW && !HF_BUG(sequence_too_old_runs)) {
             hf_answer_status(plan, HF_WINDOW_ELAPSED);
             return false;
         }
-        if (bit_get(client, r->sequence)) {
+        if (bit_get(client, r->sequence) &&
+            !(HF_BUG(sequence_forgets_newest) && r->sequence == client->highest)) {
             number_again(view, cmd, plan);
             return false;
         }

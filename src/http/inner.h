@@ -62,7 +62,7 @@ struct hf_http_queue { /* of one timer */
     struct hf_http_conn *oldest, *newest;
 };
 
-enum { HF_HTTP_READ = 65536, HF_HTTP_OUT_MAX = 1 << 20 };
+enum { HF_HTTP_READ = 65536, HF_HTTP_OUT_MAX = 1 << 20, HF_HTTP_BACKLOG = 1024 };
 
 struct hf_http_thread {
     struct hf_http_server *server;

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, SPARE_FILES = 64 };
+enum { SPARE_FILES = 64 };
 
 static enum hf_status say(struct hf_error *why, enum hf_status status, const char *listen, const char *what)
 {
@@ -86,7 +86,7 @@ static bool bind_and_listen(struct hf_http_server *s, struct place *place)
     if (place->addr.ss_family == AF_INET6)
         setsockopt(s->listener, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     if (bind(s->listener, (struct sockaddr *)&place->addr, place->size) != 0 ||
-        listen(s->listener, BACKLOG) != 0)
+        listen(s->listener, HF_HTTP_BACKLOG) != 0)
         return false;
     return getsockname(s->listener, (struct sockaddr *)&place->addr, &place->size) == 0;
 }

@@ -297,7 +297,8 @@ static bool conn_open(struct hf_http_thread *t, int fd)
     return true;
 }
 
-static void accept_some(struct hf_http_thread *t)
+/* Let in who waits. True if there may be more of them. */
+static bool accept_some(struct hf_http_thread *t)
 {
     static const struct hf_http_refusal full = {
         503, "too-many-connections",
@@ -310,7 +311,7 @@ static void accept_some(struct hf_http_thread *t)
             /* Out of descriptors or memory: what waits in the backlog is taken at the next tick. */
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
                 listen_again(t, false);
-            return;
+            return false;
         }
         if (atomic_fetch_add(&s->connections, 1) >= s->options.limits.connections_max) {
             if (!s->options.tls)
@@ -326,6 +327,7 @@ static void accept_some(struct hf_http_thread *t)
             s->accepted++;
         }
     }
+    return true;
 }
 
 /* ---- Rounds ---- */
@@ -423,6 +425,8 @@ static void stop_step(struct hf_http_thread *t)
     bool first = t->stopping_since_ms == 0;
     if (first)
         t->stopping_since_ms = t->now_ms;
+    for (int left = HF_HTTP_BACKLOG; first && left > 0 && accept_some(t); left -= ACCEPTS)
+        ; /* who connected before the stop may have sent a request too */
     listen_again(t, false);
     bool patience = t->now_ms < t->server->stop_at_ms;
     bool moment = t->now_ms - t->stopping_since_ms < STOP_IDLE_MS;
@@ -467,7 +471,7 @@ void *hf_http_loop(void *arg)
             void *what = events[i].data.ptr;
             uint64_t count;
             if (what == t)
-                accept_some(t);
+                (void)accept_some(t);
             else if (!what)
                 (void)!read(t->wake, &count, sizeof count);
             else

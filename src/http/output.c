@@ -1,5 +1,7 @@
 #include "http/inner.h"
 
+#include "base/bug.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -105,6 +107,21 @@ static struct hf_http_reply reply_begin(struct hf_http_thread *t)
     return (struct hf_http_reply){ .status = 500, .fields = &t->fields, .body = &t->body, .file = -1 };
 }
 
+#ifdef HF_BUGS
+/* Let the second exchange of three overtake the first. */
+static void hf_http_swap(struct hf_http_conn *conn, struct hf_http_exchange **x)
+{
+    struct hf_http_exchange *a = *x, *b = a->next;
+    if (!b || !b->done || !b->next)
+        return;
+    a->next = b->next;
+    b->next = a;
+    conn->first = *x = b;
+}
+#else
+#define hf_http_swap(conn, x) (void)0
+#endif
+
 /* Render the first exchange of the queue and let it go. */
 static void render(struct hf_http_conn *conn)
 {
@@ -112,6 +129,8 @@ static void render(struct hf_http_conn *conn)
     const struct hf_http_handler *handler = &t->server->options.handler;
     struct hf_http_exchange *x = conn->first;
     struct hf_http_reply reply = reply_begin(t);
+    if (HF_BUG(server_pipeline_swapped))
+        hf_http_swap(conn, &x);
     if (x->refusal.status)
         handler->render_refusal(handler->arg, x, &reply);
     else

@@ -1,5 +1,7 @@
 /* Answers as JSON, with the fields that belong to them. */
 #include "base/text.h"
+
+#include "base/bug.h"
 #include "server/inner.h"
 
 static const char json[] = "application/json";
@@ -58,7 +60,9 @@ static void render_answer(struct hf_work *work, struct hf_http_reply *reply)
     hf_api_answer(&j, action, &result->answer);
     if (status != HF_OK)
         add_retry_after(reply, reply->status, hf_status_code(status));
-    if (result->replayed || (action == HF_BEGIN && reply->status == 200))
+    if (HF_BUG(server_refusal_ok) && result->replayed)
+        reply->status = 200;
+    if ((result->replayed || (action == HF_BEGIN && reply->status == 200)) && !HF_BUG(server_replay_unmarked))
         hf_buffer_add_text(reply->fields, "Idempotent-Replayed: true\r\n");
     if (work->match.call->key && result->token.expires_at != 0) {
         char when[HF_TIME_TEXT];

@@ -1,6 +1,8 @@
 /* Many operations in one body: each is independent, all of them share one commit. */
 #include "server/inner.h"
 
+#include "base/bug.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,7 +158,8 @@ static void line_render(struct hf_server *s, struct line *line, struct hf_buffer
         hf_server_noticed(s, &line->request, &line->result);
         hf_json_uint(&j, status);
         hf_json_name(&j, "replayed");
-        hf_json_bool(&j, replayed || (action == HF_BEGIN && status == 200));
+        hf_json_bool(&j,
+                     (replayed || (action == HF_BEGIN && status == 200)) && !HF_BUG(server_replay_unmarked));
         hf_json_name(&j, "body");
         hf_api_answer(&j, action, &line->result.answer);
     } else {
@@ -176,8 +179,9 @@ static void line_render(struct hf_server *s, struct line *line, struct hf_buffer
 
 void hf_batch_render(struct hf_work *work, struct hf_buffer *body)
 {
+    bool swap = HF_BUG(server_batch_swapped) && work->batch->count > 1;
     for (size_t i = 0; i < work->batch->count; i++)
-        line_render(work->server, &work->batch->lines[i], body);
+        line_render(work->server, &work->batch->lines[swap && i < 2 ? 1 - i : i], body);
 }
 
 void hf_batch_free(struct hf_work *work)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { EXIT_DONE = 0, EXIT_USAGE_ERROR = 2, EXIT_STORE = 3 };
-enum { STOP_WAIT_MS = 30000, MEMORY_MAX = 256 << 20, PIPELINE_MAX = 128 };
+enum { STOP_MS = 30000, MEMORY_MAX = 256 << 20, PIPELINE_MAX = 128 };
 enum { HEAD_MS = 10000, IDLE_MS = 60000, BODY_MS = 60000 };
 
 static int complain(int code, const char *sentence)
@@ -212,7 +212,7 @@ static bool stop(struct hf_server *s)
 {
     s->stopping = true;
     if (s->http)
-        hf_http_stop(s->http, STOP_WAIT_MS);
+        hf_http_stop(s->http, s->options.stop_ms ? s->options.stop_ms : STOP_MS);
     if (!hf_slow_stop(s))
         return false;
     hf_close(s->db);

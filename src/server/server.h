@@ -13,6 +13,7 @@ struct hf_server_options {
     unsigned max_connections;
     unsigned head_ms, idle_ms,
         body_ms;           /* how long a head, silence and a body may take; 0: 10 s, 60 s and 60 s */
+    unsigned stop_ms;      /* how long a stop waits for what is being worked on; 0: 30 s */
     const char *auth_file; /* NULL: only a loopback address may be listened on */
     const char *tls_cert, *tls_key;
     bool log_json, log_hash_keys, log_duplicates;

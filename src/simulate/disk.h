@@ -33,13 +33,24 @@ enum sim_call {
 
 struct sim_disk;
 
+/* What becomes of the change of a sector. */
+enum sim_survival { SIM_LOST, SIM_TORN, SIM_KEPT, SIM_SURVIVALS };
+
 /* What the owner is asked and told. */
 struct sim_disk_owner {
     void *arg;
     /* Before each call. 0: go on. A negative errno: the call answers it and does nothing (a write that fails may have
-     * written any part: the chooser is asked). SIM_POWER_CUT: the power goes now, before the call has done anything. */
+     * written any part: the chooser is asked). SIM_POWER_CUT: the power goes now, before the call has done anything.
+     * A sync of a file that fails leaves what it was to save in doubt: readable, and lost or not at the next cut,
+     * whatever later syncs say, unless it is written again.
+     * name: of the file, as it is called now; of a rename, the new one; "" for the directory. at: for SIM_OPEN the
+     * enum hf_open_how, for SIM_TRUNCATE the new size. */
     int (*before)(void *arg, enum sim_call call, const char *name, uint64_t at, size_t size);
-    /* A number below n. Asked while a cut decides what survives; the explorer enumerates, the simulator draws. */
+    /* A number below n. Asked while a restart decides what survives, always in the same order: for each change of a
+     * name, of 2 (0: it is lost); then for each file, of its sizes since the last sync, oldest first, if there are
+     * several; then for each change of a sector, of SIM_SURVIVALS, and after SIM_TORN of SIM_SECTOR - 1 how many
+     * bytes more than one came to the disk. So 0 is everywhere the oldest and n - 1 everywhere the newest. And of 3
+     * for a write that fails (0: nothing was written, 2: all), after 1 of its size, how much. */
     uint32_t (*choose)(void *arg, uint32_t n);
     hf_time (*wall_ms)(void *arg);
     uint64_t (*monotonic_ns)(void *arg);
@@ -51,7 +62,8 @@ struct sim_disk_owner {
 struct sim_disk *sim_disk_new(const struct sim_disk_owner *owner);
 void sim_disk_free(struct sim_disk *d);
 
-/* The table to give to hf_options.io. Borrowed from the disk. */
+/* The table to give to hf_options.io. Borrowed from the disk, which is one directory, whatever its path. A file must
+ * not be made longer while it is mapped. The directory's lock leaves no file. */
 const struct hf_io *sim_disk_io(struct sim_disk *d);
 
 /* Once the power is cut every call fails with -EIO and changes nothing, until sim_disk_restart, so the code above
@@ -62,17 +74,23 @@ bool sim_disk_is_cut(const struct sim_disk *d);
 void sim_disk_restart(struct sim_disk *d);
 
 /* ---- Faults that are a state, not an event ---- */
-void sim_disk_room(struct sim_disk *d, uint64_t bytes); /* all files together; UINT64_MAX: no limit */
-/* Flip one bit of what is durable in a file; undone by flipping it again. False if there is no such byte. */
+/* All files together; UINT64_MAX: no limit. A write that does not fit writes what fits, and answers -ENOSPC. */
+void sim_disk_room(struct sim_disk *d, uint64_t bytes);
+/* Flip one bit of a byte of a file, wherever it stands; undone by flipping it again, unless it was written in between.
+ * False if there is no such byte. */
 bool sim_disk_flip(struct sim_disk *d, const char *name, uint64_t at, unsigned bit);
 
 /* ---- Looking ---- */
 uint64_t sim_disk_used(const struct sim_disk *d);
+/* Every file, oldest first, until `each` returns false; then false. */
 bool sim_disk_each(struct sim_disk *d, bool (*each)(void *arg, const char *name, uint64_t size), void *arg);
+/* The bytes of a file as they are now. Borrowed until the next call. False if there is no such file. */
+bool sim_disk_bytes(const struct sim_disk *d, const char *name, struct hf_bytes *out);
 /* A hash over names and contents, for the trace. */
 uint64_t sim_disk_hash(const struct sim_disk *d);
 
-/* A copy of all that is durable and all that is not, to come back to. owned, free with sim_disk_free. */
+/* A copy of all that is durable and all that is not, without the handles, to come back to or to go another way from.
+ * May be taken at any time, also inside `before`. owned, free with sim_disk_free. */
 struct sim_disk *sim_disk_copy(const struct sim_disk *d, const struct sim_disk_owner *owner);
 
 #endif

@@ -66,24 +66,28 @@ void judge_free(struct judge *j);
 /* The store was opened (again, in an orderly way, or for the first time). Rules that changed apply from here on. */
 void judge_opened(struct judge *j, const struct judge_rules *rules);
 
-/* One operation was decided. wall: the latest that the wall clock has ever said; engine time may not be
- * past it, nor run back. request, result: borrowed; copied as far as needed. result is what was decided, before
- * anybody was shown it (for HF_APPLY the teller gives the effect in `effect`, else NULL). Returns the operation's number,
- * 1, 2, 3 ... */
-struct judge_effect {
-    enum hf_status returned; /* what the apply function returned */
-    struct hf_bytes result;
-    const struct {
-        struct hf_bytes key, value;
-        bool deleted;
-    } * rows;
-    size_t row_count;
-    const struct {
-        struct hf_bytes topic, payload;
-    } * outbox;
-    size_t outbox_count;
-    unsigned runs; /* how often the function ran for this call */
+/* What a function of HF_APPLY did, for judge_decided. All of it is borrowed for the call. */
+struct judge_row {
+    struct hf_bytes key, value; /* of the application key space, in the order of the puts and deletes */
+    bool deleted;
 };
+struct judge_intent {
+    struct hf_bytes topic, payload; /* of the outbox, in the order of the enqueues */
+};
+struct judge_effect {
+    unsigned runs; /* how often the function ran for this call; if never, the rest is not looked at */
+    enum hf_status returned; /* what it returned */
+    struct hf_bytes result;
+    const struct judge_row *rows;
+    size_t row_count;
+    const struct judge_intent *outbox;
+    size_t outbox_count;
+};
+
+/* One operation was decided. wall: the latest that the wall clock has ever said; engine time may not be
+ * past it, nor run back. weather: of enum judge_weather, ored. request, effect, result: borrowed, copied as far as
+ * needed. effect: for HF_APPLY, else NULL. status, result: what was decided, before anybody was shown it; so status
+ * is never HF_INDETERMINATE here. result may be NULL with a fault. Returns the operation's number, 1, 2, 3 ... */
 uint64_t judge_decided(struct judge *j, hf_time wall, unsigned weather, const struct hf_request *request,
                        const struct judge_effect *effect, enum hf_status status,
                        const struct hf_result *result);

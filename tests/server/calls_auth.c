@@ -1,13 +1,10 @@
 /* Who may make which call: 401 and 403 for every row of the table. */
 #include "api/call.h"
 #include "base/hash.h"
-#include "support/server_talk.h"
-#include "support/test.h"
+#include "support/calls_kit.h"
 
 #include <sys/stat.h>
 
-static struct server s;
-static struct talk t;
 static char auth_path[600];
 
 /* A file of three credentials: the token of each is "acme-" and its role. */
@@ -39,14 +36,6 @@ static int setup(void **state)
     s.options.auth_file = auth_path;
     server_start(&s);
     talk_open(&t, &s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
     return 0;
 }
 
@@ -128,7 +117,7 @@ static void a_refusal_of_head_has_no_body(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, calls_teardown)
     const struct CMUnitTest tests[] = {
         TEST(nobody_is_let_in_without_a_token),
         TEST(each_role_may_what_those_below_may),

@@ -1,32 +1,11 @@
 /* Batches over HTTP: a line an operation, each by itself, all in one commit, answered in their order. */
-#include "support/server_talk.h"
-#include "support/test.h"
+#include "support/calls_kit.h"
 
 #define PLACE(key, resource)                                              \
     "{\"op\":\"place_hold\",\"key\":\"" key "\",\"resource\":\"" resource \
     "\",\"requester\":\"q\",\"duration\":\"1h\"}"
 
 enum { LINES_MAX = 8192 };
-
-static struct server s;
-static struct talk t;
-
-static int setup(void **state)
-{
-    (void)state;
-    talk_server(&s);
-    server_start(&s);
-    talk_open(&t, &s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
-}
 
 /* Send it; how many lines came back. */
 static size_t batch(const char *body)
@@ -301,12 +280,14 @@ static void a_body_beyond_the_limit_is_refused(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(each_operation_has_its_line),           TEST(lines_do_not_depend_on_each_other),
-        TEST(malformed_lines_say_what_is_wrong),     TEST(clients_may_number_their_operations),
-        TEST(a_batch_has_8192_lines_and_one_commit), TEST(one_line_more_is_refused_and_nothing_is_done),
-        TEST(a_body_beyond_the_limit_is_refused),
+        CALLS_TEST(each_operation_has_its_line),
+        CALLS_TEST(lines_do_not_depend_on_each_other),
+        CALLS_TEST(malformed_lines_say_what_is_wrong),
+        CALLS_TEST(clients_may_number_their_operations),
+        CALLS_TEST(a_batch_has_8192_lines_and_one_commit),
+        CALLS_TEST(one_line_more_is_refused_and_nothing_is_done),
+        CALLS_TEST(a_body_beyond_the_limit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,37 +1,11 @@
 /* Claims over HTTP: begun, kept alive, settled, abandoned, taken over. */
-#include "support/server_talk.h"
-#include "support/test.h"
+#include "support/calls_kit.h"
 
 #define DAY (24 * 60 * 60 * INT64_C(1000))
 #define STARTED                                                                                     \
     "{\"key\":\"*\",\"status\":\"started\",\"fence\":#,\"fingerprint\":\"*\",\"on_abandon\":\"*\"," \
     "\"lease\":\"*\","                                                                              \
     "\"begun_at\":\"*\",\"lease_expires_at\":\"*\"}"
-
-static struct server s;
-static struct talk t;
-
-static int setup(void **state)
-{
-    (void)state;
-    talk_server(&s);
-    server_start(&s);
-    talk_open(&t, &s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
-}
-
-static void clock_at(int64_t ms)
-{
-    atomic_store(&s.io->wall, TALK_START + ms);
-}
 
 /* Begin `key` with a payload of its own; further members begin with a comma. */
 static int begin(const char *key, const char *more)
@@ -290,17 +264,16 @@ static void claims_outlive_a_restart(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_claim_is_begun_completed_and_answered_again),
-        TEST(a_claim_in_progress_asks_to_wait),
-        TEST(an_abandoned_claim_is_unknown_until_somebody_settles_it),
-        TEST(an_abandoned_claim_is_taken_over_with_a_higher_fence),
-        TEST(a_failure_is_the_answer_or_may_be_tried_again),
-        TEST(a_response_comes_back_as_it_was),
-        TEST(a_fingerprint_may_be_given_or_made_from_the_payload),
-        TEST(what_makes_no_sense_is_refused),
-        TEST(claims_outlive_a_restart),
+        CALLS_TEST(a_claim_is_begun_completed_and_answered_again),
+        CALLS_TEST(a_claim_in_progress_asks_to_wait),
+        CALLS_TEST(an_abandoned_claim_is_unknown_until_somebody_settles_it),
+        CALLS_TEST(an_abandoned_claim_is_taken_over_with_a_higher_fence),
+        CALLS_TEST(a_failure_is_the_answer_or_may_be_tried_again),
+        CALLS_TEST(a_response_comes_back_as_it_was),
+        CALLS_TEST(a_fingerprint_may_be_given_or_made_from_the_payload),
+        CALLS_TEST(what_makes_no_sense_is_refused),
+        CALLS_TEST(claims_outlive_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

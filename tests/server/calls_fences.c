@@ -1,31 +1,5 @@
 /* Leases and registers over HTTP: fences that only rise, versions, and merges that may be heard twice. */
-#include "support/server_talk.h"
-#include "support/test.h"
-
-static struct server s;
-static struct talk t;
-
-static int setup(void **state)
-{
-    (void)state;
-    talk_server(&s);
-    server_start(&s);
-    talk_open(&t, &s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
-}
-
-static void clock_at(int64_t ms)
-{
-    atomic_store(&s.io->wall, TALK_START + ms);
-}
+#include "support/calls_kit.h"
 
 /* ---- Leases ---- */
 
@@ -279,17 +253,16 @@ static void a_value_has_at_most_65536_bytes(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_lease_is_granted_once_a_key_and_held_by_one),
-        TEST(a_lease_is_renewed_and_given_back_by_its_fence),
-        TEST(a_lease_that_makes_no_sense_is_refused),
-        TEST(a_register_is_written_once_a_key),
-        TEST(a_write_may_ask_for_a_version),
-        TEST(a_write_with_an_older_fence_is_refused),
-        TEST(merges_need_no_key_and_may_be_heard_twice),
-        TEST(a_merge_of_another_type_or_shape_is_refused),
-        TEST(a_value_has_at_most_65536_bytes),
+        CALLS_TEST(a_lease_is_granted_once_a_key_and_held_by_one),
+        CALLS_TEST(a_lease_is_renewed_and_given_back_by_its_fence),
+        CALLS_TEST(a_lease_that_makes_no_sense_is_refused),
+        CALLS_TEST(a_register_is_written_once_a_key),
+        CALLS_TEST(a_write_may_ask_for_a_version),
+        CALLS_TEST(a_write_with_an_older_fence_is_refused),
+        CALLS_TEST(merges_need_no_key_and_may_be_heard_twice),
+        CALLS_TEST(a_merge_of_another_type_or_shape_is_refused),
+        CALLS_TEST(a_value_has_at_most_65536_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

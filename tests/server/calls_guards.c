@@ -1,31 +1,5 @@
 /* Guards over HTTP: their rules, check, record and admit, and what is under guard. */
-#include "support/server_talk.h"
-#include "support/test.h"
-
-static struct server s;
-static struct talk t;
-
-static int setup(void **state)
-{
-    (void)state;
-    talk_server(&s);
-    server_start(&s);
-    talk_open(&t, &s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
-}
-
-static void clock_at(int64_t ms)
-{
-    atomic_store(&s.io->wall, TALK_START + ms);
-}
+#include "support/calls_kit.h"
 
 static int ask(const char *guard, const char *verb, const char *identity)
 {
@@ -322,17 +296,16 @@ static void the_four_examples(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_guard_is_set_and_shown),
-        TEST(a_guard_that_makes_no_sense_is_refused),
-        TEST(a_guard_must_be_there),
-        TEST(check_reads_record_records_once_admit_does_both),
-        TEST(each_match_rule_compares_in_its_own_way),
-        TEST(what_is_under_guard_can_be_listed),
-        TEST(an_identity_has_its_limits),
-        TEST(a_guard_that_is_not_durable_forgets_at_a_restart),
-        TEST(the_four_examples),
+        CALLS_TEST(a_guard_is_set_and_shown),
+        CALLS_TEST(a_guard_that_makes_no_sense_is_refused),
+        CALLS_TEST(a_guard_must_be_there),
+        CALLS_TEST(check_reads_record_records_once_admit_does_both),
+        CALLS_TEST(each_match_rule_compares_in_its_own_way),
+        CALLS_TEST(what_is_under_guard_can_be_listed),
+        CALLS_TEST(an_identity_has_its_limits),
+        CALLS_TEST(a_guard_that_is_not_durable_forgets_at_a_restart),
+        CALLS_TEST(the_four_examples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,34 +1,8 @@
 /* Holds and resources over HTTP: every call, every refusal, lists and their cursors. */
-#include "support/server_talk.h"
-#include "support/test.h"
+#include "support/calls_kit.h"
 
 #define HOUR (60 * 60 * INT64_C(1000))
 #define DAY (24 * HOUR)
-
-static struct server s;
-static struct talk t;
-
-static int setup(void **state)
-{
-    (void)state;
-    talk_server(&s);
-    server_start(&s);
-    talk_open(&t, &s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
-}
-
-static void clock_at(int64_t ms)
-{
-    atomic_store(&s.io->wall, TALK_START + ms);
-}
 
 /* Place a hold that must succeed. Its id is good until four more were asked for. */
 static const char *held(const char *key, const char *resource, const char *requester)
@@ -542,28 +516,27 @@ static void the_sweeper_expires_what_is_overdue(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_hold_is_placed_once_a_key),
-        TEST(durations_are_texts_or_seconds),
-        TEST(a_full_resource_refuses_and_the_refusal_is_remembered),
-        TEST(what_is_against_a_rule_is_remembered_and_what_is_malformed_is_not),
-        TEST(names_have_1_to_1024_bytes),
-        TEST(a_hold_with_a_fence_fences_older_ones_off),
-        TEST(each_end_answers_with_the_hold),
-        TEST(a_body_of_an_end_is_nothing_or_an_empty_object),
-        TEST(windows_are_half_open),
-        TEST(an_overdue_hold_makes_way_for_the_next_or_can_be_released),
-        TEST(a_reversal_is_a_record_of_its_own),
-        TEST(a_hold_that_never_was_is_not_known),
-        TEST(a_resource_is_set_shown_and_closed),
-        TEST(a_name_in_the_path_may_be_any_text),
-        TEST(a_strict_registry_knows_what_was_set),
-        TEST(holds_are_listed_by_state_resource_requester_and_time),
-        TEST(a_list_takes_what_it_knows_and_nothing_else),
-        TEST(a_page_has_100_records_unless_told_and_1000_at_most),
-        TEST(what_was_there_at_the_first_page_is_seen_once_while_writes_go_on),
-        TEST(the_sweeper_expires_what_is_overdue),
+        CALLS_TEST(a_hold_is_placed_once_a_key),
+        CALLS_TEST(durations_are_texts_or_seconds),
+        CALLS_TEST(a_full_resource_refuses_and_the_refusal_is_remembered),
+        CALLS_TEST(what_is_against_a_rule_is_remembered_and_what_is_malformed_is_not),
+        CALLS_TEST(names_have_1_to_1024_bytes),
+        CALLS_TEST(a_hold_with_a_fence_fences_older_ones_off),
+        CALLS_TEST(each_end_answers_with_the_hold),
+        CALLS_TEST(a_body_of_an_end_is_nothing_or_an_empty_object),
+        CALLS_TEST(windows_are_half_open),
+        CALLS_TEST(an_overdue_hold_makes_way_for_the_next_or_can_be_released),
+        CALLS_TEST(a_reversal_is_a_record_of_its_own),
+        CALLS_TEST(a_hold_that_never_was_is_not_known),
+        CALLS_TEST(a_resource_is_set_shown_and_closed),
+        CALLS_TEST(a_name_in_the_path_may_be_any_text),
+        CALLS_TEST(a_strict_registry_knows_what_was_set),
+        CALLS_TEST(holds_are_listed_by_state_resource_requester_and_time),
+        CALLS_TEST(a_list_takes_what_it_knows_and_nothing_else),
+        CALLS_TEST(a_page_has_100_records_unless_told_and_1000_at_most),
+        CALLS_TEST(what_was_there_at_the_first_page_is_seen_once_while_writes_go_on),
+        CALLS_TEST(the_sweeper_expires_what_is_overdue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

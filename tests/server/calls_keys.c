@@ -1,34 +1,8 @@
 /* Idempotency keys over HTTP: their forms, what they are bound to, for how long, and what is known of them. */
-#include "support/server_talk.h"
-#include "support/test.h"
+#include "support/calls_kit.h"
 
 #define DAY (24 * 60 * 60 * INT64_C(1000))
 #define PLACE "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"
-
-static struct server s;
-static struct talk t;
-
-static int setup(void **state)
-{
-    (void)state;
-    talk_server(&s);
-    server_start(&s);
-    talk_open(&t, &s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
-}
-
-static void clock_at(int64_t ms)
-{
-    atomic_store(&s.io->wall, TALK_START + ms);
-}
 
 static int count_of(const char *needle)
 {
@@ -357,20 +331,19 @@ static void duplicates_are_counted_and_logged(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(bare_and_quoted_name_the_same_key),
-        TEST(a_key_is_there_once_and_in_one_piece),
-        TEST(a_call_that_needs_no_key_ignores_it_unless_it_is_broken),
-        TEST(a_key_has_1_to_256_bytes_unless_configured),
-        TEST(keys_are_compared_byte_for_byte),
-        TEST(a_key_is_bound_to_its_action_and_its_parameters),
-        TEST(a_retry_never_extends_the_window_and_after_it_the_key_is_new),
-        TEST(the_window_is_configured_and_each_key_keeps_its_own),
-        TEST(answers_are_the_same_after_a_restart),
-        TEST(a_token_tells_what_happened_to_a_request),
-        TEST(each_kind_of_call_with_a_key_has_its_token),
-        TEST(duplicates_are_counted_and_logged),
+        CALLS_TEST(bare_and_quoted_name_the_same_key),
+        CALLS_TEST(a_key_is_there_once_and_in_one_piece),
+        CALLS_TEST(a_call_that_needs_no_key_ignores_it_unless_it_is_broken),
+        CALLS_TEST(a_key_has_1_to_256_bytes_unless_configured),
+        CALLS_TEST(keys_are_compared_byte_for_byte),
+        CALLS_TEST(a_key_is_bound_to_its_action_and_its_parameters),
+        CALLS_TEST(a_retry_never_extends_the_window_and_after_it_the_key_is_new),
+        CALLS_TEST(the_window_is_configured_and_each_key_keeps_its_own),
+        CALLS_TEST(answers_are_the_same_after_a_restart),
+        CALLS_TEST(a_token_tells_what_happened_to_a_request),
+        CALLS_TEST(each_kind_of_call_with_a_key_has_its_token),
+        CALLS_TEST(duplicates_are_counted_and_logged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,19 @@
 /* What is asked about the store and the server: audit, trace, export, description, health, figures, the start page;
  * and for every call: HEAD, unknown paths and wrong methods. */
 #include "api/call.h"
-#include "support/server_talk.h"
-#include "support/test.h"
+#include "support/calls_kit.h"
 
 #include <dirent.h>
 #include <sqlite3.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static struct server s;
-static struct talk t;
 static char hold_id[32];
 
 /* A server with one of everything. */
 static int setup(void **state)
 {
-    (void)state;
-    talk_server(&s);
-    server_start(&s);
-    talk_open(&t, &s);
+    (void)calls_setup(state);
     assert_int_equal(
         talk(&t, "POST /v1/holds", "k1", "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
         201);
@@ -33,14 +27,6 @@ static int setup(void **state)
     assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1}"), 201);
     assert_int_equal(talk(&t, "POST /v1/leases/l", "k4", "{\"holder\":\"h\",\"ttl\":\"1h\"}"), 201);
     assert_int_equal(talk(&t, "PUT /v1/registers/x", "k5", "{\"value\":1}"), 200);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
     return 0;
 }
 
@@ -421,7 +407,7 @@ static void a_call_without_a_body_takes_none(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, calls_teardown)
     const struct CMUnitTest tests[] = {
         TEST(the_audit_passes_and_names_every_invariant),
         TEST(a_trace_tells_the_life_of_a_hold_or_a_key),

@@ -1,6 +1,7 @@
 #include "store/journal/journal.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/id.h"
 #include "core/digest.h"
@@ -109,7 +110,7 @@ hf_time hf_journal_now(struct hf_journal *j)
     if (j->gather.size > 0)
         return j->gather.now;
     hf_time wall = j->io->wall_ms(j->io->ctx);
-    return wall > j->now ? wall : j->now;
+    return wall > j->now || HF_BUG(clock_runs_back) ? wall : j->now;
 }
 
 /* Where can a batch with room for `need` bytes of entries begin? */
@@ -386,7 +387,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     cmd.fresh_ordinal = j->tables.holds.highest + 1;
     if (request->action == HF_PLACE_HOLD || request->action == HF_REVERSE)
         hf_id_make(&j->keys.id, cmd.fresh_ordinal, cmd.fresh_id);
-    cmd.fresh_fence = j->tables.highest_fence + 1;
+    cmd.fresh_fence = j->tables.highest_fence + (HF_BUG(fence_not_rising) && j->tables.highest_fence ? 0 : 1);
     *now = hf_journal_now(j);
     j->seen_position = 0;
 
@@ -409,9 +410,9 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     if (st != HF_OK)
         plan_fault(j, st);
     if (plan->replayed && j->seen_position)
-        *needs = j->seen_position >= j->durable ? j->seen_position + 1 : 0;
+        *needs = j->seen_position >= j->durable && !HF_BUG(replay_not_waiting) ? j->seen_position + 1 : 0;
     else
-        *needs = newest_undurable(j);
+        *needs = HF_BUG(read_not_waiting) && hf_action_reads(request->action) ? 0 : newest_undurable(j);
     count_answer(j, *needs);
     return HF_TAKEN;
 }
@@ -521,7 +522,7 @@ int hf_journal_commit(struct hf_journal *j)
     if (padded >= START_LEAST)
         j->io->start(b->file, b->file_at, b->lead + padded);
     hf_sha256_of(batch, b->size, j->chain);
-    error = j->io->sync(b->file);
+    error = HF_BUG(sync_skipped) ? 0 : j->io->sync(b->file);
     j->flight_sync_ns = j->io->monotonic_ns(j->io->ctx) - before;
     return error;
 }

@@ -1,5 +1,6 @@
 /* Recovery: find the files, load the newest snapshot, replay the journal behind it, and tell a batch that a
  * crash cut short from damage (doc/FORMAT.md, "The end of the journal"). */
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
 
@@ -460,6 +461,8 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
                                  "are there");
         if (step == STEP_END)
             break;
+        if (HF_BUG(recovery_drops_last) && w.sequence > 2 && !later_batch(&w, w.position))
+            break;
         enum hf_status st = batch_apply(j, &w, false, true);
         if (st != HF_OK)
             return st == HF_NO_MEMORY ? refuse(why, st, "not enough memory to hold the store's tables")
@@ -474,7 +477,7 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
                              "knows of");
     j->end = j->durable = w.position;
     j->next_sequence = w.sequence;
-    j->now = w.now > 0 ? w.now : 0;
+    j->now = w.now > 0 && !HF_BUG(recovery_clock_lost) ? w.now : 0;
     memcpy(j->chain, w.chain, HF_DIGEST_SIZE);
     /* The active segment is the one with the newest batch; what is behind it was only prepared. */
     const struct hf_segment *g = hf_segments_at(&j->segments, last          ? last

@@ -1,5 +1,6 @@
 #include "store/journal/segment.h"
 
+#include "base/bug.h"
 #include "store/journal/pack.h"
 
 #include <errno.h>
@@ -125,7 +126,7 @@ int hf_prepare_name(struct hf_segments *s, struct hf_preparing *p)
     int error = s->io->sync(p->file);
     if (!error)
         error = s->io->rename(s->dir, from, to);
-    return error ? error : s->io->dir_sync(s->dir);
+    return error || HF_BUG(segment_not_named) ? error : s->io->dir_sync(s->dir);
 }
 
 void hf_prepare_drop(struct hf_segments *s, struct hf_preparing *p)

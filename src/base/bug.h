@@ -1,0 +1,91 @@
+/* bug.h: bugs on purpose, to see that the proof would find them.
+ *
+ * A build with -DHF_BUGS=ON has one switch for each line below; `holdfast simulate --bug NAME` and the variable
+ * HF_BUG turn one on. Any other build has none of it: HF_BUG(name) is the constant 0 there. The list names each
+ * bug, the part that it is in, and what goes wrong. doc/TESTING.md has the table of how each was caught. */
+#ifndef HF_BASE_BUG_H
+#define HF_BASE_BUG_H
+
+/* clang-format off */
+#define HF_BUG_LIST(X) \
+    X(token_action_ignored,    core,   "a key used for another action with the same parameters is not a collision") \
+    X(token_digest_ignored,    core,   "a key used with other parameters is not a collision") \
+    X(token_window_extended,   core,   "a retry starts the key's window anew") \
+    X(token_window_closed,     core,   "a key is still seen at the very end of its window") \
+    X(failure_not_cached,      core,   "a refusal is not remembered") \
+    X(sequence_forgets_newest, core,   "the newest number of a client is not known again") \
+    X(sequence_too_old_runs,   core,   "a number behind the remembered ones is carried out") \
+    X(capacity_off_by_one,     core,   "a resource takes one hold more than it has units") \
+    X(confirm_at_the_end,      core,   "a hold can be confirmed at the very moment it ends") \
+    X(expire_early,            core,   "a hold can be expired before its time") \
+    X(overdue_blocks,          core,   "placing does not expire what is overdue on the resource") \
+    X(reverse_twice,           core,   "a confirmed hold can be given back again and again") \
+    X(release_keeps_unit,      core,   "releasing does not give the unit back") \
+    X(strict_ignored,          core,   "a strict registry takes unknown resources") \
+    X(hold_fence_forgotten,    core,   "a hold's fence is compared and not kept") \
+    X(guard_retry_extends,     core,   "an identity seen again starts its window anew") \
+    X(guard_window_closed,     core,   "an identity is still seen at the very end of its window") \
+    X(guard_check_records,     core,   "a check records") \
+    X(guard_result_replaced,   core,   "recording again replaces the stored result") \
+    X(claim_late_finisher,     core,   "a claim is settled under an older fence") \
+    X(claim_unknown_reruns,    core,   "an abandoned claim whose outcome is unknown is begun again") \
+    X(claim_failed_reruns,     core,   "a claim that failed for good is begun again") \
+    X(claim_other_payload,     core,   "a claim's fingerprint is not compared") \
+    X(claim_forgotten,         core,   "a claim that is not settled is forgotten when its lease ends") \
+    X(lease_held_twice,        core,   "a lease that is held is granted again") \
+    X(fence_equal,             core,   "a write with the fence that was seen last is applied") \
+    X(version_ignored,         core,   "if_version is not compared") \
+    X(merge_max_overwrites,    core,   "max and min take the newer number") \
+    X(merge_counter_adds,      core,   "counters are added, so that a retry counts twice") \
+    X(merge_lww_ties,          core,   "equal timestamps are settled by who came first") \
+    X(sync_skipped,            journal, "a batch is written and not synced") \
+    X(clock_runs_back,         journal, "engine time follows a wall clock that steps back") \
+    X(fence_not_rising,        journal, "a fence is given out twice") \
+    X(tenant_ignored,          journal, "a key is compared without its tenant") \
+    X(key_prefix_compared,     journal, "a key is compared by its first eight bytes") \
+    X(recovery_drops_last,     journal, "recovery leaves out the newest batch") \
+    X(recovery_clock_lost,     journal, "recovery forgets engine time") \
+    X(snapshot_leaves_out,     journal, "a snapshot leaves some keys out") \
+    X(snapshot_before_durable, journal, "a snapshot may be used before what it copied is durable") \
+    X(snapshot_not_synced,     journal, "a snapshot gets its name before it is synced") \
+    X(segment_not_named,       journal, "a new segment is used before its name is durable") \
+    X(tokens_freed_early,      journal, "a key is freed before its window has ended") \
+    X(entry_freed_early,       journal, "a guard's entry is freed before its window has ended") \
+    X(answer_before_sync,      engine, "answers go out when the batch is sealed, before it is written") \
+    X(replay_not_waiting,      engine, "a replay does not wait until what it repeats is durable") \
+    X(read_not_waiting,        engine, "a read does not wait until what it saw is durable") \
+    X(apply_keeps_refused,     engine, "what an apply function did is kept though it refused") \
+    X(apply_runs_twice,        engine, "an apply function runs twice") \
+    X(outbox_number_reused,    engine, "two rows of the outbox get the same number") \
+    X(list_hides_newest,       engine, "a list of holds leaves out the newest") \
+    X(server_batch_swapped,    server, "the first two answers of a batch change places") \
+    X(server_pipeline_swapped, server, "two answers to pipelined requests change places") \
+    X(server_key_shortened,    server, "the last byte of a long Idempotency-Key is lost") \
+    X(server_tenant_ignored,   server, "everybody is the default tenant") \
+    X(server_duration_cut,     server, "a duration loses its milliseconds") \
+    X(server_replay_unmarked,  server, "a replay does not say that it is one") \
+    X(server_refusal_ok,       server, "a remembered refusal is repeated as a success")
+/* clang-format on */
+
+#ifdef HF_BUGS
+
+#include <stdbool.h>
+
+enum hf_bug {
+    HF_BUG_none,
+#define HF_BUG_NAME(name, part, words) HF_BUG_##name,
+    HF_BUG_LIST(HF_BUG_NAME)
+#undef HF_BUG_NAME
+};
+
+extern enum hf_bug hf_bug_planted;
+
+/* Turn the named bug on, and all others off. False if there is none of this name. */
+bool hf_bug_plant(const char *name);
+
+#define HF_BUG(name) (hf_bug_planted == HF_BUG_##name)
+#else
+#define HF_BUG(name) 0
+#endif
+
+#endif

@@ -1,0 +1,19 @@
+/* calls_kit.h: what the tests of calls share: one server and one client of it, new for each test. */
+#ifndef HF_TESTS_CALLS_KIT_H
+#define HF_TESTS_CALLS_KIT_H
+
+#include "support/server_talk.h"
+#include "support/test.h"
+
+extern struct server s; /* of the test that runs: as talk_server makes it, and started */
+extern struct talk t;
+
+/* For cmocka. A test that needs something else calls them in its own. */
+int calls_setup(void **state);
+int calls_teardown(void **state);
+#define CALLS_TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)
+
+/* It is so many milliseconds after TALK_START. */
+void clock_at(int64_t ms);
+
+#endif
