@@ -47,6 +47,13 @@ COLD static bool fail_form(struct hf_reader *r, size_t at, const char *what)
     return false;
 }
 
+/* Is byte i part of a control character? Those of a terminal have no place in a sentence. */
+static bool is_control(const unsigned char *p, size_t i)
+{
+    bool second = i > 0 && p[i - 1] == 0xc2 && p[i] < 0xa0; /* U+0080 to U+009F */
+    return p[i] < 0x20 || p[i] == 0x7f || second || (p[i] == 0xc2 && p[i + 1] < 0xa0);
+}
+
 COLD const char *hf_reader_excerpt(struct hf_bytes text, char out[HF_READER_EXCERPT])
 {
     const unsigned char *p = text.data;
@@ -56,8 +63,9 @@ COLD const char *hf_reader_excerpt(struct hf_bytes text, char out[HF_READER_EXCE
         while (size > 0 && (p[size] & 0xc0) == 0x80)
             size--;
     }
-    snprintf(out, HF_READER_EXCERPT, "%.*s%s", (int)size, size > 0 ? (const char *)text.data : "",
-             size < text.size ? "..." : "");
+    for (size_t i = 0; i < size; i++)
+        out[i] = (char)(is_control(p, i) ? '?' : p[i]);
+    snprintf(out + size, HF_READER_EXCERPT - size, "%s", size < text.size ? "..." : "");
     return out;
 }
 

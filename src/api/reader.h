@@ -91,8 +91,8 @@ bool hf_reader_fail(struct hf_reader *r, const char *format, ...) __attribute__(
 bool hf_reader_no_memory(struct hf_reader *r);
 
 #define HF_READER_EXCERPT 44
-/* Valid UTF-8 as it may stand in a sentence: as much as fits, cut between two characters, and a NUL. Answers
- * out. */
+/* Valid UTF-8 as it may stand in a sentence: as much as fits, cut between two characters, with ? for control
+ * characters, and a NUL. Answers out. */
 const char *hf_reader_excerpt(struct hf_bytes text, char out[HF_READER_EXCERPT]);
 
 #endif

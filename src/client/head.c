@@ -201,7 +201,7 @@ enum hf_http_parse hf_client_head_parse(const char *data, size_t size, size_t *s
     }
     size_t before = *scanned;
     const char *end = size > 0 ? end_find(data, size, scanned) : NULL;
-    if (!end && size > 0 && bare_find(data, size, before)) {
+    if (size > 0 && bare_find(data, end ? (size_t)(end - data) : size, before)) {
         *why = bare;
         return HF_HTTP_BAD;
     }

@@ -212,13 +212,20 @@ static void paths_add(struct hf_json *j)
 
 /* clang-format off */
 static const struct header {
-    const char *name, *type, *about;
+    const char *name, *type, *choices, *about; /* choices: "a|b" or NULL */
 } headers[] = {
-    { "Idempotency-Expires", "string", "When the key's window closes (RFC 3339). Until then the same request has the same answer; "
+    { "Allow", "string", NULL, "With 405: the methods that the path has." },
+    { "Cache-Control", "string", NULL, "`no-store`: the page shows what is now." },
+    { "Content-Security-Policy", "string", NULL, "What the page may load, which is nothing from elsewhere." },
+    { "Holdfast-Verdict", "string", "ok|violations|damaged", "What was found in the records: nothing wrong; an invariant that does "
+                                    "not hold; or damage, so that not all of them could be read. An export does not look for violations." },
+    { "Idempotency-Expires", "string", NULL, "When the key's window closes (RFC 3339). Until then the same request has the same answer; "
                                        "after it the key is new. Not there if nothing is remembered." },
-    { "Idempotent-Replayed", "string", "`true` if this is a first answer, given again. Otherwise not there." },
-    { "Retry-After", "integer", "Seconds to wait before asking again." },
-    { "WWW-Authenticate", "string", "How to say who is asking." },
+    { "Idempotent-Replayed", "string", NULL, "`true` if this is a first answer, given again. Otherwise not there." },
+    { "Referrer-Policy", "string", NULL, "`no-referrer`: what the page links to is not told where from." },
+    { "Retry-After", "integer", NULL, "Seconds to wait before asking again." },
+    { "WWW-Authenticate", "string", NULL, "How to say who is asking." },
+    { "X-Content-Type-Options", "string", NULL, "`nosniff`: the page is what its type says." },
 };
 /* clang-format on */
 
@@ -233,6 +240,8 @@ static void shared_headers_add(struct hf_json *j)
         hf_json_name(j, "schema");
         hf_json_object(j);
         hf_openapi_text(j, "type", headers[i].type);
+        if (headers[i].choices)
+            hf_openapi_choices(j, headers[i].choices);
         hf_json_object_end(j);
         hf_json_object_end(j);
     }

@@ -68,20 +68,49 @@ static void header_add(struct hf_json *j, const char *name)
     hf_openapi_ref(j, "headers", name);
 }
 
-static void headers_add(struct hf_json *j, const struct hf_call *call, bool retry)
+/* names: NULL behind the last. */
+static void headers_add(struct hf_json *j, const char *const *names)
 {
-    bool replays = may_replay(call);
-    if (!replays && !retry)
+    if (!names[0])
         return;
     hf_json_name(j, "headers");
     hf_json_object(j);
-    if (call->key)
-        header_add(j, "Idempotency-Expires");
-    if (replays)
-        header_add(j, "Idempotent-Replayed");
-    if (retry)
-        header_add(j, "Retry-After");
+    for (; *names; names++)
+        header_add(j, *names);
     hf_json_object_end(j);
+}
+
+/* The fields of a success. A claim that is begun just now was not answered before. */
+static void success_headers_add(struct hf_json *j, const struct hf_call *call, unsigned status)
+{
+    bool first = call->action == HF_BEGIN && status == 201;
+    static const char *const none[] = { NULL };
+    static const char *const keyed[] = { "Idempotency-Expires", "Idempotent-Replayed", NULL };
+    static const char *const replayed[] = { "Idempotent-Replayed", NULL };
+    static const char *const judged[] = { "Holdfast-Verdict", NULL };
+    static const char *const page[] = { "Content-Security-Policy", "X-Content-Type-Options",
+                                        "Referrer-Policy", "Cache-Control", NULL };
+    switch (call->kind) {
+    case HF_CALL_DO: headers_add(j, call->key ? keyed : may_replay(call) && !first ? replayed : none); return;
+    case HF_CALL_AUDIT:
+    case HF_CALL_EXPORT: headers_add(j, judged); return;
+    case HF_CALL_PAGE: headers_add(j, page); return;
+    default: return;
+    }
+}
+
+/* Those of a refusal by the rules, which is remembered and given again like any answer. */
+static void refusal_headers_add(struct hf_json *j, const struct hf_call *call, bool retry)
+{
+    const char *names[4] = { NULL };
+    size_t count = 0;
+    if (call->key)
+        names[count++] = "Idempotency-Expires";
+    if (may_replay(call))
+        names[count++] = "Idempotent-Replayed";
+    if (retry)
+        names[count++] = "Retry-After";
+    headers_add(j, names);
 }
 
 void hf_openapi_content(struct hf_json *j, const char *media, const char *schema, const char *line)
@@ -117,6 +146,11 @@ static void answer_content_add(struct hf_json *j, const struct hf_call *call)
         break;
     case HF_CALL_METRICS: hf_openapi_content(j, "text/plain", NULL, NULL); break;
     case HF_CALL_PAGE: hf_openapi_content(j, "text/html", NULL, NULL); break;
+    case HF_CALL_AUDIT:
+    case HF_CALL_TRACE:
+        hf_openapi_content(j, "application/json", call->answers, NULL);
+        hf_openapi_content(j, "text/plain", NULL, NULL); /* for people, if Accept asks for it first */
+        break;
     default: hf_openapi_content(j, "application/json", call->answers, NULL); break;
     }
     hf_json_object_end(j);
@@ -134,7 +168,7 @@ static void success_add(struct hf_json *j, const struct hf_call *call, unsigned 
     status_name_add(j, status);
     hf_json_object(j);
     hf_openapi_text(j, "description", about);
-    headers_add(j, call, false);
+    success_headers_add(j, call, status);
     answer_content_add(j, call);
     hf_json_object_end(j);
 }
@@ -183,7 +217,7 @@ static void refused_add(struct hf_json *j, const struct hf_call *call, unsigned 
         status_name_add(j, http_status);
         hf_json_object(j);
         hf_openapi_text(j, "description", hf_buffer_text(&about));
-        headers_add(j, call, retry);
+        refusal_headers_add(j, call, retry);
         problem_content_add(j);
         hf_json_object_end(j);
     }
@@ -200,10 +234,11 @@ static void shared_add(struct hf_json *j, unsigned status, const char *name)
 /* Being not ready is an answer of its own, and no problem. */
 static void not_ready_add(struct hf_json *j, const struct hf_call *call)
 {
+    static const char *const later[] = { "Retry-After", NULL };
     status_name_add(j, 503);
     hf_json_object(j);
     hf_openapi_text(j, "description", "Not ready: it is still reading the journal, or the disk has no room.");
-    headers_add(j, call, true);
+    headers_add(j, later);
     answer_content_add(j, call);
     hf_json_object_end(j);
 }
@@ -236,14 +271,15 @@ void hf_openapi_responses(struct hf_json *j, const struct hf_call *call)
 
 /* clang-format off */
 static const struct shared {
-    const char *name, *about, *header;
+    const char *name, *about, *headers[3]; /* NULL behind the last */
 } shared[] = {
-    { "problem", "Refused before it was understood: malformed, too large, too slow, or not HTTP/1.1.", NULL },
-    { "unauthorized", "`unauthorized`: the server asks for a token, and there is none, or one that is not known.", "WWW-Authenticate" },
-    { "forbidden", "`forbidden`: the token's role may not make this call.", NULL },
-    { "too-large", "`body-too-large`, `batch-too-large`: nothing was done.", NULL },
+    { "problem", "Refused before it was understood: malformed, too large, too slow, not HTTP/1.1, or of a method that the path does not "
+                 "have.", { "Allow", "Retry-After" } },
+    { "unauthorized", "`unauthorized`: the server asks for a token, and there is none, or one that is not known.", { "WWW-Authenticate" } },
+    { "forbidden", "`forbidden`: the token's role may not make this call.", { NULL } },
+    { "too-large", "`body-too-large`, `batch-too-large`: nothing was done.", { NULL } },
     { "unavailable", "`storage-failure`, `no-memory`, `too-busy`: nothing happened and nothing is remembered. `indeterminate`: it may "
-                     "have happened. Either way, try again with the same key.", "Retry-After" },
+                     "have happened. Either way, try again with the same key.", { "Retry-After" } },
 };
 /* clang-format on */
 
@@ -255,12 +291,7 @@ void hf_openapi_shared_responses(struct hf_json *j)
         hf_json_name_bytes(j, hf_str(shared[i].name));
         hf_json_object(j);
         hf_openapi_text(j, "description", shared[i].about);
-        if (shared[i].header) {
-            hf_json_name(j, "headers");
-            hf_json_object(j);
-            header_add(j, shared[i].header);
-            hf_json_object_end(j);
-        }
+        headers_add(j, shared[i].headers);
         problem_content_add(j);
         hf_json_object_end(j);
     }

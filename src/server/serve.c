@@ -210,6 +210,7 @@ static void serve(struct hf_server *s, const sigset_t *signals)
 /* False: a long question is still being worked on, and nothing may be freed under it. */
 static bool stop(struct hf_server *s)
 {
+    bool opened = s->db != NULL;
     s->stopping = true;
     if (s->http)
         hf_http_stop(s->http, s->options.stop_ms ? s->options.stop_ms : STOP_MS);
@@ -220,7 +221,13 @@ static bool stop(struct hf_server *s)
     hf_http_free(s->http);
     hf_auth_drop(s->auth);
     if (s->log) {
-        log_text(s, HF_LOG_INFO, "stopped", "everything that was answered is on disk");
+        bool kept = strcmp(s->options.data, ":memory:") != 0;
+        if (opened)
+            log_text(s, HF_LOG_INFO, "stopped",
+                     kept ? "everything that was answered is on disk"
+                          : "the store was in memory, and is gone with the process");
+        else
+            log_text(s, HF_LOG_ERROR, "not-started", "the store was not opened; nothing was changed");
         hf_log_close(s->log);
     }
     return true;
@@ -241,6 +248,7 @@ int hf_server_run(const struct hf_server_options *options)
     sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a disk without room */
     int code = prepare(s);
     if (code < 0)
         code = start(s);

@@ -1,5 +1,6 @@
 #include "support/server_talk.h"
 
+#include "support/described.h"
 #include "support/test.h"
 
 #include <unistd.h>
@@ -78,6 +79,7 @@ static int call(struct talk *t, const char *what, const char *key, const char *b
         t->fd = -1;
     }
     answer_is_sound(what, &t->got);
+    described_check(what, &t->got);
     return t->got.status;
 }
 

@@ -24,7 +24,8 @@ void talk_close(struct talk *t);
 void talk_as(struct talk *t, const char *fields);
 
 /* One call; its status. what: "POST /v1/holds". key: of Idempotency-Key, or NULL. body: or NULL. Rules that hold for
- * every answer are asserted: a refusal is a whole problem+json, a body has its type and length. */
+ * every answer are asserted: a refusal is a whole problem+json, a body has its type and length, and whatever the answer
+ * has is described at /v1/openapi.json. */
 int talk(struct talk *t, const char *what, const char *key, const char *body);
 /* The same with a path that is made as printf does. */
 int talkf(struct talk *t, const char *key, const char *body, const char *what, ...)

@@ -509,6 +509,12 @@ static void test_excerpts(void **state)
     r = on(hf_str("[\"x\", tru]")); /* broken inside: that is said, and not that it is no string */
     assert_false(hf_reader_null(&r));
     assert_string_equal(r.error, "expected true, false or null at byte 6, got 't'");
+    /* Control characters, of a terminal too, are not repeated; a NUL does not hide what is behind it. */
+    r = on(hf_str("\"a\x7f\xc2\x9b\xc2\xa0z\""));
+    assert_false(hf_reader_null(&r));
+    assert_string_equal(r.error, "expected null, got \"a???\xc2\xa0z\"");
+    char out[HF_READER_EXCERPT];
+    assert_string_equal(hf_reader_excerpt(hf_mem("a\0b\x1b[2J", 7), out), "a?b?[2J");
 }
 
 int main(void)

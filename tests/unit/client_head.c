@@ -60,6 +60,20 @@ static void any_split_is_like_the_whole(void **state)
     }
 }
 
+/* The words too: two things are wrong here, and the one that ends the waiting is told however the bytes come. */
+static void a_refusal_is_the_same_in_pieces(void **state)
+{
+    static const char text[] = "HTTP/1.1 200 O\x01K\nX: y\r\n\r\n";
+    struct hf_client_head head;
+    const char *at_once = "", *in_pieces = "";
+    size_t scanned = 0, size = 0;
+    (void)state;
+    assert_int_equal(parse(text, sizeof text - 1, &head, &at_once), HF_HTTP_BAD);
+    while (hf_client_head_parse(text, size, &scanned, &head, &in_pieces) == HF_HTTP_MORE)
+        size++;
+    assert_string_equal(at_once, in_pieces);
+}
+
 static void what_is_refused(void **state)
 {
     static const struct {
@@ -188,9 +202,13 @@ static void what_is_not_known_is_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_head),    cmocka_unit_test(any_split_is_like_the_whole),
-        cmocka_unit_test(what_is_refused), cmocka_unit_test(nul_is_a_control_byte),
-        cmocka_unit_test(limits),          cmocka_unit_test(what_is_not_known_is_nothing),
+        cmocka_unit_test(a_whole_head),
+        cmocka_unit_test(any_split_is_like_the_whole),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(nul_is_a_control_byte),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(what_is_not_known_is_nothing),
+        cmocka_unit_test(a_refusal_is_the_same_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,11 @@ static void lock_enter(const struct hf_lock *lock)
         lock->lock(lock->arg);
 }
 
+static bool no_room(int error)
+{
+    return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+}
+
 /* One step of making the next segment. *done: it is there. */
 static int prepare_step(struct hf_journal *j, const struct hf_lock *lock, bool *done)
 {
@@ -188,10 +193,17 @@ static int prepare_step(struct hf_journal *j, const struct hf_lock *lock, bool *
         struct hf_file *file = p->file;
         *p = (struct hf_preparing){ 0 };
         error = hf_segments_add(s, &head, HF_SEGMENT_PREPARED, file);
+        if (j->out_of_space)
+            hf_journal_note(j, 0, "there is room for the next journal segment again: new writes are taken");
         j->out_of_space = j->segment_wanted = false;
+        s->size_fits = 0;
     }
     if (error) {
         hf_prepare_drop(s, p);
+        *done = false;
+        if (no_room(error) && hf_segments_smaller(s, head.size))
+            return 0; /* try again with less */
+        s->size_fits = 0;
         prepare_failed(j, error);
     }
     return error;

@@ -150,6 +150,18 @@ static void closed_note(struct hf_journal *j)
         hf_journal_note(j, 1, "the note of an orderly close could not be written");
 }
 
+/* An empty directory where a store was expected is the worst of surprises: say which of the two it was. */
+static void opened_note(struct hf_journal *j, bool fresh, const char *path)
+{
+    if (fresh)
+        hf_journal_note(j, 0, "a new store was made in %s", path);
+    else
+        hf_journal_note(j, 0, "the store in %s was opened: %llu keys, %llu holds, the newest batch is %llu",
+                        path, (unsigned long long)j->tables.tokens.used,
+                        (unsigned long long)j->tables.holds.highest,
+                        (unsigned long long)(j->next_sequence - 1));
+}
+
 static enum hf_status open_locked(struct hf_journal *j, const struct hf_options *o, const char *path,
                                   struct hf_error *why)
 {
@@ -183,7 +195,10 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     if (st != HF_OK)
         return st;
     rules_set(j, o);
-    return config_commit(j, why);
+    st = config_commit(j, why);
+    if (st == HF_OK)
+        opened_note(j, fresh, path);
+    return st;
 }
 
 enum hf_status hf_journal_open(const char *path, const struct hf_options *options, const struct hf_io *io,

@@ -77,7 +77,20 @@ uint64_t hf_segments_next_size(const struct hf_segments *s, uint64_t size)
 {
     /* Whatever fits at all fits into one of SEGMENT_FIRST bytes, so a store of smaller ones grows at once. */
     uint64_t next = size * 2 > SEGMENT_FIRST ? size * 2 : SEGMENT_FIRST;
+    if (s->size_fits && next > s->size_fits)
+        next = s->size_fits;
     return next < s->size_max ? next : s->size_max;
+}
+
+bool hf_segments_smaller(struct hf_segments *s, uint64_t size)
+{
+    uint64_t least = s->size_max < SEGMENT_FIRST ? s->size_max : SEGMENT_FIRST;
+    if (size <= least)
+        return false;
+    enum { UNIT = 64 << 10 }; /* sizes are multiples of it */
+    uint64_t half = size / 2 / UNIT * UNIT;
+    s->size_fits = half > least ? half : least;
+    return true;
 }
 
 void hf_segments_trim(struct hf_segments *s)

@@ -32,6 +32,7 @@ struct hf_segments {
     struct hf_segment *list; /* owned; in order of number, without gaps; prepared ones last */
     size_t count, room;
     uint64_t size_max;
+    uint64_t size_fits; /* a larger one did not fit on the disk; 0: never tried, or there is room again */
 };
 
 #define HF_SEGMENT_NAME_SIZE 32
@@ -49,6 +50,8 @@ int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head, e
 
 /* How large the segment after `size` should be (0: the first). */
 uint64_t hf_segments_next_size(const struct hf_segments *s, uint64_t size);
+/* One of `size` bytes did not fit: let the next be half of it. False if it is as small as they get. */
+bool hf_segments_smaller(struct hf_segments *s, uint64_t size);
 
 /* Give up prepared segments at the end of the list that are smaller than they would be made now. */
 void hf_segments_trim(struct hf_segments *s);
