@@ -8,7 +8,10 @@ PREFIX ?= /usr/local
 LISTEN ?= 127.0.0.1:4653
 DATA ?= ./holdfast-data
 
-.PHONY: all run test coverage lint format bench install clean
+# How often `make crash` kills the server.
+N ?= 10000
+
+.PHONY: all run test crash coverage lint format bench install clean
 
 all:
 	@tools/deps.sh build
@@ -21,6 +24,10 @@ run: all
 test:
 	@tools/deps.sh test
 	@tools/test.sh
+
+crash:
+	@tools/deps.sh test
+	@tools/crash.sh $(N)
 
 coverage:
 	@tools/deps.sh test

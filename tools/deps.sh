@@ -6,7 +6,7 @@ set -eu
 
 build="gcc make cmake pkg-config libc6-dev libssl-dev libzstd-dev libutf8proc-dev libsqlite3-dev libseccomp-dev"
 test="$build libcmocka-dev curl openssl sqlite3 zsh mandoc gcovr clang libclang-rt-14-dev spin"
-lint="$build clang clang-format clang-tidy cppcheck"
+lint="$build libcmocka-dev libpq-dev clang clang-format clang-tidy cppcheck"
 bench="$build redis-server redis-tools postgresql postgresql-client libpq-dev procps util-linux"
 
 case "${1:-build}" in

@@ -172,11 +172,14 @@ static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b
         hf_audit_break(s, HF_AUDIT_TIME, NULL,
                        "batch %llu (position %llu) has time %s, earlier than %s before it", n, at,
                        hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
-    if (!b->padding_fits)
+    /* A crash may have torn the padding off the newest batch; only one with a follower was surely written in full. */
+    if (s->padded_sequence)
         hf_audit_break(s, HF_AUDIT_FORMAT, NULL,
                        "there are bytes behind batch %llu (position %llu) that belong to no "
                        "batch",
-                       n, at);
+                       (unsigned long long)s->padded_sequence, (unsigned long long)s->padded_position);
+    s->padded_sequence = b->padding_fits ? 0 : b->sequence;
+    s->padded_position = b->position;
 }
 
 static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch *b)

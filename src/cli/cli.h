@@ -38,6 +38,8 @@ struct hf_cli {
     int arg_count;
     const char *values[HF_OPT_COUNT];    /* NULL: not given; flags have "" */
     bool from_environment[HF_OPT_COUNT]; /* the value came from there */
+    const char *config;                  /* the config file, or NULL; borrowed */
+    unsigned config_line[HF_OPT_COUNT];  /* the value stands in this line of it; 0: it came from elsewhere */
     bool json, color_out, color_err;
     char key[HF_UUID_SIZE]; /* the key that was made, if none was given */
     struct hf_db *db;       /* one of the two is there while the command asks */

@@ -9,18 +9,28 @@
 
 struct loading {
     struct hf_cli *cli;
-    const char *path;
     uint64_t known;               /* the options that may stand in the file */
     unsigned lines[HF_OPT_COUNT]; /* where each stands, or 0 */
 };
+
+static void place_add(struct hf_buffer *out, const char *path, unsigned line)
+{
+    hf_cli_add_clean(out, hf_str(path));
+    hf_buffer_printf(out, ":%u: ", line);
+}
+
+void hf_cli_add_place(struct hf_buffer *out, const struct hf_cli *cli, enum hf_cli_option_id id)
+{
+    place_add(out, cli->config, cli->config_line[id]);
+}
 
 /* FILE:LINE: what is wrong, what was given, and a hint; word and hint may be NULL. Always false. */
 static bool refuse(const struct loading *l, unsigned line, const char *what, const char *word,
                    const char *hint)
 {
     struct hf_buffer text = { 0 };
-    hf_cli_add_clean(&text, hf_str(l->path));
-    hf_buffer_printf(&text, ":%u: %s", line, what);
+    place_add(&text, l->cli->config, line);
+    hf_buffer_add_text(&text, what);
     if (word) {
         hf_buffer_add_char(&text, ' ');
         hf_cli_add_quoted(&text, hf_str(word));
@@ -48,6 +58,15 @@ static bool unknown(const struct loading *l, const struct hf_cli_setting *s)
     return refuse(l, s->line, "unknown name", s->name, hint);
 }
 
+/* What was given elsewhere goes before it. */
+static void value_set(const struct loading *l, enum hf_cli_option_id id, unsigned line, const char *value)
+{
+    if (l->cli->values[id])
+        return;
+    l->cli->values[id] = value;
+    l->cli->config_line[id] = line;
+}
+
 /* A flag is given or not; in a file it has a word for that. */
 static bool flag_take(struct loading *l, enum hf_cli_option_id id, const struct hf_cli_setting *s)
 {
@@ -56,8 +75,8 @@ static bool flag_take(struct loading *l, enum hf_cli_option_id id, const struct 
         snprintf(what, sizeof what, "%s is yes or no, not", s->name);
         return refuse(l, s->line, what, s->value, NULL);
     }
-    if (!l->cli->values[id] && s->value[0] == 'y')
-        l->cli->values[id] = "";
+    if (s->value[0] == 'y')
+        value_set(l, id, s->line, "");
     return true;
 }
 
@@ -77,8 +96,7 @@ static bool setting_take(void *arg, const struct hf_cli_setting *s)
     l->lines[id] = s->line;
     if (!hf_cli_options[id].value)
         return flag_take(l, (enum hf_cli_option_id)id, s);
-    if (!l->cli->values[id])
-        l->cli->values[id] = s->value;
+    value_set(l, (enum hf_cli_option_id)id, s->line, s->value);
     return true;
 }
 
@@ -99,7 +117,7 @@ bool hf_cli_config_load(struct hf_cli *cli, const char *path)
 {
     static char text[HF_CLI_CONFIG_MAX + 1]; /* where the values live from now on */
     const uint64_t never = HF_OPT_BIT(HELP) | HF_OPT_BIT(CONFIG);
-    struct loading l = { cli, path, (cli->command->options | cli->command->globals) & ~never, { 0 } };
+    struct loading l = { cli, (cli->command->options | cli->command->globals) & ~never, { 0 } };
     struct hf_cli_config_refusal refusal;
     size_t size = 0;
     const char *wrong = file_read(path, text, &size);
@@ -110,6 +128,7 @@ bool hf_cli_config_load(struct hf_cli *cli, const char *path)
         hf_buffer_free(&name);
         return false;
     }
+    cli->config = path;
     if (hf_cli_config_parse(text, size, setting_take, &l, &refusal))
         return true;
     return refusal.line && refuse(&l, refusal.line, refusal.what, NULL, NULL);

@@ -12,8 +12,7 @@
 #ifndef HF_CLI_CONFIG_H
 #define HF_CLI_CONFIG_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "cli/options.h"
 
 #define HF_CLI_CONFIG_MAX 65536     /* bytes of a file */
 #define HF_CLI_CONFIG_LINE_MAX 4096 /* bytes of a line, its end not counted */
@@ -21,10 +20,16 @@
 struct hf_cli;
 
 /* hf_cli_config_load: read the file at `path` and set the options that were given neither on the command line nor in
- * the environment. Knows the options that cli->command takes, but for help and config. False after saying on stderr
- * which line is wrong and why, or why the file cannot be read. The values live until the program ends, so it may be
- * called once in a run. */
+ * the environment; cli->config and cli->config_line say where they stand. Knows the options that cli->command takes, but
+ * for help and config. False after saying on stderr which line is wrong and why, or why the file cannot be read. The
+ * values live until the program ends, so it may be called once in a run. path: borrowed, for as long. */
 bool hf_cli_config_load(struct hf_cli *cli, const char *path);
+
+struct hf_buffer;
+
+/* hf_cli_add_place: append "FILE:LINE: ", where the value of an option that came from the file stands in it, as it can be
+ * shown. out: appended to. */
+void hf_cli_add_place(struct hf_buffer *out, const struct hf_cli *cli, enum hf_cli_option_id id);
 
 /* ---- config_text.c: the lines, without files and without knowing any option. Pure. ---- */
 

@@ -92,6 +92,10 @@ bool hf_cli_given(const struct hf_cli *cli, enum hf_cli_option_id id);
 /* ---- values.c: all of these answer false after saying what was given and what is expected. An option
  * that was not given leaves *out alone and is fine. ---- */
 
+/* Say that the value of this option does not fit, and where it was given: the option, the variable, or the file and its
+ * line. Always false. */
+bool hf_cli_unfit(const struct hf_cli *cli, enum hf_cli_option_id id, const char *expected);
+
 bool hf_cli_duration(const struct hf_cli *cli, enum hf_cli_option_id id, int64_t *out_ms);
 bool hf_cli_time(const struct hf_cli *cli, enum hf_cli_option_id id, hf_time *out);
 
@@ -100,6 +104,9 @@ struct hf_cli_range {
 };
 bool hf_cli_number(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range,
                    uint64_t *out);
+/* Bytes, such as 1MiB. */
+bool hf_cli_size(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range,
+                 uint64_t *out);
 /* The index of the value among the option's choices. */
 bool hf_cli_choice(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned *out);
 /* A comma-separated list of choices; at most `max`. */

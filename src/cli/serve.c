@@ -1,5 +1,4 @@
 /* holdfast serve: the options of the server, out of the command line, the environment and a file. */
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config.h"
 #include "server/server.h"
@@ -7,30 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A size such as 1MiB. False after saying what is wrong. */
-static bool size_read(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range,
-                      uint64_t *out)
-{
-    const char *text = cli->values[id];
-    if (!text)
-        return true;
-    if (hf_size_parse(hf_str(text), out) && *out >= range.lowest && *out <= range.highest)
-        return true;
-    hf_cli_error(cli, "serve: --%s is \"%s\"; expected a size from %llu to %llu bytes, such as 1MiB",
-                 hf_cli_options[id].name, text, (unsigned long long)range.lowest,
-                 (unsigned long long)range.highest);
-    return false;
-}
-
 static bool sizes_read(const struct hf_cli *cli, struct hf_server_options *o)
 {
     uint64_t threads = 1, connections = 4096;
     o->max_body = 1 << 20;
     if (!hf_cli_number(cli, HF_OPT_THREADS, (struct hf_cli_range){ 1, 64 }, &threads) ||
         !hf_cli_number(cli, HF_OPT_MAX_CONNECTIONS, (struct hf_cli_range){ 1, 1000000 }, &connections) ||
-        !size_read(cli, HF_OPT_MAX_BODY, (struct hf_cli_range){ 1024, 64 << 20 }, &o->max_body) ||
-        !size_read(cli, HF_OPT_MEMORY_MAX, (struct hf_cli_range){ 1 << 20, UINT64_MAX },
-                   &o->store.memory_max_bytes))
+        !hf_cli_size(cli, HF_OPT_MAX_BODY, (struct hf_cli_range){ 1024, 64 << 20 }, &o->max_body) ||
+        !hf_cli_size(cli, HF_OPT_MEMORY_MAX, (struct hf_cli_range){ 1 << 20, UINT64_MAX },
+                     &o->store.memory_max_bytes))
         return false;
     o->threads = (unsigned)threads;
     o->max_connections = (unsigned)connections;
@@ -60,9 +44,42 @@ static void welcome(const char *url)
     fflush(stdout);
 }
 
+/* Where the values stand that only the server finds out to be wrong. */
+struct places {
+    struct hf_buffer data, listen, auth_file, tls_cert, tls_key;
+};
+
+/* "FILE:LINE: " if the value came from the config file, else NULL. text: out, owned. */
+static const char *place_of(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_buffer *text)
+{
+    if (!cli->config_line[id])
+        return NULL;
+    hf_cli_add_place(text, cli, id);
+    return hf_buffer_text(text);
+}
+
+static void places_fill(const struct hf_cli *cli, struct places *p, struct hf_server_places *out)
+{
+    out->data = place_of(cli, HF_OPT_DATA, &p->data);
+    out->listen = place_of(cli, HF_OPT_LISTEN, &p->listen);
+    out->auth_file = place_of(cli, HF_OPT_AUTH_FILE, &p->auth_file);
+    out->tls_cert = place_of(cli, HF_OPT_TLS_CERT, &p->tls_cert);
+    out->tls_key = place_of(cli, HF_OPT_TLS_KEY, &p->tls_key);
+}
+
+static void places_free(struct places *p)
+{
+    hf_buffer_free(&p->data);
+    hf_buffer_free(&p->listen);
+    hf_buffer_free(&p->auth_file);
+    hf_buffer_free(&p->tls_cert);
+    hf_buffer_free(&p->tls_key);
+}
+
 int hf_cmd_serve(struct hf_cli *cli)
 {
     struct hf_server_options options = { .listen = "127.0.0.1:4653" };
+    struct places places = { 0 };
     const char *config = cli->values[HF_OPT_CONFIG];
     if (config && !hf_cli_config_load(cli, config))
         return HF_EXIT_USAGE;
@@ -77,5 +94,8 @@ int hf_cmd_serve(struct hf_cli *cli)
     options.tls_key = cli->values[HF_OPT_TLS_KEY];
     if (cli->values[HF_OPT_WELCOME])
         options.welcome = welcome;
-    return hf_server_run(&options);
+    places_fill(cli, &places, &options.places);
+    int code = hf_server_run(&options);
+    places_free(&places);
+    return code;
 }

@@ -183,10 +183,8 @@ bool hf_cli_store_options(struct hf_cli *cli, struct hf_options *options)
         !hf_cli_number(cli, HF_OPT_TOKEN_MAX_LENGTH, (struct hf_cli_range){ 1, HF_TOKEN_MAX }, &length) ||
         !hf_cli_choice(cli, HF_OPT_REGISTRY, &registry))
         return false;
-    if (cli->values[HF_OPT_IDEMPOTENCY_WINDOW] && options->idempotency_window_ms == 0) {
-        hf_cli_error(cli, "the idempotency window is 0; give at least 1ms, such as --idempotency-window 24h");
-        return false;
-    }
+    if (cli->values[HF_OPT_IDEMPOTENCY_WINDOW] && options->idempotency_window_ms == 0)
+        return hf_cli_unfit(cli, HF_OPT_IDEMPOTENCY_WINDOW, "at least 1ms, such as 24h");
     if (options->no_create) { /* who only looks does not configure */
         options->idempotency_window_ms = 0;
         return !configures(cli);

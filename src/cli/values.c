@@ -2,19 +2,23 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/config.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool bad(const struct hf_cli *cli, enum hf_cli_option_id id, const char *expected)
+bool hf_cli_unfit(const struct hf_cli *cli, enum hf_cli_option_id id, const char *expected)
 {
     const struct hf_cli_option *option = &hf_cli_options[id];
-    bool env = cli->from_environment[id];
     struct hf_buffer text = { 0 };
+    if (cli->config_line[id])
+        hf_cli_add_place(&text, cli, id);
+    else if (!cli->from_environment[id])
+        hf_buffer_add_text(&text, "--");
+    hf_buffer_printf(&text, "%s: ", cli->from_environment[id] ? option->env : option->name);
     hf_cli_add_quoted(&text, hf_str(cli->values[id]));
-    hf_cli_error(cli, "%s%s: %s does not fit; expected is %s", env ? "" : "--",
-                 env ? option->env : option->name, hf_buffer_text(&text), expected);
+    hf_cli_error(cli, "%s does not fit; expected is %s", hf_buffer_text(&text), expected);
     hf_buffer_free(&text);
     return false;
 }
@@ -23,16 +27,17 @@ bool hf_cli_duration(const struct hf_cli *cli, enum hf_cli_option_id id, int64_t
 {
     const char *value = cli->values[id];
     return !value || hf_duration_parse(hf_str(value), out_ms) ||
-           bad(cli, id, "a duration such as 250ms, 30s, 15m, 24h, 7d or a number of seconds, at most 3650d");
+           hf_cli_unfit(cli, id,
+                        "a duration such as 250ms, 30s, 15m, 24h, 7d or a number of seconds, at most 3650d");
 }
 
 bool hf_cli_time(const struct hf_cli *cli, enum hf_cli_option_id id, hf_time *out)
 {
     const char *value = cli->values[id];
     return !value || hf_time_parse(hf_str(value), out) ||
-           bad(cli, id,
-               "a time such as 2026-11-15T21:39:57Z, a date such as 2026-11-15, or @ and "
-               "milliseconds since 1970");
+           hf_cli_unfit(cli, id,
+                        "a time such as 2026-11-15T21:39:57Z, a date such as 2026-11-15, or @ and "
+                        "milliseconds since 1970");
 }
 
 bool hf_cli_number(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range,
@@ -49,7 +54,23 @@ bool hf_cli_number(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf
     }
     snprintf(expected, sizeof expected, "a whole number from %" PRIu64 " to %" PRIu64, range.lowest,
              range.highest);
-    return bad(cli, id, expected);
+    return hf_cli_unfit(cli, id, expected);
+}
+
+bool hf_cli_size(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range, uint64_t *out)
+{
+    const char *value = cli->values[id];
+    uint64_t size;
+    char expected[100];
+    if (!value)
+        return true;
+    if (hf_size_parse(hf_str(value), &size) && size >= range.lowest && size <= range.highest) {
+        *out = size;
+        return true;
+    }
+    snprintf(expected, sizeof expected, "a size from %" PRIu64 " to %" PRIu64 " bytes, such as 1MiB",
+             range.lowest, range.highest);
+    return hf_cli_unfit(cli, id, expected);
 }
 
 /* The index of `word` in "a|b|c", or -1. */
@@ -70,7 +91,7 @@ static bool choice_bad(const struct hf_cli *cli, enum hf_cli_option_id id, const
     hf_buffer_add_text(&text, prefix);
     for (const char *p = hf_cli_options[id].choices; *p; p++)
         hf_buffer_add_text(&text, *p == '|' ? ", " : (char[]){ *p, '\0' });
-    bad(cli, id, hf_buffer_text(&text));
+    hf_cli_unfit(cli, id, hf_buffer_text(&text));
     hf_buffer_free(&text);
     return false;
 }
@@ -109,7 +130,7 @@ bool hf_cli_filled(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf
     if (!value)
         return true;
     *out = hf_str(value);
-    return *value || bad(cli, id, "a name that is not empty");
+    return *value || hf_cli_unfit(cli, id, "a name that is not empty");
 }
 
 bool hf_cli_flag(const struct hf_cli *cli, enum hf_cli_option_id id, bool *out)
@@ -120,7 +141,7 @@ bool hf_cli_flag(const struct hf_cli *cli, enum hf_cli_option_id id, bool *out)
         return true;
     int index = choice_index("0|no|false|1|yes|true", hf_str(value));
     *out = index >= 3;
-    return index >= 0 || bad(cli, id, "1 or 0");
+    return index >= 0 || hf_cli_unfit(cli, id, "1 or 0");
 }
 
 unsigned hf_cli_distance(const char *a, const char *b)

@@ -183,9 +183,10 @@ static enum hf_status decide(struct hf_db *db, const struct hf_request *request,
     }
     st = plan_status(request, db->journal->plan);
     if (result && !hf_result_fill(result, db->journal->plan, now, answer_max)) {
-        /* It is decided and will be remembered; only its copy for the caller could not be made, or was not wanted. */
-        hf_result_status(result, HF_INDETERMINATE);
-        st = HF_INDETERMINATE;
+        /* It is decided and will be remembered; only its copy for the caller could not be made, or was not wanted.
+         * What only reads has done nothing. */
+        st = hf_action_reads(request->action) && answer_max == 0 ? HF_NO_MEMORY : HF_INDETERMINATE;
+        hf_result_status(result, st);
     }
     return st;
 }

@@ -16,9 +16,10 @@ enum { EXIT_DONE = 0, EXIT_USAGE_ERROR = 2, EXIT_STORE = 3 };
 enum { STOP_MS = 30000, MEMORY_MAX = 256 << 20, PIPELINE_MAX = 128 };
 enum { HEAD_MS = 10000, IDLE_MS = 60000, BODY_MS = 60000 };
 
-static int complain(int code, const char *sentence)
+/* place: of the value that is to blame, or NULL. */
+static int complain(int code, const char *place, const char *sentence)
 {
-    fprintf(stderr, "holdfast: %s\n", sentence);
+    fprintf(stderr, "holdfast: %s%s\n", place ? place : "", sentence);
     return code;
 }
 
@@ -51,6 +52,13 @@ static bool load_tls(const struct hf_server_options *options, struct hf_tls **tl
     struct hf_tls_files files = { options->tls_cert, options->tls_key };
     *tls = NULL;
     return !options->tls_cert || hf_tls_load(&files, tls, why) == HF_OK;
+}
+
+/* Which of the two does the sentence name? The key's names both if they do not belong together. */
+static const char *tls_place(const struct hf_server_options *o, const struct hf_error *why)
+{
+    size_t n = strlen(o->tls_key);
+    return strncmp(why->text, o->tls_key, n < 180 ? n : 180) == 0 ? o->places.tls_key : o->places.tls_cert;
 }
 
 /* SIGHUP: take what can change. What cannot be read leaves what was. */
@@ -136,27 +144,30 @@ static int prepare(struct hf_server *s)
                                                 .body_ms = o->body_ms ? o->body_ms : BODY_MS,
                                                 .memory_max = MEMORY_MAX } };
     if (!o->tls_cert != !o->tls_key)
-        return complain(EXIT_USAGE_ERROR, "TLS needs both --tls-cert and --tls-key");
+        return complain(EXIT_USAGE_ERROR, o->tls_cert ? o->places.tls_cert : o->places.tls_key,
+                        "TLS needs both --tls-cert and --tls-key");
     if (o->auth_file && hf_auth_load(o->auth_file, &s->auth, &why) != HF_OK)
-        return complain(EXIT_USAGE_ERROR, why.text);
+        return complain(EXIT_USAGE_ERROR, o->places.auth_file, why.text);
     snprintf(s->notes[0], sizeof s->notes[0], "%s", o->auth_file ? why.text : "");
     if (!load_tls(o, &http.tls, &why))
-        return complain(EXIT_USAGE_ERROR, why.text);
+        return complain(EXIT_USAGE_ERROR, tls_place(o, &why), why.text);
     snprintf(s->notes[1], sizeof s->notes[1], "%s", o->tls_cert ? why.text : "");
     hf_server_handler(s, &http.handler);
     s->tls = http.tls != NULL;
     enum hf_status st = hf_http_listen(&http, &s->http, &why);
     hf_tls_drop(http.tls);
     if (st != HF_OK)
-        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, why.text);
+        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, o->places.listen, why.text);
     if (!o->auth_file && !hf_http_loopback(s->http))
-        return complain(EXIT_USAGE_ERROR,
+        return complain(EXIT_USAGE_ERROR, o->places.listen,
                         "without --auth-file only a loopback address may be listened on, because anybody "
                         "who reaches the port could do anything. Give --auth-file FILE, or --listen "
                         "127.0.0.1:4653");
     snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", hf_http_address(s->http));
-    if (!make_directory(o->data, &why) || !enter_sandbox(o, &why))
-        return complain(EXIT_STORE, why.text);
+    if (!make_directory(o->data, &why))
+        return complain(EXIT_STORE, o->places.data, why.text);
+    if (!enter_sandbox(o, &why))
+        return complain(EXIT_STORE, NULL, why.text);
     return -1;
 }
 
@@ -172,7 +183,8 @@ static int open_store(struct hf_server *s)
     store.arg = s;
     enum hf_status st = hf_open(s->options.data, &store, &db, &why);
     if (st != HF_OK)
-        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, why.text);
+        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, s->options.places.data,
+                        why.text);
     s->db = db;
     return -1;
 }
@@ -184,12 +196,12 @@ static int start(struct hf_server *s)
                                   .fd = 2 };
     struct hf_error why = { .status = HF_OK };
     if (hf_log_open(&log, &s->log) != HF_OK || hf_slow_start(s) != HF_OK)
-        return complain(EXIT_STORE, "the system gives no threads for the server");
+        return complain(EXIT_STORE, NULL, "the system gives no threads for the server");
     for (size_t i = 0; i < 2; i++)
         if (s->notes[i][0])
             log_text(s, HF_LOG_WARNING, "file", s->notes[i]);
     if (hf_http_start(s->http, &why) != HF_OK)
-        return complain(EXIT_STORE, why.text);
+        return complain(EXIT_STORE, NULL, why.text);
     return open_store(s);
 }
 
@@ -238,7 +250,7 @@ int hf_server_run(const struct hf_server_options *options)
     struct hf_server *s = calloc(1, sizeof *s);
     sigset_t signals;
     if (!s)
-        return complain(EXIT_STORE, "there is no memory for the server");
+        return complain(EXIT_STORE, NULL, "there is no memory for the server");
     s->options = *options;
     s->started_at = hf_server_clock();
     pthread_mutex_init(&s->auth_lock, NULL);

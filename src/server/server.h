@@ -4,6 +4,12 @@
 
 #include "holdfast.h"
 
+/* Where a value was given, as the beginning of the sentence that refuses it, such as "holdfast.conf:12: "; NULL: the value
+ * says enough by itself. */
+struct hf_server_places {
+    const char *data, *listen, *auth_file, *tls_cert, *tls_key;
+};
+
 /* Everything is borrowed for as long as the server runs. */
 struct hf_server_options {
     const char *data;   /* a directory, or ":memory:" */
@@ -19,7 +25,8 @@ struct hf_server_options {
     bool log_json, log_hash_keys, log_duplicates;
     bool sandbox;
     void (*welcome)(const char *url); /* called once it is ready, or NULL */
-    struct hf_options store;          /* window, token length, registry and limits; the rest is filled in */
+    struct hf_server_places places;
+    struct hf_options store; /* window, token length, registry and limits; the rest is filled in */
 };
 
 /* hf_server_run: listen, open the store, say on stdout that it is ready, serve until SIGTERM or SIGINT, finish what is in

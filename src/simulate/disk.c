@@ -528,6 +528,11 @@ bool sim_disk_bytes(const struct sim_disk *d, const char *name, struct hf_bytes 
     return f != NULL;
 }
 
+size_t sim_disk_names_unsynced(const struct sim_disk *d)
+{
+    return d->renaming_count;
+}
+
 /* FNV-1a by words. */
 static uint64_t hash_add(uint64_t hash, const unsigned char *p, uint64_t size)
 {

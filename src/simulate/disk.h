@@ -86,6 +86,8 @@ uint64_t sim_disk_used(const struct sim_disk *d);
 bool sim_disk_each(struct sim_disk *d, bool (*each)(void *arg, const char *name, uint64_t size), void *arg);
 /* The bytes of a file as they are now. Borrowed until the next call. False if there is no such file. */
 bool sim_disk_bytes(const struct sim_disk *d, const char *name, struct hf_bytes *out);
+/* How many changes of names were not synced: the first so many questions of a restart. */
+size_t sim_disk_names_unsynced(const struct sim_disk *d);
 /* A hash over names and contents, for the trace. */
 uint64_t sim_disk_hash(const struct sim_disk *d);
 

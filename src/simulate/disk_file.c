@@ -111,8 +111,9 @@ void sim_file_write(struct sim_file *f, const void *data, size_t size, uint64_t 
     while (at < end) {
         uint64_t next = (at / SIM_SECTOR + 1) * SIM_SECTOR;
         size_t n = (size_t)((next < end ? next : end) - at);
-        /* Writing what is there already leaves nothing to lose: so it is with most zeros. */
-        if (memcmp(f->data + at, p, n) != 0) {
+        /* Writing what is there already leaves nothing to lose, as with most zeros; unless a sync that failed has left
+         * it in doubt. */
+        if (f->change_doubted > 0 || memcmp(f->data + at, p, n) != 0) {
             remember(f, (uint32_t)(at / SIM_SECTOR), false);
             memcpy(f->data + at, p, n);
         }

@@ -124,6 +124,8 @@ static int os_remove(struct hf_dir *dir, const char *name)
     return unlinkat(dir->fd, name, 0) == 0 ? 0 : -errno;
 }
 
+static int os_write(struct hf_file *file, const void *data, size_t size, uint64_t at);
+
 static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t holder_size)
 {
     int fd = openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -143,14 +145,12 @@ static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t hol
         close(fd);
         return error;
     }
-    size_t size = strlen(who);
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, who, size, 0) != (ssize_t)size) {
-        int error = errno ? -errno : -EIO;
-        /* A full disk must not keep a store from being opened for reading and replays. */
-        if (error != -ENOSPC) {
-            close(fd);
-            return error;
-        }
+    struct hf_file file = { fd };
+    int error = ftruncate(fd, 0) != 0 ? -errno : os_write(&file, who, strlen(who), 0);
+    /* A full disk must not keep a store from being opened for reading and replays. */
+    if (error && error != -ENOSPC) {
+        close(fd);
+        return error;
     }
     dir->lock_fd = fd;
     return 0;

@@ -9,7 +9,7 @@ config() { printf '%s\n' "$@" >conf; }
 # ---- Whose value counts ----
 config 'threads = file'
 try 2 serve --config conf
-has err '--threads: "file" does not fit'
+has err 'holdfast: conf:1: threads: "file" does not fit; expected is a whole number from 1 to 64'
 export HOLDFAST_THREADS=environment
 try 2 serve --config conf
 has err 'HOLDFAST_THREADS: "environment" does not fit'
@@ -17,7 +17,64 @@ try 2 serve --config conf --threads line
 has err '--threads: "line" does not fit'
 unset HOLDFAST_THREADS
 HOLDFAST_CONFIG=conf try 2 serve
-has err '"file" does not fit'
+has err 'conf:1: threads: "file" does not fit'
+
+# ---- Values ----
+# One that does not fit is named with its line, also if that is found out only when it is used.
+: >cert
+: >auth
+while IFS='|' read -r code line words; do
+  config '# one line' 'sandbox = off' "$line"
+  try "$code" serve --config conf
+  has err "holdfast: conf:3: $words"
+done <<'TABLE'
+2|max-connections = 0|max-connections: "0" does not fit; expected is a whole number from 1
+2|max-body = 1 MB|max-body: "1 MB" does not fit; expected is a size from 1024 to 67108864 bytes, such as 1MiB
+2|max-body = 1023|max-body: "1023" does not fit
+2|max-body = 65MiB|max-body: "65MiB" does not fit
+2|memory-max = most of it|memory-max: "most of it" does not fit; expected is a size
+2|idempotency-window = soon|idempotency-window: "soon" does not fit; expected is a duration
+2|idempotency-window = 0|idempotency-window: "0" does not fit; expected is at least 1ms, such as 24h
+2|token-max-length = 1025|token-max-length: "1025" does not fit; expected is a whole number from 1 to 1024
+2|registry = maybe|registry: "maybe" does not fit; expected is one of open, strict
+2|store = paper|store: "paper" does not fit
+2|log = xml|log: "xml" does not fit; expected is one of text, json
+2|log-keys = none|log-keys: "none" does not fit
+2|log-duplicates = maybe|log-duplicates: "maybe" does not fit
+2|listen = here|cannot listen on "here": expected an address and a port, such as 127.0.0.1:4653
+2|listen = 127.0.0.1:65536|cannot listen on "127.0.0.1:65536": expected an address
+2|listen = 0.0.0.0:0|without --auth-file only a loopback address may be listened on
+3|listen = 192.0.2.1:0|cannot listen on "192.0.2.1:0": Cannot assign
+2|auth-file = absent|absent cannot be opened: No such file
+2|auth-file = auth|auth
+2|tls-cert = cert|TLS needs both --tls-cert and --tls-key
+2|tls-key = cert|TLS needs both --tls-cert and --tls-key
+3|data = absent/too|cannot make the directory "absent/too"
+3|data = cert|
+TABLE
+config 'sandbox = perhaps'
+try 2 serve --config conf
+has err 'conf:1: sandbox: "perhaps" does not fit; expected is one of on, off'
+config 'sandbox = off' 'tls-key = absent' 'tls-cert = cert'
+try 2 serve --config conf
+has err 'holdfast: conf:2: absent cannot be opened'
+config 'sandbox = off' 'tls-key = cert' 'tls-cert = absent'
+try 2 serve --config conf
+has err 'holdfast: conf:3: absent cannot be opened'
+# What the file says and something else overrules is not to blame.
+config 'listen = 127.0.0.1:0' 'max-body = 1MiB' 'auth-file = auth'
+try 2 serve --config conf --sandbox off --auth-file absent
+has err 'holdfast: absent cannot be opened'
+try 2 serve --config conf --max-body 0
+has err 'holdfast: --max-body: "0" does not fit'
+HOLDFAST_MAX_BODY=1 try 2 serve --config conf
+has err 'holdfast: HOLDFAST_MAX_BODY: "1" does not fit'
+mkdir $'a\e[2Jb'
+config 'threads = 0'
+mv conf $'a\e[2Jb/conf'
+try 2 serve --config $'a\e[2Jb/conf'
+has err '[2Jb/conf:1: threads'
+hasnt err $'\e[2J'
 
 # ---- Lines ----
 config '# comment' '' 'threads = "quo\"ted \\"   # comment'

@@ -112,7 +112,7 @@ help a b|help takes [COMMAND]
 help nonsense|there is no command "nonsense"
 hold a --for b --duration 1m --registry maybe|--registry: "maybe" does not fit; expected is one of open, strict
 hold a --for b --duration 1m --idempotency-window x|--idempotency-window: "x"
-hold a --for b --duration 1m --idempotency-window 0|the idempotency window is 0
+hold a --for b --duration 1m --idempotency-window 0|--idempotency-window: "0" does not fit; expected is at least 1ms
 hold a --for b --duration 1m --token-max-length 0|--token-max-length: "0"
 hold a --for b --duration 1m --token-max-length 1025|--token-max-length: "1025"
 bench --server http://h|bench/compare

@@ -26,7 +26,7 @@ static struct scene scene;
 
 /* ---- The servers ---- */
 
-/* A copy that not everybody may read. */
+/* A copy that is its owner's alone, whatever the checkout made of the file. */
 static void tokens_copy(struct scene *c)
 {
     static const char here[] = __FILE__, tail[] = "server/hostile.c";

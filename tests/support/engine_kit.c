@@ -400,15 +400,20 @@ static void say_answer(struct text *t, const struct hf_answer *a)
     }
 }
 
-char *kit_answer(struct kit *k)
+char *kit_answer_of(const struct hf_result *result)
 {
     struct text t = { .out = NULL };
     t.out = open_memstream(&t.data, &t.size);
     assert_non_null(t.out);
-    say(&t, "%s ", hf_status_code(k->got.answer.status));
-    say_answer(&t, &k->got.answer);
+    say(&t, "%s ", hf_status_code(result->answer.status));
+    say_answer(&t, &result->answer);
     fclose(t.out);
     return t.data;
+}
+
+char *kit_answer(struct kit *k)
+{
+    return kit_answer_of(&k->got);
 }
 
 void kit_list(struct kit *k, const struct hf_query *query, struct hf_page *page)

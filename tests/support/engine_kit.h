@@ -93,6 +93,8 @@ void kit_run(struct kit_worker *workers, int count, void (*work)(struct kit_work
 
 /* The answer of the newest request as text, every byte of it. Owned, free with free(). */
 char *kit_answer(struct kit *k);
+/* The same of any result. */
+char *kit_answer_of(const struct hf_result *result);
 
 /* The first page that is full or the last one. A page may be cut short when its call takes long, as it does on
  * a busy machine: then it is asked for again. page: out, owned, free with hf_page_clear. */

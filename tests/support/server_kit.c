@@ -165,6 +165,7 @@ int server_start_fails(struct server *s)
 
 int server_stop(struct server *s)
 {
+    assert_true(s->pid > 0); /* 0 and -1 would mean many */
     assert_int_equal(kill(s->pid, SIGTERM), 0);
     int code = server_wait(s);
     if (code < 0) {
@@ -176,6 +177,7 @@ int server_stop(struct server *s)
 
 void server_kill(struct server *s)
 {
+    assert_true(s->pid > 0);
     kill(s->pid, SIGKILL);
     (void)server_wait(s);
 }

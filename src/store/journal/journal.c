@@ -14,6 +14,7 @@
 
 /* START_LEAST: from this size on, starting the disk early is worth the call. */
 enum { BATCH_MAX = 16 << 20, START_LEAST = 12288 };
+enum { UNREADABLE_MS = 60000 }; /* until a hold that could not be read is looked at again */
 
 void hf_journal_note(struct hf_journal *j, int level, const char *format, ...)
 {
@@ -110,7 +111,14 @@ hf_time hf_journal_now(struct hf_journal *j)
     if (j->gather.size > 0)
         return j->gather.now;
     hf_time wall = j->io->wall_ms(j->io->ctx);
-    return wall > j->now || HF_BUG(clock_runs_back) ? wall : j->now;
+    if (HF_BUG(clock_runs_back))
+        return wall;
+    /* Questions are told the time and write nothing: it may not run back behind them either. */
+    if (j->told < j->now)
+        j->told = j->now;
+    if (j->told < wall)
+        j->told = wall;
+    return j->told;
 }
 
 /* Where can a batch with room for `need` bytes of entries begin? */
@@ -166,7 +174,7 @@ static void gather_open(struct hf_journal *j, hf_time now)
     b->head.number = g->number;
     b->head.base = g->base;
     b->head.size = g->size;
-    if (j->io->wall_ms(j->io->ctx) < j->now && j->stats.clock_stalls++ == 0)
+    if (j->io->wall_ms(j->io->ctx) < now && j->stats.clock_stalls++ == 0)
         hf_journal_note(j, 1,
                         "the wall clock is behind engine time: engine time stands still until it has "
                         "caught up");
@@ -407,8 +415,12 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
         st = gather_append(j, &head, *now);
     }
     j->tables.hint_token = j->tables.rows.hint = 0;
-    if (st != HF_OK)
+    if (st != HF_OK && (request->action == HF_RECORD || request->action == HF_ADMIT)) {
+        cmd.refuse_writes = true; /* a guard has an answer all the same: its policy */
+        hf_decide(&j->view, &cmd, *now, plan);
+    } else if (st != HF_OK) {
         plan_fault(j, st);
+    }
     if (plan->replayed && j->seen_position)
         *needs = j->seen_position >= j->durable && !HF_BUG(replay_not_waiting) ? j->seen_position + 1 : 0;
     else
@@ -437,10 +449,10 @@ size_t hf_journal_sweep(struct hf_journal *j, size_t max)
         if (ordinal == 0 || gather_ready(j, hf_entry_need(&biggest)) != READY)
             break;
         if (hf_journal_hold(j, ordinal, &hold) != HF_FOUND) {
-            /* It must not keep the others from being expired; the next start tries again. */
+            /* It must not keep the others from being expired, and may be readable later. */
             hf_journal_note(j, 1, "the record of an overdue hold (number %llu) cannot be read; run audit",
                             (unsigned long long)ordinal);
-            hf_live_remove(&j->tables.live, ordinal);
+            hf_live_put_off(&j->tables.live, ordinal, now + UNREADABLE_MS);
             continue;
         }
         hf_decide_sweep(&j->view, &hold, now, j->plan);

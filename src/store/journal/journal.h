@@ -90,6 +90,7 @@ struct hf_journal {
     bool opened;                   /* open went well: a close is an orderly one */
     uint64_t durable;              /* everything before this position is on disk */
     hf_time now;                   /* engine time: of the newest batch */
+    hf_time told;                  /* the latest engine time that anybody was told since the store was opened */
     uint8_t chain[HF_DIGEST_SIZE]; /* of the newest batch that was committed */
 
     uint64_t token_cursor;       /* position of a batch: no live token is remembered before it */

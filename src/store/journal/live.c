@@ -197,6 +197,16 @@ void hf_live_remove(struct hf_live *l, uint64_t ordinal)
     l->free_list = n;
 }
 
+void hf_live_put_off(struct hf_live *l, uint64_t ordinal, hf_time until)
+{
+    uint32_t n = (uint32_t)hf_dense_get(&l->by_ordinal, ordinal);
+    if (n == 0)
+        return;
+    uint32_t at = node_at(l, n)->heap_at;
+    l->heap[at].expires_at = until;
+    heap_down(l, at);
+}
+
 uint64_t hf_live_first_overdue(const struct hf_live *l, hf_time now)
 {
     if (l->heap_count == 0 || l->heap[0].expires_at > now)

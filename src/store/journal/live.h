@@ -43,6 +43,8 @@ void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32
 
 /* The hold is held no longer. Nothing if it is not there. */
 void hf_live_remove(struct hf_live *l, uint64_t ordinal);
+/* Let hf_live_first_overdue pass over an overdue hold until then. */
+void hf_live_put_off(struct hf_live *l, uint64_t ordinal, hf_time until);
 
 static inline uint64_t hf_live_count(const struct hf_live *l)
 {

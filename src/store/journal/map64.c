@@ -8,7 +8,7 @@ bool hf_map64_init(struct hf_map64 *m, unsigned part_bits)
 {
     m->parts = calloc((size_t)1 << part_bits, sizeof *m->parts);
     m->part_bits = part_bits;
-    m->used = 0;
+    m->used = m->made = 0;
     m->bytes = sizeof *m->parts << part_bits;
     return m->parts != NULL;
 }
@@ -17,8 +17,9 @@ void hf_map64_free(struct hf_map64 *m)
 {
     if (!m->parts)
         return;
-    for (size_t i = 0; i < hf_map64_parts(m); i++)
-        free(m->parts[i].slots);
+    bool few = m->made <= HF_MAP_FEW;
+    for (size_t i = 0; i < (few ? m->made : hf_map64_parts(m)); i++)
+        free(m->parts[few ? m->first_made[i] : i].slots);
     free(m->parts);
     m->parts = NULL;
 }
@@ -50,6 +51,8 @@ static bool part_resize(struct hf_map64 *m, struct hf_map_part *p, uint32_t room
     struct hf_map_part made = { .slots = calloc(room, sizeof *p->slots), .room = room, .used = p->used };
     if (!made.slots)
         return false;
+    if (p->room == 0 && m->made++ < HF_MAP_FEW)
+        m->first_made[m->made - 1] = (uint32_t)(p - m->parts);
     for (uint32_t i = 0; i < p->room; i++)
         if (p->slots[i].value != 0)
             slot_put(&made, p->slots[i].hash, p->slots[i].value);

@@ -21,11 +21,16 @@ struct hf_map_part {
     uint32_t room, used;
 };
 
+enum { HF_MAP_FEW = 64 };
+
 struct hf_map64 {
     struct hf_map_part *parts; /* owned */
     unsigned part_bits;
     uint64_t used;
     uint64_t bytes; /* of all slots and parts */
+    uint32_t made;  /* parts that have slots */
+    uint32_t first_made
+        [HF_MAP_FEW]; /* which the first of them are: a small store is freed without looking at all */
 };
 
 /* A map of 2^part_bits parts. False without memory. */

@@ -139,6 +139,36 @@ static enum hf_status closed_check(struct hf_journal *j, bool fresh, struct hf_e
     return HF_OK;
 }
 
+/* Wipe the header of a batch that was cut short and lies at `position`, where the next one can begin. The next one
+ * overwrites it, but if that write is torn too, its bytes could complete the old batch: it would be there again after
+ * it was said not to be. Only the header's sector is written, so that the wiping itself, cut short, completes nothing. */
+static int torn_wipe(struct hf_journal *j, uint64_t position)
+{
+    enum { SECTOR = 512 };
+    static const unsigned char zeros[SECTOR];
+    const struct hf_segment *g = hf_segments_at(&j->segments, position);
+    if (!g || !g->data || memcmp(g->data + (position - g->base), zeros, SECTOR) == 0)
+        return 0;
+    int error = j->io->write(g->file, zeros, SECTOR, position - g->base);
+    return error ? error : j->io->sync(g->file);
+}
+
+/* Both places where it can begin: behind the newest batch, and at the beginning of the next segment. */
+static enum hf_status torn_wipe_all(struct hf_journal *j, struct hf_error *why)
+{
+    const struct hf_segment *g = hf_segments_at(&j->segments, j->end);
+    if (!g)
+        return HF_OK;
+    bool begins = j->end == g->base;
+    int error = begins ? 0 : torn_wipe(j, j->end);
+    if (!error)
+        error = torn_wipe(j, begins ? g->base + HF_BLOCK : g->base + g->size + HF_BLOCK);
+    if (!error)
+        return HF_OK;
+    snprintf(why->text, sizeof why->text, "the end of the journal cannot be written: %s", strerror(-error));
+    return why->status = HF_STORAGE_FAILURE;
+}
+
 /* Leave the note, if everything that was decided is on disk. A store without room for it keeps the one before. */
 static void closed_note(struct hf_journal *j)
 {
@@ -188,6 +218,8 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     enum hf_status st = hf_journal_recover(j, &fresh, why);
     if (st == HF_OK)
         st = closed_check(j, fresh, why);
+    if (st == HF_OK) /* only now: a last batch that the note knows is damaged, and stays as it is */
+        st = torn_wipe_all(j, why);
     if (st == HF_OK)
         hf_segments_trim(&j->segments);
     if (st == HF_OK && fresh)

@@ -5,13 +5,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum { HEAD = 48, ROW = 16, LEVEL = 3 };
 
 struct hf_pack {
     const struct hf_io *io;
     struct hf_file *file;
-    uint64_t number, base, size;
+    uint64_t number, base, size, file_size;
     uint32_t frames;
     unsigned char *table; /* owned: HEAD and the frame table, as in the file */
 };
@@ -92,13 +93,19 @@ int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_
 int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **out)
 {
     unsigned char head[HEAD];
-    int error = io->read(file, head, HEAD, 0);
+    uint64_t file_size = 0;
+    /* A file that ends too early is damaged; one that cannot be read may be well. */
+    int error = io->size(file, &file_size);
+    if (!error)
+        error = file_size < HEAD ? -EBADMSG : io->read(file, head, HEAD, 0);
     if (error)
         return error;
     uint64_t size = hf_get64(head + 32);
     uint32_t frames = hf_get32(head + 40);
+    size_t table_size = HEAD + (size_t)frames * ROW;
     if (memcmp(head, "HOLDZST1", 8) != 0 || hf_get32(head + 8) != HF_FORMAT_VERSION ||
-        hf_get32(head + 12) != HF_PACK_FRAME || size > UINT32_MAX || frames != frames_of(size))
+        hf_get32(head + 12) != HF_PACK_FRAME || size > UINT32_MAX || frames != frames_of(size) ||
+        table_size > file_size)
         return -EBADMSG;
     struct hf_pack *p = calloc(1, sizeof *p);
     if (!p)
@@ -108,8 +115,8 @@ int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **
                            .number = hf_get64(head + 16),
                            .base = hf_get64(head + 24),
                            .size = size,
+                           .file_size = file_size,
                            .frames = frames };
-    size_t table_size = HEAD + (size_t)frames * ROW;
     p->table = malloc(table_size);
     error = p->table ? io->read(file, p->table, table_size, 0) : -ENOMEM;
     if (!error && hf_get32(head + 44) != table_crc(p->table, frames))
@@ -163,17 +170,20 @@ static int frame_load(const struct hf_pack *p, struct hf_pack_cache *cache, uint
         memset(out, 0, HF_PACK_FRAME);
         return 0;
     }
-    if (size > ZSTD_compressBound(HF_PACK_FRAME))
+    if (size > ZSTD_compressBound(HF_PACK_FRAME) || size > p->file_size ||
+        hf_get64(row) > p->file_size - size)
         return -EBADMSG;
     int error = room_grow(&cache->packed, &cache->packed_room, ZSTD_compressBound(HF_PACK_FRAME));
     if (!error)
         error = p->io->read(p->file, cache->packed, size, hf_get64(row));
     if (error)
         return error;
-    if (hf_crc32c(0, cache->packed, size) != hf_get32(row + 12) ||
-        ZSTD_decompress(out, HF_PACK_FRAME, cache->packed, size) != HF_PACK_FRAME)
+    if (hf_crc32c(0, cache->packed, size) != hf_get32(row + 12))
         return -EBADMSG;
-    return 0;
+    size_t n = ZSTD_decompress(out, HF_PACK_FRAME, cache->packed, size);
+    if (ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
+        return -ENOMEM;
+    return n == HF_PACK_FRAME ? 0 : -EBADMSG;
 }
 
 int hf_pack_read(const struct hf_pack *pack, struct hf_pack_cache *cache, uint64_t at, size_t size,

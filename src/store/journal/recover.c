@@ -105,6 +105,18 @@ static enum hf_status refuse_damage(struct hf_error *why, struct hf_journal *j, 
                   name, g ? position - g->base : 0, position, what);
 }
 
+/* Could it not be read now? That says nothing about what is in it. */
+static bool unread(int error)
+{
+    return error && error != -EBADMSG && error != -EINVAL;
+}
+
+static enum hf_status refuse_unread(struct hf_error *why, const char *name, int error)
+{
+    return refuse(why, error == -ENOMEM ? HF_NO_MEMORY : HF_STORAGE_FAILURE, "cannot read %s: %s", name,
+                  strerror(-error));
+}
+
 /* ---- Segments ---- */
 
 static bool same_store(struct hf_journal *j, const struct hf_segment_head *head)
@@ -179,25 +191,28 @@ static enum hf_status pack_open(struct hf_journal *j, const struct name *name, s
     error = hf_pack_open(j->io, file, &pack);
     if (error) {
         j->io->close(file);
+        if (unread(error))
+            return refuse_unread(why, name->text, error);
         return refuse(why, HF_STORE_DAMAGED, "%s is damaged or of a newer format; restore it from a copy",
                       name->text);
     }
     hf_pack_head(pack, &head);
     const unsigned char *bytes;
     struct hf_segment_head inner;
-    bool fits = head.number == name->number && head.base == (last ? last->base + last->size : 0) &&
-                hf_pack_read(pack, &j->cache, 0, HF_SEGMENT_HEAD, &bytes) == 0 &&
+    error = hf_pack_read(pack, &j->cache, 0, HF_SEGMENT_HEAD, &bytes);
+    bool fits = !error && head.number == name->number && head.base == (last ? last->base + last->size : 0) &&
                 hf_segment_head_decode(bytes, &inner) == HF_HEAD_GOOD && same_store(j, &inner);
     hf_pack_close(pack);
     j->cache.pack = NULL;
     if (!fits) {
         j->io->close(file);
+        if (unread(error))
+            return refuse_unread(why, name->text, error);
         return refuse(why, HF_STORE_DAMAGED, "%s does not fit where it stands; restore it from a copy",
                       name->text);
     }
     error = hf_segments_add(s, &head, HF_SEGMENT_PACKED, file);
-    return error ? refuse(why, HF_STORAGE_FAILURE, "cannot read %s: %s", name->text, strerror(-error))
-                 : HF_OK;
+    return error ? refuse_unread(why, name->text, error) : HF_OK;
 }
 
 static enum hf_status segments_open(struct hf_journal *j, const struct names *names, struct hf_error *why)
@@ -236,6 +251,7 @@ struct walk {
     bool check_chain;
     uint64_t stop;    /* do not go past this position */
     uint64_t suspect; /* a batch with something behind it that should be zeros, or 0 */
+    int error;        /* a batch could not be read: what looks like damage may be none */
     const unsigned char *data;
     struct hf_batch_head head;
 };
@@ -256,7 +272,10 @@ static bool later_batch(struct walk *w, uint64_t position)
         const struct hf_segment *g = hf_segments_at(&j->segments, position);
         if (!g)
             return false;
-        if (hf_journal_batch(j, position, true, &data, &head) == 0 && head.sequence > w->sequence)
+        int error = hf_journal_batch(j, position, true, &data, &head);
+        if (unread(error))
+            w->error = error;
+        if (unread(error) || (error == 0 && head.sequence > w->sequence))
             return true;
     }
 }
@@ -273,8 +292,12 @@ static enum step walk_step(struct walk *w)
     for (size_t i = 0; i < 2; i++) {
         if (tries[i] >= w->stop)
             break;
-        if (hf_journal_batch(j, tries[i], true, &w->data, &w->head) != 0 ||
-            (w->sequence && w->head.sequence != w->sequence))
+        int error = hf_journal_batch(j, tries[i], true, &w->data, &w->head);
+        if (unread(error)) {
+            w->error = error;
+            return STEP_DAMAGE;
+        }
+        if (error || (w->sequence && w->head.sequence != w->sequence))
             continue;
         /* Only a batch that has a follower was surely written in full, its padding included. */
         if (w->suspect) {
@@ -298,16 +321,22 @@ static enum step walk_step(struct walk *w)
     return later_batch(w, w->position) ? STEP_DAMAGE : STEP_END;
 }
 
+/* The walk met damage, or something that it could not read. */
+static enum hf_status refuse_walk(struct hf_error *why, const struct walk *w, const char *what)
+{
+    return w->error ? refuse_unread(why, "the journal", w->error)
+                    : refuse_damage(why, w->j, w->position, what);
+}
+
 /* Is everything from the batch's end to the next block zeros? (In a packed segment its CRCs have told.) */
 static bool padding_clean(const struct walk *w)
 {
     const struct hf_segment *g = hf_segments_at(&w->j->segments, w->position);
     if (!g->data)
         return true;
-    for (uint64_t i = w->head.length; i < hf_block_up(w->head.length); i++)
-        if (w->data[i] != 0)
-            return false;
-    return true;
+    const unsigned char *rest = w->data + w->head.length;
+    size_t size = (size_t)(hf_block_up(w->head.length) - w->head.length);
+    return size == 0 || (*rest == 0 && memcmp(rest, rest + 1, size - 1) == 0);
 }
 
 static void walk_on(struct walk *w)
@@ -389,7 +418,7 @@ static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapsh
         if (step == STEP_END)
             break;
         if (step == STEP_DAMAGE)
-            return refuse_damage(why, j, w.position, "a batch there is not as it was written");
+            return refuse_walk(why, &w, "a batch there is not as it was written");
         enum hf_status st = rebuild ? batch_apply(j, &w, true, false) : HF_OK;
         if (st != HF_OK)
             return st == HF_NO_MEMORY ? refuse(why, st, "not enough memory to read the journal")
@@ -456,9 +485,7 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
     for (;;) {
         enum step step = walk_step(&w);
         if (step == STEP_DAMAGE)
-            return refuse_damage(why, j, w.position,
-                                 "a batch there is not as it was written, and later ones "
-                                 "are there");
+            return refuse_walk(why, &w, "a batch there is not as it was written, and later ones are there");
         if (step == STEP_END)
             break;
         if (HF_BUG(recovery_drops_last) && w.sequence > 2 && !later_batch(&w, w.position))

@@ -318,8 +318,11 @@ static int finish(struct hf_journal *j, struct hf_snapshotting *s)
     hf_snapshot_name(s->info.start, ".snap", to);
     if (!error)
         error = j->io->rename(j->dir, from, to);
-    if (!error)
+    if (!error) {
         error = j->io->dir_sync(j->dir);
+        if (error)
+            j->io->remove(j->dir, to); /* else nobody would know of it until the next start */
+    }
     if (!error && j->snapshot_start && j->snapshot_start != s->info.start) {
         hf_snapshot_name(j->snapshot_start, ".snap", from);
         hf_snapshot_name(j->snapshot_start, ".tmp", to);

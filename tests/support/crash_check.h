@@ -1,0 +1,55 @@
+/* crash_check.h: are all ledgers together true, and is there nothing that none of them has?
+ *
+ *   crash_check.c    over HTTP: holds and resources
+ *   crash_check_rest.c  out of the ledgers, and over HTTP: guards, claims, leases, registers
+ *   crash_journal.c  after the end: the audit, and the journal entry by entry
+ *   crash_history.c  the journal as a history, told to the judge of tests/judge
+ *
+ * Nothing here trusts the server: what must be there is counted from what the clients wrote down. */
+#ifndef HF_TESTS_CRASH_CHECK_H
+#define HF_TESTS_CRASH_CHECK_H
+
+#include "support/crash_client.h"
+
+struct crash_check {
+    const struct server *server;        /* borrowed */
+    const struct crash_ledger *ledgers; /* borrowed: CRASH_CLIENTS of them */
+    const char *program;                /* borrowed: the holdfast to run, or NULL: that of the build */
+    bool hush;                          /* control: keep some decisions from the judge */
+    uint64_t holds, entries, judged;    /* out: how many there were */
+    char complaint[CRASH_COMPLAINT];    /* out: what is wrong, or "" */
+};
+
+/* While the server runs and nobody else asks it for anything. False if something is wrong. */
+bool crash_check_server(struct crash_check *k);
+/* After it was stopped in order. */
+bool crash_check_journal(struct crash_check *k);
+
+/* ---- For the files above ---- */
+
+/* Always false. The first complaint counts. */
+bool crash_complain(struct crash_check *k, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* All operations of the kinds in `kinds` (1 << kind) that were answered; done: those that succeeded alone. Sorted by `by`.
+ * count: out. Owned, free with free(). */
+struct crash_op **crash_gather(const struct crash_check *k, unsigned kinds, bool done,
+                               int (*by)(const void *, const void *), size_t *count);
+/* Ask; false after a complaint unless the answer is 200. */
+bool crash_get(struct crash_check *k, const char *what, struct reply *r);
+
+bool crash_check_rest(struct crash_check *k);
+bool crash_check_history(struct crash_check *k);
+
+/* Operations by what the journal has of them. */
+struct crash_index {
+    const struct crash_check *check;              /* borrowed */
+    uint64_t *positions[CRASH_CLIENTS];           /* owned, by number: where the entry is; 0: not met yet */
+    struct crash_op **by_sequence[CRASH_CLIENTS]; /* owned */
+    unsigned sequences[CRASH_CLIENTS];            /* the highest */
+};
+void crash_index_make(const struct crash_check *k, struct crash_index *x);
+void crash_index_free(struct crash_index *x);
+/* The operation of this name ("c2-17"), or with this number of the client of this name. NULL: there is none. */
+struct crash_op *crash_index_name(const struct crash_index *x, const char *name);
+struct crash_op *crash_index_sequence(const struct crash_index *x, const char *client, uint64_t sequence);
+
+#endif

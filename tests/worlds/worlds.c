@@ -1,0 +1,457 @@
+/* Every interleaving of three clients with four operations each, with the power cut after any step, over one token,
+ * one resource and one fence. The library is the real one, on the simulated disk; the judge says whether what
+ * everybody was told, before and after, could be told.
+ *
+ * A run follows a schedule up to some step, whose operation the cut meets in one of three ways: it was committed and
+ * its caller not told; it was written, not synced, and lost; it was written, not synced, and is there all the same.
+ * Then the store is opened again, whoever had no answer asks again, and everybody goes on to the end, one after
+ * the other. (A cut between two operations leaves the same as one that loses the second.)
+ *
+ * HF_SCALE=full runs all of them; otherwise one in 97. */
+#include "support/test.h"
+
+#include "judge/judge.h"
+#include "simulate/disk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CLIENTS = 3, STEPS = 4, ALL = CLIENTS * STEPS };
+#define START INT64_C(1700000000000)
+
+/* ---- Worlds ---- */
+
+enum verb {
+    TICK,
+    PLACE,
+    CONFIRM,
+    RELEASE,
+    TOKEN,
+    BEGIN,
+    COMPLETE,
+    CLAIM,
+    GRANT,
+    RENEW,
+    RETURN,
+    WRITE,
+    COUNT,
+    READ
+};
+
+struct step {
+    enum verb verb;
+    const char *key;  /* of the call; of a claim */
+    const char *what; /* who asks, the payload, the value */
+    int64_t number;   /* of a tick: milliseconds; of a write: 1 means only if the version is 1 */
+};
+
+struct world {
+    const char *name;
+    struct step steps[CLIENTS][STEPS];
+};
+
+static const struct world worlds[] = {
+    { "one token, one resource",
+      { { { PLACE, "t", "a", 0 }, { PLACE, "t", "a", 0 }, { CONFIRM, "c", "", 0 }, { TOKEN, "t", "", 0 } },
+        { { PLACE, "t", "a", 0 }, { RELEASE, "r", "", 0 }, { PLACE, "t", "b", 0 }, { PLACE, "u", "b", 0 } },
+        { { TICK, "", "", 5000 },
+          { PLACE, "v", "c", 0 },
+          { TICK, "", "", 5000 },
+          { PLACE, "t", "a", 0 } } } },
+    { "one claim",
+      { { { BEGIN, "k", "p", 0 },
+          { COMPLETE, "k", "by a", 0 },
+          { COMPLETE, "k", "by a", 0 },
+          { BEGIN, "k", "p", 0 } },
+        { { BEGIN, "k", "p", 0 },
+          { COMPLETE, "k", "by b", 0 },
+          { BEGIN, "k", "q", 0 },
+          { CLAIM, "k", "", 0 } },
+        { { TICK, "", "", 5000 },
+          { BEGIN, "k", "p", 0 },
+          { TICK, "", "", 11000 },
+          { BEGIN, "k", "p", 0 } } } },
+    { "one lease, one fenced register",
+      { { { GRANT, "g", "a", 0 },
+          { WRITE, "w", "by a", 0 },
+          { WRITE, "w", "by a", 0 },
+          { RENEW, "", "", 0 } },
+        { { GRANT, "h", "b", 0 }, { WRITE, "x", "by b", 0 }, { RETURN, "", "", 0 }, { COUNT, "", "b", 0 } },
+        { { TICK, "", "", 5000 },
+          { GRANT, "i", "c", 0 },
+          { WRITE, "y", "by c", 1 },
+          { READ, "", "", 0 } } } },
+};
+enum { WORLDS = sizeof worlds / sizeof *worlds };
+
+/* ---- One run ---- */
+
+/* How the cut meets the last operation of the schedule. */
+enum cut { COMMITTED, LOST, KEPT, CUTS };
+
+struct run {
+    const struct world *world;
+    struct sim_disk_owner owner;
+    struct sim_disk *disk;
+    struct hf_db *db;
+    struct judge *judge;
+    hf_time wall;
+    bool keep;        /* does what was not synced survive? */
+    bool cut_at_sync; /* the next sync meets the cut */
+    uint64_t random;
+    char hold[HF_ID_SIZE]; /* the newest that anybody was told of */
+    uint64_t fence[CLIENTS];
+};
+
+static int before(void *arg, enum sim_call call, const char *name, uint64_t at, size_t size)
+{
+    struct run *r = arg;
+    (void)name;
+    (void)at;
+    (void)size;
+    if (call != SIM_SYNC || !r->cut_at_sync)
+        return 0;
+    r->cut_at_sync = false;
+    return SIM_POWER_CUT;
+}
+
+/* Everything is kept, or nothing. */
+static uint32_t choose(void *arg, uint32_t n)
+{
+    const struct run *r = arg;
+    return r->keep ? n - 1 : 0;
+}
+
+static hf_time wall_ms(void *arg)
+{
+    return ((const struct run *)arg)->wall;
+}
+
+static uint64_t monotonic_ns(void *arg)
+{
+    return (uint64_t)((const struct run *)arg)->wall * 1000000;
+}
+
+static int fill_random(void *arg, void *data, size_t size)
+{
+    struct run *r = arg;
+    unsigned char *p = data;
+    for (size_t i = 0; i < size; i++) {
+        r->random = r->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        p[i] = (unsigned char)(r->random >> 56);
+    }
+    return 0;
+}
+
+static const struct judge_rules rules = { .idempotency_window_ms = 10000, .token_max_length = 256 };
+
+static void quiet(void *arg, const char *sentence)
+{
+    (void)arg;
+    (void)sentence;
+}
+
+static void run_open(struct run *r)
+{
+    struct hf_options options = { .idempotency_window_ms = rules.idempotency_window_ms,
+                                  .no_background = true,
+                                  .no_committer = true,
+                                  .segment_max_bytes = 131072,
+                                  .io = sim_disk_io(r->disk),
+                                  .on_fatal = quiet };
+    struct hf_error why;
+    enum hf_status st = hf_open("store", &options, &r->db, &why);
+    if (st != HF_OK)
+        fail_msg("cannot open: %s", why.text);
+}
+
+/* The request of a step, with what its client knows by now. */
+static struct hf_request request_of(const struct run *r, int client, const struct step *s)
+{
+    static const struct hf_item one = { { "b", 1 }, 1, 0 };
+    static const struct hf_value count = { .type = HF_TYPE_COUNTER, .items = &one, .item_count = 1 };
+    struct hf_request q = { .key = hf_str(s->key) };
+    uint64_t fence = r->fence[client] ? r->fence[client] : 1;
+    switch (s->verb) {
+    case PLACE:
+        q.action = HF_PLACE_HOLD;
+        q.place_hold.resource = hf_str("room");
+        q.place_hold.requester = hf_str(s->what);
+        q.place_hold.duration_ms = 5000;
+        break;
+    case CONFIRM:
+    case RELEASE:
+        q.action = s->verb == CONFIRM ? HF_CONFIRM : HF_RELEASE;
+        q.hold.id = hf_str(r->hold);
+        break;
+    case TOKEN: q.action = HF_GET_TOKEN; break;
+    case BEGIN:
+        q.action = HF_BEGIN;
+        q.begin.payload = hf_str(s->what);
+        q.begin.lease_ms = 5000;
+        q.begin.on_abandon = client == 1 ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN;
+        break;
+    case COMPLETE:
+        q.action = HF_COMPLETE;
+        q.settle.fence = fence;
+        q.settle.response = hf_str(s->what);
+        break;
+    case CLAIM: q.action = HF_GET_CLAIM; break;
+    case GRANT:
+        q.action = HF_GRANT;
+        q.lease.name = hf_str("desk");
+        q.lease.holder = hf_str(s->what);
+        q.lease.ttl_ms = 5000;
+        break;
+    case RENEW:
+    case RETURN:
+        q.action = s->verb == RENEW ? HF_RENEW : HF_RETURN;
+        q.lease.name = hf_str("desk");
+        q.lease.fence = fence;
+        break;
+    case WRITE:
+        q.action = HF_WRITE;
+        q.write.name = hf_str("file");
+        q.write.value = hf_str(s->what);
+        q.write.fence = fence;
+        q.write.has_if_version = s->number != 0;
+        q.write.if_version = (uint64_t)s->number;
+        break;
+    case COUNT:
+        q.action = HF_MERGE;
+        q.merge.name = hf_str("visits");
+        q.merge.value = &count;
+        break;
+    case READ:
+        q.action = HF_GET_REGISTER;
+        q.get.name = hf_str("file");
+        break;
+    case TICK: break;
+    }
+    return q;
+}
+
+struct asked {
+    struct hf_op op;
+    bool done;
+    enum hf_status status;
+};
+
+static void asked_done(struct hf_op *op, enum hf_status status)
+{
+    struct asked *a = op->arg;
+    a->done = true;
+    a->status = status;
+}
+
+/* What the caller takes from an answer. */
+static void learn(struct run *r, int client, const struct hf_result *result)
+{
+    const struct hf_answer *a = &result->answer;
+    if (a->status == HF_OK && a->kind == HF_RECORD_HOLD)
+        memcpy(r->hold, a->hold.id, sizeof r->hold);
+    if (a->status == HF_OK && a->kind == HF_RECORD_CLAIM && a->claim.state == HF_CLAIM_STARTED)
+        r->fence[client] = a->claim.fence;
+    if (a->status == HF_OK && a->kind == HF_RECORD_LEASE)
+        r->fence[client] = a->lease.fence;
+}
+
+/* Carry one step out. tell: is the caller told? cut_at_sync: its commit meets the cut. */
+static void run_step(struct run *r, int client, const struct step *s, bool tell)
+{
+    struct hf_result result = HF_RESULT_INIT;
+    struct hf_request q = request_of(r, client, s);
+    struct asked asked = { .op = { .request = &q, .result = &result, .done = asked_done } };
+    if (s->verb == TICK) {
+        r->wall += s->number;
+        hf_maintain(r->db);
+        return;
+    }
+    asked.op.arg = &asked;
+    hf_submit(r->db, &asked.op);
+    uint64_t number = judge_decided(r->judge, r->wall, JUDGE_FAIR, &q, NULL,
+                                    asked.done ? asked.status : asked.op.status, &result);
+    hf_flush(r->db);
+    if (!asked.done)
+        fail_msg("a flush did not answer");
+    if (tell && asked.status != HF_INDETERMINATE) {
+        judge_shown(r->judge, number, asked.status, &result);
+        learn(r, client, &result);
+    }
+    hf_result_clear(&result);
+}
+
+/* ---- Looking ---- */
+
+struct looked {
+    struct hf_page holds, resources;
+    struct judge_view view;
+};
+
+static void run_look(struct run *r, struct looked *l)
+{
+    struct hf_query holds = { .kind = HF_LIST_HOLDS }, resources = { .kind = HF_LIST_RESOURCES };
+    if (hf_list(r->db, &holds, &l->holds) != HF_OK || hf_list(r->db, &resources, &l->resources) != HF_OK)
+        fail_msg("cannot list");
+    l->view = (struct judge_view){ .now = r->wall,
+                                   .holds = l->holds.holds,
+                                   .hold_count = l->holds.count,
+                                   .resources = l->resources.resources,
+                                   .resource_count = l->resources.count };
+}
+
+static void looked_clear(struct looked *l)
+{
+    hf_page_clear(&l->holds);
+    hf_page_clear(&l->resources);
+}
+
+/* ---- Schedules ---- */
+
+static void run_begin(struct run *r, const struct world *world)
+{
+    *r = (struct run){ .world = world, .wall = START, .random = 1 };
+    r->owner = (struct sim_disk_owner){ .arg = r,
+                                        .before = before,
+                                        .choose = choose,
+                                        .wall_ms = wall_ms,
+                                        .monotonic_ns = monotonic_ns,
+                                        .random = fill_random };
+    r->disk = sim_disk_new(&r->owner);
+    r->judge = judge_new();
+    run_open(r);
+    judge_opened(r->judge, &rules);
+}
+
+static void run_cut(struct run *r, enum cut cut)
+{
+    struct looked l;
+    if (!sim_disk_is_cut(r->disk))
+        sim_disk_cut(r->disk);
+    hf_close(r->db);
+    judge_crashed(r->judge);
+    r->keep = cut == KEPT;
+    sim_disk_restart(r->disk);
+    run_open(r);
+    run_look(r, &l);
+    judge_recovered(r->judge, &rules, &l.view);
+    looked_clear(&l);
+}
+
+static void verdict(const struct run *r, const char *schedule, enum cut cut)
+{
+    static const char *const words[] = { "committed", "lost", "kept" };
+    const char *objection = judge_verdict(r->judge);
+    if (objection)
+        fail_msg("%s, schedule %s, cut at its last step (%s): %s", r->world->name, schedule, words[cut],
+                 objection);
+}
+
+/* Follow `schedule` ('0', '1', '2': whose turn it is), cut at its last step, and go on to the end. */
+static void run_schedule(const struct world *world, const char *schedule, enum cut cut)
+{
+    struct run r;
+    int at[CLIENTS] = { 0 };
+    size_t length = strlen(schedule);
+    run_begin(&r, world);
+    for (size_t i = 0; i + 1 < length; i++) {
+        int client = schedule[i] - '0';
+        run_step(&r, client, &world->steps[client][at[client]++], true);
+    }
+    int last = schedule[length - 1] - '0';
+    r.cut_at_sync = cut != COMMITTED;
+    run_step(&r, last, &world->steps[last][at[last]], false);
+    r.cut_at_sync = false;
+    run_cut(&r, cut);
+    for (int client = last, n = 0; n < CLIENTS; n++, client = (client + 1) % CLIENTS)
+        while (at[client] < STEPS)
+            run_step(&r, client, &world->steps[client][at[client]++], true);
+    struct looked l;
+    run_look(&r, &l);
+    judge_looked(r.judge, &l.view);
+    looked_clear(&l);
+    verdict(&r, schedule, cut);
+    hf_close(r.db);
+    judge_free(r.judge);
+    sim_disk_free(r.disk);
+}
+
+struct walk {
+    const struct world *world;
+    char schedule[ALL + 1];
+    int used[CLIENTS];
+    uint64_t seen, stride, offset, runs;
+};
+
+/* Every schedule that begins with the present one. */
+static void walk(struct walk *w, size_t length)
+{
+    if (length > 0) {
+        int last = w->schedule[length - 1] - '0';
+        bool tick = w->world->steps[last][w->used[last] - 1].verb == TICK;
+        for (int cut = 0; cut < (tick ? 1 : CUTS); cut++) {
+            if (w->seen++ % w->stride != w->offset)
+                continue;
+            run_schedule(w->world, w->schedule, (enum cut)cut);
+            w->runs++;
+        }
+    }
+    for (int client = 0; client < CLIENTS; client++) {
+        if (w->used[client] == STEPS)
+            continue;
+        w->schedule[length] = (char)('0' + client);
+        w->used[client]++;
+        walk(w, length + 1);
+        w->used[client]--;
+        w->schedule[length] = 0;
+    }
+}
+
+/* All of one world, shared among two processes. */
+static void world_run(const struct world *world)
+{
+    const char *scale = getenv("HF_SCALE");
+    uint64_t thin = scale && strcmp(scale, "full") == 0 ? 1 : 97;
+    enum { HELPERS = 2 };
+    struct walk w = { .world = world, .stride = thin * HELPERS };
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    w.offset = child == 0 ? 0 : thin;
+    walk(&w, 0);
+    if (child == 0)
+        _exit(0);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    print_message("%s: %llu runs out of %llu in this process, as many in the other\n", world->name,
+                  (unsigned long long)w.runs, (unsigned long long)w.seen);
+    assert_true(w.runs > 0);
+}
+
+static void test_token(void **state)
+{
+    (void)state;
+    world_run(&worlds[0]);
+}
+
+static void test_claim(void **state)
+{
+    (void)state;
+    world_run(&worlds[1]);
+}
+
+static void test_fence(void **state)
+{
+    (void)state;
+    world_run(&worlds[2]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_token), cmocka_unit_test(test_claim),
+                                        cmocka_unit_test(test_fence) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
