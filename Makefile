@@ -8,10 +8,14 @@ PREFIX ?= /usr/local
 LISTEN ?= 127.0.0.1:4653
 DATA ?= ./holdfast-data
 
+# How many seconds `make fuzz` gives each target; TARGET=name runs one alone, JOBS=n so many at once.
+T ?= 60
+TARGET ?=
+
 # How often `make crash` kills the server.
 N ?= 10000
 
-.PHONY: all run test crash coverage lint format bench install clean
+.PHONY: all run test crash fuzz coverage lint format bench install clean
 
 all:
 	@tools/deps.sh build
@@ -28,6 +32,10 @@ test:
 crash:
 	@tools/deps.sh test
 	@tools/crash.sh $(N)
+
+fuzz:
+	@tools/deps.sh test
+	@JOBS=$(JOBS) tools/fuzz.sh $(T) $(TARGET)
 
 coverage:
 	@tools/deps.sh test

@@ -458,7 +458,9 @@ enum hf_record {
     HF_RECORD_VALUE = 8
 };
 
-/* What a request was answered with. `kind` names the member that is set; refusals mostly have none. */
+/* What a request was answered with. `kind` names the member that is set. Refusals mostly have none; but in-progress,
+ * outcome-unknown and a fence that is not the newest have the claim (or the lease), and a merge that the register does
+ * not take has the register, as they stand. */
 struct hf_answer {
     enum hf_status status;
     enum hf_record kind;
@@ -568,7 +570,8 @@ struct hf_op {
     void (*done)(struct hf_op *op, enum hf_status status);
     void *arg;           /* yours */
     size_t answer_max;   /* 0: any size. An answer with more bytes is HF_INDETERMINATE instead: it is decided, and
-                          * remembered where it has a key; ask for it again by itself */
+                          * remembered where it has a key; ask for it again by itself. A refusal with more
+                          * bytes comes without its record */
     struct hf_op *next;  /* private until the callback; yours after it */
     uint64_t needs;      /* private */
     enum hf_status status; /* private */

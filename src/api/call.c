@@ -17,7 +17,9 @@ static const struct hf_call_field place_fields[F_PLACE_COUNT] = {
     [F_PLACE_REQUESTER] = { "requester", TEXT, true, NULL, "for whom" },
     [F_PLACE_DURATION] = { "duration", DURATION, true, NULL, "how long the hold lasts unless it is ended" },
     [F_PLACE_FENCE] = { "fence", NUMBER, false, NULL,
-                        "refuse unless it is above every fence that a hold on the resource has carried" },
+                        "refuse unless it is above every fence that a hold on the resource has carried; "
+                        "without one, or "
+                        "with 0, no fence is looked at" },
 };
 
 static const struct hf_call_field resource_fields[F_RESOURCE_COUNT] = {
@@ -53,7 +55,10 @@ static const struct hf_call_field begin_fields[F_BEGIN_COUNT] = {
                           "the work itself, hashed in canonical form; this or fingerprint" },
     [F_BEGIN_LEASE] = { "lease", DURATION, false, NULL, "how long to stay silent at most; 60s unless given" },
     [F_BEGIN_ON_ABANDON] = { "on_abandon", CHOICE, false, "unknown|retry",
-                             "when the lease runs out: nobody goes on, or the next begin does (retry)" },
+                             "when the lease runs out: nobody goes on (unknown, unless given), or the next "
+                             "begin "
+                             "does (retry); a begin that goes on sets it anew, so one without it makes it "
+                             "unknown" },
 };
 
 static const struct hf_call_field complete_fields[F_COMPLETE_COUNT] = {
@@ -90,7 +95,9 @@ static const struct hf_call_field return_fields[F_RETURN_COUNT] = {
 static const struct hf_call_field write_fields[F_WRITE_COUNT] = {
     [F_WRITE_VALUE] = { "value", JSON, true, NULL, "what the register holds from now on" },
     [F_WRITE_FENCE] = { "fence", NUMBER, false, NULL,
-                        "refuse unless it is above every fence that a write has carried" },
+                        "refuse unless it is above every fence that a write has carried; without one, or "
+                        "with 0, no "
+                        "fence is looked at, and the write is applied" },
     [F_WRITE_IF_VERSION] = { "if_version", NUMBER, false, NULL,
                              "refuse unless the register has this version; 0: unless it is not there" },
 };
@@ -145,7 +152,8 @@ const struct hf_call hf_calls[] = {
     { GET("/v1/holds/{id}"), ASKS(HF_GET_HOLD), .answers = "hold", .help = "Show a hold." },
 
     { PUT("/v1/resources/{name}"), CHANGES(HF_SET_RESOURCE), .answers = "resource",
-      FIELDS(resource_fields, F_RESOURCE_COUNT), .help = "Set a resource's capacity, open or close it." },
+      FIELDS(resource_fields, F_RESOURCE_COUNT),
+      .help = "Set a resource's capacity, open or close it; what is left out stays as it is." },
     { GET("/v1/resources/{name}"), ASKS(HF_GET_RESOURCE), .answers = "resource", .help = "Show a resource." },
     { GET("/v1/resources"), LISTS(HF_LIST_RESOURCES), .answers = "resources",
       FIELDS(list_fields, F_LIST_COUNT), .help = "List resources, newest first." },
@@ -159,7 +167,8 @@ const struct hf_call hf_calls[] = {
     { POST("/v1/guards/{name}/admit"), CHANGES(HF_ADMIT), .op = "admit", .answers = "seen",
       FIELDS(identity_fields, F_IDENTITY_COUNT), .help = "Check and record in one step." },
     { PUT("/v1/guards/{name}"), CHANGES(HF_SET_GUARD), .answers = "guard",
-      FIELDS(guard_fields, F_GUARD_COUNT), .help = "Set a guard up, or change its rules." },
+      FIELDS(guard_fields, F_GUARD_COUNT),
+      .help = "Set a guard up, or replace its rules: what is left out is as in a new one." },
     { GET("/v1/guards/{name}"), ASKS(HF_GET_GUARD), .answers = "guard", .help = "Show a guard." },
     { GET("/v1/guards/{name}/entries"), LISTS(HF_LIST_ENTRIES), .answers = "entries",
       FIELDS(list_fields, F_LIST_COUNT), .help = "List the identities under a guard, newest first." },
@@ -194,7 +203,7 @@ const struct hf_call hf_calls[] = {
     { POST("/v1/batch"), OTHER(HF_CALL_BATCH, HF_ROLE_WRITE), .answers = "batch",
       .help = "Many operations, one a line, independent of each other, answered in the same order." },
     { GET("/v1/tokens/{key}"), ASKS(HF_GET_TOKEN), .answers = "token",
-      .help = "What happened to the request with this key?" },
+      .help = "What happened to the request with this key? A claim's key shows the claim as it is now." },
     { GET("/v1/audit"), OTHER(HF_CALL_AUDIT, HF_ROLE_READ), .answers = "audit",
       .help = "Check every invariant over the stored records." },
     { GET("/v1/trace/{id}"), OTHER(HF_CALL_TRACE, HF_ROLE_READ), .answers = "trace",

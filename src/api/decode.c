@@ -4,8 +4,6 @@
 #include "api/decode_part.h"
 #include "base/bytes.h"
 
-#include <inttypes.h>
-
 /* ---- The key ---- */
 
 /* HF_INVALID_REQUEST: a broken string. The bytes of a string are what RFC 8941 allows in one: ASCII that
@@ -61,19 +59,30 @@ enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *are
     return status;
 }
 
-/* A call without need of a key ignores it, but a broken one is broken everywhere. */
+/* A call without need of a key ignores it, but a broken one is broken everywhere. key: out, what the header says. */
 static enum hf_status header_key(const struct hf_call *call, const struct hf_api_input *in,
-                                 struct hf_arena *arena, struct hf_request *out, struct hf_api_fault *why)
+                                 struct hf_arena *arena, struct hf_bytes *key, struct hf_api_fault *why)
 {
-    struct hf_bytes key;
     if (!in->has_key && call->key)
         return hf_decode_refuse(why,
                                 "Idempotency-Key: this header is missing, and the call needs one that is "
                                 "the same for every attempt and new for every new request.");
-    enum hf_status status = hf_decode_key(in, arena, &key, why);
-    if (call->key)
-        out->key = key;
-    return status;
+    return hf_decode_key(in, arena, key, why);
+}
+
+/* A claim's key stands in its body or its path. A header that names another one is a mistake of the caller's, who would
+ * look for the claim under the wrong key later. */
+static enum hf_status claim_key(const struct hf_api_input *in, struct hf_bytes key,
+                                const struct hf_request *r, struct hf_api_fault *why)
+{
+    bool claims = r->action >= HF_BEGIN && r->action <= HF_HEARTBEAT;
+    if (!in->has_key || !claims || hf_bytes_equal(key, r->key))
+        return HF_OK;
+    return hf_decode_refuse(
+        why,
+        "Idempotency-Key: this header is not the claim's key, which stands in the %s. Leave the "
+        "header out, or send the same key in both.",
+        r->action == HF_BEGIN ? "body" : "path");
 }
 
 /* ---- From fields to the request ---- */
@@ -119,16 +128,13 @@ static enum hf_status place_put(struct hf_decoding *d, struct hf_request *out)
     return status == HF_OK ? hf_decode_name(d->why, "requester", out->place_hold.requester) : status;
 }
 
-/* For the library, a capacity of 0 means that none was given: nobody may say so by accident. */
-static enum hf_status resource_put(struct hf_decoding *d, struct hf_request *out)
+/* For the library, a capacity of 0 means that none was given: nobody may say so by accident, and the field's bounds see
+ * to that. */
+static void resource_put(const struct hf_got *got, struct hf_request *out)
 {
-    const struct hf_got *capacity = &d->got[F_RESOURCE_CAPACITY], *open = &d->got[F_RESOURCE_OPEN];
-    if (capacity->given && (capacity->number < 1 || capacity->number > HF_CAPACITY_MAX))
-        return hf_decode_refuse(d->why, "capacity: expected a whole number from 1 to %d, got %" PRIu64 ".",
-                                HF_CAPACITY_MAX, capacity->number);
-    out->set_resource.capacity = (uint32_t)capacity->number;
+    const struct hf_got *open = &got[F_RESOURCE_OPEN];
+    out->set_resource.capacity = (uint32_t)got[F_RESOURCE_CAPACITY].number;
     out->set_resource.open = !open->given ? HF_LEAVE : open->flag ? HF_SET_OPEN : HF_SET_CLOSED;
-    return HF_OK;
 }
 
 static void guard_put(const struct hf_got *got, struct hf_request *out)
@@ -211,7 +217,7 @@ static enum hf_status fields_put(struct hf_decoding *d, struct hf_request *out)
     const struct hf_got *got = d->got;
     switch (out->action) {
     case HF_PLACE_HOLD: return place_put(d, out);
-    case HF_SET_RESOURCE: return resource_put(d, out);
+    case HF_SET_RESOURCE: resource_put(got, out); return HF_OK;
     case HF_SET_GUARD: guard_put(got, out); return HF_OK;
     case HF_RECORD:
     case HF_ADMIT:
@@ -287,12 +293,15 @@ enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_inp
         .call = call, .why = why, .param = "path", .r = { .text = in->body, .arena = arena }
     };
     *out = (struct hf_request){ .action = call->action, .tenant = in->tenant };
-    enum hf_status status = header_key(call, in, arena, out, why);
+    struct hf_bytes key;
+    enum hf_status status = header_key(call, in, arena, &key, why);
+    if (call->key)
+        out->key = key;
     if (status == HF_OK)
         status = hf_decode_query(&d, in->query, 0);
     if (status == HF_OK)
         status = body_check(&d);
     if (status == HF_OK)
         status = hf_decode_request(&d, in->params[0], out);
-    return status;
+    return status == HF_OK ? claim_key(in, key, out, why) : status;
 }

@@ -1,9 +1,9 @@
 /* decode.h: from JSON, path and key to a request of the library.
  *
  * What JSON can say wrongly (unknown, repeated or missing members, wrong types, broken UTF-8, NUL in a name,
- * bytes behind the end) is refused here and remembered nowhere, because there is no request yet that a key
- * could be bound to. What is well-formed but against a rule (a duration of zero, an identity too long) goes
- * to the core, which refuses it under the key. */
+ * bytes behind the end, a number that does not fit) is refused here and remembered nowhere, because there is no
+ * request yet that a key could be bound to. What can be read but is against a rule (a duration of zero or less, a name
+ * too long) goes to the core, which refuses it under the key. */
 #ifndef HF_API_DECODE_H
 #define HF_API_DECODE_H
 

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -54,6 +55,12 @@ int hf_decode_choice(const char *choices, struct hf_bytes word)
 
 /* ---- What a field expects, in words ---- */
 
+/* Not 0: the field is a number from 1 to this. */
+static uint64_t most_of(const struct hf_call_field *field)
+{
+    return strcmp(field->name, "capacity") == 0 ? HF_CAPACITY_MAX : 0;
+}
+
 struct hf_decode_words hf_decode_expected(const struct hf_call_field *field)
 {
     struct hf_decode_words w;
@@ -69,6 +76,8 @@ struct hf_decode_words hf_decode_expected(const struct hf_call_field *field)
     case HF_TYPE_OF_TIME: what = "a time such as 2026-11-15T21:39:57Z"; break;
     }
     size_t at = (size_t)snprintf(w.text, sizeof w.text, "%s", what);
+    if (most_of(field) > 0)
+        at += (size_t)snprintf(w.text + at, sizeof w.text - at, " from 1 to %" PRIu64, most_of(field));
     for (const char *p = field->choices ? field->choices : ""; *p && at + 3 < sizeof w.text; p++) {
         if (*p == '|')
             w.text[at++] = ',';
@@ -104,10 +113,15 @@ enum hf_status hf_decode_complete(struct hf_decoding *d)
 
 /* ---- Reading ---- */
 
-/* Seconds as a JSON number, whole or with up to three decimals, to milliseconds. */
-static bool seconds_parse(struct hf_bytes text, int64_t *ms)
+/* Seconds as a JSON number, whole or with up to three decimals, to milliseconds. Negative and longer than allowed are
+ * numbers too: the core refuses them, under the key. */
+static bool seconds_read(struct hf_bytes text, int64_t *ms)
 {
-    const char *p = text.data, *point = memchr(p, '.', text.size);
+    const char *p = text.data;
+    bool minus = p[0] == '-';
+    if (minus)
+        text = hf_mem(++p, text.size - 1);
+    const char *point = memchr(p, '.', text.size);
     size_t whole_size = point ? (size_t)(point - p) : text.size,
            decimals = point ? text.size - whole_size - 1 : 0;
     uint64_t whole, part = 0;
@@ -117,9 +131,9 @@ static bool seconds_parse(struct hf_bytes text, int64_t *ms)
         return false;
     for (size_t i = decimals; i < 3; i++)
         part *= 10;
-    if (whole > HF_DURATION_MAX_MS / 1000 || whole * 1000 + part > HF_DURATION_MAX_MS)
+    if (whole > (INT64_MAX - part) / 1000)
         return false;
-    *ms = (int64_t)(whole * 1000 + part);
+    *ms = (int64_t)(whole * 1000 + part) * (minus ? -1 : 1);
     return true;
 }
 
@@ -133,15 +147,30 @@ static bool duration_read(struct hf_reader *r, const struct hf_call_field *field
     if (type == HF_READ_STRING) {
         if (!hf_reader_string(r, &text))
             return false;
-        fits = hf_duration_parse(text, ms);
+        fits = hf_duration_read(text, ms);
     } else if (type == HF_READ_NUMBER) {
         if (!hf_reader_number(r, &text))
             return false;
-        fits = seconds_parse(text, ms);
+        fits = seconds_read(text, ms);
     }
     if (!fits)
         return hf_reader_refuse(r, at, A_DURATION);
-    return field->required || *ms > 0 || hf_reader_refuse(r, at, "a duration of 1ms or more, or nothing");
+    return field->required || *ms != 0 || hf_reader_refuse(r, at, "a duration of 1ms or more, or nothing");
+}
+
+/* A capacity has its own bounds, so that whatever is wrong with one is told in the same words. */
+static bool number_read(struct hf_reader *r, const struct hf_call_field *field, uint64_t *number)
+{
+    struct hf_bytes text;
+    enum hf_reader_type type = hf_reader_peek(r);
+    size_t at = r->at;
+    if (most_of(field) == 0)
+        return hf_reader_uint(r, number);
+    if (type == HF_READ_NUMBER && !hf_reader_number(r, &text))
+        return false;
+    if (type == HF_READ_NUMBER && hf_number_parse(text, number) && *number >= 1 && *number <= most_of(field))
+        return true;
+    return hf_reader_refuse(r, at, hf_decode_expected(field).text);
 }
 
 static bool choice_read(struct hf_reader *r, const struct hf_call_field *field, uint64_t *which)
@@ -231,7 +260,7 @@ enum hf_status hf_decode_field(struct hf_decoding *d, size_t index)
     case HF_TYPE_OF_TIME: /* only queries have times, and there they are text */
     case HF_TYPE_OF_TEXT: ok = hf_reader_string(r, &got->text); break;
     case HF_TYPE_OF_DURATION: ok = duration_read(r, field, &got->ms); break;
-    case HF_TYPE_OF_NUMBER: ok = hf_reader_uint(r, &got->number); break;
+    case HF_TYPE_OF_NUMBER: ok = number_read(r, field, &got->number); break;
     case HF_TYPE_OF_FLAG: ok = hf_reader_bool(r, &got->flag); break;
     case HF_TYPE_OF_JSON: ok = json_read(r, d->call->action, got); break;
     case HF_TYPE_OF_MATCH: ok = match_read(r, field, got); break;

@@ -17,6 +17,10 @@ static enum hf_status op_find(struct hf_decoding *d)
     (void)hf_reader_object(r);
     while (hf_reader_member(r, &name) && !hf_bytes_equal(name, hf_str("op")))
         (void)hf_reader_skip(r);
+    if (r->failed && !r->no_memory)
+        return hf_decode_refuse(
+            d->why, "line: %s. Each line is one whole JSON object, such as {\"op\":\"check\", ...}.",
+            r->error);
     if (r->failed)
         return hf_decode_failed(d, "line");
     if (r->depth == 0)

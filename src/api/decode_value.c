@@ -2,6 +2,8 @@
 #include "api/decode_part.h"
 #include "base/bytes.h"
 
+#include <stdlib.h>
+
 struct items {
     struct hf_item *data; /* in the arena */
     size_t count, room;
@@ -38,6 +40,23 @@ static bool fail_name(struct hf_reader *r, const char *expected, struct hf_bytes
                           hf_reader_excerpt(name, text));
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return hf_bytes_compare(((const struct hf_item *)a)->name, ((const struct hf_item *)b)->name);
+}
+
+/* A member that comes twice is in the set once. */
+static void items_unite(struct items *items)
+{
+    size_t kept = 0;
+    if (items->count > 1)
+        qsort(items->data, items->count, sizeof *items->data, by_name);
+    for (size_t i = 0; i < items->count; i++)
+        if (kept == 0 || by_name(&items->data[kept - 1], &items->data[i]) != 0)
+            items->data[kept++] = items->data[i];
+    items->count = kept;
+}
+
 /* ["a", "b"] */
 static bool union_read(struct hf_reader *r, struct items *items)
 {
@@ -48,6 +67,7 @@ static bool union_read(struct hf_reader *r, struct items *items)
         if (!item || !hf_reader_string(r, &item->name))
             return false;
     }
+    items_unite(items);
     return !r->failed;
 }
 

@@ -37,7 +37,13 @@ void hf_api_token(struct hf_json *j, const struct hf_token *token, const struct 
 /* The member next_cursor: a string, or null at the end. */
 void hf_api_cursor(struct hf_json *j, uint64_t cursor);
 
-/* A page: {"holds":[...],"next_cursor":...} and so on. hashed: as for hf_api_entry. */
+/* A page in parts, for one that is put together of several: begin, any number of rows, end. kind: not HF_LIST_OUTBOX.
+ * hashed: as for hf_api_entry. */
+void hf_api_page_begin(struct hf_json *j, enum hf_list_kind kind);
+void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page, bool hashed);
+void hf_api_page_end(struct hf_json *j, uint64_t next_cursor);
+
+/* A whole page: {"holds":[...],"next_cursor":...} and so on. hashed: as for hf_api_entry. */
 void hf_api_holds(struct hf_json *j, const struct hf_page *page);
 void hf_api_resources(struct hf_json *j, const struct hf_page *page);
 void hf_api_guards(struct hf_json *j, const struct hf_page *page);

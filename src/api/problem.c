@@ -29,7 +29,9 @@ static const struct words general[] = {
       "Whoever began this went silent, so it may or may not have happened. Find out, then complete or "
       "fail it with its fence." },
     { HF_STALE_FENCE, 412, "The fence is stale",
-      "A higher fence has been seen, so someone newer has the authority. Stop, or get a new fence." },
+      "A fence is good for one write, and this one is not above the highest that was seen here. Stop, or get "
+      "a new "
+      "fence." },
     { HF_VERSION_MISMATCH, 412, "The version is another one",
       "The register was changed since it was read. Read it again and decide anew, with a new key." },
     { HF_TOKEN_COLLISION, 422, "The key was used for something else",
@@ -103,9 +105,9 @@ static const struct detail details[] = {
       "Every unit of the resource is taken, or it is closed, or a strict registry does not know it. Try "
       "again later with a new key: this one stays bound to this answer." },
     { HF_PLACE_HOLD, HF_STALE_FENCE,
-      "A hold with this fence or a higher one was placed on the resource before. Get a new lease and "
-      "use "
-      "its fence, with a new key." },
+      "A hold on this resource has carried this fence or a higher one before (GET shows the resource's "
+      "`fence`), and a "
+      "fence is good for one hold. Get a new grant and use its fence, with a new key." },
     { HF_CONFIRM, HF_INVALID_REQUEST, HOLD_INVALID },
     { HF_CONFIRM, HF_NOT_KNOWN, NO_HOLD },
     { HF_CONFIRM, HF_NOT_HELD, ENDED },
@@ -170,8 +172,13 @@ static const struct detail details[] = {
     { HF_RETURN, HF_STALE_FENCE, LEASE_STALE },
     { HF_RETURN, HF_NOT_HELD, LEASE_OVER },
     { HF_WRITE, HF_INVALID_REQUEST,
-      "A write needs a register's name of " NAMES ", a value of at most 65536 bytes, " KEYS ", and a "
-      "register that is not merged." AGAIN },
+      "A write needs a register's name of " NAMES
+      ", a value of at most 65536 bytes, and a register of the type "
+      "plain: one that is merged (GET shows its type) is never written." AGAIN },
+    { HF_WRITE, HF_STALE_FENCE,
+      "A write has carried this fence or a higher one before (GET shows the register's `fence`), and a fence "
+      "is good for "
+      "one write of a register. Get a new grant and use its fence, with a new key." },
     { HF_MERGE, HF_INVALID_REQUEST,
       "A merge needs a register's name of " NAMES ", the type that the register has, and a value of that "
       "type within the limits (1024 items, 65536 bytes). Correct it and ask again." },

@@ -351,11 +351,11 @@ static bool report_init(struct hf_audit_report *report, const char *dir,
     *report = (struct hf_audit_report){ 0 };
     hf_audit_checks_init(report);
     report->near_ms = options->near_ms > 0 ? options->near_ms : 60000;
-    report->directory = copy_of(dir, strlen(dir) + 1);
+    report->directory = options->elsewhere ? NULL : copy_of(dir, strlen(dir) + 1);
     report->has_tenant = options->has_tenant;
     report->tenant_copy = copy_of(options->tenant.data, options->tenant.size);
     report->tenant = hf_mem(report->tenant_copy, options->tenant.size);
-    return report->directory && report->tenant_copy;
+    return (report->directory || options->elsewhere) && report->tenant_copy;
 }
 
 enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *options,

@@ -93,7 +93,7 @@ enum hf_audit_verdict { HF_AUDIT_OK = 0, HF_AUDIT_VIOLATIONS = 1, HF_AUDIT_DAMAG
 enum hf_audit_outcome { HF_AUDIT_PASSED, HF_AUDIT_BROKEN, HF_AUDIT_INCOMPLETE };
 
 struct hf_audit_report {
-    char *directory;  /* owned */
+    char *directory;  /* owned; NULL: not to be told */
     char holder[256]; /* who has the store open, or "" */
     enum hf_audit_verdict verdict;
     bool has_tenant; /* only records of `tenant` are named; all are counted */
@@ -143,6 +143,7 @@ struct hf_audit_options {
      * verdict, the chain and the damage: none of them names anything of a tenant's. */
     bool has_tenant;
     struct hf_bytes tenant;
+    bool elsewhere; /* true: for a reader on another machine, whom the directory's name does not concern */
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
     void *arg;
 };

@@ -107,7 +107,8 @@ struct hf_audit_state {
     struct hf_audit_report *report; /* borrowed */
     struct hf_audit_reader *reader; /* borrowed */
     const struct hf_audit_batch *batch;
-    uint64_t padded_sequence, padded_position; /* of the newest batch, if bytes of no batch lie behind it; else 0 */
+    uint64_t padded_sequence,
+        padded_position; /* of the newest batch, if bytes of no batch lie behind it; else 0 */
     bool no_memory;
 
     struct hf_audit_in_force config;

@@ -170,6 +170,7 @@ int hf_audit_export(const char *dir, const struct hf_audit_export_options *optio
     char *tmp = malloc(size);
     if (!tmp) {
         refuse(why, file, "cannot be written: there is not enough memory.");
+        why->status = HF_NO_MEMORY;
         return 3;
     }
     snprintf(tmp, size, "%s.tmp", file);

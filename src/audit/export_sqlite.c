@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -77,16 +78,24 @@ struct sqlite {
 struct row {
     sqlite3_stmt *st;
     int n;
+    int failed; /* what the first binding that went wrong answered */
 };
 
 static struct row row_of(struct sqlite *x, enum statement which)
 {
-    return (struct row){ x->st[which], 0 };
+    return (struct row){ x->st[which], 0, SQLITE_OK };
+}
+
+/* A value that is not bound would be NULL in the row. */
+static void bound(struct row *r, int result)
+{
+    if (r->failed == SQLITE_OK)
+        r->failed = result;
 }
 
 static void add_int(struct row *r, int64_t v)
 {
-    sqlite3_bind_int64(r->st, ++r->n, v);
+    bound(r, sqlite3_bind_int64(r->st, ++r->n, v));
 }
 
 /* SQLite has no unsigned numbers; fences and the like never come near its limit in a right history. */
@@ -97,7 +106,7 @@ static void add_uint(struct row *r, uint64_t v)
 
 static void add_null(struct row *r)
 {
-    sqlite3_bind_null(r->st, ++r->n);
+    bound(r, sqlite3_bind_null(r->st, ++r->n));
 }
 
 /* A time that is not there (0) or never comes (INT64_MAX) is NULL. */
@@ -111,7 +120,7 @@ static void add_time(struct row *r, hf_time t)
 
 static void add_text(struct row *r, const char *text)
 {
-    sqlite3_bind_text(r->st, ++r->n, text, -1, SQLITE_TRANSIENT);
+    bound(r, sqlite3_bind_text(r->st, ++r->n, text, -1, SQLITE_TRANSIENT));
 }
 
 static void add_bytes(struct row *r, struct hf_bytes b)
@@ -120,9 +129,9 @@ static void add_bytes(struct row *r, struct hf_bytes b)
     const char *p = b.size > 0 ? b.data : none;
     bool text = hf_utf8_valid(b) && (b.size == 0 || !memchr(b.data, 0, b.size));
     if (text)
-        sqlite3_bind_text(r->st, ++r->n, p, (int)b.size, SQLITE_STATIC);
+        bound(r, sqlite3_bind_text(r->st, ++r->n, p, (int)b.size, SQLITE_STATIC));
     else
-        sqlite3_bind_blob(r->st, ++r->n, p, (int)b.size, SQLITE_STATIC);
+        bound(r, sqlite3_bind_blob(r->st, ++r->n, p, (int)b.size, SQLITE_STATIC));
 }
 
 static void add_hex(struct row *r, const uint8_t *bytes)
@@ -143,7 +152,7 @@ static void write_failed(const struct sqlite *x, struct hf_error *why)
 /* Carry it out. Values that are borrowed are let go. */
 static bool put(struct sqlite *x, struct row *r, struct hf_error *why)
 {
-    bool done = sqlite3_step(r->st) == SQLITE_DONE;
+    bool done = r->failed == SQLITE_OK && sqlite3_step(r->st) == SQLITE_DONE;
     if (!done)
         write_failed(x, why);
     sqlite3_reset(r->st);
@@ -536,8 +545,10 @@ static bool sqlite_begin(void *ctx, const struct hf_audit_journal *journal,
         !run(x, hf_audit_sqlite_tables(), why) || !run(x, "BEGIN", why))
         return false;
     for (int i = 0; i < STATEMENTS; i++)
-        if (sqlite3_prepare_v2(x->db, statements[i], -1, &x->st[i], NULL) != SQLITE_OK)
-            return run(x, statements[i], why); /* fails the same way, and says why */
+        if (sqlite3_prepare_v2(x->db, statements[i], -1, &x->st[i], NULL) != SQLITE_OK) {
+            write_failed(x, why);
+            return false;
+        }
     hf_audit_hex(journal->store_id, sizeof journal->store_id, hex);
     x->options = options;
     return put_fact(x, "format", "holdfast-export/1", why) && put_fact(x, "program", HF_VERSION, why) &&
@@ -550,6 +561,21 @@ static bool put_number(struct sqlite *x, const char *name, uint64_t number, stru
     char text[24];
     snprintf(text, sizeof text, "%llu", (unsigned long long)number);
     return put_fact(x, name, text, why);
+}
+
+/* SQLite was told not to sync: once at the end is enough. */
+static bool make_durable(const struct sqlite *x, struct hf_error *why)
+{
+    int fd = open(x->path, O_RDONLY | O_CLOEXEC);
+    bool durable = fd >= 0 && fsync(fd) == 0;
+    if (!durable) {
+        why->status = HF_STORAGE_FAILURE;
+        snprintf(why->text, sizeof why->text, "%.200s cannot be made durable: %s. Name a file elsewhere.",
+                 x->path, strerror(errno));
+    }
+    if (fd >= 0)
+        close(fd);
+    return durable;
 }
 
 static bool sqlite_end(void *ctx, const struct hf_audit_export_sum *sum, struct hf_error *why)
@@ -566,12 +592,7 @@ static bool sqlite_end(void *ctx, const struct hf_audit_export_sum *sum, struct 
                 put_fact(x, "first_at", hf_audit_at(sum->first_now).text, why) &&
                 put_fact(x, "last_at", hf_audit_at(sum->last_now).text, why) &&
                 run(x, hf_audit_sqlite_views(), why) && run(x, "COMMIT", why);
-    int fd = good ? open(x->path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-    return good;
+    return good && make_durable(x, why);
 }
 
 static void sqlite_close(void *ctx)

@@ -49,7 +49,8 @@ struct hf_audit_reader {
     bool headless; /* the batch at `found` is taken although its segment's header is not right */
     bool finished; /* damage with nothing whole behind it was the last step */
     struct place found;
-    int io_error; /* of a later segment that was searched */
+    int io_error;   /* of a later segment that was searched */
+    int open_error; /* errno of a file that is there and could not be opened, or ENOMEM; 0: none */
 };
 
 static uint64_t block_up(uint64_t n)
@@ -68,8 +69,19 @@ static enum hf_status fail_newer(struct hf_error *why, const char *file, uint32_
     return why->status;
 }
 
+static enum hf_status fail_memory(struct hf_error *why)
+{
+    why->status = HF_NO_MEMORY;
+    snprintf(why->text, sizeof why->text,
+             "There is not enough memory to read the journal. Read a copy of the directory on a machine that "
+             "has more.");
+    return why->status;
+}
+
 static enum hf_status fail_io(struct hf_error *why, const char *file)
 {
+    if (errno == ENOMEM)
+        return fail_memory(why);
     why->status = HF_STORAGE_FAILURE;
     snprintf(why->text, sizeof why->text, "%s cannot be read: %s. Check who may read it, and the disk.", file,
              strerror(errno));
@@ -88,15 +100,6 @@ static enum hf_status fail_absent(struct hf_error *why, const char *dir, int err
         what = "there is no such directory";
     why->status = HF_STORE_ABSENT;
     snprintf(why->text, sizeof why->text, "%.300s is not a Holdfast store: %s.", dir, what);
-    return why->status;
-}
-
-static enum hf_status fail_memory(struct hf_error *why)
-{
-    why->status = HF_NO_MEMORY;
-    snprintf(why->text, sizeof why->text,
-             "There is not enough memory to read the journal. Read a copy of the directory on a machine that "
-             "has more.");
     return why->status;
 }
 
@@ -180,6 +183,8 @@ static void batch_take(struct hf_audit_reader *r, struct hf_audit_batch *out)
     uint64_t end = r->offset + out->length;
     size_t rest = (size_t)(block_up(end) - end);
     out->padding_fits = hf_audit_segment_read(&r->seg, end, padding, rest);
+    if (!out->padding_fits && r->seg.io_error)
+        r->open_error = r->seg.io_error; /* not read is not wrong: the next step fails */
     for (size_t i = 0; i < rest; i++)
         out->padding_fits = out->padding_fits && padding[i] == 0;
 
@@ -193,13 +198,20 @@ static void batch_take(struct hf_audit_reader *r, struct hf_audit_batch *out)
 
 /* ---- From segment to segment ---- */
 
-/* Replace r->seg by another look at segment `number`. False if it is not there or cannot be read. */
+/* Replace r->seg by another look at segment `number`. The first one tells the keys of the store. */
 static enum hf_audit_opened segment_enter(struct hf_audit_reader *r, uint64_t number, uint32_t *version)
 {
     struct hf_audit_segment seg;
     enum hf_audit_opened got = hf_audit_segment_open(r->dir, number, &seg, version);
+    if (got == HF_AUDIT_IO)
+        r->open_error = errno;
     hf_audit_segment_close(&r->seg);
     r->seg = seg;
+    if (number == 1 && got == HF_AUDIT_OPENED && seg.head_good) {
+        memcpy(r->journal.store_id, seg.head.store_id, sizeof r->journal.store_id);
+        r->journal.id_key = seg.head.id_key;
+        r->journal.keys_known = true;
+    }
     return got;
 }
 
@@ -223,9 +235,14 @@ static enum ahead next_segment_try(struct hf_audit_reader *r, struct hf_error *w
     case HF_AUDIT_IO: fail_io(why, seg.name); return AHEAD_FAILED;
     }
     if (!head_belongs(r, &seg, base) || !batch_at(&seg, base, HF_AUDIT_BLOCK, r->next_sequence, &r->bytes) ||
-        hf_get64(r->bytes.data + 8) != r->next_sequence || !walked_add(r, &seg, base)) {
+        hf_get64(r->bytes.data + 8) != r->next_sequence) {
         hf_audit_segment_close(&seg);
         return AHEAD_NOTHING;
+    }
+    if (!walked_add(r, &seg, base)) {
+        hf_audit_segment_close(&seg);
+        fail_memory(why);
+        return AHEAD_FAILED;
     }
     hf_audit_segment_close(&r->seg);
     r->seg = seg;
@@ -239,8 +256,11 @@ static bool segment_search(struct hf_audit_reader *r, struct hf_audit_segment *s
                            uint64_t offset, uint64_t lowest, struct place *found)
 {
     for (; (offset = hf_audit_segment_skip(seg, offset)) < seg->size; offset += HF_AUDIT_BLOCK) {
-        if (!batch_at(seg, base, offset, lowest, &r->bytes))
+        if (!batch_at(seg, base, offset, lowest, &r->bytes)) {
+            if (r->bytes.failed)
+                r->open_error = ENOMEM;
             continue;
+        }
         *found = (struct place){ .segment = seg->number, .offset = offset };
         found->sequence = hf_get64(r->bytes.data + 8);
         memcpy(found->file, seg->name, sizeof found->file);
@@ -263,7 +283,10 @@ static bool journal_search(struct hf_audit_reader *r, uint64_t lowest, struct pl
         uint32_t version;
         base += size;
         size = 0;
-        if (hf_audit_segment_open(r->dir, n, &seg, &version) != HF_AUDIT_OPENED)
+        enum hf_audit_opened got_open = hf_audit_segment_open(r->dir, n, &seg, &version);
+        if (got_open == HF_AUDIT_IO)
+            r->open_error = errno;
+        if (got_open != HF_AUDIT_OPENED)
             continue;
         size = seg.size;
         if (seg.head_good)
@@ -400,6 +423,13 @@ static enum hf_audit_step end_here(struct hf_audit_reader *r, struct hf_error *w
     return HF_AUDIT_END;
 }
 
+/* A file that is there could not be opened: what it holds is neither read nor missing. */
+static enum hf_audit_step open_failed(const struct hf_audit_reader *r, struct hf_error *why)
+{
+    errno = r->open_error;
+    return step_failed(fail_io(why, "the journal"));
+}
+
 /* ---- The note of an orderly close ---- */
 
 enum { CLOSED_SIZE = 64 };
@@ -441,6 +471,8 @@ enum hf_audit_step hf_audit_reader_next(struct hf_audit_reader *r, struct hf_aud
         return HF_AUDIT_END;
     if (r->resume && !resume_there(r))
         return step_failed(fail_memory(why));
+    if (r->open_error)
+        return open_failed(r, why);
     for (int look = 0;; look++) {
         enum ahead ahead = wanted_here(r) ? AHEAD_TAKEN : next_segment_try(r, why);
         if (ahead == AHEAD_TAKEN) {
@@ -454,14 +486,19 @@ enum hf_audit_step hf_audit_reader_next(struct hf_audit_reader *r, struct hf_aud
             return HF_AUDIT_FAILED;
         if (look < RETRIES && segment_renewed(r))
             continue;
-        if (ahead != AHEAD_BAD && !journal_search(r, r->next_sequence + 1, &evidence)) {
+        bool later = ahead == AHEAD_BAD || journal_search(r, r->next_sequence + 1, &evidence);
+        if (r->open_error)
+            return open_failed(r, why);
+        if (!later) {
             const char *lost = closed_differs(r);
             if (lost && look < RETRIES)
                 continue; /* a store that was closed meanwhile has written more since this place was looked at */
             return lost ? closed_note(r, lost) : end_here(r, why);
         }
-        if (look >= RETRIES)
-            return ahead == AHEAD_BAD ? bad_pack_note(r) : damage_note(r);
+        if (look < RETRIES)
+            continue;
+        enum hf_audit_step step = ahead == AHEAD_BAD ? bad_pack_note(r) : damage_note(r);
+        return r->open_error ? open_failed(r, why) : step;
     }
 }
 
@@ -485,17 +522,16 @@ static enum hf_status first_open(struct hf_audit_reader *r, const char *dir, str
         return fail_io(why, dir);
     if (r->last_segment == 0)
         return fail_absent(why, dir, r->dir < 0 ? errno : 0);
-    switch (segment_enter(r, 1, &version)) {
+    enum hf_audit_opened got = segment_enter(r, 1, &version);
+    if (got == HF_AUDIT_BAD_PACK ||
+        r->seg.io_error) /* too much hangs on it to take one bad look for damage */
+        got = segment_enter(r, 1, &version);
+    switch (got) {
     case HF_AUDIT_OPENED: break;
     case HF_AUDIT_MISSING: /* later segments are there: the first step finds the damage */
     case HF_AUDIT_BAD_PACK: break;
     case HF_AUDIT_NEWER: return fail_newer(why, r->seg.name, version);
     case HF_AUDIT_IO: return fail_io(why, r->seg.name);
-    }
-    if (r->seg.fd >= 0 && r->seg.head_good) {
-        memcpy(r->journal.store_id, r->seg.head.store_id, sizeof r->journal.store_id);
-        r->journal.id_key = r->seg.head.id_key;
-        r->journal.keys_known = true;
     }
     return walked_add(r, &r->seg, 0) ? HF_OK : fail_memory(why);
 }
@@ -561,20 +597,27 @@ bool hf_audit_reader_entry(struct hf_audit_reader *r, uint64_t position, struct 
         unsigned char size[4];
         if (look > 0 || r->side.fd < 0 || r->side.number != n) {
             hf_audit_segment_close(&r->side);
-            if (hf_audit_segment_open(r->dir, n, &r->side, &version) != HF_AUDIT_OPENED)
+            enum hf_audit_opened got = hf_audit_segment_open(r->dir, n, &r->side, &version);
+            if (got != HF_AUDIT_OPENED) {
+                r->open_error = got == HF_AUDIT_IO ? errno : r->side.io_error; /* it was read before */
                 return false;
+            }
         }
         if (!hf_audit_segment_read(&r->side, offset, size, sizeof size) ||
             hf_get32(size) > r->side.size - offset)
             continue;
         hf_buffer_reset(&r->side_bytes);
-        if (!hf_buffer_reserve(&r->side_bytes, hf_get32(size)) ||
-            !hf_audit_segment_read(&r->side, offset, r->side_bytes.data, hf_get32(size)))
+        if (!hf_buffer_reserve(&r->side_bytes, hf_get32(size))) {
+            r->open_error = ENOMEM;
+            return false;
+        }
+        if (!hf_audit_segment_read(&r->side, offset, r->side_bytes.data, hf_get32(size)))
             continue;
         if (hf_audit_entry_read(hf_mem(r->side_bytes.data, hf_get32(size)), entry) != NULL)
             continue;
         entry->position = position;
         return true;
     }
+    r->open_error = r->side.io_error;
     return false;
 }

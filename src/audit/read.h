@@ -89,7 +89,8 @@ bool hf_audit_batch_entry(const struct hf_audit_batch *batch, uint32_t *at, stru
                           const char **problem);
 
 /* hf_audit_reader_entry: read again the entry at `position`, which has been passed already. Borrowed
- * until the next call of this function. False if it cannot be read (any more). */
+ * until the next call of this function. False if it cannot be read (any more); without memory, or if the file cannot be
+ * opened or read, hf_audit_reader_next fails then too. */
 bool hf_audit_reader_entry(struct hf_audit_reader *reader, uint64_t position, struct hf_audit_entry *entry);
 
 #endif

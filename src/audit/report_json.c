@@ -149,8 +149,10 @@ static void json_journal(struct hf_json *j, const struct hf_audit_report *r)
 {
     hf_json_name(j, "journal");
     hf_json_object(j);
-    hf_json_name(j, "directory");
-    hf_json_text(j, r->directory);
+    if (r->directory) {
+        hf_json_name(j, "directory");
+        hf_json_text(j, r->directory);
+    }
     hf_json_name(j, "open_by");
     r->holder[0] ? hf_json_text(j, r->holder) : hf_json_null(j);
     hf_json_name(j, "store_id");

@@ -84,7 +84,8 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
     char hex[2 * HF_DIGEST_SIZE + 1];
     hf_audit_hex(r->journal.store_id, sizeof r->journal.store_id, hex);
     fprintf(out, "\nJournal\n");
-    fprintf(out, "  directory      %s\n", r->directory);
+    if (r->directory)
+        fprintf(out, "  directory      %s\n", r->directory);
     if (r->holder[0])
         fprintf(out, "  in use         the store is open by: %s\n", hf_audit_show(hf_str(r->holder)).text);
     fprintf(out, "  store id       %s\n", hex);

@@ -108,7 +108,10 @@ static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t fil
     uint64_t size = hf_get64(head + 32);
     if (hf_get32(head + 12) != PACK_FRAME || hf_get64(head + 16) != seg->number || size % HF_AUDIT_BLOCK != 0)
         return HF_AUDIT_BAD_PACK;
+    errno = 0;
     seg->frames = frames_new(head, file_size);
+    if (!seg->frames && errno == ENOMEM)
+        return HF_AUDIT_IO;
     if (!seg->frames || !frame_table_read(seg, head))
         return HF_AUDIT_BAD_PACK;
     if (size / PACK_FRAME + (size % PACK_FRAME != 0) != seg->frames->count)

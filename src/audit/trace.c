@@ -21,9 +21,12 @@ struct trace {
     enum hf_hold_state state; /* of the hold, so far; 0 while there is no record of it */
     hf_time state_at, hold_expires_at;
     bool reversed;
-    hf_time key_until; /* when the key's newest window closes */
-    bool unsettled;    /* the key is a claim's, and nobody knows yet when that will be */
-    hf_time as_of;     /* of the newest batch */
+    hf_time key_until;        /* when the key's newest window closes */
+    bool unsettled;           /* the key is a claim's, and nobody knows yet when that will be */
+    hf_time lease_until;      /* of that claim */
+    unsigned long long fence; /* and what it can be settled with */
+    enum hf_abandon on_abandon;
+    hf_time as_of; /* of the newest batch */
     unsigned long long damages;
     struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
 };
@@ -159,6 +162,9 @@ static void key_claim(struct trace *t, const struct hf_audit_entry *e, const str
               c->expires_at ? hf_audit_at(c->expires_at).text : "it is settled");
     t->key_until = c->expires_at ? c->expires_at : INT64_MAX;
     t->unsettled = c->expires_at == 0;
+    t->lease_until = c->lease_expires_at;
+    t->fence = c->fence;
+    t->on_abandon = c->on_abandon;
 }
 
 static void key_entry(struct trace *t, const struct hf_audit_entry *e)
@@ -211,6 +217,22 @@ static void subject_find(struct trace *t, const struct hf_audit_journal *j)
     hf_audit_digest_id(t->id, t->digest);
 }
 
+/* A claim that nobody has settled: is somebody at work, or does nobody know? */
+static void summary_unsettled(const struct trace *t, hf_time now, struct hf_buffer *b)
+{
+    if (now < t->lease_until) {
+        hf_buffer_printf(b, "As of %s: bound until its claim is settled; the lease runs until %s",
+                         hf_audit_at(now).text, hf_audit_at(t->lease_until).text);
+        return;
+    }
+    hf_buffer_printf(
+        b,
+        "As of %s: the lease ran out without a word, so the outcome is unknown since %s; bound until its "
+        "claim is settled with fence %llu%s",
+        hf_audit_at(now).text, hf_audit_at(t->lease_until).text, t->fence,
+        t->on_abandon == HF_ABANDON_RETRY ? " or begun again (on_abandon is retry)" : "");
+}
+
 static void summary(const struct trace *t, struct hf_buffer *b)
 {
     struct hf_audit_clock now = hf_audit_at(t->as_of);
@@ -223,7 +245,7 @@ static void summary(const struct trace *t, struct hf_buffer *b)
         hf_buffer_printf(b, "As of %s: %s since %s%s", now.text, hf_audit_state_name(t->state),
                          hf_audit_at(t->state_at).text, t->reversed ? ", and given back" : "");
     else if (t->unsettled)
-        hf_buffer_printf(b, "As of %s: bound until its claim is settled", now.text);
+        summary_unsettled(t, t->options->now > t->as_of ? t->options->now : t->as_of, b);
     else if (t->as_of < t->key_until)
         hf_buffer_printf(b, "As of %s: bound %s", now.text, hf_audit_until(t->key_until).text);
     else

@@ -27,6 +27,9 @@ struct hf_audit_trace_options {
     bool has_tenant;
     struct hf_bytes tenant;
     uint64_t sequence; /* keys: not 0: the key is a client's name, and this its number */
+    hf_time
+        now; /* a claim's lease is judged at this time, or at that of the newest batch if that is later: a lease
+                  * that runs out leaves no record */
     bool json;
 };
 

@@ -46,7 +46,6 @@
     X(recovery_drops_last,     journal, "recovery leaves out the newest batch") \
     X(recovery_clock_lost,     journal, "recovery forgets engine time") \
     X(snapshot_leaves_out,     journal, "a snapshot leaves some keys out") \
-    X(snapshot_before_durable, journal, "a snapshot may be used before what it copied is durable") \
     X(snapshot_not_synced,     journal, "a snapshot gets its name before it is synced") \
     X(segment_not_named,       journal, "a new segment is used before its name is durable") \
     X(tokens_freed_early,      journal, "a key is freed before its window has ended") \

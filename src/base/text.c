@@ -94,14 +94,25 @@ static bool quantity_parse(struct hf_bytes text, const struct unit *units, size_
     return false;
 }
 
-bool hf_duration_parse(struct hf_bytes text, int64_t *ms)
+bool hf_duration_read(struct hf_bytes text, int64_t *ms)
 {
     static const struct unit units[] = { { "", 1000 },   { "ms", 1 },      { "s", 1000 },
                                          { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 } };
     uint64_t v;
-    if (!quantity_parse(text, units, sizeof units / sizeof *units, &v) || v > HF_DURATION_MAX_MS)
+    bool minus = text.size > 0 && *(const char *)text.data == '-';
+    struct hf_bytes size = minus ? hf_mem((const char *)text.data + 1, text.size - 1) : text;
+    if (!quantity_parse(size, units, sizeof units / sizeof *units, &v) || v > INT64_MAX)
         return false;
-    *ms = (int64_t)v;
+    *ms = minus ? -(int64_t)v : (int64_t)v;
+    return true;
+}
+
+bool hf_duration_parse(struct hf_bytes text, int64_t *ms)
+{
+    int64_t read;
+    if (!hf_duration_read(text, &read) || *(const char *)text.data == '-' || read > HF_DURATION_MAX_MS)
+        return false;
+    *ms = read;
     return true;
 }
 

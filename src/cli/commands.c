@@ -304,6 +304,22 @@ const struct hf_cli_command hf_cli_commands[] = {
                  "  holdfast       64        45525      2.42       279      5332      5332 ...\n"
                  "  bare log       64        25917      0.94      3755      5048      5048 ...\n",
       .refusals = NULL },
+    { .name = "simulate",
+      .run = hf_cmd_simulate,
+      .args = "",
+      .options = BIT(SEED) | BIT(SEEDS) | BIT(OPS) | BIT(JOBS) | BIT(RECORD) | BIT(TRACE_HASH) |
+                 BIT(MINIMIZE) | BIT(BUG),
+      .globals = PLAIN,
+      .summary = "run the store through drawn faults, and judge it",
+      .about = "Runs the store over simulated files, clocks and clients, in one thread, with everything drawn "
+               "from a seed: retries, wrong keys, power cuts, torn and lost writes, full and failing disks, "
+               "clocks that jump. A judge that shares no code with the store objects to any answer that the "
+               "rules do not allow. The same seed always does the same.",
+      .example = "  $ holdfast simulate --seeds 2 --trace-hash | cut -d' ' -f1-3\n"
+                 "  seed 1 trace\n"
+                 "  seed 2 trace\n"
+                 "  2 seeds from\n",
+      .refusals = "a seed failed; it is named, with what was wrong" },
     { .name = "version",
       .run = hf_cmd_version,
       .args = "",

@@ -46,6 +46,7 @@ int hf_cmd_audit(struct hf_cli *cli);
 int hf_cmd_trace(struct hf_cli *cli);
 int hf_cmd_export(struct hf_cli *cli);
 int hf_cmd_bench(struct hf_cli *cli);
+int hf_cmd_simulate(struct hf_cli *cli);
 int hf_cmd_version(struct hf_cli *cli);
 int hf_cmd_help(struct hf_cli *cli);
 

@@ -48,6 +48,15 @@ enum hf_cli_option_id {
     HF_OPT_DIR,
     HF_OPT_OUT,
     HF_OPT_LIST,
+    /* of simulate */
+    HF_OPT_SEED,
+    HF_OPT_SEEDS,
+    HF_OPT_OPS,
+    HF_OPT_JOBS,
+    HF_OPT_RECORD,
+    HF_OPT_TRACE_HASH,
+    HF_OPT_MINIMIZE,
+    HF_OPT_BUG,
     /* of serve */
     HF_OPT_CONFIG,
     HF_OPT_LISTEN,

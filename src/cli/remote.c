@@ -92,6 +92,9 @@ static enum hf_cli_exit refused(struct hf_cli *cli, const struct hf_client_call 
         hf_cli_explain(cli, problem->status, &sentence);
     if (sentence.size == 0)
         hf_cli_add_clean(&sentence, hf_str(problem->detail));
+    if (answer->head.status == 401)
+        hf_buffer_add_text(&sentence,
+                           " Here that is --token-file FILE, or the token itself in HOLDFAST_TOKEN.");
     if (cli->json)
         body_print(answer);
     hf_cli_error(cli, "%s: %s", problem->code, hf_buffer_text(&sentence));

@@ -3,12 +3,15 @@
 
 #include "cli/commands.h"
 
+#include <time.h>
+
 int hf_cmd_trace(struct hf_cli *cli)
 {
     const char *tenant = cli->values[HF_OPT_TENANT];
     struct hf_audit_trace_options options = { .has_tenant = tenant != NULL,
                                               .tenant = hf_str(tenant),
-                                              .json = cli->json };
+                                              .json = cli->json,
+                                              .now = (hf_time)time(NULL) * 1000 };
     struct hf_error why = { .status = HF_OK };
     enum hf_cli_exit wrong;
     if (hf_cli_remote(cli))

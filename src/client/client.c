@@ -118,6 +118,7 @@ struct attempt {
     struct hf_client_answer *answer;
     int64_t deadline;
     bool sent;  /* all of the request has left, now or in an attempt before */
+    bool heard; /* something has come, whatever it was */
     bool spilt; /* a part of a body is in the sink */
     struct hf_wire_fault fault;
     struct hf_buffer input; /* what has come and is not used yet */
@@ -139,6 +140,7 @@ static bool more(struct attempt *a, int64_t deadline)
         return nonsense(a, "there is not enough memory for it");
     ssize_t n = hf_wire_read(&a->client->wire, a->input.data + a->input.size, step, deadline, &a->fault);
     if (n > 0) {
+        a->heard = true;
         a->input.size += (size_t)n;
         return true;
     }
@@ -230,10 +232,12 @@ static bool receive(struct attempt *a)
 }
 
 /* Send it once and receive its answer. A server that refuses a request early may stop reading it: then its answer is
- * there although the sending failed. */
+ * there although the sending failed, or comes soon. */
 static bool attempt_make(struct attempt *a, struct hf_bytes request)
 {
+    enum { REFUSAL_MS = 500 };
     struct hf_client *c = a->client;
+    int64_t deadline = a->deadline;
     struct hf_wire_fault unsent;
     hf_buffer_reset(&a->input);
     if (c->wire.fd >= 0 && !hf_wire_quiet(&c->wire)) /* closed meanwhile, or with an answer to no question */
@@ -242,7 +246,10 @@ static bool attempt_make(struct attempt *a, struct hf_bytes request)
         return false;
     bool whole = hf_wire_write(&c->wire, request, a->deadline, &unsent);
     a->sent |= whole;
+    if (!whole && hf_client_clock() + REFUSAL_MS < deadline)
+        a->deadline = hf_client_clock() + REFUSAL_MS;
     bool answered = receive(a);
+    a->deadline = deadline;
     if (!answered) {
         hf_wire_close(&c->wire);
         if (!whole)
@@ -262,6 +269,12 @@ static bool may_again(const struct attempt *a, unsigned attempts)
 {
     return attempts < HF_CLIENT_ATTEMPTS && a->fault.transient && (!a->sent || a->call->again) && !a->spilt &&
            hf_client_clock() < a->deadline;
+}
+
+/* A server that expects TLS may say nothing at all to plain HTTP. */
+static const char *advice(const struct attempt *a)
+{
+    return a->sent && !a->heard && !a->client->tls ? "; if it serves TLS, its URL begins with https://" : "";
 }
 
 static bool attempts_make(struct attempt *a, struct hf_bytes request)
@@ -291,9 +304,9 @@ enum hf_status hf_client_ask(struct hf_client *client, const struct hf_client_ca
         *why = (struct hf_error){ HF_NO_MEMORY, "there is not enough memory to ask the server" };
     } else if (!attempts_make(&a, hf_mem(request.data, request.size))) {
         why->status = a.sent ? HF_INDETERMINATE : HF_STORAGE_FAILURE;
-        snprintf(why->text, sizeof why->text, "%s %.150s: %.320s",
+        snprintf(why->text, sizeof why->text, "%s %.150s: %.250s%s",
                  a.sent ? "no usable answer came from" : "cannot ask the server at", client->url.shown,
-                 a.fault.text);
+                 a.fault.text, advice(&a));
     }
     if (client->token && request.data)
         OPENSSL_cleanse(request.data, request.size);

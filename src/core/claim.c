@@ -207,9 +207,9 @@ void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, h
     if (!hf_answer_found(plan, claim_find(view, cmd, now, &claim)))
         return;
     if (fence > claim.fence)
-        hf_answer_status(plan, HF_INVALID_REQUEST);
+        answer_claim(&claim, now, HF_INVALID_REQUEST, plan);
     else if (fence < claim.fence && !HF_BUG(claim_late_finisher))
-        hf_answer_status(plan, HF_STALE_FENCE);
+        answer_claim(&claim, now, HF_STALE_FENCE, plan);
     else if (claim.state != HF_CLAIM_STARTED)
         settle_again(cmd, &claim, now, plan);
     else if (cmd->refuse_writes)

@@ -18,7 +18,7 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
 
 /* hf_claim_settle: complete, fail or heartbeat, by cmd's action, in this order: HF_INVALID_REQUEST
  * (key; fence 0 or above the claim's; response longer than HF_RESPONSE_MAX; lease); HF_NOT_KNOWN;
- * HF_STALE_FENCE (fence below the claim's). Settled already: the same again (same action, same response
+ * HF_STALE_FENCE (fence below the claim's); a fence that is not the claim's is refused with the claim. Settled already: the same again (same action, same response
  * or error) is HF_OK and replayed; heartbeat is HF_NOT_HELD; anything else is HF_TOKEN_COLLISION.
  * Else HF_STORAGE_FAILURE or HF_OK. A lapsed lease does not hinder the holder of the current fence. */
 void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, hf_time now,

@@ -94,9 +94,12 @@ void hf_register_merge(const struct hf_view *view, const struct hf_command *cmd,
     if (!register_find(view, name, value->type, &reg, plan))
         return;
     enum hf_status status = merge_form(&reg, given, value->type, plan, &joined);
-    if (status != HF_OK)
-        hf_answer_status(plan, status);
-    else if (reg.version > 0 && hf_bytes_equal(joined, reg.value.bytes))
+    if (status != HF_OK) { /* the register shows why */
+        hf_answer_record(plan, HF_RECORD_REGISTER)->reg = reg;
+        plan->answer.status = status;
+        return;
+    }
+    if (reg.version > 0 && hf_bytes_equal(joined, reg.value.bytes))
         hf_answer_record(plan, HF_RECORD_REGISTER)->reg = reg;
     else if (cmd->refuse_writes)
         hf_answer_status(plan, HF_STORAGE_FAILURE);

@@ -14,7 +14,7 @@ void hf_register_write(const struct hf_view *view, const struct hf_command *cmd,
                        struct hf_plan *plan);
 
 /* hf_register_merge: HF_OK, HF_INVALID_REQUEST (name, value, the register has another type),
- * HF_STORAGE_FAILURE. A merge that changes nothing has no row, is HF_OK, and leaves the version. */
+ * HF_STORAGE_FAILURE. What the register itself forbids is refused with the register. A merge that changes nothing has no row, is HF_OK, and leaves the version. */
 void hf_register_merge(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                        struct hf_plan *plan);
 

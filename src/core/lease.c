@@ -54,7 +54,8 @@ static bool lease_find(const struct hf_view *view, const struct hf_request *r, s
     if (!hf_answer_found(plan, view->lease(view->ctx, name, lease)))
         return false;
     if (r->lease.fence != lease->fence) {
-        hf_answer_status(plan, r->lease.fence > lease->fence ? HF_INVALID_REQUEST : HF_STALE_FENCE);
+        hf_answer_record(plan, HF_RECORD_LEASE)->lease = *lease;
+        plan->answer.status = r->lease.fence > lease->fence ? HF_INVALID_REQUEST : HF_STALE_FENCE;
         return false;
     }
     return true;

@@ -12,7 +12,7 @@ void hf_lease_grant(const struct hf_view *view, const struct hf_command *cmd, hf
 /* hf_lease_renew, hf_lease_return: HF_OK, HF_INVALID_REQUEST (name, fence 0 or above the lease's, ttl),
  * HF_NOT_KNOWN, HF_STALE_FENCE (fence below the lease's), HF_NOT_HELD (ran out or given back; returning
  * what this fence has given back already is HF_OK again, without a row), HF_STORAGE_FAILURE.
- * Renewing sets expires_at to now + ttl (0: as granted). */
+ * A fence that is not the lease's is refused with the lease. Renewing sets expires_at to now + ttl (0: as granted). */
 void hf_lease_renew(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                     struct hf_plan *plan);
 void hf_lease_return(const struct hf_view *view, const struct hf_command *cmd, hf_time now,

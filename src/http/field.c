@@ -199,9 +199,10 @@ static enum hf_http_parse take_kept(struct hf_http_reader *r, unsigned field, st
     for (; i < value.size; i++)
         all |= p[i];
     if (all & UINT64_C(0x8080808080808080))
-        return hf_http_bad(r,
-                           "Authorization, Idempotency-Key, Content-Type, Accept and Origin are plain ASCII. "
-                           "Correct it; a key of other bytes can be sent encoded, as hexadecimal or base64.");
+        return hf_http_bad(
+            r, "Authorization, Idempotency-Key, Content-Type, Content-Encoding, Accept, Origin and "
+               "Sec-Fetch-Site are plain ASCII. Correct it; a key of other bytes can be sent encoded, "
+               "as hexadecimal or base64.");
     if (field == HF_FIELD_HOST && !host_valid(value))
         return hf_http_bad(r, "Host is a name or an address, with a port or without. Correct it.");
     r->out->has[field] = true;
@@ -227,14 +228,16 @@ static const struct known {
     { "content-type", 12, HF_FIELD_CONTENT_TYPE },
     { "authorization", 13, HF_FIELD_AUTHORIZATION },
     { "content-length", 14, LENGTH },
+    { "sec-fetch-site", 14, HF_FIELD_SEC_FETCH_SITE },
     { "idempotency-key", 15, HF_FIELD_IDEMPOTENCY_KEY },
+    { "content-encoding", 16, HF_FIELD_CONTENT_ENCODING },
     { "transfer-encoding", 17, CODING },
 };
 
 enum { KNOWN_COUNT = sizeof known / sizeof *known, KNOWN_LONGEST = 17 };
 
 static const unsigned char first_of_length[KNOWN_LONGEST + 1] = {
-    [4] = 0, [6] = 1, [10] = 4, [12] = 5, [13] = 6, [14] = 7, [15] = 8, [17] = 9
+    [4] = 0, [6] = 1, [10] = 4, [12] = 5, [13] = 6, [14] = 7, [15] = 9, [16] = 10, [17] = 11
 };
 
 static unsigned field_of(struct hf_bytes name)
@@ -258,7 +261,7 @@ static enum hf_http_parse take_known(struct hf_http_reader *r, unsigned field, s
     if (again && field != CONNECTION)
         return hf_http_bad(
             r, "A field that may come once came twice: Host, Content-Length, Transfer-Encoding, Expect, "
-               "Authorization, Content-Type or Origin. Send one of each.");
+               "Authorization, Content-Type, Content-Encoding, Origin or Sec-Fetch-Site. Send one of each.");
     switch (field) {
     case LENGTH: return take_length(r, value);
     case CODING: return take_coding(r, value);

@@ -34,6 +34,8 @@ enum hf_http_field {
     HF_FIELD_CONTENT_TYPE,
     HF_FIELD_ACCEPT, /* may be repeated: the first counts */
     HF_FIELD_ORIGIN,
+    HF_FIELD_SEC_FETCH_SITE, /* a browser's word on whose page asks */
+    HF_FIELD_CONTENT_ENCODING,
     HF_FIELD_COUNT
 };
 

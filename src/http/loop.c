@@ -341,8 +341,12 @@ static void watch(struct hf_http_conn *conn)
     if (events == conn->events)
         return;
     struct epoll_event ev = { .events = events, .data.ptr = conn };
-    if (epoll_ctl(conn->thread->epoll, EPOLL_CTL_MOD, conn->fd, &ev) == 0)
+    if (epoll_ctl(conn->thread->epoll, EPOLL_CTL_MOD, conn->fd, &ev) == 0) {
         conn->events = events;
+        return;
+    }
+    conn->broken = true; /* nobody would say when it can go on */
+    hf_http_mark(conn);
 }
 
 /* All is sent and nothing more is taken: say so, and wait for the client to close too. Closing at once while its bytes

@@ -1,5 +1,6 @@
 #include "http/inner.h"
 
+#include "base/assert.h"
 #include "base/bug.h"
 
 #include <errno.h>
@@ -135,7 +136,7 @@ static void render(struct hf_http_conn *conn)
         handler->render_refusal(handler->arg, x, &reply);
     else
         handler->render(handler->arg, x, &reply);
-    bool last = x->last || reply.close || (conn->closing && !x->next);
+    bool last = x->last || (conn->closing && !x->next);
     bool head_only = x->head.method == HF_HTTP_HEAD;
     add_reply(t, &conn->out, &reply, last, head_only);
     if (t->body.room > HF_HTTP_OUT_MAX)
@@ -156,17 +157,7 @@ static void render(struct hf_http_conn *conn)
         conn->end = &conn->first;
     conn->pending--;
     hf_http_exchange_free(x);
-    if (last)
-        while (conn->first) { /* what was pipelined behind it is not answered any more */
-            struct hf_http_exchange *rest = conn->first;
-            conn->first = rest->next;
-            conn->pending--;
-            rest->conn = NULL;
-            if (rest->done)
-                hf_http_exchange_free(rest);
-            if (!conn->first)
-                conn->end = &conn->first;
-        }
+    HF_ASSERT(!last || !conn->first); /* nothing is taken behind a request that is the last */
 }
 
 /* ---- Sending ---- */
@@ -252,6 +243,8 @@ static bool send_file(struct hf_http_conn *conn)
         out_borrow(conn);
         size_t want = conn->file_left < sizeof part ? (size_t)conn->file_left : sizeof part;
         ssize_t got = pread(conn->file, part, want, (off_t)conn->file_at);
+        if (got < 0 && errno == EINTR)
+            continue;
         if (got <= 0) {
             conn->broken = true; /* the client sees that the length was not kept */
             return false;
@@ -282,6 +275,8 @@ static void send_continue(struct hf_http_conn *conn)
         return;
     conn->building->wants_continue = false;
     hf_buffer_add_text(&conn->out, "HTTP/1.1 100 Continue\r\n\r\n");
+    if (conn->out.failed)
+        conn->broken = true; /* else it would wait for a word that never comes */
 }
 
 void hf_http_output(struct hf_http_conn *conn)

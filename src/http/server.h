@@ -57,7 +57,6 @@ struct hf_http_reply {
     int file;                    /* -1, or a descriptor that becomes the server's: `file_size` bytes from its
                                   * start are the body */
     uint64_t file_size;
-    bool close; /* close the connection after this answer */
 };
 
 struct hf_http_handler {

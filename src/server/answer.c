@@ -7,11 +7,28 @@
 static const char json[] = "application/json";
 static const char problem_json[] = "application/problem+json";
 
+/* Whoever is woken by the alert has to find the claim. */
+static void unknown_log(struct hf_server *s, const struct hf_request *request, const struct hf_result *result)
+{
+    const struct hf_claim *claim = &result->answer.claim;
+    struct hf_log_field fields[] = {
+        { .name = "key", .type = HF_LOG_NAME, .text = request->key },
+        { .name = "tenant", .type = HF_LOG_NAME, .text = request->tenant },
+        { .name = "fence", .type = HF_LOG_NUMBER, .number = (int64_t)claim->fence },
+        { .name = "begun", .type = HF_LOG_TIME, .number = claim->begun_at },
+        { .name = "unknown_since", .type = HF_LOG_TIME, .number = claim->lease_expires_at },
+    };
+    hf_log_line(s->log, HF_LOG_WARNING, result->now, "outcome-unknown", fields,
+                sizeof fields / sizeof *fields);
+}
+
 void hf_server_noticed(struct hf_server *s, const struct hf_request *request, const struct hf_result *result)
 {
     enum hf_status status = result->answer.status;
     if (status != HF_OK && (unsigned)status < HF_STATUS_SLOTS)
         s->refusals[status]++;
+    if (status == HF_OUTCOME_UNKNOWN && result->answer.kind == HF_RECORD_CLAIM)
+        unknown_log(s, request, result);
     if (!result->replayed || !s->options.log_duplicates)
         return;
     struct hf_log_field fields[] = {
@@ -42,6 +59,18 @@ static void render_problem(const struct hf_api_problem *problem, struct hf_http_
     add_retry_after(reply, problem->http_status, problem->code);
 }
 
+void hf_server_answer(struct hf_json *j, const struct hf_request *request, const struct hf_result *result)
+{
+    struct hf_api_cause cause = hf_api_cause(request, result);
+    if (!cause.text[0]) {
+        hf_api_answer(j, request->action, &result->answer);
+        return;
+    }
+    struct hf_api_problem problem = hf_api_problem_of(request->action, result->answer.status);
+    problem.detail = hf_str(cause.text);
+    hf_api_problem(j, &problem);
+}
+
 static void render_answer(struct hf_work *work, struct hf_http_reply *reply)
 {
     const struct hf_result *result = &work->result;
@@ -57,7 +86,7 @@ static void render_answer(struct hf_work *work, struct hf_http_reply *reply)
     enum hf_status status = result->answer.status;
     reply->status = hf_api_answer_status(action, &result->answer);
     reply->content_type = status == HF_OK ? json : problem_json;
-    hf_api_answer(&j, action, &result->answer);
+    hf_server_answer(&j, &work->request, result);
     if (status != HF_OK)
         add_retry_after(reply, reply->status, hf_status_code(status));
     if (HF_BUG(server_refusal_ok) && result->replayed)
@@ -178,6 +207,7 @@ static const char *title_of(unsigned status)
     case 403: return "Not allowed";
     case 408: return "Too slow";
     case 413: return "Too large";
+    case 415: return "Not an encoding of this server";
     case 417: return "This expectation is not met here";
     case 431: return "Too large a head";
     case 501: return "Not a transfer coding of this server";

@@ -161,7 +161,7 @@ static void line_render(struct hf_server *s, struct line *line, struct hf_buffer
         hf_json_bool(&j,
                      (replayed || (action == HF_BEGIN && status == 200)) && !HF_BUG(server_replay_unmarked));
         hf_json_name(&j, "body");
-        hf_api_answer(&j, action, &line->result.answer);
+        hf_server_answer(&j, &line->request, &line->result);
     } else {
         struct hf_api_problem problem = hf_api_problem_of((enum hf_action)0, line->status);
         if (line->fault)

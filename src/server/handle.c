@@ -3,6 +3,7 @@
 
 #include "base/bug.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -59,32 +60,66 @@ static bool identify(struct hf_server *s, const struct hf_http_head *head, struc
     return known;
 }
 
-/* Is it a name that this machine has by itself? */
-static bool local_host(const struct hf_server *s, struct hf_bytes host)
+/* Is it an address that only this machine has? text: an IPv4 address, or an IPv6 address in brackets. */
+static bool loopback(char *text)
 {
-    static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
-    const char *at = host.data;
-    const char *address = hf_http_address(s->http);
-    if (host.size == strlen(address) && memcmp(at, address, host.size) == 0)
-        return true;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        size_t n = strlen(names[i]);
-        if (host.size >= n && strncasecmp(at, names[i], n) == 0 && (host.size == n || at[n] == ':'))
-            return true;
-    }
-    return false;
+    struct in6_addr six;
+    struct in_addr four;
+    size_t size = strlen(text);
+    if (inet_pton(AF_INET, text, &four) == 1)
+        return ntohl(four.s_addr) >> 24 == 127;
+    if (size < 2 || text[0] != '[')
+        return false;
+    text[size - 1] = 0;
+    if (inet_pton(AF_INET6, text + 1, &six) != 1)
+        return false;
+    return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
 }
 
-/* A page of another site that a browser shows may send requests here, but not without saying so in Origin. */
+/* Does the request call the server by the address that it listens on, or by what no other machine is called? A name ends
+ * where its port begins. */
+static bool local_host(const struct hf_server *s, struct hf_bytes host)
+{
+    const char *at = host.data, *address = hf_http_address(s->http);
+    char name[INET6_ADDRSTRLEN + 2];
+    if (host.size == strlen(address) && memcmp(at, address, host.size) == 0)
+        return true;
+    bool brackets = host.size > 0 && at[0] == '[';
+    const char *end = host.size > 0 ? memchr(at, brackets ? ']' : ':', host.size) : NULL;
+    size_t size = end ? (size_t)(end - at) + brackets : host.size;
+    if (size >= sizeof name)
+        return false;
+    memcpy(name, at, size);
+    name[size] = 0;
+    return strcasecmp(name, "localhost") == 0 || loopback(name);
+}
+
+static bool field_is(const struct hf_http_head *head, enum hf_http_field field, const char *word)
+{
+    struct hf_bytes value = head->field[field];
+    return head->has[field] && value.size == strlen(word) && strncasecmp(value.data, word, value.size) == 0;
+}
+
+/* Is it asked for by a page of another site that a browser shows? Without an auth file the browser's user is let in
+ * without a word, so a name that somebody points at this machine must not make a page of theirs ours: such a page is of
+ * the same origin as its Host, and a GET then says nothing in Origin. Whether the server lives is no secret, and who
+ * asks that (a load balancer) calls it by any name. */
+static bool foreign_page(const struct hf_server *s, const struct hf_call *call,
+                         const struct hf_http_head *head)
+{
+    if (s->options.auth_file || (call && (call->kind == HF_CALL_HEALTH || call->kind == HF_CALL_READY)))
+        return false;
+    return (head->has[HF_FIELD_HOST] && !local_host(s, head->field[HF_FIELD_HOST])) ||
+           field_is(head, HF_FIELD_SEC_FETCH_SITE, "cross-site");
+}
+
+/* A page of another origin may send requests here, but not without saying so in Origin. */
 static bool foreign_origin(const struct hf_server *s, const struct hf_http_head *head)
 {
     char own[300];
     struct hf_bytes host = head->field[HF_FIELD_HOST], origin = head->field[HF_FIELD_ORIGIN];
     if (!head->has[HF_FIELD_ORIGIN])
         return false;
-    /* Without an auth file, a name that somebody pointed at this machine must not make a page of theirs ours. */
-    if (!s->options.auth_file && !local_host(s, host))
-        return true;
     int n = snprintf(own, sizeof own, "%s://%.*s", s->tls ? "https" : "http", (int)host.size,
                      host.data ? (const char *)host.data : "");
     return n < 0 || (size_t)n >= sizeof own || origin.size != (size_t)n ||
@@ -104,6 +139,17 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     static const struct hf_http_refusal foreign = {
         403, "forbidden",
         "The request comes from a web page of another origin, and those are not served here."
+    };
+    static const struct hf_http_refusal elsewhere = {
+        403, "forbidden",
+        "Without an auth file this server is for its own machine alone: Host must be localhost, a loopback "
+        "address or "
+        "the address it listens on, and no page of another site may ask. Use http://127.0.0.1 or an auth "
+        "file."
+    };
+    static const struct hf_http_refusal encoded = {
+        415, "encoding-not-supported",
+        "The body is in a Content-Encoding that is not read here. Send it as it is, without the field."
     };
     /* Nobody sends a body to where it is of no use. */
     static const struct hf_http_refusal unknown = {
@@ -129,6 +175,9 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     } else if (work->caller.role < needed) {
         s->forbidden++;
         *why = forbidden;
+    } else if (foreign_page(s, work->match.call, &x->head)) {
+        s->forbidden++;
+        *why = elsewhere;
     } else if (foreign_origin(s, &x->head)) {
         s->forbidden++;
         *why = foreign;
@@ -136,6 +185,9 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
         *why = !work->match.call && work->match.allow[0] == 0 ? unknown
                : !work->match.call                            ? not_allowed
                                                               : no_body;
+    } else if (x->has_body && x->head.field[HF_FIELD_CONTENT_ENCODING].size > 0 &&
+               !field_is(&x->head, HF_FIELD_CONTENT_ENCODING, "identity")) {
+        *why = encoded;
     } else {
         return false;
     }

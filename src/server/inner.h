@@ -8,6 +8,7 @@
 #ifndef HF_SERVER_INNER_H
 #define HF_SERVER_INNER_H
 
+#include "api/cause.h"
 #include "api/decode.h"
 #include "api/encode.h"
 #include "api/problem.h"
@@ -91,7 +92,9 @@ hf_time hf_server_clock(void);
 /* answer.c */
 void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
 void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
-/* Count a refusal, log a duplicate. */
+/* The body of an answer: as hf_api_answer, but a refusal that nobody remembers says exactly what was wrong. */
+void hf_server_answer(struct hf_json *j, const struct hf_request *request, const struct hf_result *result);
+/* Count a refusal, log a duplicate or an outcome that is not known. */
 void hf_server_noticed(struct hf_server *server, const struct hf_request *request,
                        const struct hf_result *result);
 

@@ -6,11 +6,13 @@
 /* The codes that the server itself answers with, beside those of the library. */
 static const struct { const char *code; unsigned status; const char *title; } own_codes[] = {
     { "unauthorized", 401, "No token, or one that is not known" },
-    { "forbidden", 403, "The token's role may not do this, or a web page of another origin asks" },
+    { "forbidden", 403, "The token's role may not do this, or a web page of another origin asks; without an auth file also: Host is no "
+                        "loopback name or address" },
     { "method-not-allowed", 405, "The path has no such method; Allow names those that it has" },
     { "request-timeout", 408, "The request came too slowly" },
     { "batch-too-large", 413, "More than 8192 operations" },
     { "body-too-large", 413, "The body is larger than the server takes" },
+    { "encoding-not-supported", 415, "A body in a Content-Encoding other than identity" },
     { "expectation-failed", 417, "An Expect other than 100-continue" },
     { "head-too-large", 431, "More than 16384 bytes of request line and fields" },
     { "too-many-headers", 431, "More than 64 fields" },

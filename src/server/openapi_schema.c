@@ -125,10 +125,10 @@ static const struct member token_members[] = {
     HAS("action", TEXT, NULL, "what was asked, such as place_hold"),
     HAS("digest", HEX, NULL, "of the action's parameters"),
     HAS("digest_function", TEXT, NULL, NULL),
-    HAS("recorded_at", TIME, NULL, NULL),
-    HAS("expires_at", TIME, NULL, "when its window closes and the key is forgotten"),
-    HAS("status", COUNT, NULL, "the HTTP status of the first answer"),
-    HAS("body", FIRST_BODY, NULL, "the first answer"),
+    HAS("recorded_at", TIME, NULL, "of the first call; of a claim, of its newest begin"),
+    HAS("expires_at", TIME, NULL, "when its window closes and the key is forgotten; 9999-12-31 for a claim that is not settled"),
+    HAS("status", COUNT, NULL, "the HTTP status of the first answer; of a claim, that of a begin that met it as it is now"),
+    HAS("body", FIRST_BODY, NULL, "the first answer; of a claim, the claim as it is now, not as its begin was answered"),
 };
 
 static const struct member batch_line_members[] = {
@@ -137,7 +137,9 @@ static const struct member batch_line_members[] = {
     HAS("body", FIRST_BODY, NULL, "what the call by itself would be answered with"),
 };
 
-#define CURSOR HAS_OR_NULL("next_cursor", TEXT, NULL, "for the next page; null: that was all")
+/* The library looks at a bounded number of records, and the server for a bounded time. */
+#define PAGE ", newest first. It may be short, or even empty, and still go on: only a next_cursor of null is the end."
+#define CURSOR HAS_OR_NULL("next_cursor", TEXT, NULL, "for the next page; null, and nothing else, means that that was all")
 
 static const struct member holds_members[] = { HAS("holds", LIST, "hold", "newest first"), CURSOR };
 static const struct member resources_members[] = { HAS("resources", LIST, "resource", "newest first"), CURSOR };
@@ -199,7 +201,7 @@ static const struct member audit_near_duplicate_members[] = {
 };
 
 static const struct member audit_journal_members[] = {
-    HAS("directory", TEXT, NULL, NULL),
+    MAY_HAVE("directory", TEXT, NULL, "of the store; not over HTTP"),
     HAS_OR_NULL("open_by", TEXT, NULL, "who has the store open"),
     HAS("store_id", HEX, NULL, NULL),
     HAS_OR_NULL("chain_head", HEX, NULL, "SHA-256 of the newest batch: note it down"),
@@ -293,13 +295,13 @@ static const struct schema {
     size_t count;
 } schemas[] = {
     { "hold", "One unit of a resource, held for a requester until it is confirmed, released or expired.", MEMBERS(hold_members) },
-    { "holds", "A page of holds.", MEMBERS(holds_members) },
+    { "holds", "A page of holds" PAGE, MEMBERS(holds_members) },
     { "resource", "Something that holds take units of.", MEMBERS(resource_members) },
-    { "resources", "A page of resources.", MEMBERS(resources_members) },
+    { "resources", "A page of resources" PAGE, MEMBERS(resources_members) },
     { "guard", "A rule that tells what came before.", MEMBERS(guard_members) },
-    { "guards", "A page of guards.", MEMBERS(guards_members) },
+    { "guards", "A page of guards" PAGE, MEMBERS(guards_members) },
     { "entry", "An identity under guard.", MEMBERS(entry_members) },
-    { "entries", "A page of identities.", MEMBERS(entries_members) },
+    { "entries", "A page of identities" PAGE, MEMBERS(entries_members) },
     { "seen", "Whether an identity was recorded before, and with what.", MEMBERS(seen_members) },
     { "ok", "Done.", MEMBERS(ok_members) },
     { "claim", "A key that is reserved for an effect outside of this store.", MEMBERS(claim_members) },

@@ -147,10 +147,12 @@ static int prepare(struct hf_server *s)
         return complain(EXIT_USAGE_ERROR, o->tls_cert ? o->places.tls_cert : o->places.tls_key,
                         "TLS needs both --tls-cert and --tls-key");
     if (o->auth_file && hf_auth_load(o->auth_file, &s->auth, &why) != HF_OK)
-        return complain(EXIT_USAGE_ERROR, o->places.auth_file, why.text);
+        return complain(why.status == HF_NO_MEMORY ? EXIT_STORE : EXIT_USAGE_ERROR, o->places.auth_file,
+                        why.text);
     snprintf(s->notes[0], sizeof s->notes[0], "%s", o->auth_file ? why.text : "");
     if (!load_tls(o, &http.tls, &why))
-        return complain(EXIT_USAGE_ERROR, tls_place(o, &why), why.text);
+        return complain(why.status == HF_NO_MEMORY ? EXIT_STORE : EXIT_USAGE_ERROR, tls_place(o, &why),
+                        why.text);
     snprintf(s->notes[1], sizeof s->notes[1], "%s", o->tls_cert ? why.text : "");
     hf_server_handler(s, &http.handler);
     s->tls = http.tls != NULL;

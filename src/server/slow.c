@@ -10,30 +10,67 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LANE_PAGES_MAX = 1024, LANE_FILES_MAX = 16 };
+/* A page has so many rows unless it is asked for others, and is looked for so long: others wait behind it. */
+enum { PAGE_ROWS = 100, PAGE_MS = 250 };
 
 /* ---- Pages ---- */
 
 /* Does the guard keep hashes? Its entries are shown as such. */
-static bool guard_hashes(struct hf_db *db, const struct hf_query *query)
+static enum hf_status guard_hashes(struct hf_db *db, const struct hf_query *query, bool *hashes)
 {
     struct hf_request request = { .action = HF_GET_GUARD, .tenant = query->tenant, .get = { query->name } };
     struct hf_result result = HF_RESULT_INIT;
-    bool hashes = false;
-    if (hf_do(db, &request, &result) == HF_OK)
-        for (uint32_t i = 0; i < result.answer.guard.match_count; i++)
-            hashes |= result.answer.guard.match[i] == HF_MATCH_HASH;
+    enum hf_status st = hf_do(db, &request, &result);
+    *hashes = false;
+    for (uint32_t i = 0; st == HF_OK && i < result.answer.guard.match_count; i++)
+        *hashes |= result.answer.guard.match[i] == HF_MATCH_HASH;
     hf_result_clear(&result);
-    return hashes;
+    return st;
+}
+
+static int64_t clock_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Go on until the page is full, the list has ended, or it took too long: the library looks at a bounded number of records
+ * at a time, those of other tenants and those that do not match included, and whoever gets an empty page takes it for the
+ * end. */
+static enum hf_status page_fill(const struct hf_work *work, struct hf_query *query, struct hf_json *j)
+{
+    struct hf_db *db = work->server->db;
+    bool hashed = false;
+    enum hf_status st = query->kind == HF_LIST_ENTRIES ? guard_hashes(db, query, &hashed) : HF_OK;
+    if (st != HF_OK)
+        return st;
+    int64_t until = clock_ms() + PAGE_MS;
+    query->limit = query->limit ? query->limit : PAGE_ROWS;
+    hf_api_page_begin(j, query->kind);
+    for (;;) {
+        struct hf_page page;
+        st = hf_list(db, query, &page);
+        if (st != HF_OK)
+            return st;
+        hf_api_page_rows(j, query->kind, &page, hashed);
+        query->cursor = page.next_cursor;
+        query->limit -= (uint32_t)page.count;
+        hf_page_clear(&page);
+        if (query->cursor == 0 || query->limit == 0 || clock_ms() >= until || work->x->gone)
+            break;
+    }
+    hf_api_page_end(j, query->cursor);
+    return HF_OK;
 }
 
 static void page_make(struct hf_work *work)
 {
-    struct hf_db *db = work->server->db;
     struct hf_query query;
-    struct hf_page page;
     struct hf_json j = { .out = &work->text };
     enum hf_status st =
         hf_api_decode_list(work->match.call, &work->input, &work->x->arena, &query, &work->fault);
@@ -41,19 +78,11 @@ static void page_make(struct hf_work *work)
         hf_work_fail(work, (enum hf_action)0, st, st == HF_INVALID_REQUEST ? work->fault.detail : NULL);
         return;
     }
-    st = hf_list(db, &query, &page);
+    st = page_fill(work, &query, &j);
     if (st != HF_OK) {
         hf_work_fail(work, query.kind == HF_LIST_ENTRIES ? HF_GET_GUARD : (enum hf_action)0, st, NULL);
         return;
     }
-    switch (query.kind) {
-    case HF_LIST_HOLDS: hf_api_holds(&j, &page); break;
-    case HF_LIST_RESOURCES: hf_api_resources(&j, &page); break;
-    case HF_LIST_GUARDS: hf_api_guards(&j, &page); break;
-    case HF_LIST_ENTRIES: hf_api_entries(&j, &page, guard_hashes(db, &query)); break;
-    case HF_LIST_OUTBOX: break;
-    }
-    hf_page_clear(&page);
     work->content_type = "application/json";
 }
 
@@ -102,10 +131,23 @@ static void text_take(struct hf_work *work, char *text, size_t size)
     work->content_type = wants_text(work) ? "text/plain; charset=utf-8" : "application/json";
 }
 
+/* The records could not be read. Why is for whoever runs the server: the sentence names its files. */
+static void records_fail(struct hf_work *work, enum hf_status status, const struct hf_error *why)
+{
+    struct hf_log_field field = { .name = "text", .type = HF_LOG_TEXT, .text = hf_str(why->text) };
+    if (why->text[0])
+        hf_log_line(work->server->log, HF_LOG_ERROR, hf_server_clock(), "records-unreadable", &field, 1);
+    hf_work_fail(work, (enum hf_action)0, status,
+                 why->text[0] ? "The records could not be read or written out. The server's log says why."
+                              : NULL);
+}
+
 static void audit_make(struct hf_work *work)
 {
     const char *dir = files_of(work);
-    struct hf_audit_options options = { .has_tenant = sees_one_tenant(work), .tenant = tenant_of(work) };
+    struct hf_audit_options options = { .has_tenant = sees_one_tenant(work),
+                                        .tenant = tenant_of(work),
+                                        .elsewhere = true };
     struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
     struct hf_error why = { .status = HF_OK };
     char *text = NULL;
@@ -127,15 +169,18 @@ static void audit_make(struct hf_work *work)
         return;
     }
     free(text);
-    hf_work_fail(work, (enum hf_action)0, st == HF_OK ? HF_NO_MEMORY : st, why.text[0] ? why.text : NULL);
+    records_fail(work, st == HF_OK ? HF_NO_MEMORY : st, &why);
 }
 
 static void trace_make(struct hf_work *work)
 {
     const char *dir = files_of(work);
+    struct hf_stats stats;
+    hf_stats(work->server->db, &stats);
     struct hf_audit_trace_options options = { .has_tenant = sees_one_tenant(work),
                                               .tenant = tenant_of(work),
-                                              .json = !wants_text(work) };
+                                              .json = !wants_text(work),
+                                              .now = stats.now };
     struct hf_error why = { .status = HF_OK };
     char *text = NULL;
     size_t size = 0;
@@ -150,8 +195,10 @@ static void trace_make(struct hf_work *work)
         return;
     }
     free(text);
-    enum hf_status st = code == 1 ? HF_NOT_KNOWN : out ? why.status : HF_NO_MEMORY;
-    hf_work_fail(work, (enum hf_action)0, st, why.text[0] ? why.text : NULL);
+    if (code == 1)
+        hf_work_fail(work, (enum hf_action)0, HF_NOT_KNOWN, why.text);
+    else
+        records_fail(work, out ? why.status : HF_NO_MEMORY, &why);
 }
 
 static void export_open(struct hf_work *work, const char *path)
@@ -176,20 +223,21 @@ static void export_make(struct hf_work *work)
                                                .tenant = tenant_of(work) };
     struct hf_error why = { .status = HF_OK };
     const char *dir = files_of(work);
-    char path[4096];
+    char path[4096], half[4096];
     if (!dir)
         return;
-    int n = snprintf(path, sizeof path, "%s/export.%ld", dir, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof path) {
+    snprintf(path, sizeof path, "%s/export.%ld", dir, (long)getpid());
+    int n = snprintf(half, sizeof half, "%s/export.%ld.tmp", dir, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof half) {
         hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
                      "The path of the store is too long for an export.");
         return;
     }
-    unlink(path);
+    unlink(path); /* what could not be removed the last time is in nobody's way */
+    unlink(half);
     int code = hf_audit_export(dir, &options, path, &why);
     if (code == 3 || access(path, R_OK) != 0)
-        hf_work_fail(work, (enum hf_action)0, why.status == HF_OK ? HF_STORAGE_FAILURE : why.status,
-                     why.text);
+        records_fail(work, why.status == HF_OK ? HF_STORAGE_FAILURE : why.status, &why);
     else
         export_open(work, path);
     unlink(path);
@@ -226,6 +274,14 @@ static void make(struct hf_work *work)
         hf_work_fail(work, (enum hf_action)0, HF_INDETERMINATE, NULL);
 }
 
+/* An answer for which there was not enough memory is none. */
+static void make_whole(struct hf_work *work)
+{
+    make(work);
+    if (work->text.failed)
+        hf_work_fail(work, (enum hf_action)0, HF_NO_MEMORY, NULL);
+}
+
 /* Is there somebody who waits, and time to wait? Pages are quick, so a server that stops still makes those. */
 static bool of_use(const struct hf_work *work)
 {
@@ -249,7 +305,7 @@ static void *lane_run(void *arg)
             lane->end = &lane->first;
         pthread_mutex_unlock(&lane->lock);
         if (of_use(work))
-            make(work);
+            make_whole(work);
         else
             hf_work_fail(
                 work, (enum hf_action)0, HF_STORAGE_FAILURE,

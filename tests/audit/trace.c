@@ -109,7 +109,19 @@ static void claim_that_is_open(void **state)
     story_commit(&story);
     story_close(&story);
     assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ 0 }), 0);
-    expect(": bound until its claim is settled");
+    expect("As of 2026-11-15T21:39:58.123Z: bound until its claim is settled; the lease runs until "
+           "2026-11-15T21:40:58.123Z");
+    /* Nothing is written when a lease runs out: only whoever asks knows how late it is. */
+    const hf_time end = STORY_START + 61000;
+    assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end - 1 }), 0);
+    expect("the lease runs until");
+    assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end }), 0);
+    expect(
+        "As of 2026-11-15T21:40:58.123Z: the lease ran out without a word, so the outcome is unknown since "
+        "2026-11-15T21:40:58.123Z; bound until its claim is settled with fence 1\n");
+    assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end, .json = true }),
+                     0);
+    expect("\"summary\":\"As of 2026-11-15T21:40:58.123Z: the lease ran out");
 }
 
 /* The journal has refused calls on a hold, and no record of the hold itself. */

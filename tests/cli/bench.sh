@@ -14,6 +14,30 @@ for file in bench.txt bench.json bench.svg; do
 done
 cp figures/bench.json out
 json 'typeof j === "object"'
+# Several rounds, as JSON, and on a terminal, where a line shows how far it is and is gone at the end.
+last="bench on a terminal"
+checks=$((checks + 1))
+script -qec "'$hf' bench --tokens=1000 --resources 100 --time 60ms --rounds 2 --json --dir there >figures.json" err \
+  >/dev/null </dev/null || fail "exit code $?"
+has err 'measuring '
+checks=$((checks + 1))
+[ "$(tr -d '\n' <err | sed 's/.*\x1b\[K//' | grep -c measuring)" = 0 ] || fail "the line is still there"
+cp figures.json out
+json 'typeof j === "object"'
+# shellcheck disable=SC2086
+try 3 bench $small --dir there --out absent/below
+has err 'cannot make absent/below: No such file'
+mkdir -p taken/bench.txt
+# shellcheck disable=SC2086
+try 3 bench $small --dir there --out taken
+has err 'cannot write taken/bench.txt: Is a directory'
+for wrong in '--tokens' '--tokens=999' '--rounds 0' '--time soon' '--resources x'; do
+  # shellcheck disable=SC2086
+  try 2 bench --dir there $wrong
+  has err "${wrong%%[ =]*}"
+done
+checks=$((checks + 1))
+[ ! -e there ] || fail "the folder is still there"
 mkdir there
 touch there/mine
 # shellcheck disable=SC2086

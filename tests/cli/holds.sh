@@ -154,4 +154,13 @@ try 0 hold $'r\xc3\xb6om\033[31m' --for $'a\tb' --duration 1m --json
 json 'j.resource === "r\u00f6om\u001b[31m" && j.requester === "a\tb"'
 try 0 list --resource $'r\xc3\xb6om\033[31m'
 has out 'öom\x1b[31m'
+try 0 hold $'see\xe2\x80\xaegpj.exe' --for $'two\xe2\x80\xa8lines' --duration 1m # would be read backwards, would be two
+has out 'see\u{202e}gpj.exe'
+has out 'two\u{2028}lines'
+# What is long is cut for a sentence, not in the middle of a character.
+long=$(printf 'x%.0s' $(seq 59))
+try 1 show "$long"$'\xc3\xa4 and more'
+has err "\"$long...\""
+try 1 show "x$long and more"
+has err "\"x$long...\""
 finish

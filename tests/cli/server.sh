@@ -189,6 +189,10 @@ for side in "--data $work/remote" "--server $url"; do # the same store, by its f
     cat out >>"report${side:2:4}"
   done
 done
+# Where the server keeps its files is nobody's business over HTTP.
+has reportdata "$work/remote"
+hasnt reportserv "$work"
+sed -i '/^  directory /d; s/"directory":"[^"]*",//' reportdata
 same reportdata reportserv
 has reportserv "No duplicate state change occurred: "
 has reportserv "all 37 checks passed."
@@ -257,7 +261,8 @@ checks=$((checks + 1))
 try 0 list --requester crowd --limit 0 --cursor "$(sed -n 's/.*--cursor \([0-9]*\).*/\1/p' err)" --json --server "$url"
 json 'j.holds.length === 499 && j.holds[0].resource === "p498"'
 # An address that is not this machine's own by name: whoever is on the way could read the token.
-HOLDFAST_TOKEN=secret try 0 list --limit 1 --server "http://0.0.0.0:${url##*:}"
+HOLDFAST_TOKEN=secret try 1 list --limit 1 --server "http://0.0.0.0:${url##*:}"
+has err "forbidden: Without an auth file this server is for its own machine alone"
 has err "warning: the token goes to http://0.0.0.0:${url##*:} unencrypted"
 hasnt err secret
 HOLDFAST_TOKEN=secret try 0 list --limit 1 --server "$url"
@@ -300,6 +305,7 @@ line() { echo "$1 $2 $(printf %s "$3" | sha256sum | cut -c1-64)"; }
 serve --data "$work/shared" --auth-file auth
 try 1 list --server "$url"
 has err "unauthorized: This server asks who calls"
+has err "Here that is --token-file FILE, or the token itself in HOLDFAST_TOKEN."
 try 1 list --server "$url" --json
 json 'j.code === "unauthorized" && j.status === 401'
 HOLDFAST_TOKEN=wrong try 1 hold a --for b --duration 1m --key k1 --server "$url"
@@ -352,6 +358,8 @@ if command -v openssl >/dev/null; then
   serve --data "$work/secret" --tls-cert right.pem --tls-key right.key
   checks=$((checks + 1))
   [[ $url == https://* ]] || fail "not https: $url"
+  try 3 list --server "http${url#https}"
+  has err "if it serves TLS, its URL begins with https://"
   try 0 hold a --for b --duration 1m --key k1 --server "$url" --tls-ca ca.pem
   try 0 hold a --for b --duration 1m --key k1 --server "$url" --tls-ca ca.pem
   has err "(replayed: first answered at"

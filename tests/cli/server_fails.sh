@@ -63,6 +63,14 @@ has asked 'POST /shop/eu/v1/holds "k1"'
 has asked 'GET /shop/v1/holds?limit=100 -'
 unstand
 
+for how in html html-404 wrong-json; do # nor does it have a version
+  standin $how
+  try 3 version --server "$url" --timeout 5s
+  has err "server-failed: "
+  unstand
+done
+try 3 version --server http://127.0.0.1:1 --timeout 2s
+
 # Refusals that this program does not know by name go by their status.
 standin new-code
 hold 1

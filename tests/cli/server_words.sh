@@ -4,8 +4,12 @@ set -eu
 . "$(dirname "$0")/../support/cli.sh"
 . "$(dirname "$0")/../support/server.sh"
 
-logged() { # TEXT: does the log have it?
+logged() { # TEXT: does the log have it, or get it soon? Its lines are written by a thread of their own.
   checks=$((checks + 1))
+  for _ in $(seq 100); do
+    ! grep -q "$1" serve.log || return 0
+    sleep 0.05
+  done
   grep -q "$1" serve.log || { cp serve.log err; fail "the log does not say: $1"; }
 }
 not_logged() {

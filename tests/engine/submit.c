@@ -279,6 +279,43 @@ static void a_failed_sync_tells_everybody_who_waits(void **state)
     async_clear(11);
 }
 
+/* The record of a refusal only tells why: it must not make an answer of unknown outcome out of it. */
+static void a_refusal_that_is_too_long_comes_without_its_record(void **state)
+{
+    (void)state;
+    static const struct hf_value one = { .type = HF_TYPE_MAX, .number = 1 };
+    static char value[1000];
+    struct hf_request write = { .action = HF_WRITE, .key = hf_str("w") };
+    struct hf_request merge = { .action = HF_MERGE, .merge = { hf_str("x"), &one } };
+    write.write.name = hf_str("x");
+    write.write.value = hf_mem(value, sizeof value);
+    assert_int_equal(hf_do(k->db, &write, NULL), HF_OK);
+    for (int i = 0; i < 2; i++) {
+        struct async a = { .result = HF_RESULT_INIT };
+        a.op = (struct hf_op){
+            .request = &merge, .result = &a.result, .done = note_call, .arg = &a, .answer_max = i ? 100 : 0
+        };
+        hf_submit(k->db, &a.op);
+        hf_flush(k->db);
+        assert_int_equal(a.calls, 1);
+        assert_int_equal(a.status, HF_INVALID_REQUEST);
+        assert_int_equal(a.result.answer.kind, i ? HF_NO_RECORD : HF_RECORD_REGISTER);
+        if (i == 0)
+            assert_int_equal(a.result.answer.reg.value.bytes.size, sizeof value);
+        hf_result_clear(&a.result);
+    }
+    /* One that was asked for is still what it was. */
+    struct async a = { .result = HF_RESULT_INIT };
+    struct hf_request get = { .action = HF_GET_REGISTER, .get = { hf_str("x") } };
+    a.op = (struct hf_op){
+        .request = &get, .result = &a.result, .done = note_call, .arg = &a, .answer_max = 100
+    };
+    hf_submit(k->db, &a.op);
+    hf_flush(k->db);
+    assert_int_equal(a.status, HF_INDETERMINATE);
+    hf_result_clear(&a.result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +324,7 @@ int main(void)
         TEST(submitted_ones_wait_for_the_flush_and_come_in_order),
         TEST(an_answer_that_saw_something_undurable_waits_too),
         TEST_BACKGROUND(the_background_thread_answers_without_a_flush),
+        TEST(a_refusal_that_is_too_long_comes_without_its_record),
         TEST(a_callback_may_submit),
         TEST_BACKGROUND(a_callback_may_submit_in_the_background_too),
         TEST_BACKGROUND(submitters_on_many_threads_are_each_answered_once_and_in_their_order),

@@ -57,7 +57,8 @@ static void refused_with(const char *field, unsigned status)
     "POST /v1/holds?a=b&c HTTP/1.1\r\nHost: 127.0.0.1:4653\r\nUser-Agent: curl/7.88.1\r\n"  \
     "Accept: */*\r\ncontent-type:application/json\r\nIDEMPOTENCY-KEY: \t order 8123\t \r\n" \
     "Authorization: Bearer 0123456789abcdef\r\nOrigin: http://h\r\nContent-Length: 67\r\n"  \
-    "Accept: text/html\r\nExpect: 100-Continue\r\nConnection: keep-alive, x\r\n\r\n"
+    "Accept: text/html\r\nExpect: 100-Continue\r\nConnection: keep-alive, x\r\n"            \
+    "Sec-Fetch-Site: cross-site\r\nContent-Encoding: gzip\r\n\r\n"
 
 static void a_typical_head(void **state)
 {
@@ -75,6 +76,8 @@ static void a_typical_head(void **state)
     IS(h->field[HF_FIELD_CONTENT_TYPE], "application/json");
     IS(h->field[HF_FIELD_ACCEPT], "*/*"); /* the first */
     IS(h->field[HF_FIELD_ORIGIN], "http://h");
+    IS(h->field[HF_FIELD_SEC_FETCH_SITE], "cross-site");
+    IS(h->field[HF_FIELD_CONTENT_ENCODING], "gzip");
     assert_true(h->has_length && h->length == 67 && !h->chunked);
     assert_true(h->keep_alive && h->expect_continue);
     assert_int_equal(h->size, strlen(TYPICAL));

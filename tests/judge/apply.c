@@ -47,8 +47,11 @@ static void enqueue(struct judge_step *s, const struct judge_effect *e)
         return;
     struct hf_bytes key = delivery_key(s);
     judge_touch(s, j->counters);
+    if (!s->quiet)
+        s->note.first_row = j->counters->body.counters.outbox + 1;
+    judge_change(s, j->counters)->counters.outbox = s->note.first_row + e->outbox_count - 1;
     for (size_t i = 0; i < e->outbox_count; i++) {
-        uint64_t number = ++judge_change(s, j->counters)->counters.outbox;
+        uint64_t number = s->note.first_row + i;
         struct judge_record *r = judge_find(j, JUDGE_OUTBOX, none(), hf_mem(&number, sizeof number), none());
         struct judge_body *b = judge_change(s, r);
         b->present = true;

@@ -104,30 +104,12 @@ static bool unavailable(struct judge_step *s, const struct hf_guard *guard)
     return shown->seen == (action != HF_RECORD && guard->on_unavailable == HF_FAIL_CLOSED);
 }
 
-/* The guard's rules when the operation was decided. */
-static const struct hf_guard *rules_of(const struct judge_step *s, const struct judge_record *guard)
-{
-    return s->quiet && s->op->has_guard ? &s->op->guard : &guard->body.guard.guard;
-}
-
-/* The store may miss what is recorded now. */
-static void keep_before(struct judge_step *s, struct judge_body *b)
-{
-    if (s->op->weather == JUDGE_FAIR || !b->present) {
-        b->entry.before = NULL;
-    } else if (!b->entry.maybe) {
-        struct hf_entry *before = judge_take(s->j, sizeof *before);
-        *before = b->entry.entry;
-        b->entry.before = before;
-    }
-}
-
-static void recorded(struct judge_step *s, struct judge_record *guard, struct judge_record *entry)
+/* What is in the note was recorded. */
+static void recorded(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;
-    const struct hf_guard *g = rules_of(s, guard);
-    struct judge_body *b = g->durable ? judge_change(s, entry) : judge_learn(s, entry);
-    keep_before(s, b);
+    struct judge_record *entry = s->note.entry;
+    struct judge_body *b = s->note.kept ? judge_change(s, entry) : judge_learn(s, entry);
     b->present = true;
     b->entry.entry = (struct hf_entry){ .tenant = entry->tenant,
                                         .guard = entry->name,
@@ -135,9 +117,9 @@ static void recorded(struct judge_step *s, struct judge_record *guard, struct ju
                                         .result = q->identity.result,
                                         .has_result = q->identity.has_result,
                                         .recorded_at = s->now,
-                                        .expires_at = s->now + g->window_ms };
-    b->entry.kept = g->durable;
-    b->entry.opened = s->op->opened;
+                                        .expires_at = s->note.expires_at };
+    b->entry.kept = s->note.kept;
+    b->entry.opened = s->j->opened;
     b->entry.maybe = s->unsure = s->op->weather != JUDGE_FAIR;
 }
 
@@ -154,10 +136,13 @@ static void not_seen(struct judge_step *s, struct judge_record *guard, struct ju
                      (long long)entry->body.entry.entry.recorded_at,
                      (long long)entry->body.entry.entry.expires_at);
     }
-    if (s->op->request.action != HF_CHECK)
-        recorded(s, guard, entry);
-    else if (there == JUDGE_MAYBE && s->op->weather == JUDGE_FAIR)
-        judge_learn(s, entry)->present = false; /* it was missed */
+    if (s->op->request.action == HF_CHECK) {
+        if (there == JUDGE_MAYBE && s->op->weather == JUDGE_FAIR)
+            judge_learn(s, entry)->present = false; /* it was missed */
+        return;
+    }
+    s->note.entry = entry;
+    recorded(s);
 }
 
 static void seen(struct judge_step *s, struct judge_record *guard, struct judge_record *entry,
@@ -177,10 +162,6 @@ static void seen(struct judge_step *s, struct judge_record *guard, struct judge_
             judge_object(s, "DP1: it is seen, and was never recorded");
         return;
     }
-    const struct hf_entry *before = entry->body.entry.before;
-    if (there == JUDGE_MAYBE && before && shown->recorded_at == before->recorded_at &&
-        shown->expires_at == before->expires_at && judge_bytes_equal(shown->result, before->result))
-        e = before;
     if (shown->recorded_at != e->recorded_at || shown->expires_at != e->expires_at)
         judge_object(s, "DP2: it was recorded at %lld until %lld, and is shown from %lld to %lld",
                      (long long)e->recorded_at, (long long)e->expires_at, (long long)shown->recorded_at,
@@ -189,10 +170,7 @@ static void seen(struct judge_step *s, struct judge_record *guard, struct judge_
         judge_object(s, "DP2: the result is not the one that was recorded first");
     if (there == JUDGE_MAYBE) {
         struct judge_body *b = judge_learn(s, entry);
-        b->entry.entry = *e;
         b->entry.maybe = false;
-        if (b->entry.opened != s->j->opened) /* it has outlived a process, so it is on disk */
-            b->entry.kept = true;
         b->entry.opened = s->j->opened;
     }
 }
@@ -201,11 +179,10 @@ static void seen(struct judge_step *s, struct judge_record *guard, struct judge_
 static void cloudy(struct judge_step *s, struct judge_record *guard)
 {
     judge_allow(s, JUDGE_IS(HF_OK) | JUDGE_IS(HF_INVALID_REQUEST), "check, record and admit answer");
-    hf_time until = s->now + guard->body.guard.guard.window_ms;
-    if (s->op->request.action == HF_CHECK || until <= guard->body.guard.cloudy_until)
+    if (s->op->request.action == HF_CHECK || s->note.expires_at <= guard->body.guard.cloudy_until)
         return;
-    struct judge_body *b = guard->body.guard.guard.durable ? judge_change(s, guard) : judge_learn(s, guard);
-    b->guard.cloudy_until = until;
+    struct judge_body *b = s->note.kept ? judge_change(s, guard) : judge_learn(s, guard);
+    b->guard.cloudy_until = s->note.expires_at;
 }
 
 void judge_rule_identity(struct judge_step *s)
@@ -223,11 +200,18 @@ void judge_rule_identity(struct judge_step *s)
         judge_allow(s, JUDGE_IS(HF_NOT_KNOWN), "there is no such guard");
         return;
     }
+    if (s->quiet) {
+        if (s->note.entry)
+            recorded(s);
+        else
+            cloudy(s, guard); /* nothing else that lasts */
+        return;
+    }
+    s->note.expires_at = s->now + guard->body.guard.guard.window_ms;
+    s->note.kept = guard->body.guard.guard.durable;
     unsigned char form[JUDGE_FORM_MAX];
     size_t size;
-    s->has_guard = true;
-    s->guard = *rules_of(s, guard);
-    enum judge_form known = judge_match(&s->guard, q->identity.identity, form, &size);
+    enum judge_form known = judge_match(&guard->body.guard.guard, q->identity.identity, form, &size);
     if (known == JUDGE_FORM_CLOUDY) {
         cloudy(s, guard);
         return;

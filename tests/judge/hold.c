@@ -59,8 +59,6 @@ static struct judge_record *resource_of(struct judge_step *s, const struct judge
 void judge_hold_revive(struct judge_step *s)
 {
     for (struct judge_record *h = s->j->kinds[JUDGE_HOLD]; h; h = h->next) {
-        if (h->body.present && h->body.hold.held_until > s->now)
-            judge_learn(s, h)->hold.held_until = s->now;
         if (!h->body.present || !h->body.hold.overdue || s->now >= h->body.hold.hold.expires_at)
             continue;
         struct judge_record *r =
@@ -264,6 +262,8 @@ void judge_rule_place(struct judge_step *s)
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "PC6: the request is malformed");
         return;
     }
+    if (s->quiet && s->op->status != HF_OK)
+        return;
     struct judge_record *r = judge_look(s, JUDGE_RESOURCE, q->place_hold.resource, none());
     age(s, r);
     const struct judge_body *b = &r->body;
@@ -351,6 +351,8 @@ static const char *end_rule(const struct judge_step *s, const struct judge_body 
 void judge_rule_end(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;
+    if (s->quiet && s->op->status != HF_OK)
+        return;
     struct judge_record *hold = judge_find(s->j, JUDGE_HOLD, none(), q->hold.id, none());
     judge_touch(s, hold);
     struct judge_body *b = &hold->body;

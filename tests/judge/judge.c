@@ -3,23 +3,12 @@
 
 #include <stdio.h>
 
-/* The newest time that is known to be on disk: engine time cannot be before it. */
-static hf_time time_on_disk(const struct judge *j)
+hf_time judge_time_on_disk(const struct judge *j)
 {
     for (uint64_t n = j->floor; n > 0; n--)
         if (j->ops[n - 1]->lasting && !j->ops[n - 1]->unsure && !j->ops[n - 1]->lost)
             return j->ops[n - 1]->now;
     return 0;
-}
-
-static void trim(struct judge *j)
-{
-    judge_undo_trim(j);
-    size_t kept = 0;
-    for (size_t i = 0; i < j->late_count; i++)
-        if (j->late[i].at > j->floor)
-            j->late[kept++] = j->late[i];
-    j->late_count = kept;
 }
 
 static void object(struct judge *j, uint64_t number, const char *why)
@@ -37,10 +26,8 @@ void judge_opened(struct judge *j, const struct judge_rules *rules)
     j->rules = *rules;
     j->opened++;
     j->floor = j->op_count;
-    j->now = time_on_disk(j);
-    struct judge_step s = { .j = j, .now = j->now, .serial = ++j->step, .quiet = true };
-    judge_hold_revive(&s);
-    trim(j);
+    j->now = judge_time_on_disk(j);
+    judge_undo_trim(j);
 }
 
 static void add_up(struct judge *j, const struct judge_op *op)
@@ -60,7 +47,6 @@ uint64_t judge_decided(struct judge *j, hf_time wall, unsigned weather, const st
     struct judge_op *op = judge_op_copy(j, request, effect, result);
     op->wall = wall;
     op->weather = weather;
-    op->opened = j->opened;
     op->status = status;
     if (j->op_count == j->op_room) {
         j->op_room = j->op_room ? 2 * j->op_room : 1024;
@@ -102,8 +88,23 @@ void judge_shown(struct judge *j, uint64_t number, enum hf_status status, const 
     uint64_t promised = op->lasting && !op->unsure ? number : op->saw;
     if (promised > j->floor) {
         j->floor = promised;
-        trim(j);
+        judge_undo_trim(j);
     }
+}
+
+void judge_timed(struct judge *j, uint64_t number, uint64_t called_ns, uint64_t returned_ns)
+{
+    if (j->verdict[0])
+        return;
+    if (number <= j->timed || number > j->op_count)
+        object(j, number, "it was timed out of the order in which the operations were decided");
+    else if (returned_ns != 0 && returned_ns < called_ns)
+        object(j, number, "it was answered before it was called");
+    else if (returned_ns != 0 && returned_ns < j->latest_call)
+        object(j, number, "it was answered before something was called that was decided before it");
+    j->timed = number;
+    if (called_ns > j->latest_call)
+        j->latest_call = called_ns;
 }
 
 void judge_crashed(struct judge *j)
@@ -148,9 +149,8 @@ void judge_recovered(struct judge *j, const struct judge_rules *rules, const str
         return;
     judge_view_learn(j, view);
     j->down = false;
-    j->floor = j->op_count;
-    trim(j);
-    if (view_time(j, view, time_on_disk(j)))
+    judge_undo_trim(j);
+    if (view_time(j, view, judge_time_on_disk(j)))
         j->now = view->now;
 }
 

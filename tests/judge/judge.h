@@ -95,6 +95,11 @@ uint64_t judge_decided(struct judge *j, hf_time wall, unsigned weather, const st
 /* Operation `number` was answered to its caller with this. A status of HF_INDETERMINATE promises nothing. */
 void judge_shown(struct judge *j, uint64_t number, enum hf_status status, const struct hf_result *result);
 
+/* When its caller asked for operation `number`, and when it was answered (0: never), by one clock that all callers share.
+ * Told in the order of the operations. Objects to an order that the callers contradict: what was called after
+ * something else had been answered must have been decided after it. */
+void judge_timed(struct judge *j, uint64_t number, uint64_t called_ns, uint64_t returned_ns);
+
 /* The process died, or the store stopped and said so. Operations that were decided and not shown are in doubt. */
 void judge_crashed(struct judge *j);
 

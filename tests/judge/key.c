@@ -14,14 +14,14 @@ static struct place place_of(struct judge_step *s)
     bool numbered = r->client.size > 0 || r->sequence > 0;
     struct place p = { 0 };
     if (!numbered) {
-        /* One that is carried out late was judged by the limit of its time. */
-        if (r->key.size > 0 && (s->quiet || r->key.size <= s->j->rules.token_max_length))
+        if (r->key.size > 0 && r->key.size <= s->j->rules.token_max_length)
             p.record = judge_look(s, JUDGE_KEY, r->key, hf_mem("", 0));
         return p;
     }
     if (r->key.size > 0 || r->sequence == 0 || !judge_name_valid(r->client))
         return p;
-    p.client = judge_look(s, JUDGE_CLIENT, r->client, hf_mem("", 0));
+    p.client = judge_find(s->j, JUDGE_CLIENT, r->tenant, r->client, hf_mem("", 0));
+    judge_touch_only(s, p.client);
     p.record = judge_look(s, JUDGE_NUMBER, r->client, hf_mem(&r->sequence, sizeof r->sequence));
     p.too_late = p.client->body.present && p.client->body.client.highest >= HF_SEQUENCE_WINDOW &&
                  r->sequence <= p.client->body.client.highest - HF_SEQUENCE_WINDOW;
@@ -74,8 +74,6 @@ static void remember(struct judge_step *s, struct place *p)
 {
     const struct judge_op *op = s->op;
     int64_t window = s->j->rules.idempotency_window_ms;
-    if (op->replayed)
-        judge_object(s, "IR7: the key is new, and its answer came as a replay");
     if (op->token.action != op->request.action || op->token.status != op->status)
         judge_object(s, "IR4: the key should be bound to %s and %s", judge_action_name(op->request.action),
                      judge_status_name(op->status));
@@ -109,6 +107,7 @@ static bool bound(struct judge_step *s, const struct place *p)
         return true;
     }
     if (p->too_late) {
+        judge_touch(s, p->client);
         not_run(s);
         judge_allow(s, JUDGE_IS(HF_WINDOW_ELAPSED),
                     "a number so far behind the highest is too late for ever");
@@ -116,8 +115,6 @@ static bool bound(struct judge_step *s, const struct place *p)
     }
     const struct judge_op *first = first_of(p, op->now);
     if (first && judge_request_same(&first->request, &op->request)) {
-        if (p->client) /* a higher number of the same client makes no difference to this answer */
-            s->saw = p->record->body.stamp;
         answered_again(s, first);
         return true;
     }
@@ -136,6 +133,8 @@ void judge_rule_keyed(struct judge_step *s, void (*rule)(struct judge_step *s))
         return;
     if (!s->quiet && bound(s, &p))
         return;
+    if (s->op->replayed)
+        judge_object(s, "IR7: the key is new, and its answer came as a replay");
     rule(s);
     remember(s, &p);
 }
@@ -156,10 +155,9 @@ static void claim_of_token(struct judge_step *s, const struct hf_claim *claim)
 void judge_rule_get_token(struct judge_step *s)
 {
     const struct judge_op *op = s->op;
-    struct place p = { 0 };
-    if (op->request.client.size == 0) /* a number cannot be asked for: only `.key` says what is meant */
-        p = place_of(s);
-    if (!p.record) {
+    struct place p = place_of(s);
+    if (!p.record ||
+        (p.client && op->status == HF_INVALID_REQUEST)) { /* a number need not be taken for a key here */
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the key is malformed");
         return;
     }

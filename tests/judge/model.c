@@ -106,6 +106,17 @@ struct judge_record *judge_find(struct judge *j, enum judge_kind kind, struct hf
 
 /* ---- Changing and going back ---- */
 
+void judge_touch_only(struct judge_step *s, struct judge_record *record)
+{
+    if (!record->doubt)
+        return;
+    for (size_t i = 0; i < s->touched_count; i++)
+        if (s->touched[i] == record->doubt)
+            return;
+    if (s->touched_count < JUDGE_TOUCHED)
+        s->touched[s->touched_count++] = record->doubt;
+}
+
 static struct judge_body *save(struct judge_step *s, struct judge_record *record)
 {
     struct judge *j = s->j;
@@ -114,9 +125,11 @@ static struct judge_body *save(struct judge_step *s, struct judge_record *record
             j->undo_room = j->undo_room ? 2 * j->undo_room : 256;
             j->undo = judge_grow(j->undo, j->undo_room * sizeof *j->undo);
         }
-        j->undo[j->undo_count++] =
-            (struct judge_undo){ .record = record, .op = j->op_count, .body = record->body };
+        j->undo[j->undo_count++] = (struct judge_undo){ .record = record,
+                                                        .op = s->op ? s->op->number : j->op_count,
+                                                        .body = record->body };
         record->saved = s->serial;
+        judge_touch_only(s, record);
     }
     return &record->body;
 }
@@ -162,13 +175,7 @@ void judge_touch(struct judge_step *s, struct judge_record *record)
 {
     if (record->body.stamp > s->saw)
         s->saw = record->body.stamp;
-    if (!record->doubt)
-        return;
-    for (size_t i = 0; i < s->touched_count; i++)
-        if (s->touched[i] == record->doubt)
-            return;
-    if (s->touched_count < JUDGE_TOUCHED)
-        s->touched[s->touched_count++] = record->doubt;
+    judge_touch_only(s, record);
 }
 
 struct judge_record *judge_look(struct judge_step *s, enum judge_kind kind, struct hf_bytes name,
@@ -241,6 +248,5 @@ void judge_free(struct judge *j)
     free(j->slots);
     free(j->ops);
     free(j->undo);
-    free(j->late);
     free(j);
 }

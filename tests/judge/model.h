@@ -17,6 +17,15 @@ struct judge_record;
 
 /* ---- What was told ---- */
 
+/* What an operation did that its answer does not tell, but depends on what was there: noted when it is judged, so that
+ * it can be carried out again when something else is there. */
+struct judge_note {
+    uint64_t first_row;         /* the number of its first row of the outbox */
+    struct judge_record *entry; /* that it recorded, or NULL */
+    hf_time expires_at;         /* of the entry */
+    bool kept;                  /* the guard was durable */
+};
+
 /* An operation as it was decided, with a copy of all its bytes. */
 struct judge_op {
     uint64_t number;
@@ -28,14 +37,13 @@ struct judge_op {
     struct hf_token token;
     bool has_result, replayed;
     struct judge_effect effect; /* runs is 0 unless a function ran */
+    struct judge_note note;     /* once it was judged */
     bool shown;
-    bool lasting; /* it changed something that a crash after its answer may not take back */
-    bool unsure;  /* nobody can tell whether the store took it, so its answer promises nothing */
-    bool lost;    /* a crash took it back, or may have */
-    uint64_t saw; /* the newest operation whose change it saw */
-    unsigned opened; /* how often the store had been opened then */
-    bool has_guard; /* of check, record and admit: the guard as it was then, because one that is carried out late */
-    struct hf_guard guard; /* may find it changed */
+    bool lasting;   /* it changed something that a crash after its answer may not take back */
+    bool unsure;    /* nobody can tell whether the store took it, so its answer promises nothing */
+    bool lost;      /* a crash took it back, or may have */
+    uint64_t saw;   /* the newest operation whose change it saw */
+    uint64_t crash; /* the one that put it in doubt */
 };
 
 /* ---- What is believed ---- */
@@ -97,8 +105,6 @@ struct judge_body {
         struct {
             struct hf_entry entry;
             bool maybe;      /* the store may have missed it */
-            const struct hf_entry *before; /* then this one, whose window had closed, is still there: it is seen again
-                                            * if a restart takes engine time back. NULL: none */
             bool kept;       /* the guard was durable when it was recorded */
             unsigned opened; /* how often the store had been opened then */
         } entry;
@@ -115,6 +121,7 @@ struct judge_record {
     uint64_t hash;
     struct judge_record *next; /* of its kind */
     struct judge_doubt *doubt; /* what is not settled about it, or NULL */
+    uint64_t doubted_from;     /* the first operation whose change of it is not settled */
     uint64_t saved;            /* the step in which its body went onto the stack last */
     const void *row;           /* of the view that `row_of` names */
     uint64_t row_of;
@@ -127,14 +134,8 @@ struct judge_record {
 
 struct judge_undo {
     struct judge_record *record;
-    uint64_t op;
+    uint64_t op; /* the operation that changed it */
     struct judge_body body;
-};
-
-/* An operation of before a crash that was found to have happened only when operation `at` showed it. */
-struct judge_late {
-    const struct judge_op *op;
-    uint64_t at;
 };
 
 struct judge_chunk;
@@ -147,6 +148,7 @@ struct judge {
     uint64_t floor;  /* this operation and those before it are on disk */
     uint64_t step;   /* counts steps of the model */
     uint64_t views;
+    uint64_t timed, latest_call; /* the newest operation that was timed; the latest call up to it */
     struct judge_count count;
     char verdict[JUDGE_WORDS]; /* "" while there is none */
 
@@ -161,8 +163,6 @@ struct judge {
     struct judge_undo *undo; /* undo[undo_from .. undo_count) */
     size_t undo_from, undo_count, undo_room;
     struct judge_doubt *doubts;
-    struct judge_late *late;
-    size_t late_count, late_room;
 };
 
 /* Memory that lives as long as the judge. Never NULL. */
@@ -192,21 +192,23 @@ struct judge_step {
     bool bad;     /* objected to; the words are in `why` */
     bool lasting; /* see judge_op */
     bool unsure;  /* see judge_op */
+    struct judge_note note;
     uint64_t saw;
-    bool has_guard; /* see judge_op */
-    struct hf_guard guard;
     struct judge_doubt *touched[JUDGE_TOUCHED]; /* records in doubt that it looked at */
     size_t touched_count;
     char why[JUDGE_WORDS];
 };
 
-/* Run a step. It writes nothing into `op`; what it learned about it is in `s`. */
+/* Run a step. It writes nothing into `op`; what it learned about it is in `s`, and judge_step_note writes it there. */
 void judge_step_run(struct judge_step *s, struct judge *j, const struct judge_op *op, bool quiet);
+void judge_step_note(const struct judge_step *s, struct judge_op *op);
 
 /* Find a record and note that the answer depends on it. */
 struct judge_record *judge_look(struct judge_step *s, enum judge_kind kind, struct hf_bytes name,
                                 struct hf_bytes more);
 void judge_touch(struct judge_step *s, struct judge_record *record);
+/* The same for a record that decides what is looked at, and is not shown itself. */
+void judge_touch_only(struct judge_step *s, struct judge_record *record);
 /* The body, to be changed by something that lasts. */
 struct judge_body *judge_change(struct judge_step *s, struct judge_record *record);
 /* The body, to be changed by something that was learned, or that does not last. */
@@ -288,8 +290,10 @@ const char *judge_status_name(enum hf_status status);
 
 /* ---- Views and doubts ---- */
 
-/* Engine time may be less than before, because what was only looked at leaves no time behind: holds that are no longer
- * overdue are live again, and may expire at a time at which somebody had seen them held. */
+/* The newest time that is known to be on disk: engine time cannot be before it. */
+hf_time judge_time_on_disk(const struct judge *j);
+
+/* Engine time may be less than before the crash: holds that are no longer overdue are live again. */
 void judge_hold_revive(struct judge_step *s);
 /* Does the store have this entry, whatever the time? */
 enum judge_there { JUDGE_ABSENT, JUDGE_MAYBE, JUDGE_THERE };
@@ -315,10 +319,11 @@ void judge_view_learn(struct judge *j, const struct judge_view *view);
 
 /* Judge the newest operation, whatever is in doubt. */
 void judge_doubt_step(struct judge *j, struct judge_op *op);
-/* Go back to the floor, as far as the model knows what that was. */
+/* Go back to the floor. */
 void judge_doubt_crash(struct judge *j);
+/* Find out from the hanging view how many of the operations in doubt have happened. */
 void judge_doubt_recover(struct judge *j, const struct judge_view *view);
-/* Those alternatives that contradict the hanging view are dropped. */
+/* Those alternatives that contradict the hanging view are dropped. False: none is left. */
 bool judge_doubt_look(struct judge *j, const struct judge_view *view, char why[JUDGE_WORDS]);
 void judge_doubt_free(struct judge *j);
 

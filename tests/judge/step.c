@@ -96,8 +96,9 @@ void judge_step_run(struct judge_step *s, struct judge *j, const struct judge_op
     s->now = op->now;
     s->serial = ++j->step;
     s->quiet = quiet;
-    s->bad = s->lasting = s->unsure = s->has_guard = false;
+    s->bad = s->lasting = s->unsure = false;
     s->saw = 0;
+    s->note = quiet ? op->note : (struct judge_note){ .entry = NULL };
     s->touched_count = 0;
     s->why[0] = '\0';
     size_t i = 0;
@@ -129,4 +130,12 @@ void judge_step_run(struct judge_step *s, struct judge *j, const struct judge_op
         judge_rule_keyed(s, rules[i].rule);
     else
         rules[i].rule(s);
+}
+
+void judge_step_note(const struct judge_step *s, struct judge_op *op)
+{
+    op->lasting = s->lasting;
+    op->unsure = s->unsure;
+    op->saw = s->saw;
+    op->note = s->note;
 }

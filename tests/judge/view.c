@@ -9,12 +9,6 @@ static struct hf_bytes none(void)
     return hf_mem("", 0);
 }
 
-/* So much of a name is shown in a sentence. */
-static int width(struct hf_bytes name)
-{
-    return name.size < 40 ? (int)name.size : 40;
-}
-
 __attribute__((format(printf, 2, 3))) static bool say(char *why, const char *format, ...)
 {
     if (why) {
@@ -37,7 +31,7 @@ bool judge_kind_viewed(enum judge_kind kind)
 static bool hang(struct judge *j, struct judge_record *r, const void *row, char *why)
 {
     if (r->row_of == j->views && r->row) {
-        say(why, "the view shows %.*s twice", width(r->name), (const char *)r->name.data);
+        say(why, "the view shows %.*s twice", (int)r->name.size, (const char *)r->name.data);
         return false;
     }
     if (r->row_of != j->views)
@@ -69,7 +63,7 @@ static bool tallies(const struct judge_view *v, struct judge *j, char *why)
         if (row->held == r->held && row->confirmed == r->confirmed)
             continue;
         say(why, "PC11: resource %.*s says %u held and %u confirmed, and its holds say %u and %u",
-            width(row->name), (const char *)row->name.data, row->held, row->confirmed, r->held,
+            (int)row->name.size, (const char *)row->name.data, row->held, row->confirmed, r->held,
             r->confirmed);
         return false;
     }
@@ -103,39 +97,29 @@ bool judge_view_hang(struct judge *j, const struct judge_view *v, char why[JUDGE
 
 /* ---- Differences ---- */
 
-/* Was the newest recording missed, so that the one before it is shown? */
-static bool is_before(const struct judge_record *r, const struct hf_entry *row)
-{
-    const struct hf_entry *before = r->body.entry.before;
-    return row && before && row->recorded_at == before->recorded_at &&
-           row->expires_at == before->expires_at && judge_bytes_equal(row->result, before->result);
-}
-
 static bool entry_differs(struct judge *j, const struct judge_view *v, const struct judge_record *r,
                           const struct hf_entry *row, char *why)
 {
     const struct judge_record *guard = judge_find(j, JUDGE_GUARD, r->tenant, r->name, none());
     const struct hf_entry *e = &r->body.entry.entry;
     enum judge_there there = judge_entry_there(j, r, guard);
-    if (there == JUDGE_MAYBE && is_before(r, row))
-        e = r->body.entry.before;
     if (there != JUDGE_ABSENT && v->now >= e->expires_at)
         there = JUDGE_ABSENT;
     if (!row)
         return there == JUDGE_THERE &&
                say(why, "DP4: an identity of guard %.*s that operation %llu recorded, until %lld, is gone",
-                   width(r->name), (const char *)r->name.data, (unsigned long long)r->body.stamp,
+                   (int)r->name.size, (const char *)r->name.data, (unsigned long long)r->body.stamp,
                    (long long)e->expires_at);
     if (v->now >= row->expires_at || row->recorded_at > v->now)
-        return say(why, "DP1: an identity of guard %.*s is shown outside its window", width(r->name),
+        return say(why, "DP1: an identity of guard %.*s is shown outside its window", (int)r->name.size,
                    (const char *)r->name.data);
     if (there == JUDGE_ABSENT)
         return v->now >= guard->body.guard.cloudy_until &&
-               say(why, "DP4: guard %.*s shows an identity that it should not have seen", width(r->name),
+               say(why, "DP4: guard %.*s shows an identity that it should not have seen", (int)r->name.size,
                    (const char *)r->name.data);
     return (row->recorded_at != e->recorded_at || row->expires_at != e->expires_at ||
             row->has_result != e->has_result || !judge_bytes_equal(row->result, e->result)) &&
-           say(why, "DP2: an identity of guard %.*s is not as it was recorded at %lld", width(r->name),
+           say(why, "DP2: an identity of guard %.*s is not as it was recorded at %lld", (int)r->name.size,
                (const char *)r->name.data, (long long)e->recorded_at);
 }
 
@@ -164,7 +148,7 @@ static bool plain_differs(const struct judge_view *v, const struct judge_record 
         [JUDGE_HOLD] = "hold", [JUDGE_RESOURCE] = "resource", [JUDGE_GUARD] = "guard"
     };
     const char *kind = names[r->kind], *wrong = NULL;
-    int size = width(r->name);
+    int size = (int)r->name.size;
     const char *name = r->name.data;
     if (r->body.present && !row)
         return say(why, "%s%s %.*s, of operation %llu, is gone", r->kind == JUDGE_HOLD ? "PC10: " : "", kind,
@@ -216,17 +200,11 @@ size_t judge_view_count(struct judge *j, const struct judge_view *v, char why[JU
 static void entry_learn(struct judge_step *s, struct judge_record *r)
 {
     const struct judge_record *guard = judge_find(s->j, JUDGE_GUARD, r->tenant, r->name, none());
-    const struct hf_entry *row = r->row_of == s->j->views ? r->row : NULL;
-    if (judge_entry_there(s->j, r, guard) != JUDGE_MAYBE ||
-        (s->now >= r->body.entry.entry.expires_at && !is_before(r, row)))
+    if (judge_entry_there(s->j, r, guard) != JUDGE_MAYBE || s->now >= r->body.entry.entry.expires_at)
         return;
     struct judge_body *b = judge_learn(s, r);
-    if (is_before(r, row))
-        b->entry.entry = *b->entry.before;
     b->present = r->row_of == s->j->views && r->row;
     b->entry.maybe = false;
-    if (b->entry.opened != s->j->opened) /* it has outlived a process, so it is on disk */
-        b->entry.kept = true;
     b->entry.opened = s->j->opened;
 }
 

@@ -276,11 +276,11 @@ static void thousands_stop_in_the_middle(void **state)
     static const char *const halves[] = {
         "G",
         "GET /healthz HTTP/1.1\r\nHost: h\r\n",
-        "POST /v1/holds HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\n{\"resource\":",
-        "POST /v1/batch HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n{",
-        "GET /v1/holds HTTP/1.1\r\nHost: h\r\n\r\n",
-        "GET /v1/openapi.json HTTP/1.1\r\nHost: h\r\n\r\nGET",
-        "POST /v1/holds HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{\"resource\":",
+        "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n{",
+        "GET /v1/holds HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\nGET",
+        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
     };
     server_start(&s);
     int control = server_connect(&s);
@@ -424,7 +424,7 @@ static int hold_back(size_t size)
     int fd = server_connect(&s);
     assert_non_null(body);
     memset(body, ' ', size);
-    snprintf(head, sizeof head, "POST /v1/batch HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n",
+    snprintf(head, sizeof head, "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
              size + 1);
     assert_true(server_send_text(fd, head));
     (void)server_send(fd, body, size);

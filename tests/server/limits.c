@@ -139,8 +139,8 @@ static char *body_of(size_t size)
 static void begin_hold(int fd, const char *key, const char *fields)
 {
     char head[1024];
-    snprintf(head, sizeof head, "POST /v1/holds HTTP/1.1\r\nHost: h\r\nIdempotency-Key: %s\r\n%s\r\n", key,
-             fields);
+    snprintf(head, sizeof head, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: %s\r\n%s\r\n",
+             key, fields);
     send_all(fd, head);
 }
 

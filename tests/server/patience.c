@@ -46,7 +46,7 @@ static int teardown(void **state)
 /* ---- Clients that are slow side by side ---- */
 
 #define GET "GET /healthz HTTP/1.1\r\nHost: h\r\n"
-#define POST "POST /v1/holds HTTP/1.1\r\nHost: h\r\nIdempotency-Key: k\r\n"
+#define POST "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\n"
 
 struct slow {
     const char *name;

@@ -178,10 +178,10 @@ static void whoever_leaves_in_the_middle_does_no_harm(void **state)
     (void)state;
     static const char *const behind[] = {
         "NONSENSE\r\n\r\n",
-        "GET /v1/holds HTTP/1.1\r\nHost: h\r\nOrigin: http://elsewhere\r\n\r\n",
-        "POST /v1/holds HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n",
-        "POST /v1/holds HTTP/1.1\r\nHost: h\r\nContent-Length: 9999999999\r\n\r\n",
-        "GET /v1/resources HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /v1/holds HTTP/1.1\r\nHost: localhost\r\nOrigin: http://elsewhere\r\n\r\n",
+        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n",
+        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\n",
+        "GET /v1/resources HTTP/1.1\r\nHost: localhost\r\n\r\n",
         HEALTH HEALTH HEALTH HEALTH,
     };
     for (size_t i = 0; i < sizeof behind / sizeof *behind; i++) {
@@ -241,7 +241,8 @@ static _Noreturn void take_export(int tell)
     static char room[1 << 20];
     int64_t when[2] = { 0 };
     int fd = server_connect(&s);
-    bool good = server_send_text(fd, "GET /v1/export HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    bool good =
+        server_send_text(fd, "GET /v1/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     for (ssize_t n; good && (n = recv(fd, room, sizeof room, 0)) > 0;)
         if (when[0] == 0)
             when[0] = server_clock_ms();

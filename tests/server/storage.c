@@ -127,7 +127,7 @@ static void what_is_new_is_refused(void)
         { "POST /v1/holds/none/confirm", "{}" },
         { "PUT /v1/resources/n", "{\"capacity\":1}" },
         { "PUT /v1/guards/n", "{\"window\":\"1h\"}" },
-        { "POST /v1/claims", "{\"key\":\"c\",\"payload\":1}" },
+        { "POST /v1/claims", "{\"key\":\"refused\",\"payload\":1}" },
         { "POST /v1/leases/n", "{\"holder\":\"h\",\"ttl\":\"1h\"}" },
         { "PUT /v1/registers/n", "{\"value\":1}" },
         { "POST /v1/registers/m/merge", "{\"type\":\"max\",\"value\":1}" },

@@ -241,22 +241,21 @@ static void files_and_other_answers_take_turns(void **state)
 /* The same requests for every split: with bodies, without, in chunks, and some that are refused. */
 static void stream_make(struct text *text)
 {
-    text_add(
-        text,
-        "\r\nPUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: s1\r\nContent-Length: 11\r\n\r\n"
-        "{\"value\":1}");
-    text_add(text, "GET /v1/registers/x HTTP/1.1\r\nHost: a\r\n\r\n");
-    text_add(
-        text,
-        "POST /v1/holds HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nIdempotency-Key: \"s2\"\r\n\r\n"
-        "1\r\n{\r\n0017\r\n\"resource\":\"r\",\"request\r\nB\r\ner\":\"q\",\"du\r\nE\r\nration\":\"1h\"}"
-        "\n\r\n"
-        "0\r\n\r\n");
-    text_add(text, "POST /v1/batch HTTP/1.1\r\nhost:a\r\ncontent-length:\t59 \r\n\r\n"
+    text_add(text, "\r\nPUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: "
+                   "s1\r\nContent-Length: 11\r\n\r\n"
+                   "{\"value\":1}");
+    text_add(text, "GET /v1/registers/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    text_add(text,
+             "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nIdempotency-Key: "
+             "\"s2\"\r\n\r\n"
+             "1\r\n{\r\n0017\r\n\"resource\":\"r\",\"request\r\nB\r\ner\":\"q\",\"du\r\nE\r\nration\":\"1h\"}"
+             "\n\r\n"
+             "0\r\n\r\n");
+    text_add(text, "POST /v1/batch HTTP/1.1\r\nhost:localhost\r\ncontent-length:\t59 \r\n\r\n"
                    "{\"op\":\"merge\",\"name\":\"m\",\"type\":\"or\",\"value\":true}\nnonsense");
     text_add(text, "HEAD /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
-    text_add(text, "POST /v1/holds HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}");
-    text_add(text, "DELETE /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    text_add(text, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
+    text_add(text, "DELETE /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
 }
 
 /* All that comes on the connection, without the times; ended by the server. Owned. */
@@ -340,8 +339,9 @@ static void a_client_may_ask_before_it_sends(void **state)
     struct reply r;
     char interim[26] = "";
     int fd = server_connect(&s);
-    assert_true(server_send_text(fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: e1\r\n"
-                                     "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n"));
+    assert_true(server_send_text(fd,
+                                 "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e1\r\n"
+                                 "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n"));
     assert_int_equal(recv(fd, interim, 25, MSG_WAITALL), 25);
     assert_string_equal(interim, "HTTP/1.1 100 Continue\r\n\r\n");
     assert_false(comes(fd, 20));
@@ -350,9 +350,10 @@ static void a_client_may_ask_before_it_sends(void **state)
     assert_int_equal(r.status, 200);
     reply_free(&r);
     /* Behind another request, the leave to send comes behind its answer. */
-    assert_true(server_send_text(fd, "GET /v1/holds HTTP/1.1\r\nHost: a\r\n\r\n"
-                                     "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: e2\r\n"
-                                     "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    assert_true(server_send_text(fd,
+                                 "GET /v1/holds HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                                 "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e2\r\n"
+                                 "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"));
     assert_true(server_receive(fd, &r, false));
     assert_true(reply_has(&r, "\"holds\":[]"));
     reply_free(&r);
@@ -363,13 +364,15 @@ static void a_client_may_ask_before_it_sends(void **state)
     assert_int_equal(reply_number(&r, "value"), 2);
     reply_free(&r);
     /* One that does not wait gets no leave, and one that is refused gets the refusal instead. */
-    assert_true(server_send_text(fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: e3\r\n"
-                                     "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n{\"value\":3}"));
+    assert_true(server_send_text(fd,
+                                 "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e3\r\n"
+                                 "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n{\"value\":3}"));
     assert_true(server_receive(fd, &r, false));
     assert_int_equal(reply_number(&r, "value"), 3);
     reply_free(&r);
-    assert_true(server_send_text(fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: e4\r\n"
-                                     "Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n"));
+    assert_true(server_send_text(fd,
+                                 "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e4\r\n"
+                                 "Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n"));
     assert_int_equal(recv(fd, interim, 12, MSG_WAITALL | MSG_PEEK), 12);
     assert_memory_equal(interim, "HTTP/1.1 413", 12);
     assert_true(server_closed(fd, 10000));
@@ -389,9 +392,9 @@ static void a_connection_is_closed_when_asked_to(void **state)
         int fd = server_connect(&s);
         assert_true(server_send_text(fd, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert_true(server_send_text(fd, last[i]));
-        assert_true(server_send_text(fd,
-                                     "PUT /v1/registers/x HTTP/1.1\r\nHost: a\r\nIdempotency-Key: behind\r\n"
-                                     "Content-Length: 11\r\n\r\n{\"value\":1}")); /* nobody reads that */
+        assert_true(server_send_text(
+            fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: behind\r\n"
+                "Content-Length: 11\r\n\r\n{\"value\":1}")); /* nobody reads that */
         assert_true(server_receive(fd, &r, false));
         assert_true(reply_has(&r, "\"ready\":true"));
         assert_null(reply_field(&r, "Connection"));

@@ -90,6 +90,13 @@ static int by_subject(const void *a, const void *b)
     return strcmp(at(a)->subject, at(b)->subject);
 }
 
+/* A fail that was in doubt, and refused when it was sent again: perhaps it had been done, and somebody has begun anew. */
+static bool perhaps_given_up(const struct crash_op *op)
+{
+    return op->kind == CRASH_FAIL && !crash_op_done(op) && op->doubts > 0 &&
+           strstr(op->fields, "\"retryable\":true");
+}
+
 /* By claim, and within it by fence; a begin stands in front of what settled it, and who was refused at the end. */
 static uint64_t fence_of(const struct crash_op *op)
 {
@@ -97,7 +104,8 @@ static uint64_t fence_of(const struct crash_op *op)
         return op->status == 201 ? (uint64_t)crash_number(op->body, "fence")
                : op->fence       ? op->fence
                                  : UINT64_MAX;
-    return crash_op_done(op) ? (uint64_t)crash_number(op->fields, "fence") : UINT64_MAX;
+    return crash_op_done(op) || perhaps_given_up(op) ? (uint64_t)crash_number(op->fields, "fence")
+                                                     : UINT64_MAX;
 }
 
 static int by_claim(const void *a, const void *b)

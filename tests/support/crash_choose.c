@@ -80,7 +80,7 @@ static bool admit(struct crash_client *c, struct crash_op *op)
     bool hashed = below(c, 3) == 0;
     op->kind = CRASH_ADMIT;
     SUBJECT(op, "%s", hashed ? "folded" : "plain");
-    FIELDS(op, "\"identity\":\"%c-%u\",\"result\":\"c%u-%u\"", hashed && below(c, 2) ? 'I' : 'i',
+    FIELDS(op, "\"identity\":\"%c-%u\",\"result\":\"c%u-%016u\"", hashed && below(c, 2) ? 'I' : 'i',
            number(c) / 6 + below(c, 4), c->ledger.client, number(c));
     return true;
 }
@@ -126,12 +126,12 @@ static bool settle(struct crash_client *c, struct crash_op *op)
     SUBJECT(op, "%s", claim.key);
     if (draw < 3) {
         op->kind = CRASH_COMPLETE;
-        FIELDS(op, "\"fence\":%llu,\"response\":{\"by\":\"c%u-%u\"}", (unsigned long long)claim.fence,
+        FIELDS(op, "\"fence\":%llu,\"response\":{\"by\":\"c%u-%016u\"}", (unsigned long long)claim.fence,
                c->ledger.client, number(c));
         return true;
     }
     op->kind = CRASH_FAIL;
-    FIELDS(op, "\"fence\":%llu,\"error\":\"c%u-%u\",\"retryable\":%s", (unsigned long long)claim.fence,
+    FIELDS(op, "\"fence\":%llu,\"error\":\"c%u-%016u\",\"retryable\":%s", (unsigned long long)claim.fence,
            c->ledger.client, number(c), draw < 5 ? "true" : "false");
     return true;
 }
@@ -154,7 +154,7 @@ static bool write_fenced(struct crash_client *c, struct crash_op *op)
         return false;
     op->kind = CRASH_WRITE;
     SUBJECT(op, "fenced-%u", which);
-    FIELDS(op, "\"value\":\"c%u-%u\",\"fence\":%llu", c->ledger.client, number(c),
+    FIELDS(op, "\"value\":\"c%u-%016u\",\"fence\":%llu", c->ledger.client, number(c),
            (unsigned long long)c->fences[which]);
     return true;
 }
@@ -165,10 +165,10 @@ static bool write_plain(struct crash_client *c, struct crash_op *op)
     op->kind = CRASH_WRITE;
     if (below(c, 2)) {
         SUBJECT(op, "written-%u", below(c, CRASH_REGISTERS));
-        FIELDS(op, "\"value\":\"c%u-%u\"", c->ledger.client, number(c));
+        FIELDS(op, "\"value\":\"c%u-%016u\"", c->ledger.client, number(c));
     } else {
         SUBJECT(op, "version-%u", c->ledger.client);
-        FIELDS(op, "\"value\":\"c%u-%u\",\"if_version\":%u", c->ledger.client, number(c), c->version);
+        FIELDS(op, "\"value\":\"c%u-%016u\",\"if_version\":%u", c->ledger.client, number(c), c->version);
     }
     return true;
 }
@@ -181,7 +181,7 @@ static bool merge(struct crash_client *c, struct crash_op *op)
         FIELDS(op, "\"type\":\"counter\",\"value\":{\"c%u\":%u}", c->ledger.client, ++c->counted);
     } else {
         SUBJECT(op, "union-%u", number(c) / 1000);
-        FIELDS(op, "\"type\":\"union\",\"value\":[\"c%u-%u\"]", c->ledger.client, number(c));
+        FIELDS(op, "\"type\":\"union\",\"value\":[\"c%u-%016u\"]", c->ledger.client, number(c));
     }
     return true;
 }

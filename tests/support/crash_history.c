@@ -164,7 +164,7 @@ static struct crash_op *op_of_begin(const struct telling *t, const struct hf_cla
         uint64_t fence = crash_op_done(op) ? (uint64_t)crash_number(op->body, "fence") : op->fence;
         if (fence == claim->fence)
             return op;
-        if (op->doubts && !crash_op_done(op))
+        if (op->doubts) /* it may have begun it, and again when the lease had run out before it heard of it */
             perhaps = op;
     }
     return perhaps;

@@ -58,7 +58,7 @@ const struct crash_call crash_calls[CRASH_KINDS] = {
 
 const char *crash_op_name(const struct crash_op *op, char out[CRASH_NAME_MAX])
 {
-    snprintf(out, CRASH_NAME_MAX, "c%u-%u", op->client, op->number);
+    snprintf(out, CRASH_NAME_MAX, "c%u-%016u", op->client, op->number); /* long, and different at its end */
     return out;
 }
 

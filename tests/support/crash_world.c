@@ -86,11 +86,12 @@ static void count_take(struct crash_world *w)
 /* ---- Lives ---- */
 
 /* A port that the kernel gives to nobody by itself: a client that calls while nobody listens could otherwise be connected
- * to itself, and take the server's place. */
-static int port_find(uint64_t *random)
+ * to itself, and take the server's place. It is no part of what the seed decides: two runs with one seed must not meet. */
+static int port_find(void)
 {
+    uint64_t random = (uint64_t)getpid() << 32 ^ (uint64_t)server_clock_ms();
     for (unsigned i = 0; i < 1000; i++) {
-        int port = 10000 + (int)test_below(random, 20000), on = 1;
+        int port = 10000 + (int)test_below(&random, 20000), on = 1;
         struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -225,7 +226,7 @@ static bool world_make(struct crash_world *w)
     s->options.store.io = NULL; /* the operating system itself */
     s->options.store.segment_max_bytes = 256 << 10;
     s->options.store.snapshot_every_bytes = 512 << 10;
-    s->port = port_find(&w->random);
+    s->port = port_find();
     server_fix_port(s);
     snprintf(w->round->dir, sizeof w->round->dir, "%s", s->dir);
     snprintf(path, sizeof path, "%s/kills", s->dir);

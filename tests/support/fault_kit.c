@@ -20,6 +20,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -152,7 +153,14 @@ const char *fault_name(enum fault_call call, enum fault_mode mode)
 /* ---- How much is tried ---- */
 
 static unsigned tried, points;
-static uint64_t chance = 1;
+
+static uint64_t below(uint64_t n)
+{
+    static uint64_t chance;
+    if (chance == 0)
+        chance = getenv("HF_SEED") ? strtoull(getenv("HF_SEED"), NULL, 0) : 1;
+    return test_below(&chance, n);
+}
 
 bool fault_full(void)
 {
@@ -162,14 +170,17 @@ bool fault_full(void)
 
 unsigned fault_next(unsigned n)
 {
-    if (fault_full() || n < 4)
-        return n + 1;
-    return n + 1 + (unsigned)test_below(&chance, n);
+    return fault_full() || n < 2 ? n + 1 : n + 1 + (unsigned)below(2 * n);
 }
 
 bool fault_chosen(unsigned of)
 {
-    return test_below(&chance, of) == 0;
+    return below(of) == 0;
+}
+
+bool fault_wanted(unsigned of)
+{
+    return fault_full() || fault_chosen(of);
 }
 
 void fault_tried(void)
@@ -543,6 +554,18 @@ WRAP(ssize_t, getrandom, void *data, size_t size, unsigned flags)
 WRAP(int, pthread_create, pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
     return fails(FAULT_THREAD, EAGAIN) ? EAGAIN : __real_pthread_create(id, attr, run, arg);
+}
+
+static atomic_bool no_naps;
+
+void fault_no_naps(void)
+{
+    atomic_store(&no_naps, true);
+}
+
+WRAP(int, nanosleep, const struct timespec *wanted, struct timespec *left)
+{
+    return atomic_load(&here) && atomic_load(&no_naps) ? 0 : __real_nanosleep(wanted, left);
 }
 
 /* ---- Sockets ---- */

@@ -80,8 +80,10 @@ void fault_forget(void);
 bool fault_full(void);
 /* The number behind n: n + 1 in a full run. In a small one the steps grow, and chance decides how large they are. */
 unsigned fault_next(unsigned n);
-/* Is it this one's turn? One in `of` times, by chance. */
+/* Is it this one's turn? One in `of` times, by chance (HF_SEED). */
 bool fault_chosen(unsigned of);
+/* The same in a small run; in a full one always. */
+bool fault_wanted(unsigned of);
 /* Count a call that was tried, and a point at which it failed. */
 void fault_tried(void);
 void fault_point(void);
@@ -102,6 +104,9 @@ int fault_mappings(void);
 void fault_watch_exit(void);
 /* -1: the child did not come to its end. */
 int fault_leaked_there(void);
+
+/* Naps of this process take no time while faults are on, so that whoever tries again does it at once. */
+void fault_no_naps(void);
 
 /* SQLite's memory comes from here too. Before anything else is asked of it. */
 void fault_sqlite(void);

@@ -39,7 +39,7 @@ void fault_same(const char *got, const char *wanted, const char *what)
         return;
     while (got[at] && got[at] == wanted[at])
         at++;
-    while (at > 0 && got[at - 1] != '\n')
+    for (int back = 0; back < 200 && at > 0 && got[at - 1] != '\n'; back++)
         at--;
     fault_blame("%s: is \"%.300s\", should be \"%.300s\"", what, got + at, wanted + at);
 }

@@ -64,9 +64,8 @@ static bool seen_insert(uint64_t *table, size_t room, uint64_t key)
 /* The verdict depends on the disk, and on what had been shown when it was cut. */
 static bool is_new(struct power_ledger *l, const struct power *p)
 {
-    uint64_t key =
-        sim_disk_hash(p->disk) ^
-        (p->step * 8 + p->extra_count * 4 + p->pinned * 2 + (p->level > 1)) * UINT64_C(0xff51afd7ed558ccd);
+    uint64_t shown = p->step * 16 + p->extra_count * 4 + p->pinned * 2 + p->answered;
+    uint64_t key = sim_disk_hash(p->disk) ^ (shown * 2 + (p->level > 1)) * UINT64_C(0xff51afd7ed558ccd);
     if (l->seen_count * 2 >= l->seen_room) {
         size_t room = l->seen_room ? l->seen_room * 2 : 1024;
         uint64_t *table = calloc(room, sizeof *table);

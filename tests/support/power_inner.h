@@ -76,6 +76,8 @@ struct power {
     unsigned level; /* cuts so far */
     enum power_hook hook;
     enum power_doing doing;
+    bool answered;     /* an answer of the step that is going on was given: it must be there */
+    char warning[200]; /* what the library has warned of since it was opened, or "" */
     struct power_choosing choosing;
     uint64_t calls, fault_at;
     int fault;

@@ -63,15 +63,15 @@ static void audit(struct power *p, const char *when)
 /* They write registers that nothing else looks at: long, so that it covers what a batch cut short has left, or short. */
 static enum hf_status extra(struct power *p, size_t n, struct hf_result *got)
 {
-    static const size_t sizes[POWER_EXTRAS] = { 6000, 40 };
     static char value[6000];
     char key[32];
     memset(value, 'x', sizeof value);
     snprintf(key, sizeof key, "extra-%zu", n);
     return hf_do(p->db,
-                 &(struct hf_request){ .action = HF_WRITE,
-                                       .key = hf_str(key),
-                                       .write = { .name = hf_str(key), .value = hf_mem(value, sizes[n]) } },
+                 &(struct hf_request){
+                     .action = HF_WRITE,
+                     .key = hf_str(key),
+                     .write = { .name = hf_str(key), .value = hf_mem(value, n == 0 ? sizeof value : 40) } },
                  got);
 }
 
@@ -118,32 +118,42 @@ static bool state_allowed(struct power *p, uint64_t *state)
     bool before = p->step > 0 && *state == states[p->step - 1], after = *state == states[p->step];
     if (p->pinned && *state != p->pins[0] && *state != p->pins[1])
         power_object(p, "what was shown after a recovery is gone");
+    else if (!p->pinned && p->answered && !after)
+        power_object(p, "what was answered is gone");
     else if (!p->pinned && !before && !after)
         power_object(p, "the store shows neither what was there before the step nor what was after it");
     return !power_objected(p);
 }
 
-/* Everything that was answered is answered again, and nothing happens. */
-static void replays_check(struct power *p, uint64_t state)
+/* Everything that was answered up to step `last` is answered again, and nothing happens. */
+static void replays_check(struct power *p, size_t last)
 {
-    const uint64_t *states = p->ledger->states;
-    uint64_t now;
-    size_t last = p->step;
-    /* A step that changes nothing to be seen may have happened or not; it was not answered. */
-    if (last > 0 && (state != states[last] || state == states[last - 1]))
-        last--;
+    uint64_t before, after;
+    if (!power_state(p, &before))
+        return;
     for (size_t s = 1; s <= last && !power_objected(p); s++)
         power_step(p, DOING_REPLAY, s);
     extras_check(p);
-    if (power_state(p, &now) && now != state)
+    if (power_state(p, &after) && before != after)
         power_object(p, "asking again for what was answered has changed something");
+}
+
+/* The last step that must be there in a store that shows this. */
+static size_t last_there(const struct power *p, uint64_t state)
+{
+    const uint64_t *states = p->ledger->states;
+    /* A step that changes nothing to be seen may have happened or not, unless it was answered. */
+    bool doubt = p->step > 0 && !p->answered && (state != states[p->step] || state == states[p->step - 1]);
+    return p->step - doubt;
 }
 
 static bool recovered(struct power *p, const char *when, uint64_t *state)
 {
     if (!open_must(p, when) || !state_allowed(p, state))
         return false;
-    replays_check(p, *state);
+    if (p->warning[0])
+        power_object(p, "after a power cut alone there is nothing to warn of: %s", p->warning);
+    replays_check(p, last_there(p, *state));
     return !power_objected(p);
 }
 
@@ -166,15 +176,19 @@ static bool shown_stays(struct power *p, uint64_t state)
 /* Work goes on: the step that was cut is done again, and then those behind it. */
 static void go_on(struct power *p, size_t steps)
 {
-    size_t first = p->step > 0 ? p->step : 1;
+    size_t first = p->step > 0 ? p->step : 1, last = p->ledger->script->steps;
     if (p->pinned && p->pins[0] != p->pins[1])
         return; /* house was kept at another moment than in the script */
-    for (size_t s = first; s <= p->ledger->script->steps && s < first + steps && !power_objected(p); s++) {
+    if (last > first + steps - 1)
+        last = first + steps - 1;
+    for (size_t s = first; s <= last && !power_objected(p); s++) {
         uint64_t state;
         power_step(p, DOING_AGAIN, s);
         if (!power_objected(p) && power_state(p, &state) && state != p->ledger->states[s])
             power_object(p, "after the recovery, step %zu leaves something else than it did", s);
     }
+    if (!power_objected(p))
+        replays_check(p, last);
 }
 
 void power_judge(struct power *p)
@@ -252,7 +266,7 @@ static void fault_at(const struct power *p, uint64_t at, int fault)
     p->ledger->count->faults++;
     if (st == HF_OK) {
         if (state_allowed(&q, &state))
-            replays_check(&q, state);
+            replays_check(&q, last_there(&q, state));
     } else {
         p->ledger->count->refusals++;
         if (!refusal_is_clear(st, &why))

@@ -40,6 +40,14 @@ void cell_write(const char *path, const char *text);
 /* Skip the test if the sandbox cannot be entered here: a sanitizer's run time needs calls that a server does not, and a
  * kernel may have no Landlock (that this is refused is tried in any case). */
 void cell_skip_unless_possible(void);
+/* Is this a build with counters? They are files below HF_BUILD, which the sandbox does not let be written; a child that
+ * does not enter is counted, one that enters is not unless that folder is what it may write. */
+#ifdef HF_COVERAGE
+enum { CELL_COUNTED = true };
+#else
+enum { CELL_COUNTED = false };
+#endif
+
 /* How a child ends that does this, as waitpid tells it. */
 int cell_child_status(void (*work)(void));
 /* A child does this, and ends well. Skips the test if the sandbox cannot be entered. */
@@ -49,6 +57,8 @@ void cell_child_does(void (*work)(void));
 
 /* Enter, with what the list above says. */
 void cell_enter(void);
+/* The same with another folder than dir/data. */
+void cell_enter_with(const char *writable);
 /* Do what may be done, and try what may not. */
 void cell_use_inside(void);
 void cell_use_outside(void);

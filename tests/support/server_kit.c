@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* memmem */
 #include "support/server_kit.h"
 
+#include "base/bug.h"
+
 #include "audit/audit.h"
 #include "support/test.h"
 
@@ -67,6 +69,10 @@ static void child(struct server *s, int out)
         s->before();
     if (s->argv)
         run_program(s->argv);
+#ifdef HF_BUGS
+    if (getenv("HF_BUG") && !hf_bug_plant(getenv("HF_BUG")))
+        exit(2);
+#endif
     exit(hf_server_run(&s->options));
 }
 

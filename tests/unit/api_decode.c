@@ -140,6 +140,18 @@ static void test_durations(void **state)
         { "315360000", 315360000000 },
         { "315360000.0", 315360000000 },
         { "\"3650d\"", 315360000000 },
+        /* Against the rules, but readable: the core says so, and remembers it. */
+        { "-0", 0 },
+        { "-1", -1000 },
+        { "-1.25", -1250 },
+        { "\"-1s\"", -1000 },
+        { "\"-0\"", 0 },
+        { "\"3651d\"", 315446400000 },
+        { "315360000.001", 315360000001 },
+        { "315360001", 315360001000 },
+        { "9223372036854775.807", INT64_MAX },
+        { "-9223372036854775.807", -INT64_MAX },
+        { "\"9223372036854775807ms\"", INT64_MAX },
     };
     static const char *const wrong[] = {
         "true",
@@ -148,21 +160,24 @@ static void test_durations(void **state)
         "{}",
         "\"\"",
         "\"15 m\"",
-        "\"-1s\"",
+        "\"--1s\"",
+        "\"+1s\"",
+        "\"-\"",
+        "\"- 1s\"",
         "\"1.5s\"",
         "\"15M\"",
         "\"15\\u0000\"",
-        "-1",
-        "-0",
+        "-1e1",
         "1e3",
         "1.0e0",
         "0.0005",
         "1.2345",
         "1.0000",
-        "315360000.001",
-        "315360001",
+        "9223372036854775.808",
+        "9223372036854776",
+        "-9223372036854775.808",
         "99999999999999999999999",
-        "\"3651d\"",
+        "\"9223372036854775808ms\"",
         "\"99999999999999999999s\"",
         "\"fifteen minutes\"",
     };
@@ -268,7 +283,10 @@ static void test_resources(void **state)
     bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":1000000001}", "got 1000000001.");
     bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":4294967297}", "got 4294967297.");
     bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":\"3\"}", "capacity: expected a whole number");
-    bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":1.5}", "capacity: expected a whole number");
+    bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":1.5}",
+        "capacity: expected a whole number from 1 to 1000000000, got 1.5.");
+    bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":-1}",
+        "capacity: expected a whole number from 1 to 1000000000, got -1.");
     bad(PUT, "/v1/resources/x", NULL, "{\"open\":1}", "open: expected true or false, got 1.");
     bad(PUT, "/v1/resources/x", NULL, "{\"open\":null}", "open: expected true or false, got null.");
 }
@@ -382,7 +400,7 @@ static void test_begin(void **state)
                         HF_DIGEST_SIZE);
     assert_int_equal(r->begin.lease_ms, 0);
     assert_int_equal(r->begin.on_abandon, HF_ABANDON_UNKNOWN);
-    r = good(POST, "/v1/claims", "ignored",
+    r = good(POST, "/v1/claims", "c",
              "{\"on_abandon\":\"retry\",\"lease\":\"5s\",\"fingerprint\":\"abc\",\"key\":\"c\"}");
     same(r->key, "c");
     assert_null(r->begin.fingerprint);

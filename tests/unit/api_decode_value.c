@@ -59,6 +59,12 @@ static void test_unions(void **state)
     same(v->items[0].name, "a");
     same(v->items[1].name, "b");
     assert_int_equal(merged("union", "[]")->item_count, 0);
+    v = merged("union", "[\"b\",\"a\",\"b\",\"\",\"\\u0061\",\"ab\"]");
+    assert_int_equal(v->item_count, 4);
+    same(v->items[0].name, "");
+    same(v->items[1].name, "a");
+    same(v->items[2].name, "ab");
+    same(v->items[3].name, "b");
     refused("union", "[1]", "value: expected a string, got 1.");
     refused("union", "{}", "value: expected an array, got an object.");
     refused("union", "[\"a\\u0000\"]", "value: each name in it: expected text without NUL.");
@@ -157,7 +163,8 @@ static void test_limits(void **state)
             const struct hf_value *v = decoded.request.merge.value;
             assert_int_equal(v->item_count, items);
             same(v->items[0].name, "0");
-            same(v->items[items - 1].name, "1023");
+            same(v->items[items - 1].name,
+                 kind ? "1023" : "999"); /* a set is sorted, to find what comes twice */
         }
     }
     hf_buffer_free(&body);

@@ -106,6 +106,33 @@ static void durations(void **state)
     assert_false(hf_duration_parse(hf_mem("1\0", 2), &ms));
 }
 
+/* What a rule may be against, and can be read all the same. */
+static void durations_of_any_length(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } all[] = { { "15m", 900000 },
+                { "-15m", -900000 },
+                { "-0", 0 },
+                { "3651d", HF_DURATION_MAX_MS + 86400000 },
+                { "9223372036854775807ms", INT64_MAX },
+                { "-9223372036854775807ms", -INT64_MAX } };
+    static const char *const bad[] = {
+        "", "-", "--1", "+1", "-1x", "- 1", "9223372036854775808ms", "9223372036854776s"
+    };
+    int64_t ms;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_true(hf_duration_read(hf_str(all[i].text), &ms));
+        assert_int_equal(ms, all[i].ms);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(hf_duration_read(hf_str(bad[i]), &ms));
+    assert_false(hf_duration_read(hf_mem(NULL, 0), &ms));
+    assert_false(hf_duration_parse(hf_str("-0"), &ms));
+}
+
 static void durations_as_text(void **state)
 {
     (void)state;
@@ -320,6 +347,7 @@ int main(void)
         cmocka_unit_test(utf8),
         cmocka_unit_test(utf8_exhaustively),
         cmocka_unit_test(durations),
+        cmocka_unit_test(durations_of_any_length),
         cmocka_unit_test(durations_as_text),
         cmocka_unit_test(sizes),
         cmocka_unit_test(numbers),

@@ -377,6 +377,31 @@ static void sleeping_reader_of_a_socket(void **state)
     reader_that_sleeps(fds[0], fds[1]);
 }
 
+/* Whoever is about to end the process waits for what was said before, while others go on. */
+static void what_was_said_is_written_before_the_end(void **state)
+{
+    (void)state;
+    int fds[2];
+    char text[64 * 1024];
+    assert_int_equal(pipe(fds), 0);
+    struct hf_log *log = log_open(fds[1]);
+    for (int i = 0; i < 500; i++)
+        log_number(log, HF_LOG_INFO, "a", i);
+    hf_log_drain(log);
+    ssize_t n = read(fds[0], text, sizeof text - 1);
+    assert_true(n > 0);
+    text[n] = '\0';
+    assert_non_null(strstr(text, " info a n=499\n"));
+    log_number(log, HF_LOG_INFO, "a", 500); /* it goes on */
+    hf_log_drain(log);
+    n = read(fds[0], text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    assert_non_null(strstr(text, " info a n=500\n"));
+    hf_log_close(log);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 /* Fill everything, with nobody reading. */
 static struct hf_log *log_full(int fds[2])
 {
@@ -395,6 +420,19 @@ static void close_does_not_wait_for_ever(void **state)
     int64_t begun = clock_ms();
     hf_log_close(log);
     assert_in_range(clock_ms() - begun, 500, 5000); /* about a second */
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void the_end_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    int fds[2];
+    struct hf_log *log = log_full(fds);
+    int64_t begun = clock_ms();
+    hf_log_drain(log); /* nobody reads */
+    assert_in_range(clock_ms() - begun, 500, 5000);
+    hf_log_close(log);
     close(fds[0]);
     close(fds[1]);
 }
@@ -558,7 +596,9 @@ int main(void)
         cmocka_unit_test(sleeping_reader_of_a_pipe),
         cmocka_unit_test(sleeping_reader_of_a_pipe_that_does_not_block),
         cmocka_unit_test(sleeping_reader_of_a_socket),
+        cmocka_unit_test(what_was_said_is_written_before_the_end),
         cmocka_unit_test(close_does_not_wait_for_ever),
+        cmocka_unit_test(the_end_does_not_wait_for_ever),
         cmocka_unit_test(warnings_find_room),
         cmocka_unit_test(reader_that_is_gone),
         cmocka_unit_test(line_cut_in_two),

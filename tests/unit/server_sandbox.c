@@ -94,12 +94,35 @@ static void keep_nothing(void)
     FAILS(open(cell.old, O_RDONLY), EACCES);
     FAILS(open(cell.auth, O_RDONLY), EACCES);
     FAILS(open("/", O_RDONLY), EACCES);
+    _exit(0); /* there is nowhere to write counters to */
 }
 
 static void nothing_allowed(void **state)
 {
     (void)state;
     cell_child_does(keep_nothing); /* a store in memory needs no file */
+}
+
+static char below[4096]; /* a folder in the one that may be written */
+
+static void use_far_down(void)
+{
+    char path[4200];
+    const char *build = getenv("HF_BUILD");
+    snprintf(path, sizeof path, "%s/file", below);
+    cell_enter_with(CELL_COUNTED && build ? build : cell.dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    WANT(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0 && unlink(path) == 0 && rmdir(below) == 0);
+    FAILS(open("/etc/passwd", O_RDONLY), EACCES);
+}
+
+static void folders_below_belong_to_it(void **state)
+{
+    (void)state;
+    const char *build = getenv("HF_BUILD");
+    snprintf(below, sizeof below, "%s/below.%ld", CELL_COUNTED && build ? build : cell.dir, (long)getpid());
+    assert_int_equal(mkdir(below, 0700), 0);
+    cell_child_does(use_far_down);
 }
 
 /* ---- Calls ---- */
@@ -386,10 +409,15 @@ static void a_servers_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files),           cmocka_unit_test(renewed_files),
-        cmocka_unit_test(nothing_allowed), cmocka_unit_test(deadly_calls),
-        cmocka_unit_test(refused_calls),   cmocka_unit_test(threads_are_inside_too),
-        cmocka_unit_test(signals),         cmocka_unit_test(a_servers_work),
+        cmocka_unit_test(files),
+        cmocka_unit_test(renewed_files),
+        cmocka_unit_test(nothing_allowed),
+        cmocka_unit_test(deadly_calls),
+        cmocka_unit_test(folders_below_belong_to_it),
+        cmocka_unit_test(refused_calls),
+        cmocka_unit_test(threads_are_inside_too),
+        cmocka_unit_test(signals),
+        cmocka_unit_test(a_servers_work),
     };
     return cmocka_run_group_tests(tests, cell_setup, cell_teardown);
 }

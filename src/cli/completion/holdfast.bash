@@ -3,7 +3,7 @@
 _holdfast() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev= command= word i options values=
   local commands="serve hold confirm release expire reverse show list resource guard check record admit audit
-    trace export bench version help"
+    trace export bench simulate version help"
   local asking="--server --token-file --tls-ca --timeout"
   local look="--data $asking --tenant --json --help"
   local store="$look --idempotency-window --token-max-length --registry"
@@ -29,7 +29,7 @@ _holdfast() {
 
   case $prev in
   --data | --dir | --out) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
-  --token-file | --tls-ca | --config | --auth-file | --tls-cert | --tls-key)
+  --token-file | --tls-ca | --config | --auth-file | --tls-cert | --tls-key | --record)
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     return
@@ -55,7 +55,7 @@ _holdfast() {
     ;;
   --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | --to | \
     --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | --server | --listen | --threads | \
-    --max-body | --max-connections | --memory-max) return ;;
+    --max-body | --max-connections | --memory-max | --seed | --seeds | --ops | --jobs | --bug) return ;;
   esac
   if [ -n "$values" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
@@ -86,6 +86,7 @@ _holdfast() {
     fi
     ;;
   bench) options="--tokens --resources --time --rounds --dir --out --json --help" ;;
+  simulate) options="--seed --seeds --ops --jobs --record --trace-hash --minimize --bug --json --help" ;;
   version) options="$asking --json --help" ;;
   help) options="--help $commands" ;;
   *) return ;;

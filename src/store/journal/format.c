@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "store/journal/sound.h"
 
 /* ---- Segment header ---- */
 
@@ -241,7 +242,7 @@ static bool row_at(const struct hf_entry_view *entry, struct hf_row *row)
     struct hf_image image;
     for (unsigned i = 0; hf_image_next(&rows, &image); i++)
         if (i == entry->answer)
-            return hf_image_decode(&image, entry->head.tenant, row);
+            return hf_image_decode(&image, entry->head.tenant, row) && hf_row_sound(row);
     return false;
 }
 

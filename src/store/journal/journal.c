@@ -448,7 +448,7 @@ size_t hf_journal_sweep(struct hf_journal *j, size_t max)
         struct hf_hold hold;
         if (ordinal == 0 || gather_ready(j, hf_entry_need(&biggest)) != READY)
             break;
-        if (hf_journal_hold(j, ordinal, &hold) != HF_FOUND) {
+        if (hf_journal_hold(j, ordinal, &hold) != HF_FOUND || !hf_journal_counted(j, &hold)) {
             /* It must not keep the others from being expired, and may be readable later. */
             hf_journal_note(j, 1, "the record of an overdue hold (number %llu) cannot be read; run audit",
                             (unsigned long long)ordinal);

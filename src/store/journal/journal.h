@@ -202,6 +202,9 @@ uint64_t hf_tables_in_use(const struct hf_tables *t);
 void hf_journal_view_init(struct hf_journal *j);
 /* The hold with this ordinal. */
 enum hf_found hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out);
+/* Does its resource count the hold, as held or as confirmed, as the rules rely on? Always, but in a journal that
+ * somebody made up. */
+bool hf_journal_counted(struct hf_journal *j, const struct hf_hold *hold);
 
 /* ---- Recovery (recover.c) ---- */
 /* Find the segments and snapshots, load, replay. why: out if not HF_OK. *fresh: out, the directory was

@@ -1,6 +1,7 @@
 /* Loading a snapshot. Whatever does not fit makes it unusable, never wrong: the journal has the truth. */
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
+#include "store/journal/sound.h"
 
 #include <stdlib.h>
 
@@ -63,7 +64,8 @@ static enum hf_status load_row(struct loading *l, const unsigned char **at, cons
     struct hf_image image = { .kind = p[0], .bytes = { p + HEAD + tenant, image_size } };
     struct hf_row row;
     *at = p + HEAD + tenant + image_size + ring;
-    if (image.kind == HF_ROW_HOLD || !hf_image_decode(&image, hf_mem(p + HEAD, tenant), &row))
+    if (image.kind == HF_ROW_HOLD || tenant > HF_TENANT_MAX ||
+        !hf_image_decode(&image, hf_mem(p + HEAD, tenant), &row) || !hf_row_sound(&row))
         return HF_STORE_DAMAGED;
     struct hf_staged staged;
     enum hf_status st = hf_rows_stage(&t->rows, hf_mem(p + HEAD, tenant), &image, 1, &staged);

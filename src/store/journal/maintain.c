@@ -16,6 +16,13 @@ enum {
 
 /* ---- Expiry of what is in memory ---- */
 
+/* What is over at this time may be forgotten. A snapshot that is being written must not miss what is not over at the time
+ * that it brings back. */
+static hf_time forget_until(struct hf_journal *j)
+{
+    return j->snapshotting ? hf_snapshot_now(j) : hf_journal_now(j);
+}
+
 /* The position of the batch behind one that ends at `end`: there, or in the next segment. */
 static uint64_t next_batch(struct hf_journal *j, uint64_t end)
 {
@@ -44,7 +51,7 @@ static void token_remove(struct hf_journal *j, const struct hf_entry_view *entry
 
 size_t hf_journal_expire_tokens(struct hf_journal *j, size_t max)
 {
-    hf_time now = hf_journal_now(j);
+    hf_time now = forget_until(j);
     size_t freed = 0, looked = 0;
     while (looked < max) {
         struct hf_batch_head head;
@@ -83,7 +90,7 @@ size_t hf_journal_expire_tokens(struct hf_journal *j, size_t max)
 static size_t expire_entries(struct hf_journal *j)
 {
     struct hf_rows *rows = &j->tables.rows;
-    hf_time now = hf_journal_now(j);
+    hf_time now = forget_until(j);
     size_t freed = 0;
     for (size_t i = rows->guards.start; i < rows->guards.end && freed < EXPIRE_STEP; i++)
         freed += hf_rows_expire_entries(rows, rows->guards.items[i].node,
@@ -111,7 +118,7 @@ static void expire_rows(struct hf_journal *j)
     struct hf_rows *rows = &j->tables.rows;
     if (rows->count[HF_ROW_CLAIM] + rows->count[HF_ROW_ENTRY] == 0)
         return;
-    hf_time now = hf_journal_now(j);
+    hf_time now = forget_until(j);
     j->row_cursor = (j->row_cursor + 1) % hf_map64_parts(&rows->map);
     const struct hf_map_part *part = &rows->map.parts[j->row_cursor];
     for (uint32_t i = 0; i < part->room; i++) {

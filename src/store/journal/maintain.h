@@ -35,6 +35,8 @@ void hf_journal_shed_end(struct hf_journal *j);
 void hf_snapshot_begin(struct hf_journal *j);
 /* One slice. True while something may be left to do. A failure drops it and is noted; the store goes on without. */
 bool hf_snapshot_step(struct hf_journal *j, const struct hf_lock *lock);
+/* The engine time that the one being written brings back. */
+hf_time hf_snapshot_now(const struct hf_journal *j);
 /* Give up the one that is being written. */
 void hf_snapshot_drop(struct hf_journal *j);
 

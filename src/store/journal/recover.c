@@ -3,6 +3,7 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
+#include "store/journal/sound.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -312,7 +313,7 @@ static enum step walk_step(struct walk *w)
             return lasted ? STEP_DAMAGE : STEP_END;
         }
         w->position = tries[i];
-        bool right = w->head.now >= w->now &&
+        bool right = w->head.now >= w->now && hf_now_sound(w->head.now) &&
                      (!w->check_chain || memcmp(w->head.chain, w->chain, HF_DIGEST_SIZE) == 0);
         return right ? STEP_BATCH : STEP_DAMAGE;
     }

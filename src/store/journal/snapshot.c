@@ -65,6 +65,11 @@ static void snapshotting_free(struct hf_journal *j, bool remove)
     j->snapshotting = NULL;
 }
 
+hf_time hf_snapshot_now(const struct hf_journal *j)
+{
+    return j->snapshotting->info.now;
+}
+
 void hf_snapshot_drop(struct hf_journal *j)
 {
     if (j->snapshotting)
@@ -79,7 +84,8 @@ void hf_snapshot_begin(struct hf_journal *j)
         return;
     s->info.start = j->gather.size ? j->gather.base : j->end;
     s->info.next_sequence = j->next_sequence;
-    s->info.now = j->now;
+    /* Not only the time of the newest batch: what was over by the wall clock has been freed and is not in it. */
+    s->info.now = hf_journal_now(j);
     memcpy(s->info.chain, j->chain, HF_DIGEST_SIZE);
     s->info.token_cursor = j->token_cursor;
     s->covered = j->gather.size ? j->sealed_highest : j->tables.holds.highest;
@@ -406,7 +412,7 @@ bool hf_snapshot_step(struct hf_journal *j, const struct hf_lock *lock)
     struct hf_snapshotting *s = j->snapshotting;
     enum phase phase = s->phase;
     /* What was copied must be durable before the snapshot may be used. */
-    if (phase == PHASE_END && j->durable < s->end && !HF_BUG(snapshot_before_durable))
+    if (phase == PHASE_END && j->durable < s->end)
         return false;
     int error = step_locked(j, s);
     if (!error) {

@@ -2,6 +2,7 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/journal.h"
+#include "store/journal/sound.h"
 
 bool hf_tables_init(struct hf_tables *t, const struct hf_store_keys *keys, const struct hf_io *io,
                     struct hf_dir *dir)
@@ -185,7 +186,8 @@ static bool rows_well_formed(const struct hf_entry_view *entry)
     struct row_key keys[HF_PLAN_ROWS];
     size_t count = 0, held = 0;
     for (; hf_image_next(&rows, &image); count++) {
-        if (image.erase ? image.kind != HF_ROW_VALUE : !hf_image_decode(&image, entry->head.tenant, &row))
+        if (image.erase ? image.kind != HF_ROW_VALUE
+                        : !hf_image_decode(&image, entry->head.tenant, &row) || !hf_row_sound(&row))
             return false;
         if (count == HF_PLAN_ROWS || !row_key(&image, &keys[count]))
             return false;

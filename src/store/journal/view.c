@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/id.h"
 #include "store/journal/journal.h"
+#include "store/journal/sound.h"
 
 #include <errno.h>
 
@@ -131,12 +132,29 @@ enum hf_found hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_
     while (hf_image_next(&rows, &image)) {
         if (image.kind != HF_ROW_HOLD || image.bytes.size < 8 || hf_get64(image.bytes.data) != ordinal)
             continue;
-        if (!hf_image_decode(&image, entry.head.tenant, &row))
+        if (!hf_image_decode(&image, entry.head.tenant, &row) || !hf_row_sound(&row))
             return HF_UNREADABLE;
         *out = row.hold;
         return HF_FOUND;
     }
     return HF_UNREADABLE;
+}
+
+bool hf_journal_counted(struct hf_journal *j, const struct hf_hold *hold)
+{
+    struct hf_image_key key = { .name = hold->resource };
+    struct hf_row row;
+    uint8_t raw[HF_ID_RAW];
+    if (hold->state != HF_HELD && hold->state != HF_CONFIRMED)
+        return true;
+    const struct hf_node *node = hf_rows_find(&j->tables.rows, HF_ROW_RESOURCE, hold->tenant, &key);
+    if (!node || !hf_node_row(node, &row))
+        return false;
+    if (hold->state == HF_HELD || row.resource.confirmed > 0)
+        return hold->state == HF_CONFIRMED || row.resource.held > 0;
+    /* None is confirmed: then this one was given back. */
+    key.name = hf_mem(raw, hf_id_pack(hf_str(hold->id), raw) ? sizeof raw : 0);
+    return hf_rows_find(&j->tables.rows, HF_ROW_REVERSAL, hold->tenant, &key) != NULL;
 }
 
 static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *out)
@@ -148,7 +166,7 @@ static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *o
     enum hf_found found = hf_journal_hold(j, ordinal, out);
     if (found == HF_FOUND && !hf_bytes_equal(out->tenant, id.tenant))
         return HF_ABSENT;
-    return found;
+    return found == HF_FOUND && !hf_journal_counted(j, out) ? HF_UNREADABLE : found;
 }
 
 static enum hf_found view_reversal(void *ctx, struct hf_scoped id, struct hf_reversal *out)
@@ -170,9 +188,11 @@ static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time 
     struct hf_journal *j = ctx;
     uint64_t ordinals[HF_OVERDUE_MAX];
     const struct hf_node *node = find(j, HF_ROW_RESOURCE, resource);
+    struct hf_row row;
     *count = 0;
     if (!node)
         return HF_FOUND;
+    size_t held = hf_node_row(node, &row) ? row.resource.held : 0;
     size_t n = hf_live_overdue(&j->tables.live, node->live_root, now, ordinals, HF_OVERDUE_MAX);
     /* Entries of packed segments share one buffer: then only the first can be handed out at a time. */
     for (size_t i = 0; i < n; i++) {
@@ -180,7 +200,8 @@ static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time 
         if (i > 0 && (hf_holds_get(&j->tables.holds, ordinals[i], &position) != 0 ||
                       hf_journal_is_packed(j, position)))
             break;
-        if (hf_journal_hold(j, ordinals[i], &out[i]) != HF_FOUND)
+        if (hf_journal_hold(j, ordinals[i], &out[i]) != HF_FOUND || out[i].state != HF_HELD ||
+            out[i].expires_at > now || i >= held)
             return HF_UNREADABLE;
         *count = i + 1;
     }

@@ -1,0 +1,203 @@
+#include "api/cause.h"
+
+#include "api/encode.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define DURATION "expected a duration from 1ms to 3650d, got %" PRId64 "ms. Correct it and ask again."
+
+__attribute__((format(printf, 2, 3))) static void say(struct hf_api_cause *c, const char *format, ...)
+{
+    va_list args;
+    if (c->text[0]) /* the first thing that is wrong is told */
+        return;
+    va_start(args, format);
+    vsnprintf(c->text, sizeof c->text, format, args);
+    va_end(args);
+}
+
+/* ---- What the request itself shows ---- */
+
+static void blame_key(struct hf_api_cause *c, struct hf_bytes key)
+{
+    if (key.size == 0)
+        say(c, "key: it is empty. A key has 1 byte or more, the same for every attempt and new for every new "
+               "request.");
+    else
+        say(c,
+            "key: it has %zu bytes, and the limit is what the server is configured to (token-max-length, 256 "
+            "unless "
+            "set). Use a shorter one.",
+            key.size);
+}
+
+static void blame_name(struct hf_api_cause *c, const char *what, struct hf_bytes name)
+{
+    if (name.size == 0 || name.size > HF_NAME_MAX)
+        say(c, "%s: expected 1 to %d bytes, got %zu. Correct it and ask again.", what, HF_NAME_MAX,
+            name.size);
+}
+
+static void blame_duration(struct hf_api_cause *c, const char *what, int64_t ms)
+{
+    if (ms < 0 || ms > HF_DURATION_MAX_MS)
+        say(c, "%s: " DURATION, what, ms);
+}
+
+static void blame_fence_zero(struct hf_api_cause *c, uint64_t fence)
+{
+    if (fence == 0)
+        say(c, "fence: 0 is none. Send the one that you were answered with.");
+}
+
+/* ---- Fences ---- */
+
+/* `given` is not the newest one. what: "claim" or "lease"; again: how a newer one comes about. */
+static void blame_fence(struct hf_api_cause *c, const char *what, const char *again, uint64_t given,
+                        uint64_t newest)
+{
+    if (given > newest)
+        say(c,
+            "fence: %" PRIu64 " was never given for this %s, whose newest is %" PRIu64
+            ". Send the fence that you were "
+            "answered with.",
+            given, what, newest);
+    else
+        say(c,
+            "This %s was %s since, under fence %" PRIu64 ", so nothing is taken from fence %" PRIu64
+            " any more. Stop.",
+            what, again, newest, given);
+}
+
+static void blame_settle(struct hf_api_cause *c, const struct hf_request *r, const struct hf_answer *answer)
+{
+    if (answer->kind == HF_RECORD_CLAIM && answer->claim.fence != r->settle.fence) {
+        blame_fence(c, "claim", "begun again", r->settle.fence, answer->claim.fence);
+        return;
+    }
+    if (answer->status != HF_INVALID_REQUEST)
+        return;
+    blame_fence_zero(c, r->settle.fence);
+    if (r->settle.response.size > HF_RESPONSE_MAX)
+        say(c, "%s: expected at most %d bytes, got %zu.", r->action == HF_FAIL ? "error" : "response",
+            HF_RESPONSE_MAX, r->settle.response.size);
+    if (r->action == HF_HEARTBEAT)
+        blame_duration(c, "lease", r->settle.lease_ms);
+    blame_key(c, r->key);
+}
+
+static void blame_lease(struct hf_api_cause *c, const struct hf_request *r, const struct hf_answer *answer)
+{
+    if (answer->kind == HF_RECORD_LEASE && answer->lease.fence != r->lease.fence) {
+        blame_fence(c, "lease", "granted again", r->lease.fence, answer->lease.fence);
+        return;
+    }
+    if (answer->status != HF_INVALID_REQUEST)
+        return;
+    blame_name(c, "name", r->lease.name);
+    blame_fence_zero(c, r->lease.fence);
+    if (r->action == HF_RENEW)
+        blame_duration(c, "ttl", r->lease.ttl_ms);
+}
+
+/* ---- Merges ---- */
+
+static bool sums(enum hf_register_type type)
+{
+    return type == HF_TYPE_COUNTER || type == HF_TYPE_UPDOWN;
+}
+
+/* The value by itself: its names and numbers, and what they add up to. */
+static void blame_items(struct hf_api_cause *c, const struct hf_value *value)
+{
+    uint64_t up = 0, down = 0;
+    bool numbers = value->type != HF_TYPE_UNION;
+    for (size_t i = 0; i < value->item_count; i++) {
+        const struct hf_item *item = &value->items[i];
+        blame_name(c, "value: each name in it", item->name);
+        if (numbers && (item->up > INT64_MAX || item->down > INT64_MAX))
+            say(c, "value: expected numbers up to 9223372036854775807, got one above it.");
+        up = up > INT64_MAX ? up : up + item->up;
+        down = down > INT64_MAX ? down : down + item->down;
+    }
+    if (sums(value->type) && (up > INT64_MAX || down > INT64_MAX))
+        say(c,
+            "value: its numbers add up to more than 9223372036854775807, which no counter here can count.");
+}
+
+static void blame_merge(struct hf_api_cause *c, const struct hf_request *r, const struct hf_answer *answer)
+{
+    const struct hf_value *value = r->merge.value;
+    const char *type = value ? hf_api_register_type(value->type) : NULL;
+    if (answer->status != HF_INVALID_REQUEST || !type)
+        return;
+    if (answer->kind == HF_RECORD_REGISTER && answer->reg.value.type != value->type) {
+        const char *has = hf_api_register_type(answer->reg.value.type);
+        say(c,
+            "type: the register is of type %s and stays so, and this is a merge of type %s. Use another "
+            "name.",
+            has ? has : "unknown", type);
+        return;
+    }
+    if (answer->kind == HF_RECORD_REGISTER) {
+        say(c,
+            "value: together with what the register has, it is more than a register holds (%d items, %d "
+            "bytes%s).",
+            HF_MERGE_ITEMS_MAX, HF_VALUE_MAX, sums(value->type) ? ", a total of 9223372036854775807" : "");
+        return;
+    }
+    blame_name(c, "name", r->merge.name);
+    if (value->type == HF_TYPE_LWW)
+        blame_name(c, "value: node", value->node);
+    blame_items(c, value);
+    say(c, "value: it is more than a register holds (%d items, %d bytes).", HF_MERGE_ITEMS_MAX, HF_VALUE_MAX);
+}
+
+/* ---- All of them ---- */
+
+static void blame_begin(struct hf_api_cause *c, const struct hf_request *r)
+{
+    blame_duration(c, "lease", r->begin.lease_ms);
+    blame_key(c, r->key);
+}
+
+static void blame_keyed(struct hf_api_cause *c, const struct hf_request *r)
+{
+    if (r->client.size == 0)
+        blame_key(c, r->key);
+    else if (r->sequence == 0)
+        say(c, "sequence: expected a number from 1, got 0.");
+    else
+        blame_name(c, "client", r->client);
+}
+
+struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_result *result)
+{
+    struct hf_api_cause c = { "" };
+    const struct hf_answer *answer = &result->answer;
+    bool invalid = answer->status == HF_INVALID_REQUEST;
+    if ((!invalid && answer->status != HF_STALE_FENCE) || result->token.expires_at != 0)
+        return c;
+    switch (r->action) {
+    case HF_PLACE_HOLD:
+    case HF_CONFIRM:
+    case HF_RELEASE:
+    case HF_EXPIRE:
+    case HF_REVERSE:
+    case HF_GRANT:
+    case HF_WRITE: blame_keyed(&c, r); break;
+    case HF_BEGIN: blame_begin(&c, r); break;
+    case HF_COMPLETE:
+    case HF_FAIL:
+    case HF_HEARTBEAT: blame_settle(&c, r, answer); break;
+    case HF_RENEW:
+    case HF_RETURN: blame_lease(&c, r, answer); break;
+    case HF_MERGE: blame_merge(&c, r, answer); break;
+    case HF_GET_CLAIM:
+    case HF_GET_TOKEN: blame_key(&c, r->key); break;
+    default: break;
+    }
+    return c;
+}

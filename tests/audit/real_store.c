@@ -1,0 +1,197 @@
+/* A store that the engine itself has written, with every type of register, every match rule and a claim that was abandoned:
+ * the audit passes, and the export shows each as what it is. */
+#include "api/decode.h"
+#include "audit/audit.h"
+#include "audit/export.h"
+#include "support/engine_kit.h"
+#include "support/test.h"
+
+#include <sqlite3.h>
+#include <unistd.h>
+
+static struct kit *k;
+static struct hf_arena arena;
+static char file[300];
+
+static int setup(void **state)
+{
+    (void)state;
+    k = kit_make();
+    snprintf(file, sizeof file, "%s/export", k->dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kit_free(k);
+    hf_arena_free(&arena);
+    return 0;
+}
+
+/* One operation, as a line of a batch has it, which must succeed. */
+static void does(const char *line)
+{
+    struct hf_request request;
+    const struct hf_call *call;
+    struct hf_api_fault fault = { "" };
+    if (hf_api_decode_line(hf_str(line), hf_str(""), &arena, &request, &call, &fault) != HF_OK)
+        fail_msg("%s: %s", line, fault.detail);
+    if (kit_do(k, request) != HF_OK)
+        fail_msg("%s: %s", line, hf_status_code(k->got.answer.status));
+}
+
+static void audit_passes(struct hf_audit_report *report)
+{
+    struct hf_error why;
+    kit_close(k);
+    assert_int_equal(hf_audit_run(k->dir, NULL, report, &why), HF_OK);
+    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+        if (hf_audit_outcome(&report->checks[i]) != HF_AUDIT_PASSED)
+            fail_msg("%s: %s", report->checks[i].name,
+                     report->checks[i].example_count ? report->checks[i].examples[0] : "incomplete");
+    assert_int_equal(report->verdict, HF_AUDIT_OK);
+}
+
+/* ---- Values ---- */
+
+static const char *const merges[] = {
+    "\"name\":\"highest\",\"type\":\"max\",\"value\":-5",
+    "\"name\":\"lowest\",\"type\":\"min\",\"value\":-9",
+    "\"name\":\"once\",\"type\":\"or\",\"value\":true",
+    "\"name\":\"all\",\"type\":\"union\",\"value\":[\"pear\",\"apple\"]",
+    "\"name\":\"newest\",\"type\":\"lww\",\"value\":{\"value\":{\"a\":1},\"timestamp\":7,\"node\":\"n1\"}",
+    "\"name\":\"seen\",\"type\":\"vector\",\"value\":{\"n1\":3,\"n2\":4}",
+    "\"name\":\"count\",\"type\":\"counter\",\"value\":{\"n1\":3,\"n2\":4}",
+    "\"name\":\"stock\",\"type\":\"updown\",\"value\":{\"n1\":{\"up\":9,\"down\":2}}",
+};
+
+static void fill(void)
+{
+    static const enum hf_match match[] = { HF_MATCH_TRIM, HF_MATCH_CASEFOLD, HF_MATCH_NORMALIZE,
+                                           HF_MATCH_HASH };
+    for (size_t i = 0; i < sizeof merges / sizeof *merges; i++) {
+        char line[200];
+        snprintf(line, sizeof line, "{\"op\":\"merge\",%s}", merges[i]);
+        does(line);
+    }
+    does("{\"op\":\"write\",\"key\":\"w\",\"name\":\"plain\",\"value\":[1,2]}");
+    assert_int_equal(kit_guard(k, "mail", HOUR, match, 4), HF_OK);
+    assert_int_equal(kit_ask(k, HF_RECORD, "mail", " Ann@Example.ORG ", NULL), HF_OK);
+    assert_int_equal(kit_begin(k, "lost", "p", MINUTE, HF_ABANDON_UNKNOWN), HF_OK);
+    kit_at(k, 2 * MINUTE);
+    assert_int_equal(kit_begin(k, "lost", "p", MINUTE, HF_ABANDON_UNKNOWN), HF_OUTCOME_UNKNOWN);
+}
+
+static char *exported(enum hf_audit_format format)
+{
+    struct hf_audit_export_options options = { .format = format };
+    struct hf_error why;
+    if (hf_audit_export(k->dir, &options, file, &why) != 0)
+        fail_msg("%s", why.text);
+    if (format == HF_AUDIT_SQLITE)
+        return NULL;
+    FILE *f = fopen(file, "r");
+    char *text = calloc(1, 1 << 20);
+    assert_true(f && text);
+    size_t n = fread(text, 1, (1 << 20) - 1, f);
+    assert_true(n > 0 && n < (1 << 20) - 1);
+    fclose(f);
+    assert_int_equal(unlink(file), 0);
+    return text;
+}
+
+static void each_type_is_exported_as_what_it_is(void **state)
+{
+    (void)state;
+    static const char *const shown[] = {
+        "\"name\":\"highest\",\"type\":\"max\",",
+        "\"value\":-5",
+        "\"name\":\"lowest\",\"type\":\"min\",",
+        "\"value\":-9",
+        "\"name\":\"once\",\"type\":\"or\",",
+        "\"name\":\"all\",\"type\":\"union\",",
+        "\"items\":[{\"name\":\"apple\"},{\"name\":\"pear\"}]",
+        "\"name\":\"newest\",\"type\":\"lww\",",
+        "\"timestamp\":7,\"node\":\"n1\",\"value\":{\"a\":1}",
+        "\"name\":\"seen\",\"type\":\"vector\",",
+        "\"items\":[{\"name\":\"n1\",\"up\":3},{\"name\":\"n2\",\"up\":4}]",
+        "\"name\":\"count\",\"type\":\"counter\",",
+        "\"value\":7,\"items\":[{\"name\":\"n1\",\"up\":3},{\"name\":\"n2\",\"up\":4}]",
+        "\"name\":\"stock\",\"type\":\"updown\",",
+        "\"value\":7,\"items\":[{\"name\":\"n1\",\"up\":9,\"down\":2}]",
+        "\"name\":\"plain\",\"type\":\"plain\",",
+        "\"value\":[1,2]",
+        "\"match\":[\"trim\",\"casefold\",\"normalize\",\"hash\"]",
+        "\"state\":\"started\"", /* that its outcome is unknown follows from its lease, and is not written down */
+    };
+    struct hf_audit_report report;
+    fill();
+    audit_passes(&report);
+    hf_audit_report_free(&report);
+    char *text = exported(HF_AUDIT_JSONL);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        if (!strstr(text, shown[i]))
+            fail_msg("%s is not in\n%s", shown[i], text);
+    assert_null(strstr(text, "Example")); /* of what is hashed, the hash alone is there */
+    assert_null(strstr(text, "example"));
+    free(text);
+}
+
+static void the_database_has_the_same_registers(void **state)
+{
+    (void)state;
+    sqlite3 *db;
+    sqlite3_stmt *st;
+    fill();
+    kit_close(k);
+    (void)exported(HF_AUDIT_SQLITE);
+    assert_int_equal(sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    static const char *const types[] = { "counter", "lww",   "max",    "min",   "or",
+                                         "plain",   "union", "updown", "vector" };
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT type FROM registers ORDER BY type", -1, &st, NULL),
+                     SQLITE_OK);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+        assert_string_equal((const char *)sqlite3_column_text(st, 0), types[i]);
+    }
+    assert_int_equal(sqlite3_step(st), SQLITE_DONE);
+    sqlite3_finalize(st);
+    sqlite3_close(db);
+}
+
+/* ---- Long histories ---- */
+
+/* What no longer matters is forgotten while the journal is read; what comes again is new, and that is right. */
+static void things_come_again_after_their_time(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 3, THINGS = 40 }; /* a table of the auditor begins with room for 48 */
+    struct hf_audit_report report;
+    assert_int_equal(kit_guard(k, "g", MINUTE, NULL, 0), HF_OK);
+    for (int round = 0; round < ROUNDS; round++) {
+        kit_at(k, round * 2 * DAY);
+        for (int i = 0; i < THINGS; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "thing %d", i + round % 2 * 20); /* some again, some new */
+            assert_int_equal(kit_ask(k, HF_ADMIT, "g", name, NULL), HF_OK);
+            assert_false(k->got.answer.seen.seen);
+            assert_int_equal(kit_begin(k, name, "p", MINUTE, HF_ABANDON_RETRY), HF_OK);
+            assert_int_equal(kit_settle_claim(k, HF_COMPLETE, name, k->got.answer.claim.fence, "1", false),
+                             HF_OK);
+        }
+    }
+    audit_passes(&report);
+    hf_audit_report_free(&report);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(each_type_is_exported_as_what_it_is),
+        TEST(the_database_has_the_same_registers),
+        TEST(things_come_again_after_their_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

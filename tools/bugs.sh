@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Plant every bug of src/base/bug.h, one at a time, and see it caught: those of core, journal and engine by
+# `holdfast simulate`, those of the server by the histories of real clients (tests/crash), each within its number of
+# seeds. Without any bug the same must find nothing.
+#
+#   tools/bugs.sh [--seeds N] [--write] [NAME...]
+#     --seeds 400   so many seeds a bug has to be caught in (server: rounds of 3 kills, at most 4)
+#     --write       put the table into doc/TESTING.md
+#
+# Ends with "N caught, M missed".
+set -eu
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+jobs=$(nproc 2>/dev/null || echo 2)
+seeds=400 write=no names=
+while [ $# -gt 0 ]; do
+  case $1 in
+  --seeds) seeds=$2 && shift 2 ;;
+  --write) write=yes && shift ;;
+  -*) echo "bugs: what is $1? (--seeds N, --write, names)" >&2 && exit 2 ;;
+  *) names="$names $1" && shift ;;
+  esac
+done
+build=$root/build-bugs
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHF_BUGS=ON -DHF_TESTS=ON -DHF_WERROR=ON >/dev/null
+cmake --build "$build" -j "$jobs" --target holdfast crash_kills server_tenants -- --no-print-directory >"$work/build" 2>&1 ||
+  { cat "$work/build"; exit 1; }
+hf=$build/holdfast
+
+# The list, out of the header: NAME PART WORDS
+sed -n 's/^ *X(\([a-z_]*\), *\([a-z]*\), *"\(.*\)").*/\1 \2 \3/p' "$root/src/base/bug.h" >"$work/list"
+
+# Sets $where and $said if the bug was caught.
+by_simulation() {
+  local from=1 many=5
+  while [ $from -le "$seeds" ]; do
+    if ! timeout 300 "$hf" simulate --bug "$1" --seed $from --seeds $many >"$work/$1.out" 2>&1; then
+      where=$(sed -n "s/^seed \\([0-9]*\\) failed.*/\\1/p" "$work/$1.out" | head -1)
+      said=$(sed -n "s/^seed [0-9]* failed: //p" "$work/$1.out" | head -1)
+      [ -n "$where" ] || { where=$from; said="the program died: $(tail -1 "$work/$1.out")"; }
+      return 0
+    fi
+    from=$((from + many))
+    many=$((many * 2))
+  done
+  return 1
+}
+
+# A round that fails with the bug must go well without it: then it was the bug.
+round_fails() { # NAME ROUND
+  ! HF_BUG=$1 timeout 120 "$build/tests/crash_kills" --kills 3 --seed "$2" --program "$hf" >"$work/$1.out" 2>&1 &&
+    timeout 120 "$build/tests/crash_kills" --kills 3 --seed "$2" --program "$hf" >"$work/$1.clean" 2>&1
+}
+
+by_history() {
+  for round in 1 2 3 4; do
+    if round_fails "$1" $round; then
+      where=$round
+      said=$(grep -m 1 "^seed .*: " "$work/$1.out" | sed "s/^seed [^:]*: //")
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Who is who cannot be told from what one caller sees: the test of tenants tells.
+by_tenants() {
+  ! HF_BUG=$1 timeout 120 "$build/tests/server_tenants" >"$work/$1.out" 2>&1 || return 1
+  timeout 120 "$build/tests/server_tenants" >"$work/$1.clean" 2>&1 || return 1
+  where=1
+  said=$(grep -m 1 "FAILED" "$work/$1.out")
+}
+
+one() { # NAME PART WORDS: writes a row
+  local name=$1 part=$2 words=$3 where='' said='' how=seed
+  if [ "$part" = server ]; then
+    how=round
+    if [ "$name" = server_tenant_ignored ]; then
+      how=run
+      by_tenants "$name" || where=
+    else
+      by_history "$name" || where=
+    fi
+  else
+    by_simulation "$name" || where=
+  fi
+  said=$(printf %s "$said" | tr '|\t' '  ' | cut -c 1-160)
+  printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$part" "$words" "${where:+$how $where}" "$said" >"$work/row.$name"
+  echo "$name: ${where:+caught at $how $where: $said}${where:-MISSED}" | sed "s/: \(.*\)$where\$/: \1/"
+}
+
+"$hf" simulate --seed 1 --seeds 50 >"$work/clean" 2>&1 || { echo "without a bug it finds one:"; cat "$work/clean"; exit 1; }
+while read -r name part words; do
+  [ -z "$names" ] || case " $names " in *" $name "*) ;; *) continue ;; esac
+  while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n || true; done
+  one "$name" "$part" "$words" &
+done <"$work/list"
+wait
+
+caught=0 missed=0
+: >"$work/table"
+while read -r name part words; do
+  [ -f "$work/row.$name" ] || continue
+  IFS=$'\t' read -r _ _ _ where said <<<"$(sed 's/\t\t/\t-\t/' "$work/row.$name")"
+  if [ "$where" = - ]; then missed=$((missed + 1)); else caught=$((caught + 1)); fi
+  echo "| \`$name\` | $part | $words | ${where/#-/not caught} | $said |" >>"$work/table"
+done <"$work/list"
+
+if [ $write = yes ] && [ -z "$names" ]; then
+  awk -v table="$work/table" '
+    /<!-- bugs: begin/ { print; print ""; print "| bug | part | what goes wrong | caught at | what was said |"
+      print "|---|---|---|---|---|"; while ((getline line < table) > 0) print line; print ""; skip = 1 }
+    /<!-- bugs: end/ { skip = 0 }
+    !skip || /<!-- bugs: end/ { if (!/<!-- bugs: begin/) print }' "$root/doc/TESTING.md" >"$work/testing"
+  cp "$work/testing" "$root/doc/TESTING.md"
+fi
+echo "$caught caught, $missed missed"
+[ $missed = 0 ]

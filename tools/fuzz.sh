@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# make fuzz: run every fuzz target (or one) for some time, and keep what reached something new.
+#   tools/fuzz.sh SECONDS [TARGET]        JOBS targets run at once (one, if nothing is said)
+# Prints a line a target and adds it to build-fuzz/fuzz/record. A crash, a sanitizer's report, more than 1 GiB or 10 s for
+# one input: says which input it was and how to run it again, and fails.
+set -eu
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+only=${2:-}
+jobs=${JOBS:-1}
+build=$PWD/build-fuzz
+work=$build/fuzz
+corpus=$PWD/tests/fuzz/corpus
+
+# One target: run, merge, tell. Called by this script itself.
+one() {
+  name=$1
+  program=$build/tests/fuzz_$name
+  log=$work/$name.log
+  found=$work/$name.found
+  mkdir -p "$found" "$corpus/$name" "$work/seeds/$name"
+  set -- -rss_limit_mb=1024 -timeout=10 -max_len=8192
+  [ -f "tests/fuzz/dict/$name" ] && set -- "$@" "-dict=tests/fuzz/dict/$name"
+  status=0
+  "$program" "$@" -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix="$work/$name-" \
+    "$found" "$corpus/$name" "$work/seeds/$name" >"$log" 2>&1 || status=$?
+  if [ "$status" != 0 ]; then
+    input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+    echo "fuzz_$name failed: $(grep -m 1 -E 'not as it should be|this is a bug|runtime error|ERROR: ' "$log" || echo "status $status")"
+    echo "  again: $program ${input:-(see $log)}"
+    return 1
+  fi
+  # The corpus that stands in the source is the smallest that reaches as many edges, and what is kept for its own sake.
+  # All that was found stays in the build folder, for the next run to begin with.
+  rm -rf "$work/$name.merged"
+  mkdir -p "$work/$name.merged"
+  "$program" "$@" -set_cover_merge=1 -use_counters=0 "$work/$name.merged" "$corpus/$name" "$found" "$work/seeds/$name" \
+    >"$work/$name.merge.log" 2>&1
+  find "$corpus/$name" -type f ! -name 'regression-*' -delete
+  cp "$work/$name.merged"/* "$corpus/$name"
+  # shellcheck disable=SC2012
+  printf '%s %-12s %10s runs, %6s edges, %4s inputs of %7s bytes\n' "$(date -u +%Y-%m-%dT%H:%MZ)" "$name" \
+    "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
+    "$(grep -o 'cov: [0-9]*' "$log" | tail -n 1 | cut -d ' ' -f 2)" "$(ls "$corpus/$name" | wc -l)" \
+    "$(cat "$corpus/$name"/* | wc -c)" | tee -a "$work/record"
+}
+
+if [ "${2:-}" = --one ]; then
+  one "$3"
+  exit
+fi
+
+cmake --preset fuzz -DHF_TESTS=ON >/dev/null
+cmake --build "$build" -j "${BUILD_JOBS:-$(nproc 2>/dev/null || echo 2)}" --target fuzz_targets >/dev/null
+mkdir -p "$work"
+HF_SOURCE=$PWD "$build/tests/fuzz_seeds" "$work/seeds"
+
+# Those that read real files are faster where files are memory.
+parent=${TMPDIR:-/tmp}
+[ -d /dev/shm ] && [ -w /dev/shm ] && parent=/dev/shm
+TMPDIR=$(mktemp -d "$parent/holdfast-fuzz-XXXXXX")
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
+names=$only
+[ -n "$names" ] || names=$(for source in tests/fuzz/*.c; do basename "$source" .c; done)
+failed=0
+echo "$names" | xargs -n 1 -P "$jobs" "$0" "$seconds" --one || failed=1
+exit $failed
