@@ -14,4 +14,8 @@ run() { # preset folder scale
 run clang build-clang small
 run asan build-asan small
 run tsan build-tsan small
+
+echo "== bugs on purpose"
+tools/bugs.sh
+
 run release build full

@@ -15,6 +15,7 @@
 
 #define BATCH_MAGIC 0x31424648U
 #define BATCH_HEAD 80
+#define BATCH_MAX (UINT32_C(16) << 20) /* no batch is longer */
 #define RETRIES 3 /* looks at a place before it is called damaged: a store may be at work */
 
 /* A segment that has been walked, so that an entry in it can be found again. */
@@ -115,7 +116,7 @@ static bool batch_at(struct hf_audit_segment *seg, uint64_t base, uint64_t offse
         return false;
     uint32_t length = hf_get32(h + 4);
     if (hf_crc32c(0, h, 72) != hf_get32(h + 72) || hf_get64(h + 16) != base + offset ||
-        hf_get64(h + 8) < lowest || length < BATCH_HEAD || length > seg->size - offset)
+        hf_get64(h + 8) < lowest || length < BATCH_HEAD || length > BATCH_MAX || length > seg->size - offset)
         return false;
     hf_buffer_reset(bytes);
     if (!hf_buffer_reserve(bytes, length) || !hf_audit_segment_read(seg, offset, bytes->data, length))

@@ -311,10 +311,11 @@ const struct hf_cli_command hf_cli_commands[] = {
                  BIT(MINIMIZE) | BIT(BUG),
       .globals = PLAIN,
       .summary = "run the store through drawn faults, and judge it",
-      .about = "Runs the store over simulated files, clocks and clients, in one thread, with everything drawn "
-               "from a seed: retries, wrong keys, power cuts, torn and lost writes, full and failing disks, "
-               "clocks that jump. A judge that shares no code with the store objects to any answer that the "
-               "rules do not allow. The same seed always does the same.",
+      .about =
+          "Runs the store over simulated files, clocks and clients, in one thread, with everything drawn "
+          "from a seed: retries, wrong keys, power cuts, torn and lost writes, full and failing disks, "
+          "clocks that jump. A judge that shares no code with the store objects to any answer that the "
+          "rules do not allow. The same seed always does the same.",
       .example = "  $ holdfast simulate --seeds 2 --trace-hash | cut -d' ' -f1-3\n"
                  "  seed 1 trace\n"
                  "  seed 2 trace\n"

@@ -327,6 +327,7 @@ int hf_cmd_simulate(struct hf_cli *cli)
     if (!s.ended || (cli->values[HF_OPT_TRACE_HASH] && !s.traces)) {
         hf_cli_error(cli, "there is no memory for so many seeds; run them in parts");
         free(s.ended);
+        free(s.traces);
         return HF_EXIT_STORE;
     }
     bool good = run(&s);

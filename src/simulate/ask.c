@@ -397,6 +397,7 @@ void sim_ask_make(struct sim_ask *ask, const struct sim_mix *mix, struct sim_kno
 {
     const struct sim_step *s = &ask->step;
     struct hf_request *r = &ask->request;
+    HF_ASSERT(s->tenant < SIM_TENANTS_MAX);
     const struct sim_shown *k = knowledge(s, known);
     memset(r, 0, sizeof *r);
     r->action = (enum hf_action)s->action;

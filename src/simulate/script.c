@@ -58,12 +58,13 @@ static uint32_t any_time(struct draft *d)
     return (uint32_t)below(d, d->mix->operations);
 }
 
-/* Some of these end: the second step comes a while after the first. */
-static void plan_span(struct draft *d, struct sim_step begin, struct sim_step end)
+/* What lasts for a while: `step` begins it, and another of its kind with the amount `end` ends it. */
+static void plan_span(struct draft *d, struct sim_step step, int64_t end)
 {
     uint32_t at = any_time(d);
-    plan(d, at, begin);
-    plan(d, at + 1 + (uint32_t)below(d, d->mix->operations / 8 + 1), end);
+    plan(d, at, step);
+    step.amount = end;
+    plan(d, at + 1 + (uint32_t)below(d, d->mix->operations / 8 + 1), step);
 }
 
 /* Clients come back a while after `at`. */
@@ -141,15 +142,18 @@ static void plan_all(struct draft *d)
         plan_jump(d);
     for (uint32_t i = 0; i < m->reopens; i++)
         plan_reopen(d);
-    for (uint32_t i = 0; i < m->rooms; i++)
-        plan_span(d, (struct sim_step){ .kind = SIM_ROOM, .amount = (int64_t)below(d, 150000) },
-                  (struct sim_step){ .kind = SIM_ROOM, .amount = -1 });
-    for (uint32_t i = 0; i < m->slows; i++)
-        plan_span(d, (struct sim_step){ .kind = SIM_SLOW, .amount = 1 + (int64_t)below(d, 300000) },
-                  (struct sim_step){ .kind = SIM_SLOW });
-    for (uint32_t i = 0; i < m->stalls; i++)
-        plan_span(d, (struct sim_step){ .kind = SIM_STALL, .amount = 1 },
-                  (struct sim_step){ .kind = SIM_STALL });
+    for (uint32_t i = 0; i < m->rooms; i++) {
+        struct sim_step room = { .kind = SIM_ROOM, .amount = (int64_t)below(d, 150000) };
+        plan_span(d, room, -1);
+    }
+    for (uint32_t i = 0; i < m->slows; i++) {
+        struct sim_step slow = { .kind = SIM_SLOW, .amount = 1 + (int64_t)below(d, 300000) };
+        plan_span(d, slow, 0);
+    }
+    for (uint32_t i = 0; i < m->stalls; i++) {
+        struct sim_step stall = { .kind = SIM_STALL, .amount = 1 };
+        plan_span(d, stall, 0);
+    }
     for (uint32_t i = 0; i < m->rots; i++)
         plan(d, any_time(d), (struct sim_step){ .kind = SIM_ROT });
     for (uint32_t i = 0; i < m->looks; i++)

@@ -182,7 +182,8 @@ static int mem_read(struct hf_file *file, void *data, size_t size, uint64_t at)
     struct content *c = file->content;
     if (at > c->size || size > c->size - at)
         return -EIO;
-    memcpy(data, c->data + at, size);
+    if (size > 0) /* an empty file has no bytes to point at */
+        memcpy(data, c->data + at, size);
     return 0;
 }
 
@@ -190,6 +191,8 @@ static int mem_write(struct hf_file *file, const void *data, size_t size, uint64
 {
     struct content *c = file->content;
     uint64_t end = at + size;
+    if (size == 0)
+        return 0;
     if (end > c->room) {
         HF_ASSERT(c->mapped == 0);
         uint64_t room = c->room ? c->room : 4096;

@@ -31,8 +31,7 @@ static uint64_t fill_up(struct kit *k)
 static void a_smaller_segment_is_taken_where_a_larger_one_does_not_fit(void **s)
 {
     (void)s;
-    struct kit *k =
-        on_a_small_disk(27 * MIB); /* 4 and 8 MiB; 16 do not fit into the rest, 8 and 4 do */
+    struct kit *k = on_a_small_disk(27 * MIB); /* 4 and 8 MiB; 16 do not fit into the rest, 8 and 4 do */
     assert_true(fill_up(k) >= 22);
     assert_int_equal(atomic_load(&k->fatal), 0);
     kit_reopen(k);

@@ -127,11 +127,11 @@ static void export(const char *dir, struct came *came, enum hf_audit_format form
     if ((came->text == NULL) != (came->code == 3))
         fault_blame("exit code %d, and the file is %s", came->code, came->text ? "there" : "not there");
     unlink(file);
-    strcat(file, ".tmp");
-    if (access(file, F_OK) == 0 && !cannot_remove)
+    char half[sizeof file + 8];
+    snprintf(half, sizeof half, "%s.tmp", file);
+    if (access(half, F_OK) == 0 && !cannot_remove)
         fault_blame("a half-written file is left");
-    unlink(file);
-    file[strlen(file) - 4] = 0;
+    unlink(half);
     fault_here(true);
 }
 

@@ -178,7 +178,8 @@ static void upkeep_try(const struct upkeep *u)
     end_make(k, &wanted);
     for (int call = FAULT_ALLOC; call <= FAULT_THREAD; call++)
         for (int mode = 0; mode < FAULT_MODES; mode++)
-            if (makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode))
+            if (makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode) &&
+                fault_wanted(2))
                 for (unsigned n = 1;
                      upkeep_fails(u, &wanted, (enum fault_call)call, (enum fault_mode)mode, n);)
                     n = fault_next(n);

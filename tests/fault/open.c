@@ -45,7 +45,7 @@ struct copy {
 
 static void copy_read(struct copy *c)
 {
-    struct stat st;
+    struct stat st = { .st_size = 0 };
     int fd = open(c->path, O_RDONLY);
     assert_true(fd >= 0 && fstat(fd, &st) == 0);
     c->size = (size_t)st.st_size;
@@ -193,7 +193,8 @@ static void opening_try(const struct opening *o)
     fault_end(k);
     for (int call = FAULT_ALLOC; call <= FAULT_THREAD; call++)
         for (int mode = 0; mode < FAULT_MODES; mode++)
-            if (makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode))
+            if (makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode) &&
+                fault_wanted(2))
                 for (unsigned n = 1;
                      opening_fails(o, wanted, (enum fault_call)call, (enum fault_mode)mode, n);)
                     n = fault_next(n);

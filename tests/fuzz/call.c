@@ -172,7 +172,7 @@ static struct hf_bytes line(struct fuzz_input *in)
 static void decode(const struct hf_call *call, const struct hf_api_input *in)
 {
     struct hf_api_fault why = { "" };
-    struct hf_request request;
+    struct hf_request request = { .action = 0 };
     struct hf_query query;
     unsigned choice;
     enum hf_status status;

@@ -2,7 +2,7 @@
 #include "fuzz/support/fuzz.h"
 
 /* The program's own objects bring a main along, so the one file that is tried here is taken in whole. */
-#include "cli/config_text.c"
+#include "cli/config_text.c" /* NOLINT(bugprone-suspicious-include): see above */
 
 #include "base/buffer.h"
 #include "base/bytes.h"

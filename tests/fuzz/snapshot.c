@@ -6,6 +6,10 @@
 
 #include "base/bytes.h"
 
+#include <stdio.h>
+
+enum { START_AT = 16 + 64 }; /* in the first block */
+
 /* The first byte says whether blocks follow, to be put into right form, or the file itself. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -18,11 +22,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_files_init(&files);
     fuzz_files_copy(&files, fuzz_store());
     files.wall = fuzz_store()->wall;
+    char name[64];
+    snprintf(name, sizeof name, "%s", fuzz_files_find(&files, ".snap"));
+    fuzz_files_remove(&files, name);
     if (build) {
         fuzz_snapshot_build(file, &built);
         file = hf_mem(built.data, built.size);
+        if (built.size >= START_AT + 8) /* its name and its header agree */
+            snprintf(name, sizeof name, "snapshot-%016llx.snap",
+                     (unsigned long long)hf_get64(built.data + START_AT));
     }
-    fuzz_files_put(&files, fuzz_files_find(&files, ".snap"), file);
+    fuzz_files_put(&files, name, file);
     enum hf_status status = fuzz_store_try(&files, size % 4 == 0, &shown, &faults);
     FUZZ_WANT(build || status == HF_OK);
     if (!build)

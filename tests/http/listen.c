@@ -45,7 +45,8 @@ static void addresses_may_be_of_six(void **state)
     good("[::1]:0", "[::1]:", true);
     good("[0:0::0:1]:0", "[::1]:", true);
     good("[::]:0", "[::]:", false);
-    assert_int_equal(listens("[::ffff:127.0.0.1]:0", &s), HF_STORAGE_FAILURE); /* six is six, and four is four */
+    assert_int_equal(listens("[::ffff:127.0.0.1]:0", &s),
+                     HF_STORAGE_FAILURE); /* six is six, and four is four */
 }
 
 static void what_is_no_address_is_refused(void **state)

@@ -53,7 +53,7 @@ static void shown(struct judge_step *s, const struct hf_claim *claim, bool neede
 static bool key_valid(const struct judge_step *s)
 {
     size_t size = s->op->request.key.size;
-    return size >= 1 && size <= s->j->rules.token_max_length;
+    return size >= 1 && (s->quiet || size <= s->j->rules.token_max_length);
 }
 
 /* ---- Begin ---- */

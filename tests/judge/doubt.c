@@ -204,7 +204,8 @@ static bool key_same(const struct judge_record *r, struct judge_body *a, const s
 static bool body_same(const struct judge_record *r, struct judge_body *a, const struct judge_body *b,
                       hf_time now)
 {
-    if (memcmp(a, b, sizeof *a) == 0)
+    if (memcmp(a, b, sizeof *a) ==
+        0) /* NOLINT(bugprone-suspicious-memory-comparison): unequal is not the last word */
         return true;
     if (r->kind == JUDGE_KEY || r->kind == JUDGE_NUMBER)
         return key_same(r, a, b, now);
@@ -263,19 +264,23 @@ static void take_over(struct judge *j, struct judge_doubt *d, const struct judge
     d->record_count = left;
 }
 
-/* Items that change no marked record any more are let go. */
+/* Items that change no marked record any more, under any alternative, are let go. */
 static void prune(struct judge *j, struct judge_doubt *d)
 {
-    size_t from = j->undo_count, count = d->item_count;
+    size_t count = d->item_count;
     bool *used = judge_grow(NULL, count + 1);
-    for (size_t i = 0; i < count; i++) {
-        size_t before = j->undo_count;
-        judge_doubt_carry(j, d->items[i], d);
-        used[i] = false;
-        for (size_t u = before; u < j->undo_count; u++)
-            used[i] = used[i] || concerns(&j->undo[u], d);
+    memset(used, 0, count + 1);
+    for (size_t a = 0; a < d->count; a++) {
+        size_t from = j->undo_count;
+        for (size_t i = 0; i < count; i++) {
+            size_t before = j->undo_count;
+            if (d->takes[a][i])
+                judge_doubt_carry(j, d->items[i], d);
+            for (size_t u = before; u < j->undo_count; u++)
+                used[i] = used[i] || concerns(&j->undo[u], d);
+        }
+        judge_undo_to(j, from);
     }
-    judge_undo_to(j, from);
     for (size_t i = count; i-- > 0;) {
         size_t takers = 0;
         for (size_t a = 0; a < d->count; a++)
@@ -336,19 +341,23 @@ static void keep_rows(struct judge_doubt *d, const struct row *rows, size_t kind
 
 /* ---- Splitting: two crashes that one operation has brought together, and that are strangers again ---- */
 
-/* Records that items with which[item] == wanted change get that bit in `bits`. */
-static void changed_by(struct judge *j, const struct judge_doubt *d, const bool *which, bool wanted,
-                       unsigned char *bits)
+/* Records that items with which[item] change, under any alternative, get bit 1 in `bits`, and those that others change
+ * bit 2. */
+static void changed_by(struct judge *j, const struct judge_doubt *d, const bool *which, unsigned char *bits)
 {
-    size_t from = j->undo_count;
-    for (size_t i = 0; i < d->item_count; i++)
-        if (which[i] == wanted)
-            judge_doubt_carry(j, d->items[i], d);
-    for (size_t r = 0; r < d->record_count; r++)
-        for (size_t u = from; u < j->undo_count; u++)
-            if (j->undo[u].record == d->records[r] && concerns(&j->undo[u], d))
-                bits[r] |= wanted ? 1 : 2;
-    judge_undo_to(j, from);
+    for (size_t a = 0; a < d->count; a++) {
+        size_t from = j->undo_count;
+        for (size_t i = 0; i < d->item_count; i++) {
+            size_t before = j->undo_count;
+            if (d->takes[a][i])
+                judge_doubt_carry(j, d->items[i], d);
+            for (size_t u = before; u < j->undo_count; u++)
+                for (size_t r = 0; concerns(&j->undo[u], d) && r < d->record_count; r++)
+                    if (j->undo[u].record == d->records[r])
+                        bits[r] |= which[i] ? 1 : 2;
+        }
+        judge_undo_to(j, from);
+    }
 }
 
 static void split_off(struct judge *j, struct judge_doubt *d, bool *which, const unsigned char *bits,
@@ -392,10 +401,8 @@ static bool split_by(struct judge *j, struct judge_doubt *d, uint64_t crash)
     if (own > 0 && own < d->item_count) {
         size_t kinds_in = kinds_of_rows(d, which, true, in), kinds_out = kinds_of_rows(d, which, false, out);
         apart = kinds_in * kinds_out == d->count;
-        if (apart) {
-            changed_by(j, d, which, true, bits);
-            changed_by(j, d, which, false, bits);
-        }
+        if (apart)
+            changed_by(j, d, which, bits);
         for (size_t r = 0; r < d->record_count; r++)
             apart = apart && bits[r] != 3;
         if (apart) {

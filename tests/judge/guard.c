@@ -119,7 +119,7 @@ static void recorded(struct judge_step *s)
                                         .recorded_at = s->now,
                                         .expires_at = s->note.expires_at };
     b->entry.kept = s->note.kept;
-    b->entry.opened = s->j->opened;
+    b->entry.opened = s->note.opened;
     b->entry.maybe = s->unsure = s->op->weather != JUDGE_FAIR;
 }
 
@@ -142,6 +142,7 @@ static void not_seen(struct judge_step *s, struct judge_record *guard, struct ju
         return;
     }
     s->note.entry = entry;
+    s->note.recorded = true;
     recorded(s);
 }
 
@@ -183,6 +184,7 @@ static void cloudy(struct judge_step *s, struct judge_record *guard)
         return;
     struct judge_body *b = s->note.kept ? judge_change(s, guard) : judge_learn(s, guard);
     b->guard.cloudy_until = s->note.expires_at;
+    s->note.recorded = true;
 }
 
 void judge_rule_identity(struct judge_step *s)
@@ -209,6 +211,7 @@ void judge_rule_identity(struct judge_step *s)
     }
     s->note.expires_at = s->now + guard->body.guard.guard.window_ms;
     s->note.kept = guard->body.guard.guard.durable;
+    s->note.opened = s->j->opened;
     unsigned char form[JUDGE_FORM_MAX];
     size_t size;
     enum judge_form known = judge_match(&guard->body.guard.guard, q->identity.identity, form, &size);

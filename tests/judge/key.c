@@ -14,7 +14,7 @@ static struct place place_of(struct judge_step *s)
     bool numbered = r->client.size > 0 || r->sequence > 0;
     struct place p = { 0 };
     if (!numbered) {
-        if (r->key.size > 0 && r->key.size <= s->j->rules.token_max_length)
+        if (r->key.size > 0 && (s->quiet || r->key.size <= s->j->rules.token_max_length))
             p.record = judge_look(s, JUDGE_KEY, r->key, hf_mem("", 0));
         return p;
     }
@@ -82,7 +82,7 @@ static void remember(struct judge_step *s, struct place *p)
                      (long long)op->token.recorded_at);
     if (!p->client && op->token.expires_at != op->now + window)
         judge_object(s, "IR6: the key's window should close at %lld, and closes at %lld",
-                     (long long)(op->now + window), (long long)op->token.expires_at);
+                     (long long)op->now + (long long)window, (long long)op->token.expires_at);
     struct judge_body *b = judge_change(s, p->record);
     b->present = true;
     b->key.first = op;

@@ -24,6 +24,8 @@ struct judge_note {
     struct judge_record *entry; /* that it recorded, or NULL */
     hf_time expires_at;         /* of the entry */
     bool kept;                  /* the guard was durable */
+    bool recorded;              /* there is something to carry out, be it in memory alone */
+    unsigned opened;            /* how often the store had been opened then */
 };
 
 /* An operation as it was decided, with a copy of all its bytes. */
@@ -188,7 +190,7 @@ struct judge_step {
     const struct judge_op *op;
     hf_time now;
     uint64_t serial;
-    bool quiet;   /* it was judged before: only carry out what its answer says */
+    bool quiet;   /* it was judged before, perhaps under other rules: only carry out what its answer says */
     bool bad;     /* objected to; the words are in `why` */
     bool lasting; /* see judge_op */
     bool unsure;  /* see judge_op */

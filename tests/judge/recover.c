@@ -31,11 +31,26 @@ static void drop_by_time(struct judge *j, const struct judge_op *op)
     }
 }
 
+/* Note what the operation did under one more alternative. It promises no more than it does under any of them. */
+static void note(const struct judge_step *s, struct judge_op *op, bool first)
+{
+    struct judge_op before = *op;
+    judge_step_note(s, op);
+    if (first)
+        return;
+    op->unsure = op->unsure || before.unsure || op->lasting != before.lasting;
+    op->lasting = op->lasting || before.lasting;
+    op->saw = op->saw < before.saw ? op->saw : before.saw;
+    if (!s->lasting && !s->note.recorded)
+        op->note = before.note;
+}
+
 /* Judge `op` under each alternative and drop those that it contradicts. mark: mark what it changes. The doubt is
  * returned; *again: it has grown, and all has to be done again. */
 static struct judge_doubt *try_all(struct judge *j, struct judge_op *op, struct judge_doubt *d, bool mark,
                                    bool *again, char why[JUDGE_WORDS])
 {
+    bool first = true;
     *again = false;
     for (size_t a = d->count; a-- > 0;) {
         struct judge_step s;
@@ -44,7 +59,7 @@ static struct judge_doubt *try_all(struct judge *j, struct judge_op *op, struct 
         judge_doubt_carry_all(j, d, a);
         size_t own = j->undo_count;
         judge_step_run(&s, j, op, false);
-        if (mark && !s.bad && s.lasting)
+        if (mark && !s.bad && (s.lasting || s.note.recorded))
             d = judge_doubt_mark(j, own, d);
         judge_undo_to(j, from);
         for (size_t i = 0; i < s.touched_count && d == whole; i++)
@@ -58,7 +73,8 @@ static struct judge_doubt *try_all(struct judge *j, struct judge_op *op, struct 
             memcpy(why, s.why, JUDGE_WORDS);
             judge_doubt_drop(d, a);
         } else {
-            judge_step_note(&s, op);
+            note(&s, op, first);
+            first = false;
         }
     }
     return d;
@@ -112,7 +128,7 @@ void judge_doubt_step(struct judge *j, struct judge_op *op)
         /* Find out what its answer tells; if it is still open then what it did, it is in doubt itself. */
         struct judge_doubt *d = explained(j, op, &s, tries > 1);
         if (d && tries > 1) {
-            if (op->lasting)
+            if (op->lasting || op->note.recorded)
                 judge_doubt_certain(j, d, op);
             return;
         }

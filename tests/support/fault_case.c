@@ -246,7 +246,8 @@ void fault_case_try(const struct fault_case *c)
     base_make(c, &b);
     for (int call = FAULT_ALLOC; call <= FAULT_THREAD; call++)
         for (int mode = 0; mode < FAULT_MODES; mode++)
-            if (b.makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode))
+            if (b.makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode) &&
+                fault_wanted(2))
                 for (unsigned n = 1; trial(c, &b, (enum fault_call)call, (enum fault_mode)mode, n);)
                     n = fault_next(n);
     base_free(&b);

@@ -423,7 +423,8 @@ void fault_route_try(const struct fault_route *r, enum fault_call from, enum fau
     base_make(r, &b, kept);
     for (int call = (int)from; call <= (int)to; call++)
         for (int mode = 0; mode < FAULT_MODES; mode++)
-            if (b.makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode))
+            if (b.makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode) &&
+                fault_wanted(2))
                 for (unsigned n = 1; trial(r, &b, (enum fault_call)call, (enum fault_mode)mode, n, kept);)
                     n = r->sparse && n > SPARSE_FROM ? n + n / 4 : fault_next(n);
     free(b.body);

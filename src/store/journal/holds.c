@@ -33,7 +33,7 @@ void hf_holds_open(struct hf_holds *h, const struct hf_store_keys *keys)
     bool good = h->io->read(h->file, head, HEAD, 0) == 0 && memcmp(head, "HOLDIDX1", 8) == 0 &&
                 hf_get32(head + 8) == HF_FORMAT_VERSION && memcmp(head + 16, keys->store_id, 16) == 0 &&
                 hf_get32(head + 48) == hf_crc32c(0, head, 48) && h->io->size(h->file, &size) == 0 &&
-                size >= HF_BLOCK + 8 * hf_get64(head + 40);
+                size >= HF_BLOCK && hf_get64(head + 40) <= (size - HF_BLOCK) / 8;
     if (!good) {
         h->io->close(h->file);
         h->file = NULL;

@@ -60,7 +60,7 @@ static int bytes_at(struct hf_journal *j, uint64_t position, const unsigned char
     if (error)
         return error;
     *room = hf_get32(*out);
-    if (*room > g->size - at)
+    if (*room > g->size - at || *room > BATCH_MAX)
         return -EBADMSG;
     return hf_pack_read(g->pack, &j->cache, at, *room, out);
 }
@@ -90,7 +90,7 @@ int hf_journal_batch(struct hf_journal *j, uint64_t position, bool deep, const u
     if (error)
         return error;
     size_t length = hf_get32(*data + 4);
-    if (length < HF_BATCH_HEAD || length > g->size - at)
+    if (length < HF_BATCH_HEAD || length > g->size - at || length > BATCH_MAX)
         return -EBADMSG;
     error = hf_pack_read(g->pack, &j->cache, at, length, data);
     if (error)

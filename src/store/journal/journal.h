@@ -85,12 +85,12 @@ struct hf_journal {
     uint64_t sealed_highest; /* greatest ordinal in a batch that was sealed */
     uint64_t next_sequence, flight_sequence;
     uint64_t flight_sync_ns;
-    uint64_t end;                  /* where the next batch begins, if it fits there */
-    uint64_t active;               /* number of the segment with `end` in it; 0: none yet */
-    bool opened;                   /* open went well: a close is an orderly one */
-    uint64_t durable;              /* everything before this position is on disk */
-    hf_time now;                   /* engine time: of the newest batch */
-    hf_time told;                  /* the latest engine time that anybody was told since the store was opened */
+    uint64_t end;     /* where the next batch begins, if it fits there */
+    uint64_t active;  /* number of the segment with `end` in it; 0: none yet */
+    bool opened;      /* open went well: a close is an orderly one */
+    uint64_t durable; /* everything before this position is on disk */
+    hf_time now;      /* engine time: of the newest batch */
+    hf_time told;     /* the latest engine time that anybody was told since the store was opened */
     uint8_t chain[HF_DIGEST_SIZE]; /* of the newest batch that was committed */
 
     uint64_t token_cursor;       /* position of a batch: no live token is remembered before it */

@@ -103,6 +103,14 @@ static enum hf_status load_rows(struct loading *l, const unsigned char *p, size_
     return p == end ? HF_OK : HF_STORE_DAMAGED;
 }
 
+/* Could there be so many holds? Each takes far more than a byte of the journal; what is counted by their numbers takes
+ * memory by the highest. */
+static bool ordinal_sound(const struct loading *l, uint64_t ordinal)
+{
+    const struct hf_segments *s = &l->j->segments;
+    return s->count > 0 && ordinal <= s->list[s->count - 1].base + s->list[s->count - 1].size;
+}
+
 static enum hf_status load_live(struct loading *l, const unsigned char *p, size_t size, uint32_t count)
 {
     struct hf_live *live = &l->j->tables.live;
@@ -110,6 +118,8 @@ static enum hf_status load_live(struct loading *l, const unsigned char *p, size_
         return HF_STORE_DAMAGED;
     for (; count > 0; count--, p += 24) {
         const struct hf_slot *slot = hf_map64_next(&l->resources, hf_mix64(hf_get64(p + 16)), NULL);
+        if (!ordinal_sound(l, hf_get64(p)))
+            return HF_STORE_DAMAGED;
         if (!slot)
             continue; /* its resource was made after the rows were copied: the journal brings both */
         struct hf_node *resource = (struct hf_node *)(uintptr_t)slot->value;
@@ -123,7 +133,7 @@ static enum hf_status load_live(struct loading *l, const unsigned char *p, size_
 static enum hf_status load_end(struct loading *l, const unsigned char *p, size_t size)
 {
     uint8_t digest[HF_DIGEST_SIZE];
-    if (size != 40 + HF_DIGEST_SIZE || hf_get64(p + 32) != l->blocks)
+    if (size != 40 + HF_DIGEST_SIZE || hf_get64(p + 32) != l->blocks || !ordinal_sound(l, hf_get64(p + 8)))
         return HF_STORE_DAMAGED;
     hf_sha256_of(l->data, (size_t)(p - BLOCK_HEAD - l->data), digest);
     if (memcmp(digest, p + 40, HF_DIGEST_SIZE) != 0)

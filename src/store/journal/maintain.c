@@ -28,8 +28,9 @@ static uint64_t next_batch(struct hf_journal *j, uint64_t end)
 {
     struct hf_batch_head head;
     const unsigned char *data;
-    /* Deep: a batch that a crash cut short may have left a good header where the next one did not fit. */
-    if (end >= j->durable || hf_journal_batch(j, end, true, &data, &head) == 0)
+    /* Deep: a batch that a crash cut short may have left a good header where the next one did not fit. And what cannot
+     * be read at the moment is not passed over. */
+    if (end >= j->durable || hf_journal_batch(j, end, true, &data, &head) != -EBADMSG)
         return end;
     const struct hf_segment *g = hf_segments_at(&j->segments, end);
     /* At a segment's very end, `end` is the next segment's first byte. */

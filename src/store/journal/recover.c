@@ -511,6 +511,9 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
     const struct hf_segment *g = hf_segments_at(&j->segments, last          ? last
                                                               : info->start ? info->start - 1
                                                                             : 0);
+    if (!g)
+        return refuse_damage(why, j, w.position,
+                             "the journal ends before the place where its snapshot began");
     j->active = last || info->start ? g->number : 0;
     for (size_t i = 0; i < j->segments.count; i++) {
         struct hf_segment *s = &j->segments.list[i];

@@ -5,7 +5,16 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
+#define MEMORY_MAX ((rlim_t)512 << 20)
 
 static int fail(const char *path)
 {
@@ -55,9 +64,21 @@ static int run(const char *path)
     return ran;
 }
 
+/* An input that makes the code ask for absurd amounts of memory shall not get them. A sanitizer needs more room than any
+ * limit leaves it; libFuzzer has limits of its own. */
+static void limit_memory(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(SANITIZED)
+    const struct rlimit limit = { MEMORY_MAX, MEMORY_MAX };
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        perror("setrlimit");
+#endif
+}
+
 int main(int argc, char **argv)
 {
     int total = 0;
+    limit_memory();
     for (int i = 1; i < argc; i++) {
         int ran = run(argv[i]);
         if (ran < 0)

@@ -17,7 +17,7 @@ struct hf_bytes fuzz_store_truth(void);
 const struct hf_store_keys *fuzz_store_keys(void);
 
 /* Open the store in `files`, without background and with small segments. HF_OK or one of the refusals that hf_open has
- * for what it finds in a directory; then the sentence is one. */
+ * for what it finds in a directory, with a sentence. There is memory enough for anything that a store should ask for. */
 enum hf_status fuzz_store_open(struct fuzz_files *files, struct hf_db **db);
 /* Add everything that lists and reads show to `out`, as JSON. Answers how many of them were faults: records that are
  * there and cannot be read. */

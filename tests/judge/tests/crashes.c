@@ -204,6 +204,139 @@ static void a_volatile_guard_forgets(void **state)
     good(&op);
 }
 
+static void a_volatile_guard_forgets_what_it_may_have_missed(void **state)
+{
+    (void)state;
+    struct op op = set_guard("g", 1000);
+    op.q.set_guard.volatile_only = true;
+    op.r.answer.guard.durable = false;
+    good(&op);
+    guards[0] = op.r.answer.guard;
+    op = ask(HF_RECORD, "g", "x", NULL);
+    op.weather = JUDGE_NO_ROOM;
+    good(&op);
+    op = ask(HF_CHECK, "g", "x", NULL); /* it had not */
+    seen(&op, now, now + 1000, NULL);
+    good(&op);
+    struct op a = place("a", "room", 1, 0); /* with which all before it is on disk, but for the entry */
+    good(&a);
+    see_nothing();
+    see(&a);
+    view.guard_count = 1;
+    crash();
+    agrees();
+}
+
+/* A record in doubt under a guard that was durable, and one of the same identity under the guard as it is now. */
+static void a_volatile_record_over_one_in_doubt(void **state)
+{
+    (void)state;
+    struct op op = set_guard("g", 10);
+    good(&op);
+    struct op first = ask(HF_ADMIT, "g", "x", NULL);
+    decide(&first);
+    now += 10; /* over, so that the view does not tell */
+    see_nothing();
+    guards[view.guard_count++] = op.r.answer.guard;
+    crash();
+    agrees();
+    op.q.set_guard.volatile_only = true;
+    op.r.answer.guard.durable = false;
+    op.r.now = now;
+    good(&op);
+    guards[0] = op.r.answer.guard;
+    struct op second = ask(HF_ADMIT, "g", "x", NULL);
+    good(&second);
+    second = ask(HF_CHECK, "g", "x", NULL);
+    seen(&second, now, now + 10, NULL);
+    good(&second);
+    entries[0] = (struct hf_entry){ .tenant = hf_str(""),
+                                    .guard = hf_str("g"),
+                                    .identity = hf_str("x"),
+                                    .result = hf_str(""),
+                                    .recorded_at = now,
+                                    .expires_at = now + 10 };
+    view.entry_count = 1;
+    view.now = now;
+    judge_looked(j, &view);
+    agrees();
+}
+
+/* The client's mark has moved in the meantime, and that is not on disk; but the replay does not show it. */
+static void a_replay_by_number_promises_its_first_answer_alone(void **state)
+{
+    (void)state;
+    struct op a = place("", "room", 1, 0), b = place("", "bed", 2, 0), op;
+    a.q.client = b.q.client = hf_str("client");
+    a.q.sequence = 1;
+    b.q.sequence = 2;
+    good(&a);
+    decide(&b);
+    op = again(&a);
+    good(&op);
+    see_nothing();
+    see(&a);
+    crash();
+    agrees();
+}
+
+/* A key that is too long for the rules after the crash was not too long before it. */
+static void rules_that_change_with_the_crash(void **state)
+{
+    (void)state;
+    struct op a = write_register("0123456789", "r", "one", 1), op;
+    decide(&a);
+    see_nothing();
+    rules.token_max_length = 4;
+    crash();
+    agrees();
+    rules.token_max_length = 16;
+    judge_opened(j, &rules);
+    op = again(&a);
+    good(&op);
+}
+
+static struct op lease(enum hf_action action, const char *key, uint64_t fence)
+{
+    struct op op = answer(action, HF_OK);
+    op.q.lease.name = hf_str("l");
+    op.r.answer.kind = HF_RECORD_LEASE;
+    op.r.answer.lease = (struct hf_lease){ .tenant = hf_str(""),
+                                           .name = hf_str("l"),
+                                           .holder = hf_str("me"),
+                                           .fence = fence,
+                                           .ttl_ms = 50,
+                                           .granted_at = now,
+                                           .expires_at = now + 50 };
+    if (action == HF_GRANT) {
+        op.q.lease.holder = hf_str("me");
+        op.q.lease.ttl_ms = 50;
+        with_key(&op, key);
+    } else {
+        op.q.lease.fence = fence;
+        op.r.answer.lease.released_at = now;
+    }
+    return op;
+}
+
+/* Given back at the same moment before and after the crash: the second answer does not tell whether the first return
+ * lasted, nor, then, whether the write before it did. */
+static void an_answer_that_settles_nothing(void **state)
+{
+    (void)state;
+    struct op a = lease(HF_GRANT, "a", 1), w = write_register("w", "r", "one", 1),
+              back = lease(HF_RETURN, "", 1), op;
+    good(&a);
+    decide(&w);
+    decide(&back);
+    see_nothing();
+    crash();
+    good(&back);
+    op = lease(HF_GRANT, "b", 2);
+    good(&op);
+    good(&w); /* for the first time, because it was lost */
+}
+
 static void time_may_run_back_to_what_is_on_disk(void **state)
 {
     (void)state;
@@ -507,6 +640,11 @@ int main(void)
         TOLD(a_sweep_in_doubt),
         TOLD(a_read_of_something_else_promises_nothing),
         TOLD(a_volatile_guard_forgets),
+        TOLD(a_volatile_guard_forgets_what_it_may_have_missed),
+        TOLD(a_volatile_record_over_one_in_doubt),
+        TOLD(a_replay_by_number_promises_its_first_answer_alone),
+        TOLD(rules_that_change_with_the_crash),
+        TOLD(an_answer_that_settles_nothing),
         TOLD(time_may_run_back_to_what_is_on_disk),
         TOLD(what_was_shown_is_lost),
         TOLD(what_was_seen_by_a_read_is_lost),
