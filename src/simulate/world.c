@@ -140,8 +140,10 @@ unsigned sim_weather(const struct sim_world *w)
 
 void sim_trouble_over(struct sim_world *w)
 {
-    enum { PATIENCE_NS = 1100000000 }; /* the store tries again after a second */
-    if (w->troubled && !w->limited && w->steady_ns - w->troubled_ns > PATIENCE_NS)
+    enum { PATIENCE_NS = 1100000000, PATIENCE_CALLS = 64 }; /* the store tries again after a second */
+    /* On a slow disk, trying again takes its time too. */
+    uint64_t patience = PATIENCE_NS + (uint64_t)w->slow_us * 1000 * PATIENCE_CALLS;
+    if (w->troubled && !w->limited && w->steady_ns - w->troubled_ns > patience)
         w->troubled = false;
 }
 

@@ -17,8 +17,8 @@ static bool file_write(void *arg, const char *name, uint64_t size)
     char path[300];
     snprintf(path, sizeof path, "%s/%s", p->ledger->audit_dir, name);
     FILE *f = fopen(path, "wb");
-    if (!f || !sim_disk_bytes(p->disk, name, &bytes) || fwrite(bytes.data, 1, size, f) != size ||
-        fclose(f) != 0)
+    if (!f || !sim_disk_bytes(p->disk, name, &bytes) ||
+        (size > 0 && fwrite(bytes.data, 1, size, f) != size) || fclose(f) != 0)
         power_object(p, "%s cannot be written for the audit", path);
     return true;
 }

@@ -139,6 +139,18 @@ static enum hf_status closed_check(struct hf_journal *j, bool fresh, struct hf_e
     return HF_OK;
 }
 
+/* The process before may have died between naming a segment and making its name durable, or been told that it could not
+ * be: then the directory shows it to us, and would still lose it with everything that we are about to write into it. */
+static enum hf_status names_settle(struct hf_journal *j, struct hf_error *why)
+{
+    int error = j->io->dir_sync(j->dir);
+    if (!error)
+        return HF_OK;
+    snprintf(why->text, sizeof why->text, "the names of the journal's segments cannot be made durable: %s",
+             strerror(-error));
+    return why->status = HF_STORAGE_FAILURE;
+}
+
 /* Wipe the header of a batch that was cut short and lies at `position`, where the next one can begin. The next one
  * overwrites it, but if that write is torn too, its bytes could complete the old batch: it would be there again after
  * it was said not to be. Only the header's sector is written, so that the wiping itself, cut short, completes nothing. */
@@ -218,6 +230,8 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     enum hf_status st = hf_journal_recover(j, &fresh, why);
     if (st == HF_OK)
         st = closed_check(j, fresh, why);
+    if (st == HF_OK)
+        st = names_settle(j, why);
     if (st == HF_OK) /* only now: a last batch that the note knows is damaged, and stays as it is */
         st = torn_wipe_all(j, why);
     if (st == HF_OK)
