@@ -34,14 +34,18 @@ sed -n 's/^ *X(\([a-z_]*\), *\([a-z]*\), *"\(.*\)").*/\1 \2 \3/p' "$root/src/bas
 
 # Sets $where and $said if the bug was caught.
 by_simulation() {
-  local from=1 many=5
+  local from=1 many=5 code
   while [ $from -le "$seeds" ]; do
-    if ! timeout 300 "$hf" simulate --bug "$1" --seed $from --seeds $many >"$work/$1.out" 2>&1; then
-      where=$(sed -n "s/^seed \\([0-9]*\\) failed.*/\\1/p" "$work/$1.out" | head -1)
-      said=$(sed -n "s/^seed [0-9]* failed: //p" "$work/$1.out" | head -1)
-      [ -n "$where" ] || { where=$from; said="the program died: $(tail -1 "$work/$1.out")"; }
-      return 0
+    code=0
+    timeout 300 "$hf" simulate --bug "$1" --seed $from --seeds $many >"$work/$1.out" 2>&1 || code=$?
+    if [ $code = 1 ]; then
+      where=$(sed -n 's/^seed \([0-9]*\) failed.*/\1/p' "$work/$1.out" | head -1)
+      said=$(sed -n 's/^seed [0-9]* failed: //p' "$work/$1.out" | head -1)
+      # The same seed goes well without the bug: then it was the bug.
+      [ -n "$where" ] && "$hf" simulate --seed "$where" >"$work/$1.clean" 2>&1
+      return
     fi
+    [ $code = 0 ] || { tail -3 "$work/$1.out" >&2; return 1; } # neither found nor not found: it did not run
     from=$((from + many))
     many=$((many * 2))
   done
@@ -116,5 +120,8 @@ if [ $write = yes ] && [ -z "$names" ]; then
     !skip || /<!-- bugs: end/ { if (!/<!-- bugs: begin/) print }' "$root/doc/TESTING.md" >"$work/testing"
   cp "$work/testing" "$root/doc/TESTING.md"
 fi
+# A list that could not be read, or a name that is not in it, must not look like success.
+if [ -n "$names" ]; then wanted=$(echo "$names" | wc -w); else wanted=$(grep -c '^ *X(' "$root/src/base/bug.h"); fi
+[ $((caught + missed)) = "$wanted" ] || { echo "$((caught + missed)) bugs were tried, and $wanted should have been"; exit 1; }
 echo "$caught caught, $missed missed"
 [ $missed = 0 ]
