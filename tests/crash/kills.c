@@ -87,11 +87,10 @@ static void nothing_is_lost_or_done_twice(void **state)
     unsigned kills = is_full() ? 200 : 8;
     struct crash_count sum = { .lives = 0 };
     uint64_t seed = test_seed("kills", 20261116);
-    while (crash_count_kills(&sum) < kills) {
-        struct crash_round r = { .seed = seed++,
-                                 .kills = is_full() ? ROUND : kills,
-                                 .program = program_path(),
-                                 .pause_us = PAUSE_US };
+    for (; crash_count_kills(&sum) < kills; seed++) {
+        struct crash_round r = {
+            .seed = seed, .kills = is_full() ? ROUND : kills, .program = program_path(), .pause_us = PAUSE_US
+        };
         if (!crash_round_run(&r)) {
             failure_print(&r);
             fail_msg("seed %" PRIu64 ": %s", r.seed, r.complaint);

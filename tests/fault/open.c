@@ -49,7 +49,7 @@ static void copy_read(struct copy *c)
     int fd = open(c->path, O_RDONLY);
     assert_true(fd >= 0 && fstat(fd, &st) == 0);
     c->size = (size_t)st.st_size;
-    c->data = malloc(c->size);
+    c->data = malloc(c->size + 1);
     assert_true(c->data && read(fd, c->data, c->size) == (ssize_t)c->size);
     close(fd);
 }

@@ -150,10 +150,10 @@ static void merge_again(const struct hf_call *call, const struct hf_request *req
     struct hf_request second;
     show(request->merge.value, &shown);
     struct hf_api_input in = { .params = { request->merge.name },
-                               .body = merge_body(hf_mem(shown.data, shown.size), &body) };
+                               .body = merge_body(fuzz_held(&shown), &body) };
     take(call, &in, &second);
     show(second.merge.value, &again);
-    FUZZ_WANT(hf_bytes_equal(hf_mem(shown.data, shown.size), hf_mem(again.data, again.size)));
+    FUZZ_WANT(hf_bytes_equal(fuzz_held(&shown), fuzz_held(&again)));
     hf_buffer_free(&again);
     hf_buffer_free(&body);
     hf_buffer_free(&shown);

@@ -30,9 +30,9 @@ static void read_answer(enum hf_action action, struct hf_bytes body)
     struct hf_error why = { HF_OK, "" };
     if (hf_client_read_answer(action, body, &first, &why)) {
         write_answer(action, &first.answer, &once);
-        if (hf_client_read_answer(action, hf_mem(once.data, once.size), &second, &why)) {
+        if (hf_client_read_answer(action, fuzz_held(&once), &second, &why)) {
             write_answer(action, &second.answer, &twice);
-            FUZZ_WANT(hf_bytes_equal(hf_mem(once.data, once.size), hf_mem(twice.data, twice.size)));
+            FUZZ_WANT(hf_bytes_equal(fuzz_held(&once), fuzz_held(&twice)));
         } else { /* a name that a newer server has, and that cannot be written here */
             refused(&why);
         }

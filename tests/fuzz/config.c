@@ -62,9 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct seen first, second;
     struct hf_cli_config_refusal refusal;
     if (parse(hf_mem(data, size), &first, &refusal) && !first.longer) {
-        FUZZ_WANT(parse(hf_mem(first.again.data, first.again.size), &second, &refusal));
-        FUZZ_WANT(hf_bytes_equal(hf_mem(first.told.data, first.told.size),
-                                 hf_mem(second.told.data, second.told.size)));
+        FUZZ_WANT(parse(fuzz_held(&first.again), &second, &refusal));
+        FUZZ_WANT(hf_bytes_equal(fuzz_held(&first.told), fuzz_held(&second.told)));
         seen_free(&second);
     }
     seen_free(&first);

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum hf_status status = fuzz_store_try(&files, size % 4 == 0, &shown, &faults);
     FUZZ_WANT(status == HF_OK);
     if (faults == 0)
-        FUZZ_WANT(hf_bytes_equal(hf_mem(shown.data, shown.size), fuzz_store_truth()));
+        FUZZ_WANT(hf_bytes_equal(fuzz_held(&shown), fuzz_store_truth()));
     hf_buffer_free(&shown);
     fuzz_files_free(&files);
     free(file);

@@ -45,7 +45,7 @@ static void stored(struct hf_bytes text)
     struct hf_bytes once, twice;
     FUZZ_WANT(read_whole(text, hf_stored_read, &once));
     hf_json_stored(&json, once);
-    FUZZ_WANT(!buffer.failed && read_whole(hf_mem(buffer.data, buffer.size), hf_stored_read, &twice));
+    FUZZ_WANT(!buffer.failed && read_whole(fuzz_held(&buffer), hf_stored_read, &twice));
     FUZZ_WANT(hf_bytes_equal(once, twice));
     hf_buffer_free(&buffer);
 }
@@ -59,7 +59,7 @@ static void string(struct hf_bytes text)
         return;
     FUZZ_WANT(hf_utf8_valid(once));
     hf_json_bytes(&json, once);
-    FUZZ_WANT(!buffer.failed && read_whole(hf_mem(buffer.data, buffer.size), hf_reader_string, &twice));
+    FUZZ_WANT(!buffer.failed && read_whole(fuzz_held(&buffer), hf_reader_string, &twice));
     FUZZ_WANT(hf_bytes_equal(once, twice));
     hf_buffer_free(&buffer);
 }
@@ -76,7 +76,7 @@ static void opaque(struct hf_bytes bytes)
     hf_json_stored(&json, bytes);
     hf_json_hex(&json, "", bytes);
     hf_json_array_end(&json);
-    FUZZ_WANT(!buffer.failed && read_whole(hf_mem(buffer.data, buffer.size), skip, &out));
+    FUZZ_WANT(!buffer.failed && read_whole(fuzz_held(&buffer), skip, &out));
     hf_buffer_free(&buffer);
 }
 

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_files_remove(&files, name);
     if (build) {
         fuzz_snapshot_build(file, &built);
-        file = hf_mem(built.data, built.size);
+        file = fuzz_held(&built);
         if (built.size >= START_AT + 8) /* its name and its header agree */
             snprintf(name, sizeof name, "snapshot-%016llx.snap",
                      (unsigned long long)hf_get64(built.data + START_AT));
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum hf_status status = fuzz_store_try(&files, size % 4 == 0, &shown, &faults);
     FUZZ_WANT(build || status == HF_OK);
     if (!build)
-        FUZZ_WANT(faults == 0 && hf_bytes_equal(hf_mem(shown.data, shown.size), fuzz_store_truth()));
+        FUZZ_WANT(faults == 0 && hf_bytes_equal(fuzz_held(&shown), fuzz_store_truth()));
     hf_buffer_free(&built);
     hf_buffer_free(&shown);
     fuzz_files_free(&files);

@@ -204,8 +204,8 @@ static bool key_same(const struct judge_record *r, struct judge_body *a, const s
 static bool body_same(const struct judge_record *r, struct judge_body *a, const struct judge_body *b,
                       hf_time now)
 {
-    if (memcmp(a, b, sizeof *a) ==
-        0) /* NOLINT(bugprone-suspicious-memory-comparison): unequal is not the last word */
+    /* Unequal is not the last word. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+    if (memcmp(a, b, sizeof *a) == 0)
         return true;
     if (r->kind == JUDGE_KEY || r->kind == JUDGE_NUMBER)
         return key_same(r, a, b, now);

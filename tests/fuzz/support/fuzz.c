@@ -88,6 +88,11 @@ void fuzz_split(struct fuzz_input *in, struct fuzz_split *out)
     out->count = count + 1;
 }
 
+struct hf_bytes fuzz_held(const struct hf_buffer *buffer)
+{
+    return buffer->data ? hf_mem(buffer->data, buffer->size) : hf_mem("", 0);
+}
+
 bool fuzz_sentence(const char *text, size_t room)
 {
     size_t size = strnlen(text, room);

@@ -7,6 +7,7 @@
 #ifndef HF_TESTS_FUZZ_H
 #define HF_TESTS_FUZZ_H
 
+#include "base/buffer.h"
 #include "holdfast.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -44,6 +45,9 @@ struct fuzz_split {
     size_t count;           /* of the pieces, 1 and up */
 };
 void fuzz_split(struct fuzz_input *in, struct fuzz_split *out);
+
+/* What a buffer holds. Borrowed; never NULL, also when there is nothing in it. */
+struct hf_bytes fuzz_held(const struct hf_buffer *buffer);
 
 /* Is it a sentence? Not empty, ended with NUL within its room, UTF-8, without control bytes. */
 bool fuzz_sentence(const char *text, size_t room);

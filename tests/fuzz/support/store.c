@@ -197,7 +197,7 @@ enum hf_status fuzz_store_try(struct fuzz_files *files, bool with_work, struct h
     hf_close(db);
     /* What cannot be read is forgotten when its time is over, and is there again after a start. */
     if (faults_before == 0 && faults_after == 0)
-        FUZZ_WANT(hf_bytes_equal(hf_mem(before.data, before.size), hf_mem(after.data, after.size)));
+        FUZZ_WANT(hf_bytes_equal(fuzz_held(&before), fuzz_held(&after)));
     hf_buffer_free(&before);
     hf_buffer_free(&after);
     return status;
@@ -243,7 +243,7 @@ const struct fuzz_files *fuzz_store(void)
 struct hf_bytes fuzz_store_truth(void)
 {
     (void)fuzz_store();
-    return hf_mem(truth.data, truth.size);
+    return fuzz_held(&truth);
 }
 
 const struct hf_store_keys *fuzz_store_keys(void)
