@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make fuzz: run every fuzz target (or one) for some time, and keep what reached something new.
 #   tools/fuzz.sh SECONDS [TARGET]        JOBS targets run at once (one, if nothing is said)
-# Prints a line a target and adds it to build-fuzz/fuzz/record. A crash, a sanitizer's report, more than 1 GiB or 10 s for
+# Prints a line a target and adds it to doc/proof/fuzz.record. A crash, a sanitizer's report, more than 1 GiB or 10 s for
 # one input: says which input it was and how to run it again, and fails.
 set -eu
 cd "$(dirname "$0")/.."
@@ -39,10 +39,10 @@ one() {
   find "$corpus/$name" -type f ! -name 'regression-*' -delete
   cp "$work/$name.merged"/* "$corpus/$name"
   # shellcheck disable=SC2012
-  printf '%s %-12s %10s runs, %6s edges, %4s inputs of %7s bytes\n' "$(date -u +%Y-%m-%dT%H:%MZ)" "$name" \
+  printf '%s %-12s %5s s, %10s runs, %6s edges, %4s inputs of %7s bytes\n' "$(date -u +%Y-%m-%dT%H:%MZ)" "$name" "$seconds" \
     "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
     "$(grep -o 'cov: [0-9]*' "$log" | tail -n 1 | cut -d ' ' -f 2)" "$(ls "$corpus/$name" | wc -l)" \
-    "$(cat "$corpus/$name"/* | wc -c)" | tee -a "$work/record"
+    "$(cat "$corpus/$name"/* | wc -c)" | tee -a doc/proof/fuzz.record
 }
 
 if [ "${2:-}" = --one ]; then
