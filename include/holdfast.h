@@ -520,8 +520,12 @@ struct hf_options {
     bool no_background;            /* true: no thread is started; call hf_maintain yourself */
     bool no_committer;             /* true: what was submitted is committed by hf_flush alone, on the caller's thread */
     bool keep_plain;               /* true: old segments are not compressed */
+    const char *postgres;          /* NULL: the journal in the directory `path`. Else a libpq connection string: the store is
+                                    * in that database, shared with every other process that opens it, and `path` is not
+                                    * looked at. Of the members above then only the first three and no_create,
+                                    * no_background and no_committer mean something */
     const char *holder;            /* who has the directory, for the one who is refused; NULL: the pid */
-    const struct hf_io *io;        /* NULL: the operating system */
+    const struct hf_io *io;        /* NULL: the operating system; for PostgreSQL, whose clock counts there: the database */
     /* Called once when the store cannot go on (a write or fdatasync of the journal failed). NULL: the
      * sentence goes to stderr and the process exits with status 3. If it returns, every call that
      * waits answers HF_INDETERMINATE and every later one HF_STORAGE_FAILURE. Must not call the library. */
@@ -572,6 +576,8 @@ struct hf_op {
     size_t answer_max;   /* 0: any size. An answer with more bytes is HF_INDETERMINATE instead: it is decided, and
                           * remembered where it has a key; ask for it again by itself. A refusal with more
                           * bytes comes without its record */
+    const void *lane;    /* NULL, or anything of yours: operations with the same lane are decided in the order in which
+                          * they were submitted, also on PostgreSQL, where others may overtake each other */
     struct hf_op *next;  /* private until the callback; yours after it */
     uint64_t needs;      /* private */
     enum hf_status status; /* private */

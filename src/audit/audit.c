@@ -43,6 +43,9 @@ static void state_init(struct hf_audit_state *s)
     s->registers.item_size = sizeof(struct hf_audit_register);
     s->clients.item_size = sizeof(struct hf_audit_numbers);
     s->close = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_close), .old = close_old };
+    s->outbox_numbers.item_size = sizeof(struct hf_audit_number);
+    s->stored = (struct hf_audit_table){ .item_size = hf_audit_stored_size, .old = hf_audit_stored_old };
+    hf_sha256_init(&s->heads);
 }
 
 static void state_free(struct hf_audit_state *s)
@@ -60,6 +63,9 @@ static void state_free(struct hf_audit_state *s)
     hf_audit_table_free(&s->registers);
     hf_audit_table_free(&s->clients);
     hf_audit_table_free(&s->close);
+    hf_audit_table_free(&s->outbox_numbers);
+    hf_audit_table_free(&s->stored);
+    hf_arena_free(&s->arena);
     free(s);
 }
 
@@ -96,6 +102,7 @@ void hf_audit_judge_config(struct hf_audit_state *s, const struct hf_audit_entry
     if (!hf_bytes_equal(row->digest_name, hf_str(HF_DIGEST_NAME)))
         hf_audit_break(s, HF_AUDIT_CONFIG, e, "the digest is %s instead of " HF_DIGEST_NAME,
                        hf_audit_show(row->digest_name).text);
+    s->before = s->config;
     s->config = (struct hf_audit_in_force){ .since = e->recorded_at,
                                             .position = e->position,
                                             .idempotency_window_ms = row->idempotency_window_ms,
@@ -147,17 +154,19 @@ static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e
         hf_audit_judge_guards(s, e);
     hf_audit_judge_effects(s, e);
     judge_rows(s, e);
+    if (s->database && !s->no_memory)
+        hf_audit_note_tables(s, e);
 }
 
 /* ---- One batch ---- */
 
 static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
 {
+    unsigned long long n = b->sequence;
+    unsigned long long at = b->position;
     hf_audit_looked(s, HF_AUDIT_CHAIN, 1);
     hf_audit_looked(s, HF_AUDIT_SEQUENCE, 1);
     hf_audit_looked(s, HF_AUDIT_TIME, 1);
-    unsigned long long n = b->sequence;
-    unsigned long long at = b->position;
     s->report->broken_batches += !b->chain_fits || !b->now_fits;
     if (!b->chain_fits)
         hf_audit_break(s, HF_AUDIT_CHAIN, NULL,
@@ -212,19 +221,95 @@ static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch 
                        count);
 }
 
+static void take_entries(struct hf_audit_state *s, const struct hf_audit_batch *b)
+{
+    struct hf_audit_report *r = s->report;
+    bool first = r->entries == 0 && r->batches == 0;
+    s->batch = b;
+    judge_entries(s, b);
+    if (first || b->now < r->first_now)
+        r->first_now = b->now;
+    if (first || b->now > r->last_now)
+        r->last_now = b->now;
+}
+
 static void take_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
 {
     struct hf_audit_report *r = s->report;
-    s->batch = b;
     judge_batch(s, b);
-    judge_entries(s, b);
-    if (r->batches++ == 0)
-        r->first_now = b->now;
+    take_entries(s, b);
+    r->batches++;
     r->judged_batches += !b->after_gap;
-    if (b->now > r->last_now || r->batches == 1)
-        r->last_now = b->now;
     memcpy(r->chain_head, b->hash, sizeof r->chain_head);
     r->head_sequence = b->sequence;
+}
+
+/* ---- The writers of a database ---- */
+
+static void take_whole(struct hf_audit_state *s, const struct hf_audit_batch *b)
+{
+    hf_audit_looked(s, HF_AUDIT_SEQUENCE, 1);
+    hf_audit_looked(s, HF_AUDIT_TIME, 1);
+    s->report->batches++;
+    s->report->judged_batches++;
+    s->report->broken_batches += !b->number_fits || !b->now_fits;
+    if (!b->number_fits)
+        hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL,
+                       "batch %llu of writer %u (entry %llu) does not follow the one before it: entries of "
+                       "this writer are missing, or in another order",
+                       (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position);
+    if (!b->now_fits)
+        hf_audit_break(s, HF_AUDIT_TIME, NULL,
+                       "batch %llu of writer %u (entry %llu) has time %s, earlier than %s before it",
+                       (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position,
+                       hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
+}
+
+/* The newest are listed: who looks for one that writes now finds it. */
+static void writer_list(struct hf_audit_state *s, const struct hf_audit_writer *w)
+{
+    struct hf_audit_report *r = s->report;
+    if (!r->writer)
+        r->writer = calloc(HF_AUDIT_LISTED_MAX, sizeof *r->writer);
+    if (!r->writer) {
+        s->no_memory = true;
+        return;
+    }
+    if (r->writers_listed == HF_AUDIT_LISTED_MAX)
+        memmove(r->writer, r->writer + 1, --r->writers_listed * sizeof *r->writer);
+    r->writer[r->writers_listed++] = *w;
+}
+
+static void take_writer(struct hf_audit_state *s, const struct hf_audit_writer *w)
+{
+    unsigned long long batch = w->batch, told = w->told_batch;
+    if (w->id == 0) { /* functions: each call is in a transaction of somebody's own */
+        s->report->function_entries = w->entries;
+        return;
+    }
+    hf_audit_looked(s, HF_AUDIT_CHAIN, 1);
+    hf_audit_looked(s, HF_AUDIT_SEQUENCE, 1);
+    bool chain_fits = w->known && memcmp(w->chain, w->told_chain, HF_DIGEST_SIZE) == 0;
+    if (!w->known)
+        hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL, "%s of writer %u, which is not in holdfast.writer",
+                       hf_audit_count(w->entries, "entry is", "entries are").text, w->id);
+    else if (batch != told)
+        hf_audit_break(
+            s, HF_AUDIT_SEQUENCE, NULL,
+            "the newest batch of writer %u (%s) is %llu, though holdfast.writer says %llu: its last "
+            "ones are missing, or somebody has added some",
+            w->id, w->name, batch, told);
+    if (w->known && !chain_fits)
+        hf_audit_break(
+            s, HF_AUDIT_CHAIN, NULL,
+            "the %llu entries of writer %u (%s) do not come to the chain that holdfast.writer has: "
+            "one of them was changed, added or removed",
+            (unsigned long long)w->entries, w->id, w->name);
+    s->report->broken_batches += !w->known || batch != told || !chain_fits;
+    s->report->writers++;
+    s->report->head_sequence += w->batch;
+    hf_audit_writer_add(&s->heads, w, s->report->chain_head);
+    writer_list(s, w);
 }
 
 static void take_damage(struct hf_audit_state *s)
@@ -257,6 +342,9 @@ static enum hf_status read_all(struct hf_audit_state *s, const struct hf_audit_o
         struct hf_audit_batch batch;
         switch (hf_audit_reader_next(s->reader, &batch, why)) {
         case HF_AUDIT_BATCH: take_batch(s, &batch); break;
+        case HF_AUDIT_PART: take_entries(s, &batch); break;
+        case HF_AUDIT_WHOLE: take_whole(s, &batch); break;
+        case HF_AUDIT_WRITER: take_writer(s, hf_audit_reader_writer(s->reader)); break;
         case HF_AUDIT_DAMAGE: take_damage(s); break;
         case HF_AUDIT_FAILED: return why->status;
         case HF_AUDIT_END:
@@ -267,7 +355,7 @@ static enum hf_status read_all(struct hf_audit_state *s, const struct hf_audit_o
         if (s->no_memory)
             return no_memory(why);
         /* The position runs ahead of the bytes on disk where segments are compressed. */
-        if (options->progress && s->report->batches % 64 == 1)
+        if (options->progress && s->report->entries % 64 == 1)
             options->progress(options->arg, j->end < j->bytes_total ? j->end : j->bytes_total,
                               j->bytes_total);
     }
@@ -278,6 +366,8 @@ static void count_holds(struct hf_audit_state *s)
     struct hf_audit_report *r = s->report;
     for (uint64_t n = 1; n <= s->hold_count; n++) {
         const struct hf_audit_hold *h = hf_audit_hold_at(s, n);
+        if (!s->holds[(n - 1) / HF_AUDIT_CHUNK])
+            n += HF_AUDIT_CHUNK - 1; /* we are at its first: a whole chunk of numbers that nobody has */
         if (!h)
             continue;
         r->holds++;
@@ -309,8 +399,8 @@ static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum, enum hf
 static void mark_incomplete(struct hf_audit_report *r)
 {
     bool unjudged = r->gaps > 0 || r->unreadable > 0;
-    bool ids_unknown = r->batches > 0 && !r->journal.keys_known;
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+    bool ids_unknown = r->entries > 0 && !r->journal.keys_known;
+    for (size_t i = 0; i < r->check_count; i++)
         r->checks[i].incomplete = unjudged;
     r->checks[HF_AUDIT_CHAIN].incomplete = r->damages > 0; /* a segment's header says part of it */
     r->checks[HF_AUDIT_SEQUENCE].incomplete = r->gaps > 0;
@@ -329,7 +419,7 @@ void hf_audit_judge_end(struct hf_audit_state *s)
     r->journal = *hf_audit_reader_journal(s->reader);
     mark_incomplete(r);
     r->verdict = HF_AUDIT_OK;
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+    for (size_t i = 0; i < r->check_count; i++)
         if (r->checks[i].violations > 0)
             r->verdict = HF_AUDIT_VIOLATIONS;
     if (r->damages > 0 || r->broken_batches > 0)
@@ -349,13 +439,14 @@ static bool report_init(struct hf_audit_report *report, const char *dir,
                         const struct hf_audit_options *options)
 {
     *report = (struct hf_audit_report){ 0 };
-    hf_audit_checks_init(report);
+    hf_audit_checks_init(report, options->postgres != NULL);
     report->near_ms = options->near_ms > 0 ? options->near_ms : 60000;
-    report->directory = options->elsewhere ? NULL : copy_of(dir, strlen(dir) + 1);
+    bool told = !options->elsewhere && !options->postgres;
+    report->directory = told ? copy_of(dir, strlen(dir) + 1) : NULL;
     report->has_tenant = options->has_tenant;
     report->tenant_copy = copy_of(options->tenant.data, options->tenant.size);
     report->tenant = hf_mem(report->tenant_copy, options->tenant.size);
-    return (report->directory || options->elsewhere) && report->tenant_copy;
+    return (report->directory || !told) && report->tenant_copy;
 }
 
 enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *options,
@@ -369,12 +460,19 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
         free(s);
         return no_memory(why);
     }
-    hf_audit_holder(dir, report->holder);
     state_init(s);
     s->report = report;
-    enum hf_status st = hf_audit_reader_open(dir, &s->reader, why);
+    s->database = options->postgres != NULL;
+    if (!s->database)
+        hf_audit_holder(dir, report->holder);
+    enum hf_status st = s->database ? hf_audit_reader_connect(options->postgres, &s->reader, why)
+                                    : hf_audit_reader_open(dir, &s->reader, why);
     if (st == HF_OK)
         st = read_all(s, options, why);
+    if (st == HF_OK && s->database)
+        st = hf_audit_judge_tables(s, why);
+    if (st == HF_OK && s->no_memory)
+        st = no_memory(why);
     if (st == HF_OK)
         hf_audit_judge_end(s);
     hf_audit_reader_close(s->reader);

@@ -1,6 +1,6 @@
 /* audit.h: can you prove that no duplicate state change occurred?
  *
- * The auditor reads a store's files and judges the records alone: it shares no code with the rules that
+ * The auditor reads a store's records, from files or a database, and judges them alone: it shares no code with the rules that
  * made them. Each check has a name, one sentence that says what it means over the records, how many
  * records it looked at and how many break it. doc/AUDIT.md explains all of it to those who do not read
  * C. */
@@ -49,7 +49,8 @@ enum hf_audit_check_id {
     HF_AUDIT_FENCES,
     HF_AUDIT_REGISTER,
     HF_AUDIT_OUTBOX,
-    HF_AUDIT_CHECKS /* how many there are */
+    HF_AUDIT_TABLES, /* of a database alone: report.check_count leaves it out for files */
+    HF_AUDIT_CHECKS  /* how many there are */
 };
 
 #define HF_AUDIT_LISTED_MAX 100 /* violations of a check, near-duplicates: listed; all are counted */
@@ -101,19 +102,27 @@ struct hf_audit_report {
     char *tenant_copy;       /* owned: its bytes */
     uint64_t tenant_entries; /* how many entries are that tenant's */
     struct hf_audit_check checks[HF_AUDIT_CHECKS];
+    size_t check_count; /* those that there are for this kind of store: the first ones */
 
     /* the journal */
     struct hf_audit_journal journal;
     uint64_t batches, entries, rows;
     uint64_t judged_batches; /* fewer than `batches` if what came before the others is lost */
     hf_time first_now, last_now;
-    uint8_t chain_head[HF_DIGEST_SIZE]; /* SHA-256 of the newest batch */
+    uint8_t chain_head
+        [HF_DIGEST_SIZE]; /* SHA-256 of the newest batch; of a database: over those of all writers */
     uint64_t head_sequence;
     uint64_t broken_batches; /* intact, but the chain does not fit or time runs back: damage too */
     uint64_t damages;
     uint64_t gaps;                     /* damages that something was lost by */
     struct hf_audit_damage damage[16]; /* the first of them */
     uint64_t unreadable;               /* entries of whole batches that cannot be read: not judged */
+
+    /* of a database */
+    uint64_t writers;               /* who wrote batches */
+    struct hf_audit_writer *writer; /* owned: the newest of them, HF_AUDIT_LISTED_MAX at most */
+    size_t writers_listed;
+    uint64_t function_entries; /* written by functions, in users' own transactions: no chain holds these */
 
     /* what was decided */
     uint64_t remembered;               /* requests that were remembered under a key or a number */
@@ -144,6 +153,9 @@ struct hf_audit_options {
     bool has_tenant;
     struct hf_bytes tenant;
     bool elsewhere; /* true: for a reader on another machine, whom the directory's name does not concern */
+    const char *
+        postgres; /* NULL: the store in the directory. Else a connection string of libpq: the store is in that
+                           * database, and the directory is not looked at */
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
     void *arg;
 };

@@ -9,6 +9,8 @@
 #include "audit/audit.h"
 #include "audit/table.h"
 
+#include "base/arena.h"
+
 /* ---- What is remembered of each thing ---- */
 
 enum { HF_AUDIT_IS_REVERSAL = 1, HF_AUDIT_IS_REVERSED = 2 };
@@ -49,10 +51,15 @@ struct hf_audit_identity {
     uint64_t position;
 };
 
+#define HF_AUDIT_WINDOWS 8
+
 struct hf_audit_guard {
     struct hf_audit_name name;
     int64_t window_ms;
     bool durable;
+    /* of a database: windows before this one, newest first, and until when each was in force */
+    int64_t earlier_ms[HF_AUDIT_WINDOWS];
+    hf_time until[HF_AUDIT_WINDOWS];
 };
 
 struct hf_audit_claim {
@@ -78,6 +85,10 @@ struct hf_audit_numbers {
     struct hf_audit_name name;
     uint64_t highest;
     uint8_t used[HF_SEQUENCE_WINDOW / 8];
+};
+
+struct hf_audit_number {
+    struct hf_audit_name name;
 };
 
 struct hf_audit_close {
@@ -122,6 +133,14 @@ struct hf_audit_state {
     struct hf_audit_table resource_names, keys, identities, guards, claims, leases, registers, clients, close;
     uint64_t highest_fence, outbox_number;
 
+    /* of a database */
+    bool database;
+    struct hf_audit_in_force before; /* the configuration before this one; the first: all zero */
+    struct hf_audit_table outbox_numbers;
+    struct hf_audit_table stored; /* what each row of the tables must say */
+    struct hf_arena arena;        /* for one entry */
+    struct hf_sha256 heads;       /* over the chain heads of all writers so far */
+
     struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
     struct hf_audit_effects effects;
 };
@@ -130,6 +149,20 @@ struct hf_audit_state {
 static inline hf_time hf_audit_plus(hf_time t, int64_t ms)
 {
     return (hf_time)((uint64_t)t + (uint64_t)ms);
+}
+
+/* What was over at `now` and need not be remembered. Entries of a database that touch different rows may be out of order
+ * by their times, though never by much. */
+static inline hf_time hf_audit_over(const struct hf_audit_state *s, hf_time now)
+{
+    return s->database ? hf_audit_plus(now, -3600000) : now;
+}
+
+/* A server that shares a database with others may not have heard yet of what another one has just set (a configuration, a
+ * guard): what was in force before counts for as long as a batch may take. Was that over only just before `now`? */
+static inline bool hf_audit_just_over(const struct hf_audit_state *s, hf_time until, hf_time now)
+{
+    return s->database && now < hf_audit_plus(until, 60000);
 }
 
 /* ---- Counting ---- */
@@ -147,7 +180,7 @@ void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const s
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* The names, titles and meanings; counts at zero. */
-void hf_audit_checks_init(struct hf_audit_report *report);
+void hf_audit_checks_init(struct hf_audit_report *report, bool database);
 
 /* ---- The judges: entry borrowed, its rows in s->rows ---- */
 
@@ -173,12 +206,25 @@ void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *
 /* When everything was read: the checks that are sums of others, and the figures. */
 void hf_audit_judge_end(struct hf_audit_state *s);
 
+/* ---- check_tables.c: the tables of a database must say what its journal says ---- */
+
+/* Note what the entry makes of the rows of the tables; its rows are in s->rows. */
+void hf_audit_note_tables(struct hf_audit_state *s, const struct hf_audit_entry *entry);
+/* When everything was read: compare. HF_OK, or HF_STORAGE_FAILURE with why. */
+HF_MUST_USE enum hf_status hf_audit_judge_tables(struct hf_audit_state *s, struct hf_error *why);
+/* For the table s->stored: items that are over. */
+bool hf_audit_stored_old(const void *item, hf_time now);
+extern const size_t hf_audit_stored_size;
+
 /* ---- Look-ups ---- */
 
 /* The hold with this ordinal, or NULL. */
 struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t ordinal);
 /* The ordinal inside an id; 0 if it is not one of this store, or its id key is not known. */
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id);
+/* Is `until` one window after `from`, by the configuration in force? */
+bool hf_audit_window_fits(const struct hf_audit_state *s, const struct hf_audit_entry *entry, hf_time from,
+                          hf_time until);
 /* Is a claim alive under this key at `now`? */
 bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry, hf_time now);
 /* Is a key's window open at `now`? */

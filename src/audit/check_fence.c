@@ -16,22 +16,24 @@ static void *item_of(struct hf_audit_state *s, struct hf_audit_table *t, struct 
     void *item = hf_audit_table_find(t, name);
     *fresh = !item;
     if (!item)
-        item = hf_audit_table_add(t, name, s->batch->now);
+        item = hf_audit_table_add(t, name, hf_audit_over(s, s->batch->now));
     if (!item)
         s->no_memory = true;
     return item;
 }
 
-/* A fence that is given out now is above every one that was given out before. */
+/* A fence that is given out now is above every one that was given out before; in a database, above those of the same key or
+ * name, because writers draw theirs at the same time. before: the last one of the same. */
 static void judge_fresh_fence(struct hf_audit_state *s, const struct hf_audit_entry *e, const char *what,
-                              struct hf_bytes name, uint64_t fence)
+                              struct hf_bytes name, uint64_t before, uint64_t fence)
 {
+    uint64_t above = s->database ? before : s->highest_fence;
     hf_audit_looked(s, HF_AUDIT_FENCES, 1);
-    if (fence <= s->highest_fence)
-        hf_audit_break(
-            s, HF_AUDIT_FENCES, e, "%s %s gets fence %llu, which is not above %llu, given out before", what,
-            hf_audit_show(name).text, (unsigned long long)fence, (unsigned long long)s->highest_fence);
-    else
+    if (fence <= above)
+        hf_audit_break(s, HF_AUDIT_FENCES, e,
+                       "%s %s gets fence %llu, which is not above %llu, given out before", what,
+                       hf_audit_show(name).text, (unsigned long long)fence, (unsigned long long)above);
+    if (fence > s->highest_fence)
         s->highest_fence = fence;
 }
 
@@ -109,8 +111,8 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
     hf_audit_looked(s, HF_AUDIT_CLAIM, 1);
     const char *wrong = e->action == HF_BEGIN ? begin_wrong(fresh ? NULL : c, row, e->recorded_at)
                                               : settle_wrong(fresh ? NULL : c, row, e);
-    if (!wrong && claim_settled((uint8_t)row->state) && s->config_known &&
-        row->expires_at != hf_audit_plus(row->settled_at, s->config.idempotency_window_ms))
+    if (!wrong && claim_settled((uint8_t)row->state) &&
+        !hf_audit_window_fits(s, e, row->settled_at, row->expires_at))
         wrong = "is not remembered for one window after it was settled";
     if (wrong)
         hf_audit_break(s, HF_AUDIT_CLAIM, e, "claim %s (fence %llu, before: %s since position %llu) %s",
@@ -118,7 +120,7 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
                        fresh ? "nothing" : hf_audit_claim_name(c->state), (unsigned long long)c->position,
                        wrong);
     if (e->action == HF_BEGIN) {
-        judge_fresh_fence(s, e, "claim", row->key, row->fence);
+        judge_fresh_fence(s, e, "claim", row->key, c->fence, row->fence);
         if (hf_audit_key_alive(s, row->tenant, row->key, e->recorded_at))
             hf_audit_break(s, HF_AUDIT_IR4, e, "claim %s begins under a key that is bound to another call",
                            hf_audit_show(row->key).text);
@@ -180,7 +182,7 @@ void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry 
                        hf_audit_show(row->name).text, (unsigned long long)row->fence,
                        hf_audit_show(row->holder).text, wrong);
     if (e->action == HF_GRANT)
-        judge_fresh_fence(s, e, "lease", row->name, row->fence);
+        judge_fresh_fence(s, e, "lease", row->name, l->fence, row->fence);
     l->fence = row->fence;
     l->holder = holder;
     l->granted_at = row->granted_at;
@@ -288,16 +290,31 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
 
 /* ---- Outbox ---- */
 
+/* In a database numbers may be missing and come in any order, but none comes twice. */
+static void judge_outbox_number(struct hf_audit_state *s, const struct hf_audit_entry *e, uint64_t number)
+{
+    bool fresh;
+    unsigned char bytes[8];
+    hf_put64(bytes, number);
+    struct hf_audit_name name =
+        hf_audit_name_of(HF_AUDIT_OUTBOX_NUMBERS, nothing(), hf_mem(bytes, sizeof bytes), nothing());
+    if (item_of(s, &s->outbox_numbers, name, &fresh) && !fresh)
+        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu is there already", (unsigned long long)number);
+}
+
 void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry *e,
                            const struct hf_outbox *row)
 {
     hf_audit_looked(s, HF_AUDIT_OUTBOX, 1);
-    if (row->number != s->outbox_number + 1)
+    if (s->database)
+        judge_outbox_number(s, e, row->number);
+    else if (row->number != s->outbox_number + 1)
         hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu comes after row %llu",
                        (unsigned long long)row->number, (unsigned long long)s->outbox_number);
     if (row->key.size == 0 && e->remember != HF_REMEMBER_SEQUENCE)
         hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu has no key to be delivered with",
                        (unsigned long long)row->number);
-    s->outbox_number = row->number;
+    if (!s->database || row->number > s->outbox_number)
+        s->outbox_number = row->number;
     s->report->outbox++;
 }

@@ -1,13 +1,16 @@
 /* Holds, resources and reversals: PC1 to PC11. */
 #include "audit/check.h"
+#include "audit/id.h"
 #include "audit/words.h"
 
 #include "base/bytes.h"
-#include "base/id.h"
 
 #include <stdlib.h>
 
-#define GAP_MAX 1024 /* ordinals that may be missing at once before a number counts as nonsense */
+/* Ordinals that may be missing at once before a number counts as nonsense. In a database those of transactions that were
+ * rolled back are missing, so that there is room for many: an eighth of a byte for each. */
+#define GAP_MAX 1024
+#define GAP_MAX_DATABASE (UINT64_C(1) << 32)
 
 /* ---- Look-ups ---- */
 
@@ -15,34 +18,39 @@ struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t 
 {
     if (ordinal == 0 || ordinal > s->hold_count)
         return NULL;
-    struct hf_audit_hold *h = &s->holds[(ordinal - 1) / HF_AUDIT_CHUNK][(ordinal - 1) % HF_AUDIT_CHUNK];
-    return h->state == 0 ? NULL : h;
+    struct hf_audit_hold *chunk = s->holds[(ordinal - 1) / HF_AUDIT_CHUNK];
+    struct hf_audit_hold *h = chunk ? &chunk[(ordinal - 1) % HF_AUDIT_CHUNK] : NULL;
+    return !h || h->state == 0 ? NULL : h;
 }
 
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id)
 {
     uint64_t ordinal;
     const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
-    return j->keys_known && hf_id_read(&j->id_key, hf_str(id), &ordinal) ? ordinal : 0;
+    return j->keys_known && hf_audit_id_read(j, hf_str(id), &ordinal) ? ordinal : 0;
 }
 
-/* Room for all holds up to `ordinal`. */
+/* Room for the hold `ordinal`, in its chunk; chunks of which there is no hold are not there. */
 static struct hf_audit_hold *hold_add(struct hf_audit_state *s, uint64_t ordinal)
 {
-    while (s->chunk_count * (uint64_t)HF_AUDIT_CHUNK < ordinal) {
-        struct hf_audit_hold **more = realloc(s->holds, (s->chunk_count + 1) * sizeof(void *));
-        if (more)
+    size_t chunk = (size_t)((ordinal - 1) / HF_AUDIT_CHUNK);
+    if (chunk >= s->chunk_count) {
+        struct hf_audit_hold **more = realloc(s->holds, (chunk + 1) * sizeof *more);
+        if (more) {
+            memset(more + s->chunk_count, 0, (chunk + 1 - s->chunk_count) * sizeof *more);
             s->holds = more;
-        struct hf_audit_hold *chunk = more ? calloc(HF_AUDIT_CHUNK, sizeof *chunk) : NULL;
-        if (!chunk) {
-            s->no_memory = true;
-            return NULL;
+            s->chunk_count = chunk + 1;
         }
-        s->holds[s->chunk_count++] = chunk;
+    }
+    if (chunk < s->chunk_count && !s->holds[chunk])
+        s->holds[chunk] = calloc(HF_AUDIT_CHUNK, sizeof **s->holds);
+    if (chunk >= s->chunk_count || !s->holds[chunk]) {
+        s->no_memory = true;
+        return NULL;
     }
     if (ordinal > s->hold_count)
         s->hold_count = ordinal;
-    return &s->holds[(ordinal - 1) / HF_AUDIT_CHUNK][(ordinal - 1) % HF_AUDIT_CHUNK];
+    return &s->holds[chunk][(ordinal - 1) % HF_AUDIT_CHUNK];
 }
 
 /* The resource's index; a new one for a name that was not met before. */
@@ -155,10 +163,21 @@ static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry
     s->effects.reversed++;
 }
 
+static bool number_makes_sense(const struct hf_audit_state *s, uint64_t ordinal)
+{
+    return ordinal > 0 && ordinal <= s->hold_count + (s->database ? GAP_MAX_DATABASE : GAP_MAX);
+}
+
 static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
 {
     hf_audit_looked(s, HF_AUDIT_PC9, 1);
     hf_audit_looked(s, HF_AUDIT_PC10, 1);
+    if (s->database) { /* numbers come from a sequence; one that is used twice is met again as a later record */
+        if (!number_makes_sense(s, h->ordinal))
+            hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s has number %llu, far above the highest so far, %llu",
+                           h->id, (unsigned long long)h->ordinal, (unsigned long long)s->hold_count);
+        return;
+    }
     if (h->ordinal > s->hold_count + 1)
         hf_audit_break(s, HF_AUDIT_PC10, e,
                        "hold %s has number %llu, though the one before had %llu: %llu "
@@ -190,7 +209,7 @@ static void hold_first(struct hf_audit_state *s, const struct hf_audit_entry *e,
 {
     bool reversal = h->reverses[0] != '\0';
     judge_numbering(s, e, h);
-    if (h->ordinal == 0 || h->ordinal > s->hold_count + GAP_MAX)
+    if (!number_makes_sense(s, h->ordinal))
         return;
     struct hf_audit_hold *mine = hold_add(s, h->ordinal);
     if (!mine)

@@ -4,11 +4,11 @@
  * key each came from and what had become of the first when the second was placed; that is what tells two
  * requests from one request made twice. */
 #include "audit/check.h"
+#include "audit/id.h"
 #include "audit/words.h"
 
 #include "base/buffer.h"
 #include "base/bytes.h"
-#include "base/id.h"
 
 #include <stdlib.h>
 
@@ -116,7 +116,7 @@ static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e,
         return;
     near_list(s, near, e, hold, first);
     if (j->keys_known)
-        hf_id_make(&j->id_key, before->ordinal, near->first);
+        hf_audit_id_make(j, before->ordinal, near->first);
     s->report->near_illegitimate += !near->legitimate;
 }
 
@@ -128,7 +128,7 @@ void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *
     if (c && hold->placed_at <= c->forget_at)
         judge_pair(s, e, hold, c);
     if (!c)
-        c = hf_audit_table_add(&s->close, name, e->recorded_at);
+        c = hf_audit_table_add(&s->close, name, hf_audit_over(s, e->recorded_at));
     if (!c) {
         s->no_memory = true;
         return;

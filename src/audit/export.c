@@ -16,6 +16,7 @@ struct export
     struct hf_audit_sink sink;
     struct hf_audit_row *rows; /* owned, HF_AUDIT_ROWS_MAX of them */
     struct hf_audit_export_sum sum;
+    struct hf_sha256 heads; /* of a database: over the chain heads of all writers so far */
 };
 
 /* Does the entry say what is in force, and nothing else? */
@@ -42,13 +43,11 @@ static bool write_entry(struct export *x, const struct hf_audit_batch *batch, co
     return x->sink.entry(x->sink.ctx, batch, e, x->rows, why);
 }
 
-static bool write_batch(struct export *x, const struct hf_audit_batch *batch, struct hf_error *why)
+static bool write_entries(struct export *x, const struct hf_audit_batch *batch, struct hf_error *why)
 {
     struct hf_audit_export_sum *sum = &x->sum;
     struct hf_audit_entry e;
     const char *problem;
-    if (!x->sink.batch(x->sink.ctx, batch, why))
-        return false;
     for (uint32_t at = 0; hf_audit_batch_entry(batch, &at, &e, &problem);) {
         if (problem || hf_audit_rows_read(&e, x->rows)) {
             sum->entries++;
@@ -57,11 +56,45 @@ static bool write_batch(struct export *x, const struct hf_audit_batch *batch, st
             return false;
         }
     }
-    if (sum->batches++ == 0)
+    if (sum->entries + sum->elsewhere <= 1 || batch->now < sum->first_now)
         sum->first_now = batch->now;
-    sum->last_now = batch->now;
-    memcpy(sum->chain_head, batch->hash, sizeof sum->chain_head);
+    if (batch->now > sum->last_now)
+        sum->last_now = batch->now;
     return true;
+}
+
+/* A batch whose entries are all written, or are to be now. */
+static bool write_batch(struct export *x, const struct hf_audit_batch *batch, struct hf_error *why)
+{
+    x->sum.batches++;
+    memcpy(x->sum.chain_head, batch->hash, sizeof x->sum.chain_head);
+    return x->sink.batch(x->sink.ctx, batch, why);
+}
+
+/* A writer of a database: the last batch that was written is no chain head of the whole. Damaged if its entries are not
+ * those that it wrote. */
+static bool write_writer(struct export *x, const struct hf_audit_writer *w)
+{
+    if (w->id != 0)
+        hf_audit_writer_add(&x->heads, w, x->sum.chain_head);
+    x->sum.damages += w->id != 0 && (!w->known || w->batch != w->told_batch ||
+                                     memcmp(w->chain, w->told_chain, HF_DIGEST_SIZE) != 0);
+    return true;
+}
+
+static bool write_step(struct export *x, struct hf_audit_reader *reader, enum hf_audit_step step,
+                       const struct hf_audit_batch *batch, struct hf_error *why)
+{
+    switch (step) {
+    case HF_AUDIT_BATCH: return write_batch(x, batch, why) && write_entries(x, batch, why);
+    case HF_AUDIT_PART: return write_entries(x, batch, why);
+    case HF_AUDIT_WHOLE: return write_batch(x, batch, why);
+    case HF_AUDIT_WRITER: return write_writer(x, hf_audit_reader_writer(reader));
+    case HF_AUDIT_DAMAGE: x->sum.damages++; return true;
+    case HF_AUDIT_FAILED: return false;
+    case HF_AUDIT_END: return true;
+    }
+    return false;
 }
 
 static bool write_all(struct export *x, struct hf_audit_reader *reader, struct hf_error *why)
@@ -72,16 +105,14 @@ static bool write_all(struct export *x, struct hf_audit_reader *reader, struct h
     bool more = true;
     *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
     x->rows = malloc(HF_AUDIT_ROWS_MAX * sizeof *x->rows);
+    hf_sha256_init(&x->heads);
     bool good = x->rows && x->sink.begin(x->sink.ctx, j, options, why);
     while (good && more) {
         struct hf_audit_batch batch;
-        switch (hf_audit_reader_next(reader, &batch, why)) {
-        case HF_AUDIT_BATCH: good = write_batch(x, &batch, why); break;
-        case HF_AUDIT_DAMAGE: sum->damages++; break;
-        case HF_AUDIT_FAILED: good = false; break;
-        case HF_AUDIT_END: more = false; break;
-        }
-        if (options->progress && (!more || sum->batches % 64 == 1))
+        enum hf_audit_step step = hf_audit_reader_next(reader, &batch, why);
+        good = write_step(x, reader, step, &batch, why);
+        more = step != HF_AUDIT_END;
+        if (options->progress && (!more || sum->entries % 64 == 1))
             options->progress(options->arg, more && j->end < j->bytes_total ? j->end : j->bytes_total,
                               j->bytes_total);
     }
@@ -139,7 +170,9 @@ static int export_to(const char *dir, const struct hf_audit_export_options *opti
     struct hf_audit_reader *reader;
     struct export x = { .options = options };
     bool sqlite = options->format == HF_AUDIT_SQLITE;
-    if (hf_audit_reader_open(dir, &reader, why) != HF_OK)
+    enum hf_status st = options->postgres ? hf_audit_reader_connect(options->postgres, &reader, why)
+                                          : hf_audit_reader_open(dir, &reader, why);
+    if (st != HF_OK)
         return 3;
     bool good = sqlite ? hf_audit_sqlite_open(tmp, &x.sink, why) : hf_audit_jsonl_open(tmp, &x.sink, why);
     if (good) {

@@ -19,6 +19,7 @@ struct hf_audit_export_options {
     struct hf_bytes tenant;
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
     void *arg;
+    const char *postgres; /* NULL, or the database to read instead of the directory */
 };
 
 /* hf_audit_export: `holdfast export`: write the history of the store in `dir` to `file`.

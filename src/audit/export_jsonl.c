@@ -15,6 +15,7 @@
 struct jsonl {
     const struct hf_audit_export_options *options; /* borrowed */
     FILE *out;
+    bool database;
     bool standard; /* stdout: not ours to close */
     struct hf_buffer line;
     struct hf_item items[ITEMS_MAX];
@@ -253,6 +254,7 @@ static bool jsonl_begin(void *ctx, const struct hf_audit_journal *journal,
 {
     struct jsonl *x = ctx;
     x->options = options;
+    x->database = journal->database;
     struct hf_json j = line_begin(x, "store");
     TEXT(&j, "format", "holdfast-export/1");
     HEX(&j, "store_id", journal->store_id, sizeof journal->store_id);
@@ -278,6 +280,10 @@ static bool jsonl_entry(void *ctx, const struct hf_audit_batch *batch, const str
     struct hf_json j = line_begin(x, "entry");
     struct hf_audit_row answer;
     UINT(&j, "batch", batch->sequence);
+    if (x->database) {
+        UINT(&j, "writer", batch->writer);
+        UINT(&j, "writer_batch", batch->writer_batch);
+    }
     UINT(&j, "position", e->position);
     TIME(&j, "at", e->recorded_at);
     INT(&j, "at_ms", e->recorded_at);

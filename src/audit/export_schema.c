@@ -19,7 +19,8 @@ const char *hf_audit_sqlite_tables(void)
         "CREATE TABLE batches("
         " sequence INTEGER PRIMARY KEY, position INTEGER NOT NULL, length INTEGER NOT NULL,"
         " entries INTEGER NOT NULL, now INTEGER NOT NULL, now_text" TIME_TEXT("now") ","
-        " chain TEXT NOT NULL, sha256 TEXT NOT NULL, chain_fits INTEGER NOT NULL);"
+        " chain TEXT NOT NULL, sha256 TEXT NOT NULL, chain_fits INTEGER NOT NULL,"
+        " writer INTEGER, writer_batch INTEGER);"
 
         "CREATE TABLE entries("
         " position INTEGER PRIMARY KEY, batch INTEGER NOT NULL, tenant NOT NULL,"

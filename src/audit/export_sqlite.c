@@ -42,7 +42,7 @@ enum statement {
  */
 static const char *const statements[STATEMENTS] = {
     [ADD_STORE] = "INSERT INTO store VALUES(?,?)",
-    [ADD_BATCH] = "INSERT INTO batches VALUES(?,?,?,?,?,?,?,?)",
+    [ADD_BATCH] = "INSERT INTO batches VALUES(?,?,?,?,?,?,?,?,?,?)",
     [ADD_ENTRY] = "INSERT INTO entries VALUES(?,?,?,?,?,?,?)",
     [ADD_TOKEN] = "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     [ADD_HOLD] = ("INSERT INTO holds VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(ordinal) DO UPDATE SET "
@@ -509,6 +509,13 @@ static bool sqlite_batch(void *ctx, const struct hf_audit_batch *b, struct hf_er
     add_hex(&r, b->chain);
     add_hex(&r, b->hash);
     add_int(&r, b->chain_fits);
+    if (b->writer) {
+        add_uint(&r, b->writer);
+        add_uint(&r, b->writer_batch);
+    } else {
+        add_null(&r);
+        add_null(&r);
+    }
     return put(x, &r, why);
 }
 

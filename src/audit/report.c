@@ -150,12 +150,48 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                           "delivered with." },
 };
 
-void hf_audit_checks_init(struct hf_audit_report *report)
+/* What is otherwise in a database, which several write to at the same time. */
+static const struct wording database[HF_AUDIT_CHECKS] = {
+    [HF_AUDIT_CHAIN] = { "CHAIN", "nothing was changed afterwards",
+                         "The SHA-256 over all entries of each writer, batch by batch, is the one that is "
+                         "kept "
+                         "with the writer; so a change to any entry, and one that is missing, shows here." },
+    [HF_AUDIT_SEQUENCE] = { "SEQUENCE", "no batch is missing",
+                            "The batches of each writer are numbered 1, 2, 3 without a gap, up to the one "
+                            "that is kept with the writer as its last. Numbers of entries may be missing: "
+                            "those of transactions that were rolled back are." },
+    [HF_AUDIT_TIME] = { "TIME", "time never runs back",
+                        "No batch has an earlier time than the batch before it of the same writer, and every "
+                        "entry is recorded at the time of its batch." },
+    [HF_AUDIT_FORMAT] = { "FORMAT", "every record can be read",
+                          "Every entry and every row of it is well-formed." },
+    [HF_AUDIT_PC9] = { "PC9", "no id is used again",
+                       "Every hold that is placed has a number of its own, and no two holds share an id." },
+    [HF_AUDIT_PC10] = { "PC10", "no record is deleted",
+                        "No record of a hold leaves, and every hold that is acted upon has a record of its "
+                        "placing." },
+    [HF_AUDIT_FENCES] = { "FENCES", "fences only rise",
+                          "Every fence that a claim or a lease gets is above all that its own key or name "
+                          "was "
+                          "given before; a resource's highest fence never falls." },
+    [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is there twice",
+                          "Every outbox row has a number of its own and a key to be delivered with." },
+    [HF_AUDIT_TABLES] = { "TABLES", "the tables say what the journal says",
+                          "Every row of every table says what the newest entry about it says, no row is "
+                          "missing and none is there that no entry made, the columns beside an entry say "
+                          "what "
+                          "it says, and no sequence is behind what has been drawn from it." },
+};
+
+void hf_audit_checks_init(struct hf_audit_report *report, bool is_database)
 {
+    report->check_count = is_database ? HF_AUDIT_CHECKS : HF_AUDIT_TABLES;
     for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
-        report->checks[i].name = wordings[i].name;
-        report->checks[i].title = wordings[i].title;
-        report->checks[i].meaning = wordings[i].meaning;
+        const struct wording *w =
+            (is_database && database[i].name) || !wordings[i].name ? &database[i] : &wordings[i];
+        report->checks[i].name = w->name;
+        report->checks[i].title = w->title;
+        report->checks[i].meaning = w->meaning;
     }
 }
 
@@ -226,6 +262,7 @@ void hf_audit_report_free(struct hf_audit_report *report)
     }
     free(report->near);
     free(report->configs);
+    free(report->writer);
     free(report->directory);
     free(report->tenant_copy);
     *report = (struct hf_audit_report){ 0 };

@@ -14,7 +14,7 @@ static void json_checks(struct hf_json *j, const struct hf_audit_report *r)
     static const char *const outcomes[] = { "ok", "broken", "incomplete" };
     hf_json_name(j, "checks");
     hf_json_array(j);
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
+    for (size_t i = 0; i < r->check_count; i++) {
         const struct hf_audit_check *c = &r->checks[i];
         hf_json_object(j);
         hf_json_name(j, "name");
@@ -145,6 +145,32 @@ static void json_damage(struct hf_json *j, const struct hf_audit_report *r)
     hf_json_array_end(j);
 }
 
+static void json_writers(struct hf_json *j, const struct hf_audit_report *r)
+{
+    hf_json_name(j, "entries_by_functions");
+    hf_json_uint(j, r->function_entries);
+    hf_json_name(j, "writers");
+    hf_json_uint(j, r->writers);
+    hf_json_name(j, "newest_writers");
+    hf_json_array(j);
+    for (size_t i = 0; i < r->writers_listed; i++) {
+        const struct hf_audit_writer *w = &r->writer[i];
+        hf_json_object(j);
+        hf_json_name(j, "writer");
+        hf_json_uint(j, w->id);
+        hf_json_name(j, "name");
+        hf_json_bytes(j, hf_str(w->name));
+        hf_json_name(j, "entries");
+        hf_json_uint(j, w->entries);
+        hf_json_name(j, "batches");
+        hf_json_uint(j, w->batch);
+        hf_json_name(j, "chain_head");
+        json_hex(j, w->chain, sizeof w->chain);
+        hf_json_object_end(j);
+    }
+    hf_json_array_end(j);
+}
+
 static void json_journal(struct hf_json *j, const struct hf_audit_report *r)
 {
     hf_json_name(j, "journal");
@@ -152,6 +178,10 @@ static void json_journal(struct hf_json *j, const struct hf_audit_report *r)
     if (r->directory) {
         hf_json_name(j, "directory");
         hf_json_text(j, r->directory);
+    }
+    if (r->journal.database) {
+        hf_json_name(j, "database");
+        hf_json_text(j, r->journal.where);
     }
     hf_json_name(j, "open_by");
     r->holder[0] ? hf_json_text(j, r->holder) : hf_json_null(j);
@@ -178,9 +208,11 @@ static void json_journal(struct hf_json *j, const struct hf_audit_report *r)
     hf_json_name(j, "torn_bytes");
     hf_json_uint(j, r->journal.torn_bytes);
     hf_json_name(j, "first_at");
-    r->batches ? hf_json_time(j, r->first_now) : hf_json_null(j);
+    r->entries ? hf_json_time(j, r->first_now) : hf_json_null(j);
     hf_json_name(j, "last_at");
-    r->batches ? hf_json_time(j, r->last_now) : hf_json_null(j);
+    r->entries ? hf_json_time(j, r->last_now) : hf_json_null(j);
+    if (r->journal.database)
+        json_writers(j, r);
     json_damage(j, r);
     hf_json_object_end(j);
 }

@@ -15,7 +15,7 @@ static const char *each(uint64_t number)
 static uint64_t violations_of(const struct hf_audit_report *r)
 {
     uint64_t violations = 0;
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+    for (size_t i = 0; i < r->check_count; i++)
         violations += i == HF_AUDIT_IR5 ? 0 : r->checks[i].violations;
     for (size_t i = HF_AUDIT_DP1; i <= HF_AUDIT_DP4; i++)
         violations -= r->checks[i].violations;
@@ -41,13 +41,13 @@ static void print_verdict(const struct hf_audit_report *r, FILE *out)
                 "No duplicate state change occurred: %s with a key, %sdecided once;\n"
                 "%s, %smade by its own key; all %d checks passed.\n",
                 COUNT(r->remembered, "request", "requests"), each(r->remembered),
-                COUNT(r->holds, "hold", "holds"), each(r->holds), (int)HF_AUDIT_CHECKS);
+                COUNT(r->holds, "hold", "holds"), each(r->holds), (int)r->check_count);
         return;
     }
     if (r->verdict == HF_AUDIT_DAMAGED)
         fprintf(out, "DAMAGED: the journal is not whole or was changed; what is whole was audited.\n");
     fprintf(out, "VIOLATIONS: %llu, by the checks", (unsigned long long)violations_of(r));
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
+    for (size_t i = 0; i < r->check_count; i++) {
         incomplete += hf_audit_outcome(&r->checks[i]) == HF_AUDIT_INCOMPLETE;
         if (r->checks[i].violations > 0)
             fprintf(out, " %s", r->checks[i].name);
@@ -86,26 +86,57 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
     fprintf(out, "\nJournal\n");
     if (r->directory)
         fprintf(out, "  directory      %s\n", r->directory);
+    if (r->journal.database)
+        fprintf(out, "  database       %s; a position is the number of an entry in holdfast.journal\n",
+                r->journal.where);
     if (r->holder[0])
         fprintf(out, "  in use         the store is open by: %s\n", hf_audit_show(hf_str(r->holder)).text);
     fprintf(out, "  store id       %s\n", hex);
     hf_audit_hex(r->chain_head, sizeof r->chain_head, hex);
-    fprintf(out, "  chain head     %s (batch %llu)\n", r->head_sequence ? hex : "none: the journal is empty",
-            (unsigned long long)r->head_sequence);
+    const char *head = r->head_sequence ? hex : "none: the journal is empty";
+    if (r->journal.database)
+        fprintf(out, "  chain head     %s (over those of %s)\n", head,
+                COUNT(r->writers, "writer", "writers"));
+    else
+        fprintf(out, "  chain head     %s (batch %llu)\n", head, (unsigned long long)r->head_sequence);
     fprintf(out, "  batches        %llu\n  entries        %llu\n  records        %llu\n",
             (unsigned long long)r->batches, (unsigned long long)r->entries, (unsigned long long)r->rows);
-    fprintf(out, "  segments       %llu, %llu of them compressed\n", (unsigned long long)r->journal.segments,
-            (unsigned long long)r->journal.packed);
+    if (!r->journal.database)
+        fprintf(out, "  segments       %llu, %llu of them compressed\n",
+                (unsigned long long)r->journal.segments, (unsigned long long)r->journal.packed);
     fprintf(out, "  end            position %llu\n", (unsigned long long)r->journal.end);
     if (r->journal.torn_bytes > 0)
         fprintf(out,
                 "  torn end       %s of a batch that is not whole: cut short by a crash before\n"
                 "                 anybody had its answer, or damaged since; a noted chain head tells\n",
                 COUNT(r->journal.torn_bytes, "byte", "bytes"));
-    if (r->batches > 0)
+    if (r->entries > 0)
         fprintf(out, "  time           %s to %s\n", hf_audit_at(r->first_now).text,
                 hf_audit_at(r->last_now).text);
     print_damage(r, out);
+}
+
+/* Who wrote into the database, and what the chain of each is: noted today, it tells tomorrow. */
+static void print_writers(const struct hf_audit_report *r, FILE *out)
+{
+    char hex[2 * HF_DIGEST_SIZE + 1];
+    if (!r->journal.database)
+        return;
+    fprintf(out, "\nWriters\n");
+    if (r->function_entries > 0)
+        fprintf(out,
+                "  %s written by functions, in users' own transactions: the database alone\n"
+                "  vouches for these, because no chain runs through them\n",
+                COUNT(r->function_entries, "entry was", "entries were"));
+    if (r->writers > r->writers_listed)
+        fprintf(out, "  %llu older ones, and\n", (unsigned long long)(r->writers - r->writers_listed));
+    for (size_t i = 0; i < r->writers_listed; i++) {
+        const struct hf_audit_writer *w = &r->writer[i];
+        hf_audit_hex(w->chain, sizeof w->chain, hex);
+        fprintf(out, "  %u, %s: %s in %s\n    chain head %s\n", w->id,
+                w->name[0] ? hf_audit_show(hf_str(w->name)).text : "of no known name",
+                COUNT(w->entries, "entry", "entries"), COUNT(w->batch, "batch", "batches"), hex);
+    }
 }
 
 static void print_check(const struct hf_audit_report *r, size_t id, FILE *out)
@@ -131,7 +162,7 @@ static void print_check(const struct hf_audit_report *r, size_t id, FILE *out)
 static void print_checks(const struct hf_audit_report *r, FILE *out)
 {
     fprintf(out, "\nChecks: what each means over the records, how many were looked at, how many break it\n");
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+    for (size_t i = 0; i < r->check_count; i++)
         print_check(r, i, out);
 }
 
@@ -165,7 +196,7 @@ static void print_records(const struct hf_audit_report *r, FILE *out)
             COUNT(r->leases, "lease", "leases"), COUNT(r->registers, "register", "registers"),
             COUNT(r->clients, "numbered client", "numbered clients"),
             COUNT(r->outbox, "outbox row", "outbox rows"));
-    if (r->guards_in_memory > 0)
+    if (r->guards_in_memory > 0 && !r->journal.database)
         fprintf(out, "  recordings of %s are kept in memory alone and are not in the journal\n",
                 COUNT(r->guards_in_memory, "guard", "guards"));
     fprintf(out,
@@ -197,6 +228,7 @@ bool hf_audit_print_text(const struct hf_audit_report *report, FILE *out)
     print_verdict(report, out);
     print_scope(report, out);
     print_journal(report, out);
+    print_writers(report, out);
     print_configs(report, out);
     print_records(report, out);
     print_near(report, out);

@@ -23,7 +23,8 @@ enum hf_audit_space {
     HF_AUDIT_CLAIMS,
     HF_AUDIT_LEASES,
     HF_AUDIT_REGISTERS,
-    HF_AUDIT_CLIENTS
+    HF_AUDIT_CLIENTS,
+    HF_AUDIT_OUTBOX_NUMBERS
 };
 
 /* The hash of `first` and `second` (which may be empty) in a tenant. Pure. */

@@ -1,6 +1,7 @@
 #include "audit/trace.h"
 
 #include "audit/digest.h"
+#include "audit/id.h"
 #include "audit/words.h"
 
 #include "api/json.h"
@@ -200,7 +201,8 @@ static void trace_batch(struct trace *t, const struct hf_audit_batch *batch)
         else if (o->subject != HF_AUDIT_SUBJECT_HOLD)
             key_entry(t, &e);
     }
-    t->as_of = batch->now;
+    if (batch->now > t->as_of)
+        t->as_of = batch->now;
 }
 
 /* Is the name an id? If the store's id key is known, only one that it made. */
@@ -211,7 +213,7 @@ static void subject_find(struct trace *t, const struct hf_audit_journal *j)
     enum hf_audit_subject s = t->options->subject;
     if (s == HF_AUDIT_SUBJECT_KEY || !hf_id_pack(t->name, raw))
         return;
-    if (s == HF_AUDIT_SUBJECT_GUESS && j->keys_known && !hf_id_read(&j->id_key, t->name, &ordinal))
+    if (s == HF_AUDIT_SUBJECT_GUESS && j->keys_known && !hf_audit_id_read(j, t->name, &ordinal))
         return;
     hf_id_unpack(raw, t->id);
     hf_audit_digest_id(t->id, t->digest);
@@ -306,7 +308,10 @@ static enum hf_status read_all(struct trace *t, struct hf_audit_reader *reader, 
     for (;;) {
         struct hf_audit_batch batch;
         switch (hf_audit_reader_next(reader, &batch, why)) {
-        case HF_AUDIT_BATCH: trace_batch(t, &batch); break;
+        case HF_AUDIT_BATCH:
+        case HF_AUDIT_PART: trace_batch(t, &batch); break;
+        case HF_AUDIT_WHOLE:
+        case HF_AUDIT_WRITER: break;
         case HF_AUDIT_DAMAGE: t->damages++; break;
         case HF_AUDIT_FAILED: return why->status;
         case HF_AUDIT_END: return HF_OK;
@@ -318,7 +323,9 @@ static enum hf_status read_all(struct trace *t, struct hf_audit_reader *reader, 
 static enum hf_status trace_pass(struct trace *t, const char *dir, bool as_key, struct hf_error *why)
 {
     struct hf_audit_reader *reader;
-    enum hf_status st = hf_audit_reader_open(dir, &reader, why);
+    const char *postgres = t->options->postgres;
+    enum hf_status st =
+        postgres ? hf_audit_reader_connect(postgres, &reader, why) : hf_audit_reader_open(dir, &reader, why);
     if (st != HF_OK)
         return st;
     t->damages = 0;

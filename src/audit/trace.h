@@ -31,6 +31,7 @@ struct hf_audit_trace_options {
         now; /* a claim's lease is judged at this time, or at that of the newest batch if that is later: a lease
                   * that runs out leaves no record */
     bool json;
+    const char *postgres; /* NULL, or the database to read instead of the directory */
 };
 
 /* hf_audit_trace: `holdfast trace`: read the store in `dir` and print the life of `name` (an id or a

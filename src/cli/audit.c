@@ -1,4 +1,4 @@
-/* holdfast audit: the regulator's question, answered from the files alone. No lock is taken and nothing
+/* holdfast audit: the regulator's question, answered from the records alone. No lock is taken and nothing
  * is written, so it may be asked about a store that is at work. */
 #include "audit/audit.h"
 
@@ -25,7 +25,7 @@ int hf_cmd_audit(struct hf_cli *cli)
     enum hf_cli_exit code;
     if (hf_cli_remote(cli))
         return hf_cli_remote_audit(cli);
-    const char *directory = hf_cli_files(cli, &code);
+    const char *directory = hf_cli_records(cli, &options.postgres, &code);
     if (!directory)
         return code;
     enum hf_status status = hf_audit_run(directory, &options, &report, &why);

@@ -3,7 +3,7 @@
  *   main.c      finds the command and runs it        commands.c  the table of commands, with their help
  *   options.c   the table of options, the parser     values.c    option values: times, numbers, choices
  *   session.c   opens the store, asks, answers       explain.c   says which argument was wrong, and why
- *   remote.c    the same through a server            place.c     a directory or a server, and which
+ *   remote.c    the same through a server            place.c     a directory, a database or a server, and which
  *   download.c  an export through a server
  *   print.c     answers for people                   related.c   what belongs to a record, for people
  *   say.c       words, tables and colours            progress.c  one line that moves
@@ -54,12 +54,12 @@ struct hf_cli {
 /* The exit code of a status. */
 enum hf_cli_exit hf_cli_exit_of(enum hf_status status);
 
-/* The directory of the store: --data, HOLDFAST_DATA or ./holdfast-data. NULL, with the sentence said, if
- * --data is empty. */
+/* The directory of the store: --data, HOLDFAST_DATA or ./holdfast-data; "" if the store is in a database. NULL, with the
+ * sentence said, if --data is empty. */
 const char *hf_cli_directory(struct hf_cli *cli);
-/* The same for a command that reads the files by itself, and so checks its arguments too. NULL, with the
- * sentence said and the exit code in *code, if something is wrong. */
-const char *hf_cli_files(struct hf_cli *cli, enum hf_cli_exit *code);
+/* The same for a command that reads the records by itself, and so checks its arguments too. postgres: out, the database's
+ * connection string, or NULL. NULL, with the sentence said and the exit code in *code, if something is wrong. */
+const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cli_exit *code);
 
 /* Fill the configuration in from the options; what is not given stays as the store has it. False after saying what is
  * wrong. */
@@ -96,9 +96,14 @@ void hf_cli_say_replayed(const struct hf_cli *cli, hf_time recorded_at);
 
 /* ---- place.c ---- */
 
-/* Is it a server that the command acts through? --server, else --data, else HOLDFAST_SERVER says so. */
+/* Is it a server that the command acts through? --server, else --data, --store and --postgres, else HOLDFAST_SERVER says
+ * so. */
 bool hf_cli_remote(const struct hf_cli *cli);
-/* Do the options for a directory and those for a server fit together? False after saying which do not. */
+/* The connection string of the database that the store is in, "" for what libpq takes by itself; NULL: it is in a directory.
+ * What is given on the command line goes before what is in the environment, and that before what is in the config file;
+ * of one place, --store counts, else --postgres, else --data. */
+const char *hf_cli_postgres(const struct hf_cli *cli);
+/* Do the options for a directory, for a database and for a server fit together? False after saying which do not. */
 bool hf_cli_place_fits(const struct hf_cli *cli);
 /* Get ready to ask the server. HF_EXIT_DONE, or the exit code after saying why. */
 enum hf_cli_exit hf_cli_remote_open(struct hf_cli *cli);

@@ -6,7 +6,8 @@
 
 #define BIT HF_OPT_BIT
 #define PLAIN (BIT(JSON) | BIT(HELP))
-#define PLACE (BIT(DATA) | BIT(SERVER) | BIT(TOKEN_FILE) | BIT(TLS_CA) | BIT(TIMEOUT))
+#define KEPT (BIT(DATA) | BIT(STORE) | BIT(POSTGRES))
+#define PLACE (KEPT | BIT(SERVER) | BIT(TOKEN_FILE) | BIT(TLS_CA) | BIT(TIMEOUT))
 #define FILES (PLACE | PLAIN)
 #define LOOK (FILES | BIT(TENANT))
 #define STORE (FILES | BIT(TENANT) | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY))
@@ -18,9 +19,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .run = hf_cmd_serve,
       .args = "",
       .options = BIT(CONFIG) | BIT(LISTEN) | BIT(THREADS) | BIT(AUTH_FILE) | BIT(TLS_CERT) | BIT(TLS_KEY) |
-                 BIT(STORE) | BIT(MAX_BODY) | BIT(MAX_CONNECTIONS) | BIT(MEMORY_MAX) | BIT(LOG) |
-                 BIT(LOG_KEYS) | BIT(LOG_DUPLICATES) | BIT(SANDBOX) | BIT(WELCOME),
-      .globals = BIT(DATA) | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY) | BIT(HELP),
+                 BIT(MAX_BODY) | BIT(MAX_CONNECTIONS) | BIT(MEMORY_MAX) | BIT(LOG) | BIT(LOG_KEYS) |
+                 BIT(LOG_DUPLICATES) | BIT(SANDBOX) | BIT(WELCOME),
+      .globals = KEPT | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY) | BIT(HELP),
       .summary = "answer over HTTP, for many callers at once",
       .about =
           "Opens the store and answers over HTTP until SIGTERM, which finishes what is in flight. The first "
@@ -324,7 +325,7 @@ const struct hf_cli_command hf_cli_commands[] = {
     { .name = "version",
       .run = hf_cmd_version,
       .args = "",
-      .globals = (PLACE & ~BIT(DATA)) | PLAIN,
+      .globals = (PLACE & ~KEPT) | PLAIN,
       .summary = "print the version",
       .about =
           "Prints the version of program and library; with --server on the command line, that of the server "

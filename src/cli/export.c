@@ -32,7 +32,7 @@ int hf_cmd_export(struct hf_cli *cli)
     if (hf_cli_remote(cli))
         return hf_cli_remote_export(cli, options.format == HF_AUDIT_SQLITE);
     enum hf_cli_exit wrong;
-    const char *directory = hf_cli_files(cli, &wrong);
+    const char *directory = hf_cli_records(cli, &options.postgres, &wrong);
     if (!directory)
         return wrong;
     int code = hf_audit_export(directory, &options, cli->args[0], &why);

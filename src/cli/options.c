@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include "cli/commands.h"
+#include "cli/config.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,12 @@
 const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_DATA] = { "data", "DIR", "HOLDFAST_DATA", NULL,
                       "the store's directory (./holdfast-data); :memory: keeps nothing" },
+    [HF_OPT_STORE] = { "store", "KIND", "HOLDFAST_STORE", "journal|postgres",
+                       "where records are kept: in the files of a directory, or in a PostgreSQL database "
+                       "that others may share (journal); --postgres alone means postgres" },
+    [HF_OPT_POSTGRES] = { "postgres", "CONNINFO", "HOLDFAST_POSTGRES", NULL,
+                          "the database, as libpq takes it: \"host=db1 dbname=shop\" or "
+                          "postgresql://db1/shop; what is left out is taken from PGHOST, PGDATABASE ..." },
     [HF_OPT_SERVER] = { "server", "URL", "HOLDFAST_SERVER", NULL,
                         "ask the server at this address, such as http://127.0.0.1:4653, instead of opening a "
                         "directory" },
@@ -97,7 +104,6 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_TLS_CERT] = { "tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
                           "the certificate and its chain, in PEM: serve https" },
     [HF_OPT_TLS_KEY] = { "tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL, "its private key, in PEM" },
-    [HF_OPT_STORE] = { "store", "KIND", "HOLDFAST_STORE", "journal", "where records are kept (journal)" },
     [HF_OPT_MAX_BODY] = { "max-body", "SIZE", "HOLDFAST_MAX_BODY", NULL, "the largest request body (1MiB)" },
     [HF_OPT_MAX_CONNECTIONS] = { "max-connections", "N", "HOLDFAST_MAX_CONNECTIONS", NULL,
                                  "connections at one time (4096)" },
@@ -160,6 +166,23 @@ static enum hf_cli_option_id option_find(uint64_t allowed, const char *name, siz
     return (enum hf_cli_option_id)i;
 }
 
+/* A connection string may have a password in it, and whoever lists the processes of the machine sees their arguments: keep
+ * a copy, and cover what they see. */
+static bool hide(struct hf_cli *cli, char *value)
+{
+    static char copy[HF_CLI_CONFIG_LINE_MAX];
+    size_t size = strlen(value);
+    if (size >= sizeof copy) {
+        hf_cli_error(cli, "--postgres has %zu bytes, and a connection string may have %zu", size,
+                     sizeof copy - 1);
+        return false;
+    }
+    memcpy(copy, value, size + 1);
+    memset(value, '*', size);
+    cli->values[HF_OPT_POSTGRES] = copy;
+    return true;
+}
+
 /* Take the option at argv[*at], and the value behind it if it has one. */
 static bool option_take(struct hf_cli *cli, int argc, char **argv, int *at)
 {
@@ -191,7 +214,7 @@ static bool option_take(struct hf_cli *cli, int argc, char **argv, int *at)
         return false;
     }
     cli->values[id] = value ? value : "";
-    return true;
+    return id != HF_OPT_POSTGRES || hide(cli, argv[*at] + (value - argv[*at]));
 }
 
 static bool command_take(struct hf_cli *cli, const char *name)

@@ -10,6 +10,8 @@
 enum hf_cli_option_id {
     /* global: every command takes these */
     HF_OPT_DATA,
+    HF_OPT_STORE,
+    HF_OPT_POSTGRES,
     HF_OPT_SERVER,
     HF_OPT_TOKEN_FILE,
     HF_OPT_TLS_CA,
@@ -64,7 +66,6 @@ enum hf_cli_option_id {
     HF_OPT_AUTH_FILE,
     HF_OPT_TLS_CERT,
     HF_OPT_TLS_KEY,
-    HF_OPT_STORE,
     HF_OPT_MAX_BODY,
     HF_OPT_MAX_CONNECTIONS,
     HF_OPT_MEMORY_MAX,

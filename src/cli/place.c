@@ -1,5 +1,7 @@
-/* A directory or a server: which of the two a command acts on, and what only one of them takes. */
+/* A directory, a database or a server: which of them a command acts on, and what only one of them takes. */
+#include "base/conninfo.h"
 #include "cli/commands.h"
+#include "cli/config.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -10,10 +12,95 @@
 
 enum { WAIT_MS = 30000 };
 
+/* ---- A directory or a database ---- */
+
+/* Where a value came from: the command line goes before the environment, and that before the config file. */
+enum level { NOWHERE, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND };
+
+static enum level level_of(const struct hf_cli *cli, enum hf_cli_option_id id)
+{
+    if (!cli->values[id])
+        return NOWHERE;
+    return cli->from_environment[id] ? FROM_ENVIRONMENT : cli->config_line[id] ? FROM_FILE : FROM_COMMAND;
+}
+
+/* The highest level at which anything says where the store is, and what is said there. */
+struct told {
+    enum level level;
+    bool data, store, postgres;
+};
+
+static struct told told_of(const struct hf_cli *cli)
+{
+    enum level data = level_of(cli, HF_OPT_DATA), store = level_of(cli, HF_OPT_STORE),
+               postgres = level_of(cli, HF_OPT_POSTGRES);
+    enum level top = data > store ? data : store;
+    if (postgres > top)
+        top = postgres;
+    return (struct told){ top, data && data == top, store && store == top, postgres && postgres == top };
+}
+
+static bool store_is_database(const struct hf_cli *cli)
+{
+    const char *store = cli->values[HF_OPT_STORE];
+    return store && strcmp(store, "postgres") == 0;
+}
+
+const char *hf_cli_postgres(const struct hf_cli *cli)
+{
+    struct told told = told_of(cli);
+    bool database = told.store ? store_is_database(cli) : told.postgres;
+    const char *conninfo = cli->values[HF_OPT_POSTGRES];
+    return !database ? NULL : conninfo ? conninfo : "";
+}
+
+/* Say it, behind the line of the config file that the value stands in, if it stands there. */
+static bool misplaced(const struct hf_cli *cli, enum hf_cli_option_id id, const char *sentence)
+{
+    struct hf_buffer place = { 0 };
+    if (cli->config_line[id])
+        hf_cli_add_place(&place, cli, id);
+    hf_cli_error(cli, "%s%s", place.size > 0 ? hf_buffer_text(&place) : "", sentence);
+    hf_buffer_free(&place);
+    return false;
+}
+
+/* Two that say different things in one breath. The environment is for all commands, so what stands there may be idle. */
+static bool kept_fits(const struct hf_cli *cli)
+{
+    struct told told = told_of(cli);
+    bool database = store_is_database(cli);
+    struct hf_error why = { HF_OK, "" };
+    unsigned kind;
+    if (!hf_cli_choice(cli, HF_OPT_STORE, &kind))
+        return false;
+    if (told.level != FROM_ENVIRONMENT && told.store && database && told.data)
+        return misplaced(cli, HF_OPT_DATA,
+                         "--data names a directory, and with --store postgres the store is in a database: "
+                         "leave one of them out, and name the database with --postgres");
+    if (told.level != FROM_ENVIRONMENT && told.store && !database && told.postgres)
+        return misplaced(cli, HF_OPT_POSTGRES,
+                         "--postgres names a database, and with --store journal the store is in a directory: "
+                         "leave one of them out");
+    if (told.level != FROM_ENVIRONMENT && !told.store && told.data && told.postgres)
+        return misplaced(cli, HF_OPT_POSTGRES,
+                         "--data and --postgres exclude each other: a store is in a directory or in a "
+                         "database; give one of them");
+    const char *conninfo = hf_cli_postgres(cli);
+    if (conninfo && hf_conninfo_check(conninfo, &why) != HF_OK)
+        return misplaced(cli, HF_OPT_POSTGRES, why.text);
+    if (conninfo && cli->values[HF_OPT_MEMORY_MAX] && !cli->from_environment[HF_OPT_MEMORY_MAX])
+        return misplaced(
+            cli, HF_OPT_MEMORY_MAX,
+            "--memory-max is for a store in a directory, whose tables are in memory; leave it out");
+    return true;
+}
+
 bool hf_cli_remote(const struct hf_cli *cli)
 {
-    return cli->values[HF_OPT_SERVER] &&
-           (hf_cli_given(cli, HF_OPT_SERVER) || !hf_cli_given(cli, HF_OPT_DATA));
+    bool kept = hf_cli_given(cli, HF_OPT_DATA) || hf_cli_given(cli, HF_OPT_STORE) ||
+                hf_cli_given(cli, HF_OPT_POSTGRES);
+    return cli->values[HF_OPT_SERVER] && (hf_cli_given(cli, HF_OPT_SERVER) || !kept);
 }
 
 /* How the server was named. */
@@ -69,14 +156,18 @@ static bool callings_fit(const struct hf_cli *cli)
 
 bool hf_cli_place_fits(const struct hf_cli *cli)
 {
-    if (hf_cli_given(cli, HF_OPT_DATA) && hf_cli_given(cli, HF_OPT_SERVER)) {
-        hf_cli_error(
-            cli, "--data and --server exclude each other: a command acts on a directory or through a server; "
-                 "give one of them");
+    static const enum hf_cli_option_id kept[] = { HF_OPT_DATA, HF_OPT_STORE, HF_OPT_POSTGRES };
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        if (!hf_cli_given(cli, kept[i]) || !hf_cli_given(cli, HF_OPT_SERVER))
+            continue;
+        hf_cli_error(cli,
+                     "--%s and --server exclude each other: a command acts on a directory or a database by "
+                     "itself, or through a server; give one of them",
+                     hf_cli_options[kept[i]].name);
         return false;
     }
     if (!hf_cli_remote(cli) || !(cli->command->globals & HF_OPT_BIT(SERVER)))
-        return callings_fit(cli);
+        return callings_fit(cli) && (!(cli->command->globals & HF_OPT_BIT(DATA)) || kept_fits(cli));
     return tenant_fits(cli) && settings_fit(cli);
 }
 

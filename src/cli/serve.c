@@ -23,10 +23,10 @@ static bool sizes_read(const struct hf_cli *cli, struct hf_server_options *o)
 
 static bool choices_read(const struct hf_cli *cli, struct hf_server_options *o)
 {
-    unsigned log = 0, keys = 0, duplicates = 0, sandbox = 0, store = 0;
+    unsigned log = 0, keys = 0, duplicates = 0, sandbox = 0;
     if (!hf_cli_choice(cli, HF_OPT_LOG, &log) || !hf_cli_choice(cli, HF_OPT_LOG_KEYS, &keys) ||
         !hf_cli_choice(cli, HF_OPT_LOG_DUPLICATES, &duplicates) ||
-        !hf_cli_choice(cli, HF_OPT_SANDBOX, &sandbox) || !hf_cli_choice(cli, HF_OPT_STORE, &store))
+        !hf_cli_choice(cli, HF_OPT_SANDBOX, &sandbox))
         return false;
     o->log_json = log == 1;
     o->log_hash_keys = keys == 1;
@@ -46,7 +46,7 @@ static void welcome(const char *url)
 
 /* Where the values stand that only the server finds out to be wrong. */
 struct places {
-    struct hf_buffer data, listen, auth_file, tls_cert, tls_key;
+    struct hf_buffer data, postgres, listen, auth_file, tls_cert, tls_key;
 };
 
 /* "FILE:LINE: " if the value came from the config file, else NULL. text: out, owned. */
@@ -61,6 +61,7 @@ static const char *place_of(const struct hf_cli *cli, enum hf_cli_option_id id, 
 static void places_fill(const struct hf_cli *cli, struct places *p, struct hf_server_places *out)
 {
     out->data = place_of(cli, HF_OPT_DATA, &p->data);
+    out->postgres = place_of(cli, HF_OPT_POSTGRES, &p->postgres);
     out->listen = place_of(cli, HF_OPT_LISTEN, &p->listen);
     out->auth_file = place_of(cli, HF_OPT_AUTH_FILE, &p->auth_file);
     out->tls_cert = place_of(cli, HF_OPT_TLS_CERT, &p->tls_cert);
@@ -70,6 +71,7 @@ static void places_fill(const struct hf_cli *cli, struct places *p, struct hf_se
 static void places_free(struct places *p)
 {
     hf_buffer_free(&p->data);
+    hf_buffer_free(&p->postgres);
     hf_buffer_free(&p->listen);
     hf_buffer_free(&p->auth_file);
     hf_buffer_free(&p->tls_cert);
@@ -81,12 +83,13 @@ int hf_cmd_serve(struct hf_cli *cli)
     struct hf_server_options options = { .listen = "127.0.0.1:4653" };
     struct places places = { 0 };
     const char *config = cli->values[HF_OPT_CONFIG];
-    if (config && !hf_cli_config_load(cli, config))
+    if (config && (!hf_cli_config_load(cli, config) || !hf_cli_place_fits(cli)))
         return HF_EXIT_USAGE;
     if (!sizes_read(cli, &options) || !choices_read(cli, &options) ||
         !hf_cli_store_options(cli, &options.store))
         return HF_EXIT_USAGE;
     options.data = cli->values[HF_OPT_DATA] ? cli->values[HF_OPT_DATA] : "./holdfast-data";
+    options.store.postgres = hf_cli_postgres(cli);
     if (cli->values[HF_OPT_LISTEN])
         options.listen = cli->values[HF_OPT_LISTEN];
     options.auth_file = cli->values[HF_OPT_AUTH_FILE];

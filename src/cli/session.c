@@ -33,6 +33,8 @@ static const char *place_of(const struct hf_cli *cli)
 
 const char *hf_cli_directory(struct hf_cli *cli)
 {
+    if (hf_cli_postgres(cli))
+        return "";
     if (place_of(cli)[0] == '\0') {
         hf_cli_error(cli,
                      "--data is empty; give the store's directory, such as --data ./holdfast-data, or leave "
@@ -93,7 +95,15 @@ enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum h
     return hf_cli_exit_of(status);
 }
 
-/* What is in the way of a store at this place, and what to do about it; "" if nobody can tell. */
+/* What to do about a store that cannot be had in a database; "" if nobody can tell. */
+static const char *database_advice(enum hf_status status)
+{
+    return status == HF_STORE_ABSENT    ? "--postgres names another database; the first change makes a store"
+           : status == HF_STORE_DAMAGED ? "holdfast audit shows what is whole"
+                                        : "";
+}
+
+/* The same for a directory: what is in the way of a store at this place, and what to do about it; "" if nobody can tell. */
 static const char *advice(const char *place, enum hf_status status)
 {
     struct stat st;
@@ -132,7 +142,8 @@ static struct hf_bytes holder_of(const struct hf_error *why)
 enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *why)
 {
     struct hf_buffer sentence = { 0 };
-    const char *more = advice(place_of(cli), why->status);
+    const char *more =
+        hf_cli_postgres(cli) ? database_advice(why->status) : advice(place_of(cli), why->status);
     struct hf_bytes holder = holder_of(why);
     hf_buffer_printf(&sentence, *more ? "%s (%s)" : "%s", why->text, more);
     if (holder.size > 0)
@@ -144,11 +155,12 @@ enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *
     return why->status == HF_INVALID_REQUEST ? HF_EXIT_USAGE : hf_cli_exit_of(why->status);
 }
 
-const char *hf_cli_files(struct hf_cli *cli, enum hf_cli_exit *code)
+const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cli_exit *code)
 {
     struct hf_buffer blame = { 0 };
     enum hf_status malformed = hf_cli_malformed(cli, &blame);
     const char *directory = malformed == HF_OK ? hf_cli_directory(cli) : NULL;
+    *postgres = hf_cli_postgres(cli);
     *code = directory ? HF_EXIT_DONE : HF_EXIT_USAGE;
     if (malformed != HF_OK)
         *code = hf_cli_refuse(cli, (enum hf_action)0, malformed, hf_buffer_text(&blame));
@@ -199,6 +211,7 @@ enum hf_cli_exit hf_cli_open(struct hf_cli *cli, bool create)
 {
     struct hf_options options = { .no_create = !create,
                                   .no_background = true, /* one request needs no threads */
+                                  .postgres = hf_cli_postgres(cli),
                                   .on_note = note,
                                   .on_fatal = fatal,
                                   .on_progress = progress,

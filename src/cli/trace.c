@@ -1,4 +1,4 @@
-/* holdfast trace: the life of a hold or a key, from the files alone. */
+/* holdfast trace: the life of a hold or a key, from the records alone. */
 #include "audit/trace.h"
 
 #include "cli/commands.h"
@@ -16,7 +16,7 @@ int hf_cmd_trace(struct hf_cli *cli)
     enum hf_cli_exit wrong;
     if (hf_cli_remote(cli))
         return hf_cli_remote_trace(cli);
-    const char *directory = hf_cli_files(cli, &wrong);
+    const char *directory = hf_cli_records(cli, &options.postgres, &wrong);
     if (!directory)
         return wrong;
     int code = hf_audit_trace(directory, hf_str(cli->args[0]), &options, stdout, &why);

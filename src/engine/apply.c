@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 struct hf_tx {
-    struct hf_journal *journal;
+    const struct hf_view *view;
+    uint64_t outbox_first; /* the number of the first row that it puts into the outbox */
     struct hf_plan *plan;
     const struct hf_request *request;
     hf_time now;
@@ -62,7 +63,7 @@ enum hf_status hf_tx_get(struct hf_tx *tx, struct hf_bytes key, struct hf_bytes 
         *value = row->pair.value;
         return row->erase ? HF_NOT_KNOWN : HF_OK;
     }
-    const struct hf_view *view = &tx->journal->view;
+    const struct hf_view *view = tx->view;
     struct hf_scoped name = { tx->request->tenant, key };
     switch (view->value(view->ctx, name, value)) {
     case HF_FOUND: return HF_OK;
@@ -139,8 +140,7 @@ enum hf_status hf_tx_enqueue(struct hf_tx *tx, struct hf_bytes topic, struct hf_
         tx->spoiled = true;
         return HF_INVALID_REQUEST;
     }
-    uint64_t number =
-        tx->journal->tables.highest_outbox + 1 - (HF_BUG(outbox_number_reused) && tx->now % 7 == 0);
+    uint64_t number = tx->outbox_first - (HF_BUG(outbox_number_reused) && tx->now % 7 == 0);
     for (size_t i = tx->first; i < tx->plan->row_count; i++)
         number += tx->plan->rows[i].kind == HF_ROW_OUTBOX;
     struct hf_row *row = hf_plan_row(tx->plan, HF_ROW_OUTBOX);
@@ -166,10 +166,19 @@ hf_time hf_tx_now(const struct hf_tx *tx)
 
 void hf_engine_run_apply(void *arg, const struct hf_request *request, struct hf_plan *plan, hf_time now)
 {
-    struct hf_db *db = arg;
-    struct hf_tx tx = {
-        .journal = db->journal, .plan = plan, .request = request, .now = now, .first = plan->row_count
-    };
+    const struct hf_journal *j = ((struct hf_db *)arg)->journal;
+    hf_engine_apply(arg, request, &j->view, j->tables.highest_outbox + 1, plan, now);
+}
+
+void hf_engine_apply(const struct hf_db *db, const struct hf_request *request, const struct hf_view *view,
+                     uint64_t outbox_first, struct hf_plan *plan, hf_time now)
+{
+    struct hf_tx tx = { .view = view,
+                        .outbox_first = outbox_first,
+                        .plan = plan,
+                        .request = request,
+                        .now = now,
+                        .first = plan->row_count };
     hf_engine_applying = db;
     enum hf_status st = request->apply.fn(&tx, request->apply.arg);
     if (HF_BUG(apply_runs_twice))

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include "base/bug.h"
+#include "engine/remote.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -200,6 +201,8 @@ enum hf_status hf_do_many(struct hf_db *db, const struct hf_request *requests, s
     uint64_t needs_most = 0;
     if (count > HF_GROUP_MAX || misused(db))
         return HF_MISUSE;
+    if (db->remote)
+        return hf_remote_do_many(db->remote, requests, results, count);
     for (size_t from = 0; from < count; from += CHUNK) {
         size_t n = count - from < CHUNK ? count - from : CHUNK;
         for (size_t i = 0; i < n; i++)
@@ -233,6 +236,8 @@ enum hf_status hf_do(struct hf_db *db, const struct hf_request *request, struct 
             hf_result_status(result, HF_MISUSE);
         return HF_MISUSE;
     }
+    if (db->remote)
+        return hf_remote_do(db->remote, request, result);
     hf_journal_ready(db->journal, request, &prepared);
     pthread_mutex_lock(&db->lock);
     enum hf_status st = decide(db, request, &prepared, result, 0, &needs);
@@ -271,6 +276,10 @@ void hf_submit(struct hf_db *db, struct hf_op *first)
             hf_result_status(op->result, HF_MISUSE);
         op->done(op, HF_MISUSE);
     }
+    if (db->remote && first) {
+        hf_remote_submit(db->remote, first);
+        return;
+    }
     while (first) {
         struct hf_op *op = first;
         size_t n = 0;
@@ -304,6 +313,10 @@ enum hf_status hf_barrier(struct hf_db *db)
 {
     if (misused(db))
         return HF_MISUSE;
+    if (db->remote) {
+        hf_remote_flush(db->remote);
+        return HF_OK;
+    }
     pthread_mutex_lock(&db->lock);
     enum hf_status st = settle(db);
     pthread_mutex_unlock(&db->lock);
@@ -324,6 +337,10 @@ void hf_flush(struct hf_db *db)
 {
     if (misused(db))
         return;
+    if (db->remote) {
+        hf_remote_flush(db->remote);
+        return;
+    }
     pthread_mutex_lock(&db->lock);
     if (db->waiting || db->ready || db->releasing) /* else all that was submitted is answered */
         flush(db);
@@ -364,6 +381,8 @@ bool hf_maintain(struct hf_db *db)
 {
     if (misused(db))
         return false;
+    if (db->remote)
+        return hf_remote_maintain(db->remote);
     pthread_mutex_lock(&db->lock);
     bool more = maintain(db);
     pthread_mutex_unlock(&db->lock);
@@ -447,9 +466,9 @@ enum hf_status hf_open(const char *path, const struct hf_options *options, struc
 {
     static const struct hf_options defaults;
     struct hf_error ignored;
-    bool memory = strcmp(path, ":memory:") == 0;
     if (!options)
         options = &defaults;
+    bool memory = !options->postgres && strcmp(path, ":memory:") == 0;
     if (!why)
         why = &ignored;
     *why = (struct hf_error){ .status = HF_OK };
@@ -473,6 +492,14 @@ enum hf_status hf_open(const char *path, const struct hf_options *options, struc
     db->journal_lock = (struct hf_lock){ db_lock, db_unlock, db };
     db->on_fatal = options->on_fatal;
     db->arg = options->arg;
+    if (options->postgres) {
+        enum hf_status opened = hf_remote_open(db, options, &db->remote, why);
+        if (opened == HF_OK)
+            *out = db;
+        else
+            db_free(db);
+        return opened;
+    }
     const struct hf_io *io = memory ? hf_io_memory() : options->io ? options->io : hf_io_os();
     enum hf_status st = hf_journal_open(path, options, io, &db->journal, why);
     if (st != HF_OK) {
@@ -507,6 +534,11 @@ void hf_close(struct hf_db *db)
 {
     if (!db)
         return;
+    if (db->remote) {
+        hf_remote_close(db->remote);
+        db_free(db);
+        return;
+    }
     drain(db);
     if (db->background) {
         threads_stop(db);

@@ -13,7 +13,11 @@
 
 #include <pthread.h>
 
+struct hf_remote;
+
 struct hf_db {
+    struct hf_remote
+        *remote; /* owned; not NULL: the store is PostgreSQL, and nothing below is used (remote.h) */
     pthread_mutex_t lock;
     pthread_cond_t landed;      /* the durable position moved, the writer left, or a segment became ready */
     pthread_cond_t work;        /* for the committer: something was submitted */
@@ -55,5 +59,8 @@ void hf_result_status(struct hf_result *result, enum hf_status status);
 
 /* Runs an apply function (apply.c); arg is the database. */
 void hf_engine_run_apply(void *arg, const struct hf_request *request, struct hf_plan *plan, hf_time now);
+/* The same over any view. outbox_first: the number for the first row that it puts into the outbox. */
+void hf_engine_apply(const struct hf_db *db, const struct hf_request *request, const struct hf_view *view,
+                     uint64_t outbox_first, struct hf_plan *plan, hf_time now);
 
 #endif

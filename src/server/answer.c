@@ -110,8 +110,7 @@ static void render_ready(struct hf_server *s, struct hf_http_reply *reply)
     if (db) {
         struct hf_stats stats;
         hf_stats(db, &stats);
-        if (stats.out_of_space)
-            why = "out of space";
+        why = hf_server_unready(s, &stats);
     }
     reply->status = why ? 503 : 200;
     reply->content_type = json;

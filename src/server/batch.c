@@ -63,6 +63,7 @@ static void line_read(struct hf_batch *batch, struct line *line, struct hf_bytes
                                    .result = &line->result,
                                    .done = line_done,
                                    .arg = batch,
+                                   .lane = work->x->conn,
                                    .answer_max = share < ANSWER_LEAST ? ANSWER_LEAST : share };
         return;
     }

@@ -262,8 +262,11 @@ static bool begin_request(struct hf_work *work)
     }
     if (HF_BUG(server_duration_cut) && work->request.action == HF_PLACE_HOLD)
         work->request.place_hold.duration_ms -= work->request.place_hold.duration_ms % 1000;
-    work->op =
-        (struct hf_op){ .request = &work->request, .result = &work->result, .done = op_done, .arg = work };
+    work->op = (struct hf_op){ .request = &work->request,
+                               .result = &work->result,
+                               .done = op_done,
+                               .arg = work,
+                               .lane = work->x->conn };
     hf_server_gather(&work->op);
     return true;
 }
@@ -343,7 +346,7 @@ static void request(void *arg, struct hf_http_exchange *x)
 /* ---- Rounds ---- */
 
 /* Submit what the round has gathered. With one I/O thread it also commits here: nobody else would have anything to do
- * meanwhile, and a hand-over to another thread costs more than it hides. */
+ * meanwhile, and a hand-over to another thread costs more than it hides. A database is waited for by threads of the library. */
 static void round_end(void *arg, struct hf_http_thread *thread)
 {
     struct hf_server *s = arg;
@@ -353,7 +356,7 @@ static void round_end(void *arg, struct hf_http_thread *thread)
         return;
     gathered = NULL;
     hf_submit(s->db, first);
-    if (s->options.threads == 1)
+    if (s->options.threads == 1 && !s->options.store.postgres)
         hf_flush(s->db);
 }
 

@@ -71,12 +71,18 @@ struct hf_server {
     struct hf_auth *auth; /* NULL: everybody is the default tenant's admin */
     bool tls;
     char url[96];
+    char temporary
+        [256]; /* of a store in a database: a directory for exports on their way; "" if there is none */
     char notes[2][512]; /* about the auth file and the certificate, for the log once there is one */
     hf_time started_at;
     _Atomic uint64_t refusals[HF_STATUS_SLOTS]; /* answers that were not HF_OK, by status */
     _Atomic uint64_t unauthorized, forbidden, batches, batch_lines;
     _Atomic int64_t batch_lines_now;
 };
+
+/* serve.c */
+/* Why no new keys are taken although the store is open, or NULL. Static. */
+const char *hf_server_unready(const struct hf_server *server, const struct hf_stats *stats);
 
 /* handle.c */
 void hf_server_handler(struct hf_server *server, struct hf_http_handler *handler);

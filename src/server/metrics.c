@@ -49,8 +49,8 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         { "holdfast_memory_bytes", "gauge", "Memory of all tables.", s->memory_bytes },
         { "holdfast_memory_key_bytes", "gauge", "The part of it that keys take.", s->memory_token_bytes },
         { "holdfast_snapshots_total", "counter", "Snapshots written since the start.", s->snapshots },
-        { "holdfast_out_of_space", "gauge", "1 while the disk has no room for the journal.",
-          s->out_of_space },
+        { "holdfast_out_of_space", "gauge",
+          "1 while the disk has no room for the journal, or the database is away.", s->out_of_space },
     };
     figures_add(out, figures, sizeof figures / sizeof *figures);
     hf_buffer_printf(out,
@@ -132,7 +132,7 @@ void hf_server_metrics(struct hf_server *s, struct hf_buffer *out)
         out,
         "# HELP holdfast_build_info Version of this program.\n# TYPE holdfast_build_info gauge\n"
         "holdfast_build_info{version=\"%s\"} 1\n"
-        "# HELP holdfast_ready 1 when the store is open and has room.\n# TYPE holdfast_ready gauge\n",
+        "# HELP holdfast_ready 1 when the store is open and takes new keys.\n# TYPE holdfast_ready gauge\n",
         hf_version());
     if (db)
         hf_stats(db, &stats);

@@ -1,5 +1,6 @@
 /* The start page: what runs here, how it is doing, and three commands to try it with. One page without scripts or
  * anything from elsewhere, so that the strictest policy can stand in its head. */
+#include "base/conninfo.h"
 #include "base/text.h"
 #include "server/inner.h"
 
@@ -198,15 +199,18 @@ static void fact_add(struct hf_buffer *out, const char *name, const char *value)
 /* Where the store lies is for those who may read it. */
 static void facts_add(struct hf_server *s, bool figures, struct hf_buffer *out)
 {
-    char when[HF_TIME_TEXT];
+    char when[HF_TIME_TEXT], database[300] = "";
     hf_time_format(s->started_at, when);
     hf_buffer_add_text(out, "<h2>Running here</h2>\n<dl class=\"facts\">\n");
     fact_add(out, "Version", hf_version());
     fact_add(out, "Address", s->url);
+    if (figures && s->options.store.postgres)
+        hf_conninfo_show(s->options.store.postgres, database, sizeof database);
     if (figures)
         fact_add(out, "Store",
-                 strcmp(s->options.data, ":memory:") == 0 ? "in memory alone: nothing is kept"
-                                                          : s->options.data);
+                 database[0]                                ? database
+                 : strcmp(s->options.data, ":memory:") == 0 ? "in memory alone: nothing is kept"
+                                                            : s->options.data);
     hf_buffer_printf(out, "<dt>Since</dt><dd><time datetime=\"%s\">%s</time> (", when, when);
     since_add(out, hf_server_clock() - s->started_at);
     hf_buffer_add_text(out, ")</dd>\n");
@@ -347,7 +351,10 @@ void hf_server_page(struct hf_server *s, bool figures, struct hf_buffer *out)
     if (db)
         hf_stats(db, &stats);
     hf_buffer_add_text(out, head);
-    state_add(out, !db ? "reading the journal" : stats.out_of_space ? "the disk is full" : NULL);
+    const char *unready = db ? hf_server_unready(s, &stats) : NULL;
+    state_add(out, !db                                     ? "reading the journal"
+                   : unready && !s->options.store.postgres ? "the disk is full"
+                                                           : unready);
     facts_add(s, figures, out);
     if (figures && db)
         figures_add(s, &stats, out);

@@ -3,12 +3,15 @@
 #define _GNU_SOURCE /* O_PATH */
 #include "server/sandbox.h"
 
+#include "base/conninfo.h"
 #include "server/sandbox_calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <netdb.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,17 +42,19 @@ enum { THREADS_MAX = 1 };
 #define FS_MAKE_REG (UINT64_C(1) << 8)
 #define FS_REFER (UINT64_C(1) << 13)
 #define FS_TRUNCATE (UINT64_C(1) << 14)
+#define NET_BIND (UINT64_C(1) << 0)
+#define NET_CONNECT (UINT64_C(1) << 1)
 
 /* What each version of the interface can forbid; all of it is forbidden but for what is allowed below. */
 static const struct {
     int abi;
     uint64_t fs, net, scoped;
 } versions[] = {
-    { 1, (UINT64_C(1) << 13) - 1, 0, 0 },             /* Linux 5.13: read, write, execute, make, remove */
-    { 2, FS_REFER, 0, 0 },                            /* 5.19: move to another directory */
-    { 3, FS_TRUNCATE, 0, 0 },                         /* 6.2: cut off */
-    { 4, 0, UINT64_C(1) << 0 | UINT64_C(1) << 1, 0 }, /* 6.7: bind and connect, TCP */
-    { 5, UINT64_C(1) << 15, 0, 0 },                   /* 6.10: ioctl on devices */
+    { 1, (UINT64_C(1) << 13) - 1, 0, 0 }, /* Linux 5.13: read, write, execute, make, remove */
+    { 2, FS_REFER, 0, 0 },                /* 5.19: move to another directory */
+    { 3, FS_TRUNCATE, 0, 0 },             /* 6.2: cut off */
+    { 4, 0, NET_BIND | NET_CONNECT, 0 },  /* 6.7: bind and connect, TCP */
+    { 5, UINT64_C(1) << 15, 0, 0 },       /* 6.10: ioctl on devices */
     { 6, 0, 0,
       UINT64_C(1) << 0 | UINT64_C(1) << 1 }, /* 6.12: abstract sockets of others, signals to others */
 };
@@ -63,7 +68,11 @@ struct path_attr {
     int32_t parent;
 } __attribute__((packed));
 
-enum { RULESET_VERSION = 1, RULE_PATH_BENEATH = 1 };
+struct port_attr {
+    uint64_t allowed, port;
+};
+
+enum { RULESET_VERSION = 1, RULE_PATH_BENEATH = 1, RULE_NET_PORT = 2 };
 
 #define WRITABLE                                                                                 \
     (FS_WRITE_FILE | FS_READ_FILE | FS_READ_DIR | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | \
@@ -89,7 +98,16 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct hf_error *why, c
 
 #define OFF "To go on without a sandbox, say --sandbox off."
 
-static bool rules_make(struct entering *e)
+/* A service's file says where the database is, and may say otherwise tomorrow: then any port may be the one. */
+static bool any_port(const struct hf_sandbox *sandbox)
+{
+    char service[256] = "";
+    if (sandbox->postgres)
+        hf_conninfo_value(sandbox->postgres, "service", service, sizeof service);
+    return service[0] != '\0';
+}
+
+static bool rules_make(struct entering *e, const struct hf_sandbox *sandbox)
 {
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
     if (abi < 1 && errno == EOPNOTSUPP)
@@ -105,6 +123,8 @@ static bool rules_make(struct entering *e)
         e->handled.net |= versions[i].net;
         e->handled.scoped |= versions[i].scoped;
     }
+    if (any_port(sandbox))
+        e->handled.net &= ~NET_CONNECT;
     e->rules = (int)syscall(SYS_landlock_create_ruleset, &e->handled, sizeof e->handled, 0);
     return e->rules >= 0 || refuse(e->why, "The kernel makes no Landlock rules: %s. " OFF, strerror(errno));
 }
@@ -153,9 +173,123 @@ static bool allow_reading(struct entering *e, const char *path)
     return allow_beside(e, path) && allow_beside(e, target);
 }
 
+/* ---- A database ---- */
+
+/* A file that need not be there, alone. */
+static bool allow_if_there(struct entering *e, const char *path)
+{
+    return access(path, F_OK) != 0 || allow(e, path, FS_READ_FILE | FS_READ_DIR);
+}
+
+/* A file of the system that somebody may replace: where a link leads to another folder (/run/systemd/resolve), what will be
+ * there in its place; but never all of /etc. */
+static bool allow_of_system(struct entering *e, const char *path)
+{
+    char target[PATH_MAX];
+    if (!realpath(path, target))
+        return true;
+    return allow(e, path, FS_READ_FILE) &&
+           (strncmp(target, "/etc/", 5) == 0 || strncmp(target, "/usr/", 5) == 0 || allow_beside(e, target));
+}
+
+/* What the resolver of names reads, and by which the C library knows who we are. */
+static bool allow_names(struct entering *e)
+{
+    static const char *const files[] = { "/etc/resolv.conf", "/etc/hosts",    "/etc/nsswitch.conf",
+                                         "/etc/host.conf",   "/etc/gai.conf", "/etc/services",
+                                         "/etc/passwd" };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!allow_of_system(e, files[i]))
+            return false;
+    return true;
+}
+
+/* What libpq reads: those that the connection string or the environment names, and where it looks otherwise. */
+static bool allow_libpq(struct entering *e, const char *conninfo)
+{
+    static const char *const named[] = {
+        "passfile", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir"
+    };
+    static const char *const at_home[] = { ".pgpass", ".pg_service.conf", ".postgresql" };
+    const char *home = getenv("HOME"), *services = getenv("PGSERVICEFILE");
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        hf_conninfo_value(conninfo, named[i], path, sizeof path);
+        bool system = strcmp(path, "system") == 0; /* sslrootcert: the authorities that the machine trusts */
+        if (system &&
+            !(allow_if_there(e, "/etc/ssl/certs") && allow_if_there(e, "/usr/share/ca-certificates")))
+            return false;
+        if (path[0] && !system && access(path, F_OK) == 0 && !allow_reading(e, path))
+            return false;
+    }
+    for (size_t i = 0; home && i < sizeof at_home / sizeof *at_home; i++) {
+        int n = snprintf(path, sizeof path, "%s/%s", home, at_home[i]);
+        if (n > 0 && (size_t)n < sizeof path && !allow_if_there(e, path))
+            return false;
+    }
+    return (!services || allow_if_there(e, services)) &&
+           allow_if_there(e, "/etc/postgresql-common/pg_service.conf");
+}
+
+enum { DEFAULT_PORT = 5432, RESOLVER_PORT = 53 };
+
+static bool allow_port(struct entering *e, unsigned long port)
+{
+    struct port_attr rule = { NET_CONNECT, port };
+    return !(e->handled.net & NET_CONNECT) ||
+           syscall(SYS_landlock_add_rule, e->rules, RULE_NET_PORT, &rule, 0) == 0 ||
+           refuse(e->why, "Port %lu cannot be allowed in the sandbox: %s. " OFF, port, strerror(errno));
+}
+
+/* The ports of the database, which may have several hosts, and that of the resolver. */
+static bool allow_ports(struct entering *e, const char *conninfo)
+{
+    char ports[256];
+    hf_conninfo_value(conninfo, "port", ports, sizeof ports);
+    for (const char *p = ports;; p++) {
+        unsigned long port = strtoul(p, NULL, 10);
+        if (!allow_port(e, port ? port
+                                : DEFAULT_PORT)) /* a host whose place in the list is empty has that one */
+            return false;
+        p += strcspn(p, ",");
+        if (*p == '\0')
+            return allow_port(e, RESOLVER_PORT);
+    }
+}
+
+static bool allow_database(struct entering *e, const char *conninfo)
+{
+    return allow_names(e) && allow_libpq(e, conninfo) && allow_ports(e, conninfo);
+}
+
+/* Modules of the C library that look names up are code, which can be loaded only now. */
+static void modules_load(void)
+{
+    struct addrinfo *found = NULL;
+    if (getaddrinfo("localhost", NULL, NULL, &found) == 0)
+        freeaddrinfo(found);
+    (void)getpwuid(getuid());
+}
+
+/* ---- All of them ---- */
+
+/* A directory of ours, which goes away at the end: removing it is a right on the one that it is in. */
+static bool allow_temporary(struct entering *e, const char *path)
+{
+    char copy[PATH_MAX];
+    int size = snprintf(copy, sizeof copy, "%s", path);
+    if (size < 0 || (size_t)size >= sizeof copy)
+        return refuse(e->why, "%.300s is too long a path.", path);
+    return allow(e, path, WRITABLE) && allow(e, dirname(copy), FS_REMOVE_DIR);
+}
+
 static bool rules_fill(struct entering *e, const struct hf_sandbox *sandbox)
 {
     if (sandbox->writable && !allow(e, sandbox->writable, WRITABLE))
+        return false;
+    if (sandbox->temporary && !allow_temporary(e, sandbox->temporary))
+        return false;
+    if (sandbox->postgres && !allow_database(e, sandbox->postgres))
         return false;
     for (size_t i = 0; i < sandbox->readable_count; i++)
         if (!allow_reading(e, sandbox->readable[i]))
@@ -168,7 +302,7 @@ static bool rules_fill(struct entering *e, const struct hf_sandbox *sandbox)
 /* Libraries make temporary files of their own (SQLite does, to sort), and only here can they. */
 static bool temporary_files(const struct hf_sandbox *sandbox, struct hf_error *why)
 {
-    const char *folder = sandbox->writable;
+    const char *folder = sandbox->temporary ? sandbox->temporary : sandbox->writable;
     return !folder || (setenv("TMPDIR", folder, 1) == 0 && setenv("SQLITE_TMPDIR", folder, 1) == 0) ||
            refuse(why, "There is not enough memory to enter the sandbox.");
 }
@@ -180,11 +314,11 @@ static bool is_alone(void)
     return stat("/proc/self/task", &st) != 0 || st.st_nlink <= 2 + THREADS_MAX;
 }
 
-static bool rules_enter(struct entering *e)
+static bool rules_enter(struct entering *e, bool connects)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall(SYS_landlock_restrict_self, e->rules, 0) != 0)
         return refuse(e->why, "The kernel does not put Landlock rules in force: %s. " OFF, strerror(errno));
-    int error = hf_sandbox_calls();
+    int error = hf_sandbox_calls(connects);
     return error == 0 ||
            refuse(e->why, "The kernel does not filter system calls (seccomp): %s. " OFF, strerror(-error));
 }
@@ -193,12 +327,14 @@ enum hf_status hf_sandbox_enter(const struct hf_sandbox *sandbox, struct hf_erro
 {
     struct entering e = { .rules = -1, .why = why };
     *why = (struct hf_error){ HF_OK, "" };
+    if (sandbox->postgres)
+        modules_load();
     if (sizeof(void *) < 8)
         refuse(why, "The sandbox knows the system calls of 64-bit systems only. " OFF);
     else if (!is_alone())
         refuse(why, "The sandbox must be entered before the first thread is made.");
-    else if (rules_make(&e) && rules_fill(&e, sandbox) && temporary_files(sandbox, why))
-        rules_enter(&e);
+    else if (rules_make(&e, sandbox) && rules_fill(&e, sandbox) && temporary_files(sandbox, why))
+        rules_enter(&e, sandbox->postgres != NULL);
     if (e.rules >= 0)
         close(e.rules);
     return why->status;

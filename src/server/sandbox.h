@@ -2,8 +2,8 @@
  *
  * After start (sockets bound, certificates loaded, threads not yet made) the process may touch only its data directory
  * and the files named here (Landlock), and may use only the system calls it needs (seccomp): no exec, no new
- * processes, no ptrace, no mounts, no new kinds of sockets, no connection to anybody, no further address to listen on,
- * no new code. Fails closed: if the kernel cannot do it, the answer is an error, and the server does not start (an
+ * processes, no ptrace, no mounts, no new kinds of sockets, no connection to anybody but a database that is named here, no
+ * further address to listen on, no new code. Fails closed: if the kernel cannot do it, the answer is an error, and the server does not start (an
  * operator may say --sandbox off, knowingly). */
 #ifndef HF_SERVER_SANDBOX_H
 #define HF_SERVER_SANDBOX_H
@@ -18,6 +18,12 @@ struct hf_sandbox {
     const char *writable;        /* the data directory, or NULL; becomes TMPDIR, too */
     const char *const *readable; /* files and directories to be read again (certificates, auth file) */
     size_t readable_count;
+    const char *
+        temporary; /* a directory for files that do not last, or NULL: writable, becomes TMPDIR, may be removed */
+    /* NULL, or the connection string of a database that must be reached again and again: the process may then connect, over
+     * TCP to the database's ports and the resolver's alone where the kernel can tell (Linux 6.7), and read what libpq, its
+     * TLS and the resolver of names read, but no further files beside those. */
+    const char *postgres;
 };
 
 /* Enter, for this thread and all that it makes later; there is no way back. Call before any other thread exists, and

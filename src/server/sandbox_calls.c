@@ -131,6 +131,20 @@ static int rules_sockets(scmp_filter_ctx filter)
     return error;
 }
 
+/* To reach a database: connections, and the datagrams by which names are resolved. */
+static int rules_connecting(scmp_filter_ctx filter)
+{
+    enum { TYPE = 15 };
+    static const scmp_datum_t families[] = { AF_INET, AF_INET6 };
+    int error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(connect), 0);
+    for (size_t i = 0; i < COUNT(families) && error == 0; i++)
+        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, is(0, families[i]),
+                                 masked(1, TYPE, SOCK_DGRAM));
+    if (error == 0)
+        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmmsg), 0);
+    return error;
+}
+
 /* Calls that do many things, of which we need a few. */
 static int rules_partly(scmp_filter_ctx filter)
 {
@@ -149,7 +163,7 @@ static int rules_partly(scmp_filter_ctx filter)
     return error;
 }
 
-int hf_sandbox_calls(void)
+int hf_sandbox_calls(bool connects)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (!filter)
@@ -168,6 +182,8 @@ int hf_sandbox_calls(void)
         error = rules_threads(filter);
     if (error == 0)
         error = rules_sockets(filter);
+    if (error == 0 && connects)
+        error = rules_connecting(filter);
     if (error == 0)
         error = rules_partly(filter);
     if (error == 0)

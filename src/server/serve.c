@@ -115,17 +115,35 @@ static bool make_directory(const char *path, struct hf_error *why)
     return durable;
 }
 
-static bool enter_sandbox(const struct hf_server_options *options, struct hf_error *why)
+/* A database has no directory in which an export can lie on its way to whoever asked. */
+static bool make_temporary(struct hf_server *s, struct hf_error *why)
 {
+    const char *folder = getenv("TMPDIR");
+    int n = snprintf(s->temporary, sizeof s->temporary, "%s/holdfast-XXXXXX",
+                     folder && *folder ? folder : "/tmp");
+    if (n > 0 && (size_t)n < sizeof s->temporary && mkdtemp(s->temporary))
+        return true;
+    snprintf(why->text, sizeof why->text, "cannot make a directory for temporary files in \"%.200s\": %s",
+             folder && *folder ? folder : "/tmp", strerror(errno));
+    s->temporary[0] = '\0';
+    return false;
+}
+
+static bool enter_sandbox(struct hf_server *s, struct hf_error *why)
+{
+    const struct hf_server_options *options = &s->options;
     const char *readable[3];
     size_t count = 0;
     const char *files[] = { options->auth_file, options->tls_cert, options->tls_key };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
             readable[count++] = files[i];
-    struct hf_sandbox sandbox = { .writable = strcmp(options->data, ":memory:") == 0 ? NULL : options->data,
+    bool kept = !options->store.postgres && strcmp(options->data, ":memory:") != 0;
+    struct hf_sandbox sandbox = { .writable = kept ? options->data : NULL,
                                   .readable = readable,
-                                  .readable_count = count };
+                                  .readable_count = count,
+                                  .temporary = s->temporary[0] ? s->temporary : NULL,
+                                  .postgres = options->store.postgres };
     return !options->sandbox || hf_sandbox_enter(&sandbox, why) == HF_OK;
 }
 
@@ -166,9 +184,9 @@ static int prepare(struct hf_server *s)
                         "who reaches the port could do anything. Give --auth-file FILE, or --listen "
                         "127.0.0.1:4653");
     snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", hf_http_address(s->http));
-    if (!make_directory(o->data, &why))
-        return complain(EXIT_STORE, o->places.data, why.text);
-    if (!enter_sandbox(o, &why))
+    if (o->store.postgres ? !make_temporary(s, &why) : !make_directory(o->data, &why))
+        return complain(EXIT_STORE, o->store.postgres ? NULL : o->places.data, why.text);
+    if (!enter_sandbox(s, &why))
         return complain(EXIT_STORE, NULL, why.text);
     return -1;
 }
@@ -183,10 +201,10 @@ static int open_store(struct hf_server *s)
     store.on_note = on_note;
     store.on_fatal = on_fatal;
     store.arg = s;
-    enum hf_status st = hf_open(s->options.data, &store, &db, &why);
+    const char *place = store.postgres ? s->options.places.postgres : s->options.places.data;
+    enum hf_status st = hf_open(store.postgres ? "" : s->options.data, &store, &db, &why);
     if (st != HF_OK)
-        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, s->options.places.data,
-                        why.text);
+        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, place, why.text);
     s->db = db;
     return -1;
 }
@@ -205,6 +223,13 @@ static int start(struct hf_server *s)
     if (hf_http_start(s->http, &why) != HF_OK)
         return complain(EXIT_STORE, NULL, why.text);
     return open_store(s);
+}
+
+const char *hf_server_unready(const struct hf_server *s, const struct hf_stats *stats)
+{
+    return !stats->out_of_space        ? NULL
+           : s->options.store.postgres ? "the database is away, or takes no writes"
+                                       : "out of space";
 }
 
 /* ---- Running ---- */
@@ -235,11 +260,13 @@ static bool stop(struct hf_server *s)
     hf_http_free(s->http);
     hf_auth_drop(s->auth);
     if (s->log) {
-        bool kept = strcmp(s->options.data, ":memory:") != 0;
+        bool database = s->options.store.postgres != NULL;
+        bool kept = database || strcmp(s->options.data, ":memory:") != 0;
         if (opened)
             log_text(s, HF_LOG_INFO, "stopped",
-                     kept ? "everything that was answered is on disk"
-                          : "the store was in memory, and is gone with the process");
+                     database ? "everything that was answered is in the database"
+                     : kept   ? "everything that was answered is on disk"
+                              : "the store was in memory, and is gone with the process");
         else
             log_text(s, HF_LOG_ERROR, "not-started", "the store was not opened; nothing was changed");
         hf_log_close(s->log);
@@ -270,7 +297,10 @@ int hf_server_run(const struct hf_server_options *options)
         code = EXIT_DONE;
         serve(s, &signals);
     }
-    if (!stop(s)) {
+    bool idle = stop(s);
+    if (s->temporary[0])
+        rmdir(s->temporary);
+    if (!idle) {
         hf_log_close(s->log);
         _exit(code); /* all that was answered is on disk; the store is not closed under who reads it */
     }

@@ -7,12 +7,12 @@
 /* Where a value was given, as the beginning of the sentence that refuses it, such as "holdfast.conf:12: "; NULL: the value
  * says enough by itself. */
 struct hf_server_places {
-    const char *data, *listen, *auth_file, *tls_cert, *tls_key;
+    const char *data, *postgres, *listen, *auth_file, *tls_cert, *tls_key;
 };
 
 /* Everything is borrowed for as long as the server runs. */
 struct hf_server_options {
-    const char *data;   /* a directory, or ":memory:" */
+    const char *data;   /* a directory, or ":memory:"; not looked at if store.postgres is set */
     const char *listen; /* "127.0.0.1:4653" */
     unsigned threads;
     uint64_t max_body;
@@ -26,7 +26,7 @@ struct hf_server_options {
     bool sandbox;
     void (*welcome)(const char *url); /* called once it is ready, or NULL */
     struct hf_server_places places;
-    struct hf_options store; /* window, token length, registry and limits; the rest is filled in */
+    struct hf_options store; /* window, token length, registry, limits and postgres; the rest is filled in */
 };
 
 /* hf_server_run: listen, open the store, say on stdout that it is ready, serve until SIGTERM or SIGINT, finish what is in

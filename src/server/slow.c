@@ -88,12 +88,16 @@ static void page_make(struct hf_work *work)
 
 /* ---- Files ---- */
 
-/* The journal's files, or NULL after refusing: a store in memory has none. */
-static const char *files_of(struct hf_work *work)
+/* The directory with the journal's files, or in which an export can be made; NULL after refusing: a store in memory has
+ * none. postgres: out, the database that the records are in, or NULL. */
+static const char *records_of(struct hf_work *work, const char **postgres)
 {
-    const char *data = work->server->options.data;
-    if (strcmp(data, ":memory:") != 0)
-        return data;
+    const struct hf_server_options *o = &work->server->options;
+    *postgres = o->store.postgres;
+    if (*postgres)
+        return work->server->temporary;
+    if (strcmp(o->data, ":memory:") != 0)
+        return o->data;
     hf_work_fail(
         work, (enum hf_action)0, HF_STORAGE_FAILURE,
         "This server keeps its store in memory alone, so there are no records on disk to read. Start it with "
@@ -144,10 +148,10 @@ static void records_fail(struct hf_work *work, enum hf_status status, const stru
 
 static void audit_make(struct hf_work *work)
 {
-    const char *dir = files_of(work);
     struct hf_audit_options options = { .has_tenant = sees_one_tenant(work),
                                         .tenant = tenant_of(work),
                                         .elsewhere = true };
+    const char *dir = records_of(work, &options.postgres);
     struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
     struct hf_error why = { .status = HF_OK };
     char *text = NULL;
@@ -174,13 +178,13 @@ static void audit_make(struct hf_work *work)
 
 static void trace_make(struct hf_work *work)
 {
-    const char *dir = files_of(work);
     struct hf_stats stats;
     hf_stats(work->server->db, &stats);
     struct hf_audit_trace_options options = { .has_tenant = sees_one_tenant(work),
                                               .tenant = tenant_of(work),
                                               .json = !wants_text(work),
                                               .now = stats.now };
+    const char *dir = records_of(work, &options.postgres);
     struct hf_error why = { .status = HF_OK };
     char *text = NULL;
     size_t size = 0;
@@ -213,7 +217,7 @@ static void export_open(struct hf_work *work, const char *path)
     work->file_size = (uint64_t)st.st_size;
 }
 
-/* The export is made beside the journal, under a name that goes away at once: what is sent has no name any more. */
+/* The export is made beside the journal, or in a directory of our own, under a name that goes away at once: what is sent has no name any more. */
 static void export_make(struct hf_work *work)
 {
     static const enum hf_audit_format formats[] = { HF_AUDIT_JSONL, HF_AUDIT_SQLITE };
@@ -222,7 +226,7 @@ static void export_make(struct hf_work *work)
                                                .has_tenant = sees_one_tenant(work),
                                                .tenant = tenant_of(work) };
     struct hf_error why = { .status = HF_OK };
-    const char *dir = files_of(work);
+    const char *dir = records_of(work, &options.postgres);
     char path[4096], half[4096];
     if (!dir)
         return;

@@ -202,7 +202,7 @@ static void damage_leaves_checks_incomplete(void **state)
     story_close(&story);
     jw_flip(story.dir, FIRST, 4096 * 2 + 90);
     run();
-    for (unsigned i = 0; i < HF_AUDIT_CHECKS; i++)
+    for (unsigned i = 0; i < report.check_count; i++)
         outcome((enum hf_audit_check_id)i, i == HF_AUDIT_SEQUENCE ? HF_AUDIT_BROKEN : HF_AUDIT_INCOMPLETE);
     FILE *out = open_memstream(&told, &size);
     assert_true(hf_audit_print_text(&report, out));

@@ -15,7 +15,7 @@ static void clean_history(void **state)
     judge_run();
     judge_show();
     assert_int_equal(judge.report.verdict, HF_AUDIT_OK);
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+    for (size_t i = 0; i < judge.report.check_count; i++)
         if (judge.report.checks[i].checked == 0)
             fail_msg("%s looked at nothing", judge.report.checks[i].name);
     assert_int_equal(judge.report.holds, 8);

@@ -27,7 +27,7 @@ if command -v mandoc >/dev/null; then
     checks=$((checks + 1))
     grep -qE -- "$option( |,|\$)" pages || fail "no man page has the option $option"
   done < <(awk '{ print $2 }' names | grep . | sort -u)
-  for name in HOLDFAST_DATA HOLDFAST_TENANT HOLDFAST_JSON HOLDFAST_REGISTRY HOLDFAST_TOKEN_MAX_LENGTH \
+  for name in HOLDFAST_DATA HOLDFAST_STORE HOLDFAST_POSTGRES HOLDFAST_TENANT HOLDFAST_JSON HOLDFAST_REGISTRY HOLDFAST_TOKEN_MAX_LENGTH \
     HOLDFAST_IDEMPOTENCY_WINDOW HOLDFAST_SERVER HOLDFAST_TOKEN HOLDFAST_TOKEN_FILE HOLDFAST_TLS_CA HOLDFAST_TIMEOUT \
     NO_COLOR; do
     has pages "$name"
@@ -108,7 +108,7 @@ if command -v zsh >/dev/null; then
 fi
 branch() { # of the command, with the groups it names
   awk -v command="$1" '
-    /^  asking=\(/ { group = "asking" } /^  look=\(/ { group = "look" } /^  store=\(/ { group = "store" } /^  key=\(/ { group = "key" }
+    /^  asking=\(/ { group = "asking" } /^  kept=\(/ { group = "kept" } /^  look=\(/ { group = "look" } /^  store=\(/ { group = "store" } /^  key=\(/ { group = "key" }
     group { text[group] = text[group] $0 "\n" }
     group && /\)$/ && (/^  \)/ || /^  key/) { group = "" }
     /^  [a-z|]+\)/ { split(substr($1, 1, length($1) - 1), names, "|"); inside = 0
@@ -116,9 +116,10 @@ branch() { # of the command, with the groups it names
     inside { own = own $0 "\n" }
     /;;$/ { inside = 0 }
     END { print own
-          if (own ~ /\$store/) print text["store"] text["look"] text["asking"]
-          if (own ~ /\$look/) print text["look"] text["asking"]
+          if (own ~ /\$store/) print text["store"] text["look"] text["asking"] text["kept"]
+          if (own ~ /\$look/) print text["look"] text["asking"] text["kept"]
           if (own ~ /\$asking/) print text["asking"]
+          if (own ~ /\$kept/) print text["kept"]
           if (own ~ /\$key/) print text["key"] }
   ' "$zsh_completion"
 }

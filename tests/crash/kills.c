@@ -59,8 +59,8 @@ static void figures_print(const struct crash_count *n)
     printf("%" PRIu64 " connections broken; %" PRIu64 " questions about what had been acknowledged\n",
            n->breaks, n->asked_again);
     printf("%" PRIu64 " holds and %" PRIu64 " journal entries, all of them asked for; %" PRIu64
-           " operations judged\n",
-           n->holds, n->entries, n->judged);
+           " operations judged, %" PRIu64 " of them with their times\n",
+           n->holds, n->entries, n->judged, n->timed);
 }
 
 static void failure_print(const struct crash_round *r)
@@ -99,6 +99,8 @@ static void nothing_is_lost_or_done_twice(void **state)
     }
     figures_print(&sum);
     assert_true(sum.acknowledged > 100);
+    /* The order of the callers was looked at. */
+    assert_true(sum.timed > sum.entries / 2);
     if (is_full()) { /* a test that never has anything in doubt is blind */
         assert_true(sum.in_doubt > 0 && sum.survived > 0 && sum.undone > 0);
         for (unsigned i = 0; i < CRASH_SORTS; i++)
@@ -159,6 +161,13 @@ static void control_a_history_with_gaps(void **state)
     (void)state;
     static const char *const gaps[] = { "the judge objects", NULL };
     found_out(CRASH_HUSH, gaps);
+}
+
+static void control_decided_after_it_was_answered(void **state)
+{
+    (void)state;
+    static const char *const late[] = { "it was answered before something was called", NULL };
+    found_out(CRASH_LATE, late);
 }
 
 /* ---- As a program ---- */
@@ -315,6 +324,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(control_loss_of_the_newest_batches),
         cmocka_unit_test(control_more_than_was_asked_for),
         cmocka_unit_test(control_a_history_with_gaps),
+        cmocka_unit_test(control_decided_after_it_was_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,27 @@ LD_LIBRARY_PATH="$lib" "$work/shared" > "$work/got"
 diff "$work/wanted" "$work/got"
 # shellcheck disable=SC2046,SC2086
 cc -Wall -Wextra -Werror $san "$HF_SOURCE/examples/embed.c" $(config --cflags) "$lib/libholdfast.a" \
-  $(pkg-config --libs libcrypto libzstd libutf8proc) -pthread -o "$work/static"
+  $(pkg-config --libs libcrypto libzstd libutf8proc libpq) -pthread -o "$work/static"
 "$work/static" "$work/data" > "$work/got"
 diff "$work/wanted" "$work/got"
+# The library with the journal alone needs no libpq, and says so to who asks for a database.
+cmake -S "$HF_SOURCE" -B "$work/alone" -DHF_POSTGRES=OFF -DHF_TESTS=OFF >/dev/null
+cmake --build "$work/alone" -j 2 --target holdfast_static >/dev/null
+cat > "$work/ask.c" <<'C'
+#include <holdfast.h>
+#include <stdio.h>
+int main(void)
+{
+    struct hf_options options = { .postgres = "host=127.0.0.1" };
+    struct hf_db *db;
+    struct hf_error why;
+    return hf_open(NULL, &options, &db, &why) == HF_OK ? 1 : puts(why.text) < 0;
+}
+C
+# shellcheck disable=SC2046
+cc -Wall -Wextra -Werror -I"$HF_SOURCE/include" "$work/ask.c" "$work/alone/libholdfast.a" \
+  $(pkg-config --libs libcrypto libzstd libutf8proc) -pthread -o "$work/ask"
+"$work/ask" | grep -q 'built without PostgreSQL'
 # On disk, the next run of the program finds what the first one did.
 "$work/static" "$work/data" > "$work/got"
 grep -q '^form-1: order 1 (already submitted)$' "$work/got"

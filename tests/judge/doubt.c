@@ -174,11 +174,38 @@ void judge_doubt_certain(struct judge *j, struct judge_doubt *d, struct judge_op
             j->undo[i].record->body = j->undo[i].body;
 }
 
-void judge_doubt_carry_all(struct judge *j, const struct judge_doubt *d, size_t alternative)
+/* ---- Going through the alternatives ---- */
+
+void judge_walk_begin(struct judge_walk *w, struct judge *j, const struct judge_doubt *d, size_t item_count)
 {
-    for (size_t i = 0; i < d->item_count; i++)
-        if (d->takes[alternative][i])
-            judge_doubt_carry(j, d->items[i], d);
+    *w = (struct judge_walk){ .j = j, .d = d, .item_count = item_count };
+    w->takes = judge_grow(NULL, item_count + 1);
+    w->before = judge_grow(NULL, (item_count + 1) * sizeof *w->before);
+    w->before[0] = j->undo_count;
+}
+
+void judge_walk_to(struct judge_walk *w, size_t alternative)
+{
+    const unsigned char *takes = w->d->takes[alternative];
+    size_t i = 0;
+    while (w->begun && i < w->item_count && w->takes[i] == takes[i])
+        i++;
+    w->first = i;
+    w->begun = true;
+    judge_undo_to(w->j, w->before[i]);
+    for (; i < w->item_count; i++) {
+        w->takes[i] = takes[i];
+        if (takes[i])
+            judge_doubt_carry(w->j, w->d->items[i], w->d);
+        w->before[i + 1] = w->j->undo_count;
+    }
+}
+
+void judge_walk_end(struct judge_walk *w)
+{
+    judge_undo_to(w->j, w->before[0]);
+    free(w->takes);
+    free(w->before);
 }
 
 /* ---- Settling ---- */
@@ -223,19 +250,21 @@ static bool body_same(const struct judge_record *r, struct judge_body *a, const 
 static void compare(struct judge *j, const struct judge_doubt *d, struct judge_body *bodies, bool *agreed)
 {
     hf_time now = judge_time_on_disk(j);
+    struct judge_walk w;
+    size_t on_disk = 0;
+    while (on_disk < d->item_count && d->items[on_disk]->number <= j->floor)
+        on_disk++;
+    judge_walk_begin(&w, j, d, on_disk);
     for (size_t a = 0; a < d->count; a++) {
-        size_t from = j->undo_count;
-        for (size_t i = 0; i < d->item_count && d->items[i]->number <= j->floor; i++)
-            if (d->takes[a][i])
-                judge_doubt_carry(j, d->items[i], d);
+        judge_walk_to(&w, a);
         for (size_t i = 0; i < d->record_count; i++) {
             if (a == 0)
                 bodies[i] = d->records[i]->body;
             agreed[i] =
                 a == 0 || (agreed[i] && body_same(d->records[i], &bodies[i], &d->records[i]->body, now));
         }
-        judge_undo_to(j, from);
     }
+    judge_walk_end(&w);
 }
 
 /* What is agreed goes into the model for good: nothing has looked at it since the recovery, so that it might as well
@@ -269,18 +298,16 @@ static void prune(struct judge *j, struct judge_doubt *d)
 {
     size_t count = d->item_count;
     bool *used = judge_grow(NULL, count + 1);
+    struct judge_walk w;
     memset(used, 0, count + 1);
+    judge_walk_begin(&w, j, d, count);
     for (size_t a = 0; a < d->count; a++) {
-        size_t from = j->undo_count;
-        for (size_t i = 0; i < count; i++) {
-            size_t before = j->undo_count;
-            if (d->takes[a][i])
-                judge_doubt_carry(j, d->items[i], d);
-            for (size_t u = before; u < j->undo_count; u++)
+        judge_walk_to(&w, a);
+        for (size_t i = w.first; i < count; i++)
+            for (size_t u = w.before[i]; u < w.before[i + 1]; u++)
                 used[i] = used[i] || concerns(&j->undo[u], d);
-        }
-        judge_undo_to(j, from);
     }
+    judge_walk_end(&w);
     for (size_t i = count; i-- > 0;) {
         size_t takers = 0;
         for (size_t a = 0; a < d->count; a++)
@@ -341,23 +368,25 @@ static void keep_rows(struct judge_doubt *d, const struct row *rows, size_t kind
 
 /* ---- Splitting: two crashes that one operation has brought together, and that are strangers again ---- */
 
-/* Records that items with which[item] change, under any alternative, get bit 1 in `bits`, and those that others change
- * bit 2. */
-static void changed_by(struct judge *j, const struct judge_doubt *d, const bool *which, unsigned char *bits)
+/* Is there no record that both items with which[item] and others change, under any alternative? Then those that the first
+ * change have bit 1 in `bits`, and those of the others bit 2. Mostly there is one, and it is found soon. */
+static bool strangers(struct judge *j, const struct judge_doubt *d, const bool *which, unsigned char *bits)
 {
-    for (size_t a = 0; a < d->count; a++) {
-        size_t from = j->undo_count;
-        for (size_t i = 0; i < d->item_count; i++) {
-            size_t before = j->undo_count;
-            if (d->takes[a][i])
-                judge_doubt_carry(j, d->items[i], d);
-            for (size_t u = before; u < j->undo_count; u++)
+    bool apart = true;
+    struct judge_walk w;
+    judge_walk_begin(&w, j, d, d->item_count);
+    for (size_t a = 0; a < d->count && apart; a++) {
+        judge_walk_to(&w, a);
+        for (size_t i = w.first; i < d->item_count; i++)
+            for (size_t u = w.before[i]; u < w.before[i + 1]; u++)
                 for (size_t r = 0; concerns(&j->undo[u], d) && r < d->record_count; r++)
                     if (j->undo[u].record == d->records[r])
                         bits[r] |= which[i] ? 1 : 2;
-        }
-        judge_undo_to(j, from);
+        for (size_t r = 0; r < d->record_count; r++)
+            apart = apart && bits[r] != 3;
     }
+    judge_walk_end(&w);
+    return apart;
 }
 
 static void split_off(struct judge *j, struct judge_doubt *d, bool *which, const unsigned char *bits,
@@ -400,11 +429,7 @@ static bool split_by(struct judge *j, struct judge_doubt *d, uint64_t crash)
     }
     if (own > 0 && own < d->item_count) {
         size_t kinds_in = kinds_of_rows(d, which, true, in), kinds_out = kinds_of_rows(d, which, false, out);
-        apart = kinds_in * kinds_out == d->count;
-        if (apart)
-            changed_by(j, d, which, bits);
-        for (size_t r = 0; r < d->record_count; r++)
-            apart = apart && bits[r] != 3;
+        apart = kinds_in * kinds_out == d->count && strangers(j, d, which, bits);
         if (apart) {
             split_off(j, d, which, bits, in, kinds_in);
             keep_rows(d, out, kinds_out);
@@ -417,12 +442,21 @@ static bool split_by(struct judge *j, struct judge_doubt *d, uint64_t crash)
     return apart;
 }
 
+static bool first_of_its_crash(const struct judge_doubt *d, size_t item)
+{
+    size_t i = 0;
+    while (d->items[i]->crash != d->items[item]->crash)
+        i++;
+    return i == item;
+}
+
+/* Each crash is tried once, not once for each of its items: that may go through all alternatives. */
 static void split(struct judge *j, struct judge_doubt *d)
 {
-    for (size_t i = 0; i < d->item_count; i++) {
+    for (size_t i = 1; i < d->item_count; i++) {
         if (d->items[i]->number > j->floor)
             return;
-        if (d->items[i]->crash != d->items[0]->crash && split_by(j, d, d->items[i]->crash))
+        if (first_of_its_crash(d, i) && split_by(j, d, d->items[i]->crash))
             i = 0;
     }
 }

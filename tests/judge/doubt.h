@@ -39,7 +39,25 @@ struct judge_doubt *judge_doubt_merge(struct judge *j, struct judge_doubt *a, st
 struct judge_doubt *judge_doubt_mark(struct judge *j, size_t from, struct judge_doubt *d);
 /* Carry out what the answer of `op` says. d: change marked records alone; NULL: all. */
 void judge_doubt_carry(struct judge *j, const struct judge_op *op, const struct judge_doubt *d);
-void judge_doubt_carry_all(struct judge *j, const struct judge_doubt *d, size_t alternative);
+
+/* Going through alternatives, each carried out in turn. There may be thousands of them, and most have nearly everything in
+ * common with the one before: that stays carried out. */
+struct judge_walk {
+    struct judge *j;
+    const struct judge_doubt *d;
+    size_t item_count;    /* the first so many items are carried out, as far as an alternative takes them */
+    unsigned char *takes; /* of the alternative that is carried out */
+    size_t *before;       /* how many bodies were on the stack before each item, and with all of them */
+    size_t first;         /* items before this one are as they were with the alternative before */
+    bool begun;
+};
+/* d: borrowed up to the last judge_walk_to. Alternatives may be dropped meanwhile, but its items stay as they are. */
+void judge_walk_begin(struct judge_walk *w, struct judge *j, const struct judge_doubt *d, size_t item_count);
+/* Carry out this alternative. What was put on the stack after the last one is taken off. */
+void judge_walk_to(struct judge_walk *w, size_t alternative);
+/* Everything is undone. */
+void judge_walk_end(struct judge_walk *w);
+
 /* Settle what all alternatives agree about. The doubt may be gone afterwards, or be several. */
 void judge_doubt_settle(struct judge *j, struct judge_doubt *d);
 /* Object, unless there is an objection. */

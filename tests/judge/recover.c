@@ -51,24 +51,21 @@ static struct judge_doubt *try_all(struct judge *j, struct judge_op *op, struct 
                                    bool *again, char why[JUDGE_WORDS])
 {
     bool first = true;
-    *again = false;
+    const struct judge_doubt *whole = d;
+    struct judge_walk w;
+    judge_walk_begin(&w, j, d, d->item_count);
     for (size_t a = d->count; a-- > 0;) {
         struct judge_step s;
-        const struct judge_doubt *whole = d;
-        size_t from = j->undo_count;
-        judge_doubt_carry_all(j, d, a);
+        judge_walk_to(&w, a);
         size_t own = j->undo_count;
         judge_step_run(&s, j, op, false);
         if (mark && !s.bad && (s.lasting || s.note.recorded))
             d = judge_doubt_mark(j, own, d);
-        judge_undo_to(j, from);
         for (size_t i = 0; i < s.touched_count && d == whole; i++)
             if (s.touched[i] != d)
                 d = judge_doubt_merge(j, s.touched[i], d);
-        if (d != whole || j->verdict[0]) {
-            *again = !j->verdict[0];
-            return d;
-        }
+        if (d != whole || j->verdict[0])
+            break;
         if (s.bad) {
             memcpy(why, s.why, JUDGE_WORDS);
             judge_doubt_drop(d, a);
@@ -77,6 +74,8 @@ static struct judge_doubt *try_all(struct judge *j, struct judge_op *op, struct 
             first = false;
         }
     }
+    judge_walk_end(&w);
+    *again = d != whole && !j->verdict[0];
     return d;
 }
 
@@ -151,15 +150,15 @@ static bool differs(struct judge *j, const struct judge_view *v, const struct ju
 bool judge_doubt_look(struct judge *j, const struct judge_view *v, char why[JUDGE_WORDS])
 {
     for (struct judge_doubt *d = j->doubts, *next; d; d = next) {
+        struct judge_walk w;
         next = d->next;
+        judge_walk_begin(&w, j, d, d->item_count);
         for (size_t a = d->count; a-- > 0;) {
-            size_t from = j->undo_count;
-            judge_doubt_carry_all(j, d, a);
-            bool wrong = differs(j, v, d, why);
-            judge_undo_to(j, from);
-            if (wrong)
+            judge_walk_to(&w, a);
+            if (differs(j, v, d, why))
                 judge_doubt_drop(d, a);
         }
+        judge_walk_end(&w);
         if (d->count == 0)
             return false;
         judge_doubt_settle(j, d);

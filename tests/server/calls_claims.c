@@ -252,10 +252,7 @@ static void claims_outlive_a_restart(void **state)
 {
     (void)state;
     long long fence = started("k", ",\"on_abandon\":\"retry\",\"lease\":\"1h\"");
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     assert_int_equal(begin("k", ",\"on_abandon\":\"retry\""), 409);
     assert_int_equal(settle("k", "complete", fence, ",\"response\":[1]"), 200);
     assert_int_equal(begin("k", ""), 200);

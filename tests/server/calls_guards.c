@@ -247,10 +247,7 @@ static void a_guard_that_is_not_durable_forgets_at_a_restart(void **state)
     recorded("kept", "x");
     recorded("light", "x");
     assert_true(seen("light", "x"));
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     assert_true(seen("kept", "x"));
     assert_false(seen("light", "x"));
 }

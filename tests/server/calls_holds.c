@@ -336,11 +336,8 @@ static void a_strict_registry_knows_what_was_set(void **state)
 {
     (void)state;
     const char *body = "{\"resource\":\"new\",\"requester\":\"q\",\"duration\":\"1h\"}";
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
     s.options.store.registry = HF_REGISTRY_STRICT;
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     assert_int_equal(talk_twice(&t, "POST /v1/holds", "k1", body), 409);
     talk_refused(&t, 409, "resource-unavailable");
     assert_int_equal(talk(&t, "PUT /v1/resources/new", NULL, "{\"capacity\":1}"), 200);
@@ -498,11 +495,8 @@ static void what_was_there_at_the_first_page_is_seen_once_while_writes_go_on(voi
 static void the_sweeper_expires_what_is_overdue(void **state)
 {
     (void)state;
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
     s.options.store.no_background = false;
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     const char *id = held("k1", "r", "q");
     clock_at(HOUR);
     for (int64_t until = server_clock_ms() + 20000; server_clock_ms() < until;) {

@@ -103,11 +103,8 @@ static void a_key_has_1_to_256_bytes_unless_configured(void **state)
     talk_unkeyed(&t);
     key[256] = 0;
     assert_int_equal(talk_twice(&t, "POST /v1/holds", key, PLACE), 201);
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
     s.options.store.token_max_length = 8;
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     assert_int_equal(talk(&t, "POST /v1/holds", "123456789", PLACE), 400);
     assert_int_equal(talk(&t, "POST /v1/holds", "12345678", PLACE), 409);
     talk_first(&t);
@@ -207,11 +204,8 @@ static void the_window_is_configured_and_each_key_keeps_its_own(void **state)
 {
     (void)state;
     assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
     s.options.store.idempotency_window_ms = 5000;
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     assert_int_equal(talk(&t, "PUT /v1/registers/x", "k2", "{\"value\":1}"), 200);
     assert_string_equal(reply_field(&t.got, "Idempotency-Expires"), "2023-11-14T22:13:25.000Z");
     assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);

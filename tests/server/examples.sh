@@ -126,8 +126,8 @@ for (const [, name, text] of help.matchAll(/^ +--([a-z-]+) [^\n]*?  +([^\n]*)/gm
 if (told < 10) { console.error(`only ${told} defaults`); process.exitCode = 1; }
 JS
 check "the defaults in holdfast.conf are true" node defaults.js "$examples/holdfast.conf"
-# Every line set, except for files that are not here, and on a port that is free.
-sed -e '/^#\(auth-file\|tls-cert\|tls-key\)/d' -e 's/^#\([a-z-]* = \)/\1/' -e 's/^listen = .*/listen = 127.0.0.1:0/' \
+# Every line set, except for files and a database that are not here, and on a port that is free.
+sed -e '/^#\(auth-file\|tls-cert\|tls-key\|postgres\)/d' -e 's/^#\([a-z-]* = \)/\1/' -e 's/^listen = .*/listen = 127.0.0.1:0/' \
   -e 's/^welcome = no/welcome = yes/' "$examples/holdfast.conf" >holdfast.conf
 
 # A program that was built to be watched writes or looks around at its end, which the sandbox forbids.

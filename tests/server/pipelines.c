@@ -1,8 +1,8 @@
 /* Requests that are sent without waiting for answers: they are answered in order, however they were cut on their way, and
  * whoever leaves in the middle does no harm. Clients that do not read are in unread.c. */
+#include "support/server_case.h"
 #include "support/server_text.h"
 #include "support/server_watch.h"
-#include "support/test.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -14,33 +14,6 @@
 #define LINE "{\"op\":\"check\",\"guard\":\"none\",\"identity\":\"i\"}\n"
 
 enum { PIPELINE_MAX = 128 }; /* requests of one connection that are worked on at one time */
-
-static struct server s;
-
-static int setup(void **state)
-{
-    (void)state;
-    server_init(&s);
-    server_start(&s);
-    return 0;
-}
-
-/* Several I/O threads, so that commits are made by another one than answers. */
-static int setup_threads(void **state)
-{
-    (void)state;
-    server_init(&s);
-    s.options.threads = 3;
-    server_start(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    server_end(&s);
-    return 0;
-}
 
 /* ---- Order ---- */
 
@@ -91,7 +64,7 @@ static int random_request(struct text *t, uint64_t *random, unsigned number)
     case 1: text_request(t, "GET /v1/resources?limit=2", "", NULL); return 200;
     case 2: text_request(t, "GET /nowhere", "", NULL); return 404;
     case 3: text_request(t, "POST /v1/holds", fields, "{"); return 400;
-    case 4: text_repeat(t, HEALTH, 1); return 200;
+    case 4: text_string(t, HEALTH); return 200;
     case 5: text_request(t, "POST /v1/batch", "", LINE LINE LINE); return 200;
     case 6: text_request(t, "GET /v1/holds", "Origin: http://elsewhere\r\n", NULL); return 403;
     case 7: { /* long enough for several pieces */
@@ -103,7 +76,7 @@ static int random_request(struct text *t, uint64_t *random, unsigned number)
     default:
         snprintf(fields, sizeof fields, "Idempotency-Key: r%u\r\nTransfer-Encoding: chunked\r\n", number);
         text_request(t, "PUT /v1/registers/z", fields, NULL);
-        text_repeat(t, "9\r\n{\"value\":\r\n2\r\n2}\r\n0\r\n\r\n", 1);
+        text_string(t, "9\r\n{\"value\":\r\n2\r\n2}\r\n0\r\n\r\n");
         return 200;
     }
 }
@@ -164,11 +137,8 @@ static void any_pieces_are_the_same_requests(void **state)
 static void send_and_leave(const struct text *t, bool reset)
 {
     int fd = server_connect(&s);
-    struct linger hard = { .l_onoff = 1 };
     assert_true(server_send(fd, t->data, t->size));
-    if (reset)
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
-    close(fd);
+    server_leave(fd, reset);
 }
 
 /* More requests than are worked on at one time, and behind them something that is answered at once: while the first
@@ -187,7 +157,7 @@ static void whoever_leaves_in_the_middle_does_no_harm(void **state)
     for (size_t i = 0; i < sizeof behind / sizeof *behind; i++) {
         struct text t = { 0 };
         text_repeat(&t, HEALTH, PIPELINE_MAX);
-        text_repeat(&t, behind[i], 1);
+        text_string(&t, behind[i]);
         for (int k = 0; k < 60; k++)
             send_and_leave(&t, k % 4 == 3);
         free(t.data);
@@ -283,20 +253,19 @@ static void an_export_lets_others_in(void **state)
     close(ends[1]);
 }
 
+/* With several I/O threads commits are made by another one than answers. */
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_THREADS(name) cmocka_unit_test_setup_teardown(name, setup_threads, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(answers_come_in_order),
-        TEST_THREADS(answers_come_in_order),
-        TEST(any_pieces_are_the_same_requests),
-        TEST_THREADS(any_pieces_are_the_same_requests),
-        TEST(whoever_leaves_in_the_middle_does_no_harm),
-        TEST_THREADS(whoever_leaves_in_the_middle_does_no_harm),
-        TEST(the_100_never_stands_within_an_answer),
-        TEST_THREADS(the_100_never_stands_within_an_answer),
-        TEST(an_export_lets_others_in),
+        SERVER_TEST(answers_come_in_order, server_init, 1),
+        SERVER_TEST(answers_come_in_order, server_init, 3),
+        SERVER_TEST(any_pieces_are_the_same_requests, server_init, 1),
+        SERVER_TEST(any_pieces_are_the_same_requests, server_init, 3),
+        SERVER_TEST(whoever_leaves_in_the_middle_does_no_harm, server_init, 1),
+        SERVER_TEST(whoever_leaves_in_the_middle_does_no_harm, server_init, 3),
+        SERVER_TEST(the_100_never_stands_within_an_answer, server_init, 1),
+        SERVER_TEST(the_100_never_stands_within_an_answer, server_init, 3),
+        SERVER_TEST(an_export_lets_others_in, server_init, 1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* A stop: what had come in is answered, nobody waits for long questions, and whoever has nothing to say is let go. */
+#include "support/server_case.h"
+#include "support/server_text.h"
 #include "support/server_watch.h"
-#include "support/test.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,58 +13,23 @@ enum {
     LINGER_MS = 2000, /* and without a stop it would have this */
 };
 
-static struct server s;
-
-static int setup(void **state)
+static void impatient(struct server *server)
 {
-    (void)state;
-    server_init(&s);
-    server_start(&s);
-    return 0;
-}
-
-/* Two threads: a commit is made by a thread of the store's own, so that others can be served meanwhile. */
-static int setup_threads(void **state)
-{
-    (void)state;
-    server_init(&s);
-    s.options.threads = 2;
-    server_start(&s);
-    return 0;
-}
-
-static int setup_impatient(void **state)
-{
-    (void)state;
-    server_init(&s);
-    s.options.threads = 2;
-    s.options.stop_ms = 300;
-    server_start(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    server_end(&s);
-    return 0;
+    server_init(server);
+    server->options.stop_ms = 300;
 }
 
 static void send_hold(int fd, int number)
 {
-    char fields[64], body[128];
-    snprintf(fields, sizeof fields, "Idempotency-Key: k%d\r\n", number);
-    snprintf(body, sizeof body, "{\"resource\":\"r%d\",\"requester\":\"q\",\"duration\":\"1h\"}", number);
-    char *request = server_request("POST /v1/holds", fields, body);
-    assert_true(server_send_text(fd, request));
-    free(request);
+    struct text text = { 0 };
+    text_hold(&text, number);
+    assert_true(server_send(fd, text.data, text.size));
+    free(text.data);
 }
 
 static void send_get(int fd, const char *what)
 {
-    char *request = server_request(what, "", NULL);
-    assert_true(server_send_text(fd, request));
-    free(request);
+    assert_true(server_send_request(fd, what, "", NULL));
 }
 
 /* Send a hold and wait until the disk is at work on it, for SYNC_MS. */
@@ -76,15 +41,6 @@ static void keep_the_disk_busy(int fd, int number)
     for (int64_t until = server_clock_ms() + 20000; atomic_load(&s.io->syncs) == before; server_pause_ms(1))
         assert_true(server_clock_ms() < until);
     atomic_store(&s.io->slow_sync_us, 0);
-}
-
-static void answered(int fd, int status)
-{
-    struct reply r;
-    if (!server_receive(fd, &r, false))
-        fail_msg("no answer: %s", strerror(errno));
-    assert_int_equal(r.status, status);
-    reply_free(&r);
 }
 
 /* ---- What had come in ---- */
@@ -104,7 +60,7 @@ static void what_had_come_in_is_answered(void **state)
     }
     assert_int_equal(kill(s.pid, SIGTERM), 0);
     for (int i = 0; i < CALLERS; i++) {
-        answered(fds[i], 201);
+        server_expect(fds[i], 201);
         close(fds[i]);
     }
     assert_int_equal(server_wait(&s), 0);
@@ -119,14 +75,14 @@ static void what_had_come_in_on_old_connections_is_answered(void **state)
     for (int i = 0; i < CALLERS; i++) {
         fds[i] = server_connect(&s);
         send_get(fds[i], "GET /healthz");
-        answered(fds[i], 200);
+        server_expect(fds[i], 200);
     }
     keep_the_disk_busy(fds[0], 0);
     for (int i = 1; i < CALLERS; i++)
         send_hold(fds[i], i);
     assert_int_equal(kill(s.pid, SIGTERM), 0);
     for (int i = 0; i < CALLERS; i++) {
-        answered(fds[i], 201);
+        server_expect(fds[i], 201);
         close(fds[i]);
     }
     assert_int_equal(server_wait(&s), 0);
@@ -152,8 +108,8 @@ static void long_questions_that_wait_are_not_begun(void **state)
     }
     server_pause_ms(300); /* they have come in, and wait for the first */
     assert_int_equal(kill(s.pid, SIGTERM), 0);
-    answered(writer, 201);
-    answered(first, 200);
+    server_expect(writer, 201);
+    server_expect(first, 200);
     for (int i = 0; i < QUESTIONS; i++) {
         struct reply r;
         assert_true(server_receive(fds[i], &r, false));
@@ -186,10 +142,10 @@ static void a_stop_does_not_wait_for_ever(void **state)
     close(asker);
     /* Nobody was told that it is done, so it may be or not; the retry finds out. */
     server_start(&s);
-    server_ask_keyed(&s, "POST /v1/holds", "k0",
-                     "{\"resource\":\"r0\",\"requester\":\"q\",\"duration\":\"1h\"}", &r);
-    assert_int_equal(r.status, 201);
-    reply_free(&r);
+    writer = server_connect(&s);
+    send_hold(writer, 0);
+    server_expect(writer, 201);
+    close(writer);
 }
 
 /* Nobody waits for the answer any more, so it is not made: the next one has its turn at once. */
@@ -198,25 +154,23 @@ static void what_nobody_waits_for_is_not_made(void **state)
     (void)state;
     enum { LEFT = 8 };
     int writer = server_connect(&s), first = server_connect(&s);
-    struct reply r;
     keep_the_disk_busy(writer, 0);
     send_get(first, "GET /v1/audit");
     server_pause_ms(200);
     for (int i = 0; i < LEFT; i++) {
         int fd = server_connect(&s);
-        struct linger reset = { .l_onoff = 1, .l_linger = 0 };
         send_get(fd, "GET /v1/audit");
         server_pause_ms(20); /* it has come in */
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-        close(fd);
+        server_leave(fd, true);
     }
-    answered(writer, 201);
-    answered(first, 200);
+    server_expect(writer, 201);
+    server_expect(first, 200);
     close(writer);
     close(first);
-    server_ask(&s, "GET /v1/audit", "", NULL, &r);
-    assert_int_equal(r.status, 200);
-    reply_free(&r);
+    int next = server_connect(&s);
+    send_get(next, "GET /v1/audit");
+    server_expect(next, 200);
+    close(next);
     /* Each that is left unmade is counted as one that was refused. */
     assert_int_equal((int)watch_figure(&s, "", "holdfast_refusals_total{code=\"storage-failure\"}"), LEFT);
 }
@@ -231,7 +185,7 @@ static void idle_connections_are_let_go(void **state)
     char byte;
     int silent = server_connect(&s), used = server_connect(&s);
     send_get(used, "GET /healthz");
-    answered(used, 200);
+    server_expect(used, 200);
     int64_t begun = server_clock_ms();
     assert_int_equal(kill(s.pid, SIGTERM), 0);
     assert_int_equal(recv(silent, &byte, 1, 0), 0);
@@ -246,18 +200,17 @@ static void idle_connections_are_let_go(void **state)
     close(used);
 }
 
+/* With two threads a commit is made by a thread of the store's own, so that others can be served meanwhile. */
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_THREADS(name) cmocka_unit_test_setup_teardown(name, setup_threads, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(what_had_come_in_is_answered),
-        TEST(what_had_come_in_on_old_connections_is_answered),
-        TEST_THREADS(long_questions_that_wait_are_not_begun),
-        cmocka_unit_test_setup_teardown(a_stop_does_not_wait_for_ever, setup_impatient, teardown),
-        TEST_THREADS(what_nobody_waits_for_is_not_made),
-        TEST(idle_connections_are_let_go),
-        TEST_THREADS(idle_connections_are_let_go),
+        SERVER_TEST(what_had_come_in_is_answered, server_init, 1),
+        SERVER_TEST(what_had_come_in_on_old_connections_is_answered, server_init, 1),
+        SERVER_TEST(long_questions_that_wait_are_not_begun, server_init, 2),
+        SERVER_TEST(a_stop_does_not_wait_for_ever, impatient, 2),
+        SERVER_TEST(what_nobody_waits_for_is_not_made, server_init, 2),
+        SERVER_TEST(idle_connections_are_let_go, server_init, 1),
+        SERVER_TEST(idle_connections_are_let_go, server_init, 2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,44 +1,16 @@
 /* A disk that is full or fails, a memory limit, and the time before the store is open: what is refused, what goes on. */
-#include "support/server_talk.h"
-#include "support/test.h"
+#include "support/calls_kit.h"
+#include "support/server_text.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #define PLACE "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"
 
-static struct server s;
-static struct talk t;
-
-static int start_with(unsigned threads)
+static void make(struct server *server)
 {
-    server_init(&s);
-    s.options.threads = threads;
-    s.options.store.segment_max_bytes = 2 << 20;
-    server_start(&s);
-    server_fix_port(&s);
-    talk_open(&t, &s);
-    return 0;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    return start_with(1);
-}
-
-static int setup_4_threads(void **state)
-{
-    (void)state;
-    return start_with(4);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
+    server_init(server);
+    server->options.store.segment_max_bytes = 2 << 20;
 }
 
 /* ---- A full disk ---- */
@@ -186,10 +158,7 @@ static void a_server_starts_on_a_full_disk(void **state)
     (void)state;
     furnish();
     fill_up();
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
     talk_replayed(&t);
     atomic_store(&s.io->room, -1);
@@ -201,11 +170,8 @@ static void a_server_starts_on_a_full_disk(void **state)
 static void a_memory_limit_takes_nothing_new_and_goes_on(void **state)
 {
     (void)state;
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
     s.options.store.memory_max_bytes = 6 << 20;
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     furnish();
     char *batch = malloc(8192 * 128);
     assert_non_null(batch);
@@ -233,11 +199,8 @@ static void a_memory_limit_takes_nothing_new_and_goes_on(void **state)
     talk_is(&t, "{\"ok\":true}");
     assert_true(talk_figure(&t, "holdfast_memory_bytes") <= 6 << 20);
     /* More memory, and it goes on. */
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
     s.options.store.memory_max_bytes = 0;
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     work_resumes();
 }
 
@@ -264,10 +227,8 @@ static void a_failed_write(_Atomic int *countdown)
     reply_free(&r);
     wait_for_quiet();
     atomic_store(countdown, 1);
-    char *request = server_request("POST /v1/holds", "Idempotency-Key: k2\r\n",
-                                   "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}");
-    assert_true(server_send_text(fd, request));
-    free(request);
+    assert_true(server_send_request(fd, "POST /v1/holds", "Idempotency-Key: k2\r\n",
+                                    "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}"));
     assert_false(server_receive(fd, &r, false)); /* nobody is told what is not on disk */
     assert_int_equal(server_wait(&s), 3);
     close(fd);
@@ -278,9 +239,7 @@ static void a_failed_write(_Atomic int *countdown)
         fail_msg("it did not say why: %s", log);
     assert_non_null(strstr(fatal, "journal"));
     free(log);
-    talk_close(&t);
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
     talk_replayed(&t);
     assert_string_equal(reply_text(&t.got, "id"), id);
@@ -328,10 +287,9 @@ static void a_sync_that_fails_under_load_takes_back_nothing(void **state)
             snprintf(fields, sizeof fields, "Idempotency-Key: l%d-%d\r\n", i, k);
             snprintf(body, sizeof body, "{\"resource\":\"l%d-%d\",\"requester\":\"q\",\"duration\":\"1h\"}",
                      i, k);
-            char *request = k % 2 ? server_request("POST /v1/holds", fields, body)
-                                  : server_request("POST /v1/holds", "Idempotency-Key: k1\r\n", PLACE);
-            (void)server_send_text(fds[i], request); /* it may be gone by now */
-            free(request);
+            bool again = k % 2 == 0; /* a duplicate of what is long done */
+            (void)server_send_request(fds[i], "POST /v1/holds", again ? "Idempotency-Key: k1\r\n" : fields,
+                                      again ? PLACE : body); /* it may be gone by now */
         }
     }
     for (int i = 0; i < CALLERS; i++) {
@@ -343,9 +301,7 @@ static void a_sync_that_fails_under_load_takes_back_nothing(void **state)
         close(fds[i]);
     }
     assert_int_equal(server_wait(&s), 3);
-    talk_close(&t);
-    server_start(&s);
-    talk_open(&t, &s);
+    case_restart();
     for (int i = 0; i < CALLERS; i++)
         for (int k = 1; k < answered[i]; k += 2)
             if (talkf(&t, NULL, NULL, "GET /v1/tokens/l%d-%d", i, k) != 200)
@@ -356,6 +312,22 @@ static void a_sync_that_fails_under_load_takes_back_nothing(void **state)
 }
 
 /* ---- Before the store is open ---- */
+
+/* Start it again, and be there before the store is open. */
+static void restart_slowly(int sync_ms)
+{
+    server_fix_port(&s); /* it is connected to before it has said where it listens */
+    assert_int_equal(server_stop(&s), 0);
+    talk_close(&t);
+    /* Another configuration is written down when the store is opened, and the disk takes its time for that. */
+    s.options.store.idempotency_window_ms = 3600000;
+    atomic_store(&s.io->slow_sync_us, sync_ms * 1000);
+    server_begin(&s);
+    talk_open(&t, &s);
+    while (t.fd < 0)
+        t.fd = server_try_connect(&s);
+    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503);
+}
 
 static void nothing_is_served_before_the_store_is_open(void **state)
 {
@@ -372,16 +344,7 @@ static void nothing_is_served_before_the_store_is_open(void **state)
         { "POST /v1/guards/g/check", "{\"identity\":\"i\"}" },
     };
     furnish();
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
-    /* Another configuration is written down when the store is opened, and the disk takes its time for that. */
-    s.options.store.idempotency_window_ms = 3600000;
-    atomic_store(&s.io->slow_sync_us, 800000);
-    server_begin(&s);
-    talk_open(&t, &s);
-    while (t.fd < 0)
-        t.fd = server_try_connect(&s);
-    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503);
+    restart_slowly(800);
     talk_is(&t, "{\"ready\":false,\"why\":\"recovering\"}");
     for (size_t i = 0; i < sizeof needs_store / sizeof *needs_store; i++) {
         talk(&t, needs_store[i][0], "early", needs_store[i][1]);
@@ -404,15 +367,7 @@ static void nothing_is_served_before_the_store_is_open(void **state)
 static void a_server_can_be_stopped_while_it_recovers(void **state)
 {
     (void)state;
-    assert_int_equal(server_stop(&s), 0);
-    talk_close(&t);
-    s.options.store.idempotency_window_ms = 3600000;
-    atomic_store(&s.io->slow_sync_us, 500000);
-    server_begin(&s);
-    talk_open(&t, &s);
-    while (t.fd < 0)
-        t.fd = server_try_connect(&s);
-    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503);
+    restart_slowly(500);
     assert_int_equal(server_stop(&s), 0);
     atomic_store(&s.io->slow_sync_us, 0);
 }
@@ -437,23 +392,21 @@ static void a_store_that_cannot_be_opened_ends_the_process(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_4(name) cmocka_unit_test_setup_teardown(name, setup_4_threads, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_full_disk_takes_nothing_new_and_goes_on),
-        TEST_4(a_full_disk_takes_nothing_new_and_goes_on),
-        TEST(a_server_starts_on_a_full_disk),
-        TEST(a_memory_limit_takes_nothing_new_and_goes_on),
-        TEST(a_sync_that_fails_ends_the_process),
-        TEST_4(a_sync_that_fails_ends_the_process),
-        TEST(a_sync_that_fails_under_load_takes_back_nothing),
-        TEST_4(a_sync_that_fails_under_load_takes_back_nothing),
-        TEST(a_write_that_fails_ends_the_process),
-        TEST_4(a_write_that_fails_ends_the_process),
-        TEST(nothing_is_served_before_the_store_is_open),
-        TEST_4(nothing_is_served_before_the_store_is_open),
-        TEST(a_server_can_be_stopped_while_it_recovers),
-        TEST(a_store_that_cannot_be_opened_ends_the_process),
+        SERVER_TEST(a_full_disk_takes_nothing_new_and_goes_on, make, 1),
+        SERVER_TEST(a_full_disk_takes_nothing_new_and_goes_on, make, 4),
+        SERVER_TEST(a_server_starts_on_a_full_disk, make, 1),
+        SERVER_TEST(a_memory_limit_takes_nothing_new_and_goes_on, make, 1),
+        SERVER_TEST(a_sync_that_fails_ends_the_process, make, 1),
+        SERVER_TEST(a_sync_that_fails_ends_the_process, make, 4),
+        SERVER_TEST(a_sync_that_fails_under_load_takes_back_nothing, make, 1),
+        SERVER_TEST(a_sync_that_fails_under_load_takes_back_nothing, make, 4),
+        SERVER_TEST(a_write_that_fails_ends_the_process, make, 1),
+        SERVER_TEST(a_write_that_fails_ends_the_process, make, 4),
+        SERVER_TEST(nothing_is_served_before_the_store_is_open, make, 1),
+        SERVER_TEST(nothing_is_served_before_the_store_is_open, make, 4),
+        SERVER_TEST(a_server_can_be_stopped_while_it_recovers, make, 1),
+        SERVER_TEST(a_store_that_cannot_be_opened_ends_the_process, make, 1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

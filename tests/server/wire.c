@@ -1,74 +1,17 @@
 /* The bytes between client and server: connections that are kept, requests that are pipelined, split, chunked,
  * announced, and cut off. */
-#include "support/server_talk.h"
-#include "support/test.h"
+#include "support/calls_kit.h"
+#include "support/server_text.h"
 
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static struct server s;
-static struct talk t;
-
-static int start_with(unsigned threads)
+/* The clock stands still, and the store's background works. */
+static void make(struct server *server)
 {
-    talk_server(&s);
-    s.options.threads = threads;
-    s.options.store.no_background = false;
-    server_start(&s);
-    talk_open(&t, &s);
-    return 0;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    return start_with(1);
-}
-
-static int setup_4_threads(void **state)
-{
-    (void)state;
-    return start_with(4);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
-}
-
-/* Text that grows. */
-struct text {
-    char *data;
-    size_t size, room;
-};
-
-static void text_add(struct text *text, const char *more)
-{
-    size_t size = strlen(more);
-    while (text->size + size + 1 > text->room)
-        text->data = realloc(text->data, text->room = text->room * 2 + 4096);
-    assert_non_null(text->data);
-    memcpy(text->data + text->size, more, size + 1);
-    text->size += size;
-}
-
-static void text_add_request(struct text *text, const char *what, const char *fields, const char *body)
-{
-    char *request = server_request(what, fields, body);
-    text_add(text, request);
-    free(request);
-}
-
-static void text_add_hold(struct text *text, int number)
-{
-    char key[64], body[128];
-    snprintf(key, sizeof key, "Idempotency-Key: h%d\r\n", number);
-    snprintf(body, sizeof body, "{\"resource\":\"r%d\",\"requester\":\"q\",\"duration\":\"1h\"}", number);
-    text_add_request(text, "POST /v1/holds", key, body);
+    talk_server(server);
+    server->options.store.no_background = false;
 }
 
 /* ---- One connection, many requests ---- */
@@ -118,20 +61,20 @@ static void mixed_requests(struct text *text, int count)
         char key[64], body[200];
         snprintf(key, sizeof key, "Idempotency-Key: m%d\r\n", i);
         switch (i % 8) {
-        case 0: text_add_hold(text, i); break;
+        case 0: text_hold(text, i); break;
         case 1:
             snprintf(body, sizeof body, "{\"value\":%d}", i);
-            text_add_request(text, "PUT /v1/registers/x", key, body);
+            text_request(text, "PUT /v1/registers/x", key, body);
             break;
-        case 2: text_add_request(text, "GET /v1/holds/none", "", NULL); break;
-        case 3: text_add_request(text, "GET /v1/holds?limit=3", "", NULL); break;
-        case 4: text_add_request(text, "POST /v1/holds", key, "{\"resource\":"); break;
-        case 5: text_add_request(text, "HEAD /healthz", "", NULL); break;
-        case 6: text_add_request(text, "DELETE /v1/holds", "", NULL); break;
+        case 2: text_request(text, "GET /v1/holds/none", "", NULL); break;
+        case 3: text_request(text, "GET /v1/holds?limit=3", "", NULL); break;
+        case 4: text_request(text, "POST /v1/holds", key, "{\"resource\":"); break;
+        case 5: text_request(text, "HEAD /healthz", "", NULL); break;
+        case 6: text_request(text, "DELETE /v1/holds", "", NULL); break;
         default:
             snprintf(body, sizeof body, "{\"op\":\"merge\",\"name\":\"b%d\",\"type\":\"max\",\"value\":1}\n",
                      i);
-            text_add_request(text, "POST /v1/batch", "", body);
+            text_request(text, "POST /v1/batch", "", body);
         }
     }
 }
@@ -175,7 +118,7 @@ static void answers_wait_for_a_client_that_does_not_read(void **state)
     enum { COUNT = 1500 };
     struct text text = { 0 };
     for (int i = 0; i < COUNT; i++)
-        text_add_request(&text, i % 2 ? "GET /v1/openapi.json" : "GET /healthz", "", NULL);
+        text_request(&text, i % 2 ? "GET /v1/openapi.json" : "GET /healthz", "", NULL);
     int fd = server_connect(&s);
     int room = 65536;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
@@ -208,12 +151,12 @@ static void files_and_other_answers_take_turns(void **state)
         char line[128];
         snprintf(line, sizeof line, "{\"op\":\"write\",\"key\":\"w%d\",\"name\":\"n%d\",\"value\":%d}\n", i,
                  i, i);
-        text_add(&text, line);
+        text_string(&text, line);
     }
     assert_int_equal(talk(&t, "POST /v1/batch", NULL, text.data), 200);
     text.size = 0;
     for (int i = 0; i < 2 * TURNS; i++)
-        text_add_request(&text, asked[i % TURNS], "", NULL);
+        text_request(&text, asked[i % TURNS], "", NULL);
     int fd = server_connect(&s), room = 65536;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     assert_true(server_send(fd, text.data, text.size));
@@ -241,21 +184,22 @@ static void files_and_other_answers_take_turns(void **state)
 /* The same requests for every split: with bodies, without, in chunks, and some that are refused. */
 static void stream_make(struct text *text)
 {
-    text_add(text, "\r\nPUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: "
-                   "s1\r\nContent-Length: 11\r\n\r\n"
-                   "{\"value\":1}");
-    text_add(text, "GET /v1/registers/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    text_add(text,
-             "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nIdempotency-Key: "
-             "\"s2\"\r\n\r\n"
-             "1\r\n{\r\n0017\r\n\"resource\":\"r\",\"request\r\nB\r\ner\":\"q\",\"du\r\nE\r\nration\":\"1h\"}"
-             "\n\r\n"
-             "0\r\n\r\n");
-    text_add(text, "POST /v1/batch HTTP/1.1\r\nhost:localhost\r\ncontent-length:\t59 \r\n\r\n"
-                   "{\"op\":\"merge\",\"name\":\"m\",\"type\":\"or\",\"value\":true}\nnonsense");
-    text_add(text, "HEAD /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
-    text_add(text, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
-    text_add(text, "DELETE /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    text_string(text, "\r\nPUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: "
+                      "s1\r\nContent-Length: 11\r\n\r\n"
+                      "{\"value\":1}");
+    text_string(text, "GET /v1/registers/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    text_string(
+        text,
+        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nIdempotency-Key: "
+        "\"s2\"\r\n\r\n"
+        "1\r\n{\r\n0017\r\n\"resource\":\"r\",\"request\r\nB\r\ner\":\"q\",\"du\r\nE\r\nration\":\"1h\"}"
+        "\n\r\n"
+        "0\r\n\r\n");
+    text_string(text, "POST /v1/batch HTTP/1.1\r\nhost:localhost\r\ncontent-length:\t59 \r\n\r\n"
+                      "{\"op\":\"merge\",\"name\":\"m\",\"type\":\"or\",\"value\":true}\nnonsense");
+    text_string(text, "HEAD /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+    text_string(text, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
+    text_string(text, "DELETE /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
 }
 
 /* All that comes on the connection, without the times; ended by the server. Owned. */
@@ -264,11 +208,9 @@ static char *everything(int fd)
     struct text text = { 0 };
     char part[4096];
     ssize_t n;
-    text_add(&text, "");
-    while ((n = recv(fd, part, sizeof part - 1, 0)) > 0) {
-        part[n] = 0;
-        text_add(&text, part);
-    }
+    text_string(&text, "");
+    while ((n = recv(fd, part, sizeof part, 0)) > 0)
+        text_add(&text, part, (size_t)n);
     if (n < 0)
         fail_msg("the connection was reset behind: %s", text.data);
     for (char *date = text.data; (date = strstr(date, "\r\nDate: ")) != NULL;) {
@@ -411,22 +353,13 @@ static void a_connection_is_closed_when_asked_to(void **state)
 
 /* ---- Clients that leave ---- */
 
-/* Close, with a reset if told so: what was not read yet is lost then. */
-static void leave(int fd, bool reset)
-{
-    struct linger now = { .l_onoff = 1 };
-    if (reset)
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-    close(fd);
-}
-
 static void whoever_leaves_has_done_it_or_not(void **state)
 {
     (void)state;
     char key[32], path[64];
     int number = 0;
     struct text first = { 0 };
-    text_add_hold(&first, 1000);
+    text_hold(&first, 1000);
     size_t head = (size_t)(strstr(first.data, "\r\n\r\n") + 4 - first.data), size = first.size;
     free(first.data);
     /* From before the first byte to behind the last one. */
@@ -434,9 +367,9 @@ static void whoever_leaves_has_done_it_or_not(void **state)
         for (int reset = 0; reset < 2; reset++) {
             struct text text = { 0 };
             int fd = server_connect(&s);
-            text_add_hold(&text, 1000 + number);
+            text_hold(&text, 1000 + number);
             assert_true(server_send(fd, text.data, cut < text.size ? cut : text.size));
-            leave(fd, reset);
+            server_leave(fd, reset);
             snprintf(key, sizeof key, "h%d", 1000 + number++);
             snprintf(path, sizeof path, "GET /v1/tokens/%s", key);
             int status = talk(&t, path, NULL, NULL);
@@ -452,7 +385,7 @@ static void whoever_leaves_has_done_it_or_not(void **state)
         struct text text = { 0 };
         struct reply r;
         int fd = server_connect(&s);
-        text_add_hold(&text, 1000 + i);
+        text_hold(&text, 1000 + i);
         assert_true(server_send(fd, text.data, text.size));
         assert_true(server_receive(fd, &r, false));
         assert_int_equal(r.status, 201);
@@ -470,13 +403,13 @@ static void whoever_is_refused_many_times_may_leave(void **state)
     (void)state;
     struct text text = { 0 };
     for (int i = 0; i < 600; i++)
-        text_add_request(&text, "GET /healthz", "Origin: http://evil.example\r\n", NULL);
+        text_request(&text, "GET /healthz", "Origin: http://evil.example\r\n", NULL);
     for (int i = 0; i < 40; i++) {
         int fd = server_connect(&s);
         assert_true(server_send(fd, text.data, text.size));
         if (i % 4 == 3)
             server_pause_ms(1);
-        leave(fd, i % 2);
+        server_leave(fd, i % 2);
     }
     free(text.data);
     assert_int_equal(talk(&t, "GET /healthz", NULL, NULL), 200);
@@ -499,7 +432,7 @@ static void whoever_pipelines_and_leaves_is_done_with(void **state)
             assert_true(server_receive(fd, &r, false));
             reply_free(&r);
         }
-        leave(fd, i % 2);
+        server_leave(fd, i % 2);
     }
     free(text.data);
     atomic_store(&s.io->slow_sync_us, 0);
@@ -513,29 +446,27 @@ static void whoever_pipelines_and_leaves_is_done_with(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_4(name) cmocka_unit_test_setup_teardown(name, setup_4_threads, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_connection_is_kept),
-        TEST(pipelined_answers_come_in_order),
-        TEST_4(pipelined_answers_come_in_order),
-        TEST(a_half_closed_client_gets_its_answers),
-        TEST_4(a_half_closed_client_gets_its_answers),
-        TEST(answers_wait_for_a_client_that_does_not_read),
-        TEST(files_and_other_answers_take_turns),
-        TEST_4(files_and_other_answers_take_turns),
-        TEST(any_split_is_answered_like_the_whole),
-        TEST_4(any_split_is_answered_like_the_whole),
-        TEST(a_client_may_ask_before_it_sends),
-        TEST_4(a_client_may_ask_before_it_sends),
-        TEST(a_connection_is_closed_when_asked_to),
-        TEST_4(a_connection_is_closed_when_asked_to),
-        TEST(whoever_leaves_has_done_it_or_not),
-        TEST_4(whoever_leaves_has_done_it_or_not),
-        TEST(whoever_is_refused_many_times_may_leave),
-        TEST_4(whoever_is_refused_many_times_may_leave),
-        TEST(whoever_pipelines_and_leaves_is_done_with),
-        TEST_4(whoever_pipelines_and_leaves_is_done_with),
+        SERVER_TEST(a_connection_is_kept, make, 1),
+        SERVER_TEST(pipelined_answers_come_in_order, make, 1),
+        SERVER_TEST(pipelined_answers_come_in_order, make, 4),
+        SERVER_TEST(a_half_closed_client_gets_its_answers, make, 1),
+        SERVER_TEST(a_half_closed_client_gets_its_answers, make, 4),
+        SERVER_TEST(answers_wait_for_a_client_that_does_not_read, make, 1),
+        SERVER_TEST(files_and_other_answers_take_turns, make, 1),
+        SERVER_TEST(files_and_other_answers_take_turns, make, 4),
+        SERVER_TEST(any_split_is_answered_like_the_whole, make, 1),
+        SERVER_TEST(any_split_is_answered_like_the_whole, make, 4),
+        SERVER_TEST(a_client_may_ask_before_it_sends, make, 1),
+        SERVER_TEST(a_client_may_ask_before_it_sends, make, 4),
+        SERVER_TEST(a_connection_is_closed_when_asked_to, make, 1),
+        SERVER_TEST(a_connection_is_closed_when_asked_to, make, 4),
+        SERVER_TEST(whoever_leaves_has_done_it_or_not, make, 1),
+        SERVER_TEST(whoever_leaves_has_done_it_or_not, make, 4),
+        SERVER_TEST(whoever_is_refused_many_times_may_leave, make, 1),
+        SERVER_TEST(whoever_is_refused_many_times_may_leave, make, 4),
+        SERVER_TEST(whoever_pipelines_and_leaves_is_done_with, make, 1),
+        SERVER_TEST(whoever_pipelines_and_leaves_is_done_with, make, 4),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

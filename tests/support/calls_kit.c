@@ -1,23 +1,15 @@
 #include "support/calls_kit.h"
 
-struct server s;
-struct talk t;
-
 int calls_setup(void **state)
 {
+    struct server_case wanted = { .make = talk_server, .threads = 1 };
     (void)state;
-    talk_server(&s);
-    server_start(&s);
-    talk_open(&t, &s);
-    return 0;
+    return case_setup((void *[]){ &wanted });
 }
 
 int calls_teardown(void **state)
 {
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
+    return case_teardown(state);
 }
 
 void clock_at(int64_t ms)

@@ -2,13 +2,12 @@
 #ifndef HF_TESTS_CALLS_KIT_H
 #define HF_TESTS_CALLS_KIT_H
 
+#include "support/server_case.h"
 #include "support/server_talk.h"
-#include "support/test.h"
 
-extern struct server s; /* of the test that runs: as talk_server makes it, and started */
-extern struct talk t;
+extern struct talk t; /* a client of the server of the test that runs; case_restart makes it anew */
 
-/* For cmocka. A test that needs something else calls them in its own. */
+/* For cmocka: with a server as talk_server makes it. A test that needs something else calls them in its own. */
 int calls_setup(void **state);
 int calls_teardown(void **state);
 #define CALLS_TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)

@@ -11,13 +11,17 @@
 
 #include "support/crash_client.h"
 
+/* Much longer than a call takes, and much shorter than a round. */
+#define CRASH_LATE_NS UINT64_C(20000000)
+
 struct crash_check {
     const struct server *server;        /* borrowed */
     const struct crash_ledger *ledgers; /* borrowed: CRASH_CLIENTS of them */
     const char *program;                /* borrowed: the holdfast to run, or NULL: that of the build */
     bool hush;                          /* control: keep some decisions from the judge */
-    uint64_t holds, entries, judged;    /* out: how many there were */
-    char complaint[CRASH_COMPLAINT];    /* out: what is wrong, or "" */
+    bool late; /* control: tell the judge that client 0 was earlier, by CRASH_LATE_NS */
+    uint64_t holds, entries, judged, timed; /* out: how many there were */
+    char complaint[CRASH_COMPLAINT];        /* out: what is wrong, or "" */
 };
 
 /* While the server runs and nobody else asks it for anything. False if something is wrong. */

@@ -1,5 +1,6 @@
 /* The journal as a history, for the judge who shares nothing with the program: what was asked, out of the ledgers; in which
- * order and with what result, out of the journal; what was shown, out of the ledgers again.
+ * order and with what result, out of the journal; what was shown, and when it was asked for and answered, out of the
+ * ledgers again.
  *
  * Only what changed something has an entry. Of the rest, the replays of the last sweep are told, which came behind it all. */
 #include "api/decode.h"
@@ -149,6 +150,12 @@ static int by_key(const void *a, const void *b)
     return strcmp((*(struct crash_op *const *)a)->subject, (*(struct crash_op *const *)b)->subject);
 }
 
+/* The fence that a begin was given, as far as its client knows; 0: it does not. */
+static uint64_t fence_of(const struct crash_op *op)
+{
+    return crash_op_done(op) ? (uint64_t)crash_number(op->body, "fence") : op->fence;
+}
+
 /* Who began it: the one that knows its fence, or else someone of whom nobody knows whether it did. */
 static struct crash_op *op_of_begin(const struct telling *t, const struct hf_claim *claim)
 {
@@ -161,8 +168,7 @@ static struct crash_op *op_of_begin(const struct telling *t, const struct hf_cla
         found--;
     for (; found < t->begins + t->begin_count && by_key(found, &key) == 0; found++) {
         struct crash_op *op = *found;
-        uint64_t fence = crash_op_done(op) ? (uint64_t)crash_number(op->body, "fence") : op->fence;
-        if (fence == claim->fence)
+        if (fence_of(op) == claim->fence)
             return op;
         if (op->doubts) /* it may have begun it, and again when the lease had run out before it heard of it */
             perhaps = op;
@@ -250,6 +256,18 @@ static bool was_shown(struct telling *t, const struct crash_op *op, enum hf_acti
            strcmp(hf_buffer_text(&t->json), op->body) == 0;
 }
 
+/* When it was asked for and answered, so that the judge can compare that with the order of the journal. Who began a claim
+ * in doubt may be a guess, and the times of a guess prove nothing. */
+static void times_tell(struct telling *t, const struct crash_op *op, const struct hf_result *result,
+                       uint64_t number)
+{
+    uint64_t late = t->k->late && op->client == 0 ? CRASH_LATE_NS : 0;
+    if (op->kind == CRASH_BEGIN && fence_of(op) != result->answer.claim.fence)
+        return;
+    t->k->timed++;
+    judge_timed(t->judge, number, op->called_ns - late, op->answered_ns ? op->answered_ns - late : 0);
+}
+
 static bool entry_tell(struct telling *t, const struct hf_audit_entry *e)
 {
     struct hf_request request;
@@ -283,6 +301,7 @@ static bool entry_tell(struct telling *t, const struct hf_audit_entry *e)
     else if (crash_calls[op->kind].keyed || op->doubts == 0)
         return crash_complain(t->k, "c%u-%u was told %d %s, and the journal has %s", op->client, op->number,
                               op->status, op->body, hf_buffer_text(&t->json));
+    times_tell(t, op, &result, number);
     return !objects(t, op, e->position);
 }
 

@@ -2,6 +2,16 @@
 
 #include "support/test.h"
 
+#include <inttypes.h>
+#include <time.h>
+
+static uint64_t clock_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
 bool crash_ledger_make(struct crash_ledger *l, const char *path, unsigned client)
 {
     *l = (struct crash_ledger){ .file = fopen(path, "w"), .client = client };
@@ -44,18 +54,28 @@ struct crash_op *crash_ledger_add(struct crash_ledger *l, const struct crash_op 
     return copy;
 }
 
-void crash_ledger_sent(struct crash_ledger *l, struct crash_op *op, char how)
+/* The first time counts: whatever is sent later may be its replay. */
+static void sending_keep(struct crash_op *op, uint64_t ns)
 {
     op->attempts++;
-    fprintf(l->file, ">\t%u\t%c\n", op->number, how);
+    if (!op->called_ns)
+        op->called_ns = ns;
+}
+
+void crash_ledger_sent(struct crash_ledger *l, struct crash_op *op, char how)
+{
+    uint64_t ns = clock_ns();
+    sending_keep(op, ns);
+    fprintf(l->file, ">\t%u\t%c\t%" PRIu64 "\n", op->number, how, ns);
 }
 
 /* The first answer counts, and "not now" is none. */
-static void answer_keep(struct crash_op *op, int status, const char *body)
+static void answer_keep(struct crash_op *op, int status, uint64_t ns, const char *body)
 {
     if (op->status || status == 503)
         return;
     op->status = status;
+    op->answered_ns = ns;
     op->body = strdup(body);
     assert_non_null(op->body);
 }
@@ -63,8 +83,9 @@ static void answer_keep(struct crash_op *op, int status, const char *body)
 void crash_ledger_answered(struct crash_ledger *l, struct crash_op *op, int status, bool replayed,
                            const char *body)
 {
-    fprintf(l->file, "=\t%u\t%d\t%d\t%s\n", op->number, status, replayed, body);
-    answer_keep(op, status, body);
+    uint64_t ns = clock_ns();
+    fprintf(l->file, "=\t%u\t%d\t%d\t%" PRIu64 "\t%s\n", op->number, status, replayed, ns, body);
+    answer_keep(op, status, ns, body);
 }
 
 void crash_ledger_doubted(struct crash_ledger *l, struct crash_op *op)
@@ -127,11 +148,14 @@ static bool line_read(struct crash_ledger *l, char *line)
     if (sign == '=') {
         int status = (int)strtol(part(&line), NULL, 10);
         (void)part(&line); /* whether it was a replay */
-        answer_keep(op, status, line);
+        uint64_t ns = strtoull(part(&line), NULL, 10);
+        answer_keep(op, status, ns, line);
+    } else if (sign == '>') {
+        (void)part(&line); /* how */
+        sending_keep(op, strtoull(line, NULL, 10));
     } else if (sign == 'f') {
         op->fence = strtoull(line, NULL, 10);
     }
-    op->attempts += sign == '>';
     op->doubts += sign == '?';
     return strchr(">=?f", sign) != NULL;
 }

@@ -4,11 +4,14 @@
  * came. It outlives everyone and is read by the judge, and by a person when something is wrong:
  *
  *   +  number  kind  sequence  subject  fields        this is going to be asked
- *   >  number  how                                    it leaves: s alone, p pipelined, b in a batch
- *   =  number  status  replayed  body                 this was answered
+ *   >  number  how  time                              it leaves: s alone, p pipelined, b in a batch
+ *   =  number  status  replayed  time  body           this was answered
  *   ?  number                                         the server went away without a word
  *   f  number  fence                                  a claim in doubt turned out to be begun, with this fence
- *   !  sentence                                       what is wrong */
+ *   !  sentence                                       what is wrong
+ *
+ * A time is in nanoseconds of CLOCK_MONOTONIC, taken before the request leaves and when the answer has come: what was
+ * asked for happened between the two. */
 #ifndef HF_TESTS_CRASH_LEDGER_H
 #define HF_TESTS_CRASH_LEDGER_H
 

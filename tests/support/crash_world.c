@@ -296,7 +296,8 @@ static bool world_judge(struct crash_world *w)
     struct crash_check k = { .server = &w->server,
                              .ledgers = ledgers,
                              .program = w->round->program,
-                             .hush = w->round->control == CRASH_HUSH };
+                             .hush = w->round->control == CRASH_HUSH,
+                             .late = w->round->control == CRASH_LATE };
     bool fine = true;
     for (unsigned i = 0; i < CRASH_CLIENTS && fine; i++) {
         char path[600];
@@ -308,6 +309,7 @@ static bool world_judge(struct crash_world *w)
     w->round->count.holds = k.holds;
     w->round->count.entries = k.entries;
     w->round->count.judged = k.judged;
+    w->round->count.timed = k.timed;
     for (unsigned i = 0; i < CRASH_CLIENTS; i++)
         crash_ledger_free(&ledgers[i]);
     return fine || crash_world_complain(w, "%s", k.complaint);

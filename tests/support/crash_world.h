@@ -31,7 +31,8 @@ enum crash_control {
     CRASH_OLD_COPY, /* an older copy of the directory takes its place */
     CRASH_CUT,      /* the journal's newest batches are lost */
     CRASH_GHOSTS,   /* things happen that no ledger has */
-    CRASH_HUSH /* a few decisions are kept from the judge, as if they had not been needed for what followed */
+    CRASH_HUSH, /* a few decisions are kept from the judge, as if they had not been needed for what followed */
+    CRASH_LATE  /* what a client asked for is decided long after it was answered, by what the judge is told */
 };
 
 struct crash_count {
@@ -42,7 +43,8 @@ struct crash_count {
         breaks; /* as in struct crash_tally */
     uint64_t kinds[CRASH_KINDS];
     uint64_t holds, entries,
-        judged; /* at the end of the round: records, journal entries, operations told to the judge */
+        judged;     /* at the end of the round: records, journal entries, operations told to the judge, */
+    uint64_t timed; /* and those of which it was told when they were called and answered */
 };
 
 struct crash_round {

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "support/engine_kit.h"
 
+#include "support/postgres_kit.h"
 #include "support/test.h"
 
 #include <dirent.h>
@@ -29,6 +30,26 @@ static void on_note(void *arg, int level, const char *line)
     snprintf(k->note, sizeof k->note, "%s", line);
 }
 
+/* ---- On PostgreSQL: one cluster for the whole test program, one schema for each kit ---- */
+
+static struct postgres *cluster(void)
+{
+    static struct postgres p;
+    static bool started;
+    if (!started) {
+        postgres_init(&p);
+        postgres_start(&p);
+        started = true;
+    }
+    return &p;
+}
+
+static void remote_empty(struct kit *k)
+{
+    if (k->remote)
+        postgres_run(cluster(), "DROP SCHEMA IF EXISTS holdfast CASCADE");
+}
+
 struct kit *kit_make(void)
 {
     struct kit *k = calloc(1, sizeof *k);
@@ -42,6 +63,11 @@ struct kit *kit_make(void)
                                       .on_fatal = on_fatal,
                                       .on_note = on_note,
                                       .arg = k };
+    const char *store = getenv("HF_STORE");
+    k->remote = store && strcmp(store, "postgres") == 0;
+    if (k->remote)
+        k->options.postgres = postgres_conninfo(cluster());
+    remote_empty(k);
     kit_open(k);
     return k;
 }
@@ -77,6 +103,7 @@ void kit_reopen(struct kit *k)
 void kit_leave(struct kit *k)
 {
     kit_close(k);
+    remote_empty(k);
     test_dir_remove(k->dir);
     k->dir = test_dir_make();
 }

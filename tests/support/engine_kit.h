@@ -1,5 +1,7 @@
 /* engine_kit.h: a store in a directory of its own, a clock that the test moves, and one short call for each
- * action. For tests of the public library alone: everything here goes through holdfast.h. */
+ * action. For tests of the public library alone: everything here goes through holdfast.h.
+ *
+ * With HF_STORE=postgres in the environment the store is in a database instead: the same tests hold for both. */
 #ifndef HF_TESTS_ENGINE_KIT_H
 #define HF_TESTS_ENGINE_KIT_H
 
@@ -18,7 +20,8 @@
 _Noreturn void kit_unwanted(const char *what, const char *file, int line);
 
 struct kit {
-    char *dir; /* owned */
+    char *dir;   /* owned */
+    bool remote; /* the store is PostgreSQL: there are no files */
     struct test_io io;
     struct hf_options options; /* change them, then kit_reopen */
     struct hf_db *db;          /* owned; NULL while closed */

@@ -332,6 +332,24 @@ bool server_receive(int fd, struct reply *reply, bool head_only)
     return true;
 }
 
+void server_expect(int fd, int status)
+{
+    struct reply r;
+    if (!server_receive(fd, &r, false))
+        fail_msg("no answer: %s", strerror(errno));
+    if (r.status != status)
+        fail_msg("expected %d, got %d %s", status, r.status, r.body);
+    reply_free(&r);
+}
+
+void server_leave(int fd, bool reset)
+{
+    struct linger now = { .l_onoff = 1 };
+    if (reset)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    close(fd);
+}
+
 bool server_closed(int fd, int ms)
 {
     char waste[4096];
@@ -408,13 +426,19 @@ char *server_request(const char *what, const char *fields, const char *body)
     return text;
 }
 
-bool server_call(int fd, const char *what, const char *fields, const char *body, struct reply *reply)
+bool server_send_request(int fd, const char *what, const char *fields, const char *body)
 {
     char *text = server_request(what, fields, body);
-    *reply = (struct reply){ 0 };
-    bool answered = server_send_text(fd, text) && server_receive(fd, reply, strncmp(what, "HEAD ", 5) == 0);
+    bool sent = server_send_text(fd, text);
     free(text);
-    return answered;
+    return sent;
+}
+
+bool server_call(int fd, const char *what, const char *fields, const char *body, struct reply *reply)
+{
+    *reply = (struct reply){ 0 };
+    return server_send_request(fd, what, fields, body) &&
+           server_receive(fd, reply, strncmp(what, "HEAD ", 5) == 0);
 }
 
 void server_ask(const struct server *s, const char *what, const char *fields, const char *body,

@@ -69,6 +69,10 @@ bool server_send_text(int fd, const char *text);
 /* Read one answer, no byte more: what follows stays for the next call. `head_only`: it answers HEAD. Interim 100s are
  * skipped. reply: out, owned, free with reply_free. False if none came. */
 bool server_receive(int fd, struct reply *reply, bool head_only);
+/* Read one, which must have this status. */
+void server_expect(int fd, int status);
+/* Close; reset: so that the server hears of it at once, and what it has not read is lost. */
+void server_leave(int fd, bool reset);
 /* Has the server closed this connection? Waits up to `ms`; bytes that come are thrown away. */
 bool server_closed(int fd, int ms);
 void reply_free(struct reply *reply);
@@ -80,6 +84,8 @@ bool reply_has(const struct reply *reply, const char *text);
 /* A request as it goes over the wire. what: method and path, such as "GET /v1/holds". fields: further lines, each
  * ended by CRLF, or "". body: NULL for none (no Content-Length then). Owned, free with free(). */
 char *server_request(const char *what, const char *fields, const char *body);
+/* Send it and do not wait for an answer; false if the server closed. */
+bool server_send_request(int fd, const char *what, const char *fields, const char *body);
 /* Send it and read the answer; false if none came. reply: out, owned. */
 bool server_call(int fd, const char *what, const char *fields, const char *body, struct reply *reply);
 /* The same on a connection of its own; an answer must come. */

@@ -18,10 +18,15 @@ void text_add(struct text *t, const char *data, size_t size)
     t->data[t->size] = 0;
 }
 
+void text_string(struct text *t, const char *what)
+{
+    text_add(t, what, strlen(what));
+}
+
 void text_repeat(struct text *t, const char *what, size_t times)
 {
     for (size_t i = 0; i < times; i++)
-        text_add(t, what, strlen(what));
+        text_string(t, what);
 }
 
 void text_request(struct text *t, const char *what, const char *fields, const char *body)
@@ -29,6 +34,14 @@ void text_request(struct text *t, const char *what, const char *fields, const ch
     char *request = server_request(what, fields, body);
     text_add(t, request, strlen(request));
     free(request);
+}
+
+void text_hold(struct text *t, int number)
+{
+    char fields[64], body[128];
+    snprintf(fields, sizeof fields, "Idempotency-Key: h%d\r\n", number);
+    snprintf(body, sizeof body, "{\"resource\":\"r%d\",\"requester\":\"q\",\"duration\":\"1h\"}", number);
+    text_request(t, "POST /v1/holds", fields, body);
 }
 
 void server_fill_holds(const struct server *s, size_t count)
@@ -46,7 +59,7 @@ void server_fill_holds(const struct server *s, size_t count)
                  "{\"op\":\"place_hold\",\"key\":\"fill-%zu\",\"resource\":\"%s\",\"requester\":\"%s\","
                  "\"duration\":\"1d\"}\n",
                  i, name, name);
-        text_add(&t, line, strlen(line));
+        text_string(&t, line);
         if (t.size > 900000 || i + 1 == count) {
             struct reply r;
             server_ask(s, "POST /v1/batch", "", t.data, &r);
@@ -74,9 +87,9 @@ void server_fill_registers(const struct server *s, size_t size)
             char begin[128];
             snprintf(begin, sizeof begin, "{\"op\":\"write\",\"key\":\"w%zu\",\"name\":\"x%zu\",\"value\":\"",
                      i, i);
-            text_repeat(&t, begin, 1);
-            text_repeat(&t, value, 1);
-            text_repeat(&t, "\"}\n", 1);
+            text_string(&t, begin);
+            text_string(&t, value);
+            text_string(&t, "\"}\n");
         }
         server_ask(s, "POST /v1/batch", "", t.data, &r);
         assert_int_equal(r.status, 200);

@@ -11,9 +11,13 @@ struct text {
 };
 
 void text_add(struct text *t, const char *data, size_t size);
+void text_string(struct text *t, const char *what);
 void text_repeat(struct text *t, const char *what, size_t times);
 /* Add a request; what, fields, body: as for server_request. */
 void text_request(struct text *t, const char *what, const char *fields, const char *body);
+
+/* Add one that places a hold on "r<number>" under the key "h<number>". */
+void text_hold(struct text *t, int number);
 
 /* `count` holds with names of a kilobyte each, so that lists and exports are large. Once a store. */
 void server_fill_holds(const struct server *s, size_t count);

@@ -5,7 +5,8 @@ _holdfast() {
   local commands="serve hold confirm release expire reverse show list resource guard check record admit audit
     trace export bench simulate version help"
   local asking="--server --token-file --tls-ca --timeout"
-  local look="--data $asking --tenant --json --help"
+  local kept="--data --store --postgres"
+  local look="$kept $asking --tenant --json --help"
   local store="$look --idempotency-window --token-max-length --registry"
 
   COMPREPLY=()
@@ -20,7 +21,7 @@ _holdfast() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
     case $word in
-    --data | --server | --token-file | --tls-ca | --timeout | --tenant | --idempotency-window | --token-max-length | \
+    --data | --store | --postgres | --server | --token-file | --tls-ca | --timeout | --tenant | --idempotency-window | --token-max-length | \
       --registry) ((i++)) ;;
     -*) ;;
     *) command=$word && break ;;
@@ -35,7 +36,7 @@ _holdfast() {
     return
     ;;
   --registry) values="open strict" ;;
-  --store) values="journal" ;;
+  --store) values="journal postgres" ;;
   --log) values="text json" ;;
   --log-keys) values="plain hashed" ;;
   --log-duplicates) values="yes no" ;;
@@ -54,7 +55,7 @@ _holdfast() {
     done
     ;;
   --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | --to | \
-    --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | --server | --listen | --threads | \
+    --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | --server | --listen | --threads | --postgres | \
     --max-body | --max-connections | --memory-max | --seed | --seeds | --ops | --jobs | --bug) return ;;
   esac
   if [ -n "$values" ]; then
@@ -65,7 +66,7 @@ _holdfast() {
   case $command in
   "") options="$store $commands" ;;
   serve)
-    options="--data --config --listen --threads --auth-file --tls-cert --tls-key --store --max-body
+    options="$kept --config --listen --threads --auth-file --tls-cert --tls-key --max-body
       --max-connections --memory-max --log --log-keys --log-duplicates --sandbox --welcome --idempotency-window
       --token-max-length --registry --help"
     ;;
@@ -78,7 +79,7 @@ _holdfast() {
   record | admit) options="--result $store" ;;
   audit | trace) options=$look ;;
   export)
-    options="--format --data $asking --tenant --help"
+    options="--format $kept $asking --tenant --help"
     if [[ $cur != -* ]]; then
       compopt -o filenames 2>/dev/null
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")

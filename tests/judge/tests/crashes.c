@@ -1,4 +1,5 @@
 /* The judge minds what a crash must not take, and what it must not leave; and it follows what is left open. */
+#include "judge/model.h"
 #include "told.h"
 
 #include <time.h>
@@ -628,6 +629,51 @@ static void a_step_takes_microseconds(void **state)
     assert_true(us < 100);
 }
 
+/* The next refusal of a client that numbers its operations. */
+static struct op refused_by_number(const struct op *as, uint64_t number)
+{
+    struct op op = refused(as, "", HF_RESOURCE_UNAVAILABLE);
+    op.q.client = hf_str("client");
+    op.q.sequence = number;
+    return op;
+}
+
+/* Nothing shows how many refusals lasted, and numbers are never forgotten: two crashes with one client leave every pair
+ * of two beginnings open. Then each operation takes some steps for each pair, but not for each item of each pair, nor
+ * again for each item. */
+static void many_alternatives_take_some_steps_each(void **state)
+{
+    (void)state;
+    enum { REFUSALS = 40, ALTERNATIVES = (REFUSALS + 1) * (REFUSALS + 1), SOME = 20 };
+    struct op a = place("a", "room", 1, 0), op = a;
+    uint64_t number = 0;
+    good(&a);
+    see_nothing();
+    see(&a);
+    for (int crashes = 0; crashes < 2; crashes++) {
+        for (int i = 0; i < REFUSALS; i++) {
+            op = refused_by_number(&a, ++number);
+            decide(&op);
+        }
+        crash();
+        agrees();
+    }
+    struct op last = op;
+    uint64_t before = j->step;
+    op = refused_by_number(&a, number + 1);
+    good(&op);
+    assert_in_range(j->step - before, ALTERNATIVES, SOME * ALTERNATIVES);
+    op = again(
+        &last); /* so all of the second crash lasted, and what the first has left open is of no interest */
+    good(&op);
+    before = j->step;
+    op = refused_by_number(&a, number + 2);
+    good(&op);
+    assert_int_equal(j->step - before, 1);
+    op = refused_by_number(&a, number);
+    bad(&op, "this is no replay");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -666,6 +712,7 @@ int main(void)
         TOLD(a_view_that_contradicts_itself),
         TOLD(a_look_at_something_else),
         TOLD(a_step_takes_microseconds),
+        TOLD(many_alternatives_take_some_steps_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

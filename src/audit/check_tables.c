@@ -1,0 +1,274 @@
+/* The tables of a database: each row must say what the newest entry about it says, and nothing else may be there.
+ *
+ * While the journal is read, a hash of what each row must say is noted, with the entry that says so; a few words a row.
+ * Then the tables are read, once. Where something differs the entry is read again, so that it can be told what. */
+#include "audit/check.h"
+#include "audit/words.h"
+
+#include "base/buffer.h"
+#include "base/bytes.h"
+
+#include <stdlib.h>
+
+struct stored {
+    struct hf_audit_name name;
+    uint64_t content, position;
+    hf_time until; /* from then on the row may leave */
+    bool gone;     /* it must not be there */
+    bool seen;     /* it is there */
+};
+
+const size_t hf_audit_stored_size = sizeof(struct stored);
+
+bool hf_audit_stored_old(const void *item, hf_time now)
+{
+    return ((const struct stored *)item)->until <= now;
+}
+
+/* ---- Noting ---- */
+
+static struct hf_audit_name name_of(const struct hf_audit_fields_hash *hash)
+{
+    return (struct hf_audit_name){ hash->key_high, hash->key_low };
+}
+
+/* once: what is noted already stays. */
+static void note(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                 const struct hf_audit_fields *fields, hf_time until, bool once)
+{
+    struct hf_audit_fields_hash hash = hf_audit_fields_hash(fields);
+    struct stored *item = hf_audit_table_find(&s->stored, name_of(&hash));
+    if (item && once)
+        return;
+    if (!item)
+        item = hf_audit_table_add(&s->stored, name_of(&hash), hf_audit_over(s, e->recorded_at));
+    if (!item) {
+        s->no_memory = true;
+        return;
+    }
+    item->content = hash.content;
+    item->position = e->position;
+    item->until = until;
+    item->gone = fields->table == HF_AUDIT_STORED_VALUE && fields->count == fields->keys;
+}
+
+static hf_time until_of(const struct hf_audit_row *row)
+{
+    if (row->kind == HF_ROW_ENTRY)
+        return row->identity.expires_at;
+    return row->kind == HF_ROW_CLAIM && row->claim.expires_at ? row->claim.expires_at : INT64_MAX;
+}
+
+static void beside_judge(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                         const struct hf_audit_fields *must)
+{
+    const struct hf_audit_fields *is = s->batch->beside;
+    const struct hf_audit_field *wrong = is ? hf_audit_fields_differ(must, is) : NULL;
+    hf_audit_looked(s, HF_AUDIT_TABLES, 1);
+    if (!wrong)
+        return;
+    const struct hf_audit_field *other = hf_audit_fields_find(is, wrong->name);
+    hf_audit_break(s, HF_AUDIT_TABLES, e, "column %s of holdfast.journal is %s, and the entry says %s",
+                   wrong->name, other ? hf_audit_field_show(other).text : "missing",
+                   hf_audit_field_show(wrong).text);
+}
+
+void hf_audit_note_tables(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    struct hf_audit_fields fields;
+    bool enough = true;
+    hf_arena_reset(&s->arena);
+    if (hf_audit_fields_beside(e, &s->arena, &fields))
+        beside_judge(s, e, &fields);
+    else
+        enough = false;
+    for (size_t i = 0; i < e->row_count && enough; i++) {
+        const struct hf_audit_row *row = &s->rows[i];
+        if (hf_audit_fields_of(e, row, &s->arena, &fields))
+            note(s, e, &fields, until_of(row), false);
+        enough = enough && fields.count != 1;
+        if (hf_audit_fields_made(e, row, &s->arena, &fields))
+            note(s, e, &fields, INT64_MAX, true);
+        enough = enough && fields.count != 1;
+    }
+    if (enough && hf_audit_fields_remembered(e, s->rows, &s->arena, &fields))
+        note(s, e, &fields, e->expires_at, false);
+    s->no_memory |= !enough || fields.count == 1;
+}
+
+/* ---- Telling what differs ---- */
+
+/* The row of an entry, read again, that has this name. entry: out, borrowed from the reader. */
+static bool find_again(struct hf_audit_state *s, const struct stored *item, struct hf_audit_entry *entry,
+                       struct hf_audit_fields *out)
+{
+    struct hf_audit_fields_hash hash;
+    hf_arena_reset(&s->arena);
+    if (!hf_audit_reader_entry(s->reader, item->position, entry) || hf_audit_rows_read(entry, s->rows))
+        return false;
+    for (size_t i = 0; i < (size_t)entry->row_count * 2 + 1; i++) {
+        bool made = i % 2 == 1;
+        const struct hf_audit_row *row = &s->rows[i / 2];
+        bool there = i == (size_t)entry->row_count * 2
+                         ? hf_audit_fields_remembered(entry, s->rows, &s->arena, out)
+                     : made ? hf_audit_fields_made(entry, row, &s->arena, out)
+                            : hf_audit_fields_of(entry, row, &s->arena, out);
+        if (!there)
+            continue;
+        hash = hf_audit_fields_hash(out);
+        if (hash.key_high == item->name.high && hash.key_low == item->name.low &&
+            hash.content == item->content)
+            return true;
+    }
+    return false;
+}
+
+/* "holdfast.token, tenant "shop", key "order-1"" */
+static void row_named(struct hf_buffer *b, const struct hf_audit_fields *row)
+{
+    hf_buffer_printf(b, "holdfast.%s", hf_audit_stored_name(row->table));
+    for (size_t i = 0; i < row->keys; i++)
+        if (row->field[i].value.size > 0 || strcmp(row->field[i].name, "tenant") != 0)
+            hf_buffer_printf(b, ", %s %s", row->field[i].name, hf_audit_field_show(&row->field[i]).text);
+}
+
+/* May the row be named, and is there room for one more example? If not, it is counted here. */
+static bool may_tell(struct hf_audit_state *s, const struct hf_audit_fields *row)
+{
+    struct hf_audit_check *check = &s->report->checks[HF_AUDIT_TABLES];
+    const struct hf_audit_field *tenant = hf_audit_fields_find(row, "tenant");
+    bool named = !s->report->has_tenant || (tenant && hf_audit_may_name(s, tenant->value));
+    if (named && check->example_count < HF_AUDIT_LISTED_MAX)
+        return true;
+    check->violations++;
+    check->elsewhere += !named;
+    return false;
+}
+
+static void tell(struct hf_audit_state *s, const struct hf_audit_fields *row,
+                 const struct hf_audit_entry *entry, const char *what)
+{
+    struct hf_buffer b = { 0 };
+    row_named(&b, row);
+    const char *named = hf_buffer_text(&b);
+    s->no_memory |= !named;
+    if (named)
+        hf_audit_break(s, HF_AUDIT_TABLES, entry, "%.400s: %s", named, what);
+    hf_buffer_free(&b);
+}
+
+static void tell_difference(struct hf_audit_state *s, const struct hf_audit_fields *row,
+                            const struct stored *item)
+{
+    struct hf_audit_fields must;
+    struct hf_audit_entry entry;
+    char what[600] = "it does not say what the journal says";
+    if (!may_tell(s, row))
+        return;
+    bool again = find_again(s, item, &entry, &must);
+    const struct hf_audit_field *wrong = again ? hf_audit_fields_differ(&must, row) : NULL;
+    const struct hf_audit_field *other = wrong ? hf_audit_fields_find(row, wrong->name) : NULL;
+    if (other) {
+        struct hf_audit_field shown = *other;
+        if (shown.type != HF_AUDIT_NULL && wrong->type != HF_AUDIT_NULL)
+            shown.type = wrong->type;
+        snprintf(what, sizeof what, "%s is %s, and by the journal it is %s", wrong->name,
+                 hf_audit_field_show(&shown).text, hf_audit_field_show(wrong).text);
+    }
+    tell(s, row, again ? &entry : NULL, what);
+}
+
+/* ---- Comparing ---- */
+
+/* Tokens and identities that are over stay until somebody sweeps them away. */
+static bool row_over(const struct hf_audit_state *s, const struct hf_audit_fields *row)
+{
+    const struct hf_audit_field *until = hf_audit_fields_find(row, "expires_at");
+    char digits[24] = "";
+    if ((row->table != HF_AUDIT_STORED_TOKEN && row->table != HF_AUDIT_STORED_IDENTITY) || !until ||
+        until->value.size >= sizeof digits || *(const char *)until->value.data == 'i')
+        return false;
+    memcpy(digits, until->value.data, until->value.size);
+    return strtoll(digits, NULL, 10) <= hf_audit_reader_journal(s->reader)->as_of;
+}
+
+/* A sequence must not be behind what has been drawn from it: it would give the same again. */
+static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields *row)
+{
+    const struct {
+        const char *name;
+        uint64_t highest;
+    } counters[] = { { "journal_number", hf_audit_reader_journal(s->reader)->end },
+                     { "hold_ordinal", s->hold_count },
+                     { "fence", s->highest_fence },
+                     { "outbox_number", s->outbox_number } };
+    char digits[24] = "";
+    if (row->field[1].value.size >= sizeof digits)
+        return;
+    memcpy(digits, row->field[1].value.data, row->field[1].value.size);
+    uint64_t stands = strtoull(digits, NULL, 10);
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+        if (hf_bytes_equal(row->field[0].value, hf_str(counters[i].name)) && stands < counters[i].highest)
+            hf_audit_break(s, HF_AUDIT_TABLES, NULL,
+                           "the sequence holdfast.%s stands at %llu, though %llu has been given out",
+                           counters[i].name, (unsigned long long)stands,
+                           (unsigned long long)counters[i].highest);
+}
+
+static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *row)
+{
+    hf_audit_looked(s, HF_AUDIT_TABLES, 1);
+    if (row->table == HF_AUDIT_STORED_COUNTER) {
+        judge_counter(s, row);
+        return;
+    }
+    if (row->table == HF_AUDIT_STORED_CONFIG && s->report->entries == 0)
+        return; /* made, and nobody has written yet */
+    struct hf_audit_fields_hash hash = hf_audit_fields_hash(row);
+    struct stored *item = hf_audit_table_find(&s->stored, name_of(&hash));
+    if (item && !item->gone) {
+        item->seen = true;
+        if (item->content != hash.content)
+            tell_difference(s, row, item);
+    } else if (!row_over(s, row) && may_tell(s, row)) {
+        tell(s, row, NULL,
+             item ? "the row is there, and by the journal it has left"
+                  : "the row is there, and the journal knows nothing of it");
+    }
+}
+
+/* Is the row needed, and not there? */
+static bool is_missing(const struct hf_audit_state *s, const struct stored *item)
+{
+    hf_time as_of = hf_audit_reader_journal(s->reader)->as_of;
+    hf_time newest = s->report->last_now > as_of ? s->report->last_now : as_of;
+    return item->name.low != 0 && !item->seen && !item->gone && item->until > newest;
+}
+
+static void judge_missing(struct hf_audit_state *s)
+{
+    for (size_t i = 0; i < s->stored.room && !s->no_memory; i++) {
+        const struct stored *item = (const struct stored *)(s->stored.slots + i * s->stored.item_size);
+        struct hf_audit_fields must;
+        struct hf_audit_entry entry;
+        if (!is_missing(s, item))
+            continue;
+        if (s->report->checks[HF_AUDIT_TABLES].example_count == HF_AUDIT_LISTED_MAX)
+            s->report->checks[HF_AUDIT_TABLES].violations++;
+        else if (!find_again(s, item, &entry, &must))
+            hf_audit_break(s, HF_AUDIT_TABLES, NULL, "a row that entry %llu made or changed is missing",
+                           (unsigned long long)item->position);
+        else if (may_tell(s, &must))
+            tell(s, &must, &entry, "the row is missing");
+    }
+}
+
+enum hf_status hf_audit_judge_tables(struct hf_audit_state *s, struct hf_error *why)
+{
+    struct hf_audit_fields row;
+    while (!s->no_memory && hf_audit_reader_stored(s->reader, &row, why))
+        judge_row(s, &row);
+    if (why->status == HF_OK)
+        judge_missing(s);
+    return why->status;
+}

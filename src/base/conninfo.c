@@ -1,0 +1,156 @@
+#include "base/conninfo.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What libpq complains of, without what it quotes: that may be any part of the string. */
+static void unquoted(const char *message, char *out, size_t room)
+{
+    size_t n = 0;
+    bool inside = false;
+    for (const char *p = message; *p && *p != '\n' && n + 4 < room; p++) {
+        if (*p == '"' && !inside) {
+            memcpy(out + n, "...", 3);
+            n += 3;
+        } else if (*p != '"' && !inside) {
+            out[n++] = *p;
+        }
+        inside ^= *p == '"';
+    }
+    out[n] = '\0';
+}
+
+/* The value in `options`, or NULL. */
+static const char *value_in(const PQconninfoOption *options, const char *keyword)
+{
+    for (const PQconninfoOption *o = options; o && o->keyword; o++)
+        if (strcmp(o->keyword, keyword) == 0)
+            return o->val && *o->val ? o->val : NULL;
+    return NULL;
+}
+
+static enum hf_status refuse(struct hf_error *why, const char *what)
+{
+    why->status = HF_INVALID_REQUEST;
+    snprintf(why->text, sizeof why->text,
+             "The connection string cannot be read: %s. Write it as \"host=db1 dbname=shop user=app\" or as "
+             "postgresql://app@db1/shop, with %%-escapes for special characters in the second form.",
+             what);
+    return why->status;
+}
+
+/* A password with special characters that are not escaped is taken for the port, the host or the database's name, and would
+ * be shown as such. NULL, or what is wrong. */
+static const char *misread(const PQconninfoOption *options)
+{
+    const char *port = value_in(options, "port"), *host = value_in(options, "host");
+    const char *database = value_in(options, "dbname");
+    if (port && port[strspn(port, "0123456789,")] != '\0')
+        return "the port is not a number";
+    if ((host && strchr(host, '@')) || (database && strchr(database, '@')))
+        return "there is an @ too many";
+    return NULL;
+}
+
+enum hf_status hf_conninfo_check(const char *conninfo, struct hf_error *why)
+{
+    char *message = NULL, told[200] = "";
+    PQconninfoOption *options = PQconninfoParse(conninfo, &message);
+    const char *wrong = options ? misread(options) : NULL;
+    PQconninfoFree(options);
+    if (options)
+        return wrong ? refuse(why, wrong) : HF_OK;
+    if (!message) {
+        *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to read the connection string." };
+        return why->status;
+    }
+    unquoted(message, told, sizeof told);
+    PQfreemem(message);
+    return refuse(why, told);
+}
+
+/* What counts for the keyword: the string goes before the environment, and that before what is built in. */
+static const char *value_of(const PQconninfoOption *own, const PQconninfoOption *defaults,
+                            const char *keyword)
+{
+    const char *value = value_in(own, keyword);
+    return value ? value : value_in(defaults, keyword);
+}
+
+void hf_conninfo_value(const char *conninfo, const char *keyword, char *out, size_t room)
+{
+    PQconninfoOption *own = PQconninfoParse(conninfo, NULL), *defaults = PQconndefaults();
+    const char *value = value_of(own, defaults, keyword);
+    int n = snprintf(out, room, "%s", value ? value : "");
+    if (n < 0 || (size_t)n >= room)
+        out[0] = '\0';
+    PQconninfoFree(own);
+    PQconninfoFree(defaults);
+}
+
+/* The part of a list with commas that `index` counts to; the last one if there are fewer. */
+static struct hf_bytes part_of(const char *list, unsigned index)
+{
+    size_t size = strcspn(list, ",");
+    for (; index > 0 && list[size]; index--) {
+        list += size + 1;
+        size = strcspn(list, ",");
+    }
+    return hf_mem(list, size);
+}
+
+static void hosts_show(const char *hosts, const char *ports, char *out, size_t room)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; used < room; i++) {
+        struct hf_bytes host = part_of(hosts, i), port = part_of(ports, i);
+        used += (size_t)snprintf(out + used, room - used, "%s%.*s:%.*s", i ? "," : "", (int)host.size,
+                                 (const char *)host.data, (int)port.size, (const char *)port.data);
+        if (((const char *)host.data)[host.size] == '\0')
+            break;
+    }
+}
+
+void hf_conninfo_show(const char *conninfo, char *out, size_t room)
+{
+    PQconninfoOption *own = PQconninfoParse(conninfo, NULL), *defaults = PQconndefaults();
+    char places[160] = "this machine";
+    const char *host = value_of(own, defaults, "host"), *port = value_of(own, defaults, "port");
+    const char *database = value_of(own, defaults, "dbname"), *service = value_of(own, defaults, "service");
+    if (!host)
+        host = value_of(own, defaults, "hostaddr");
+    if (host)
+        hosts_show(host, port ? port : "5432", places, sizeof places);
+    if (service && !value_in(own, "host"))
+        snprintf(out, room, "the database of service \"%.60s\"", service);
+    else if (database)
+        snprintf(out, room, "database \"%.60s\" at %s", database, places);
+    else
+        snprintf(out, room, "the database at %s", places);
+    PQconninfoFree(own);
+    PQconninfoFree(defaults);
+}
+
+static void hide(const char *secret, char *text, size_t room)
+{
+    size_t size = secret ? strlen(secret) : 0;
+    for (char *p = text; size > 0 && (p = strstr(p, secret)) != NULL && p + 4 <= text + room; p += 3) {
+        size_t rest = strlen(p + size) + 1, fits = (size_t)(text + room - (p + 3));
+        memmove(p + 3, p + size, rest < fits ? rest : fits);
+        memcpy(p, "***", 3);
+        text[room - 1] = '\0';
+    }
+}
+
+void hf_conninfo_hide(const char *conninfo, char *text, size_t room)
+{
+    PQconninfoOption *own = PQconninfoParse(conninfo, NULL);
+    for (const PQconninfoOption *o = own; o && o->keyword; o++)
+        if (o->dispchar && o->dispchar[0] == '*')
+            hide(o->val, text, room);
+    hide(getenv("PGPASSWORD"), text, room);
+    PQconninfoFree(own);
+}

@@ -1,0 +1,379 @@
+#include "base/conninfo.h"
+#include "engine/remote_inner.h"
+#include "store/postgres/migrate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t hf_remote_clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- What an operator should know ---- */
+
+void hf_remote_note(struct hf_remote *r, int level, const char *line)
+{
+    if (r->options.on_note)
+        r->options.on_note(r->options.arg, level, line);
+}
+
+/* Say it once for as long as it stays the same. */
+static void complain(struct hf_remote *r, const char *line)
+{
+    bool is_new;
+    pthread_mutex_lock(&r->lock);
+    is_new = strcmp(r->complaint, line) != 0;
+    if (is_new)
+        snprintf(r->complaint, sizeof r->complaint, "%s", line);
+    pthread_mutex_unlock(&r->lock);
+    if (is_new)
+        hf_remote_note(r, 1, line);
+}
+
+void hf_remote_away(struct hf_remote *r, const char *why)
+{
+    char line[480];
+    pthread_mutex_lock(&r->lock);
+    if (r->away_since_ms == 0)
+        r->away_since_ms = hf_remote_clock_ms();
+    pthread_mutex_unlock(&r->lock);
+    snprintf(line, sizeof line, "the database cannot be reached: %.400s",
+             why[0] ? why : "the connection was lost");
+    complain(r, line);
+}
+
+void hf_remote_back(struct hf_remote *r)
+{
+    bool was_away;
+    pthread_mutex_lock(&r->lock);
+    was_away = r->away_since_ms != 0;
+    r->away_since_ms = 0;
+    if (was_away)
+        r->complaint[0] = '\0';
+    pthread_mutex_unlock(&r->lock);
+    if (was_away)
+        hf_remote_note(r, 0, "the database can be reached again");
+}
+
+void hf_remote_refused(struct hf_remote *r, const char *why)
+{
+    char line[480];
+    bool was_refused;
+    pthread_mutex_lock(&r->lock);
+    was_refused = r->refused;
+    r->refused = why != NULL;
+    if (was_refused && !why)
+        r->complaint[0] = '\0';
+    pthread_mutex_unlock(&r->lock);
+    if (why) {
+        snprintf(line, sizeof line, "the database refuses a batch: %.400s", why);
+        complain(r, line);
+    } else if (was_refused) {
+        hf_remote_note(r, 0, "the database takes writes again");
+    }
+}
+
+/* ---- The queue ---- */
+
+void hf_remote_submit(struct hf_remote *r, struct hf_op *first)
+{
+    uint64_t count = 0;
+    int64_t now = hf_remote_clock_ms();
+    struct hf_op *last = first;
+    pthread_mutex_lock(&r->lock);
+    for (struct hf_op *op = first; op; op = op->next) {
+        op->needs = hf_remote_ticket(now, r->epoch);
+        count++;
+        last = op;
+    }
+    *r->end = first;
+    r->end = &last->next;
+    r->queued += count;
+    r->unanswered[r->epoch] += count;
+    pthread_cond_signal(&r->work);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void hf_remote_flush(struct hf_remote *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (r->flushing)
+        pthread_cond_wait(&r->rest, &r->lock);
+    r->flushing = true;
+    unsigned old = r->epoch;
+    r->epoch = 1 - old;
+    while (r->unanswered[old] > 0)
+        pthread_cond_wait(&r->rest, &r->lock);
+    r->flushing = false;
+    pthread_cond_broadcast(&r->rest);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- Waiting for an answer ---- */
+
+struct waiting {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    size_t left;
+};
+
+static void waiting_done(struct hf_op *op, enum hf_status status)
+{
+    struct waiting *w = op->arg;
+    pthread_mutex_lock(&w->lock);
+    op->status = status;
+    if (--w->left == 0)
+        pthread_cond_signal(&w->done);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void wait_for(struct hf_remote *r, struct waiting *w, struct hf_op *first)
+{
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->done, NULL);
+    hf_remote_submit(r, first);
+    pthread_mutex_lock(&w->lock);
+    while (w->left > 0)
+        pthread_cond_wait(&w->done, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+    pthread_cond_destroy(&w->done);
+    pthread_mutex_destroy(&w->lock);
+}
+
+enum hf_status hf_remote_do(struct hf_remote *r, const struct hf_request *request, struct hf_result *result)
+{
+    struct waiting w = { .left = 1 };
+    struct hf_op op = { .request = request, .result = result, .done = waiting_done, .arg = &w };
+    wait_for(r, &w, &op);
+    return op.status;
+}
+
+enum hf_status hf_remote_do_many(struct hf_remote *r, const struct hf_request *requests,
+                                 struct hf_result *results, size_t count)
+{
+    struct waiting w = { .left = count };
+    if (count == 0)
+        return HF_OK;
+    struct hf_op *ops = calloc(count, sizeof *ops);
+    if (!ops)
+        return HF_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        ops[i] = (struct hf_op){ .request = &requests[i],
+                                 .result = results ? &results[i] : NULL,
+                                 .done = waiting_done,
+                                 .arg = &w,
+                                 .lane = ops,
+                                 .next = i + 1 < count ? &ops[i + 1] : NULL };
+    wait_for(r, &w, ops);
+    enum hf_status st = HF_OK;
+    for (size_t i = 0; i < count; i++)
+        if (ops[i].status == HF_INDETERMINATE)
+            st = HF_INDETERMINATE;
+    free(ops);
+    return st;
+}
+
+/* ---- Opening and closing ---- */
+
+/* What the options change of the rules that are in force. */
+static struct hf_rules rules_wanted(const struct hf_options *o, const struct hf_rules *in_force)
+{
+    struct hf_rules rules = *in_force;
+    if (o->idempotency_window_ms)
+        rules.idempotency_window_ms = o->idempotency_window_ms;
+    if (o->token_max_length)
+        rules.token_max_length = o->token_max_length;
+    if (o->registry != HF_REGISTRY_KEEP)
+        rules.registry_strict = o->registry == HF_REGISTRY_STRICT;
+    return rules;
+}
+
+static enum hf_status options_check(const struct hf_options *o, struct hf_error *why)
+{
+    if (o->idempotency_window_ms >= 0 && o->idempotency_window_ms <= HF_DURATION_MAX_MS &&
+        o->token_max_length <= HF_TOKEN_MAX && (unsigned)o->registry <= HF_REGISTRY_STRICT)
+        return HF_OK;
+    why->status = HF_INVALID_REQUEST;
+    snprintf(
+        why->text, sizeof why->text,
+        "an option is out of range: the window is at most ten years, the greatest length of a key %d bytes",
+        HF_TOKEN_MAX);
+    return HF_INVALID_REQUEST;
+}
+
+static enum hf_status fault(struct hf_error *why, enum hf_status status, const char *doing, const char *what)
+{
+    why->status = status;
+    snprintf(why->text, sizeof why->text, "%.100s: %.380s", doing, what);
+    return status;
+}
+
+/* Look at the database with a connection of its own: it may have no tables yet. */
+static enum hf_status prepare(struct hf_remote *r, struct hf_rules *rules, struct hf_error *why)
+{
+    struct hf_pg_conn conn = { .patience_ms = 120000 };
+    if (hf_pg_connect(&conn, r->conninfo, false) != HF_PG_FINE)
+        return fault(why, HF_STORAGE_FAILURE, "PostgreSQL cannot be used", conn.why);
+    enum hf_status st = hf_pg_migrate(&conn, &r->options, &r->shared, rules, why);
+    hf_pg_disconnect(&conn);
+    return st;
+}
+
+/* The first session writes the configuration into the journal where it is new. */
+static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_force, struct hf_error *why)
+{
+    struct hf_pg_session *s = &r->workers[0].session;
+    struct hf_rules rules = rules_wanted(&r->options, in_force);
+    PGresult *result = NULL;
+    if (hf_pg_session_connect(s, NULL) != HF_PG_FINE)
+        return fault(why, HF_STORAGE_FAILURE, "PostgreSQL cannot be used", s->conn.why);
+    r->workers[0].connected_once = true;
+    if (hf_pg_ask(&s->conn, "SELECT program = 'none' FROM holdfast.store", 0, NULL, false, &result) !=
+        HF_PG_FINE)
+        return fault(why, HF_STORAGE_FAILURE, "holdfast.store cannot be read", s->conn.why);
+    bool is_new = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
+    PQclear(result);
+    bool changed = rules.idempotency_window_ms != in_force->idempotency_window_ms ||
+                   rules.token_max_length != in_force->token_max_length ||
+                   rules.registry_strict != in_force->registry_strict;
+    if ((is_new || changed) && hf_pg_configure(s, &rules) != HF_PG_DONE)
+        return fault(why, HF_STORAGE_FAILURE, "the configuration cannot be written", s->conn.why);
+    if (hf_pg_look(s) != HF_PG_DONE)
+        return fault(why, HF_STORAGE_FAILURE, "the database cannot be asked for the time", s->conn.why);
+    return HF_OK;
+}
+
+static void threads_stop(struct hf_remote *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->stopping = true;
+    pthread_cond_broadcast(&r->work);
+    pthread_cond_broadcast(&r->tick);
+    pthread_mutex_unlock(&r->lock);
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+        if (r->workers[i].started)
+            pthread_join(r->workers[i].thread, NULL);
+    if (r->maintained)
+        pthread_join(r->maintainer, NULL);
+}
+
+static bool threads_start(struct hf_remote *r)
+{
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++) {
+        struct hf_remote_worker *w = &r->workers[i];
+        w->started = pthread_create(&w->thread, NULL, hf_remote_work, w) == 0;
+        if (!w->started)
+            return false;
+    }
+    if (!r->options.no_background)
+        r->maintained = pthread_create(&r->maintainer, NULL, hf_remote_own, r) == 0;
+    return r->options.no_background || r->maintained;
+}
+
+static void remote_free(struct hf_remote *r)
+{
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++) {
+        hf_pg_session_free(&r->workers[i].session);
+        free(r->workers[i].ops);
+        free(r->workers[i].items);
+    }
+    hf_pg_session_free(&r->sweeper);
+    hf_pg_session_free(&r->reader);
+    pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->own_lock);
+    pthread_cond_destroy(&r->work);
+    pthread_cond_destroy(&r->rest);
+    pthread_cond_destroy(&r->tick);
+    hf_remote_guards_free(r->guards);
+    free(r->conninfo);
+    free(r);
+}
+
+static void name_make(char *name, size_t size)
+{
+    char host[64] = "";
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(name, size, "%s, process %ld", host[0] ? host : "unknown host", (long)getpid());
+}
+
+static struct hf_remote *remote_make(struct hf_db *db, const struct hf_options *options)
+{
+    struct hf_remote *r = calloc(1, sizeof *r);
+    pthread_condattr_t steady;
+    if (!r)
+        return NULL;
+    r->db = db;
+    r->options = *options;
+    r->end = &r->first;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->own_lock, NULL);
+    pthread_cond_init(&r->work, &steady);
+    pthread_cond_init(&r->rest, NULL);
+    pthread_cond_init(&r->tick, &steady);
+    pthread_condattr_destroy(&steady);
+    name_make(r->shared.name, sizeof r->shared.name);
+    r->conninfo = strdup(options->postgres);
+    r->shared.conninfo = r->conninfo;
+    r->shared.io = options->io;
+    r->guards = hf_remote_guards_make();
+    bool good = r->conninfo && r->guards;
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++) {
+        struct hf_remote_worker *w = &r->workers[i];
+        w->remote = r;
+        w->index = i;
+        w->seed = (unsigned)getpid() * 16 + i;
+        w->ops = calloc(HF_PG_BATCH_MAX, sizeof *w->ops);
+        w->items = calloc(HF_PG_BATCH_MAX, sizeof *w->items);
+        good = hf_pg_session_init(&w->session, &r->shared) && good && w->ops && w->items;
+    }
+    good = hf_pg_session_init(&r->sweeper, &r->shared) && good;
+    good = hf_pg_session_init(&r->reader, &r->shared) && good;
+    if (good)
+        return r;
+    remote_free(r);
+    return NULL;
+}
+
+enum hf_status hf_remote_open(struct hf_db *db, const struct hf_options *options, struct hf_remote **out,
+                              struct hf_error *why)
+{
+    struct hf_rules rules;
+    enum hf_status st = options_check(options, why);
+    if (st == HF_OK)
+        st = hf_conninfo_check(options->postgres, why);
+    if (st != HF_OK)
+        return st;
+    struct hf_remote *r = remote_make(db, options);
+    if (!r)
+        return fault(why, HF_NO_MEMORY, "a store cannot be opened", "not enough memory");
+    st = prepare(r, &rules, why);
+    if (st == HF_OK)
+        st = configure(r, &rules, why);
+    if (st == HF_OK && !threads_start(r)) {
+        threads_stop(r);
+        st = fault(why, HF_STORAGE_FAILURE, "a store cannot be opened",
+                   "the system gives no threads for its work");
+    }
+    if (st == HF_OK)
+        *out = r;
+    else
+        remote_free(r);
+    return st;
+}
+
+void hf_remote_close(struct hf_remote *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (r->unanswered[0] + r->unanswered[1] > 0)
+        pthread_cond_wait(&r->rest, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+    threads_stop(r);
+    remote_free(r);
+}

@@ -1,0 +1,123 @@
+/* remote_inner.h: what remote*.c share; nobody else includes it.
+ *
+ *   remote.c          opening, closing, doing, the queue
+ *   remote_work.c     a worker: batches, retries, doubt
+ *   remote_guard.c    guards while the database is away
+ *   remote_own.c      maintenance, lists, figures: on sessions of their own */
+#ifndef HF_ENGINE_REMOTE_INNER_H
+#define HF_ENGINE_REMOTE_INNER_H
+
+#include "engine/remote.h"
+#include "store/postgres/batch.h"
+
+/* WORKERS: sessions that write. WORKERS_BUSY: of them at a time, unless a batch takes longer than SLOW_MS. */
+enum { HF_REMOTE_WORKERS = 4, HF_REMOTE_BUSY = 2, HF_REMOTE_SLOW_MS = 30, HF_REMOTE_LANES = 4096 };
+
+/* How long operations wait for a database that is away; and how long for the fate of a commit. */
+enum { HF_REMOTE_AWAY_MS = 4000, HF_REMOTE_DOUBT_MS = 10000 };
+
+struct hf_remote_worker {
+    struct hf_remote *remote;
+    unsigned index;
+    pthread_t thread;
+    bool started;
+    struct hf_pg_session session;
+    bool connected_once;
+    struct hf_op **ops;       /* of its batch, in order; owned */
+    struct hf_pg_item *items; /* owned */
+    size_t count;
+    int64_t begun_ms; /* of its batch; 0: idle */
+    unsigned seed;    /* for waiting times */
+};
+
+/* Which worker has operations of a lane, and how many. */
+struct hf_remote_lane {
+    uint32_t count;
+    uint32_t worker;
+};
+
+struct hf_remote_guards;
+
+struct hf_remote {
+    struct hf_db *db; /* borrowed */
+    struct hf_options options;
+    char *conninfo; /* owned */
+    struct hf_pg_shared shared;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* something is queued, or a worker is free */
+    pthread_cond_t rest; /* something was answered */
+    struct hf_op *first, **end;
+    size_t queued, in_flight;
+    unsigned busy;
+    bool stopping;
+    struct hf_remote_lane lanes[HF_REMOTE_LANES];
+    unsigned epoch;         /* 0 or 1: what is submitted now belongs to it */
+    uint64_t unanswered[2]; /* by epoch */
+    bool flushing;
+
+    int64_t away_since_ms; /* 0: the database is there */
+    bool refused;          /* it is there and refuses to write */
+    char complaint[480];   /* what was said about that last */
+    bool behind_said;      /* that the clock was set back */
+    struct hf_stats stats;
+
+    struct hf_remote_guards *guards; /* owned */
+
+    struct hf_remote_worker workers[HF_REMOTE_WORKERS];
+    pthread_mutex_t own_lock; /* of the two below */
+    struct hf_pg_session sweeper, reader;
+    pthread_t maintainer;
+    bool maintained;
+    pthread_cond_t tick;
+};
+
+int64_t hf_remote_clock_ms(void);
+/* Without the lock. The session could not reach the database, or reached it. */
+void hf_remote_away(struct hf_remote *remote, const char *why);
+void hf_remote_back(struct hf_remote *remote);
+/* Without the lock. It answered with a refusal; NULL: it takes writes again. */
+void hf_remote_refused(struct hf_remote *remote, const char *why);
+void hf_remote_note(struct hf_remote *remote, int level, const char *line);
+
+/* remote_work.c: the worker's thread. arg: the worker. */
+void *hf_remote_work(void *arg);
+/* remote_guard.c. */
+struct hf_remote_guards *hf_remote_guards_make(void);
+void hf_remote_guards_free(struct hf_remote_guards *known);
+/* Without the lock. Remember the rules of the guards that a batch has read. */
+void hf_remote_guards_learn(struct hf_remote *remote, const struct hf_pg_set *set);
+/* Without the lock. Answer a question to a guard whose store cannot be asked, by its rule. plan, now: out. False: it is no
+ * such question, or the guard was never seen. */
+bool hf_remote_guards_answer(struct hf_remote *remote, const struct hf_request *request, struct hf_plan *plan,
+                             hf_time *now);
+
+/* remote_own.c: the maintainer's thread. arg: the remote. */
+void *hf_remote_own(void *arg);
+
+/* What an operation carries in `needs`: its epoch, whether it must be alone in its batch, and since when it waits. */
+static inline uint64_t hf_remote_ticket(int64_t since_ms, unsigned epoch)
+{
+    return (uint64_t)since_ms << 2 | epoch;
+}
+static inline int64_t hf_remote_since(const struct hf_op *op)
+{
+    return (int64_t)(op->needs >> 2);
+}
+static inline unsigned hf_remote_epoch(const struct hf_op *op)
+{
+    return (unsigned)(op->needs & 1);
+}
+static inline bool hf_remote_alone(const struct hf_op *op)
+{
+    return (op->needs & 2) != 0 || op->request->action == HF_APPLY;
+}
+
+/* With the lock. The lane's place in the table; NULL for none. */
+static inline struct hf_remote_lane *hf_remote_lane(struct hf_remote *remote, const struct hf_op *op)
+{
+    uint64_t h = (uint64_t)(uintptr_t)op->lane * UINT64_C(0x9e3779b97f4a7c15);
+    return op->lane ? &remote->lanes[(h >> 32) % HF_REMOTE_LANES] : NULL;
+}
+
+#endif

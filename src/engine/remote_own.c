@@ -1,0 +1,380 @@
+/* What the store does on its own account, on sessions of its own: maintenance, lists, figures. */
+#include "engine/page.h"
+#include "engine/remote_inner.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- Maintenance ---- */
+
+/* How much a step does, and how long the maintainer sleeps when there is nothing to do. */
+enum { SWEEP_MAX = 256, FREE_MAX = 2000, TICK_MS = 250 };
+
+static bool is_refused(struct hf_remote *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool refused = r->refused;
+    pthread_mutex_unlock(&r->lock);
+    return refused;
+}
+
+/* Does the database take what is written? A row of our own, as it is. */
+static bool takes_writes(struct hf_pg_session *s)
+{
+    char id[16];
+    const char *const params[] = { id };
+    snprintf(id, sizeof id, "%" PRId32, s->writer);
+    return hf_pg_ask(&s->conn, "UPDATE holdfast.writer SET changed_at = now() WHERE id = $1", 1, params,
+                     false, NULL) == HF_PG_FINE;
+}
+
+bool hf_remote_maintain(struct hf_remote *r)
+{
+    struct hf_pg_session *s = &r->sweeper;
+    unsigned swept = 0;
+    uint64_t freed = 0;
+    enum hf_pg_end end = HF_PG_GONE;
+    pthread_mutex_lock(&r->own_lock);
+    if (s->conn.pg || hf_pg_session_connect(s, NULL) == HF_PG_FINE)
+        end = hf_pg_sweep(s, SWEEP_MAX, &swept);
+    if (end == HF_PG_DONE)
+        end = hf_pg_free_expired(s, FREE_MAX, &freed);
+    /* What a sweep in doubt did is found out by the next connect; nobody waits for it. */
+    if (end == HF_PG_DOUBT)
+        hf_pg_disconnect(&s->conn);
+    if (end == HF_PG_NO)
+        hf_remote_refused(r, s->conn.why);
+    /* Whoever is told that the store is not ready sends nothing, so it must be found out here that it is again. */
+    if (end == HF_PG_GONE)
+        hf_remote_away(r, s->conn.why);
+    else
+        hf_remote_back(r);
+    if (end == HF_PG_DONE && is_refused(r) && takes_writes(s))
+        hf_remote_refused(r, NULL);
+    pthread_mutex_unlock(&r->own_lock);
+    return end == HF_PG_DONE && (swept > 0 || freed > 0);
+}
+
+static void figures_read(struct hf_remote *r);
+
+void *hf_remote_own(void *arg)
+{
+    struct hf_remote *r = arg;
+    unsigned ticks = 0;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stopping) {
+        struct timespec until;
+        pthread_mutex_unlock(&r->lock);
+        bool more = hf_remote_maintain(r);
+        if (ticks++ % 20 == 0)
+            figures_read(r);
+        pthread_mutex_lock(&r->lock);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += more ? 1000000L : TICK_MS * 1000000L;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        if (!r->stopping)
+            pthread_cond_timedwait(&r->tick, &r->lock, &until);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* ---- Figures ---- */
+
+/* How many rows there are: counted while there are few, else as the database's own statistics have it. `where` and `index`
+ * are for those of a table that are of interest. */
+static const struct figure {
+    const char *table, *index, *where;
+    size_t at;
+} figures[] = {
+    { "token", "token", "state IS NULL", offsetof(struct hf_stats, tokens) },
+    { "hold", "hold", "true", offsetof(struct hf_stats, holds) },
+    { "hold", "hold_overdue", "state = 'held'", offsetof(struct hf_stats, holds_live) },
+    { "resource", "resource", "true", offsetof(struct hf_stats, resources) },
+    { "guard", "guard", "true", offsetof(struct hf_stats, guards) },
+    { "guard_entry", "guard_entry", "true", offsetof(struct hf_stats, entries) },
+    { "token", "token", "state IS NOT NULL", offsetof(struct hf_stats, claims) },
+    { "register", "register", "true", offsetof(struct hf_stats, registers) },
+    { "outbox", "outbox", "true", offsetof(struct hf_stats, outbox) },
+    { "app_value", "app_value", "true", offsetof(struct hf_stats, values) },
+};
+enum { FIGURES = sizeof figures / sizeof *figures, COUNTED_MAX = 10000 };
+
+static enum hf_pg_outcome figure_read(struct hf_pg_conn *conn, const struct figure *f, uint64_t *out)
+{
+    char sql[400];
+    PGresult *result = NULL;
+    snprintf(sql, sizeof sql,
+             "SELECT CASE WHEN reltuples > %d THEN reltuples::bigint ELSE (SELECT count(*) FROM holdfast.%s "
+             "WHERE %s) END "
+             "FROM pg_class WHERE oid = 'holdfast.%s'::regclass",
+             COUNTED_MAX, f->table, f->where, f->index);
+    enum hf_pg_outcome outcome = hf_pg_ask(conn, sql, 0, NULL, true, &result);
+    if (outcome == HF_PG_FINE && PQntuples(result) == 1)
+        *out = (uint64_t)hf_pg_get_int8(result, 0, 0);
+    PQclear(result);
+    return outcome;
+}
+
+static void figures_read(struct hf_remote *r)
+{
+    uint64_t values[FIGURES] = { 0 };
+    enum hf_pg_outcome outcome = HF_PG_FINE;
+    pthread_mutex_lock(&r->own_lock);
+    if (!r->reader.conn.pg)
+        outcome = hf_pg_connect(&r->reader.conn, r->conninfo, false);
+    for (int i = 0; i < FIGURES && outcome == HF_PG_FINE; i++)
+        outcome = figure_read(&r->reader.conn, &figures[i], &values[i]);
+    pthread_mutex_unlock(&r->own_lock);
+    if (outcome != HF_PG_FINE)
+        return;
+    pthread_mutex_lock(&r->lock);
+    for (int i = 0; i < FIGURES; i++)
+        memcpy((char *)&r->stats + figures[i].at, &values[i], sizeof values[i]);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void hf_remote_stats(struct hf_remote *r, struct hf_stats *out)
+{
+    if (r->options.no_background) /* nobody else does */
+        figures_read(r);
+    pthread_mutex_lock(&r->lock);
+    *out = r->stats;
+    out->now = atomic_load(&r->shared.told);
+    out->clock_stalls = atomic_load(&r->shared.stalls);
+    out->out_of_space = r->away_since_ms != 0 || r->refused;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- Lists ---- */
+
+/* Of one call: so many records are looked at, so many come with one question. */
+enum { LOOK_MAX = 20000, LOOK_AT_ONCE = 1000, ROWS_TEXT = 24 };
+
+struct listing {
+    struct hf_paging to;
+    struct hf_pg_conn *conn;
+    const struct hf_io *io; /* a test's clock, or NULL */
+    struct hf_arena *arena;
+    char tenant[HF_TENANT_MAX + 1], name[HF_NAME_MAX + 1];
+};
+
+static void text_of(char *to, size_t size, struct hf_bytes from)
+{
+    snprintf(to, size, "%.*s", (int)from.size, from.size ? (const char *)from.data : "");
+}
+
+/* Ask for columns of `table` as t, with `rest` behind them. False, and the status set, if it fails. */
+static bool ask(struct listing *l, enum hf_pg_table table, const char *with, const char *rest,
+                const char *const *params, int count, PGresult **result)
+{
+    struct hf_buffer sql = { .data = NULL };
+    hf_buffer_add_text(&sql, with);
+    hf_buffer_add_text(&sql, " SELECT ");
+    hf_pg_sql_columns(&sql, table);
+    hf_buffer_add_text(&sql, rest);
+    const char *text = hf_buffer_text(&sql);
+    enum hf_pg_outcome outcome = text ? hf_pg_ask(l->conn, text, count, params, true, result) : HF_PG_REFUSED;
+    hf_buffer_free(&sql);
+    if (outcome != HF_PG_FINE)
+        l->to.status = HF_STORAGE_FAILURE;
+    return outcome == HF_PG_FINE;
+}
+
+/* The page's record in `record`. */
+static const void *record_of(const struct listing *l, const struct hf_pg_record *record)
+{
+    switch (l->to.query->kind) {
+    case HF_LIST_HOLDS: return &record->row.hold;
+    case HF_LIST_RESOURCES: return &record->row.resource;
+    case HF_LIST_GUARDS: return &record->row.guard;
+    case HF_LIST_ENTRIES: return &record->row.entry;
+    case HF_LIST_OUTBOX: break;
+    }
+    return &record->row.outbox;
+}
+
+/* A page of what has a number that lists go by. */
+static void list_numbered(struct listing *l, enum hf_pg_table table, const char *rest)
+{
+    char before[ROWS_TEXT], most[ROWS_TEXT], now[ROWS_TEXT];
+    PGresult *result;
+    snprintf(before, sizeof before, "%" PRIu64,
+             l->to.query->cursor && l->to.query->cursor <= INT64_MAX ? l->to.query->cursor : INT64_MAX);
+    snprintf(most, sizeof most, "%zu", l->to.limit + 1);
+    if (l->io)
+        snprintf(now, sizeof now, "%" PRId64, l->io->wall_ms(l->io->ctx));
+    const char *const params[] = { l->tenant, before, most, l->name, l->io ? now : NULL };
+    if (!ask(l, table, "", rest, params, l->to.query->kind == HF_LIST_ENTRIES ? 5 : 3, &result))
+        return;
+    for (int i = 0; i < PQntuples(result) && l->to.status == HF_OK; i++) {
+        struct hf_pg_record record;
+        if (!hf_pg_record_read(table, result, i, 0, l->arena, &record)) {
+            l->to.status = HF_STORAGE_FAILURE;
+        } else if (l->to.page->count < l->to.limit) {
+            hf_paging_add(&l->to, record_of(l, &record));
+        } else {
+            uint64_t number = table == HF_PG_OUTBOX ? record.row.outbox.number : record.number;
+            l->to.page->next_cursor = number + 1;
+        }
+    }
+    PQclear(result);
+}
+
+/* Take in holds, newest first. False: the page is complete. from: in and out, where to go on. */
+static bool add_holds(struct listing *l, const PGresult *result, bool by_resource, uint64_t *from)
+{
+    const struct hf_query *q = l->to.query;
+    for (int i = 0; i < PQntuples(result); i++) {
+        struct hf_pg_record record;
+        if (!hf_pg_record_read(HF_PG_HOLD, result, i, 0, l->arena, &record)) {
+            l->to.status = HF_STORAGE_FAILURE;
+            return false;
+        }
+        const struct hf_hold *hold = &record.row.hold;
+        if (l->to.page->count == l->to.limit) {
+            l->to.page->next_cursor = hold->ordinal + 1;
+            return false;
+        }
+        if (hold->placed_at < q->from)
+            return false;
+        if (hf_paging_wants(q, hold))
+            hf_paging_add(&l->to, hold);
+        *from = by_resource ? hold->previous : hold->ordinal - 1;
+    }
+    if (PQntuples(result) == 0)
+        *from = 0;
+    return *from > 0 && l->to.status == HF_OK;
+}
+
+/* The newest hold that may be on the page. */
+static bool newest_hold(struct listing *l, uint64_t *out)
+{
+    PGresult *result;
+    const char *const params[] = { l->tenant, l->name };
+    bool by_resource = l->to.query->resource.size > 0;
+    if (hf_pg_ask(
+            l->conn,
+            by_resource
+                ? "SELECT coalesce(max(newest), 0) FROM holdfast.resource WHERE tenant = $1 AND name = $2"
+                : "SELECT coalesce(max(ordinal), 0) FROM holdfast.hold",
+            by_resource ? 2 : 0, params, true, &result) != HF_PG_FINE) {
+        l->to.status = HF_STORAGE_FAILURE;
+        return false;
+    }
+    *out = (uint64_t)hf_pg_get_int8(result, 0, 0);
+    PQclear(result);
+    if (l->to.query->cursor && l->to.query->cursor - 1 < *out)
+        *out = l->to.query->cursor - 1;
+    return true;
+}
+
+static void list_holds(struct listing *l)
+{
+    bool by_resource = l->to.query->resource.size > 0;
+    uint64_t from;
+    bool more = newest_hold(l, &from) && from > 0;
+    for (unsigned looked = 0; more; looked += LOOK_AT_ONCE) {
+        char start[ROWS_TEXT], most[ROWS_TEXT];
+        PGresult *result;
+        if (looked >= LOOK_MAX) {
+            l->to.page->next_cursor = from + 1;
+            return;
+        }
+        snprintf(start, sizeof start, "%" PRIu64, from);
+        snprintf(most, sizeof most, "%d", LOOK_AT_ONCE);
+        const char *const params[] = { start, most };
+        if (by_resource ? !ask(l, HF_PG_HOLD,
+                               "WITH RECURSIVE t AS (SELECT * FROM holdfast.hold WHERE ordinal = $1::bigint "
+                               "UNION ALL SELECT h.* FROM t "
+                               "JOIN holdfast.hold h ON h.ordinal = t.previous)",
+                               " FROM t LIMIT $2::bigint", params, 2, &result)
+                        : !ask(l, HF_PG_HOLD, "",
+                               " FROM holdfast.hold t WHERE ordinal <= $1::bigint ORDER BY ordinal DESC "
+                               "LIMIT $2::bigint",
+                               params, 2, &result))
+            return;
+        more = add_holds(l, result, by_resource, &from);
+        PQclear(result);
+    }
+}
+
+static void list_entries(struct listing *l)
+{
+    PGresult *result;
+    const char *const params[] = { l->tenant, l->name };
+    if (hf_pg_ask(l->conn, "SELECT 1 FROM holdfast.guard WHERE tenant = $1 AND name = $2", 2, params, true,
+                  &result) != HF_PG_FINE) {
+        l->to.status = HF_STORAGE_FAILURE;
+        return;
+    }
+    bool known = PQntuples(result) == 1;
+    PQclear(result);
+    if (!known)
+        l->to.status = HF_NOT_KNOWN;
+    else
+        list_numbered(
+            l, HF_PG_ENTRY,
+            " FROM holdfast.guard_entry t WHERE tenant || chr(31) || guard = $1::text || chr(31) || $4::text "
+            "AND (tenant, guard) IS NOT DISTINCT FROM ($1::text, $4::text) AND number < $2::bigint "
+            "AND expires_at > coalesce(to_timestamp($5::numeric / 1000), clock_timestamp()) ORDER "
+            "BY number DESC LIMIT $3::bigint");
+}
+
+static void list_kind(struct listing *l)
+{
+    switch (l->to.query->kind) {
+    case HF_LIST_HOLDS: list_holds(l); break;
+    case HF_LIST_RESOURCES:
+        list_numbered(
+            l, HF_PG_RESOURCE,
+            " FROM holdfast.resource t WHERE tenant = $1 AND number < $2::bigint ORDER BY number DESC LIMIT "
+            "$3::bigint");
+        break;
+    case HF_LIST_GUARDS:
+        list_numbered(
+            l, HF_PG_GUARD,
+            " FROM holdfast.guard t WHERE tenant = $1 AND number < $2::bigint ORDER BY number DESC LIMIT "
+            "$3::bigint");
+        break;
+    case HF_LIST_ENTRIES: list_entries(l); break;
+    case HF_LIST_OUTBOX:
+        list_numbered(
+            l, HF_PG_OUTBOX,
+            " FROM holdfast.outbox t WHERE tenant = $1 AND number < $2::bigint ORDER BY number DESC LIMIT "
+            "$3::bigint");
+        break;
+    }
+}
+
+enum hf_status hf_remote_list(struct hf_remote *r, const struct hf_query *query, struct hf_page *page)
+{
+    struct listing l = { .conn = &r->reader.conn, .io = r->shared.io, .arena = &r->reader.set.arena };
+    enum hf_status st = hf_paging_begin(&l.to, query, page);
+    if (st != HF_OK)
+        return st;
+    text_of(l.tenant, sizeof l.tenant, query->tenant);
+    text_of(l.name, sizeof l.name, query->kind == HF_LIST_HOLDS ? query->resource : query->name);
+    pthread_mutex_lock(&r->own_lock);
+    /* A connection that died while nobody asked is found out by asking: then once more. */
+    for (int tries = 0; tries < 2; tries++) {
+        l.to.status = HF_OK;
+        l.to.page->count = 0;
+        l.to.bytes.size = 0;
+        if (!l.conn->pg && hf_pg_connect(l.conn, r->conninfo, false) != HF_PG_FINE)
+            l.to.status = HF_STORAGE_FAILURE;
+        else
+            list_kind(&l);
+        if (l.to.status != HF_STORAGE_FAILURE || l.conn->pg)
+            break;
+    }
+    hf_arena_reset(l.arena);
+    pthread_mutex_unlock(&r->own_lock);
+    return hf_paging_end(&l.to);
+}

@@ -1,0 +1,426 @@
+/* A worker: takes what waits, runs it as a batch, and goes on until every operation has an answer that is true. */
+#include "core/digest.h"
+#include "engine/remote_inner.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- Taking ---- */
+
+/* How many bytes of requests a batch takes before it is enough. */
+enum { BYTES_MAX = 8 << 20 };
+
+static size_t weight(const struct hf_request *q)
+{
+    switch (q->action) {
+    case HF_RECORD:
+    case HF_ADMIT: return 1024 + q->identity.result.size;
+    case HF_COMPLETE:
+    case HF_FAIL: return 1024 + q->settle.response.size;
+    case HF_WRITE: return 1024 + q->write.value.size;
+    case HF_MERGE: return 1024 + HF_VALUE_MAX;
+    case HF_GET_CLAIM:
+    case HF_GET_TOKEN:
+    case HF_BEGIN: return HF_RESPONSE_MAX / 64;
+    default: return 1024;
+    }
+}
+
+/* May this worker have the operation now? */
+static bool may_take(struct hf_remote_worker *w, const struct hf_op *op)
+{
+    const struct hf_remote_lane *lane = hf_remote_lane(w->remote, op);
+    return !lane || lane->count == 0 || lane->worker == w->index;
+}
+
+/* An operation that must stay behind keeps those of its lane behind it: they are marked as another's. */
+static void lane_take(struct hf_remote_worker *w, const struct hf_op *op)
+{
+    struct hf_remote_lane *lane = hf_remote_lane(w->remote, op);
+    if (lane) {
+        lane->count++;
+        lane->worker = w->index;
+    }
+}
+
+/* With the lock. Take what waits, in order, as much as a batch holds. */
+static void batch_take(struct hf_remote_worker *w)
+{
+    struct hf_remote *r = w->remote;
+    struct hf_op **at = &r->first;
+    size_t bytes = 0;
+    w->count = 0;
+    while (*at && w->count < HF_PG_BATCH_MAX && bytes < BYTES_MAX) {
+        struct hf_op *op = *at;
+        if (!may_take(w, op)) {
+            at = &op->next;
+            continue;
+        }
+        if (hf_remote_alone(op) && w->count > 0)
+            break; /* what is behind it may be of its lane */
+        *at = op->next;
+        if (r->end == &op->next)
+            r->end = at;
+        lane_take(w, op);
+        w->ops[w->count++] = op;
+        bytes += weight(op->request);
+        if (hf_remote_alone(op))
+            break;
+    }
+    r->queued -= w->count;
+    r->in_flight += w->count;
+}
+
+/* With the lock. Give operations back to the front of the queue, each to be tried alone. */
+static void batch_return(struct hf_remote_worker *w)
+{
+    struct hf_remote *r = w->remote;
+    for (size_t i = w->count; i > 0; i--) {
+        struct hf_op *op = w->ops[i - 1];
+        struct hf_remote_lane *lane = hf_remote_lane(r, op);
+        if (lane)
+            lane->count--;
+        op->needs |= 2;
+        op->next = r->first;
+        if (!r->first)
+            r->end = &op->next;
+        r->first = op;
+    }
+    r->queued += w->count;
+    r->in_flight -= w->count;
+    w->count = 0;
+}
+
+/* ---- Answering ---- */
+
+/* Is there an idle worker that has a connection? Who has none lets it go first. */
+static bool is_better_one(const struct hf_remote_worker *w)
+{
+    if (w->session.conn.pg)
+        return false;
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+        if (w->remote->workers[i].begun_ms == 0 && w->remote->workers[i].session.conn.pg)
+            return true;
+    return false;
+}
+
+/* Is there something in the queue that this worker may take, and is it its turn? */
+static bool has_turn(struct hf_remote_worker *w)
+{
+    struct hf_remote *r = w->remote;
+    if (!r->first)
+        return false;
+    if (is_better_one(w)) {
+        pthread_cond_broadcast(&r->work);
+        return false;
+    }
+    if (r->busy >= HF_REMOTE_BUSY) {
+        int64_t now = hf_remote_clock_ms();
+        unsigned slow = 0;
+        for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+            slow += r->workers[i].begun_ms && now - r->workers[i].begun_ms > HF_REMOTE_SLOW_MS;
+        if (r->busy - slow >= HF_REMOTE_BUSY)
+            return false;
+    }
+    for (const struct hf_op *op = r->first; op; op = op->next)
+        if (may_take(w, op))
+            return true;
+    return false;
+}
+
+/* All operations of the batch have their answer: in the result, and in op->status. */
+static void answer(struct hf_remote_worker *w)
+{
+    struct hf_remote *r = w->remote;
+    uint64_t answered[2] = { 0, 0 };
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < w->count; i++) {
+        struct hf_remote_lane *lane = hf_remote_lane(r, w->ops[i]);
+        if (lane)
+            lane->count--;
+    }
+    pthread_mutex_unlock(&r->lock);
+    for (size_t i = 0; i < w->count; i++) {
+        struct hf_op *op = w->ops[i];
+        answered[hf_remote_epoch(op)]++;
+        op->next = NULL;
+        op->done(op, op->status);
+    }
+    pthread_mutex_lock(&r->lock);
+    r->unanswered[0] -= answered[0];
+    r->unanswered[1] -= answered[1];
+    r->in_flight -= w->count;
+    pthread_cond_broadcast(&r->rest);
+    pthread_mutex_unlock(&r->lock);
+    w->count = 0;
+}
+
+static void fail_one(struct hf_op *op, enum hf_status status)
+{
+    op->status = status;
+    if (op->result)
+        hf_result_status(op->result, status);
+}
+
+static void decided(void *arg, size_t index, const struct hf_plan *plan, hf_time now)
+{
+    struct hf_remote_worker *w = arg;
+    struct hf_op *op = w->ops[index];
+    op->status = op->request->action == HF_GET_TOKEN && plan->token.action != 0 ? HF_OK : plan->answer.status;
+    if (op->result && !hf_result_fill(op->result, plan, now, op->answer_max))
+        fail_one(op, hf_action_reads(op->request->action) && op->answer_max == 0 ? HF_NO_MEMORY
+                                                                                 : HF_INDETERMINATE);
+    w->items[index].replayed = plan->replayed;
+}
+
+/* Nothing happened. Questions to a guard have an answer all the same: its rule. */
+static void fail_all(struct hf_remote_worker *w, enum hf_status status)
+{
+    struct hf_remote *r = w->remote;
+    uint64_t failed = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        struct hf_op *op = w->ops[i];
+        hf_time now;
+        if (hf_remote_guards_answer(r, op->request, w->session.plan, &now)) {
+            decided(w, i, w->session.plan, now);
+        } else {
+            fail_one(op, status);
+            failed++;
+        }
+    }
+    pthread_mutex_lock(&r->lock);
+    r->stats.refusals_storage += failed;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- Deciding ---- */
+
+static void apply(void *arg, const struct hf_request *request, const struct hf_view *view,
+                  uint64_t outbox_first, struct hf_plan *plan, hf_time now)
+{
+    struct hf_remote_worker *w = arg;
+    hf_engine_apply(w->remote->db, request, view, outbox_first, plan, now);
+}
+
+static void count(struct hf_remote_worker *w, int64_t begun_ms)
+{
+    struct hf_remote *r = w->remote;
+    uint64_t changed = 0, took_us = (uint64_t)(hf_remote_clock_ms() - begun_ms) * 1000;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < w->count; i++) {
+        changed += w->items[i].changes;
+        r->stats.duplicates += w->items[i].replayed;
+        r->stats.races += w->items[i].raced;
+        r->stats.collisions += w->ops[i]->status == HF_TOKEN_COLLISION;
+    }
+    r->stats.operations += w->count;
+    if (changed > 0) {
+        size_t by_time = 0, by_size = 0;
+        while (by_time < HF_HISTOGRAM - 1 && took_us > UINT64_C(32) << by_time)
+            by_time++;
+        while (by_size < HF_HISTOGRAM - 1 && changed > UINT64_C(1) << by_size)
+            by_size++;
+        r->stats.batches++;
+        r->stats.syncs++;
+        r->stats.batched += changed;
+        r->stats.commits_by_time[by_time]++;
+        r->stats.commits_by_size[by_size]++;
+        r->stats.sync_ns_total += took_us * 1000;
+        if (took_us * 1000 > r->stats.sync_ns_max)
+            r->stats.sync_ns_max = took_us * 1000;
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Say once that the clock was set back. */
+static void behind_note(struct hf_remote *r)
+{
+    bool is_new;
+    if (atomic_load(&r->shared.stalls) == 0)
+        return;
+    pthread_mutex_lock(&r->lock);
+    is_new = !r->behind_said;
+    r->behind_said = true;
+    pthread_mutex_unlock(&r->lock);
+    if (is_new)
+        hf_remote_note(
+            r, 1,
+            "the database's clock is behind engine time: engine time stands still until it has caught up");
+}
+
+/* ---- Connections that come and go ---- */
+
+static void pause_ms(struct hf_remote_worker *w, unsigned least, unsigned most)
+{
+    unsigned ms = least + (unsigned)rand_r(&w->seed) % (most - least + 1);
+    struct timespec span = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
+    nanosleep(&span, NULL);
+}
+
+/* Until when a batch may wait for the database: some seconds, but not again and again while it stays away. */
+static int64_t patience_until(struct hf_remote_worker *w, int64_t wait_ms)
+{
+    struct hf_remote *r = w->remote;
+    int64_t now = hf_remote_clock_ms();
+    pthread_mutex_lock(&r->lock);
+    int64_t until = r->away_since_ms ? r->away_since_ms + wait_ms : now + wait_ms;
+    pthread_mutex_unlock(&r->lock);
+    return until;
+}
+
+/* Connect, and go on trying until the time is up. committed: out, the fate of the batch in doubt. */
+static enum hf_pg_outcome reach(struct hf_remote_worker *w, int64_t until, bool *committed)
+{
+    unsigned wait = 20;
+    for (;;) {
+        enum hf_pg_outcome outcome = hf_pg_session_connect(&w->session, committed);
+        if (outcome == HF_PG_FINE) {
+            hf_remote_back(w->remote);
+            return outcome;
+        }
+        hf_remote_away(w->remote, w->session.conn.why);
+        if (hf_remote_clock_ms() >= until)
+            return outcome;
+        pause_ms(w, wait, 2 * wait);
+        wait = wait < 500 ? wait * 2 : wait;
+    }
+}
+
+/* COMMIT was sent and no answer came. True: it is known to have happened. False with *again: it is known not to have. */
+static bool settle_doubt(struct hf_remote_worker *w, bool *again)
+{
+    bool committed = false;
+    hf_pg_disconnect(&w->session.conn);
+    *again = false;
+    if (reach(w, hf_remote_clock_ms() + HF_REMOTE_DOUBT_MS, &committed) == HF_PG_FINE) {
+        *again = !committed;
+        return committed;
+    }
+    for (size_t i = 0; i < w->count; i++)
+        if (w->items[i].waits)
+            fail_one(w->ops[i], HF_INDETERMINATE);
+    return false;
+}
+
+/* ---- One batch ---- */
+
+/* Is it likely that a single operation makes the batch fail? Data that the database does not take; a row changed by hand. */
+static bool is_about_one(const struct hf_pg_conn *conn)
+{
+    return conn->state[0] == '\0' || strncmp(conn->state, "22", 2) == 0 || strncmp(conn->state, "23", 2) == 0;
+}
+
+/* Run the batch until all its operations have an answer. False: they are to be tried one by one. */
+static bool batch_run(struct hf_remote_worker *w)
+{
+    struct hf_pg_batch batch = {
+        .items = w->items, .count = w->count, .decided = decided, .apply = apply, .arg = w
+    };
+    const struct hf_pg_conn *conn = &w->session.conn;
+    bool again = true;
+    for (unsigned tries = 0; again; tries++) {
+        int64_t begun_ms = hf_remote_clock_ms();
+        if (!conn->pg && reach(w, patience_until(w, HF_REMOTE_AWAY_MS), NULL) != HF_PG_FINE) {
+            fail_all(w, HF_STORAGE_FAILURE);
+            return true;
+        }
+        switch (hf_pg_batch_run(&w->session, &batch)) {
+        case HF_PG_DONE:
+            hf_remote_refused(w->remote, NULL);
+            hf_remote_guards_learn(w->remote, &w->session.set);
+            count(w, begun_ms);
+            behind_note(w->remote);
+            return true;
+        case HF_PG_AGAIN:
+            if (tries >= 10 && w->count > 1)
+                return false;
+            if (tries >= 200) {
+                fail_all(w, HF_STORAGE_FAILURE);
+                return true;
+            }
+            if (tries > 2)
+                pause_ms(w, 1, tries < 20 ? 5 : 25);
+            break;
+        case HF_PG_STUCK:
+            if (w->count > 1)
+                return false;
+            again = tries < 2;
+            if (!again)
+                fail_all(w, HF_STORAGE_FAILURE);
+            break;
+        case HF_PG_NO:
+            if (w->count > 1 && is_about_one(conn))
+                return false;
+            hf_remote_refused(w->remote, conn->why);
+            fail_all(w, HF_STORAGE_FAILURE);
+            return true;
+        case HF_PG_GONE: /* connect, and begin again */
+            again = tries < 20;
+            if (!again)
+                fail_all(w, HF_STORAGE_FAILURE);
+            else if (tries > 0)
+                pause_ms(w, 5, 50);
+            break;
+        case HF_PG_DOUBT:
+            if (settle_doubt(w, &again))
+                count(w, begun_ms);
+            break;
+        }
+    }
+    return true;
+}
+
+static void work_once(struct hf_remote_worker *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        w->items[i] = (struct hf_pg_item){ .request = w->ops[i]->request };
+        hf_digest(w->ops[i]->request, w->items[i].digest);
+    }
+    if (batch_run(w)) {
+        answer(w);
+        return;
+    }
+    pthread_mutex_lock(&w->remote->lock);
+    batch_return(w);
+    pthread_mutex_unlock(&w->remote->lock);
+}
+
+static void wait_a_little(struct hf_remote *r)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += HF_REMOTE_SLOW_MS / 2 * 1000000L;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&r->work, &r->lock, &until);
+}
+
+void *hf_remote_work(void *arg)
+{
+    struct hf_remote_worker *w = arg;
+    struct hf_remote *r = w->remote;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stopping) {
+        if (has_turn(w)) {
+            batch_take(w);
+            w->begun_ms = hf_remote_clock_ms();
+            r->busy++;
+            pthread_mutex_unlock(&r->lock);
+            if (w->count > 0)
+                work_once(w);
+            pthread_mutex_lock(&r->lock);
+            w->begun_ms = 0;
+            r->busy--;
+            if (r->first)
+                pthread_cond_signal(&r->work);
+        } else if (r->first) {
+            wait_a_little(r);
+        } else {
+            pthread_cond_wait(&r->work, &r->lock);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}

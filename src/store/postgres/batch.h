@@ -1,0 +1,64 @@
+/* batch.h: many requests, one transaction.
+ *
+ *   look     one round trip without a lock: keys, guards, and what is only read. Replays and questions are answered from it.
+ *   take     one round trip: BEGIN, every row that the others may change, locked table by table and in key order, then the
+ *            time and fresh numbers. The core decides over them.
+ *   write    one round trip: new rows, changed rows, the journal's entries, the writer's row, COMMIT.
+ *
+ * All transactions lock in the same order and insert in the same order, so that they cannot wait for each other in a circle.
+ * Two that bind the same key meet at the primary key of holdfast.token: the later one fails as a whole and begins again, and
+ * finds the key bound. */
+#ifndef HF_STORE_POSTGRES_BATCH_H
+#define HF_STORE_POSTGRES_BATCH_H
+
+#include "store/postgres/session.h"
+
+struct hf_pg_item {
+    const struct hf_request *request; /* borrowed */
+    uint8_t digest[HF_DIGEST_SIZE];   /* hf_digest of it */
+    bool deferred;                    /* private: not answered by looking alone */
+    bool changes;                     /* out: it has an effect of its own */
+    bool waits;                       /* out: the answer has seen what stands and falls with the commit */
+    bool raced;                       /* out: its key was bound by another call while it was under way */
+    bool replayed;                    /* for the caller */
+};
+
+enum hf_pg_end {
+    HF_PG_DONE,  /* all is answered, and durable */
+    HF_PG_AGAIN, /* nothing happened: somebody else was faster */
+    HF_PG_STUCK, /* nothing happened: a row stayed locked for too long */
+    HF_PG_NO,    /* nothing happened: the database refuses; conn.why */
+    HF_PG_GONE,  /* nothing happened: the connection is lost */
+    HF_PG_DOUBT /* the connection is lost, or a standby did not answer, after COMMIT was sent: ask hf_pg_session_connect */
+};
+
+enum { HF_PG_BATCH_MAX = 8192 };
+
+struct hf_pg_batch {
+    struct hf_pg_item *items; /* borrowed */
+    size_t count;             /* up to HF_PG_BATCH_MAX; an HF_APPLY must be alone */
+    /* Called for each item when it is decided, perhaps more than once: the last counts. The answer may be shown when the
+     * batch is done. */
+    void (*decided)(void *arg, size_t index, const struct hf_plan *plan, hf_time now);
+    /* Runs an HF_APPLY: adds rows to the plan and sets its answer. */
+    void (*apply)(void *arg, const struct hf_request *request, const struct hf_view *view,
+                  uint64_t outbox_first, struct hf_plan *plan, hf_time now);
+    void *arg;
+};
+
+enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batch);
+
+/* Expire overdue holds of resources that nobody else works on, up to `max`. swept: out. */
+enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swept);
+
+/* Read the time and the rules in force into the session. */
+enum hf_pg_end hf_pg_look(struct hf_pg_session *s);
+
+/* Make `rules` the configuration in force, if it is not. */
+enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_rules *rules);
+
+/* Take out keys and entries of guards whose window had closed by the time of the last sweep, up to `max` of each.
+ * freed: out. */
+enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *freed);
+
+#endif

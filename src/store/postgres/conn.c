@@ -1,0 +1,488 @@
+#include "store/postgres/conn.h"
+
+#include "base/conninfo.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- What went wrong ---- */
+
+/* The first line of what libpq or the server says. */
+static void why_set(struct hf_pg_conn *conn, const char *message, const char *state)
+{
+    size_t size = strcspn(message, "\n");
+    const char *text = message;
+    /* "connection to server at ... failed: FATAL:  ..." and "ERROR:  ..." are the same to a reader. */
+    if (strncmp(text, "ERROR:  ", 8) == 0) {
+        text += 8;
+        size -= 8;
+    }
+    snprintf(conn->why, sizeof conn->why, "%.*s",
+             (int)(size < sizeof conn->why ? size : sizeof conn->why - 1), text);
+    snprintf(conn->state, sizeof conn->state, "%s", state ? state : "");
+}
+
+static bool state_is(const char *state, const char *list)
+{
+    return strlen(state) == 5 && strstr(list, state) != NULL;
+}
+
+/* What a failed statement means for us. */
+static enum hf_pg_outcome judge(struct hf_pg_conn *conn, const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    why_set(conn, PQresultErrorMessage(result), state);
+    if (!state || PQstatus(conn->pg) == CONNECTION_BAD)
+        return HF_PG_LOST;
+    if (state_is(state, "23505 40001 40P01"))
+        return HF_PG_CONFLICT;
+    if (state_is(state, "55P03"))
+        return HF_PG_BUSY;
+    /* Shut down, not yet up, or now a standby: another server of the connection string may be the right one. And a
+     * writer whose generation is not ours has been taken over (23502, see the statement). */
+    if (strncmp(state, "08", 2) == 0 || state_is(state, "57P01 57P02 57P03 25006 23502"))
+        return HF_PG_LOST;
+    return HF_PG_REFUSED;
+}
+
+static void on_notice(void *arg, const PGresult *result)
+{
+    struct hf_pg_conn *conn = arg;
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    if (severity && strcmp(severity, "WARNING") == 0)
+        conn->warned = true;
+}
+
+/* ---- Waiting ---- */
+
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Wait until there is something to read (or to write, if more is to go out). False: too long, or the line is cut. */
+static bool wait_for(struct hf_pg_conn *conn, int64_t until)
+{
+    for (;;) {
+        int more = PQflush(conn->pg);
+        if (more < 0)
+            return false;
+        struct pollfd fd = { .fd = PQsocket(conn->pg), .events = (short)(more ? POLLIN | POLLOUT : POLLIN) };
+        int64_t left = until - clock_ms();
+        int n = fd.fd < 0 || left <= 0 ? -2 : poll(&fd, 1, (int)left);
+        if (n == -1 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            if (n == 0 || n == -2)
+                why_set(conn, "the database did not answer in time", NULL);
+            return false;
+        }
+        if (fd.revents & (POLLIN | POLLHUP | POLLERR)) {
+            return PQconsumeInput(conn->pg) == 1;
+        }
+    }
+}
+
+/* The next result, NULL between two statements. False: the line is cut. */
+static bool next_result(struct hf_pg_conn *conn, int64_t until, PGresult **out)
+{
+    *out = NULL;
+    while (PQisBusy(conn->pg))
+        if (!wait_for(conn, until))
+            return false;
+    *out = PQgetResult(conn->pg);
+    return PQstatus(conn->pg) != CONNECTION_BAD;
+}
+
+static enum hf_pg_outcome lost(struct hf_pg_conn *conn)
+{
+    if (conn->pg && PQerrorMessage(conn->pg)[0] != '\0')
+        why_set(conn, PQerrorMessage(conn->pg), NULL);
+    hf_pg_disconnect(conn);
+    return HF_PG_LOST;
+}
+
+/* ---- Statements in a pipeline ---- */
+
+static void statement_name(int statement, char name[24])
+{
+    if (statement == HF_PG_COMMIT)
+        snprintf(name, 24, "commit");
+    else
+        snprintf(name, 24, "hf%d", statement);
+}
+
+void hf_pg_send(struct hf_pg_conn *conn, int statement, const struct hf_bytes *params, int count)
+{
+    const char *values[HF_PG_PARAMS_MAX];
+    int lengths[HF_PG_PARAMS_MAX], formats[HF_PG_PARAMS_MAX];
+    char name[24];
+    for (int i = 0; i < count; i++) {
+        values[i] = params[i].data;
+        lengths[i] = (int)params[i].size;
+        formats[i] = 1;
+    }
+    statement_name(statement, name);
+    if (statement == HF_PG_BEGIN)
+        conn->in_transaction = true;
+    if (conn->pg && PQsendQueryPrepared(conn->pg, name, count, values, lengths, formats, 1) == 1)
+        conn->queued++;
+    else if (conn->pg)
+        lost(conn);
+}
+
+void hf_pg_results_free(PGresult **results, int count)
+{
+    for (int i = 0; i < count; i++) {
+        PQclear(results[i]);
+        results[i] = NULL;
+    }
+}
+
+/* The result of one statement. */
+static enum hf_pg_outcome collect(struct hf_pg_conn *conn, int64_t until, PGresult **out)
+{
+    PGresult *result, *none;
+    if (!next_result(conn, until, &result)) {
+        PQclear(result);
+        return HF_PG_LOST;
+    }
+    ExecStatusType status = PQresultStatus(result);
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+        *out = result;
+        return next_result(conn, until, &none) && !none ? HF_PG_FINE : HF_PG_LOST;
+    }
+    enum hf_pg_outcome outcome = status == PGRES_PIPELINE_ABORTED ? HF_PG_CONFLICT : judge(conn, result);
+    PQclear(result);
+    return next_result(conn, until, &none) && !none ? outcome : HF_PG_LOST;
+}
+
+enum hf_pg_outcome hf_pg_run(struct hf_pg_conn *conn, PGresult **results)
+{
+    int count = conn->queued;
+    int64_t until = clock_ms() + conn->patience_ms;
+    enum hf_pg_outcome outcome = HF_PG_FINE;
+    PGresult *sync;
+    conn->queued = 0;
+    conn->state[0] = '\0';
+    memset(results, 0, (size_t)count * sizeof *results);
+    if (!conn->pg || PQpipelineSync(conn->pg) != 1)
+        return lost(conn);
+    for (int i = 0; i < count; i++) {
+        PGresult *result = NULL;
+        enum hf_pg_outcome one = collect(conn, until, &result);
+        results[i] = result;
+        if (one == HF_PG_LOST && !conn->state[0]) /* the line itself */
+            return lost(conn);
+        if (outcome == HF_PG_FINE)
+            outcome = one;
+    }
+    if (!next_result(conn, until, &sync) || PQresultStatus(sync) != PGRES_PIPELINE_SYNC) {
+        PQclear(sync);
+        return lost(conn);
+    }
+    PQclear(sync);
+    if (outcome == HF_PG_LOST)
+        hf_pg_disconnect(conn);
+    return outcome;
+}
+
+void hf_pg_rollback(struct hf_pg_conn *conn)
+{
+    PGresult *result;
+    if (!conn->pg || !conn->in_transaction)
+        return;
+    char why[sizeof conn->why], state[sizeof conn->state];
+    memcpy(why, conn->why, sizeof why);
+    memcpy(state, conn->state, sizeof state);
+    conn->queued = 0;
+    hf_pg_send(conn, HF_PG_ROLLBACK, NULL, 0);
+    if (hf_pg_run(conn, &result) != HF_PG_FINE)
+        hf_pg_disconnect(conn);
+    PQclear(result);
+    memcpy(conn->why, why, sizeof why);
+    memcpy(conn->state, state, sizeof state);
+    conn->in_transaction = false;
+}
+
+/* ---- Statements by their text ---- */
+
+static enum hf_pg_outcome asked(struct hf_pg_conn *conn, PGresult **result)
+{
+    PGresult *last = NULL, *one;
+    enum hf_pg_outcome outcome = HF_PG_FINE;
+    int64_t until = clock_ms() + conn->patience_ms;
+    for (;;) {
+        if (!next_result(conn, until, &one)) {
+            PQclear(one);
+            PQclear(last);
+            return lost(conn);
+        }
+        if (!one)
+            break;
+        if (outcome == HF_PG_FINE && PQresultStatus(one) != PGRES_TUPLES_OK &&
+            PQresultStatus(one) != PGRES_COMMAND_OK)
+            outcome = judge(conn, one);
+        PQclear(last);
+        last = one;
+    }
+    if (outcome == HF_PG_FINE && result) {
+        *result = last;
+        last = NULL;
+    }
+    PQclear(last);
+    if (outcome == HF_PG_LOST)
+        hf_pg_disconnect(conn);
+    return outcome;
+}
+
+enum hf_pg_outcome hf_pg_ask(struct hf_pg_conn *conn, const char *sql, int count, const char *const *params,
+                             bool binary, PGresult **result)
+{
+    if (result)
+        *result = NULL;
+    if (!conn->pg)
+        return HF_PG_LOST;
+    bool piped = PQpipelineStatus(conn->pg) != PQ_PIPELINE_OFF;
+    if (piped && PQexitPipelineMode(conn->pg) != 1)
+        return lost(conn);
+    if (PQsendQueryParams(conn->pg, sql, count, NULL, params, NULL, NULL, binary) != 1)
+        return lost(conn);
+    enum hf_pg_outcome outcome = asked(conn, result);
+    if (piped && conn->pg && PQenterPipelineMode(conn->pg) != 1)
+        return lost(conn);
+    return outcome;
+}
+
+enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
+{
+    if (!conn->pg)
+        return HF_PG_LOST;
+    return PQsendQuery(conn->pg, sql) == 1 ? asked(conn, NULL) : lost(conn);
+}
+
+/* ---- The text of the statements ---- */
+
+/* The clock, and what the newest entries were decided at: engine time is the later of the two, so that it never runs back,
+ * whatever the clock does. Sixteen, because transactions that overlap may number their entries in another order than they
+ * took the time. */
+#define TIMES                                                                              \
+    "date_trunc('milliseconds', clock_timestamp()), (SELECT max(at) FROM (SELECT at FROM " \
+    "holdfast.journal ORDER BY number DESC LIMIT 16) newest)"
+#define RULES "s.idempotency_window_ms, s.token_max_length, s.registry_strict"
+
+/* The rows that a resource's lock must protect are found by its index, under statement_timestamp(): what becomes overdue
+ * between this statement and the next is left for the next call. */
+static const char *const texts[] = {
+    [HF_PG_BEGIN] = "BEGIN",
+    [HF_PG_COMMIT] = "COMMIT",
+    [HF_PG_ROLLBACK] = "ROLLBACK",
+    [HF_PG_NOW] = "SELECT " TIMES ", " RULES " FROM holdfast.store s",
+    [HF_PG_DRAW] = "SELECT " TIMES ", " RULES
+                   ", CASE WHEN i <= $1::integer THEN nextval('holdfast.journal_number') END, "
+                   "CASE WHEN i <= $2::integer THEN nextval('holdfast.hold_ordinal') END, "
+                   "CASE WHEN i <= $3::integer THEN nextval('holdfast.fence') END, "
+                   "CASE WHEN i <= $4::integer THEN nextval('holdfast.outbox_number') END "
+                   "FROM holdfast.store s, generate_series(1, greatest($1, $2, $3, $4, 1)) i",
+    [HF_PG_JOURNAL] =
+        "INSERT INTO holdfast.journal (number, at, tenant, action, status, key, writer, batch, entry) "
+        "SELECT u.number, u.at, u.tenant, u.action, u.status, u.key, $7::integer, $8::bigint, u.entry FROM "
+        "unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], "
+        "$9::bytea[]) AS u(number, at, tenant, action, status, key, entry)",
+    /* NULL where none may be: the statement fails, and the transaction with it. */
+    [HF_PG_WRITER] =
+        "UPDATE holdfast.writer SET batch = $3::bigint, chain = $4::bytea, changed_at = now(), "
+        "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer",
+    /* What is decided by rules stands in the journal behind those rules: who changes them waits until all who go by them
+     * have committed, and they wait for it. No row is written for that. */
+    [HF_PG_KEEP_RULES] = "LOCK TABLE holdfast.store IN ROW SHARE MODE",
+    [HF_PG_KEEP_GUARDS] = "LOCK TABLE holdfast.guard IN ROW SHARE MODE",
+    [HF_PG_CHANGE_RULES] = "LOCK TABLE holdfast.store IN EXCLUSIVE MODE",
+    [HF_PG_CHANGE_GUARDS] = "LOCK TABLE holdfast.guard IN EXCLUSIVE MODE",
+    [HF_PG_TENANT] = "SELECT pg_advisory_xact_lock(1213808980, hashtext($1::text))",
+    [HF_PG_FREE_TOKENS] =
+        "DELETE FROM holdfast.token WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.token WHERE "
+        "expires_at <= $2::timestamptz ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+    [HF_PG_FREE_ENTRIES] =
+        "DELETE FROM holdfast.guard_entry WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.guard_entry WHERE "
+        "expires_at <= $2::timestamptz ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+};
+
+static void sql_of(int statement, struct hf_buffer *b)
+{
+    hf_buffer_reset(b);
+    if (statement >= HF_PG_READ) {
+        enum hf_pg_table table = (enum hf_pg_table)((statement - HF_PG_READ) % HF_PG_TABLES);
+        switch (statement - (statement - HF_PG_READ) % HF_PG_TABLES) {
+        case HF_PG_READ: hf_pg_sql_read(b, table, false); break;
+        case HF_PG_LOCK: hf_pg_sql_read(b, table, true); break;
+        case HF_PG_INSERT: hf_pg_sql_insert(b, table); break;
+        case HF_PG_UPDATE: hf_pg_sql_update(b, table); break;
+        default: hf_pg_sql_delete(b, table); break;
+        }
+        return;
+    }
+    switch (statement) {
+    case HF_PG_LOCK_OF:
+        hf_buffer_add_text(b, "SELECT ");
+        hf_pg_sql_columns(b, HF_PG_RESOURCE);
+        hf_buffer_add_text(
+            b, " FROM (SELECT u.tenant, u.name FROM unnest($1::text[], $2::text[]) AS u(tenant, name) UNION "
+               "SELECT h.tenant, h.resource FROM holdfast.hold h WHERE h.ordinal = ANY($3::bigint[])) u "
+               "JOIN holdfast.resource t ON t.tenant = u.tenant AND t.name = u.name "
+               "ORDER BY t.tenant, t.name FOR UPDATE OF t");
+        break;
+    case HF_PG_OVERDUE:
+        hf_buffer_add_text(b, "SELECT ");
+        hf_pg_sql_columns(b, HF_PG_HOLD);
+        hf_buffer_add_text(
+            b,
+            " FROM unnest($1::text[], $2::text[], $3::integer[]) AS u(tenant, name, n) CROSS JOIN LATERAL "
+            "(SELECT * FROM holdfast.hold h WHERE h.tenant = u.tenant AND h.resource = u.name AND "
+            "h.state = 'held' AND h.expires_at <= statement_timestamp() ORDER BY h.expires_at LIMIT u.n) t");
+        break;
+    case HF_PG_SWEEP:
+        hf_buffer_add_text(b, "SELECT ");
+        hf_pg_sql_columns(b, HF_PG_RESOURCE);
+        hf_buffer_add_text(
+            b, " FROM holdfast.resource t WHERE (t.tenant, t.name) IN (SELECT tenant, resource FROM (SELECT "
+               "tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at <= "
+               "statement_timestamp() ORDER BY expires_at LIMIT $1::integer) overdue) "
+               "ORDER BY t.tenant, t.name FOR UPDATE OF t SKIP LOCKED");
+        break;
+    default: hf_buffer_add_text(b, texts[statement]); break;
+    }
+}
+
+/* Not every table is read, changed or emptied by key. */
+static bool is_used(int statement)
+{
+    int table = statement >= HF_PG_READ ? (statement - HF_PG_READ) % HF_PG_TABLES : 0;
+    int sort = statement >= HF_PG_READ ? statement - table : 0;
+    if (sort == HF_PG_LOCK)
+        return table <= HF_PG_RESOURCE;
+    if (sort == HF_PG_UPDATE)
+        return table != HF_PG_OUTBOX;
+    return sort != HF_PG_DELETE || table == HF_PG_VALUE;
+}
+
+enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
+{
+    struct hf_buffer sql = { .data = NULL };
+    enum hf_pg_outcome outcome = HF_PG_FINE;
+    char name[24];
+    for (int i = 0; i < HF_PG_STATEMENTS && outcome == HF_PG_FINE; i++) {
+        if (!is_used(i))
+            continue;
+        sql_of(i, &sql);
+        statement_name(i, name);
+        const char *text = hf_buffer_text(&sql);
+        if (!text || PQsendPrepare(conn->pg, name, text, 0, NULL) != 1)
+            outcome = lost(conn);
+        else
+            outcome = asked(conn, NULL);
+    }
+    hf_buffer_free(&sql);
+    return outcome;
+}
+
+/* ---- Connecting ---- */
+
+/* Plans for arrays of any length, by index: what a table looked like when the plan was made must not matter later. A commit
+ * that is answered is on disk, and on the synchronous standby if there is one, whatever the default of the database is. */
+static const char set_up[] =
+    "SET search_path = pg_catalog; SET enable_seqscan = off; SET enable_bitmapscan = off; "
+    "SET enable_hashjoin = off; SET enable_mergejoin = off; "
+    "SET plan_cache_mode = force_generic_plan; SET jit = off; SET lock_timeout = '2s'; "
+    "SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; "
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN "
+    "('off', 'local')";
+
+static enum hf_pg_outcome look(struct hf_pg_conn *conn)
+{
+    PGresult *result;
+    enum hf_pg_outcome outcome =
+        hf_pg_ask(conn,
+                  "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean, "
+                  "getdatabaseencoding(), current_setting('server_version_num')",
+                  0, NULL, false, &result);
+    if (outcome != HF_PG_FINE)
+        return outcome;
+    if (strcmp(PQgetvalue(result, 0, 0), "t") == 0) {
+        snprintf(conn->why, sizeof conn->why,
+                 "the database can only be read there (a standby, or default_transaction_read_only is on): "
+                 "give the primary, "
+                 "or several hosts with target_session_attrs=read-write");
+        outcome = HF_PG_REFUSED;
+    } else if (strcmp(PQgetvalue(result, 0, 1), "UTF8") != 0) {
+        snprintf(conn->why, sizeof conn->why, "the database has the encoding %.20s, and Holdfast needs UTF8",
+                 PQgetvalue(result, 0, 1));
+        outcome = HF_PG_REFUSED;
+    } else if (atoi(PQgetvalue(result, 0, 2)) < 140000) {
+        snprintf(conn->why, sizeof conn->why,
+                 "the server is PostgreSQL %.20s, and Holdfast needs 14 or newer", PQgetvalue(result, 0, 2));
+        outcome = HF_PG_REFUSED;
+    }
+    PQclear(result);
+    return outcome;
+}
+
+/* The timeline, where the server has such a thing and shows it. */
+static enum hf_pg_outcome look_timeline(struct hf_pg_conn *conn)
+{
+    PGresult *result = NULL;
+    conn->timeline = 0;
+    enum hf_pg_outcome outcome = hf_pg_ask(conn, "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
+                                           0, NULL, false, &result);
+    if (outcome == HF_PG_FINE)
+        conn->timeline = (uint32_t)strtoul(PQgetvalue(result, 0, 0), NULL, 16);
+    PQclear(result);
+    return outcome == HF_PG_REFUSED ? HF_PG_FINE : outcome;
+}
+
+enum hf_pg_outcome hf_pg_connect(struct hf_pg_conn *conn, const char *conninfo, bool prepare)
+{
+    /* What the connection string says stands behind, and wins. */
+    const char *const names[] = { "connect_timeout", "fallback_application_name", "dbname", "client_encoding",
+                                  NULL };
+    const char *const values[] = { "3", "holdfast", conninfo, "UTF8", NULL };
+    hf_pg_disconnect(conn);
+    conn->why[0] = conn->state[0] = '\0';
+    conn->pg = PQconnectdbParams(names, values, 1);
+    if (!conn->pg || PQstatus(conn->pg) != CONNECTION_OK) {
+        if (!conn->pg)
+            why_set(conn, "not enough memory", NULL);
+        enum hf_pg_outcome outcome = lost(conn);
+        hf_conninfo_hide(conninfo, conn->why, sizeof conn->why);
+        return outcome;
+    }
+    PQsetNoticeReceiver(conn->pg, on_notice, conn);
+    if (PQsetnonblocking(conn->pg, 1) != 0)
+        return lost(conn);
+    enum hf_pg_outcome outcome = hf_pg_script(conn, set_up);
+    if (outcome == HF_PG_FINE)
+        outcome = look(conn);
+    if (outcome == HF_PG_FINE)
+        outcome = look_timeline(conn);
+    if (outcome == HF_PG_FINE && prepare)
+        outcome = hf_pg_prepare(conn);
+    if (outcome == HF_PG_FINE && prepare && PQenterPipelineMode(conn->pg) != 1)
+        return lost(conn);
+    if (outcome != HF_PG_FINE)
+        hf_pg_disconnect(conn);
+    return outcome;
+}
+
+void hf_pg_disconnect(struct hf_pg_conn *conn)
+{
+    if (conn->pg)
+        PQfinish(conn->pg);
+    conn->pg = NULL;
+    conn->queued = 0;
+    conn->in_transaction = false;
+}

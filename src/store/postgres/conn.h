@@ -1,0 +1,82 @@
+/* conn.h: one connection to the database, and the statements that it has prepared.
+ *
+ * Statements are queued with hf_pg_send and go out together: hf_pg_run sends them, waits, and collects one result for
+ * each. That is one round trip, however many they are. */
+#ifndef HF_STORE_POSTGRES_CONN_H
+#define HF_STORE_POSTGRES_CONN_H
+
+#include "store/postgres/table.h"
+
+enum hf_pg_statement {
+    HF_PG_BEGIN,
+    HF_PG_COMMIT,
+    HF_PG_ROLLBACK,
+    HF_PG_NOW, /* -> the clock, the time of the newest entry, the rules in force */
+    HF_PG_DRAW, /* how many numbers of the journal, ordinals, fences, outbox numbers -> as above, and a row for each */
+    HF_PG_JOURNAL,     /* entries, as arrays */
+    HF_PG_WRITER,      /* writer, generation, batch, chain: fails if the generation is another */
+    HF_PG_LOCK_OF,     /* resources by name, and those of holds by ordinal: locked in order */
+    HF_PG_OVERDUE,     /* tenants, resources, limits -> overdue holds */
+    HF_PG_KEEP_RULES,  /* nobody changes the configuration until this transaction has ended */
+    HF_PG_KEEP_GUARDS, /* nor a guard */
+    HF_PG_CHANGE_RULES,
+    HF_PG_CHANGE_GUARDS,
+    HF_PG_TENANT, /* wait for the tenant's lock for HF_APPLY */
+    HF_PG_SWEEP,  /* limit -> lock resources with overdue holds, those that nobody else has locked */
+    HF_PG_FREE_TOKENS,
+    HF_PG_FREE_ENTRIES,
+    HF_PG_READ,                               /* + table */
+    HF_PG_LOCK = HF_PG_READ + HF_PG_TABLES,   /* + table */
+    HF_PG_INSERT = HF_PG_LOCK + HF_PG_TABLES, /* + table */
+    HF_PG_UPDATE = HF_PG_INSERT + HF_PG_TABLES,
+    HF_PG_DELETE = HF_PG_UPDATE + HF_PG_TABLES,
+    HF_PG_STATEMENTS = HF_PG_DELETE + HF_PG_TABLES
+};
+
+enum hf_pg_outcome {
+    HF_PG_FINE,
+    HF_PG_CONFLICT, /* somebody else was faster, or a deadlock: roll back and begin again */
+    HF_PG_BUSY,     /* a row stayed locked for too long: roll back */
+    HF_PG_REFUSED,  /* the database said no: full, no rights, not our tables; conn->why says what */
+    HF_PG_LOST      /* the connection is gone: nothing is known about what was sent last */
+};
+
+enum { HF_PG_PIPELINE_MAX = 32, HF_PG_PARAMS_MAX = HF_PG_COLUMNS_MAX };
+
+struct hf_pg_conn {
+    PGconn *pg; /* owned; NULL: not connected */
+    int queued;
+    bool warned; /* a warning came since it was cleared: the wait for a standby may have been given up */
+    bool in_transaction;
+    uint32_t timeline; /* of the database: rises with each promotion of a standby; 0: not known */
+    int64_t patience_ms;
+    char why[400]; /* what went wrong last, one sentence without its full stop; never with a password */
+    char state[6]; /* SQLSTATE of it, or "" */
+};
+
+/* Connect and see that it can be written to. prepare: make all statements ready (the tables must be there) and begin a
+ * pipeline.
+ * HF_PG_FINE, HF_PG_REFUSED or HF_PG_LOST; conn->why. */
+enum hf_pg_outcome hf_pg_connect(struct hf_pg_conn *conn, const char *conninfo, bool prepare);
+/* Prepare all statements. */
+enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn);
+void hf_pg_disconnect(struct hf_pg_conn *conn);
+
+/* Queue a statement. params: arrays or values in binary form, NULL data for SQL's NULL. */
+void hf_pg_send(struct hf_pg_conn *conn, int statement, const struct hf_bytes *params, int count);
+/* Send what is queued and collect a result for each, in order. results: out, owned, hf_pg_results_free; filled up to the
+ * first that failed, the others NULL. */
+enum hf_pg_outcome hf_pg_run(struct hf_pg_conn *conn, PGresult **results);
+void hf_pg_results_free(PGresult **results, int count);
+
+/* Leave the transaction, if in one. */
+void hf_pg_rollback(struct hf_pg_conn *conn);
+
+/* One statement by its text, outside the pipeline; params are text. result: out, may be NULL. For set-up and queries that are
+ * not made often. binary: how the result comes. */
+enum hf_pg_outcome hf_pg_ask(struct hf_pg_conn *conn, const char *sql, int count, const char *const *params,
+                             bool binary, PGresult **result);
+/* Several statements at once, without parameters. */
+enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql);
+
+#endif

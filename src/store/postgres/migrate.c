@@ -1,0 +1,178 @@
+#include "store/postgres/migrate.h"
+
+#include "store/io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static enum hf_status fault(struct hf_error *why, enum hf_status status, const char *sentence)
+{
+    why->status = status;
+    snprintf(why->text, sizeof why->text, "%s", sentence);
+    return status;
+}
+
+static enum hf_status failed(const struct hf_pg_conn *conn, struct hf_error *why, const char *doing)
+{
+    bool rights = strcmp(conn->state, "42501") == 0;
+    why->status = HF_STORAGE_FAILURE;
+    snprintf(
+        why->text, sizeof why->text, "%.120s: %.260s%s", doing, conn->why,
+        rights ? ": start it once with a role that may, or give this one the rights (doc/POSTGRES.md, Roles)"
+               : "");
+    return HF_STORAGE_FAILURE;
+}
+
+/* The newest migration that was applied; 0: there is no schema. */
+static enum hf_status version_read(struct hf_pg_conn *conn, int *version, struct hf_error *why)
+{
+    PGresult *result;
+    *version = 0;
+    if (hf_pg_ask(conn, "SELECT to_regclass('holdfast.migration') IS NOT NULL", 0, NULL, false, &result) !=
+        HF_PG_FINE)
+        return failed(conn, why, "the database cannot be asked for its tables");
+    bool there = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
+    PQclear(result);
+    if (!there)
+        return HF_OK;
+    if (hf_pg_ask(conn, "SELECT coalesce(max(version), 0) FROM holdfast.migration", 0, NULL, false,
+                  &result) != HF_PG_FINE)
+        return failed(conn, why, "the schema holdfast cannot be read");
+    *version = atoi(PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return HF_OK;
+}
+
+static void hex(const uint8_t *bytes, size_t size, char *out)
+{
+    out[0] = '\\';
+    out[1] = 'x';
+    for (size_t i = 0; i < size; i++)
+        snprintf(out + 2 + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* The one row of holdfast.store, with what a new store begins with. */
+static enum hf_status store_make(struct hf_pg_conn *conn, const struct hf_options *options,
+                                 struct hf_error *why)
+{
+    uint8_t secret[16 + HF_PG_ID_KEY];
+    char id[3 + 2 * 16], key[3 + 2 * HF_PG_ID_KEY], window[24], length[16];
+    const struct hf_io *io = options->io ? options->io : hf_io_os();
+    if (io->random(io->ctx, secret, sizeof secret) != 0)
+        return fault(why, HF_STORAGE_FAILURE, "the system gives no random bytes for a new store");
+    hex(secret, 16, id);
+    hex(secret + 16, HF_PG_ID_KEY, key);
+    snprintf(window, sizeof window, "%lld",
+             options->idempotency_window_ms ? (long long)options->idempotency_window_ms : 86400000LL);
+    snprintf(length, sizeof length, "%u", options->token_max_length ? options->token_max_length : 256);
+    const char *const params[] = {
+        id, key, window, length, options->registry == HF_REGISTRY_STRICT ? "t" : "f", HF_DIGEST_NAME, "none"
+    }; /* until the first writer has recorded it in the journal */
+    if (hf_pg_ask(
+            conn,
+            "INSERT INTO holdfast.store (store_id, id_key, idempotency_window_ms, token_max_length, "
+            "registry_strict, "
+            "digest_name, program) VALUES ($1::bytea, $2::bytea, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+            7, params, false, NULL) != HF_PG_FINE)
+        return failed(conn, why, "a new store cannot be made");
+    return HF_OK;
+}
+
+static enum hf_status apply_one(struct hf_pg_conn *conn, const struct hf_pg_migration *m,
+                                struct hf_error *why)
+{
+    char version[16], doing[128];
+    snprintf(version, sizeof version, "%d", m->version);
+    snprintf(doing, sizeof doing, "the schema holdfast cannot be brought to version %d (%.40s)", m->version,
+             m->name);
+    const char *const params[] = { version, m->name, HF_VERSION };
+    if (hf_pg_script(conn, m->sql) != HF_PG_FINE ||
+        hf_pg_ask(conn, "INSERT INTO holdfast.migration (version, name, program) VALUES ($1, $2, $3)", 3,
+                  params, false, NULL) != HF_PG_FINE)
+        return failed(conn, why, doing);
+    return HF_OK;
+}
+
+/* In a transaction, under the lock: apply what is missing. */
+static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *options, struct hf_error *why)
+{
+    int version;
+    enum hf_status st = version_read(conn, &version, why); /* again: another may have been faster */
+    if (st == HF_OK && version == 0 &&
+        hf_pg_script(
+            conn,
+            "CREATE SCHEMA IF NOT EXISTS holdfast;"
+            "CREATE TABLE holdfast.migration (version integer PRIMARY KEY, name text NOT NULL, program text "
+            "NOT NULL, applied_at timestamptz NOT NULL DEFAULT now());"
+            "COMMENT ON SCHEMA holdfast IS 'Retry-safe writes: see doc/POSTGRES.md of Holdfast.';"
+            "COMMENT ON TABLE holdfast.migration IS 'Which versions of the schema were applied, and "
+            "when.'") != HF_PG_FINE)
+        return failed(conn, why, "the schema holdfast cannot be made");
+    for (int i = 0; st == HF_OK && i < hf_pg_migration_count; i++)
+        if (hf_pg_migrations[i].version > version)
+            st = apply_one(conn, &hf_pg_migrations[i], why);
+    return st == HF_OK ? store_make(conn, options, why) : st;
+}
+
+static enum hf_status update_locked(struct hf_pg_conn *conn, const struct hf_options *options,
+                                    struct hf_error *why)
+{
+    if (hf_pg_script(conn,
+                     "BEGIN; SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock(1213808980, 1)") !=
+        HF_PG_FINE)
+        return failed(conn, why, "the lock for changing the schema was not given");
+    enum hf_status st = update(conn, options, why);
+    if (st != HF_OK) {
+        (void)hf_pg_script(conn, "ROLLBACK");
+        return st;
+    }
+    return hf_pg_script(conn, "COMMIT") == HF_PG_FINE
+               ? HF_OK
+               : failed(conn, why, "the new schema could not be committed");
+}
+
+static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *shared, struct hf_rules *rules,
+                                 struct hf_error *why)
+{
+    PGresult *result;
+    if (hf_pg_ask(conn,
+                  "SELECT store_id, id_key, idempotency_window_ms, token_max_length, registry_strict FROM "
+                  "holdfast.store",
+                  0, NULL, true, &result) != HF_PG_FINE)
+        return failed(conn, why, "holdfast.store cannot be read");
+    bool good = PQntuples(result) == 1 && PQgetlength(result, 0, 0) == (int)sizeof shared->store_id &&
+                PQgetlength(result, 0, 1) == HF_PG_ID_KEY;
+    if (good) {
+        memcpy(shared->store_id, PQgetvalue(result, 0, 0), sizeof shared->store_id);
+        memcpy(shared->id_key, PQgetvalue(result, 0, 1), HF_PG_ID_KEY);
+        *rules = (struct hf_rules){ .idempotency_window_ms = hf_pg_get_int8(result, 0, 2),
+                                    .token_max_length = (uint32_t)hf_pg_get_int4(result, 0, 3),
+                                    .registry_strict = hf_pg_get_bool(result, 0, 4) };
+    }
+    PQclear(result);
+    return good ? HF_OK
+                : fault(why, HF_STORE_DAMAGED,
+                        "holdfast.store has not the one row that it must have: somebody changed it by hand");
+}
+
+enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *options,
+                             struct hf_pg_shared *shared, struct hf_rules *rules, struct hf_error *why)
+{
+    int version, newest = hf_pg_migrations[hf_pg_migration_count - 1].version;
+    enum hf_status st = version_read(conn, &version, why);
+    if (st != HF_OK)
+        return st;
+    if (version > newest) {
+        why->status = HF_STORE_NEWER;
+        snprintf(why->text, sizeof why->text,
+                 "the schema holdfast has version %d, and this program knows versions up to %d: use a newer "
+                 "program",
+                 version, newest);
+        return HF_STORE_NEWER;
+    }
+    if (version == 0 && options->no_create)
+        return fault(why, HF_STORE_ABSENT, "there is no schema holdfast in this database");
+    if (version < newest)
+        st = update_locked(conn, options, why);
+    return st == HF_OK ? store_read(conn, shared, rules, why) : st;
+}

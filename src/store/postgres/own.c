@@ -1,0 +1,131 @@
+/* The store's own work. */
+#include "store/postgres/work.h"
+
+#include "core/decide.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum hf_pg_end hf_pg_look(struct hf_pg_session *s)
+{
+    struct hf_pg_work w;
+    hf_pg_work_begin(&w, s, NULL);
+    hf_pg_work_send(&w, HF_PG_NOW, HF_PG_TABLES, NULL, 0);
+    return hf_pg_work_end(&w, hf_pg_work_trip(&w));
+}
+
+static bool record_own(struct hf_pg_work *w, enum hf_action action, struct hf_bytes tenant)
+{
+    static const struct hf_request biggest = { .action = HF_PLACE_HOLD };
+    struct hf_entry_head head = { .action = action, .tenant = tenant, .recorded_at = w->s->now };
+    return hf_pg_write_entry(w, &head, hf_entry_need(&biggest));
+}
+
+/* The overdue holds of the resources that are locked now. */
+static enum hf_pg_end sweep_find(struct hf_pg_work *w, unsigned max)
+{
+    struct hf_pg_slot **slots;
+    size_t count = 0;
+    for (struct hf_pg_slot *s = w->s->set.tables[HF_PG_RESOURCE]; s; s = s->next)
+        s->wanted = s->lock = true;
+    count = hf_pg_wanted(w, HF_PG_RESOURCE, true, &slots);
+    for (size_t i = 0; i < count; i++)
+        slots[i]->wanted = false;
+    hf_pg_want_overdue(w, slots, count, max);
+    hf_pg_work_draw(w, (int)max, 0, 0, 0);
+    enum hf_pg_end end = hf_pg_work_trip(w);
+    hf_pg_work_clear(w);
+    return end;
+}
+
+static unsigned sweep_decide(struct hf_pg_work *w, unsigned max)
+{
+    struct hf_pg_session *s = w->s;
+    unsigned swept = 0;
+    for (struct hf_pg_slot *h = s->set.tables[HF_PG_HOLD]; h && swept < max; h = h->next) {
+        struct hf_hold hold = h->record.row.hold;
+        hf_decide_sweep(&s->set.view, &hold, s->now, s->plan);
+        if (s->plan->row_count == 0)
+            continue;
+        if (!record_own(w, HF_SWEEP, hold.tenant))
+            w->spoiled = true;
+        swept++;
+    }
+    return swept;
+}
+
+enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swept)
+{
+    struct hf_pg_work w;
+    unsigned char limit[4];
+    const struct hf_bytes value = hf_pg_param4(limit, (int64_t)max);
+    *swept = 0;
+    if (!s->conn.pg)
+        return HF_PG_GONE;
+    hf_pg_work_begin(&w, s, NULL);
+    hf_pg_work_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
+    hf_pg_work_send(&w, HF_PG_SWEEP, HF_PG_RESOURCE, &value, 1);
+    hf_pg_work_send(&w, HF_PG_NOW, HF_PG_TABLES, NULL, 0);
+    enum hf_pg_end end = hf_pg_work_trip(&w);
+    hf_pg_work_clear(&w);
+    if (end == HF_PG_DONE && s->set.tables[HF_PG_RESOURCE]) {
+        end = sweep_find(&w, max);
+        if (end == HF_PG_DONE)
+            *swept = sweep_decide(&w, max);
+        if (end == HF_PG_DONE)
+            end = hf_pg_write(&w);
+    }
+    return hf_pg_work_end(&w, end);
+}
+
+enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_rules *rules)
+{
+    char window[24], length[16];
+    struct hf_pg_work w;
+    hf_pg_work_begin(&w, s, NULL);
+    hf_pg_work_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
+    hf_pg_work_send(&w, HF_PG_CHANGE_RULES, HF_PG_TABLES, NULL, 0);
+    hf_pg_work_draw(&w, 1, 0, 0, 0);
+    enum hf_pg_end end = hf_pg_work_trip(&w);
+    hf_pg_work_clear(&w);
+    if (end == HF_PG_DONE) {
+        snprintf(window, sizeof window, "%lld", (long long)rules->idempotency_window_ms);
+        snprintf(length, sizeof length, "%u", rules->token_max_length);
+        const char *const params[] = { window, length, rules->registry_strict ? "t" : "f", HF_DIGEST_NAME,
+                                       HF_VERSION };
+        end = hf_pg_end_of(
+            hf_pg_ask(&s->conn,
+                      "UPDATE holdfast.store SET idempotency_window_ms = $1, token_max_length = $2, "
+                      "registry_strict = $3, digest_name = $4, program = $5",
+                      5, params, false, NULL));
+    }
+    if (end == HF_PG_DONE) {
+        hf_plan_reset(s->plan);
+        hf_plan_row(s->plan, HF_ROW_CONFIG)->config =
+            (struct hf_config){ .idempotency_window_ms = rules->idempotency_window_ms,
+                                .token_max_length = rules->token_max_length,
+                                .registry_strict = rules->registry_strict,
+                                .digest_name = hf_str(HF_DIGEST_NAME),
+                                .program = hf_str(HF_VERSION) };
+        w.spoiled = !record_own(&w, HF_CONFIGURE, hf_pg_none());
+        end = hf_pg_write(&w);
+    }
+    return hf_pg_work_end(&w, end);
+}
+
+enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *freed)
+{
+    struct hf_pg_work w;
+    unsigned char limit[4], until[8];
+    *freed = 0;
+    if (!s->conn.pg || s->now == 0)
+        return HF_PG_GONE;
+    const struct hf_bytes values[] = { hf_pg_param4(limit, max), hf_pg_param8(until, hf_pg_time(s->now)) };
+    hf_pg_work_begin(&w, s, NULL);
+    hf_pg_work_send(&w, HF_PG_FREE_TOKENS, HF_PG_TABLES, values, 2);
+    hf_pg_work_send(&w, HF_PG_FREE_ENTRIES, HF_PG_TABLES, values, 2);
+    enum hf_pg_end end = hf_pg_work_trip(&w);
+    for (int i = 0; end == HF_PG_DONE && i < w.count; i++)
+        *freed += strtoull(PQcmdTuples(w.results[i]), NULL, 10);
+    return hf_pg_work_end(&w, end);
+}

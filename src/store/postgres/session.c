@@ -1,0 +1,139 @@
+#include "store/postgres/session.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* How long the database may take for one round trip, a wait for locks and for a standby included. */
+enum { PATIENCE_MS = 15000 };
+
+bool hf_pg_session_init(struct hf_pg_session *s, struct hf_pg_shared *shared)
+{
+    memset(s, 0, sizeof *s);
+    s->shared = shared;
+    s->conn.patience_ms = PATIENCE_MS;
+    hf_pg_set_init(&s->set, shared->id_key);
+    s->plan = malloc(sizeof *s->plan);
+    if (!s->plan)
+        return false;
+    s->plan->scratch = malloc(HF_PLAN_SCRATCH);
+    return s->plan->scratch != NULL;
+}
+
+void hf_pg_session_free(struct hf_pg_session *s)
+{
+    hf_pg_disconnect(&s->conn);
+    hf_pg_set_free(&s->set);
+    if (s->plan)
+        free(s->plan->scratch);
+    free(s->plan);
+    for (int i = 0; i < HF_PG_PARAMS_MAX; i++)
+        hf_buffer_free(&s->params[i]);
+    hf_buffer_free(&s->scratch);
+    memset(s, 0, sizeof *s);
+}
+
+/* A primary that was replaced by its standby and came back knows nothing of what was confirmed since. */
+static bool timeline_is_good(struct hf_pg_session *s)
+{
+    uint32_t seen = atomic_load(&s->shared->timeline);
+    while (s->conn.timeline > seen &&
+           !atomic_compare_exchange_weak(&s->shared->timeline, &seen, s->conn.timeline))
+        ;
+    if (s->conn.timeline == 0 || s->conn.timeline >= seen)
+        return true;
+    snprintf(s->conn.why, sizeof s->conn.why,
+             "this is an old primary (timeline %" PRIu32 ", and timeline %" PRIu32
+             " is known): a standby was promoted, and this one must not be written to",
+             s->conn.timeline, seen);
+    return false;
+}
+
+static void chain_begin(struct hf_pg_session *s)
+{
+    unsigned char first[20];
+    memcpy(first, s->shared->store_id, 16);
+    hf_put32(first + 16, (uint32_t)s->writer);
+    hf_sha256_of(first, sizeof first, s->chain);
+}
+
+static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
+{
+    char id[16], chain[3 + 2 * HF_DIGEST_SIZE] = "\\x";
+    PGresult *result;
+    enum hf_pg_outcome outcome =
+        hf_pg_ask(&s->conn, "SELECT nextval('holdfast.writer_id')", 0, NULL, false, &result);
+    if (outcome != HF_PG_FINE)
+        return outcome;
+    s->writer = atoi(PQgetvalue(result, 0, 0));
+    PQclear(result);
+    chain_begin(s);
+    for (int i = 0; i < HF_DIGEST_SIZE; i++)
+        snprintf(chain + 2 + 2 * i, 3, "%02x", s->chain[i]);
+    snprintf(id, sizeof id, "%" PRId32, s->writer);
+    const char *const params[] = { id, s->shared->name, chain };
+    outcome = hf_pg_ask(&s->conn, "INSERT INTO holdfast.writer (id, name, chain) VALUES ($1, $2, $3::bytea)",
+                        3, params, false, NULL);
+    if (outcome != HF_PG_FINE)
+        s->writer = 0; /* perhaps it is there; then nobody will ever use it */
+    s->generation = 1;
+    s->batch = 0;
+    return outcome;
+}
+
+static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed)
+{
+    char id[16];
+    PGresult *result;
+    snprintf(id, sizeof id, "%" PRId32, s->writer);
+    const char *const params[] = { id };
+    s->conn.warned = false;
+    enum hf_pg_outcome outcome = hf_pg_ask(&s->conn,
+                                           "UPDATE holdfast.writer SET generation = generation + 1 WHERE id "
+                                           "= $1 RETURNING generation, batch, chain",
+                                           1, params, true, &result);
+    /* The old connection may still be busy with its commit: its fate is open for as long. And what a standby has not got
+     * is not certain either. */
+    if (outcome == HF_PG_BUSY || (outcome == HF_PG_FINE && s->conn.warned))
+        outcome = HF_PG_LOST;
+    if (outcome != HF_PG_FINE) {
+        PQclear(outcome == HF_PG_LOST ? NULL : result);
+        return outcome;
+    }
+    int64_t batch = PQntuples(result) == 1 ? hf_pg_get_int8(result, 0, 1) : -1;
+    if (batch != s->batch && batch != s->batch + 1) {
+        snprintf(s->conn.why, sizeof s->conn.why,
+                 "the database has lost what it had confirmed (batch %" PRId64
+                 " of writer %s was its last, and it knows %" PRId64
+                 "): an old primary, or a backup that was restored",
+                 s->batch, id, batch);
+        PQclear(result);
+        return HF_PG_REFUSED;
+    }
+    if (committed)
+        *committed = batch == s->batch + 1;
+    s->generation = hf_pg_get_int8(result, 0, 0);
+    s->batch = batch;
+    struct hf_bytes chain = hf_pg_get_bytes(result, 0, 2);
+    if (chain.size == HF_DIGEST_SIZE)
+        memcpy(s->chain, chain.data, HF_DIGEST_SIZE);
+    PQclear(result);
+    return HF_PG_FINE;
+}
+
+enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committed)
+{
+    if (committed)
+        *committed = false;
+    enum hf_pg_outcome outcome = hf_pg_connect(&s->conn, s->shared->conninfo, true);
+    if (outcome == HF_PG_FINE && !timeline_is_good(s))
+        outcome = HF_PG_REFUSED;
+    if (outcome == HF_PG_FINE)
+        outcome = s->writer ? writer_resume(s, committed) : writer_make(s);
+    if (outcome != HF_PG_FINE)
+        hf_pg_disconnect(&s->conn);
+    return outcome;
+}

@@ -1,0 +1,53 @@
+/* session.h: a writer: one connection that runs batches, and what it must know to tell, after a lost connection, whether its
+ * last commit happened.
+ *
+ * Each session has a row in holdfast.writer with the number of its last batch, written in the same transaction as the batch.
+ * After a reconnect the session first raises the row's generation, which waits for, or shuts out, whatever the old connection
+ * still has under way; then the number says for certain what became of the batch in doubt. */
+#ifndef HF_STORE_POSTGRES_SESSION_H
+#define HF_STORE_POSTGRES_SESSION_H
+
+#include "store/io.h"
+#include "store/postgres/conn.h"
+#include "store/postgres/set.h"
+
+#include <stdatomic.h>
+
+/* What all sessions of a process share. */
+struct hf_pg_shared {
+    const char *conninfo;   /* borrowed */
+    const struct hf_io *io; /* borrowed; NULL: the time is the database's. Tests have a clock of their own */
+    uint8_t store_id[16];
+    uint8_t id_key[HF_PG_ID_KEY];
+    _Atomic uint32_t timeline; /* the highest that any of them has seen */
+    _Atomic int64_t told;      /* the latest engine time that anybody was told */
+    _Atomic uint64_t stalls;   /* how often the clock was behind it when something was written */
+    char name[96];             /* of this process, for holdfast.writer */
+};
+
+struct hf_pg_session {
+    struct hf_pg_conn conn;
+    struct hf_pg_shared *shared; /* borrowed */
+    int32_t writer;              /* 0: not registered yet */
+    int64_t generation, batch;   /* batch: the last that is known to be committed */
+    uint8_t chain[HF_DIGEST_SIZE];
+    uint8_t next_chain[HF_DIGEST_SIZE]; /* of the batch that is being committed */
+
+    struct hf_pg_set set;
+    struct hf_plan *plan; /* owned */
+    struct hf_buffer params[HF_PG_PARAMS_MAX];
+    struct hf_buffer scratch;
+    struct hf_rules rules; /* as of the last batch */
+    hf_time now;
+    bool is_behind; /* the clock is behind `now`: it was set back */
+};
+
+/* False without memory. */
+bool hf_pg_session_init(struct hf_pg_session *s, struct hf_pg_shared *shared);
+void hf_pg_session_free(struct hf_pg_session *s);
+
+/* Connect (again), and register (again). committed: out, if not NULL: did the batch behind the last known one happen?
+ * HF_PG_FINE; HF_PG_LOST: not now; HF_PG_REFUSED: not this database, conn.why says why. */
+enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committed);
+
+#endif

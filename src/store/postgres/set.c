@@ -1,0 +1,474 @@
+#include "store/postgres/set.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "store/journal/format.h"
+
+#include <stdlib.h>
+
+/* ---- Slots ---- */
+
+static struct hf_bytes none(void)
+{
+    return hf_mem(NULL, 0);
+}
+
+static unsigned bucket_of(enum hf_pg_table table, struct hf_bytes tenant, struct hf_bytes scope,
+                          struct hf_bytes name, uint64_t number)
+{
+    const struct hf_sipkey outer = { (uint64_t)table, number };
+    const struct hf_sipkey inner = { hf_siphash(&outer, tenant, scope), 1 };
+    return (unsigned)(hf_siphash(&inner, name, none()) % HF_PG_BUCKETS);
+}
+
+static bool is_slot(const struct hf_pg_slot *s, enum hf_pg_table table, struct hf_bytes tenant,
+                    struct hf_bytes scope, struct hf_bytes name, uint64_t number)
+{
+    return s->table == table && s->number == number && hf_bytes_equal(s->name, name) &&
+           hf_bytes_equal(s->scope, scope) && hf_bytes_equal(s->tenant, tenant);
+}
+
+static struct hf_pg_slot *find(struct hf_pg_set *set, enum hf_pg_table table, struct hf_bytes tenant,
+                               struct hf_bytes scope, struct hf_bytes name, uint64_t number)
+{
+    struct hf_pg_slot *s = set->buckets[bucket_of(table, tenant, scope, name, number)];
+    while (s && !is_slot(s, table, tenant, scope, name, number))
+        s = s->chain;
+    return s;
+}
+
+/* Put the slot's key where the table's columns look for it. */
+static void key_set(struct hf_pg_slot *s)
+{
+    struct hf_pg_record *r = &s->record;
+    if (hf_pg_spec(s->table)->kind)
+        r->row.kind = hf_pg_spec(s->table)->kind;
+#define NAMED(member, field)         \
+    do {                             \
+        (member).tenant = s->tenant; \
+        (member).field = s->name;    \
+    } while (0)
+    switch (s->table) {
+    case HF_PG_CLIENT: NAMED(r->row.client, name); break;
+    case HF_PG_TOKEN: NAMED(r->token, key); break;
+    case HF_PG_GUARD: NAMED(r->row.guard, name); break;
+    case HF_PG_ENTRY:
+        NAMED(r->row.entry, identity);
+        r->row.entry.guard = s->scope;
+        break;
+    case HF_PG_LEASE: NAMED(r->row.lease, name); break;
+    case HF_PG_REGISTER: NAMED(r->row.reg, name); break;
+    case HF_PG_RESOURCE: NAMED(r->row.resource, name); break;
+    case HF_PG_CALL:
+        r->call.tenant = s->tenant;
+        r->call.client = s->scope;
+        r->call.slot = (uint32_t)s->number;
+        break;
+    case HF_PG_HOLD: r->row.hold.ordinal = s->number; break;
+    case HF_PG_VALUE: NAMED(r->row.pair, key); break;
+    case HF_PG_OUTBOX: r->row.outbox.number = s->number; break;
+    case HF_PG_TABLES: break;
+    }
+#undef NAMED
+}
+
+struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table, struct hf_bytes tenant,
+                                  struct hf_bytes scope, struct hf_bytes name, uint64_t number)
+{
+    struct hf_pg_slot *s = find(set, table, tenant, scope, name, number);
+    if (s)
+        return s;
+    s = hf_arena_take(&set->arena, sizeof *s);
+    if (!s) {
+        set->failed = true;
+        return NULL;
+    }
+    memset(s, 0, sizeof *s);
+    s->table = table;
+    s->tenant = tenant;
+    s->scope = scope;
+    s->name = name;
+    s->number = number;
+    key_set(s);
+    unsigned bucket = bucket_of(table, tenant, scope, name, number);
+    s->chain = set->buckets[bucket];
+    set->buckets[bucket] = s;
+    s->next = set->tables[table];
+    set->tables[table] = s;
+    return s;
+}
+
+/* The key of a record, for hf_pg_set_slot. */
+static struct hf_pg_slot *slot_of(struct hf_pg_set *set, enum hf_pg_table table, const struct hf_pg_record *r)
+{
+    switch (table) {
+    case HF_PG_CLIENT: return hf_pg_set_slot(set, table, r->row.client.tenant, none(), r->row.client.name, 0);
+    case HF_PG_TOKEN: return hf_pg_set_slot(set, table, r->token.tenant, none(), r->token.key, 0);
+    case HF_PG_GUARD: return hf_pg_set_slot(set, table, r->row.guard.tenant, none(), r->row.guard.name, 0);
+    case HF_PG_ENTRY:
+        return hf_pg_set_slot(set, table, r->row.entry.tenant, r->row.entry.guard, r->row.entry.identity, 0);
+    case HF_PG_LEASE: return hf_pg_set_slot(set, table, r->row.lease.tenant, none(), r->row.lease.name, 0);
+    case HF_PG_REGISTER: return hf_pg_set_slot(set, table, r->row.reg.tenant, none(), r->row.reg.name, 0);
+    case HF_PG_RESOURCE:
+        return hf_pg_set_slot(set, table, r->row.resource.tenant, none(), r->row.resource.name, 0);
+    case HF_PG_CALL: return hf_pg_set_slot(set, table, r->call.tenant, r->call.client, none(), r->call.slot);
+    case HF_PG_HOLD: return hf_pg_set_slot(set, table, none(), none(), none(), r->row.hold.ordinal);
+    case HF_PG_VALUE: return hf_pg_set_slot(set, table, r->row.pair.tenant, none(), r->row.pair.key, 0);
+    case HF_PG_OUTBOX: return hf_pg_set_slot(set, table, none(), none(), none(), r->row.outbox.number);
+    case HF_PG_TABLES: break;
+    }
+    return NULL;
+}
+
+struct hf_pg_slot *hf_pg_set_take(struct hf_pg_set *set, enum hf_pg_table table, const PGresult *result,
+                                  int row, bool locked)
+{
+    struct hf_pg_record record;
+    if (!hf_pg_record_read(table, result, row, 0, &set->arena, &record))
+        return NULL;
+    struct hf_pg_slot *s = slot_of(set, table, &record);
+    if (!s)
+        return NULL;
+    s->record = record;
+    s->fetched = s->found = s->stored = true;
+    s->locked = s->locked || locked;
+    return s;
+}
+
+/* ---- The view ---- */
+
+static struct hf_pg_slot *seek(struct hf_pg_set *set, enum hf_pg_table table, struct hf_scoped key,
+                               struct hf_bytes scope, uint64_t number)
+{
+    struct hf_pg_slot *s = find(set, table, key.tenant, scope, key.name, number);
+    if (s && s->fetched)
+        return s;
+    set->missed = true;
+    return NULL;
+}
+
+static enum hf_found found(const struct hf_pg_slot *s)
+{
+    return !s ? HF_UNREADABLE : s->found ? HF_FOUND : HF_ABSENT;
+}
+
+#define VIEW_ROW(function, table, type, member)                               \
+    static enum hf_found function(void *ctx, struct hf_scoped key, type *out) \
+    {                                                                         \
+        const struct hf_pg_slot *s = seek(ctx, table, key, none(), 0);        \
+        if (found(s) == HF_FOUND)                                             \
+            *out = s->record.row.member;                                      \
+        return found(s);                                                      \
+    }
+
+VIEW_ROW(view_client, HF_PG_CLIENT, struct hf_client, client)
+VIEW_ROW(view_guard, HF_PG_GUARD, struct hf_guard, guard)
+VIEW_ROW(view_lease, HF_PG_LEASE, struct hf_lease, lease)
+VIEW_ROW(view_register, HF_PG_REGISTER, struct hf_register, reg)
+VIEW_ROW(view_resource, HF_PG_RESOURCE, struct hf_resource, resource)
+
+/* What the entry of a key's first call says. */
+static enum hf_found remembered(struct hf_bytes image, struct hf_remembered *out)
+{
+    struct hf_entry_view entry;
+    if (image.size == 0 || !hf_entry_parse(image.data, image.size, &entry) ||
+        !hf_entry_answer(&entry, &out->answer))
+        return HF_UNREADABLE;
+    out->action = entry.head.action;
+    memcpy(out->digest, entry.head.digest, HF_DIGEST_SIZE);
+    out->recorded_at = entry.head.recorded_at;
+    out->expires_at = entry.head.expires_at;
+    return HF_FOUND;
+}
+
+static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remembered *out)
+{
+    const struct hf_pg_slot *s = seek(ctx, HF_PG_TOKEN, key, none(), 0);
+    if (found(s) != HF_FOUND)
+        return found(s);
+    return s->record.token.state ? HF_ABSENT : remembered(s->record.token.image, out);
+}
+
+static enum hf_found view_claim(void *ctx, struct hf_scoped key, struct hf_claim *out)
+{
+    const struct hf_pg_slot *s = seek(ctx, HF_PG_TOKEN, key, none(), 0);
+    if (found(s) != HF_FOUND)
+        return found(s);
+    const struct hf_pg_token *t = &s->record.token;
+    if (!t->state)
+        return HF_ABSENT;
+    *out = (struct hf_claim){ .tenant = t->tenant,
+                              .key = t->key,
+                              .state = t->state,
+                              .on_abandon = t->on_abandon == 2 ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN,
+                              .fence = t->fence,
+                              .lease_ms = t->lease_ms,
+                              .begun_at = t->recorded_at,
+                              .lease_expires_at = t->lease_expires_at,
+                              .settled_at = t->settled_at,
+                              .expires_at = t->expires_at == INT64_MAX ? 0 : t->expires_at,
+                              .response = t->response };
+    memcpy(out->fingerprint, t->digest, HF_DIGEST_SIZE);
+    return HF_FOUND;
+}
+
+static enum hf_found view_sequence(void *ctx, struct hf_scoped client, uint64_t sequence,
+                                   struct hf_remembered *out)
+{
+    struct hf_scoped key = { client.tenant, none() };
+    const struct hf_pg_slot *s = seek(ctx, HF_PG_CALL, key, client.name, sequence % HF_SEQUENCE_WINDOW);
+    if (found(s) != HF_FOUND)
+        return found(s);
+    return s->record.call.sequence == sequence ? remembered(s->record.call.image, out) : HF_ABSENT;
+}
+
+static struct hf_pg_slot *hold_of(struct hf_pg_set *set, struct hf_scoped id, bool *is_id)
+{
+    struct hf_scoped key = { none(), none() };
+    uint64_t ordinal;
+    *is_id = hf_pg_id_read(set->id_key, id.name, &ordinal);
+    return *is_id ? seek(set, HF_PG_HOLD, key, none(), ordinal) : NULL;
+}
+
+static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *out)
+{
+    bool is_id;
+    const struct hf_pg_slot *s = hold_of(ctx, id, &is_id);
+    if (!is_id)
+        return HF_ABSENT;
+    if (found(s) != HF_FOUND)
+        return found(s);
+    if (!hf_bytes_equal(s->record.row.hold.tenant, id.tenant))
+        return HF_ABSENT;
+    *out = s->record.row.hold;
+    return HF_FOUND;
+}
+
+static enum hf_found view_reversal(void *ctx, struct hf_scoped id, struct hf_reversal *out)
+{
+    bool is_id;
+    const struct hf_pg_slot *s = hold_of(ctx, id, &is_id);
+    if (!is_id)
+        return HF_ABSENT;
+    if (found(s) != HF_FOUND)
+        return found(s);
+    if (s->record.reversed_by[0] == '\0')
+        return HF_ABSENT;
+    out->tenant = s->record.row.hold.tenant;
+    memcpy(out->original, s->record.row.hold.id, HF_ID_SIZE);
+    memcpy(out->reversal, s->record.reversed_by, HF_ID_SIZE);
+    return HF_FOUND;
+}
+
+static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time now,
+                                  struct hf_hold out[HF_OVERDUE_MAX], size_t *count)
+{
+    const struct hf_pg_slot *s = seek(ctx, HF_PG_RESOURCE, resource, none(), 0);
+    *count = 0;
+    if (!s)
+        return HF_UNREADABLE;
+    for (const struct hf_pg_slot *h = s->overdue; h && *count < HF_OVERDUE_MAX; h = h->next_overdue) {
+        const struct hf_hold *hold = &h->record.row.hold;
+        /* More overdue ones than the resource counts as held: somebody changed a row by hand. */
+        if (hold->state == HF_HELD && hold->expires_at <= now && *count >= s->record.row.resource.held)
+            return HF_UNREADABLE;
+        if (hold->state == HF_HELD && hold->expires_at <= now)
+            out[(*count)++] = *hold;
+    }
+    return HF_FOUND;
+}
+
+static enum hf_found view_entry(void *ctx, struct hf_scoped guard, struct hf_bytes identity,
+                                struct hf_entry *out)
+{
+    struct hf_scoped key = { guard.tenant, identity };
+    const struct hf_pg_slot *s = seek(ctx, HF_PG_ENTRY, key, guard.name, 0);
+    if (found(s) == HF_FOUND)
+        *out = s->record.row.entry;
+    return found(s);
+}
+
+static enum hf_found view_value(void *ctx, struct hf_scoped key, struct hf_bytes *out)
+{
+    struct hf_pg_set *set = ctx;
+    struct hf_pg_slot *s = find(set, HF_PG_VALUE, key.tenant, none(), key.name, 0);
+    if (s && s->fetched) {
+        *out = s->record.row.pair.value;
+        return found(s);
+    }
+    if (set->value)
+        return set->value(set->value_arg, key, out);
+    set->missed = true;
+    return HF_UNREADABLE;
+}
+
+/* ---- Taking in a plan ---- */
+
+/* The slot that a row of the core changes; its record has the new state. */
+static struct hf_pg_slot *absorb_row(struct hf_pg_set *set, enum hf_pg_table table, const struct hf_row *row)
+{
+    struct hf_pg_record record = { .row = *row };
+    if (!hf_pg_record_keep(table, &record, &set->arena)) {
+        set->failed = true;
+        return NULL;
+    }
+    struct hf_pg_slot *s = slot_of(set, table, &record);
+    if (!s)
+        return NULL;
+    s->record.row = record.row;
+    s->found = !row->erase;
+    s->fetched = s->dirty = true;
+    return s;
+}
+
+static bool absorb_claim(struct hf_pg_set *set, const struct hf_claim *c, uint64_t number)
+{
+    struct hf_pg_record record = { .token = { .tenant = c->tenant,
+                                              .key = c->key,
+                                              .action = HF_BEGIN,
+                                              .status = HF_OK,
+                                              .recorded_at = c->begun_at,
+                                              .expires_at = c->expires_at ? c->expires_at : INT64_MAX,
+                                              .entry = number,
+                                              .state = c->state,
+                                              .on_abandon = c->on_abandon == HF_ABANDON_RETRY ? 2 : 1,
+                                              .fence = c->fence,
+                                              .lease_ms = c->lease_ms,
+                                              .lease_expires_at = c->lease_expires_at,
+                                              .settled_at = c->settled_at,
+                                              .response = c->response } };
+    memcpy(record.token.digest, c->fingerprint, HF_DIGEST_SIZE);
+    struct hf_pg_slot *s = NULL;
+    if (hf_pg_record_keep(HF_PG_TOKEN, &record, &set->arena))
+        s = slot_of(set, HF_PG_TOKEN, &record);
+    if (!s)
+        return false;
+    s->record = record;
+    s->found = s->fetched = s->dirty = true;
+    return true;
+}
+
+static bool absorb_reversal(struct hf_pg_set *set, const struct hf_reversal *r)
+{
+    uint64_t ordinal;
+    struct hf_pg_slot *s = NULL;
+    if (hf_pg_id_read(set->id_key, hf_str(r->original), &ordinal))
+        s = hf_pg_set_slot(set, HF_PG_HOLD, none(), none(), none(), ordinal);
+    if (!s)
+        return false;
+    memcpy(s->record.reversed_by, r->reversal, HF_ID_SIZE);
+    s->dirty = true;
+    return true;
+}
+
+static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, uint64_t number)
+{
+    struct hf_pg_slot *s;
+    switch (row->kind) {
+    case HF_ROW_HOLD: return absorb_row(set, HF_PG_HOLD, row) != NULL;
+    case HF_ROW_CLIENT: return absorb_row(set, HF_PG_CLIENT, row) != NULL;
+    case HF_ROW_LEASE: return absorb_row(set, HF_PG_LEASE, row) != NULL;
+    case HF_ROW_REGISTER: return absorb_row(set, HF_PG_REGISTER, row) != NULL;
+    case HF_ROW_VALUE: return absorb_row(set, HF_PG_VALUE, row) != NULL;
+    case HF_ROW_OUTBOX: return absorb_row(set, HF_PG_OUTBOX, row) != NULL;
+    case HF_ROW_RESOURCE: s = absorb_row(set, HF_PG_RESOURCE, row); break;
+    case HF_ROW_GUARD: s = absorb_row(set, HF_PG_GUARD, row); break;
+    case HF_ROW_ENTRY:
+        s = absorb_row(set, HF_PG_ENTRY, row);
+        if (s)
+            s->record.number = 0; /* a new recording stands in front of the list again */
+        break;
+    case HF_ROW_CLAIM: return absorb_claim(set, &row->claim, number);
+    case HF_ROW_REVERSAL: return absorb_reversal(set, &row->reversal);
+    default: return true; /* HF_ROW_CONFIG: the caller's */
+    }
+    if (s && s->record.number == 0)
+        s->record.number = number;
+    return s != NULL;
+}
+
+/* The hold that a call is answered with. */
+static uint64_t hold_answered(const struct hf_plan *plan)
+{
+    return plan->answer.kind == HF_RECORD_HOLD ? plan->answer.hold.ordinal : 0;
+}
+
+static bool absorb_key(struct hf_pg_set *set, const struct hf_plan *plan, const struct hf_entry_head *head,
+                       uint64_t number, struct hf_bytes image)
+{
+    bool by_key = plan->remember == HF_REMEMBER_KEY;
+    struct hf_pg_slot *s = by_key ? hf_pg_set_slot(set, HF_PG_TOKEN, head->tenant, none(), head->key, 0)
+                                  : hf_pg_set_slot(set, HF_PG_CALL, head->tenant, head->key, none(),
+                                                   head->sequence % HF_SEQUENCE_WINDOW);
+    if (!s)
+        return false;
+    if (by_key) {
+        s->record.token = (struct hf_pg_token){ .tenant = s->tenant,
+                                                .key = s->name,
+                                                .action = head->action,
+                                                .status = head->status,
+                                                .recorded_at = head->recorded_at,
+                                                .expires_at = head->expires_at,
+                                                .entry = number,
+                                                .hold = hold_answered(plan),
+                                                .image = image };
+        memcpy(s->record.token.digest, head->digest, HF_DIGEST_SIZE);
+    } else {
+        s->record.call = (struct hf_pg_call){ .tenant = s->tenant,
+                                              .client = s->scope,
+                                              .slot = (uint32_t)s->number,
+                                              .sequence = head->sequence,
+                                              .action = head->action,
+                                              .status = head->status,
+                                              .recorded_at = head->recorded_at,
+                                              .entry = number,
+                                              .image = image };
+        memcpy(s->record.call.digest, head->digest, HF_DIGEST_SIZE);
+    }
+    s->found = s->fetched = s->dirty = true;
+    return true;
+}
+
+bool hf_pg_set_absorb(struct hf_pg_set *set, const struct hf_plan *plan, const struct hf_entry_head *head,
+                      uint64_t number, struct hf_bytes image)
+{
+    for (size_t i = 0; i < plan->row_count; i++)
+        if (!absorb_one(set, &plan->rows[i], number))
+            return false;
+    return plan->remember == HF_REMEMBER_NOT || absorb_key(set, plan, head, number, image);
+}
+
+/* ---- The whole ---- */
+
+void hf_pg_set_init(struct hf_pg_set *set, const uint8_t *id_key)
+{
+    memset(set, 0, sizeof *set);
+    set->id_key = id_key;
+    set->view = (struct hf_view){ .ctx = set,
+                                  .token = view_token,
+                                  .client = view_client,
+                                  .sequence = view_sequence,
+                                  .hold = view_hold,
+                                  .reversal = view_reversal,
+                                  .resource = view_resource,
+                                  .overdue = view_overdue,
+                                  .guard = view_guard,
+                                  .entry = view_entry,
+                                  .claim = view_claim,
+                                  .lease = view_lease,
+                                  .reg = view_register,
+                                  .value = view_value };
+}
+
+void hf_pg_set_clear(struct hf_pg_set *set)
+{
+    hf_arena_reset(&set->arena);
+    memset(set->buckets, 0, sizeof set->buckets);
+    memset(set->tables, 0, sizeof set->tables);
+    set->missed = set->failed = false;
+}
+
+void hf_pg_set_free(struct hf_pg_set *set)
+{
+    hf_arena_free(&set->arena);
+}

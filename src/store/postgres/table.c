@@ -1,0 +1,570 @@
+#include "store/postgres/table.h"
+
+#include "base/bytes.h"
+#include "store/journal/sound.h"
+
+#include <stddef.h>
+
+enum sort {
+    TEXT,         /* struct hf_bytes, valid UTF-8 */
+    KEY,          /* struct hf_bytes, any bytes, shown as text */
+    BLOB,         /* struct hf_bytes */
+    BLOB_OR_NULL, /* struct hf_bytes; NULL if empty */
+    RESULT,       /* of a guard's entry: NULL if it has none */
+    DIGEST,       /* HF_DIGEST_SIZE bytes in place */
+    USED,         /* the bits of a client */
+    INT8,         /* int64_t */
+    SERIAL,       /* uint64_t that counts up from 1, so that it fits */
+    SERIAL_OR_NULL,
+    INT4,    /* uint32_t */
+    FLAG,    /* bool */
+    NUMERIC, /* uint64_t, any */
+    TIME,
+    TIME_OR_NULL, /* 0 is NULL */
+    ID,           /* char[HF_ID_SIZE] */
+    ID_OR_NULL,
+    NAME, /* an enum, by its names */
+    NAME_OR_NULL,
+    MATCH /* a guard's match rule */
+};
+
+typedef const char *name_fn(unsigned value);
+
+struct hf_pg_column {
+    const char *name;
+    enum sort sort;
+    size_t at; /* in struct hf_pg_record */
+    name_fn *names;
+    bool fixed; /* set when the row is made, and never again */
+};
+
+/* ---- Names of enums. NULL beyond the last. ---- */
+
+#define NAMES(function, ...)                                               \
+    static const char *function(unsigned value)                            \
+    {                                                                      \
+        static const char *const names[] = { __VA_ARGS__ };                \
+        return value < sizeof names / sizeof *names ? names[value] : NULL; \
+    }
+
+NAMES(state_name, "", "held", "confirmed", "released", "expired")
+NAMES(claim_name, "", "started", "completed", "failed", "retryable")
+NAMES(abandon_name, "", "unknown", "retry")
+NAMES(unavailable_name, "open", "closed")
+NAMES(type_name, "", "plain", "max", "min", "or", "union", "lww", "vector", "counter", "updown")
+NAMES(outbox_name, "", "pending")
+NAMES(match_name, "", "exact", "trim", "casefold", "normalize", "hash")
+
+static const char *action_name(unsigned value)
+{
+    return value == 0 ? "" : value <= HF_CONFIGURE ? hf_action_name((enum hf_action)value) : NULL;
+}
+
+static const char *status_name(unsigned value)
+{
+    return value <= HF_REFUSED ? hf_status_code((enum hf_status)value) : NULL;
+}
+
+/* The value that has this name, or -1. */
+static int named(name_fn *names, struct hf_bytes text)
+{
+    const char *name;
+    for (unsigned value = 0; (name = names(value)) != NULL; value++)
+        if (hf_bytes_equal(hf_str(name), text))
+            return (int)value;
+    return -1;
+}
+
+/* ---- The tables ---- */
+
+#define AT(member) offsetof(struct hf_pg_record, member)
+
+static const struct hf_pg_column client_columns[] = {
+    { "tenant", TEXT, AT(row.client.tenant), NULL, true },
+    { "name", TEXT, AT(row.client.name), NULL, true },
+    { "highest", NUMERIC, AT(row.client.highest), NULL, false },
+    { "used", USED, AT(row.client.used), NULL, false },
+};
+
+static const struct hf_pg_column token_columns[] = {
+    { "tenant", TEXT, AT(token.tenant), NULL, true },
+    { "key", KEY, AT(token.key), NULL, true },
+    { "action", NAME, AT(token.action), action_name, false },
+    { "status", NAME, AT(token.status), status_name, false },
+    { "digest", DIGEST, AT(token.digest), NULL, false },
+    { "recorded_at", TIME, AT(token.recorded_at), NULL, false },
+    { "expires_at", TIME, AT(token.expires_at), NULL, false },
+    { "entry", SERIAL, AT(token.entry), NULL, false },
+    { "hold", SERIAL_OR_NULL, AT(token.hold), NULL, false },
+    { "state", NAME_OR_NULL, AT(token.state), claim_name, false },
+    { "on_abandon", NAME_OR_NULL, AT(token.on_abandon), abandon_name, false },
+    { "fence", SERIAL_OR_NULL, AT(token.fence), NULL, false },
+    { "lease_ms", SERIAL_OR_NULL, AT(token.lease_ms), NULL, false },
+    { "lease_expires_at", TIME_OR_NULL, AT(token.lease_expires_at), NULL, false },
+    { "settled_at", TIME_OR_NULL, AT(token.settled_at), NULL, false },
+    { "response", BLOB_OR_NULL, AT(token.response), NULL, false },
+};
+
+static const struct hf_pg_column guard_columns[] = {
+    { "tenant", TEXT, AT(row.guard.tenant), NULL, true },
+    { "name", TEXT, AT(row.guard.name), NULL, true },
+    { "window_ms", INT8, AT(row.guard.window_ms), NULL, false },
+    { "match", MATCH, AT(row.guard), NULL, false },
+    { "on_unavailable", NAME, AT(row.guard.on_unavailable), unavailable_name, false },
+    { "durable", FLAG, AT(row.guard.durable), NULL, false },
+    { "created_at", TIME, AT(row.guard.created_at), NULL, false },
+    { "number", SERIAL, AT(number), NULL, true },
+};
+
+static const struct hf_pg_column entry_columns[] = {
+    { "tenant", TEXT, AT(row.entry.tenant), NULL, true },
+    { "guard", TEXT, AT(row.entry.guard), NULL, true },
+    { "identity", BLOB, AT(row.entry.identity), NULL, true },
+    { "result", RESULT, AT(row.entry), NULL, false },
+    { "recorded_at", TIME, AT(row.entry.recorded_at), NULL, false },
+    { "expires_at", TIME, AT(row.entry.expires_at), NULL, false },
+    { "number", SERIAL, AT(number), NULL, false },
+};
+
+static const struct hf_pg_column lease_columns[] = {
+    { "tenant", TEXT, AT(row.lease.tenant), NULL, true },
+    { "name", TEXT, AT(row.lease.name), NULL, true },
+    { "holder", TEXT, AT(row.lease.holder), NULL, false },
+    { "fence", SERIAL, AT(row.lease.fence), NULL, false },
+    { "ttl_ms", INT8, AT(row.lease.ttl_ms), NULL, false },
+    { "granted_at", TIME, AT(row.lease.granted_at), NULL, false },
+    { "expires_at", TIME, AT(row.lease.expires_at), NULL, false },
+    { "released_at", TIME_OR_NULL, AT(row.lease.released_at), NULL, false },
+};
+
+static const struct hf_pg_column register_columns[] = {
+    { "tenant", TEXT, AT(row.reg.tenant), NULL, true },
+    { "name", TEXT, AT(row.reg.name), NULL, true },
+    { "type", NAME, AT(row.reg.value.type), type_name, false },
+    { "value", BLOB, AT(row.reg.value.bytes), NULL, false },
+    { "version", SERIAL, AT(row.reg.version), NULL, false },
+    { "fence", NUMERIC, AT(row.reg.fence), NULL, false },
+    { "changed_at", TIME, AT(row.reg.changed_at), NULL, false },
+};
+
+static const struct hf_pg_column resource_columns[] = {
+    { "tenant", TEXT, AT(row.resource.tenant), NULL, true },
+    { "name", TEXT, AT(row.resource.name), NULL, true },
+    { "capacity", INT4, AT(row.resource.capacity), NULL, false },
+    { "held", INT4, AT(row.resource.held), NULL, false },
+    { "confirmed", INT4, AT(row.resource.confirmed), NULL, false },
+    { "open", FLAG, AT(row.resource.open), NULL, false },
+    { "fence", NUMERIC, AT(row.resource.fence), NULL, false },
+    { "newest", INT8, AT(row.resource.newest), NULL, false },
+    { "created_at", TIME, AT(row.resource.created_at), NULL, true },
+    { "number", SERIAL, AT(number), NULL, true },
+};
+
+static const struct hf_pg_column call_columns[] = {
+    { "tenant", TEXT, AT(call.tenant), NULL, true },
+    { "client", TEXT, AT(call.client), NULL, true },
+    { "slot", INT4, AT(call.slot), NULL, true },
+    { "sequence", NUMERIC, AT(call.sequence), NULL, false },
+    { "action", NAME, AT(call.action), action_name, false },
+    { "status", NAME, AT(call.status), status_name, false },
+    { "digest", DIGEST, AT(call.digest), NULL, false },
+    { "recorded_at", TIME, AT(call.recorded_at), NULL, false },
+    { "entry", SERIAL, AT(call.entry), NULL, false },
+};
+
+static const struct hf_pg_column hold_columns[] = {
+    { "ordinal", SERIAL, AT(row.hold.ordinal), NULL, true },
+    { "id", ID, AT(row.hold.id), NULL, true },
+    { "tenant", TEXT, AT(row.hold.tenant), NULL, true },
+    { "resource", TEXT, AT(row.hold.resource), NULL, true },
+    { "requester", TEXT, AT(row.hold.requester), NULL, true },
+    { "state", NAME, AT(row.hold.state), state_name, false },
+    { "placed_at", TIME, AT(row.hold.placed_at), NULL, true },
+    { "expires_at", TIME, AT(row.hold.expires_at), NULL, true },
+    { "ended_at", TIME_OR_NULL, AT(row.hold.ended_at), NULL, false },
+    { "previous", INT8, AT(row.hold.previous), NULL, true },
+    { "reverses", ID_OR_NULL, AT(row.hold.reverses), NULL, true },
+    { "reversed_by", ID_OR_NULL, AT(reversed_by), NULL, false },
+};
+
+static const struct hf_pg_column value_columns[] = {
+    { "tenant", TEXT, AT(row.pair.tenant), NULL, true },
+    { "key", BLOB, AT(row.pair.key), NULL, true },
+    { "value", BLOB, AT(row.pair.value), NULL, false },
+};
+
+static const struct hf_pg_column outbox_columns[] = {
+    { "number", SERIAL, AT(row.outbox.number), NULL, true },
+    { "tenant", TEXT, AT(row.outbox.tenant), NULL, true },
+    { "key", KEY, AT(row.outbox.key), NULL, true },
+    { "topic", KEY, AT(row.outbox.topic), NULL, true },
+    { "payload", BLOB, AT(row.outbox.payload), NULL, true },
+    { "state", NAME, AT(row.outbox.state), outbox_name, false },
+    { "created_at", TIME, AT(row.outbox.created_at), NULL, true },
+};
+
+#define SPEC(text, columns, keys, kind, image)                                \
+    {                                                                         \
+        text, columns, sizeof(columns) / sizeof *(columns), keys, kind, image \
+    }
+
+static const struct hf_pg_spec specs[] = {
+    [HF_PG_CLIENT] = SPEC("client", client_columns, 2, HF_ROW_CLIENT, false),
+    [HF_PG_TOKEN] = SPEC("token", token_columns, 2, 0, true),
+    [HF_PG_GUARD] = SPEC("guard", guard_columns, 2, HF_ROW_GUARD, false),
+    [HF_PG_ENTRY] = SPEC("guard_entry", entry_columns, 3, HF_ROW_ENTRY, false),
+    [HF_PG_LEASE] = SPEC("lease", lease_columns, 2, HF_ROW_LEASE, false),
+    [HF_PG_REGISTER] = SPEC("register", register_columns, 2, HF_ROW_REGISTER, false),
+    [HF_PG_RESOURCE] = SPEC("resource", resource_columns, 2, HF_ROW_RESOURCE, false),
+    [HF_PG_CALL] = SPEC("client_call", call_columns, 3, 0, true),
+    [HF_PG_HOLD] = SPEC("hold", hold_columns, 1, HF_ROW_HOLD, false),
+    [HF_PG_VALUE] = SPEC("app_value", value_columns, 2, HF_ROW_VALUE, false),
+    [HF_PG_OUTBOX] = SPEC("outbox", outbox_columns, 1, HF_ROW_OUTBOX, false),
+};
+
+const struct hf_pg_spec *hf_pg_spec(enum hf_pg_table table)
+{
+    return &specs[table];
+}
+
+/* ---- Types ---- */
+
+static enum hf_pg_oid oid_of(enum sort sort)
+{
+    switch (sort) {
+    case TEXT:
+    case KEY:
+    case ID:
+    case ID_OR_NULL:
+    case NAME:
+    case NAME_OR_NULL:
+    case MATCH: return HF_PG_TEXT;
+    case BLOB:
+    case BLOB_OR_NULL:
+    case RESULT:
+    case DIGEST:
+    case USED: return HF_PG_BYTEA;
+    case INT8:
+    case SERIAL:
+    case SERIAL_OR_NULL: return HF_PG_INT8;
+    case INT4: return HF_PG_INT4;
+    case FLAG: return HF_PG_BOOL;
+    case NUMERIC: return HF_PG_NUMERIC;
+    case TIME:
+    case TIME_OR_NULL: return HF_PG_TIMESTAMPTZ;
+    }
+    return HF_PG_TEXT;
+}
+
+static const char *type_text(enum hf_pg_oid oid)
+{
+    switch (oid) {
+    case HF_PG_BOOL: return "boolean";
+    case HF_PG_BYTEA: return "bytea";
+    case HF_PG_INT8: return "bigint";
+    case HF_PG_INT4: return "integer";
+    case HF_PG_TEXT: return "text";
+    case HF_PG_TIMESTAMPTZ: return "timestamptz";
+    case HF_PG_NUMERIC: return "numeric";
+    }
+    return "text";
+}
+
+enum hf_pg_oid hf_pg_column_type(enum hf_pg_table table, int column)
+{
+    return oid_of(specs[table].columns[column].sort);
+}
+
+bool hf_pg_column_fixed(enum hf_pg_table table, int column)
+{
+    return specs[table].columns[column].fixed;
+}
+
+/* ---- Statements ---- */
+
+/* `a, b, c`, each behind `prefix`. */
+static void list(struct hf_buffer *b, const struct hf_pg_spec *s, int count, const char *prefix)
+{
+    for (int i = 0; i < count; i++)
+        hf_buffer_printf(b, "%s%s%s", i ? ", " : "", prefix, s->columns[i].name);
+}
+
+/* `unnest($1::text[], ...) AS u(a, b, c)` over those columns that `changing` leaves. */
+static void unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bool changing)
+{
+    int n = 0;
+    hf_buffer_add_text(b, "unnest(");
+    for (int i = 0; i < count; i++)
+        if (i < s->keys || !changing || !s->columns[i].fixed) {
+            hf_buffer_printf(b, "%s$%d::%s[]", n ? ", " : "", n + 1, type_text(oid_of(s->columns[i].sort)));
+            n++;
+        }
+    hf_buffer_add_text(b, ") AS u(");
+    n = 0;
+    for (int i = 0; i < count; i++)
+        if (i < s->keys || !changing || !s->columns[i].fixed)
+            hf_buffer_printf(b, "%s%s", n++ ? ", " : "", s->columns[i].name);
+    hf_buffer_add_text(b, ")");
+}
+
+static void by_key(struct hf_buffer *b, const struct hf_pg_spec *s)
+{
+    for (int i = 0; i < s->keys; i++)
+        hf_buffer_printf(b, "%st.%s = u.%s", i ? " AND " : "", s->columns[i].name, s->columns[i].name);
+}
+
+void hf_pg_sql_columns(struct hf_buffer *b, enum hf_pg_table table)
+{
+    list(b, &specs[table], specs[table].count, "t.");
+    if (specs[table].has_image)
+        hf_buffer_add_text(b, ", j.entry");
+}
+
+void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock)
+{
+    const struct hf_pg_spec *s = &specs[table];
+    hf_buffer_add_text(b, "SELECT ");
+    if (lock && s->has_image)
+        list(b, s, s->keys, "t.");
+    else
+        hf_pg_sql_columns(b, table);
+    hf_buffer_add_text(b, " FROM ");
+    unnest(b, s, s->keys, false);
+    hf_buffer_printf(b, " JOIN holdfast.%s t ON ", s->name);
+    by_key(b, s);
+    /* A claim has all that it is answered with in its row. */
+    if (s->has_image && !lock)
+        hf_buffer_printf(b, " LEFT JOIN holdfast.journal j ON j.number = t.entry%s",
+                         table == HF_PG_TOKEN ? " AND t.state IS NULL" : "");
+    if (lock) {
+        hf_buffer_add_text(b, " ORDER BY ");
+        list(b, s, s->keys, "t.");
+        hf_buffer_add_text(b, " FOR UPDATE OF t");
+    }
+}
+
+void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table)
+{
+    const struct hf_pg_spec *s = &specs[table];
+    hf_buffer_printf(b, "INSERT INTO holdfast.%s (", s->name);
+    list(b, s, s->count, "");
+    hf_buffer_add_text(b, ") SELECT * FROM ");
+    unnest(b, s, s->count, false);
+    /* A function may set a value without having read it; the tenant's lock keeps others away. */
+    if (table == HF_PG_VALUE)
+        hf_buffer_add_text(b, " ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value");
+}
+
+void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table)
+{
+    const struct hf_pg_spec *s = &specs[table];
+    int n = 0;
+    hf_buffer_printf(b, "UPDATE holdfast.%s t SET ", s->name);
+    for (int i = s->keys; i < s->count; i++)
+        if (!s->columns[i].fixed)
+            hf_buffer_printf(b, "%s%s = u.%s", n++ ? ", " : "", s->columns[i].name, s->columns[i].name);
+    hf_buffer_add_text(b, " FROM ");
+    unnest(b, s, s->count, true);
+    hf_buffer_add_text(b, " WHERE ");
+    by_key(b, s);
+}
+
+void hf_pg_sql_delete(struct hf_buffer *b, enum hf_pg_table table)
+{
+    const struct hf_pg_spec *s = &specs[table];
+    hf_buffer_printf(b, "DELETE FROM holdfast.%s t USING ", s->name);
+    unnest(b, s, s->keys, false);
+    hf_buffer_add_text(b, " WHERE ");
+    by_key(b, s);
+}
+
+/* ---- Writing values ---- */
+
+static void put_match(const struct hf_guard *g, struct hf_buffer *b)
+{
+    char text[64];
+    size_t size = 0;
+    for (uint32_t i = 0; i < g->match_count; i++) {
+        const char *name = match_name(g->match[i]);
+        size_t n = strlen(name);
+        if (i > 0)
+            text[size++] = ',';
+        memcpy(text + size, name, n);
+        size += n;
+    }
+    hf_pg_put_bytes(b, hf_mem(text, size));
+}
+
+static void put_or_null(bool there, struct hf_bytes bytes, struct hf_buffer *b)
+{
+    if (there)
+        hf_pg_put_bytes(b, bytes);
+    else
+        hf_pg_put_null(b);
+}
+
+static void put_number(const struct hf_pg_column *c, const void *at, struct hf_buffer *b)
+{
+    int64_t value;
+    memcpy(&value, at, sizeof value);
+    if (value == 0 && (c->sort == SERIAL_OR_NULL || c->sort == TIME_OR_NULL))
+        hf_pg_put_null(b);
+    else if (c->sort == TIME || c->sort == TIME_OR_NULL)
+        hf_pg_put_time(b, value);
+    else if (c->sort == NUMERIC)
+        hf_pg_put_numeric(b, (uint64_t)value);
+    else
+        hf_pg_put_int8(b, value);
+}
+
+void hf_pg_column_put(enum hf_pg_table table, int column, const struct hf_pg_record *record,
+                      struct hf_buffer *b)
+{
+    const struct hf_pg_column *c = &specs[table].columns[column];
+    const void *at = (const char *)record + c->at;
+    const struct hf_bytes *bytes = at;
+    const unsigned *value = at;
+    switch (c->sort) {
+    case TEXT:
+    case BLOB: hf_pg_put_bytes(b, *bytes); break;
+    case KEY: hf_pg_put_key(b, *bytes); break;
+    case BLOB_OR_NULL: put_or_null(bytes->size > 0, *bytes, b); break;
+    case RESULT: put_or_null(record->row.entry.has_result, record->row.entry.result, b); break;
+    case DIGEST: hf_pg_put_bytes(b, hf_mem(at, HF_DIGEST_SIZE)); break;
+    case USED: hf_pg_put_bytes(b, hf_mem(at, HF_SEQUENCE_WINDOW / 8)); break;
+    case INT4: hf_pg_put_int4(b, (int32_t)*value); break;
+    case FLAG: hf_pg_put_bool(b, *(const bool *)at); break;
+    case ID: hf_pg_put_bytes(b, hf_str(at)); break;
+    case ID_OR_NULL: put_or_null(*(const char *)at != '\0', hf_str(at), b); break;
+    case NAME: hf_pg_put_bytes(b, hf_str(c->names(*value))); break;
+    case NAME_OR_NULL: put_or_null(*value != 0, hf_str(c->names(*value)), b); break;
+    case MATCH: put_match(&record->row.guard, b); break;
+    case INT8:
+    case SERIAL:
+    case SERIAL_OR_NULL:
+    case NUMERIC:
+    case TIME:
+    case TIME_OR_NULL: put_number(c, at, b); break;
+    }
+}
+
+/* ---- Reading values ---- */
+
+static bool keep(struct hf_bytes *bytes, struct hf_arena *arena)
+{
+    void *copy = bytes->size > 0 ? hf_arena_take(arena, bytes->size) : NULL;
+    if (bytes->size > 0 && !copy)
+        return false;
+    if (copy)
+        memcpy(copy, bytes->data, bytes->size);
+    bytes->data = copy;
+    return true;
+}
+
+static bool get_match(struct hf_bytes text, struct hf_guard *g)
+{
+    const char *p = text.data, *end = p + text.size;
+    g->match_count = 0;
+    while (p < end) {
+        const char *comma = memchr(p, ',', (size_t)(end - p));
+        const char *stop = comma ? comma : end;
+        int value = named(match_name, hf_mem(p, (size_t)(stop - p)));
+        if (value <= 0 || g->match_count == HF_MATCH_MAX)
+            return false;
+        g->match[g->match_count++] = (enum hf_match)value;
+        p = stop + (comma ? 1 : 0);
+    }
+    return true;
+}
+
+static bool get_fixed(struct hf_bytes bytes, void *to, size_t size)
+{
+    if (bytes.size != size)
+        return false;
+    memcpy(to, bytes.data, size);
+    return true;
+}
+
+static bool get_id(struct hf_bytes text, char *to)
+{
+    to[0] = '\0';
+    if (text.size == 0)
+        return true;
+    to[HF_ID_SIZE - 1] = '\0';
+    return get_fixed(text, to, HF_ID_SIZE - 1);
+}
+
+static bool get_name(const struct hf_pg_column *c, struct hf_bytes text, unsigned *to)
+{
+    int value = named(c->names, text);
+    *to = value < 0 ? 0 : (unsigned)value;
+    return value >= 0;
+}
+
+/* One column of a row. */
+static bool get(const struct hf_pg_column *c, const PGresult *result, int row, int column,
+                struct hf_arena *arena, struct hf_pg_record *out)
+{
+    void *at = (char *)out + c->at;
+    struct hf_bytes bytes = hf_pg_get_bytes(result, row, column);
+    int64_t number = 0;
+    switch (c->sort) {
+    case TEXT:
+    case BLOB:
+    case BLOB_OR_NULL: *(struct hf_bytes *)at = bytes; return keep(at, arena);
+    case KEY: *(struct hf_bytes *)at = hf_pg_get_key(result, row, column, arena); return keep(at, arena);
+    case RESULT:
+        out->row.entry.has_result = !PQgetisnull(result, row, column);
+        out->row.entry.result = bytes;
+        return keep(&out->row.entry.result, arena);
+    case DIGEST: return get_fixed(bytes, at, HF_DIGEST_SIZE);
+    case USED: return get_fixed(bytes, at, HF_SEQUENCE_WINDOW / 8);
+    case INT4: *(uint32_t *)at = (uint32_t)hf_pg_get_int4(result, row, column); return true;
+    case FLAG: *(bool *)at = hf_pg_get_bool(result, row, column); return true;
+    case ID:
+    case ID_OR_NULL: return get_id(bytes, at);
+    case NAME:
+    case NAME_OR_NULL: return get_name(c, bytes, at);
+    case MATCH: return get_match(bytes, &out->row.guard);
+    case NUMERIC: number = (int64_t)hf_pg_get_numeric(result, row, column); break;
+    case TIME:
+    case TIME_OR_NULL: number = bytes.size ? hf_pg_get_time(result, row, column) : 0; break;
+    case INT8:
+    case SERIAL:
+    case SERIAL_OR_NULL: number = hf_pg_get_int8(result, row, column); break;
+    }
+    memcpy(at, &number, sizeof number);
+    return true;
+}
+
+bool hf_pg_record_read(enum hf_pg_table table, const PGresult *result, int row, int first,
+                       struct hf_arena *arena, struct hf_pg_record *out)
+{
+    const struct hf_pg_spec *s = &specs[table];
+    memset(out, 0, sizeof *out);
+    if (s->kind)
+        out->row.kind = s->kind;
+    for (int i = 0; i < s->count; i++)
+        if (!get(&s->columns[i], result, row, first + i, arena, out))
+            return false;
+    if (s->has_image) {
+        struct hf_bytes *image = table == HF_PG_TOKEN ? &out->token.image : &out->call.image;
+        *image = hf_pg_get_bytes(result, row, first + s->count);
+        return keep(image, arena);
+    }
+    return !s->kind || hf_row_sound(&out->row);
+}
+
+bool hf_pg_record_keep(enum hf_pg_table table, struct hf_pg_record *record, struct hf_arena *arena)
+{
+    const struct hf_pg_spec *s = &specs[table];
+    bool good = true;
+    for (int i = 0; i < s->count; i++) {
+        enum sort sort = s->columns[i].sort;
+        if (sort == TEXT || sort == KEY || sort == BLOB || sort == BLOB_OR_NULL)
+            good = good && keep((struct hf_bytes *)(void *)((char *)record + s->columns[i].at), arena);
+    }
+    if (table == HF_PG_ENTRY)
+        good = good && keep(&record->row.entry.result, arena);
+    return good;
+}

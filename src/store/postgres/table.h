@@ -1,0 +1,112 @@
+/* table.h: the tables of schema/ and the records that stand for their rows.
+ *
+ * Each table is described once, column by column: name, type, and where its value is in the record. The statements that
+ * read, lock, insert and change rows, the arrays that they take and the rows that come back are all made from that. */
+#ifndef HF_STORE_POSTGRES_TABLE_H
+#define HF_STORE_POSTGRES_TABLE_H
+
+#include "core/core.h"
+#include "store/postgres/wire.h"
+
+/* In the order in which rows are locked, and behind them those that another row's lock protects. */
+enum hf_pg_table {
+    HF_PG_CLIENT,
+    HF_PG_TOKEN,
+    HF_PG_GUARD,
+    HF_PG_ENTRY,
+    HF_PG_LEASE,
+    HF_PG_REGISTER,
+    HF_PG_RESOURCE,
+    HF_PG_CALL,   /* under its client */
+    HF_PG_HOLD,   /* under its resource */
+    HF_PG_VALUE,  /* under the tenant's lock for HF_APPLY */
+    HF_PG_OUTBOX, /* only ever added to by this store */
+    HF_PG_TABLES
+};
+
+/* A key in use. A call: `state` is 0. A claim: `action` is HF_BEGIN, and its members below are set. */
+struct hf_pg_token {
+    struct hf_bytes tenant, key;
+    enum hf_action action;
+    enum hf_status status;
+    uint8_t digest[HF_DIGEST_SIZE];
+    hf_time recorded_at, expires_at; /* expires_at: INT64_MAX for a claim that is not settled */
+    uint64_t entry;                  /* number of the journal's entry with the answer */
+    uint64_t hold;                   /* ordinal, or 0 */
+    enum hf_claim_state state;
+    unsigned on_abandon; /* one more than enum hf_abandon; 0 for a call */
+    uint64_t fence;
+    int64_t lease_ms;
+    hf_time lease_expires_at, settled_at;
+    struct hf_bytes response;
+    struct hf_bytes image; /* the entry itself, for a call */
+};
+
+/* What a numbered call was answered with. */
+struct hf_pg_call {
+    struct hf_bytes tenant, client;
+    uint32_t slot; /* sequence % HF_SEQUENCE_WINDOW */
+    uint64_t sequence;
+    enum hf_action action;
+    enum hf_status status;
+    uint8_t digest[HF_DIGEST_SIZE];
+    hf_time recorded_at;
+    uint64_t entry;
+    struct hf_bytes image;
+};
+
+struct hf_pg_record {
+    union {
+        struct hf_row row; /* all tables but these two */
+        struct hf_pg_token token;
+        struct hf_pg_call call;
+    };
+    char reversed_by[HF_ID_SIZE]; /* holds: the record that gave it back, or "" */
+    uint64_t number;              /* resources, guards, entries: the journal's entry that made it */
+};
+
+enum { HF_PG_COLUMNS_MAX = 16, HF_PG_KEYS_MAX = 3 };
+
+struct hf_pg_column;
+
+struct hf_pg_spec {
+    const char *name;
+    const struct hf_pg_column *columns; /* the first `keys` of them are the primary key */
+    int count, keys;
+    enum hf_row_kind kind; /* of the rows; 0: not a row of the core */
+    bool has_image;        /* reading brings the journal's entry along, as the last column */
+};
+
+const struct hf_pg_spec *hf_pg_spec(enum hf_pg_table table);
+
+/* ---- The text of statements. Appended to `b`. ---- */
+
+/* Rows by key (arrays $1 ...), in key order and locked if `lock`. Where reading brings the journal's entry along, locking
+ * gives the keys alone: a statement that waited for a lock sees the row as it is then, but other tables as they were when it
+ * began; so these rows are read by a second statement. */
+void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock);
+/* The columns of `table` as `t.a, t.b`, with the entry's if it has one. */
+void hf_pg_sql_columns(struct hf_buffer *b, enum hf_pg_table table);
+/* Insert rows from arrays, a parameter for each column; change them by key; take them out by key. */
+void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table);
+void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table);
+void hf_pg_sql_delete(struct hf_buffer *b, enum hf_pg_table table);
+
+/* ---- Values ---- */
+
+/* The type of a column, for hf_pg_array_begin. */
+enum hf_pg_oid hf_pg_column_type(enum hf_pg_table table, int column);
+/* Append the record's value in that column as an item. */
+void hf_pg_column_put(enum hf_pg_table table, int column, const struct hf_pg_record *record,
+                      struct hf_buffer *b);
+/* Is this column left alone when a row changes? */
+bool hf_pg_column_fixed(enum hf_pg_table table, int column);
+
+/* Fill the record from a row of a result whose columns begin at `first`. Bytes are copied into the arena. False: without
+ * memory, or the row is not one that Holdfast has written (somebody changed it by hand). */
+bool hf_pg_record_read(enum hf_pg_table table, const PGresult *result, int row, int first,
+                       struct hf_arena *arena, struct hf_pg_record *out);
+/* Copy all bytes that the record points to into the arena. False without memory. */
+bool hf_pg_record_keep(enum hf_pg_table table, struct hf_pg_record *record, struct hf_arena *arena);
+
+#endif

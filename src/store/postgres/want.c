@@ -1,0 +1,239 @@
+#include "store/postgres/work.h"
+
+#include "core/decide.h"
+#include "core/match.h"
+#include "core/name.h"
+
+/* ---- Wanting ---- */
+
+struct hf_pg_slot *hf_pg_want(struct hf_pg_work *w, enum hf_pg_table table, struct hf_bytes tenant,
+                              struct hf_bytes scope, struct hf_bytes name, uint64_t number, bool lock)
+{
+    struct hf_pg_slot *slot = hf_pg_set_slot(&w->s->set, table, tenant, scope, name, number);
+    if (slot) {
+        slot->wanted = true;
+        slot->lock = slot->lock || lock;
+    }
+    return slot;
+}
+
+/* Names that are not valid are not asked for: the core refuses them before it looks. */
+static void want_named(struct hf_pg_work *w, enum hf_pg_table table, const struct hf_request *q,
+                       struct hf_bytes name, bool lock)
+{
+    if (hf_name_valid(name))
+        hf_pg_want(w, table, q->tenant, hf_pg_none(), name, 0, lock);
+}
+
+static void want_token(struct hf_pg_work *w, const struct hf_request *q, bool lock)
+{
+    if (q->key.size > 0 && q->key.size <= HF_TOKEN_MAX)
+        hf_pg_want(w, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0, lock);
+}
+
+static struct hf_pg_slot *want_hold(struct hf_pg_work *w, struct hf_bytes id)
+{
+    uint64_t ordinal;
+    if (!hf_pg_id_read(w->s->shared->id_key, id, &ordinal) || ordinal > INT64_MAX)
+        return NULL;
+    return hf_pg_want(w, HF_PG_HOLD, hf_pg_none(), hf_pg_none(), hf_pg_none(), ordinal, false);
+}
+
+static bool by_key(const struct hf_request *q)
+{
+    return hf_action_keyed(q->action) && q->client.size == 0;
+}
+
+/* What may answer the request without a lock. */
+void hf_pg_want_look(struct hf_pg_work *w, const struct hf_request *q)
+{
+    if (!hf_tenant_valid(q->tenant))
+        return;
+    if (by_key(q))
+        want_token(w, q, false);
+    switch (q->action) {
+    case HF_GET_TOKEN:
+    case HF_GET_CLAIM: want_token(w, q, false); break;
+    case HF_CHECK:
+    case HF_RECORD:
+    case HF_ADMIT: want_named(w, HF_PG_GUARD, q, q->identity.guard, false); break;
+    case HF_GET_HOLD: want_hold(w, q->hold.id); break;
+    case HF_GET_RESOURCE: want_named(w, HF_PG_RESOURCE, q, q->get.name, false); break;
+    case HF_GET_GUARD: want_named(w, HF_PG_GUARD, q, q->get.name, false); break;
+    case HF_GET_LEASE: want_named(w, HF_PG_LEASE, q, q->get.name, false); break;
+    case HF_GET_REGISTER: want_named(w, HF_PG_REGISTER, q, q->get.name, false); break;
+    case HF_GET_VALUE:
+        if (q->get.name.size > 0 && q->get.name.size <= HF_APP_KEY_MAX)
+            hf_pg_want(w, HF_PG_VALUE, q->tenant, hf_pg_none(), q->get.name, 0, false);
+        break;
+    default: break;
+    }
+}
+
+/* An entry is found by its identity after the guard's match rule, and the guard has been looked up. */
+static void want_entry(struct hf_pg_work *w, const struct hf_request *q)
+{
+    struct hf_scoped name = { q->tenant, q->identity.guard };
+    struct hf_guard guard;
+    struct hf_bytes identity;
+    if (!hf_name_valid(name.name) || w->s->set.view.guard(w->s->set.view.ctx, name, &guard) != HF_FOUND)
+        return;
+    hf_plan_reset(w->s->plan);
+    if (hf_match_apply(&guard, q->identity.identity, w->s->plan, &identity) != HF_OK)
+        return;
+    unsigned char *copy = hf_arena_take(&w->s->set.arena, identity.size);
+    if (!copy) {
+        w->spoiled = true;
+        return;
+    }
+    memcpy(copy, identity.data, identity.size);
+    hf_pg_want(w, HF_PG_ENTRY, q->tenant, q->identity.guard, hf_mem(copy, identity.size), 0,
+               q->action != HF_CHECK);
+}
+
+/* The key that the call would bind, or the number that it would use. */
+static void want_key(struct hf_pg_work *w, const struct hf_request *q)
+{
+    if (q->client.size == 0) {
+        struct hf_pg_slot *slot = hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
+        if (slot && (slot->found ||
+                     q->action == HF_APPLY)) /* its window has closed: it is taken over, under a lock */
+            want_token(w, q, true);
+    } else if (hf_name_valid(q->client)) {
+        hf_pg_want(w, HF_PG_CLIENT, q->tenant, hf_pg_none(), q->client, 0, true);
+        hf_pg_want(w, HF_PG_CALL, q->tenant, q->client, hf_pg_none(), q->sequence % HF_SEQUENCE_WINDOW,
+                   false);
+    }
+}
+
+/* Everything that deciding the request may read or change. */
+void hf_pg_want_take(struct hf_pg_work *w, const struct hf_request *q)
+{
+    struct hf_pg_slot *slot;
+    if (!hf_tenant_valid(q->tenant))
+        return;
+    if (hf_action_keyed(q->action) && q->key.size <= HF_TOKEN_MAX)
+        want_key(w, q);
+    switch (q->action) {
+    case HF_PLACE_HOLD:
+        if (hf_name_valid(q->place_hold.resource)) {
+            slot = hf_pg_want(w, HF_PG_RESOURCE, q->tenant, hf_pg_none(), q->place_hold.resource, 0, true);
+            if (slot)
+                slot->uses++;
+        }
+        break;
+    case HF_CONFIRM:
+    case HF_RELEASE:
+    case HF_EXPIRE:
+    case HF_REVERSE:
+        slot = want_hold(w, q->hold.id);
+        if (slot)
+            slot->lock = true; /* by its resource */
+        break;
+    case HF_SET_RESOURCE: want_named(w, HF_PG_RESOURCE, q, q->set_resource.name, true); break;
+    case HF_SET_GUARD: want_named(w, HF_PG_GUARD, q, q->set_guard.name, true); break;
+    case HF_CHECK:
+    case HF_RECORD:
+    case HF_ADMIT:
+        want_entry(w, q);
+        want_named(w, HF_PG_GUARD, q, q->identity.guard,
+                   false); /* again: it may have changed since it was looked at */
+        break;
+    case HF_BEGIN:
+    case HF_COMPLETE:
+    case HF_FAIL:
+    case HF_HEARTBEAT: want_token(w, q, true); break;
+    case HF_GRANT:
+    case HF_RENEW:
+    case HF_RETURN: want_named(w, HF_PG_LEASE, q, q->lease.name, true); break;
+    case HF_WRITE: want_named(w, HF_PG_REGISTER, q, q->write.name, true); break;
+    case HF_MERGE: want_named(w, HF_PG_REGISTER, q, q->merge.name, true); break;
+    default: hf_pg_want_look(w, q); break;
+    }
+}
+
+/* ---- Asking for what is wanted ---- */
+
+size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, struct hf_pg_slot ***out)
+{
+    size_t count = 0;
+    for (struct hf_pg_slot *s = w->s->set.tables[table]; s; s = s->next)
+        count += s->wanted && (table == HF_PG_HOLD || s->lock == lock);
+    *out = count > 0 ? hf_arena_take(&w->s->set.arena, count * sizeof **out) : NULL;
+    if (!*out) {
+        w->spoiled = w->spoiled || count > 0;
+        return 0;
+    }
+    count = 0;
+    for (struct hf_pg_slot *s = w->s->set.tables[table]; s; s = s->next)
+        if (s->wanted && (table == HF_PG_HOLD || s->lock == lock))
+            (*out)[count++] = s;
+    return count;
+}
+
+/* Resources are locked by name, and as those of holds that may end. */
+static void send_resources(struct hf_pg_work *w, struct hf_pg_slot *const *slots, size_t count)
+{
+    struct hf_buffer *params = w->s->params;
+    uint32_t ends = 0;
+    hf_pg_array_begin(&params[2], HF_PG_INT8);
+    for (const struct hf_pg_slot *h = w->s->set.tables[HF_PG_HOLD]; h; h = h->next)
+        if (h->wanted && h->lock) {
+            hf_pg_put_int8(&params[2], (int64_t)h->number);
+            ends++;
+        }
+    hf_pg_array_end(&params[2], ends);
+    if (ends == 0) {
+        if (count > 0)
+            hf_pg_work_slots(w, HF_PG_LOCK + HF_PG_RESOURCE, HF_PG_RESOURCE, slots, count, false, false);
+        return;
+    }
+    struct hf_bytes values[3] = { hf_pg_param_array(&params[0], slots, count, HF_PG_RESOURCE, 0),
+                                  hf_pg_param_array(&params[1], slots, count, HF_PG_RESOURCE, 1),
+                                  hf_mem(params[2].data, params[2].size) };
+    hf_pg_work_send(w, HF_PG_LOCK_OF, HF_PG_RESOURCE, values, 3);
+}
+
+void hf_pg_want_overdue(struct hf_pg_work *w, struct hf_pg_slot *const *slots, size_t count, unsigned each)
+{
+    struct hf_buffer *params = w->s->params;
+    if (count == 0)
+        return;
+    struct hf_bytes values[3] = { hf_pg_param_array(&params[0], slots, count, HF_PG_RESOURCE, 0),
+                                  hf_pg_param_array(&params[1], slots, count, HF_PG_RESOURCE, 1) };
+    hf_pg_array_begin(&params[2], HF_PG_INT4);
+    for (size_t i = 0; i < count; i++)
+        hf_pg_put_int4(&params[2], (int32_t)(each ? each : slots[i]->uses * HF_OVERDUE_MAX));
+    hf_pg_array_end(&params[2], (uint32_t)count);
+    values[2] = hf_mem(params[2].data, params[2].size);
+    hf_pg_work_send(w, HF_PG_OVERDUE, HF_PG_HOLD, values, 3);
+}
+
+/* Lock and read all that is wanted, in the one order that everybody keeps. */
+void hf_pg_want_send(struct hf_pg_work *w, bool locks)
+{
+    struct hf_pg_slot **slots;
+    size_t count;
+    for (int table = 0; locks && table <= HF_PG_RESOURCE; table++) {
+        count = hf_pg_wanted(w, (enum hf_pg_table)table, true, &slots);
+        if (table == HF_PG_RESOURCE)
+            send_resources(w, slots, count);
+        else if (count > 0)
+            hf_pg_work_slots(w, HF_PG_LOCK + table, (enum hf_pg_table)table, slots, count, false, false);
+    }
+    if (locks && (count = hf_pg_wanted(w, HF_PG_TOKEN, true, &slots)) > 0)
+        hf_pg_work_slots(w, HF_PG_READ + HF_PG_TOKEN, HF_PG_TOKEN, slots, count, false, false);
+    for (int table = 0; table < HF_PG_TABLES; table++) {
+        count = hf_pg_wanted(w, (enum hf_pg_table)table, false, &slots);
+        if (count > 0)
+            hf_pg_work_slots(w, HF_PG_READ + table, (enum hf_pg_table)table, slots, count, false, false);
+    }
+    if (!locks)
+        return;
+    count = hf_pg_wanted(w, HF_PG_RESOURCE, true, &slots);
+    size_t placed = 0;
+    for (size_t i = 0; i < count; i++)
+        if (slots[i]->uses > 0)
+            slots[placed++] = slots[i];
+    hf_pg_want_overdue(w, slots, placed, 0);
+}

@@ -1,0 +1,52 @@
+/* wire.h: values to and from PostgreSQL's binary form.
+ *
+ * A statement of ours works on a whole batch, so each of its parameters is an array with an item for each row. Times are
+ * milliseconds here and microseconds since 2000 there. Keys are bytes here and text there: a backslash becomes \\, and
+ * what is not valid UTF-8 (or a NUL) \xHH, so that every key can be read by people and found by SQL. */
+#ifndef HF_STORE_POSTGRES_WIRE_H
+#define HF_STORE_POSTGRES_WIRE_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+
+#include <libpq-fe.h>
+
+/* Of PostgreSQL's catalogue; they never change. */
+enum hf_pg_oid {
+    HF_PG_BOOL = 16,
+    HF_PG_BYTEA = 17,
+    HF_PG_INT8 = 20,
+    HF_PG_INT4 = 23,
+    HF_PG_TEXT = 25,
+    HF_PG_TIMESTAMPTZ = 1184,
+    HF_PG_NUMERIC = 1700
+};
+
+/* ---- Writing an array: begin, an item for each row, end ---- */
+
+void hf_pg_array_begin(struct hf_buffer *b, enum hf_pg_oid type);
+void hf_pg_array_end(struct hf_buffer *b, uint32_t count);
+
+void hf_pg_put_null(struct hf_buffer *b);
+void hf_pg_put_bytes(struct hf_buffer *b, struct hf_bytes bytes); /* bytea, or text that is valid */
+void hf_pg_put_key(struct hf_buffer *b, struct hf_bytes key);     /* text, escaped */
+void hf_pg_put_int8(struct hf_buffer *b, int64_t value);
+void hf_pg_put_int4(struct hf_buffer *b, int32_t value);
+void hf_pg_put_bool(struct hf_buffer *b, bool value);
+void hf_pg_put_numeric(struct hf_buffer *b, uint64_t value);
+void hf_pg_put_time(struct hf_buffer *b, hf_time value); /* INT64_MAX is infinity */
+/* The number that stands for a time there. */
+int64_t hf_pg_time(hf_time value);
+
+/* ---- Reading a column of a result. Bytes are borrowed from the result. ---- */
+
+struct hf_bytes hf_pg_get_bytes(const PGresult *result, int row, int column);
+int64_t hf_pg_get_int8(const PGresult *result, int row, int column);
+int32_t hf_pg_get_int4(const PGresult *result, int row, int column);
+bool hf_pg_get_bool(const PGresult *result, int row, int column);
+uint64_t hf_pg_get_numeric(const PGresult *result, int row, int column);
+hf_time hf_pg_get_time(const PGresult *result, int row, int column);
+/* The key behind its escapes. Borrowed from the result or the arena; {NULL, 0} without memory. */
+struct hf_bytes hf_pg_get_key(const PGresult *result, int row, int column, struct hf_arena *arena);
+
+#endif

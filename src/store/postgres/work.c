@@ -1,0 +1,219 @@
+#include "store/postgres/work.h"
+
+#include "base/assert.h"
+
+#include <stdio.h>
+
+void hf_pg_work_send(struct hf_pg_work *w, int statement, enum hf_pg_table table,
+                     const struct hf_bytes *params, int count)
+{
+    HF_ASSERT(w->count < HF_PG_PIPELINE_MAX);
+    w->sent[w->count++] = (struct hf_pg_sent){ statement, table };
+    hf_pg_send(&w->s->conn, statement, params, count);
+}
+
+void hf_pg_work_clear(struct hf_pg_work *w)
+{
+    hf_pg_results_free(w->results, w->count);
+    w->count = 0;
+}
+
+enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome)
+{
+    switch (outcome) {
+    case HF_PG_FINE: return HF_PG_DONE;
+    case HF_PG_CONFLICT: return HF_PG_AGAIN;
+    case HF_PG_BUSY: return HF_PG_STUCK;
+    case HF_PG_REFUSED: return HF_PG_NO;
+    case HF_PG_LOST: break;
+    }
+    return HF_PG_GONE;
+}
+
+/* ---- Parameters ---- */
+
+/* One column of many slots as an array. */
+struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const *slots, size_t count,
+                                  enum hf_pg_table table, int column)
+{
+    hf_pg_array_begin(b, hf_pg_column_type(table, column));
+    for (size_t i = 0; i < count; i++)
+        hf_pg_column_put(table, column, &slots[i]->record, b);
+    hf_pg_array_end(b, (uint32_t)count);
+    return hf_mem(b->data, b->size);
+}
+
+/* Send a statement over the keys of `slots`, or over all columns; fixed ones are left out where rows change. */
+void hf_pg_work_slots(struct hf_pg_work *w, int statement, enum hf_pg_table table,
+                      struct hf_pg_slot *const *slots, size_t count, bool all, bool changing)
+{
+    const struct hf_pg_spec *spec = hf_pg_spec(table);
+    struct hf_bytes params[HF_PG_PARAMS_MAX];
+    int n = 0;
+    for (int i = 0; i < (all ? spec->count : spec->keys); i++) {
+        if (changing && i >= spec->keys && hf_pg_column_fixed(table, i))
+            continue;
+        params[n] = hf_pg_param_array(&w->s->params[n], slots, count, table, i);
+        w->spoiled = w->spoiled || w->s->params[n].failed;
+        n++;
+    }
+    hf_pg_work_send(w, statement, table, params, n);
+}
+
+struct hf_bytes hf_pg_param4(unsigned char out[4], int64_t value)
+{
+    for (int i = 3; i >= 0; i--, value >>= 8)
+        out[i] = (unsigned char)value;
+    return hf_mem(out, 4);
+}
+
+struct hf_bytes hf_pg_param8(unsigned char out[8], int64_t value)
+{
+    for (int i = 7; i >= 0; i--, value >>= 8)
+        out[i] = (unsigned char)value;
+    return hf_mem(out, 8);
+}
+
+void hf_pg_work_draw(struct hf_pg_work *w, int numbers, int ordinals, int fences, int outbox)
+{
+    unsigned char room[4][4];
+    const struct hf_bytes values[] = { hf_pg_param4(room[0], numbers), hf_pg_param4(room[1], ordinals),
+                                       hf_pg_param4(room[2], fences), hf_pg_param4(room[3], outbox) };
+    hf_pg_work_send(w, HF_PG_DRAW, HF_PG_TABLES, values, 4);
+}
+
+uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column)
+{
+    if (!w->drawn || index >= PQntuples(w->drawn) || PQgetisnull(w->drawn, index, column))
+        return 0;
+    return (uint64_t)hf_pg_get_int8(w->drawn, index, column);
+}
+
+/* ---- Taking in what comes back ---- */
+
+/* Behind the resource's overdue holds. They come in order, soonest first. */
+static void overdue_add(struct hf_pg_work *w, struct hf_pg_slot *hold)
+{
+    const struct hf_hold *h = &hold->record.row.hold;
+    struct hf_pg_slot *resource =
+        hf_pg_set_slot(&w->s->set, HF_PG_RESOURCE, h->tenant, hf_pg_none(), h->resource, 0);
+    if (!resource)
+        return;
+    struct hf_pg_slot **at = &resource->overdue;
+    while (*at)
+        at = &(*at)->next_overdue;
+    *at = hold;
+    hold->next_overdue = NULL;
+}
+
+/* Keys that are locked now. Their rows come with another result. */
+static void take_locks(struct hf_pg_work *w, const PGresult *result)
+{
+    struct hf_pg_set *set = &w->s->set;
+    for (int i = 0; i < PQntuples(result); i++) {
+        struct hf_bytes key = hf_pg_get_key(result, i, 1, &set->arena);
+        struct hf_pg_slot *slot =
+            hf_pg_set_slot(set, HF_PG_TOKEN, hf_pg_get_bytes(result, i, 0), hf_pg_none(), key, 0);
+        if (!slot)
+            return;
+        slot->locked = true;
+    }
+}
+
+static void take_rows(struct hf_pg_work *w, const struct hf_pg_sent *sent, const PGresult *result)
+{
+    if (sent->statement == HF_PG_LOCK + HF_PG_TOKEN) {
+        take_locks(w, result);
+        return;
+    }
+    bool locked = sent->statement == HF_PG_LOCK_OF || sent->statement == HF_PG_SWEEP ||
+                  (sent->statement >= HF_PG_LOCK && sent->statement < HF_PG_INSERT);
+    for (int i = 0; i < PQntuples(result); i++) {
+        struct hf_pg_slot *slot = hf_pg_set_take(&w->s->set, sent->table, result, i, locked);
+        if (!slot) {
+            w->spoiled = true;
+            return;
+        }
+        if (sent->statement == HF_PG_OVERDUE)
+            overdue_add(w, slot);
+    }
+}
+
+static void take_time(struct hf_pg_work *w, const PGresult *result)
+{
+    struct hf_pg_session *s = w->s;
+    int64_t told = atomic_load(&s->shared->told);
+    if (PQntuples(result) < 1) { /* somebody emptied holdfast.store */
+        w->spoiled = true;
+        return;
+    }
+    const struct hf_io *io = s->shared->io;
+    hf_time newest = PQgetisnull(result, 0, 1) ? 0 : hf_pg_get_time(result, 0, 1);
+    hf_time clock = io ? io->wall_ms(io->ctx) : hf_pg_get_time(result, 0, 0);
+    s->now = clock < newest ? newest : clock;
+    s->rules = (struct hf_rules){ .idempotency_window_ms = hf_pg_get_int8(result, 0, 2),
+                                  .token_max_length = (uint32_t)hf_pg_get_int4(result, 0, 3),
+                                  .registry_strict = hf_pg_get_bool(result, 0, 4) };
+    while (told < s->now && !atomic_compare_exchange_weak(&s->shared->told, &told, s->now))
+        ;
+    if (s->now < told)
+        s->now = told;
+    s->is_behind = clock < s->now;
+}
+
+/* Send, wait, and take in the results. */
+enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
+{
+    struct hf_pg_set *set = &w->s->set;
+    if (w->spoiled || set->failed) {
+        hf_pg_disconnect(&w->s->conn); /* half of the statements are queued */
+        snprintf(w->s->conn.why, sizeof w->s->conn.why, "not enough memory for a batch");
+        return HF_PG_NO;
+    }
+    enum hf_pg_end end = hf_pg_end_of(hf_pg_run(&w->s->conn, w->results));
+    if (end != HF_PG_DONE)
+        return end;
+    for (int t = 0; t < HF_PG_TABLES; t++)
+        for (struct hf_pg_slot *s = set->tables[t]; s; s = s->next)
+            if (s->wanted) {
+                s->fetched = true;
+                s->found = s->stored = s->wanted = false;
+            }
+    for (int i = 0; i < w->count; i++) {
+        if (w->sent[i].statement == HF_PG_NOW || w->sent[i].statement == HF_PG_DRAW)
+            take_time(w, w->results[i]);
+        else if (w->sent[i].table != HF_PG_TABLES)
+            take_rows(w, &w->sent[i], w->results[i]);
+        if (w->sent[i].statement == HF_PG_DRAW) {
+            PQclear(w->drawn);
+            w->drawn = w->results[i];
+            w->results[i] = NULL;
+        }
+    }
+    if (w->spoiled || set->failed) {
+        snprintf(w->s->conn.why, sizeof w->s->conn.why,
+                 "a row of the tables is not as Holdfast writes them (or memory ran out): run the audit");
+        return HF_PG_NO;
+    }
+    return HF_PG_DONE;
+}
+
+/* ---- Beginning and ending ---- */
+
+void hf_pg_work_begin(struct hf_pg_work *w, struct hf_pg_session *s, struct hf_pg_batch *batch)
+{
+    memset(w, 0, sizeof *w);
+    w->s = s;
+    w->batch = batch;
+    w->entries_end = &w->entries;
+    hf_pg_set_clear(&s->set);
+}
+
+enum hf_pg_end hf_pg_work_end(struct hf_pg_work *w, enum hf_pg_end end)
+{
+    hf_pg_work_clear(w);
+    PQclear(w->drawn);
+    w->s->set.value = NULL;
+    hf_pg_rollback(&w->s->conn);
+    return end;
+}

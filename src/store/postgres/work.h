@@ -1,0 +1,97 @@
+/* work.h: a batch on its way; shared by work.c, want.c, write.c, batch.c and own.c, and nobody else.
+ *
+ *   want.c    which rows a request may need, and the statements that ask for them
+ *   work.c    round trips: what is sent, and taking in what comes back
+ *   batch.c   deciding requests                     own.c   the store's own work: sweeping, freeing, configuring
+ *   write.c   the journal's entries, changed rows, COMMIT */
+#ifndef HF_STORE_POSTGRES_WORK_H
+#define HF_STORE_POSTGRES_WORK_H
+
+#include "store/journal/format.h"
+#include "store/postgres/batch.h"
+
+/* An entry of the journal that is to be written. */
+struct hf_pg_written {
+    struct hf_pg_written *next;
+    uint64_t number;
+    struct hf_entry_head head;
+    struct hf_bytes image;
+};
+
+/* What a result of a round trip is about. table: of its rows, HF_PG_TABLES for none. */
+struct hf_pg_sent {
+    int statement;
+    enum hf_pg_table table;
+};
+
+struct hf_pg_work {
+    struct hf_pg_session *s;
+    struct hf_pg_batch *batch;
+    struct hf_pg_sent sent[HF_PG_PIPELINE_MAX];
+    PGresult *results[HF_PG_PIPELINE_MAX];        /* owned */
+    int count;                                    /* statements sent */
+    PGresult *drawn;                              /* owned: fresh numbers, a row each */
+    int ordinals, fences, numbers;                /* how many of them have been used */
+    struct hf_pg_written *entries, **entries_end; /* in order of their numbers */
+    size_t entry_count;
+    bool spoiled; /* a row came that cannot be one of ours, or there is no memory */
+};
+
+static inline struct hf_bytes hf_pg_none(void)
+{
+    return hf_mem(NULL, 0);
+}
+
+/* ---- work.c ---- */
+
+void hf_pg_work_begin(struct hf_pg_work *w, struct hf_pg_session *s, struct hf_pg_batch *batch);
+/* Free everything and leave the transaction, if it is still open. Returns `end`. */
+enum hf_pg_end hf_pg_work_end(struct hf_pg_work *w, enum hf_pg_end end);
+
+void hf_pg_work_send(struct hf_pg_work *w, int statement, enum hf_pg_table table,
+                     const struct hf_bytes *params, int count);
+/* Send a statement over the keys of `slots`, or over all columns; fixed ones are left out where rows change. */
+void hf_pg_work_slots(struct hf_pg_work *w, int statement, enum hf_pg_table table,
+                      struct hf_pg_slot *const *slots, size_t count, bool all, bool changing);
+/* Ask for the time, the rules, and fresh numbers. */
+void hf_pg_work_draw(struct hf_pg_work *w, int numbers, int ordinals, int fences, int outbox);
+/* Send, wait, and take in the results; they can be looked at until hf_pg_work_clear. */
+enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w);
+void hf_pg_work_clear(struct hf_pg_work *w);
+enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome);
+
+/* Columns of HF_PG_DRAW. */
+enum { HF_PG_DRAWN_NUMBER = 5, HF_PG_DRAWN_ORDINAL, HF_PG_DRAWN_FENCE, HF_PG_DRAWN_OUTBOX };
+/* A fresh number, or 0 if not so many were drawn. */
+uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column);
+
+/* One column of many slots as an array; numbers by themselves. */
+struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const *slots, size_t count,
+                                  enum hf_pg_table table, int column);
+struct hf_bytes hf_pg_param4(unsigned char out[4], int64_t value);
+struct hf_bytes hf_pg_param8(unsigned char out[8], int64_t value);
+
+/* ---- want.c ---- */
+
+struct hf_pg_slot *hf_pg_want(struct hf_pg_work *w, enum hf_pg_table table, struct hf_bytes tenant,
+                              struct hf_bytes scope, struct hf_bytes name, uint64_t number, bool lock);
+/* What may answer the request without a lock. */
+void hf_pg_want_look(struct hf_pg_work *w, const struct hf_request *request);
+/* Everything that deciding it may read or change. */
+void hf_pg_want_take(struct hf_pg_work *w, const struct hf_request *request);
+/* Lock and read all that is wanted, in the one order that everybody keeps. */
+void hf_pg_want_send(struct hf_pg_work *w, bool locks);
+/* Those of a table that are wanted, locked or not. Returns how many; *out: borrowed from the arena. */
+size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, struct hf_pg_slot ***out);
+/* Up to `each` overdue holds of each resource; 0: as many as its requests may expire. */
+void hf_pg_want_overdue(struct hf_pg_work *w, struct hf_pg_slot *const *slots, size_t count, unsigned each);
+
+/* ---- write.c ---- */
+
+/* The journal's entry of the session's plan, and the rows it changes. need: an upper bound of its size. False without
+ * memory. */
+bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, size_t need);
+/* Write what was decided, COMMIT at its end; nothing if nothing changed. */
+enum hf_pg_end hf_pg_write(struct hf_pg_work *w);
+
+#endif

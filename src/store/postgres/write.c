@@ -1,0 +1,201 @@
+#include "store/postgres/work.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/hash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Entries ---- */
+
+/* The journal's entry of the plan, and the rows it changes. */
+bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, size_t need)
+{
+    struct hf_pg_session *s = w->s;
+    struct hf_pg_written *e = hf_arena_take(&s->set.arena, sizeof *e);
+    hf_buffer_reset(&s->scratch);
+    if (!e || !hf_buffer_reserve(&s->scratch, need))
+        return false;
+    size_t size = hf_entry_encode(head, s->plan, s->scratch.data);
+    HF_ASSERT(size <= need);
+    unsigned char *copy = hf_arena_take(&s->set.arena, size);
+    if (!copy)
+        return false;
+    memcpy(copy, s->scratch.data, size);
+    *e = (struct hf_pg_written){ .number = hf_pg_drawn(w, w->numbers++, HF_PG_DRAWN_NUMBER),
+                                 .head = *head,
+                                 .image = hf_mem(copy, size) };
+    *w->entries_end = e;
+    w->entries_end = &e->next;
+    w->entry_count++;
+    return hf_pg_set_absorb(&s->set, s->plan, head, e->number, e->image);
+}
+
+/* ---- Writing ---- */
+
+static int slot_order(const void *a, const void *b)
+{
+    const struct hf_pg_slot *x = *(struct hf_pg_slot *const *)a, *y = *(struct hf_pg_slot *const *)b;
+    int c = hf_bytes_compare(x->tenant, y->tenant);
+    if (c == 0)
+        c = hf_bytes_compare(x->scope, y->scope);
+    if (c == 0)
+        c = hf_bytes_compare(x->name, y->name);
+    return c != 0 ? c : x->number < y->number ? -1 : x->number > y->number;
+}
+
+enum change { INSERTED, CHANGED, ERASED };
+
+static bool is_change(const struct hf_pg_slot *s, enum change change)
+{
+    /* A value may be taken out that nobody has read. */
+    bool there = s->stored || (s->table == HF_PG_VALUE && !s->found);
+    if (!s->dirty || (!there && !s->found))
+        return false;
+    return change == (!there ? INSERTED : s->found ? CHANGED : ERASED);
+}
+
+/* The rows of a table that changed in that way. */
+static void send_changes(struct hf_pg_work *w, enum hf_pg_table table, enum change change)
+{
+    static const int statements[] = { HF_PG_INSERT, HF_PG_UPDATE, HF_PG_DELETE };
+    struct hf_pg_slot **slots;
+    size_t count = 0;
+    for (const struct hf_pg_slot *s = w->s->set.tables[table]; s; s = s->next)
+        count += is_change(s, change);
+    if (count == 0)
+        return;
+    slots = hf_arena_take(&w->s->set.arena, count * sizeof *slots);
+    if (!slots) {
+        w->spoiled = true;
+        return;
+    }
+    count = 0;
+    for (struct hf_pg_slot *s = w->s->set.tables[table]; s; s = s->next)
+        if (is_change(s, change))
+            slots[count++] = s;
+    qsort(slots, count, sizeof *slots, slot_order);
+    hf_pg_work_slots(w, statements[change] + (int)table, table, slots, count, change != ERASED,
+                     change == CHANGED);
+}
+
+/* A row that was there, and is to change, must be locked. It is, unless it came to be wanted only after it was read. */
+static bool all_locked(const struct hf_pg_work *w)
+{
+    for (int t = 0; t <= HF_PG_RESOURCE; t++)
+        for (const struct hf_pg_slot *s = w->s->set.tables[t]; s; s = s->next)
+            if (s->dirty && s->stored && !s->locked)
+                return false;
+    return true;
+}
+
+/* The key as people see it: a numbered call has "client/number". */
+static void put_journal_key(const struct hf_entry_head *head, struct hf_buffer *b)
+{
+    char text[HF_NAME_MAX + 24];
+    if (head->remember == HF_REMEMBER_NOT) {
+        hf_pg_put_null(b);
+    } else if (head->remember == HF_REMEMBER_KEY) {
+        hf_pg_put_key(b, head->key);
+    } else {
+        int n = snprintf(text, sizeof text, "%.*s/%llu", (int)head->key.size, (const char *)head->key.data,
+                         (unsigned long long)head->sequence);
+        hf_pg_put_key(b, hf_mem(text, (size_t)n));
+    }
+}
+
+static void send_journal(struct hf_pg_work *w)
+{
+    static const enum hf_pg_oid types[] = { HF_PG_INT8, HF_PG_TIMESTAMPTZ, HF_PG_TEXT, HF_PG_TEXT,
+                                            HF_PG_TEXT, HF_PG_TEXT,        0,          0,
+                                            HF_PG_BYTEA };
+    struct hf_buffer *p = w->s->params;
+    struct hf_bytes values[9];
+    unsigned char writer[4], batch[8];
+    for (int i = 0; i < 9; i++)
+        if (types[i])
+            hf_pg_array_begin(&p[i], types[i]);
+    for (const struct hf_pg_written *e = w->entries; e; e = e->next) {
+        hf_pg_put_int8(&p[0], (int64_t)e->number);
+        hf_pg_put_time(&p[1], e->head.recorded_at);
+        hf_pg_put_bytes(&p[2], e->head.tenant);
+        hf_pg_put_bytes(&p[3], hf_str(hf_action_name(e->head.action)));
+        hf_pg_put_bytes(&p[4], hf_str(hf_status_code(e->head.status)));
+        put_journal_key(&e->head, &p[5]);
+        hf_pg_put_bytes(&p[8], e->image);
+    }
+    for (int i = 0; i < 9; i++) {
+        if (!types[i])
+            continue;
+        hf_pg_array_end(&p[i], (uint32_t)w->entry_count);
+        w->spoiled = w->spoiled || p[i].failed;
+        values[i] = hf_mem(p[i].data, p[i].size);
+    }
+    values[6] = hf_pg_param4(writer, w->s->writer);
+    values[7] = hf_pg_param8(batch, w->s->batch + 1);
+    hf_pg_work_send(w, HF_PG_JOURNAL, HF_PG_TABLES, values, 9);
+}
+
+/* The writer's row: which batch this is, and the chain over its entries. */
+static void send_writer(struct hf_pg_work *w)
+{
+    struct hf_pg_session *s = w->s;
+    unsigned char writer[4], generation[8], batch[8], number[8];
+    struct hf_sha256 sha;
+    hf_sha256_init(&sha);
+    hf_sha256_add(&sha, s->chain, HF_DIGEST_SIZE);
+    hf_put64(number, (uint64_t)s->batch + 1);
+    hf_sha256_add(&sha, number, sizeof number);
+    for (const struct hf_pg_written *e = w->entries; e; e = e->next) {
+        hf_put64(number, e->number);
+        hf_sha256_add(&sha, number, sizeof number);
+        hf_sha256_add(&sha, e->image.data, e->image.size);
+    }
+    hf_sha256_end(&sha, s->next_chain);
+    const struct hf_bytes values[] = { hf_pg_param4(writer, s->writer),
+                                       hf_pg_param8(generation, s->generation),
+                                       hf_pg_param8(batch, s->batch + 1),
+                                       hf_mem(s->next_chain, HF_DIGEST_SIZE) };
+    hf_pg_work_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 4);
+}
+
+/* Everything in one round trip, COMMIT at its end. */
+static enum hf_pg_end write_all(struct hf_pg_work *w)
+{
+    struct hf_pg_session *s = w->s;
+    hf_pg_work_clear(w);
+    for (int t = 0; t < HF_PG_TABLES; t++) {
+        send_changes(w, (enum hf_pg_table)t, INSERTED);
+        send_changes(w, (enum hf_pg_table)t, CHANGED);
+        if (t == HF_PG_VALUE)
+            send_changes(w, HF_PG_VALUE, ERASED);
+    }
+    send_journal(w);
+    send_writer(w);
+    hf_pg_work_send(w, HF_PG_COMMIT, HF_PG_TABLES, NULL, 0);
+    s->conn.warned = false;
+    enum hf_pg_end end = hf_pg_work_trip(w);
+    if (end == HF_PG_GONE || (end == HF_PG_DONE && s->conn.warned))
+        return HF_PG_DOUBT;
+    if (end != HF_PG_DONE)
+        return end;
+    s->conn.in_transaction = false;
+    if (s->is_behind)
+        atomic_fetch_add(&s->shared->stalls, 1);
+    s->batch++;
+    memcpy(s->chain, s->next_chain, HF_DIGEST_SIZE);
+    return HF_PG_DONE;
+}
+
+/* Write what was decided, or give the locks back if nothing changed. */
+enum hf_pg_end hf_pg_write(struct hf_pg_work *w)
+{
+    if (w->spoiled || w->s->set.failed) {
+        snprintf(w->s->conn.why, sizeof w->s->conn.why, "not enough memory for a batch");
+        return HF_PG_NO;
+    }
+    if (w->entry_count == 0)
+        return HF_PG_DONE;
+    return all_locked(w) ? write_all(w) : HF_PG_AGAIN;
+}

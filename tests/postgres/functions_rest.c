@@ -1,0 +1,421 @@
+/* The SQL functions for claims, guards, leases, registers and keys: each answer; misuse; and what a rollback leaves. */
+#include "support/functions_kit.h"
+#include "support/test.h"
+
+static struct postgres p;
+static PGconn *c;
+
+static int set_up(void **state)
+{
+    (void)state;
+    postgres_init(&p);
+    postgres_start(&p);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    postgres_end(&p);
+    return 0;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    functions_make(&p, &(struct hf_options){ 0 });
+    c = postgres_connect(&p);
+    return 0;
+}
+
+/* Whatever a test did, C can read the entries of it. */
+static int end(void **state)
+{
+    (void)state;
+    functions_check_journal(c);
+    PQfinish(c);
+    return 0;
+}
+
+static long long count(const char *query)
+{
+    return postgres_number(&p, query);
+}
+
+/* A number's neighbour. */
+static const char *next_to(const char *number, int step)
+{
+    static char text[24];
+    snprintf(text, sizeof text, "%lld", strtoll(number, NULL, 10) + step);
+    return text;
+}
+
+/* ---- Claims ---- */
+
+static void test_claims(void **state)
+{
+    (void)state;
+    functions_run(c, "SELECT setval('holdfast.fence', 40)");
+    PGresult *got = CALL(c, "begin", "k", "payload");
+    assert_string_equal(functions_text(got, "status"), "ok");
+    assert_string_equal(functions_text(got, "state"), "started");
+    assert_string_equal(functions_text(got, "lease_ms"), "60000");
+    assert_string_equal(functions_text(got, "on_abandon"), "unknown");
+    assert_string_equal(functions_text(got, "fence"), "41");
+    PQclear(got);
+    EXPECT(c, "in-progress", false, "begin", "k", "payload");
+    IS(c, "41", "fence", "begin", "k", "payload"); /* the refusal has the claim */
+    EXPECT(c, "token-collision", false, "begin", "k", "another payload");
+    EXPECT(c, "token-collision", false, "place_hold", "k", "room", "guest", "1 hour");
+    EXPECT(c, "not-known", false, "complete", "other", "41", "response");
+    EXPECT(c, "stale-fence", false, "complete", "k", "40", "response");
+    IS(c, "41", "fence", "complete", "k", "40", "response");
+    EXPECT(c, "invalid-request", false, "complete", "k", "42", "response");
+    IS(c, "41", "fence", "complete", "k", "42", "response");
+    EXPECT(c, "invalid-request", false, "complete", "k", "0", "response");
+    EXPECT(c, "invalid-request", false, "complete", "k", "-1", "response");
+    EXPECT(c, "ok", false, "heartbeat", "k", "41", "2 minutes");
+    IS(c, "120000", "lease_ms", "get_claim", "k");
+    EXPECT(c, "ok", false, "heartbeat", "k", "41");
+    EXPECT(c, "ok", false, "heartbeat", "k", "41", "0");
+    EXPECT(c, "invalid-request", false, "heartbeat", "k", "41", "-1 second");
+    EXPECT(c, "ok", false, "complete", "k", "41", "response");
+    EXPECT(c, "ok", true, "complete", "k", "41", "response");
+    EXPECT(c, "token-collision", false, "complete", "k", "41", "another");
+    EXPECT(c, "token-collision", false, "fail", "k", "41", "response");
+    EXPECT(c, "not-held", false, "heartbeat", "k", "41");
+    EXPECT(c, "ok", true, "begin", "k", "payload");
+    IS(c, "\\x726573706f6e7365", "response", "begin", "k", "payload");
+    IS(c, "completed", "state", "get_claim", "k");
+    EXPECT(c, "not-known", false, "get_claim", "other");
+    EXPECT(c, "invalid-request", false, "get_claim", "");
+    assert_int_equal(count("SELECT count(*) FROM holdfast.journal"), 5);
+}
+
+static void test_begin_in_other_words(void **state)
+{
+    (void)state;
+    EXPECT(c, "ok", false, "begin", "k", "payload");
+    functions_run(
+        c, "DO $$ BEGIN ASSERT (holdfast.begin('k', 'payload'::bytea)).status = 'in-progress'; "
+           "ASSERT (holdfast.begin('k', 'payload'::text)).status = 'in-progress'; "
+           "ASSERT (holdfast.begin_with_fingerprint('k', sha256('payload'))).status = 'in-progress'; END $$");
+    functions_fails(c, "22023", "SELECT holdfast.begin_with_fingerprint('k', 'short')");
+    EXPECT(c, "invalid-request", false, "begin", "l", "payload", "11 years");
+    EXPECT(c, "invalid-request", false, "begin", "l", "payload", "-1 second");
+    EXPECT(c, "invalid-request", false, "begin", "l", "payload", "1 minute", "never");
+    EXPECT(c, "ok", false, "begin", "l", "payload", "0", "retry");
+    IS(c, "60000", "lease_ms", "get_claim", "l");
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    EXPECT(c, "ok", false, "begin", "k", "payload");
+    char *fence = COLUMN(c, "fence", "get_claim", "k");
+    EXPECT(c, "ok", false, "fail", "k", fence, "no money", "true");
+    EXPECT(c, "ok", true, "fail", "k", fence, "no money", "true");
+    EXPECT(c, "token-collision", false, "fail", "k", fence, "no money", "false");
+    EXPECT(c, "ok", false, "begin", "k", "payload"); /* again, under a higher fence */
+    char *next = COLUMN(c, "fence", "get_claim", "k");
+    assert_true(strtoll(next, NULL, 10) > strtoll(fence, NULL, 10));
+    EXPECT(c, "stale-fence", false, "complete", "k", fence, "late");
+    EXPECT(c, "ok", false, "fail", "k", next, "", "false");
+    EXPECT(c, "ok", true, "fail", "k", next, "");
+    EXPECT(c, "ok", true, "begin", "k", "payload");
+    IS(c, "failed", "state", "begin", "k", "payload");
+    IS(c, "\\x", "response", "begin", "k", "payload");
+    assert_int_equal(count("SELECT count(*) FROM holdfast.token WHERE response IS NULL"), 1);
+    free(fence);
+    free(next);
+}
+
+static void test_leases_that_run_out(void **state)
+{
+    (void)state;
+    EXPECT(c, "ok", false, "begin", "unknown", "payload", "1 ms");
+    EXPECT(c, "ok", false, "begin", "retry", "payload", "1 ms", "retry");
+    functions_pause_ms(3);
+    EXPECT(c, "outcome-unknown", false, "begin", "unknown", "payload");
+    IS(c, "unknown", "state", "begin", "unknown", "payload");
+    IS(c, "unknown", "state", "token_status", "unknown");
+    char *fence = COLUMN(c, "fence", "get_claim", "unknown");
+    EXPECT(c, "ok", false, "complete", "unknown", fence, "settled by hand");
+    char *first = COLUMN(c, "fence", "get_claim", "retry");
+    EXPECT(c, "token-collision", false, "begin", "retry", "another payload");
+    EXPECT(c, "ok", false, "begin", "retry", "payload", "1 hour", "unknown");
+    EXPECT(c, "stale-fence", false, "complete", "retry", first, "late");
+    EXPECT(c, "in-progress", false, "begin", "retry", "payload");
+    IS(c, "unknown", "on_abandon", "get_claim", "retry"); /* the policy is of the newest begin */
+    free(fence);
+    free(first);
+}
+
+/* ---- Guards ---- */
+
+static void test_guards(void **state)
+{
+    (void)state;
+    EXPECT(c, "not-known", false, "admit", "g", "identity");
+    EXPECT(c, "ok", false, "set_guard", "g", "1 hour");
+    EXPECT(c, "ok", false, "set_guard", "g", "1 hour", "");
+    assert_int_equal(count("SELECT count(*) FROM holdfast.journal"), 1);
+    IS(c, "f", "seen", "check_seen", "g", "identity");
+    IS(c, "f", "seen", "admit", "g", "identity", "result");
+    IS(c, "t", "seen", "admit", "g", "identity", "another result");
+    IS(c, "\\x726573756c74", "result", "check_seen", "g", "identity");
+    IS(c, "t", "seen", "record", "g", "identity");
+    IS(c, "f", "seen", "check_seen", "g", "Identity");
+    IS(c, "f", "seen", "record", "g", "without a result");
+    assert_int_equal(count("SELECT count(*) FROM holdfast.guard_entry WHERE result IS NULL"), 1);
+    EXPECT(c, "invalid-request", false, "admit", "g", "");
+    EXPECT(c, "invalid-request", false, "admit", "", "identity");
+    EXPECT(c, "ok", false, "get_guard", "g");
+    EXPECT(c, "not-known", false, "get_guard", "h");
+    EXPECT(c, "invalid-request", false, "set_guard", "g", "0");
+    EXPECT(c, "invalid-request", false, "set_guard", "", "1 hour");
+    EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "hash,trim");
+    EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "trim,trim");
+    EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "trim,");
+    EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "soundex");
+    EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "exact,trim,casefold,normalize,hash");
+    EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "exact", "ajar");
+    EXPECT(c, "ok", false, "set_guard", "g", "1 hour", "exact", "closed", "false");
+    IS(c, "closed", "on_unavailable", "get_guard", "g");
+    IS(c, "t", "seen", "check_seen", "g", "identity"); /* what was recorded keeps its end */
+}
+
+static void test_guards_forget(void **state)
+{
+    (void)state;
+    EXPECT(c, "ok", false, "set_guard", "g", "1 ms");
+    for (int i = 0; i < 3; i++) {
+        IS(c, "f", "seen", "admit", "g", "identity");
+        functions_pause_ms(3);
+        IS(c, "f", "seen", "check_seen", "g", "identity");
+    }
+    assert_int_equal(count("SELECT count(*) FROM holdfast.guard_entry"), 1);
+    assert_int_equal(count("SELECT count(*) FROM holdfast.journal"), 4);
+}
+
+static void test_limits_of_guards(void **state)
+{
+    (void)state;
+    EXPECT(c, "ok", false, "set_guard", "g", "1 hour", "hash");
+    functions_run(
+        c, "DO $$ BEGIN ASSERT (holdfast.admit('g', repeat('x', 1024), repeat('y', 65536))).status = 'ok'; "
+           "ASSERT (holdfast.admit('g', repeat('x', 1025))).status = 'invalid-request'; "
+           "ASSERT (holdfast.admit('g', 'x', repeat('y', 65537))).status = 'invalid-request'; "
+           "ASSERT (holdfast.admit('g', '\\xff00'::bytea, ''::bytea)).status = 'ok'; "
+           "ASSERT (holdfast.check_seen('g', '\\xff00'::bytea)).result = ''; "
+           "ASSERT (SELECT bool_and(length(identity) = 32) FROM holdfast.guard_entry); END $$");
+}
+
+/* ---- Leases and registers ---- */
+
+static void test_leases(void **state)
+{
+    (void)state;
+    functions_run(c, "SELECT setval('holdfast.fence', 10)");
+    EXPECT(c, "not-known", false, "get_lease", "leader");
+    EXPECT(c, "not-known", false, "renew_lease", "leader", "1");
+    PGresult *got = CALL(c, "grant_lease", "k1", "leader", "a", "1 hour");
+    assert_string_equal(functions_text(got, "status"), "ok");
+    char *fence = strdup(functions_text(got, "fence"));
+    PQclear(got);
+    EXPECT(c, "lease-held", false, "grant_lease", "k2", "leader", "b", "1 hour");
+    EXPECT(c, "stale-fence", false, "renew_lease", "leader", next_to(fence, -1));
+    EXPECT(c, "invalid-request", false, "renew_lease", "leader", next_to(fence, 1));
+    IS(c, fence, "fence", "renew_lease", "leader", next_to(fence, 1)); /* the refusal has the lease */
+    EXPECT(c, "invalid-request", false, "renew_lease", "leader", "0");
+    EXPECT(c, "invalid-request", false, "renew_lease", "leader", fence, "-1 second");
+    IS(c, "7200000", "ttl_ms", "renew_lease", "leader", fence, "2 hours");
+    IS(c, "7200000", "ttl_ms", "renew_lease", "leader", fence);
+    EXPECT(c, "ok", false, "return_lease", "leader", fence);
+    EXPECT(c, "ok", false, "return_lease", "leader", fence);
+    EXPECT(c, "not-held", false, "renew_lease", "leader", fence);
+    EXPECT(c, "lease-held", true, "grant_lease", "k2", "leader", "b", "1 hour");
+    EXPECT(c, "ok", true, "grant_lease", "k1", "leader", "a", "1 hour");
+    IS(c, "3600000", "ttl_ms", "grant_lease", "k1", "leader", "a", "1 hour"); /* as it was granted */
+    EXPECT(c, "token-collision", false, "grant_lease", "k1", "leader", "b", "1 hour");
+    EXPECT(c, "ok", false, "grant_lease", "k3", "leader", "b", "1 ms");
+    functions_pause_ms(3);
+    char *last = COLUMN(c, "fence", "get_lease", "leader");
+    EXPECT(c, "not-held", false, "return_lease", "leader", last);
+    EXPECT(c, "stale-fence", false, "return_lease", "leader", fence);
+    EXPECT(c, "ok", false, "grant_lease", "k4", "leader", "b", "1 hour");
+    EXPECT(c, "invalid-request", false, "grant_lease", "k5", "leader", "", "1 hour");
+    EXPECT(c, "invalid-request", true, "grant_lease", "k5", "leader", "", "1 hour");
+    EXPECT(c, "invalid-request", false, "get_lease", "");
+    free(fence);
+    free(last);
+}
+
+static void test_registers(void **state)
+{
+    (void)state;
+    EXPECT(c, "version-mismatch", false, "write", "k1", "r", "value", "0", "1");
+    EXPECT(c, "not-known", false, "get_register", "r");
+    assert_int_equal(count("SELECT count(*) FROM holdfast.register"), 0);
+    EXPECT(c, "ok", false, "write", "k2", "r", "one", "0", "0");
+    EXPECT(c, "version-mismatch", true, "write", "k1", "r", "value", "0", "1");
+    EXPECT(c, "version-mismatch", false, "write", "k3", "r", "two", "0", "0");
+    EXPECT(c, "ok", false, "write", "k4", "r", "two", "42", "1");
+    EXPECT(c, "stale-fence", false, "write", "k5", "r", "three", "41");
+    EXPECT(c, "ok", false, "write", "k6", "r", "three");
+    EXPECT(c, "stale-fence", false, "write", "k7", "r", "three", "42", "99"); /* judged before the version */
+    EXPECT(c, "ok", true, "write", "k2", "r", "one", "0", "0");
+    IS(c, "\\x6f6e65", "value", "write", "k2", "r", "one", "0", "0");
+    IS(c, "1", "version", "write", "k2", "r", "one", "0", "0");
+    EXPECT(c, "token-collision", false, "write", "k2", "r", "one", "0");
+    EXPECT(c, "token-collision", false, "write", "k2", "r", "other", "0", "0");
+    IS(c, "3", "version", "get_register", "r");
+    IS(c, "42", "fence", "get_register", "r");
+    EXPECT(c, "invalid-request", false, "write", "k8", "", "value");
+    EXPECT(c, "ok", false, "write", "k9", "huge", "", "18446744073709551615");
+    IS(c, "18446744073709551615", "fence", "write", "k9", "huge", "", "18446744073709551615");
+    functions_run(c, "UPDATE holdfast.register SET type = 'max' WHERE name = 'huge'");
+    EXPECT(c, "invalid-request", false, "write", "k10", "huge", "value");
+    functions_run(
+        c, "DO $$ BEGIN ASSERT (holdfast.write('k11', 'b', repeat('x', 65536))).status = 'ok'; "
+           "ASSERT (holdfast.write('k11', 'b', repeat('x', 65536)::bytea)).replayed; "
+           "ASSERT (holdfast.write('k12', 'b', repeat('x', 65537))).status = 'invalid-request'; END $$");
+    functions_fails(c, "22023", "SELECT holdfast.write('k13', 'r', 'value', if_version => -1)");
+}
+
+/* ---- Keys, misuse, transactions ---- */
+
+static void test_token_status(void **state)
+{
+    (void)state;
+    IS(c, "not-known", "status", "token_status", "k");
+    IS(c, "invalid-request", "status", "token_status", "");
+    char *id = COLUMN(c, "id", "place_hold", "k", "room", "guest", "1 hour");
+    IS(c, "ok", "status", "token_status", "k");
+    IS(c, "place_hold", "action", "token_status", "k");
+    IS(c, id, "hold", "token_status", "k");
+    EXPECT(c, "not-known", false, "confirm", "l", "nothing");
+    IS(c, "ok", "status", "token_status", "l");
+    IS(c, "not-known", "answered", "token_status", "l");
+    EXPECT(c, "ok", false, "begin", "m", "payload");
+    IS(c, "begin", "action", "token_status", "m");
+    IS(c, "started", "state", "token_status", "m");
+    IS(c, "", "expires_at", "token_status", "m");
+    free(id);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {
+        "place_hold(NULL, 'r', 'g', '1 hour')",
+        "place_hold('k', 'r', 'g', NULL)",
+        "place_hold('k', 'r', 'g', '1 hour', 0, NULL)",
+        "confirm('k', NULL)",
+        "release(NULL, 'h')",
+        "set_resource(NULL)",
+        "get_resource(NULL)",
+        "get_hold(NULL)",
+        "begin('k', NULL::text)",
+        "begin(NULL, 'p')",
+        "complete('k', NULL, 'r')",
+        "complete('k', 1, NULL::text)",
+        "fail('k', 1, 'e', NULL)",
+        "heartbeat('k', NULL)",
+        "get_claim(NULL)",
+        "set_guard('g', NULL)",
+        "set_guard('g', '1 hour', NULL)",
+        "admit('g', NULL::text)",
+        "check_seen(NULL, 'i')",
+        "grant_lease('k', 'n', NULL, '1 hour')",
+        "renew_lease('n', NULL)",
+        "return_lease(NULL, 1)",
+        "get_lease(NULL)",
+        "write('k', 'n', NULL::bytea)",
+        "get_register(NULL)",
+        "token_status(NULL)",
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        char sql[128];
+        snprintf(sql, sizeof sql, "SELECT holdfast.%s", calls[i]);
+        functions_fails(c, "22004", sql);
+    }
+    functions_run(
+        c, "UPDATE holdfast.store SET program = 'none'"); /* no server has recorded the configuration yet */
+    functions_fails(c, "55000", "SELECT holdfast.place_hold('k', 'r', 'g', '1 hour')");
+    functions_run(c, "DELETE FROM holdfast.store");
+    functions_fails(c, "55000", "SELECT holdfast.place_hold('k', 'r', 'g', '1 hour')");
+    assert_int_equal(count("SELECT count(*) FROM holdfast.journal"), 0);
+}
+
+/* One of each that changes something. */
+static void everything(void)
+{
+    char *id = COLUMN(c, "id", "place_hold", "k1", "room", "guest", "1 hour");
+    EXPECT(c, "ok", false, "confirm", "k2", id);
+    EXPECT(c, "ok", false, "reverse", "k3", id);
+    EXPECT(c, "not-known", false, "release", "k4", "nothing");
+    EXPECT(c, "ok", false, "set_resource", "room", "5");
+    EXPECT(c, "ok", false, "set_guard", "g", "1 hour");
+    EXPECT(c, "ok", false, "admit", "g", "identity");
+    EXPECT(c, "ok", false, "begin", "k5", "payload");
+    EXPECT(c, "ok", false, "grant_lease", "k6", "lease", "me", "1 hour");
+    EXPECT(c, "ok", false, "write", "k7", "register", "value");
+    free(id);
+}
+
+static const char *const rows_of_all =
+    "SELECT (SELECT count(*) FROM holdfast.token) + (SELECT count(*) FROM holdfast.resource) + "
+    "(SELECT count(*) FROM holdfast.hold) + (SELECT count(*) FROM holdfast.guard) + "
+    "(SELECT count(*) FROM holdfast.guard_entry) + (SELECT count(*) FROM holdfast.lease) + "
+    "(SELECT count(*) FROM holdfast.register) + (SELECT count(*) FROM holdfast.journal)";
+
+static void test_rollback_leaves_nothing(void **state)
+{
+    (void)state;
+    functions_run(c, "BEGIN");
+    everything();
+    functions_run(c, "ROLLBACK");
+    assert_int_equal(count(rows_of_all), 0);
+    functions_run(c, "BEGIN; SAVEPOINT here");
+    everything();
+    functions_run(c, "ROLLBACK TO here");
+    everything();                                             /* all as if it was the first time */
+    EXPECT(c, "not-known", true, "release", "k4", "nothing"); /* seen by itself */
+    functions_run(c, "COMMIT");
+    assert_int_equal(count(rows_of_all), 7 + 1 + 2 + 1 + 1 + 1 + 1 + 10);
+}
+
+/* Others see nothing of it before the commit; and the strict isolation levels see it too. */
+static void test_isolation(void **state)
+{
+    (void)state;
+    PGconn *other = postgres_connect(&p);
+    functions_run(c, "BEGIN ISOLATION LEVEL SERIALIZABLE");
+    everything();
+    IS(other, "not-known", "status", "token_status", "k1");
+    EXPECT(other, "not-known", false, "get_resource", "room");
+    functions_run(c, "COMMIT");
+    functions_run(c, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    EXPECT(c, "ok", true, "write", "k7", "register", "value"); /* from here on it sees this moment */
+    EXPECT(other, "ok", false, "place_hold", "new", "room", "guest", "1 hour");
+    functions_fails(c, "40001", "SELECT holdfast.place_hold('new', 'room', 'guest', '1 hour')");
+    functions_run(c, "ROLLBACK");
+    EXPECT(c, "ok", true, "place_hold", "new", "room", "guest", "1 hour");
+    PQfinish(other);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(test_claims),           TEST(test_begin_in_other_words),
+        TEST(test_failures),         TEST(test_leases_that_run_out),
+        TEST(test_guards),           TEST(test_guards_forget),
+        TEST(test_limits_of_guards), TEST(test_leases),
+        TEST(test_registers),        TEST(test_token_status),
+        TEST(test_misuse),           TEST(test_rollback_leaves_nothing),
+        TEST(test_isolation),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,405 @@
+/* The library on a database and the SQL functions share keys, holds, guards, claims, leases and registers: what one was asked
+ * the other answers again, at any time and under load; and the audit finds nothing wrong with what both have written. */
+#include "base/text.h"
+#include "support/functions_kit.h"
+#include "support/postgres_story.h"
+#include "support/test.h"
+
+#include <pthread.h>
+
+static struct postgres p;
+static struct hf_db *db;
+static PGconn *c;
+static struct hf_result got;
+
+static int set_up(void **state)
+{
+    (void)state;
+    postgres_init(&p);
+    postgres_start(&p);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    postgres_end(&p);
+    return 0;
+}
+
+/* A new store, made by the library with its migrations. */
+static void begin_with(int64_t window_ms)
+{
+    struct hf_error why;
+    postgres_run(&p, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS holdfast CASCADE");
+    if (hf_open("",
+                &(struct hf_options){ .postgres = postgres_conninfo(&p), .idempotency_window_ms = window_ms },
+                &db, &why) != HF_OK)
+        fail_msg("%s", why.text);
+    c = postgres_connect(&p);
+    functions_run(c, "SET TIME ZONE 'UTC'");
+    got = (struct hf_result)HF_RESULT_INIT;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    begin_with(0);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    struct hf_audit_report report;
+    hf_result_clear(&got);
+    hf_close(db);
+    functions_check_journal(c);
+    PQfinish(c);
+    story_audit(&p, &report);
+    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_true(report.function_entries > 0 && report.entries > report.function_entries);
+    hf_audit_report_free(&report);
+    return 0;
+}
+
+static enum hf_status ask(const struct hf_request *r)
+{
+    return hf_do(db, r, &got);
+}
+
+/* A moment of an answer of the functions. */
+static hf_time moment(const PGresult *theirs, const char *column)
+{
+    char text[64];
+    hf_time t;
+    snprintf(text, sizeof text, "%s:00", functions_text(theirs, column));
+    assert_true(hf_time_parse(hf_str(text), &t));
+    return t;
+}
+
+/* The library's hold in `got` and the functions' answer are one and the same. Frees the answer. */
+static void same_hold(PGresult *theirs, bool replayed)
+{
+    const struct hf_hold *h = &got.answer.hold;
+    assert_string_equal(functions_text(theirs, "status"), hf_status_code(got.answer.status));
+    assert_string_equal(functions_text(theirs, "replayed"), replayed ? "t" : "f");
+    if (got.answer.status == HF_OK) {
+        assert_string_equal(functions_text(theirs, "id"), h->id);
+        assert_string_equal(functions_text(theirs, "reverses"), h->reverses);
+        assert_int_equal(moment(theirs, "placed_at"), h->placed_at);
+        assert_int_equal(moment(theirs, "expires_at"), h->expires_at);
+        if (h->ended_at)
+            assert_int_equal(moment(theirs, "ended_at"), h->ended_at);
+    }
+    PQclear(theirs);
+}
+
+static struct hf_request place_request(const char *key, const char *resource)
+{
+    struct hf_request r = { .action = HF_PLACE_HOLD, .key = hf_str(key) };
+    r.place_hold.resource = hf_str(resource);
+    r.place_hold.requester = hf_str("guest");
+    r.place_hold.duration_ms = 3600000;
+    return r;
+}
+
+static void test_holds(void **state)
+{
+    (void)state;
+    static const struct {
+        enum hf_action action;
+        const char *function;
+    } ends[] = { { HF_CONFIRM, "confirm" },
+                 { HF_RELEASE, "release" },
+                 { HF_REVERSE, "reverse" },
+                 { HF_EXPIRE, "expire" } };
+    struct hf_request r = place_request("ours", "room \\ 1");
+    assert_int_equal(ask(&r), HF_OK);
+    same_hold(CALL(c, "place_hold", "ours", "room \\ 1", "guest", "1 hour"), true);
+    EXPECT(c, "token-collision", false, "place_hold", "ours", "room \\ 1", "guest", "2 hours");
+    PGresult *theirs = CALL(c, "place_hold", "th\\eirs", "room 2", "guest", "1 hour");
+    r = place_request("th\\eirs", "room 2");
+    assert_int_equal(ask(&r), HF_OK);
+    assert_true(got.replayed);
+    PQclear(theirs);
+    same_hold(CALL(c, "place_hold", "th\\eirs", "room 2", "guest", "1 hour"), true);
+    r.place_hold.duration_ms++;
+    assert_int_equal(ask(&r), HF_TOKEN_COLLISION);
+    char id[HF_ID_SIZE];
+    r.place_hold.duration_ms--;
+    assert_int_equal(ask(&r), HF_OK);
+    memcpy(id, got.answer.hold.id, sizeof id);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "end-%zu", i);
+        r = (struct hf_request){ .action = ends[i].action, .key = hf_str(key), .hold.id = hf_str(id) };
+        if (i % 2 == 0) {
+            enum hf_status status = ask(&r);
+            assert_int_equal(status, i == 0 || i == 2 ? HF_OK : HF_NOT_HELD);
+            same_hold(CALL(c, ends[i].function, key, id), true);
+        } else {
+            theirs = CALL(c, ends[i].function, key, id);
+            assert_int_equal(ask(&r), HF_NOT_HELD);
+            assert_true(got.replayed);
+            PQclear(theirs);
+        }
+    }
+    EXPECT(c, "ok", false, "set_resource", "room 2", "7");
+    r = (struct hf_request){ .action = HF_GET_RESOURCE, .get.name = hf_str("room 2") };
+    assert_int_equal(ask(&r), HF_OK);
+    assert_int_equal(got.answer.resource.capacity, 7);
+    assert_int_equal(got.answer.resource.confirmed, 0);
+    r = (struct hf_request){ .action = HF_GET_HOLD, .hold.id = hf_str(id) };
+    assert_int_equal(ask(&r), HF_OK);
+    assert_int_equal(got.answer.hold.state, HF_CONFIRMED);
+}
+
+static void test_claims(void **state)
+{
+    (void)state;
+    char fence[24];
+    struct hf_request r = { .action = HF_BEGIN, .key = hf_str("a"), .begin.payload = hf_str("payload") };
+    assert_int_equal(ask(&r), HF_OK);
+    snprintf(fence, sizeof fence, "%llu", (unsigned long long)got.answer.claim.fence);
+    EXPECT(c, "in-progress", false, "begin", "a", "payload");
+    IS(c, fence, "fence", "begin", "a", "payload");
+    EXPECT(c, "ok", false, "heartbeat", "a", fence, "2 minutes");
+    EXPECT(c, "ok", false, "complete", "a", fence, "response");
+    assert_int_equal(ask(&r), HF_OK);
+    assert_true(got.replayed);
+    assert_int_equal(got.answer.claim.lease_ms, 120000);
+    assert_memory_equal(got.answer.claim.response.data, "response", 8);
+    char *theirs = COLUMN(c, "fence", "begin", "b", "payload", "1 hour", "retry");
+    assert_true(strtoull(theirs, NULL, 10) > strtoull(fence, NULL, 10));
+    r.key = hf_str("b");
+    assert_int_equal(ask(&r), HF_IN_PROGRESS);
+    struct hf_request settle = { .action = HF_FAIL, .key = hf_str("b") };
+    settle.settle.fence = strtoull(theirs, NULL, 10);
+    settle.settle.retryable = true;
+    assert_int_equal(ask(&settle), HF_OK);
+    EXPECT(c, "ok", true, "fail", "b", theirs, "", "true");
+    EXPECT(c, "ok", false, "begin", "b", "payload");
+    assert_int_equal(ask(&settle), HF_STALE_FENCE);
+    struct hf_request other = place_request("b", "room");
+    assert_int_equal(ask(&other), HF_TOKEN_COLLISION);
+    free(theirs);
+}
+
+static void test_guards_leases_registers(void **state)
+{
+    (void)state;
+    struct hf_request r = { .action = HF_SET_GUARD };
+    r.set_guard.name = hf_str("g");
+    r.set_guard.window_ms = 3600000;
+    r.set_guard.match[0] = HF_MATCH_CASEFOLD;
+    r.set_guard.match_count = 1;
+    assert_int_equal(ask(&r), HF_OK);
+    struct hf_request admit = { .action = HF_ADMIT };
+    admit.identity.guard = hf_str("g");
+    admit.identity.identity = hf_str("GROSS");
+    assert_int_equal(ask(&admit), HF_OK);
+    IS(c, "t", "seen", "admit", "g", "gro\xc3\x9f");
+    IS(c, "f", "seen", "admit", "g", "\xc3\x89t\xc3\xa9", "theirs");
+    admit.identity.identity = hf_str("e\xcc\x81T\xc3\x89"); /* in another form */
+    assert_int_equal(ask(&admit), HF_OK);
+    assert_true(got.answer.seen.seen && got.answer.seen.has_result);
+    EXPECT(c, "ok", false, "set_guard", "h", "1 hour", "exact");
+    r = (struct hf_request){ .action = HF_GET_GUARD, .get.name = hf_str("h") };
+    assert_int_equal(ask(&r), HF_OK);
+    assert_int_equal(got.answer.guard.match_count, 1);
+
+    r = (struct hf_request){ .action = HF_GRANT, .key = hf_str("l1") };
+    r.lease.name = hf_str("lease");
+    r.lease.holder = hf_str("ours");
+    r.lease.ttl_ms = 3600000;
+    assert_int_equal(ask(&r), HF_OK);
+    char fence[24];
+    snprintf(fence, sizeof fence, "%llu", (unsigned long long)got.answer.lease.fence);
+    EXPECT(c, "ok", true, "grant_lease", "l1", "lease", "ours", "1 hour");
+    EXPECT(c, "lease-held", false, "grant_lease", "l2", "lease", "theirs", "1 hour");
+    EXPECT(c, "ok", false, "return_lease", "lease", fence);
+    EXPECT(c, "ok", false, "grant_lease", "l3", "lease", "theirs", "1 hour");
+    r.key = hf_str("l3");
+    r.lease.holder = hf_str("theirs");
+    assert_int_equal(ask(&r), HF_OK);
+    assert_true(got.replayed && got.answer.lease.fence > strtoull(fence, NULL, 10));
+
+    r = (struct hf_request){ .action = HF_WRITE, .key = hf_str("w1") };
+    r.write.name = hf_str("register");
+    r.write.value = hf_str("value");
+    r.write.fence = UINT64_MAX - 1;
+    assert_int_equal(ask(&r), HF_OK);
+    EXPECT(c, "ok", true, "write", "w1", "register", "value", "18446744073709551614");
+    EXPECT(c, "stale-fence", false, "write", "w2", "register", "value", "18446744073709551614");
+    EXPECT(c, "ok", false, "write", "w3", "register", "another", "18446744073709551615", "1");
+    r.key = hf_str("w3");
+    r.write.value = hf_str("another");
+    r.write.fence = UINT64_MAX;
+    r.write.has_if_version = true;
+    r.write.if_version = 1;
+    assert_int_equal(ask(&r), HF_OK);
+    assert_true(got.replayed && got.answer.reg.version == 2 && got.answer.reg.fence == UINT64_MAX);
+    struct hf_value top = { .type = HF_TYPE_MAX, .number = 5 };
+    r = (struct hf_request){ .action = HF_MERGE, .merge = { hf_str("merged"), &top } };
+    assert_int_equal(ask(&r), HF_OK);
+    EXPECT(c, "invalid-request", false, "write", "w4", "merged", "value");
+    IS(c, "max", "type", "get_register", "merged");
+}
+
+/* ---- Both at once ---- */
+
+enum { WORKERS = 4, KEYS = 150, ROOMS = 4 };
+
+struct worker {
+    pthread_t thread;
+    uint64_t random;
+    int calls;
+    PGconn *as; /* NULL: by the library */
+    unsigned fresh[KEYS], answered[KEYS];
+    char error[256];
+};
+
+/* The key tells everything else, so that all with the same key ask for the same. */
+static void work_ours(struct worker *w, unsigned n)
+{
+    char key[24], name[24];
+    struct hf_result r = HF_RESULT_INIT;
+    snprintf(key, sizeof key, "key-%u", n);
+    snprintf(name, sizeof name, n % 3 == 0 ? "room-%u" : n % 3 == 1 ? "register-%u" : "lease-%u", n % ROOMS);
+    struct hf_request q = place_request(key, name);
+    if (n % 3 == 1) {
+        q = (struct hf_request){ .action = HF_WRITE, .key = hf_str(key) };
+        q.write.name = hf_str(name);
+        q.write.value = hf_str(key);
+    } else if (n % 3 == 2) {
+        q = (struct hf_request){ .action = HF_GRANT, .key = hf_str(key) };
+        q.lease.name = hf_str(name);
+        q.lease.holder = hf_str(key);
+        q.lease.ttl_ms = 1;
+    }
+    enum hf_status status = hf_do(db, &q, &r);
+    if (hf_status_kind(status) > HF_KIND_REFUSAL || status == HF_TOKEN_COLLISION)
+        snprintf(w->error, sizeof w->error, "%s: %s", key, hf_status_code(status));
+    w->fresh[n] += !r.replayed;
+    w->answered[n]++;
+    hf_result_clear(&r);
+}
+
+static void work_theirs(struct worker *w, unsigned n)
+{
+    static const char *const calls[] = {
+        "SELECT status, replayed FROM holdfast.place_hold('key-%u', 'room-%u', 'guest', '1 hour')",
+        "SELECT status, replayed FROM holdfast.write('key-%u', 'register-%u', 'key-%u')",
+        "SELECT status, replayed FROM holdfast.grant_lease('key-%u', 'lease-%u', 'key-%u', '1 ms')",
+    };
+    char sql[256], format[160];
+    bool rolled_back = test_below(&w->random, 4) == 0;
+    snprintf(format, sizeof format, "%s", calls[n % 3]);
+    char *to = sql, *from = format;
+    for (int i = 0; *from; from++) { /* the numbers one after the other: the key's, the name's, the key's */
+        if (from[0] == '%' && from[1] == 'u') {
+            to += snprintf(to, 12, "%u", i++ == 1 ? n % ROOMS : n);
+            from++;
+        } else {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+    PQclear(PQexec(w->as, "BEGIN"));
+    PGresult *r = PQexec(w->as, sql);
+    if (PQresultStatus(r) != PGRES_TUPLES_OK) {
+        snprintf(w->error, sizeof w->error, "%s", PQresultErrorMessage(r));
+    } else if (strcmp(PQgetvalue(r, 0, 0), "token-collision") == 0) {
+        snprintf(w->error, sizeof w->error, "key-%u: token-collision", n);
+    } else if (!rolled_back) {
+        w->fresh[n] += PQgetvalue(r, 0, 1)[0] == 'f';
+        w->answered[n]++;
+    }
+    PQclear(r);
+    PQclear(PQexec(w->as, rolled_back ? "ROLLBACK" : "COMMIT"));
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    for (int i = 0; i < w->calls && !w->error[0]; i++) {
+        unsigned n = (unsigned)test_below(&w->random, KEYS);
+        if (w->as)
+            work_theirs(w, n);
+        else
+            work_ours(w, n);
+    }
+    return NULL;
+}
+
+static void test_one_key_one_effect(void **state)
+{
+    (void)state;
+    static struct worker workers[2 * WORKERS];
+    const char *scale = getenv("HF_SCALE");
+    uint64_t seed = test_seed("both at once", 11);
+    memset(workers, 0, sizeof workers);
+    for (int i = 0; i < 2 * WORKERS; i++) {
+        struct worker *w = &workers[i];
+        w->random = seed * 1000 + (uint64_t)i;
+        w->calls = scale && strcmp(scale, "full") == 0 ? 1000 : 150;
+        w->as = i < WORKERS ? postgres_connect(&p) : NULL;
+        assert_int_equal(pthread_create(&w->thread, NULL, work, w), 0);
+    }
+    for (int i = 0; i < 2 * WORKERS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        PQfinish(workers[i].as);
+        if (workers[i].error[0])
+            fail_msg("%s", workers[i].error);
+    }
+    for (unsigned n = 0; n < KEYS; n++) {
+        unsigned fresh = 0, answered = 0;
+        for (int i = 0; i < 2 * WORKERS; i++) {
+            fresh += workers[i].fresh[n];
+            answered += workers[i].answered[n];
+        }
+        if (fresh != (answered > 0))
+            fail_msg("key-%u was answered %u times, %u of them as new", n, answered, fresh);
+    }
+    assert_int_equal(
+        postgres_number(&p, "SELECT count(*) FROM (SELECT key FROM holdfast.journal WHERE key IS NOT NULL "
+                            "GROUP BY key HAVING count(*) > 1) twice"),
+        0);
+    assert_true(postgres_number(&p, "SELECT count(*) FROM holdfast.journal WHERE writer = 0") > 0);
+    assert_true(postgres_number(
+                    &p, "SELECT count(*) FROM holdfast.journal WHERE writer > 0 AND key IS NOT NULL") > 0);
+}
+
+/* A key whose window has closed is taken over by either. */
+static void test_keys_leave(void **state)
+{
+    (void)state;
+    hf_close(db);
+    PQfinish(c);
+    begin_with(1);
+    for (int i = 0; i < 10; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "room-%d", i);
+        struct hf_request r = place_request("k", name);
+        if (i % 2)
+            assert_int_equal(ask(&r), HF_OK);
+        else
+            EXPECT(c, "ok", false, "place_hold", "k", name, "guest", "1 hour");
+        functions_pause_ms(3);
+    }
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold"), 10);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(test_holds),
+        TEST(test_claims),
+        TEST(test_guards_leases_registers),
+        TEST(test_one_key_one_effect),
+        TEST(test_keys_leave),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
