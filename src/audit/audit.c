@@ -44,6 +44,7 @@ static void state_init(struct hf_audit_state *s)
     s->clients.item_size = sizeof(struct hf_audit_numbers);
     s->close = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_close), .old = close_old };
     s->outbox_numbers.item_size = sizeof(struct hf_audit_number);
+    s->ids.item_size = sizeof(struct hf_audit_id);
     s->stored = (struct hf_audit_table){ .item_size = hf_audit_stored_size, .old = hf_audit_stored_old };
     hf_sha256_init(&s->heads);
 }
@@ -64,6 +65,7 @@ static void state_free(struct hf_audit_state *s)
     hf_audit_table_free(&s->clients);
     hf_audit_table_free(&s->close);
     hf_audit_table_free(&s->outbox_numbers);
+    hf_audit_table_free(&s->ids);
     hf_audit_table_free(&s->stored);
     hf_arena_free(&s->arena);
     free(s);
@@ -307,6 +309,7 @@ static void take_writer(struct hf_audit_state *s, const struct hf_audit_writer *
             (unsigned long long)w->entries, w->id, w->name);
     s->report->broken_batches += !w->known || batch != told || !chain_fits;
     s->report->writers++;
+    s->highest_writer = w->id; /* they come in order */
     s->report->head_sequence += w->batch;
     hf_audit_writer_add(&s->heads, w, s->report->chain_head);
     writer_list(s, w);
@@ -399,7 +402,7 @@ static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum, enum hf
 static void mark_incomplete(struct hf_audit_report *r)
 {
     bool unjudged = r->gaps > 0 || r->unreadable > 0;
-    bool ids_unknown = r->entries > 0 && !r->journal.keys_known;
+    bool ids_unknown = r->entries > 0 && !r->journal.keys_known && !r->journal.database;
     for (size_t i = 0; i < r->check_count; i++)
         r->checks[i].incomplete = unjudged;
     r->checks[HF_AUDIT_CHAIN].incomplete = r->damages > 0; /* a segment's header says part of it */

@@ -91,6 +91,11 @@ struct hf_audit_number {
     struct hf_audit_name name;
 };
 
+struct hf_audit_id {
+    struct hf_audit_name name;
+    uint64_t ordinal;
+};
+
 struct hf_audit_close {
     struct hf_audit_name name; /* resource and requester */
     uint64_t ordinal;
@@ -137,6 +142,8 @@ struct hf_audit_state {
     bool database;
     struct hf_audit_in_force before; /* the configuration before this one; the first: all zero */
     struct hf_audit_table outbox_numbers;
+    struct hf_audit_table ids; /* where the secret inside ids may not be read: whose each id is */
+    uint32_t highest_writer;
     struct hf_audit_table stored; /* what each row of the tables must say */
     struct hf_arena arena;        /* for one entry */
     struct hf_sha256 heads;       /* over the chain heads of all writers so far */
@@ -220,7 +227,8 @@ extern const size_t hf_audit_stored_size;
 
 /* The hold with this ordinal, or NULL. */
 struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t ordinal);
-/* The ordinal inside an id; 0 if it is not one of this store, or its id key is not known. */
+/* The ordinal inside an id; 0 if it is not one of this store, or its id key is not known. In a database whose key may not be
+ * read, the ordinal of the hold that was placed with it. */
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id);
 /* Is `until` one window after `from`, by the configuration in force? */
 bool hf_audit_window_fits(const struct hf_audit_state *s, const struct hf_audit_entry *entry, hf_time from,

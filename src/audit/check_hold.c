@@ -23,10 +23,19 @@ struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t 
     return !h || h->state == 0 ? NULL : h;
 }
 
+static struct hf_audit_name id_name(const char *id)
+{
+    return hf_audit_name_of(HF_AUDIT_IDS, hf_mem("", 0), hf_str(id), hf_mem("", 0));
+}
+
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id)
 {
     uint64_t ordinal;
     const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
+    if (s->database && !j->keys_known) {
+        const struct hf_audit_id *known = hf_audit_table_find(&s->ids, id_name(id));
+        return known ? known->ordinal : 0;
+    }
     return j->keys_known && hf_audit_id_read(j, hf_str(id), &ordinal) ? ordinal : 0;
 }
 
@@ -115,12 +124,25 @@ static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e
                        hf_audit_at(e->recorded_at).text);
 }
 
+/* Note whose id this is. */
+static uint64_t id_take(struct hf_audit_state *s, const struct hf_hold *h)
+{
+    struct hf_audit_id *known = hf_audit_table_add(&s->ids, id_name(h->id), 0);
+    if (known)
+        known->ordinal = h->ordinal;
+    s->no_memory |= !known;
+    return h->ordinal;
+}
+
 static void judge_id(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
 {
     uint64_t inside = hf_audit_ordinal_of(s, h->id);
-    if (!hf_audit_reader_journal(s->reader)->keys_known)
+    bool key = hf_audit_reader_journal(s->reader)->keys_known;
+    if (!key && !s->database)
         return;
     hf_audit_looked(s, HF_AUDIT_PC4, 1);
+    if (!key && inside == 0 && !hf_audit_hold_at(s, h->ordinal))
+        inside = id_take(s, h); /* its first record says whose it is */
     if (inside == h->ordinal)
         return;
     hf_audit_break(s, HF_AUDIT_PC4, e, "hold number %llu is recorded with id %s, which is %s",

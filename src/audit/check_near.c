@@ -101,6 +101,20 @@ static void near_list(struct hf_audit_state *s, struct hf_audit_near *near, cons
         s->no_memory = true;
 }
 
+/* Where ids cannot be made: that of the hold is in the entry that placed it. */
+static void id_again(struct hf_audit_state *s, uint64_t position, uint64_t ordinal, char id[HF_ID_SIZE])
+{
+    struct hf_audit_entry entry;
+    struct hf_audit_row *rows = malloc(HF_AUDIT_ROWS_MAX * sizeof *rows);
+    bool read =
+        rows && hf_audit_reader_entry(s->reader, position, &entry) && !hf_audit_rows_read(&entry, rows);
+    for (size_t i = 0; read && i < entry.row_count; i++)
+        if (rows[i].kind == HF_ROW_HOLD && rows[i].hold.ordinal == ordinal)
+            memcpy(id, rows[i].hold.id, HF_ID_SIZE);
+    s->no_memory |= !rows;
+    free(rows);
+}
+
 static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *hold,
                        const struct hf_audit_close *before)
 {
@@ -117,6 +131,8 @@ static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e,
     near_list(s, near, e, hold, first);
     if (j->keys_known)
         hf_audit_id_make(j, before->ordinal, near->first);
+    else
+        id_again(s, first->position, before->ordinal, near->first);
     s->report->near_illegitimate += !near->legitimate;
 }
 

@@ -201,7 +201,8 @@ static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields
     } counters[] = { { "journal_number", hf_audit_reader_journal(s->reader)->end },
                      { "hold_ordinal", s->hold_count },
                      { "fence", s->highest_fence },
-                     { "outbox_number", s->outbox_number } };
+                     { "outbox_number", s->outbox_number },
+                     { "writer_id", s->highest_writer } };
     char digits[24] = "";
     if (row->field[1].value.size >= sizeof digits)
         return;

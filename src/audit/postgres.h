@@ -9,6 +9,8 @@
 
 #include <libpq-fe.h>
 
+#define HF_AUDIT_SCHEMA 2 /* the newest version of the schema that this reader knows */
+
 /* A cursor, read in pages of about PAGE_BYTES, so that neither many rows nor large ones fill the memory. */
 struct hf_audit_cursor {
     const char *name; /* static; NULL: none is open */

@@ -92,7 +92,8 @@ struct hf_audit_journal {
     uint64_t
         bytes_total; /* of all journal files when the reader was opened; or the newest number in the database */
     uint8_t store_id[16];
-    bool keys_known; /* false if the first segment's header is not right: no id_key then */
+    bool
+        keys_known; /* false if the first segment's header is not right, or the key may not be read: no id_key then */
     struct hf_sipkey id_key;
     uint8_t database_key[HF_AUDIT_ID_KEY]; /* in place of id_key, for a database */
     hf_time as_of;                         /* of a database: its clock at the moment that is read */

@@ -30,11 +30,12 @@ static void message_copy(const struct hf_audit_postgres *r, char *out, size_t ro
 
 enum hf_status hf_audit_postgres_fail(const struct hf_audit_postgres *r, struct hf_error *why)
 {
-    char told[240];
+    char told[200];
     message_copy(r, told, sizeof told);
+    bool rights = strncmp(told, "permission denied", 17) == 0;
     why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "The records in %s cannot be read: %s.", r->reader.journal.where,
-             told);
+    snprintf(why->text, sizeof why->text, "The records in %s cannot be read: %s%s.", r->reader.journal.where,
+             told, rights ? "; an auditor's role may (doc/POSTGRES.md, Roles)" : "");
     return why->status;
 }
 
@@ -307,41 +308,75 @@ static bool run(struct hf_audit_postgres *r, const char *sql)
     return done;
 }
 
-/* Is there a store at all? */
+/* A number that the database answers with. False: hf_audit_postgres_fail tells why. */
+static bool ask(struct hf_audit_postgres *r, const char *sql, int *answer)
+{
+    PGresult *result = PQexec(r->pg, sql);
+    bool asked = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1;
+    *answer = asked ? atoi(PQgetvalue(result, 0, 0)) : 0;
+    PQclear(result);
+    return asked;
+}
+
+/* Is there a store at all, and do we know its tables? */
 static enum hf_status store_find(struct hf_audit_postgres *r, struct hf_error *why)
 {
-    PGresult *result = PQexec(r->pg, "SELECT to_regclass('holdfast.journal') IS NOT NULL");
-    bool asked = PQresultStatus(result) == PGRES_TUPLES_OK;
-    bool there = asked && PQgetvalue(result, 0, 0)[0] == 't';
-    PQclear(result);
-    if (there)
-        return HF_OK;
-    if (!asked)
+    int there = 0, version = 0;
+    if (!ask(r, "SELECT (to_regclass('holdfast.journal') IS NOT NULL)::integer", &there) ||
+        (there && !ask(r, "SELECT max(version) FROM holdfast.migration", &version)))
         return hf_audit_postgres_fail(r, why);
+    if (there && version <= HF_AUDIT_SCHEMA)
+        return HF_OK;
+    if (there) {
+        why->status = HF_STORE_NEWER;
+        snprintf(why->text, sizeof why->text,
+                 "The schema holdfast in %s has version %d; this program (%s) knows version %d. Use a newer "
+                 "holdfast.",
+                 r->reader.journal.where, version, HF_VERSION, HF_AUDIT_SCHEMA);
+        return why->status;
+    }
     why->status = HF_STORE_ABSENT;
     snprintf(why->text, sizeof why->text, "No Holdfast store is in %s: there is no table holdfast.journal.",
              r->reader.journal.where);
     return why->status;
 }
 
+/* The secret in the ids of holds, which is not for every auditor: without it, ids are known by the records alone. */
+static bool key_read(struct hf_audit_postgres *r)
+{
+    struct hf_audit_journal *j = &r->reader.journal;
+    int may = 0;
+    if (!ask(r, "SELECT has_column_privilege('holdfast.store', 'id_key', 'SELECT')::integer", &may))
+        return false;
+    if (!may)
+        return true;
+    PGresult *result = PQexecParams(r->pg, "SELECT id_key FROM holdfast.store", 0, NULL, NULL, NULL, NULL, 1);
+    bool asked = PQresultStatus(result) == PGRES_TUPLES_OK;
+    struct hf_bytes key = asked && PQntuples(result) == 1 ? hf_audit_get_bytes(result, 0, 0) : hf_mem("", 0);
+    j->keys_known = key.size == sizeof j->database_key;
+    if (j->keys_known)
+        memcpy(j->database_key, key.data, key.size);
+    PQclear(result);
+    return asked;
+}
+
 /* The store's own row, the time, and how far the journal goes. */
 static enum hf_status store_read(struct hf_audit_postgres *r, struct hf_error *why)
 {
     struct hf_audit_journal *j = &r->reader.journal;
+    if (!key_read(r))
+        return hf_audit_postgres_fail(r, why);
     PGresult *result = PQexecParams(r->pg,
-                                    "SELECT store_id, id_key, date_trunc('milliseconds', now()), "
+                                    "SELECT store_id, date_trunc('milliseconds', now()), "
                                     "(SELECT max(number) FROM holdfast.journal) FROM holdfast.store",
                                     0, NULL, NULL, NULL, NULL, 1);
     bool asked = PQresultStatus(result) == PGRES_TUPLES_OK;
     if (asked && PQntuples(result) == 1) {
-        struct hf_bytes id = hf_audit_get_bytes(result, 0, 0), key = hf_audit_get_bytes(result, 0, 1);
-        j->keys_known = id.size == sizeof j->store_id && key.size == sizeof j->database_key;
+        struct hf_bytes id = hf_audit_get_bytes(result, 0, 0);
         if (id.size == sizeof j->store_id)
             memcpy(j->store_id, id.data, id.size);
-        if (j->keys_known)
-            memcpy(j->database_key, key.data, key.size);
-        j->as_of = hf_audit_get_time(result, 0, 2);
-        j->bytes_total = (uint64_t)hf_audit_get_number(result, 0, 3);
+        j->as_of = hf_audit_get_time(result, 0, 1);
+        j->bytes_total = (uint64_t)hf_audit_get_number(result, 0, 2);
     } else if (asked) {
         why->status = HF_STORE_DAMAGED;
         snprintf(why->text, sizeof why->text,

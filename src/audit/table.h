@@ -24,7 +24,8 @@ enum hf_audit_space {
     HF_AUDIT_LEASES,
     HF_AUDIT_REGISTERS,
     HF_AUDIT_CLIENTS,
-    HF_AUDIT_OUTBOX_NUMBERS
+    HF_AUDIT_OUTBOX_NUMBERS,
+    HF_AUDIT_IDS
 };
 
 /* The hash of `first` and `second` (which may be empty) in a tenant. Pure. */

@@ -107,6 +107,8 @@ static void hosts_show(const char *hosts, const char *ports, char *out, size_t r
     out[0] = '\0';
     for (unsigned i = 0; used < room; i++) {
         struct hf_bytes host = part_of(hosts, i), port = part_of(ports, i);
+        if (port.size == 0)
+            port = hf_str("5432");
         used += (size_t)snprintf(out + used, room - used, "%s%.*s:%.*s", i ? "," : "", (int)host.size,
                                  (const char *)host.data, (int)port.size, (const char *)port.data);
         if (((const char *)host.data)[host.size] == '\0')
@@ -137,9 +139,13 @@ void hf_conninfo_show(const char *conninfo, char *out, size_t room)
 static void hide(const char *secret, char *text, size_t room)
 {
     size_t size = secret ? strlen(secret) : 0;
-    for (char *p = text; size > 0 && (p = strstr(p, secret)) != NULL && p + 4 <= text + room; p += 3) {
-        size_t rest = strlen(p + size) + 1, fits = (size_t)(text + room - (p + 3));
-        memmove(p + 3, p + size, rest < fits ? rest : fits);
+    for (char *p = text; size > 0 && (p = strstr(p, secret)) != NULL; p += 3) {
+        size_t left = room - (size_t)(p - text), rest = strlen(p + size) + 1;
+        if (left < 4) { /* no room for the stars: the text ends here */
+            *p = '\0';
+            return;
+        }
+        memmove(p + 3, p + size, rest < left - 3 ? rest : left - 3);
         memcpy(p, "***", 3);
         text[room - 1] = '\0';
     }

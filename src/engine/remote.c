@@ -180,19 +180,6 @@ enum hf_status hf_remote_do_many(struct hf_remote *r, const struct hf_request *r
 
 /* ---- Opening and closing ---- */
 
-/* What the options change of the rules that are in force. */
-static struct hf_rules rules_wanted(const struct hf_options *o, const struct hf_rules *in_force)
-{
-    struct hf_rules rules = *in_force;
-    if (o->idempotency_window_ms)
-        rules.idempotency_window_ms = o->idempotency_window_ms;
-    if (o->token_max_length)
-        rules.token_max_length = o->token_max_length;
-    if (o->registry != HF_REGISTRY_KEEP)
-        rules.registry_strict = o->registry == HF_REGISTRY_STRICT;
-    return rules;
-}
-
 static enum hf_status options_check(const struct hf_options *o, struct hf_error *why)
 {
     if (o->idempotency_window_ms >= 0 && o->idempotency_window_ms <= HF_DURATION_MAX_MS &&
@@ -228,11 +215,10 @@ static enum hf_status prepare(struct hf_remote *r, struct hf_rules *rules, struc
 static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_force, struct hf_error *why)
 {
     struct hf_pg_session *s = &r->workers[0].session;
-    struct hf_rules rules = rules_wanted(&r->options, in_force);
+    struct hf_rules rules = hf_pg_rules_wanted(&r->options, in_force);
     PGresult *result = NULL;
     if (hf_pg_session_connect(s, NULL) != HF_PG_FINE)
         return fault(why, HF_STORAGE_FAILURE, "PostgreSQL cannot be used", s->conn.why);
-    r->workers[0].connected_once = true;
     if (hf_pg_ask(&s->conn, "SELECT program = 'none' FROM holdfast.store", 0, NULL, false, &result) !=
         HF_PG_FINE)
         return fault(why, HF_STORAGE_FAILURE, "holdfast.store cannot be read", s->conn.why);
@@ -241,7 +227,10 @@ static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_f
     bool changed = rules.idempotency_window_ms != in_force->idempotency_window_ms ||
                    rules.token_max_length != in_force->token_max_length ||
                    rules.registry_strict != in_force->registry_strict;
-    if ((is_new || changed) && hf_pg_configure(s, &rules) != HF_PG_DONE)
+    enum hf_pg_end end = is_new || changed ? HF_PG_AGAIN : HF_PG_DONE;
+    for (int tries = 0; (end == HF_PG_AGAIN || end == HF_PG_STUCK) && tries < 5; tries++)
+        end = hf_pg_configure(s, &r->options);
+    if (end != HF_PG_DONE)
         return fault(why, HF_STORAGE_FAILURE, "the configuration cannot be written", s->conn.why);
     if (hf_pg_look(s) != HF_PG_DONE)
         return fault(why, HF_STORAGE_FAILURE, "the database cannot be asked for the time", s->conn.why);

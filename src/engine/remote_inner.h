@@ -22,7 +22,6 @@ struct hf_remote_worker {
     pthread_t thread;
     bool started;
     struct hf_pg_session session;
-    bool connected_once;
     struct hf_op **ops;       /* of its batch, in order; owned */
     struct hf_pg_item *items; /* owned */
     size_t count;

@@ -176,7 +176,7 @@ static void a_fault_leaves_nothing_and_the_key_is_free(void **state)
         { (enum hf_status)1000, HF_MISUSE },
     };
     struct fault f = { 0, HF_OK };
-    uint64_t bytes = kit_stats(k).journal_bytes;
+    uint64_t written = kit_written(k);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         f.status = steps[i].returned;
         assert_int_equal(apply("key", "", return_status, &f), steps[i].answered);
@@ -186,7 +186,7 @@ static void a_fault_leaves_nothing_and_the_key_is_free(void **state)
         assert_int_equal(kit_get(k, HF_GET_TOKEN, "key"), HF_NOT_KNOWN);
         assert_int_equal(kit_get(k, HF_GET_VALUE, "effect"), HF_NOT_KNOWN);
     }
-    assert_int_equal(kit_stats(k).journal_bytes, bytes);
+    assert_int_equal(kit_written(k), written);
     assert_int_equal(outbox_count(), 0);
     f.status = HF_OK;
     assert_int_equal(apply("key", "", return_status, &f), HF_OK);
@@ -195,7 +195,8 @@ static void a_fault_leaves_nothing_and_the_key_is_free(void **state)
     assert_int_equal(outbox_count(), 1);
     struct hf_page page;
     assert_int_equal(outbox(&page), 1);
-    assert_int_equal(page.outbox[0].number, 1); /* the faults took no number */
+    if (!k->remote)
+        assert_int_equal(page.outbox[0].number, 1); /* the faults took no number */
     hf_page_clear(&page);
 }
 
@@ -411,13 +412,14 @@ static void outbox_rows_are_listed_newest_first_with_their_key(void **state)
     k->tenant = NULL;
     for (int round = 0; round < 2; round++) {
         struct hf_page page;
+        uint64_t before = UINT64_MAX;
         assert_int_equal(outbox(&page), 67);
-        for (size_t i = 0; i < page.count; i++) {
+        for (size_t i = 0; i < page.count; before = page.outbox[i++].number) {
             const struct hf_outbox *o = &page.outbox[i];
             bool second = i < 64;
             char payload[40];
             snprintf(payload, sizeof payload, "payload %zu", second ? 63 - i : 66 - i);
-            assert_int_equal(o->number, 67 - i);
+            assert_true(k->remote ? o->number < before : o->number == 67 - i);
             assert_true(kit_is(o->key, second ? "order-2" : "order-1"));
             assert_true(kit_is(o->topic, "topic"));
             assert_true(kit_is(o->payload, payload));
@@ -425,10 +427,11 @@ static void outbox_rows_are_listed_newest_first_with_their_key(void **state)
             assert_int_equal(o->created_at, KIT_START + (second ? SECOND : 0));
             assert_int_equal(o->tenant.size, 0);
         }
+        uint64_t newest = page.outbox[0].number;
         hf_page_clear(&page);
         k->tenant = "other";
         assert_int_equal(outbox(&page), 1);
-        assert_int_equal(page.outbox[0].number, 68);
+        assert_true(k->remote ? page.outbox[0].number > newest : page.outbox[0].number == 68);
         hf_page_clear(&page);
         k->tenant = NULL;
         kit_reopen(k);
@@ -437,7 +440,7 @@ static void outbox_rows_are_listed_newest_first_with_their_key(void **state)
     assert_int_equal(apply("order-4", "", enqueue_many, &count), HF_OK);
     struct hf_page page;
     assert_int_equal(outbox(&page), 68);
-    assert_int_equal(page.outbox[0].number, 69);
+    assert_true(k->remote ? page.outbox[0].number > page.outbox[1].number : page.outbox[0].number == 69);
     hf_page_clear(&page);
 }
 
@@ -459,6 +462,7 @@ static void values_of_tenants_are_apart(void **state)
 static void effects_and_key_are_both_there_or_both_not_after_a_failed_sync(void **state)
 {
     (void)state;
+    both_needs_files();
     for (int lost = 0; lost < 2; lost++) {
         int runs = 0;
         char key[24];
@@ -488,6 +492,7 @@ static void effects_and_key_are_both_there_or_both_not_after_a_failed_sync(void 
 static void a_full_store_does_not_run_the_function_at_all(void **state)
 {
     (void)state;
+    both_needs_files();
     int runs = 0;
     assert_int_equal(apply("before", "100", transfer, &runs), HF_OK);
     atomic_store(&k->io.room, 0);

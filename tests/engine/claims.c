@@ -248,7 +248,7 @@ static void fences_rise_over_restarts_snapshots_and_lost_files(void **state)
         last = k->got.answer.lease.fence;
         if (i % 10 == 9) {
             kit_settle(k);
-            assert_int_equal(kit_files(k, ".snap"), 1);
+            assert_int_equal(kit_files(k, ".snap"), !k->remote);
             kit_close(k);
             if (i % 20 == 19)
                 kit_remove(k, ".snap");
@@ -465,7 +465,7 @@ static void a_merge_that_changes_nothing_writes_nothing(void **state)
     (void)state;
     struct hf_value value = { .type = HF_TYPE_MAX, .number = 10 };
     assert_int_equal(merge("m", &value), HF_OK);
-    uint64_t bytes = kit_stats(k).journal_bytes;
+    uint64_t written = kit_written(k);
     char *shown = value_text("m");
     for (int64_t n = 10; n > -100; n--) {
         value.number = n;
@@ -473,7 +473,7 @@ static void a_merge_that_changes_nothing_writes_nothing(void **state)
         assert_int_equal(k->got.answer.reg.version, 1);
         assert_int_equal(k->got.answer.reg.value.number, 10);
     }
-    assert_int_equal(kit_stats(k).journal_bytes, bytes);
+    assert_int_equal(kit_written(k), written);
     char *still = value_text("m");
     assert_string_equal(still, shown);
     free(shown);
@@ -601,9 +601,9 @@ static void refusals_under_a_number_are_remembered_and_malformed_numbers_are_not
 static void numbered_answers_are_read_from_compressed_segments(void **state)
 {
     (void)state;
+    both_needs_files();
     char resource[24];
-    kit_close(k);
-    kit_remove(k, "");
+    kit_leave(k);
     k->options.segment_max_bytes = 65536;
     k->options.snapshot_every_bytes = 65536;
     k->options.idempotency_window_ms = MINUTE;

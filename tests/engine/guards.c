@@ -179,13 +179,14 @@ static void dp3_checking_changes_nothing(void **state)
     guard_exact("g", MINUTE);
     assert_false(seen(HF_RECORD, "g", "x", NULL));
     struct hf_stats before = kit_stats(k);
+    uint64_t written = kit_written(k);
     for (int i = 0; i < 50; i++) {
         assert_true(seen(HF_CHECK, "g", "x", NULL));
         assert_false(seen(HF_CHECK, "g", "y", NULL));
     }
     struct hf_stats after = kit_stats(k);
     assert_int_equal(after.entries, 1);
-    assert_int_equal(after.journal_bytes, before.journal_bytes);
+    assert_int_equal(kit_written(k), written);
     assert_int_equal(after.batches, before.batches);
     assert_int_equal(entry_count("g"), 1);
 }
@@ -216,7 +217,7 @@ static void dp4_after_the_window_the_identity_leaves_the_memory_too(void **state
     kit_at(k, MINUTE + 9);
     kit_settle(k);
     assert_int_equal(kit_stats(k).entries, 0);
-    assert_true(kit_stats(k).memory_bytes < bytes);
+    assert_true(k->remote || kit_stats(k).memory_bytes < bytes);
 }
 
 /* ---- What is kept where ---- */
@@ -224,6 +225,7 @@ static void dp4_after_the_window_the_identity_leaves_the_memory_too(void **state
 static void volatile_guards_forget_at_a_restart_and_durable_ones_do_not(void **state)
 {
     (void)state;
+    both_needs_files(); /* in a database they are kept as the others are */
     guard_kept("memory", true, HF_FAIL_OPEN);
     guard_kept("disk", false, HF_FAIL_OPEN);
     uint64_t journal = kit_stats(k).journal_bytes;
@@ -248,6 +250,7 @@ static void volatile_guards_forget_at_a_restart_and_durable_ones_do_not(void **s
 static void volatile_entries_are_in_no_snapshot(void **state)
 {
     (void)state;
+    both_needs_files();
     k->options.snapshot_every_bytes = 100000;
     kit_reopen(k);
     guard_kept("memory", true, HF_FAIL_OPEN);
@@ -278,7 +281,7 @@ static void hash_guards_store_no_byte_of_the_identity(void **state)
     for (int i = 0; i < 20; i++)
         assert_int_equal(kit_ask(k, HF_RECORD, "plain", kit_key(k), NULL), HF_OK);
     kit_settle(k); /* a snapshot too */
-    assert_true(kit_stats(k).snapshots > 0);
+    assert_true(k->remote || kit_stats(k).snapshots > 0);
     assert_true(kit_on_disk(k, "5500-0000", 9)); /* the search does find what is there */
     assert_false(kit_on_disk(k, "4111-1111", 9));
     assert_false(kit_on_disk(k, "-ann", 4));
@@ -396,6 +399,7 @@ static void fill_the_disk(void)
 static void a_full_store_records_nothing_but_says_ok_and_counts(void **state)
 {
     (void)state;
+    both_needs_files();
     guard_kept("open", false, HF_FAIL_OPEN);
     guard_kept("closed", false, HF_FAIL_CLOSED);
     assert_false(seen(HF_RECORD, "open", "before", NULL));
@@ -429,6 +433,7 @@ static void a_full_store_records_nothing_but_says_ok_and_counts(void **state)
 static void a_volatile_guard_works_on_a_full_disk(void **state)
 {
     (void)state;
+    both_needs_files();
     guard_kept("memory", true, HF_FAIL_CLOSED);
     fill_the_disk();
     assert_false(seen(HF_ADMIT, "memory", "x", NULL));

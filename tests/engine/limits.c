@@ -314,7 +314,7 @@ static void many_large_responses_span_segments_and_snapshots(void **state)
         hf_maintain(k->db);
     }
     kit_settle(k);
-    assert_true(kit_stats(k).snapshots > 0);
+    assert_true(k->remote || kit_stats(k).snapshots > 0);
     for (int round = 0; round < 2; round++) {
         kit_reopen(k);
         for (int i = 0; i < 12; i++) {
@@ -537,6 +537,7 @@ static void unknown_actions_and_ids_are_refused(void **state)
 static void at_the_memory_limit_new_keys_are_refused_while_replays_and_reads_go_on(void **state)
 {
     (void)state;
+    both_needs_files();
     char id[HF_ID_SIZE];
     k->options.memory_max_bytes = 3 << 20;
     kit_reopen(k);
@@ -591,8 +592,8 @@ static void at_the_memory_limit_new_keys_are_refused_while_replays_and_reads_go_
 static void a_request_that_does_not_fit_into_a_segment_is_a_storage_failure(void **state)
 {
     (void)state;
-    kit_close(k);
-    kit_remove(k, "");
+    both_needs_files();
+    kit_leave(k);
     k->options.segment_max_bytes = 65536;
     kit_open(k);
     struct hf_request r = { .action = HF_WRITE,

@@ -46,11 +46,16 @@ static void options_out_of_range_are_refused(void **state)
     char *dir = test_dir_make();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct hf_error why;
-        assert_int_equal(opened(dir, &bad[i], &why), HF_INVALID_REQUEST);
+        struct hf_options o = bad[i];
+        o.postgres = k->options.postgres;
+        if (k->remote && o.segment_max_bytes)
+            continue; /* there are none */
+        assert_int_equal(opened(dir, &o, &why), HF_INVALID_REQUEST);
         assert_int_equal(why.status, HF_INVALID_REQUEST);
         assert_true(strlen(why.text) > 10);
     }
-    const struct hf_options good = { .idempotency_window_ms = HF_DURATION_MAX_MS,
+    const struct hf_options good = { .postgres = k->options.postgres,
+                                     .idempotency_window_ms = HF_DURATION_MAX_MS,
                                      .token_max_length = HF_TOKEN_MAX,
                                      .registry = HF_REGISTRY_STRICT,
                                      .segment_max_bytes = 65536 };
@@ -61,6 +66,7 @@ static void options_out_of_range_are_refused(void **state)
 static void a_second_opener_is_refused_and_told_who_has_it(void **state)
 {
     (void)state;
+    both_needs_files();
     struct hf_error why;
     k->options.holder = "the night shift";
     kit_reopen(k);
@@ -73,9 +79,57 @@ static void a_second_opener_is_refused_and_told_who_has_it(void **state)
     kit_open(k);
 }
 
+static void two_openers_of_a_database_share_it(void **state)
+{
+    (void)state;
+    struct hf_db *first = k->db, *second;
+    char id[HF_ID_SIZE];
+    if (!k->remote)
+        skip();
+    assert_int_equal(hf_open(k->dir, &k->options, &second, NULL), HF_OK);
+    for (int i = 0; i < 20; i++) {
+        char key[24];
+        snprintf(key, sizeof key, "shared-%d", i);
+        k->db = i % 2 ? first : second;
+        assert_int_equal(kit_place(k, key, key, "guest", HOUR), HF_OK);
+        assert_false(k->got.replayed);
+        memcpy(id, k->got.answer.hold.id, HF_ID_SIZE);
+        k->db = i % 2 ? second : first;
+        assert_int_equal(kit_place(k, key, key, "guest", HOUR), HF_OK);
+        assert_true(k->got.replayed);
+        assert_string_equal(k->got.answer.hold.id, id);
+        assert_int_equal(kit_place(k, kit_key(k), key, "other", HOUR), HF_RESOURCE_UNAVAILABLE);
+        assert_int_equal(kit_end(k, HF_CONFIRM, kit_key(k), id), HF_OK);
+    }
+    k->db = first;
+    hf_close(second);
+    assert_int_equal(kit_stats(k).holds, 20);
+    assert_int_equal(kit_get_hold(k, id), HF_OK); /* the first one goes on */
+    assert_int_equal(k->got.answer.hold.state, HF_CONFIRMED);
+}
+
+static void without_create_there_must_be_a_database_with_a_store(void **state)
+{
+    (void)state;
+    struct hf_error why;
+    if (!k->remote)
+        skip();
+    kit_leave(k);
+    k->options.no_create = true;
+    for (int i = 0; i < 2; i++) { /* nothing was made by the first */
+        assert_int_equal(opened(k->dir, &k->options, &why), HF_STORE_ABSENT);
+        assert_true(strlen(why.text) > 10);
+    }
+    k->options.no_create = false;
+    kit_open(k);
+    k->options.no_create = true;
+    kit_reopen(k);
+}
+
 static void without_create_there_must_be_a_store(void **state)
 {
     (void)state;
+    both_needs_files();
     struct hf_error why;
     struct hf_options o = k->options;
     char path[512];
@@ -106,15 +160,15 @@ static void the_configuration_in_force_is_kept_until_it_is_changed(void **state)
     assert_int_equal(k->got.token.expires_at, KIT_START + MINUTE);
     k->options.idempotency_window_ms = 0;
     k->options.registry = HF_REGISTRY_KEEP;
-    uint64_t bytes = kit_stats(k).journal_bytes;
+    uint64_t written = kit_written(k);
     kit_reopen(k);
-    assert_int_equal(kit_stats(k).journal_bytes, bytes); /* nothing changed, nothing is written */
+    assert_int_equal(kit_written(k), written); /* nothing changed, nothing is written */
     assert_int_equal(kit_place(k, "k3", "unknown", "guest", HOUR), HF_RESOURCE_UNAVAILABLE);
     assert_int_equal(k->got.token.expires_at, KIT_START + MINUTE);
     k->options.registry = HF_REGISTRY_OPEN;
     k->options.idempotency_window_ms = HOUR;
     kit_reopen(k);
-    assert_true(kit_stats(k).journal_bytes > bytes);
+    assert_true(kit_written(k) > written);
     assert_int_equal(kit_place(k, "k4", "unknown", "guest", HOUR), HF_OK);
     assert_int_equal(k->got.token.expires_at, KIT_START + HOUR);
     assert_int_equal(kit_place(k, "k2", "known", "guest", HOUR), HF_OK);
@@ -127,6 +181,7 @@ static void the_configuration_in_force_is_kept_until_it_is_changed(void **state)
 static void a_store_in_memory_works_and_leaves_nothing(void **state)
 {
     (void)state;
+    both_needs_files();
     struct hf_db *db, *other;
     struct hf_result got = HF_RESULT_INIT;
     struct hf_request r = { .action = HF_PLACE_HOLD,
@@ -173,6 +228,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(options_out_of_range_are_refused),
         TEST(a_second_opener_is_refused_and_told_who_has_it),
+        TEST(two_openers_of_a_database_share_it),
+        TEST(without_create_there_must_be_a_database_with_a_store),
         TEST(without_create_there_must_be_a_store),
         TEST(the_configuration_in_force_is_kept_until_it_is_changed),
         TEST(a_store_in_memory_works_and_leaves_nothing),

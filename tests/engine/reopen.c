@@ -345,13 +345,13 @@ static void tell(uint64_t seed, const struct telling *how)
 {
     struct story s = { .k = kit_make(), .random = seed, .faults = how->faults };
     struct kit *k = s.k;
-    kit_close(k);
-    kit_remove(k, "");
+    kit_leave(k);
     k->options.segment_max_bytes = how->segment_bytes;
     k->options.snapshot_every_bytes = how->snapshot_bytes;
     k->options.idempotency_window_ms = WINDOW;
     kit_open(k);
-    for (int round = 0; round < how->rounds; round++) {
+    int rounds = k->remote ? how->rounds / 3 : how->rounds;
+    for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < how->steps; i++) {
             uint64_t what = below(&s, 10);
             if (below(&s, 4) == 0)
@@ -375,7 +375,7 @@ static void tell(uint64_t seed, const struct telling *how)
         reopen(&s);
     }
     assert_true(s.replays > 0 && s.refusals > 0);
-    assert_true(!how->faults || (s.healed > (uint64_t)how->rounds && s.failed_opens > 0));
+    assert_true(!how->faults || (s.healed > (uint64_t)rounds && s.failed_opens > 0));
     for (size_t i = 0; i < s.told_count; i++)
         free(s.told[i].answer);
     kit_free(k);
@@ -396,6 +396,7 @@ static void a_story_over_larger_segments(void **state)
 static void a_story_on_a_disk_that_fails(void **state)
 {
     (void)state;
+    both_needs_files();
     tell(test_seed("failing disk", 3), &(struct telling){ 65536 * 2, 100000, 10, 200, true });
 }
 
@@ -404,8 +405,7 @@ static void a_story_on_a_disk_that_fails(void **state)
 static struct kit *small_kit(void)
 {
     struct kit *k = kit_make();
-    kit_close(k);
-    kit_remove(k, "");
+    kit_leave(k);
     k->options.segment_max_bytes = 65536;
     k->options.snapshot_every_bytes = 100000;
     k->options.idempotency_window_ms = MINUTE;
@@ -425,7 +425,7 @@ static void bury(struct kit *k, int64_t *clock)
         assert_int_equal(kit_place(k, kit_key(k), kit_key(k), "filler", SECOND), HF_OK);
     kit_at(k, *clock += 2 * MINUTE);
     kit_settle(k);
-    assert_true(kit_files(k, ".zst") > packed + 2);
+    assert_true(k->remote || kit_files(k, ".zst") > packed + 2);
 }
 
 static void overdue_holds_in_compressed_segments_make_room_one_by_one(void **state)
@@ -506,16 +506,18 @@ static void a_list_walks_over_plain_and_compressed_segments(void **state)
     struct kit *k = small_kit();
     for (int i = 0; i < 3; i++)
         bury(k, &clock);
-    assert_true(kit_files(k, ".log") > 0);
+    assert_true(k->remote || kit_files(k, ".log") > 0);
     uint64_t holds = kit_stats(k).holds;
     for (int round = 0; round < 3; round++) {
         struct hf_query q = { .kind = HF_LIST_HOLDS, .limit = 37 };
-        uint64_t expected = holds;
+        uint64_t expected = holds, before = UINT64_MAX;
         do {
             struct hf_page page;
             assert_int_equal(hf_list(k->db, &q, &page), HF_OK);
             for (size_t i = 0; i < page.count; i++, expected--) {
-                assert_int_equal(page.holds[i].ordinal, expected);
+                assert_true(k->remote || page.holds[i].ordinal == expected);
+                assert_true(page.holds[i].ordinal < before);
+                before = page.holds[i].ordinal;
                 assert_true(kit_is(page.holds[i].requester, "filler"));
             }
             q.cursor = page.next_cursor;
@@ -557,7 +559,7 @@ static void a_group_of_8192_spans_many_small_segments(void **state)
             kit_settle(k); /* a snapshot */
         kit_reopen(k);
     }
-    assert_true(kit_files(k, ".log") > 30);
+    assert_true(k->remote || kit_files(k, ".log") > 30);
     assert_int_equal(kit_stats(k).holds, HF_GROUP_MAX);
     assert_int_equal(kit_stats(k).recovery_replayed < 1000, true); /* and it was used */
     kit_free(k);
@@ -601,7 +603,7 @@ static void check_states(struct kit *k, char (*id)[HF_ID_SIZE], const uint8_t *s
         for (size_t i = 0; i < GROUP; i++) {
             assert_int_equal(got[i].answer.status, HF_OK);
             assert_int_equal(got[i].answer.hold.state, states[from + i]);
-            assert_int_equal(got[i].answer.hold.ordinal, from + i + 1);
+            assert_true(k->remote || got[i].answer.hold.ordinal == from + i + 1);
             hf_result_clear(&got[i]);
         }
     }
@@ -635,7 +637,7 @@ static void holds_of_every_age_keep_their_state_whatever_help_files_are_lost(voi
     struct kit *k = kit_make();
     k->options.snapshot_every_bytes = 400000;
     kit_reopen(k);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < (k->remote ? ROUNDS / 2 : ROUNDS); round++) {
         size_t holds = (size_t)round * GROUP;
         place_group(k, holds, id);
         memset(states + holds, HF_HELD, GROUP);

@@ -237,14 +237,18 @@ static void eight_thousand_requests_in_one_call_are_decided_in_order(void **stat
     uint64_t syncs = kit_stats(k).syncs;
     assert_int_equal(hf_do_many(k->db, group, results, HF_GROUP_MAX), HF_OK);
     assert_true(kit_stats(k).syncs - syncs < 20);
-    uint64_t ordinal = 0;
+    uint64_t ordinal = 0, holds = 0;
     for (int i = 0; i < HF_GROUP_MAX; i++) {
         bool twice = i % 16 == 1;
         assert_int_equal(results[i].answer.status, HF_OK);
         assert_int_equal(results[i].replayed, twice);
-        assert_int_equal(results[i].answer.hold.ordinal, twice ? ordinal : ++ordinal);
+        assert_true(twice ? results[i].answer.hold.ordinal == ordinal
+                          : results[i].answer.hold.ordinal > ordinal);
+        ordinal = results[i].answer.hold.ordinal;
+        holds += !twice;
     }
-    assert_int_equal(kit_stats(k).holds, ordinal);
+    assert_true(k->remote || ordinal == holds); /* without a gap */
+    assert_int_equal(kit_stats(k).holds, holds);
     kit_reopen(k);
     assert_int_equal(hf_do_many(k->db, group, results, HF_GROUP_MAX), HF_OK);
     for (int i = 0; i < HF_GROUP_MAX; i++) {
@@ -252,7 +256,7 @@ static void eight_thousand_requests_in_one_call_are_decided_in_order(void **stat
         assert_true(kit_is(results[i].answer.hold.resource, group_keys[i % 16 == 1 ? i - 1 : i]));
         hf_result_clear(&results[i]);
     }
-    assert_int_equal(kit_stats(k).holds, ordinal);
+    assert_int_equal(kit_stats(k).holds, holds);
     assert_int_equal(hf_do_many(k->db, group, NULL, 0), HF_OK);
 }
 
@@ -362,8 +366,7 @@ static void place_or_maintain(struct kit_worker *w)
 static void maintenance_may_be_called_from_several_threads(void **state)
 {
     (void)state;
-    kit_close(k);
-    kit_remove(k, "");
+    kit_leave(k);
     k->options.segment_max_bytes = 65536;
     k->options.snapshot_every_bytes = 65536;
     k->options.idempotency_window_ms = 100;
@@ -376,8 +379,7 @@ static void maintenance_may_be_called_from_several_threads(void **state)
     struct hf_stats st = kit_stats(k);
     assert_int_equal(st.holds_live, 0); /* all are overdue */
     assert_int_equal(st.tokens, 0);
-    assert_true(st.snapshots > 0);
-    assert_true(kit_files(k, ".zst") > 0);
+    assert_true(k->remote || (st.snapshots > 0 && kit_files(k, ".zst") > 0));
 }
 
 static _Atomic int boxes_out, next_number;
@@ -467,8 +469,7 @@ static void the_background_sweeps_snapshots_and_compresses_while_everybody_write
 {
     (void)state;
     static const char *const tenants[] = { "" };
-    kit_close(k);
-    kit_remove(k, "");
+    kit_leave(k);
     k->options.segment_max_bytes = 65536;
     k->options.snapshot_every_bytes = 65536;
     k->options.idempotency_window_ms = 50;
@@ -486,7 +487,7 @@ static void the_background_sweeps_snapshots_and_compresses_while_everybody_write
             nanosleep(&millisecond, NULL);
         }
         assert_int_equal(kit_stats(k).holds_live, 0);
-        for (int i = 0; kit_files(k, ".zst") == 0 && i < 5000; i++)
+        for (int i = 0; !k->remote && kit_files(k, ".zst") == 0 && i < 5000; i++)
             nanosleep(&millisecond, NULL); /* the background gets round to it */
         char *before = kit_dump(k, tenants, 1);
         kit_reopen(k);
@@ -495,8 +496,7 @@ static void the_background_sweeps_snapshots_and_compresses_while_everybody_write
         free(before);
         free(after);
     }
-    assert_true(snapshots > 0);
-    assert_true(kit_files(k, ".zst") > 0);
+    assert_true(k->remote || (snapshots > 0 && kit_files(k, ".zst") > 0));
     assert_int_equal(atomic_load(&k->warnings), 0);
 }
 

@@ -1,5 +1,7 @@
 /* The audit of a store in a database: what a server has written passes, with the same figures as in files, and whatever
  * somebody changes by hand is found and named. */
+#include "audit/postgres.h"
+#include "store/postgres/migrate.h"
 #include "support/postgres_story.h"
 #include "support/test.h"
 
@@ -281,12 +283,13 @@ static void each_changed_row_is_found_and_named(void **state)
 static void a_sequence_that_was_set_back_is_found(void **state)
 {
     (void)state;
-    static const char *const counters[] = { "journal_number", "hold_ordinal", "fence", "outbox_number" };
+    static const char *const counters[] = { "journal_number", "hold_ordinal", "fence", "outbox_number",
+                                            "writer_id" };
     struct hf_audit_report report;
     story_database(&p, k);
     story_do_all(k);
     kit_close(k);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         char sql[200], words[100];
         snprintf(sql, sizeof sql, "SELECT setval('holdfast.%s', 1)", counters[i]);
         snprintf(words, sizeof words, "the sequence holdfast.%s stands at 1, though ", counters[i]);
@@ -443,7 +446,7 @@ static void another_tenants_rows_are_counted_and_not_named(void **state)
     hf_audit_report_free(&report);
 }
 
-/* ---- Databases that cannot be audited ---- */
+/* ---- Helpers: what is refused, and roles ---- */
 
 static void fails(const char *conninfo, enum hf_status status, const char *words)
 {
@@ -456,6 +459,66 @@ static void fails(const char *conninfo, enum hf_status status, const char *words
         fail_msg("%s", why.text);
     hf_audit_report_free(&report);
 }
+
+/* The roles of the script, and two users who have them. */
+static void roles_make(void)
+{
+    char path[600];
+    const char *source = getenv("HF_SOURCE");
+    snprintf(path, sizeof path, "%s/src/store/postgres/schema/roles.sql", source ? source : ".");
+    FILE *f = fopen(path, "r");
+    char *script = calloc(1, 1 << 16);
+    assert_true(f && script && fread(script, 1, (1 << 16) - 1, f) > 0);
+    fclose(f);
+    postgres_run(&p, script);
+    free(script);
+    postgres_run(
+        &p, "SET client_min_messages = warning; DROP ROLE IF EXISTS anna; DROP ROLE IF EXISTS server1; "
+            "CREATE ROLE "
+            "anna LOGIN; CREATE ROLE server1 LOGIN; GRANT holdfast_auditor TO anna; GRANT holdfast_server TO "
+            "server1");
+}
+
+/* ---- An auditor who may not know the secret inside ids ---- */
+
+static void audit_as(const char *user, struct hf_audit_report *report)
+{
+    char conninfo[POSTGRES_CONNINFO_MAX];
+    struct hf_audit_options options = { .postgres = conninfo };
+    struct hf_error why = { HF_OK, "" };
+    snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d dbname=postgres user=%s", p.port, user);
+    if (hf_audit_run("", &options, report, &why) != HF_OK)
+        fail_msg("%s", why.text);
+}
+
+static void an_auditors_role_is_enough(void **state)
+{
+    (void)state;
+    static const char *const users[] = { "anna", "server1" };
+    struct hf_audit_report all, report;
+    story_database(&p, k);
+    story_do_all(k);
+    story_audit(&p, &all);
+    roles_make();
+    for (size_t u = 0; u < 2; u++) {
+        audit_as(users[u], &report);
+        all_pass(&report);
+        for (size_t i = 0; i < all.check_count; i++)
+            assert_int_equal(report.checks[i].checked, all.checks[i].checked);
+        assert_int_equal(report.near_listed, all.near_listed);
+        for (size_t i = 0; i < all.near_listed; i++)
+            assert_string_equal(report.near[i].first, all.near[i].first);
+        hf_audit_report_free(&report);
+    }
+    hf_audit_report_free(&all);
+    postgres_run(&p, "REVOKE SELECT ON SEQUENCE holdfast.fence FROM holdfast_auditor");
+    char conninfo[POSTGRES_CONNINFO_MAX];
+    snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d dbname=postgres user=anna", p.port);
+    fails(conninfo, HF_STORAGE_FAILURE, "The sequences of the schema holdfast cannot be looked at");
+    postgres_run(&p, "GRANT SELECT ON ALL SEQUENCES IN SCHEMA holdfast TO holdfast_auditor");
+}
+
+/* ---- Databases that cannot be audited ---- */
 
 static void what_cannot_be_read_is_told_without_the_password(void **state)
 {
@@ -479,8 +542,16 @@ static void what_cannot_be_read_is_told_without_the_password(void **state)
     story_database(&p, k);
     snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d dbname=postgres user=nobody", p.port);
     fails(conninfo, HF_STORAGE_FAILURE, "permission denied for schema holdfast");
-    postgres_run(&p, "DELETE FROM holdfast.store");
+    postgres_run(&p, "INSERT INTO holdfast.migration (version, name, program) VALUES (1000, 'later', 'x')");
+    fails(postgres_conninfo(&p), HF_STORE_NEWER, "has version 1000; this program");
+    postgres_run(&p, "DELETE FROM holdfast.migration WHERE version = 1000; DELETE FROM holdfast.store");
     fails(postgres_conninfo(&p), HF_STORE_DAMAGED, "has lost its row in holdfast.store");
+}
+
+static void the_reader_knows_the_newest_schema(void **state)
+{
+    (void)state;
+    assert_int_equal(hf_pg_migrations[hf_pg_migration_count - 1].version, HF_AUDIT_SCHEMA);
 }
 
 /* So does the library that would write there. */
@@ -512,6 +583,8 @@ int main(void)
         TEST(a_changed_journal_is_found),
         TEST(entries_of_functions_are_told),
         TEST(another_tenants_rows_are_counted_and_not_named),
+        TEST(an_auditors_role_is_enough),
+        TEST(the_reader_knows_the_newest_schema),
         TEST(what_cannot_be_read_is_told_without_the_password),
         TEST(opening_tells_no_password),
     };

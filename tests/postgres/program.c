@@ -6,6 +6,7 @@
 #include "support/server_talk.h"
 #include "support/server_watch.h"
 #include "support/test.h"
+#include "support/tls_kit.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 
 static struct postgres p;
 static struct server s;
-static char program[1100], conninfo[POSTGRES_CONNINFO_MAX + 200];
+static char program[1100], conninfo[POSTGRES_CONNINFO_MAX + 400];
 static char said[1 << 16]; /* by the last command, on both outputs */
 
 static int group_set_up(void **state)
@@ -96,7 +97,7 @@ static long long tokens(void)
 static void commands_act_on_the_database(void **state)
 {
     (void)state;
-    char with[700], id[HF_ID_SIZE];
+    char with[900], id[HF_ID_SIZE];
     snprintf(with, sizeof with, "HOLDFAST_POSTGRES='%s'", conninfo);
     assert_int_equal(command(with, "show 00000000000000000000000000"), 3);
     says("store-absent");
@@ -138,7 +139,7 @@ static void commands_act_on_the_database(void **state)
 static void an_export_has_every_batch(void **state)
 {
     (void)state;
-    char with[700];
+    char with[900];
     snprintf(with, sizeof with, "HOLDFAST_POSTGRES='%s'", conninfo);
     assert_int_equal(command(with, HOLD "k1"), 0);
     assert_int_equal(command(with, "hold seat --for bob --duration 15m --key k2 --tenant shop"), 0);
@@ -166,7 +167,7 @@ static void an_export_has_every_batch(void **state)
 static void the_command_line_goes_before_the_environment(void **state)
 {
     (void)state;
-    char with[1500], postgres[700], line[1500];
+    char with[1500], postgres[900], line[1500];
     snprintf(postgres, sizeof postgres, "HOLDFAST_POSTGRES='%s'", conninfo);
     assert_int_equal(command(postgres, HOLD "k1 --data d"), 0); /* a directory */
     assert_int_equal(tokens(), -1);
@@ -226,8 +227,9 @@ static void what_does_not_go_together_is_refused(void **state)
     says("storage-failure: ");
     assert_int_equal(command("", "audit --postgres 'host=127.0.0.1 port=1 password=" SECRET "'"), 3);
     says("storage-failure: There is no connection to ");
-    assert_int_equal(
-        command("", "serve --postgres 'host=127.0.0.1 port=1 password=" SECRET "' --listen 127.0.0.1:0"), 3);
+    assert_int_equal(command("", "serve --postgres 'host=127.0.0.1 port=1 password=" SECRET
+                                 "' --sandbox off --listen 127.0.0.1:0"),
+                     3);
 }
 
 static void the_config_file_has_them_too(void **state)
@@ -251,10 +253,11 @@ static void the_config_file_has_them_too(void **state)
     assert_non_null(f);
     fprintf(f, "store = postgres\npostgres = \"host=127.0.0.1 port=1 password=" SECRET "\"\n");
     fclose(f);
-    assert_int_equal(command("HOLDFAST_DATA=/nonexistent/store", "serve --config conf --listen 127.0.0.1:0"),
-                     3);
+    assert_int_equal(
+        command("HOLDFAST_DATA=/nonexistent/store", "serve --config conf --sandbox off --listen 127.0.0.1:0"),
+        3);
     says("cannot make the directory"); /* the environment goes before the file */
-    assert_int_equal(command("", "serve --config conf --listen 127.0.0.1:0"), 3);
+    assert_int_equal(command("", "serve --config conf --sandbox off --listen 127.0.0.1:0"), 3);
     says("conf:2: ");
     f = fopen(path, "w");
     assert_non_null(f);
@@ -440,6 +443,36 @@ static void it_comes_back_in_the_sandbox(void **state)
     goes_and_comes("on");
 }
 
+/* The same over TLS, with an authority of our own: libpq reads its file at each connection. */
+static void it_comes_back_over_tls(void **state)
+{
+    (void)state;
+    struct tls_files files;
+    struct stat owner;
+    char folder[600], before[sizeof conninfo];
+    needs_a_sandbox();
+    snprintf(folder, sizeof folder, "%s/tls", s.dir);
+    assert_int_equal(mkdir(folder, 0755), 0);
+    assert_int_equal(chmod(s.dir, 0755), 0);
+    tls_files_make(&files, folder, "db", -60, 3600, NULL);
+    assert_true(stat(p.data, &owner) == 0 && chown(files.key, owner.st_uid, owner.st_gid) == 0);
+    postgres_set(&p, "ssl", "on");
+    postgres_set(&p, "ssl_cert_file", files.cert);
+    postgres_set(&p, "ssl_key_file", files.key);
+    postgres_stop(&p, POSTGRES_FAST);
+    postgres_start(&p);
+    memcpy(before, conninfo, sizeof before);
+    snprintf(conninfo, sizeof conninfo,
+             "host=localhost port=%d user=postgres dbname=postgres sslmode=verify-full sslrootcert=%s "
+             "password=" SECRET,
+             p.port, files.cert);
+    goes_and_comes("on");
+    memcpy(conninfo, before, sizeof before);
+    postgres_set(&p, "ssl", "off");
+    postgres_stop(&p, POSTGRES_FAST);
+    postgres_start(&p);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -453,6 +486,7 @@ int main(void)
         TEST(the_server_answers_in_its_sandbox),
         TEST(the_database_goes_and_comes_back),
         TEST(it_comes_back_in_the_sandbox),
+        TEST(it_comes_back_over_tls),
     };
     return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
 }

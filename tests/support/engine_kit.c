@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "support/engine_kit.h"
 
-#include "support/postgres_kit.h"
+#include "support/both_kit.h"
 #include "support/test.h"
 
 #include <dirent.h>
@@ -30,26 +30,6 @@ static void on_note(void *arg, int level, const char *line)
     snprintf(k->note, sizeof k->note, "%s", line);
 }
 
-/* ---- On PostgreSQL: one cluster for the whole test program, one schema for each kit ---- */
-
-static struct postgres *cluster(void)
-{
-    static struct postgres p;
-    static bool started;
-    if (!started) {
-        postgres_init(&p);
-        postgres_start(&p);
-        started = true;
-    }
-    return &p;
-}
-
-static void remote_empty(struct kit *k)
-{
-    if (k->remote)
-        postgres_run(cluster(), "DROP SCHEMA IF EXISTS holdfast CASCADE");
-}
-
 struct kit *kit_make(void)
 {
     struct kit *k = calloc(1, sizeof *k);
@@ -63,11 +43,10 @@ struct kit *kit_make(void)
                                       .on_fatal = on_fatal,
                                       .on_note = on_note,
                                       .arg = k };
-    const char *store = getenv("HF_STORE");
-    k->remote = store && strcmp(store, "postgres") == 0;
+    k->remote = both_is_postgres();
     if (k->remote)
-        k->options.postgres = postgres_conninfo(cluster());
-    remote_empty(k);
+        k->options.postgres = postgres_conninfo(both_cluster());
+    both_empty();
     kit_open(k);
     return k;
 }
@@ -103,7 +82,7 @@ void kit_reopen(struct kit *k)
 void kit_leave(struct kit *k)
 {
     kit_close(k);
-    remote_empty(k);
+    both_empty();
     test_dir_remove(k->dir);
     k->dir = test_dir_make();
 }
@@ -120,11 +99,42 @@ void kit_settle(struct kit *k)
         assert_true(++steps < 100000);
 }
 
+/* How many rows there are, as one sees it who opens the store beside. */
+static void count_rows(struct kit *k, struct hf_stats *stats)
+{
+    struct hf_options options = k->options;
+    struct hf_stats now;
+    struct hf_db *beside;
+    options.no_background = true;
+    assert_int_equal(hf_open(k->dir, &options, &beside, NULL), HF_OK);
+    hf_stats(beside, &now);
+    hf_close(beside);
+    stats->tokens = now.tokens;
+    stats->holds = now.holds;
+    stats->holds_live = now.holds_live;
+    stats->resources = now.resources;
+    stats->guards = now.guards;
+    stats->entries = now.entries;
+    stats->claims = now.claims;
+    stats->registers = now.registers;
+    stats->outbox = now.outbox;
+    stats->values = now.values;
+}
+
 struct hf_stats kit_stats(struct kit *k)
 {
     struct hf_stats stats;
     hf_stats(k->db, &stats);
+    if (k->remote && !k->options.no_background) /* they are read only every few seconds then */
+        count_rows(k, &stats);
     return stats;
+}
+
+uint64_t kit_written(struct kit *k)
+{
+    if (k->remote)
+        return (uint64_t)postgres_number(both_cluster(), "SELECT count(*) FROM holdfast.journal");
+    return kit_stats(k).journal_bytes;
 }
 
 const char *kit_key(struct kit *k)
@@ -558,8 +568,30 @@ static bool has_bytes(const char *path, void *arg)
     return found;
 }
 
+/* Do the bytes stand in any column of any table? */
+static bool in_database(const unsigned char *bytes, size_t size)
+{
+    char hex[200] = "", query[1200];
+    assert_true(2 * size < sizeof hex);
+    for (size_t i = 0; i < size; i++)
+        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    snprintf(
+        query, sizeof query,
+        "SELECT string_agg(format('SELECT 1 FROM holdfast.%%I WHERE position(''\\x%s''::bytea in %%s) > 0', "
+        "table_name, CASE data_type WHEN 'bytea' THEN quote_ident(column_name) ELSE "
+        "format('convert_to(%%I::text, ''UTF8'')', column_name) END), ' UNION ALL ') "
+        "FROM information_schema.columns WHERE table_schema = 'holdfast'",
+        hex);
+    char *searches = postgres_ask(both_cluster(), query), *all;
+    assert_true(asprintf(&all, "SELECT count(*) FROM (%s) found", searches) > 0);
+    bool found = postgres_number(both_cluster(), all) > 0;
+    free(searches);
+    free(all);
+    return found;
+}
+
 bool kit_on_disk(struct kit *k, const void *bytes, size_t size)
 {
     struct hf_bytes wanted = { bytes, size };
-    return each_file(k, "", has_bytes, &wanted) > 0;
+    return k->remote ? in_database(bytes, size) : each_file(k, "", has_bytes, &wanted) > 0;
 }

@@ -1,10 +1,11 @@
 /* engine_kit.h: a store in a directory of its own, a clock that the test moves, and one short call for each
  * action. For tests of the public library alone: everything here goes through holdfast.h.
  *
- * With HF_STORE=postgres in the environment the store is in a database instead: the same tests hold for both. */
+ * With HF_STORE=postgres in the environment the store is in a database instead (both_kit.h): the same tests hold for both. */
 #ifndef HF_TESTS_ENGINE_KIT_H
 #define HF_TESTS_ENGINE_KIT_H
 
+#include "support/both_kit.h"
 #include "support/test_io.h"
 
 #include <stdbool.h>
@@ -40,14 +41,17 @@ void kit_open(struct kit *k);
 void kit_close(struct kit *k);
 /* Close and open again. */
 void kit_reopen(struct kit *k);
-/* Close, and go to a new, empty directory. */
+/* Close, and go to a new, empty directory, or database. */
 void kit_leave(struct kit *k);
 
 /* Set the clock to `ms` after KIT_START. */
 void kit_at(struct kit *k, int64_t ms);
 /* Run maintenance until it says that there is no more. */
 void kit_settle(struct kit *k);
+/* The figures as they are now, also where the library knows some of them only as they were some seconds ago. */
 struct hf_stats kit_stats(struct kit *k);
+/* How much was ever written to the journal: bytes, or on PostgreSQL entries. */
+uint64_t kit_written(struct kit *k);
 
 /* A key that no other call of this kit gave. Good until seven more were asked for. */
 const char *kit_key(struct kit *k);
@@ -111,7 +115,7 @@ char *kit_dump(struct kit *k, const char *const *tenants, size_t count);
 size_t kit_files(struct kit *k, const char *suffix);
 /* Remove the files that end with `suffix`; how many there were. The store should be closed. */
 size_t kit_remove(struct kit *k, const char *suffix);
-/* Do the bytes stand in any file? */
+/* Do the bytes stand in any file, or on PostgreSQL in any table? Up to 99 bytes. */
 bool kit_on_disk(struct kit *k, const void *bytes, size_t size);
 
 #endif

@@ -54,8 +54,10 @@ enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swep
 /* Read the time and the rules in force into the session. */
 enum hf_pg_end hf_pg_look(struct hf_pg_session *s);
 
-/* Make `rules` the configuration in force, if it is not. */
-enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_rules *rules);
+/* What the options change of the rules that are in force. */
+struct hf_rules hf_pg_rules_wanted(const struct hf_options *options, const struct hf_rules *in_force);
+/* Make them the configuration in force, if they are not, and write that into the journal. */
+enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options);
 
 /* Take out keys and entries of guards whose window had closed by the time of the last sweep, up to `max` of each.
  * freed: out. */

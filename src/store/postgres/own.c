@@ -78,10 +78,44 @@ enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swep
     return hf_pg_work_end(&w, end);
 }
 
-enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_rules *rules)
+struct hf_rules hf_pg_rules_wanted(const struct hf_options *o, const struct hf_rules *in_force)
+{
+    struct hf_rules rules = *in_force;
+    if (o->idempotency_window_ms)
+        rules.idempotency_window_ms = o->idempotency_window_ms;
+    if (o->token_max_length)
+        rules.token_max_length = o->token_max_length;
+    if (o->registry != HF_REGISTRY_KEEP)
+        rules.registry_strict = o->registry == HF_REGISTRY_STRICT;
+    return rules;
+}
+
+/* Nobody else changes them now. changed: out, false if they are in force already. */
+static enum hf_pg_end rules_write(struct hf_pg_session *s, const struct hf_rules *rules, bool *changed)
 {
     char window[24], length[16];
+    PGresult *result = NULL;
+    snprintf(window, sizeof window, "%lld", (long long)rules->idempotency_window_ms);
+    snprintf(length, sizeof length, "%u", rules->token_max_length);
+    const char *const params[] = { window, length, rules->registry_strict ? "t" : "f", HF_DIGEST_NAME,
+                                   HF_VERSION };
+    enum hf_pg_outcome outcome = hf_pg_ask(
+        &s->conn,
+        "UPDATE holdfast.store SET idempotency_window_ms = $1::bigint, token_max_length = $2::integer, "
+        "registry_strict = $3::boolean, digest_name = $4, program = $5 WHERE program = 'none' OR "
+        "(idempotency_window_ms, token_max_length, registry_strict) IS DISTINCT FROM "
+        "($1::bigint, $2::integer, $3::boolean)",
+        5, params, false, &result);
+    *changed = outcome == HF_PG_FINE && strcmp(PQcmdTuples(result), "0") != 0;
+    PQclear(result);
+    return hf_pg_end_of(outcome);
+}
+
+enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options)
+{
     struct hf_pg_work w;
+    struct hf_rules rules;
+    bool changed = false;
     hf_pg_work_begin(&w, s, NULL);
     hf_pg_work_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
     hf_pg_work_send(&w, HF_PG_CHANGE_RULES, HF_PG_TABLES, NULL, 0);
@@ -89,22 +123,15 @@ enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_rules *r
     enum hf_pg_end end = hf_pg_work_trip(&w);
     hf_pg_work_clear(&w);
     if (end == HF_PG_DONE) {
-        snprintf(window, sizeof window, "%lld", (long long)rules->idempotency_window_ms);
-        snprintf(length, sizeof length, "%u", rules->token_max_length);
-        const char *const params[] = { window, length, rules->registry_strict ? "t" : "f", HF_DIGEST_NAME,
-                                       HF_VERSION };
-        end = hf_pg_end_of(
-            hf_pg_ask(&s->conn,
-                      "UPDATE holdfast.store SET idempotency_window_ms = $1, token_max_length = $2, "
-                      "registry_strict = $3, digest_name = $4, program = $5",
-                      5, params, false, NULL));
+        rules = hf_pg_rules_wanted(options, &s->rules);
+        end = rules_write(s, &rules, &changed);
     }
-    if (end == HF_PG_DONE) {
+    if (end == HF_PG_DONE && changed) {
         hf_plan_reset(s->plan);
         hf_plan_row(s->plan, HF_ROW_CONFIG)->config =
-            (struct hf_config){ .idempotency_window_ms = rules->idempotency_window_ms,
-                                .token_max_length = rules->token_max_length,
-                                .registry_strict = rules->registry_strict,
+            (struct hf_config){ .idempotency_window_ms = rules.idempotency_window_ms,
+                                .token_max_length = rules.token_max_length,
+                                .registry_strict = rules.registry_strict,
                                 .digest_name = hf_str(HF_DIGEST_NAME),
                                 .program = hf_str(HF_VERSION) };
         w.spoiled = !record_own(&w, HF_CONFIGURE, hf_pg_none());

@@ -66,4 +66,5 @@ GRANT SELECT ON ALL TABLES IN SCHEMA holdfast TO holdfast_auditor;
 REVOKE SELECT ON holdfast.store FROM holdfast_auditor;
 GRANT SELECT (only_one, store_id, idempotency_window_ms, token_max_length, registry_strict, digest_name, program,
     created_at) ON holdfast.store TO holdfast_auditor;
+GRANT SELECT ON ALL SEQUENCES IN SCHEMA holdfast TO holdfast_auditor;
 GRANT EXECUTE ON FUNCTION holdfast.hold_ordinal, holdfast.engine_now TO holdfast_auditor;

@@ -1,0 +1,185 @@
+/* Opening a store in a database: making it, sharing it, and one clear sentence for everything that stands in the way. */
+#include "support/engine_kit.h"
+#include "support/postgres_kit.h"
+#include "support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct postgres p;
+
+static enum hf_status try_open(const char *conninfo, bool no_create, struct hf_error *why)
+{
+    struct hf_options options = { .postgres = conninfo, .no_create = no_create, .no_background = true };
+    struct hf_db *db = NULL;
+    enum hf_status st = hf_open(NULL, &options, &db, why);
+    assert_int_equal(st == HF_OK, db != NULL);
+    hf_close(db);
+    return st;
+}
+
+/* Refused with this status, and a sentence that has these words. */
+static void refused(const char *conninfo, bool no_create, enum hf_status status, const char *words)
+{
+    struct hf_error why;
+    assert_int_equal(try_open(conninfo, no_create, &why), status);
+    assert_int_equal(why.status, status);
+    if (!strstr(why.text, words))
+        fail_msg("\"%s\" is not in: %s", words, why.text);
+    assert_null(strchr(why.text, '\n'));
+}
+
+static int empty(void **state)
+{
+    (void)state;
+    postgres_run(&p, "DROP SCHEMA IF EXISTS holdfast CASCADE");
+    return 0;
+}
+
+static void a_wrong_connection_string_is_named_and_its_password_is_not(void **state)
+{
+    char text[200];
+    struct hf_error why;
+    (void)state;
+    refused("host=127.0.0.1 port=1 dbname=x sslmode=disable", false, HF_STORAGE_FAILURE, "127.0.0.1");
+    snprintf(text, sizeof text, "host=127.0.0.1 port=%d user=postgres dbname=nowhere sslmode=disable",
+             p.port);
+    refused(text, false, HF_STORAGE_FAILURE, "\"nowhere\" does not exist");
+    assert_int_not_equal(try_open("host=127.0.0.1 port=1 password=geheim nonsense=1", false, &why), HF_OK);
+    assert_null(strstr(why.text, "geheim"));
+    assert_int_not_equal(try_open("postgresql://u:geheim@127.0.0.1:1/x?nonsense=1", false, &why), HF_OK);
+    assert_null(strstr(why.text, "geheim"));
+}
+
+static void what_is_not_there_is_not_made_where_that_is_not_wanted(void **state)
+{
+    struct hf_error why;
+    (void)state;
+    refused(postgres_conninfo(&p), true, HF_STORE_ABSENT, "no schema holdfast");
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'"), 0);
+    assert_int_equal(try_open(postgres_conninfo(&p), false, &why), HF_OK);
+    assert_int_equal(try_open(postgres_conninfo(&p), true, &why), HF_OK);
+}
+
+static void a_newer_schema_is_refused_and_left_alone(void **state)
+{
+    struct hf_error why;
+    (void)state;
+    assert_int_equal(try_open(postgres_conninfo(&p), false, &why), HF_OK);
+    postgres_run(&p, "INSERT INTO holdfast.migration (version, name, program) VALUES (999, 'later', '9.9')");
+    refused(postgres_conninfo(&p), false, HF_STORE_NEWER, "version 999");
+    postgres_run(&p, "DELETE FROM holdfast.migration WHERE version = 999");
+    assert_int_equal(try_open(postgres_conninfo(&p), false, &why), HF_OK);
+}
+
+static void a_database_that_can_only_be_read_or_has_another_encoding_is_refused(void **state)
+{
+    char text[200];
+    (void)state;
+    postgres_run(&p, "CREATE ROLE reader LOGIN");
+    postgres_run(&p, "ALTER ROLE reader SET default_transaction_read_only = on");
+    snprintf(text, sizeof text, "host=127.0.0.1 port=%d user=reader dbname=postgres sslmode=disable", p.port);
+    refused(text, false, HF_STORAGE_FAILURE, "can only be read");
+    postgres_run(&p,
+                 "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'");
+    snprintf(text, sizeof text, "host=127.0.0.1 port=%d user=postgres dbname=latin sslmode=disable", p.port);
+    refused(text, false, HF_STORAGE_FAILURE, "encoding LATIN1");
+    postgres_run(&p, "DROP DATABASE latin");
+    postgres_run(&p, "DROP ROLE reader");
+}
+
+static void missing_rights_are_named_and_nothing_is_half_made(void **state)
+{
+    char text[200];
+    struct hf_error why;
+    (void)state;
+    postgres_run(&p, "CREATE ROLE nobody_much LOGIN");
+    snprintf(text, sizeof text, "host=127.0.0.1 port=%d user=nobody_much dbname=postgres sslmode=disable",
+             p.port);
+    refused(text, false, HF_STORAGE_FAILURE, "permission denied");
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'"), 0);
+    assert_int_equal(try_open(postgres_conninfo(&p), false, &why), HF_OK);
+    refused(text, false, HF_STORAGE_FAILURE, "permission denied");
+    postgres_run(&p, "DROP ROLE nobody_much");
+}
+
+static void open_one(struct kit_worker *w)
+{
+    struct hf_error why;
+    struct hf_options options = { .postgres = postgres_conninfo(&p), .no_background = true };
+    struct hf_db *db;
+    w->done = hf_open(NULL, &options, &db, &why) == HF_OK;
+    if (!w->done)
+        fprintf(stderr, "%s\n", why.text);
+    hf_close(db);
+}
+
+static void many_that_start_at_once_make_it_once(void **state)
+{
+    enum { COUNT = 8 };
+    struct kit_worker workers[COUNT];
+    (void)state;
+    kit_run(workers, COUNT, open_one);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(workers[i].done, 1);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.store"), 1);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) - count(DISTINCT version) FROM holdfast.migration"),
+                     0);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.journal WHERE action = 'configure'"),
+                     1);
+}
+
+/* The window that one server is started with counts for all, from then on. */
+static void the_configuration_in_force_is_shared_and_in_the_journal(void **state)
+{
+    struct hf_options options = { .postgres = postgres_conninfo(&p), .no_background = true };
+    struct hf_db *first, *second;
+    struct hf_result got = HF_RESULT_INIT;
+    struct hf_error why;
+    struct hf_request place = {
+        .action = HF_PLACE_HOLD,
+        .key = hf_str("key"),
+        .place_hold = { .resource = hf_str("room"), .requester = hf_str("guest"), .duration_ms = HOUR }
+    };
+    (void)state;
+    assert_int_equal(hf_open(NULL, &options, &first, &why), HF_OK);
+    options.idempotency_window_ms = 5 * MINUTE;
+    options.registry = HF_REGISTRY_STRICT;
+    assert_int_equal(hf_open(NULL, &options, &second, &why), HF_OK);
+    assert_int_equal(hf_do(first, &place, &got), HF_RESOURCE_UNAVAILABLE);
+    assert_int_equal(got.token.expires_at - got.token.recorded_at, 5 * MINUTE);
+    hf_result_clear(&got);
+    hf_close(second);
+    hf_close(first);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.journal WHERE action = 'configure'"),
+                     2);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    postgres_init(&p);
+    postgres_start(&p);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    postgres_end(&p);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_wrong_connection_string_is_named_and_its_password_is_not, empty),
+        cmocka_unit_test_setup(what_is_not_there_is_not_made_where_that_is_not_wanted, empty),
+        cmocka_unit_test_setup(a_newer_schema_is_refused_and_left_alone, empty),
+        cmocka_unit_test_setup(a_database_that_can_only_be_read_or_has_another_encoding_is_refused, empty),
+        cmocka_unit_test_setup(missing_rights_are_named_and_nothing_is_half_made, empty),
+        cmocka_unit_test_setup(many_that_start_at_once_make_it_once, empty),
+        cmocka_unit_test_setup(the_configuration_in_force_is_shared_and_in_the_journal, empty),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

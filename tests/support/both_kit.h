@@ -1,0 +1,22 @@
+/* both_kit.h: which store the tests of a program run on.
+ *
+ * The same program is run twice: as it is, with the journal in files, and with HF_STORE=postgres in the environment, with
+ * the store in a database (tests/postgres/same.cmake). Then one cluster serves the whole program, and each test begins with an
+ * empty database. */
+#ifndef HF_TESTS_BOTH_KIT_H
+#define HF_TESTS_BOTH_KIT_H
+
+#include "support/postgres_kit.h"
+
+bool both_is_postgres(void);
+
+/* The cluster of this program, started when it is first asked for. Only on PostgreSQL. */
+struct postgres *both_cluster(void);
+
+/* Throw away all that the store in the database has. No one may have it open. Nothing if the store is in files. */
+void both_empty(void);
+
+/* Skip the rest of the test on PostgreSQL: it is about the journal's files, or about the memory that holds its tables. */
+void both_needs_files(void);
+
+#endif
