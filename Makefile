@@ -12,10 +12,10 @@ DATA ?= ./holdfast-data
 T ?= 60
 TARGET ?=
 
-# How often `make crash` kills the server.
+# How often `make crash` kills the server, and `make failover` the primary of a PostgreSQL cluster.
 N ?= 10000
 
-.PHONY: all run test crash fuzz coverage lint format bench install clean
+.PHONY: all run test crash failover fuzz coverage lint format bench install clean
 
 all:
 	@tools/deps.sh build
@@ -32,6 +32,12 @@ test:
 crash:
 	@tools/deps.sh test
 	@tools/crash.sh $(N)
+
+failover:
+	@tools/deps.sh test
+	@cmake --preset release -DHF_TESTS=ON >/dev/null
+	@cmake --build build -j $(JOBS) --target postgres_failover -- --no-print-directory
+	@HF_CYCLES=$(N) build/tests/postgres_failover
 
 fuzz:
 	@tools/deps.sh test

@@ -445,12 +445,54 @@ static enum hf_pg_outcome look_timeline(struct hf_pg_conn *conn)
     return outcome == HF_PG_REFUSED ? HF_PG_FINE : outcome;
 }
 
+enum { HOSTS_TEXT = 1024 };
+
+static int items_of(const char *conninfo, const char *keyword)
+{
+    char list[HOSTS_TEXT];
+    int count = 1;
+    hf_conninfo_value(conninfo, keyword, list, sizeof list);
+    for (const char *p = list; *p; p++)
+        count += *p == ',';
+    return count;
+}
+
+int hf_pg_hosts(const char *conninfo)
+{
+    int names = items_of(conninfo, "host"), addresses = items_of(conninfo, "hostaddr");
+    return names > addresses ? names : addresses;
+}
+
+/* The list that libpq has for `keyword`, with `by` of its items moved from its front to its end. NULL: there is no list. */
+static const char *rotated(const char *conninfo, const char *keyword, int by, char out[HOSTS_TEXT])
+{
+    char list[HOSTS_TEXT];
+    hf_conninfo_value(conninfo, keyword, list, sizeof list);
+    const char *at = list;
+    for (int i = 0; i < by && at; i++) {
+        const char *comma = strchr(at, ',');
+        at = comma ? comma + 1 : NULL;
+    }
+    if (!at || at == list)
+        return NULL;
+    snprintf(out, HOSTS_TEXT, "%s,%.*s", at, (int)(at - list - 1), list);
+    return out;
+}
+
 enum hf_pg_outcome hf_pg_connect(struct hf_pg_conn *conn, const char *conninfo, bool prepare)
 {
-    /* What the connection string says stands behind, and wins. */
-    const char *const names[] = { "connect_timeout", "fallback_application_name", "dbname", "client_encoding",
-                                  NULL };
-    const char *const values[] = { "3", "holdfast", conninfo, "UTF8", NULL };
+    /* What stands behind wins: the connection string over our defaults, and another order of its hosts over that. */
+    const char *names[8] = { "connect_timeout", "fallback_application_name", "dbname", "client_encoding",
+                             NULL };
+    const char *values[8] = { "3", "holdfast", conninfo, "UTF8", NULL };
+    static const char *const lists[] = { "host", "hostaddr", "port" };
+    char orders[3][HOSTS_TEXT];
+    for (int i = 0, n = 4; i < 3 && conn->first_host > 0; i++) {
+        values[n] = rotated(conninfo, lists[i], conn->first_host, orders[i]);
+        if (values[n])
+            names[n++] = lists[i];
+        names[n] = NULL;
+    }
     hf_pg_disconnect(conn);
     conn->why[0] = conn->state[0] = '\0';
     conn->pg = PQconnectdbParams(names, values, 1);

@@ -48,6 +48,7 @@ struct hf_pg_conn {
     int queued;
     bool warned; /* a warning came since it was cleared: the wait for a standby may have been given up */
     bool in_transaction;
+    int first_host;    /* of those in the connection string, which is tried first */
     uint32_t timeline; /* of the database: rises with each promotion of a standby; 0: not known */
     int64_t patience_ms;
     char why[400]; /* what went wrong last, one sentence without its full stop; never with a password */
@@ -61,6 +62,8 @@ enum hf_pg_outcome hf_pg_connect(struct hf_pg_conn *conn, const char *conninfo, 
 /* Prepare all statements. */
 enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn);
 void hf_pg_disconnect(struct hf_pg_conn *conn);
+/* How many hosts the connection string (or libpq's environment) names: 1 and up. */
+int hf_pg_hosts(const char *conninfo);
 
 /* Queue a statement. params: arrays or values in binary form, NULL data for SQL's NULL. */
 void hf_pg_send(struct hf_pg_conn *conn, int statement, const struct hf_bytes *params, int count);

@@ -124,10 +124,8 @@ static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed
     return HF_PG_FINE;
 }
 
-enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committed)
+static enum hf_pg_outcome connect_once(struct hf_pg_session *s, bool *committed)
 {
-    if (committed)
-        *committed = false;
     enum hf_pg_outcome outcome = hf_pg_connect(&s->conn, s->shared->conninfo, true);
     if (outcome == HF_PG_FINE && !timeline_is_good(s))
         outcome = HF_PG_REFUSED;
@@ -135,5 +133,22 @@ enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committe
         outcome = s->writer ? writer_resume(s, committed) : writer_make(s);
     if (outcome != HF_PG_FINE)
         hf_pg_disconnect(&s->conn);
+    return outcome;
+}
+
+enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committed)
+{
+    int hosts = hf_pg_hosts(s->shared->conninfo);
+    enum hf_pg_outcome outcome = HF_PG_LOST;
+    if (committed)
+        *committed = false;
+    /* libpq is content with the first host that can be written to, and that may be an old primary: then the others are
+     * tried first. */
+    for (int i = 0; i < hosts; i++) {
+        outcome = connect_once(s, committed);
+        if (outcome != HF_PG_REFUSED)
+            break;
+        s->conn.first_host = (s->conn.first_host + 1) % hosts;
+    }
     return outcome;
 }

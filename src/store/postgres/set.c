@@ -263,16 +263,21 @@ static enum hf_found view_reversal(void *ctx, struct hf_scoped id, struct hf_rev
 static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time now,
                                   struct hf_hold out[HF_OVERDUE_MAX], size_t *count)
 {
-    const struct hf_pg_slot *s = seek(ctx, HF_PG_RESOURCE, resource, none(), 0);
+    struct hf_pg_slot *s = seek(ctx, HF_PG_RESOURCE, resource, none(), 0);
     *count = 0;
     if (!s)
         return HF_UNREADABLE;
+    /* Those that the batch has expired stand in front, and nobody needs to pass them again. */
+    while (s->overdue && s->overdue->record.row.hold.state != HF_HELD)
+        s->overdue = s->overdue->next_overdue;
     for (const struct hf_pg_slot *h = s->overdue; h && *count < HF_OVERDUE_MAX; h = h->next_overdue) {
         const struct hf_hold *hold = &h->record.row.hold;
+        if (hold->expires_at > now)
+            break;
         /* More overdue ones than the resource counts as held: somebody changed a row by hand. */
-        if (hold->state == HF_HELD && hold->expires_at <= now && *count >= s->record.row.resource.held)
+        if (hold->state == HF_HELD && *count >= s->record.row.resource.held)
             return HF_UNREADABLE;
-        if (hold->state == HF_HELD && hold->expires_at <= now)
+        if (hold->state == HF_HELD)
             out[(*count)++] = *hold;
     }
     return HF_FOUND;

@@ -25,6 +25,7 @@ struct hf_pg_slot {
     bool dirty;                          /* it is another now than in the database */
     unsigned uses;                       /* resources: how many requests place a hold on it */
     struct hf_pg_slot *overdue;          /* resources: the overdue holds that were found, soonest first */
+    struct hf_pg_slot *last_overdue;     /* the last of them */
     struct hf_pg_slot *next_overdue;     /* holds: the next of them */
     struct hf_pg_record record;          /* its key is always set */
 };

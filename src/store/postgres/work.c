@@ -99,10 +99,11 @@ static void overdue_add(struct hf_pg_work *w, struct hf_pg_slot *hold)
         hf_pg_set_slot(&w->s->set, HF_PG_RESOURCE, h->tenant, hf_pg_none(), h->resource, 0);
     if (!resource)
         return;
-    struct hf_pg_slot **at = &resource->overdue;
-    while (*at)
-        at = &(*at)->next_overdue;
-    *at = hold;
+    if (resource->overdue)
+        resource->last_overdue->next_overdue = hold;
+    else
+        resource->overdue = hold;
+    resource->last_overdue = hold;
     hold->next_overdue = NULL;
 }
 
