@@ -16,6 +16,14 @@
 
 /* ---- Errors ---- */
 
+/* What a database says may be anything: what a terminal would act on is not shown. */
+static void make_harmless(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
 /* Its first line, without the word that it begins with. */
 static void message_copy(const struct hf_audit_postgres *r, char *out, size_t room)
 {
@@ -24,6 +32,7 @@ static void message_copy(const struct hf_audit_postgres *r, char *out, size_t ro
         text += 8;
     snprintf(out, room, "%.*s", (int)strcspn(text, "\n"), text);
     hf_conninfo_hide(r->conninfo, out, room);
+    make_harmless(out);
     if (out[0] == '\0')
         snprintf(out, room, "the rows are not of the types that Holdfast's tables have");
 }
@@ -107,6 +116,7 @@ static bool writers_read(struct hf_audit_postgres *r, struct hf_error *why)
         w->told.known = true;
         w->told.told_batch = (uint64_t)hf_audit_get_number(result, i, 2);
         snprintf(w->told.name, sizeof w->told.name, "%s", PQgetvalue(result, i, 1));
+        make_harmless(w->told.name);
         if (chain.size == HF_DIGEST_SIZE)
             memcpy(w->told.told_chain, chain.data, HF_DIGEST_SIZE);
     }
@@ -286,8 +296,16 @@ static bool postgres_entry(struct hf_audit_reader *reader, uint64_t position, st
 
 static enum hf_status connect_to(struct hf_audit_postgres *r, struct hf_error *why)
 {
-    const char *const keywords[] = { "dbname", "fallback_application_name", NULL };
-    const char *const values[] = { r->conninfo, "holdfast audit", NULL };
+    /* A database that falls silent must not be waited for for ever. What the connection string says stands behind, and
+     * wins. */
+    const char *const keywords[] = { "connect_timeout",
+                                     "keepalives_idle",
+                                     "keepalives_interval",
+                                     "tcp_user_timeout",
+                                     "fallback_application_name",
+                                     "dbname",
+                                     NULL };
+    const char *const values[] = { "10", "30", "10", "60000", "holdfast audit", r->conninfo, NULL };
     char told[240];
     r->pg = PQconnectdbParams(keywords, values, 1);
     if (!r->pg)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define PAGE_BYTES (4 << 20)
-enum { PAGE_FIRST = 64, PAGE_MAX = 2000 };
+enum { PAGE_FIRST = 16, PAGE_MAX = 2000 };
 
 /* ---- Values ---- */
 

@@ -171,7 +171,9 @@ static enum hf_cli_option_id option_find(uint64_t allowed, const char *name, siz
 static bool hide(struct hf_cli *cli, char *value)
 {
     static char copy[HF_CLI_CONFIG_LINE_MAX];
-    size_t size = strlen(value);
+    size_t size = value ? strlen(value) : 0;
+    if (!value)
+        return true;
     if (size >= sizeof copy) {
         hf_cli_error(cli, "--postgres has %zu bytes, and a connection string may have %zu", size,
                      sizeof copy - 1);
@@ -214,7 +216,7 @@ static bool option_take(struct hf_cli *cli, int argc, char **argv, int *at)
         return false;
     }
     cli->values[id] = value ? value : "";
-    return id != HF_OPT_POSTGRES || hide(cli, argv[*at] + (value - argv[*at]));
+    return id != HF_OPT_POSTGRES || !value || hide(cli, argv[*at] + (value - argv[*at]));
 }
 
 static bool command_take(struct hf_cli *cli, const char *name)

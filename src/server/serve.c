@@ -129,6 +129,19 @@ static bool make_temporary(struct hf_server *s, struct hf_error *why)
     return false;
 }
 
+/* What an export that is still being made has there goes with it. */
+static void remove_temporary(const struct hf_server *s)
+{
+    static const char *const endings[] = { "", ".tmp" };
+    char path[sizeof s->temporary + 40];
+    for (size_t i = 0; s->temporary[0] && i < sizeof endings / sizeof *endings; i++) {
+        snprintf(path, sizeof path, "%s/export.%ld%s", s->temporary, (long)getpid(), endings[i]);
+        unlink(path);
+    }
+    if (s->temporary[0])
+        rmdir(s->temporary);
+}
+
 static bool enter_sandbox(struct hf_server *s, struct hf_error *why)
 {
     const struct hf_server_options *options = &s->options;
@@ -298,8 +311,7 @@ int hf_server_run(const struct hf_server_options *options)
         serve(s, &signals);
     }
     bool idle = stop(s);
-    if (s->temporary[0])
-        rmdir(s->temporary);
+    remove_temporary(s);
     if (!idle) {
         hf_log_close(s->log);
         _exit(code); /* all that was answered is on disk; the store is not closed under who reads it */

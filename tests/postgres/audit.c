@@ -1,5 +1,6 @@
 /* The audit of a store in a database: what a server has written passes, with the same figures as in files, and whatever
  * somebody changes by hand is found and named. */
+#include "audit/export.h"
 #include "audit/postgres.h"
 #include "store/postgres/migrate.h"
 #include "support/postgres_story.h"
@@ -360,6 +361,8 @@ static const struct {
       "do not come to the chain" },
     { "UPDATE holdfast.writer SET batch = batch + 1 WHERE batch > 0", "SEQUENCE",
       "its last ones are missing" },
+    { "UPDATE holdfast.writer SET chain = sha256(chain), name = E'a\\x1b[2Jb' WHERE batch > 0", "CHAIN",
+      "(a?[2Jb)" },
     { "DELETE FROM holdfast.writer WHERE batch > 0", "SEQUENCE", "which is not in holdfast.writer" },
     { "UPDATE holdfast.store SET store_id = sha256(store_id)::bytea WHERE false; UPDATE holdfast.store SET "
       "store_id = "
@@ -554,6 +557,38 @@ static void the_reader_knows_the_newest_schema(void **state)
     assert_int_equal(hf_pg_migrations[hf_pg_migration_count - 1].version, HF_AUDIT_SCHEMA);
 }
 
+/* The connection is cut in the middle. */
+static void cut(void *arg, uint64_t done, uint64_t total)
+{
+    (void)arg;
+    (void)done;
+    (void)total;
+    postgres_run(
+        &p,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast audit'");
+}
+
+static void a_lost_connection_is_a_failure(void **state)
+{
+    (void)state;
+    char file[300];
+    struct hf_audit_options options = { .postgres = postgres_conninfo(&p), .progress = cut };
+    struct hf_audit_export_options to = { .postgres = postgres_conninfo(&p),
+                                          .progress = cut,
+                                          .format = HF_AUDIT_JSONL };
+    struct hf_audit_report report;
+    struct hf_error why = { HF_OK, "" };
+    story_database(&p, k);
+    story_do_all(k);
+    assert_int_equal(hf_audit_run("", &options, &report, &why), HF_STORAGE_FAILURE);
+    assert_non_null(strstr(why.text, "cannot be read: "));
+    hf_audit_report_free(&report);
+    snprintf(file, sizeof file, "%s/export", k->dir);
+    assert_int_equal(hf_audit_export("", &to, file, &why), 3);
+    assert_non_null(strstr(why.text, "cannot be read: "));
+    assert_int_equal(kit_files(k, "export") + kit_files(k, ".tmp"), 0);
+}
+
 /* So does the library that would write there. */
 static void opening_tells_no_password(void **state)
 {
@@ -587,6 +622,7 @@ int main(void)
         TEST(the_reader_knows_the_newest_schema),
         TEST(what_cannot_be_read_is_told_without_the_password),
         TEST(opening_tells_no_password),
+        TEST(a_lost_connection_is_a_failure),
     };
     return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "support/engine_kit.h"
 
+#include "audit/audit.h"
 #include "support/both_kit.h"
 #include "support/test.h"
 
@@ -51,10 +52,30 @@ struct kit *kit_make(void)
     return k;
 }
 
+/* Whatever a test did to it: the records in the database must pass every check. */
+static void audit_database(void)
+{
+    const struct hf_audit_options options = { .postgres = postgres_conninfo(both_cluster()) };
+    struct hf_audit_report report;
+    struct hf_error why = { .status = HF_OK };
+    enum hf_status st = hf_audit_run("", &options, &report, &why);
+    if (st == HF_STORE_ABSENT)
+        return;
+    if (st != HF_OK)
+        fail_msg("the store could not be audited: %s", why.text);
+    for (size_t i = 0; i < report.check_count; i++)
+        if (hf_audit_outcome(&report.checks[i]) != HF_AUDIT_PASSED)
+            fail_msg("the audit does not pass %s: %s", report.checks[i].name,
+                     report.checks[i].example_count ? report.checks[i].examples[0] : "incomplete");
+    hf_audit_report_free(&report);
+}
+
 void kit_free(struct kit *k)
 {
     hf_result_clear(&k->got);
     kit_close(k);
+    if (k->remote)
+        audit_database();
     test_dir_remove(k->dir);
     free(k);
 }

@@ -194,7 +194,7 @@ enum hf_pg_outcome hf_pg_run(struct hf_pg_conn *conn, PGresult **results)
 
 void hf_pg_rollback(struct hf_pg_conn *conn)
 {
-    PGresult *result;
+    PGresult *result = NULL;
     if (!conn->pg || !conn->in_transaction)
         return;
     char why[sizeof conn->why], state[sizeof conn->state];

@@ -477,9 +477,33 @@ static void list(struct sight *s, struct hf_query q)
     } while (q.cursor != 0);
 }
 
+static hf_time engine_now(void)
+{
+    struct hf_result got = HF_RESULT_INIT;
+    struct hf_request r = { .action = HF_GET_LEASE, .get = { hf_str("lease0") } };
+    enum hf_status st = hf_do(k->db, &r, &got);
+    assert_true(st == HF_OK || st == HF_NOT_KNOWN);
+    hf_time now = got.now;
+    hf_result_clear(&got);
+    return now;
+}
+
+/* With the machine's clock, time passes while the lists are read: an identity whose window ended meanwhile may be in its list
+ * or not. */
+static void leave_out_what_ended(struct sight *s, hf_time begun)
+{
+    struct hf_entry *entries = s->arrays[3];
+    size_t left = 0;
+    for (size_t i = 0; i < s->view.entry_count; i++)
+        if (entries[i].expires_at <= begun || entries[i].expires_at > s->view.now)
+            entries[left++] = entries[i];
+    s->view.entry_count = left;
+}
+
 static void look(struct sight *s)
 {
     static const char *const tenants[] = { "", "acme" };
+    hf_time begun = engine_now();
     memset(s, 0, sizeof *s);
     for (size_t t = 0; t < 2; t++) {
         struct hf_bytes tenant = hf_str(tenants[t]);
@@ -491,12 +515,9 @@ static void look(struct sight *s)
             list(s, (struct hf_query){
                         .kind = HF_LIST_ENTRIES, .tenant = tenant, .name = s->view.guards[i].name });
     }
-    struct hf_result got = HF_RESULT_INIT;
-    struct hf_request r = { .action = HF_GET_LEASE, .get = { hf_str("lease0") } };
-    enum hf_status st = hf_do(k->db, &r, &got);
-    assert_true(st == HF_OK || st == HF_NOT_KNOWN);
-    s->view.now = got.now;
-    hf_result_clear(&got);
+    s->view.now = engine_now();
+    if (real_time)
+        leave_out_what_ended(s, begun);
 }
 
 static void look_away(struct sight *s)
