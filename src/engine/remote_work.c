@@ -8,7 +8,7 @@
 /* ---- Taking ---- */
 
 /* How many bytes of requests a batch takes before it is enough. */
-enum { BYTES_MAX = 8 << 20 };
+enum { BYTES_MAX = 16 << 20 };
 
 static size_t weight(const struct hf_request *q)
 {

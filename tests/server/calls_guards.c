@@ -242,6 +242,7 @@ static void an_identity_has_its_limits(void **state)
 static void a_guard_that_is_not_durable_forgets_at_a_restart(void **state)
 {
     (void)state;
+    both_needs_files();
     assert_int_equal(talk(&t, "PUT /v1/guards/kept", NULL, "{\"window\":\"1h\"}"), 200);
     assert_int_equal(talk(&t, "PUT /v1/guards/light", NULL, "{\"window\":\"1h\",\"durable\":false}"), 200);
     recorded("kept", "x");

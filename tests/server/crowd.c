@@ -58,11 +58,9 @@ static void send_place(int fd, const char *key, const char *resource)
 static int plug(void)
 {
     int fd = server_connect(&s);
-    uint64_t syncs = atomic_load(&s.io->syncs);
-    atomic_store(&s.io->slow_sync_us, 100000);
+    server_slow(&s, 100);
     send_place(fd, "plug", "plug");
-    while (atomic_load(&s.io->syncs) == syncs)
-        server_pause_ms(1);
+    server_await_slow(&s);
     return fd;
 }
 
@@ -73,7 +71,7 @@ static void unplug(int fd)
     assert_int_equal(r.status, 201);
     reply_free(&r);
     close(fd);
-    atomic_store(&s.io->slow_sync_us, 0);
+    server_slow(&s, 0);
 }
 
 static void one_key_from_64_sides_is_done_once(void **state)
@@ -245,7 +243,7 @@ static void too_many_lines_at_once_are_refused(void **state)
     int done = 0, refused = 0;
     char *body = malloc(LINES * 100);
     assert_non_null(body);
-    atomic_store(&s.io->slow_sync_us, 500000);
+    server_slow(&s, 500);
     for (int i = 0; i < BATCHES; i++) {
         size_t size = 0;
         for (int k = 0; k < LINES; k++)
@@ -268,7 +266,7 @@ static void too_many_lines_at_once_are_refused(void **state)
         }
         reply_free(&r);
     }
-    atomic_store(&s.io->slow_sync_us, 0);
+    server_slow(&s, 0);
     assert_true(done >= 8);
     assert_true(refused > 0);
     assert_true(talk_figure(&t, "idempotency_table_size") == done * LINES); /* all of a batch, or nothing */

@@ -23,7 +23,7 @@ static void nothing_is_shown_from_the_files_before_it_is_durable(void **state)
         server_start(&s);
         server_ask_keyed(&s, "POST /v1/holds", "first", hold, &r);
         reply_free(&r);
-        s.io->slow_sync_us = SYNC_MS * 1000;
+        server_slow(&s, SYNC_MS);
         char *place = server_request("POST /v1/holds", "Idempotency-Key: undurable\r\n",
                                      "{\"resource\":\"undurable\",\"requester\":\"q\",\"duration\":\"1h\"}");
         int fd = server_connect(&s);
@@ -35,7 +35,7 @@ static void nothing_is_shown_from_the_files_before_it_is_durable(void **state)
         /* Either it came too late to see it, or it waited for the disk. */
         if (r.status == 200 && reply_has(&r, "undurable"))
             assert_true(after >= SYNC_MS - 100);
-        if (i == 2) /* an audit names nothing, but it counts: it waits too */
+        if (i == 2 && !both_is_postgres()) /* an audit names nothing, but it counts: it waits too */
             assert_true(after >= SYNC_MS - 100);
         reply_free(&r);
         assert_true(server_receive(fd, &r, false));
@@ -43,7 +43,7 @@ static void nothing_is_shown_from_the_files_before_it_is_durable(void **state)
         reply_free(&r);
         close(fd);
         free(place);
-        s.io->slow_sync_us = 0;
+        server_slow(&s, 0);
         server_end(&s);
     }
 }
@@ -160,7 +160,7 @@ static void what_follows_a_split_head_is_read_in_one_go(void **state)
         text_request(&t, "PUT /v1/registers/x", fields, "{\"value\":1}");
     }
     int fd = server_connect(&s);
-    uint64_t before = atomic_load(&s.io->syncs);
+    uint64_t before = server_commits(&s);
     assert_true(server_send(fd, t.data, 30));
     server_pause_ms(200); /* the server has read it, and waits for the rest of the head */
     assert_true(server_send(fd, t.data + 30, t.size - 30));
@@ -169,7 +169,7 @@ static void what_follows_a_split_head_is_read_in_one_go(void **state)
         assert_int_equal(r.status, 200);
         reply_free(&r);
     }
-    assert_true(atomic_load(&s.io->syncs) - before < 10);
+    assert_true(server_commits(&s) - before < 10);
     close(fd);
     free(t.data);
     server_end(&s);

@@ -126,9 +126,14 @@ static void the_program_does_its_work_inside(void **state)
     (void)state;
     struct talk t;
     needs_a_sandbox();
-    const char *argv[] = { program_find(), "serve", "--data",    s.data, "--listen", "127.0.0.1:0",
-                           "--auth-file",  tokens,  "--sandbox", "on",   NULL };
-    s.argv = argv;
+    const char *files[] = { program_find(), "serve", "--data",    s.data, "--listen", "127.0.0.1:0",
+                            "--auth-file",  tokens,  "--sandbox", "on",   NULL };
+    const char *database[] = { files[0],   "serve",       "--store",
+                               "postgres", "--postgres",  s.options.store.postgres,
+                               "--listen", "127.0.0.1:0", "--auth-file",
+                               tokens,     "--sandbox",   "on",
+                               NULL };
+    s.argv = both_is_postgres() ? database : files;
     tokens_write("first");
     server_start(&s);
     is_inside();
@@ -195,6 +200,7 @@ static void snapshots_are_made_inside(void **state)
 {
     (void)state;
     struct reply r;
+    both_needs_files();
     needs_a_sandbox();
     s.options.sandbox = true;
     s.options.store.segment_max_bytes = 4 << 20;

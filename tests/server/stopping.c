@@ -35,12 +35,10 @@ static void send_get(int fd, const char *what)
 /* Send a hold and wait until the disk is at work on it, for SYNC_MS. */
 static void keep_the_disk_busy(int fd, int number)
 {
-    uint64_t before = atomic_load(&s.io->syncs);
-    atomic_store(&s.io->slow_sync_us, SYNC_MS * 1000);
+    server_slow(&s, SYNC_MS);
     send_hold(fd, number);
-    for (int64_t until = server_clock_ms() + 20000; atomic_load(&s.io->syncs) == before; server_pause_ms(1))
-        assert_true(server_clock_ms() < until);
-    atomic_store(&s.io->slow_sync_us, 0);
+    server_await_slow(&s);
+    server_slow(&s, 0);
 }
 
 /* ---- What had come in ---- */

@@ -26,6 +26,33 @@ void both_empty(void)
         postgres_run(both_cluster(), "DROP SCHEMA IF EXISTS holdfast CASCADE");
 }
 
+void both_stop_commits(int ms)
+{
+    static PGconn *holder; /* of the newest lock; it ends with its statement, or with the program */
+    char script[200];
+    if (holder)
+        PQfinish(holder);
+    holder = postgres_connect(both_cluster());
+    snprintf(
+        script, sizeof script,
+        "BEGIN; LOCK TABLE holdfast.journal IN SHARE ROW EXCLUSIVE MODE; SELECT pg_sleep(%d.%03d); COMMIT",
+        ms / 1000, ms % 1000);
+    assert_int_equal(PQsendQuery(holder, script), 1);
+    postgres_await_number(
+        both_cluster(),
+        "SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock' AND granted AND relation = "
+        "'holdfast.journal'::regclass",
+        1);
+}
+
+void both_await_stopped(void)
+{
+    postgres_await_number(both_cluster(),
+                          "SELECT least(count(*), 1) FROM pg_locks WHERE NOT granted AND relation = "
+                          "'holdfast.journal'::regclass",
+                          1);
+}
+
 void both_needs_files(void)
 {
     if (both_is_postgres())

@@ -16,6 +16,12 @@ struct postgres *both_cluster(void);
 /* Throw away all that the store in the database has. No one may have it open. Nothing if the store is in files. */
 void both_empty(void);
 
+/* For the next `ms` nobody commits: the journal's table is locked. Only on PostgreSQL. Returns when that has begun; the lock
+ * goes by itself. Sessions of the store wait for a lock for two seconds, and then try again. */
+void both_stop_commits(int ms);
+/* Wait until somebody is about to commit and cannot. */
+void both_await_stopped(void);
+
 /* Skip the rest of the test on PostgreSQL: it is about the journal's files, or about the memory that holds its tables. */
 void both_needs_files(void);
 

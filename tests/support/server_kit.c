@@ -41,6 +41,9 @@ void server_init(struct server *s)
                                              .max_connections = 4096,
                                              .log_duplicates = true,
                                              .store = { .io = &s->io->io } };
+    both_empty();
+    if (both_is_postgres())
+        s->options.store.postgres = postgres_conninfo(both_cluster());
 }
 
 static _Noreturn void run_program(const char *const *argv)
@@ -65,6 +68,8 @@ static void child(struct server *s, int out)
         _exit(99);
     close(log);
     close(out);
+    if (both_is_postgres())
+        setenv("TMPDIR", s->dir, 1); /* it has no directory for what lies on its way to who asked */
     if (s->before)
         s->before();
     if (s->argv)
@@ -214,13 +219,41 @@ char *server_log(struct server *s)
     return text;
 }
 
+void server_slow(struct server *s, int ms)
+{
+    s->syncs = atomic_load(&s->io->syncs);
+    atomic_store(&s->io->slow_sync_us, ms * 1000);
+    if (both_is_postgres() && ms > 0)
+        both_stop_commits(ms);
+}
+
+void server_await_slow(struct server *s)
+{
+    if (both_is_postgres()) {
+        both_await_stopped();
+        return;
+    }
+    for (int64_t until = server_clock_ms() + 20000; atomic_load(&s->io->syncs) == s->syncs;
+         server_pause_ms(1))
+        assert_true(server_clock_ms() < until);
+}
+
+uint64_t server_commits(struct server *s)
+{
+    if (!both_is_postgres())
+        return atomic_load(&s->io->syncs);
+    return (uint64_t)postgres_number(both_cluster(),
+                                     "SELECT count(DISTINCT (writer, batch)) FROM holdfast.journal");
+}
+
 uint64_t server_audit(const struct server *s)
 {
+    const struct hf_audit_options options = { .postgres = s->options.store.postgres };
     struct hf_audit_report report;
     struct hf_error why = { .status = HF_OK };
-    if (hf_audit_run(s->data, NULL, &report, &why) != HF_OK)
+    if (hf_audit_run(s->data, &options, &report, &why) != HF_OK)
         fail_msg("the store could not be audited: %s", why.text);
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+    for (size_t i = 0; i < report.check_count; i++)
         if (hf_audit_outcome(&report.checks[i]) != HF_AUDIT_PASSED)
             fail_msg("the audit does not pass %s: %s", report.checks[i].name,
                      report.checks[i].example_count ? report.checks[i].examples[0] : "incomplete");

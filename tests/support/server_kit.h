@@ -1,11 +1,15 @@
 /* server_kit.h: a real server in a process of its own, and a client that sends exactly the bytes it is told to.
  *
  * The child runs hf_server_run, so a test reaches everything over the socket, may kill it at any time, and may still
- * order faults: the child's files go through a struct test_io in memory that both processes share. */
+ * order faults: the child's files go through a struct test_io in memory that both processes share.
+ *
+ * With HF_STORE=postgres in the environment the server's store is in a database instead (both_kit.h); of the faults only
+ * the clock counts then. */
 #ifndef HF_TESTS_SERVER_KIT_H
 #define HF_TESTS_SERVER_KIT_H
 
 #include "server/server.h"
+#include "support/both_kit.h"
 #include "support/test_io.h"
 
 #include <sys/types.h>
@@ -23,6 +27,7 @@ struct server {
     const char *const *argv; /* borrowed: run this program instead of hf_server_run; NULL: do not */
     char address[32];        /* by server_fix_port */
     char first_line[160];    /* the first line on stdout */
+    uint64_t syncs;          /* private: how many there were at server_slow */
 };
 
 /* Defaults: a new directory, 127.0.0.1 and a free port, one thread, no sandbox, a line a duplicate, real time. */
@@ -46,6 +51,13 @@ int server_wait(struct server *s);
 void server_end(struct server *s);
 /* Everything on its stderr so far. Owned, free with free(). */
 char *server_log(struct server *s);
+
+/* From now on each commit takes `ms` longer; 0: no longer. On PostgreSQL: for the next `ms` there is none. */
+void server_slow(struct server *s, int ms);
+/* Wait until one is under way since then. */
+void server_await_slow(struct server *s);
+/* How many commits there have been. */
+uint64_t server_commits(struct server *s);
 
 /* Audit its records, which must pass every check. How many holds there are. */
 uint64_t server_audit(const struct server *s);
