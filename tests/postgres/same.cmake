@@ -15,5 +15,5 @@ hf_on_postgres(engine apply claims found_apply_and_threads found_calls_inside_ap
 # Over HTTP once, at full scale: what a sanitizer would see there, it sees in the tests of the library above.
 if(HF_SCALE STREQUAL full)
   hf_on_postgres(server calls_auth calls_batch calls_claims calls_described calls_fences calls_guards calls_holds
-    calls_keys calls_rest found_review found_user limits logs pipelines restart sandbox stopping tenants wire)
+    calls_keys calls_rest crowd found_review found_user limits logs pipelines restart sandbox stopping tenants wire)
 endif()

@@ -58,7 +58,7 @@ static void send_place(int fd, const char *key, const char *resource)
 static int plug(void)
 {
     int fd = server_connect(&s);
-    server_slow(&s, 100);
+    server_slow(&s, both_is_postgres() ? 1800 : 100);
     send_place(fd, "plug", "plug");
     server_await_slow(&s);
     return fd;
@@ -67,6 +67,7 @@ static int plug(void)
 static void unplug(int fd)
 {
     struct reply r;
+    both_let_commits();
     assert_true(server_receive(fd, &r, false));
     assert_int_equal(r.status, 201);
     reply_free(&r);

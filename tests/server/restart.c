@@ -252,7 +252,7 @@ static void a_crash_between_commit_and_answer_is_mended_by_the_retry(void **stat
     for (int i = 0; i < 3; i++) {
         char *request = request_of(0, i + 1);
         struct reply first, again;
-        server_slow(&s, both_is_postgres() ? 1000 : 10 * 1000); /* a database goes on by itself */
+        server_slow(&s, both_is_postgres() ? 1500 : 10 * 1000); /* a database goes on by itself */
         int fd = server_connect(&s);
         assert_true(server_send_text(fd, request));
         server_await_slow(&s); /* it is written, and not yet acknowledged */
@@ -291,7 +291,7 @@ static void sigterm_finishes_what_is_in_flight(void **state)
     assert_true(server_send_text(
         unfinished, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: half\r\nContent-Length: "
                     "100\r\n\r\n{\"resource\":"));
-    server_slow(&s, 300);
+    server_slow(&s, both_is_postgres() ? 1500 : 300);
     for (int i = 0; i < CALLERS; i++) {
         char *request = request_of(i, 1);
         fds[i] = server_connect(&s);

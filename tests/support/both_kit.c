@@ -26,12 +26,23 @@ void both_empty(void)
         postgres_run(both_cluster(), "DROP SCHEMA IF EXISTS holdfast CASCADE");
 }
 
+static PGconn *holder; /* of the newest lock, which ends with its statement */
+
+void both_let_commits(void)
+{
+    char error[256];
+    PGcancel *cancel = holder ? PQgetCancel(holder) : NULL;
+    if (cancel)
+        assert_int_equal(PQcancel(cancel, error, sizeof error), 1);
+    PQfreeCancel(cancel);
+    PQfinish(holder);
+    holder = NULL;
+}
+
 void both_stop_commits(int ms)
 {
-    static PGconn *holder; /* of the newest lock; it ends with its statement, or with the program */
     char script[200];
-    if (holder)
-        PQfinish(holder);
+    PQfinish(holder);
     holder = postgres_connect(both_cluster());
     snprintf(
         script, sizeof script,

@@ -21,6 +21,8 @@ void both_empty(void);
 void both_stop_commits(int ms);
 /* Wait until somebody is about to commit and cannot. */
 void both_await_stopped(void);
+/* Let everybody commit before the time is up. Nothing if the store is in files. */
+void both_let_commits(void);
 
 /* Skip the rest of the test on PostgreSQL: it is about the journal's files, or about the memory that holds its tables. */
 void both_needs_files(void);

@@ -181,11 +181,17 @@ void postgres_begin(struct postgres *p)
 
 void postgres_await(struct postgres *p)
 {
+    enum { STARTS_MAX = 5 };
+    int starts = 1;
     for (int64_t until = server_clock_ms() + PATIENCE_MS; server_clock_ms() < until;
          server_pause_ms(LOOK_MS)) {
         if (waitpid(p->pid, NULL, WNOHANG) == p->pid) {
             p->pid = 0;
-            give_up(p, "did not start");
+            if (starts++ == STARTS_MAX)
+                give_up(p, "did not start");
+            /* On a busy machine those who were killed may still have its shared memory for a moment. */
+            server_pause_ms(200);
+            postgres_begin(p);
         }
         if (postgres_accepting(p))
             return;
