@@ -1,5 +1,6 @@
 /* Requests that are sent without waiting for answers: they are answered in order, however they were cut on their way, and
  * whoever leaves in the middle does no harm. Clients that do not read are in unread.c. */
+#define _GNU_SOURCE /* memmem */
 #include "support/server_case.h"
 #include "support/server_text.h"
 #include "support/server_watch.h"
@@ -194,7 +195,9 @@ static void the_100_never_stands_within_an_answer(void **state)
         assert_true(server_receive(fd, &r, false));
         assert_int_equal(r.status, 200);
         assert_int_equal(r.body_size, whole.body_size);
-        assert_memory_equal(r.body, whole.body, whole.body_size);
+        assert_null(memmem(r.body, r.body_size, "HTTP/1.1", 8));
+        if (!both_is_postgres()) /* where it also tells of the server's sessions, and they come when they are needed */
+            assert_memory_equal(r.body, whole.body, whole.body_size);
         reply_free(&r);
         reply_free(&whole);
         assert_true(server_send_text(fd, body));
