@@ -160,7 +160,8 @@ enum { LOOK_MAX = 20000, LOOK_AT_ONCE = 1000, ROWS_TEXT = 24 };
 struct listing {
     struct hf_paging to;
     struct hf_pg_conn *conn;
-    const struct hf_io *io; /* a test's clock, or NULL */
+    hf_time now;        /* engine time is not before it */
+    bool clock_is_ours; /* and that is it: a test has a clock of its own */
     struct hf_arena *arena;
     char tenant[HF_TENANT_MAX + 1], name[HF_NAME_MAX + 1];
 };
@@ -208,10 +209,9 @@ static void list_numbered(struct listing *l, enum hf_pg_table table, const char 
     snprintf(before, sizeof before, "%" PRIu64,
              l->to.query->cursor && l->to.query->cursor <= INT64_MAX ? l->to.query->cursor : INT64_MAX);
     snprintf(most, sizeof most, "%zu", l->to.limit + 1);
-    if (l->io)
-        snprintf(now, sizeof now, "%" PRId64, l->io->wall_ms(l->io->ctx));
-    const char *const params[] = { l->tenant, before, most, l->name, l->io ? now : NULL };
-    if (!ask(l, table, "", rest, params, l->to.query->kind == HF_LIST_ENTRIES ? 5 : 3, &result))
+    snprintf(now, sizeof now, "%" PRId64, l->now);
+    const char *const params[] = { l->tenant, before, most, l->name, now, l->clock_is_ours ? "t" : "f" };
+    if (!ask(l, table, "", rest, params, l->to.query->kind == HF_LIST_ENTRIES ? 6 : 3, &result))
         return;
     for (int i = 0; i < PQntuples(result) && l->to.status == HF_OK; i++) {
         struct hf_pg_record record;
@@ -323,7 +323,8 @@ static void list_entries(struct listing *l)
             l, HF_PG_ENTRY,
             " FROM holdfast.guard_entry t WHERE tenant || chr(31) || guard = $1::text || chr(31) || $4::text "
             "AND (tenant, guard) IS NOT DISTINCT FROM ($1::text, $4::text) AND number < $2::bigint "
-            "AND expires_at > coalesce(to_timestamp($5::numeric / 1000), clock_timestamp()) ORDER "
+            "AND expires_at > greatest(to_timestamp($5::numeric / 1000), CASE WHEN NOT $6::boolean THEN "
+            "clock_timestamp() END) ORDER "
             "BY number DESC LIMIT $3::bigint");
 }
 
@@ -355,7 +356,13 @@ static void list_kind(struct listing *l)
 
 enum hf_status hf_remote_list(struct hf_remote *r, const struct hf_query *query, struct hf_page *page)
 {
-    struct listing l = { .conn = &r->reader.conn, .io = r->shared.io, .arena = &r->reader.set.arena };
+    const struct hf_io *io = r->shared.io;
+    struct listing l = { .conn = &r->reader.conn,
+                         .now = atomic_load(&r->shared.told),
+                         .clock_is_ours = io != NULL,
+                         .arena = &r->reader.set.arena };
+    if (io && l.now < io->wall_ms(io->ctx))
+        l.now = io->wall_ms(io->ctx);
     enum hf_status st = hf_paging_begin(&l.to, query, page);
     if (st != HF_OK)
         return st;

@@ -273,6 +273,49 @@ static void a_refused_place_hold_expires_what_is_overdue_all_the_same(void **sta
     }
 }
 
+/* The clock that says what is overdue is that of the engine, which may be far ahead of the database's own: its clock was set
+ * back, or a standby took over whose clock is behind. */
+static void what_is_overdue_by_engine_time_is_expired_whatever_others_think_of_the_time(void **state)
+{
+    (void)state;
+    char id[3][HF_ID_SIZE];
+    kit_at(k, 5 * HF_DURATION_MAX_MS);
+    for (int i = 0; i < 3; i++)
+        kit_held(k, i == 0 ? "a" : i == 1 ? "b" : "c", MINUTE, id[i]);
+    assert_int_equal(kit_guard(k, "g", MINUTE, NULL, 0), HF_OK);
+    assert_int_equal(kit_ask(k, HF_RECORD, "g", "x", NULL), HF_OK);
+    kit_at(k, 5 * HF_DURATION_MAX_MS + MINUTE);
+    assert_int_equal(kit_place(k, kit_key(k), "a", "other", HOUR), HF_OK);
+    assert_int_equal(state_of(id[0]), HF_EXPIRED);
+    kit_at(k, 0); /* and engine time stays */
+    assert_int_equal(kit_place(k, kit_key(k), "b", "other", HOUR), HF_OK);
+    assert_int_equal(state_of(id[1]), HF_EXPIRED);
+    kit_settle(k);
+    assert_int_equal(state_of(id[2]), HF_EXPIRED);
+    assert_int_equal(kit_stats(k).entries, 0);
+    struct hf_page page;
+    kit_list(k, &(struct hf_query){ .kind = HF_LIST_ENTRIES, .name = hf_str("g") }, &page);
+    assert_int_equal(page.count, 0);
+    hf_page_clear(&page);
+}
+
+/* The same for a list, which shows what is seen now. */
+static void an_entry_that_has_run_out_by_engine_time_is_not_listed(void **state)
+{
+    (void)state;
+    struct hf_query q = { .kind = HF_LIST_ENTRIES, .name = hf_str("g") };
+    struct hf_page page;
+    assert_int_equal(kit_guard(k, "g", MINUTE, NULL, 0), HF_OK);
+    assert_int_equal(kit_ask(k, HF_RECORD, "g", "x", NULL), HF_OK);
+    kit_at(k, MINUTE);
+    assert_int_equal(kit_ask(k, HF_CHECK, "g", "x", NULL), HF_OK);
+    assert_false(k->got.answer.seen.seen);
+    kit_at(k, 0);
+    kit_list(k, &q, &page);
+    assert_int_equal(page.count, 0);
+    hf_page_clear(&page);
+}
+
 /* ---- The sweeper ---- */
 
 static void the_background_thread_expires_overdue_holds_within_a_second(void **state)
@@ -376,6 +419,8 @@ int main(void)
         TEST(place_hold_expires_what_is_overdue_in_the_same_step),
         TEST(a_full_resource_of_many_units_reopens_as_its_holds_run_out),
         TEST(a_refused_place_hold_expires_what_is_overdue_all_the_same),
+        TEST(what_is_overdue_by_engine_time_is_expired_whatever_others_think_of_the_time),
+        TEST(an_entry_that_has_run_out_by_engine_time_is_not_listed),
         TEST(the_background_thread_expires_overdue_holds_within_a_second),
         TEST(holds_that_ran_out_while_the_store_was_closed_are_expired_after_opening),
         TEST(tokens_leave_the_memory_when_their_window_closes),

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE /* asprintf */
 #include "support/both_kit.h"
 
+#include "audit/audit.h"
 #include "support/test.h"
 
 bool both_is_postgres(void)
@@ -62,6 +64,45 @@ void both_await_stopped(void)
                           "SELECT least(count(*), 1) FROM pg_locks WHERE NOT granted AND relation = "
                           "'holdfast.journal'::regclass",
                           1);
+}
+
+void both_audit(void)
+{
+    const struct hf_audit_options options = { .postgres = postgres_conninfo(both_cluster()) };
+    struct hf_audit_report report;
+    struct hf_error why = { .status = HF_OK };
+    enum hf_status st = hf_audit_run("", &options, &report, &why);
+    if (st == HF_STORE_ABSENT)
+        return;
+    if (st != HF_OK)
+        fail_msg("the store could not be audited: %s", why.text);
+    for (size_t i = 0; i < report.check_count; i++)
+        if (hf_audit_outcome(&report.checks[i]) != HF_AUDIT_PASSED)
+            fail_msg("the audit does not pass %s: %s", report.checks[i].name,
+                     report.checks[i].example_count ? report.checks[i].examples[0] : "incomplete");
+    hf_audit_report_free(&report);
+}
+
+bool both_stored(const void *bytes, size_t size)
+{
+    const unsigned char *byte = bytes;
+    char hex[200] = "", query[1200];
+    assert_true(2 * size < sizeof hex);
+    for (size_t i = 0; i < size; i++)
+        snprintf(hex + 2 * i, 3, "%02x", byte[i]);
+    snprintf(
+        query, sizeof query,
+        "SELECT string_agg(format('SELECT 1 FROM holdfast.%%I WHERE position(''\\x%s''::bytea in %%s) > 0', "
+        "table_name, CASE data_type WHEN 'bytea' THEN quote_ident(column_name) ELSE "
+        "format('convert_to(%%I::text, ''UTF8'')', column_name) END), ' UNION ALL ') "
+        "FROM information_schema.columns WHERE table_schema = 'holdfast'",
+        hex);
+    char *searches = postgres_ask(both_cluster(), query), *all;
+    assert_true(asprintf(&all, "SELECT count(*) FROM (%s) found", searches) > 0);
+    bool found = postgres_number(both_cluster(), all) > 0;
+    free(searches);
+    free(all);
+    return found;
 }
 
 void both_needs_files(void)

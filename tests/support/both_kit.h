@@ -24,6 +24,11 @@ void both_await_stopped(void);
 /* Let everybody commit before the time is up. Nothing if the store is in files. */
 void both_let_commits(void);
 
+/* Whatever a test did: the records in the database must pass every check. Nothing if there is no store in it. */
+void both_audit(void);
+/* Do the bytes, up to 99 of them, stand in any column of any table? */
+bool both_stored(const void *bytes, size_t size);
+
 /* Skip the rest of the test on PostgreSQL: it is about the journal's files, or about the memory that holds its tables. */
 void both_needs_files(void);
 

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "support/engine_kit.h"
 
-#include "audit/audit.h"
 #include "support/both_kit.h"
 #include "support/test.h"
 
@@ -52,30 +51,12 @@ struct kit *kit_make(void)
     return k;
 }
 
-/* Whatever a test did to it: the records in the database must pass every check. */
-static void audit_database(void)
-{
-    const struct hf_audit_options options = { .postgres = postgres_conninfo(both_cluster()) };
-    struct hf_audit_report report;
-    struct hf_error why = { .status = HF_OK };
-    enum hf_status st = hf_audit_run("", &options, &report, &why);
-    if (st == HF_STORE_ABSENT)
-        return;
-    if (st != HF_OK)
-        fail_msg("the store could not be audited: %s", why.text);
-    for (size_t i = 0; i < report.check_count; i++)
-        if (hf_audit_outcome(&report.checks[i]) != HF_AUDIT_PASSED)
-            fail_msg("the audit does not pass %s: %s", report.checks[i].name,
-                     report.checks[i].example_count ? report.checks[i].examples[0] : "incomplete");
-    hf_audit_report_free(&report);
-}
-
 void kit_free(struct kit *k)
 {
     hf_result_clear(&k->got);
     kit_close(k);
     if (k->remote)
-        audit_database();
+        both_audit();
     test_dir_remove(k->dir);
     free(k);
 }
@@ -589,30 +570,8 @@ static bool has_bytes(const char *path, void *arg)
     return found;
 }
 
-/* Do the bytes stand in any column of any table? */
-static bool in_database(const unsigned char *bytes, size_t size)
-{
-    char hex[200] = "", query[1200];
-    assert_true(2 * size < sizeof hex);
-    for (size_t i = 0; i < size; i++)
-        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
-    snprintf(
-        query, sizeof query,
-        "SELECT string_agg(format('SELECT 1 FROM holdfast.%%I WHERE position(''\\x%s''::bytea in %%s) > 0', "
-        "table_name, CASE data_type WHEN 'bytea' THEN quote_ident(column_name) ELSE "
-        "format('convert_to(%%I::text, ''UTF8'')', column_name) END), ' UNION ALL ') "
-        "FROM information_schema.columns WHERE table_schema = 'holdfast'",
-        hex);
-    char *searches = postgres_ask(both_cluster(), query), *all;
-    assert_true(asprintf(&all, "SELECT count(*) FROM (%s) found", searches) > 0);
-    bool found = postgres_number(both_cluster(), all) > 0;
-    free(searches);
-    free(all);
-    return found;
-}
-
 bool kit_on_disk(struct kit *k, const void *bytes, size_t size)
 {
     struct hf_bytes wanted = { bytes, size };
-    return k->remote ? in_database(bytes, size) : each_file(k, "", has_bytes, &wanted) > 0;
+    return k->remote ? both_stored(bytes, size) : each_file(k, "", has_bytes, &wanted) > 0;
 }

@@ -271,13 +271,16 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 /* The clock, and what the newest entries were decided at: engine time is the later of the two, so that it never runs back,
  * whatever the clock does. Sixteen, because transactions that overlap may number their entries in another order than they
  * took the time. */
-#define TIMES                                                                              \
-    "date_trunc('milliseconds', clock_timestamp()), (SELECT max(at) FROM (SELECT at FROM " \
-    "holdfast.journal ORDER BY number DESC LIMIT 16) newest)"
+#define NEWEST "(SELECT max(at) FROM (SELECT at FROM holdfast.journal ORDER BY number DESC LIMIT 16) newest)"
+#define TIMES "date_trunc('milliseconds', clock_timestamp()), " NEWEST
 #define RULES "s.idempotency_window_ms, s.token_max_length, s.registry_strict"
 
-/* The rows that a resource's lock must protect are found by its index, under statement_timestamp(): what becomes overdue
- * between this statement and the next is left for the next call. */
+/* What may be overdue by engine time, which is only read behind it: not before the time that this process has told, and
+ * where it is to be all, what becomes overdue meanwhile. The core decides over what is found. */
+#define OVERDUE_NOW(told) "greatest(statement_timestamp(), " told "::timestamptz, " NEWEST ")"
+#define OVERDUE_SOON(told) \
+    "greatest(statement_timestamp() + interval '1 s', " told "::timestamptz, " NEWEST ")"
+
 static const char *const texts[] = {
     [HF_PG_BEGIN] = "BEGIN",
     [HF_PG_COMMIT] = "COMMIT",
@@ -344,16 +347,16 @@ static void sql_of(int statement, struct hf_buffer *b)
             b,
             " FROM unnest($1::text[], $2::text[], $3::integer[]) AS u(tenant, name, n) CROSS JOIN LATERAL "
             "(SELECT * FROM holdfast.hold h WHERE h.tenant = u.tenant AND h.resource = u.name AND "
-            "h.state = 'held' AND h.expires_at <= statement_timestamp() ORDER BY h.expires_at LIMIT u.n) t");
+            "h.state = 'held' AND h.expires_at <= " OVERDUE_SOON("$4") " ORDER BY h.expires_at LIMIT u.n) t");
         break;
     case HF_PG_SWEEP:
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_columns(b, HF_PG_RESOURCE);
         hf_buffer_add_text(
             b, " FROM holdfast.resource t WHERE (t.tenant, t.name) IN (SELECT tenant, resource FROM (SELECT "
-               "tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at <= "
-               "statement_timestamp() ORDER BY expires_at LIMIT $1::integer) overdue) "
-               "ORDER BY t.tenant, t.name FOR UPDATE OF t SKIP LOCKED");
+               "tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at <= " OVERDUE_NOW(
+                   "$2") " ORDER BY expires_at LIMIT $1::integer) overdue) "
+                         "ORDER BY t.tenant, t.name FOR UPDATE OF t SKIP LOCKED");
         break;
     default: hf_buffer_add_text(b, texts[statement]); break;
     }

@@ -16,13 +16,13 @@ enum hf_pg_statement {
     HF_PG_JOURNAL,     /* entries, as arrays */
     HF_PG_WRITER,      /* writer, generation, batch, chain: fails if the generation is another */
     HF_PG_LOCK_OF,     /* resources by name, and those of holds by ordinal: locked in order */
-    HF_PG_OVERDUE,     /* tenants, resources, limits -> overdue holds */
+    HF_PG_OVERDUE,     /* tenants, resources, limits, time -> overdue holds */
     HF_PG_KEEP_RULES,  /* nobody changes the configuration until this transaction has ended */
     HF_PG_KEEP_GUARDS, /* nor a guard */
     HF_PG_CHANGE_RULES,
     HF_PG_CHANGE_GUARDS,
     HF_PG_TENANT, /* wait for the tenant's lock for HF_APPLY */
-    HF_PG_SWEEP,  /* limit -> lock resources with overdue holds, those that nobody else has locked */
+    HF_PG_SWEEP,  /* limit, time -> lock resources with overdue holds, those that nobody else has locked */
     HF_PG_FREE_TOKENS,
     HF_PG_FREE_ENTRIES,
     HF_PG_READ,                               /* + table */

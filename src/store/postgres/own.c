@@ -57,14 +57,14 @@ static unsigned sweep_decide(struct hf_pg_work *w, unsigned max)
 enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swept)
 {
     struct hf_pg_work w;
-    unsigned char limit[4];
-    const struct hf_bytes value = hf_pg_param4(limit, (int64_t)max);
+    unsigned char limit[4], told[8];
+    const struct hf_bytes values[] = { hf_pg_param4(limit, (int64_t)max), hf_pg_param_told(told, s) };
     *swept = 0;
     if (!s->conn.pg)
         return HF_PG_GONE;
     hf_pg_work_begin(&w, s, NULL);
     hf_pg_work_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
-    hf_pg_work_send(&w, HF_PG_SWEEP, HF_PG_RESOURCE, &value, 1);
+    hf_pg_work_send(&w, HF_PG_SWEEP, HF_PG_RESOURCE, values, 2);
     hf_pg_work_send(&w, HF_PG_NOW, HF_PG_TABLES, NULL, 0);
     enum hf_pg_end end = hf_pg_work_trip(&w);
     hf_pg_work_clear(&w);

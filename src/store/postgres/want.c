@@ -199,14 +199,16 @@ void hf_pg_want_overdue(struct hf_pg_work *w, struct hf_pg_slot *const *slots, s
     struct hf_buffer *params = w->s->params;
     if (count == 0)
         return;
-    struct hf_bytes values[3] = { hf_pg_param_array(&params[0], slots, count, HF_PG_RESOURCE, 0),
+    unsigned char told[8];
+    struct hf_bytes values[4] = { hf_pg_param_array(&params[0], slots, count, HF_PG_RESOURCE, 0),
                                   hf_pg_param_array(&params[1], slots, count, HF_PG_RESOURCE, 1) };
     hf_pg_array_begin(&params[2], HF_PG_INT4);
     for (size_t i = 0; i < count; i++)
         hf_pg_put_int4(&params[2], (int32_t)(each ? each : slots[i]->uses * HF_OVERDUE_MAX));
     hf_pg_array_end(&params[2], (uint32_t)count);
     values[2] = hf_mem(params[2].data, params[2].size);
-    hf_pg_work_send(w, HF_PG_OVERDUE, HF_PG_HOLD, values, 3);
+    values[3] = hf_pg_param_told(told, w->s);
+    hf_pg_work_send(w, HF_PG_OVERDUE, HF_PG_HOLD, values, 4);
 }
 
 /* Lock and read all that is wanted, in the one order that everybody keeps. */

@@ -74,6 +74,13 @@ struct hf_bytes hf_pg_param8(unsigned char out[8], int64_t value)
     return hf_mem(out, 8);
 }
 
+struct hf_bytes hf_pg_param_told(unsigned char out[8], const struct hf_pg_session *s)
+{
+    const struct hf_io *io = s->shared->io;
+    hf_time told = atomic_load(&s->shared->told), clock = io ? io->wall_ms(io->ctx) : 0;
+    return hf_pg_param8(out, hf_pg_time(clock > told ? clock : told));
+}
+
 void hf_pg_work_draw(struct hf_pg_work *w, int numbers, int ordinals, int fences, int outbox)
 {
     unsigned char room[4][4];

@@ -70,6 +70,8 @@ struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const 
                                   enum hf_pg_table table, int column);
 struct hf_bytes hf_pg_param4(unsigned char out[4], int64_t value);
 struct hf_bytes hf_pg_param8(unsigned char out[8], int64_t value);
+/* The latest engine time that is known without asking the database. */
+struct hf_bytes hf_pg_param_told(unsigned char out[8], const struct hf_pg_session *s);
 
 /* ---- want.c ---- */
 
