@@ -41,10 +41,11 @@ facts() {
 # call SYSTEM OPTIONS...: one run of the load generator against it; its figures are in $work/last. A wrong
 # answer anywhere ends the whole comparison.
 call() {
-  local system=$1
+  local system=$1 peer=$1 watched=${pid[$1]}
   shift
-  "$load" run --peer "$system" --address "${address[$system]}" --script "${redis_script:-}" \
-    --resources "$resources" --pid "${pid[$system]}" "$@" >"$work/last" ||
+  [[ $system != shared ]] || peer=holdfast watched+=,${pid[postgres]}
+  "$load" run --peer "$peer" --address "${address[$system]}" --script "${redis_script:-}" \
+    --resources "$resources" --pid "$watched" "$@" >"$work/last" ||
     fail "$system: the load failed: hf_load run $*"
 }
 
@@ -61,6 +62,12 @@ size() { # FOLDER: bytes on the disk
 }
 
 # ---- Loading, which tells what a token costs ----
+
+load_tokens_shared() {
+  place shared --connections 8 --group $batch --count "$tokens"
+  record 0 shared load <"$work/last"
+  postgres -d holdfast -c 'VACUUM ANALYZE' -c 'CHECKPOINT'
+}
 
 load_tokens() {
   local system=$1 connections=8 group=$batch few=$((tokens < 10000 ? tokens / 2 : 10000)) before after size_before
@@ -130,10 +137,16 @@ run_round() {
   for system in "${system_list[@]}"; do
     measure "$system" replay_64 replay --connections 64
   done
+  measure postgres select_64 select --connections 64
   measure holdfast batch_256 place --connections 8 --group $batch
   measure redis pipeline_16 place --connections 64 --group $pipeline
   measure redis batch_256 place --connections 8 --group $batch
   measure postgres batch_256 place --connections 8 --group $batch
+  measure shared batch_256 place --connections 8 --group $batch
+  if [[ " ${system_list[*]} " == *" shared "* ]]; then
+    measure shared two_64 place --connections 64 --address "${address[shared]},${address[second]}" \
+      --pid "${pid[shared]},${pid[second]},${pid[postgres]}"
+  fi
   for system in redis postgres; do
     measure "$system" half_64 place --connections 64 --rate "$(half_of_greatest "$system")"
   done
@@ -178,18 +191,26 @@ check_stored() {
   say "$system: $stored holds stored, as acknowledged"
 }
 
-# Stop the servers; Holdfast's journal is then read by its auditor, which trusts nothing but the files.
+# audit_stored SYSTEM OPTIONS...: the journal is read by the auditor, which trusts nothing but what is stored.
+audit_stored() {
+  local system=$1 counted status=0
+  shift
+  "$holdfast" audit --json "$@" >"$work/audit.json" 2>"$work/audit.err" || status=$?
+  ((status == 0)) || fail "holdfast audit of $system: exit $status: $(tail -n 3 "$work/audit.err")"
+  counted=$(sed -n 's/.*"holds":{"count":\([0-9]*\).*/\1/p' "$work/audit.json")
+  [[ $counted == "${acknowledged[$system]}" ]] ||
+    fail "holdfast audit of $system counts $counted holds, ${acknowledged[$system]} were acknowledged"
+  echo "audited $counted" | record 0 "$system" check
+  say "holdfast audit of $system: $counted holds in the journal, no violation"
+}
+
+# Stop the servers, those of Holdfast first: their journals are then audited.
 finish() {
-  local counted status=0
-  if [[ -n ${pid[holdfast]:-} ]]; then
-    stop holdfast || fail "holdfast did not end well: $(tail -n 3 "$work/holdfast.err")"
-    "$holdfast" audit --json --data "${folder[holdfast]}" >"$work/audit.json" 2>"$work/audit.err" || status=$?
-    ((status == 0)) || fail "holdfast audit: exit $status: $(tail -n 3 "$work/audit.err")"
-    counted=$(sed -n 's/.*"holds":{"count":\([0-9]*\).*/\1/p' "$work/audit.json")
-    [[ $counted == "${acknowledged[holdfast]}" ]] ||
-      fail "holdfast audit counts $counted holds, ${acknowledged[holdfast]} were acknowledged"
-    echo "audited $counted" | record 0 holdfast check
-    say "holdfast audit: $counted holds in the journal, no violation"
-  fi
+  local name
+  for name in holdfast shared second; do
+    stop $name || fail "holdfast did not end well: $(tail -n 3 "$work/$name.err")"
+  done
+  [[ " ${system_list[*]} " != *" holdfast "* ]] || audit_stored holdfast --data "${folder[holdfast]}"
+  [[ " ${system_list[*]} " != *" shared "* ]] || audit_stored shared --store postgres --postgres "$(shared_conninfo)"
   stop_all
 }

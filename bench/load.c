@@ -9,31 +9,52 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "hf_load run    --peer holdfast|redis|postgres --address HOST:PORT --job place|replay|empty|resource\n"
+    "hf_load run    --peer holdfast|redis|postgres --address HOST:PORT[,...]\n"
+    "               --job place|replay|select|empty|resource\n"
     "               [--connections N] [--group N] [--seconds S] [--warm S] [--count N] [--rate CALLS]\n"
-    "               [--first N] [--loaded N] [--resources N] [--script SHA1] [--pid PID]\n"
+    "               [--first N] [--loaded N] [--resources N] [--script SHA1] [--pid PID[,...]]\n"
     "hf_load idle   --address HOST:PORT --connections N --pid PID\n"
     "hf_load slow   --address HOST:PORT --connections N\n"
     "hf_load held   --address HOST:PORT\n"
-    "hf_load memory --pid PID\n"
+    "hf_load memory --pid PID[,...]\n"
     "hf_load disk   --dir DIR [--seconds S]\n"
     "hf_load port\n";
 
 struct arguments {
     struct hf_load_options o;
     const char *dir;
-    char host[256];
 };
 
-static bool address_take(struct arguments *a, const char *value)
+static bool address_take(struct hf_load_options *o, const char *value)
 {
-    const char *colon = strrchr(value, ':');
-    if (!colon || (size_t)(colon - value) >= sizeof a->host)
-        return false;
-    memcpy(a->host, value, (size_t)(colon - value));
-    a->o.host = a->host;
-    a->o.port = colon + 1;
-    return true;
+    for (o->server_count = 0; o->server_count < HF_LOAD_SERVERS_MAX; value++) {
+        struct hf_load_address *a = &o->servers[o->server_count++];
+        size_t length = strcspn(value, ",");
+        const char *colon = memrchr(value, ':', length);
+        if (!colon ||
+            snprintf(a->host, sizeof a->host, "%.*s", (int)(colon - value), value) >= (int)sizeof a->host ||
+            snprintf(a->port, sizeof a->port, "%.*s", (int)(value + length - colon - 1), colon + 1) >=
+                (int)sizeof a->port)
+            return false;
+        value += length;
+        if (!*value)
+            return true;
+    }
+    return false;
+}
+
+static bool pids_take(struct hf_load_options *o, const char *value)
+{
+    for (size_t i = 0; i < HF_LOAD_SERVERS_MAX; i++) {
+        char *end;
+        o->pids[i] = (pid_t)strtol(value, &end, 10);
+        if (end == value || o->pids[i] <= 0)
+            return false;
+        if (!*end)
+            return true;
+        value = end + (*end == ',');
+    }
+    return false;
 }
 
 static bool peer_take(struct hf_load_options *o, const char *value)
@@ -52,10 +73,8 @@ static bool peer_take(struct hf_load_options *o, const char *value)
 static bool job_take(struct hf_load_options *o, const char *value)
 {
     static const char *const jobs[] = {
-        [HF_LOAD_PLACE] = "place",
-        [HF_LOAD_REPLAY] = "replay",
-        [HF_LOAD_EMPTY] = "empty",
-        [HF_LOAD_RESOURCE] = "resource",
+        [HF_LOAD_PLACE] = "place", [HF_LOAD_REPLAY] = "replay",     [HF_LOAD_SELECT] = "select",
+        [HF_LOAD_EMPTY] = "empty", [HF_LOAD_RESOURCE] = "resource",
     };
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         if (strcmp(jobs[i], value) == 0) {
@@ -78,7 +97,9 @@ static bool option_take(struct arguments *a, const char *name, const char *value
     struct hf_load_options *o = &a->o;
     double n = 0;
     if (strcmp(name, "--address") == 0)
-        return address_take(a, value);
+        return address_take(o, value);
+    if (strcmp(name, "--pid") == 0)
+        return pids_take(o, value);
     if (strcmp(name, "--peer") == 0)
         return peer_take(o, value);
     if (strcmp(name, "--job") == 0)
@@ -107,8 +128,6 @@ static bool option_take(struct arguments *a, const char *name, const char *value
         o->loaded = (uint64_t)n;
     else if (strcmp(name, "--resources") == 0)
         o->resources = (uint64_t)n;
-    else if (strcmp(name, "--pid") == 0)
-        o->pid = (pid_t)n;
     else
         return false;
     return true;
@@ -123,8 +142,10 @@ static const char *objection(const struct hf_load_options *o)
         return "--group is 1 to 8192";
     if (o->resources == 0 || o->resources > HF_LOAD_MOST_NAMES)
         return "--resources is 1 to 9999999";
-    if (o->job == HF_LOAD_REPLAY && (o->loaded == 0 || o->count))
-        return "a replay needs --loaded, and takes no --count";
+    if ((o->job == HF_LOAD_REPLAY || o->job == HF_LOAD_SELECT) && (o->loaded == 0 || o->count))
+        return "--job replay and select need --loaded, and take no --count";
+    if (o->job == HF_LOAD_SELECT && (o->peer != &hf_load_postgres || o->group != 1))
+        return "--job select is for postgres, one at a time";
     if (o->job >= HF_LOAD_EMPTY && (o->peer != &hf_load_holdfast || o->group != 1))
         return "--job empty and resource are for holdfast, one at a time";
     return NULL;
@@ -150,7 +171,7 @@ static bool run(const struct hf_load_options *o)
            (double)r.calls.max_ns / 1000);
     printf("client_cpu_us %.2f\nserver_cpu_us %.2f\n", r.client_cpu * 1e6 / requests,
            r.server_cpu * 1e6 / requests);
-    if (o->pid && r.seconds > 0)
+    if (o->pids[0] && r.seconds > 0)
         printf("others_percent %.1f\n", others_percent(&r));
     printf("calls %llu\nseconds %.3f\nrequests %llu\n", (unsigned long long)r.calls.total, r.seconds,
            (unsigned long long)r.requests);
@@ -182,11 +203,11 @@ static bool port_print(void)
     return found;
 }
 
-static bool memory_print(pid_t pid)
+static bool memory_print(const struct hf_load_options *o)
 {
     struct hf_load_usage u = { 0 };
-    if (!hf_load_usage_memory(pid, &u)) {
-        fprintf(stderr, "hf_load: no process %ld, or its memory may not be read\n", (long)pid);
+    if (!hf_load_usage_memory(o, &u)) {
+        fprintf(stderr, "hf_load: no process %ld, or its memory may not be read\n", (long)o->pids[0]);
         return false;
     }
     printf("memory_bytes %llu\nprivate_bytes %llu\nmachine_shared_bytes %llu\n",
@@ -206,8 +227,8 @@ int main(int argc, char **argv)
     static struct arguments a = {
         .dir = ".",
         .o = { .peer = &hf_load_holdfast,
-               .host = "127.0.0.1",
-               .port = "4653",
+               .servers = { { "127.0.0.1", "4653" } },
+               .server_count = 1,
                .connections = 64,
                .group = 1,
                .seconds = 1,
@@ -231,7 +252,7 @@ int main(int argc, char **argv)
     else if (strcmp(command, "held") == 0)
         done = hf_load_held(&a.o);
     else if (strcmp(command, "memory") == 0)
-        done = memory_print(a.o.pid);
+        done = memory_print(&a.o);
     else if (strcmp(command, "disk") == 0)
         done = hf_load_disk(a.dir, a.o.seconds);
     else if (strcmp(command, "port") == 0)

@@ -26,27 +26,34 @@
 enum hf_load_job {
     HF_LOAD_PLACE,    /* place_hold, a fresh token each */
     HF_LOAD_REPLAY,   /* place_hold with a token known already, uniformly among the loaded */
+    HF_LOAD_SELECT,   /* the token's row by its primary key, of PostgreSQL alone */
     HF_LOAD_EMPTY,    /* an empty answer: GET /healthz, of Holdfast alone */
     HF_LOAD_RESOURCE, /* PUT a resource, of Holdfast alone; the others get theirs by a script */
 };
 
 #define HF_LOAD_GROUP_MAX 8192
 #define HF_LOAD_CONNECTIONS_MAX 16384
+#define HF_LOAD_SERVERS_MAX 4
+
+struct hf_load_address {
+    char host[256], port[8];
+};
 
 struct hf_load_options {
     const struct hf_load_peer *peer;
-    const char *host, *port;
+    struct hf_load_address servers[HF_LOAD_SERVERS_MAX]; /* the connections are dealt out to them in turn */
+    unsigned server_count;
     const char *script; /* SHA-1 of the Lua script, Redis alone */
     enum hf_load_job job;
     unsigned connections;
-    unsigned group;       /* requests a call */
-    double seconds, warm; /* measured time, and the time before it that does not count */
-    uint64_t count;       /* not 0: so many requests instead of a time */
-    double rate;          /* calls a second; 0: closed loop */
-    uint64_t first;       /* number of the first fresh request */
-    uint64_t loaded;      /* requests [0, loaded) are known to the server */
-    uint64_t resources;   /* names over which the holds are spread */
-    pid_t pid;            /* of the server; 0: not watched */
+    unsigned group;                  /* requests a call */
+    double seconds, warm;            /* measured time, and the time before it that does not count */
+    uint64_t count;                  /* not 0: so many requests instead of a time */
+    double rate;                     /* calls a second; 0: closed loop */
+    uint64_t first;                  /* number of the first fresh request */
+    uint64_t loaded;                 /* requests [0, loaded) are known to the server */
+    uint64_t resources;              /* names over which the holds are spread */
+    pid_t pids[HF_LOAD_SERVERS_MAX]; /* whose CPU and memory are watched; 0: none */
 };
 
 enum { HF_LOAD_TOKEN = 36, HF_LOAD_NAME = 8, HF_LOAD_MOST_NAMES = 9999999 };
@@ -117,7 +124,8 @@ bool hf_load_buffer_reserve(struct hf_load_buffer *b, size_t more);
 
 struct hf_load_conn {
     int fd;
-    void *handle; /* the peer's own: a PGconn */
+    unsigned server; /* index of o->servers */
+    void *handle;    /* the peer's own: a PGconn */
     struct hf_load_buffer in, out;
     size_t sent;         /* of out */
     unsigned due;        /* answers that the call still waits for */
@@ -144,7 +152,7 @@ struct hf_load_peer {
 extern const struct hf_load_peer hf_load_holdfast, hf_load_redis, hf_load_postgres;
 
 /* load_stream.c: what plain sockets share. */
-int hf_load_stream_dial(const char *host, const char *port); /* blocking; -1: errno says why */
+int hf_load_stream_dial(const struct hf_load_address *server); /* blocking; -1: errno says why */
 bool hf_load_stream_connect(const struct hf_load_options *o, struct hf_load_conn *c);
 bool hf_load_stream_flush(struct hf_load_conn *c);
 /* Read once. Nothing there is true, the end of the stream is false. */
@@ -170,9 +178,9 @@ struct hf_load_usage {
     uint64_t private_bytes;        /* of these, anonymous: neither shared nor a file's */
     uint64_t machine_shared_bytes; /* shared memory of the whole machine */
 };
-/* CPU alone; memory takes the kernel much longer to say. False: no such process. */
-bool hf_load_usage_cpu(pid_t pid, struct hf_load_usage *out);
-bool hf_load_usage_memory(pid_t pid, struct hf_load_usage *out);
+/* CPU alone, of all that o->pids names; memory takes the kernel much longer to say. False: no such process. */
+bool hf_load_usage_cpu(const struct hf_load_options *o, struct hf_load_usage *out);
+bool hf_load_usage_memory(const struct hf_load_options *o, struct hf_load_usage *out);
 /* Seconds that all cores together have been busy, with whatever. */
 double hf_load_machine_cpu(void);
 

@@ -66,7 +66,7 @@ static void crowd_close(const struct hf_load_options *o, struct hf_load_conn *co
 
 static bool usage_read(const struct hf_load_options *o, struct hf_load_usage *out)
 {
-    return hf_load_usage_memory(o->pid, out) || refuse("the server's memory may not be read");
+    return hf_load_usage_memory(o, out) || refuse("the server's memory may not be read");
 }
 
 bool hf_load_idle(const struct hf_load_options *o)
@@ -113,7 +113,7 @@ static void stop(int signal)
 static bool slow_dial(const struct hf_load_options *o, struct slow *s, bool head_at_once, const char *head)
 {
     s->sent = 0;
-    s->fd = hf_load_stream_dial(o->host, o->port);
+    s->fd = hf_load_stream_dial(&o->servers[0]);
     if (s->fd < 0)
         return false;
     if (head_at_once)
@@ -147,7 +147,7 @@ bool hf_load_slow(const struct hf_load_options *o)
     snprintf(head, sizeof head,
              "POST /v1/holds HTTP/1.1\r\nHost: %s:%s\r\nContent-Type: application/json\r\n"
              "Idempotency-Key: slow\r\nContent-Length: 4000\r\n\r\n",
-             o->host, o->port);
+             o->servers[0].host, o->servers[0].port);
     bool done = all != NULL;
     for (unsigned i = 0; done && i < o->connections; i++)
         done = slow_dial(o, &all[i], i % 2 == 1, head);
@@ -182,7 +182,7 @@ static size_t fetch(const struct hf_load_options *o, struct hf_load_conn *c, con
     char request[4096];
     int n =
         snprintf(request, sizeof request, "GET /v1/resources?limit=1000%s%s HTTP/1.1\r\nHost: %s:%s\r\n\r\n",
-                 cursor[0] ? "&cursor=" : "", cursor, o->host, o->port);
+                 cursor[0] ? "&cursor=" : "", cursor, o->servers[0].host, o->servers[0].port);
     if (n >= (int)sizeof request || send(c->fd, request, (size_t)n, MSG_NOSIGNAL) != n)
         return 0;
     for (;;) {
@@ -226,7 +226,7 @@ static void cursor_take(const char *body, size_t length, char *out, size_t room)
 
 bool hf_load_held(const struct hf_load_options *o)
 {
-    struct hf_load_conn c = { .fd = hf_load_stream_dial(o->host, o->port) };
+    struct hf_load_conn c = { .fd = hf_load_stream_dial(&o->servers[0]) };
     char cursor[2048] = "";
     uint64_t held = 0, resources = 0;
     bool done = c.fd >= 0;

@@ -49,9 +49,7 @@ static double own_cpu(void)
 static double server_cpu(const struct drive *d)
 {
     struct hf_load_usage u = { 0 };
-    if (d->o->pid && !hf_load_usage_cpu(d->o->pid, &u))
-        return 0;
-    return u.cpu_seconds;
+    return hf_load_usage_cpu(d->o, &u) ? u.cpu_seconds : 0;
 }
 
 /* ---- Phases ---- */
@@ -89,7 +87,7 @@ static unsigned numbers_take(struct drive *d)
 {
     unsigned count = 0;
     for (; count < d->o->group; count++) {
-        if (d->o->job == HF_LOAD_REPLAY)
+        if (d->o->job == HF_LOAD_REPLAY || d->o->job == HF_LOAD_SELECT)
             d->numbers[count] = hf_load_random(&d->seed, d->o->loaded);
         else if (d->next < d->last)
             d->numbers[count] = d->next++;
@@ -221,6 +219,7 @@ static bool connect_all(struct drive *d)
     for (unsigned i = 0; i < d->o->connections; i++) {
         struct hf_load_conn *c = &d->conns[i];
         struct epoll_event e = { .events = EPOLLIN, .data.u32 = i };
+        c->server = i % d->o->server_count;
         if (!d->o->peer->connect(d->o, c))
             return refuse(d, c->why);
         if (epoll_ctl(d->set, EPOLL_CTL_ADD, c->fd, &e) != 0)

@@ -13,8 +13,8 @@ static struct hf_load_template single, line, empty, resource;
 static void template_make(struct hf_load_template *t, const struct hf_load_options *o, const char *request,
                           const char *headers, const char *body)
 {
-    int n = snprintf(t->text, sizeof t->text, "%s HTTP/1.1\r\nHost: %s:%s\r\n%s", request, o->host, o->port,
-                     headers);
+    int n = snprintf(t->text, sizeof t->text, "%s HTTP/1.1\r\nHost: %s:%s\r\n%s", request, o->servers[0].host,
+                     o->servers[0].port, headers);
     if (body[0])
         n += snprintf(t->text + n, sizeof t->text - (size_t)n,
                       "Content-Type: application/json\r\nContent-Length: %zu\r\n", strlen(body));
@@ -61,7 +61,7 @@ static bool batch_append(const struct hf_load_options *o, struct hf_load_conn *c
     c->out.length += (size_t)snprintf(c->out.bytes, c->out.room,
                                       "POST /v1/batch HTTP/1.1\r\nHost: %s:%s\r\n"
                                       "Content-Type: application/x-ndjson\r\nContent-Length: %zu\r\n\r\n",
-                                      o->host, o->port, count * line.length);
+                                      o->servers[0].host, o->servers[0].port, count * line.length);
     for (unsigned i = 0; i < count; i++) {
         hf_load_request(numbers[i], o->resources, &r);
         append(c, &line, &r);

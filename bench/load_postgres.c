@@ -1,5 +1,6 @@
 /* PostgreSQL through libpq, asynchronous: the whole job is one call of a prepared function of
- * bench/postgres/schema.sql. A call of more than one request hands over arrays, in the binary format. */
+ * bench/postgres/schema.sql, or one SELECT of a token's row. A call of more than one request hands over arrays, in the
+ * binary format. */
 #include "load.h"
 
 #include <arpa/inet.h>
@@ -27,13 +28,16 @@ static bool pq_fail(struct hf_load_conn *c, PGconn *pg)
     return false;
 }
 
-static bool prepare(struct hf_load_conn *c, PGconn *pg, bool arrays)
+static bool prepare(const struct hf_load_options *o, struct hf_load_conn *c, PGconn *pg)
 {
+    bool arrays = o->group > 1, select = o->job == HF_LOAD_SELECT;
     Oid text = arrays ? OID_TEXT_ARRAY : OID_TEXT;
     const Oid types[4] = { text, text, text, OID_INT8 };
-    PGresult *r = PQprepare(
-        pg, "place", arrays ? "SELECT place_holds($1, $2, $3, $4)" : "SELECT place_hold($1, $2, $3, $4)", 4,
-        types);
+    PGresult *r = PQprepare(pg, "ask",
+                            select   ? "SELECT '1 ' || answer FROM tokens WHERE token = $1"
+                            : arrays ? "SELECT place_holds($1, $2, $3, $4)"
+                                     : "SELECT place_hold($1, $2, $3, $4)",
+                            select ? 1 : 4, types);
     bool done = PQresultStatus(r) == PGRES_COMMAND_OK;
     PQclear(r);
     return done || pq_fail(c, pg);
@@ -42,13 +46,13 @@ static bool prepare(struct hf_load_conn *c, PGconn *pg, bool arrays)
 static bool postgres_connect(const struct hf_load_options *o, struct hf_load_conn *c)
 {
     const char *names[] = { "host", "port", "user", "dbname", NULL };
-    const char *values[] = { o->host, o->port, "bench", "bench", NULL };
+    const char *values[] = { o->servers[c->server].host, o->servers[c->server].port, "bench", "bench", NULL };
     PGconn *pg = PQconnectdbParams(names, values, 0);
     c->handle = pg;
     if (PQstatus(pg) != CONNECTION_OK)
         return pq_fail(c, pg);
     c->fd = PQsocket(pg);
-    return prepare(c, pg, o->group > 1) && (PQsetnonblocking(pg, 1) == 0 || pq_fail(c, pg));
+    return prepare(o, c, pg) && (PQsetnonblocking(pg, 1) == 0 || pq_fail(c, pg));
 }
 
 static bool postgres_flush(struct hf_load_conn *c)
@@ -108,7 +112,7 @@ static bool arrays_send(const struct hf_load_options *o, struct hf_load_conn *c,
     const char *values[4] = { at, at + token_bytes, at + token_bytes + name_bytes, duration_ms };
     const int lengths[4] = { (int)token_bytes, (int)name_bytes, (int)name_bytes, sizeof duration_ms };
     const int binary[4] = { 1, 1, 1, 1 };
-    return PQsendQueryPrepared(c->handle, "place", 4, values, lengths, binary, 1) || pq_fail(c, c->handle);
+    return PQsendQueryPrepared(c->handle, "ask", 4, values, lengths, binary, 1) || pq_fail(c, c->handle);
 }
 
 static bool single_send(const struct hf_load_options *o, struct hf_load_conn *c, uint64_t number)
@@ -118,7 +122,9 @@ static bool single_send(const struct hf_load_options *o, struct hf_load_conn *c,
     const char *values[4] = { r.token, r.resource, r.requester, duration_ms };
     const int lengths[4] = { HF_LOAD_TOKEN, HF_LOAD_NAME, HF_LOAD_NAME, sizeof duration_ms };
     const int binary[4] = { 1, 1, 1, 1 };
-    return PQsendQueryPrepared(c->handle, "place", 4, values, lengths, binary, 1) || pq_fail(c, c->handle);
+    return PQsendQueryPrepared(c->handle, "ask", o->job == HF_LOAD_SELECT ? 1 : 4, values, lengths, binary,
+                               1) ||
+           pq_fail(c, c->handle);
 }
 
 static bool postgres_send(const struct hf_load_options *o, struct hf_load_conn *c, const uint64_t *numbers,

@@ -78,9 +78,19 @@ static void memory_add(pid_t pid, const struct stat_line *line, struct hf_load_u
         fclose(f);
 }
 
-bool hf_load_usage_cpu(pid_t pid, struct hf_load_usage *out)
+static bool families(const struct hf_load_options *o,
+                     void (*each)(pid_t, const struct stat_line *, struct hf_load_usage *),
+                     struct hf_load_usage *out)
 {
-    return family(pid, cpu_add, out);
+    bool there = true;
+    for (size_t i = 0; i < HF_LOAD_SERVERS_MAX && o->pids[i]; i++)
+        there = family(o->pids[i], each, out) && there;
+    return there;
+}
+
+bool hf_load_usage_cpu(const struct hf_load_options *o, struct hf_load_usage *out)
+{
+    return families(o, cpu_add, out);
 }
 
 double hf_load_machine_cpu(void)
@@ -117,9 +127,9 @@ static uint64_t machine_shared(void)
     return bytes;
 }
 
-bool hf_load_usage_memory(pid_t pid, struct hf_load_usage *out)
+bool hf_load_usage_memory(const struct hf_load_options *o, struct hf_load_usage *out)
 {
     out->machine_shared_bytes = machine_shared();
     /* A child may end while it is looked at; a server that may not be looked at would seem to need nothing. */
-    return family(pid, memory_add, out) && out->memory_bytes > 0;
+    return families(o, memory_add, out) && out->memory_bytes > 0;
 }

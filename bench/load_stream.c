@@ -31,12 +31,12 @@ bool hf_load_buffer_reserve(struct hf_load_buffer *b, size_t more)
     return true;
 }
 
-int hf_load_stream_dial(const char *host, const char *port)
+int hf_load_stream_dial(const struct hf_load_address *server)
 {
     const struct addrinfo wanted = { .ai_socktype = SOCK_STREAM,
                                      .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
     struct addrinfo *found = NULL;
-    if (getaddrinfo(host, port, &wanted, &found) != 0) {
+    if (getaddrinfo(server->host, server->port, &wanted, &found) != 0) {
         errno = EINVAL;
         return -1;
     }
@@ -55,7 +55,7 @@ int hf_load_stream_dial(const char *host, const char *port)
 
 bool hf_load_stream_connect(const struct hf_load_options *o, struct hf_load_conn *c)
 {
-    c->fd = hf_load_stream_dial(o->host, o->port);
+    c->fd = hf_load_stream_dial(&o->servers[c->server]);
     if (c->fd < 0)
         return hf_load_fail(c, "connect");
     if (fcntl(c->fd, F_SETFL, O_NONBLOCK) != 0)

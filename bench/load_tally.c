@@ -4,7 +4,7 @@
 
 static unsigned expected_status(enum hf_load_job job)
 {
-    return job == HF_LOAD_PLACE || job == HF_LOAD_REPLAY ? 201 : 200;
+    return job <= HF_LOAD_SELECT ? 201 : 200;
 }
 
 void hf_load_tally_add(struct hf_load_tally *t, enum hf_load_job job, unsigned status, bool replayed,
@@ -13,7 +13,7 @@ void hf_load_tally_add(struct hf_load_tally *t, enum hf_load_job job, unsigned s
     if (status >= sizeof t->by_status / sizeof *t->by_status)
         status = 0;
     t->by_status[status]++;
-    if (status == expected_status(job) && replayed == (job == HF_LOAD_REPLAY)) {
+    if (status == expected_status(job) && replayed == (job == HF_LOAD_REPLAY || job == HF_LOAD_SELECT)) {
         t->right++;
         return;
     }

@@ -77,7 +77,9 @@ function figures(x) {
   return x == "" ? "" : sprintf(x < 1 ? "%.3f" : x < 10 ? "%.2f" : x < 100 ? "%.1f" : "%.0f", x)
 }
 
-function system_name(s) { return s == "holdfast" ? "Holdfast" : s == "redis" ? "Redis" : "PostgreSQL" }
+function system_name(s) {
+  return s == "holdfast" ? "Holdfast" : s == "redis" ? "Redis" : s == "shared" ? "Holdfast on PostgreSQL" : "PostgreSQL"
+}
 
 # ---- The goals: filled into goal_*[1 .. goals]. ----
 
@@ -121,4 +123,12 @@ function goals_make(    h, p) {
     ratio("slow_64", h, "p99_us", "half_64", h, "p99_us"), " x")
   below("p99 at half of the greatest load, in fdatasyncs of 4 KiB", 4, \
     ratio("half_64", h, "p99_us", "fdatasync", "disk", "fdatasync_p50_us"), "")
+  h = "shared"
+  at_least("on PostgreSQL: place_hold, 64 connections, beside its own function", 4, \
+    ratio("place_64", h, p, "place_64", "postgres", p), " x")
+  at_least("on PostgreSQL: place_hold, 64 connections, beside its arrays of 256", 0.6, \
+    ratio("place_64", h, p, "batch_256", "postgres", p), " x")
+  at_least("on PostgreSQL: replay, 64 connections, beside a SELECT by key", 1.5, \
+    ratio("replay_64", h, p, "select_64", "postgres", p), " x")
+  at_least("on PostgreSQL: place_hold, two servers beside one", 1, ratio("two_64", h, p, "place_64", h, p), " x")
 }

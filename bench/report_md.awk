@@ -19,6 +19,7 @@ function rows(c, what) {
   row(c, "holdfast", what)
   row(c, "redis", what)
   row(c, "postgres", what)
+  row(c, "shared", what)
 }
 
 function figures_table() {
@@ -27,11 +28,14 @@ function figures_table() {
   rows("place_64", "place_hold, 64 connections")
   rows("place_256", "place_hold, 256 connections")
   rows("replay_64", "replay, 64 connections")
+  row("select_64", "postgres", "SELECT by primary key, 64 connections")
   row("empty_64", "holdfast", "empty answer, 64 connections")
   row("batch_256", "holdfast", "batch of 256, 8 connections")
   row("pipeline_16", "redis", "pipelined by 16, 64 connections")
   row("batch_256", "redis", "pipelined by 256, 8 connections")
   row("batch_256", "postgres", "arrays of 256, 8 connections")
+  row("batch_256", "shared", "batch of 256, 8 connections")
+  row("two_64", "shared", "place_hold, two servers, 64 connections")
   rows("half_64", "half of the greatest load, 64 connections")
   row("slow_64", "holdfast", "the same beside 2,000 slow senders")
   print ""
@@ -41,11 +45,13 @@ function figures_table() {
   print "distances and their time runs from when they were due, so waiting in a queue counts."
 }
 
-function ratio_row(what, c, s, peer_case,    list, n, i) {
-  if (!has(c, "holdfast", "per_second") || !has(peer_case, s, "per_second")) return
+# who divided by s
+function ratio_row(what, c, s, peer_case, who,    list, n, i) {
+  if (who == "") who = "holdfast"
+  if (!has(c, who, "per_second") || !has(peer_case, s, "per_second")) return
   printf "| %s | %s |", what, system_name(s)
   n = split("per_second p50_us p99_us p999_us client_cpu_us server_cpu_us", list, " ")
-  for (i = 1; i <= n; i++) printf " %s |", figures(ratio(c, "holdfast", list[i], peer_case, s, list[i]))
+  for (i = 1; i <= n; i++) printf " %s |", figures(ratio(c, who, list[i], peer_case, s, list[i]))
   print ""
 }
 
@@ -67,6 +73,13 @@ function ratio_table() {
   ratio_row("batch of 256 by single calls", "batch_256", "holdfast", "place_64")
   ratio_rows("half of the own greatest load", "half_64")
   ratio_row("beside slow senders by without", "slow_64", "holdfast", "half_64")
+  ratio_row("on PostgreSQL: place_hold, 64 connections", "place_64", "postgres", "place_64", "shared")
+  ratio_row("on PostgreSQL: place_hold, 256 connections", "place_256", "postgres", "place_256", "shared")
+  ratio_row("on PostgreSQL: place_hold by arrays of 256", "place_64", "postgres", "batch_256", "shared")
+  ratio_row("on PostgreSQL: batch of 256 by arrays of 256", "batch_256", "postgres", "batch_256", "shared")
+  ratio_row("on PostgreSQL: replay by the function", "replay_64", "postgres", "replay_64", "shared")
+  ratio_row("on PostgreSQL: replay by a SELECT", "replay_64", "postgres", "select_64", "shared")
+  ratio_row("on PostgreSQL: two servers by one", "two_64", "shared", "place_64", "shared")
 }
 
 function token_ratio(s) {
@@ -116,7 +129,7 @@ function check_text(s) {
 }
 
 function method() {
-  print "Every request is the same for the three: a token that looks like a UUID, one of " thousands(fact["resources"]) " resources whose"
+  print "Every request is the same for all: a token that looks like a UUID, one of " thousands(fact["resources"]) " resources whose"
   print "capacity never runs out, one of a million requesters, a duration and a window of 24 hours. place_hold looks up"
   print "the token, then the resource, and writes token, hold, resource and expiry index; it is answered when that"
   print "is on the disk. A replay is a request whose token is known, chosen uniformly among the loaded."
@@ -128,11 +141,13 @@ function method() {
   print "- PostgreSQL: `bench/postgres/postgresql.conf` (`synchronous_commit on`, 512 MB of shared buffers, autovacuum on, no"
   print "  checkpoint meanwhile). The whole job is one call of a prepared function of `bench/postgres/schema.sql`; batches"
   print "  are arrays, worked on in sets."
+  print "- Holdfast on PostgreSQL: the same program with `--store postgres`, on the same cluster in a database of its own. Its"
+  print "  server CPU is its own and PostgreSQL's together. It also writes its journal, a row for each call, and chains it."
   print "- The client, `bench/load*.c`, is one thread for all: epoll, N connections, each sends its next call when the last"
   print "  is answered. Plain sockets for Holdfast and Redis, libpq (asynchronous, binary) for PostgreSQL. It shares the"
   print "  cores with the server."
   print ""
-  print "The three take turns case by case, " fact["rounds"] " round" (fact["rounds"] == 1 ? "" : "s") " of " fact["seconds"] " s (after 0.3 s that do not count) each; figures are medians,"
+  print "They take turns case by case, " fact["rounds"] " round" (fact["rounds"] == 1 ? "" : "s") " of " fact["seconds"] " s (after 0.3 s that do not count) each; figures are medians,"
   print "ratios are medians of the rounds' ratios. Before each case the file system is synced. All servers keep running"
   print "all the time and keep what they have stored."
 }
@@ -193,4 +208,5 @@ END {
   check_text("holdfast")
   check_text("redis")
   check_text("postgres")
+  check_text("shared")
 }

@@ -32,23 +32,23 @@ function case_of(i, s) { return i == 4 && s == "redis" ? "pipeline_16" : cases[i
 function panel(left, m, low, high, unit,    i, k, middle_x) {
   for (i = 1; i <= count; i++) {
     middle_x = left + WIDE / count * (i - 0.5)
-    for (k = 1; k <= 3; k++)
-      bar(middle_x + (k - 2) * (BAR + 2) - BAR / 2, case_of(i, systems[k]), systems[k], m, low, high, unit)
+    for (k = 1; k <= 4; k++)
+      bar(middle_x + (k - 2.5) * (BAR + 2) - BAR / 2, case_of(i, systems[k]), systems[k], m, low, high, unit)
     label(middle_x, TOP + HIGH + 18, "middle", titles[i], "")
     label(middle_x, TOP + HIGH + 33, "middle", subtitles[i], " fill='#555' font-size='10'")
   }
 }
 
 END {
-  WIDE = 430; HIGH = 250; TOP = 70; BAR = 25
-  split("holdfast redis postgres", systems, " ")
-  color["holdfast"] = "#1f6f8b"; color["redis"] = "#c0504d"; color["postgres"] = "#c9b79c"
+  WIDE = 430; HIGH = 250; TOP = 70; BAR = 21
+  split("holdfast redis postgres shared", systems, " ")
+  color["holdfast"] = "#1f6f8b"; color["redis"] = "#c0504d"; color["postgres"] = "#c9b79c"; color["shared"] = "#7fb069"
   count = split("place_64 place_256 replay_64 batch_256", cases, " ")
   split("place_hold,place_hold,replay,batch", titles, ",")
   split("64 connections,256 connections,64 connections,256 (Redis: 16)", subtitles, ",")
   printf "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1040 390' font-family='sans-serif' " \
     "font-size='12'>\n<rect width='100%%' height='100%%' fill='white'/>\n"
-  for (k = 1; k <= 3; k++) {
+  for (k = 1; k <= 4; k++) {
     printf "<rect x='%d' y='12' width='12' height='12' fill='%s'/>\n", 60 + 110 * (k - 1), color[systems[k]]
     label(76 + 110 * (k - 1), 22, "start", system_name(systems[k]), "")
   }

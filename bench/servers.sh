@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154,SC2034 # the variables are shared with bench/compare and cases.sh
-# servers.sh: start, stop, load and check the three servers. Sourced by bench/compare, which sets $work (a
+# servers.sh: start, stop, load and check the servers. Sourced by bench/compare, which sets $work (a
 # temporary folder), $load (the load generator), $holdfast (the program), $here (this folder), $resources.
 # Each server runs on loopback, on a free port, in a folder of its own, as a child of the script.
 
@@ -48,26 +48,51 @@ stop_all() {
 
 # ---- Holdfast ----
 
-# start_holdfast NAME: a second instance may run beside the first under another name.
+# start_holdfast NAME [OPTIONS]: a second instance may run beside the first under another name.
 start_holdfast() {
   local name=$1
+  shift
   folder[$name]=$work/$name
-  "$holdfast" serve --data "${folder[$name]}" --listen 127.0.0.1:0 --max-connections 8192 \
-    >"$work/$name.out" 2>"$work/$name.err" &
+  (($# > 0)) || set -- --data "${folder[$name]}"
+  "$holdfast" serve "$@" --listen 127.0.0.1:0 --max-connections 8192 >"$work/$name.out" 2>"$work/$name.err" &
   pid[$name]=$!
   wait_for 20 grep -q '^holdfast: listening on http://' "$work/$name.out" ||
     fail "holdfast does not start: $(tail -n 3 "$work/$name.err")"
   address[$name]=$(sed -n 's|^holdfast: listening on http://||p;q' "$work/$name.out")
 }
 
-setup_holdfast() {
-  "$load" run --address "${address[holdfast]}" --job resource --count "$resources" --resources "$resources" \
+setup_holdfast() { # [NAME]
+  "$load" run --address "${address[${1:-holdfast}]}" --job resource --count "$resources" --resources "$resources" \
     --connections 64 >"$work/setup"
 }
 
 # What is stored, by what the server says: the sum of the units held.
-stored_holdfast() {
-  "$load" held --address "${address[holdfast]}" | sed -n 's/^held //p'
+stored_holdfast() { # [NAME]
+  "$load" held --address "${address[${1:-holdfast}]}" | sed -n 's/^held //p'
+}
+
+# ---- Holdfast on PostgreSQL: the cluster that is measured by itself too, another database ----
+
+shared_conninfo() {
+  echo "host=127.0.0.1 port=${address[postgres]##*:} user=bench dbname=holdfast"
+}
+
+# Two servers; the second is used where it is said.
+start_shared() {
+  [[ -n ${pid[postgres]:-} ]] || start_postgres
+  postgres -d postgres -c 'CREATE DATABASE holdfast'
+  for name in shared second; do
+    start_holdfast $name --store postgres --postgres "$(shared_conninfo)"
+  done
+}
+
+setup_shared() {
+  setup_holdfast shared
+  postgres -d holdfast -c 'VACUUM ANALYZE'
+}
+
+stored_shared() {
+  stored_holdfast shared
 }
 
 # ---- Redis ----

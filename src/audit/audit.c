@@ -104,7 +104,6 @@ void hf_audit_judge_config(struct hf_audit_state *s, const struct hf_audit_entry
     if (!hf_bytes_equal(row->digest_name, hf_str(HF_DIGEST_NAME)))
         hf_audit_break(s, HF_AUDIT_CONFIG, e, "the digest is %s instead of " HF_DIGEST_NAME,
                        hf_audit_show(row->digest_name).text);
-    s->before = s->config;
     s->config = (struct hf_audit_in_force){ .since = e->recorded_at,
                                             .position = e->position,
                                             .idempotency_window_ms = row->idempotency_window_ms,

@@ -51,15 +51,10 @@ struct hf_audit_identity {
     uint64_t position;
 };
 
-#define HF_AUDIT_WINDOWS 8
-
 struct hf_audit_guard {
     struct hf_audit_name name;
     int64_t window_ms;
     bool durable;
-    /* of a database: windows before this one, newest first, and until when each was in force */
-    int64_t earlier_ms[HF_AUDIT_WINDOWS];
-    hf_time until[HF_AUDIT_WINDOWS];
 };
 
 struct hf_audit_claim {
@@ -140,7 +135,6 @@ struct hf_audit_state {
 
     /* of a database */
     bool database;
-    struct hf_audit_in_force before; /* the configuration before this one; the first: all zero */
     struct hf_audit_table outbox_numbers;
     struct hf_audit_table ids; /* where the secret inside ids may not be read: whose each id is */
     uint32_t highest_writer;
@@ -163,13 +157,6 @@ static inline hf_time hf_audit_plus(hf_time t, int64_t ms)
 static inline hf_time hf_audit_over(const struct hf_audit_state *s, hf_time now)
 {
     return s->database ? hf_audit_plus(now, -3600000) : now;
-}
-
-/* A server that shares a database with others may not have heard yet of what another one has just set (a configuration, a
- * guard): what was in force before counts for as long as a batch may take. Was that over only just before `now`? */
-static inline bool hf_audit_just_over(const struct hf_audit_state *s, hf_time until, hf_time now)
-{
-    return s->database && now < hf_audit_plus(until, 60000);
 }
 
 /* ---- Counting ---- */
@@ -231,8 +218,7 @@ struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t 
  * read, the ordinal of the hold that was placed with it. */
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id);
 /* Is `until` one window after `from`, by the configuration in force? */
-bool hf_audit_window_fits(const struct hf_audit_state *s, const struct hf_audit_entry *entry, hf_time from,
-                          hf_time until);
+bool hf_audit_window_fits(const struct hf_audit_state *s, hf_time from, hf_time until);
 /* Is a claim alive under this key at `now`? */
 bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry, hf_time now);
 /* Is a key's window open at `now`? */

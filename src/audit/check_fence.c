@@ -112,7 +112,7 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
     const char *wrong = e->action == HF_BEGIN ? begin_wrong(fresh ? NULL : c, row, e->recorded_at)
                                               : settle_wrong(fresh ? NULL : c, row, e);
     if (!wrong && claim_settled((uint8_t)row->state) &&
-        !hf_audit_window_fits(s, e, row->settled_at, row->expires_at))
+        !hf_audit_window_fits(s, row->settled_at, row->expires_at))
         wrong = "is not remembered for one window after it was settled";
     if (wrong)
         hf_audit_break(s, HF_AUDIT_CLAIM, e, "claim %s (fence %llu, before: %s since position %llu) %s",

@@ -15,24 +15,10 @@ static void guard_set(struct hf_audit_state *s, const struct hf_guard *row, hf_t
         s->report->guards++;
     } else {
         s->report->guards_in_memory -= !g->durable;
-        memmove(g->earlier_ms + 1, g->earlier_ms, sizeof g->earlier_ms - sizeof *g->earlier_ms);
-        memmove(g->until + 1, g->until, sizeof g->until - sizeof *g->until);
-        g->earlier_ms[0] = g->window_ms;
-        g->until[0] = now;
     }
     g->window_ms = row->window_ms;
     g->durable = row->durable;
     s->report->guards_in_memory += !g->durable;
-}
-
-static bool window_fits(const struct hf_audit_state *s, const struct hf_audit_guard *g,
-                        const struct hf_entry *row)
-{
-    bool fits = row->expires_at == hf_audit_plus(row->recorded_at, g->window_ms);
-    for (size_t i = 0; i < HF_AUDIT_WINDOWS && !fits; i++)
-        fits = g->earlier_ms[i] > 0 && hf_audit_just_over(s, g->until[i], row->recorded_at) &&
-               row->expires_at == hf_audit_plus(row->recorded_at, g->earlier_ms[i]);
-    return fits;
 }
 
 /* DP1 and DP4: a recording begins now and ends one window later, and that end is a real one. */
@@ -47,7 +33,8 @@ static void judge_guard_window(struct hf_audit_state *s, const struct hf_audit_e
     if (!g)
         hf_audit_break(s, HF_AUDIT_DP1, e, "identity %s is recorded in guard %s, of which there is no record",
                        identity.text, guard.text);
-    else if (row->recorded_at != e->recorded_at || !window_fits(s, g, row))
+    else if (row->recorded_at != e->recorded_at ||
+             row->expires_at != hf_audit_plus(row->recorded_at, g->window_ms))
         hf_audit_break(s, HF_AUDIT_DP1, e,
                        "identity %s in guard %s is recorded from %s until %s; the window is %s",
                        identity.text, guard.text, hf_audit_at(row->recorded_at).text,

@@ -161,22 +161,9 @@ bool hf_audit_key_alive(const struct hf_audit_state *s, struct hf_bytes tenant, 
     return use && now < use->expires_at;
 }
 
-static bool just_changed(const struct hf_audit_state *s, const struct hf_audit_entry *e)
+bool hf_audit_window_fits(const struct hf_audit_state *s, hf_time from, hf_time until)
 {
-    return s->before.program[0] && hf_audit_just_over(s, s->config.since, e->recorded_at);
-}
-
-bool hf_audit_window_fits(const struct hf_audit_state *s, const struct hf_audit_entry *e, hf_time from,
-                          hf_time until)
-{
-    return !s->config_known || until == hf_audit_plus(from, s->config.idempotency_window_ms) ||
-           (just_changed(s, e) && until == hf_audit_plus(from, s->before.idempotency_window_ms));
-}
-
-static uint32_t key_max(const struct hf_audit_state *s, const struct hf_audit_entry *e)
-{
-    bool before = just_changed(s, e) && s->before.token_max_length > s->config.token_max_length;
-    return before ? s->before.token_max_length : s->config.token_max_length;
+    return !s->config_known || until == hf_audit_plus(from, s->config.idempotency_window_ms);
 }
 
 static void judge_window(struct hf_audit_state *s, const struct hf_audit_entry *e)
@@ -190,13 +177,13 @@ static void judge_window(struct hf_audit_state *s, const struct hf_audit_entry *
     }
     if (!s->config_known)
         return;
-    if (!hf_audit_window_fits(s, e, e->recorded_at, e->expires_at))
+    if (!hf_audit_window_fits(s, e->recorded_at, e->expires_at))
         hf_audit_break(s, HF_AUDIT_IR6, e,
                        "recorded at %s, its window closes at %s, though the window in force is %s",
                        hf_audit_at(e->recorded_at).text, hf_audit_at(e->expires_at).text,
                        hf_audit_for(s->config.idempotency_window_ms).text);
     hf_audit_looked(s, HF_AUDIT_CONFIG, 1);
-    if (e->key.size == 0 || e->key.size > key_max(s, e))
+    if (e->key.size == 0 || e->key.size > s->config.token_max_length)
         hf_audit_break(s, HF_AUDIT_CONFIG, e, "a key of %zu bytes was accepted; 1 to %u are allowed",
                        e->key.size, s->config.token_max_length);
 }

@@ -26,6 +26,7 @@ struct hf_remote_worker {
     struct hf_pg_item *items; /* owned */
     size_t count;
     int64_t begun_ms; /* of its batch; 0: idle */
+    bool answering;   /* its batch is over; it tells those who asked */
     unsigned seed;    /* for waiting times */
 };
 

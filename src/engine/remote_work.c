@@ -93,15 +93,19 @@ static void batch_return(struct hf_remote_worker *w)
 
 /* ---- Answering ---- */
 
-/* Is there an idle worker that has a connection? Who has none lets it go first. */
+/* Is there a worker that has a connection, and is idle or about to be? Who has none lets it go first, and wakes it. */
 static bool is_better_one(const struct hf_remote_worker *w)
 {
-    if (w->session.conn.pg)
-        return false;
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
-        if (w->remote->workers[i].begun_ms == 0 && w->remote->workers[i].session.conn.pg)
-            return true;
-    return false;
+    bool found = false;
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS && !w->session.conn.pg; i++) {
+        const struct hf_remote_worker *other = &w->remote->workers[i];
+        if (!other->session.conn.pg || (other->begun_ms && !other->answering))
+            continue;
+        found = true;
+        if (!other->begun_ms)
+            pthread_cond_broadcast(&w->remote->work);
+    }
+    return found;
 }
 
 /* Is there something in the queue that this worker may take, and is it its turn? */
@@ -110,10 +114,8 @@ static bool has_turn(struct hf_remote_worker *w)
     struct hf_remote *r = w->remote;
     if (!r->first)
         return false;
-    if (is_better_one(w)) {
-        pthread_cond_broadcast(&r->work);
+    if (is_better_one(w))
         return false;
-    }
     if (r->busy >= HF_REMOTE_BUSY) {
         int64_t now = hf_remote_clock_ms();
         unsigned slow = 0;
@@ -134,6 +136,7 @@ static void answer(struct hf_remote_worker *w)
     struct hf_remote *r = w->remote;
     uint64_t answered[2] = { 0, 0 };
     pthread_mutex_lock(&r->lock);
+    w->answering = true;
     for (size_t i = 0; i < w->count; i++) {
         struct hf_remote_lane *lane = hf_remote_lane(r, w->ops[i]);
         if (lane)
@@ -412,6 +415,7 @@ void *hf_remote_work(void *arg)
                 work_once(w);
             pthread_mutex_lock(&r->lock);
             w->begun_ms = 0;
+            w->answering = false;
             r->busy--;
             if (r->first)
                 pthread_cond_signal(&r->work);

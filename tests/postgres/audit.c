@@ -3,6 +3,7 @@
 #include "audit/export.h"
 #include "audit/postgres.h"
 #include "store/postgres/migrate.h"
+#include "support/functions_kit.h"
 #include "support/postgres_story.h"
 #include "support/test.h"
 
@@ -467,13 +468,7 @@ static void fails(const char *conninfo, enum hf_status status, const char *words
 /* The roles of the script, and two users who have them. */
 static void roles_make(void)
 {
-    char path[600];
-    const char *source = getenv("HF_SOURCE");
-    snprintf(path, sizeof path, "%s/src/store/postgres/schema/roles.sql", source ? source : ".");
-    FILE *f = fopen(path, "r");
-    char *script = calloc(1, 1 << 16);
-    assert_true(f && script && fread(script, 1, (1 << 16) - 1, f) > 0);
-    fclose(f);
+    char *script = functions_file("src/store/postgres/schema/roles.sql");
     postgres_run(&p, script);
     free(script);
     postgres_run(

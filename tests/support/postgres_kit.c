@@ -455,10 +455,12 @@ void postgres_await_copied(const struct postgres *standby, const struct postgres
 
 void postgres_promote(struct postgres *standby)
 {
-    char *done = postgres_ask(standby, "SELECT pg_promote(true, 30)");
-    bool promoted = strcmp(done, "t") == 0;
-    free(done);
+    /* Not pg_promote(true): it keeps a snapshot while it waits, and what is replayed meanwhile may have to wait for that. */
+    char *told = postgres_ask(standby, "SELECT pg_promote(false)");
+    bool promoted = strcmp(told, "t") == 0;
+    free(told);
     if (!promoted)
         give_up(standby, "was not promoted");
+    postgres_await_number(standby, "SELECT pg_is_in_recovery()::integer", 0);
     standby->primary = 0;
 }

@@ -39,7 +39,8 @@ static enum hf_pg_outcome judge(struct hf_pg_conn *conn, const PGresult *result)
         return HF_PG_LOST;
     if (state_is(state, "23505 40001 40P01"))
         return HF_PG_CONFLICT;
-    if (state_is(state, "55P03"))
+    if (state_is(state,
+                 "55P03 57014")) /* a lock, or a limit for statements that is shorter than ours for locks */
         return HF_PG_BUSY;
     /* Shut down, not yet up, or now a standby: another server of the connection string may be the right one. And a
      * writer whose generation is not ours has been taken over (23502, see the statement). */

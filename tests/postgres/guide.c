@@ -1,0 +1,140 @@
+/* doc/POSTGRES.md as its reader uses it: every query in it runs, as an auditor who may only read, and finds what it says. */
+#include "support/functions_kit.h"
+#include "support/postgres_story.h"
+#include "support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct postgres p;
+static struct kit *k;
+
+static int setup(void **state)
+{
+    (void)state;
+    k = kit_make();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kit_free(k);
+    return 0;
+}
+
+/* The next block between ```sql and ```; it is cut out in place. NULL: there is none. */
+static char *next_block(char **at)
+{
+    char *begin = strstr(*at, "```sql\n");
+    if (!begin)
+        return NULL;
+    begin += strlen("```sql\n");
+    char *end = strstr(begin, "```");
+    assert_non_null(end);
+    *end = '\0';
+    *at = end + 3;
+    return begin;
+}
+
+static void every_query_of_the_guide_finds_what_it_says(void **state)
+{
+    static const struct {
+        const char *words; /* which query it is */
+        int least, most;   /* rows */
+        const char *first; /* value of the first row, or NULL */
+    } wanted[] = {
+        { "FROM holdfast.token WHERE tenant = '' AND key", 1, 1, "place_hold" },
+        { "FROM holdfast.journal WHERE tenant = '' AND key", 1, 1, NULL },
+        { "FROM holdfast.hold WHERE state = 'held'", 1, 1, "room" },
+        { "held + confirmed >= capacity", 1, 1, "" },
+        { "lease_expires_at <= now()", 1, 1, "" },
+        { "HAVING count(*) > r.capacity", 0, 0, NULL },
+        { "FROM holdfast.writer", 2, 20, NULL },
+    };
+    enum { COUNT = sizeof wanted / sizeof *wanted };
+    (void)state;
+    story_database(&p, k);
+    assert_int_equal(kit_resource(k, "room", 1), HF_OK);
+    assert_int_equal(kit_resource(k, "hall", 9), HF_OK);
+    story_do(k, HF_OK,
+             "{\"op\":\"place_hold\",\"key\":\"order-1042\",\"resource\":\"room\",\"requester\":\"ann\","
+             "\"duration\":\"1h\"}");
+    story_do(k, HF_OK, "{\"op\":\"begin\",\"key\":\"silent\",\"fingerprint\":\"f\",\"lease\":\"1s\"}");
+    kit_reopen(k); /* a second writer */
+    story_do(k, HF_OK, "{\"op\":\"begin\",\"key\":\"at-work\",\"fingerprint\":\"f\",\"lease\":\"1h\"}");
+    char *roles = functions_file("src/store/postgres/schema/roles.sql"),
+         *guide = functions_file("doc/POSTGRES.md"), *at = guide;
+    postgres_run(&p, roles);
+    const struct timespec lease = { 1, 100000000 };
+    nanosleep(&lease, NULL);
+    PGconn *auditor = postgres_connect(&p);
+    PQclear(PQexec(auditor, "SET ROLE holdfast_auditor"));
+    int asked = 0;
+    for (char *sql; (sql = next_block(&at)) != NULL; asked++) {
+        assert_true(asked < COUNT);
+        if (!strstr(sql, wanted[asked].words))
+            fail_msg("this query is not the one that is expected (%s): %s", wanted[asked].words, sql);
+        PGresult *result = PQexec(auditor, sql);
+        if (PQresultStatus(result) != PGRES_TUPLES_OK)
+            fail_msg("%s%s", sql, PQresultErrorMessage(result));
+        assert_in_range(PQntuples(result), wanted[asked].least, wanted[asked].most);
+        if (wanted[asked].first)
+            assert_string_equal(PQgetvalue(result, 0, 0), wanted[asked].first);
+        PQclear(result);
+    }
+    assert_int_equal(asked, COUNT);
+    PQfinish(auditor);
+    free(roles);
+    free(guide);
+}
+
+/* What the guide says of the tables is what is there. */
+static void every_table_is_in_the_guide_and_explained(void **state)
+{
+    (void)state;
+    story_database(&p, k);
+    char *guide = functions_file("doc/POSTGRES.md");
+    char *names = postgres_ask(&p, "SELECT string_agg(table_name, ' ' ORDER BY table_name) FROM "
+                                   "information_schema.tables WHERE table_schema = 'holdfast'");
+    char *more = NULL;
+    for (char *name = strtok_r(names, " ", &more); name; name = strtok_r(NULL, " ", &more)) {
+        char quoted[80];
+        snprintf(quoted, sizeof quoted, "`%s`", name);
+        if (!strstr(guide, quoted))
+            fail_msg("doc/POSTGRES.md does not say what the table %s holds", name);
+    }
+    assert_int_equal(
+        postgres_number(&p, "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+                            "WHERE n.nspname = 'holdfast' AND c.relkind = 'r' AND "
+                            "obj_description(c.oid, 'pg_class') IS NULL"),
+        0);
+    free(names);
+    free(guide);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    postgres_init(&p);
+    postgres_start(&p);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    postgres_end(&p);
+    return 0;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(every_query_of_the_guide_finds_what_it_says),
+        TEST(every_table_is_in_the_guide_and_explained),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
