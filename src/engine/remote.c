@@ -95,7 +95,9 @@ void hf_remote_submit(struct hf_remote *r, struct hf_op *first)
     r->end = &last->next;
     r->queued += count;
     r->unanswered[r->epoch] += count;
-    pthread_cond_signal(&r->work);
+    /* Who is busy takes it when it is free; to wake somebody who has no turn would cost more than the request. */
+    if (r->busy == 0 || (r->busy < HF_REMOTE_BUSY && r->queued >= HF_REMOTE_FULL))
+        pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -10,8 +10,16 @@
 #include "engine/remote.h"
 #include "store/postgres/batch.h"
 
-/* WORKERS: sessions that write. WORKERS_BUSY: of them at a time, unless a batch takes longer than SLOW_MS. */
-enum { HF_REMOTE_WORKERS = 4, HF_REMOTE_BUSY = 2, HF_REMOTE_SLOW_MS = 30, HF_REMOTE_LANES = 4096 };
+/* WORKERS: sessions that write. One of them at a time, so that what comes meanwhile makes the next batch a large one, whose
+ * statements cost hardly more than those of a small one; BUSY while FULL operations wait; all, if a batch takes longer than
+ * SLOW_MS. */
+enum {
+    HF_REMOTE_WORKERS = 4,
+    HF_REMOTE_BUSY = 2,
+    HF_REMOTE_FULL = 24,
+    HF_REMOTE_SLOW_MS = 30,
+    HF_REMOTE_LANES = 4096
+};
 
 /* How long operations wait for a database that is away; and how long for the fate of a commit. */
 enum { HF_REMOTE_AWAY_MS = 4000, HF_REMOTE_DOUBT_MS = 10000 };

@@ -87,34 +87,39 @@ void *hf_remote_own(void *arg)
 
 /* ---- Figures ---- */
 
-/* How many rows there are: counted while there are few, else as the database's own statistics have it. `where` and `index`
- * are for those of a table that are of interest. */
+/* Which part of the keys are not claims, as the database's own statistics have it. */
+#define NO_CLAIMS                                                                                         \
+    "coalesce((SELECT null_frac FROM pg_stats WHERE schemaname = 'holdfast' AND tablename = 'token' AND " \
+    "attname = 'state'), 1)"
+
+/* How many rows there are: counted while there are few, else as those statistics have it: the rows of `index`, or `part` of
+ * them. `where` is for those of a table that are of interest. */
 static const struct figure {
-    const char *table, *index, *where;
+    const char *table, *index, *where, *part;
     size_t at;
 } figures[] = {
-    { "token", "token", "state IS NULL", offsetof(struct hf_stats, tokens) },
-    { "hold", "hold", "true", offsetof(struct hf_stats, holds) },
-    { "hold", "hold_overdue", "state = 'held'", offsetof(struct hf_stats, holds_live) },
-    { "resource", "resource", "true", offsetof(struct hf_stats, resources) },
-    { "guard", "guard", "true", offsetof(struct hf_stats, guards) },
-    { "guard_entry", "guard_entry", "true", offsetof(struct hf_stats, entries) },
-    { "token", "token", "state IS NOT NULL", offsetof(struct hf_stats, claims) },
-    { "register", "register", "true", offsetof(struct hf_stats, registers) },
-    { "outbox", "outbox", "true", offsetof(struct hf_stats, outbox) },
-    { "app_value", "app_value", "true", offsetof(struct hf_stats, values) },
+    { "token", "token", "state IS NULL", NO_CLAIMS, offsetof(struct hf_stats, tokens) },
+    { "hold", "hold", "true", "1", offsetof(struct hf_stats, holds) },
+    { "hold", "hold_overdue", "state = 'held'", "1", offsetof(struct hf_stats, holds_live) },
+    { "resource", "resource", "true", "1", offsetof(struct hf_stats, resources) },
+    { "guard", "guard", "true", "1", offsetof(struct hf_stats, guards) },
+    { "guard_entry", "guard_entry", "true", "1", offsetof(struct hf_stats, entries) },
+    { "token", "token", "state IS NOT NULL", "(1 - " NO_CLAIMS ")", offsetof(struct hf_stats, claims) },
+    { "register", "register", "true", "1", offsetof(struct hf_stats, registers) },
+    { "outbox", "outbox", "true", "1", offsetof(struct hf_stats, outbox) },
+    { "app_value", "app_value", "true", "1", offsetof(struct hf_stats, values) },
 };
 enum { FIGURES = sizeof figures / sizeof *figures, COUNTED_MAX = 10000 };
 
 static enum hf_pg_outcome figure_read(struct hf_pg_conn *conn, const struct figure *f, uint64_t *out)
 {
-    char sql[400];
+    char sql[600];
     PGresult *result = NULL;
     snprintf(sql, sizeof sql,
-             "SELECT CASE WHEN reltuples > %d THEN reltuples::bigint ELSE (SELECT count(*) FROM holdfast.%s "
-             "WHERE %s) END "
+             "SELECT CASE WHEN reltuples > %d THEN (reltuples * %s)::bigint ELSE (SELECT count(*) FROM "
+             "holdfast.%s WHERE %s) END "
              "FROM pg_class WHERE oid = 'holdfast.%s'::regclass",
-             COUNTED_MAX, f->table, f->where, f->index);
+             COUNTED_MAX, f->part, f->table, f->where, f->index);
     enum hf_pg_outcome outcome = hf_pg_ask(conn, sql, 0, NULL, true, &result);
     if (outcome == HF_PG_FINE && PQntuples(result) == 1)
         *out = (uint64_t)hf_pg_get_int8(result, 0, 0);

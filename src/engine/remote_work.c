@@ -99,7 +99,7 @@ static bool is_better_one(const struct hf_remote_worker *w)
     bool found = false;
     for (unsigned i = 0; i < HF_REMOTE_WORKERS && !w->session.conn.pg; i++) {
         const struct hf_remote_worker *other = &w->remote->workers[i];
-        if (!other->session.conn.pg || (other->begun_ms && !other->answering))
+        if ((other->begun_ms && !other->answering) || !other->session.conn.pg) /* who is busy may change it */
             continue;
         found = true;
         if (!other->begun_ms)
@@ -116,12 +116,13 @@ static bool has_turn(struct hf_remote_worker *w)
         return false;
     if (is_better_one(w))
         return false;
-    if (r->busy >= HF_REMOTE_BUSY) {
+    unsigned most = r->queued >= HF_REMOTE_FULL ? HF_REMOTE_BUSY : 1;
+    if (r->busy >= most) {
         int64_t now = hf_remote_clock_ms();
         unsigned slow = 0;
         for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
             slow += r->workers[i].begun_ms && now - r->workers[i].begun_ms > HF_REMOTE_SLOW_MS;
-        if (r->busy - slow >= HF_REMOTE_BUSY)
+        if (r->busy - slow >= most)
             return false;
     }
     for (const struct hf_op *op = r->first; op; op = op->next)
@@ -322,6 +323,7 @@ static bool batch_run(struct hf_remote_worker *w)
     const struct hf_pg_conn *conn = &w->session.conn;
     bool again = true;
     for (unsigned tries = 0; again; tries++) {
+        batch.careful = tries > 0 || hf_remote_alone(w->ops[0]);
         int64_t begun_ms = hf_remote_clock_ms();
         if (!conn->pg && reach(w, patience_until(w, HF_REMOTE_AWAY_MS), NULL) != HF_PG_FINE) {
             fail_all(w, HF_STORAGE_FAILURE);
@@ -417,9 +419,9 @@ void *hf_remote_work(void *arg)
             w->begun_ms = 0;
             w->answering = false;
             r->busy--;
-            if (r->first)
+            if (r->first && r->busy == 0)
                 pthread_cond_signal(&r->work);
-        } else if (r->first) {
+        } else if (r->first || r->busy > 0) { /* it may become slow */
             wait_a_little(r);
         } else {
             pthread_cond_wait(&r->work, &r->lock);

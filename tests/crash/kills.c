@@ -16,18 +16,6 @@
 
 enum { ROUND = 100, PAUSE_US = 2000 };
 
-/* The program, which stands in the folder above that of the tests. */
-static const char *program_path(void)
-{
-    static char path[4200];
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(self, '/');
-    snprintf(path, sizeof path, "%.*s/../holdfast", slash ? (int)(slash - self) : 0, self);
-    return path;
-}
-
 static bool is_full(void)
 {
     const char *scale = getenv("HF_SCALE");
@@ -44,23 +32,10 @@ static void sorts_print(FILE *to, const struct crash_count *n)
 
 static void figures_print(const struct crash_count *n)
 {
-    static const char *const kinds[CRASH_KINDS] = { "place",   "numbered", "confirm", "release",  "expire",
-                                                    "reverse", "admit",    "begin",   "complete", "fail",
-                                                    "grant",   "write",    "merge" };
     printf("%" PRIu64 " kills (", crash_count_kills(n));
     sorts_print(stdout, n);
     printf(")\n%" PRIu64 " lives, %" PRIu64 " of them of the program itself\n", n->lives, n->lives_program);
-    printf("%" PRIu64 " operations acknowledged; done:", n->acknowledged);
-    for (unsigned i = 0; i < CRASH_KINDS; i++)
-        printf(" %s %" PRIu64, kinds[i], n->kinds[i]);
-    printf("\n%" PRIu64 " in doubt: %" PRIu64 " had survived, %" PRIu64 " had not, %" PRIu64
-           " cannot be told; %" PRIu64 " requests sent again, %" PRIu64 " times not yet\n",
-           n->in_doubt, n->survived, n->undone, n->in_doubt - n->survived - n->undone, n->resent, n->not_yet);
-    printf("%" PRIu64 " connections broken; %" PRIu64 " questions about what had been acknowledged\n",
-           n->breaks, n->asked_again);
-    printf("%" PRIu64 " holds and %" PRIu64 " journal entries, all of them asked for; %" PRIu64
-           " operations judged, %" PRIu64 " of them with their times\n",
-           n->holds, n->entries, n->judged, n->timed);
+    crash_sum_print(&n->sum);
 }
 
 static void failure_print(const struct crash_round *r)
@@ -89,7 +64,7 @@ static void nothing_is_lost_or_done_twice(void **state)
     uint64_t seed = test_seed("kills", 20261116);
     for (; crash_count_kills(&sum) < kills; seed++) {
         struct crash_round r = {
-            .seed = seed, .kills = is_full() ? ROUND : kills, .program = program_path(), .pause_us = PAUSE_US
+            .seed = seed, .kills = is_full() ? ROUND : kills, .program = crash_program(), .pause_us = PAUSE_US
         };
         if (!crash_round_run(&r)) {
             failure_print(&r);
@@ -98,16 +73,16 @@ static void nothing_is_lost_or_done_twice(void **state)
         crash_count_add(&sum, &r.count);
     }
     figures_print(&sum);
-    assert_true(sum.acknowledged > 100);
+    assert_true(sum.sum.acknowledged > 100);
     /* The order of the callers was looked at. */
-    assert_true(sum.timed > sum.entries / 2);
+    assert_true(sum.sum.timed > sum.sum.entries / 2);
     if (is_full()) { /* a test that never has anything in doubt is blind */
-        assert_true(sum.in_doubt > 0 && sum.survived > 0 && sum.undone > 0);
+        assert_true(sum.sum.in_doubt > 0 && sum.sum.survived > 0 && sum.sum.undone > 0);
         for (unsigned i = 0; i < CRASH_SORTS; i++)
             assert_true(sum.kills[i] > 0);
         for (unsigned i = 0; i < CRASH_KINDS;
              i++) /* the store itself expires holds before clients come to it */
-            assert_true(sum.kinds[i] > 0 || i == CRASH_EXPIRE);
+            assert_true(sum.sum.kinds[i] > 0 || i == CRASH_EXPIRE);
     }
 }
 
@@ -115,7 +90,7 @@ static void nothing_is_lost_or_done_twice(void **state)
 static void found_out(enum crash_control control, const char *const *words)
 {
     struct crash_round r = {
-        .seed = 1, .kills = 3, .control = control, .program = program_path(), .pause_us = 500
+        .seed = 1, .kills = 3, .control = control, .program = crash_program(), .pause_us = 500
     };
     assert_false(crash_round_run(&r));
     printf("found: %.200s\n", r.complaint);
@@ -192,10 +167,10 @@ static void progress(const struct crash_count *n, void *arg)
     uint64_t left = done < run->kills ? (run->kills - done) * (uint64_t)took / here / 1000 : 0;
     printf("%s%" PRIu64 " of %" PRIu64 " kills, %" PRIu64 " acknowledged, %" PRIu64 " in doubt, %" PRIu64
            " survived, %" PRIu64 " sent again, %.1f kills/s, %" PRIu64 ":%02" PRIu64 ":%02" PRIu64 " to go%s",
-           terminal ? "\r" : "", done, run->kills, run->sum.acknowledged + n->acknowledged,
-           run->sum.in_doubt + n->in_doubt, run->sum.survived + n->survived, run->sum.resent + n->resent,
-           (double)here * 1000 / (double)took, left / 3600, left / 60 % 60, left % 60,
-           terminal ? "\033[K" : "\n");
+           terminal ? "\r" : "", done, run->kills, run->sum.sum.acknowledged + n->sum.acknowledged,
+           run->sum.sum.in_doubt + n->sum.in_doubt, run->sum.sum.survived + n->sum.survived,
+           run->sum.sum.resent + n->sum.resent, (double)here * 1000 / (double)took, left / 3600,
+           left / 60 % 60, left % 60, terminal ? "\033[K" : "\n");
     fflush(stdout);
 }
 
@@ -274,7 +249,7 @@ static int run_rounds(struct run *run, const char *program)
     }
     printf("%s", isatty(1) ? "\r\033[K" : "");
     figures_print(&run->sum);
-    if (run->sum.in_doubt == 0 || run->sum.survived == 0) {
+    if (run->sum.sum.in_doubt == 0 || run->sum.sum.survived == 0) {
         printf("nothing was ever in doubt and survived: this run was blind\n");
         return 1;
     }
@@ -285,7 +260,7 @@ static int run_rounds(struct run *run, const char *program)
 static int run_program(int argc, char **argv)
 {
     struct run run = { .kills = ROUND, .round = ROUND, .seed = (uint64_t)time(NULL) };
-    const char *program = program_path();
+    const char *program = crash_program();
     for (int i = 1; i < argc; i += 2) {
         uint64_t number = i + 1 < argc ? strtoull(argv[i + 1], NULL, 10) : 0;
         if (i + 1 < argc && strcmp(argv[i], "--record") == 0)

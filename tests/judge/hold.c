@@ -210,7 +210,11 @@ static void new_hold(struct judge_step *s, struct judge_record *resource, const 
     if (hold->body.present)
         judge_object(s, "PC9: the id %s was used before", shown->id);
     uint64_t ordinal = j->counters->body.counters.holds + 1;
-    if (shown->ordinal != ordinal)
+    uint64_t before = resource->body.resource.resource.newest;
+    if (j->rules.many && shown->ordinal <= before)
+        judge_object(s, "PC10: the ordinal should be above %llu, and is %llu", (unsigned long long)before,
+                     (unsigned long long)shown->ordinal);
+    else if (!j->rules.many && shown->ordinal != ordinal)
         judge_object(s, "PC10: the ordinal should be %llu, and is %llu", (unsigned long long)ordinal,
                      (unsigned long long)shown->ordinal);
     struct hf_hold all = *want;

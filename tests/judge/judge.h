@@ -32,6 +32,7 @@ struct judge_rules {
     int64_t idempotency_window_ms;
     uint32_t token_max_length;
     bool strict; /* registry */
+    bool many;   /* write at a time, in a database: ordinals have gaps, and rise for each resource alone */
 };
 
 /* What the world did to the store at this moment, so that the faults which it excuses are allowed. */

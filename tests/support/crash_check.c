@@ -21,11 +21,11 @@ struct crash_op **crash_gather(const struct crash_check *k, unsigned kinds, bool
 {
     size_t room = 1;
     *count = 0;
-    for (unsigned c = 0; c < CRASH_CLIENTS; c++)
+    for (unsigned c = 0; c < k->clients; c++)
         room += k->ledgers[c].count;
     struct crash_op **ops = malloc(room * sizeof *ops);
     assert_non_null(ops);
-    for (unsigned c = 0; c < CRASH_CLIENTS; c++)
+    for (unsigned c = 0; c < k->clients; c++)
         for (size_t i = 0; i < k->ledgers[c].count; i++) {
             struct crash_op *op = k->ledgers[c].ops[i];
             if ((kinds >> op->kind & 1) && (done ? crash_op_done(op) : op->status != 0))
@@ -221,6 +221,14 @@ static bool resources_check(struct crash_check *k, const struct shelf *s)
     for (unsigned i = 0; i < CRASH_SHARED && fine; i++)
         fine = resource_check(k, s, i);
     return fine;
+}
+
+void crash_check_sum(const struct crash_check *k, struct crash_sum *sum)
+{
+    sum->holds = k->holds;
+    sum->entries = k->entries;
+    sum->judged = k->judged;
+    sum->timed = k->timed;
 }
 
 bool crash_check_server(struct crash_check *k)

@@ -3,20 +3,23 @@
  *   crash_check.c    over HTTP: holds and resources
  *   crash_check_rest.c  out of the ledgers, and over HTTP: guards, claims, leases, registers
  *   crash_journal.c  after the end: the audit, and the journal entry by entry
- *   crash_history.c  the journal as a history, told to the judge of tests/judge
+ *   crash_entries.c  the journal's entries in memory, in the order in which they were decided
+ *   crash_history.c  the same as a history, told to the judge of tests/judge
  *
  * Nothing here trusts the server: what must be there is counted from what the clients wrote down. */
 #ifndef HF_TESTS_CRASH_CHECK_H
 #define HF_TESTS_CRASH_CHECK_H
 
-#include "support/crash_client.h"
+#include "support/crash_crowd.h"
 
 /* Much longer than a call takes, and much shorter than a round. */
 #define CRASH_LATE_NS UINT64_C(20000000)
 
 struct crash_check {
-    const struct server *server;        /* borrowed */
-    const struct crash_ledger *ledgers; /* borrowed: CRASH_CLIENTS of them */
+    const struct server *server;        /* borrowed: one that can be asked; files go to its folder */
+    const char *postgres;               /* borrowed: where the store is; NULL: in the server's own files */
+    const struct crash_ledger *ledgers; /* borrowed */
+    unsigned clients;                   /* how many ledgers there are */
     const char *program;                /* borrowed: the holdfast to run, or NULL: that of the build */
     bool hush;                          /* control: keep some decisions from the judge */
     bool late; /* control: tell the judge that client 0 was earlier, by CRASH_LATE_NS */
@@ -26,8 +29,13 @@ struct crash_check {
 
 /* While the server runs and nobody else asks it for anything. False if something is wrong. */
 bool crash_check_server(struct crash_check *k);
-/* After it was stopped in order. */
+/* After it was stopped in order; if the store is in a database, while nobody changes anything. */
 bool crash_check_journal(struct crash_check *k);
+/* Write the whole journal, as people can read it, to DIR/export.jsonl in the server's folder, and say where that is. False
+ * after a complaint. */
+bool crash_check_export(struct crash_check *k, char file[600]);
+/* How much was looked at. */
+void crash_check_sum(const struct crash_check *k, struct crash_sum *sum);
 
 /* ---- For the files above ---- */
 
@@ -45,10 +53,10 @@ bool crash_check_history(struct crash_check *k);
 
 /* Operations by what the journal has of them. */
 struct crash_index {
-    const struct crash_check *check;              /* borrowed */
-    uint64_t *positions[CRASH_CLIENTS];           /* owned, by number: where the entry is; 0: not met yet */
-    struct crash_op **by_sequence[CRASH_CLIENTS]; /* owned */
-    unsigned sequences[CRASH_CLIENTS];            /* the highest */
+    const struct crash_check *check;        /* borrowed */
+    uint64_t *positions[CRASH_CLIENTS_MAX]; /* owned, by number: where the entry is; 0: not met yet */
+    struct crash_op **by_sequence[CRASH_CLIENTS_MAX]; /* owned */
+    unsigned sequences[CRASH_CLIENTS_MAX];            /* the highest */
 };
 void crash_index_make(const struct crash_check *k, struct crash_index *x);
 void crash_index_free(struct crash_index *x);

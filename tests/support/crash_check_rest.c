@@ -247,7 +247,7 @@ static bool merged_check(struct crash_check *k, struct crash_op **ops, size_t co
     char what[80], name[CRASH_NAME_MAX], member[48];
     struct reply r;
     bool counter = strcmp(ops[0]->subject, "counter") == 0;
-    long long counted[CRASH_CLIENTS] = { 0 };
+    long long counted[CRASH_CLIENTS_MAX] = { 0 };
     snprintf(what, sizeof what, "GET /v1/registers/%s", ops[0]->subject);
     if (!crash_get(k, what, &r))
         return false;
@@ -261,7 +261,7 @@ static bool merged_check(struct crash_check *k, struct crash_op **ops, size_t co
         long long n = crash_number(ops[i]->fields, name);
         counted[ops[i]->client] = n > counted[ops[i]->client] ? n : counted[ops[i]->client];
     }
-    for (unsigned c = 0; c < CRASH_CLIENTS && counter; c++) {
+    for (unsigned c = 0; c < k->clients && counter; c++) {
         snprintf(name, sizeof name, "c%u", c);
         if (counted[c] && crash_number(r.body, name) != counted[c])
             crash_complain(k, "client %u has counted to %lld, and the counter says %s", c, counted[c],
@@ -297,7 +297,7 @@ static bool registers_check(struct crash_check *k)
 
 static bool settled_check(struct crash_check *k)
 {
-    for (unsigned c = 0; c < CRASH_CLIENTS; c++)
+    for (unsigned c = 0; c < k->clients; c++)
         for (size_t i = 0; i < k->ledgers[c].count; i++)
             if (k->ledgers[c].ops[i]->status == 0)
                 return crash_complain(k, "c%u-%zu was never answered", c, i);

@@ -180,7 +180,7 @@ static bool merge(struct crash_client *c, struct crash_op *op)
         SUBJECT(op, "counter");
         FIELDS(op, "\"type\":\"counter\",\"value\":{\"c%u\":%u}", c->ledger.client, ++c->counted);
     } else {
-        SUBJECT(op, "union-%u", number(c) / 1000);
+        SUBJECT(op, "union-%u", number(c) * c->clients / 4000); /* it must not become too large */
         FIELDS(op, "\"type\":\"union\",\"value\":[\"c%u-%016u\"]", c->ledger.client, number(c));
     }
     return true;

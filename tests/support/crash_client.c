@@ -50,15 +50,24 @@ static void hang_up(struct crash_client *c)
     c->fd = -1;
 }
 
+/* Ask the other server next, if there is one. Only behind all that this one was asked for: what it still has under way
+ * could otherwise be done behind the back of who asks elsewhere, and without a key be done twice. */
+static void turn_away(struct crash_client *c)
+{
+    hang_up(c);
+    c->at = (c->at + 1) % c->servers;
+}
+
 /* Be connected. False after a complaint: nobody has listened for a minute. */
 static bool dial(struct crash_client *c)
 {
     for (int64_t until = server_clock_ms() + PATIENCE_MS; c->fd < 0; server_pause_ms(1)) {
         if (server_clock_ms() > until)
             return complain(c, NULL, "nobody listens", 0, "");
-        c->fd = server_try_connect(&c->to);
+        c->fd = server_try_connect(&c->to[c->at]);
         if (c->fd >= 0)
             break;
+        turn_away(c);
     }
     return true;
 }
@@ -89,8 +98,7 @@ static bool ask(struct crash_client *c, const char *what, const char *body, stru
             return true;
         if (answered)
             reply_free(r);
-        else
-            hang_up(c);
+        turn_away(c);
         c->broke = c->broke || !answered;
         server_pause_ms(1);
     }
@@ -180,11 +188,14 @@ static bool first_answer(struct crash_client *c, struct crash_op *op, bool repla
 static bool answered(struct crash_client *c, struct crash_op *op, int status, bool replayed, const char *body)
 {
     bool first = op->status == 0;
+    unsigned doubts = op->doubts;
     crash_ledger_answered(&c->ledger, op, status, replayed, body);
-    c->tally->not_yet += status == 503;
-    if (status == 503)
-        return true; /* nothing was done; it stays to be asked */
-    return first ? first_answer(c, op, replayed) : same_again(c, op, status, replayed, body);
+    if (status != 503)
+        return first ? first_answer(c, op, replayed) : same_again(c, op, status, replayed, body);
+    c->put_off++; /* it stays to be asked */
+    c->tally->not_yet++;
+    c->tally->in_doubt += op->doubts > doubts && doubts == 0;
+    return true;
 }
 
 /* The lines of a batch's answer. */
@@ -245,10 +256,12 @@ static unsigned group_hear(struct crash_client *c, const struct group *g)
     return heard;
 }
 
-/* Send the group once. False if the server went away before all was answered. */
+/* Send the group once. False if the server went away before all was answered; what was answered with "not now" is counted
+ * in c->put_off. */
 static bool group_send(struct crash_client *c, const struct group *g)
 {
     struct text request = { 0 };
+    c->put_off = 0;
     if (!dial(c))
         return false;
     group_render(g, &request);
@@ -257,9 +270,11 @@ static bool group_send(struct crash_client *c, const struct group *g)
     crash_ledger_flush(&c->ledger);
     unsigned heard = server_send(c->fd, request.data, request.size) ? group_hear(c, g) : 0;
     free(request.data);
-    if (heard < g->count) {
-        hang_up(c);
+    if (heard < g->count || c->put_off > 0) {
+        turn_away(c);
         c->broke = true;
+    }
+    if (heard < g->count) {
         c->tally->breaks++;
         for (unsigned i = heard; i < g->count; i++)
             if (g->ops[i]->status == 0) {
@@ -291,13 +306,13 @@ static void group_settle(struct crash_client *c, const struct group *g)
     }
 }
 
-/* What survived of a group that left together is its beginning. */
+/* What survived of a group that left together is its beginning; but behind what a server gave up, it goes on. */
 static void group_prefix(struct crash_client *c, const struct group *g)
 {
     const struct crash_op *lost = NULL;
     for (unsigned i = 0; i < g->count && fine(c); i++) {
         const struct crash_op *op = g->ops[i];
-        if (!crash_calls[op->kind].keyed || op->doubts != 1 || op->attempts != 2)
+        if (!crash_calls[op->kind].keyed || op->doubts != 1 || op->attempts != 2 || op->unknowns)
             continue;
         if (!op->survived)
             lost = op;
@@ -386,12 +401,22 @@ static bool look(struct crash_client *c, const struct crash_op *op)
     }
 }
 
+/* Ask for all of it again, although there was an answer, until there is one again. */
+static void group_repeat(struct crash_client *c, const struct group *g)
+{
+    int64_t until = server_clock_ms() + PATIENCE_MS;
+    while (fine(c) && (!group_send(c, g) || c->put_off > 0)) {
+        server_pause_ms(1);
+        if (server_clock_ms() > until)
+            (void)complain(c, g->ops[0], "no answer again for a minute", 0, "");
+    }
+}
+
 static void ask_again(struct crash_client *c, struct crash_op *op)
 {
     struct group one = { .how = crash_calls[op->kind].method ? 's' : 'b', .count = 1, .ops = { op } };
     if (op->status && crash_calls[op->kind].keyed)
-        while (fine(c) && !group_send(c, &one))
-            server_pause_ms(1);
+        group_repeat(c, &one);
     if (op->status && fine(c))
         (void)look(c, op);
 }
@@ -417,8 +442,7 @@ static void sweep(struct crash_client *c)
             g->ops[g->count++] = op;
         for (g = groups; g < groups + 2; g++)
             if (g->count == SWEEP || (g->count && i + 1 == c->ledger.count)) {
-                while (fine(c) && !group_send(c, g))
-                    server_pause_ms(1);
+                group_repeat(c, g);
                 g->count = 0;
             }
     }

@@ -6,16 +6,17 @@
 #include "api/decode.h"
 #include "api/encode.h"
 #include "api/problem.h"
-#include "audit/read.h"
 #include "judge/judge.h"
 #include "support/crash_check.h"
+#include "support/crash_entries.h"
 #include "support/test.h"
 
 #include <time.h>
 
 struct telling {
     struct crash_check *k;
-    struct crash_index index;
+    struct crash_entries journal;
+    struct crash_index index; /* positions: of the entry in `journal`, from 1 on */
     struct crash_op **begins; /* owned: all begins, by the claim's key */
     size_t begin_count;
     struct crash_op **counts; /* owned: all merges of the counter, by client and number */
@@ -268,8 +269,9 @@ static void times_tell(struct telling *t, const struct crash_op *op, const struc
     judge_timed(t->judge, number, op->called_ns - late, op->answered_ns ? op->answered_ns - late : 0);
 }
 
-static bool entry_tell(struct telling *t, const struct hf_audit_entry *e)
+static bool entry_tell(struct telling *t, size_t place)
 {
+    const struct hf_audit_entry *e = &t->journal.all[place];
     struct hf_request request;
     struct hf_result result;
     struct crash_op *op = NULL;
@@ -295,7 +297,7 @@ static bool entry_tell(struct telling *t, const struct hf_audit_entry *e)
     uint64_t number = judge_decided(t->judge, t->wall, JUDGE_FAIR, &request, NULL, e->status, &result);
     if (objects(t, op, e->position) || !op)
         return !op && !t->k->complaint[0];
-    t->index.positions[op->client][op->number] = e->position;
+    t->index.positions[op->client][op->number] = place + 1;
     if (was_shown(t, op, e->action, &result.answer))
         judge_shown(t->judge, number, e->status, &result);
     else if (crash_calls[op->kind].keyed || op->doubts == 0)
@@ -305,46 +307,37 @@ static bool entry_tell(struct telling *t, const struct hf_audit_entry *e)
     return !objects(t, op, e->position);
 }
 
-static bool journal_tell(struct telling *t, struct hf_audit_reader *reader)
+static bool journal_tell(struct telling *t)
 {
-    struct hf_audit_batch batch;
-    struct hf_audit_entry entry;
-    struct hf_error why = { .text = "damage" };
-    enum hf_audit_step step;
-    while ((step = hf_audit_reader_next(reader, &batch, &why)) == HF_AUDIT_BATCH) {
-        const char *problem = NULL;
-        for (uint32_t at = 0; hf_audit_batch_entry(&batch, &at, &entry, &problem);)
-            if (problem || !entry_tell(t, &entry))
-                return crash_complain(t->k, "an entry of batch %llu: %s", (unsigned long long)batch.sequence,
-                                      problem ? problem : "not told");
-    }
-    return step == HF_AUDIT_END || crash_complain(t->k, "the journal cannot be read: %s", why.text);
+    bool fine = true;
+    for (size_t i = 0; i < t->journal.count && fine; i++)
+        fine = entry_tell(t, i);
+    return fine;
 }
 
 /* At the end each client has asked for everything with a key again, and was answered the same. */
-static bool replays_tell(struct telling *t, struct hf_audit_reader *reader)
+static bool replays_tell(struct telling *t)
 {
-    for (unsigned c = 0; c < CRASH_CLIENTS; c++)
+    for (unsigned c = 0; c < t->k->clients; c++)
         for (size_t i = 0; i < t->k->ledgers[c].count; i++) {
             struct crash_op *op = t->k->ledgers[c].ops[i];
-            struct hf_audit_entry entry;
             struct hf_request request;
             struct hf_result result;
-            uint64_t position = t->index.positions[c][i];
+            uint64_t place = t->index.positions[c][i];
             if (!crash_calls[op->kind].keyed || op->sequence)
                 continue;
-            if (!position || !hf_audit_reader_entry(reader, position, &entry) ||
-                hf_audit_rows_read(&entry, t->rows))
-                return crash_complain(t->k, "the entry of c%u-%zu cannot be read again", c, i);
-            if (!result_of(t, &entry, &result) || !request_of(t, op, &request))
+            const struct hf_audit_entry *e = place ? &t->journal.all[place - 1] : NULL;
+            if (!e || hf_audit_rows_read(e, t->rows))
+                return crash_complain(t->k, "there is no entry of c%u-%zu", c, i);
+            if (!result_of(t, e, &result) || !request_of(t, op, &request))
                 return false;
             result.now = t->last;
             result.replayed = true;
             t->k->judged++;
             uint64_t number =
-                judge_decided(t->judge, t->wall, JUDGE_FAIR, &request, NULL, entry.status, &result);
-            judge_shown(t->judge, number, entry.status, &result);
-            if (objects(t, op, position))
+                judge_decided(t->judge, t->wall, JUDGE_FAIR, &request, NULL, e->status, &result);
+            judge_shown(t->judge, number, e->status, &result);
+            if (objects(t, op, e->position))
                 return false;
         }
     return true;
@@ -423,10 +416,10 @@ static bool view_tell(struct telling *t, struct hf_db *db)
 /* The store is opened by the library itself, without anything that would change it. */
 static bool store_tell(struct telling *t)
 {
-    struct hf_options options = { .no_create = true, .no_background = true };
+    struct hf_options options = { .no_create = true, .no_background = true, .postgres = t->k->postgres };
     struct hf_error why;
     struct hf_db *db;
-    if (hf_open(t->k->server->data, &options, &db, &why) != HF_OK)
+    if (hf_open(t->k->postgres ? NULL : t->k->server->data, &options, &db, &why) != HF_OK)
         return crash_complain(t->k, "the store cannot be opened: %s", why.text);
     bool fine = view_tell(t, db);
     hf_close(db);
@@ -442,7 +435,8 @@ static void telling_begin(struct telling *t)
     t->wall = (hf_time)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
     t->judge = judge_new();
     judge_opened(t->judge, &(struct judge_rules){ .idempotency_window_ms = INT64_C(24) * 3600 * 1000,
-                                                  .token_max_length = 256 });
+                                                  .token_max_length = 256,
+                                                  .many = t->k->postgres != NULL });
     crash_index_make(t->k, &t->index);
     t->begins = crash_gather(t->k, 1 << CRASH_BEGIN, false, by_key, &t->begin_count);
     t->counts = crash_gather(t->k, 1 << CRASH_MERGE, false, by_count, &t->count_count);
@@ -451,16 +445,14 @@ static void telling_begin(struct telling *t)
 bool crash_check_history(struct crash_check *k)
 {
     struct telling *t = calloc(1, sizeof *t);
-    struct hf_audit_reader *reader = NULL;
     struct hf_error why = { .text = "" };
     assert_non_null(t);
     t->k = k;
     telling_begin(t);
-    bool fine = hf_audit_reader_open(k->server->data, &reader, &why) == HF_OK ||
+    bool fine = crash_entries_read(k->server->data, k->postgres, &t->journal, &why) ||
                 crash_complain(k, "the journal cannot be read: %s", why.text);
-    fine = fine && journal_tell(t, reader) && replays_tell(t, reader) && store_tell(t);
-    if (reader)
-        hf_audit_reader_close(reader);
+    fine = fine && journal_tell(t) && replays_tell(t) && store_tell(t);
+    crash_entries_free(&t->journal);
     judge_free(t->judge);
     crash_index_free(&t->index);
     hf_arena_free(&t->arena);

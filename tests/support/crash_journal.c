@@ -34,7 +34,8 @@ static bool program_run(struct crash_check *k, char *const argv[])
 void crash_index_make(const struct crash_check *k, struct crash_index *x)
 {
     *x = (struct crash_index){ .check = k };
-    for (unsigned c = 0; c < CRASH_CLIENTS; c++) {
+    assert_true(k->clients <= CRASH_CLIENTS_MAX);
+    for (unsigned c = 0; c < k->clients; c++) {
         const struct crash_ledger *l = &k->ledgers[c];
         x->positions[c] = calloc(l->count + 1, sizeof *x->positions[c]);
         x->by_sequence[c] = calloc(l->count + 2, sizeof(struct crash_op *));
@@ -49,7 +50,7 @@ void crash_index_make(const struct crash_check *k, struct crash_index *x)
 
 void crash_index_free(struct crash_index *x)
 {
-    for (unsigned c = 0; c < CRASH_CLIENTS; c++) {
+    for (unsigned c = 0; c < x->check->clients; c++) {
         free(x->positions[c]);
         free(x->by_sequence[c]);
     }
@@ -58,7 +59,7 @@ void crash_index_free(struct crash_index *x)
 struct crash_op *crash_index_name(const struct crash_index *x, const char *name)
 {
     unsigned c = 0, number = 0;
-    if (sscanf(name, "c%u-%u", &c, &number) != 2 || c >= CRASH_CLIENTS ||
+    if (sscanf(name, "c%u-%u", &c, &number) != 2 || c >= x->check->clients ||
         number >= x->check->ledgers[c].count)
         return NULL;
     return x->check->ledgers[c].ops[number];
@@ -67,7 +68,7 @@ struct crash_op *crash_index_name(const struct crash_index *x, const char *name)
 struct crash_op *crash_index_sequence(const struct crash_index *x, const char *client, uint64_t sequence)
 {
     unsigned c = 0;
-    if (sscanf(client, "c%u", &c) != 1 || c >= CRASH_CLIENTS || sequence > x->sequences[c])
+    if (sscanf(client, "c%u", &c) != 1 || c >= x->check->clients || sequence > x->sequences[c])
         return NULL;
     return x->by_sequence[c][sequence];
 }
@@ -125,7 +126,7 @@ static bool entry_read(struct crash_check *k, struct crash_index *x, char *line)
 /* Nothing that was answered is missing. */
 static bool entries_whole(struct crash_check *k, const struct crash_index *x)
 {
-    for (unsigned c = 0; c < CRASH_CLIENTS; c++)
+    for (unsigned c = 0; c < k->clients; c++)
         for (size_t i = 0; i < k->ledgers[c].count; i++) {
             const struct crash_op *op = k->ledgers[c].ops[i];
             if (crash_calls[op->kind].keyed && !x->positions[c][i])
@@ -156,14 +157,36 @@ static bool export_read(struct crash_check *k, const char *path)
     return fine;
 }
 
+/* Run the program's command on the store; file: what comes behind the options, or NULL. */
+static bool command_run(struct crash_check *k, const char *command, const char *format, const char *file)
+{
+    char parts[6][600];
+    char *argv[7] = { NULL };
+    snprintf(parts[0], sizeof parts[0], "%s", k->program);
+    snprintf(parts[1], sizeof parts[1], "%s", command);
+    snprintf(parts[2], sizeof parts[2], "--store=%s", k->postgres ? "postgres" : "journal");
+    snprintf(parts[3], sizeof parts[3], k->postgres ? "--postgres=%s" : "--data=%s",
+             k->postgres ? k->postgres : k->server->data);
+    for (unsigned i = 0; i < 4; i++)
+        argv[i] = parts[i];
+    if (file) {
+        snprintf(parts[4], sizeof parts[4], "%s", format);
+        snprintf(parts[5], sizeof parts[5], "%s", file);
+        argv[4] = parts[4];
+        argv[5] = parts[5];
+    }
+    return program_run(k, argv);
+}
+
+bool crash_check_export(struct crash_check *k, char file[600])
+{
+    snprintf(file, 600, "%s/export.jsonl", k->server->dir);
+    return command_run(k, "export", "--format=jsonl", file);
+}
+
 bool crash_check_journal(struct crash_check *k)
 {
-    char program[512], data[600], file[600];
-    snprintf(program, sizeof program, "%s", k->program);
-    snprintf(data, sizeof data, "--data=%s", k->server->data);
-    snprintf(file, sizeof file, "%s/export.jsonl", k->server->dir);
-    return program_run(k, (char *[]){ program, (char[]){ "audit" }, data, NULL }) &&
-           program_run(k, (char *[]){ program, (char[]){ "export" }, data, (char[]){ "--format=jsonl" }, file,
-                                      NULL }) &&
-           export_read(k, file) && crash_check_history(k);
+    char file[600];
+    return command_run(k, "audit", NULL, NULL) && crash_check_export(k, file) && export_read(k, file) &&
+           crash_check_history(k);
 }

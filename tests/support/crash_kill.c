@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { START_MS = 60000, LIFE_US = 160000, FILES_MS = 1500 };
+enum { LIFE_US = 160000, FILES_MS = 1500 };
 
 const char *const crash_sort_names[CRASH_SORTS] = { "kill",    "commit",   "stop-kill", "snapshot",
                                                     "segment", "recovery", "term-kill", "term" };
@@ -35,15 +35,10 @@ static bool signal_send(struct crash_world *w, int signal)
 
 bool crash_listening(struct crash_world *w)
 {
-    struct server *s = &w->server;
-    struct pollfd p = { .fd = s->out, .events = POLLIN };
-    ssize_t n = poll(&p, 1, START_MS) > 0 ? read(s->out, s->first_line, sizeof s->first_line - 1) : -1;
-    s->first_line[n > 0 ? n : 0] = 0;
-    if (n > 0 && strstr(s->first_line, "listening on"))
+    if (crash_listens(&w->server))
         return true;
-    int code = signal_send(w, SIGKILL) ? server_wait(s) : -1;
-    return crash_world_complain(w, "the server did not start (%s, exit code %d)",
-                                n < 0 ? "no word for a minute" : "it ended", code);
+    int code = signal_send(w, SIGKILL) ? server_wait(&w->server) : -1;
+    return crash_world_complain(w, "the server did not start, and ended with exit code %d", code);
 }
 
 bool crash_end(struct crash_world *w, int signal)
@@ -80,7 +75,7 @@ static bool file_happens(struct crash_world *w, const char *prefix)
         ssize_t n = poll(&p, 1, 20) > 0 ? read(w->watch, events, sizeof events) : 0;
         if (n > 0 && event_of(events, n, prefix))
             return true;
-        if (crash_world_accused(w))
+        if (crash_crowd_accused(&w->crowd))
             return false;
     }
     return false;

@@ -32,12 +32,13 @@ struct crash_op {
         [48]; /* what stands in the path: a hold's id, a guard, a claim's key, a lease, a register; or "" */
     char fields[144]; /* the members of the body, without braces */
 
-    int status;           /* of the first answer; 0: none yet */
-    char *body;           /* owned: of the first answer */
-    unsigned attempts;    /* how often it was sent */
-    unsigned doubts;      /* how often it was sent and the server went away without a word */
-    bool survived;        /* the answer showed that one of those had been done */
-    uint64_t called_ns;   /* when it first left, by a clock that all processes share; 0: not yet */
+    int status;         /* of the first answer; 0: none yet */
+    char *body;         /* owned: of the first answer */
+    unsigned attempts;  /* how often it was sent */
+    unsigned doubts;    /* how often it was sent and nobody said whether it happened: the server went away, */
+    unsigned unknowns;  /* or, so often, said that it does not know */
+    bool survived;      /* the answer showed that one of those had been done */
+    uint64_t called_ns; /* when it first left, by a clock that all processes share; 0: not yet */
     uint64_t answered_ns; /* when its first answer had come, by the same clock; 0: not yet */
     uint64_t fence;       /* of a CRASH_BEGIN that the client may settle: what it was given */
     unsigned target; /* of a call that ends or reverses a hold: the number of the operation that placed it */

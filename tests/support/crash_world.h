@@ -10,7 +10,9 @@
 #ifndef HF_TESTS_CRASH_WORLD_H
 #define HF_TESTS_CRASH_WORLD_H
 
-#include "support/crash_client.h"
+#include "support/crash_crowd.h"
+
+enum { CRASH_CLIENTS = 4 };
 
 enum crash_sort {
     CRASH_KILL,      /* SIGKILL */
@@ -39,12 +41,7 @@ struct crash_count {
     uint64_t kills[CRASH_SORTS];
     uint64_t lives;         /* starts */
     uint64_t lives_program; /* of which of the program itself */
-    uint64_t acknowledged, in_doubt, survived, undone, resent, not_yet, asked_again,
-        breaks; /* as in struct crash_tally */
-    uint64_t kinds[CRASH_KINDS];
-    uint64_t holds, entries,
-        judged;     /* at the end of the round: records, journal entries, operations told to the judge, */
-    uint64_t timed; /* and those of which it was told when they were called and answered */
+    struct crash_sum sum;
 };
 
 struct crash_round {
@@ -73,8 +70,7 @@ uint64_t crash_count_kills(const struct crash_count *count);
 struct crash_world {
     struct crash_round *round; /* borrowed */
     struct server server;
-    struct crash_board *board; /* shared with the clients */
-    pid_t clients[CRASH_CLIENTS];
+    struct crash_crowd crowd;
     uint64_t random;
     int watch;    /* inotify of the store's directory; -1: none yet */
     bool small;   /* this life has small segments and snapshots all the time */
@@ -85,10 +81,6 @@ struct crash_world {
 /* Always false. The first complaint counts. */
 bool crash_world_complain(struct crash_world *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Acknowledged operations so far, of all clients. */
-uint64_t crash_world_acknowledged(const struct crash_world *w);
-/* Has a client complained? */
-bool crash_world_accused(const struct crash_world *w);
 
 /* crash_kill.c: let the life that was begun go on as the sort wants, and end it. False after a complaint. */
 bool crash_kill(struct crash_world *w, enum crash_sort sort);

@@ -64,8 +64,18 @@ static size_t decide_looked(struct hf_pg_work *w)
     return waiting;
 }
 
+/* Is this the answer of a call before this batch, whatever becomes of the batch? */
+static bool is_told_before(struct hf_pg_work *w, const struct hf_request *q)
+{
+    if (!w->s->plan->replayed || q->client.size > 0)
+        return false;
+    const struct hf_pg_slot *slot =
+        hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
+    return slot && slot->stored && !slot->dirty;
+}
+
 /* Decide the others over rows that are ours. False: begin again. */
-static bool decide_taken(struct hf_pg_work *w)
+static bool decide_taken(struct hf_pg_work *w, bool looked)
 {
     struct hf_pg_batch *b = w->batch;
     struct hf_pg_session *s = w->s;
@@ -82,15 +92,16 @@ static bool decide_taken(struct hf_pg_work *w)
         if (!s->conn.pg) /* the function could not read a value */
             return false;
         item->changes = has_effect(s->plan);
-        item->raced =
-            s->plan->replayed && item->request->key.size > 0 && hf_action_keyed(item->request->action);
+        bool told_before = is_told_before(w, item->request);
+        item->raced = s->plan->replayed && item->request->key.size > 0 &&
+                      hf_action_keyed(item->request->action) && (looked || !told_before);
         if (item->changes) {
             struct hf_entry_head head;
             head_fill(item, s->plan, s->now, &head);
             if (!hf_pg_write_entry(w, &head, hf_entry_need(item->request)))
                 w->spoiled = true;
         }
-        item->waits = w->entry_count > 0;
+        item->waits = w->entry_count > 0 && !told_before;
         w->ordinals += s->plan->ordinal_used;
         w->fences += s->plan->fence_used;
         b->decided(b->arg, i, s->plan, s->now);
@@ -182,6 +193,40 @@ static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes
     return slot->found ? HF_FOUND : HF_ABSENT;
 }
 
+/* May the rows that the batch needs be taken without having looked? What a guard's rule makes of an identity is only known
+ * when the guard has been read; and questions need no lock. */
+static bool is_clear(const struct hf_pg_batch *b)
+{
+    bool changes = false;
+    for (size_t i = 0; i < b->count; i++) {
+        enum hf_action action = b->items[i].request->action;
+        if (action == HF_CHECK || action == HF_RECORD || action == HF_ADMIT || action == HF_APPLY)
+            return false;
+        changes = changes || !hf_action_reads(action);
+    }
+    return changes;
+}
+
+static enum hf_pg_end look_and_take(struct hf_pg_work *w)
+{
+    struct hf_pg_batch *b = w->batch;
+    for (size_t i = 0; i < b->count; i++) {
+        hf_pg_want_look(w, b->items[i].request);
+        b->items[i].deferred = true;
+        b->items[i].changes = b->items[i].waits = false;
+    }
+    return take(w);
+}
+
+/* What the next batch is likely to be. */
+static void learn(struct hf_pg_session *s, const struct hf_pg_batch *b)
+{
+    size_t changes = 0;
+    for (size_t i = 0; i < b->count; i++)
+        changes += b->items[i].changes;
+    s->expects_new = changes > b->count / 2;
+}
+
 enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batch)
 {
     struct hf_pg_work w;
@@ -191,13 +236,17 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
     hf_pg_work_begin(&w, s, batch);
     s->set.value = read_value;
     s->set.value_arg = &w;
-    enum hf_pg_end end = look(&w);
-    if (end == HF_PG_DONE && decide_looked(&w) > 0) {
-        end = take(&w);
-        if (end == HF_PG_DONE && !decide_taken(&w))
+    bool looks = batch->careful || !s->expects_new || !is_clear(batch);
+    enum hf_pg_end end = looks ? look(&w) : look_and_take(&w);
+    if (end == HF_PG_DONE && (!looks || decide_looked(&w) > 0)) {
+        if (looks)
+            end = take(&w);
+        if (end == HF_PG_DONE && !decide_taken(&w, looks))
             end = s->conn.pg ? HF_PG_AGAIN : HF_PG_GONE;
         if (end == HF_PG_DONE)
             end = hf_pg_write(&w);
     }
+    if (end == HF_PG_DONE)
+        learn(s, batch);
     return hf_pg_work_end(&w, end);
 }

@@ -5,6 +5,9 @@
  *            time and fresh numbers. The core decides over them.
  *   write    one round trip: new rows, changed rows, the journal's entries, the writer's row, COMMIT.
  *
+ * Where most calls have been new lately, looking is a part of taking: two round trips, and a retry among them takes a lock that
+ * it would not need. Where most are retries, only those that are left after looking take any.
+ *
  * All transactions lock in the same order and insert in the same order, so that they cannot wait for each other in a circle.
  * Two that bind the same key meet at the primary key of holdfast.token: the later one fails as a whole and begins again, and
  * finds the key bound. */
@@ -37,6 +40,7 @@ enum { HF_PG_BATCH_MAX = 8192 };
 struct hf_pg_batch {
     struct hf_pg_item *items; /* borrowed */
     size_t count;             /* up to HF_PG_BATCH_MAX; an HF_APPLY must be alone */
+    bool careful;             /* look first: it has been tried before */
     /* Called for each item when it is decided, perhaps more than once: the last counts. The answer may be shown when the
      * batch is done. */
     void (*decided)(void *arg, size_t index, const struct hf_plan *plan, hf_time now);

@@ -354,10 +354,14 @@ static void sql_of(int statement, struct hf_buffer *b)
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_columns(b, HF_PG_RESOURCE);
         hf_buffer_add_text(
-            b, " FROM holdfast.resource t WHERE (t.tenant, t.name) IN (SELECT tenant, resource FROM (SELECT "
-               "tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at <= " OVERDUE_NOW(
-                   "$2") " ORDER BY expires_at LIMIT $1::integer) overdue) "
-                         "ORDER BY t.tenant, t.name FOR UPDATE OF t SKIP LOCKED");
+            /* Those that are locked do not count: behind one with many holds others would wait for ever. Nobody is waited
+             * for, so the order of the locks does not matter. A resource comes once for each of its holds. */
+            b,
+            " FROM (SELECT tenant, resource, expires_at FROM holdfast.hold WHERE state = 'held' AND "
+            "expires_at <= " OVERDUE_NOW(
+                "$2") " ORDER BY expires_at LIMIT 64 * $1::integer) overdue "
+                      "JOIN holdfast.resource t ON t.tenant = overdue.tenant AND t.name = overdue.resource "
+                      "ORDER BY overdue.expires_at LIMIT $1::integer FOR UPDATE OF t SKIP LOCKED");
         break;
     default: hf_buffer_add_text(b, texts[statement]); break;
     }
@@ -398,12 +402,14 @@ enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
 /* ---- Connecting ---- */
 
 /* Plans for arrays of any length, by index: what a table looked like when the plan was made must not matter later. A commit
- * that is answered is on disk, and on the synchronous standby if there is one, whatever the default of the database is. */
+ * that is answered is on disk, and on the synchronous standby if there is one, whatever the default of the database is; and
+ * that the wait for it was given up is a warning, which a role may have switched off. */
 static const char set_up[] =
     "SET search_path = pg_catalog; SET enable_seqscan = off; SET enable_bitmapscan = off; "
     "SET enable_hashjoin = off; SET enable_mergejoin = off; "
     "SET plan_cache_mode = force_generic_plan; SET jit = off; SET lock_timeout = '2s'; "
-    "SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; "
+    "SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; SET client_min_messages = "
+    "warning; "
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN "
     "('off', 'local')";
 

@@ -39,7 +39,8 @@ struct hf_pg_session {
     struct hf_buffer scratch;
     struct hf_rules rules; /* as of the last batch */
     hf_time now;
-    bool is_behind; /* the clock is behind `now`: it was set back */
+    bool is_behind;   /* the clock is behind `now`: it was set back */
+    bool expects_new; /* most calls of the last batch were */
 };
 
 /* False without memory. */

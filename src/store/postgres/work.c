@@ -147,7 +147,9 @@ static void take_rows(struct hf_pg_work *w, const struct hf_pg_sent *sent, const
     }
 }
 
-static void take_time(struct hf_pg_work *w, const PGresult *result)
+/* before: the latest time that was known when the question was sent. A clock that is behind what other sessions have heard
+ * since was not set back: theirs was only the later question. */
+static void take_time(struct hf_pg_work *w, const PGresult *result, hf_time before)
 {
     struct hf_pg_session *s = w->s;
     int64_t told = atomic_load(&s->shared->told);
@@ -166,7 +168,7 @@ static void take_time(struct hf_pg_work *w, const PGresult *result)
         ;
     if (s->now < told)
         s->now = told;
-    s->is_behind = clock < s->now;
+    s->is_behind = clock < newest || clock < before;
 }
 
 /* Send, wait, and take in the results. */
@@ -178,6 +180,7 @@ enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
         snprintf(w->s->conn.why, sizeof w->s->conn.why, "not enough memory for a batch");
         return HF_PG_NO;
     }
+    hf_time before = atomic_load(&w->s->shared->told);
     enum hf_pg_end end = hf_pg_end_of(hf_pg_run(&w->s->conn, w->results));
     if (end != HF_PG_DONE)
         return end;
@@ -189,7 +192,7 @@ enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
             }
     for (int i = 0; i < w->count; i++) {
         if (w->sent[i].statement == HF_PG_NOW || w->sent[i].statement == HF_PG_DRAW)
-            take_time(w, w->results[i]);
+            take_time(w, w->results[i], before);
         else if (w->sent[i].table != HF_PG_TABLES)
             take_rows(w, &w->sent[i], w->results[i]);
         if (w->sent[i].statement == HF_PG_DRAW) {

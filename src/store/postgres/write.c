@@ -173,7 +173,8 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
     }
     send_journal(w);
     send_writer(w);
-    hf_pg_work_send(w, HF_PG_COMMIT, HF_PG_TABLES, NULL, 0);
+    if (!w->spoiled) /* else something is missing above, and hanging up sends what is queued */
+        hf_pg_work_send(w, HF_PG_COMMIT, HF_PG_TABLES, NULL, 0);
     s->conn.warned = false;
     enum hf_pg_end end = hf_pg_work_trip(w);
     if (end == HF_PG_GONE || (end == HF_PG_DONE && s->conn.warned))

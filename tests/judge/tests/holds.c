@@ -222,6 +222,21 @@ static void an_ordinal_skipped(void **state)
     bad(&b, "PC10");
 }
 
+/* Where many write at a time, numbers are left out and come in any order; not on one resource. */
+static void ordinals_of_a_database(void **state)
+{
+    (void)state;
+    rules.many = true;
+    judge_opened(j, &rules);
+    struct op a = place("a", "room", 5, 0), b = place("b", "bed", 3, 0), c = place("c", "bed", 9, 3),
+              d = place("d", "bed", 8, 9), wide = set_resource("bed", 3);
+    good(&wide);
+    good(&a);
+    good(&b);
+    good(&c);
+    bad(&d, "PC10");
+}
+
 static void a_wrong_hold_before_it(void **state)
 {
     (void)state;
@@ -416,6 +431,7 @@ int main(void)
         TOLD(an_end_that_did_not_last),
         TOLD(an_id_used_twice),
         TOLD(an_ordinal_skipped),
+        TOLD(ordinals_of_a_database),
         TOLD(a_wrong_hold_before_it),
         TOLD(a_hold_that_lasts_too_long),
         TOLD(a_hold_for_somebody_else),

@@ -84,7 +84,7 @@ CREATE TABLE holdfast.token (
     lease_expires_at timestamptz,
     settled_at timestamptz,
     response bytea,
-    PRIMARY KEY (tenant, key)
+    PRIMARY KEY (key, tenant)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX token_expires_at ON holdfast.token (expires_at);
 COMMENT ON TABLE holdfast.token IS 'Every key in use: the call that it is bound to, or the claim. One key, one row: that is what makes an effect happen once.';
@@ -112,7 +112,7 @@ CREATE TABLE holdfast.resource (
     newest bigint NOT NULL,
     created_at timestamptz NOT NULL,
     number bigint NOT NULL,
-    PRIMARY KEY (tenant, name),
+    PRIMARY KEY (name, tenant),
     CONSTRAINT resource_not_oversold CHECK (held + confirmed <= capacity)
 ) WITH (fillfactor = 70);
 CREATE INDEX resource_newest ON holdfast.resource (tenant, number);
@@ -139,7 +139,7 @@ CREATE TABLE holdfast.hold (
     reversed_by text COLLATE "C"
 ) WITH (fillfactor = 90);
 CREATE INDEX hold_overdue ON holdfast.hold (expires_at) WHERE state = 'held';
-CREATE INDEX hold_held ON holdfast.hold (tenant, resource, expires_at) WHERE state = 'held';
+CREATE INDEX hold_held ON holdfast.hold (resource, tenant, expires_at) WHERE state = 'held';
 COMMENT ON TABLE holdfast.hold IS 'Every hold ever placed. It ends once: confirmed, released or expired.';
 COMMENT ON COLUMN holdfast.hold.ordinal IS 'Rises with each hold; some numbers are missing.';
 COMMENT ON COLUMN holdfast.hold.id IS 'What callers know it by; holdfast.hold_ordinal(id) finds it.';

@@ -1183,6 +1183,14 @@ BEGIN
         OR array_position(steps, 5) < cardinality(steps) OR on_unavailable NOT IN ('open', 'closed') THEN
         RETURN holdfast._guard_show('invalid-request', NULL);
     END IF;
+    SELECT x.* INTO was FROM holdfast.guard x WHERE x.tenant = set_guard.tenant AND x.name = set_guard.name;
+    g := ROW(tenant, name, ms, match, on_unavailable, durable, was.created_at, was.number);
+    IF g IS NOT DISTINCT FROM was THEN
+        RETURN holdfast._guard_show('ok', g);
+    END IF;
+    -- Who goes by a guard keeps its rules until the end of its transaction, servers by this table's ROW SHARE lock: what is
+    -- decided by the old rules stands in the journal before the new ones, and what stands behind them goes by these.
+    LOCK TABLE holdfast.guard IN EXCLUSIVE MODE;
     LOOP
         SELECT x.* INTO was FROM holdfast.guard x
         WHERE x.tenant = set_guard.tenant AND x.name = set_guard.name FOR UPDATE;

@@ -1,0 +1,254 @@
+/* What a review of the store found: each of these went wrong once. */
+#include "support/postgres_kit.h"
+#include "support/test.h"
+
+#include "audit/audit.h"
+#include "holdfast.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct postgres p;
+static struct hf_db *db;
+static struct hf_result got = HF_RESULT_INIT;
+static char conninfo[2 * POSTGRES_CONNINFO_MAX];
+
+static void open_with(const char *more)
+{
+    struct hf_options options = { .no_background = true, .postgres = conninfo };
+    struct hf_error why;
+    postgres_run(&p, "DROP SCHEMA IF EXISTS holdfast CASCADE");
+    snprintf(conninfo, sizeof conninfo, "%s %s", postgres_conninfo(&p), more);
+    if (hf_open(NULL, &options, &db, &why) != HF_OK)
+        fail_msg("%s", why.text);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (db)
+        hf_close(db);
+    db = NULL;
+    hf_result_clear(&got);
+    return 0;
+}
+
+static void wait_ms(long ms)
+{
+    struct timespec span = { ms / 1000, ms % 1000 * 1000000 };
+    nanosleep(&span, NULL);
+}
+
+static struct hf_request placing(const char *key, const char *resource, int64_t duration_ms)
+{
+    return (struct hf_request){ .action = HF_PLACE_HOLD,
+                                .key = hf_str(key),
+                                .place_hold = { .resource = hf_str(resource),
+                                                .requester = hf_str("guest"),
+                                                .duration_ms = duration_ms } };
+}
+
+static enum hf_status place(const char *key, const char *resource, int64_t duration_ms)
+{
+    struct hf_request q = placing(key, resource, duration_ms);
+    return hf_do(db, &q, &got);
+}
+
+/* ---- A wait for the standby that was given up ---- */
+
+static void standby_wanted(bool wanted)
+{
+    postgres_set(&p, "synchronous_standby_names", wanted ? "nobody" : "");
+    postgres_reload(&p);
+    postgres_await_number(&p, "SELECT (current_setting('synchronous_standby_names') = 'nobody')::integer",
+                          wanted);
+}
+
+static atomic_bool standby_is_back;
+
+/* An operator cancels the commit that waits for a standby, and brings the standby back only then. */
+static void *cancel_then_come_back(void *arg)
+{
+    (void)arg;
+    postgres_await_number(&p,
+                          "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = "
+                          "'SyncRep'",
+                          1);
+    wait_ms(500);
+    atomic_store(&standby_is_back, true);
+    standby_wanted(false);
+    return NULL;
+}
+
+/* That the wait was given up is a warning; a role that hears of errors alone must not take the commit for safe. */
+static void a_role_that_hears_no_warnings_waits_for_the_standby_all_the_same(void **state)
+{
+    pthread_t operator;
+    (void)state;
+    open_with("options='-c client_min_messages=error'");
+    standby_wanted(true);
+    atomic_store(&standby_is_back, false);
+    assert_int_equal(pthread_create(&operator, NULL, cancel_then_come_back, NULL), 0);
+    enum hf_status st = place("key", "room", 3600000);
+    bool was_back = atomic_load(&standby_is_back);
+    pthread_join(operator, NULL);
+    assert_int_equal(st, HF_OK);
+    assert_true(was_back);
+}
+
+/* ---- Guards that are changed in somebody's own transaction ---- */
+
+static atomic_bool admitted;
+
+static void *admit(void *arg)
+{
+    struct hf_result result = HF_RESULT_INIT;
+    struct hf_request q = { .action = HF_ADMIT,
+                            .identity = { .guard = hf_str("guard"), .identity = hf_str("one") } };
+    (void)arg;
+    enum hf_status st = hf_do(db, &q, &result);
+    atomic_store(&admitted, true);
+    hf_result_clear(&result);
+    return st == HF_OK ? NULL : &db;
+}
+
+static void audited_fine(void)
+{
+    struct hf_audit_options options = { .postgres = conninfo };
+    struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
+    struct hf_error why;
+    assert_int_equal(hf_audit_run(NULL, &options, &report, &why), HF_OK);
+    enum hf_audit_verdict verdict = report.verdict;
+    hf_audit_report_free(&report);
+    assert_int_equal(verdict, HF_AUDIT_OK);
+}
+
+/* The entry of the change has its number already; whoever decides behind it must go by the new rules. */
+static void who_asks_a_guard_waits_while_a_transaction_changes_it(void **state)
+{
+    pthread_t server;
+    void *failed;
+    (void)state;
+    open_with("");
+    struct hf_request q = { .action = HF_SET_GUARD,
+                            .set_guard = { .name = hf_str("guard"), .window_ms = 3600000 } };
+    assert_int_equal(hf_do(db, &q, &got), HF_OK);
+    PGconn *user = postgres_connect(&p);
+    PQclear(PQexec(user, "BEGIN"));
+    PQclear(PQexec(user, "SELECT holdfast.set_guard('guard', interval '1 minute')"));
+    atomic_store(&admitted, false);
+    assert_int_equal(pthread_create(&server, NULL, admit, NULL), 0);
+    wait_ms(300);
+    bool was_early = atomic_load(&admitted);
+    PQclear(PQexec(user, "COMMIT"));
+    PQfinish(user);
+    pthread_join(server, &failed);
+    assert_null(failed);
+    assert_false(was_early);
+    assert_int_equal(postgres_number(&p, "SELECT extract(epoch FROM expires_at - recorded_at)::integer FROM "
+                                         "holdfast.guard_entry"),
+                     60);
+    audited_fine();
+}
+
+/* To say once more what holds already changes nothing, and nobody waits for it. */
+static void a_guard_that_is_set_again_as_it_is_stops_nobody(void **state)
+{
+    (void)state;
+    open_with("");
+    postgres_run(&p, "SELECT holdfast.set_guard('guard', interval '1 minute')");
+    PGconn *user = postgres_connect(&p);
+    PQclear(PQexec(user, "BEGIN"));
+    PGresult *again =
+        PQexec(user, "SELECT status FROM holdfast.set_guard('guard', interval '1 minute') AS g");
+    assert_int_equal(PQresultStatus(again), PGRES_TUPLES_OK);
+    assert_string_equal(PQgetvalue(again, 0, 0), "ok");
+    PQclear(again);
+    assert_null(admit(NULL));
+    PQfinish(user);
+}
+
+/* ---- Sweeping ---- */
+
+/* More overdue holds on one resource than a step takes, and somebody keeps that one locked. */
+static void a_locked_resource_keeps_no_other_from_being_swept(void **state)
+{
+    enum { COUNT = 300 };
+    static const char expired[] = "SELECT count(*) FROM holdfast.hold WHERE state = 'expired'";
+    static struct hf_request requests[COUNT];
+    static char keys[COUNT][16];
+    (void)state;
+    open_with("");
+    struct hf_request q = { .action = HF_SET_RESOURCE,
+                            .set_resource = { .name = hf_str("large"), .capacity = COUNT } };
+    assert_int_equal(hf_do(db, &q, &got), HF_OK);
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(keys[i], sizeof keys[i], "key-%d", i);
+        requests[i] = placing(keys[i], "large", 1);
+    }
+    assert_int_equal(hf_do_many(db, requests, NULL, COUNT), HF_OK);
+    wait_ms(5);
+    assert_int_equal(place("small", "small", 1), HF_OK);
+    wait_ms(5);
+    PGconn *user = postgres_connect(&p);
+    PQclear(PQexec(user, "BEGIN"));
+    PQclear(PQexec(user, "SELECT 1 FROM holdfast.resource WHERE name = 'large' FOR UPDATE"));
+    (void)hf_maintain(db);
+    long long first = postgres_number(&p, expired);
+    PQclear(PQexec(user, "ROLLBACK"));
+    PQfinish(user);
+    while (hf_maintain(db))
+        ;
+    assert_int_equal(first, 1);
+    assert_int_equal(postgres_number(&p, expired), COUNT + 1);
+}
+
+/* ---- Figures ---- */
+
+/* From 10,000 rows on they come from the database's statistics, which know of the whole table alone. */
+static void keys_and_claims_are_told_apart_where_there_are_many(void **state)
+{
+    struct hf_stats stats;
+    (void)state;
+    open_with("");
+    postgres_run(
+        &p,
+        "INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, expires_at, entry, "
+        "state) SELECT '', 'key-' || i, 'begin', 'ok', '', now(), now() + interval '1 h', 0, "
+        "CASE WHEN i % 4 = 0 THEN 'started' END FROM generate_series(1, 20000) i; "
+        "ANALYZE holdfast.token");
+    hf_stats(db, &stats);
+    assert_in_range(stats.tokens, 14500, 15500);
+    assert_in_range(stats.claims, 4500, 5500);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    postgres_init(&p);
+    postgres_start(&p);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    postgres_end(&p);
+    return 0;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_role_that_hears_no_warnings_waits_for_the_standby_all_the_same),
+        TEST(who_asks_a_guard_waits_while_a_transaction_changes_it),
+        TEST(a_guard_that_is_set_again_as_it_is_stops_nobody),
+        TEST(a_locked_resource_keeps_no_other_from_being_swept),
+        TEST(keys_and_claims_are_told_apart_where_there_are_many),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
