@@ -36,7 +36,7 @@ crash:
 failover:
 	@tools/deps.sh test
 	@cmake --preset release -DHF_TESTS=ON >/dev/null
-	@cmake --build build -j $(JOBS) --target postgres_failover -- --no-print-directory
+	@cmake --build build -j $(JOBS) --target holdfast postgres_failover -- --no-print-directory
 	@HF_CYCLES=$(N) build/tests/postgres_failover
 
 fuzz:

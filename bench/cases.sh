@@ -144,8 +144,10 @@ run_round() {
   measure postgres batch_256 place --connections 8 --group $batch
   measure shared batch_256 place --connections 8 --group $batch
   if [[ " ${system_list[*]} " == *" shared "* ]]; then
-    measure shared two_64 place --connections 64 --address "${address[shared]},${address[second]}" \
-      --pid "${pid[shared]},${pid[second]},${pid[postgres]}"
+    for connections in 64 128; do
+      measure shared "two_$connections" place --connections $connections \
+        --address "${address[shared]},${address[second]}" --pid "${pid[shared]},${pid[second]},${pid[postgres]}"
+    done
   fi
   for system in redis postgres; do
     measure "$system" half_64 place --connections 64 --rate "$(half_of_greatest "$system")"

@@ -130,5 +130,6 @@ function goals_make(    h, p) {
     ratio("place_64", h, p, "batch_256", "postgres", p), " x")
   at_least("on PostgreSQL: replay, 64 connections, beside a SELECT by key", 1.5, \
     ratio("replay_64", h, p, "select_64", "postgres", p), " x")
-  at_least("on PostgreSQL: place_hold, two servers beside one", 1, ratio("two_64", h, p, "place_64", h, p), " x")
+  at_least("on PostgreSQL: place_hold, two servers with 64 each beside one", 1, \
+    ratio("two_128", h, p, "place_64", h, p), " x")
 }

@@ -35,7 +35,8 @@ function figures_table() {
   row("batch_256", "redis", "pipelined by 256, 8 connections")
   row("batch_256", "postgres", "arrays of 256, 8 connections")
   row("batch_256", "shared", "batch of 256, 8 connections")
-  row("two_64", "shared", "place_hold, two servers, 64 connections")
+  row("two_64", "shared", "place_hold, two servers, 64 connections in all")
+  row("two_128", "shared", "place_hold, two servers, 128 connections in all")
   rows("half_64", "half of the greatest load, 64 connections")
   row("slow_64", "holdfast", "the same beside 2,000 slow senders")
   print ""
@@ -79,7 +80,8 @@ function ratio_table() {
   ratio_row("on PostgreSQL: batch of 256 by arrays of 256", "batch_256", "postgres", "batch_256", "shared")
   ratio_row("on PostgreSQL: replay by the function", "replay_64", "postgres", "replay_64", "shared")
   ratio_row("on PostgreSQL: replay by a SELECT", "replay_64", "postgres", "select_64", "shared")
-  ratio_row("on PostgreSQL: two servers by one", "two_64", "shared", "place_64", "shared")
+  ratio_row("on PostgreSQL: two servers by one, 64 connections in all", "two_64", "shared", "place_64", "shared")
+  ratio_row("on PostgreSQL: two servers by one, 64 connections each", "two_128", "shared", "place_64", "shared")
 }
 
 function token_ratio(s) {

@@ -3,6 +3,7 @@
  *   remote.c          opening, closing, doing, the queue
  *   remote_work.c     a worker: batches, retries, doubt
  *   remote_guard.c    guards while the database is away
+ *   remote_stuck.c    rows that stay locked by somebody else
  *   remote_own.c      maintenance, lists, figures: on sessions of their own */
 #ifndef HF_ENGINE_REMOTE_INNER_H
 #define HF_ENGINE_REMOTE_INNER_H
@@ -21,8 +22,16 @@ enum {
     HF_REMOTE_LANES = 4096
 };
 
-/* How long operations wait for a database that is away; and how long for the fate of a commit. */
-enum { HF_REMOTE_AWAY_MS = 4000, HF_REMOTE_DOUBT_MS = 10000 };
+/* How long operations wait for a database that is away; how long for the fate of a commit; and how long for a row that
+ * somebody else keeps locked. */
+enum { HF_REMOTE_AWAY_MS = 4000, HF_REMOTE_DOUBT_MS = 10000, HF_REMOTE_LOCKED_MS = 6000 };
+
+/* A row that stayed locked. */
+enum { HF_REMOTE_STUCK = 64 };
+struct hf_remote_stuck {
+    uint64_t hash; /* 0: none */
+    int64_t until_ms;
+};
 
 struct hf_remote_worker {
     struct hf_remote *remote;
@@ -35,6 +44,8 @@ struct hf_remote_worker {
     size_t count;
     int64_t begun_ms; /* of its batch; 0: idle */
     bool answering;   /* its batch is over; it tells those who asked */
+    bool stuck;       /* it waits for a row that is known to be locked */
+    bool tried;       /* it has one that was tried before */
     unsigned seed;    /* for waiting times */
 };
 
@@ -58,8 +69,13 @@ struct hf_remote {
     struct hf_op *first, **end;
     size_t queued, in_flight;
     unsigned busy;
+    unsigned watchers; /* idle ones who look again soon, for as long as others are busy */
     bool stopping;
     struct hf_remote_lane lanes[HF_REMOTE_LANES];
+    struct hf_remote_stuck stuck[HF_REMOTE_STUCK];
+    int64_t stuck_until_ms; /* all of them are over then; 0: there was none */
+    bool stuck_busy;        /* a worker has one who waits for such a row */
+    unsigned tried_busy;    /* how many have one that was tried before */
     unsigned epoch;         /* 0 or 1: what is submitted now belongs to it */
     uint64_t unanswered[2]; /* by epoch */
     bool flushing;
@@ -100,10 +116,17 @@ void hf_remote_guards_learn(struct hf_remote *remote, const struct hf_pg_set *se
 bool hf_remote_guards_answer(struct hf_remote *remote, const struct hf_request *request, struct hf_plan *plan,
                              hf_time *now);
 
+/* remote_stuck.c. With the lock. Does the operation need a row that stayed locked lately? */
+bool hf_remote_is_stuck(struct hf_remote *remote, const struct hf_op *op);
+/* Without the lock. What it needs stayed locked; what it needed is free again. */
+void hf_remote_stuck_learn(struct hf_remote *remote, const struct hf_op *op);
+void hf_remote_stuck_forget(struct hf_remote *remote, const struct hf_op *op);
+
 /* remote_own.c: the maintainer's thread. arg: the remote. */
 void *hf_remote_own(void *arg);
 
-/* What an operation carries in `needs`: its epoch, whether it must be alone in its batch, and since when it waits. */
+/* What an operation carries in `needs`: its epoch, whether it was tried in a batch and is to be alone, and since when it
+ * waits. */
 static inline uint64_t hf_remote_ticket(int64_t since_ms, unsigned epoch)
 {
     return (uint64_t)since_ms << 2 | epoch;
@@ -116,9 +139,13 @@ static inline unsigned hf_remote_epoch(const struct hf_op *op)
 {
     return (unsigned)(op->needs & 1);
 }
+static inline bool hf_remote_tried(const struct hf_op *op)
+{
+    return (op->needs & 2) != 0;
+}
 static inline bool hf_remote_alone(const struct hf_op *op)
 {
-    return (op->needs & 2) != 0 || op->request->action == HF_APPLY;
+    return hf_remote_tried(op) || op->request->action == HF_APPLY;
 }
 
 /* With the lock. The lane's place in the table; NULL for none. */

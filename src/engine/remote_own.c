@@ -133,7 +133,7 @@ static void figures_read(struct hf_remote *r)
     enum hf_pg_outcome outcome = HF_PG_FINE;
     pthread_mutex_lock(&r->own_lock);
     if (!r->reader.conn.pg)
-        outcome = hf_pg_connect(&r->reader.conn, r->conninfo, false);
+        outcome = hf_pg_session_read(&r->reader);
     for (int i = 0; i < FIGURES && outcome == HF_PG_FINE; i++)
         outcome = figure_read(&r->reader.conn, &figures[i], &values[i]);
     pthread_mutex_unlock(&r->own_lock);
@@ -338,16 +338,16 @@ static void list_kind(struct listing *l)
     switch (l->to.query->kind) {
     case HF_LIST_HOLDS: list_holds(l); break;
     case HF_LIST_RESOURCES:
-        list_numbered(
-            l, HF_PG_RESOURCE,
-            " FROM holdfast.resource t WHERE tenant = $1 AND number < $2::bigint ORDER BY number DESC LIMIT "
-            "$3::bigint");
+        list_numbered(l, HF_PG_RESOURCE,
+                      " FROM holdfast.resource t WHERE tenant || chr(31) = $1::text || chr(31) AND number < "
+                      "$2::bigint ORDER BY number DESC LIMIT "
+                      "$3::bigint");
         break;
     case HF_LIST_GUARDS:
-        list_numbered(
-            l, HF_PG_GUARD,
-            " FROM holdfast.guard t WHERE tenant = $1 AND number < $2::bigint ORDER BY number DESC LIMIT "
-            "$3::bigint");
+        list_numbered(l, HF_PG_GUARD,
+                      " FROM holdfast.guard t WHERE tenant || chr(31) = $1::text || chr(31) AND number < "
+                      "$2::bigint ORDER BY number DESC LIMIT "
+                      "$3::bigint");
         break;
     case HF_LIST_ENTRIES: list_entries(l); break;
     case HF_LIST_OUTBOX:
@@ -379,7 +379,7 @@ enum hf_status hf_remote_list(struct hf_remote *r, const struct hf_query *query,
         l.to.status = HF_OK;
         l.to.page->count = 0;
         l.to.bytes.size = 0;
-        if (!l.conn->pg && hf_pg_connect(l.conn, r->conninfo, false) != HF_PG_FINE)
+        if (!l.conn->pg && hf_pg_session_read(&r->reader) != HF_PG_FINE)
             l.to.status = HF_STORAGE_FAILURE;
         else
             list_kind(&l);

@@ -43,16 +43,50 @@ static void lane_take(struct hf_remote_worker *w, const struct hf_op *op)
     }
 }
 
+/* Lanes of which an operation was passed over: what is behind it stays behind it. */
+struct passed {
+    bool any;
+    bool lanes[HF_REMOTE_LANES];
+};
+
+static void pass_over(struct passed *passed, struct hf_remote *r, const struct hf_op *op)
+{
+    const struct hf_remote_lane *lane = hf_remote_lane(r, op);
+    if (!lane)
+        return;
+    if (!passed->any)
+        memset(passed->lanes, 0, sizeof passed->lanes);
+    passed->any = passed->lanes[lane - r->lanes] = true;
+}
+
+static bool is_passed(const struct passed *passed, struct hf_remote *r, const struct hf_op *op)
+{
+    const struct hf_remote_lane *lane = passed->any ? hf_remote_lane(r, op) : NULL;
+    return lane && passed->lanes[lane - r->lanes];
+}
+
+/* Must the operation wait until fewer of its sort are under way? Those that were tried in vain and are tried alone may wait for
+ * a row that is locked: they never have all workers. Of those whose row is known to be locked there is one at a time. */
+static bool must_wait(struct hf_remote *r, const struct hf_op *op, bool stuck)
+{
+    return (stuck && r->stuck_busy) || (hf_remote_tried(op) && r->tried_busy >= HF_REMOTE_BUSY);
+}
+
 /* With the lock. Take what waits, in order, as much as a batch holds. */
 static void batch_take(struct hf_remote_worker *w)
 {
     struct hf_remote *r = w->remote;
     struct hf_op **at = &r->first;
+    struct passed passed = { .any = false };
     size_t bytes = 0;
     w->count = 0;
-    while (*at && w->count < HF_PG_BATCH_MAX && bytes < BYTES_MAX) {
+    while (*at && w->count < HF_PG_BATCH_MAX && bytes < BYTES_MAX && !w->stuck) {
         struct hf_op *op = *at;
-        if (!may_take(w, op)) {
+        bool stuck = hf_remote_is_stuck(r, op);
+        bool later = must_wait(r, op, stuck) || (stuck && w->count > 0);
+        if (later)
+            pass_over(&passed, r, op);
+        if (later || !may_take(w, op) || is_passed(&passed, r, op)) {
             at = &op->next;
             continue;
         }
@@ -64,9 +98,13 @@ static void batch_take(struct hf_remote_worker *w)
         lane_take(w, op);
         w->ops[w->count++] = op;
         bytes += weight(op->request);
+        w->stuck = stuck;
+        w->tried = hf_remote_tried(op);
         if (hf_remote_alone(op))
             break;
     }
+    r->stuck_busy = r->stuck_busy || w->stuck;
+    r->tried_busy += w->tried;
     r->queued -= w->count;
     r->in_flight += w->count;
 }
@@ -126,7 +164,7 @@ static bool has_turn(struct hf_remote_worker *w)
             return false;
     }
     for (const struct hf_op *op = r->first; op; op = op->next)
-        if (may_take(w, op))
+        if (may_take(w, op) && !must_wait(r, op, r->stuck_busy && hf_remote_is_stuck(r, op)))
             return true;
     return false;
 }
@@ -314,6 +352,12 @@ static bool is_about_one(const struct hf_pg_conn *conn)
     return conn->state[0] == '\0' || strncmp(conn->state, "22", 2) == 0 || strncmp(conn->state, "23", 2) == 0;
 }
 
+/* For a row that is locked: long enough? */
+static bool has_waited(const struct hf_op *op)
+{
+    return hf_remote_clock_ms() - hf_remote_since(op) >= HF_REMOTE_LOCKED_MS;
+}
+
 /* Run the batch until all its operations have an answer. False: they are to be tried one by one. */
 static bool batch_run(struct hf_remote_worker *w)
 {
@@ -324,6 +368,7 @@ static bool batch_run(struct hf_remote_worker *w)
     bool again = true;
     for (unsigned tries = 0; again; tries++) {
         batch.careful = tries > 0 || hf_remote_alone(w->ops[0]);
+        batch.hurries = w->tried && !w->stuck && tries == 0; /* is it this one whose row is locked? */
         int64_t begun_ms = hf_remote_clock_ms();
         if (!conn->pg && reach(w, patience_until(w, HF_REMOTE_AWAY_MS), NULL) != HF_PG_FINE) {
             fail_all(w, HF_STORAGE_FAILURE);
@@ -331,6 +376,8 @@ static bool batch_run(struct hf_remote_worker *w)
         }
         switch (hf_pg_batch_run(&w->session, &batch)) {
         case HF_PG_DONE:
+            if (w->stuck)
+                hf_remote_stuck_forget(w->remote, w->ops[0]);
             hf_remote_refused(w->remote, NULL);
             hf_remote_guards_learn(w->remote, &w->session.set);
             count(w, begun_ms);
@@ -349,10 +396,17 @@ static bool batch_run(struct hf_remote_worker *w)
         case HF_PG_STUCK:
             if (w->count > 1)
                 return false;
-            again = tries < 2;
-            if (!again)
-                fail_all(w, HF_STORAGE_FAILURE);
-            break;
+            if (w->ops[0]->request->action == HF_APPLY) { /* another function runs for its tenant */
+                again = tries < 2;
+                if (!again)
+                    fail_all(w, HF_STORAGE_FAILURE);
+                break;
+            }
+            hf_remote_stuck_learn(w->remote, w->ops[0]);
+            if (!has_waited(w->ops[0]))
+                return false;
+            fail_all(w, HF_STORAGE_FAILURE);
+            return true;
         case HF_PG_NO:
             if (w->count > 1 && is_about_one(conn))
                 return false;
@@ -381,7 +435,11 @@ static void work_once(struct hf_remote_worker *w)
         w->items[i] = (struct hf_pg_item){ .request = w->ops[i]->request };
         hf_digest(w->ops[i]->request, w->items[i].digest);
     }
-    if (batch_run(w)) {
+    /* Others have tried in vain for it meanwhile. */
+    bool is_late = w->stuck && has_waited(w->ops[0]);
+    if (is_late)
+        fail_all(w, HF_STORAGE_FAILURE);
+    if (is_late || batch_run(w)) {
         answer(w);
         return;
     }
@@ -399,7 +457,9 @@ static void wait_a_little(struct hf_remote *r)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
+    r->watchers++;
     pthread_cond_timedwait(&r->work, &r->lock, &until);
+    r->watchers--;
 }
 
 void *hf_remote_work(void *arg)
@@ -412,13 +472,20 @@ void *hf_remote_work(void *arg)
             batch_take(w);
             w->begun_ms = hf_remote_clock_ms();
             r->busy++;
+            if (r->watchers == 0) /* somebody must see whether it becomes slow */
+                pthread_cond_signal(&r->work);
             pthread_mutex_unlock(&r->lock);
-            if (w->count > 0)
+            bool took = w->count > 0;
+            if (took)
                 work_once(w);
             pthread_mutex_lock(&r->lock);
+            r->stuck_busy = r->stuck_busy && !w->stuck;
+            r->tried_busy -= w->tried;
             w->begun_ms = 0;
-            w->answering = false;
+            w->answering = w->stuck = w->tried = false;
             r->busy--;
+            if (!took) /* all that it may have is behind one that must wait */
+                wait_a_little(r);
             if (r->first && r->busy == 0)
                 pthread_cond_signal(&r->work);
         } else if (r->first || r->busy > 0) { /* it may become slow */

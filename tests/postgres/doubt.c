@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct postgres p;
 static struct relay relay;
@@ -123,6 +124,42 @@ static void connections_that_are_cut_between_batches_are_made_again(void **state
         assert_false(got.replayed);
     }
     assert_int_equal(holds(), 20);
+}
+
+/* A proxy whose database is down takes a connection and ends it; libpq asks no other host then. */
+static void a_host_that_ends_connections_is_passed_over(void **state)
+{
+    char both[POSTGRES_CONNINFO_MAX];
+    struct relay proxy;
+    struct hf_db *other;
+    struct hf_error why;
+    int nobody, reserved = postgres_reserve_port(&nobody);
+    (void)state;
+    relay_start(&proxy, nobody);
+    postgres_conninfo_pair(both, &(struct postgres){ .port = proxy.port },
+                           &(struct postgres){ .port = relay.port });
+    if (hf_open(NULL, &(struct hf_options){ .postgres = both }, &other, &why) != HF_OK)
+        fail_msg("%s", why.text);
+    struct hf_page page = { 0 };
+    for (int i = 0; i < 5; i++) {
+        char key[24];
+        snprintf(key, sizeof key, "proxy-%d", i);
+        assert_int_equal(hf_do(other,
+                               &(struct hf_request){ .action = HF_PLACE_HOLD,
+                                                     .key = hf_str(key),
+                                                     .place_hold = { .resource = hf_str(key),
+                                                                     .requester = hf_str("guest"),
+                                                                     .duration_ms = 3600000 } },
+                               &got),
+                         HF_OK);
+        assert_int_equal(hf_list(other, &(struct hf_query){ .kind = HF_LIST_HOLDS }, &page), HF_OK);
+        assert_int_equal(page.count, i + 1);
+        hf_page_clear(&page);
+        relay_cut_all(&relay);
+    }
+    hf_close(other);
+    relay_end(&proxy);
+    close(reserved);
 }
 
 static int64_t clock_ms(void)
@@ -285,6 +322,7 @@ int main(void)
         TEST(a_commit_that_was_cut_is_found_out_and_answered_truly),
         TEST(a_commit_that_comes_late_is_shut_out_or_waited_for),
         TEST(connections_that_are_cut_between_batches_are_made_again),
+        TEST(a_host_that_ends_connections_is_passed_over),
         TEST(while_the_database_is_away_nothing_happens_and_it_is_said_within_seconds),
         TEST(an_outcome_that_cannot_be_found_out_is_told_as_such),
         TEST(what_was_seen_of_an_unknown_outcome_is_unknown_too),

@@ -1,5 +1,5 @@
-/* The primary is killed, its standby promoted, the old one revived, while two servers of Holdfast, which are killed too, and
- * sixteen clients go on. What each client asked for, was told, and when, goes to the judge: what was acknowledged is there,
+/* The primary is killed, its standby promoted, the old one revived, while two servers of Holdfast, which are killed too and
+ * whose connections are cut at COMMIT, and sixteen clients go on. What each client asked for, was told, and when, goes to the judge: what was acknowledged is there,
  * and nothing happened twice. The controls: with asynchronous replication the same test sees a loss.
  *
  *   HF_CYCLES=N postgres_failover     as many cycles, in rounds of 20, each with a store of its own */
@@ -13,19 +13,26 @@
 
 enum {
     SERVERS = 2,
+    CUTS = RELAY_CUT_IN_ANSWER + 1,
     CLIENTS = 16,
     ROUND = 20,       /* cycles with one store */
     PAUSE_US = 40000, /* of a client between two requests, at most */
-    ENOUGH = 60,      /* so much goes on between two things that happen */
+    SLOW = 10,        /* the cycle of a round in which that takes AWAY_MS */
+    AWAY_MS = 11000,
+    ENOUGH = 60, /* so much goes on between two things that happen */
     PATIENCE_MS = 40000
 };
 
 static struct postgres a, b, *primary, *standby;
-static struct relay relay; /* between a standby and its primary, for controls */
+static struct relay relay;          /* between the standby and its primary */
+static struct relay gates[2];       /* between servers of Holdfast and a, b */
+static uint64_t cuts[RELAY_FAULTS]; /* at a COMMIT, by their kind */
 static struct server servers[SERVERS];
 static struct crash_crowd crowd;
 static uint64_t draws;
+static bool is_cut_off;                          /* the standby, by the relay */
 static unsigned cycles_done, cycles_all, killed; /* killed: servers of Holdfast */
+static uint64_t unknown;                         /* operations of which a server said that it cannot tell */
 
 /* ---- Complaints ---- */
 
@@ -78,7 +85,8 @@ static void server_make(unsigned i)
     server_init(s);
     s->port = crash_port_find();
     server_fix_port(s);
-    postgres_conninfo_pair(conninfos[i], i == 0 ? &a : &b, i == 0 ? &b : &a);
+    postgres_conninfo_pair(conninfos[i], &(struct postgres){ .port = gates[i].port },
+                           &(struct postgres){ .port = gates[1 - i].port });
     const char *const argv[] = { crash_program(),
                                  "serve",
                                  "--store",
@@ -137,16 +145,17 @@ static void server_down(unsigned i)
 
 /* ---- A round ---- */
 
-static void round_begin(enum postgres_copy how, bool relayed)
+static void round_begin(enum postgres_copy how)
 {
     postgres_init(&a);
     postgres_init(&b);
     primary = &a;
     standby = &b;
     postgres_start(primary);
-    if (relayed)
-        relay_start(&relay, a.port);
-    postgres_follow(standby, primary, how, relayed ? relay.port : 0);
+    relay_start(&gates[0], a.port);
+    relay_start(&gates[1], b.port);
+    relay_start(&relay, a.port);
+    postgres_follow(standby, primary, how, relay.port);
     crowd = (struct crash_crowd){
         .count = CLIENTS, .servers = SERVERS, .seed = test_random(&draws), .pause_us = PAUSE_US
     };
@@ -172,6 +181,12 @@ static void round_end(void)
             server_end(&servers[i]);
         servers[i].dir = NULL;
     }
+    for (unsigned i = 0; i < 2; i++)
+        if (gates[i].pid) {
+            for (unsigned fault = 0; fault < RELAY_FAULTS; fault++)
+                cuts[fault] += relay_count(&gates[i], fault);
+            relay_end(&gates[i]);
+        }
     if (relay.pid)
         relay_end(&relay);
     postgres_end(&a);
@@ -182,11 +197,38 @@ static void round_end(void)
  * one cannot tell the old one from it (doc/POSTGRES.md). */
 enum when { NEVER, BEFORE, TOGETHER, BOTH, BEHIND, WHILE_TWO, WHENS };
 
-/* The standby falls silent for a moment: commits are under way and not answered. */
+/* Two connections are cut at COMMIT: before it, in the middle of it, behind it, each in its turn. */
+static void commits_are_cut(void)
+{
+    struct relay *gate = primary == &a ? &gates[0] : &gates[1];
+    enum relay_fault fault = (enum relay_fault)(cycles_done % CUTS);
+    uint64_t before = relay_count(gate, fault);
+    relay_at_commit(gate, fault, 2);
+    relay_await(gate, fault, before + 2);
+    more(ENOUGH);
+}
+
+/* The standby falls silent for a moment, or what is sent to it does not arrive: commits are under way and not answered. */
 static void commits_hang(void)
 {
-    postgres_pause(standby);
-    server_pause_ms((int)test_below(&draws, 40));
+    is_cut_off = test_below(&draws, 2);
+    if (is_cut_off)
+        relay_black_hole(&relay, true);
+    else
+        postgres_pause(standby);
+    server_pause_ms((int)test_below(&draws, 60));
+}
+
+/* The standby goes on. dead: without what had not arrived when the primary died. */
+static void standby_goes_on(bool dead)
+{
+    if (is_cut_off && dead)
+        relay_cut_all(&relay);
+    if (is_cut_off)
+        relay_black_hole(&relay, false);
+    else if (standby->paused)
+        postgres_resume(standby);
+    is_cut_off = false;
 }
 
 /* A server dies while its commits are under way, and they happen all the same, behind the back of who asks elsewhere. */
@@ -195,33 +237,57 @@ static void dies_in_commit(unsigned victim)
     commits_hang();
     server_down(victim);
     server_pause_ms((int)test_below(&draws, 20));
-    postgres_resume(standby);
+    standby_goes_on(false);
     more(ENOUGH);
     server_up(victim);
 }
 
-/* One or both of them, at the moment when the primary dies: sometimes just before, sometimes just after it. The standby may
- * have received what it has not confirmed. */
-static void all_die(enum when when, unsigned victim)
+/* Nobody notices for a while that the primary is dead: longer than servers wait to find out about their commits. */
+static void dies_for_long(void)
 {
-    bool dies[SERVERS] = { when == BOTH || (when == TOGETHER && victim == 0),
-                           when == BOTH || (when == TOGETHER && victim == 1) };
+    commits_hang();
+    server_pause_ms(50);
+    postgres_stop(primary, POSTGRES_KILL);
+    server_pause_ms(AWAY_MS);
+    standby_goes_on(true);
+    postgres_promote(standby);
+}
+
+/* The primary dies, and one or both servers at the same moment: sometimes just before it, sometimes just after. What
+ * was under way may have come to the standby, or not. */
+static void dies(enum when when, unsigned victim)
+{
+    bool too[SERVERS] = { when == BOTH || (when == TOGETHER && victim == 0),
+                          when == BOTH || (when == TOGETHER && victim == 1) };
     bool first = test_below(&draws, 2);
     if (test_below(&draws, 2))
         commits_hang();
     for (unsigned i = 0; i < SERVERS && first; i++)
-        if (dies[i])
+        if (too[i])
             server_down(i);
     postgres_stop(primary, POSTGRES_KILL);
     for (unsigned i = 0; i < SERVERS && !first; i++)
-        if (dies[i])
+        if (too[i])
             server_down(i);
-    if (standby->paused)
-        postgres_resume(standby);
+    standby_goes_on(true);
     postgres_promote(standby);
     for (unsigned i = 0; i < SERVERS; i++)
-        if (dies[i])
+        if (too[i])
             server_up(i);
+}
+
+/* What a server lists first is newer than anything that the old primary has. */
+static void list_is_new(unsigned i)
+{
+    char query[160];
+    struct reply r;
+    server_ask(&servers[i], "GET /v1/holds?limit=1", "", NULL, &r);
+    if (r.status != 200)
+        accuse(r.body);
+    snprintf(query, sizeof query, "SELECT count(*) FROM holdfast.hold WHERE id = '%s'", reply_text(&r, "id"));
+    if (!reply_text(&r, "id")[0] || postgres_number(primary, query) != 0)
+        accuse("a list is that of the old primary");
+    reply_free(&r);
 }
 
 /* The old primary comes back as it was, and takes writes if anybody lets it: nobody may who has seen the new one. */
@@ -240,6 +306,9 @@ static void old_comes_back(enum when when, unsigned victim)
     more(ENOUGH);
     if (postgres_number(primary, "SELECT count(*) FROM holdfast.journal") != written)
         accuse("the old primary was written to");
+    for (unsigned i = 0; i < SERVERS; i++)
+        if (servers[i].pid)
+            list_is_new(i);
     postgres_stop(primary, POSTGRES_IMMEDIATE);
     if (when == WHILE_TWO)
         server_up(victim);
@@ -247,12 +316,17 @@ static void old_comes_back(enum when when, unsigned victim)
 
 static void cycle(void)
 {
-    enum when when = (enum when)((cycles_done + 2) % WHENS);
+    bool slow = cycles_done % ROUND == SLOW;
+    enum when when = slow ? NEVER : (enum when)((cycles_done + 2) % WHENS);
     unsigned victim = (unsigned)test_below(&draws, SERVERS);
     more(ENOUGH);
+    commits_are_cut();
     if (when == BEFORE)
         dies_in_commit(victim);
-    all_die(when, victim);
+    if (slow)
+        dies_for_long();
+    else
+        dies(when, victim);
     more(ENOUGH);
     if (when == BEHIND) {
         server_down(victim);
@@ -262,7 +336,8 @@ static void cycle(void)
     struct postgres *old = primary;
     primary = standby;
     standby = old;
-    postgres_follow(standby, primary, POSTGRES_SYNC, 0);
+    relay_target(&relay, primary->port);
+    postgres_follow(standby, primary, POSTGRES_SYNC, relay.port);
     cycles_done++;
     if (isatty(2))
         fprintf(stderr, "\rcycle %u of %u, %" PRIu64 " operations acknowledged since the last judgement ",
@@ -287,8 +362,11 @@ static void round_judge(struct crash_sum *sum)
     if (!crash_check_journal(&k))
         accuse(k.complaint);
     crash_check_sum(&k, sum);
-    for (unsigned i = 0; i < CLIENTS; i++)
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        for (size_t n = 0; n < ledgers[i].count; n++)
+            unknown += ledgers[i].ops[n]->unknowns > 0;
         crash_ledger_free(&ledgers[i]);
+    }
 }
 
 /* ---- The tests ---- */
@@ -315,7 +393,7 @@ static void what_was_acknowledged_survives_every_failover(void **state)
     draws = test_seed("failover", 20261116);
     while (cycles_done < cycles_all) {
         struct crash_sum sum = { .acknowledged = 0 };
-        round_begin(POSTGRES_SYNC, false);
+        round_begin(POSTGRES_SYNC);
         for (unsigned i = 0; i < ROUND && cycles_done < cycles_all; i++)
             cycle();
         more(ENOUGH);
@@ -323,13 +401,19 @@ static void what_was_acknowledged_survives_every_failover(void **state)
         round_end();
         sum_add(&all, &sum);
     }
-    print_message("%u cycles, %u servers killed besides, %" PRIu64
+    uint64_t cut = 0;
+    for (unsigned i = 0; i < CUTS; i++) {
+        cut += cuts[i];
+        assert_true(cuts[i] > 0 || cycles_all < CUTS);
+    }
+    print_message("%u cycles, %u servers killed and %" PRIu64 " connections cut at COMMIT besides, %" PRIu64
                   " operations acknowledged, none lost, none twice\n",
-                  cycles_done, killed, all.acknowledged);
+                  cycles_done, killed, cut, all.acknowledged);
     crash_sum_print(&all);
+    print_message("%" PRIu64 " operations were told that their outcome is not known yet\n", unknown);
     /* A test in which nothing is in doubt, or in which the order of the callers is not looked at, is blind. */
     assert_true(all.in_doubt > 0 && all.timed > all.entries / 2);
-    assert_true(!is_full() || (all.survived > 0 && all.undone > 0));
+    assert_true(!is_full() || (all.survived > 0 && all.undone > 0 && unknown > 0));
     for (unsigned i = 0; i < CRASH_KINDS && is_full(); i++)
         assert_true(all.kinds[i] > 0 ||
                     i == CRASH_EXPIRE); /* the servers expire holds before clients come to it */
@@ -341,13 +425,13 @@ static void without_a_synchronous_standby_the_judge_sees_the_loss(void **state)
 {
     struct crash_ledger ledgers[CLIENTS];
     (void)state;
-    round_begin(POSTGRES_ASYNC, true);
+    round_begin(POSTGRES_ASYNC);
     more(ENOUGH);
     relay_black_hole(&relay, true); /* the standby hears nothing more */
     more(2 * ENOUGH);
     assert_true(crash_crowd_end(&crowd)); /* for all that they can see, all is well */
     assert_true(crash_crowd_read(&crowd, ledgers));
-    all_die(BOTH, 0);
+    dies(BOTH, 0);
     struct crash_check k = check_of(standby, ledgers);
     assert_false(crash_check_server(&k));
     print_message("found by asking: %.200s\n", k.complaint);
@@ -362,11 +446,11 @@ static void without_a_synchronous_standby_the_judge_sees_the_loss(void **state)
 static void without_a_synchronous_standby_the_clients_see_the_loss(void **state)
 {
     (void)state;
-    round_begin(POSTGRES_ASYNC, true);
+    round_begin(POSTGRES_ASYNC);
     more(ENOUGH);
     relay_black_hole(&relay, true);
     more(2 * ENOUGH);
-    all_die(BOTH, 0);
+    dies(BOTH, 0);
     for (int64_t until = server_clock_ms() + PATIENCE_MS;
          !crash_crowd_accused(&crowd) && server_clock_ms() < until;)
         server_pause_ms(2);

@@ -206,6 +206,119 @@ static void a_locked_resource_keeps_no_other_from_being_swept(void **state)
     assert_int_equal(postgres_number(&p, expired), COUNT + 1);
 }
 
+/* ---- A row that somebody keeps locked ---- */
+
+enum { HOT = 6 };
+static atomic_bool hot_stop;
+static atomic_int hot_refused, hot_placed;
+
+/* Asks for the locked row again and again, as impatient callers do. */
+static void *ask_for_the_locked_row(void *arg)
+{
+    struct hf_result result = HF_RESULT_INIT;
+    const int *me = arg;
+    char key[32];
+    for (int n = 0; !atomic_load(&hot_stop); n++) {
+        snprintf(key, sizeof key, "hot-%d-%d", *me, n);
+        struct hf_request q = placing(key, "locked", 3600000);
+        enum hf_status st = hf_do(db, &q, &result);
+        if (st == HF_OK)
+            atomic_fetch_add(&hot_placed, 1);
+        else if (st == HF_STORAGE_FAILURE)
+            atomic_fetch_add(&hot_refused, 1);
+    }
+    hf_result_clear(&result);
+    return NULL;
+}
+
+static long clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Place holds on other resources for some seconds. Returns how long the slowest call took. */
+static long slowest_of_others(long during_ms)
+{
+    long slowest = 0, until = clock_ms() + during_ms;
+    for (int n = 0; clock_ms() < until; n++) {
+        char name[32];
+        long begun = clock_ms();
+        snprintf(name, sizeof name, "other-%d", n);
+        assert_int_equal(place(name, name, 3600000), HF_OK);
+        long took = clock_ms() - begun;
+        slowest = took > slowest ? took : slowest;
+    }
+    return slowest;
+}
+
+/* Every session of the server waited for that row in the end, and nobody got anything done. */
+static void who_needs_other_rows_does_not_wait_for_one_that_stays_locked(void **state)
+{
+    pthread_t threads[HOT];
+    int names[HOT];
+    (void)state;
+    open_with("");
+    postgres_run(&p, "SELECT holdfast.set_resource('locked', 1000000)");
+    PGconn *user = postgres_connect(&p);
+    PQclear(PQexec(user, "BEGIN"));
+    PQclear(PQexec(user, "SELECT holdfast.place_hold('mine', 'locked', 'me', interval '1 h')"));
+    atomic_store(&hot_stop, false);
+    for (int i = 0; i < HOT; i++) {
+        names[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_for_the_locked_row, &names[i]), 0);
+    }
+    wait_ms(4500); /* until it is known which row it is */
+    long slowest = slowest_of_others(6000);
+    int refused = atomic_load(&hot_refused), placed = atomic_load(&hot_placed);
+    PQclear(PQexec(user, "COMMIT"));
+    PQfinish(user);
+    wait_ms(500);
+    int placed_then = atomic_load(&hot_placed);
+    atomic_store(&hot_stop, true);
+    for (int i = 0; i < HOT; i++)
+        pthread_join(threads[i], NULL);
+    assert_in_range(slowest, 0, 1500);
+    assert_in_range(refused, HOT, 10 * HOT);
+    assert_int_equal(placed, 0);
+    assert_true(placed_then > 0);
+    audited_fine();
+}
+
+static void *ask_once_for_the_locked_row(void *arg)
+{
+    struct hf_result result = HF_RESULT_INIT;
+    struct hf_request q = placing("hot", "locked", 3600000);
+    (void)arg;
+    (void)hf_do(db, &q, &result);
+    hf_result_clear(&result);
+    return NULL;
+}
+
+/* All sessions slept but the one that waited, and nobody woke them. */
+static void a_second_caller_does_not_wait_for_the_first_ones_row(void **state)
+{
+    pthread_t first;
+    (void)state;
+    open_with("");
+    postgres_run(&p, "SELECT holdfast.set_resource('locked', 1000000)");
+    PGconn *user = postgres_connect(&p);
+    PQclear(PQexec(user, "BEGIN"));
+    PQclear(PQexec(user, "SELECT 1 FROM holdfast.resource WHERE name = 'locked' FOR UPDATE"));
+    wait_ms(100); /* until all sleep */
+    assert_int_equal(pthread_create(&first, NULL, ask_once_for_the_locked_row, NULL), 0);
+    wait_ms(10);
+    long begun = clock_ms();
+    enum hf_status st = place("other", "other", 3600000);
+    long took = clock_ms() - begun;
+    PQclear(PQexec(user, "ROLLBACK"));
+    PQfinish(user);
+    pthread_join(first, NULL);
+    assert_int_equal(st, HF_OK);
+    assert_in_range(took, 0, 1000);
+}
+
 /* ---- Figures ---- */
 
 /* From 10,000 rows on they come from the database's statistics, which know of the whole table alone. */
@@ -248,6 +361,8 @@ int main(void)
         TEST(who_asks_a_guard_waits_while_a_transaction_changes_it),
         TEST(a_guard_that_is_set_again_as_it_is_stops_nobody),
         TEST(a_locked_resource_keeps_no_other_from_being_swept),
+        TEST(who_needs_other_rows_does_not_wait_for_one_that_stays_locked),
+        TEST(a_second_caller_does_not_wait_for_the_first_ones_row),
         TEST(keys_and_claims_are_told_apart_where_there_are_many),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -94,7 +94,7 @@ static bool ask(struct crash_client *c, const char *what, const char *body, stru
         char *request = server_request(what, "", body);
         bool answered = server_send_text(c->fd, request) && hear(c, r);
         free(request);
-        if (answered && r->status != 503)
+        if (answered && !crash_ledger_put_off(r->status, r->body))
             return true;
         if (answered)
             reply_free(r);
@@ -190,7 +190,7 @@ static bool answered(struct crash_client *c, struct crash_op *op, int status, bo
     bool first = op->status == 0;
     unsigned doubts = op->doubts;
     crash_ledger_answered(&c->ledger, op, status, replayed, body);
-    if (status != 503)
+    if (!crash_ledger_put_off(status, body))
         return first ? first_answer(c, op, replayed) : same_again(c, op, status, replayed, body);
     c->put_off++; /* it stays to be asked */
     c->tally->not_yet++;
@@ -287,6 +287,12 @@ static bool group_send(struct crash_client *c, const struct group *g)
     return heard == g->count;
 }
 
+/* Before it is asked for again: a server that says "not now" is given a moment. */
+static void rest(const struct crash_client *c)
+{
+    server_pause_ms(c->put_off > 0 ? 10 : 1);
+}
+
 /* Ask for what has no answer yet, one at a time and in order, until it has. */
 static void group_settle(struct crash_client *c, const struct group *g)
 {
@@ -300,7 +306,7 @@ static void group_settle(struct crash_client *c, const struct group *g)
             continue;
         }
         if (!group_send(c, &one) || g->ops[i]->status == 0)
-            server_pause_ms(1);
+            rest(c);
         if (server_clock_ms() > until)
             (void)complain(c, g->ops[i], "no answer for a minute", 0, "");
     }
@@ -406,7 +412,7 @@ static void group_repeat(struct crash_client *c, const struct group *g)
 {
     int64_t until = server_clock_ms() + PATIENCE_MS;
     while (fine(c) && (!group_send(c, g) || c->put_off > 0)) {
-        server_pause_ms(1);
+        rest(c);
         if (server_clock_ms() > until)
             (void)complain(c, g->ops[0], "no answer again for a minute", 0, "");
     }

@@ -76,6 +76,7 @@ static void furnishing(const struct hf_audit_row *row, struct hf_request *out)
         bool folded = row->guard.name.size == strlen("folded");
         out->set_guard.name = row->guard.name;
         out->set_guard.window_ms = INT64_C(24) * 3600 * 1000;
+        out->set_guard.on_unavailable = HF_FAIL_CLOSED;
         out->set_guard.match[0] = folded ? HF_MATCH_CASEFOLD : HF_MATCH_EXACT;
         out->set_guard.match[1] = HF_MATCH_HASH;
         out->set_guard.match_count = folded ? 2 : 0;

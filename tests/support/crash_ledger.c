@@ -69,18 +69,18 @@ void crash_ledger_sent(struct crash_ledger *l, struct crash_op *op, char how)
     fprintf(l->file, ">\t%u\t%c\t%" PRIu64 "\n", op->number, how, ns);
 }
 
-bool crash_ledger_unsure(int status, const char *body)
+bool crash_ledger_put_off(int status, const char *body)
 {
-    return status == 503 && strstr(body, "\"code\":\"indeterminate\"");
+    return status == 503 || strcmp(body, "{\"seen\":true}") == 0;
 }
 
 /* The first answer counts, and "not now" is none. */
 static void answer_keep(struct crash_op *op, int status, uint64_t ns, const char *body)
 {
-    bool unsure = !op->status && crash_ledger_unsure(status, body);
+    bool unsure = !op->status && status == 503 && strstr(body, "\"code\":\"indeterminate\"");
     op->doubts += unsure;
     op->unknowns += unsure;
-    if (op->status || status == 503)
+    if (op->status || crash_ledger_put_off(status, body))
         return;
     op->status = status;
     op->answered_ns = ns;

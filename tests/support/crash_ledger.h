@@ -5,7 +5,7 @@
  *
  *   +  number  kind  sequence  subject  fields        this is going to be asked
  *   >  number  how  time                              it leaves: s alone, p pipelined, b in a batch
- *   =  number  status  replayed  time  body           this was answered; 503 is no answer yet, and may be a doubt
+ *   =  number  status  replayed  time  body           this was answered; "not now" is none yet, and may be a doubt
  *   ?  number                                         the server went away without a word
  *   f  number  fence                                  a claim in doubt turned out to be begun, with this fence
  *   !  sentence                                       what is wrong
@@ -39,8 +39,8 @@ struct crash_op *crash_ledger_add(struct crash_ledger *l, const struct crash_op 
 void crash_ledger_sent(struct crash_ledger *l, struct crash_op *op, char how);
 void crash_ledger_answered(struct crash_ledger *l, struct crash_op *op, int status, bool replayed,
                            const char *body);
-/* Does this answer leave open whether it happened? */
-bool crash_ledger_unsure(int status, const char *body);
+/* Does the answer say "not now"? 503, or "seen" by the rule of a guard whose store is away. */
+bool crash_ledger_put_off(int status, const char *body);
 void crash_ledger_doubted(struct crash_ledger *l, struct crash_op *op);
 void crash_ledger_fenced(struct crash_ledger *l, struct crash_op *op, uint64_t fence);
 void crash_ledger_says(struct crash_ledger *l, const char *sentence);

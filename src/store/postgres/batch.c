@@ -158,6 +158,8 @@ static enum hf_pg_end take(struct hf_pg_work *w)
             demand_add(&d, w->batch->items[i].request);
         }
     hf_pg_work_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
+    if (w->batch->hurries)
+        hf_pg_work_send(w, HF_PG_HURRY, HF_PG_TABLES, NULL, 0);
     hf_pg_work_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
     if (d.sets_guards || d.asks_guards)
         hf_pg_work_send(w, d.sets_guards ? HF_PG_CHANGE_GUARDS : HF_PG_KEEP_GUARDS, HF_PG_TABLES, NULL, 0);

@@ -41,6 +41,7 @@ struct hf_pg_batch {
     struct hf_pg_item *items; /* borrowed */
     size_t count;             /* up to HF_PG_BATCH_MAX; an HF_APPLY must be alone */
     bool careful;             /* look first: it has been tried before */
+    bool hurries;             /* do not wait long for a row that is locked */
     /* Called for each item when it is decided, perhaps more than once: the last counts. The answer may be shown when the
      * batch is done. */
     void (*decided)(void *arg, size_t index, const struct hf_plan *plan, hf_time now);

@@ -286,6 +286,7 @@ static const char *const texts[] = {
     [HF_PG_BEGIN] = "BEGIN",
     [HF_PG_COMMIT] = "COMMIT",
     [HF_PG_ROLLBACK] = "ROLLBACK",
+    [HF_PG_HURRY] = "SET LOCAL lock_timeout = '100ms'",
     [HF_PG_NOW] = "SELECT " TIMES ", " RULES " FROM holdfast.store s",
     [HF_PG_DRAW] = "SELECT " TIMES ", " RULES
                    ", CASE WHEN i <= $1::integer THEN nextval('holdfast.journal_number') END, "
@@ -336,19 +337,21 @@ static void sql_of(int statement, struct hf_buffer *b)
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_columns(b, HF_PG_RESOURCE);
         hf_buffer_add_text(
-            b, " FROM (SELECT u.tenant, u.name FROM unnest($1::text[], $2::text[]) AS u(tenant, name) UNION "
-               "SELECT h.tenant, h.resource FROM holdfast.hold h WHERE h.ordinal = ANY($3::bigint[])) u "
-               "JOIN holdfast.resource t ON t.tenant = u.tenant AND t.name = u.name "
-               "ORDER BY t.tenant, t.name FOR UPDATE OF t");
+            b,
+            " FROM (SELECT * FROM (SELECT u.tenant, u.name FROM unnest($1::text[], $2::text[]) AS u(tenant, "
+            "name) UNION SELECT h.tenant, h.resource FROM unnest($3::bigint[]) AS o(ordinal) CROSS JOIN "
+            "LATERAL (SELECT tenant, resource FROM holdfast.hold h WHERE h.ordinal = o.ordinal LIMIT 1) h) "
+            "u ORDER BY u.tenant COLLATE \"C\", u.name COLLATE \"C\") u CROSS JOIN LATERAL (SELECT * FROM "
+            "holdfast.resource x WHERE x.tenant = u.tenant AND x.name = u.name LIMIT 1 FOR UPDATE) t");
         break;
     case HF_PG_OVERDUE:
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_columns(b, HF_PG_HOLD);
         hf_buffer_add_text(
-            b,
-            " FROM unnest($1::text[], $2::text[], $3::integer[]) AS u(tenant, name, n) CROSS JOIN LATERAL "
-            "(SELECT * FROM holdfast.hold h WHERE h.tenant = u.tenant AND h.resource = u.name AND "
-            "h.state = 'held' AND h.expires_at <= " OVERDUE_SOON("$4") " ORDER BY h.expires_at LIMIT u.n) t");
+            b, " FROM unnest($1::text[], $2::text[], $3::integer[]) AS u(tenant, name, n) CROSS JOIN LATERAL "
+               "(SELECT * FROM holdfast.hold h WHERE h.tenant = u.tenant AND h.resource = u.name AND "
+               "left(h.state, 4) = 'held' AND h.expires_at <= " OVERDUE_SOON(
+                   "$4") " ORDER BY h.expires_at LIMIT u.n) t");
         break;
     case HF_PG_SWEEP:
         hf_buffer_add_text(b, "SELECT ");
@@ -356,12 +359,12 @@ static void sql_of(int statement, struct hf_buffer *b)
         hf_buffer_add_text(
             /* Those that are locked do not count: behind one with many holds others would wait for ever. Nobody is waited
              * for, so the order of the locks does not matter. A resource comes once for each of its holds. */
-            b,
-            " FROM (SELECT tenant, resource, expires_at FROM holdfast.hold WHERE state = 'held' AND "
-            "expires_at <= " OVERDUE_NOW(
-                "$2") " ORDER BY expires_at LIMIT 64 * $1::integer) overdue "
-                      "JOIN holdfast.resource t ON t.tenant = overdue.tenant AND t.name = overdue.resource "
-                      "ORDER BY overdue.expires_at LIMIT $1::integer FOR UPDATE OF t SKIP LOCKED");
+            b, " FROM (SELECT tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at "
+               "<= " OVERDUE_NOW("$2") " ORDER BY expires_at LIMIT 64 * "
+                                       "$1::integer) overdue CROSS JOIN LATERAL (SELECT * FROM "
+                                       "holdfast.resource x WHERE x.tenant = "
+                                       "overdue.tenant AND x.name = overdue.resource LIMIT 1 FOR UPDATE SKIP "
+                                       "LOCKED) t LIMIT $1::integer");
         break;
     default: hf_buffer_add_text(b, texts[statement]); break;
     }
@@ -406,7 +409,7 @@ enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
  * that the wait for it was given up is a warning, which a role may have switched off. */
 static const char set_up[] =
     "SET search_path = pg_catalog; SET enable_seqscan = off; SET enable_bitmapscan = off; "
-    "SET enable_hashjoin = off; SET enable_mergejoin = off; "
+    "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; "
     "SET plan_cache_mode = force_generic_plan; SET jit = off; SET lock_timeout = '2s'; "
     "SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; SET client_min_messages = "
     "warning; "
@@ -455,7 +458,7 @@ static enum hf_pg_outcome look_timeline(struct hf_pg_conn *conn)
     return outcome == HF_PG_REFUSED ? HF_PG_FINE : outcome;
 }
 
-enum { HOSTS_TEXT = 1024 };
+enum { HOSTS_TEXT = 1024, QUICK_MS = 1000 };
 
 static int items_of(const char *conninfo, const char *keyword)
 {
@@ -489,7 +492,8 @@ static const char *rotated(const char *conninfo, const char *keyword, int by, ch
     return out;
 }
 
-enum hf_pg_outcome hf_pg_connect(struct hf_pg_conn *conn, const char *conninfo, bool prepare)
+/* One round over the hosts, from the first that is to be tried on. */
+static bool dial_once(struct hf_pg_conn *conn, const char *conninfo)
 {
     /* What stands behind wins: the connection string over our defaults, and another order of its hosts over that. */
     const char *names[8] = { "connect_timeout", "fallback_application_name", "dbname", "client_encoding",
@@ -506,7 +510,26 @@ enum hf_pg_outcome hf_pg_connect(struct hf_pg_conn *conn, const char *conninfo, 
     hf_pg_disconnect(conn);
     conn->why[0] = conn->state[0] = '\0';
     conn->pg = PQconnectdbParams(names, values, 1);
-    if (!conn->pg || PQstatus(conn->pg) != CONNECTION_OK) {
+    return conn->pg && PQstatus(conn->pg) == CONNECTION_OK;
+}
+
+/* libpq goes on to the next host where one cannot be reached or cannot be written to; but not where one takes the connection
+ * and then ends it, as a proxy does whose database is down. Then the next one is tried first, at once if this went quickly. */
+static bool dial(struct hf_pg_conn *conn, const char *conninfo)
+{
+    int hosts = hf_pg_hosts(conninfo);
+    int64_t until = clock_ms() + QUICK_MS;
+    for (int i = 1; !dial_once(conn, conninfo); i++) {
+        conn->first_host = (conn->first_host + 1) % hosts;
+        if (i >= hosts || clock_ms() > until)
+            return false;
+    }
+    return true;
+}
+
+enum hf_pg_outcome hf_pg_connect(struct hf_pg_conn *conn, const char *conninfo, bool prepare)
+{
+    if (!dial(conn, conninfo)) {
         if (!conn->pg)
             why_set(conn, "not enough memory", NULL);
         enum hf_pg_outcome outcome = lost(conn);

@@ -11,7 +11,8 @@ enum hf_pg_statement {
     HF_PG_BEGIN,
     HF_PG_COMMIT,
     HF_PG_ROLLBACK,
-    HF_PG_NOW, /* -> the clock, the time of the newest entry, the rules in force */
+    HF_PG_HURRY, /* this transaction waits for a locked row only for a moment */
+    HF_PG_NOW,   /* -> the clock, the time of the newest entry, the rules in force */
     HF_PG_DRAW, /* how many numbers of the journal, ordinals, fences, outbox numbers -> as above, and a row for each */
     HF_PG_JOURNAL,     /* entries, as arrays */
     HF_PG_WRITER,      /* writer, generation, batch, chain: fails if the generation is another */

@@ -124,31 +124,41 @@ static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed
     return HF_PG_FINE;
 }
 
-static enum hf_pg_outcome connect_once(struct hf_pg_session *s, bool *committed)
+static enum hf_pg_outcome connect_once(struct hf_pg_session *s, bool writes, bool *committed)
 {
-    enum hf_pg_outcome outcome = hf_pg_connect(&s->conn, s->shared->conninfo, true);
+    enum hf_pg_outcome outcome = hf_pg_connect(&s->conn, s->shared->conninfo, writes);
     if (outcome == HF_PG_FINE && !timeline_is_good(s))
         outcome = HF_PG_REFUSED;
-    if (outcome == HF_PG_FINE)
+    if (outcome == HF_PG_FINE && writes)
         outcome = s->writer ? writer_resume(s, committed) : writer_make(s);
     if (outcome != HF_PG_FINE)
         hf_pg_disconnect(&s->conn);
     return outcome;
 }
 
-enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committed)
+/* libpq is content with the first host that can be written to, and that may be an old primary: then the others are tried
+ * first. */
+static enum hf_pg_outcome connect_any(struct hf_pg_session *s, bool writes, bool *committed)
 {
     int hosts = hf_pg_hosts(s->shared->conninfo);
     enum hf_pg_outcome outcome = HF_PG_LOST;
-    if (committed)
-        *committed = false;
-    /* libpq is content with the first host that can be written to, and that may be an old primary: then the others are
-     * tried first. */
     for (int i = 0; i < hosts; i++) {
-        outcome = connect_once(s, committed);
+        outcome = connect_once(s, writes, committed);
         if (outcome != HF_PG_REFUSED)
             break;
         s->conn.first_host = (s->conn.first_host + 1) % hosts;
     }
     return outcome;
+}
+
+enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committed)
+{
+    if (committed)
+        *committed = false;
+    return connect_any(s, true, committed);
+}
+
+enum hf_pg_outcome hf_pg_session_read(struct hf_pg_session *s)
+{
+    return connect_any(s, false, NULL);
 }

@@ -50,5 +50,8 @@ void hf_pg_session_free(struct hf_pg_session *s);
 /* Connect (again), and register (again). committed: out, if not NULL: did the batch behind the last known one happen?
  * HF_PG_FINE; HF_PG_LOST: not now; HF_PG_REFUSED: not this database, conn.why says why. */
 enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committed);
+/* The same for one that only reads: it is not registered, and no statement is prepared. An old primary is refused to it
+ * too. */
+enum hf_pg_outcome hf_pg_session_read(struct hf_pg_session *s);
 
 #endif

@@ -307,10 +307,24 @@ static void unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, b
     hf_buffer_add_text(b, ")");
 }
 
-static void by_key(struct hf_buffer *b, const struct hf_pg_spec *s)
+/* `LATERAL (SELECT what FROM table x WHERE x.a = u.a ... LIMIT 1)`: the row of u, by its key. A join, which may be turned round
+ * or be done by reading all, is left to nobody's estimate: the database may believe for ever that the table is empty. */
+static void by_key(struct hf_buffer *b, const struct hf_pg_spec *s, const char *what, bool lock)
 {
+    hf_buffer_printf(b, "LATERAL (SELECT %s FROM holdfast.%s x WHERE ", what, s->name);
     for (int i = 0; i < s->keys; i++)
-        hf_buffer_printf(b, "%st.%s = u.%s", i ? " AND " : "", s->columns[i].name, s->columns[i].name);
+        hf_buffer_printf(b, "%sx.%s = u.%s", i ? " AND " : "", s->columns[i].name, s->columns[i].name);
+    hf_buffer_printf(b, " LIMIT 1%s)", lock ? " FOR UPDATE" : "");
+}
+
+/* `(SELECT u.*, k.ctid AS place FROM u, ...) u`: where the rows of u are. They are locked, or a row is that they belong to. */
+static void placed(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bool changing)
+{
+    hf_buffer_add_text(b, "(SELECT u.*, k.ctid AS place FROM ");
+    unnest(b, s, count, changing);
+    hf_buffer_add_text(b, " CROSS JOIN ");
+    by_key(b, s, "x.ctid", false);
+    hf_buffer_add_text(b, " k) u WHERE t.ctid = u.place");
 }
 
 void hf_pg_sql_columns(struct hf_buffer *b, enum hf_pg_table table)
@@ -328,19 +342,24 @@ void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock)
         list(b, s, s->keys, "t.");
     else
         hf_pg_sql_columns(b, table);
-    hf_buffer_add_text(b, " FROM ");
+    hf_buffer_add_text(b, lock ? " FROM (SELECT * FROM " : " FROM ");
     unnest(b, s, s->keys, false);
-    hf_buffer_printf(b, " JOIN holdfast.%s t ON ", s->name);
-    by_key(b, s);
-    /* A claim has all that it is answered with in its row. */
-    if (s->has_image && !lock)
-        hf_buffer_printf(b, " LEFT JOIN holdfast.journal j ON j.number = t.entry%s",
-                         table == HF_PG_TOKEN ? " AND t.state IS NULL" : "");
     if (lock) {
         hf_buffer_add_text(b, " ORDER BY ");
-        list(b, s, s->keys, "t.");
-        hf_buffer_add_text(b, " FOR UPDATE OF t");
+        for (int i = 0; i < s->keys; i++)
+            hf_buffer_printf(b, "%su.%s%s", i ? ", " : "", s->columns[i].name,
+                             oid_of(s->columns[i].sort) == HF_PG_TEXT ? " COLLATE \"C\"" : "");
+        hf_buffer_add_text(b, ") u");
     }
+    hf_buffer_add_text(b, " CROSS JOIN ");
+    by_key(b, s, "*", lock);
+    hf_buffer_add_text(b, " t");
+    /* A claim has all that it is answered with in its row. */
+    if (s->has_image && !lock)
+        hf_buffer_printf(b,
+                         " LEFT JOIN LATERAL (SELECT e.entry FROM holdfast.journal e WHERE e.number = "
+                         "t.entry%s LIMIT 1) j ON true",
+                         table == HF_PG_TOKEN ? " AND t.state IS NULL" : "");
 }
 
 void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table)
@@ -364,18 +383,14 @@ void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table)
         if (!s->columns[i].fixed)
             hf_buffer_printf(b, "%s%s = u.%s", n++ ? ", " : "", s->columns[i].name, s->columns[i].name);
     hf_buffer_add_text(b, " FROM ");
-    unnest(b, s, s->count, true);
-    hf_buffer_add_text(b, " WHERE ");
-    by_key(b, s);
+    placed(b, s, s->count, true);
 }
 
 void hf_pg_sql_delete(struct hf_buffer *b, enum hf_pg_table table)
 {
     const struct hf_pg_spec *s = &specs[table];
     hf_buffer_printf(b, "DELETE FROM holdfast.%s t USING ", s->name);
-    unnest(b, s, s->keys, false);
-    hf_buffer_add_text(b, " WHERE ");
-    by_key(b, s);
+    placed(b, s, s->keys, false);
 }
 
 /* ---- Writing values ---- */

@@ -115,7 +115,9 @@ CREATE TABLE holdfast.resource (
     PRIMARY KEY (name, tenant),
     CONSTRAINT resource_not_oversold CHECK (held + confirmed <= capacity)
 ) WITH (fillfactor = 70);
-CREATE INDEX resource_newest ON holdfast.resource (tenant, number);
+-- Indexes for lists are on an expression, so that they serve these alone: a plan that was made while a table was empty must not
+-- look a row up by them.
+CREATE INDEX resource_newest ON holdfast.resource ((tenant || chr(31)), number);
 COMMENT ON TABLE holdfast.resource IS 'What can be held. Whoever changes a hold locks the row of its resource first.';
 COMMENT ON COLUMN holdfast.resource.capacity IS 'How many units there are.';
 COMMENT ON COLUMN holdfast.resource.held IS 'Units in holds that are held, overdue ones that nobody has expired yet included.';
@@ -139,7 +141,8 @@ CREATE TABLE holdfast.hold (
     reversed_by text COLLATE "C"
 ) WITH (fillfactor = 90);
 CREATE INDEX hold_overdue ON holdfast.hold (expires_at) WHERE state = 'held';
-CREATE INDEX hold_held ON holdfast.hold (resource, tenant, expires_at) WHERE state = 'held';
+-- Said in another way, so that the index above does not serve for this one: it has the overdue holds of all resources.
+CREATE INDEX hold_held ON holdfast.hold (resource, tenant, expires_at) WHERE left(state, 4) = 'held';
 COMMENT ON TABLE holdfast.hold IS 'Every hold ever placed. It ends once: confirmed, released or expired.';
 COMMENT ON COLUMN holdfast.hold.ordinal IS 'Rises with each hold; some numbers are missing.';
 COMMENT ON COLUMN holdfast.hold.id IS 'What callers know it by; holdfast.hold_ordinal(id) finds it.';
@@ -160,7 +163,7 @@ CREATE TABLE holdfast.guard (
     number bigint NOT NULL,
     PRIMARY KEY (tenant, name)
 );
-CREATE INDEX guard_newest ON holdfast.guard (tenant, number);
+CREATE INDEX guard_newest ON holdfast.guard ((tenant || chr(31)), number);
 COMMENT ON TABLE holdfast.guard IS 'Have I seen this lately? The rules of each guard.';
 COMMENT ON COLUMN holdfast.guard.match IS 'How an identity is made comparable: steps, with commas between them; empty: byte for byte.';
 COMMENT ON COLUMN holdfast.guard.on_unavailable IS 'What is answered when the store cannot be asked: open (not seen) or closed (seen).';
@@ -178,7 +181,6 @@ CREATE TABLE holdfast.guard_entry (
     PRIMARY KEY (tenant, guard, identity)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX guard_entry_expires_at ON holdfast.guard_entry (expires_at);
--- One expression, so that it serves lists alone: a plan made while the table was empty must not look an identity up by it.
 CREATE INDEX guard_entry_newest ON holdfast.guard_entry ((tenant || chr(31) || guard), number);
 COMMENT ON TABLE holdfast.guard_entry IS 'Identities under guard: seen until expires_at.';
 COMMENT ON COLUMN holdfast.guard_entry.identity IS 'As compared, after the match rule; 32 bytes of SHA-256 where the guard keeps only that.';

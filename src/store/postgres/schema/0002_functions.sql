@@ -777,7 +777,8 @@ BEGIN
             -- What is overdue is expired first, so that nobody waits for a sweeper.
             FOR h IN
                 SELECT x.* FROM holdfast.hold x
-                WHERE x.tenant = place_hold.tenant AND x.resource = place_hold.resource AND x.state = 'held'
+                WHERE x.tenant = place_hold.tenant AND x.resource = place_hold.resource
+                    AND left(x.state, 4) = 'held' -- as the index hold_held has it
                     AND x.expires_at <= now
                 ORDER BY x.expires_at, x.ordinal LIMIT 8
             LOOP

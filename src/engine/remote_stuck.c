@@ -1,0 +1,98 @@
+/* Rows that stayed locked: somebody has a transaction open that changed them, and all who need them wait for its end. They
+ * wait one by one in a single session, so that the others are there for everybody else. */
+#include "base/hash.h"
+#include "engine/remote_inner.h"
+
+/* How long a row counts as locked since it was last found to be. */
+enum { BELIEVED_MS = 5000 };
+
+static uint64_t hash_of(enum hf_action sort, struct hf_bytes tenant, struct hf_bytes name)
+{
+    const struct hf_sipkey key = { (uint64_t)sort + 1, 0 };
+    uint64_t hash = hf_siphash(&key, tenant, name);
+    return hash ? hash : 1;
+}
+
+/* What the request needs a lock on, besides its key. */
+static uint64_t target_of(const struct hf_request *q)
+{
+    switch (q->action) {
+    case HF_PLACE_HOLD: return hash_of(HF_PLACE_HOLD, q->tenant, q->place_hold.resource);
+    case HF_SET_RESOURCE: return hash_of(HF_PLACE_HOLD, q->tenant, q->set_resource.name);
+    case HF_CONFIRM:
+    case HF_RELEASE:
+    case HF_EXPIRE:
+    case HF_REVERSE: return hash_of(HF_CONFIRM, q->tenant, q->hold.id);
+    case HF_SET_GUARD: return hash_of(HF_ADMIT, q->tenant, q->set_guard.name);
+    case HF_RECORD:
+    case HF_ADMIT: return hash_of(HF_ADMIT, q->tenant, q->identity.guard);
+    case HF_GRANT:
+    case HF_RENEW:
+    case HF_RETURN: return hash_of(HF_GRANT, q->tenant, q->lease.name);
+    case HF_WRITE: return hash_of(HF_WRITE, q->tenant, q->write.name);
+    case HF_MERGE: return hash_of(HF_WRITE, q->tenant, q->merge.name);
+    default: return 0;
+    }
+}
+
+/* Its key, or the client that numbers it. */
+static uint64_t key_of(const struct hf_request *q)
+{
+    if (q->client.size > 0)
+        return hash_of(HF_COMPLETE, q->tenant, q->client);
+    return q->key.size > 0 ? hash_of(HF_BEGIN, q->tenant, q->key) : 0;
+}
+
+static struct hf_remote_stuck *find(struct hf_remote *r, uint64_t hash, int64_t now)
+{
+    for (unsigned i = 0; i < HF_REMOTE_STUCK && hash; i++)
+        if (r->stuck[i].hash == hash && r->stuck[i].until_ms > now)
+            return &r->stuck[i];
+    return NULL;
+}
+
+bool hf_remote_is_stuck(struct hf_remote *r, const struct hf_op *op)
+{
+    int64_t now;
+    if (r->stuck_until_ms == 0 || (now = hf_remote_clock_ms()) >= r->stuck_until_ms)
+        return false;
+    return find(r, target_of(op->request), now) || find(r, key_of(op->request), now);
+}
+
+static void learn(struct hf_remote *r, uint64_t hash, int64_t now)
+{
+    struct hf_remote_stuck *place = find(r, hash, now);
+    if (!hash)
+        return;
+    for (unsigned i = 0; i < HF_REMOTE_STUCK && !place; i++)
+        if (r->stuck[i].until_ms <= now)
+            place = &r->stuck[i];
+    if (!place) /* one is forgotten, and found out again */
+        place = &r->stuck[hash % HF_REMOTE_STUCK];
+    *place = (struct hf_remote_stuck){ hash, now + BELIEVED_MS };
+    r->stuck_until_ms = now + BELIEVED_MS;
+}
+
+void hf_remote_stuck_learn(struct hf_remote *r, const struct hf_op *op)
+{
+    int64_t now = hf_remote_clock_ms();
+    bool is_new;
+    pthread_mutex_lock(&r->lock);
+    is_new = r->stuck_until_ms <= now;
+    learn(r, target_of(op->request), now);
+    learn(r, key_of(op->request), now);
+    pthread_mutex_unlock(&r->lock);
+    if (is_new)
+        hf_remote_note(r, 1,
+                       "somebody keeps a row locked that callers need: they wait, and are refused after some "
+                       "seconds (pg_locks tells who)");
+}
+
+void hf_remote_stuck_forget(struct hf_remote *r, const struct hf_op *op)
+{
+    pthread_mutex_lock(&r->lock);
+    for (unsigned i = 0; i < HF_REMOTE_STUCK; i++)
+        if (r->stuck[i].hash == target_of(op->request) || r->stuck[i].hash == key_of(op->request))
+            r->stuck[i] = (struct hf_remote_stuck){ .hash = 0 };
+    pthread_mutex_unlock(&r->lock);
+}
