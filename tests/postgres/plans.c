@@ -152,7 +152,7 @@ static void every_row_is_found_by_its_key(void **state)
         for (int group = 0; group < GROUPS; group++) {
             name_all(kinds[n].name, group);
             do_all(kinds[n].make);
-            do_all(kinds[n].make); /* and again, when it is there */
+            do_all(kinds[n].make);                   /* and again, when it is there */
             if (kinds[n].make == place && group % 2) /* the others stay held */
                 do_all(confirm);
         }
