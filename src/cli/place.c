@@ -65,6 +65,30 @@ static bool misplaced(const struct hf_cli *cli, enum hf_cli_option_id id, const 
     return false;
 }
 
+/* Whoever writes a database into the config file and names a directory elsewhere, or the other way round, would get a store of
+ * its own that nobody shares: only --store may decide between them. */
+static bool file_fits(const struct hf_cli *cli)
+{
+    struct told told = told_of(cli);
+    bool database = hf_cli_postgres(cli) != NULL;
+    bool file_data = level_of(cli, HF_OPT_DATA) == FROM_FILE;
+    enum hf_cli_option_id id = level_of(cli, HF_OPT_POSTGRES) == FROM_FILE ? HF_OPT_POSTGRES : HF_OPT_STORE;
+    bool file_database = level_of(cli, id) == FROM_FILE && (id == HF_OPT_POSTGRES || store_is_database(cli));
+    if (told.level <= FROM_FILE || told.store || (database ? !file_data : !file_database))
+        return true;
+    const char *other = told.level == FROM_COMMAND ? database ? "--postgres" : "--data"
+                        : database                 ? "HOLDFAST_POSTGRES"
+                                                   : "HOLDFAST_DATA";
+    char sentence[320];
+    snprintf(sentence, sizeof sentence,
+             "the config file says that the store is in a %s, and %s names a %s: leave one of them out, or "
+             "decide with "
+             "--store %s",
+             database ? "directory" : "database", other, database ? "database" : "directory",
+             database ? "postgres" : "journal");
+    return misplaced(cli, database ? HF_OPT_DATA : id, sentence);
+}
+
 /* Two that say different things in one breath. The environment is for all commands, so what stands there may be idle. */
 static bool kept_fits(const struct hf_cli *cli)
 {
@@ -86,6 +110,8 @@ static bool kept_fits(const struct hf_cli *cli)
         return misplaced(cli, HF_OPT_POSTGRES,
                          "--data and --postgres exclude each other: a store is in a directory or in a "
                          "database; give one of them");
+    if (!file_fits(cli))
+        return false;
     const char *conninfo = hf_cli_postgres(cli);
     if (conninfo && hf_conninfo_check(conninfo, &why) != HF_OK)
         return misplaced(cli, HF_OPT_POSTGRES, why.text);

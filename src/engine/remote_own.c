@@ -21,14 +21,28 @@ static bool is_refused(struct hf_remote *r)
     return refused;
 }
 
-/* Does the database take what is written? A row of our own, as it is. */
+/* Does the database take what a batch writes? Rows as it would write them, taken back at once: that needs the same rights and
+ * the same room. */
 static bool takes_writes(struct hf_pg_session *s)
 {
-    char id[16];
-    const char *const params[] = { id };
-    snprintf(id, sizeof id, "%" PRId32, s->writer);
-    return hf_pg_ask(&s->conn, "UPDATE holdfast.writer SET changed_at = now() WHERE id = $1", 1, params,
-                     false, NULL) == HF_PG_FINE;
+    static const char *const statements[] = {
+        "BEGIN",
+        "INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, expires_at, entry) "
+        "VALUES "
+        "('', gen_random_uuid()::text, 'place_hold', 'ok', '', now(), now(), 0)",
+        "INSERT INTO holdfast.hold (ordinal, id, tenant, resource, requester, state, placed_at, expires_at, "
+        "previous) "
+        "VALUES (-1, '', '', '', '', 'released', now(), now(), 0)",
+        "INSERT INTO holdfast.journal (number, at, tenant, action, status, writer, batch, entry) VALUES (-1, "
+        "now(), '', "
+        "'place_hold', 'ok', 0, 0, repeat('x', 300)::bytea)",
+        "UPDATE holdfast.resource SET held = held WHERE false",
+        "UPDATE holdfast.writer SET batch = batch WHERE false",
+    };
+    bool good = true;
+    for (size_t i = 0; i < sizeof statements / sizeof *statements && good; i++)
+        good = hf_pg_ask(&s->conn, statements[i], 0, NULL, false, NULL) == HF_PG_FINE;
+    return hf_pg_ask(&s->conn, "ROLLBACK", 0, NULL, false, NULL) == HF_PG_FINE && good;
 }
 
 bool hf_remote_maintain(struct hf_remote *r)

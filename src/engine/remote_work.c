@@ -352,6 +352,14 @@ static bool is_about_one(const struct hf_pg_conn *conn)
     return conn->state[0] == '\0' || strncmp(conn->state, "22", 2) == 0 || strncmp(conn->state, "23", 2) == 0;
 }
 
+static bool has_changed(const struct hf_remote_worker *w)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (w->items[i].changes)
+            return true;
+    return false;
+}
+
 /* For a row that is locked: long enough? */
 static bool has_waited(const struct hf_op *op)
 {
@@ -378,7 +386,8 @@ static bool batch_run(struct hf_remote_worker *w)
         case HF_PG_DONE:
             if (w->stuck)
                 hf_remote_stuck_forget(w->remote, w->ops[0]);
-            hf_remote_refused(w->remote, NULL);
+            if (has_changed(w))
+                hf_remote_refused(w->remote, NULL);
             hf_remote_guards_learn(w->remote, &w->session.set);
             count(w, begun_ms);
             behind_note(w->remote);

@@ -291,6 +291,9 @@ static void a_sequence_that_was_set_back_is_found(void **state)
     story_database(&p, k);
     story_do_all(k);
     kit_reopen(k); /* so that there is a second writer, however quickly all was done */
+    story_do(k, HF_OK,
+             "{\"op\":\"place_hold\",\"key\":\"late\",\"resource\":\"late\",\"requester\":\"ann\","
+             "\"duration\":\"15m\"}");
     kit_close(k);
     for (size_t i = 0; i < 5; i++) {
         char sql[200], words[100];

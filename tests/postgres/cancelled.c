@@ -94,8 +94,8 @@ static void standby_wanted(bool wanted)
                           wanted);
 }
 
-/* PostgreSQL calls such a commit a success, with a warning: it is on one machine only, and would be lost with it. */
-static void a_commit_whose_wait_for_the_standby_was_cancelled_is_not_called_done(void **state)
+/* It is on one machine only, and would be lost with it. (A wait that somebody cancels: found_review.c.) */
+static void a_commit_that_no_standby_confirms_is_not_called_done(void **state)
 {
     (void)state;
     standby_wanted(true);
@@ -188,6 +188,67 @@ static void sessions_that_are_ended_at_any_moment_lose_nothing_and_do_nothing_tw
     assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.token"), done);
 }
 
+/* ---- Rights ---- */
+
+/* A role that may do all but add to the journal, or that too. */
+static void clerk_may_write(bool may)
+{
+    postgres_run(
+        &p, "DO $$BEGIN CREATE ROLE clerk; EXCEPTION WHEN duplicate_object THEN NULL; END$$; GRANT USAGE ON "
+            "SCHEMA holdfast TO clerk; GRANT ALL ON ALL TABLES IN SCHEMA holdfast TO clerk; GRANT ALL ON ALL "
+            "SEQUENCES IN SCHEMA holdfast TO clerk");
+    if (!may)
+        postgres_run(&p, "REVOKE INSERT ON holdfast.journal FROM clerk");
+}
+
+static void a_missing_right_is_said_once_and_so_is_that_it_is_there_again(void **state)
+{
+    char conninfo[2 * POSTGRES_CONNINFO_MAX];
+    struct hf_options options = { .no_background = true, .on_note = on_note, .postgres = conninfo };
+    struct hf_error why;
+    (void)state;
+    assert_int_equal(place("known", "room"), HF_OK);
+    hf_close(db);
+    clerk_may_write(true);
+    snprintf(conninfo, sizeof conninfo, "%s options='-c role=clerk'", postgres_conninfo(&p));
+    assert_int_equal(hf_open(NULL, &options, &db, &why), HF_OK);
+    clerk_may_write(false);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(place("new", "other"), HF_STORAGE_FAILURE);
+        assert_int_equal(place("known", "room"), HF_OK); /* needs no right to write */
+        hf_maintain(db);
+    }
+    assert_true(is_noted("the database refuses a batch: "));
+    assert_true(is_noted("permission denied for table journal"));
+    assert_null(strstr(strstr(notes, "refuses a batch") + 1, "refuses a batch"));
+    assert_false(is_noted("takes writes again"));
+    clerk_may_write(true);
+    hf_maintain(db); /* nobody asks meanwhile */
+    assert_true(is_noted("takes writes again"));
+    assert_int_equal(place("new", "other"), HF_OK);
+}
+
+/* ---- Who only asks ---- */
+
+static void who_only_asks_leaves_no_row_of_a_writer(void **state)
+{
+    struct hf_options options = { .postgres = postgres_conninfo(&p) };
+    struct hf_error why;
+    (void)state;
+    assert_int_equal(place("known", "room"), HF_OK);
+    hf_close(db);
+    long long before = postgres_number(&p, "SELECT count(*) FROM holdfast.writer");
+    assert_int_equal(hf_open(NULL, &options, &db, &why), HF_OK);
+    struct hf_page page;
+    assert_int_equal(hf_list(db, &(struct hf_query){ .kind = HF_LIST_HOLDS }, &page), HF_OK);
+    assert_int_equal(page.count, 1);
+    hf_page_clear(&page);
+    assert_int_equal(place("known", "room"), HF_OK);
+    assert_true(got.replayed);
+    hf_maintain(db);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.writer"), before);
+}
+
 /* ---- A full disk ---- */
 
 /* The tables on a small file system of their own; the log stays where it was, as a full one stops the whole server. */
@@ -266,10 +327,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_commit_whose_wait_for_the_standby_was_cancelled_is_not_called_done),
+        TEST(a_commit_that_no_standby_confirms_is_not_called_done),
         TEST(it_is_called_done_once_the_standby_is_back),
         TEST(a_statement_that_takes_too_long_stops_only_those_who_need_its_row),
         TEST(sessions_that_are_ended_at_any_moment_lose_nothing_and_do_nothing_twice),
+        TEST(a_missing_right_is_said_once_and_so_is_that_it_is_there_again),
+        TEST(who_only_asks_leaves_no_row_of_a_writer),
         TEST(a_full_disk_is_said_and_ends_without_a_restart),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -255,8 +255,16 @@ static void the_config_file_has_them_too(void **state)
     fclose(f);
     assert_int_equal(
         command("HOLDFAST_DATA=/nonexistent/store", "serve --config conf --sandbox off --listen 127.0.0.1:0"),
-        3);
-    says("cannot make the directory"); /* the environment goes before the file */
+        2);
+    says("conf:2: the config file says that the store is in a database, and HOLDFAST_DATA names a directory");
+    assert_int_equal(command("", "serve --config conf --data d --sandbox off --listen 127.0.0.1:0"), 2);
+    says("conf:2: the config file says that the store is in a database, and --data names a directory: leave "
+         "one of "
+         "them out, or decide with --store journal");
+    assert_int_equal(command("", "serve --config conf --data /nonexistent/store --store journal --sandbox "
+                                 "off --listen 127.0.0.1:0"),
+                     3);
+    says("cannot make the directory"); /* the command line goes before the file */
     assert_int_equal(command("", "serve --config conf --sandbox off --listen 127.0.0.1:0"), 3);
     says("conf:2: ");
     f = fopen(path, "w");

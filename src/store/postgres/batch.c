@@ -152,6 +152,9 @@ static void demand_add(struct demand *d, const struct hf_request *q)
 static enum hf_pg_end take(struct hf_pg_work *w)
 {
     struct demand d = { .numbers = 0 };
+    enum hf_pg_end end = hf_pg_end_of(hf_pg_session_register(w->s));
+    if (end != HF_PG_DONE)
+        return end;
     for (size_t i = 0; i < w->batch->count; i++)
         if (w->batch->items[i].deferred) {
             hf_pg_want_take(w, w->batch->items[i].request);
@@ -167,7 +170,7 @@ static enum hf_pg_end take(struct hf_pg_work *w)
         hf_pg_work_send(w, HF_PG_TENANT, HF_PG_TABLES, &d.tenant, 1);
     hf_pg_want_send(w, true);
     hf_pg_work_draw(w, d.numbers, d.ordinals, d.fences, d.outbox);
-    enum hf_pg_end end = hf_pg_work_trip(w);
+    end = hf_pg_work_trip(w);
     hf_pg_work_clear(w);
     return end;
 }

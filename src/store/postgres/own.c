@@ -54,21 +54,20 @@ static unsigned sweep_decide(struct hf_pg_work *w, unsigned max)
     return swept;
 }
 
-enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swept)
+/* found: out, there is something to sweep. Nothing is swept as long as the session is nobody. */
+static enum hf_pg_end sweep(struct hf_pg_session *s, unsigned max, bool *found, unsigned *swept)
 {
     struct hf_pg_work w;
     unsigned char limit[4], told[8];
     const struct hf_bytes values[] = { hf_pg_param4(limit, (int64_t)max), hf_pg_param_told(told, s) };
-    *swept = 0;
-    if (!s->conn.pg)
-        return HF_PG_GONE;
     hf_pg_work_begin(&w, s, NULL);
     hf_pg_work_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
     hf_pg_work_send(&w, HF_PG_SWEEP, HF_PG_RESOURCE, values, 2);
     hf_pg_work_send(&w, HF_PG_NOW, HF_PG_TABLES, NULL, 0);
     enum hf_pg_end end = hf_pg_work_trip(&w);
     hf_pg_work_clear(&w);
-    if (end == HF_PG_DONE && s->set.tables[HF_PG_RESOURCE]) {
+    *found = end == HF_PG_DONE && s->set.tables[HF_PG_RESOURCE];
+    if (*found && s->writer) {
         end = sweep_find(&w, max);
         if (end == HF_PG_DONE)
             *swept = sweep_decide(&w, max);
@@ -76,6 +75,19 @@ enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swep
             end = hf_pg_write(&w);
     }
     return hf_pg_work_end(&w, end);
+}
+
+enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swept)
+{
+    bool found;
+    *swept = 0;
+    if (!s->conn.pg)
+        return HF_PG_GONE;
+    enum hf_pg_end end = sweep(s, max, &found, swept);
+    if (end != HF_PG_DONE || !found || s->writer)
+        return end;
+    end = hf_pg_end_of(hf_pg_session_register(s));
+    return end == HF_PG_DONE ? sweep(s, max, &found, swept) : end;
 }
 
 struct hf_rules hf_pg_rules_wanted(const struct hf_options *o, const struct hf_rules *in_force)
@@ -116,11 +128,14 @@ enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options 
     struct hf_pg_work w;
     struct hf_rules rules;
     bool changed = false;
+    enum hf_pg_end end = hf_pg_end_of(hf_pg_session_register(s));
+    if (end != HF_PG_DONE)
+        return end;
     hf_pg_work_begin(&w, s, NULL);
     hf_pg_work_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
     hf_pg_work_send(&w, HF_PG_CHANGE_RULES, HF_PG_TABLES, NULL, 0);
     hf_pg_work_draw(&w, 1, 0, 0, 0);
-    enum hf_pg_end end = hf_pg_work_trip(&w);
+    end = hf_pg_work_trip(&w);
     hf_pg_work_clear(&w);
     if (end == HF_PG_DONE) {
         rules = hf_pg_rules_wanted(options, &s->rules);

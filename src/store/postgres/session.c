@@ -129,8 +129,8 @@ static enum hf_pg_outcome connect_once(struct hf_pg_session *s, bool writes, boo
     enum hf_pg_outcome outcome = hf_pg_connect(&s->conn, s->shared->conninfo, writes);
     if (outcome == HF_PG_FINE && !timeline_is_good(s))
         outcome = HF_PG_REFUSED;
-    if (outcome == HF_PG_FINE && writes)
-        outcome = s->writer ? writer_resume(s, committed) : writer_make(s);
+    if (outcome == HF_PG_FINE && writes && s->writer)
+        outcome = writer_resume(s, committed);
     if (outcome != HF_PG_FINE)
         hf_pg_disconnect(&s->conn);
     return outcome;
@@ -156,6 +156,11 @@ enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committe
     if (committed)
         *committed = false;
     return connect_any(s, true, committed);
+}
+
+enum hf_pg_outcome hf_pg_session_register(struct hf_pg_session *s)
+{
+    return s->writer ? HF_PG_FINE : writer_make(s);
 }
 
 enum hf_pg_outcome hf_pg_session_read(struct hf_pg_session *s)

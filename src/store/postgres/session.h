@@ -47,9 +47,11 @@ struct hf_pg_session {
 bool hf_pg_session_init(struct hf_pg_session *s, struct hf_pg_shared *shared);
 void hf_pg_session_free(struct hf_pg_session *s);
 
-/* Connect (again), and register (again). committed: out, if not NULL: did the batch behind the last known one happen?
+/* Connect (again), and take up the writer's row again if there is one. committed: out, if not NULL: did the batch behind the last known one happen?
  * HF_PG_FINE; HF_PG_LOST: not now; HF_PG_REFUSED: not this database, conn.why says why. */
 enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committed);
+/* Before the first batch that writes, outside of a transaction: a row of its own in holdfast.writer. Who only asks leaves none. */
+enum hf_pg_outcome hf_pg_session_register(struct hf_pg_session *s);
 /* The same for one that only reads: it is not registered, and no statement is prepared. An old primary is refused to it
  * too. */
 enum hf_pg_outcome hf_pg_session_read(struct hf_pg_session *s);
