@@ -7,21 +7,25 @@
 
 /* ---- Taking ---- */
 
-/* How many bytes of requests a batch takes before it is enough. */
-enum { BYTES_MAX = 16 << 20 };
+/* How much memory a batch may need before it is enough, by what its requests bring and by a part of what may be stored for
+ * them: a response of a claim or a result of a guard is read with its row, and few are as large as they may be. At the worst a
+ * batch reads four times as much. */
+enum { BYTES_MAX = 64 << 20 };
 
 static size_t weight(const struct hf_request *q)
 {
     switch (q->action) {
+    case HF_CHECK:
     case HF_RECORD:
-    case HF_ADMIT: return 1024 + q->identity.result.size;
+    case HF_ADMIT: return HF_GUARD_RESULT_MAX / 4 + q->identity.result.size;
     case HF_COMPLETE:
-    case HF_FAIL: return 1024 + q->settle.response.size;
+    case HF_FAIL:
+    case HF_HEARTBEAT: return HF_RESPONSE_MAX / 4 + q->settle.response.size;
     case HF_WRITE: return 1024 + q->write.value.size;
     case HF_MERGE: return 1024 + HF_VALUE_MAX;
     case HF_GET_CLAIM:
     case HF_GET_TOKEN:
-    case HF_BEGIN: return HF_RESPONSE_MAX / 64;
+    case HF_BEGIN: return HF_RESPONSE_MAX / 4;
     default: return 1024;
     }
 }
