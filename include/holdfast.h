@@ -691,7 +691,8 @@ struct hf_stats {
     uint64_t snapshots;
     uint64_t recovery_ns, recovery_replayed; /* of this open: time, operations replayed after the snapshot */
     hf_time now;
-    bool out_of_space;
+    bool out_of_space;          /* there was no room when it was last needed: on the journal's disk, or on the database's */
+    bool database_away;         /* the database cannot be reached, or takes no writes for another reason than that */
 };
 
 HF_API void hf_stats(struct hf_db *db, struct hf_stats *out);

@@ -10,7 +10,7 @@
 #define PLACE (KEPT | BIT(SERVER) | BIT(TOKEN_FILE) | BIT(TLS_CA) | BIT(TIMEOUT))
 #define FILES (PLACE | PLAIN)
 #define LOOK (FILES | BIT(TENANT))
-#define STORE (FILES | BIT(TENANT) | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY))
+#define CHANGES (FILES | BIT(TENANT) | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY))
 
 #define KEYED_REFUSALS "invalid-request, token-collision"
 
@@ -39,7 +39,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_max = 1,
       .options = BIT(FOR) | BIT(DURATION) | BIT(FENCE) | BIT(KEY),
       .required = BIT(FOR) | BIT(DURATION),
-      .globals = STORE,
+      .globals = CHANGES,
       .keyed = true,
       .summary = "take one unit of a resource for a requester, for a while",
       .about = "Takes one unit of RESOURCE for REQUESTER until the duration has passed. A hold ends once: "
@@ -59,7 +59,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 1,
       .args_max = 1,
       .options = BIT(KEY),
-      .globals = STORE,
+      .globals = CHANGES,
       .keyed = true,
       .summary = "make a hold final, before its time has run out",
       .about =
@@ -81,7 +81,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 1,
       .args_max = 1,
       .options = BIT(KEY),
-      .globals = STORE,
+      .globals = CHANGES,
       .keyed = true,
       .summary = "give a hold's unit back",
       .about = "Ends the hold and gives its unit back, also when its time has run out but it was not expired "
@@ -96,7 +96,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 1,
       .args_max = 1,
       .options = BIT(KEY),
-      .globals = STORE,
+      .globals = CHANGES,
       .keyed = true,
       .summary = "end a hold whose time has run out",
       .about = "Ends a hold whose time has run out. Every command that writes does this for overdue holds by "
@@ -111,7 +111,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 1,
       .args_max = 1,
       .options = BIT(KEY),
-      .globals = STORE,
+      .globals = CHANGES,
       .keyed = true,
       .summary = "give a confirmed unit back, by a new record",
       .about = "Gives the unit of a confirmed hold back. The confirmed hold stays as it is; a new "
@@ -165,7 +165,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 1,
       .args_max = 1,
       .options = BIT(CAPACITY) | BIT(CLOSE) | BIT(OPEN),
-      .globals = STORE,
+      .globals = CHANGES,
       .summary = "show a resource, or set its capacity, or close and open it",
       .about =
           "Without options, shows the resource. With them, sets it, and makes it if it is new. Setting "
@@ -186,7 +186,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 1,
       .args_max = 1,
       .options = BIT(WINDOW) | BIT(MATCH) | BIT(ON_UNAVAILABLE) | BIT(DURABLE),
-      .globals = STORE,
+      .globals = CHANGES,
       .summary = "set up or show a guard against duplicates",
       .about =
           "A guard answers whether it has seen an identity within its window. Without --window, shows "
@@ -222,7 +222,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 2,
       .args_max = 2,
       .options = BIT(RESULT),
-      .globals = STORE,
+      .globals = CHANGES,
       .summary = "put an identity under guard",
       .about = "Records the identity, and a result to answer with. If it is under guard already, nothing "
                "changes: neither the time nor the result.",
@@ -235,7 +235,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 2,
       .args_max = 2,
       .options = BIT(RESULT),
-      .globals = STORE,
+      .globals = CHANGES,
       .summary = "check and record in one step",
       .about = "Prints not-seen to the first who asks and seen to all others within the window: check and "
                "record in one atomic step.",

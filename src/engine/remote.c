@@ -60,18 +60,21 @@ void hf_remote_back(struct hf_remote *r)
         hf_remote_note(r, 0, "the database can be reached again");
 }
 
-void hf_remote_refused(struct hf_remote *r, const char *why)
+#define DISK_FULL "53100" /* SQLSTATE */
+
+void hf_remote_refused(struct hf_remote *r, const struct hf_pg_conn *conn)
 {
     char line[480];
     bool was_refused;
     pthread_mutex_lock(&r->lock);
     was_refused = r->refused;
-    r->refused = why != NULL;
-    if (was_refused && !why)
+    r->refused = conn != NULL;
+    r->is_full = conn && strcmp(conn->state, DISK_FULL) == 0;
+    if (was_refused && !conn)
         r->complaint[0] = '\0';
     pthread_mutex_unlock(&r->lock);
-    if (why) {
-        snprintf(line, sizeof line, "the database refuses a batch: %.400s", why);
+    if (conn) {
+        snprintf(line, sizeof line, "the database refuses a batch: %.400s", conn->why);
         complain(r, line);
     } else if (was_refused) {
         hf_remote_note(r, 0, "the database takes writes again");

@@ -82,6 +82,7 @@ struct hf_remote {
 
     int64_t away_since_ms; /* 0: the database is there */
     bool refused;          /* it is there and refuses to write */
+    bool is_full;          /* and that is for want of room */
     char complaint[480];   /* what was said about that last */
     bool behind_said;      /* that the clock was set back */
     struct hf_stats stats;
@@ -100,8 +101,8 @@ int64_t hf_remote_clock_ms(void);
 /* Without the lock. The session could not reach the database, or reached it. */
 void hf_remote_away(struct hf_remote *remote, const char *why);
 void hf_remote_back(struct hf_remote *remote);
-/* Without the lock. It answered with a refusal; NULL: it takes writes again. */
-void hf_remote_refused(struct hf_remote *remote, const char *why);
+/* Without the lock. It answered with a refusal, which is in `conn`; NULL: it takes writes again. */
+void hf_remote_refused(struct hf_remote *remote, const struct hf_pg_conn *conn);
 void hf_remote_note(struct hf_remote *remote, int level, const char *line);
 
 /* remote_work.c: the worker's thread. arg: the worker. */

@@ -60,7 +60,7 @@ bool hf_remote_maintain(struct hf_remote *r)
     if (end == HF_PG_DOUBT)
         hf_pg_disconnect(&s->conn);
     if (end == HF_PG_NO)
-        hf_remote_refused(r, s->conn.why);
+        hf_remote_refused(r, &s->conn);
     /* Whoever is told that the store is not ready sends nothing, so it must be found out here that it is again. */
     if (end == HF_PG_GONE)
         hf_remote_away(r, s->conn.why);
@@ -167,7 +167,8 @@ void hf_remote_stats(struct hf_remote *r, struct hf_stats *out)
     *out = r->stats;
     out->now = atomic_load(&r->shared.told);
     out->clock_stalls = atomic_load(&r->shared.stalls);
-    out->out_of_space = r->away_since_ms != 0 || r->refused;
+    out->out_of_space = r->is_full;
+    out->database_away = r->away_since_ms != 0 || (r->refused && !r->is_full);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -423,7 +423,7 @@ static bool batch_run(struct hf_remote_worker *w)
         case HF_PG_NO:
             if (w->count > 1 && is_about_one(conn))
                 return false;
-            hf_remote_refused(w->remote, conn->why);
+            hf_remote_refused(w->remote, conn);
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
         case HF_PG_GONE: /* connect, and begin again */

@@ -110,7 +110,7 @@ static void render_ready(struct hf_server *s, struct hf_http_reply *reply)
     if (db) {
         struct hf_stats stats;
         hf_stats(db, &stats);
-        why = hf_server_unready(s, &stats);
+        why = hf_server_unready(&stats);
     }
     reply->status = why ? 503 : 200;
     reply->content_type = json;

@@ -82,7 +82,7 @@ struct hf_server {
 
 /* serve.c */
 /* Why no new keys are taken although the store is open, or NULL. Static. */
-const char *hf_server_unready(const struct hf_server *server, const struct hf_stats *stats);
+const char *hf_server_unready(const struct hf_stats *stats);
 
 /* handle.c */
 void hf_server_handler(struct hf_server *server, struct hf_http_handler *handler);

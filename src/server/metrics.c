@@ -45,20 +45,24 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         { "holdfast_storage_failures_total", "counter", "Requests that the store could not take.",
           s->refusals_storage },
         { "holdfast_batches_total", "counter", "Batches written to the journal.", s->batches },
-        { "holdfast_journal_bytes", "gauge", "Position of the journal's end.", s->journal_bytes },
-        { "holdfast_memory_bytes", "gauge", "Memory of all tables.", s->memory_bytes },
-        { "holdfast_memory_key_bytes", "gauge", "The part of it that keys take.", s->memory_token_bytes },
-        { "holdfast_snapshots_total", "counter", "Snapshots written since the start.", s->snapshots },
+        { "holdfast_journal_bytes", "gauge", "Position of the journal's end; 0 on PostgreSQL.",
+          s->journal_bytes },
+        { "holdfast_memory_bytes", "gauge", "Memory of all tables; 0 on PostgreSQL.", s->memory_bytes },
+        { "holdfast_memory_key_bytes", "gauge", "The part of it that keys take; 0 on PostgreSQL.",
+          s->memory_token_bytes },
+        { "holdfast_snapshots_total", "counter", "Snapshots written since the start; 0 on PostgreSQL.",
+          s->snapshots },
         { "holdfast_out_of_space", "gauge",
-          "1 while the disk has no room for the journal, or the database is away.", s->out_of_space },
+          "1 while there is no room: on the disk of the journal, or of the database.", s->out_of_space },
     };
     figures_add(out, figures, sizeof figures / sizeof *figures);
-    hf_buffer_printf(out,
-                     "# HELP holdfast_engine_time_seconds Engine time, which never runs backwards.\n"
-                     "# TYPE holdfast_engine_time_seconds gauge\nholdfast_engine_time_seconds %.3f\n"
-                     "# HELP holdfast_recovery_seconds How long the last start read the journal.\n"
-                     "# TYPE holdfast_recovery_seconds gauge\nholdfast_recovery_seconds %.3f\n",
-                     (double)s->now / 1e3, (double)s->recovery_ns / 1e9);
+    hf_buffer_printf(
+        out,
+        "# HELP holdfast_engine_time_seconds Engine time, which never runs backwards.\n"
+        "# TYPE holdfast_engine_time_seconds gauge\nholdfast_engine_time_seconds %.3f\n"
+        "# HELP holdfast_recovery_seconds How long the last start read the journal; 0 on PostgreSQL.\n"
+        "# TYPE holdfast_recovery_seconds gauge\nholdfast_recovery_seconds %.3f\n",
+        (double)s->now / 1e3, (double)s->recovery_ns / 1e9);
 }
 
 struct histogram {
@@ -136,9 +140,15 @@ void hf_server_metrics(struct hf_server *s, struct hf_buffer *out)
         hf_version());
     if (db)
         hf_stats(db, &stats);
-    hf_buffer_printf(out, "holdfast_ready %d\n", db && !stats.out_of_space);
+    hf_buffer_printf(out, "holdfast_ready %d\n", db && !hf_server_unready(&stats));
     if (db) {
         engine_add(out, &stats);
+        if (s->options.store.postgres)
+            figures_add(out,
+                        &(struct figure){ "holdfast_database_up", "gauge",
+                                          "1 while the database can be reached and takes writes.",
+                                          !stats.database_away },
+                        1);
         histogram_add(out,
                       &(struct histogram){ "holdfast_commit_seconds", "Time to write and sync a batch.",
                                            stats.commits_by_time, 32e-6, (double)stats.sync_ns_total / 1e9 });

@@ -351,10 +351,10 @@ void hf_server_page(struct hf_server *s, bool figures, struct hf_buffer *out)
     if (db)
         hf_stats(db, &stats);
     hf_buffer_add_text(out, head);
-    const char *unready = db ? hf_server_unready(s, &stats) : NULL;
-    state_add(out, !db                                     ? "reading the journal"
-                   : unready && !s->options.store.postgres ? "the disk is full"
-                                                           : unready);
+    const char *unready = db ? hf_server_unready(&stats) : NULL;
+    state_add(out, !db                               ? "reading the journal"
+                   : unready && !stats.database_away ? "the disk is full"
+                                                     : unready);
     facts_add(s, figures, out);
     if (figures && db)
         figures_add(s, &stats, out);

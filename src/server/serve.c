@@ -238,11 +238,11 @@ static int start(struct hf_server *s)
     return open_store(s);
 }
 
-const char *hf_server_unready(const struct hf_server *s, const struct hf_stats *stats)
+const char *hf_server_unready(const struct hf_stats *stats)
 {
-    return !stats->out_of_space        ? NULL
-           : s->options.store.postgres ? "the database is away, or takes no writes"
-                                       : "out of space";
+    return stats->database_away  ? "the database is away, or takes no writes"
+           : stats->out_of_space ? "out of space"
+                                 : NULL;
 }
 
 /* ---- Running ---- */

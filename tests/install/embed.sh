@@ -57,4 +57,5 @@ done < "$work/symbols"
 for page in holdfast.1 holdfast.3; do
   [ -n "$(find "$work/prefix" -name "$page")" ] || { echo "not installed: $page"; exit 1; }
 done
+[ -s "$work/prefix/share/holdfast/roles.sql" ] || { echo "not installed: share/holdfast/roles.sql"; exit 1; }
 "$work/prefix/bin/holdfast" version

@@ -180,7 +180,8 @@ static void while_the_database_is_away_nothing_happens_and_it_is_said_within_sec
     assert_int_equal(place("during", "b"), HF_STORAGE_FAILURE);
     assert_true(clock_ms() - begun < 8000);
     hf_stats(db, &stats);
-    assert_true(stats.out_of_space);
+    assert_true(stats.database_away);
+    assert_false(stats.out_of_space);
     begun = clock_ms();
     assert_int_equal(place("during", "b"), HF_STORAGE_FAILURE); /* and not again after so long a wait */
     assert_true(clock_ms() - begun < 2000);
@@ -190,7 +191,7 @@ static void while_the_database_is_away_nothing_happens_and_it_is_said_within_sec
     assert_int_equal(place("before", "a"), HF_OK);
     assert_true(got.replayed);
     hf_stats(db, &stats);
-    assert_false(stats.out_of_space);
+    assert_false(stats.database_away);
     assert_int_equal(holds(), 2);
 }
 

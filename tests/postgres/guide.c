@@ -90,28 +90,40 @@ static void every_query_of_the_guide_finds_what_it_says(void **state)
     free(guide);
 }
 
-/* What the guide says of the tables is what is there. */
-static void every_table_is_in_the_guide_and_explained(void **state)
+/* Each of the names that the query answers with, as one text with spaces, stands in the guide. */
+static void all_are_in_the_guide(const char *query)
 {
-    (void)state;
-    story_database(&p, k);
-    char *guide = functions_file("doc/POSTGRES.md");
-    char *names = postgres_ask(&p, "SELECT string_agg(table_name, ' ' ORDER BY table_name) FROM "
-                                   "information_schema.tables WHERE table_schema = 'holdfast'");
-    char *more = NULL;
+    char *guide = functions_file("doc/POSTGRES.md"), *names = postgres_ask(&p, query), *more = NULL;
     for (char *name = strtok_r(names, " ", &more); name; name = strtok_r(NULL, " ", &more)) {
         char quoted[80];
         snprintf(quoted, sizeof quoted, "`%s`", name);
         if (!strstr(guide, quoted))
-            fail_msg("doc/POSTGRES.md does not say what the table %s holds", name);
+            fail_msg("doc/POSTGRES.md does not say what %s is", name);
     }
+    free(names);
+    free(guide);
+}
+
+static void every_table_is_in_the_guide_and_explained(void **state)
+{
+    (void)state;
+    story_database(&p, k);
+    all_are_in_the_guide(
+        "SELECT string_agg(table_name, ' ') FROM information_schema.tables WHERE table_schema = "
+        "'holdfast'");
     assert_int_equal(
         postgres_number(&p, "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
                             "WHERE n.nspname = 'holdfast' AND c.relkind = 'r' AND "
                             "obj_description(c.oid, 'pg_class') IS NULL"),
         0);
-    free(names);
-    free(guide);
+}
+
+static void every_function_is_in_the_guide(void **state)
+{
+    (void)state;
+    story_database(&p, k);
+    all_are_in_the_guide("SELECT string_agg(DISTINCT proname, ' ') FROM pg_proc WHERE pronamespace = "
+                         "'holdfast'::regnamespace AND proname !~ '^_'");
 }
 
 static int begin(void **state)
@@ -135,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_query_of_the_guide_finds_what_it_says),
         TEST(every_table_is_in_the_guide_and_explained),
+        TEST(every_function_is_in_the_guide),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

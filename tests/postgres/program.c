@@ -420,11 +420,14 @@ static void goes_and_comes(const char *sandbox)
     assert_int_equal(talk(&t, "GET /", NULL, NULL), 200);
     assert_non_null(strstr(t.got.body, "the database is away"));
     assert_true(talk_figure(&t, "holdfast_ready") == 0);
+    assert_true(talk_figure(&t, "holdfast_database_up") == 0);
+    assert_true(talk_figure(&t, "holdfast_out_of_space") == 0);
     char *log = server_log(&s);
     holds_no_secret(log, "the log");
     free(log);
     postgres_start(&p);
     await_ready(&t, 200);
+    assert_true(talk_figure(&t, "holdfast_database_up") == 1);
     int status =
         talk(&t, "POST /v1/holds", "k2", "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}");
     assert_true(status == 201 ||

@@ -29,6 +29,23 @@ char *functions_file(const char *path)
     return text;
 }
 
+char *functions_shell(const struct postgres *p, const char *command)
+{
+    char line[1024];
+    snprintf(line, sizeof line,
+             "cd \"$HF_SOURCE\" && PGHOST=127.0.0.1 PGPORT=%d PGUSER=postgres PGDATABASE=postgres %s 2>&1",
+             p->port, command);
+    FILE *f = popen(line, "r"); /* the examples are scripts for psql */
+    assert_non_null(f);
+    char *text = calloc(1, 4096);
+    assert_non_null(text);
+    text[fread(text, 1, 4095, f)] = '\0';
+    if (pclose(f) != 0)
+        fail_msg("%s: %s", command, text);
+    text[strcspn(text, "\n")] = '\0';
+    return text;
+}
+
 void functions_make(const struct postgres *p, const struct hf_options *options)
 {
     char store[512];

@@ -22,6 +22,10 @@ void functions_make(const struct postgres *p, const struct hf_options *options);
 /* A file of the source, such as "examples/payment.sql". Owned, NUL-ended. */
 char *functions_file(const char *path);
 
+/* What a shell's command says on stdout and stderr, up to the end of the first line, run in the folder of the source with the
+ * variables of libpq that lead to the database. It must succeed. Owned. */
+char *functions_shell(const struct postgres *p, const char *command);
+
 /* The one row that holdfast.`name` answers with, given its arguments as text; NULL is SQL's NULL. Owned, free with PQclear. */
 PGresult *functions_call(PGconn *c, const char *name, const char *const *arguments, size_t count);
 #define CALL(c, name, ...)                                        \

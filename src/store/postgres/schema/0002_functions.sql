@@ -18,6 +18,12 @@
 -- are taken. Locks are held until the transaction ends, so keep it short. Made for READ COMMITTED; in REPEATABLE READ and
 -- SERIALIZABLE the functions raise serialization failures where another transaction was first.
 --
+-- What is stored with a claim, an identity or a register is bytes, and text is a JSON string to whoever asks a server. For
+-- JSON there is json on the way in, as_json on the way out, and payload for begin:
+--
+--   SELECT * FROM holdfast.complete('order-8123', 7, holdfast.json('{"charge": "C1"}'));
+--   SELECT holdfast.as_json(response) ->> 'charge' FROM holdfast.get_claim('order-8123');
+--
 -- Durations are cut to whole milliseconds; a month counts as 30 days, a year as 365.25. Keys are text here: keys that are
 -- not valid UTF-8 are for the servers alone. So are numbered clients, merges, apply, and what _match cannot do exactly.
 --
@@ -81,7 +87,7 @@ CREATE TYPE holdfast.seen_answer AS (
     expires_at timestamptz,
     result bytea
 );
-COMMENT ON TYPE holdfast.seen_answer IS 'Was the identity under guard already; if so since when, until when, and what was stored with it.';
+COMMENT ON TYPE holdfast.seen_answer IS 'Was the identity under guard already; if so since when, until when, and what was stored with it (read it with as_json).';
 
 CREATE TYPE holdfast.claim_answer AS (
     status text,
@@ -97,7 +103,7 @@ CREATE TYPE holdfast.claim_answer AS (
     expires_at timestamptz,
     response bytea
 );
-COMMENT ON TYPE holdfast.claim_answer IS 'A claim: state is started, completed, failed, retryable, or unknown (started, and the lease has run out).';
+COMMENT ON TYPE holdfast.claim_answer IS 'A claim: state is started, completed, failed, retryable, or unknown (started, and the lease has run out). response: of complete, or the error of fail; read it with as_json.';
 
 CREATE TYPE holdfast.lease_answer AS (
     status text,
@@ -122,7 +128,7 @@ CREATE TYPE holdfast.register_answer AS (
     fence numeric,
     changed_at timestamptz
 );
-COMMENT ON TYPE holdfast.register_answer IS 'A register; the value of a merged type is in the stored form of doc/FORMAT.md.';
+COMMENT ON TYPE holdfast.register_answer IS 'A register; read a plain value with as_json. The value of a merged type is in the stored form of doc/FORMAT.md.';
 
 CREATE TYPE holdfast.token_answer AS (
     status text,
@@ -261,6 +267,87 @@ BEGIN
     RETURN crc # 4294967295;
 END $$;
 COMMENT ON FUNCTION holdfast._crc32c IS 'CRC-32C (Castagnoli), as doc/FORMAT.md has it.';
+
+-- ---- JSON, as servers store it and hash it ----------------------------------------------------------------------
+--
+-- A server stores a JSON string as its bytes, and any other JSON as its text without white space, behind a NUL and a j
+-- (src/api/stored.c). The fingerprint of a payload is the SHA-256 of its canonical text (src/api/reader_any.c). All of it
+-- reads the type json rather than jsonb, which would forget the order of members and how numbers were written.
+
+CREATE FUNCTION holdfast._canonical(value json, around integer) RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    type constant text := json_typeof(value);
+    parts text;
+    names bigint;
+    distinct_names bigint;
+BEGIN
+    IF type = 'string' THEN
+        RETURN to_json(value #>> '{}')::text;
+    ELSIF type NOT IN ('object', 'array') THEN
+        RETURN btrim(value::text, E' \t\n\r');
+    ELSIF around = 31 THEN -- servers read 32 levels, and the outermost is the body of the request
+        RAISE EXCEPTION 'holdfast: more than 31 arrays and objects inside each other'
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF type = 'array' THEN
+        SELECT string_agg(holdfast._canonical(e.value, around + 1), ',' ORDER BY e.ordinality) INTO parts
+        FROM json_array_elements(_canonical.value) WITH ORDINALITY e;
+        RETURN concat('[', parts, ']');
+    END IF;
+    SELECT string_agg(concat(to_json(m.key)::text, ':', holdfast._canonical(m.value, around + 1)), ','
+            ORDER BY m.key COLLATE "C"), count(*), count(DISTINCT m.key COLLATE "C")
+        INTO parts, names, distinct_names
+    FROM json_each(_canonical.value) m;
+    IF names <> distinct_names THEN
+        RAISE EXCEPTION 'holdfast: a member comes twice in an object' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN concat('{', parts, '}');
+END $$;
+COMMENT ON FUNCTION holdfast._canonical IS 'JSON in the form that all who write the same value agree on: no white space, members sorted by the bytes of their names, strings escaped only where they must be, numbers as they are written. around: how many arrays and objects it is in.';
+
+CREATE FUNCTION holdfast.json(value json) RETURNS bytea
+    LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM holdfast._canonical(value, 0); -- raises what servers could not read
+    IF json_typeof(value) = 'string' THEN
+        RETURN holdfast._bytes(value #>> '{}');
+    END IF;
+    RETURN '\x006a'::bytea ||
+        holdfast._bytes(regexp_replace(value::text, '("(?:[^"\\]|\\.)*")|[ \t\n\r]', '\1', 'g'));
+END $$;
+COMMENT ON FUNCTION holdfast.json(json) IS 'JSON as servers store it, for complete, fail, write, record and admit: over HTTP it is shown as this JSON. An exception if a member comes twice, a string has a NUL, or more than 31 arrays and objects are inside each other.';
+
+CREATE FUNCTION holdfast.json(value jsonb) RETURNS bytea LANGUAGE sql STABLE STRICT AS
+$$ SELECT holdfast.json(value::pg_catalog.text::pg_catalog.json) $$;
+COMMENT ON FUNCTION holdfast.json(jsonb) IS 'The same with jsonb.';
+
+CREATE FUNCTION holdfast.json(value text) RETURNS bytea LANGUAGE sql STABLE STRICT AS
+$$ SELECT holdfast.json(value::pg_catalog.json) $$;
+COMMENT ON FUNCTION holdfast.json(text) IS 'The same with the text of JSON.';
+
+CREATE FUNCTION holdfast.as_json(stored bytea) RETURNS jsonb
+    LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF substring(stored, 1, 2) = '\x006a'::bytea THEN
+        RETURN convert_from(substring(stored, 3), 'UTF8')::jsonb;
+    END IF;
+    RETURN to_jsonb(convert_from(stored, 'UTF8'));
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+    RETURN jsonb_build_object('base64', translate(encode(stored, 'base64'), E'\n', ''));
+END $$;
+COMMENT ON FUNCTION holdfast.as_json IS 'What was stored (a response, an error, a result, the value of a plain register) as HTTP shows it: JSON as it is, text as a JSON string, anything else as {"base64": ...}; so too what jsonb cannot hold, such as a NUL in a string. Never an exception.';
+
+CREATE FUNCTION holdfast.payload(value json) RETURNS bytea
+    LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
+$$ BEGIN RETURN holdfast._bytes(holdfast._canonical(value, 0)); END $$;
+COMMENT ON FUNCTION holdfast.payload(json) IS 'JSON as servers hash it, for begin: the fingerprint is that of a begin over HTTP with this "payload". Exceptions as for json.';
+
+CREATE FUNCTION holdfast.payload(value jsonb) RETURNS bytea LANGUAGE sql STABLE STRICT AS
+$$ SELECT holdfast.payload(value::pg_catalog.text::pg_catalog.json) $$;
+COMMENT ON FUNCTION holdfast.payload(jsonb) IS 'The same with jsonb, which writes 1e2 as 100 and -0 as 0: numbers that were sent so over HTTP make another fingerprint.';
+
+CREATE FUNCTION holdfast.payload(value text) RETURNS bytea LANGUAGE sql STABLE STRICT AS
+$$ SELECT holdfast.payload(value::pg_catalog.json) $$;
+COMMENT ON FUNCTION holdfast.payload(text) IS 'The same with the text of JSON.';
 
 -- ---- The ids of holds -------------------------------------------------------------------------------------------
 
@@ -1315,6 +1402,12 @@ $$
 $$;
 COMMENT ON FUNCTION holdfast.record(text, text, text, text) IS 'The same with text.';
 
+-- Without a default, so that a call without a result is still only one of the others.
+CREATE FUNCTION holdfast.record(guard text, identity text, result bytea, tenant text DEFAULT '')
+    RETURNS holdfast.seen_answer LANGUAGE sql AS
+$$ SELECT holdfast.record(guard, pg_catalog.convert_to(identity, 'UTF8'), result, tenant) $$;
+COMMENT ON FUNCTION holdfast.record(text, text, bytea, text) IS 'The same with an identity that is text and a result of any bytes, such as json makes.';
+
 CREATE FUNCTION holdfast.admit(guard text, identity bytea, result bytea DEFAULT NULL, tenant text DEFAULT '')
     RETURNS holdfast.seen_answer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._ask('admit', guard, identity, result, tenant); END $$;
@@ -1326,6 +1419,12 @@ $$
     SELECT holdfast.admit(guard, pg_catalog.convert_to(identity, 'UTF8'), pg_catalog.convert_to(result, 'UTF8'), tenant)
 $$;
 COMMENT ON FUNCTION holdfast.admit(text, text, text, text) IS 'The same with text.';
+
+-- Without a default, so that a call without a result is still only one of the others.
+CREATE FUNCTION holdfast.admit(guard text, identity text, result bytea, tenant text DEFAULT '')
+    RETURNS holdfast.seen_answer LANGUAGE sql AS
+$$ SELECT holdfast.admit(guard, pg_catalog.convert_to(identity, 'UTF8'), result, tenant) $$;
+COMMENT ON FUNCTION holdfast.admit(text, text, bytea, text) IS 'The same with an identity that is text and a result of any bytes, such as json makes.';
 
 -- ---- Claims -----------------------------------------------------------------------------------------------------
 
@@ -1439,7 +1538,7 @@ $$
     SELECT holdfast.begin_with_fingerprint(key, pg_catalog.sha256(pg_catalog.convert_to(payload, 'UTF8')), lease,
         on_abandon, tenant)
 $$;
-COMMENT ON FUNCTION holdfast.begin(text, text, interval, text, text) IS 'The same with text.';
+COMMENT ON FUNCTION holdfast.begin(text, text, interval, text, text) IS 'The same with text, which is "fingerprint" over HTTP. For what is "payload" there, see payload.';
 
 CREATE FUNCTION holdfast._settle(action text, key text, fence bigint, state text, response bytea, ms bigint,
     tenant text) RETURNS holdfast.claim_answer LANGUAGE plpgsql AS $$

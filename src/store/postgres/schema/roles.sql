@@ -1,5 +1,6 @@
--- Holdfast on PostgreSQL: who may do what. Not a migration: run it by hand, as the owner of the schema or as a superuser,
--- after a server has made the schema, and again after an update. It may be run as often as you like.
+-- Holdfast on PostgreSQL: who may do what. Not a migration: run it by hand after a server has made the schema, and
+-- again after an update; the first time as a superuser, because it creates roles, later as the owner of the schema too. It
+-- may be run as often as you like. The commands from nothing are in doc/POSTGRES.md, Roles.
 --
 --   psql -X -v ON_ERROR_STOP=1 -1 -f roles.sql
 --
@@ -67,4 +68,4 @@ REVOKE SELECT ON holdfast.store FROM holdfast_auditor;
 GRANT SELECT (only_one, store_id, idempotency_window_ms, token_max_length, registry_strict, digest_name, program,
     created_at) ON holdfast.store TO holdfast_auditor;
 GRANT SELECT ON ALL SEQUENCES IN SCHEMA holdfast TO holdfast_auditor;
-GRANT EXECUTE ON FUNCTION holdfast.hold_ordinal, holdfast.engine_now TO holdfast_auditor;
+GRANT EXECUTE ON FUNCTION holdfast.hold_ordinal, holdfast.engine_now, holdfast.as_json TO holdfast_auditor;
