@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,14 @@ struct message {
     uint64_t seed;
     struct sim_outcome outcome;
 };
+
+/* Whoever asks for the runs may be killed, and nobody would hear of what goes on behind it. */
+static void end_with(pid_t parent)
+{
+    (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
+    if (getppid() != parent)
+        _exit(1);
+}
 
 static bool send_all(int fd, const void *data, size_t size)
 {
@@ -73,7 +82,7 @@ bool sim_run_apart(const struct sim_mix *mix, const struct sim_script *script, u
     if (pipe(ends) != 0)
         return false;
     fflush(NULL);
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid < 0) {
         close(ends[0]);
         close(ends[1]);
@@ -81,6 +90,7 @@ bool sim_run_apart(const struct sim_mix *mix, const struct sim_script *script, u
     }
     if (pid == 0) {
         close(ends[0]);
+        end_with(parent);
         alarm(seconds);
         sim_run(mix, script, out);
         _exit(send_all(ends[1], out, sizeof *out) ? 0 : 1);
@@ -135,9 +145,11 @@ static bool worker_start(struct crew *crew, struct worker *w)
     if (pipe(ends) != 0)
         return false;
     fflush(NULL);
+    pid_t parent = getpid();
     w->pid = fork();
     if (w->pid == 0) {
         close(ends[0]);
+        end_with(parent);
         work(crew->c, w, ends[1]);
     }
     close(ends[1]);

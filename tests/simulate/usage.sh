@@ -73,4 +73,25 @@ mkdir folder
 try 2 simulate --record folder
 try 3 simulate --ops 10 --record "$work/no/such/folder/record"
 has err "cannot be opened"
+
+# ---- Workers end with the one who asked for them ----
+"$hf" simulate --seeds 1000000 --jobs 2 >out 2>err &
+parent=$!
+workers=
+for _ in $(seq 100); do
+  workers=$(cat /proc/$parent/task/$parent/children)
+  [ "$(wc -w <<<"$workers")" -lt 2 ] || break
+  sleep 0.05
+done
+last="kill -9 of simulate"
+checks=$((checks + 1))
+[ "$(wc -w <<<"$workers")" = 2 ] || fail "there are not two workers: $workers"
+kill -9 $parent
+wait $parent 2>/dev/null || true
+for _ in $(seq 100); do
+  kill -0 $workers 2>/dev/null || break
+  sleep 0.05
+done
+checks=$((checks + 1))
+for worker in $workers; do ! kill -0 "$worker" 2>/dev/null || fail "worker $worker goes on"; done
 finish

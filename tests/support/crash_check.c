@@ -73,8 +73,8 @@ static int by_id(const void *a, const void *b)
 
 static struct known *known_find(const struct shelf *s, const char *id)
 {
-    struct known wanted;
-    snprintf(wanted.id, sizeof wanted.id, "%s", id);
+    struct known wanted = { .op = NULL };
+    memcpy(wanted.id, id, strnlen(id, sizeof wanted.id - 1));
     return s->count ? bsearch(&wanted, s->known, s->count, sizeof wanted, by_id) : NULL;
 }
 
