@@ -3,6 +3,7 @@
 #include "support/postgres_kit.h"
 #include "support/test.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -103,6 +104,14 @@ static void missing_rights_are_named_and_nothing_is_half_made(void **state)
     postgres_run(&p, "DROP ROLE nobody_much");
 }
 
+static void open_one(struct kit_worker *w);
+
+static void *open_waiting(void *arg)
+{
+    open_one(arg);
+    return NULL;
+}
+
 static void open_one(struct kit_worker *w)
 {
     struct hf_error why;
@@ -112,6 +121,27 @@ static void open_one(struct kit_worker *w)
     if (!w->done)
         fprintf(stderr, "%s\n", why.text);
     hf_close(db);
+}
+
+/* All of them have seen that there is nothing, and wait; only the first may still believe it. */
+static void those_who_waited_for_another_to_make_it_find_it_made(void **state)
+{
+    enum { COUNT = 3 };
+    pthread_t threads[COUNT];
+    struct kit_worker workers[COUNT] = { 0 };
+    (void)state;
+    PGconn *first = postgres_connect(&p);
+    PQclear(PQexec(first, "SELECT pg_advisory_lock(1213808980, 1)"));
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, open_waiting, &workers[i]), 0);
+    postgres_await_number(&p, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+                          COUNT);
+    PQfinish(first);
+    for (int i = 0; i < COUNT; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(workers[i].done, 1);
+    }
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.store"), 1);
 }
 
 static void many_that_start_at_once_make_it_once(void **state)
@@ -178,6 +208,7 @@ int main(void)
         cmocka_unit_test_setup(a_newer_schema_is_refused_and_left_alone, empty),
         cmocka_unit_test_setup(a_database_that_can_only_be_read_or_has_another_encoding_is_refused, empty),
         cmocka_unit_test_setup(missing_rights_are_named_and_nothing_is_half_made, empty),
+        cmocka_unit_test_setup(those_who_waited_for_another_to_make_it_find_it_made, empty),
         cmocka_unit_test_setup(many_that_start_at_once_make_it_once, empty),
         cmocka_unit_test_setup(the_configuration_in_force_is_shared_and_in_the_journal, empty),
     };

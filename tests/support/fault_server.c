@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STUCK_MS = 5000, LASTING_MS = 25, SPARSE_FROM = 60 };
+enum { STUCK_MS = 20000, LASTING_MS = 25, SPARSE_FROM = 60 };
 
 static struct server server;
 static struct hf_io io;

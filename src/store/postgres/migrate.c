@@ -28,8 +28,12 @@ static enum hf_status version_read(struct hf_pg_conn *conn, int *version, struct
 {
     PGresult *result;
     *version = 0;
-    if (hf_pg_ask(conn, "SELECT to_regclass('holdfast.migration') IS NOT NULL", 0, NULL, false, &result) !=
-        HF_PG_FINE)
+    /* Not to_regclass: it may still go by what this session found before it waited for the lock. */
+    if (hf_pg_ask(
+            conn,
+            "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
+            "n.nspname = 'holdfast' AND c.relname = 'migration')",
+            0, NULL, false, &result) != HF_PG_FINE)
         return failed(conn, why, "the database cannot be asked for its tables");
     bool there = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
     PQclear(result);
@@ -174,5 +178,8 @@ enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *o
         return fault(why, HF_STORE_ABSENT, "there is no schema holdfast in this database");
     if (version < newest)
         st = update_locked(conn, options, why);
+    struct hf_error other;
+    if (st != HF_OK && version_read(conn, &version, &other) == HF_OK && version == newest)
+        st = HF_OK; /* another was faster */
     return st == HF_OK ? store_read(conn, shared, rules, why) : st;
 }
