@@ -37,7 +37,7 @@ static enum hf_pg_outcome judge(struct hf_pg_conn *conn, const PGresult *result)
     why_set(conn, PQresultErrorMessage(result), state);
     if (!state || PQstatus(conn->pg) == CONNECTION_BAD)
         return HF_PG_LOST;
-    if (state_is(state, "23505 40001 40P01"))
+    if (state_is(state, "23505 40001 40P01 22012"))
         return HF_PG_CONFLICT;
     if (state_is(state,
                  "55P03 57014")) /* a lock, or a limit for statements that is shorter than ours for locks */
@@ -335,34 +335,35 @@ static void sql_of(int statement, struct hf_buffer *b)
     switch (statement) {
     case HF_PG_LOCK_OF:
         hf_buffer_add_text(b, "SELECT ");
-        hf_pg_sql_columns(b, HF_PG_RESOURCE);
+        hf_pg_sql_row(b, HF_PG_RESOURCE);
         hf_buffer_add_text(
             b,
             " FROM (SELECT * FROM (SELECT u.tenant, u.name FROM unnest($1::text[], $2::text[]) AS u(tenant, "
             "name) UNION SELECT h.tenant, h.resource FROM unnest($3::bigint[]) AS o(ordinal) CROSS JOIN "
             "LATERAL (SELECT tenant, resource FROM holdfast.hold h WHERE h.ordinal = o.ordinal LIMIT 1) h) "
-            "u ORDER BY u.tenant COLLATE \"C\", u.name COLLATE \"C\") u CROSS JOIN LATERAL (SELECT * FROM "
-            "holdfast.resource x WHERE x.tenant = u.tenant AND x.name = u.name LIMIT 1 FOR UPDATE) t");
+            "u ORDER BY u.tenant COLLATE \"C\", u.name COLLATE \"C\") u CROSS JOIN LATERAL (SELECT " HF_PG_ALL
+            " FROM holdfast.resource x WHERE x.tenant = u.tenant AND x.name = u.name LIMIT 1 FOR UPDATE) t");
         break;
     case HF_PG_OVERDUE:
         hf_buffer_add_text(b, "SELECT ");
-        hf_pg_sql_columns(b, HF_PG_HOLD);
+        hf_pg_sql_row(b, HF_PG_HOLD);
         hf_buffer_add_text(
             b, " FROM unnest($1::text[], $2::text[], $3::integer[]) AS u(tenant, name, n) CROSS JOIN LATERAL "
-               "(SELECT * FROM holdfast.hold h WHERE h.tenant = u.tenant AND h.resource = u.name AND "
-               "left(h.state, 4) = 'held' AND h.expires_at <= " OVERDUE_SOON(
-                   "$4") " ORDER BY h.expires_at LIMIT u.n) t");
+               "(SELECT " HF_PG_ALL
+               " FROM holdfast.hold x WHERE x.tenant = u.tenant AND x.resource = u.name AND "
+               "left(x.state, 4) = 'held' AND x.expires_at <= " OVERDUE_SOON(
+                   "$4") " ORDER BY x.expires_at LIMIT u.n) t");
         break;
     case HF_PG_SWEEP:
         hf_buffer_add_text(b, "SELECT ");
-        hf_pg_sql_columns(b, HF_PG_RESOURCE);
+        hf_pg_sql_row(b, HF_PG_RESOURCE);
         hf_buffer_add_text(
             /* Those that are locked do not count: behind one with many holds others would wait for ever. Nobody is waited
              * for, so the order of the locks does not matter. A resource comes once for each of its holds. */
             b, " FROM (SELECT tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at "
                "<= " OVERDUE_NOW("$2") " ORDER BY expires_at LIMIT 64 * "
-                                       "$1::integer) overdue CROSS JOIN LATERAL (SELECT * FROM "
-                                       "holdfast.resource x WHERE x.tenant = "
+                                       "$1::integer) overdue CROSS JOIN LATERAL (SELECT " HF_PG_ALL
+                                       " FROM holdfast.resource x WHERE x.tenant = "
                                        "overdue.tenant AND x.name = overdue.resource LIMIT 1 FOR UPDATE SKIP "
                                        "LOCKED) t LIMIT $1::integer");
         break;

@@ -42,7 +42,7 @@ enum hf_pg_outcome {
     HF_PG_LOST      /* the connection is gone: nothing is known about what was sent last */
 };
 
-enum { HF_PG_PIPELINE_MAX = 32, HF_PG_PARAMS_MAX = HF_PG_COLUMNS_MAX };
+enum { HF_PG_PIPELINE_MAX = 32, HF_PG_PARAMS_MAX = HF_PG_COLUMNS_MAX + 3 };
 
 struct hf_pg_conn {
     PGconn *pg; /* owned; NULL: not connected */

@@ -129,6 +129,12 @@ struct hf_pg_slot *hf_pg_set_take(struct hf_pg_set *set, enum hf_pg_table table,
     struct hf_pg_slot *s = slot_of(set, table, &record);
     if (!s)
         return NULL;
+    struct hf_bytes at = hf_pg_get_bytes(result, row, PQnfields(result) - 2);
+    struct hf_bytes version = hf_pg_get_bytes(result, row, PQnfields(result) - 1);
+    if (at.size != sizeof s->place.at || version.size != sizeof s->place.version)
+        return NULL;
+    memcpy(s->place.at, at.data, at.size);
+    memcpy(s->place.version, version.data, version.size);
     s->record = record;
     s->fetched = s->found = s->stored = true;
     s->locked = s->locked || locked;

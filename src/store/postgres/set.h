@@ -28,6 +28,7 @@ struct hf_pg_slot {
     struct hf_pg_slot *last_overdue;     /* the last of them */
     struct hf_pg_slot *next_overdue;     /* holds: the next of them */
     struct hf_pg_record record;          /* its key is always set */
+    struct hf_pg_place place;            /* stored: where */
 };
 
 enum { HF_PG_BUCKETS = 4096 };

@@ -266,6 +266,8 @@ static const char *type_text(enum hf_pg_oid oid)
     case HF_PG_TEXT: return "text";
     case HF_PG_TIMESTAMPTZ: return "timestamptz";
     case HF_PG_NUMERIC: return "numeric";
+    case HF_PG_TID: return "tid";
+    case HF_PG_XID: return "xid";
     }
     return "text";
 }
@@ -289,8 +291,9 @@ static void list(struct hf_buffer *b, const struct hf_pg_spec *s, int count, con
         hf_buffer_printf(b, "%s%s%s", i ? ", " : "", prefix, s->columns[i].name);
 }
 
-/* `unnest($1::text[], ...) AS u(a, b, c)` over those columns that `changing` leaves. */
-static void unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bool changing)
+/* `unnest($1::text[], ...) AS u(a, b, c)` over `count` columns; changing: without those that never change, and with the places
+ * of the rows. Returns how many parameters that are. */
+static int unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bool changing)
 {
     int n = 0;
     hf_buffer_add_text(b, "unnest(");
@@ -299,12 +302,16 @@ static void unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, b
             hf_buffer_printf(b, "%s$%d::%s[]", n ? ", " : "", n + 1, type_text(oid_of(s->columns[i].sort)));
             n++;
         }
+    if (changing) {
+        hf_buffer_printf(b, ", $%d::tid[], $%d::xid[]", n + 1, n + 2);
+        n += 2;
+    }
     hf_buffer_add_text(b, ") AS u(");
-    n = 0;
-    for (int i = 0; i < count; i++)
+    for (int i = 0, k = 0; i < count; i++)
         if (i < s->keys || !changing || !s->columns[i].fixed)
-            hf_buffer_printf(b, "%s%s", n++ ? ", " : "", s->columns[i].name);
-    hf_buffer_add_text(b, ")");
+            hf_buffer_printf(b, "%s%s", k++ ? ", " : "", s->columns[i].name);
+    hf_buffer_add_text(b, changing ? ", place, was)" : ")");
+    return n;
 }
 
 /* `LATERAL (SELECT what FROM table x WHERE x.a = u.a ... LIMIT 1)`: the row of u, by its key. A join, which may be turned round
@@ -317,21 +324,17 @@ static void by_key(struct hf_buffer *b, const struct hf_pg_spec *s, const char *
     hf_buffer_printf(b, " LIMIT 1%s)", lock ? " FOR UPDATE" : "");
 }
 
-/* `(SELECT u.*, k.ctid AS place FROM u, ...) u`: where the rows of u are. They are locked, or a row is that they belong to. */
-static void placed(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bool changing)
-{
-    hf_buffer_add_text(b, "(SELECT u.*, k.ctid AS place FROM ");
-    unnest(b, s, count, changing);
-    hf_buffer_add_text(b, " CROSS JOIN ");
-    by_key(b, s, "x.ctid", false);
-    hf_buffer_add_text(b, " k) u WHERE t.ctid = u.place");
-}
-
 void hf_pg_sql_columns(struct hf_buffer *b, enum hf_pg_table table)
 {
     list(b, &specs[table], specs[table].count, "t.");
     if (specs[table].has_image)
         hf_buffer_add_text(b, ", j.entry");
+}
+
+void hf_pg_sql_row(struct hf_buffer *b, enum hf_pg_table table)
+{
+    hf_pg_sql_columns(b, table);
+    hf_buffer_add_text(b, ", t.place, t.written_by");
 }
 
 void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock)
@@ -341,7 +344,7 @@ void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock)
     if (lock && s->has_image)
         list(b, s, s->keys, "t.");
     else
-        hf_pg_sql_columns(b, table);
+        hf_pg_sql_row(b, table);
     hf_buffer_add_text(b, lock ? " FROM (SELECT * FROM " : " FROM ");
     unnest(b, s, s->keys, false);
     if (lock) {
@@ -352,7 +355,7 @@ void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock)
         hf_buffer_add_text(b, ") u");
     }
     hf_buffer_add_text(b, " CROSS JOIN ");
-    by_key(b, s, "*", lock);
+    by_key(b, s, HF_PG_ALL, lock);
     hf_buffer_add_text(b, " t");
     /* A claim has all that it is answered with in its row. */
     if (s->has_image && !lock)
@@ -374,23 +377,32 @@ void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table)
         hf_buffer_add_text(b, " ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value");
 }
 
+/* A row is changed where it is. Its key is compared all the same, in a way that no index serves: a table that was written anew
+ * has its rows elsewhere. */
 void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table)
 {
     const struct hf_pg_spec *s = &specs[table];
     int n = 0;
-    hf_buffer_printf(b, "UPDATE holdfast.%s t SET ", s->name);
+    hf_buffer_printf(b, "WITH changed AS (UPDATE holdfast.%s t SET ", s->name);
     for (int i = s->keys; i < s->count; i++)
         if (!s->columns[i].fixed)
             hf_buffer_printf(b, "%s%s = u.%s", n++ ? ", " : "", s->columns[i].name, s->columns[i].name);
     hf_buffer_add_text(b, " FROM ");
-    placed(b, s, s->count, true);
+    n = unnest(b, s, s->count, true);
+    hf_buffer_add_text(b, " WHERE t.ctid = u.place AND t.xmin = u.was");
+    for (int i = 0; i < s->keys; i++)
+        hf_buffer_printf(b, " AND t.%s IS NOT DISTINCT FROM u.%s", s->columns[i].name, s->columns[i].name);
+    hf_buffer_printf(b, " RETURNING 1) SELECT 1 / (count(*) = $%d::bigint)::integer FROM changed", n + 1);
 }
 
 void hf_pg_sql_delete(struct hf_buffer *b, enum hf_pg_table table)
 {
     const struct hf_pg_spec *s = &specs[table];
-    hf_buffer_printf(b, "DELETE FROM holdfast.%s t USING ", s->name);
-    placed(b, s, s->keys, false);
+    hf_buffer_printf(b, "DELETE FROM holdfast.%s t USING (SELECT u.*, k.ctid AS place FROM ", s->name);
+    unnest(b, s, s->keys, false);
+    hf_buffer_add_text(b, " CROSS JOIN ");
+    by_key(b, s, "x.ctid", false);
+    hf_buffer_add_text(b, " k) u WHERE t.ctid = u.place");
 }
 
 /* ---- Writing values ---- */

@@ -67,6 +67,12 @@ struct hf_pg_record {
 
 enum { HF_PG_COLUMNS_MAX = 16, HF_PG_KEYS_MAX = 3 };
 
+/* Where a row was found, and the transaction that wrote it so: as long as both are the same, nobody has changed it. */
+struct hf_pg_place {
+    unsigned char at[6];      /* its ctid, as the wire has it */
+    unsigned char version[4]; /* its xmin */
+};
+
 struct hf_pg_column;
 
 struct hf_pg_spec {
@@ -87,7 +93,12 @@ const struct hf_pg_spec *hf_pg_spec(enum hf_pg_table table);
 void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock);
 /* The columns of `table` as `t.a, t.b`, with the entry's if it has one. */
 void hf_pg_sql_columns(struct hf_buffer *b, enum hf_pg_table table);
-/* Insert rows from arrays, a parameter for each column; change them by key; take them out by key. */
+/* The same with the row's place behind them, from a `t` that was selected as HF_PG_ALL. */
+void hf_pg_sql_row(struct hf_buffer *b, enum hf_pg_table table);
+#define HF_PG_ALL "x.*, x.ctid AS place, x.xmin AS written_by"
+/* Insert rows from arrays, a parameter for each column; take them out by key.
+ * Change them: arrays of the keys and of what is not fixed, then of the places and versions, and how many they are. Fails with
+ * division_by_zero if any of them is not where it was, as it was. */
 void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table);
 void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table);
 void hf_pg_sql_delete(struct hf_buffer *b, enum hf_pg_table table);

@@ -18,6 +18,8 @@ enum hf_pg_oid {
     HF_PG_INT8 = 20,
     HF_PG_INT4 = 23,
     HF_PG_TEXT = 25,
+    HF_PG_TID = 27,
+    HF_PG_XID = 28,
     HF_PG_TIMESTAMPTZ = 1184,
     HF_PG_NUMERIC = 1700
 };

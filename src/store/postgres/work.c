@@ -43,21 +43,43 @@ struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const 
     return hf_mem(b->data, b->size);
 }
 
+/* Where they are, or which version they are there. */
+static struct hf_bytes param_places(struct hf_buffer *b, struct hf_pg_slot *const *slots, size_t count,
+                                    bool versions)
+{
+    hf_pg_array_begin(b, versions ? HF_PG_XID : HF_PG_TID);
+    for (size_t i = 0; i < count; i++) {
+        const struct hf_pg_place *p = &slots[i]->place;
+        hf_pg_put_bytes(b, versions ? hf_mem(p->version, sizeof p->version) : hf_mem(p->at, sizeof p->at));
+    }
+    hf_pg_array_end(b, (uint32_t)count);
+    return hf_mem(b->data, b->size);
+}
+
 /* Send a statement over the keys of `slots`, or over all columns; fixed ones are left out where rows change. */
 void hf_pg_work_slots(struct hf_pg_work *w, int statement, enum hf_pg_table table,
                       struct hf_pg_slot *const *slots, size_t count, bool all, bool changing)
 {
     const struct hf_pg_spec *spec = hf_pg_spec(table);
     struct hf_bytes params[HF_PG_PARAMS_MAX];
+    unsigned char number[8];
     int n = 0;
     for (int i = 0; i < (all ? spec->count : spec->keys); i++) {
         if (changing && i >= spec->keys && hf_pg_column_fixed(table, i))
             continue;
         params[n] = hf_pg_param_array(&w->s->params[n], slots, count, table, i);
-        w->spoiled = w->spoiled || w->s->params[n].failed;
         n++;
     }
-    hf_pg_work_send(w, statement, table, params, n);
+    if (changing) {
+        params[n] = param_places(&w->s->params[n], slots, count, false);
+        params[n + 1] = param_places(&w->s->params[n + 1], slots, count, true);
+        n += 2;
+    }
+    for (int i = 0; i < n; i++)
+        w->spoiled = w->spoiled || w->s->params[i].failed;
+    if (changing)
+        params[n++] = hf_pg_param8(number, (int64_t)count);
+    hf_pg_work_send(w, statement, statement < HF_PG_INSERT ? table : HF_PG_TABLES, params, n);
 }
 
 struct hf_bytes hf_pg_param4(unsigned char out[4], int64_t value)
