@@ -3,6 +3,62 @@
 #include "base/assert.h"
 #include "core/decide.h"
 
+/* ---- What is expected ---- */
+
+/* For how many batches something is expected again that happened to one. Locks: few, and twice as many whenever it happens
+ * again soon. */
+enum { LOCKING_MIN = 4, LOCKING_MAX = 256, CALM = 16, LOOKING = 256, SWEEPING = 64 };
+
+static void expect(_Atomic int *what, int batches)
+{
+    atomic_store(what, batches);
+}
+
+static void expect_others(struct hf_pg_shared *shared)
+{
+    int before = atomic_load(&shared->caution);
+    bool soon = atomic_exchange(&shared->calm, 0) < CALM;
+    int batches = !soon || before < LOCKING_MIN ? LOCKING_MIN : before < LOCKING_MAX ? 2 * before : before;
+    atomic_store(&shared->caution, batches);
+    expect(&shared->locking, batches);
+}
+
+/* Is it? One batch less from now on. */
+static bool is_expected(_Atomic int *what)
+{
+    int left = atomic_load(what);
+    while (left > 0 && !atomic_compare_exchange_weak(what, &left, left - 1))
+        ;
+    return left > 0;
+}
+
+/* What the next batch is likely to be. */
+static void learn(const struct hf_pg_work *w)
+{
+    struct hf_pg_session *s = w->s;
+    const struct hf_pg_batch *b = w->batch;
+    size_t changes = 0, questions = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        changes += b->items[i].changes;
+        questions += hf_action_reads(b->items[i].request->action);
+    }
+    s->expects_new = changes > b->count / 2;
+    if (w->swift && changes > 0)
+        atomic_fetch_add(&s->shared->calm, 1);
+    if (changes + questions < b->count) /* perhaps retries */
+        expect(&s->shared->looking, LOOKING);
+}
+
+/* Why it was that a batch had to begin again. */
+static void learn_conflict(const struct hf_pg_work *w)
+{
+    struct hf_pg_session *s = w->s;
+    if (w->blind && strcmp(s->conn.state, "23505") == 0)
+        expect(&s->shared->looking, LOOKING);
+    else if (w->swift)
+        expect_others(s->shared);
+}
+
 /* ---- Deciding ---- */
 
 static void decide(struct hf_pg_work *w, const struct hf_pg_item *item)
@@ -14,7 +70,7 @@ static void decide(struct hf_pg_work *w, const struct hf_pg_item *item)
     if (cmd.fresh_ordinal)
         hf_pg_id_make(s->shared->id_key, cmd.fresh_ordinal, cmd.fresh_id);
     cmd.fresh_fence = hf_pg_drawn(w, w->fences, HF_PG_DRAWN_FENCE);
-    s->set.missed = false;
+    s->set.missed = s->set.missed_overdue = false;
     hf_decide(&s->set.view, &cmd, s->now, s->plan);
 }
 
@@ -74,7 +130,24 @@ static bool is_told_before(struct hf_pg_work *w, const struct hf_request *q)
     return slot && slot->stored && !slot->dirty;
 }
 
-/* Decide the others over rows that are ours. False: begin again. */
+/* Was the item decided over nothing but what the commit makes sure of: rows that it changes, and keys that it binds? An answer
+ * that changes nothing is only as good as the row was when it was read, and that is enough where it is a single one. */
+static bool is_sure(struct hf_pg_work *w, const struct hf_pg_item *item)
+{
+    const struct hf_plan *plan = w->s->plan;
+    const struct hf_request *q = item->request;
+    const struct hf_pg_slot *slot;
+    if (item->changes)
+        return plan->answer.status == HF_OK && plan->row_count > 0;
+    if (!hf_action_keyed(q->action) || plan->replayed)
+        return true;
+    if (q->client.size > 0)
+        return false;
+    slot = hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
+    return slot && (!slot->assumed || slot->dirty);
+}
+
+/* Decide the others over rows that are ours, or will have been. False: begin again. */
 static bool decide_taken(struct hf_pg_work *w, bool looked)
 {
     struct hf_pg_batch *b = w->batch;
@@ -84,6 +157,8 @@ static bool decide_taken(struct hf_pg_work *w, bool looked)
         if (!item->deferred)
             continue;
         decide(w, item);
+        if (s->set.missed_overdue)
+            expect(&s->shared->sweeping, SWEEPING);
         if (s->set.missed)
             return false;
         if (s->plan->run)
@@ -100,6 +175,10 @@ static bool decide_taken(struct hf_pg_work *w, bool looked)
             head_fill(item, s->plan, s->now, &head);
             if (!hf_pg_write_entry(w, &head, hf_entry_need(item->request)))
                 w->spoiled = true;
+        }
+        if (w->swift && !is_sure(w, item)) {
+            expect_others(s->shared);
+            return false;
         }
         item->waits = w->entry_count > 0 && !told_before;
         w->ordinals += s->plan->ordinal_used;
@@ -119,7 +198,7 @@ static enum hf_pg_end look(struct hf_pg_work *w)
     for (int t = 0; t < HF_PG_TABLES; t++)
         any = any || w->s->set.tables[t] != NULL;
     if (any || w->s->now == 0) {
-        hf_pg_want_send(w, false);
+        hf_pg_want_read(w, false);
         hf_pg_work_send(w, HF_PG_NOW, HF_PG_TABLES, NULL, 0);
         enum hf_pg_end end = hf_pg_work_trip(w);
         if (end != HF_PG_DONE)
@@ -149,6 +228,19 @@ static void demand_add(struct demand *d, const struct hf_request *q)
     }
 }
 
+static void take_locks(struct hf_pg_work *w, const struct demand *d)
+{
+    hf_pg_work_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
+    if (w->batch->hurries)
+        hf_pg_work_send(w, HF_PG_HURRY, HF_PG_TABLES, NULL, 0);
+    hf_pg_work_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
+    if (d->sets_guards || d->asks_guards)
+        hf_pg_work_send(w, d->sets_guards ? HF_PG_CHANGE_GUARDS : HF_PG_KEEP_GUARDS, HF_PG_TABLES, NULL, 0);
+    if (d->outbox > 0)
+        hf_pg_work_send(w, HF_PG_TENANT, HF_PG_TABLES, &d->tenant, 1);
+    hf_pg_want_lock(w);
+}
+
 static enum hf_pg_end take(struct hf_pg_work *w)
 {
     struct demand d = { .numbers = 0 };
@@ -160,15 +252,10 @@ static enum hf_pg_end take(struct hf_pg_work *w)
             hf_pg_want_take(w, w->batch->items[i].request);
             demand_add(&d, w->batch->items[i].request);
         }
-    hf_pg_work_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
-    if (w->batch->hurries)
-        hf_pg_work_send(w, HF_PG_HURRY, HF_PG_TABLES, NULL, 0);
-    hf_pg_work_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
-    if (d.sets_guards || d.asks_guards)
-        hf_pg_work_send(w, d.sets_guards ? HF_PG_CHANGE_GUARDS : HF_PG_KEEP_GUARDS, HF_PG_TABLES, NULL, 0);
-    if (d.outbox > 0)
-        hf_pg_work_send(w, HF_PG_TENANT, HF_PG_TABLES, &d.tenant, 1);
-    hf_pg_want_send(w, true);
+    if (w->swift)
+        hf_pg_want_read(w, true);
+    else
+        take_locks(w, &d);
     hf_pg_work_draw(w, d.numbers, d.ordinals, d.fences, d.outbox);
     end = hf_pg_work_trip(w);
     hf_pg_work_clear(w);
@@ -223,13 +310,29 @@ static enum hf_pg_end look_and_take(struct hf_pg_work *w)
     return take(w);
 }
 
-/* What the next batch is likely to be. */
-static void learn(struct hf_pg_session *s, const struct hf_pg_batch *b)
+/* Is every row that deciding them reads changed by them, so that the commit tells whether it was still the same? */
+static bool may_be_swift(const struct hf_pg_batch *b)
 {
-    size_t changes = 0;
     for (size_t i = 0; i < b->count; i++)
-        changes += b->items[i].changes;
-    s->expects_new = changes > b->count / 2;
+        switch (b->items[i].request->action) {
+        case HF_PLACE_HOLD:
+        case HF_CONFIRM:
+        case HF_RELEASE:
+        case HF_EXPIRE:
+        case HF_REVERSE:
+        case HF_BEGIN:
+        case HF_COMPLETE:
+        case HF_FAIL:
+        case HF_HEARTBEAT:
+        case HF_GRANT:
+        case HF_RENEW:
+        case HF_RETURN:
+        case HF_WRITE: break;
+        default:
+            if (!hf_action_reads(b->items[i].request->action))
+                return false;
+        }
+    return true;
 }
 
 enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batch)
@@ -242,6 +345,9 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
     s->set.value = read_value;
     s->set.value_arg = &w;
     bool looks = batch->careful || !s->expects_new || !is_clear(batch);
+    w.sweeps = is_expected(&s->shared->sweeping) || batch->careful;
+    w.swift = !is_expected(&s->shared->locking) && !looks && may_be_swift(batch);
+    w.blind = !is_expected(&s->shared->looking) && w.swift;
     enum hf_pg_end end = looks ? look(&w) : look_and_take(&w);
     if (end == HF_PG_DONE && (!looks || decide_looked(&w) > 0)) {
         if (looks)
@@ -250,8 +356,12 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
             end = s->conn.pg ? HF_PG_AGAIN : HF_PG_GONE;
         if (end == HF_PG_DONE)
             end = hf_pg_write(&w);
+        if (end == HF_PG_AGAIN && s->conn.state[0])
+            learn_conflict(&w);
     }
+    for (size_t i = 0; i < batch->count && w.blind; i++)
+        batch->items[i].deferred = false; /* nobody has looked whether its key was bound */
     if (end == HF_PG_DONE)
-        learn(s, batch);
+        learn(&w);
     return hf_pg_work_end(&w, end);
 }

@@ -274,7 +274,14 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
  * took the time. */
 #define NEWEST "(SELECT max(at) FROM (SELECT at FROM holdfast.journal ORDER BY number DESC LIMIT 16) newest)"
 #define TIMES "date_trunc('milliseconds', clock_timestamp()), " NEWEST
-#define RULES "s.idempotency_window_ms, s.token_max_length, s.registry_strict"
+#define RULES "s.idempotency_window_ms, s.token_max_length, s.registry_strict, s.xmin"
+
+#define DRAWN                                                               \
+    "CASE WHEN i <= $1::integer THEN nextval('holdfast.journal_number') END, " \
+    "CASE WHEN i <= $2::integer THEN nextval('holdfast.hold_ordinal') END, "   \
+    "CASE WHEN i <= $3::integer THEN nextval('holdfast.fence') END, "          \
+    "CASE WHEN i <= $4::integer THEN nextval('holdfast.outbox_number') END"
+#define DRAWN_FROM " FROM holdfast.store s, generate_series(1, greatest($1, $2, $3, $4, 1)) i"
 
 /* What may be overdue by engine time, which is only read behind it: not before the time that this process has told, and
  * where it is to be all, what becomes overdue meanwhile. The core decides over what is found. */
@@ -288,20 +295,17 @@ static const char *const texts[] = {
     [HF_PG_ROLLBACK] = "ROLLBACK",
     [HF_PG_HURRY] = "SET LOCAL lock_timeout = '100ms'",
     [HF_PG_NOW] = "SELECT " TIMES ", " RULES " FROM holdfast.store s",
-    [HF_PG_DRAW] = "SELECT " TIMES ", " RULES
-                   ", CASE WHEN i <= $1::integer THEN nextval('holdfast.journal_number') END, "
-                   "CASE WHEN i <= $2::integer THEN nextval('holdfast.hold_ordinal') END, "
-                   "CASE WHEN i <= $3::integer THEN nextval('holdfast.fence') END, "
-                   "CASE WHEN i <= $4::integer THEN nextval('holdfast.outbox_number') END "
-                   "FROM holdfast.store s, generate_series(1, greatest($1, $2, $3, $4, 1)) i",
+    [HF_PG_DRAW] = "SELECT " TIMES ", " RULES ", " DRAWN DRAWN_FROM,
+    [HF_PG_DRAW_LIGHTLY] = "SELECT " TIMES ", " RULES ", " DRAWN
+                           ", (SELECT set_config('synchronous_commit', 'off', true))" DRAWN_FROM,
     [HF_PG_JOURNAL] =
         "INSERT INTO holdfast.journal (number, at, tenant, action, status, key, writer, batch, entry) "
-        "SELECT u.number, u.at, u.tenant, u.action, u.status, u.key, $7::integer, $8::bigint, u.entry FROM "
-        "unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], "
-        "$9::bytea[]) AS u(number, at, tenant, action, status, key, entry)",
+        "SELECT unnest($1::bigint[]), unnest($2::timestamptz[]), unnest($3::text[]), unnest($4::text[]), "
+        "unnest($5::text[]), unnest($6::text[]), $7::integer, $8::bigint, unnest($9::bytea[])",
     /* NULL where none may be: the statement fails, and the transaction with it. */
     [HF_PG_WRITER] =
-        "UPDATE holdfast.writer SET batch = $3::bigint, chain = $4::bytea, changed_at = now(), "
+        "UPDATE holdfast.writer SET batch = $3::bigint / CASE WHEN $5::xid IS NULL OR $5 = (SELECT s.xmin FROM "
+        "holdfast.store s) THEN 1 ELSE 0 END, chain = $4::bytea, changed_at = now(), "
         "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer",
     /* What is decided by rules stands in the journal behind those rules: who changes them waits until all who go by them
      * have committed, and they wait for it. No row is written for that. */
@@ -318,6 +322,10 @@ static const char *const texts[] = {
         "expires_at <= $2::timestamptz ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
 };
 
+/* As the index hold_held has them. */
+#define HELD_ON \
+    " FROM holdfast.hold x WHERE x.tenant = u.tenant AND x.resource = u.name AND left(x.state, 4) = 'held'"
+
 static void sql_of(int statement, struct hf_buffer *b)
 {
     hf_buffer_reset(b);
@@ -333,26 +341,28 @@ static void sql_of(int statement, struct hf_buffer *b)
         return;
     }
     switch (statement) {
+    case HF_PG_READ_OF:
     case HF_PG_LOCK_OF:
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_row(b, HF_PG_RESOURCE);
-        hf_buffer_add_text(
+        hf_buffer_printf(
             b,
-            " FROM (SELECT * FROM (SELECT u.tenant, u.name FROM unnest($1::text[], $2::text[]) AS u(tenant, "
-            "name) UNION SELECT h.tenant, h.resource FROM unnest($3::bigint[]) AS o(ordinal) CROSS JOIN "
+            " FROM (SELECT * FROM (SELECT unnest($1::text[]) AS tenant, unnest($2::text[]) AS name "
+            "UNION SELECT h.tenant, h.resource FROM (SELECT unnest($3::bigint[]) AS ordinal) o CROSS JOIN "
             "LATERAL (SELECT tenant, resource FROM holdfast.hold h WHERE h.ordinal = o.ordinal LIMIT 1) h) "
             "u ORDER BY u.tenant COLLATE \"C\", u.name COLLATE \"C\") u CROSS JOIN LATERAL (SELECT " HF_PG_ALL
-            " FROM holdfast.resource x WHERE x.tenant = u.tenant AND x.name = u.name LIMIT 1 FOR UPDATE) t");
+            " FROM holdfast.resource x WHERE x.tenant = u.tenant AND x.name = u.name LIMIT 1%s) t",
+            statement == HF_PG_LOCK_OF ? " FOR UPDATE" : "");
         break;
     case HF_PG_OVERDUE:
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_row(b, HF_PG_HOLD);
         hf_buffer_add_text(
-            b, " FROM unnest($1::text[], $2::text[], $3::integer[]) AS u(tenant, name, n) CROSS JOIN LATERAL "
-               "(SELECT " HF_PG_ALL
-               " FROM holdfast.hold x WHERE x.tenant = u.tenant AND x.resource = u.name AND "
-               "left(x.state, 4) = 'held' AND x.expires_at <= " OVERDUE_SOON(
-                   "$4") " ORDER BY x.expires_at LIMIT u.n) t");
+            b, " FROM (SELECT unnest($1::text[]) AS tenant, unnest($2::text[]) AS name, unnest($3::integer[]) AS n) "
+               "u CROSS JOIN LATERAL "
+               "((SELECT " HF_PG_ALL HELD_ON " AND x.expires_at <= " OVERDUE_SOON(
+                   "$4") " ORDER BY x.expires_at LIMIT u.n) UNION ALL (SELECT " HF_PG_ALL HELD_ON
+                         " AND x.expires_at > " OVERDUE_SOON("$4") " ORDER BY x.expires_at LIMIT 1)) t");
         break;
     case HF_PG_SWEEP:
         hf_buffer_add_text(b, "SELECT ");

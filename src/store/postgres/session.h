@@ -23,6 +23,14 @@ struct hf_pg_shared {
     _Atomic int64_t told;      /* the latest engine time that anybody was told */
     _Atomic uint64_t stalls;   /* how often the clock was behind it when something was written */
     char name[96];             /* of this process, for holdfast.writer */
+
+    /* What the last batches were like: for how many batches yet something is done at once that is rarely needed, because one
+     * had to begin again without it. */
+    _Atomic int locking; /* rows are locked: others change the same ones */
+    _Atomic int calm;    /* how many batches went well without locks since */
+    _Atomic int caution; /* for how many they were locked the last time */
+    _Atomic int looking; /* keys are looked up: retries come */
+    _Atomic int sweeping; /* overdue holds are looked for */
 };
 
 struct hf_pg_session {
@@ -38,6 +46,7 @@ struct hf_pg_session {
     struct hf_buffer params[HF_PG_PARAMS_MAX];
     struct hf_buffer scratch;
     struct hf_rules rules; /* as of the last batch */
+    unsigned char rules_version[4];
     hf_time now;
     bool is_behind;   /* the clock is behind `now`: it was set back */
     bool expects_new; /* most calls of the last batch were */

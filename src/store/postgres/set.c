@@ -58,7 +58,10 @@ static void key_set(struct hf_pg_slot *s)
         break;
     case HF_PG_LEASE: NAMED(r->row.lease, name); break;
     case HF_PG_REGISTER: NAMED(r->row.reg, name); break;
-    case HF_PG_RESOURCE: NAMED(r->row.resource, name); break;
+    case HF_PG_RESOURCE:
+        NAMED(r->row.resource, name);
+        r->due_at = INT64_MAX;
+        break;
     case HF_PG_CALL:
         r->call.tenant = s->tenant;
         r->call.client = s->scope;
@@ -269,10 +272,16 @@ static enum hf_found view_reversal(void *ctx, struct hf_scoped id, struct hf_rev
 static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time now,
                                   struct hf_hold out[HF_OVERDUE_MAX], size_t *count)
 {
-    struct hf_pg_slot *s = seek(ctx, HF_PG_RESOURCE, resource, none(), 0);
+    struct hf_pg_set *set = ctx;
+    struct hf_pg_slot *s = seek(set, HF_PG_RESOURCE, resource, none(), 0);
     *count = 0;
     if (!s)
         return HF_UNREADABLE;
+    if (!s->swept) {
+        set->missed_overdue = s->record.due_at <= now;
+        set->missed = set->missed || set->missed_overdue;
+        return set->missed_overdue ? HF_UNREADABLE : HF_FOUND;
+    }
     /* Those that the batch has expired stand in front, and nobody needs to pass them again. */
     while (s->overdue && s->overdue->record.row.hold.state != HF_HELD)
         s->overdue = s->overdue->next_overdue;
@@ -372,11 +381,29 @@ static bool absorb_reversal(struct hf_pg_set *set, const struct hf_reversal *r)
     return true;
 }
 
+static bool absorb_hold(struct hf_pg_set *set, const struct hf_row *row)
+{
+    const struct hf_hold *h = &row->hold;
+    struct hf_pg_slot *r = NULL;
+    if (!absorb_row(set, HF_PG_HOLD, row))
+        return false;
+    if (h->state != HF_HELD)
+        return true;
+    r = hf_pg_set_slot(set, HF_PG_RESOURCE, h->tenant, none(), h->resource, 0);
+    if (!r)
+        return false;
+    if (h->expires_at < r->record.due_at)
+        r->record.due_at = h->expires_at;
+    if (r->soonest == 0 || h->expires_at < r->soonest)
+        r->soonest = h->expires_at;
+    return true;
+}
+
 static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, uint64_t number)
 {
     struct hf_pg_slot *s;
     switch (row->kind) {
-    case HF_ROW_HOLD: return absorb_row(set, HF_PG_HOLD, row) != NULL;
+    case HF_ROW_HOLD: return absorb_hold(set, row);
     case HF_ROW_CLIENT: return absorb_row(set, HF_PG_CLIENT, row) != NULL;
     case HF_ROW_LEASE: return absorb_row(set, HF_PG_LEASE, row) != NULL;
     case HF_ROW_REGISTER: return absorb_row(set, HF_PG_REGISTER, row) != NULL;
@@ -449,6 +476,22 @@ bool hf_pg_set_absorb(struct hf_pg_set *set, const struct hf_plan *plan, const s
     return plan->remember == HF_REMEMBER_NOT || absorb_key(set, plan, head, number, image);
 }
 
+/* Of the holds that were found those come first that end first, and behind them nobody has looked if so many came as could. */
+void hf_pg_set_due(struct hf_pg_slot *resource)
+{
+    const struct hf_pg_slot *h = resource->overdue;
+    hf_time *due = &resource->record.due_at;
+    if (resource->record.row.resource.held == 0) {
+        *due = INT64_MAX;
+    } else if (resource->swept && resource->overdue_count < resource->overdue_max) {
+        while (h && h->record.row.hold.state != HF_HELD)
+            h = h->next_overdue;
+        *due = h ? h->record.row.hold.expires_at : INT64_MAX;
+        if (resource->soonest > 0 && resource->soonest < *due)
+            *due = resource->soonest;
+    }
+}
+
 /* ---- The whole ---- */
 
 void hf_pg_set_init(struct hf_pg_set *set, const uint8_t *id_key)
@@ -476,7 +519,7 @@ void hf_pg_set_clear(struct hf_pg_set *set)
     hf_arena_reset(&set->arena);
     memset(set->buckets, 0, sizeof set->buckets);
     memset(set->tables, 0, sizeof set->tables);
-    set->missed = set->failed = false;
+    set->missed = set->missed_overdue = set->failed = false;
 }
 
 void hf_pg_set_free(struct hf_pg_set *set)

@@ -23,8 +23,12 @@ struct hf_pg_slot {
     bool stored;                         /* there was one in the database */
     bool locked;                         /* and it is ours until the transaction ends */
     bool dirty;                          /* it is another now than in the database */
+    bool assumed;                        /* keys: nobody has looked; there is none, or the commit fails */
     unsigned uses;                       /* resources: how many requests place a hold on it */
-    struct hf_pg_slot *overdue;          /* resources: the overdue holds that were found, soonest first */
+    bool swept;                          /* resources: it was asked for overdue holds */
+    unsigned overdue_max, overdue_count; /* and so many could have come, and came */
+    hf_time soonest;                     /* resources: when the first hold ends that the batch places on it; 0: none */
+    struct hf_pg_slot *overdue;          /* resources: the overdue holds that were found, soonest first, and one more */
     struct hf_pg_slot *last_overdue;     /* the last of them */
     struct hf_pg_slot *next_overdue;     /* holds: the next of them */
     struct hf_pg_record record;          /* its key is always set */
@@ -40,7 +44,8 @@ struct hf_pg_set {
     const uint8_t *id_key;                   /* borrowed */
     struct hf_view view;
     bool missed;
-    bool failed; /* no memory */
+    bool missed_overdue; /* because nobody asked for the overdue holds of a resource that may have some */
+    bool failed;         /* no memory */
     /* For HF_APPLY: reads a value of the application when it is asked for. NULL: they are missed. */
     enum hf_found (*value)(void *arg, struct hf_scoped key, struct hf_bytes *out);
     void *value_arg;
@@ -57,6 +62,9 @@ struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table,
 /* Take in a row that the database gave. NULL: no memory, or a row that Holdfast cannot have written. */
 struct hf_pg_slot *hf_pg_set_take(struct hf_pg_set *set, enum hf_pg_table table, const PGresult *result,
                                   int row, bool locked);
+
+/* Set when the resource, which is about to be written, has an overdue hold at the soonest. */
+void hf_pg_set_due(struct hf_pg_slot *resource);
 
 /* Take in what the core planned for a request that the journal's entry `number` stands for. head, image: of that entry;
  * image is copied. False without memory. */

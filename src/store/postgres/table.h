@@ -63,6 +63,7 @@ struct hf_pg_record {
     };
     char reversed_by[HF_ID_SIZE]; /* holds: the record that gave it back, or "" */
     uint64_t number;              /* resources, guards, entries: the journal's entry that made it */
+    hf_time due_at;               /* resources: no hold on it becomes overdue before then */
 };
 
 enum { HF_PG_COLUMNS_MAX = 16, HF_PG_KEYS_MAX = 3 };

@@ -31,6 +31,16 @@ static void want_token(struct hf_pg_work *w, const struct hf_request *q, bool lo
         hf_pg_want(w, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0, lock);
 }
 
+/* The key is taken for one that is not bound. */
+static void assume_free(struct hf_pg_work *w, const struct hf_request *q)
+{
+    struct hf_pg_slot *slot = NULL;
+    if (q->key.size > 0 && q->key.size <= HF_TOKEN_MAX)
+        slot = hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
+    if (slot && !slot->wanted)
+        slot->assumed = slot->fetched = true;
+}
+
 static struct hf_pg_slot *want_hold(struct hf_pg_work *w, struct hf_bytes id)
 {
     uint64_t ordinal;
@@ -49,8 +59,10 @@ void hf_pg_want_look(struct hf_pg_work *w, const struct hf_request *q)
 {
     if (!hf_tenant_valid(q->tenant))
         return;
-    if (by_key(q))
+    if (by_key(q) && !w->blind)
         want_token(w, q, false);
+    else if (by_key(q))
+        assume_free(w, q);
     switch (q->action) {
     case HF_GET_TOKEN:
     case HF_GET_CLAIM: want_token(w, q, false); break;
@@ -171,8 +183,8 @@ size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, str
     return count;
 }
 
-/* Resources are locked by name, and as those of holds that may end. */
-static void send_resources(struct hf_pg_work *w, struct hf_pg_slot *const *slots, size_t count)
+/* Resources are wanted by name, and as those of holds that may end. */
+static void send_resources(struct hf_pg_work *w, struct hf_pg_slot *const *slots, size_t count, bool lock)
 {
     struct hf_buffer *params = w->s->params;
     uint32_t ends = 0;
@@ -185,13 +197,14 @@ static void send_resources(struct hf_pg_work *w, struct hf_pg_slot *const *slots
     hf_pg_array_end(&params[2], ends);
     if (ends == 0) {
         if (count > 0)
-            hf_pg_work_slots(w, HF_PG_LOCK + HF_PG_RESOURCE, HF_PG_RESOURCE, slots, count, false, false);
+            hf_pg_work_slots(w, (lock ? HF_PG_LOCK : HF_PG_READ) + HF_PG_RESOURCE, HF_PG_RESOURCE, slots,
+                             count, false, false);
         return;
     }
     struct hf_bytes values[3] = { hf_pg_param_array(&params[0], slots, count, HF_PG_RESOURCE, 0),
                                   hf_pg_param_array(&params[1], slots, count, HF_PG_RESOURCE, 1),
                                   hf_mem(params[2].data, params[2].size) };
-    hf_pg_work_send(w, HF_PG_LOCK_OF, HF_PG_RESOURCE, values, 3);
+    hf_pg_work_send(w, lock ? HF_PG_LOCK_OF : HF_PG_READ_OF, HF_PG_RESOURCE, values, 3);
 }
 
 void hf_pg_want_overdue(struct hf_pg_work *w, struct hf_pg_slot *const *slots, size_t count, unsigned each)
@@ -203,39 +216,61 @@ void hf_pg_want_overdue(struct hf_pg_work *w, struct hf_pg_slot *const *slots, s
     struct hf_bytes values[4] = { hf_pg_param_array(&params[0], slots, count, HF_PG_RESOURCE, 0),
                                   hf_pg_param_array(&params[1], slots, count, HF_PG_RESOURCE, 1) };
     hf_pg_array_begin(&params[2], HF_PG_INT4);
-    for (size_t i = 0; i < count; i++)
-        hf_pg_put_int4(&params[2], (int32_t)(each ? each : slots[i]->uses * HF_OVERDUE_MAX));
+    for (size_t i = 0; i < count; i++) {
+        slots[i]->swept = true;
+        slots[i]->overdue_max = each ? each : slots[i]->uses * HF_OVERDUE_MAX;
+        hf_pg_put_int4(&params[2], (int32_t)slots[i]->overdue_max);
+    }
     hf_pg_array_end(&params[2], (uint32_t)count);
     values[2] = hf_mem(params[2].data, params[2].size);
     values[3] = hf_pg_param_told(told, w->s);
     hf_pg_work_send(w, HF_PG_OVERDUE, HF_PG_HOLD, values, 4);
 }
 
-/* Lock and read all that is wanted, in the one order that everybody keeps. */
-void hf_pg_want_send(struct hf_pg_work *w, bool locks)
+/* What may be in the way of those that are to be placed. */
+static void send_overdue(struct hf_pg_work *w)
 {
     struct hf_pg_slot **slots;
-    size_t count;
-    for (int table = 0; locks && table <= HF_PG_RESOURCE; table++) {
-        count = hf_pg_wanted(w, (enum hf_pg_table)table, true, &slots);
-        if (table == HF_PG_RESOURCE)
-            send_resources(w, slots, count);
-        else if (count > 0)
-            hf_pg_work_slots(w, HF_PG_LOCK + table, (enum hf_pg_table)table, slots, count, false, false);
-    }
-    if (locks && (count = hf_pg_wanted(w, HF_PG_TOKEN, true, &slots)) > 0)
-        hf_pg_work_slots(w, HF_PG_READ + HF_PG_TOKEN, HF_PG_TOKEN, slots, count, false, false);
-    for (int table = 0; table < HF_PG_TABLES; table++) {
-        count = hf_pg_wanted(w, (enum hf_pg_table)table, false, &slots);
-        if (count > 0)
-            hf_pg_work_slots(w, HF_PG_READ + table, (enum hf_pg_table)table, slots, count, false, false);
-    }
-    if (!locks)
-        return;
-    count = hf_pg_wanted(w, HF_PG_RESOURCE, true, &slots);
-    size_t placed = 0;
+    size_t count = hf_pg_wanted(w, HF_PG_RESOURCE, true, &slots), placed = 0;
     for (size_t i = 0; i < count; i++)
         if (slots[i]->uses > 0)
             slots[placed++] = slots[i];
     hf_pg_want_overdue(w, slots, placed, 0);
+}
+
+void hf_pg_want_read(struct hf_pg_work *w, bool take)
+{
+    struct hf_pg_slot **slots;
+    for (int table = 0; take && table < HF_PG_TABLES; table++) { /* those that would be locked otherwise */
+        size_t count = table == HF_PG_HOLD ? 0 : hf_pg_wanted(w, (enum hf_pg_table)table, true, &slots);
+        if (table == HF_PG_RESOURCE)
+            send_resources(w, slots, count, false);
+        else if (count > 0)
+            hf_pg_work_slots(w, HF_PG_READ + table, (enum hf_pg_table)table, slots, count, false, false);
+    }
+    for (int table = 0; table < HF_PG_TABLES; table++) {
+        size_t count = hf_pg_wanted(w, (enum hf_pg_table)table, false, &slots);
+        if (count > 0)
+            hf_pg_work_slots(w, HF_PG_READ + table, (enum hf_pg_table)table, slots, count, false, false);
+    }
+    if (take && w->sweeps)
+        send_overdue(w);
+}
+
+void hf_pg_want_lock(struct hf_pg_work *w)
+{
+    struct hf_pg_slot **slots;
+    size_t count;
+    for (int table = 0; table <= HF_PG_RESOURCE; table++) {
+        count = hf_pg_wanted(w, (enum hf_pg_table)table, true, &slots);
+        if (table == HF_PG_RESOURCE)
+            send_resources(w, slots, count, true);
+        else if (count > 0)
+            hf_pg_work_slots(w, HF_PG_LOCK + table, (enum hf_pg_table)table, slots, count, false, false);
+    }
+    if ((count = hf_pg_wanted(w, HF_PG_TOKEN, true, &slots)) > 0)
+        hf_pg_work_slots(w, HF_PG_READ + HF_PG_TOKEN, HF_PG_TOKEN, slots, count, false, false);
+    hf_pg_want_read(w, false);
+    if (w->sweeps)
+        send_overdue(w);
 }

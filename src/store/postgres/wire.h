@@ -28,6 +28,8 @@ enum hf_pg_oid {
 
 void hf_pg_array_begin(struct hf_buffer *b, enum hf_pg_oid type);
 void hf_pg_array_end(struct hf_buffer *b, uint32_t count);
+/* The same, but empty if all its items are NULL: beside longer ones, an array that has ended goes on with NULL. */
+void hf_pg_array_end_short(struct hf_buffer *b, uint32_t count);
 
 void hf_pg_put_null(struct hf_buffer *b);
 void hf_pg_put_bytes(struct hf_buffer *b, struct hf_bytes bytes); /* bytea, or text that is valid */

@@ -39,7 +39,10 @@ struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const 
     hf_pg_array_begin(b, hf_pg_column_type(table, column));
     for (size_t i = 0; i < count; i++)
         hf_pg_column_put(table, column, &slots[i]->record, b);
-    hf_pg_array_end(b, (uint32_t)count);
+    if (column < hf_pg_spec(table)->keys)
+        hf_pg_array_end(b, (uint32_t)count);
+    else
+        hf_pg_array_end_short(b, (uint32_t)count);
     return hf_mem(b->data, b->size);
 }
 
@@ -108,7 +111,7 @@ void hf_pg_work_draw(struct hf_pg_work *w, int numbers, int ordinals, int fences
     unsigned char room[4][4];
     const struct hf_bytes values[] = { hf_pg_param4(room[0], numbers), hf_pg_param4(room[1], ordinals),
                                        hf_pg_param4(room[2], fences), hf_pg_param4(room[3], outbox) };
-    hf_pg_work_send(w, HF_PG_DRAW, HF_PG_TABLES, values, 4);
+    hf_pg_work_send(w, w->swift ? HF_PG_DRAW_LIGHTLY : HF_PG_DRAW, HF_PG_TABLES, values, 4);
 }
 
 uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column)
@@ -128,6 +131,7 @@ static void overdue_add(struct hf_pg_work *w, struct hf_pg_slot *hold)
         hf_pg_set_slot(&w->s->set, HF_PG_RESOURCE, h->tenant, hf_pg_none(), h->resource, 0);
     if (!resource)
         return;
+    resource->overdue_count++;
     if (resource->overdue)
         resource->last_overdue->next_overdue = hold;
     else
@@ -186,6 +190,7 @@ static void take_time(struct hf_pg_work *w, const PGresult *result, hf_time befo
     s->rules = (struct hf_rules){ .idempotency_window_ms = hf_pg_get_int8(result, 0, 2),
                                   .token_max_length = (uint32_t)hf_pg_get_int4(result, 0, 3),
                                   .registry_strict = hf_pg_get_bool(result, 0, 4) };
+    memcpy(s->rules_version, PQgetvalue(result, 0, 5), sizeof s->rules_version);
     while (told < s->now && !atomic_compare_exchange_weak(&s->shared->told, &told, s->now))
         ;
     if (s->now < told)
@@ -210,14 +215,16 @@ enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
         for (struct hf_pg_slot *s = set->tables[t]; s; s = s->next)
             if (s->wanted) {
                 s->fetched = true;
-                s->found = s->stored = s->wanted = false;
+                s->found = s->stored = s->wanted = s->assumed = false;
             }
     for (int i = 0; i < w->count; i++) {
-        if (w->sent[i].statement == HF_PG_NOW || w->sent[i].statement == HF_PG_DRAW)
+        int statement = w->sent[i].statement;
+        bool draws = statement == HF_PG_DRAW || statement == HF_PG_DRAW_LIGHTLY;
+        if (statement == HF_PG_NOW || draws)
             take_time(w, w->results[i], before);
         else if (w->sent[i].table != HF_PG_TABLES)
             take_rows(w, &w->sent[i], w->results[i]);
-        if (w->sent[i].statement == HF_PG_DRAW) {
+        if (draws) {
             PQclear(w->drawn);
             w->drawn = w->results[i];
             w->results[i] = NULL;

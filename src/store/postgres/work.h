@@ -34,6 +34,9 @@ struct hf_pg_work {
     int ordinals, fences, numbers;                /* how many of them have been used */
     struct hf_pg_written *entries, **entries_end; /* in order of their numbers */
     size_t entry_count;
+    bool swift;   /* no row is locked: the commit fails if any has changed that was decided over */
+    bool blind;   /* and keys are not looked up: it fails if any is bound */
+    bool sweeps;  /* overdue holds are asked for */
     bool spoiled; /* a row came that cannot be one of ours, or there is no memory */
 };
 
@@ -61,7 +64,7 @@ void hf_pg_work_clear(struct hf_pg_work *w);
 enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome);
 
 /* Columns of HF_PG_DRAW. */
-enum { HF_PG_DRAWN_NUMBER = 5, HF_PG_DRAWN_ORDINAL, HF_PG_DRAWN_FENCE, HF_PG_DRAWN_OUTBOX };
+enum { HF_PG_DRAWN_NUMBER = 6, HF_PG_DRAWN_ORDINAL, HF_PG_DRAWN_FENCE, HF_PG_DRAWN_OUTBOX };
 /* A fresh number, or 0 if not so many were drawn. */
 uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column);
 
@@ -81,8 +84,10 @@ struct hf_pg_slot *hf_pg_want(struct hf_pg_work *w, enum hf_pg_table table, stru
 void hf_pg_want_look(struct hf_pg_work *w, const struct hf_request *request);
 /* Everything that deciding it may read or change. */
 void hf_pg_want_take(struct hf_pg_work *w, const struct hf_request *request);
+/* Read all that is wanted without a lock; take: and what deciding needs besides. */
+void hf_pg_want_read(struct hf_pg_work *w, bool take);
 /* Lock and read all that is wanted, in the one order that everybody keeps. */
-void hf_pg_want_send(struct hf_pg_work *w, bool locks);
+void hf_pg_want_lock(struct hf_pg_work *w);
 /* Those of a table that are wanted, locked or not. Returns how many; *out: borrowed from the arena. */
 size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, struct hf_pg_slot ***out);
 /* Up to `each` overdue holds of each resource; 0: as many as its requests may expire. */

@@ -75,6 +75,8 @@ static void send_changes(struct hf_pg_work *w, enum hf_pg_table table, enum chan
     for (struct hf_pg_slot *s = w->s->set.tables[table]; s; s = s->next)
         if (is_change(s, change))
             slots[count++] = s;
+    for (size_t i = 0; i < count && table == HF_PG_RESOURCE; i++)
+        hf_pg_set_due(slots[i]);
     qsort(slots, count, sizeof *slots, slot_order);
     hf_pg_work_slots(w, statements[change] + (int)table, table, slots, count, change != ERASED,
                      change == CHANGED);
@@ -156,8 +158,10 @@ static void send_writer(struct hf_pg_work *w)
     const struct hf_bytes values[] = { hf_pg_param4(writer, s->writer),
                                        hf_pg_param8(generation, s->generation),
                                        hf_pg_param8(batch, s->batch + 1),
-                                       hf_mem(s->next_chain, HF_DIGEST_SIZE) };
-    hf_pg_work_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 4);
+                                       hf_mem(s->next_chain, HF_DIGEST_SIZE),
+                                       w->swift ? hf_mem(s->rules_version, sizeof s->rules_version)
+                                                : hf_pg_none() };
+    hf_pg_work_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 5);
 }
 
 /* Everything in one round trip, COMMIT at its end. */
@@ -165,12 +169,16 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
 {
     struct hf_pg_session *s = w->s;
     hf_pg_work_clear(w);
-    for (int t = 0; t < HF_PG_TABLES; t++) {
-        send_changes(w, (enum hf_pg_table)t, INSERTED);
-        send_changes(w, (enum hf_pg_table)t, CHANGED);
-        if (t == HF_PG_VALUE)
-            send_changes(w, HF_PG_VALUE, ERASED);
+    if (w->swift) {
+        hf_pg_work_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
+        hf_pg_work_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
     }
+    /* Rows that are there first: where they were not locked before, they are now, in the same order. */
+    for (int t = 0; t < HF_PG_TABLES; t++)
+        send_changes(w, (enum hf_pg_table)t, CHANGED);
+    for (int t = 0; t < HF_PG_TABLES; t++)
+        send_changes(w, (enum hf_pg_table)t, INSERTED);
+    send_changes(w, HF_PG_VALUE, ERASED);
     send_journal(w);
     send_writer(w);
     if (!w->spoiled) /* else something is missing above, and hanging up sends what is queued */
@@ -198,5 +206,5 @@ enum hf_pg_end hf_pg_write(struct hf_pg_work *w)
     }
     if (w->entry_count == 0)
         return HF_PG_DONE;
-    return all_locked(w) ? write_all(w) : HF_PG_AGAIN;
+    return w->swift || all_locked(w) ? write_all(w) : HF_PG_AGAIN;
 }

@@ -110,6 +110,7 @@ CREATE TABLE holdfast.resource (
     open boolean NOT NULL,
     fence numeric(20) NOT NULL,
     newest bigint NOT NULL,
+    due_at timestamptz NOT NULL DEFAULT 'infinity',
     created_at timestamptz NOT NULL,
     number bigint NOT NULL,
     PRIMARY KEY (name, tenant),
@@ -124,6 +125,7 @@ COMMENT ON COLUMN holdfast.resource.held IS 'Units in holds that are held, overd
 COMMENT ON COLUMN holdfast.resource.confirmed IS 'Units in holds that are confirmed and not given back.';
 COMMENT ON COLUMN holdfast.resource.fence IS 'The highest fence that a hold on it has carried; 0: none.';
 COMMENT ON COLUMN holdfast.resource.newest IS 'Ordinal of the newest hold on it; 0: none. holdfast.hold.previous leads on.';
+COMMENT ON COLUMN holdfast.resource.due_at IS 'No hold on it becomes overdue before then (the first may do so later); infinity: none is held.';
 COMMENT ON COLUMN holdfast.resource.number IS 'The entry of the journal that made it: the order in which lists show it.';
 
 CREATE TABLE holdfast.hold (

@@ -788,7 +788,8 @@ CREATE FUNCTION holdfast._resource_write(r holdfast.resource) RETURNS void LANGU
 BEGIN
     UPDATE holdfast.resource x
     SET capacity = r.capacity, held = r.held, confirmed = r.confirmed, open = r.open, fence = r.fence,
-        newest = r.newest, created_at = r.created_at, number = r.number
+        newest = r.newest, created_at = r.created_at, number = r.number,
+        due_at = CASE WHEN r.held = 0 THEN 'infinity' ELSE r.due_at END
     WHERE x.tenant = r.tenant AND x.name = r.name;
 END $$;
 COMMENT ON FUNCTION holdfast._resource_write IS 'Write the resource back, whose row is locked.';
@@ -860,7 +861,7 @@ BEGIN
             r.created_at := now;
             r.number := number;
         END IF;
-        IF r.held > 0 THEN
+        IF r.held > 0 AND r.due_at <= now THEN
             -- What is overdue is expired first, so that nobody waits for a sweeper.
             FOR h IN
                 SELECT x.* FROM holdfast.hold x
@@ -894,6 +895,7 @@ BEGIN
             rows := rows || holdfast._hold_row(h);
             r.held := r.held + 1;
             r.newest := h.ordinal;
+            r.due_at := least(r.due_at, h.expires_at);
             IF given <> 0 THEN
                 r.fence := given;
             END IF;
