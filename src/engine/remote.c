@@ -88,19 +88,21 @@ void hf_remote_submit(struct hf_remote *r, struct hf_op *first)
     uint64_t count = 0;
     int64_t now = hf_remote_clock_ms();
     struct hf_op *last = first;
-    pthread_mutex_lock(&r->lock);
     for (struct hf_op *op = first; op; op = op->next) {
-        op->needs = hf_remote_ticket(now, r->epoch);
+        op->needs = hf_remote_ticket(now, 0, hf_remote_row(op->request));
         count++;
         last = op;
     }
+    pthread_mutex_lock(&r->lock);
+    for (struct hf_op *op = first; op; op = op->next)
+        op->needs |= r->epoch;
     *r->end = first;
     r->end = &last->next;
     r->queued += count;
     r->unanswered[r->epoch] += count;
     /* Who is busy takes it when it is free; to wake somebody who has no turn would cost more than the request. */
     if (r->busy == 0 || (r->busy < HF_REMOTE_BUSY && r->queued >= HF_REMOTE_FULL))
-        pthread_cond_signal(&r->work);
+        hf_remote_wake(r);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -250,7 +252,8 @@ static void threads_stop(struct hf_remote *r)
 {
     pthread_mutex_lock(&r->lock);
     r->stopping = true;
-    pthread_cond_broadcast(&r->work);
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+        pthread_cond_signal(&r->workers[i].wake);
     pthread_cond_broadcast(&r->tick);
     pthread_mutex_unlock(&r->lock);
     for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
@@ -276,6 +279,7 @@ static bool threads_start(struct hf_remote *r)
 static void remote_free(struct hf_remote *r)
 {
     for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++) {
+        pthread_cond_destroy(&r->workers[i].wake);
         hf_pg_session_free(&r->workers[i].session);
         free(r->workers[i].ops);
         free(r->workers[i].items);
@@ -284,7 +288,6 @@ static void remote_free(struct hf_remote *r)
     hf_pg_session_free(&r->reader);
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->own_lock);
-    pthread_cond_destroy(&r->work);
     pthread_cond_destroy(&r->rest);
     pthread_cond_destroy(&r->tick);
     hf_remote_guards_free(r->guards);
@@ -312,7 +315,8 @@ static struct hf_remote *remote_make(struct hf_db *db, const struct hf_options *
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->own_lock, NULL);
-    pthread_cond_init(&r->work, &steady);
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+        pthread_cond_init(&r->workers[i].wake, &steady);
     pthread_cond_init(&r->rest, NULL);
     pthread_cond_init(&r->tick, &steady);
     pthread_condattr_destroy(&steady);

@@ -47,9 +47,11 @@ struct hf_remote_worker {
     bool stuck;       /* it waits for a row that is known to be locked */
     bool tried;       /* it has one that was tried before */
     unsigned seed;    /* for waiting times */
+    bool idle;        /* it waits for `wake` */
+    pthread_cond_t wake;
 };
 
-/* Which worker has operations of a lane, and how many. */
+/* Which worker has operations of a lane, or on a row, and how many. */
 struct hf_remote_lane {
     uint32_t count;
     uint32_t worker;
@@ -64,7 +66,6 @@ struct hf_remote {
     struct hf_pg_shared shared;
 
     pthread_mutex_t lock;
-    pthread_cond_t work; /* something is queued, or a worker is free */
     pthread_cond_t rest; /* something was answered */
     struct hf_op *first, **end;
     size_t queued, in_flight;
@@ -72,6 +73,7 @@ struct hf_remote {
     unsigned watchers; /* idle ones who look again soon, for as long as others are busy */
     bool stopping;
     struct hf_remote_lane lanes[HF_REMOTE_LANES];
+    struct hf_remote_lane rows[HF_REMOTE_LANES]; /* by hash: two batches at once would be in each other's way at a row */
     struct hf_remote_stuck stuck[HF_REMOTE_STUCK];
     int64_t stuck_until_ms; /* all of them are over then; 0: there was none */
     bool stuck_busy;        /* a worker has one who waits for such a row */
@@ -107,6 +109,9 @@ void hf_remote_note(struct hf_remote *remote, int level, const char *line);
 
 /* remote_work.c: the worker's thread. arg: the worker. */
 void *hf_remote_work(void *arg);
+/* With the lock. Wake one who is idle: always the same if possible, whose part of the database is warm, and one that has a
+ * connection. */
+void hf_remote_wake(struct hf_remote *remote);
 /* remote_guard.c. */
 struct hf_remote_guards *hf_remote_guards_make(void);
 void hf_remote_guards_free(struct hf_remote_guards *known);
@@ -117,7 +122,9 @@ void hf_remote_guards_learn(struct hf_remote *remote, const struct hf_pg_set *se
 bool hf_remote_guards_answer(struct hf_remote *remote, const struct hf_request *request, struct hf_plan *plan,
                              hf_time *now);
 
-/* remote_stuck.c. With the lock. Does the operation need a row that stayed locked lately? */
+/* remote_stuck.c. Which row the request needs besides its key, as an index into `rows`; 0: none, or it is not known. */
+unsigned hf_remote_row(const struct hf_request *request);
+/* With the lock. Does the operation need a row that stayed locked lately? */
 bool hf_remote_is_stuck(struct hf_remote *remote, const struct hf_op *op);
 /* Without the lock. What it needs stayed locked; what it needed is free again. */
 void hf_remote_stuck_learn(struct hf_remote *remote, const struct hf_op *op);
@@ -126,15 +133,22 @@ void hf_remote_stuck_forget(struct hf_remote *remote, const struct hf_op *op);
 /* remote_own.c: the maintainer's thread. arg: the remote. */
 void *hf_remote_own(void *arg);
 
-/* What an operation carries in `needs`: its epoch, whether it was tried in a batch and is to be alone, and since when it
- * waits. */
-static inline uint64_t hf_remote_ticket(int64_t since_ms, unsigned epoch)
+/* What an operation carries in `needs`: its epoch, whether it was tried in a batch and is to be alone, since when it waits, and
+ * its row. */
+enum { HF_REMOTE_ROW_SHIFT = 52 };
+static inline uint64_t hf_remote_ticket(int64_t since_ms, unsigned epoch, unsigned row)
 {
-    return (uint64_t)since_ms << 2 | epoch;
+    return (uint64_t)row << HF_REMOTE_ROW_SHIFT | (uint64_t)since_ms << 2 | epoch;
 }
 static inline int64_t hf_remote_since(const struct hf_op *op)
 {
-    return (int64_t)(op->needs >> 2);
+    return (int64_t)((op->needs & ((UINT64_C(1) << HF_REMOTE_ROW_SHIFT) - 1)) >> 2);
+}
+/* With the lock. NULL: it has none. */
+static inline struct hf_remote_lane *hf_remote_row_lane(struct hf_remote *remote, const struct hf_op *op)
+{
+    unsigned row = (unsigned)(op->needs >> HF_REMOTE_ROW_SHIFT);
+    return row ? &remote->rows[row] : NULL;
 }
 static inline unsigned hf_remote_epoch(const struct hf_op *op)
 {

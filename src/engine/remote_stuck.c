@@ -35,6 +35,11 @@ static uint64_t target_of(const struct hf_request *q)
     }
 }
 
+unsigned hf_remote_row(const struct hf_request *q)
+{
+    return (unsigned)(target_of(q) % HF_REMOTE_LANES);
+}
+
 /* Its key, or the client that numbers it. */
 static uint64_t key_of(const struct hf_request *q)
 {

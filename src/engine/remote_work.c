@@ -37,14 +37,33 @@ static bool may_take(struct hf_remote_worker *w, const struct hf_op *op)
     return !lane || lane->count == 0 || lane->worker == w->index;
 }
 
-/* An operation that must stay behind keeps those of its lane behind it: they are marked as another's. */
+/* Has another worker a batch under way that needs the same row? Two of them at once would wait for each other, or one would
+ * begin again. Who has it for long is not waited for. */
+static bool is_row_busy(const struct hf_remote_worker *w, const struct hf_op *op)
+{
+    const struct hf_remote_lane *row = hf_remote_row_lane(w->remote, op);
+    if (!row || row->count == 0 || row->worker == w->index)
+        return false;
+    return hf_remote_clock_ms() - w->remote->workers[row->worker].begun_ms <= HF_REMOTE_SLOW_MS;
+}
+
+/* Its lane and its row are this worker's from now on. */
 static void lane_take(struct hf_remote_worker *w, const struct hf_op *op)
 {
-    struct hf_remote_lane *lane = hf_remote_lane(w->remote, op);
-    if (lane) {
-        lane->count++;
-        lane->worker = w->index;
-    }
+    struct hf_remote_lane *const lanes[] = { hf_remote_lane(w->remote, op), hf_remote_row_lane(w->remote, op) };
+    for (int i = 0; i < 2; i++)
+        if (lanes[i]) {
+            lanes[i]->count++;
+            lanes[i]->worker = w->index;
+        }
+}
+
+static void lane_give_back(struct hf_remote *r, const struct hf_op *op)
+{
+    struct hf_remote_lane *const lanes[] = { hf_remote_lane(r, op), hf_remote_row_lane(r, op) };
+    for (int i = 0; i < 2; i++)
+        if (lanes[i])
+            lanes[i]->count--;
 }
 
 /* Lanes of which an operation was passed over: what is behind it stays behind it. */
@@ -87,7 +106,7 @@ static void batch_take(struct hf_remote_worker *w)
     while (*at && w->count < HF_PG_BATCH_MAX && bytes < BYTES_MAX && !w->stuck) {
         struct hf_op *op = *at;
         bool stuck = hf_remote_is_stuck(r, op);
-        bool later = must_wait(r, op, stuck) || (stuck && w->count > 0);
+        bool later = must_wait(r, op, stuck) || (stuck && w->count > 0) || is_row_busy(w, op);
         if (later)
             pass_over(&passed, r, op);
         if (later || !may_take(w, op) || is_passed(&passed, r, op)) {
@@ -119,9 +138,7 @@ static void batch_return(struct hf_remote_worker *w)
     struct hf_remote *r = w->remote;
     for (size_t i = w->count; i > 0; i--) {
         struct hf_op *op = w->ops[i - 1];
-        struct hf_remote_lane *lane = hf_remote_lane(r, op);
-        if (lane)
-            lane->count--;
+        lane_give_back(r, op);
         op->needs |= 2;
         op->next = r->first;
         if (!r->first)
@@ -135,17 +152,29 @@ static void batch_return(struct hf_remote_worker *w)
 
 /* ---- Answering ---- */
 
+void hf_remote_wake(struct hf_remote *r)
+{
+    struct hf_remote_worker *chosen = NULL;
+    for (unsigned i = HF_REMOTE_WORKERS; i > 0; i--) {
+        struct hf_remote_worker *w = &r->workers[i - 1];
+        if (w->idle && (w->session.conn.pg || !chosen || !chosen->session.conn.pg))
+            chosen = w;
+    }
+    if (chosen)
+        pthread_cond_signal(&chosen->wake);
+}
+
 /* Is there a worker that has a connection, and is idle or about to be? Who has none lets it go first, and wakes it. */
 static bool is_better_one(const struct hf_remote_worker *w)
 {
     bool found = false;
     for (unsigned i = 0; i < HF_REMOTE_WORKERS && !w->session.conn.pg; i++) {
-        const struct hf_remote_worker *other = &w->remote->workers[i];
+        struct hf_remote_worker *other = &w->remote->workers[i];
         if ((other->begun_ms && !other->answering) || !other->session.conn.pg) /* who is busy may change it */
             continue;
         found = true;
-        if (!other->begun_ms)
-            pthread_cond_broadcast(&w->remote->work);
+        if (other->idle)
+            pthread_cond_signal(&other->wake);
     }
     return found;
 }
@@ -168,7 +197,7 @@ static bool has_turn(struct hf_remote_worker *w)
             return false;
     }
     for (const struct hf_op *op = r->first; op; op = op->next)
-        if (may_take(w, op) && !must_wait(r, op, r->stuck_busy && hf_remote_is_stuck(r, op)))
+        if (may_take(w, op) && !is_row_busy(w, op) && !must_wait(r, op, r->stuck_busy && hf_remote_is_stuck(r, op)))
             return true;
     return false;
 }
@@ -180,11 +209,8 @@ static void answer(struct hf_remote_worker *w)
     uint64_t answered[2] = { 0, 0 };
     pthread_mutex_lock(&r->lock);
     w->answering = true;
-    for (size_t i = 0; i < w->count; i++) {
-        struct hf_remote_lane *lane = hf_remote_lane(r, w->ops[i]);
-        if (lane)
-            lane->count--;
-    }
+    for (size_t i = 0; i < w->count; i++)
+        lane_give_back(r, w->ops[i]);
     pthread_mutex_unlock(&r->lock);
     for (size_t i = 0; i < w->count; i++) {
         struct hf_op *op = w->ops[i];
@@ -461,8 +487,9 @@ static void work_once(struct hf_remote_worker *w)
     pthread_mutex_unlock(&w->remote->lock);
 }
 
-static void wait_a_little(struct hf_remote *r)
+static void wait_a_little(struct hf_remote_worker *w)
 {
+    struct hf_remote *r = w->remote;
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += HF_REMOTE_SLOW_MS / 2 * 1000000L;
@@ -471,7 +498,9 @@ static void wait_a_little(struct hf_remote *r)
         until.tv_sec++;
     }
     r->watchers++;
-    pthread_cond_timedwait(&r->work, &r->lock, &until);
+    w->idle = true;
+    pthread_cond_timedwait(&w->wake, &r->lock, &until);
+    w->idle = false;
     r->watchers--;
 }
 
@@ -486,7 +515,7 @@ void *hf_remote_work(void *arg)
             w->begun_ms = hf_remote_clock_ms();
             r->busy++;
             if (r->watchers == 0) /* somebody must see whether it becomes slow */
-                pthread_cond_signal(&r->work);
+                hf_remote_wake(r);
             pthread_mutex_unlock(&r->lock);
             bool took = w->count > 0;
             if (took)
@@ -498,13 +527,15 @@ void *hf_remote_work(void *arg)
             w->answering = w->stuck = w->tried = false;
             r->busy--;
             if (!took) /* all that it may have is behind one that must wait */
-                wait_a_little(r);
+                wait_a_little(w);
             if (r->first && r->busy == 0)
-                pthread_cond_signal(&r->work);
+                hf_remote_wake(r);
         } else if (r->first || r->busy > 0) { /* it may become slow */
-            wait_a_little(r);
+            wait_a_little(w);
         } else {
-            pthread_cond_wait(&r->work, &r->lock);
+            w->idle = true;
+            pthread_cond_wait(&w->wake, &r->lock);
+            w->idle = false;
         }
     }
     pthread_mutex_unlock(&r->lock);
