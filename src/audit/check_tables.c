@@ -192,24 +192,27 @@ static bool row_over(const struct hf_audit_state *s, const struct hf_audit_field
     return strtoll(digits, NULL, 10) <= hf_audit_reader_journal(s->reader)->as_of;
 }
 
-/* A sequence must not be behind what has been drawn from it: it would give the same again. */
+/* A sequence must not be behind what has been drawn from it: it would give the same again. A number of the journal that
+ * is drawn stands for a block of them. */
 static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
+    enum { BLOCK = 32 };
     const struct {
         const char *name;
-        uint64_t highest;
-    } counters[] = { { "journal_number", hf_audit_reader_journal(s->reader)->end },
-                     { "hold_ordinal", s->hold_count },
-                     { "fence", s->highest_fence },
-                     { "outbox_number", s->outbox_number },
-                     { "writer_id", s->highest_writer } };
+        uint64_t highest, drawn;
+    } counters[] = { { "journal_number", hf_audit_reader_journal(s->reader)->end, BLOCK },
+                     { "hold_ordinal", s->hold_count, 1 },
+                     { "fence", s->highest_fence, 1 },
+                     { "outbox_number", s->outbox_number, 1 },
+                     { "writer_id", s->highest_writer, 1 } };
     char digits[24] = "";
     if (row->field[1].value.size >= sizeof digits)
         return;
     memcpy(digits, row->field[1].value.data, row->field[1].value.size);
     uint64_t stands = strtoull(digits, NULL, 10);
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
-        if (hf_bytes_equal(row->field[0].value, hf_str(counters[i].name)) && stands < counters[i].highest)
+        if (hf_bytes_equal(row->field[0].value, hf_str(counters[i].name)) &&
+            stands + counters[i].drawn - 1 < counters[i].highest)
             hf_audit_break(s, HF_AUDIT_TABLES, NULL,
                            "the sequence holdfast.%s stands at %llu, though %llu has been given out",
                            counters[i].name, (unsigned long long)stands,

@@ -73,7 +73,8 @@ struct hf_remote {
     unsigned watchers; /* idle ones who look again soon, for as long as others are busy */
     bool stopping;
     struct hf_remote_lane lanes[HF_REMOTE_LANES];
-    struct hf_remote_lane rows[HF_REMOTE_LANES]; /* by hash: two batches at once would be in each other's way at a row */
+    struct hf_remote_lane
+        rows[HF_REMOTE_LANES]; /* by hash: two batches at once would be in each other's way at a row */
     struct hf_remote_stuck stuck[HF_REMOTE_STUCK];
     int64_t stuck_until_ms; /* all of them are over then; 0: there was none */
     bool stuck_busy;        /* a worker has one who waits for such a row */

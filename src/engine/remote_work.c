@@ -50,7 +50,8 @@ static bool is_row_busy(const struct hf_remote_worker *w, const struct hf_op *op
 /* Its lane and its row are this worker's from now on. */
 static void lane_take(struct hf_remote_worker *w, const struct hf_op *op)
 {
-    struct hf_remote_lane *const lanes[] = { hf_remote_lane(w->remote, op), hf_remote_row_lane(w->remote, op) };
+    struct hf_remote_lane *const lanes[] = { hf_remote_lane(w->remote, op),
+                                             hf_remote_row_lane(w->remote, op) };
     for (int i = 0; i < 2; i++)
         if (lanes[i]) {
             lanes[i]->count++;
@@ -197,7 +198,8 @@ static bool has_turn(struct hf_remote_worker *w)
             return false;
     }
     for (const struct hf_op *op = r->first; op; op = op->next)
-        if (may_take(w, op) && !is_row_busy(w, op) && !must_wait(r, op, r->stuck_busy && hf_remote_is_stuck(r, op)))
+        if (may_take(w, op) && !is_row_busy(w, op) &&
+            !must_wait(r, op, r->stuck_busy && hf_remote_is_stuck(r, op)))
             return true;
     return false;
 }

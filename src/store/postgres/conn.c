@@ -276,7 +276,7 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 #define TIMES "date_trunc('milliseconds', clock_timestamp()), " NEWEST
 #define RULES "s.idempotency_window_ms, s.token_max_length, s.registry_strict, s.xmin"
 
-#define DRAWN                                                               \
+#define DRAWN                                                                  \
     "CASE WHEN i <= $1::integer THEN nextval('holdfast.journal_number') END, " \
     "CASE WHEN i <= $2::integer THEN nextval('holdfast.hold_ordinal') END, "   \
     "CASE WHEN i <= $3::integer THEN nextval('holdfast.fence') END, "          \
@@ -304,7 +304,8 @@ static const char *const texts[] = {
         "unnest($5::text[]), unnest($6::text[]), $7::integer, $8::bigint, unnest($9::bytea[])",
     /* NULL where none may be: the statement fails, and the transaction with it. */
     [HF_PG_WRITER] =
-        "UPDATE holdfast.writer SET batch = $3::bigint / CASE WHEN $5::xid IS NULL OR $5 = (SELECT s.xmin FROM "
+        "UPDATE holdfast.writer SET batch = $3::bigint / CASE WHEN $5::xid IS NULL OR $5 = (SELECT s.xmin "
+        "FROM "
         "holdfast.store s) THEN 1 ELSE 0 END, chain = $4::bytea, changed_at = now(), "
         "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer",
     /* What is decided by rules stands in the journal behind those rules: who changes them waits until all who go by them
@@ -358,7 +359,8 @@ static void sql_of(int statement, struct hf_buffer *b)
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_row(b, HF_PG_HOLD);
         hf_buffer_add_text(
-            b, " FROM (SELECT unnest($1::text[]) AS tenant, unnest($2::text[]) AS name, unnest($3::integer[]) AS n) "
+            b, " FROM (SELECT unnest($1::text[]) AS tenant, unnest($2::text[]) AS name, "
+               "unnest($3::integer[]) AS n) "
                "u CROSS JOIN LATERAL "
                "((SELECT " HF_PG_ALL HELD_ON " AND x.expires_at <= " OVERDUE_SOON(
                    "$4") " ORDER BY x.expires_at LIMIT u.n) UNION ALL (SELECT " HF_PG_ALL HELD_ON

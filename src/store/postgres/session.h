@@ -26,10 +26,10 @@ struct hf_pg_shared {
 
     /* What the last batches were like: for how many batches yet something is done at once that is rarely needed, because one
      * had to begin again without it. */
-    _Atomic int locking; /* rows are locked: others change the same ones */
-    _Atomic int calm;    /* how many batches went well without locks since */
-    _Atomic int caution; /* for how many they were locked the last time */
-    _Atomic int looking; /* keys are looked up: retries come */
+    _Atomic int locking;  /* rows are locked: others change the same ones */
+    _Atomic int calm;     /* how many batches went well without locks since */
+    _Atomic int caution;  /* for how many they were locked the last time */
+    _Atomic int looking;  /* keys are looked up: retries come */
     _Atomic int sweeping; /* overdue holds are looked for */
 };
 

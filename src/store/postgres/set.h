@@ -27,12 +27,13 @@ struct hf_pg_slot {
     unsigned uses;                       /* resources: how many requests place a hold on it */
     bool swept;                          /* resources: it was asked for overdue holds */
     unsigned overdue_max, overdue_count; /* and so many could have come, and came */
-    hf_time soonest;                     /* resources: when the first hold ends that the batch places on it; 0: none */
-    struct hf_pg_slot *overdue;          /* resources: the overdue holds that were found, soonest first, and one more */
-    struct hf_pg_slot *last_overdue;     /* the last of them */
-    struct hf_pg_slot *next_overdue;     /* holds: the next of them */
-    struct hf_pg_record record;          /* its key is always set */
-    struct hf_pg_place place;            /* stored: where */
+    hf_time soonest; /* resources: when the first hold ends that the batch places on it; 0: none */
+    struct hf_pg_slot
+        *overdue; /* resources: the overdue holds that were found, soonest first, and one more */
+    struct hf_pg_slot *last_overdue; /* the last of them */
+    struct hf_pg_slot *next_overdue; /* holds: the next of them */
+    struct hf_pg_record record;      /* its key is always set */
+    struct hf_pg_place place;        /* stored: where */
 };
 
 enum { HF_PG_BUCKETS = 4096 };

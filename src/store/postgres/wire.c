@@ -54,7 +54,8 @@ void hf_pg_array_end(struct hf_buffer *b, uint32_t count)
 
 void hf_pg_array_end_short(struct hf_buffer *b, uint32_t count)
 {
-    bool all_null = b->size == ARRAY_HEAD + 4 * (size_t)count; /* nothing is shorter than NULL, and only "" as short */
+    bool all_null =
+        b->size == ARRAY_HEAD + 4 * (size_t)count; /* nothing is shorter than NULL, and only "" as short */
     for (uint32_t i = 0; i < count && all_null; i++)
         all_null = b->data[ARRAY_HEAD + 4 * i] == 255;
     hf_pg_array_end(b, all_null ? 0 : count);

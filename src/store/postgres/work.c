@@ -109,16 +109,18 @@ struct hf_bytes hf_pg_param_told(unsigned char out[8], const struct hf_pg_sessio
 void hf_pg_work_draw(struct hf_pg_work *w, int numbers, int ordinals, int fences, int outbox)
 {
     unsigned char room[4][4];
-    const struct hf_bytes values[] = { hf_pg_param4(room[0], numbers), hf_pg_param4(room[1], ordinals),
-                                       hf_pg_param4(room[2], fences), hf_pg_param4(room[3], outbox) };
+    const struct hf_bytes values[] = { hf_pg_param4(room[0], (numbers + HF_PG_BLOCK - 1) / HF_PG_BLOCK),
+                                       hf_pg_param4(room[1], ordinals), hf_pg_param4(room[2], fences),
+                                       hf_pg_param4(room[3], outbox) };
     hf_pg_work_send(w, w->swift ? HF_PG_DRAW_LIGHTLY : HF_PG_DRAW, HF_PG_TABLES, values, 4);
 }
 
 uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column)
 {
-    if (!w->drawn || index >= PQntuples(w->drawn) || PQgetisnull(w->drawn, index, column))
+    int each = column == HF_PG_DRAWN_NUMBER ? HF_PG_BLOCK : 1, row = index / each;
+    if (!w->drawn || row >= PQntuples(w->drawn) || PQgetisnull(w->drawn, row, column))
         return 0;
-    return (uint64_t)hf_pg_get_int8(w->drawn, index, column);
+    return (uint64_t)hf_pg_get_int8(w->drawn, row, column) + (uint64_t)(index % each);
 }
 
 /* ---- Taking in what comes back ---- */

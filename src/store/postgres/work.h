@@ -65,6 +65,8 @@ enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome);
 
 /* Columns of HF_PG_DRAW. */
 enum { HF_PG_DRAWN_NUMBER = 6, HF_PG_DRAWN_ORDINAL, HF_PG_DRAWN_FENCE, HF_PG_DRAWN_OUTBOX };
+/* Numbers of the journal are drawn so many at a time. */
+enum { HF_PG_BLOCK = 32 };
 /* A fresh number, or 0 if not so many were drawn. */
 uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column);
 

@@ -155,12 +155,11 @@ static void send_writer(struct hf_pg_work *w)
         hf_sha256_add(&sha, e->image.data, e->image.size);
     }
     hf_sha256_end(&sha, s->next_chain);
-    const struct hf_bytes values[] = { hf_pg_param4(writer, s->writer),
-                                       hf_pg_param8(generation, s->generation),
-                                       hf_pg_param8(batch, s->batch + 1),
-                                       hf_mem(s->next_chain, HF_DIGEST_SIZE),
-                                       w->swift ? hf_mem(s->rules_version, sizeof s->rules_version)
-                                                : hf_pg_none() };
+    const struct hf_bytes values[] = {
+        hf_pg_param4(writer, s->writer), hf_pg_param8(generation, s->generation),
+        hf_pg_param8(batch, s->batch + 1), hf_mem(s->next_chain, HF_DIGEST_SIZE),
+        w->swift ? hf_mem(s->rules_version, sizeof s->rules_version) : hf_pg_none()
+    };
     hf_pg_work_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 5);
 }
 

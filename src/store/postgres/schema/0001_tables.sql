@@ -25,7 +25,8 @@ COMMENT ON COLUMN holdfast.store.registry_strict IS 'True: a hold on a resource 
 COMMENT ON COLUMN holdfast.store.digest_name IS 'How the digests of requests are made.';
 COMMENT ON COLUMN holdfast.store.program IS 'The version that set this configuration.';
 
-CREATE SEQUENCE holdfast.journal_number;
+-- A number that is drawn stands for itself and the 31 behind it: a batch of a server uses them, a function only the first.
+CREATE SEQUENCE holdfast.journal_number INCREMENT BY 32;
 CREATE SEQUENCE holdfast.hold_ordinal;
 CREATE SEQUENCE holdfast.fence;
 CREATE SEQUENCE holdfast.outbox_number;
