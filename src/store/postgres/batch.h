@@ -3,14 +3,20 @@
  *   look     one round trip without a lock: keys, guards, and what is only read. Replays and questions are answered from it.
  *   take     one round trip: BEGIN, every row that the others may change, locked table by table and in key order, then the
  *            time and fresh numbers. The core decides over them.
- *   write    one round trip: new rows, changed rows, the journal's entries, the writer's row, COMMIT.
+ *   write    one round trip: changed rows, new rows, the journal's entries, the writer's row, COMMIT.
  *
- * Where most calls have been new lately, looking is a part of taking: two round trips, and a retry among them takes a lock that
- * it would not need. Where most are retries, only those that are left after looking take any.
+ * Where most calls have been new lately, looking is a part of taking, and takes no locks (swift): rows are read with their place
+ * and version, outside of a transaction, and the write begins one, changes them only if they are still the same, and fails as
+ * a whole otherwise. That is right if the core decided over nothing but rows that it changes, keys that it binds, and the rules,
+ * which are compared too. So a refusal that is written down, and whatever reads a row that it leaves alone, takes locks; and so
+ * does a batch that has failed, and some behind it. Where no retry has come for long, keys are not even looked up (blind).
  *
- * All transactions lock in the same order and insert in the same order, so that they cannot wait for each other in a circle.
- * Two that bind the same key meet at the primary key of holdfast.token: the later one fails as a whole and begins again, and
- * finds the key bound. */
+ * Numbers are drawn behind the reads. Whoever changed a row before it was read has drawn theirs before; who changes it between
+ * read and write makes the write fail: so the numbers are in the order of the changes to every row, as they are with locks.
+ *
+ * All transactions lock in the same order, be it by FOR UPDATE or by changing rows, and insert in the same order behind that, so
+ * that they cannot wait for each other in a circle. Two that bind the same key meet at the primary key of holdfast.token: the
+ * later one fails as a whole and begins again, and finds the key bound. */
 #ifndef HF_STORE_POSTGRES_BATCH_H
 #define HF_STORE_POSTGRES_BATCH_H
 

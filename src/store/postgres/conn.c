@@ -37,7 +37,7 @@ static enum hf_pg_outcome judge(struct hf_pg_conn *conn, const PGresult *result)
     why_set(conn, PQresultErrorMessage(result), state);
     if (!state || PQstatus(conn->pg) == CONNECTION_BAD)
         return HF_PG_LOST;
-    if (state_is(state, "23505 40001 40P01 22012"))
+    if (state_is(state, "23505 40001 40P01"))
         return HF_PG_CONFLICT;
     if (state_is(state,
                  "55P03 57014")) /* a lock, or a limit for statements that is shorter than ours for locks */
@@ -304,9 +304,9 @@ static const char *const texts[] = {
         "unnest($5::text[]), unnest($6::text[]), $7::integer, $8::bigint, unnest($9::bytea[])",
     /* NULL where none may be: the statement fails, and the transaction with it. */
     [HF_PG_WRITER] =
-        "UPDATE holdfast.writer SET batch = $3::bigint / CASE WHEN $5::xid IS NULL OR $5 = (SELECT s.xmin "
-        "FROM "
-        "holdfast.store s) THEN 1 ELSE 0 END, chain = $4::bytea, changed_at = now(), "
+        "UPDATE holdfast.writer SET batch = CASE WHEN $5::xid IS NULL OR $5 = (SELECT s.xmin FROM "
+        "holdfast.store s) THEN $3::bigint ELSE holdfast._conflict() END, chain = $4::bytea, changed_at = "
+        "now(), "
         "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer",
     /* What is decided by rules stands in the journal behind those rules: who changes them waits until all who go by them
      * have committed, and they wait for it. No row is written for that. */

@@ -391,7 +391,11 @@ void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table)
     hf_buffer_add_text(b, ") u WHERE t.ctid = u.place AND t.xmin = u.was");
     for (int i = 0; i < s->keys; i++)
         hf_buffer_printf(b, " AND t.%s IS NOT DISTINCT FROM u.%s", s->columns[i].name, s->columns[i].name);
-    hf_buffer_printf(b, " RETURNING 1) SELECT 1 / (count(*) = $%d::bigint)::integer FROM changed", n + 1);
+    hf_buffer_printf(
+        b,
+        " RETURNING 1) SELECT CASE WHEN count(*) = $%d::bigint THEN 0 ELSE holdfast._conflict() END "
+        "FROM changed",
+        n + 1);
 }
 
 void hf_pg_sql_delete(struct hf_buffer *b, enum hf_pg_table table)

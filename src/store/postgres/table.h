@@ -98,8 +98,8 @@ void hf_pg_sql_columns(struct hf_buffer *b, enum hf_pg_table table);
 void hf_pg_sql_row(struct hf_buffer *b, enum hf_pg_table table);
 #define HF_PG_ALL "x.*, x.ctid AS place, x.xmin AS written_by"
 /* Insert rows from arrays, a parameter for each column; take them out by key.
- * Change them: arrays of the keys and of what is not fixed, then of the places and versions, and how many they are. Fails with
- * division_by_zero if any of them is not where it was, as it was. */
+ * Change them: arrays of the keys and of what is not fixed, then of the places and versions, and how many they are. Fails (40001) if
+ * any of them is not where it was, as it was. */
 void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table);
 void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table);
 void hf_pg_sql_delete(struct hf_buffer *b, enum hf_pg_table table);

@@ -260,3 +260,11 @@ CREATE TABLE holdfast.outbox (
     created_at timestamptz NOT NULL
 );
 COMMENT ON TABLE holdfast.outbox IS 'What is to be delivered, committed together with the effect that it belongs to.';
+
+-- Raised by a batch whose rows are no longer as it has read them: it has changed nothing, and the server runs it again.
+CREATE FUNCTION holdfast._conflict() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'holdfast: another transaction was faster at the same rows; the server runs this batch again'
+        USING ERRCODE = 'serialization_failure';
+END $$;
+COMMENT ON FUNCTION holdfast._conflict IS 'For the servers: end a batch whose rows have changed since they were read.';
