@@ -35,17 +35,22 @@ static uint64_t target_of(const struct hf_request *q)
     }
 }
 
-unsigned hf_remote_row(const struct hf_request *q)
-{
-    return (unsigned)(target_of(q) % HF_REMOTE_LANES);
-}
-
 /* Its key, or the client that numbers it. */
 static uint64_t key_of(const struct hf_request *q)
 {
     if (q->client.size > 0)
         return hash_of(HF_COMPLETE, q->tenant, q->client);
     return q->key.size > 0 ? hash_of(HF_BEGIN, q->tenant, q->key) : 0;
+}
+
+/* Guards are only read, by those who record what they have seen: these meet at what was seen. */
+unsigned hf_remote_row(const struct hf_request *q)
+{
+    bool records = q->action == HF_RECORD || q->action == HF_ADMIT;
+    uint64_t hash = records ? hash_of(HF_ADMIT, q->identity.guard, q->identity.identity) : target_of(q);
+    if (q->action >= HF_BEGIN && q->action <= HF_HEARTBEAT)
+        hash = key_of(q);
+    return (unsigned)(hash % HF_REMOTE_LANES);
 }
 
 static struct hf_remote_stuck *find(struct hf_remote *r, uint64_t hash, int64_t now)

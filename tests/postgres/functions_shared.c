@@ -371,6 +371,95 @@ static void test_one_key_one_effect(void **state)
                     &p, "SELECT count(*) FROM holdfast.journal WHERE writer > 0 AND key IS NOT NULL") > 0);
 }
 
+/* ---- The first use of a name by both ---- */
+
+/* A function makes what it is the first to use behind its key; and meanwhile a server has made it, and comes with the same key.
+ * The function must not wait for the server's row as long as it has the key. */
+static const struct first_use {
+    const char *table, *is_function; /* a row that a function inserts, to be filled in */
+    struct hf_request request;
+    const char *call;
+} first_uses[] = {
+    { "register",
+      "NEW.version = 0",
+      { .action = HF_WRITE, .write = { .name = { "new", 3 }, .value = { "v", 1 } } },
+      "SELECT replayed FROM holdfast.write('both', 'new', 'v')" },
+    { "lease",
+      "NEW.fence = 0",
+      { .action = HF_GRANT, .lease = { .name = { "new", 3 }, .holder = { "h", 1 }, .ttl_ms = 60000 } },
+      "SELECT replayed FROM holdfast.grant_lease('both', 'new', 'h', '60 s')" },
+    { "resource",
+      "NEW.number = 0",
+      { .action = HF_PLACE_HOLD,
+        .place_hold = { .resource = { "new", 3 }, .requester = { "h", 1 }, .duration_ms = 60000 } },
+      "SELECT replayed FROM holdfast.place_hold('both', 'new', 'h', '60 s')" },
+};
+
+static void *ask_with_the_key(void *arg)
+{
+    struct hf_request q = *(const struct hf_request *)arg;
+    struct hf_result r = HF_RESULT_INIT;
+    q.key = hf_str("both");
+    enum hf_status status = hf_do(db, &q, &r);
+    hf_result_clear(&r);
+    return hf_status_kind(status) > HF_KIND_REFUSAL ? arg : NULL;
+}
+
+static void await(const char *sql)
+{
+    for (int i = 0; postgres_number(&p, sql) == 0; i++) {
+        assert_true(i < 1000);
+        functions_pause_ms(5);
+    }
+}
+
+static void test_first_use(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof first_uses / sizeof *first_uses; i++) {
+        const struct first_use *u = &first_uses[i];
+        struct hf_request q = u->request;
+        PGconn *theirs = postgres_connect(&p);
+        char sql[400];
+        pthread_t thread;
+        void *failed;
+        q.key = hf_str("server");
+        functions_run(c, "SELECT pg_advisory_lock(7)");
+        functions_run(c, "CREATE OR REPLACE FUNCTION public.pause() RETURNS trigger LANGUAGE plpgsql AS "
+                         "'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NEW; END'");
+        snprintf(sql, sizeof sql,
+                 "CREATE TRIGGER pause BEFORE INSERT ON holdfast.%s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION "
+                 "public.pause()",
+                 u->table, u->is_function);
+        functions_run(c, sql);
+        assert_int_equal(PQsendQuery(theirs, u->call), 1);
+        await("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory'");
+        assert_int_equal(ask(&q), HF_OK);
+        assert_int_equal(pthread_create(&thread, NULL, ask_with_the_key, &q), 0);
+        await("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast' AND wait_event = "
+              "'transactionid'");
+        functions_run(c, "SELECT pg_advisory_unlock(7)");
+        PGresult *answer = PQgetResult(theirs);
+        if (PQresultStatus(answer) != PGRES_TUPLES_OK)
+            fail_msg("%s: %s", u->table, PQresultErrorMessage(answer));
+        assert_string_equal(PQgetvalue(answer, 0, 0), "t");
+        pthread_join(thread, &failed);
+        assert_null(failed);
+        PQclear(answer);
+        PQfinish(theirs);
+        functions_run(c, "DROP FUNCTION public.pause() CASCADE");
+        hf_close(db);
+        PQfinish(c);
+        begin_with(0);
+    }
+    char *log = postgres_log(&p);
+    assert_null(strstr(log, "deadlock detected"));
+    free(log);
+    struct hf_request q = place_request("ours", "room 1"); /* for `end`, which wants something of both */
+    assert_int_equal(ask(&q), HF_OK);
+    EXPECT(c, "ok", false, "place_hold", "theirs", "room 2", "guest", "1 hour");
+}
+
 /* A key whose window has closed is taken over by either. */
 static void test_keys_leave(void **state)
 {
@@ -399,6 +488,7 @@ int main(void)
         TEST(test_claims),
         TEST(test_guards_leases_registers),
         TEST(test_one_key_one_effect),
+        TEST(test_first_use),
         TEST(test_keys_leave),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

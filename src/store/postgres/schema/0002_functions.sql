@@ -711,6 +711,12 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast._win IS 'Make the key ours, behind the locks of all rows that are there. Has a status if somebody was faster: that is the answer.';
 
+CREATE FUNCTION holdfast._lost() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'holdfast: the row was made meanwhile' USING ERRCODE = 'HF001';
+END $$;
+COMMENT ON FUNCTION holdfast._lost IS 'Give the key back: the row that was to be made is there by now, and its lock comes before the key. Whoever made the key theirs first and waited for the row then could wait for a server that has the row and waits for the key.';
+
 CREATE FUNCTION holdfast._remember(tenant text, key text, action text, status text, digest bytea, at timestamptz,
     window_ms bigint, number bigint, hold bigint, answer integer, rows bytea[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -770,19 +776,14 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast._resource_lock IS 'The resource, locked; all NULL if it is not there.';
 
-CREATE FUNCTION holdfast._resource_make(tenant text, name text) RETURNS holdfast.resource LANGUAGE plpgsql AS $$
-DECLARE
-    r holdfast.resource;
+CREATE FUNCTION holdfast._resource_insert(tenant text, name text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    WHILE r.name IS NULL LOOP
-        INSERT INTO holdfast.resource (tenant, name, capacity, held, confirmed, open, fence, newest, created_at, number)
-        VALUES (_resource_make.tenant, _resource_make.name, 1, 0, 0, true, 0, 0, '-infinity', 0)
-        ON CONFLICT DO NOTHING;
-        r := holdfast._resource_lock(tenant, name);
-    END LOOP;
-    RETURN r;
+    INSERT INTO holdfast.resource (tenant, name, capacity, held, confirmed, open, fence, newest, created_at, number)
+    VALUES (_resource_insert.tenant, _resource_insert.name, 1, 0, 0, true, 0, 0, '-infinity', 0)
+    ON CONFLICT DO NOTHING;
+    RETURN FOUND;
 END $$;
-COMMENT ON FUNCTION holdfast._resource_make IS 'A new resource (number 0, for the caller to fill in), or the one that somebody made meanwhile; locked.';
+COMMENT ON FUNCTION holdfast._resource_insert IS 'Make a resource (number 0, for the caller to fill in). False: somebody made it meanwhile.';
 
 CREATE FUNCTION holdfast._resource_write(r holdfast.resource) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -831,6 +832,8 @@ DECLARE
     number bigint;
     rows bytea[] := '{}';
     answer integer := 255;
+    won holdfast._admitted;
+    ready boolean := false;
 BEGIN
     PERFORM holdfast._need('place_hold', num_nulls(key, resource, requester, duration, tenant) = 0);
     digest := sha256(holdfast._field('duration_ms', 2, holdfast._le8(ms)) ||
@@ -842,15 +845,28 @@ BEGIN
         RETURN holdfast._hold_answer(a.status, a.replayed, a.image);
     END IF;
     valid := holdfast._name_valid(resource) AND holdfast._name_valid(requester) AND holdfast._duration_valid(ms);
-    IF valid THEN
-        r := holdfast._resource_lock(tenant, resource);
-    END IF;
-    a := holdfast._win(a, tenant, key, 'place_hold', digest);
+    WHILE NOT ready LOOP
+        IF valid THEN
+            r := holdfast._resource_lock(tenant, resource);
+        END IF;
+        ready := NOT valid OR r.name IS NOT NULL OR a.known_only;
+        IF ready THEN
+            a := holdfast._win(a, tenant, key, 'place_hold', digest);
+        ELSE
+            BEGIN -- see _lost
+                won := holdfast._win(a, tenant, key, 'place_hold', digest);
+                IF won.status IS NULL AND NOT holdfast._resource_insert(tenant, resource) THEN
+                    PERFORM holdfast._lost();
+                END IF;
+                a := won;
+                ready := true;
+                r := holdfast._resource_lock(tenant, resource);
+            EXCEPTION WHEN SQLSTATE 'HF001' THEN NULL;
+            END;
+        END IF;
+    END LOOP;
     IF a.status IS NOT NULL THEN
         RETURN holdfast._hold_answer(a.status, a.replayed, a.image);
-    END IF;
-    IF valid AND r.name IS NULL AND NOT a.known_only THEN
-        r := holdfast._resource_make(tenant, resource);
     END IF;
     now := holdfast.engine_now();
     number := nextval('holdfast.journal_number');
@@ -1057,10 +1073,11 @@ BEGIN
     IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(name) OR units NOT BETWEEN 0 AND 1000000000 THEN
         RETURN holdfast._resource_show('invalid-request', NULL);
     END IF;
-    r := holdfast._resource_lock(tenant, name);
-    IF r.name IS NULL THEN
-        r := holdfast._resource_make(tenant, name);
-    END IF;
+    LOOP
+        r := holdfast._resource_lock(tenant, name);
+        EXIT WHEN r.name IS NOT NULL;
+        PERFORM holdfast._resource_insert(tenant, name);
+    END LOOP;
     changed := r.number = 0 OR (units <> 0 AND units <> r.capacity) OR coalesce(open, r.open) <> r.open;
     IF units <> 0 THEN
         r.capacity := units;
@@ -1680,6 +1697,8 @@ DECLARE
     l holdfast.lease;
     now timestamptz;
     number bigint;
+    won holdfast._admitted;
+    ready boolean := false;
 BEGIN
     PERFORM holdfast._need('grant_lease', num_nulls(key, name, holder, ttl, tenant) = 0);
     digest := sha256(holdfast._field('holder', 1, holdfast._bytes(holder)) ||
@@ -1689,21 +1708,34 @@ BEGIN
         RETURN holdfast._lease_answer(a.status, a.replayed, a.image);
     END IF;
     valid := holdfast._name_valid(name) AND holdfast._name_valid(holder) AND holdfast._duration_valid(ms);
-    IF valid THEN
-        SELECT x.* INTO l FROM holdfast.lease x
-        WHERE x.tenant = grant_lease.tenant AND x.name = grant_lease.name FOR UPDATE;
-    END IF;
-    a := holdfast._win(a, tenant, key, 'grant', digest);
+    WHILE NOT ready LOOP
+        IF valid THEN
+            SELECT x.* INTO l FROM holdfast.lease x
+            WHERE x.tenant = grant_lease.tenant AND x.name = grant_lease.name FOR UPDATE;
+        END IF;
+        ready := NOT valid OR l.name IS NOT NULL;
+        IF ready THEN
+            a := holdfast._win(a, tenant, key, 'grant', digest);
+        ELSE
+            BEGIN -- see _lost
+                won := holdfast._win(a, tenant, key, 'grant', digest);
+                IF won.status IS NULL THEN
+                    INSERT INTO holdfast.lease (tenant, name, holder, fence, ttl_ms, granted_at, expires_at)
+                    VALUES (grant_lease.tenant, grant_lease.name, '', 0, 0, '-infinity', '-infinity')
+                    ON CONFLICT DO NOTHING RETURNING * INTO l;
+                    IF NOT FOUND THEN
+                        PERFORM holdfast._lost();
+                    END IF;
+                END IF;
+                a := won;
+                ready := true;
+            EXCEPTION WHEN SQLSTATE 'HF001' THEN NULL;
+            END;
+        END IF;
+    END LOOP;
     IF a.status IS NOT NULL THEN
         RETURN holdfast._lease_answer(a.status, a.replayed, a.image);
     END IF;
-    WHILE valid AND l.name IS NULL LOOP
-        INSERT INTO holdfast.lease (tenant, name, holder, fence, ttl_ms, granted_at, expires_at)
-        VALUES (grant_lease.tenant, grant_lease.name, '', 0, 0, '-infinity', '-infinity')
-        ON CONFLICT DO NOTHING;
-        SELECT x.* INTO l FROM holdfast.lease x
-        WHERE x.tenant = grant_lease.tenant AND x.name = grant_lease.name FOR UPDATE;
-    END LOOP;
     now := holdfast.engine_now();
     number := nextval('holdfast.journal_number');
     IF NOT valid THEN
@@ -1827,6 +1859,8 @@ DECLARE
     r holdfast.register;
     now timestamptz;
     number bigint;
+    won holdfast._admitted;
+    ready boolean := false;
 BEGIN
     PERFORM holdfast._need('write', num_nulls(key, name, value, tenant) = 0);
     IF if_version < 0 THEN
@@ -1841,19 +1875,33 @@ BEGIN
         RETURN holdfast._register_answer(a.status, a.replayed, a.image);
     END IF;
     valid := holdfast._name_valid(name) AND length(value) <= 65536;
-    IF valid THEN
-        SELECT x.* INTO r FROM holdfast.register x WHERE x.tenant = write.tenant AND x.name = write.name FOR UPDATE;
-    END IF;
-    a := holdfast._win(a, tenant, key, 'write', digest);
+    WHILE NOT ready LOOP
+        IF valid THEN
+            SELECT x.* INTO r FROM holdfast.register x WHERE x.tenant = write.tenant AND x.name = write.name FOR UPDATE;
+        END IF;
+        ready := NOT valid OR r.name IS NOT NULL;
+        IF ready THEN
+            a := holdfast._win(a, tenant, key, 'write', digest);
+        ELSE
+            BEGIN -- see _lost
+                won := holdfast._win(a, tenant, key, 'write', digest);
+                IF won.status IS NULL THEN
+                    INSERT INTO holdfast.register (tenant, name, type, value, version, fence, changed_at)
+                    VALUES (write.tenant, write.name, 'plain', '', 0, 0, '-infinity')
+                    ON CONFLICT DO NOTHING RETURNING * INTO r;
+                    IF NOT FOUND THEN
+                        PERFORM holdfast._lost();
+                    END IF;
+                END IF;
+                a := won;
+                ready := true;
+            EXCEPTION WHEN SQLSTATE 'HF001' THEN NULL;
+            END;
+        END IF;
+    END LOOP;
     IF a.status IS NOT NULL THEN
         RETURN holdfast._register_answer(a.status, a.replayed, a.image);
     END IF;
-    WHILE valid AND r.name IS NULL LOOP
-        INSERT INTO holdfast.register (tenant, name, type, value, version, fence, changed_at)
-        VALUES (write.tenant, write.name, 'plain', '', 0, 0, '-infinity')
-        ON CONFLICT DO NOTHING;
-        SELECT x.* INTO r FROM holdfast.register x WHERE x.tenant = write.tenant AND x.name = write.name FOR UPDATE;
-    END LOOP;
     a.status := CASE
         WHEN NOT valid OR r.type <> 'plain' THEN 'invalid-request'
         WHEN given <> 0 AND given <= r.fence THEN 'stale-fence'
@@ -1931,3 +1979,5 @@ COMMENT ON FUNCTION holdfast.token_status IS 'What happened to the request with 
 
 -- Nobody may call anything until schema/roles.sql, or an administrator, says so.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA holdfast FROM PUBLIC;
+-- Whoever may write the tables may say that it was too late for that.
+GRANT EXECUTE ON FUNCTION holdfast._conflict TO PUBLIC;
