@@ -219,11 +219,27 @@ static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields
                            (unsigned long long)counters[i].highest);
 }
 
+/* Who places a hold looks for overdue ones only where the resource says that there may be some. The journal does not have
+ * that; the holds do, and only resources come here that are wrong about theirs. */
+static void judge_due(struct hf_audit_state *s, const struct hf_audit_fields *row)
+{
+    char what[200];
+    if (row->count != 4 || !may_tell(s, row))
+        return;
+    snprintf(what, sizeof what, "due_at is %.60s, and a hold on it ends at %.60s",
+             hf_audit_field_show(&row->field[2]).text, hf_audit_field_show(&row->field[3]).text);
+    tell(s, row, NULL, what);
+}
+
 static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     hf_audit_looked(s, HF_AUDIT_TABLES, 1);
     if (row->table == HF_AUDIT_STORED_COUNTER) {
         judge_counter(s, row);
+        return;
+    }
+    if (row->table == HF_AUDIT_STORED_RESOURCE_DUE) {
+        judge_due(s, row);
         return;
     }
     if (row->table == HF_AUDIT_STORED_CONFIG && s->report->entries == 0)

@@ -507,6 +507,7 @@ const char *hf_audit_stored_name(enum hf_audit_stored table)
         [HF_AUDIT_STORED_REVERSED] = "hold",
         [HF_AUDIT_STORED_RESOURCE] = "resource",
         [HF_AUDIT_STORED_RESOURCE_MADE] = "resource",
+        [HF_AUDIT_STORED_RESOURCE_DUE] = "resource",
         [HF_AUDIT_STORED_GUARD] = "guard",
         [HF_AUDIT_STORED_GUARD_MADE] = "guard",
         [HF_AUDIT_STORED_IDENTITY] = "guard_entry",

@@ -17,6 +17,7 @@ enum hf_audit_stored {
     HF_AUDIT_STORED_REVERSED, /* holds that were given back: by which record */
     HF_AUDIT_STORED_RESOURCE,
     HF_AUDIT_STORED_RESOURCE_MADE, /* which entry made it */
+    HF_AUDIT_STORED_RESOURCE_DUE,  /* one that has a hold which ends before its due_at: there must be none */
     HF_AUDIT_STORED_GUARD,
     HF_AUDIT_STORED_GUARD_MADE,
     HF_AUDIT_STORED_IDENTITY,

@@ -184,6 +184,10 @@ static const struct {
       "SELECT tenant, name, capacity, held, confirmed, open, fence::text AS fence, newest, created_at "
       "FROM holdfast.resource" },
     { HF_AUDIT_STORED_RESOURCE_MADE, 2, "SELECT tenant, name, number FROM holdfast.resource" },
+    { HF_AUDIT_STORED_RESOURCE_DUE, 2,
+      "SELECT r.tenant, r.name, r.due_at, h.ends_at FROM holdfast.resource r JOIN (SELECT tenant, resource, "
+      "min(expires_at) AS ends_at FROM holdfast.hold WHERE state = 'held' GROUP BY tenant, resource) h "
+      "ON h.tenant = r.tenant AND h.resource = r.name WHERE h.ends_at < r.due_at" },
     { HF_AUDIT_STORED_GUARD, 2,
       "SELECT tenant, name, window_ms, match, on_unavailable, durable, created_at FROM holdfast.guard" },
     { HF_AUDIT_STORED_GUARD_MADE, 2, "SELECT tenant, name, number FROM holdfast.guard" },

@@ -335,6 +335,20 @@ static bool may_be_swift(const struct hf_pg_batch *b)
     return true;
 }
 
+/* For the next try: who finds its key bound then, and did not now, was overtaken. Where nobody has looked, that
+ * is not known. */
+static void note_unbound(struct hf_pg_work *w)
+{
+    for (size_t i = 0; i < w->batch->count; i++) {
+        struct hf_pg_item *item = &w->batch->items[i];
+        const struct hf_request *q = item->request;
+        const struct hf_pg_slot *slot = NULL;
+        if (hf_action_keyed(q->action) && q->key.size > 0)
+            slot = hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
+        item->deferred = slot && slot->fetched && !slot->assumed && !slot->stored;
+    }
+}
+
 enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batch)
 {
     struct hf_pg_work w;
@@ -359,9 +373,9 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
         if (end == HF_PG_AGAIN && s->conn.state[0])
             learn_conflict(&w);
     }
-    for (size_t i = 0; i < batch->count && w.blind; i++)
-        batch->items[i].deferred = false; /* nobody has looked whether its key was bound */
     if (end == HF_PG_DONE)
         learn(&w);
+    else if (!looks)
+        note_unbound(&w);
     return hf_pg_work_end(&w, end);
 }

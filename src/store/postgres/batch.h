@@ -70,8 +70,8 @@ struct hf_rules hf_pg_rules_wanted(const struct hf_options *options, const struc
 /* Make them the configuration in force, if they are not, and write that into the journal. */
 enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options);
 
-/* Take out keys and entries of guards whose window had closed by the time of the last sweep, up to `max` of each.
- * freed: out. */
+/* Take out keys and entries of guards whose window had closed a minute before the last sweep, up to `max` of each: no batch that
+ * is under way has met them open. freed: out. */
 enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *freed);
 
 #endif

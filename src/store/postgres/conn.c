@@ -304,9 +304,9 @@ static const char *const texts[] = {
         "unnest($5::text[]), unnest($6::text[]), $7::integer, $8::bigint, unnest($9::bytea[])",
     /* NULL where none may be: the statement fails, and the transaction with it. */
     [HF_PG_WRITER] =
-        "UPDATE holdfast.writer SET batch = CASE WHEN $5::xid IS NULL OR $5 = (SELECT s.xmin FROM "
-        "holdfast.store s) THEN $3::bigint ELSE holdfast._conflict() END, chain = $4::bytea, changed_at = "
-        "now(), "
+        "UPDATE holdfast.writer SET batch = CASE WHEN $5::xid IS NULL OR ($5 = (SELECT s.xmin FROM "
+        "holdfast.store s) AND clock_timestamp() < $6::timestamptz) THEN $3::bigint ELSE "
+        "holdfast._conflict() END, chain = $4::bytea, changed_at = now(), "
         "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer",
     /* What is decided by rules stands in the journal behind those rules: who changes them waits until all who go by them
      * have committed, and they wait for it. No row is written for that. */

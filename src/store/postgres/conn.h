@@ -16,8 +16,8 @@ enum hf_pg_statement {
     HF_PG_DRAW, /* how many numbers of the journal, ordinals, fences, outbox numbers -> as above, and a row for each */
     HF_PG_DRAW_LIGHTLY, /* the same outside of a transaction: numbers need not be on disk before what they are drawn for */
     HF_PG_JOURNAL, /* entries, as arrays */
-    HF_PG_WRITER, /* writer, generation, batch, chain, version of the rules or NULL: fails if the generation is another
-                        * (23502), or the rules are (40001) */
+    HF_PG_WRITER, /* writer, generation, batch, chain, version of the rules or NULL, time: fails if the generation is another
+                        * (23502), or the rules are, or it is later (40001) */
     HF_PG_READ_OF,     /* resources by name, and those of holds by ordinal */
     HF_PG_LOCK_OF,     /* the same, locked in order */
     HF_PG_OVERDUE,     /* tenants, resources, limits, time -> overdue holds, and the next behind them */

@@ -47,6 +47,7 @@ struct hf_pg_session {
     struct hf_buffer scratch;
     struct hf_rules rules; /* as of the last batch */
     unsigned char rules_version[4];
+    hf_time read_at; /* when the last batch was read, by the database's clock */
     hf_time now;
     bool is_behind;   /* the clock is behind `now`: it was set back */
     bool expects_new; /* most calls of the last batch were */

@@ -239,16 +239,41 @@ static struct hf_pg_slot *hold_of(struct hf_pg_set *set, struct hf_scoped id, bo
     return *is_id ? seek(set, HF_PG_HOLD, key, none(), ordinal) : NULL;
 }
 
+/* Rows that do not fit together: without a lock one has changed since the other was read, and the next try will see it. Under
+ * the resource's lock somebody has changed one by hand. */
+static enum hf_found misfit(struct hf_pg_set *set, const struct hf_pg_slot *resource)
+{
+    set->missed = set->missed || !resource->locked;
+    return HF_UNREADABLE;
+}
+
+/* The resource of the hold, if it was read and does not count it; else NULL. */
+static const struct hf_pg_slot *uncounted_by(struct hf_pg_set *set, const struct hf_pg_slot *hold)
+{
+    const struct hf_hold *h = &hold->record.row.hold;
+    const struct hf_pg_slot *r = find(set, HF_PG_RESOURCE, h->tenant, none(), h->resource, 0);
+    if (!r || !r->fetched)
+        return NULL;
+    const struct hf_resource *is = &r->record.row.resource;
+    bool held = h->state == HF_HELD,
+         confirmed = h->state == HF_CONFIRMED && hold->record.reversed_by[0] == '\0';
+    return (held && (!r->found || is->held == 0)) || (confirmed && (!r->found || is->confirmed == 0)) ? r
+                                                                                                      : NULL;
+}
+
 static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *out)
 {
     bool is_id;
-    const struct hf_pg_slot *s = hold_of(ctx, id, &is_id);
+    const struct hf_pg_slot *s = hold_of(ctx, id, &is_id), *resource;
     if (!is_id)
         return HF_ABSENT;
     if (found(s) != HF_FOUND)
         return found(s);
     if (!hf_bytes_equal(s->record.row.hold.tenant, id.tenant))
         return HF_ABSENT;
+    resource = uncounted_by(ctx, s);
+    if (resource)
+        return misfit(ctx, resource);
     *out = s->record.row.hold;
     return HF_FOUND;
 }
@@ -289,9 +314,8 @@ static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time 
         const struct hf_hold *hold = &h->record.row.hold;
         if (hold->expires_at > now)
             break;
-        /* More overdue ones than the resource counts as held: somebody changed a row by hand. */
         if (hold->state == HF_HELD && *count >= s->record.row.resource.held)
-            return HF_UNREADABLE;
+            return misfit(set, s);
         if (hold->state == HF_HELD)
             out[(*count)++] = *hold;
     }
@@ -476,7 +500,8 @@ bool hf_pg_set_absorb(struct hf_pg_set *set, const struct hf_plan *plan, const s
     return plan->remember == HF_REMEMBER_NOT || absorb_key(set, plan, head, number, image);
 }
 
-/* Of the holds that were found those come first that end first, and behind them nobody has looked if so many came as could. */
+/* Of the holds that were found those come first that end first, and behind them nobody has looked if so many came as could. The
+ * last of them is a bound where it is not known whether there are others behind it. */
 void hf_pg_set_due(struct hf_pg_slot *resource)
 {
     const struct hf_pg_slot *h = resource->overdue;
@@ -486,6 +511,8 @@ void hf_pg_set_due(struct hf_pg_slot *resource)
     } else if (resource->swept && resource->overdue_count < resource->overdue_max) {
         while (h && h->record.row.hold.state != HF_HELD)
             h = h->next_overdue;
+        if (!h && !resource->overdue_all)
+            h = resource->last_overdue;
         *due = h ? h->record.row.hold.expires_at : INT64_MAX;
         if (resource->soonest > 0 && resource->soonest < *due)
             *due = resource->soonest;

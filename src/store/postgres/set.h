@@ -27,6 +27,7 @@ struct hf_pg_slot {
     unsigned uses;                       /* resources: how many requests place a hold on it */
     bool swept;                          /* resources: it was asked for overdue holds */
     unsigned overdue_max, overdue_count; /* and so many could have come, and came */
+    bool overdue_all;                    /* and these are all that are held */
     hf_time soonest; /* resources: when the first hold ends that the batch places on it; 0: none */
     struct hf_pg_slot
         *overdue; /* resources: the overdue holds that were found, soonest first, and one more */

@@ -134,6 +134,7 @@ static void overdue_add(struct hf_pg_work *w, struct hf_pg_slot *hold)
     if (!resource)
         return;
     resource->overdue_count++;
+    resource->overdue_all = resource->overdue_count >= resource->record.row.resource.held;
     if (resource->overdue)
         resource->last_overdue->next_overdue = hold;
     else
@@ -188,6 +189,7 @@ static void take_time(struct hf_pg_work *w, const PGresult *result, hf_time befo
     const struct hf_io *io = s->shared->io;
     hf_time newest = PQgetisnull(result, 0, 1) ? 0 : hf_pg_get_time(result, 0, 1);
     hf_time clock = io ? io->wall_ms(io->ctx) : hf_pg_get_time(result, 0, 0);
+    s->read_at = hf_pg_get_time(result, 0, 0);
     s->now = clock < newest ? newest : clock;
     s->rules = (struct hf_rules){ .idempotency_window_ms = hf_pg_get_int8(result, 0, 2),
                                   .token_max_length = (uint32_t)hf_pg_get_int4(result, 0, 3),

@@ -63,6 +63,10 @@ enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w);
 void hf_pg_work_clear(struct hf_pg_work *w);
 enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome);
 
+/* A batch without locks is written within this time after it was read, or not at all. Keys leave only when they have been over
+ * for longer: else one that was bound when it was taken for free could have left by then. */
+enum { HF_PG_SWIFT_MS = 30000 };
+
 /* Columns of HF_PG_DRAW. */
 enum { HF_PG_DRAWN_NUMBER = 6, HF_PG_DRAWN_ORDINAL, HF_PG_DRAWN_FENCE, HF_PG_DRAWN_OUTBOX };
 /* Numbers of the journal are drawn so many at a time. */

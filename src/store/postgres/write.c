@@ -143,7 +143,7 @@ static void send_journal(struct hf_pg_work *w)
 static void send_writer(struct hf_pg_work *w)
 {
     struct hf_pg_session *s = w->s;
-    unsigned char writer[4], generation[8], batch[8], number[8];
+    unsigned char writer[4], generation[8], batch[8], number[8], until[8];
     struct hf_sha256 sha;
     hf_sha256_init(&sha);
     hf_sha256_add(&sha, s->chain, HF_DIGEST_SIZE);
@@ -155,12 +155,14 @@ static void send_writer(struct hf_pg_work *w)
         hf_sha256_add(&sha, e->image.data, e->image.size);
     }
     hf_sha256_end(&sha, s->next_chain);
-    const struct hf_bytes values[] = {
-        hf_pg_param4(writer, s->writer), hf_pg_param8(generation, s->generation),
-        hf_pg_param8(batch, s->batch + 1), hf_mem(s->next_chain, HF_DIGEST_SIZE),
-        w->swift ? hf_mem(s->rules_version, sizeof s->rules_version) : hf_pg_none()
-    };
-    hf_pg_work_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 5);
+    const struct hf_bytes values[] = { hf_pg_param4(writer, s->writer),
+                                       hf_pg_param8(generation, s->generation),
+                                       hf_pg_param8(batch, s->batch + 1),
+                                       hf_mem(s->next_chain, HF_DIGEST_SIZE),
+                                       w->swift ? hf_mem(s->rules_version, sizeof s->rules_version)
+                                                : hf_pg_none(),
+                                       hf_pg_param8(until, hf_pg_time(s->read_at + HF_PG_SWIFT_MS)) };
+    hf_pg_work_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 6);
 }
 
 /* Everything in one round trip, COMMIT at its end. */

@@ -711,11 +711,34 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast._win IS 'Make the key ours, behind the locks of all rows that are there. Has a status if somebody was faster: that is the answer.';
 
+-- The first use of a name. Its row is made behind the key, and by then a server may have made it, changed it, and wait for
+-- the key. So whoever has the key does not wait long for the row: it gives the key back (a subtransaction), and begins again
+-- with the lock of the row, which is there now.
+
 CREATE FUNCTION holdfast._lost() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'holdfast: the row was made meanwhile' USING ERRCODE = 'HF001';
 END $$;
-COMMENT ON FUNCTION holdfast._lost IS 'Give the key back: the row that was to be made is there by now, and its lock comes before the key. Whoever made the key theirs first and waited for the row then could wait for a server that has the row and waits for the key.';
+COMMENT ON FUNCTION holdfast._lost IS 'Leave the subtransaction: somebody else has made the row.';
+
+CREATE FUNCTION holdfast._hurry() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    before constant text := current_setting('lock_timeout');
+BEGIN
+    PERFORM set_config('lock_timeout', '50ms', true);
+    RETURN before;
+END $$;
+COMMENT ON FUNCTION holdfast._hurry IS 'Wait only a moment for locks until the subtransaction ends. Returns the setting that was before.';
+
+CREATE FUNCTION holdfast._patience(since timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    most constant interval := current_setting('lock_timeout')::interval;
+BEGIN
+    IF most > interval '0' AND clock_timestamp() - since > most THEN
+        RAISE EXCEPTION 'canceling statement due to lock timeout' USING ERRCODE = 'lock_not_available';
+    END IF;
+END $$;
+COMMENT ON FUNCTION holdfast._patience IS 'Fail as a lock would, if the caller has set a lock_timeout and it has passed.';
 
 CREATE FUNCTION holdfast._remember(tenant text, key text, action text, status text, digest bytea, at timestamptz,
     window_ms bigint, number bigint, hold bigint, answer integer, rows bytea[]) RETURNS void LANGUAGE plpgsql AS $$
@@ -834,6 +857,8 @@ DECLARE
     answer integer := 255;
     won holdfast._admitted;
     ready boolean := false;
+    timeout text;
+    since constant timestamptz := clock_timestamp();
 BEGIN
     PERFORM holdfast._need('place_hold', num_nulls(key, resource, requester, duration, tenant) = 0);
     digest := sha256(holdfast._field('duration_ms', 2, holdfast._le8(ms)) ||
@@ -853,15 +878,20 @@ BEGIN
         IF ready THEN
             a := holdfast._win(a, tenant, key, 'place_hold', digest);
         ELSE
-            BEGIN -- see _lost
+            BEGIN -- see "The first use of a name"
                 won := holdfast._win(a, tenant, key, 'place_hold', digest);
-                IF won.status IS NULL AND NOT holdfast._resource_insert(tenant, resource) THEN
-                    PERFORM holdfast._lost();
+                IF won.status IS NULL THEN
+                    timeout := holdfast._hurry();
+                    IF NOT holdfast._resource_insert(tenant, resource) THEN
+                        PERFORM holdfast._lost();
+                    END IF;
+                    PERFORM set_config('lock_timeout', timeout, true);
+                    r := holdfast._resource_lock(tenant, resource);
                 END IF;
                 a := won;
                 ready := true;
-                r := holdfast._resource_lock(tenant, resource);
-            EXCEPTION WHEN SQLSTATE 'HF001' THEN NULL;
+            EXCEPTION WHEN SQLSTATE 'HF001' OR lock_not_available THEN
+                PERFORM holdfast._patience(since);
             END;
         END IF;
     END LOOP;
@@ -1699,6 +1729,8 @@ DECLARE
     number bigint;
     won holdfast._admitted;
     ready boolean := false;
+    timeout text;
+    since constant timestamptz := clock_timestamp();
 BEGIN
     PERFORM holdfast._need('grant_lease', num_nulls(key, name, holder, ttl, tenant) = 0);
     digest := sha256(holdfast._field('holder', 1, holdfast._bytes(holder)) ||
@@ -1717,19 +1749,22 @@ BEGIN
         IF ready THEN
             a := holdfast._win(a, tenant, key, 'grant', digest);
         ELSE
-            BEGIN -- see _lost
+            BEGIN -- see "The first use of a name"
                 won := holdfast._win(a, tenant, key, 'grant', digest);
                 IF won.status IS NULL THEN
+                    timeout := holdfast._hurry();
                     INSERT INTO holdfast.lease (tenant, name, holder, fence, ttl_ms, granted_at, expires_at)
                     VALUES (grant_lease.tenant, grant_lease.name, '', 0, 0, '-infinity', '-infinity')
                     ON CONFLICT DO NOTHING RETURNING * INTO l;
                     IF NOT FOUND THEN
                         PERFORM holdfast._lost();
                     END IF;
+                    PERFORM set_config('lock_timeout', timeout, true);
                 END IF;
                 a := won;
                 ready := true;
-            EXCEPTION WHEN SQLSTATE 'HF001' THEN NULL;
+            EXCEPTION WHEN SQLSTATE 'HF001' OR lock_not_available THEN
+                PERFORM holdfast._patience(since);
             END;
         END IF;
     END LOOP;
@@ -1861,6 +1896,8 @@ DECLARE
     number bigint;
     won holdfast._admitted;
     ready boolean := false;
+    timeout text;
+    since constant timestamptz := clock_timestamp();
 BEGIN
     PERFORM holdfast._need('write', num_nulls(key, name, value, tenant) = 0);
     IF if_version < 0 THEN
@@ -1883,19 +1920,22 @@ BEGIN
         IF ready THEN
             a := holdfast._win(a, tenant, key, 'write', digest);
         ELSE
-            BEGIN -- see _lost
+            BEGIN -- see "The first use of a name"
                 won := holdfast._win(a, tenant, key, 'write', digest);
                 IF won.status IS NULL THEN
+                    timeout := holdfast._hurry();
                     INSERT INTO holdfast.register (tenant, name, type, value, version, fence, changed_at)
                     VALUES (write.tenant, write.name, 'plain', '', 0, 0, '-infinity')
                     ON CONFLICT DO NOTHING RETURNING * INTO r;
                     IF NOT FOUND THEN
                         PERFORM holdfast._lost();
                     END IF;
+                    PERFORM set_config('lock_timeout', timeout, true);
                 END IF;
                 a := won;
                 ready := true;
-            EXCEPTION WHEN SQLSTATE 'HF001' THEN NULL;
+            EXCEPTION WHEN SQLSTATE 'HF001' OR lock_not_available THEN
+                PERFORM holdfast._patience(since);
             END;
         END IF;
     END LOOP;
