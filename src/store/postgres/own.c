@@ -43,7 +43,10 @@ static unsigned sweep_decide(struct hf_pg_work *w, unsigned max)
     struct hf_pg_session *s = w->s;
     unsigned swept = 0;
     for (struct hf_pg_slot *h = s->set.tables[HF_PG_HOLD]; h && swept < max; h = h->next) {
-        struct hf_hold hold = h->record.row.hold;
+        struct hf_scoped id = { h->record.row.hold.tenant, hf_str(h->record.row.hold.id) };
+        struct hf_hold hold;
+        if (s->set.view.hold(s->set.view.ctx, id, &hold) != HF_FOUND)
+            continue; /* its resource does not count it: somebody changed a row by hand */
         hf_decide_sweep(&s->set.view, &hold, s->now, s->plan);
         if (s->plan->row_count == 0)
             continue;
