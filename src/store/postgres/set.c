@@ -519,6 +519,24 @@ void hf_pg_set_due(struct hf_pg_slot *resource)
     }
 }
 
+/* ---- The order of rows ---- */
+
+static int slot_order(const void *a, const void *b)
+{
+    const struct hf_pg_slot *x = *(struct hf_pg_slot *const *)a, *y = *(struct hf_pg_slot *const *)b;
+    int c = hf_bytes_compare(x->tenant, y->tenant);
+    if (c == 0)
+        c = hf_bytes_compare(x->scope, y->scope);
+    if (c == 0)
+        c = hf_bytes_compare(x->name, y->name);
+    return c != 0 ? c : x->number < y->number ? -1 : x->number > y->number;
+}
+
+void hf_pg_set_sort(struct hf_pg_slot **slots, size_t count)
+{
+    qsort(slots, count, sizeof *slots, slot_order);
+}
+
 /* ---- The whole ---- */
 
 void hf_pg_set_init(struct hf_pg_set *set, const uint8_t *id_key)

@@ -65,6 +65,9 @@ struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table,
 struct hf_pg_slot *hf_pg_set_take(struct hf_pg_set *set, enum hf_pg_table table, const PGresult *result,
                                   int row, bool locked);
 
+/* Put slots of one table into the order in which everybody locks, changes and inserts them. */
+void hf_pg_set_sort(struct hf_pg_slot **slots, size_t count);
+
 /* Set when the resource, which is about to be written, has an overdue hold at the soonest. */
 void hf_pg_set_due(struct hf_pg_slot *resource);
 

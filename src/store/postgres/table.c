@@ -343,16 +343,9 @@ void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock)
         list(b, s, s->keys, "t.");
     else
         hf_pg_sql_row(b, table);
-    hf_buffer_add_text(b, lock ? " FROM (SELECT * FROM (" : " FROM (");
+    hf_buffer_add_text(b, " FROM (");
     unnest(b, s, s->keys, false);
     hf_buffer_add_text(b, ") u");
-    if (lock) {
-        hf_buffer_add_text(b, " ORDER BY ");
-        for (int i = 0; i < s->keys; i++)
-            hf_buffer_printf(b, "%su.%s%s", i ? ", " : "", s->columns[i].name,
-                             oid_of(s->columns[i].sort) == HF_PG_TEXT ? " COLLATE \"C\"" : "");
-        hf_buffer_add_text(b, ") u");
-    }
     hf_buffer_add_text(b, " CROSS JOIN ");
     by_key(b, s, HF_PG_ALL, lock);
     hf_buffer_add_text(b, " t");

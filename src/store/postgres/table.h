@@ -88,7 +88,7 @@ const struct hf_pg_spec *hf_pg_spec(enum hf_pg_table table);
 
 /* ---- The text of statements. Appended to `b`. ---- */
 
-/* Rows by key (arrays $1 ...), in key order and locked if `lock`. Where reading brings the journal's entry along, locking
+/* Rows by key (arrays $1 ...), in the order of the arrays, and locked if `lock`. Where reading brings the journal's entry along, locking
  * gives the keys alone: a statement that waited for a lock sees the row as it is then, but other tables as they were when it
  * began; so these rows are read by a second statement. */
 void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock);

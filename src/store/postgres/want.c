@@ -180,6 +180,8 @@ size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, str
     for (struct hf_pg_slot *s = w->s->set.tables[table]; s; s = s->next)
         if (s->wanted && (table == HF_PG_HOLD || s->lock == lock))
             (*out)[count++] = s;
+    if (lock)
+        hf_pg_set_sort(*out, count);
     return count;
 }
 

@@ -5,7 +5,6 @@
 #include "base/hash.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* ---- Entries ---- */
 
@@ -33,17 +32,6 @@ bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, s
 }
 
 /* ---- Writing ---- */
-
-static int slot_order(const void *a, const void *b)
-{
-    const struct hf_pg_slot *x = *(struct hf_pg_slot *const *)a, *y = *(struct hf_pg_slot *const *)b;
-    int c = hf_bytes_compare(x->tenant, y->tenant);
-    if (c == 0)
-        c = hf_bytes_compare(x->scope, y->scope);
-    if (c == 0)
-        c = hf_bytes_compare(x->name, y->name);
-    return c != 0 ? c : x->number < y->number ? -1 : x->number > y->number;
-}
 
 enum change { INSERTED, CHANGED, ERASED };
 
@@ -77,7 +65,7 @@ static void send_changes(struct hf_pg_work *w, enum hf_pg_table table, enum chan
             slots[count++] = s;
     for (size_t i = 0; i < count && table == HF_PG_RESOURCE; i++)
         hf_pg_set_due(slots[i]);
-    qsort(slots, count, sizeof *slots, slot_order);
+    hf_pg_set_sort(slots, count);
     hf_pg_work_slots(w, statements[change] + (int)table, table, slots, count, change != ERASED,
                      change == CHANGED);
 }
