@@ -294,7 +294,7 @@ static void list(struct hf_buffer *b, const struct hf_pg_spec *s, int count, con
 
 /* `SELECT unnest($1::text[]) AS a, unnest($2::text[]) AS b, ...` over `count` columns; changing: without those that never change,
  * and with the places of the rows. (`FROM unnest($1, $2, ...)` would do the same, and fill a store of rows for each parameter
- * first: half of the time that a statement takes.) Returns how many parameters that are. */
+ * first.) Returns how many parameters that are. */
 static int unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bool changing)
 {
     int n = 0;
