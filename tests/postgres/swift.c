@@ -331,6 +331,33 @@ static void a_key_that_leaves_between_the_trips_was_bound(void **state)
         0);
 }
 
+static void (*in_time)(void *arg, size_t index, const struct hf_plan *plan, hf_time now);
+
+/* As if what it was decided over had been read half a minute ago. */
+static void too_late(void *arg, size_t index, const struct hf_plan *plan, hf_time now)
+{
+    swift.session.read_at -= 31000;
+    in_time(arg, index, plan, now);
+}
+
+/* Keys leave a minute after their window: a batch must be over by then, or it could have missed one. */
+static void what_was_read_long_ago_is_not_written(void **state)
+{
+    struct hf_request q = swift_placing("key", "room", SWIFT_HOUR_MS);
+    (void)state;
+    functions_run(swift.user, "SELECT holdfast.set_resource('room', 9)");
+    swift_make(&q, 1);
+    swift_calm();
+    in_time = swift.run.batch.decided;
+    swift.run.batch.decided = too_late;
+    assert_int_equal(swift_now(), HF_PG_AGAIN);
+    assert_string_equal(swift.session.conn.state, "40001");
+    assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.hold"), 0);
+    swift.run.batch.decided = in_time;
+    assert_int_equal(swift_again(), HF_PG_DONE);
+    assert_int_equal(swift.run.status[0], HF_OK);
+}
+
 /* A call of long ago, and one that could not be decided: the second try has nothing to do with the first of the two. */
 static void a_retry_beside_a_conflict_is_no_race(void **state)
 {
@@ -461,6 +488,7 @@ int main(void)
         TEST(a_key_that_is_being_bound_is_waited_for),
         TEST(a_key_twice_in_a_batch_has_one_effect),
         TEST(a_key_that_leaves_between_the_trips_was_bound),
+        TEST(what_was_read_long_ago_is_not_written),
         TEST(a_retry_beside_a_conflict_is_no_race),
         TEST(a_hold_that_changed_behind_its_resource_is_read_again),
         TEST(a_hold_that_came_behind_its_resource_is_read_again),
