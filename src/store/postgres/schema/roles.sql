@@ -44,7 +44,7 @@ GRANT SELECT, INSERT, UPDATE (state, ended_at, reversed_by) ON holdfast.hold TO 
 GRANT SELECT, INSERT ON holdfast.outbox TO holdfast_server;
 GRANT USAGE ON SEQUENCE holdfast.journal_number, holdfast.hold_ordinal, holdfast.fence, holdfast.outbox_number,
     holdfast.writer_id TO holdfast_server;
-GRANT EXECUTE ON FUNCTION holdfast.hold_id, holdfast.hold_ordinal, holdfast.engine_now, holdfast._conflict TO holdfast_server;
+GRANT EXECUTE ON FUNCTION holdfast.hold_id, holdfast.hold_ordinal, holdfast.engine_now TO holdfast_server;
 
 -- ---- Applications: the functions, but not hold_id, which would let them guess what they were never told ----
 
