@@ -1,5 +1,6 @@
 /* From the JSON of an answer to the records of the library. */
 #include "api/encode.h"
+#include "api/problem.h"
 #include "base/bytes.h"
 #include "base/text.h"
 #include "client/inner.h"
@@ -282,11 +283,14 @@ static bool code_valid(struct hf_bytes code)
     return code.size > 0 && code.size < HF_CLIENT_CODE_MAX;
 }
 
-/* The status that has this code. */
-static enum hf_status status_of(const char *code)
+/* The status that has this code. One code has two: a claim's outcome that is settled as unknown, and one that a retry finds. */
+static enum hf_status status_of(const char *code, unsigned http_status)
 {
     const char *gap = hf_status_code((enum hf_status)UINT_MAX);
-    for (unsigned i = 1; i <= HF_INDETERMINATE; i++) {
+    if (strcmp(code, hf_api_code(HF_INDETERMINATE)) == 0 &&
+        http_status == hf_api_http_status(HF_INDETERMINATE))
+        return HF_INDETERMINATE;
+    for (unsigned i = 1; i < HF_INDETERMINATE; i++) {
         const char *name = hf_status_code((enum hf_status)i);
         if (strcmp(name, gap) != 0 && strcmp(name, code) == 0)
             return (enum hf_status)i;
@@ -296,18 +300,20 @@ static enum hf_status status_of(const char *code)
 
 struct problem {
     struct hf_bytes code, detail;
+    uint32_t status;
 };
 
 static const struct hf_member problem_members[] = {
     { "code", HF_MEMBER_TEXT, AT(problem, code), true, NULL },
     { "detail", HF_MEMBER_TEXT, AT(problem, detail), true, NULL },
+    { "status", HF_MEMBER_U32, AT(problem, status), false, NULL },
 };
 
 bool hf_client_read_problem(struct hf_bytes body, struct hf_client_problem *out, struct hf_error *why)
 {
     struct hf_arena arena = { 0 };
     struct hf_reader r = { .text = body, .arena = &arena };
-    struct problem p = { { NULL, 0 }, { NULL, 0 } };
+    struct problem p = { .status = 0 };
     unsigned given;
     *out = (struct hf_client_problem){ .status = HF_OK };
     bool good = hf_member_read(&r, problem_members, COUNT(problem_members), &p, &given) &&
@@ -317,7 +323,7 @@ bool hf_client_read_problem(struct hf_bytes body, struct hf_client_problem *out,
         memcpy(out->code, p.code.data, p.code.size);
         if (size > 0)
             memcpy(out->detail, p.detail.data, size);
-        out->status = status_of(out->code);
+        out->status = status_of(out->code, p.status);
     } else {
         failed(&r, why);
     }

@@ -278,7 +278,7 @@ static const struct shared {
     { "unauthorized", "`unauthorized`: the server asks for a token, and there is none, or one that is not known.", { "WWW-Authenticate" } },
     { "forbidden", "`forbidden`: the token's role may not make this call.", { NULL } },
     { "too-large", "`body-too-large`, `batch-too-large`: nothing was done.", { NULL } },
-    { "unavailable", "`storage-failure`, `no-memory`, `too-busy`: nothing happened and nothing is remembered. `indeterminate`: it may "
+    { "unavailable", "`storage-failure`, `no-memory`, `too-busy`: nothing happened and nothing is remembered. `outcome-unknown`: it may "
                      "have happened. Either way, try again with the same key.", { "Retry-After" } },
 };
 /* clang-format on */

@@ -1,6 +1,7 @@
 /* Connections that break at COMMIT, databases that go away and come back: what the library answers is always true. */
 #include "support/postgres_kit.h"
 #include "support/relay_kit.h"
+#include "support/server_kit.h"
 #include "support/test.h"
 
 #include "holdfast.h"
@@ -213,6 +214,42 @@ static void an_outcome_that_cannot_be_found_out_is_told_as_such(void **state)
     }
 }
 
+/* A server's caller reads it from the code, and is asked to come again. */
+static void a_server_calls_it_outcome_unknown_and_its_retry_finds_the_truth(void **state)
+{
+    struct server s;
+    struct reply reply;
+    (void)state;
+    server_init(&s);
+    s.options.store.postgres = conninfo;
+    server_start(&s);
+    for (int committed = 0; committed < 2; committed++) {
+        const char *key = committed ? "done" : "not done";
+        const char *body = committed ? "{\"resource\":\"a\",\"requester\":\"guest\",\"duration\":\"1h\"}"
+                                     : "{\"resource\":\"b\",\"requester\":\"guest\",\"duration\":\"1h\"}";
+        server_ask_keyed(&s, "POST /v1/holds", committed ? "warm" : "up",
+                         "{\"resource\":\"r\",\"requester\":\"guest\",\"duration\":\"1ms\"}", &reply);
+        reply_free(&reply);
+        long long before = holds();
+        relay_at_commit(&relay, committed ? RELAY_CUT_AFTER : RELAY_CUT_BEFORE, 9); /* the sweeper's, too */
+        relay_refuse(&relay, true);
+        server_ask_keyed(&s, "POST /v1/holds", key, body, &reply);
+        assert_int_equal(reply.status, 503);
+        assert_string_equal(reply_text(&reply, "code"), "outcome-unknown");
+        assert_string_equal(reply_text(&reply, "type"), "urn:holdfast:outcome-unknown");
+        assert_non_null(reply_field(&reply, "Retry-After"));
+        reply_free(&reply);
+        assert_int_equal(holds(), before + committed);
+        relay_pass(&relay);
+        server_ask_keyed(&s, "POST /v1/holds", key, body, &reply);
+        assert_int_equal(reply.status, 201);
+        assert_int_equal(reply_field(&reply, "Idempotent-Replayed") != NULL, committed);
+        reply_free(&reply);
+        assert_int_equal(holds(), before + 1);
+    }
+    server_end(&s);
+}
+
 /* So is everything else that was decided over it: its key again, and a question behind it. */
 static void what_was_seen_of_an_unknown_outcome_is_unknown_too(void **state)
 {
@@ -326,6 +363,7 @@ int main(void)
         TEST(a_host_that_ends_connections_is_passed_over),
         TEST(while_the_database_is_away_nothing_happens_and_it_is_said_within_seconds),
         TEST(an_outcome_that_cannot_be_found_out_is_told_as_such),
+        TEST(a_server_calls_it_outcome_unknown_and_its_retry_finds_the_truth),
         TEST(what_was_seen_of_an_unknown_outcome_is_unknown_too),
         TEST(guards_answer_by_their_rule_while_the_database_is_away),
         TEST(a_row_that_stays_locked_stops_only_those_who_need_it),
