@@ -192,8 +192,8 @@ static bool row_over(const struct hf_audit_state *s, const struct hf_audit_field
     return strtoll(digits, NULL, 10) <= hf_audit_reader_journal(s->reader)->as_of;
 }
 
-/* A sequence must not be behind what has been drawn from it: it would give the same again. A number of the journal that
- * is drawn stands for a block of them. */
+/* A sequence must not be behind what has been drawn from it: it would give the same again. A number of the journal or of
+ * the outbox that is drawn stands for a block of them. */
 static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     enum { BLOCK = 32 };
@@ -203,7 +203,7 @@ static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields
     } counters[] = { { "journal_number", hf_audit_reader_journal(s->reader)->end, BLOCK },
                      { "hold_ordinal", s->hold_count, 1 },
                      { "fence", s->highest_fence, 1 },
-                     { "outbox_number", s->outbox_number, 1 },
+                     { "outbox_number", s->outbox_number, HF_APPLY_ROWS_MAX },
                      { "writer_id", s->highest_writer, 1 } };
     char digits[24] = "";
     if (row->field[1].value.size >= sizeof digits)

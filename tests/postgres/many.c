@@ -209,6 +209,45 @@ static void a_claim_has_one_owner_at_a_time_over_all_servers(void **state)
         assert_true(fences[i] > fences[i - 1]);
 }
 
+/* Functions of tenants that have nothing to do with each other: none is run again for what another one did. */
+static enum hf_status enqueue_three(struct hf_tx *tx, void *arg)
+{
+    ++*(uint64_t *)arg;
+    for (int i = 0; i < 3; i++)
+        if (hf_tx_enqueue(tx, hf_str("topic"), hf_str("payload")) != HF_OK)
+            return HF_STORAGE_FAILURE;
+    return HF_OK;
+}
+
+static void apply_alone(struct kit_worker *w)
+{
+    struct hf_result result = HF_RESULT_INIT;
+    char tenant[24], key[24];
+    snprintf(tenant, sizeof tenant, "tenant-%d", w->number);
+    for (int round = 0; round < ROUNDS; round++) {
+        snprintf(key, sizeof key, "key-%d", round);
+        struct hf_request apply = { .action = HF_APPLY,
+                                    .tenant = hf_str(tenant),
+                                    .key = hf_str(key),
+                                    .apply = {
+                                        .name = hf_str("three"), .fn = enqueue_three, .arg = &w->done } };
+        KIT_WANT(hf_do(stores[w->number % STORES], &apply, &result) == HF_OK);
+    }
+    hf_result_clear(&result);
+}
+
+static void functions_of_different_tenants_never_draw_the_same_number(void **state)
+{
+    struct kit_worker workers[THREADS];
+    (void)state;
+    open_all();
+    kit_run(workers, THREADS, apply_alone);
+    close_all();
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(workers[i].done, ROUNDS);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.outbox"), THREADS * ROUNDS * 3);
+}
+
 /* A server that dies takes nothing with it: what it was answered, another one replays. */
 static void what_one_server_did_every_other_one_knows_at_once(void **state)
 {
@@ -263,6 +302,7 @@ int main(void)
         cmocka_unit_test_setup(one_key_is_one_hold_however_many_servers_ask, empty),
         cmocka_unit_test_setup(batches_that_need_the_same_rows_never_wait_in_a_circle, empty),
         cmocka_unit_test_setup(a_claim_has_one_owner_at_a_time_over_all_servers, empty),
+        cmocka_unit_test_setup(functions_of_different_tenants_never_draw_the_same_number, empty),
         cmocka_unit_test_setup(what_one_server_did_every_other_one_knows_at_once, empty),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -223,7 +223,7 @@ static void demand_add(struct demand *d, const struct hf_request *q)
     d->asks_guards = d->asks_guards || q->action == HF_RECORD || q->action == HF_ADMIT;
     d->sets_guards = d->sets_guards || q->action == HF_SET_GUARD;
     if (q->action == HF_APPLY) {
-        d->outbox = HF_APPLY_ROWS_MAX;
+        d->outbox = 1;                                           /* which stands for HF_APPLY_ROWS_MAX */
         d->tenant = q->tenant.size > 0 ? q->tenant : hf_str(""); /* NULL data would be SQL's NULL */
     }
 }

@@ -276,12 +276,13 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 #define TIMES "date_trunc('milliseconds', clock_timestamp()), " NEWEST
 #define RULES "s.idempotency_window_ms, s.token_max_length, s.registry_strict, s.xmin"
 
-#define DRAWN                                                                  \
-    "CASE WHEN i <= $1::integer THEN nextval('holdfast.journal_number') END, " \
-    "CASE WHEN i <= $2::integer THEN nextval('holdfast.hold_ordinal') END, "   \
-    "CASE WHEN i <= $3::integer THEN nextval('holdfast.fence') END, "          \
-    "CASE WHEN i <= $4::integer THEN nextval('holdfast.outbox_number') END"
-#define DRAWN_FROM " FROM holdfast.store s, generate_series(1, greatest($1, $2, $3, $4, 1)) i"
+/* So many numbers of a sequence as an array; nothing is done for none. */
+#define DRAWN_OF(sequence, count)                                                          \
+    "CASE WHEN " count "::integer > 0 THEN ARRAY(SELECT nextval('holdfast." sequence "') " \
+    "FROM generate_series(1, " count "::integer)) END"
+#define DRAWN                        \
+    DRAWN_OF("journal_number", "$1") \
+    ", " DRAWN_OF("hold_ordinal", "$2") ", " DRAWN_OF("fence", "$3") ", " DRAWN_OF("outbox_number", "$4")
 
 /* What may be overdue by engine time, which is only read behind it: not before the time that this process has told, and
  * where it is to be all, what becomes overdue meanwhile. The core decides over what is found. */
@@ -295,9 +296,9 @@ static const char *const texts[] = {
     [HF_PG_ROLLBACK] = "ROLLBACK",
     [HF_PG_HURRY] = "SET LOCAL lock_timeout = '100ms'",
     [HF_PG_NOW] = "SELECT " TIMES ", " RULES " FROM holdfast.store s",
-    [HF_PG_DRAW] = "SELECT " TIMES ", " RULES ", " DRAWN DRAWN_FROM,
+    [HF_PG_DRAW] = "SELECT " TIMES ", " RULES ", " DRAWN " FROM holdfast.store s",
     [HF_PG_DRAW_LIGHTLY] = "SELECT " TIMES ", " RULES ", " DRAWN
-                           ", (SELECT set_config('synchronous_commit', 'off', true))" DRAWN_FROM,
+                           ", (SELECT set_config('synchronous_commit', 'off', true)) FROM holdfast.store s",
     [HF_PG_JOURNAL] =
         "INSERT INTO holdfast.journal (number, at, tenant, action, status, key, writer, batch, entry) "
         "SELECT unnest($1::bigint[]), unnest($2::timestamptz[]), unnest($3::text[]), unnest($4::text[]), "

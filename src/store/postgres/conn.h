@@ -13,7 +13,7 @@ enum hf_pg_statement {
     HF_PG_ROLLBACK,
     HF_PG_HURRY, /* this transaction waits for a locked row only for a moment */
     HF_PG_NOW,   /* -> the clock, the time of the newest entry, the rules in force */
-    HF_PG_DRAW, /* how many numbers of the journal, ordinals, fences, outbox numbers -> as above, and a row for each */
+    HF_PG_DRAW, /* how many numbers of the journal, ordinals, fences, outbox numbers -> as above, and an array of each */
     HF_PG_DRAW_LIGHTLY, /* the same outside of a transaction: numbers need not be on disk before what they are drawn for */
     HF_PG_JOURNAL, /* entries, as arrays */
     HF_PG_WRITER, /* writer, generation, batch, chain, version of the rules or NULL, time: fails if the generation is another

@@ -193,6 +193,17 @@ int64_t hf_pg_get_int8(const PGresult *result, int row, int column)
     return (int64_t)number(result, row, column);
 }
 
+bool hf_pg_get_item8(const PGresult *result, int row, int column, int index, int64_t *value)
+{
+    enum { HEAD = 20, ITEM = 12 }; /* dimensions, flags, type, length, first index; then each with its size */
+    if (index < 0 || row >= PQntuples(result) ||
+        PQgetlength(result, row, column) < HEAD + (int64_t)(index + 1) * ITEM)
+        return false;
+    const unsigned char *item = (const unsigned char *)PQgetvalue(result, row, column) + HEAD + index * ITEM;
+    *value = (int64_t)big_of(item + 4, 8);
+    return true;
+}
+
 int32_t hf_pg_get_int4(const PGresult *result, int row, int column)
 {
     return (int32_t)(uint32_t)number(result, row, column);

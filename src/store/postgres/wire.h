@@ -46,6 +46,8 @@ int64_t hf_pg_time(hf_time value);
 
 struct hf_bytes hf_pg_get_bytes(const PGresult *result, int row, int column);
 int64_t hf_pg_get_int8(const PGresult *result, int row, int column);
+/* Item `index` of an array of such; false if there is none. value: out. */
+bool hf_pg_get_item8(const PGresult *result, int row, int column, int index, int64_t *value);
 int32_t hf_pg_get_int4(const PGresult *result, int row, int column);
 bool hf_pg_get_bool(const PGresult *result, int row, int column);
 uint64_t hf_pg_get_numeric(const PGresult *result, int row, int column);

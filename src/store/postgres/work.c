@@ -117,10 +117,11 @@ void hf_pg_work_draw(struct hf_pg_work *w, int numbers, int ordinals, int fences
 
 uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column)
 {
-    int each = column == HF_PG_DRAWN_NUMBER ? HF_PG_BLOCK : 1, row = index / each;
-    if (!w->drawn || row >= PQntuples(w->drawn) || PQgetisnull(w->drawn, row, column))
+    int each = column == HF_PG_DRAWN_NUMBER ? HF_PG_BLOCK : 1;
+    int64_t first;
+    if (!w->drawn || !hf_pg_get_item8(w->drawn, 0, column, index / each, &first))
         return 0;
-    return (uint64_t)hf_pg_get_int8(w->drawn, row, column) + (uint64_t)(index % each);
+    return (uint64_t)first + (uint64_t)(index % each);
 }
 
 /* ---- Taking in what comes back ---- */

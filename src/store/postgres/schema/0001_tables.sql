@@ -29,7 +29,8 @@ COMMENT ON COLUMN holdfast.store.program IS 'The version that set this configura
 CREATE SEQUENCE holdfast.journal_number INCREMENT BY 32;
 CREATE SEQUENCE holdfast.hold_ordinal;
 CREATE SEQUENCE holdfast.fence;
-CREATE SEQUENCE holdfast.outbox_number;
+-- Here it stands for as many as one function may put into the outbox.
+CREATE SEQUENCE holdfast.outbox_number INCREMENT BY 64;
 CREATE SEQUENCE holdfast.writer_id;
 
 CREATE TABLE holdfast.writer (
