@@ -3,7 +3,9 @@
 #include "support/test.h"
 
 #include "audit/audit.h"
+#include "base/hash.h"
 #include "holdfast.h"
+#include "store/postgres/set.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -97,6 +99,39 @@ static void a_role_that_hears_no_warnings_waits_for_the_standby_all_the_same(voi
     pthread_join(operator, NULL);
     assert_int_equal(st, HF_OK);
     assert_true(was_back);
+}
+
+/* ---- Keys that were chosen to be in each other's way ---- */
+
+/* As many as a batch takes. chosen: all of them in one bucket, for whoever knows how slots are found. */
+static int64_t took_ms(const char *prefix, bool chosen)
+{
+    enum { COUNT = 8192 };
+    static char keys[COUNT][32];
+    static struct hf_request requests[COUNT];
+    const struct hf_sipkey guess = { HF_PG_TOKEN, 0 };
+    for (unsigned i = 0, n = 0; i < COUNT; n++) {
+        snprintf(keys[i], sizeof keys[i], "%s-%u", prefix, n);
+        if (chosen && hf_siphash(&guess, hf_mem(NULL, 0), hf_str(keys[i])) % HF_PG_BUCKETS != 0)
+            continue;
+        requests[i] = placing(keys[i], keys[i], 3600000);
+        i++;
+    }
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    assert_int_equal(hf_do_many(db, requests, NULL, COUNT), HF_OK);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    return (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
+}
+
+static void nobody_can_choose_keys_that_make_a_batch_slow(void **state)
+{
+    (void)state;
+    open_with("");
+    took_ms("warm", false);
+    int64_t any = took_ms("any", false), chosen = took_ms("chosen", true);
+    if (chosen > 3 * any + 500)
+        fail_msg("%lld ms for keys that were chosen, %lld for others", (long long)chosen, (long long)any);
 }
 
 /* ---- Guards that are changed in somebody's own transaction ---- */
@@ -359,6 +394,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(nobody_can_choose_keys_that_make_a_batch_slow),
         TEST(a_role_that_hears_no_warnings_waits_for_the_standby_all_the_same),
         TEST(who_asks_a_guard_waits_while_a_transaction_changes_it),
         TEST(a_guard_that_is_set_again_as_it_is_stops_nobody),

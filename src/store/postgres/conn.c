@@ -352,8 +352,9 @@ static void sql_of(int statement, struct hf_buffer *b)
             " FROM (SELECT * FROM (SELECT unnest($1::text[]) AS tenant, unnest($2::text[]) AS name "
             "UNION SELECT h.tenant, h.resource FROM (SELECT unnest($3::bigint[]) AS ordinal) o CROSS JOIN "
             "LATERAL (SELECT tenant, resource FROM holdfast.hold h WHERE h.ordinal = o.ordinal LIMIT 1) h) "
-            "u ORDER BY u.tenant COLLATE \"C\", u.name COLLATE \"C\") u CROSS JOIN LATERAL (SELECT " HF_PG_ALL
+            "u%s) u CROSS JOIN LATERAL (SELECT " HF_PG_ALL
             " FROM holdfast.resource x WHERE x.tenant = u.tenant AND x.name = u.name LIMIT 1%s) t",
+            statement == HF_PG_LOCK_OF ? " ORDER BY u.tenant COLLATE \"C\", u.name COLLATE \"C\"" : "",
             statement == HF_PG_LOCK_OF ? " FOR UPDATE" : "");
         break;
     case HF_PG_OVERDUE:

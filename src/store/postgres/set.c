@@ -13,12 +13,17 @@ static struct hf_bytes none(void)
     return hf_mem(NULL, 0);
 }
 
-static unsigned bucket_of(enum hf_pg_table table, struct hf_bytes tenant, struct hf_bytes scope,
-                          struct hf_bytes name, uint64_t number)
+/* Under the store's secret: whoever chooses keys must not be able to choose one bucket for all of them. */
+static struct hf_pg_slot **bucket_of(struct hf_pg_set *set, enum hf_pg_table table, struct hf_bytes tenant,
+                                     struct hf_bytes scope, struct hf_bytes name, uint64_t number)
 {
-    const struct hf_sipkey outer = { (uint64_t)table, number };
-    const struct hf_sipkey inner = { hf_siphash(&outer, tenant, scope), 1 };
-    return (unsigned)(hf_siphash(&inner, name, none()) % HF_PG_BUCKETS);
+    struct hf_sipkey key = { hf_get64(set->id_key) ^ (uint64_t)table, hf_get64(set->id_key + 8) ^ number };
+    uint64_t hash = hf_siphash(&key, tenant, name);
+    if (scope.size > 0) {
+        key.k0 ^= hash;
+        hash = hf_siphash(&key, scope, none());
+    }
+    return &set->buckets[hash % HF_PG_BUCKETS];
 }
 
 static bool is_slot(const struct hf_pg_slot *s, enum hf_pg_table table, struct hf_bytes tenant,
@@ -28,13 +33,18 @@ static bool is_slot(const struct hf_pg_slot *s, enum hf_pg_table table, struct h
            hf_bytes_equal(s->scope, scope) && hf_bytes_equal(s->tenant, tenant);
 }
 
+static struct hf_pg_slot *find_in(struct hf_pg_slot *bucket, enum hf_pg_table table, struct hf_bytes tenant,
+                                  struct hf_bytes scope, struct hf_bytes name, uint64_t number)
+{
+    while (bucket && !is_slot(bucket, table, tenant, scope, name, number))
+        bucket = bucket->chain;
+    return bucket;
+}
+
 static struct hf_pg_slot *find(struct hf_pg_set *set, enum hf_pg_table table, struct hf_bytes tenant,
                                struct hf_bytes scope, struct hf_bytes name, uint64_t number)
 {
-    struct hf_pg_slot *s = set->buckets[bucket_of(table, tenant, scope, name, number)];
-    while (s && !is_slot(s, table, tenant, scope, name, number))
-        s = s->chain;
-    return s;
+    return find_in(*bucket_of(set, table, tenant, scope, name, number), table, tenant, scope, name, number);
 }
 
 /* Put the slot's key where the table's columns look for it. */
@@ -78,7 +88,8 @@ static void key_set(struct hf_pg_slot *s)
 struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table, struct hf_bytes tenant,
                                   struct hf_bytes scope, struct hf_bytes name, uint64_t number)
 {
-    struct hf_pg_slot *s = find(set, table, tenant, scope, name, number);
+    struct hf_pg_slot **bucket = bucket_of(set, table, tenant, scope, name, number);
+    struct hf_pg_slot *s = find_in(*bucket, table, tenant, scope, name, number);
     if (s)
         return s;
     s = hf_arena_take(&set->arena, sizeof *s);
@@ -93,9 +104,8 @@ struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table,
     s->name = name;
     s->number = number;
     key_set(s);
-    unsigned bucket = bucket_of(table, tenant, scope, name, number);
-    s->chain = set->buckets[bucket];
-    set->buckets[bucket] = s;
+    s->chain = *bucket;
+    *bucket = s;
     s->next = set->tables[table];
     set->tables[table] = s;
     return s;
@@ -534,7 +544,8 @@ static int slot_order(const void *a, const void *b)
 
 void hf_pg_set_sort(struct hf_pg_slot **slots, size_t count)
 {
-    qsort(slots, count, sizeof *slots, slot_order);
+    if (count > 1)
+        qsort(slots, count, sizeof *slots, slot_order);
 }
 
 /* ---- The whole ---- */

@@ -180,8 +180,6 @@ size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, str
     for (struct hf_pg_slot *s = w->s->set.tables[table]; s; s = s->next)
         if (s->wanted && (table == HF_PG_HOLD || s->lock == lock))
             (*out)[count++] = s;
-    if (lock)
-        hf_pg_set_sort(*out, count);
     return count;
 }
 
@@ -265,6 +263,7 @@ void hf_pg_want_lock(struct hf_pg_work *w)
     size_t count;
     for (int table = 0; table <= HF_PG_RESOURCE; table++) {
         count = hf_pg_wanted(w, (enum hf_pg_table)table, true, &slots);
+        hf_pg_set_sort(slots, count);
         if (table == HF_PG_RESOURCE)
             send_resources(w, slots, count, true);
         else if (count > 0)
