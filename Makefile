@@ -23,7 +23,7 @@ all:
 	@cmake --build build -j $(JOBS) -- --no-print-directory
 
 run: all
-	@exec build/holdfast serve --data $(DATA) --listen $(LISTEN) --welcome
+	@exec build/holdfast serve $(if $(HOLDFAST_POSTGRES)$(HOLDFAST_STORE),,--data $(DATA)) --listen $(LISTEN) --welcome
 
 test:
 	@tools/deps.sh test

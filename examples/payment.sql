@@ -6,7 +6,7 @@
 -- was asleep for a while (and holds an older lease) can no longer write.
 --
 -- The tables are made by payment-tables.sql; the role that pays owns nothing and has been given holdfast_application.
--- Real output, on a database where both have just been done:
+-- Real output, on a database (named by PGDATABASE) where both have just been done:
 --
 -- $ psql -X -q -U billing -f examples/payment.sql -v key=K -v amount=100 -v token=42
 -- charged: {"charge": "C1"}. The balance is 900.
@@ -62,8 +62,14 @@ FROM holdfast.begin(:'key', holdfast.payload(json_build_object('account', 'alice
         INSERT INTO shop.charge (account, amount) VALUES ('alice', :amount)
         RETURNING jsonb_build_object('charge', 'C' || number) AS response \gset
         -- Record.
-        SELECT status FROM holdfast.complete(:'key', :claim_fence, holdfast.json(:'response')) \gset
-        SELECT 'charged: ' || :'response' AS said \gset
+        SELECT status, status = 'ok' AS ok
+        FROM holdfast.complete(:'key', :claim_fence, holdfast.json(:'response')) \gset complete_
+        \if :complete_ok
+            SELECT 'charged: ' || :'response' AS said \gset
+        \else
+            ROLLBACK AND CHAIN;
+            SELECT 'not charged: ' || :'complete_status' AS said \gset
+        \endif
     \else
         SELECT status FROM holdfast.fail(:'key', :claim_fence, :'write_status') \gset
         SELECT 'not charged: ' || :'write_status' AS said \gset

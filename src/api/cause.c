@@ -66,9 +66,9 @@ static void blame_fence(struct hf_api_cause *c, const char *what, const char *ag
             given, what, newest);
     else
         say(c,
-            "This %s was %s since, under fence %" PRIu64 ", so nothing is taken from fence %" PRIu64
-            " any more. Stop.",
-            what, again, newest, given);
+            "Fence %" PRIu64 " is not the newest of this %s, which is %" PRIu64
+            ": it was %s since, or the fence is another one's. Nothing is taken from it. Stop.",
+            given, what, newest, again);
 }
 
 static void blame_settle(struct hf_api_cause *c, const struct hf_request *r, const struct hf_answer *answer)

@@ -43,8 +43,10 @@ static const struct words general[] = {
     { HF_REFUSED, 409, "Refused by the application",
       "The application's own rule refused this. Its answer is remembered under this key." },
     { HF_STORAGE_FAILURE, 503, "The store cannot take this now",
-      "There is no room on disk, the memory limit is reached, the database cannot be asked, or the store is "
-      "closing. Nothing was changed and nothing is remembered: try again later with the same key." },
+      "There is no room on disk, the memory limit is reached, the database cannot be asked, somebody keeps a "
+      "row of "
+      "it locked, or the store is closing. Nothing was changed and nothing is remembered: try again later "
+      "with the same key." },
     { HF_NO_MEMORY, 503, "Out of memory",
       "Nothing was changed and nothing is remembered: try again later with the same key." },
     { HF_MISUSE, 500, "The library was called wrongly",

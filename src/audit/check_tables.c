@@ -78,7 +78,7 @@ void hf_audit_note_tables(struct hf_audit_state *s, const struct hf_audit_entry 
     struct hf_audit_fields fields;
     bool enough = true;
     hf_arena_reset(&s->arena);
-    if (hf_audit_fields_beside(e, &s->arena, &fields))
+    if (hf_audit_fields_beside(e, s->rows, &s->arena, &fields))
         beside_judge(s, e, &fields);
     else
         enough = false;

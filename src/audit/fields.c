@@ -412,8 +412,17 @@ bool hf_audit_fields_remembered(const struct hf_audit_entry *e, const struct hf_
     return end(&b);
 }
 
-/* The key, or client/number, as text. */
-static void add_under(struct building *b, const struct hf_audit_entry *e)
+/* The key of the claim that the entry changes; NULL: none. */
+static const struct hf_bytes *claim_key(const struct hf_audit_entry *e, const struct hf_audit_row *rows)
+{
+    for (size_t i = 0; i < e->row_count; i++)
+        if (rows[i].kind == HF_ROW_CLAIM)
+            return &rows[i].claim.key;
+    return NULL;
+}
+
+/* The key, client/number, or the claim's key, as text. */
+static void add_under(struct building *b, const struct hf_audit_entry *e, const struct hf_audit_row *rows)
 {
     char number[24];
     if (e->remember == HF_REMEMBER_KEY) {
@@ -421,7 +430,11 @@ static void add_under(struct building *b, const struct hf_audit_entry *e)
         return;
     }
     if (e->remember != HF_REMEMBER_SEQUENCE) {
-        add_null(b, "key");
+        const struct hf_bytes *key = claim_key(e, rows);
+        if (key)
+            add_key(b, "key", *key);
+        else
+            add_null(b, "key");
         return;
     }
     size_t digits = (size_t)snprintf(number, sizeof number, "/%" PRIu64, e->sequence);
@@ -434,15 +447,15 @@ static void add_under(struct building *b, const struct hf_audit_entry *e)
     add_key(b, "key", hf_mem(text, text ? e->key.size + digits : 0));
 }
 
-bool hf_audit_fields_beside(const struct hf_audit_entry *e, struct hf_arena *arena,
-                            struct hf_audit_fields *out)
+bool hf_audit_fields_beside(const struct hf_audit_entry *e, const struct hf_audit_row *rows,
+                            struct hf_arena *arena, struct hf_audit_fields *out)
 {
     struct building b = begin(out, HF_AUDIT_STORED_BESIDE, 0, arena);
     add_time(&b, "at", e->recorded_at);
     add_text(&b, "tenant", e->tenant);
     add_word(&b, "action", hf_action_name(e->action));
     add_word(&b, "status", hf_status_code(e->status));
-    add_under(&b, e);
+    add_under(&b, e, rows);
     return end(&b);
 }
 

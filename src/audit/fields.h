@@ -72,9 +72,9 @@ bool hf_audit_fields_remembered(const struct hf_audit_entry *entry, const struct
 bool hf_audit_fields_made(const struct hf_audit_entry *entry, const struct hf_audit_row *row,
                           struct hf_arena *arena, struct hf_audit_fields *out);
 
-/* What must stand beside the entry in the table of the journal. */
-bool hf_audit_fields_beside(const struct hf_audit_entry *entry, struct hf_arena *arena,
-                            struct hf_audit_fields *out);
+/* What must stand beside the entry in the table of the journal. rows: of the entry. */
+bool hf_audit_fields_beside(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
+                            struct hf_arena *arena, struct hf_audit_fields *out);
 
 /* Which row of the table it is, and what it says: two hashes. Pure. */
 struct hf_audit_fields_hash {

@@ -241,6 +241,8 @@ static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_f
         return fault(why, HF_STORAGE_FAILURE, "the configuration cannot be written", s->conn.why);
     if (hf_pg_look(s) != HF_PG_DONE)
         return fault(why, HF_STORAGE_FAILURE, "the database cannot be asked for the time", s->conn.why);
+    if (hf_remote_guards_read(r, s) != HF_PG_FINE)
+        return fault(why, HF_STORAGE_FAILURE, "holdfast.guard cannot be read", s->conn.why);
     char line[400];
     snprintf(line, sizeof line, "%sstore is in the database %.100s at %.200s, port %.10s",
              is_new ? "a new " : "the ", PQdb(s->conn.pg), PQhost(s->conn.pg), PQport(s->conn.pg));

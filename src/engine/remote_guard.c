@@ -1,6 +1,6 @@
 /* Guards that cannot be asked: while the database is away, the rule `on_unavailable` of a guard decides. The rules are in the
- * database too, so each is remembered here since it was seen last. A guard that this process has never seen has no rule yet,
- * and asking it is a storage failure. */
+ * database too, so all are read when the store is opened and every few seconds, and each is remembered here since it was seen
+ * last. A guard that this process has never seen has no rule, and asking it is a storage failure. */
 #include "base/bytes.h"
 #include "core/decide.h"
 #include "engine/remote_inner.h"
@@ -77,6 +77,31 @@ void hf_remote_guards_learn(struct hf_remote *r, const struct hf_pg_set *set)
         if (s->fetched && s->found)
             learn(r->guards, &s->record.row.guard);
     pthread_mutex_unlock(&r->lock);
+}
+
+enum hf_pg_outcome hf_remote_guards_read(struct hf_remote *r, struct hf_pg_session *session)
+{
+    struct hf_buffer sql = { .data = NULL };
+    PGresult *result = NULL;
+    hf_buffer_add_text(&sql, "SELECT ");
+    hf_pg_sql_columns(&sql, HF_PG_GUARD);
+    hf_buffer_printf(&sql, " FROM holdfast.guard t LIMIT %d", GUARDS_MAX);
+    const char *text = hf_buffer_text(&sql);
+    enum hf_pg_outcome outcome =
+        text ? hf_pg_ask(&session->conn, text, 0, NULL, true, &result) : HF_PG_REFUSED;
+    hf_buffer_free(&sql);
+    if (outcome != HF_PG_FINE)
+        return outcome;
+    pthread_mutex_lock(&r->lock);
+    for (int i = 0; i < PQntuples(result); i++) {
+        struct hf_pg_record record;
+        if (hf_pg_record_read(HF_PG_GUARD, result, i, 0, &session->set.arena, &record))
+            learn(r->guards, &record.row.guard);
+    }
+    pthread_mutex_unlock(&r->lock);
+    hf_arena_reset(&session->set.arena);
+    PQclear(result);
+    return HF_PG_FINE;
 }
 
 static enum hf_found view_guard(void *ctx, struct hf_scoped name, struct hf_guard *out)

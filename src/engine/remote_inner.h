@@ -118,6 +118,8 @@ struct hf_remote_guards *hf_remote_guards_make(void);
 void hf_remote_guards_free(struct hf_remote_guards *known);
 /* Without the lock. Remember the rules of the guards that a batch has read. */
 void hf_remote_guards_learn(struct hf_remote *remote, const struct hf_pg_set *set);
+/* Without the lock. Remember the rules of all guards. session: between batches, and nobody else's meanwhile. */
+enum hf_pg_outcome hf_remote_guards_read(struct hf_remote *remote, struct hf_pg_session *session);
 /* Without the lock. Answer a question to a guard whose store cannot be asked, by its rule. plan, now: out. False: it is no
  * such question, or the guard was never seen. */
 bool hf_remote_guards_answer(struct hf_remote *remote, const struct hf_request *request, struct hf_plan *plan,

@@ -148,6 +148,8 @@ static void figures_read(struct hf_remote *r)
     pthread_mutex_lock(&r->own_lock);
     if (!r->reader.conn.pg)
         outcome = hf_pg_session_read(&r->reader);
+    if (outcome == HF_PG_FINE)
+        outcome = hf_remote_guards_read(r, &r->reader);
     for (int i = 0; i < FIGURES && outcome == HF_PG_FINE; i++)
         outcome = figure_read(&r->reader.conn, &figures[i], &values[i]);
     pthread_mutex_unlock(&r->own_lock);
@@ -176,6 +178,10 @@ void hf_remote_stats(struct hf_remote *r, struct hf_stats *out)
 
 /* Of one call: so many records are looked at, so many come with one question. */
 enum { LOOK_MAX = 20000, LOOK_AT_ONCE = 1000, ROWS_TEXT = 24 };
+
+/* Whoever places a hold takes the time and then an ordinal, and others do so meanwhile: a hold that was placed later may come
+ * before one that was placed earlier, by a moment. */
+enum { ORDER_MS = 1000 };
 
 struct listing {
     struct hf_paging to;
@@ -262,9 +268,9 @@ static bool add_holds(struct listing *l, const PGresult *result, bool by_resourc
             l->to.page->next_cursor = hold->ordinal + 1;
             return false;
         }
-        if (hold->placed_at < q->from)
+        if (hold->placed_at + ORDER_MS < q->from)
             return false;
-        if (hf_paging_wants(q, hold))
+        if (hold->placed_at >= q->from && hf_paging_wants(q, hold))
             hf_paging_add(&l->to, hold);
         *from = by_resource ? hold->previous : hold->ordinal - 1;
     }

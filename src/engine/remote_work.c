@@ -378,10 +378,13 @@ static bool settle_doubt(struct hf_remote_worker *w, bool *again)
 
 /* ---- One batch ---- */
 
-/* Is it likely that a single operation makes the batch fail? Data that the database does not take; a row changed by hand. */
+/* Is it likely that a single operation makes the batch fail? Data that the database does not take; a row changed by hand; a value
+ * that is too large for an index. */
 static bool is_about_one(const struct hf_pg_conn *conn)
 {
-    return conn->state[0] == '\0' || strncmp(conn->state, "22", 2) == 0 || strncmp(conn->state, "23", 2) == 0;
+    const char *state = conn->state;
+    return state[0] == '\0' || strncmp(state, "22", 2) == 0 || strncmp(state, "23", 2) == 0 ||
+           strncmp(state, "54", 2) == 0;
 }
 
 static bool has_changed(const struct hf_remote_worker *w)

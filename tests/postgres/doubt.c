@@ -277,27 +277,41 @@ static void what_was_seen_of_an_unknown_outcome_is_unknown_too(void **state)
     assert_int_equal(holds(), 1);
 }
 
-/* A guard that was seen before answers by its rule. */
+static void set_guard(struct hf_db *on, const char *name, bool closed)
+{
+    struct hf_request q = { .action = HF_SET_GUARD,
+                            .set_guard = { .name = hf_str(name),
+                                           .window_ms = 60000,
+                                           .on_unavailable = closed ? HF_FAIL_CLOSED : HF_FAIL_OPEN } };
+    assert_int_equal(hf_do(on, &q, &got), HF_OK);
+}
+
+/* Also one that nobody has asked here, and one whose rule was changed elsewhere since. */
 static void guards_answer_by_their_rule_while_the_database_is_away(void **state)
 {
-    static const char *const names[] = { "open", "closed" };
+    static const char *const names[] = { "open", "closed", "opened", "shut" };
+    struct hf_options direct = { .no_background = true, .postgres = postgres_conninfo(&p) };
+    struct hf_stats stats;
+    struct hf_error why;
+    struct hf_db *other;
     (void)state;
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(hf_do(db,
-                               &(struct hf_request){
-                                   .action = HF_SET_GUARD,
-                                   .set_guard = { .name = hf_str(names[i]),
-                                                  .window_ms = 60000,
-                                                  .on_unavailable = i ? HF_FAIL_CLOSED : HF_FAIL_OPEN } },
-                               &got),
-                         HF_OK);
+    assert_int_equal(hf_open(NULL, &direct, &other, &why), HF_OK);
+    for (int i = 0; i < 4; i++)
+        set_guard(other, names[i], i % 2 == 1);
+    hf_close(db);
+    direct.postgres = conninfo;
+    assert_int_equal(hf_open(NULL, &direct, &db, &why), HF_OK);
+    set_guard(other, "opened", true);
+    set_guard(other, "shut", false);
+    hf_close(other);
+    hf_stats(db, &stats); /* what a server does by itself every few seconds */
     relay_refuse(&relay, true);
     relay_cut_all(&relay);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 4; i++) {
         struct hf_request ask = { .action = HF_ADMIT,
                                   .identity = { .guard = hf_str(names[i]), .identity = hf_str("x") } };
         assert_int_equal(hf_do(db, &ask, &got), HF_OK);
-        assert_int_equal(got.answer.seen.seen, i);
+        assert_int_equal(got.answer.seen.seen, i == 1 || i == 2);
     }
     struct hf_request unknown = { .action = HF_ADMIT,
                                   .identity = { .guard = hf_str("never seen"), .identity = hf_str("x") } };

@@ -206,6 +206,49 @@ static void a_guard_that_is_set_again_as_it_is_stops_nobody(void **state)
     PQfinish(user);
 }
 
+/* ---- What is found in the tables ---- */
+
+/* To check is to ask, though the guard has to be read first. */
+static void who_only_asks_leaves_no_row_among_the_writers(void **state)
+{
+    static const char writers[] = "SELECT count(*) FROM holdfast.writer";
+    struct hf_options options = { .no_background = true, .postgres = conninfo };
+    struct hf_error why;
+    (void)state;
+    open_with("");
+    struct hf_request set = { .action = HF_SET_GUARD,
+                              .set_guard = { .name = hf_str("guard"), .window_ms = 3600000 } };
+    assert_int_equal(hf_do(db, &set, &got), HF_OK);
+    hf_close(db);
+    assert_int_equal(hf_open(NULL, &options, &db, &why), HF_OK);
+    long long before = postgres_number(&p, writers);
+    struct hf_request q = { .action = HF_CHECK,
+                            .identity = { .guard = hf_str("guard"), .identity = hf_str("one") } };
+    assert_int_equal(hf_do(db, &q, &got), HF_OK);
+    assert_false(got.answer.seen.seen);
+    assert_int_equal(postgres_number(&p, writers), before);
+    q.action = HF_ADMIT;
+    assert_int_equal(hf_do(db, &q, &got), HF_OK);
+    assert_int_equal(postgres_number(&p, writers), before + 1);
+}
+
+static void the_life_of_a_claim_is_found_by_its_key(void **state)
+{
+    (void)state;
+    open_with("");
+    struct hf_request q = { .action = HF_BEGIN, .key = hf_str("a\\b"), .begin = { .lease_ms = 3600000 } };
+    assert_int_equal(hf_do(db, &q, &got), HF_OK);
+    uint64_t fence = got.answer.claim.fence;
+    q = (struct hf_request){ .action = HF_HEARTBEAT, .key = hf_str("a\\b"), .settle = { .fence = fence } };
+    assert_int_equal(hf_do(db, &q, &got), HF_OK);
+    q.action = HF_COMPLETE;
+    assert_int_equal(hf_do(db, &q, &got), HF_OK);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.journal WHERE tenant = '' AND key = "
+                                         "'a\\\\b' AND action IN ('begin', 'heartbeat', 'complete')"),
+                     3);
+    audited_fine();
+}
+
 /* ---- Sweeping ---- */
 
 /* More overdue holds on one resource than a step takes, and somebody keeps that one locked. */
@@ -398,6 +441,8 @@ int main(void)
         TEST(a_role_that_hears_no_warnings_waits_for_the_standby_all_the_same),
         TEST(who_asks_a_guard_waits_while_a_transaction_changes_it),
         TEST(a_guard_that_is_set_again_as_it_is_stops_nobody),
+        TEST(who_only_asks_leaves_no_row_among_the_writers),
+        TEST(the_life_of_a_claim_is_found_by_its_key),
         TEST(a_locked_resource_keeps_no_other_from_being_swept),
         TEST(who_needs_other_rows_does_not_wait_for_one_that_stays_locked),
         TEST(a_second_caller_does_not_wait_for_the_first_ones_row),

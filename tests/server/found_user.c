@@ -177,12 +177,15 @@ static void fences_that_are_not_the_newest_are_named(void **state)
     assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1}"), 201);
     assert_int_equal(talk(&t, "POST /v1/claims/c/fail", NULL, "{\"fence\":1}"), 412);
     says(412, "stale-fence",
-         "This claim was begun again since, under fence 2, so nothing is taken from fence 1 any more. Stop.");
+         "Fence 1 is not the newest of this claim, which is 2: it was begun again since, or the fence is "
+         "another one's. "
+         "Nothing is taken from it. Stop.");
     /* The same in a batch, and of leases. */
     assert_int_equal(talk(&t, "POST /v1/batch", NULL, "{\"op\":\"complete\",\"key\":\"c\",\"fence\":1}"),
                      200);
     assert_true(reply_has(&t.got, "\"status\":412,\"replayed\":false"));
-    assert_true(reply_has(&t.got, "under fence 2, so nothing is taken from fence 1 any more. Stop."));
+    assert_true(
+        reply_has(&t.got, "Fence 1 is not the newest of this claim, which is 2: it was begun again since"));
     assert_int_equal(talk(&t, "POST /v1/leases/l", "l-1", "{\"holder\":\"h\",\"ttl\":\"1s\"}"), 201);
     assert_int_equal(talk(&t, "POST /v1/leases/l/renew", NULL, "{\"fence\":77}"), 400);
     says(400, "invalid-request",
@@ -192,8 +195,9 @@ static void fences_that_are_not_the_newest_are_named(void **state)
     assert_int_equal(talk(&t, "POST /v1/leases/l", "l-2", "{\"holder\":\"h\",\"ttl\":\"1s\"}"), 201);
     assert_int_equal(talk(&t, "POST /v1/leases/l/release", NULL, "{\"fence\":3}"), 412);
     says(412, "stale-fence",
-         "This lease was granted again since, under fence 4, so nothing is taken from fence 3 any more. "
-         "Stop.");
+         "Fence 3 is not the newest of this lease, which is 4: it was granted again since, or the fence is "
+         "another "
+         "one's. Nothing is taken from it. Stop.");
     /* A write is remembered, so its words are fixed; they are true of an equal fence too. */
     assert_int_equal(talk(&t, "PUT /v1/registers/x", "w-1", "{\"value\":1,\"fence\":4}"), 200);
     assert_int_equal(talk_twice(&t, "PUT /v1/registers/x", "w-2", "{\"value\":2,\"fence\":4}"), 412);

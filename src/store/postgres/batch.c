@@ -244,14 +244,14 @@ static void take_locks(struct hf_pg_work *w, const struct demand *d)
 static enum hf_pg_end take(struct hf_pg_work *w)
 {
     struct demand d = { .numbers = 0 };
-    enum hf_pg_end end = hf_pg_end_of(hf_pg_session_register(w->s));
-    if (end != HF_PG_DONE)
-        return end;
     for (size_t i = 0; i < w->batch->count; i++)
         if (w->batch->items[i].deferred) {
             hf_pg_want_take(w, w->batch->items[i].request);
             demand_add(&d, w->batch->items[i].request);
         }
+    enum hf_pg_end end = d.numbers > 0 ? hf_pg_end_of(hf_pg_session_register(w->s)) : HF_PG_DONE;
+    if (end != HF_PG_DONE)
+        return end;
     if (w->swift)
         hf_pg_want_read(w, true);
     else

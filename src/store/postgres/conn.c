@@ -421,8 +421,10 @@ enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
 
 /* Plans for arrays of any length, by index: what a table looked like when the plan was made must not matter later. A commit
  * that is answered is on disk, and on the synchronous standby if there is one, whatever the default of the database is; and
- * that the wait for it was given up is a warning, which a role may have switched off. */
+ * that the wait for it was given up is a warning, which a role may have switched off. Whoever has waited for a lock must see
+ * what was committed meanwhile. */
 static const char set_up[] =
+    "SET default_transaction_isolation = 'read committed'; SET standard_conforming_strings = on; "
     "SET search_path = pg_catalog; SET enable_seqscan = off; SET enable_bitmapscan = off; "
     "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; "
     "SET plan_cache_mode = force_generic_plan; SET jit = off; SET lock_timeout = '2s'; "

@@ -100,7 +100,7 @@ static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed
     if (outcome == HF_PG_BUSY || (outcome == HF_PG_FINE && s->conn.warned))
         outcome = HF_PG_LOST;
     if (outcome != HF_PG_FINE) {
-        PQclear(outcome == HF_PG_LOST ? NULL : result);
+        PQclear(result);
         return outcome;
     }
     int64_t batch = PQntuples(result) == 1 ? hf_pg_get_int8(result, 0, 1) : -1;

@@ -15,6 +15,7 @@ struct hf_pg_written {
     struct hf_pg_written *next;
     uint64_t number;
     struct hf_entry_head head;
+    struct hf_bytes claim; /* the key of the claim that it is about; none */
     struct hf_bytes image;
 };
 

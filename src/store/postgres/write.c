@@ -8,6 +8,23 @@
 
 /* ---- Entries ---- */
 
+/* The key of the claim that the plan changes, kept until the batch is written. False without memory. */
+static bool keep_claim(struct hf_pg_work *w, struct hf_bytes *out)
+{
+    const struct hf_plan *plan = w->s->plan;
+    for (size_t i = 0; i < plan->row_count; i++) {
+        if (plan->rows[i].kind != HF_ROW_CLAIM)
+            continue;
+        struct hf_bytes key = plan->rows[i].claim.key;
+        unsigned char *copy = hf_arena_take(&w->s->set.arena, key.size);
+        if (copy)
+            memcpy(copy, key.data, key.size);
+        *out = hf_mem(copy, key.size);
+        return copy != NULL;
+    }
+    return true;
+}
+
 /* The journal's entry of the plan, and the rows it changes. */
 bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, size_t need)
 {
@@ -25,6 +42,8 @@ bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, s
     *e = (struct hf_pg_written){ .number = hf_pg_drawn(w, w->numbers++, HF_PG_DRAWN_NUMBER),
                                  .head = *head,
                                  .image = hf_mem(copy, size) };
+    if (!keep_claim(w, &e->claim))
+        return false;
     *w->entries_end = e;
     w->entries_end = &e->next;
     w->entry_count++;
@@ -80,11 +99,14 @@ static bool all_locked(const struct hf_pg_work *w)
     return true;
 }
 
-/* The key as people see it: a numbered call has "client/number". */
-static void put_journal_key(const struct hf_entry_head *head, struct hf_buffer *b)
+/* The key as people see it: a numbered call has "client/number", and what is done with a claim has the claim's. */
+static void put_journal_key(const struct hf_pg_written *e, struct hf_buffer *b)
 {
+    const struct hf_entry_head *head = &e->head;
     char text[HF_NAME_MAX + 24];
-    if (head->remember == HF_REMEMBER_NOT) {
+    if (head->remember == HF_REMEMBER_NOT && e->claim.size > 0) {
+        hf_pg_put_key(b, e->claim);
+    } else if (head->remember == HF_REMEMBER_NOT) {
         hf_pg_put_null(b);
     } else if (head->remember == HF_REMEMBER_KEY) {
         hf_pg_put_key(b, head->key);
@@ -112,7 +134,7 @@ static void send_journal(struct hf_pg_work *w)
         hf_pg_put_bytes(&p[2], e->head.tenant);
         hf_pg_put_bytes(&p[3], hf_str(hf_action_name(e->head.action)));
         hf_pg_put_bytes(&p[4], hf_str(hf_status_code(e->head.status)));
-        put_journal_key(&e->head, &p[5]);
+        put_journal_key(e, &p[5]);
         hf_pg_put_bytes(&p[8], e->image);
     }
     for (int i = 0; i < 9; i++) {

@@ -64,14 +64,15 @@ COMMENT ON COLUMN holdfast.journal.number IS 'The order of entries that touch th
 COMMENT ON COLUMN holdfast.journal.at IS 'Engine time of the decision.';
 COMMENT ON COLUMN holdfast.journal.action IS 'What was asked, such as place_hold; sweep and configure are the store''s own.';
 COMMENT ON COLUMN holdfast.journal.status IS 'What was answered: ok, or the code of the refusal.';
-COMMENT ON COLUMN holdfast.journal.key IS 'The idempotency key, or client/number; NULL for what has none.';
+COMMENT ON COLUMN holdfast.journal.key IS 'The idempotency key, client/number, or the key of the claim; NULL for what has none.';
 COMMENT ON COLUMN holdfast.journal.writer IS 'Who wrote it (holdfast.writer); 0: one of the functions, in somebody''s own transaction.';
 COMMENT ON COLUMN holdfast.journal.batch IS 'In which batch of that writer.';
 COMMENT ON COLUMN holdfast.journal.entry IS 'The whole entry, in the bytes of doc/FORMAT.md: request, answer, and the new state of every row that it changed.';
 
+-- pglz makes even a key of 1,024 bytes that are no UTF-8 small enough for the primary key; lz4 does not.
 CREATE TABLE holdfast.token (
     tenant text COLLATE "C" NOT NULL,
-    key text COLLATE "C" NOT NULL,
+    key text COMPRESSION pglz COLLATE "C" NOT NULL,
     action text NOT NULL,
     status text NOT NULL,
     digest bytea NOT NULL,

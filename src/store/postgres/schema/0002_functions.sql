@@ -28,7 +28,8 @@
 -- not valid UTF-8 are for the servers alone. So are numbered clients, merges, apply, and what _match cannot do exactly.
 --
 -- Names that begin with _ are not for callers. What callers use runs with the rights of the schema's owner and sees
--- pg_catalog alone; every other name is written out.
+-- pg_catalog alone; every other name is written out. A string with a backslash is E'...', which means the same whatever the
+-- caller's standard_conforming_strings is.
 
 DO $$
 BEGIN
@@ -148,7 +149,7 @@ COMMENT ON TYPE holdfast.token_answer IS 'What a key is bound to: the action, wh
 -- ---- Numbers and text as bytes ----------------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._u8(n integer) RETURNS bytea LANGUAGE sql IMMUTABLE AS
-$$ SELECT pg_catalog.set_byte('\x00'::bytea, 0, n) $$;
+$$ SELECT pg_catalog.set_byte(E'\\x00'::bytea, 0, n) $$;
 COMMENT ON FUNCTION holdfast._u8 IS 'A number as one byte.';
 
 CREATE FUNCTION holdfast._le2(n integer) RETURNS bytea LANGUAGE sql IMMUTABLE AS
@@ -311,8 +312,8 @@ BEGIN
     IF json_typeof(value) = 'string' THEN
         RETURN holdfast._bytes(value #>> '{}');
     END IF;
-    RETURN '\x006a'::bytea ||
-        holdfast._bytes(regexp_replace(value::text, '("(?:[^"\\]|\\.)*")|[ \t\n\r]', '\1', 'g'));
+    RETURN E'\\x006a'::bytea ||
+        holdfast._bytes(regexp_replace(value::text, E'("(?:[^"\\\\]|\\\\.)*")|[ \t\n\r]', E'\\1', 'g'));
 END $$;
 COMMENT ON FUNCTION holdfast.json(json) IS 'JSON as servers store it, for complete, fail, write, record and admit: over HTTP it is shown as this JSON. An exception if a member comes twice, a string has a NUL, or more than 31 arrays and objects are inside each other.';
 
@@ -327,7 +328,7 @@ COMMENT ON FUNCTION holdfast.json(text) IS 'The same with the text of JSON.';
 CREATE FUNCTION holdfast.as_json(stored bytea) RETURNS jsonb
     LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF substring(stored, 1, 2) = '\x006a'::bytea THEN
+    IF substring(stored, 1, 2) = E'\\x006a'::bytea THEN
         RETURN convert_from(substring(stored, 3), 'UTF8')::jsonb;
     END IF;
     RETURN to_jsonb(convert_from(stored, 'UTF8'));
@@ -406,7 +407,7 @@ COMMENT ON FUNCTION holdfast.hold_ordinal IS 'The ordinal inside an id (holdfast
 -- ---- Rows as they stand in the journal --------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._row(kind integer, image bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS
-$$ SELECT holdfast._u8(kind) || '\x00'::bytea || holdfast._le4(pg_catalog.length(image)) || image $$;
+$$ SELECT holdfast._u8(kind) || E'\\x00'::bytea || holdfast._le4(pg_catalog.length(image)) || image $$;
 COMMENT ON FUNCTION holdfast._row IS 'A row of an entry: kind, no flags, and its image.';
 
 CREATE FUNCTION holdfast._hold_row(h holdfast.hold) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
@@ -484,7 +485,7 @@ COMMENT ON FUNCTION holdfast._lease_row IS 'A lease as a row of an entry.';
 CREATE FUNCTION holdfast._register_row(r holdfast.register) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN holdfast._row(7,
-        '\x01'::bytea || holdfast._le8(r.version) || holdfast._le8(holdfast._bits(r.fence)) ||
+        E'\\x01'::bytea || holdfast._le8(r.version) || holdfast._le8(holdfast._bits(r.fence)) ||
         holdfast._le8(holdfast._ms(r.changed_at)) || holdfast._str(holdfast._bytes(r.name)) || holdfast._blob(r.value));
 END $$;
 COMMENT ON FUNCTION holdfast._register_row IS 'A plain register as a row of an entry.';
@@ -507,11 +508,11 @@ $$;
 COMMENT ON FUNCTION holdfast._status_number IS 'The number of enum hf_status.';
 
 CREATE FUNCTION holdfast._key_column(key text) RETURNS text LANGUAGE sql IMMUTABLE AS
-$$ SELECT pg_catalog.replace(key, '\', '\\') $$;
+$$ SELECT pg_catalog.replace(key, E'\\', E'\\\\') $$;
 COMMENT ON FUNCTION holdfast._key_column IS 'A key as it stands in a column: a backslash is two.';
 
 CREATE FUNCTION holdfast._key_text(key text) RETURNS text LANGUAGE sql IMMUTABLE AS
-$$ SELECT pg_catalog.replace(key, '\\', '\') $$;
+$$ SELECT pg_catalog.replace(key, E'\\\\', E'\\') $$;
 COMMENT ON FUNCTION holdfast._key_text IS 'The way back from _key_column, for keys that these functions have written.';
 
 CREATE FUNCTION holdfast._entry(action text, status text, remember integer, answer integer, tenant text, key text,
@@ -580,7 +581,13 @@ DECLARE
 BEGIN
     -- Whoever changes the configuration takes the table's EXCLUSIVE lock first, and so waits for all who decide by it.
     LOCK TABLE holdfast.store IN ROW SHARE MODE;
-    SELECT s.* INTO rules FROM holdfast.store s;
+    -- In REPEATABLE READ the row may be older than that lock. To lock it is to fail then, instead of deciding by rules that are
+    -- no longer in force; who can only read decides nothing.
+    IF current_setting('transaction_isolation') = 'read committed' OR current_setting('transaction_read_only')::boolean THEN
+        SELECT s.* INTO rules FROM holdfast.store s;
+    ELSE
+        SELECT s.* INTO rules FROM holdfast.store s FOR SHARE;
+    END IF;
     IF NOT FOUND OR rules.program = 'none' THEN
         RAISE EXCEPTION 'the Holdfast store in this database has not been set up: start a server on it once'
             USING ERRCODE = 'object_not_in_prerequisite_state';
@@ -1284,7 +1291,7 @@ COMMENT ON FUNCTION holdfast._match IS 'The identity as it is compared under a m
 
 CREATE FUNCTION holdfast._match_text(match text, identity bytea) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    IF position('\x00'::bytea IN identity) > 0 THEN
+    IF position(E'\\x00'::bytea IN identity) > 0 THEN
         RAISE EXCEPTION 'the match rule % cannot be applied here to an identity with a NUL: ask a server', match
             USING ERRCODE = 'feature_not_supported';
     END IF;
@@ -1498,7 +1505,7 @@ BEGIN
         entry = number, hold = NULL, state = c.state, on_abandon = c.on_abandon, fence = c.fence, lease_ms = c.lease_ms,
         lease_expires_at = c.lease_expires_at, settled_at = c.settled_at, response = c.response
     WHERE t.tenant = c.tenant AND t.key = c.key;
-    PERFORM holdfast._journal(number, at, c.tenant, action, 'ok', NULL, 0, 255, NULL, NULL,
+    PERFORM holdfast._journal(number, at, c.tenant, action, 'ok', holdfast._key_text(c.key), 0, 255, NULL, NULL,
         ARRAY[holdfast._claim_row(c)]);
 END $$;
 COMMENT ON FUNCTION holdfast._claim_write IS 'Write the claim, whose row is locked.';
