@@ -30,6 +30,7 @@ enum { HF_REMOTE_AWAY_MS = 4000, HF_REMOTE_DOUBT_MS = 10000, HF_REMOTE_LOCKED_MS
 enum { HF_REMOTE_STUCK = 64 };
 struct hf_remote_stuck {
     uint64_t hash; /* 0: none */
+    uint64_t of;   /* of an identity: its guard; else 0 */
     int64_t until_ms;
 };
 

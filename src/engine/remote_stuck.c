@@ -43,11 +43,20 @@ static uint64_t key_of(const struct hf_request *q)
     return q->key.size > 0 ? hash_of(HF_BEGIN, q->tenant, q->key) : 0;
 }
 
+/* What is recorded under a guard; 0: the request records nothing. */
+static uint64_t identity_of(const struct hf_request *q)
+{
+    if (q->action != HF_RECORD && q->action != HF_ADMIT)
+        return 0;
+    const struct hf_sipkey key = { HF_RECORD, target_of(q) };
+    uint64_t hash = hf_siphash(&key, q->identity.guard, q->identity.identity);
+    return hash ? hash : 1;
+}
+
 /* Guards are only read, by those who record what they have seen: these meet at what was seen. */
 unsigned hf_remote_row(const struct hf_request *q)
 {
-    bool records = q->action == HF_RECORD || q->action == HF_ADMIT;
-    uint64_t hash = records ? hash_of(HF_ADMIT, q->identity.guard, q->identity.identity) : target_of(q);
+    uint64_t hash = identity_of(q) ? identity_of(q) : target_of(q);
     if (q->action >= HF_BEGIN && q->action <= HF_HEARTBEAT)
         hash = key_of(q);
     return (unsigned)(hash % HF_REMOTE_LANES);
@@ -66,10 +75,12 @@ bool hf_remote_is_stuck(struct hf_remote *r, const struct hf_op *op)
     int64_t now;
     if (r->stuck_until_ms == 0 || (now = hf_remote_clock_ms()) >= r->stuck_until_ms)
         return false;
-    return find(r, target_of(op->request), now) || find(r, key_of(op->request), now);
+    return find(r, target_of(op->request), now) || find(r, key_of(op->request), now) ||
+           find(r, identity_of(op->request), now);
 }
 
-static void learn(struct hf_remote *r, uint64_t hash, int64_t now)
+/* of: the guard that an identity belongs to; 0: it is none. */
+static void learn(struct hf_remote *r, uint64_t hash, uint64_t of, int64_t now)
 {
     struct hf_remote_stuck *place = find(r, hash, now);
     if (!hash)
@@ -79,8 +90,20 @@ static void learn(struct hf_remote *r, uint64_t hash, int64_t now)
             place = &r->stuck[i];
     if (!place) /* one is forgotten, and found out again */
         place = &r->stuck[hash % HF_REMOTE_STUCK];
-    *place = (struct hf_remote_stuck){ hash, now + BELIEVED_MS };
+    *place = (struct hf_remote_stuck){ hash, of, now + BELIEVED_MS };
     r->stuck_until_ms = now + BELIEVED_MS;
+}
+
+/* What stops one who records is the identity or the guard, and it is not told which: the guard, if it stops a second identity. */
+static void learn_identity(struct hf_remote *r, const struct hf_request *q, int64_t now)
+{
+    uint64_t hash = identity_of(q), guard = target_of(q);
+    for (unsigned i = 0; i < HF_REMOTE_STUCK; i++)
+        if (r->stuck[i].of == guard && r->stuck[i].hash != hash && r->stuck[i].until_ms > now) {
+            learn(r, guard, 0, now);
+            break;
+        }
+    learn(r, hash, guard, now);
 }
 
 void hf_remote_stuck_learn(struct hf_remote *r, const struct hf_op *op)
@@ -89,8 +112,11 @@ void hf_remote_stuck_learn(struct hf_remote *r, const struct hf_op *op)
     bool is_new;
     pthread_mutex_lock(&r->lock);
     is_new = r->stuck_until_ms <= now;
-    learn(r, target_of(op->request), now);
-    learn(r, key_of(op->request), now);
+    if (identity_of(op->request))
+        learn_identity(r, op->request, now);
+    else
+        learn(r, target_of(op->request), 0, now);
+    learn(r, key_of(op->request), 0, now);
     pthread_mutex_unlock(&r->lock);
     if (is_new)
         hf_remote_note(r, 1,
@@ -102,7 +128,8 @@ void hf_remote_stuck_forget(struct hf_remote *r, const struct hf_op *op)
 {
     pthread_mutex_lock(&r->lock);
     for (unsigned i = 0; i < HF_REMOTE_STUCK; i++)
-        if (r->stuck[i].hash == target_of(op->request) || r->stuck[i].hash == key_of(op->request))
+        if (r->stuck[i].hash == target_of(op->request) || r->stuck[i].hash == key_of(op->request) ||
+            r->stuck[i].hash == identity_of(op->request))
             r->stuck[i] = (struct hf_remote_stuck){ .hash = 0 };
     pthread_mutex_unlock(&r->lock);
 }

@@ -118,6 +118,28 @@ static void statement_name(int statement, char name[24])
         snprintf(name, 24, "hf%d", statement);
 }
 
+static void sql_of(int statement, struct hf_buffer *b);
+
+/* To prepare a statement that changes or locks rows is to wait for whoever has locked its table as a whole, and an application
+ * that sets a guard in a transaction of its own has so locked holdfast.guard. Nobody is to wait for that but those who set a guard
+ * too: they send the text. */
+static bool is_by_text(int statement)
+{
+    int table = statement >= HF_PG_READ ? (statement - HF_PG_READ) % HF_PG_TABLES : HF_PG_TABLES;
+    return table == HF_PG_GUARD && statement - table != HF_PG_READ;
+}
+
+static bool send_text(struct hf_pg_conn *conn, int statement, const char *const *values, const int *lengths,
+                      const int *formats, int count)
+{
+    struct hf_buffer sql = { .data = NULL };
+    sql_of(statement, &sql);
+    const char *text = hf_buffer_text(&sql);
+    bool sent = text && PQsendQueryParams(conn->pg, text, count, NULL, values, lengths, formats, 1) == 1;
+    hf_buffer_free(&sql);
+    return sent;
+}
+
 void hf_pg_send(struct hf_pg_conn *conn, int statement, const struct hf_bytes *params, int count)
 {
     const char *values[HF_PG_PARAMS_MAX];
@@ -131,9 +153,12 @@ void hf_pg_send(struct hf_pg_conn *conn, int statement, const struct hf_bytes *p
     statement_name(statement, name);
     if (statement == HF_PG_BEGIN)
         conn->in_transaction = true;
-    if (conn->pg && PQsendQueryPrepared(conn->pg, name, count, values, lengths, formats, 1) == 1)
+    if (!conn->pg)
+        return;
+    if (is_by_text(statement) ? send_text(conn, statement, values, lengths, formats, count)
+                              : PQsendQueryPrepared(conn->pg, name, count, values, lengths, formats, 1) == 1)
         conn->queued++;
-    else if (conn->pg)
+    else
         lost(conn);
 }
 
@@ -403,7 +428,7 @@ enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
     enum hf_pg_outcome outcome = HF_PG_FINE;
     char name[24];
     for (int i = 0; i < HF_PG_STATEMENTS && outcome == HF_PG_FINE; i++) {
-        if (!is_used(i))
+        if (!is_used(i) || is_by_text(i))
             continue;
         sql_of(i, &sql);
         statement_name(i, name);
