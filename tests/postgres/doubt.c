@@ -39,6 +39,22 @@ static int teardown(void **state)
     return 0;
 }
 
+/* For a server, which must not be forked off a process with threads: no store is open here. */
+static int setup_without_store(void **state)
+{
+    (void)state;
+    postgres_run(&p, "DROP SCHEMA IF EXISTS holdfast CASCADE");
+    relay_pass(&relay);
+    return 0;
+}
+
+static int teardown_without_store(void **state)
+{
+    (void)state;
+    relay_pass(&relay);
+    return 0;
+}
+
 static enum hf_status place(const char *key, const char *resource)
 {
     return hf_do(db,
@@ -377,7 +393,8 @@ int main(void)
         TEST(a_host_that_ends_connections_is_passed_over),
         TEST(while_the_database_is_away_nothing_happens_and_it_is_said_within_seconds),
         TEST(an_outcome_that_cannot_be_found_out_is_told_as_such),
-        TEST(a_server_calls_it_outcome_unknown_and_its_retry_finds_the_truth),
+        cmocka_unit_test_setup_teardown(a_server_calls_it_outcome_unknown_and_its_retry_finds_the_truth,
+                                        setup_without_store, teardown_without_store),
         TEST(what_was_seen_of_an_unknown_outcome_is_unknown_too),
         TEST(guards_answer_by_their_rule_while_the_database_is_away),
         TEST(a_row_that_stays_locked_stops_only_those_who_need_it),
