@@ -86,8 +86,7 @@ static void exits_list(FILE *to, const struct hf_cli_command *c)
     fputs("  2  the command line is wrong\n", to);
     bool store = (c->globals & HF_OPT_BIT(DATA)) || c->raw, server = c->globals & HF_OPT_BIT(SERVER);
     if (store)
-        fprintf(to,
-                "  3  the store failed: absent, in use, damaged, newer, full, or out of reach%s\n",
+        fprintf(to, "  3  the store failed: absent, in use, damaged, newer, full, or out of reach%s\n",
                 server ? ";" : "");
     if (server)
         fprintf(to, "  %s  the server failed: it cannot be reached, or is not one\n", store ? " " : "3");
