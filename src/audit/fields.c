@@ -247,6 +247,7 @@ static bool claim_fields(const struct hf_audit_entry *e, const struct hf_claim *
     add_time(&b, "expires_at", c->expires_at ? c->expires_at : INT64_MAX);
     add_uint(&b, "entry", e->position);
     add_null(&b, "hold");
+    add_null(&b, "previous");
     add_word(&b, "state", hf_audit_claim_name(c->state));
     add_word(&b, "on_abandon", c->on_abandon == HF_ABANDON_RETRY ? "retry" : "unknown");
     add_uint(&b, "fence", c->fence);
@@ -403,10 +404,11 @@ bool hf_audit_fields_remembered(const struct hf_audit_entry *e, const struct hf_
     add_time(&b, "recorded_at", e->recorded_at);
     add_time(&b, "expires_at", e->expires_at);
     add_uint(&b, "entry", e->position);
-    if (hf_audit_answer_read(e, rows, &answer) && answer.kind == HF_ROW_HOLD)
-        add_uint(&b, "hold", answer.hold.ordinal);
-    else
-        add_null(&b, "hold");
+    bool has_hold = hf_audit_answer_read(e, rows, &answer) && answer.kind == HF_ROW_HOLD;
+    has_hold ? add_uint(&b, "hold", answer.hold.ordinal) : add_null(&b, "hold");
+    bool has_previous =
+        has_hold && e->action == HF_PLACE_HOLD && e->status == HF_OK && answer.hold.previous > 0;
+    has_previous ? add_uint(&b, "previous", answer.hold.previous) : add_null(&b, "previous");
     for (size_t i = 0; i < sizeof of_claims / sizeof *of_claims; i++)
         add_null(&b, of_claims[i]);
     return end(&b);

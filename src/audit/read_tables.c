@@ -173,8 +173,8 @@ static const struct {
       "SELECT idempotency_window_ms, token_max_length, registry_strict, digest_name, program "
       "FROM holdfast.store" },
     { HF_AUDIT_STORED_TOKEN, 2,
-      "SELECT tenant, key, action, status, digest, recorded_at, expires_at, entry, hold, state, on_abandon, "
-      "fence, lease_ms, lease_expires_at, settled_at, response FROM holdfast.token" },
+      "SELECT tenant, key, action, status, digest, recorded_at, expires_at, entry, hold, previous, state, "
+      "on_abandon, fence, lease_ms, lease_expires_at, settled_at, response FROM holdfast.token" },
     { HF_AUDIT_STORED_HOLD, 1,
       "SELECT ordinal, id, tenant, resource, requester, state, placed_at, expires_at, ended_at, previous, "
       "reverses FROM holdfast.hold" },

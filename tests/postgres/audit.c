@@ -139,6 +139,8 @@ static const struct change changes[] = {
       "recorded_at is " },
     { "token", "UPDATE holdfast.token SET hold = NULL WHERE key = 'order-1' AND tenant = 'shop'",
       "holdfast.token, tenant \"shop\", key \"order-1\": hold is null" },
+    { "token", "UPDATE holdfast.token SET previous = 77 WHERE key = 'order-1' AND tenant = 'shop'",
+      "holdfast.token, tenant \"shop\", key \"order-1\": previous is 77, and by the journal it is " },
     { "token", "UPDATE holdfast.token SET digest = sha256(digest) WHERE key = 'w1'",
       "key \"w1\": digest is 0x" },
     { "token", "UPDATE holdfast.token SET entry = entry + 1 WHERE key = 'w1'", "key \"w1\": entry is " },

@@ -71,6 +71,8 @@ static void decide(struct hf_pg_work *w, const struct hf_pg_item *item)
         hf_pg_id_make(s->shared->id_key, cmd.fresh_ordinal, cmd.fresh_id);
     cmd.fresh_fence = hf_pg_drawn(w, w->fences, HF_PG_DRAWN_FENCE);
     s->set.missed = s->set.missed_overdue = false;
+    s->set.asking = item->request;
+    s->set.digest = item->digest;
     hf_decide(&s->set.view, &cmd, s->now, s->plan);
 }
 

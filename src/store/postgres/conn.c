@@ -359,8 +359,8 @@ static void sql_of(int statement, struct hf_buffer *b)
     if (statement >= HF_PG_READ) {
         enum hf_pg_table table = (enum hf_pg_table)((statement - HF_PG_READ) % HF_PG_TABLES);
         switch (statement - (statement - HF_PG_READ) % HF_PG_TABLES) {
-        case HF_PG_READ: hf_pg_sql_read(b, table, false); break;
-        case HF_PG_LOCK: hf_pg_sql_read(b, table, true); break;
+        case HF_PG_READ: hf_pg_sql_read(b, table, HF_PG_AS_NEEDED); break;
+        case HF_PG_LOCK: hf_pg_sql_read(b, table, HF_PG_LOCKED); break;
         case HF_PG_INSERT: hf_pg_sql_insert(b, table); break;
         case HF_PG_UPDATE: hf_pg_sql_update(b, table); break;
         default: hf_pg_sql_delete(b, table); break;
@@ -368,6 +368,7 @@ static void sql_of(int statement, struct hf_buffer *b)
         return;
     }
     switch (statement) {
+    case HF_PG_READ_WHOLE: hf_pg_sql_read(b, HF_PG_TOKEN, HF_PG_WHOLE); break;
     case HF_PG_READ_OF:
     case HF_PG_LOCK_OF:
         hf_buffer_add_text(b, "SELECT ");

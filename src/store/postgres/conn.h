@@ -18,6 +18,7 @@ enum hf_pg_statement {
     HF_PG_JOURNAL, /* entries, as arrays */
     HF_PG_WRITER, /* writer, generation, batch, chain, version of the rules or NULL, time: fails if the generation is another
                         * (23502), or the rules are, or it is later (40001) */
+    HF_PG_READ_WHOLE,  /* keys, each with its entry */
     HF_PG_READ_OF,     /* resources by name, and those of holds by ordinal */
     HF_PG_LOCK_OF,     /* the same, locked in order */
     HF_PG_OVERDUE,     /* tenants, resources, limits, time -> overdue holds, and the next behind them */

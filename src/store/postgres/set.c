@@ -200,12 +200,44 @@ static enum hf_found remembered(struct hf_bytes image, struct hf_remembered *out
     return HF_FOUND;
 }
 
+/* What the row of a key says of the call that it is bound to, where the entry was not read: that is a place_hold that went well. What
+ * was asked then is asked now, if the digest is the same; and if it is another, the core compares no more than that. Who wants to be
+ * shown the answer without asking the same has the entry read (hf_pg_slot.whole). */
+static enum hf_found placed(const struct hf_pg_set *set, const struct hf_pg_token *t,
+                            struct hf_remembered *out)
+{
+    const struct hf_request *q = set->asking;
+    if (t->action != HF_PLACE_HOLD || t->status != HF_OK || t->hold == 0 || !q || q->action == HF_GET_TOKEN)
+        return HF_UNREADABLE;
+    *out = (struct hf_remembered){ .action = t->action,
+                                   .recorded_at = t->recorded_at,
+                                   .expires_at = t->expires_at,
+                                   .answer = { .status = t->status } };
+    memcpy(out->digest, t->digest, HF_DIGEST_SIZE);
+    if (q->action != HF_PLACE_HOLD || memcmp(set->digest, t->digest, HF_DIGEST_SIZE) != 0)
+        return HF_FOUND;
+    out->answer.kind = HF_RECORD_HOLD;
+    out->answer.hold = (struct hf_hold){ .ordinal = t->hold,
+                                         .previous = t->previous,
+                                         .state = HF_HELD,
+                                         .tenant = q->tenant,
+                                         .resource = q->place_hold.resource,
+                                         .requester = q->place_hold.requester,
+                                         .placed_at = t->recorded_at,
+                                         .expires_at = t->recorded_at + q->place_hold.duration_ms };
+    hf_pg_id_make(set->id_key, t->hold, out->answer.hold.id);
+    return HF_FOUND;
+}
+
 static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remembered *out)
 {
     const struct hf_pg_slot *s = seek(ctx, HF_PG_TOKEN, key, none(), 0);
     if (found(s) != HF_FOUND)
         return found(s);
-    return s->record.token.state ? HF_ABSENT : remembered(s->record.token.image, out);
+    const struct hf_pg_token *t = &s->record.token;
+    if (t->state)
+        return HF_ABSENT;
+    return t->image.size > 0 ? remembered(t->image, out) : placed(ctx, t, out);
 }
 
 static enum hf_found view_claim(void *ctx, struct hf_scoped key, struct hf_claim *out)
@@ -459,12 +491,6 @@ static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, uint64_t
     return s != NULL;
 }
 
-/* The hold that a call is answered with. */
-static uint64_t hold_answered(const struct hf_plan *plan)
-{
-    return plan->answer.kind == HF_RECORD_HOLD ? plan->answer.hold.ordinal : 0;
-}
-
 static bool absorb_key(struct hf_pg_set *set, const struct hf_plan *plan, const struct hf_entry_head *head,
                        uint64_t number, struct hf_bytes image)
 {
@@ -474,6 +500,8 @@ static bool absorb_key(struct hf_pg_set *set, const struct hf_plan *plan, const 
                                                    head->sequence % HF_SEQUENCE_WINDOW);
     if (!s)
         return false;
+    const struct hf_hold *hold = plan->answer.kind == HF_RECORD_HOLD ? &plan->answer.hold : NULL;
+    bool placed = hold && head->action == HF_PLACE_HOLD && head->status == HF_OK;
     if (by_key) {
         s->record.token = (struct hf_pg_token){ .tenant = s->tenant,
                                                 .key = s->name,
@@ -482,7 +510,8 @@ static bool absorb_key(struct hf_pg_set *set, const struct hf_plan *plan, const 
                                                 .recorded_at = head->recorded_at,
                                                 .expires_at = head->expires_at,
                                                 .entry = number,
-                                                .hold = hold_answered(plan),
+                                                .hold = hold ? hold->ordinal : 0,
+                                                .previous = placed ? hold->previous : 0,
                                                 .image = image };
         memcpy(s->record.token.digest, head->digest, HF_DIGEST_SIZE);
     } else {
@@ -576,6 +605,7 @@ void hf_pg_set_clear(struct hf_pg_set *set)
     memset(set->buckets, 0, sizeof set->buckets);
     memset(set->tables, 0, sizeof set->tables);
     set->missed = set->missed_overdue = set->failed = false;
+    set->asking = NULL;
 }
 
 void hf_pg_set_free(struct hf_pg_set *set)

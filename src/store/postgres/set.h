@@ -18,6 +18,7 @@ struct hf_pg_slot {
     uint64_t number;                     /* ordinal of a hold, slot of a call, number in the outbox */
     bool wanted;                         /* to be asked for in the round that is being prepared */
     bool lock;                           /* and locked */
+    bool whole;                          /* keys: and with the entry */
     bool fetched;                        /* the database was asked */
     bool found;                          /* there is such a row now */
     bool stored;                         /* there was one in the database */
@@ -45,6 +46,8 @@ struct hf_pg_set {
     struct hf_pg_slot *tables[HF_PG_TABLES]; /* newest first */
     const uint8_t *id_key;                   /* borrowed */
     struct hf_view view;
+    const struct hf_request *asking; /* borrowed: the request that is being decided, and its digest */
+    const uint8_t *digest;
     bool missed;
     bool missed_overdue; /* because nobody asked for the overdue holds of a resource that may have some */
     bool failed;         /* no memory */

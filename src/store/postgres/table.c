@@ -96,6 +96,7 @@ static const struct hf_pg_column token_columns[] = {
     { "expires_at", TIME, AT(token.expires_at), NULL, false },
     { "entry", SERIAL, AT(token.entry), NULL, false },
     { "hold", SERIAL_OR_NULL, AT(token.hold), NULL, false },
+    { "previous", SERIAL_OR_NULL, AT(token.previous), NULL, false },
     { "state", NAME_OR_NULL, AT(token.state), claim_name, false },
     { "on_abandon", NAME_OR_NULL, AT(token.on_abandon), abandon_name, false },
     { "fence", SERIAL_OR_NULL, AT(token.fence), NULL, false },
@@ -325,8 +326,6 @@ static void by_key(struct hf_buffer *b, const struct hf_pg_spec *s, const char *
 void hf_pg_sql_columns(struct hf_buffer *b, enum hf_pg_table table)
 {
     list(b, &specs[table], specs[table].count, "t.");
-    if (specs[table].has_image)
-        hf_buffer_add_text(b, ", j.entry");
 }
 
 void hf_pg_sql_row(struct hf_buffer *b, enum hf_pg_table table)
@@ -335,26 +334,35 @@ void hf_pg_sql_row(struct hf_buffer *b, enum hf_pg_table table)
     hf_buffer_add_text(b, ", t.place, t.written_by");
 }
 
-void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock)
+/* The journal's entry of a call. A claim has all that it is answered with in its row. Not a join: that costs something for every
+ * row, also where the entry is not needed. */
+static void entry(struct hf_buffer *b, enum hf_pg_table table, enum hf_pg_reading how)
+{
+    static const char *const when[] = {
+        [HF_PG_AS_NEEDED] = "t.state IS NULL AND NOT (t.action = 'place_hold' AND t.status = 'ok')",
+        [HF_PG_WHOLE] = "t.state IS NULL",
+    };
+    hf_buffer_printf(b,
+                     ", CASE WHEN %s THEN (SELECT e.entry FROM holdfast.journal e WHERE e.number = t.entry "
+                     "LIMIT 1) END",
+                     table == HF_PG_TOKEN ? when[how] : "true");
+}
+
+void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, enum hf_pg_reading how)
 {
     const struct hf_pg_spec *s = &specs[table];
+    bool lock = how == HF_PG_LOCKED;
     hf_buffer_add_text(b, "SELECT ");
-    if (lock && s->has_image)
-        list(b, s, s->keys, "t.");
-    else
-        hf_pg_sql_row(b, table);
+    list(b, s, lock && s->has_image ? s->keys : s->count, "t.");
+    if (s->has_image && !lock)
+        entry(b, table, how);
+    if (!s->has_image || !lock)
+        hf_buffer_add_text(b, ", t.place, t.written_by");
     hf_buffer_add_text(b, " FROM (");
     unnest(b, s, s->keys, false);
-    hf_buffer_add_text(b, ") u");
-    hf_buffer_add_text(b, " CROSS JOIN ");
+    hf_buffer_add_text(b, ") u CROSS JOIN ");
     by_key(b, s, HF_PG_ALL, lock);
     hf_buffer_add_text(b, " t");
-    /* A claim has all that it is answered with in its row. */
-    if (s->has_image && !lock)
-        hf_buffer_printf(b,
-                         " LEFT JOIN LATERAL (SELECT e.entry FROM holdfast.journal e WHERE e.number = "
-                         "t.entry%s LIMIT 1) j ON true",
-                         table == HF_PG_TOKEN ? " AND t.state IS NULL" : "");
 }
 
 void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table)

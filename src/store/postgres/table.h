@@ -33,13 +33,14 @@ struct hf_pg_token {
     hf_time recorded_at, expires_at; /* expires_at: INT64_MAX for a claim that is not settled */
     uint64_t entry;                  /* number of the journal's entry with the answer */
     uint64_t hold;                   /* ordinal, or 0 */
+    uint64_t previous;               /* place_hold: ordinal of the hold before that one, or 0 */
     enum hf_claim_state state;
     unsigned on_abandon; /* one more than enum hf_abandon; 0 for a call */
     uint64_t fence;
     int64_t lease_ms;
     hf_time lease_expires_at, settled_at;
     struct hf_bytes response;
-    struct hf_bytes image; /* the entry itself, for a call */
+    struct hf_bytes image; /* the entry itself, for a call; none if hf_pg_sql_read has left it out */
 };
 
 /* What a numbered call was answered with. */
@@ -66,7 +67,7 @@ struct hf_pg_record {
     hf_time due_at;               /* resources: no hold on it becomes overdue before then */
 };
 
-enum { HF_PG_COLUMNS_MAX = 16, HF_PG_KEYS_MAX = 3 };
+enum { HF_PG_COLUMNS_MAX = 17, HF_PG_KEYS_MAX = 3 };
 
 /* Where a row was found, and the transaction that wrote it so: as long as both are the same, nobody has changed it. */
 struct hf_pg_place {
@@ -88,11 +89,16 @@ const struct hf_pg_spec *hf_pg_spec(enum hf_pg_table table);
 
 /* ---- The text of statements. Appended to `b`. ---- */
 
-/* Rows by key (arrays $1 ...), in the order of the arrays, and locked if `lock`. Where reading brings the journal's entry along, locking
- * gives the keys alone: a statement that waited for a lock sees the row as it is then, but other tables as they were when it
- * began; so these rows are read by a second statement. */
-void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, bool lock);
-/* The columns of `table` as `t.a, t.b`, with the entry's if it has one. */
+enum hf_pg_reading {
+    HF_PG_AS_NEEDED, /* without the entry of a place_hold that went well: its key's row and the same request say the same */
+    HF_PG_WHOLE, /* with every entry */
+    /* Where reading brings the journal's entry along, the keys alone: a statement that waited for a lock sees the row as it is
+     * then, but other tables as they were when it began; so these rows are read by a second statement. */
+    HF_PG_LOCKED
+};
+/* Rows by key (arrays $1 ...), in the order of the arrays. */
+void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, enum hf_pg_reading how);
+/* The columns of `table` as `t.a, t.b`. */
 void hf_pg_sql_columns(struct hf_buffer *b, enum hf_pg_table table);
 /* The same with the row's place behind them, from a `t` that was selected as HF_PG_ALL. */
 void hf_pg_sql_row(struct hf_buffer *b, enum hf_pg_table table);

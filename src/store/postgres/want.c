@@ -25,10 +25,14 @@ static void want_named(struct hf_pg_work *w, enum hf_pg_table table, const struc
         hf_pg_want(w, table, q->tenant, hf_pg_none(), name, 0, lock);
 }
 
-static void want_token(struct hf_pg_work *w, const struct hf_request *q, bool lock)
+/* whole: whoever asks does not know what was asked. */
+static void want_token(struct hf_pg_work *w, const struct hf_request *q, bool lock, bool whole)
 {
+    struct hf_pg_slot *slot = NULL;
     if (q->key.size > 0 && q->key.size <= HF_TOKEN_MAX)
-        hf_pg_want(w, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0, lock);
+        slot = hf_pg_want(w, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0, lock);
+    if (slot)
+        slot->whole = slot->whole || whole;
 }
 
 /* The key is taken for one that is not bound. */
@@ -60,12 +64,12 @@ void hf_pg_want_look(struct hf_pg_work *w, const struct hf_request *q)
     if (!hf_tenant_valid(q->tenant))
         return;
     if (by_key(q) && !w->blind)
-        want_token(w, q, false);
+        want_token(w, q, false, false);
     else if (by_key(q))
         assume_free(w, q);
     switch (q->action) {
-    case HF_GET_TOKEN:
-    case HF_GET_CLAIM: want_token(w, q, false); break;
+    case HF_GET_TOKEN: want_token(w, q, false, true); break;
+    case HF_GET_CLAIM: want_token(w, q, false, false); break;
     case HF_CHECK:
     case HF_RECORD:
     case HF_ADMIT: want_named(w, HF_PG_GUARD, q, q->identity.guard, false); break;
@@ -110,7 +114,7 @@ static void want_key(struct hf_pg_work *w, const struct hf_request *q)
         struct hf_pg_slot *slot = hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
         if (slot && (slot->found ||
                      q->action == HF_APPLY)) /* its window has closed: it is taken over, under a lock */
-            want_token(w, q, true);
+            want_token(w, q, true, false);
     } else if (hf_name_valid(q->client)) {
         hf_pg_want(w, HF_PG_CLIENT, q->tenant, hf_pg_none(), q->client, 0, true);
         hf_pg_want(w, HF_PG_CALL, q->tenant, q->client, hf_pg_none(), q->sequence % HF_SEQUENCE_WINDOW,
@@ -154,7 +158,7 @@ void hf_pg_want_take(struct hf_pg_work *w, const struct hf_request *q)
     case HF_BEGIN:
     case HF_COMPLETE:
     case HF_FAIL:
-    case HF_HEARTBEAT: want_token(w, q, true); break;
+    case HF_HEARTBEAT: want_token(w, q, true, false); break;
     case HF_GRANT:
     case HF_RENEW:
     case HF_RETURN: want_named(w, HF_PG_LEASE, q, q->lease.name, true); break;
@@ -238,6 +242,14 @@ static void send_overdue(struct hf_pg_work *w)
     hf_pg_want_overdue(w, slots, placed, 0);
 }
 
+static int reading(enum hf_pg_table table, struct hf_pg_slot *const *slots, size_t count)
+{
+    for (size_t i = 0; table == HF_PG_TOKEN && i < count; i++)
+        if (slots[i]->whole)
+            return HF_PG_READ_WHOLE;
+    return HF_PG_READ + (int)table;
+}
+
 void hf_pg_want_read(struct hf_pg_work *w, bool take)
 {
     struct hf_pg_slot **slots;
@@ -246,12 +258,14 @@ void hf_pg_want_read(struct hf_pg_work *w, bool take)
         if (table == HF_PG_RESOURCE)
             send_resources(w, slots, count, false);
         else if (count > 0)
-            hf_pg_work_slots(w, HF_PG_READ + table, (enum hf_pg_table)table, slots, count, false, false);
+            hf_pg_work_slots(w, reading((enum hf_pg_table)table, slots, count), (enum hf_pg_table)table,
+                             slots, count, false, false);
     }
     for (int table = 0; table < HF_PG_TABLES; table++) {
         size_t count = hf_pg_wanted(w, (enum hf_pg_table)table, false, &slots);
         if (count > 0)
-            hf_pg_work_slots(w, HF_PG_READ + table, (enum hf_pg_table)table, slots, count, false, false);
+            hf_pg_work_slots(w, reading((enum hf_pg_table)table, slots, count), (enum hf_pg_table)table,
+                             slots, count, false, false);
     }
     if (take && w->sweeps)
         send_overdue(w);
@@ -270,7 +284,7 @@ void hf_pg_want_lock(struct hf_pg_work *w)
             hf_pg_work_slots(w, HF_PG_LOCK + table, (enum hf_pg_table)table, slots, count, false, false);
     }
     if ((count = hf_pg_wanted(w, HF_PG_TOKEN, true, &slots)) > 0)
-        hf_pg_work_slots(w, HF_PG_READ + HF_PG_TOKEN, HF_PG_TOKEN, slots, count, false, false);
+        hf_pg_work_slots(w, reading(HF_PG_TOKEN, slots, count), HF_PG_TOKEN, slots, count, false, false);
     hf_pg_want_read(w, false);
     if (w->sweeps)
         send_overdue(w);

@@ -80,6 +80,7 @@ CREATE TABLE holdfast.token (
     expires_at timestamptz NOT NULL,
     entry bigint NOT NULL,
     hold bigint,
+    previous bigint,
     state text,
     on_abandon text,
     fence bigint,
@@ -99,6 +100,7 @@ COMMENT ON COLUMN holdfast.token.recorded_at IS 'When the key was bound; of a cl
 COMMENT ON COLUMN holdfast.token.expires_at IS 'From then on the key is free again; infinity: a claim that is not settled.';
 COMMENT ON COLUMN holdfast.token.entry IS 'The entry of the journal with the answer.';
 COMMENT ON COLUMN holdfast.token.hold IS 'The hold (holdfast.hold.ordinal) that the call placed, ended or made.';
+COMMENT ON COLUMN holdfast.token.previous IS 'place_hold: the hold before that one on the same resource, as the first answer had it; NULL: none.';
 COMMENT ON COLUMN holdfast.token.state IS 'Claims only, as all columns below: started, completed, failed or retryable.';
 COMMENT ON COLUMN holdfast.token.on_abandon IS 'What holds when the lease runs out without a word: unknown, or retry.';
 COMMENT ON COLUMN holdfast.token.fence IS 'Rises with each begin of the key: only its owner may settle the claim.';

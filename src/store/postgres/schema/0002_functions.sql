@@ -748,13 +748,13 @@ END $$;
 COMMENT ON FUNCTION holdfast._patience IS 'Fail as a lock would, if the caller has set a lock_timeout and it has passed.';
 
 CREATE FUNCTION holdfast._remember(tenant text, key text, action text, status text, digest bytea, at timestamptz,
-    window_ms bigint, number bigint, hold bigint, answer integer, rows bytea[]) RETURNS void LANGUAGE plpgsql AS $$
+    window_ms bigint, number bigint, hold bigint, previous bigint, answer integer, rows bytea[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     ends constant timestamptz := holdfast._after(at, window_ms);
 BEGIN
     UPDATE holdfast.token t
     SET action = _remember.action, status = _remember.status, digest = _remember.digest, recorded_at = at,
-        expires_at = ends, entry = number, hold = _remember.hold, state = NULL, on_abandon = NULL,
+        expires_at = ends, entry = number, hold = _remember.hold, previous = _remember.previous, state = NULL, on_abandon = NULL,
         fence = NULL, lease_ms = NULL, lease_expires_at = NULL, settled_at = NULL, response = NULL
     WHERE t.tenant = _remember.tenant AND t.key = holdfast._key_column(_remember.key);
     PERFORM holdfast._journal(number, at, tenant, action, status, key, 1, answer, ends, digest, rows);
@@ -959,7 +959,8 @@ BEGIN
         END IF;
     END IF;
     PERFORM holdfast._remember(tenant, key, 'place_hold', a.status, digest, now, a.window_ms, number,
-        CASE WHEN a.status = 'ok' THEN h.ordinal END, answer, rows);
+        CASE WHEN a.status = 'ok' THEN h.ordinal END, CASE WHEN a.status = 'ok' THEN nullif(h.previous, 0) END, answer,
+        rows);
     IF a.status <> 'ok' THEN
         RETURN holdfast._hold_answer(a.status, false, NULL);
     END IF;
@@ -1026,7 +1027,7 @@ BEGIN
         PERFORM holdfast._resource_write(r);
     END IF;
     PERFORM holdfast._remember(tenant, key, action, a.status, digest, now, a.window_ms, number,
-        CASE WHEN a.status = 'ok' THEN h.ordinal END, CASE WHEN a.status = 'ok' THEN 0 ELSE 255 END, rows);
+        CASE WHEN a.status = 'ok' THEN h.ordinal END, NULL, CASE WHEN a.status = 'ok' THEN 0 ELSE 255 END, rows);
     IF a.status <> 'ok' THEN
         RETURN holdfast._hold_answer(a.status, false, NULL);
     END IF;
@@ -1502,7 +1503,7 @@ DECLARE
 BEGIN
     UPDATE holdfast.token t
     SET action = 'begin', status = 'ok', digest = c.digest, recorded_at = c.recorded_at, expires_at = c.expires_at,
-        entry = number, hold = NULL, state = c.state, on_abandon = c.on_abandon, fence = c.fence, lease_ms = c.lease_ms,
+        entry = number, hold = NULL, previous = NULL, state = c.state, on_abandon = c.on_abandon, fence = c.fence, lease_ms = c.lease_ms,
         lease_expires_at = c.lease_expires_at, settled_at = c.settled_at, response = c.response
     WHERE t.tenant = c.tenant AND t.key = c.key;
     PERFORM holdfast._journal(number, at, c.tenant, action, 'ok', holdfast._key_text(c.key), 0, 255, NULL, NULL,
@@ -1786,12 +1787,12 @@ BEGIN
         a.status := 'lease-held';
     END IF;
     IF a.status IS NOT NULL THEN
-        PERFORM holdfast._remember(tenant, key, 'grant', a.status, digest, now, a.window_ms, number, NULL, 255, '{}');
+        PERFORM holdfast._remember(tenant, key, 'grant', a.status, digest, now, a.window_ms, number, NULL, NULL, 255, '{}');
         RETURN holdfast._lease_answer(a.status, false, NULL);
     END IF;
     l := ROW(tenant, name, holder, nextval('holdfast.fence'), ms, now, holdfast._after(now, ms), NULL);
     PERFORM holdfast._lease_write(l);
-    PERFORM holdfast._remember(tenant, key, 'grant', 'ok', digest, now, a.window_ms, number, NULL, 0,
+    PERFORM holdfast._remember(tenant, key, 'grant', 'ok', digest, now, a.window_ms, number, NULL, NULL, 0,
         ARRAY[holdfast._lease_row(l)]);
     RETURN holdfast._lease_show('ok', l);
 END $$;
@@ -1960,7 +1961,7 @@ BEGIN
         IF r.version = 0 THEN -- it was made above, for its lock, and is not to be
             DELETE FROM holdfast.register x WHERE x.tenant = r.tenant AND x.name = r.name;
         END IF;
-        PERFORM holdfast._remember(tenant, key, 'write', a.status, digest, now, a.window_ms, number, NULL, 255, '{}');
+        PERFORM holdfast._remember(tenant, key, 'write', a.status, digest, now, a.window_ms, number, NULL, NULL, 255, '{}');
         RETURN holdfast._register_answer(a.status, false, NULL);
     END IF;
     r.value := value;
@@ -1970,7 +1971,7 @@ BEGIN
         r.fence := given;
     END IF;
     PERFORM holdfast._register_write(r);
-    PERFORM holdfast._remember(tenant, key, 'write', 'ok', digest, now, a.window_ms, number, NULL, 0,
+    PERFORM holdfast._remember(tenant, key, 'write', 'ok', digest, now, a.window_ms, number, NULL, NULL, 0,
         ARRAY[holdfast._register_row(r)]);
     RETURN holdfast._register_show('ok', r);
 END $$;

@@ -1,0 +1,221 @@
+/* What a retry is told: the row of its key and the request itself are enough for a place_hold, the journal's entry for the rest. */
+#include "base/bytes.h"
+#include "support/engine_kit.h"
+#include "support/functions_kit.h"
+#include "support/test.h"
+
+static struct postgres p;
+static struct hf_db *db;
+
+static int begin(void **state)
+{
+    struct hf_options options = { .no_background = true };
+    struct hf_error why;
+    (void)state;
+    postgres_init(&p);
+    postgres_start(&p);
+    options.postgres = postgres_conninfo(&p);
+    return hf_open(NULL, &options, &db, &why) == HF_OK ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    hf_close(db);
+    postgres_end(&p);
+    return 0;
+}
+
+static struct hf_request placing(const char *key, const char *requester)
+{
+    return (struct hf_request){
+        .action = HF_PLACE_HOLD,
+        .key = hf_str(key),
+        .place_hold = { .resource = hf_str("hall"), .requester = hf_str(requester), .duration_ms = 3600000 }
+    };
+}
+
+static struct hf_request releasing(const char *key, const char *id)
+{
+    return (struct hf_request){ .action = HF_RELEASE, .key = hf_str(key), .hold = { .id = hf_str(id) } };
+}
+
+static void same_hold(const struct hf_hold *a, const struct hf_hold *b)
+{
+    assert_string_equal(a->id, b->id);
+    assert_string_equal(a->reverses, b->reverses);
+    assert_true(a->ordinal == b->ordinal && a->previous == b->previous && a->state == b->state);
+    assert_true(a->placed_at == b->placed_at && a->expires_at == b->expires_at && a->ended_at == b->ended_at);
+    assert_true(hf_bytes_equal(a->tenant, b->tenant) && hf_bytes_equal(a->resource, b->resource) &&
+                hf_bytes_equal(a->requester, b->requester));
+}
+
+/* Replayed, and the same to the last field. */
+static void again(const struct hf_request *request, const struct hf_result *first)
+{
+    struct hf_result got = HF_RESULT_INIT;
+    assert_int_equal(hf_do(db, request, &got), HF_OK);
+    assert_true(got.replayed);
+    same_hold(&got.answer.hold, &first->answer.hold);
+    assert_int_equal(got.token.recorded_at, first->token.recorded_at);
+    assert_int_equal(got.token.expires_at, first->token.expires_at);
+    hf_result_clear(&got);
+}
+
+/* Two holds on one resource, so that the second has one before it; both are over by the time that they are asked for again. */
+static void place_two(const char *one, const char *two, struct hf_result first[2])
+{
+    struct hf_request requests[] = { placing(one, "ann"), placing(two, "bob") };
+    struct hf_result got = HF_RESULT_INIT;
+    postgres_run(&p, "SELECT holdfast.set_resource('hall', 100)");
+    for (int i = 0; i < 2; i++) {
+        char key[64];
+        assert_int_equal(hf_do(db, &requests[i], &first[i]), HF_OK);
+        assert_false(first[i].replayed);
+        snprintf(key, sizeof key, "%.40s-over", i ? two : one);
+        struct hf_request over = releasing(key, first[i].answer.hold.id);
+        assert_int_equal(hf_do(db, &over, &got), HF_OK);
+    }
+    assert_int_equal(first[1].answer.hold.previous, first[0].answer.hold.ordinal);
+    hf_result_clear(&got);
+}
+
+static void clear(struct hf_result *results, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        hf_result_clear(&results[i]);
+}
+
+static void a_retry_is_told_what_was_told_first(void **state)
+{
+    struct hf_result first[2] = { HF_RESULT_INIT, HF_RESULT_INIT };
+    struct hf_request one = placing("a1", "ann"), two = placing("a2", "bob");
+    (void)state;
+    place_two("a1", "a2", first);
+    again(&one, &first[0]);
+    again(&two, &first[1]);
+    clear(first, 2);
+}
+
+/* Others ask about the same key in the same batch: with other parameters, with another action, as a claim, and what became of
+ * it. */
+static void everybody_in_a_batch_is_told_the_truth(void **state)
+{
+    enum { RETRY, OTHER, RELEASE, BEGIN, WHAT, AGAIN, COUNT };
+    struct hf_result first[2] = { HF_RESULT_INIT, HF_RESULT_INIT }, got[COUNT];
+    (void)state;
+    place_two("b1", "b2", first);
+    struct hf_request requests[COUNT] = {
+        [RETRY] = placing("b2", "bob"),
+        [OTHER] = placing("b2", "eve"),
+        [RELEASE] = releasing("b2", first[1].answer.hold.id),
+        [BEGIN] = { .action = HF_BEGIN, .key = hf_str("b2"), .begin = { .lease_ms = 1000 } },
+        [WHAT] = { .action = HF_GET_TOKEN, .key = hf_str("b2") },
+        [AGAIN] = placing("b2", "bob"),
+    };
+    /* With the question and without it: then the entry is not read. */
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < COUNT; i++)
+            got[i] = (struct hf_result)HF_RESULT_INIT;
+        if (round == 1)
+            requests[WHAT] = requests[OTHER];
+        assert_int_equal(hf_do_many(db, requests, got, COUNT), HF_OK);
+        for (int i = 0; i < COUNT; i++) {
+            bool same = i == RETRY || i == AGAIN || (i == WHAT && round == 0);
+            assert_int_equal(got[i].answer.status, same ? HF_OK : HF_TOKEN_COLLISION);
+            assert_int_equal(got[i].replayed, i == RETRY || i == AGAIN);
+            assert_int_equal(got[i].token.action, HF_PLACE_HOLD);
+            assert_int_equal(got[i].token.status, HF_OK);
+            if (same)
+                same_hold(&got[i].answer.hold, &first[1].answer.hold);
+        }
+        clear(got, COUNT);
+    }
+    clear(first, 2);
+}
+
+/* Without its entry only what needs the entry cannot be answered; that shows that the others do without. */
+static void the_journal_is_read_only_where_it_must_be(void **state)
+{
+    struct hf_result first[2] = { HF_RESULT_INIT, HF_RESULT_INIT }, got = HF_RESULT_INIT;
+    struct hf_request two = placing("c2", "bob"), what = { .action = HF_GET_TOKEN, .key = hf_str("c2") };
+    (void)state;
+    place_two("c1", "c2", first);
+    struct hf_request over = releasing("c2-over", first[1].answer.hold.id);
+    postgres_run(&p,
+                 "CREATE TABLE public.kept AS SELECT * FROM holdfast.journal WHERE key IN ('c2', 'c2-over');"
+                 "DELETE FROM holdfast.journal WHERE key IN ('c2', 'c2-over')");
+    again(&two, &first[1]);
+    assert_int_equal(hf_do(db, &what, &got), HF_STORAGE_FAILURE);
+    assert_int_equal(hf_do(db, &over, &got), HF_STORAGE_FAILURE);
+    postgres_run(&p, "INSERT INTO holdfast.journal SELECT * FROM public.kept");
+    again(&two, &first[1]);
+    assert_int_equal(hf_do(db, &over, &got), HF_OK);
+    assert_true(got.replayed);
+    hf_result_clear(&got);
+    clear(first, 2);
+}
+
+/* Placed in somebody's own transaction, and asked for again through the library. */
+static void what_a_function_placed_is_told_the_same(void **state)
+{
+    struct hf_result got = HF_RESULT_INIT;
+    struct hf_request request = placing("d2", "bob");
+    (void)state;
+    postgres_run(&p, "SELECT holdfast.set_resource('hall', 100);"
+                     "SELECT holdfast.place_hold('d1', 'hall', 'ann', '1 hour');"
+                     "SELECT holdfast.place_hold('d2', 'hall', 'bob', '1 hour')");
+    assert_int_equal(hf_do(db, &request, &got), HF_OK);
+    assert_true(got.replayed);
+    assert_int_equal(got.answer.hold.ordinal,
+                     postgres_number(&p, "SELECT hold FROM holdfast.token WHERE key = 'd2'"));
+    assert_int_equal(got.answer.hold.previous,
+                     postgres_number(&p, "SELECT hold FROM holdfast.token WHERE key = 'd1'"));
+    struct hf_result stored = HF_RESULT_INIT;
+    struct hf_request get = { .action = HF_GET_HOLD, .hold = { .id = hf_str(got.answer.hold.id) } };
+    assert_int_equal(hf_do(db, &get, &stored), HF_OK);
+    same_hold(&got.answer.hold, &stored.answer.hold);
+    hf_result_clear(&stored);
+    hf_result_clear(&got);
+}
+
+/* A key that is free again is bound to something that has no hold: nothing of the first is left in its row. */
+static void a_key_that_is_bound_anew_keeps_nothing(void **state)
+{
+    struct hf_result first[2] = { HF_RESULT_INIT, HF_RESULT_INIT }, got = HF_RESULT_INIT;
+    (void)state;
+    static const char over[] =
+        "UPDATE holdfast.token SET expires_at = recorded_at + interval '1 ms' WHERE key = 'e2'";
+    static const char *const left =
+        "SELECT count(*) FROM holdfast.token WHERE key = 'e2' AND (hold IS NOT NULL OR "
+        "previous IS NOT NULL)";
+    place_two("e1", "e2", first);
+    assert_int_equal(postgres_number(&p, left), 1);
+    struct hf_request write = { .action = HF_WRITE,
+                                .key = hf_str("e2"),
+                                .write = { .name = hf_str("sign"), .value = hf_str("on") } };
+    postgres_run(&p, over);
+    assert_int_equal(hf_do(db, &write, &got), HF_OK);
+    assert_false(got.replayed);
+    assert_int_equal(postgres_number(&p, left), 0);
+    postgres_run(&p, over);
+    postgres_run(&p, "SELECT holdfast.place_hold('e2', 'hall', 'bob', '1 hour')");
+    assert_int_equal(postgres_number(&p, left), 1);
+    postgres_run(&p, over);
+    postgres_run(&p, "SELECT holdfast.begin('e2', sha256('x'), '1 minute')");
+    assert_int_equal(postgres_number(&p, left), 0);
+    hf_result_clear(&got);
+    clear(first, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_retry_is_told_what_was_told_first),
+        cmocka_unit_test(everybody_in_a_batch_is_told_the_truth),
+        cmocka_unit_test(the_journal_is_read_only_where_it_must_be),
+        cmocka_unit_test(what_a_function_placed_is_told_the_same),
+        cmocka_unit_test(a_key_that_is_bound_anew_keeps_nothing),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
