@@ -208,6 +208,59 @@ static void a_key_that_is_bound_anew_keeps_nothing(void **state)
     clear(first, 2);
 }
 
+/* Somebody asks for what looking is not enough for, so that all of them are looked at first. */
+static struct hf_request looking(void)
+{
+    return (struct hf_request){ .action = HF_CHECK,
+                                .identity = { .guard = hf_str("nobody's"), .identity = hf_str("x") } };
+}
+
+static struct hf_request settling(enum hf_action action, const char *key, uint64_t fence)
+{
+    return (struct hf_request){
+        .action = action,
+        .key = hf_str(key),
+        .settle = { .fence = fence, .response = hf_str("no"), .retryable = action == HF_FAIL }
+    };
+}
+
+static uint64_t begun(const struct hf_request *begin)
+{
+    struct hf_result got = HF_RESULT_INIT;
+    assert_int_equal(hf_do(db, begin, &got), HF_OK);
+    uint64_t fence = got.answer.claim.fence;
+    hf_result_clear(&got);
+    return fence;
+}
+
+/* A group is decided in order, also where the last of it could be answered from what was there before it. */
+static void who_stands_behind_a_change_of_its_key_sees_it(void **state)
+{
+    enum { LOOK, FIRST, CHANGE, BEHIND, COUNT };
+    struct hf_request start = { .action = HF_BEGIN, .key = hf_str("f1"), .begin = { .lease_ms = 60000 } };
+    struct hf_result got[COUNT] = { HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT };
+    (void)state;
+    uint64_t fence = begun(&start);
+    struct hf_request settled[COUNT] = { looking(), placing("f1", "ann"), settling(HF_COMPLETE, "f1", fence),
+                                         placing("f1", "ann") };
+    assert_int_equal(hf_do_many(db, settled, got, COUNT), HF_OK);
+    assert_int_equal(got[FIRST].token.expires_at, INT64_MAX);
+    assert_int_equal(got[CHANGE].answer.status, HF_OK);
+    assert_int_equal(got[BEHIND].answer.status, HF_TOKEN_COLLISION);
+    assert_int_equal(got[BEHIND].token.expires_at, got[CHANGE].answer.claim.expires_at);
+
+    start.key = hf_str("f2");
+    fence = begun(&start);
+    struct hf_request failing = settling(HF_FAIL, "f2", fence);
+    assert_int_equal(hf_do(db, &failing, &got[0]), HF_OK);
+    struct hf_request begun_again[COUNT] = { looking(), placing("f2", "ann"), start, failing };
+    assert_int_equal(hf_do_many(db, begun_again, got, COUNT), HF_OK);
+    assert_int_equal(got[FIRST].answer.status, HF_TOKEN_COLLISION);
+    assert_int_equal(got[CHANGE].answer.status, HF_OK);
+    assert_int_equal(got[BEHIND].answer.status, HF_STALE_FENCE);
+    clear(got, COUNT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +269,7 @@ int main(void)
         cmocka_unit_test(the_journal_is_read_only_where_it_must_be),
         cmocka_unit_test(what_a_function_placed_is_told_the_same),
         cmocka_unit_test(a_key_that_is_bound_anew_keeps_nothing),
+        cmocka_unit_test(who_stands_behind_a_change_of_its_key_sees_it),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -59,6 +59,11 @@ static struct hf_request place(int i)
                                 .place_hold = { hf_str(names[i]), hf_str("guest"), 3600000, 0 } };
 }
 
+static struct hf_request what_became(int i)
+{
+    return (struct hf_request){ .action = HF_GET_TOKEN, .key = hf_str(names[i]) };
+}
+
 static struct hf_request confirm(int i)
 {
     static char keys[GROUP][48];
@@ -152,7 +157,9 @@ static void every_row_is_found_by_its_key(void **state)
         for (int group = 0; group < GROUPS; group++) {
             name_all(kinds[n].name, group);
             do_all(kinds[n].make);
-            do_all(kinds[n].make);                   /* and again, when it is there */
+            do_all(kinds[n].make); /* and again, when it is there */
+            if (kinds[n].make == place)
+                do_all(what_became);
             if (kinds[n].make == place && group % 2) /* the others stay held */
                 do_all(confirm);
         }

@@ -99,6 +99,32 @@ static bool has_effect(const struct hf_plan *plan)
     return plan->row_count > 0 || plan->remember != HF_REMEMBER_NOT;
 }
 
+/* The key that the request is about. NULL: none that could be looked up, or no memory. */
+static struct hf_pg_slot *key_of(struct hf_pg_work *w, const struct hf_request *q)
+{
+    if (q->key.size == 0 || q->key.size > HF_TOKEN_MAX)
+        return NULL;
+    return hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
+}
+
+static void defer(struct hf_pg_work *w, const struct hf_request *q)
+{
+    struct hf_pg_slot *key = hf_action_reads(q->action) ? NULL : key_of(w, q);
+    if (key)
+        key->awaited = true;
+}
+
+/* Is this what the request would be told behind any that wait? Not if one of them is about the same key: it may begin or settle a
+ * claim. */
+static bool is_told_anywhere(struct hf_pg_work *w, const struct hf_request *q)
+{
+    const struct hf_plan *plan = w->s->plan;
+    if (!plan->replayed && plan->answer.status != HF_TOKEN_COLLISION)
+        return false;
+    const struct hf_pg_slot *key = key_of(w, q);
+    return key && !key->awaited;
+}
+
 /* Answer what looking was enough for. Replays wherever they stand; everything else only while nothing before it waits, so
  * that whoever asked behind a change sees it. */
 static size_t decide_looked(struct hf_pg_work *w)
@@ -110,14 +136,15 @@ static size_t decide_looked(struct hf_pg_work *w)
         struct hf_pg_item *item = &b->items[i];
         decide(w, item);
         bool done = !w->s->set.missed && !has_effect(plan) && !plan->run &&
-                    (waiting == 0 || plan->replayed || plan->answer.status == HF_TOKEN_COLLISION);
+                    (waiting == 0 || is_told_anywhere(w, item->request));
         item->raced = done && plan->replayed && item->deferred; /* not bound yet at the try before */
         item->deferred = !done;
         item->changes = item->waits = false;
         if (done)
             b->decided(b->arg, i, plan, w->s->now);
         else
-            waiting++;
+            defer(w, item->request);
+        waiting += !done;
     }
     return waiting;
 }

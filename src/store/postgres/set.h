@@ -24,6 +24,7 @@ struct hf_pg_slot {
     bool stored;                         /* there was one in the database */
     bool locked;                         /* and it is ours until the transaction ends */
     bool dirty;                          /* it is another now than in the database */
+    bool awaited;                        /* keys: a request that may change it waits until it is taken */
     bool assumed;                        /* keys: nobody has looked; there is none, or the commit fails */
     unsigned uses;                       /* resources: how many requests place a hold on it */
     bool swept;                          /* resources: it was asked for overdue holds */
