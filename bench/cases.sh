@@ -143,6 +143,9 @@ run_round() {
   measure redis batch_256 place --connections 8 --group $batch
   measure postgres batch_256 place --connections 8 --group $batch
   measure shared batch_256 place --connections 8 --group $batch
+  # The arrays that 64 single calls can fill, half of them under way at a time: what is left to a server that makes such
+  # batches of them, before HTTP.
+  measure postgres batch_32 place --connections 2 --group 32
   if [[ " ${system_list[*]} " == *" shared "* ]]; then
     for connections in 64 128; do
       measure shared "two_$connections" place --connections $connections \
