@@ -5,14 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What libpq complains of, without what it quotes: that may be any part of the string. */
+/* The longest option that libpq has is shorter. */
+enum { WORD_MAX = 40 };
+
+/* What libpq complains of, without what it quotes: that may be any part of the string. Only the = that it misses is shown. */
 static void unquoted(const char *message, char *out, size_t room)
 {
     size_t n = 0;
     bool inside = false;
     for (const char *p = message; *p && *p != '\n' && n + 4 < room; p++) {
         if (*p == '"' && !inside) {
-            memcpy(out + n, "...", 3);
+            memcpy(out + n, strncmp(p, "\"=\"", 3) == 0 ? "\"=\"" : "...", 3);
             n += 3;
         } else if (*p != '"' && !inside) {
             out[n++] = *p;
@@ -20,6 +23,55 @@ static void unquoted(const char *message, char *out, size_t room)
         inside ^= *p == '"';
     }
     out[n] = '\0';
+}
+
+/* How many letters must be put in, left out or changed to make `b` of the `size` first letters of `a`; 9 for longer words. */
+static unsigned distance(const char *a, size_t size, const char *b)
+{
+    unsigned row[WORD_MAX + 1];
+    size_t other = strlen(b);
+    if (size > WORD_MAX || other > WORD_MAX)
+        return 9;
+    for (size_t j = 0; j <= other; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= size; i++) {
+        unsigned corner = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= other; j++) {
+            unsigned best = corner + (a[i - 1] != b[j - 1]);
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            corner = row[j];
+            row[j] = best;
+        }
+    }
+    return row[other];
+}
+
+/* The message names an option that libpq does not know. That may be a part of a password, and is not shown; but the one that
+ * was meant can be, if it is clear which. False: it is another message. */
+static bool unknown_option(const char *message, char *out, size_t room)
+{
+    static const char begin[] = "invalid connection option \"";
+    const char *name = message + sizeof begin - 1, *meant = NULL;
+    if (strncmp(message, begin, sizeof begin - 1) != 0)
+        return false;
+    PQconninfoOption *options = PQconndefaults();
+    unsigned nearest = 3;
+    for (const PQconninfoOption *o = options; o && o->keyword; o++) {
+        unsigned far = distance(name, strcspn(name, "\""), o->keyword);
+        if (far < nearest) {
+            nearest = far;
+            meant = o->keyword;
+        }
+    }
+    if (meant)
+        snprintf(out, room, "there is an option that libpq does not know (perhaps %s was meant)", meant);
+    else
+        snprintf(out, room,
+                 "there is an option that libpq does not know (a value with spaces needs 'quotes')");
+    PQconninfoFree(options);
+    return true;
 }
 
 /* The value in `options`, or NULL. */
@@ -41,6 +93,19 @@ static enum hf_status refuse(struct hf_error *why, const char *what)
     return why->status;
 }
 
+/* Are all items of the list, some of which may be empty, ports? */
+static bool are_ports(const char *list)
+{
+    for (;; list++) {
+        unsigned long port = strtoul(list, NULL, 10);
+        if (*list != ',' && *list != '\0' && (port < 1 || port > 65535))
+            return false;
+        list += strcspn(list, ",");
+        if (*list == '\0')
+            return true;
+    }
+}
+
 /* A password with special characters that are not escaped is taken for the port, the host or the database's name, and would
  * be shown as such. NULL, or what is wrong. */
 static const char *misread(const PQconninfoOption *options)
@@ -49,6 +114,8 @@ static const char *misread(const PQconninfoOption *options)
     const char *database = value_in(options, "dbname");
     if (port && port[strspn(port, "0123456789,")] != '\0')
         return "the port is not a number";
+    if (port && !are_ports(port))
+        return "a port is a number from 1 to 65535";
     if ((host && strchr(host, '@')) || (database && strchr(database, '@')))
         return "there is an @ too many";
     return NULL;
@@ -66,7 +133,8 @@ enum hf_status hf_conninfo_check(const char *conninfo, struct hf_error *why)
         *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to read the connection string." };
         return why->status;
     }
-    unquoted(message, told, sizeof told);
+    if (!unknown_option(message, told, sizeof told))
+        unquoted(message, told, sizeof told);
     PQfreemem(message);
     return refuse(why, told);
 }

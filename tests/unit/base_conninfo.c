@@ -39,12 +39,18 @@ static void test_shown(void **state)
     no_environment(NULL);
 }
 
-static void refused(const char *conninfo)
+static void refused_for(const char *conninfo, const char *reason)
 {
     struct hf_error why = { HF_OK, "" };
     assert_int_equal(hf_conninfo_check(conninfo, &why), HF_INVALID_REQUEST);
-    if (strncmp(why.text, "The connection string cannot be read: ", 38) != 0 || strstr(why.text, "s3cret"))
+    if (strncmp(why.text, "The connection string cannot be read: ", 38) != 0 || strstr(why.text, "s3cret") ||
+        !strstr(why.text, reason))
         fail_msg("%s", why.text);
+}
+
+static void refused(const char *conninfo)
+{
+    refused_for(conninfo, "");
 }
 
 static void test_refused(void **state)
@@ -61,6 +67,19 @@ static void test_refused(void **state)
     refused("postgresql://[s3cret/d");
     refused("postgresql://h/d?s3cret");
     refused("port=s3cret");
+    refused_for("s3cret", "missing \"=\" after");
+    refused_for("host=h dbnam=d", "(perhaps dbname was meant)");
+    refused_for("host=h sslmod=require", "(perhaps sslmode was meant)");
+    refused_for("host=h a-word-that-is-longer-than-any-option-of-libpq-is=d", "needs 'quotes'");
+    refused_for("host=h password=very s3cret=1", "needs 'quotes'");
+    refused_for("host=h port=99999", "1 to 65535");
+    refused_for("host=a,b port=5432,0", "1 to 65535");
+}
+
+static void test_ports(void **state)
+{
+    (void)state;
+    shown("host=a,b,c port=1,,65535 dbname=d", "database \"d\" at a:1,b:5432,c:65535");
 }
 
 static void hidden(const char *conninfo, const char *text, size_t room, const char *wanted)
@@ -108,6 +127,7 @@ static void test_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_shown), cmocka_unit_test(test_refused),
-                                        cmocka_unit_test(test_hidden), cmocka_unit_test(test_values) };
+                                        cmocka_unit_test(test_ports), cmocka_unit_test(test_hidden),
+                                        cmocka_unit_test(test_values) };
     return cmocka_run_group_tests(tests, no_environment, NULL);
 }

@@ -14,12 +14,13 @@ static enum hf_status fault(struct hf_error *why, enum hf_status status, const c
 
 static enum hf_status failed(const struct hf_pg_conn *conn, struct hf_error *why, const char *doing)
 {
-    bool rights = strcmp(conn->state, "42501") == 0;
+    bool rights = strcmp(conn->state, "42501") == 0, made = strstr(doing, "cannot be made") != NULL;
     why->status = HF_STORAGE_FAILURE;
     snprintf(
         why->text, sizeof why->text, "%.120s: %.260s%s", doing, conn->why,
-        rights ? ": start it once with a role that may, or give this one the rights (doc/POSTGRES.md, Roles)"
-               : "");
+        !rights ? ""
+        : made  ? ": start it once with a role that may, or give this one the rights (doc/POSTGRES.md, Roles)"
+                : ": grant this role holdfast_server, after roles.sql (doc/POSTGRES.md, Roles)");
     return HF_STORAGE_FAILURE;
 }
 
