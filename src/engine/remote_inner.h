@@ -30,7 +30,6 @@ enum { HF_REMOTE_AWAY_MS = 4000, HF_REMOTE_DOUBT_MS = 10000, HF_REMOTE_LOCKED_MS
 enum { HF_REMOTE_STUCK = 64 };
 struct hf_remote_stuck {
     uint64_t hash; /* 0: none */
-    uint64_t of;   /* of an identity: its guard; else 0 */
     int64_t until_ms;
 };
 
@@ -130,8 +129,9 @@ bool hf_remote_guards_answer(struct hf_remote *remote, const struct hf_request *
 unsigned hf_remote_row(const struct hf_request *request);
 /* With the lock. Does the operation need a row that stayed locked lately? */
 bool hf_remote_is_stuck(struct hf_remote *remote, const struct hf_op *op);
-/* Without the lock. What it needs stayed locked; what it needed is free again. */
-void hf_remote_stuck_learn(struct hf_remote *remote, const struct hf_op *op);
+/* Without the lock. What it needs stayed locked; what it needed is free again. by_guard: it was the guard that it asks, not the
+ * identity. */
+void hf_remote_stuck_learn(struct hf_remote *remote, const struct hf_op *op, bool by_guard);
 void hf_remote_stuck_forget(struct hf_remote *remote, const struct hf_op *op);
 
 /* remote_own.c: the maintainer's thread. arg: the remote. */

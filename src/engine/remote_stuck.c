@@ -73,14 +73,15 @@ static struct hf_remote_stuck *find(struct hf_remote *r, uint64_t hash, int64_t 
 bool hf_remote_is_stuck(struct hf_remote *r, const struct hf_op *op)
 {
     int64_t now;
+    if (hf_action_reads(op->request->action)) /* it takes no lock */
+        return false;
     if (r->stuck_until_ms == 0 || (now = hf_remote_clock_ms()) >= r->stuck_until_ms)
         return false;
     return find(r, target_of(op->request), now) || find(r, key_of(op->request), now) ||
            find(r, identity_of(op->request), now);
 }
 
-/* of: the guard that an identity belongs to; 0: it is none. */
-static void learn(struct hf_remote *r, uint64_t hash, uint64_t of, int64_t now)
+static void learn(struct hf_remote *r, uint64_t hash, int64_t now)
 {
     struct hf_remote_stuck *place = find(r, hash, now);
     if (!hash)
@@ -90,38 +91,24 @@ static void learn(struct hf_remote *r, uint64_t hash, uint64_t of, int64_t now)
             place = &r->stuck[i];
     if (!place) /* one is forgotten, and found out again */
         place = &r->stuck[hash % HF_REMOTE_STUCK];
-    *place = (struct hf_remote_stuck){ hash, of, now + BELIEVED_MS };
+    *place = (struct hf_remote_stuck){ hash, now + BELIEVED_MS };
     r->stuck_until_ms = now + BELIEVED_MS;
 }
 
-/* What stops one who records is the identity or the guard, and it is not told which: the guard, if it stops a second identity. */
-static void learn_identity(struct hf_remote *r, const struct hf_request *q, int64_t now)
-{
-    uint64_t hash = identity_of(q), guard = target_of(q);
-    for (unsigned i = 0; i < HF_REMOTE_STUCK; i++)
-        if (r->stuck[i].of == guard && r->stuck[i].hash != hash && r->stuck[i].until_ms > now) {
-            learn(r, guard, 0, now);
-            break;
-        }
-    learn(r, hash, guard, now);
-}
-
-void hf_remote_stuck_learn(struct hf_remote *r, const struct hf_op *op)
+void hf_remote_stuck_learn(struct hf_remote *r, const struct hf_op *op, bool by_guard)
 {
     int64_t now = hf_remote_clock_ms();
+    uint64_t identity = by_guard ? 0 : identity_of(op->request);
     bool is_new;
     pthread_mutex_lock(&r->lock);
     is_new = r->stuck_until_ms <= now;
-    if (identity_of(op->request))
-        learn_identity(r, op->request, now);
-    else
-        learn(r, target_of(op->request), 0, now);
-    learn(r, key_of(op->request), 0, now);
+    learn(r, identity ? identity : target_of(op->request), now);
+    learn(r, key_of(op->request), now);
     pthread_mutex_unlock(&r->lock);
     if (is_new)
         hf_remote_note(r, 1,
                        "somebody keeps a row locked that callers need: they wait, and are refused after some "
-                       "seconds (pg_locks tells who)");
+                       "seconds (doc/POSTGRES.md, \"Rows that stay locked\", has the query that tells who)");
 }
 
 void hf_remote_stuck_forget(struct hf_remote *r, const struct hf_op *op)

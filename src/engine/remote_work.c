@@ -446,7 +446,7 @@ static bool batch_run(struct hf_remote_worker *w)
                     fail_all(w, HF_STORAGE_FAILURE);
                 break;
             }
-            hf_remote_stuck_learn(w->remote, w->ops[0]);
+            hf_remote_stuck_learn(w->remote, w->ops[0], w->session.stuck_at_guards);
             if (!has_waited(w->ops[0]))
                 return false;
             fail_all(w, HF_STORAGE_FAILURE);

@@ -10,7 +10,8 @@
 static struct postgres p;
 static struct hf_db *db;
 
-enum { ASKING = 4, DURING_MS = 4000, PATIENT_MS = 3000 };
+/* LONG: until callers are refused whom somebody else's lock has stopped. */
+enum { ASKING = 4, OTHERS = 8, DURING_MS = 6000, LONG_MS = 15000, PATIENT_MS = 3500, LONG_PATIENT_MS = 5000 };
 
 static int begin(void **state)
 {
@@ -80,51 +81,129 @@ static bool places(const char *name)
 static _Atomic bool over;
 static _Atomic int named;
 
-/* arg: NULL, each time another; or the one identity. */
+/* arg: NULL, each time another; or two identities, in turns. */
 static void *ask_for_what_is_locked(void *arg)
 {
-    while (!over) {
+    const char *const *two = arg;
+    for (int i = 0; !over; i++) {
         char name[24];
         snprintf(name, sizeof name, "asked-%d", named++);
-        admits(arg ? arg : name);
+        admits(two ? two[i % 2] : name);
     }
     return NULL;
 }
 
-/* `doing` must go well all the while, and never take long. */
-static void goes_on(PGconn *user, char *locked, bool (*doing)(const char *name))
+/* Callers who do something else: it must go well all the while, and never take long. */
+static struct others {
+    bool (*doing)(const char *name);
+    _Atomic int done, failed;
+    _Atomic int64_t slowest;
+} others;
+
+static void *do_something_else(void *arg)
 {
-    pthread_t threads[ASKING];
-    int64_t slowest = 0;
-    int failed = 0;
-    over = false;
-    for (int i = 0; i < ASKING; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_for_what_is_locked, locked), 0);
-    for (int64_t until = clock_ms() + DURING_MS, n = 0; clock_ms() < until; n++) {
+    (void)arg;
+    while (!over) {
         char name[24];
-        snprintf(name, sizeof name, "other-%d", (int)n);
+        snprintf(name, sizeof name, "other-%d", others.done++);
         int64_t begun = clock_ms();
-        failed += !doing(name);
-        slowest = clock_ms() - begun > slowest ? clock_ms() - begun : slowest;
+        others.failed += !others.doing(name);
+        int64_t took = clock_ms() - begun, slowest = others.slowest;
+        while (took > slowest && !atomic_compare_exchange_weak(&others.slowest, &slowest, took))
+            ;
+        functions_pause_ms(20);
     }
+    return NULL;
+}
+
+static void goes_on(PGconn *user, const char *const *locked, bool (*doing)(const char *name), int during_ms)
+{
+    pthread_t threads[ASKING + OTHERS];
+    over = false;
+    others.doing = doing;
+    others.done = others.failed = 0;
+    others.slowest = 0;
+    for (int i = 0; i < ASKING + OTHERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL,
+                                        i < ASKING ? ask_for_what_is_locked : do_something_else,
+                                        (void *)(uintptr_t)locked),
+                         0);
+    functions_pause_ms(during_ms);
     over = true;
     functions_run(user, "ROLLBACK");
-    for (int i = 0; i < ASKING; i++)
+    for (int i = 0; i < ASKING + OTHERS; i++)
         pthread_join(threads[i], NULL);
     PQfinish(user);
-    assert_int_equal(failed, 0);
-    assert_in_range(slowest, 0, PATIENT_MS);
+    assert_int_equal(others.failed, 0);
+    assert_in_range(others.slowest, 0, during_ms == LONG_MS ? LONG_PATIENT_MS : PATIENT_MS);
 }
 
 /* All who asked the guard for anything waited with those who asked for this one, and were then told that it had been seen. */
 static void one_identity_that_stays_locked_stops_no_other(void **state)
 {
-    static char locked[] = "locked";
+    static const char *const locked[] = { "locked", "locked" };
     (void)state;
     PGconn *user = postgres_connect(&p);
     functions_run(user, "BEGIN");
     functions_run(user, "SELECT holdfast.admit('guard', 'locked')");
-    goes_on(user, locked, admits);
+    goes_on(user, locked, admits, DURING_MS);
+}
+
+/* Nor are two a sign that it is the guard. */
+static void two_identities_that_stay_locked_stop_no_other(void **state)
+{
+    static const char *const locked[] = { "one", "two" };
+    (void)state;
+    PGconn *user = postgres_connect(&p);
+    functions_run(user, "BEGIN");
+    functions_run(user, "SELECT holdfast.admit('guard', 'one'), holdfast.admit('guard', 'two')");
+    goes_on(user, locked, admits, LONG_MS);
+}
+
+static void an_identity_that_stays_locked_stops_no_other_however_it_is_written(void **state)
+{
+    static const char *const locked[] = { "locked", "LOCKED" };
+    (void)state;
+    PGconn *user = postgres_connect(&p);
+    functions_run(
+        user,
+        "SELECT holdfast.set_guard('guard', '1 hour', match => 'casefold', on_unavailable => 'closed')");
+    functions_run(user, "BEGIN");
+    functions_run(user, "SELECT holdfast.admit('guard', 'locked')");
+    goes_on(user, locked, admits, LONG_MS);
+}
+
+static void *place_what_is_locked(void *arg)
+{
+    (void)arg;
+    while (!over)
+        places("locked");
+    return NULL;
+}
+
+/* Who asks what became of a call is told at once that nothing is committed, also while another server's caller waits. */
+static void what_became_of_a_key_is_told_while_it_stays_locked(void **state)
+{
+    struct hf_request ask = { .action = HF_GET_TOKEN, .key = hf_str("locked") };
+    int64_t slowest = 0;
+    pthread_t thread;
+    (void)state;
+    PGconn *user = postgres_connect(&p);
+    functions_run(user, "BEGIN");
+    functions_run(user, "SELECT holdfast.place_hold('locked', 'locked', 'user', '1 hour')");
+    over = false;
+    assert_int_equal(pthread_create(&thread, NULL, place_what_is_locked, NULL), 0);
+    for (int64_t until = clock_ms() + DURING_MS; clock_ms() < until;) {
+        int64_t begun = clock_ms();
+        assert_int_equal(hf_do(db, &ask, NULL), HF_NOT_KNOWN);
+        slowest = clock_ms() - begun > slowest ? clock_ms() - begun : slowest;
+        functions_pause_ms(20);
+    }
+    over = true;
+    functions_run(user, "ROLLBACK");
+    pthread_join(thread, NULL);
+    PQfinish(user);
+    assert_in_range(slowest, 0, PATIENT_MS);
 }
 
 static void a_guard_that_is_being_changed_stops_nobody_who_does_not_ask_it(void **state)
@@ -133,13 +212,17 @@ static void a_guard_that_is_being_changed_stops_nobody_who_does_not_ask_it(void 
     PGconn *user = postgres_connect(&p);
     functions_run(user, "BEGIN");
     functions_run(user, "SELECT holdfast.set_guard('guard', '2 hours')");
-    goes_on(user, NULL, places);
+    goes_on(user, NULL, places, DURING_MS);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_identity_that_stays_locked_stops_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(two_identities_that_stay_locked_stop_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_identity_that_stays_locked_stops_no_other_however_it_is_written,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(what_became_of_a_key_is_told_while_it_stays_locked, setup, teardown),
         cmocka_unit_test_setup_teardown(a_guard_that_is_being_changed_stops_nobody_who_does_not_ask_it, setup,
                                         teardown),
     };

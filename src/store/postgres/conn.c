@@ -195,6 +195,7 @@ enum hf_pg_outcome hf_pg_run(struct hf_pg_conn *conn, PGresult **results)
     enum hf_pg_outcome outcome = HF_PG_FINE;
     PGresult *sync;
     conn->queued = 0;
+    conn->failed = -1;
     conn->state[0] = '\0';
     memset(results, 0, (size_t)count * sizeof *results);
     if (!conn->pg || PQpipelineSync(conn->pg) != 1)
@@ -205,8 +206,10 @@ enum hf_pg_outcome hf_pg_run(struct hf_pg_conn *conn, PGresult **results)
         results[i] = result;
         if (one == HF_PG_LOST && !conn->state[0]) /* the line itself */
             return lost(conn);
-        if (outcome == HF_PG_FINE)
+        if (outcome == HF_PG_FINE && one != HF_PG_FINE) {
+            conn->failed = i;
             outcome = one;
+        }
     }
     if (!next_result(conn, until, &sync) || PQresultStatus(sync) != PGRES_PIPELINE_SYNC) {
         PQclear(sync);

@@ -51,6 +51,7 @@ enum { HF_PG_PIPELINE_MAX = 32, HF_PG_PARAMS_MAX = HF_PG_COLUMNS_MAX + 3 };
 struct hf_pg_conn {
     PGconn *pg; /* owned; NULL: not connected */
     int queued;
+    int failed;  /* which statement of the last run failed first; -1: none */
     bool warned; /* a warning came since it was cleared: the wait for a standby may have been given up */
     bool in_transaction;
     int first_host;    /* of those in the connection string, which is tried first */

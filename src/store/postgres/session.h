@@ -49,8 +49,9 @@ struct hf_pg_session {
     unsigned char rules_version[4];
     hf_time read_at; /* when the last batch was read, by the database's clock */
     hf_time now;
-    bool is_behind;   /* the clock is behind `now`: it was set back */
-    bool expects_new; /* most calls of the last batch were */
+    bool stuck_at_guards; /* a lock was waited for in vain, and it was that of the rules of all guards */
+    bool is_behind;       /* the clock is behind `now`: it was set back */
+    bool expects_new;     /* most calls of the last batch were */
 };
 
 /* False without memory. */

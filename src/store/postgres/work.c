@@ -214,6 +214,9 @@ enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
     }
     hf_time before = atomic_load(&w->s->shared->told);
     enum hf_pg_end end = hf_pg_end_of(hf_pg_run(&w->s->conn, w->results));
+    int failed = w->s->conn.failed;
+    w->s->stuck_at_guards =
+        end == HF_PG_STUCK && failed >= 0 && w->sent[failed].statement == HF_PG_KEEP_GUARDS;
     if (end != HF_PG_DONE)
         return end;
     for (int t = 0; t < HF_PG_TABLES; t++)
