@@ -261,6 +261,26 @@ static void who_stands_behind_a_change_of_its_key_sees_it(void **state)
     clear(got, COUNT);
 }
 
+/* That a replay waited for another of its group makes it no race: its first call was over long before. */
+static void a_replay_that_waits_for_its_group_is_no_race(void **state)
+{
+    enum { FIRST = 3, COUNT };
+    struct hf_result got[COUNT] = { HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT };
+    struct hf_stats before, after;
+    (void)state;
+    postgres_run(&p, "SELECT holdfast.set_resource('hall', 100)");
+    struct hf_request first = placing("race-1", "ann");
+    assert_int_equal(hf_do(db, &first, &got[0]), HF_OK);
+    hf_stats(db, &before);
+    struct hf_request group[COUNT] = { looking(), placing("race-2", "ann"),
+                                       settling(HF_COMPLETE, "race-1", 9), first };
+    assert_int_equal(hf_do_many(db, group, got, COUNT), HF_OK);
+    hf_stats(db, &after);
+    assert_true(got[FIRST].replayed);
+    assert_int_equal(after.races, before.races);
+    clear(got, COUNT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +290,7 @@ int main(void)
         cmocka_unit_test(what_a_function_placed_is_told_the_same),
         cmocka_unit_test(a_key_that_is_bound_anew_keeps_nothing),
         cmocka_unit_test(who_stands_behind_a_change_of_its_key_sees_it),
+        cmocka_unit_test(a_replay_that_waits_for_its_group_is_no_race),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -137,7 +137,9 @@ static size_t decide_looked(struct hf_pg_work *w)
         decide(w, item);
         bool done = !w->s->set.missed && !has_effect(plan) && !plan->run &&
                     (waiting == 0 || is_told_anywhere(w, item->request));
-        item->raced = done && plan->replayed && item->deferred; /* not bound yet at the try before */
+        /* Not bound yet at the try before? */
+        item->raced = done && plan->replayed && item->deferred && !item->known;
+        item->known = plan->replayed;
         item->deferred = !done;
         item->changes = item->waits = false;
         if (done)
@@ -198,7 +200,7 @@ static bool decide_taken(struct hf_pg_work *w, bool looked)
         item->changes = has_effect(s->plan);
         bool told_before = is_told_before(w, item->request);
         item->raced = s->plan->replayed && item->request->key.size > 0 &&
-                      hf_action_keyed(item->request->action) && (looked || !told_before);
+                      hf_action_keyed(item->request->action) && ((looked && !item->known) || !told_before);
         if (item->changes) {
             struct hf_entry_head head;
             head_fill(item, s->plan, s->now, &head);

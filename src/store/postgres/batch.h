@@ -26,6 +26,7 @@ struct hf_pg_item {
     const struct hf_request *request; /* borrowed */
     uint8_t digest[HF_DIGEST_SIZE];   /* hf_digest of it */
     bool deferred;                    /* private: not answered by looking alone */
+    bool known;                       /* private: its key was bound already when it was looked at */
     bool changes;                     /* out: it has an effect of its own */
     bool waits;                       /* out: the answer has seen what stands and falls with the commit */
     bool raced;                       /* out: its key was bound by another call while it was under way */
