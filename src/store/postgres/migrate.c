@@ -12,15 +12,20 @@ static enum hf_status fault(struct hf_error *why, enum hf_status status, const c
     return status;
 }
 
-static enum hf_status failed(const struct hf_pg_conn *conn, struct hf_error *why, const char *doing)
+/* Whoever makes or changes the schema needs a role that may; whoever only uses it needs the grants of roles.sql. */
+enum need { MAKING, USING };
+
+static enum hf_status failed(const struct hf_pg_conn *conn, struct hf_error *why, const char *doing,
+                             enum need need)
 {
-    bool rights = strcmp(conn->state, "42501") == 0, made = strstr(doing, "cannot be made") != NULL;
+    static const char *const advice[] = {
+        [MAKING] =
+            ": start it once with a role that may, or give this one the rights (doc/POSTGRES.md, Roles)",
+        [USING] = ": grant this role holdfast_server, after roles.sql (doc/POSTGRES.md, Roles)",
+    };
+    bool rights = strcmp(conn->state, "42501") == 0;
     why->status = HF_STORAGE_FAILURE;
-    snprintf(
-        why->text, sizeof why->text, "%.120s: %.260s%s", doing, conn->why,
-        !rights ? ""
-        : made  ? ": start it once with a role that may, or give this one the rights (doc/POSTGRES.md, Roles)"
-                : ": grant this role holdfast_server, after roles.sql (doc/POSTGRES.md, Roles)");
+    snprintf(why->text, sizeof why->text, "%.120s: %.260s%s", doing, conn->why, rights ? advice[need] : "");
     return HF_STORAGE_FAILURE;
 }
 
@@ -35,14 +40,14 @@ static enum hf_status version_read(struct hf_pg_conn *conn, int *version, struct
             "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
             "n.nspname = 'holdfast' AND c.relname = 'migration')",
             0, NULL, false, &result) != HF_PG_FINE)
-        return failed(conn, why, "the database cannot be asked for its tables");
+        return failed(conn, why, "the database cannot be asked for its tables", USING);
     bool there = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
     PQclear(result);
     if (!there)
         return HF_OK;
     if (hf_pg_ask(conn, "SELECT coalesce(max(version), 0) FROM holdfast.migration", 0, NULL, false,
                   &result) != HF_PG_FINE)
-        return failed(conn, why, "the schema holdfast cannot be read");
+        return failed(conn, why, "the schema holdfast cannot be read", USING);
     *version = atoi(PQgetvalue(result, 0, 0));
     PQclear(result);
     return HF_OK;
@@ -79,7 +84,7 @@ static enum hf_status store_make(struct hf_pg_conn *conn, const struct hf_option
             "registry_strict, "
             "digest_name, program) VALUES ($1::bytea, $2::bytea, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
             7, params, false, NULL) != HF_PG_FINE)
-        return failed(conn, why, "a new store cannot be made");
+        return failed(conn, why, "a new store cannot be made", MAKING);
     return HF_OK;
 }
 
@@ -94,7 +99,7 @@ static enum hf_status apply_one(struct hf_pg_conn *conn, const struct hf_pg_migr
     if (hf_pg_script(conn, m->sql) != HF_PG_FINE ||
         hf_pg_ask(conn, "INSERT INTO holdfast.migration (version, name, program) VALUES ($1, $2, $3)", 3,
                   params, false, NULL) != HF_PG_FINE)
-        return failed(conn, why, doing);
+        return failed(conn, why, doing, MAKING);
     return HF_OK;
 }
 
@@ -112,7 +117,7 @@ static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *o
             "COMMENT ON SCHEMA holdfast IS 'Retry-safe writes: see doc/POSTGRES.md of Holdfast.';"
             "COMMENT ON TABLE holdfast.migration IS 'Which versions of the schema were applied, and "
             "when.'") != HF_PG_FINE)
-        return failed(conn, why, "the schema holdfast cannot be made");
+        return failed(conn, why, "the schema holdfast cannot be made", MAKING);
     for (int i = 0; st == HF_OK && i < hf_pg_migration_count; i++)
         if (hf_pg_migrations[i].version > version)
             st = apply_one(conn, &hf_pg_migrations[i], why);
@@ -125,7 +130,7 @@ static enum hf_status update_locked(struct hf_pg_conn *conn, const struct hf_opt
     if (hf_pg_script(conn,
                      "BEGIN; SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock(1213808980, 1)") !=
         HF_PG_FINE)
-        return failed(conn, why, "the lock for changing the schema was not given");
+        return failed(conn, why, "the lock for changing the schema was not given", MAKING);
     enum hf_status st = update(conn, options, why);
     if (st != HF_OK) {
         (void)hf_pg_script(conn, "ROLLBACK");
@@ -133,7 +138,7 @@ static enum hf_status update_locked(struct hf_pg_conn *conn, const struct hf_opt
     }
     return hf_pg_script(conn, "COMMIT") == HF_PG_FINE
                ? HF_OK
-               : failed(conn, why, "the new schema could not be committed");
+               : failed(conn, why, "the new schema could not be committed", MAKING);
 }
 
 static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *shared, struct hf_rules *rules,
@@ -144,7 +149,7 @@ static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *s
                   "SELECT store_id, id_key, idempotency_window_ms, token_max_length, registry_strict FROM "
                   "holdfast.store",
                   0, NULL, true, &result) != HF_PG_FINE)
-        return failed(conn, why, "holdfast.store cannot be read");
+        return failed(conn, why, "holdfast.store cannot be read", USING);
     bool good = PQntuples(result) == 1 && PQgetlength(result, 0, 0) == (int)sizeof shared->store_id &&
                 PQgetlength(result, 0, 1) == HF_PG_ID_KEY;
     if (good) {
