@@ -34,7 +34,8 @@
  *   - Answers are released only when what they saw is on disk. A failed fdatasync stops the process
  *     (hf_options.on_fatal); it never tries again and never pretends.
  *   - Time is milliseconds since 1970-01-01 UTC. The engine's time never runs backwards: when the wall
- *     clock steps back, engine time stands still until the wall clock has caught up.
+ *     clock steps back, engine time stands still until the wall clock has caught up; when it jumps ahead
+ *     and the boot clock does not confirm it, it is not believed before it has stayed there for 60 s.
  *   - Do not call into the library from inside an hf_apply function. Inside a callback of hf_submit, only
  *     hf_submit may be called.
  *   - Do not use a database handle in a child after fork.
@@ -125,7 +126,7 @@ enum hf_status {
     HF_LEASE_HELD = 12,
     HF_REFUSED = 13, /* an hf_apply function said no; its words are the answer */
     /* faults */
-    HF_STORAGE_FAILURE = 32, /* no room on disk, memory limit reached, the store is closing */
+    HF_STORAGE_FAILURE = 32, /* no room on disk, a limit or quota is reached (hf_answer.limit), the store is closing */
     HF_NO_MEMORY = 33,
     HF_MISUSE = 34,          /* a call that this header forbids */
     HF_STORE_BUSY = 35,      /* hf_open: another process has the directory */
@@ -279,7 +280,9 @@ enum hf_register_type {
     HF_TYPE_LWW = 6,     /* timestamp, node, bytes: greatest (timestamp, node, bytes) wins */
     HF_TYPE_VECTOR = 7,  /* items[].name and .up: version vector, entrywise maximum */
     HF_TYPE_COUNTER = 8, /* the same, its value the sum of all .up: a counter that only grows */
-    HF_TYPE_UPDOWN = 9   /* items[].name, .up and .down, its value the sum of up - down */
+    HF_TYPE_UPDOWN = 9,  /* items[].name, .up and .down, its value the sum of up - down */
+    HF_TYPE_DELETED = 10 /* only as the answer of HF_DELETE_REGISTER: there is no value any more. number: from this time on its
+                          * version and fence are forgotten; INT64_MAX: never */
 };
 
 struct hf_item {
@@ -301,7 +304,7 @@ struct hf_value {
 struct hf_register {
     struct hf_bytes tenant, name;
     struct hf_value value;
-    uint64_t version; /* 1, 2, 3 ... with each change */
+    uint64_t version; /* 1, 2, 3 ... with each change, its deletion included */
     uint64_t fence;   /* the highest fence that a write has carried, or 0 */
     hf_time changed_at;
 };
@@ -341,6 +344,12 @@ enum hf_action {
     HF_WRITE = 18,        /* K  write        -> register */
     HF_MERGE = 19,        /*    merge        -> register */
     HF_APPLY = 20,        /* K  apply        -> value */
+    HF_DELETE_REGISTER = 21, /* K  write (no value) -> register: of the type HF_TYPE_DELETED. Its memory is given back but for
+                           *                    its name, version and highest fence. These are kept for one idempotency
+                           *                    window, and for ever if it has a fence: a stale writer stays refused, and the
+                           *                    versions of a register that is made again go on */
+    HF_DELETE_LEASE = 22, /* K  lease (name, and the fence if it is held) -> lease, as it was last; HF_LEASE_HELD if it is
+                           *                    held and no fence was given */
     HF_SWEEP = 32,        /*    not for requests: the store itself expired an overdue hold */
     HF_CONFIGURE = 33,    /*    not for requests: the store was opened with another configuration */
     HF_GET_HOLD = 64,     /*    hold         -> hold */
@@ -422,7 +431,7 @@ struct hf_request {
         struct {
             struct hf_bytes name, holder; /* holder: HF_GRANT */
             int64_t ttl_ms;               /* HF_GRANT, HF_RENEW (0: as before) */
-            uint64_t fence;               /* HF_RENEW, HF_RETURN */
+            uint64_t fence;               /* HF_RENEW, HF_RETURN; HF_DELETE_LEASE: 0 unless it is held */
         } lease;
         struct {
             struct hf_bytes name, value;
@@ -458,11 +467,24 @@ enum hf_record {
     HF_RECORD_VALUE = 8
 };
 
+/* Which limit an HF_STORAGE_FAILURE came from. At a limit of memory and at a quota, what ends something that was begun before is
+ * still taken: confirm, release and expire of a hold that is held, complete and fail of a claim (with a response of up to
+ * 1 KiB; longer ones, and reversals, while a sixteenth of the limit that is kept for them lasts), heartbeat, renew and return, and the
+ * deletion of registers and leases. On a full disk these are taken while the end of the last segment lasts, which is kept for them. */
+enum hf_limit {
+    HF_LIMIT_NONE = 0,
+    HF_LIMIT_DISK = 1,           /* the next segment of the journal has no room */
+    HF_LIMIT_MEMORY = 2,         /* hf_options.memory_max_bytes, of all tenants together */
+    HF_LIMIT_TENANT_MEMORY = 3,  /* hf_options.tenant_memory_max_bytes */
+    HF_LIMIT_TENANT_RECORDS = 4  /* hf_options.tenant_records_max */
+};
+
 /* What a request was answered with. `kind` names the member that is set. Refusals mostly have none; but in-progress,
  * outcome-unknown and a fence that is not the newest have the claim (or the lease), and a merge that the register does
  * not take has the register, as they stand. */
 struct hf_answer {
     enum hf_status status;
+    enum hf_limit limit; /* with HF_STORAGE_FAILURE, if it came from a limit */
     enum hf_record kind;
     union {
         struct hf_hold hold;
@@ -513,11 +535,17 @@ struct hf_options {
     uint32_t token_max_length;     /* new stores: 256 bytes */
     enum hf_registry registry;     /* new stores: open. Strict: a hold on a resource never set is refused */
     bool no_create;                /* true: HF_STORE_ABSENT instead of making a new store */
-    uint64_t memory_max_bytes;     /* 0: no limit. Reached: new keys and rows are HF_STORAGE_FAILURE */
+    uint64_t memory_max_bytes;     /* 0: no limit. Reached: new keys and rows are HF_STORAGE_FAILURE (see enum hf_limit). In
+                                    * ":memory:" the journal counts too, which only grows: endings are taken beyond the limit */
+    uint64_t tenant_memory_max_bytes; /* 0: no limit. The same for the rows, keys and held holds of each tenant */
+    uint64_t tenant_records_max;   /* 0: no limit. The same for how many a tenant has: rows, live keys and held
+                                    * holds; not what deleted registers leave, which is limited by memory alone */
     uint64_t segment_max_bytes;    /* 0: 64 MiB. Size of a full-grown journal segment: a multiple of 64 KiB. A
                                     * request that does not fit into one is HF_STORAGE_FAILURE */
     uint64_t snapshot_every_bytes; /* 0: 256 MiB. Journal written between two snapshots */
     bool no_background;            /* true: no thread is started; call hf_maintain yourself */
+    bool no_verify;                /* true: opening does not check the journal before the newest snapshot, which hf_maintain
+                                    * does; for programs that open a store for one call */
     bool no_committer;             /* true: what was submitted is committed by hf_flush alone, on the caller's thread */
     bool keep_plain;               /* true: old segments are not compressed */
     const char *postgres;          /* NULL: the journal in the directory `path`. Else a libpq connection string: the store is
@@ -544,7 +572,11 @@ struct hf_db;
  * path, options: borrowed. db: out, owned, free with hf_close. why: out, may be NULL.
  * HF_OK, or HF_INVALID_REQUEST (options), HF_STORE_BUSY, HF_STORE_DAMAGED, HF_STORE_NEWER,
  * HF_STORE_ABSENT, HF_STORAGE_FAILURE, HF_NO_MEMORY; then *db is NULL and nothing was changed, except
- * that a batch cut short by a crash (never acknowledged) is dropped from the journal's end. */
+ * that a batch cut short by a crash (never acknowledged) is dropped from the journal's end.
+ * HF_INDETERMINATE, in a database alone: *db is NULL, and the schema or the configuration that was to be committed may be there.
+ * The library maps its files and installs a handler for SIGBUS, so that an unreadable sector is HF_STORAGE_FAILURE; other
+ * SIGBUS go to the handler that was there before. A thread that calls the library must not block SIGBUS: then the
+ * system ends the process. */
 HF_API HF_MUST_USE enum hf_status hf_open(const char *path, const struct hf_options *options,
                                           struct hf_db **db, struct hf_error *why);
 
@@ -576,8 +608,8 @@ struct hf_op {
     size_t answer_max;   /* 0: any size. An answer with more bytes is HF_INDETERMINATE instead: it is decided, and
                           * remembered where it has a key; ask for it again by itself. A refusal with more
                           * bytes comes without its record */
-    const void *lane;    /* NULL, or anything of yours: operations with the same lane are decided in the order in which
-                          * they were submitted, also on PostgreSQL, where others may overtake each other */
+    const void *lane;    /* NULL, or anything of yours: operations of a tenant with the same lane are decided in the order in
+                          * which they were submitted, also on PostgreSQL, where others may overtake each other */
     struct hf_op *next;  /* private until the callback; yours after it */
     uint64_t needs;      /* private */
     enum hf_status status; /* private */
@@ -595,8 +627,15 @@ HF_API void hf_submit(struct hf_db *db, struct hf_op *first);
 HF_API void hf_flush(struct hf_db *db);
 
 /* Wait until everything that was decided before the call is on disk, whoever asked for it: for those who read the
- * store's files beside the library. HF_OK or HF_INDETERMINATE. */
+ * store's files, or its tables, beside the library. In a database it is also waited for the synchronous standbys. HF_OK or
+ * HF_INDETERMINATE. */
 HF_API HF_MUST_USE enum hf_status hf_barrier(struct hf_db *db);
+
+/* For those who read a database's tables while it may fail over. hf_timeline: the newest timeline that the library has met, which
+ * rises when a standby is promoted; 0: there is none. hf_barrier_on: as hf_barrier, but HF_INDETERMINATE if it is not on this
+ * timeline that the standbys have everything: what was read on another primary may be lost. */
+HF_API uint32_t hf_timeline(struct hf_db *db);
+HF_API HF_MUST_USE enum hf_status hf_barrier_on(struct hf_db *db, uint32_t timeline);
 
 /* One bounded step of the work that background threads do otherwise: expire overdue holds, free expired
  * keys, prepare segments, write a slice of a snapshot, compress. Returns true while there is more to do. */
@@ -622,7 +661,8 @@ HF_API HF_MUST_USE enum hf_status hf_tx_result(struct hf_tx *tx, struct hf_bytes
 HF_API hf_time hf_tx_now(const struct hf_tx *tx);
 
 /* ---- Lists, newest first ----
- * A page is stable while writes go on: what was there when the first page was read is seen once. */
+ * A page is stable while writes go on, and across restarts: what was there when the first page was read, and stays, is seen
+ * once. Identities that are in memory alone (volatile_only) come before those of the same guard that are on disk. */
 
 enum hf_list_kind {
     HF_LIST_HOLDS = 1,
@@ -640,12 +680,12 @@ struct hf_query {
     hf_time from, to;                    /* holds: placed_at in [from, to), 0 open */
     struct hf_bytes name;                /* entries: the guard */
     uint32_t limit;                      /* 0: 100 */
-    uint64_t cursor;                     /* 0: the start; else a page's next_cursor */
+    uint64_t cursor;                     /* 0: the start; else a page's next_cursor, of the same tenant */
 };
 
 struct hf_page {
     size_t count;
-    uint64_t next_cursor; /* 0: that was all. A page may be short, even empty, and still go on: a call
+    uint64_t next_cursor; /* opaque; 0: that was all. A page may be short, even empty, and still go on: a call
                            * looks at a bounded number of records */
     union {
         struct hf_hold *holds;
@@ -679,6 +719,7 @@ struct hf_stats {
     uint64_t races;             /* duplicates whose first call was not yet durable */
     uint64_t guard_misses;      /* recordings that a full store could not take */
     uint64_t clock_stalls;      /* batches for which the wall clock was behind engine time */
+    uint64_t clock_jumps;       /* how often the wall clock jumped ahead, which the boot clock did not confirm */
     uint64_t refusals_storage;  /* storage-failure answers since open */
     uint64_t batches, syncs;
     uint64_t sync_ns_total, sync_ns_max;
@@ -688,14 +729,45 @@ struct hf_stats {
     uint64_t journal_bytes;     /* position of the journal's end */
     uint64_t memory_bytes;      /* all tables */
     uint64_t memory_token_bytes; /* the part that keys take */
+    uint64_t memory_used_bytes; /* what memory_max_bytes is held against: what is in the tables, without room to spare, and
+                                 * what is kept to end what was begun */
+    uint64_t memory_max_bytes;  /* as in hf_options */
+    bool memory_full;           /* the limit of memory is reached: only what ends something is taken */
+    uint64_t tenants;           /* that have something in the tables */
+    uint64_t refusals_quota;    /* storage-failure answers since open that came from a tenant's own quota */
     uint64_t snapshots;
+    uint64_t index_rebuilds;    /* how often holds.idx, or a part of it, was not right and was rebuilt since open */
+    uint64_t records_unreadable; /* times that a record was damaged or could not be read when it was needed since open; on
+                                  * PostgreSQL, that a row was found changed by hand */
     uint64_t recovery_ns, recovery_replayed; /* of this open: time, operations replayed after the snapshot */
     hf_time now;
+    /* The check of what lies before the snapshot that the store was opened with: how much there is, how much was checked, and
+     * whether it is not as it was written. It goes on in the background. */
+    uint64_t verify_bytes, verified_bytes;
+    bool journal_damaged;
     bool out_of_space;          /* there was no room when it was last needed: on the journal's disk, or on the database's */
     bool database_away;         /* the database cannot be reached, or takes no writes for another reason than that */
+    bool out_of_files;          /* the system gave no descriptor when the journal last needed one */
+    bool storage_failing;       /* the journal's disk refused for another reason when it was last needed; on_note says why */
+    uint64_t standby_silent_ms; /* for how long commits have waited for the database's synchronous standbys; 0: they do not, or for
+                                 * less than four seconds */
 };
 
 HF_API void hf_stats(struct hf_db *db, struct hf_stats *out);
+
+/* What a tenant has in the tables. */
+struct hf_usage {
+    char tenant[HF_TENANT_MAX + 1];
+    uint64_t memory_bytes; /* what tenant_memory_max_bytes is held against */
+    uint64_t records;      /* what tenant_records_max is held against: rows, keys, held holds */
+    uint64_t refusals;     /* by its quota, since it came */
+};
+
+/* The tenants that use most memory, at most `max` of them, most first. list: out. others: out, may be NULL: the sum of all
+ * others. Returns how many are in `list`. A store in PostgreSQL has no tables in memory: 0. */
+HF_API size_t hf_usage(struct hf_db *db, struct hf_usage *list, size_t max, struct hf_usage *others);
+/* The same of one tenant. */
+HF_API void hf_usage_of(struct hf_db *db, struct hf_bytes tenant, struct hf_usage *out);
 
 /* Library version, as HF_VERSION. Static. */
 HF_API const char *hf_version(void);

@@ -12,7 +12,8 @@ endif()
 # left to run alone at the end. Most of them wait, for a disk or for a patience to run out: tools/test.sh runs more of
 # them at a time than there are cores.
 foreach(long worlds_worlds:60 simulate_seeds:50 cli_server_fails:38 power_keeping:30 crash_kills:28 server_floods:27
-    postgres_failover:28 fault_server:25 cli_server:22 models_models:20 server_storage:20 server_patience:17
+    postgres_doubt:75 postgres_replicated:57 postgres_silent:37 postgres_failover:28 fault_server:25
+    postgres_removed:22 cli_server:22 models_models:20 server_storage:20 server_patience:17
     store_recovery:16 store_faults:15
     power_plain:13 power_planted:13 power_closing:13 fault_maintain:13 server_stopping:13 judge_tests_library:12
     engine_reopen:12 fault_open:12 cli_usage:11 cli_bench:10 server_pipelines:10 server_crowd:9 server_restart:9

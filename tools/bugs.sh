@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Plant every bug of src/base/bug.h, one at a time, and see it caught: those of core, journal and engine by
 # `holdfast simulate`, those of the server by the histories of real clients (tests/crash), each within its number of
-# seeds. Without any bug the same must find nothing.
+# seeds, and those of PostgreSQL by the test of what no standby has. Without any bug the same must find nothing.
 #
 #   tools/bugs.sh [--seeds N] [--write] [NAME...]
 #     --seeds 400   so many seeds a bug has to be caught in (server: rounds of 3 kills, at most 4)
@@ -25,7 +25,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHF_BUGS=ON -DHF_TESTS=ON -DHF_WERROR=ON >/dev/null
-cmake --build "$build" -j "$jobs" --target holdfast crash_kills server_tenants -- --no-print-directory >"$work/build" 2>&1 ||
+cmake --build "$build" -j "$jobs" --target holdfast crash_kills server_tenants server_fair server_shares postgres_replicated postgres_removed postgres_reloaded postgres_lying postgres_failover postgres_swift_gone postgres_guards postgres_turns -- --no-print-directory >"$work/build" 2>&1 ||
   { cat "$work/build"; exit 1; }
 hf=$build/holdfast
 
@@ -76,10 +76,13 @@ by_history() {
   return 1
 }
 
-# Who is who cannot be told from what one caller sees: the test of tenants tells.
-by_tenants() {
-  ! HF_BUG=$1 timeout 120 "$build/tests/server_tenants" >"$work/$1.out" 2>&1 || return 1
-  timeout 120 "$build/tests/server_tenants" >"$work/$1.clean" 2>&1 || return 1
+# Who is who cannot be told from what one caller sees: the test of tenants tells. And a primary and its standby are real ones.
+by_test() { # NAME TEST
+  ! HF_BUG=$1 HF_BUILD=$build timeout 300 "$build/tests/$2" >"$work/$1.out" 2>&1 || return 1
+  # That it passes without the bug is looked at by every other run of the tests; here other bugs run beside it.
+  HF_BUILD=$build timeout 300 "$build/tests/$2" >"$work/$1.clean" 2>&1 ||
+    HF_BUILD=$build timeout 300 "$build/tests/$2" >"$work/$1.clean" 2>&1 ||
+    { echo "$2 fails without a bug, too:" && tail -n 40 "$work/$1.clean"; return 1; } >&2
   where=1
   said=$(grep -m 1 "FAILED" "$work/$1.out")
 }
@@ -88,12 +91,35 @@ one() { # NAME PART WORDS: writes a row
   local name=$1 part=$2 words=$3 where='' said='' how=seed
   if [ "$part" = server ]; then
     how=round
-    if [ "$name" = server_tenant_ignored ]; then
+    case $name in
+    server_tenant_ignored | server_audit_of_all)
       how=run
-      by_tenants "$name" || where=
-    else
-      by_history "$name" || where=
-    fi
+      by_test "$name" server_tenants || where=
+      ;;
+    server_one_line)
+      how=run
+      by_test "$name" server_fair || where=
+      ;;
+    server_share_configured | server_exports_unbounded | server_sheds_any | server_endings_wait)
+      how=run
+      by_test "$name" server_shares || where=
+      ;;
+    *) by_history "$name" || where= ;;
+    esac
+  elif [ "$part" = postgres ]; then
+    how=run
+    case $name in
+    absence_told) by_test "$name" postgres_removed || where= ;;
+    reload_ignored) by_test "$name" postgres_reloaded || where= ;;
+    entry_of_another) by_test "$name" postgres_lying || where= ;;
+    left_freed_at_once) by_test "$name" postgres_swift_gone || where= ;;
+    guards_crowded) by_test "$name" postgres_guards || where= ;;
+    tenants_in_one_line) by_test "$name" postgres_turns || where= ;;
+    *)
+      by_test "$name" postgres_replicated || where=
+      [ -z "$where" ] || HF_CYCLES=10 by_test "$name" postgres_failover || where=
+      ;;
+    esac
   else
     by_simulation "$name" || where=
   fi

@@ -102,6 +102,20 @@ static const struct hf_call_field write_fields[F_WRITE_COUNT] = {
                              "refuse unless the register has this version; 0: unless it is not there" },
 };
 
+static const struct hf_call_field delete_fields[F_DELETE_COUNT] = {
+    [F_DELETE_FENCE] = { "fence", NUMBER, false, NULL,
+                         "refuse unless it is above every fence that a write has carried; without one, or "
+                         "with 0, no "
+                         "fence is looked at" },
+    [F_DELETE_IF_VERSION] = { "if_version", NUMBER, false, NULL,
+                              "refuse unless the register has this version" },
+};
+
+static const struct hf_call_field delete_lease_fields[F_DELETE_LEASE_COUNT] = {
+    [F_DELETE_LEASE_FENCE] = { "fence", NUMBER, false, NULL,
+                               "that the lease was granted with; needed while it is held" },
+};
+
 static const struct hf_call_field merge_fields[F_MERGE_COUNT] = {
     [F_MERGE_TYPE] = { "type", CHOICE, true, "max|min|or|union|lww|vector|counter|updown",
                        "how it is merged" },
@@ -130,6 +144,7 @@ static const struct hf_call_field export_fields[F_EXPORT_COUNT] = {
 #define GET(p) .method = HF_HTTP_GET, .path = (p)
 #define POST(p) .method = HF_HTTP_POST, .path = (p)
 #define PUT(p) .method = HF_HTTP_PUT, .path = (p)
+#define DELETE(p) .method = HF_HTTP_DELETE, .path = (p)
 #define ASKS(a) .kind = HF_CALL_DO, .action = (a), .role = HF_ROLE_READ
 #define CHANGES(a) .kind = HF_CALL_DO, .action = (a), .role = HF_ROLE_WRITE
 #define LISTS(l) .kind = HF_CALL_LIST, .list = (l), .role = HF_ROLE_READ
@@ -192,6 +207,10 @@ const struct hf_call hf_calls[] = {
     { POST("/v1/leases/{name}/release"), CHANGES(HF_RETURN), .answers = "lease",
       FIELDS(return_fields, F_RETURN_COUNT), .help = "Give a lease back." },
     { GET("/v1/leases/{name}"), ASKS(HF_GET_LEASE), .answers = "lease", .help = "Show a lease." },
+    { DELETE("/v1/leases/{name}"), CHANGES(HF_DELETE_LEASE), KEYED, .op = "delete_lease", .answers = "lease",
+      FIELDS(delete_lease_fields, F_DELETE_LEASE_COUNT),
+      .help =
+          "Delete a lease that nobody holds, or that the caller holds. Fences of its name go on rising." },
 
     { PUT("/v1/registers/{name}"), CHANGES(HF_WRITE), KEYED, .op = "write", .answers = "register",
       FIELDS(write_fields, F_WRITE_COUNT), .help = "Write a register, guarded by a fence or a version." },
@@ -199,6 +218,10 @@ const struct hf_call hf_calls[] = {
       FIELDS(merge_fields, F_MERGE_COUNT),
       .help = "Merge a value into a register; hearing it twice changes nothing." },
     { GET("/v1/registers/{name}"), ASKS(HF_GET_REGISTER), .answers = "register", .help = "Show a register." },
+    { DELETE("/v1/registers/{name}"), CHANGES(HF_DELETE_REGISTER), KEYED, .op = "delete_register",
+      .answers = "register", FIELDS(delete_fields, F_DELETE_COUNT),
+      .help = "Delete a register. Its highest fence stays in force, and its versions go on if it is made "
+              "again." },
 
     { POST("/v1/batch"), OTHER(HF_CALL_BATCH, HF_ROLE_WRITE), .answers = "batch",
       .help = "Many operations, one a line, independent of each other, answered in the same order." },

@@ -51,7 +51,7 @@ struct hf_call {
     bool key;                           /* Idempotency-Key is required */
     const char *op;                     /* its name in a batch, or NULL */
     const char *answers;                /* name of the answer's schema: "hold", "holds", ... */
-    const struct hf_call_field *fields; /* of the body, or of the query if the method is GET */
+    const struct hf_call_field *fields; /* of the body, or of the query if the method is GET or DELETE */
     size_t field_count;
     const char *help; /* one sentence */
 };
@@ -59,6 +59,12 @@ struct hf_call {
 /* The rows that begin alike ("/v1/holds", "/v1/resources", ...) stand side by side. */
 extern const struct hf_call hf_calls[];
 extern const size_t hf_call_count;
+
+/* Does the call read a body? */
+static inline bool hf_call_has_body(const struct hf_call *call)
+{
+    return call->method != HF_HTTP_GET && call->method != HF_HTTP_DELETE;
+}
 
 #define HF_CALL_PARAMS 1
 

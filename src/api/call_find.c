@@ -15,7 +15,7 @@ static const struct group {
         prefix, sizeof(prefix) - 1, rows \
     }
     GROUP("/v1/holds", 7),  GROUP("/v1/resources", 3), GROUP("/v1/guards", 7), GROUP("/v1/claims", 5),
-    GROUP("/v1/leases", 4), GROUP("/v1/registers", 3), GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),
+    GROUP("/v1/leases", 5), GROUP("/v1/registers", 4), GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),
     GROUP("/v1/audit", 1),  GROUP("/v1/trace", 1),     GROUP("/v1/export", 1), GROUP("/v1/openapi.json", 1),
     GROUP("/healthz", 1),   GROUP("/readyz", 1),       GROUP("/metrics", 1),   GROUP("/", 1),
 };
@@ -58,7 +58,9 @@ static void allow_write(unsigned methods, char *out, size_t size)
     static const struct {
         enum hf_http_method method;
         const char *name;
-    } names[] = { { HF_HTTP_GET, "GET" }, { HF_HTTP_POST, "POST" }, { HF_HTTP_PUT, "PUT" } };
+    } names[] = {
+        { HF_HTTP_GET, "GET" }, { HF_HTTP_POST, "POST" }, { HF_HTTP_PUT, "PUT" }, { HF_HTTP_DELETE, "DELETE" }
+    };
     size_t at = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (methods & 1U << names[i].method)

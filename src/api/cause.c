@@ -173,10 +173,27 @@ static void blame_keyed(struct hf_api_cause *c, const struct hf_request *r)
         blame_name(c, "client", r->client);
 }
 
+static void blame_limit(struct hf_api_cause *c, enum hf_limit limit)
+{
+    static const char again[] =
+        "Nothing was changed and nothing is remembered: try again later with the same key.";
+    static const char left[] = "What was begun can be ended, and registers and leases can be deleted. ";
+    if (limit == HF_LIMIT_DISK)
+        say(c, "There is no room on disk. %s", again);
+    if (limit == HF_LIMIT_MEMORY)
+        say(c, "The memory limit is reached. %s%s", left, again);
+    if (limit == HF_LIMIT_TENANT_MEMORY)
+        say(c, "This tenant has used up its quota of memory. %s%s", left, again);
+    if (limit == HF_LIMIT_TENANT_RECORDS)
+        say(c, "This tenant has used up its quota of records. %s%s", left, again);
+}
+
 struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_result *result)
 {
     struct hf_api_cause c = { "" };
     const struct hf_answer *answer = &result->answer;
+    if (answer->status == HF_STORAGE_FAILURE)
+        blame_limit(&c, answer->limit);
     bool invalid = answer->status == HF_INVALID_REQUEST;
     if ((!invalid && answer->status != HF_STALE_FENCE) || result->token.expires_at != 0)
         return c;
@@ -187,6 +204,8 @@ struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_res
     case HF_EXPIRE:
     case HF_REVERSE:
     case HF_GRANT:
+    case HF_DELETE_REGISTER:
+    case HF_DELETE_LEASE:
     case HF_WRITE: blame_keyed(&c, r); break;
     case HF_BEGIN: blame_begin(&c, r); break;
     case HF_COMPLETE:

@@ -103,7 +103,9 @@ static bool param_put(struct hf_request *out, struct hf_bytes param)
     case HF_ADMIT: out->identity.guard = param; return false;
     case HF_GRANT:
     case HF_RENEW:
-    case HF_RETURN: out->lease.name = param; return false;
+    case HF_RETURN:
+    case HF_DELETE_LEASE: out->lease.name = param; return false;
+    case HF_DELETE_REGISTER:
     case HF_WRITE: out->write.name = param; return false;
     case HF_MERGE: out->merge.name = param; return false;
     case HF_COMPLETE:
@@ -246,6 +248,12 @@ static enum hf_status fields_put(struct hf_decoding *d, struct hf_request *out)
         return HF_OK;
     case HF_RETURN: out->lease.fence = got[F_RETURN_FENCE].number; return HF_OK;
     case HF_WRITE: write_put(got, out); return HF_OK;
+    case HF_DELETE_LEASE: out->lease.fence = got[F_DELETE_LEASE_FENCE].number; return HF_OK;
+    case HF_DELETE_REGISTER:
+        out->write.fence = got[F_DELETE_FENCE].number;
+        out->write.has_if_version = got[F_DELETE_IF_VERSION].given;
+        out->write.if_version = got[F_DELETE_IF_VERSION].number;
+        return HF_OK;
     case HF_MERGE: return hf_decode_value(d, &out->merge.value);
     default: return HF_OK; /* without fields */
     }
@@ -278,10 +286,10 @@ static enum hf_status body_read(struct hf_decoding *d)
 
 static enum hf_status body_check(struct hf_decoding *d)
 {
-    bool asks = d->call->method == HF_HTTP_GET;
-    if (asks && d->r.text.size > 0)
+    bool bare = !hf_call_has_body(d->call);
+    if (bare && d->r.text.size > 0)
         return hf_decode_refuse(d->why, "body: expected none, because nothing is read from one here.");
-    if (asks || (d->call->field_count == 0 && d->r.text.size == 0))
+    if (bare || (d->call->field_count == 0 && d->r.text.size == 0))
         return HF_OK;
     return body_read(d);
 }
@@ -298,7 +306,7 @@ enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_inp
     if (call->key)
         out->key = key;
     if (status == HF_OK)
-        status = hf_decode_query(&d, in->query, 0);
+        status = hf_decode_query(&d, in->query, call->method == HF_HTTP_DELETE ? call->field_count : 0);
     if (status == HF_OK)
         status = body_check(&d);
     if (status == HF_OK)

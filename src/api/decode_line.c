@@ -35,7 +35,7 @@ static enum hf_status op_find(struct hf_decoding *d)
         return HF_OK;
     (void)hf_reader_refuse(r, at,
                            "place_hold, confirm, release, expire, reverse, check, record, admit, begin, "
-                           "complete, fail, heartbeat, merge or write");
+                           "complete, fail, heartbeat, merge, write, delete_register or delete_lease");
     return hf_decode_failed(d, "op");
 }
 
@@ -54,6 +54,8 @@ static const char *param_name(const struct hf_call *call)
     case HF_FAIL:
     case HF_HEARTBEAT: return "key";
     case HF_MERGE:
+    case HF_DELETE_REGISTER:
+    case HF_DELETE_LEASE:
     case HF_WRITE: return "name";
     default: return NULL;
     }

@@ -48,9 +48,10 @@ const char *hf_api_claim_status(enum hf_claim_state state)
 const char *hf_api_register_type(enum hf_register_type type)
 {
     static const char *const names[] = {
-        [HF_TYPE_PLAIN] = "plain",   [HF_TYPE_MAX] = "max",         [HF_TYPE_MIN] = "min",
-        [HF_TYPE_OR] = "or",         [HF_TYPE_UNION] = "union",     [HF_TYPE_LWW] = "lww",
-        [HF_TYPE_VECTOR] = "vector", [HF_TYPE_COUNTER] = "counter", [HF_TYPE_UPDOWN] = "updown"
+        [HF_TYPE_PLAIN] = "plain",    [HF_TYPE_MAX] = "max",         [HF_TYPE_MIN] = "min",
+        [HF_TYPE_OR] = "or",          [HF_TYPE_UNION] = "union",     [HF_TYPE_LWW] = "lww",
+        [HF_TYPE_VECTOR] = "vector",  [HF_TYPE_COUNTER] = "counter", [HF_TYPE_UPDOWN] = "updown",
+        [HF_TYPE_DELETED] = "deleted"
     };
     return NAME_OF(names, type);
 }

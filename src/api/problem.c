@@ -43,10 +43,10 @@ static const struct words general[] = {
     { HF_REFUSED, 409, "Refused by the application",
       "The application's own rule refused this. Its answer is remembered under this key." },
     { HF_STORAGE_FAILURE, 503, "The store cannot take this now",
-      "There is no room on disk, the memory limit is reached, the database cannot be asked, somebody keeps a "
-      "row of "
-      "it locked, or the store is closing. Nothing was changed and nothing is remembered: try again later "
-      "with the same key." },
+      "There is no room on disk, no file can be opened, the memory limit is reached, a record cannot be "
+      "read, "
+      "the database cannot be asked, a row of it stays locked, or the store is closing. This call changed "
+      "nothing. Try again later with the same key: an earlier call with it may have acted." },
     { HF_NO_MEMORY, 503, "Out of memory",
       "Nothing was changed and nothing is remembered: try again later with the same key." },
     { HF_MISUSE, 500, "The library was called wrongly",
@@ -91,7 +91,7 @@ struct detail {
     "This needs the claim's key, the fence that begin answered with, at most 1048576 bytes of " \
     "response, "                                                                                \
     "and a lease " TIMES ". Correct it and ask again."
-#define NO_LEASE "Nobody ever held a lease of this name. Check the name and the tenant."
+#define NO_LEASE "Nobody ever held a lease of this name, or it was deleted. Check the name and the tenant."
 #define LEASE_INVALID "This needs the lease's name, the fence that it was granted with, and a ttl " TIMES "."
 #define LEASE_STALE "The lease was granted again since, under a higher fence. Stop acting on the old one."
 #define LEASE_OVER "The lease ran out or was given back. Ask for a new one, and use its fence."
@@ -180,6 +180,22 @@ static const struct detail details[] = {
       "A write has carried this fence or a higher one before (GET shows the register's `fence`), and a fence "
       "is good for "
       "one write of a register. Get a new grant and use its fence, with a new key." },
+    { HF_DELETE_REGISTER, HF_INVALID_REQUEST,
+      "This needs a register's name of " NAMES " and " KEYS "." AGAIN },
+    { HF_DELETE_REGISTER, HF_NOT_KNOWN,
+      "There is no register of this name. Check the name and the tenant; it may have been deleted before." },
+    { HF_DELETE_REGISTER, HF_STALE_FENCE,
+      "A write has carried this fence or a higher one before (GET shows the register's `fence`). Get a new "
+      "grant and use its "
+      "fence, with a new key." },
+    { HF_DELETE_LEASE, HF_INVALID_REQUEST,
+      "This needs the lease's name, " KEYS ", and no fence above the one that it was granted with." AGAIN },
+    { HF_DELETE_LEASE, HF_NOT_KNOWN, NO_LEASE },
+    { HF_DELETE_LEASE, HF_STALE_FENCE, LEASE_STALE },
+    { HF_DELETE_LEASE, HF_LEASE_HELD,
+      "Someone holds this lease now, and only its holder may delete it, with its fence. Try again with a new "
+      "key after it has "
+      "run out or was given back." },
     { HF_MERGE, HF_INVALID_REQUEST,
       "A merge needs a register's name of " NAMES ", the type that the register has, and a value of that "
       "type within the limits (1024 items, 65536 bytes). Correct it and ask again." },

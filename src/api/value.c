@@ -53,6 +53,7 @@ static void value_add(struct hf_json *j, const struct hf_value *value)
     case HF_TYPE_VECTOR:
     case HF_TYPE_COUNTER:
     case HF_TYPE_UPDOWN: items_add(j, value); return;
+    case HF_TYPE_DELETED: break;
     }
     hf_json_null(j);
 }

@@ -112,9 +112,7 @@ void hf_audit_judge_config(struct hf_audit_state *s, const struct hf_audit_entry
     copy_short(s->config.digest_name, sizeof s->config.digest_name, row->digest_name);
     copy_short(s->config.program, sizeof s->config.program, row->program);
     s->config_known = true;
-    /* A configuration is nobody's. What stands in for one in an entry of somebody's is. */
-    if (e->action == HF_CONFIGURE || hf_audit_may_name(s, e->tenant))
-        config_list(s);
+    config_list(s);
 }
 
 /* ---- One entry ---- */
@@ -125,13 +123,14 @@ static void judge_rows(struct hf_audit_state *s, const struct hf_audit_entry *e)
         const struct hf_audit_row *row = &s->rows[i];
         switch (row->kind) {
         case HF_ROW_CLAIM: hf_audit_judge_claim(s, e, &row->claim); break;
-        case HF_ROW_LEASE: hf_audit_judge_lease(s, e, &row->lease); break;
-        case HF_ROW_REGISTER: hf_audit_judge_register(s, e, &row->reg); break;
+        case HF_ROW_LEASE: hf_audit_judge_lease(s, e, row); break;
+        case HF_ROW_REGISTER: hf_audit_judge_register(s, e, row); break;
         case HF_ROW_OUTBOX: hf_audit_judge_outbox(s, e, &row->outbox); break;
         default: break;
         }
         if ((row->flags & ~HF_AUDIT_ROW_LEAVES) != 0 ||
-            (row->flags != 0 && row->kind != HF_ROW_VALUE && row->kind != HF_ROW_HOLD))
+            (row->flags != 0 && row->kind != HF_ROW_VALUE && row->kind != HF_ROW_HOLD &&
+             row->kind != HF_ROW_LEASE))
             hf_audit_break(s, HF_AUDIT_FORMAT, e, "a %s record has flags %u", hf_audit_row_name(row->kind),
                            (unsigned)row->flags);
     }
@@ -143,7 +142,7 @@ static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e
     for (size_t i = 0; i < e->row_count; i++)
         if (s->rows[i].kind == HF_ROW_CONFIG)
             hf_audit_judge_config(s, e, &s->rows[i].config);
-    if (!s->config_known && s->report->entries == 1)
+    if (!s->config_known && s->seen == 1)
         hf_audit_break(s, HF_AUDIT_CONFIG, e, "the first entry is not a configuration");
     hf_audit_looked(s, HF_AUDIT_TIME, 1);
     if (e->recorded_at != s->batch->now)
@@ -161,35 +160,91 @@ static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e
 
 /* ---- One batch ---- */
 
+/* What was looked at and is nobody's alone: a report for one tenant counts that tenant's entries instead. */
+static void looked_store(struct hf_audit_state *s, enum hf_audit_check_id id)
+{
+    hf_audit_looked(s, id, s->report->has_tenant ? 0 : 1);
+}
+
 static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
 {
     unsigned long long n = b->sequence;
     unsigned long long at = b->position;
-    hf_audit_looked(s, HF_AUDIT_CHAIN, 1);
-    hf_audit_looked(s, HF_AUDIT_SEQUENCE, 1);
-    hf_audit_looked(s, HF_AUDIT_TIME, 1);
-    s->report->broken_batches += !b->chain_fits || !b->now_fits;
+    looked_store(s, HF_AUDIT_CHAIN);
+    looked_store(s, HF_AUDIT_SEQUENCE);
+    looked_store(s, HF_AUDIT_TIME);
+    s->report->broken_batches += !b->chain_fits || !b->now_fits || !b->head_fits || s->padded_sequence;
     if (!b->chain_fits)
-        hf_audit_break(s, HF_AUDIT_CHAIN, NULL,
-                       "batch %llu (position %llu, segment %llu, offset %llu) does not name "
-                       "the SHA-256 of the batch before it: something before it was changed",
-                       n, at, (unsigned long long)b->segment, (unsigned long long)b->offset);
+        hf_audit_break_store(s, HF_AUDIT_CHAIN,
+                             "batch %llu (position %llu, segment %llu, offset %llu) does not name "
+                             "the SHA-256 of the batch before it: something before it was changed",
+                             n, at, (unsigned long long)b->segment, (unsigned long long)b->offset);
     if (!b->head_fits)
-        hf_audit_break(s, HF_AUDIT_CHAIN, NULL,
-                       "the header of segment %llu does not fit its first batch, %llu",
-                       (unsigned long long)b->segment, n);
+        hf_audit_break_store(
+            s, HF_AUDIT_CHAIN,
+            "the header of segment %llu does not fit its first batch, %llu, or the size of its file",
+            (unsigned long long)b->segment, n);
     if (!b->now_fits)
-        hf_audit_break(s, HF_AUDIT_TIME, NULL,
-                       "batch %llu (position %llu) has time %s, earlier than %s before it", n, at,
-                       hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
+        hf_audit_break_store(s, HF_AUDIT_TIME,
+                             "batch %llu (position %llu) has time %s, earlier than %s before it", n, at,
+                             hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
     /* A crash may have torn the padding off the newest batch; only one with a follower was surely written in full. */
     if (s->padded_sequence)
-        hf_audit_break(s, HF_AUDIT_FORMAT, NULL,
-                       "there are bytes behind batch %llu (position %llu) that belong to no "
-                       "batch",
-                       (unsigned long long)s->padded_sequence, (unsigned long long)s->padded_position);
+        hf_audit_break_store(s, HF_AUDIT_FORMAT,
+                             "there are bytes behind batch %llu (position %llu) that belong to no "
+                             "batch",
+                             (unsigned long long)s->padded_sequence, (unsigned long long)s->padded_position);
     s->padded_sequence = b->padding_fits ? 0 : b->sequence;
     s->padded_position = b->position;
+}
+
+/* An entry of another tenant than the one that the report is for. What it takes of the numbers that run through the whole
+ * store is noted, so that those of the tenant's own records are judged by all that came before them. */
+static void pass_over(struct hf_audit_state *s, const struct hf_audit_entry *e)
+{
+    if (!s->config_known && s->seen == 1)
+        hf_audit_break_store(s, HF_AUDIT_CONFIG, "the first entry is not a configuration");
+    for (size_t i = 0; i < e->row_count; i++) {
+        const struct hf_audit_row *row = &s->rows[i];
+        uint64_t fence = row->kind == HF_ROW_CLAIM   ? row->claim.fence
+                         : row->kind == HF_ROW_LEASE ? row->lease.fence
+                                                     : 0;
+        if (fence > s->highest_fence)
+            s->highest_fence = fence;
+        if (row->kind == HF_ROW_OUTBOX && row->outbox.number > s->outbox_number)
+            s->outbox_number = row->outbox.number;
+        if (row->kind == HF_ROW_HOLD)
+            hf_audit_note_ordinal(s, row->hold.ordinal);
+    }
+}
+
+static void times_of(struct hf_audit_report *r, hf_time now, bool first)
+{
+    if (first || now < r->first_now)
+        r->first_now = now;
+    if (first || now > r->last_now)
+        r->last_now = now;
+}
+
+/* An entry that can be read, and that the report is about. */
+static void take_entry(struct hf_audit_state *s, const struct hf_audit_batch *b,
+                       const struct hf_audit_entry *e, bool config)
+{
+    struct hf_audit_report *r = s->report;
+    if (!r->has_tenant || !config) {
+        r->entries++;
+        r->rows += e->row_count;
+        r->by_action[(unsigned)e->action & 255]++;
+        hf_audit_looked(s, HF_AUDIT_FORMAT, 1);
+    }
+    if (r->has_tenant && !config) {
+        r->tenant_entries++;
+        hf_audit_looked(s, HF_AUDIT_CHAIN, 1);
+        hf_audit_looked(s, HF_AUDIT_SEQUENCE, 1);
+        times_of(r, b->now, r->tenant_entries == 1);
+    }
+    if (!b->after_gap)
+        judge_entry(s, e);
 }
 
 static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch *b)
@@ -199,39 +254,40 @@ static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch 
     uint32_t at = 0, count = 0;
     while (!s->no_memory && hf_audit_batch_entry(b, &at, &e, &problem)) {
         count++;
-        s->report->entries++;
-        hf_audit_looked(s, HF_AUDIT_FORMAT, 1);
+        s->seen++;
         if (!problem)
             problem = hf_audit_rows_read(&e, s->rows);
         if (problem) {
+            s->report->entries += !s->report->has_tenant;
+            looked_store(s, HF_AUDIT_FORMAT);
             s->report->unreadable++;
-            hf_audit_break(s, HF_AUDIT_FORMAT, NULL,
-                           "the entry at position %llu (batch %llu) cannot be read: %s",
-                           (unsigned long long)e.position, (unsigned long long)b->sequence, problem);
+            hf_audit_break_store(s, HF_AUDIT_FORMAT,
+                                 "the entry at position %llu (batch %llu) cannot be read: %s",
+                                 (unsigned long long)e.position, (unsigned long long)b->sequence, problem);
             continue;
         }
-        s->report->rows += e.row_count;
-        s->report->tenant_entries += s->report->has_tenant && hf_audit_may_name(s, e.tenant);
-        s->report->by_action[(unsigned)e.action & 255]++;
-        if (!b->after_gap)
-            judge_entry(s, &e);
+        bool config = hf_audit_is_config(&e, s->rows);
+        if (config || hf_audit_may_name(s, e.tenant))
+            take_entry(s, b, &e, config);
+        else
+            pass_over(s, &e);
     }
     if (count != b->entry_count)
-        hf_audit_break(s, HF_AUDIT_FORMAT, NULL, "batch %llu (position %llu) says %u entries and has %u",
-                       (unsigned long long)b->sequence, (unsigned long long)b->position, b->entry_count,
-                       count);
+        hf_audit_break_store(s, HF_AUDIT_FORMAT, "batch %llu (position %llu) says %u entries and has %u",
+                             (unsigned long long)b->sequence, (unsigned long long)b->position, b->entry_count,
+                             count);
 }
 
 static void take_entries(struct hf_audit_state *s, const struct hf_audit_batch *b)
 {
     struct hf_audit_report *r = s->report;
-    bool first = r->entries == 0 && r->batches == 0;
+    bool first = s->seen == 0 && r->batches == 0;
     s->batch = b;
     judge_entries(s, b);
-    if (first || b->now < r->first_now)
-        r->first_now = b->now;
-    if (first || b->now > r->last_now)
-        r->last_now = b->now;
+    if (!r->has_tenant)
+        times_of(r, b->now, first);
+    if (first || b->now > s->newest)
+        s->newest = b->now;
 }
 
 static void take_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
@@ -249,21 +305,22 @@ static void take_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
 
 static void take_whole(struct hf_audit_state *s, const struct hf_audit_batch *b)
 {
-    hf_audit_looked(s, HF_AUDIT_SEQUENCE, 1);
-    hf_audit_looked(s, HF_AUDIT_TIME, 1);
+    looked_store(s, HF_AUDIT_SEQUENCE);
+    looked_store(s, HF_AUDIT_TIME);
     s->report->batches++;
     s->report->judged_batches++;
     s->report->broken_batches += !b->number_fits || !b->now_fits;
     if (!b->number_fits)
-        hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL,
-                       "batch %llu of writer %u (entry %llu) does not follow the one before it: entries of "
-                       "this writer are missing, or in another order",
-                       (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position);
+        hf_audit_break_store(
+            s, HF_AUDIT_SEQUENCE,
+            "batch %llu of writer %u (entry %llu) does not follow the one before it: entries of "
+            "this writer are missing, or in another order",
+            (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position);
     if (!b->now_fits)
-        hf_audit_break(s, HF_AUDIT_TIME, NULL,
-                       "batch %llu of writer %u (entry %llu) has time %s, earlier than %s before it",
-                       (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position,
-                       hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
+        hf_audit_break_store(s, HF_AUDIT_TIME,
+                             "batch %llu of writer %u (entry %llu) has time %s, earlier than %s before it",
+                             (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position,
+                             hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
 }
 
 /* The newest are listed: who looks for one that writes now finds it. */
@@ -288,21 +345,21 @@ static void take_writer(struct hf_audit_state *s, const struct hf_audit_writer *
         s->report->function_entries = w->entries;
         return;
     }
-    hf_audit_looked(s, HF_AUDIT_CHAIN, 1);
-    hf_audit_looked(s, HF_AUDIT_SEQUENCE, 1);
+    looked_store(s, HF_AUDIT_CHAIN);
+    looked_store(s, HF_AUDIT_SEQUENCE);
     bool chain_fits = w->known && memcmp(w->chain, w->told_chain, HF_DIGEST_SIZE) == 0;
     if (!w->known)
-        hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL, "%s of writer %u, which is not in holdfast.writer",
-                       hf_audit_count(w->entries, "entry is", "entries are").text, w->id);
+        hf_audit_break_store(s, HF_AUDIT_SEQUENCE, "%s of writer %u, which is not in holdfast.writer",
+                             hf_audit_count(w->entries, "entry is", "entries are").text, w->id);
     else if (batch != told)
-        hf_audit_break(
-            s, HF_AUDIT_SEQUENCE, NULL,
+        hf_audit_break_store(
+            s, HF_AUDIT_SEQUENCE,
             "the newest batch of writer %u (%s) is %llu, though holdfast.writer says %llu: its last "
             "ones are missing, or somebody has added some",
             w->id, w->name, batch, told);
     if (w->known && !chain_fits)
-        hf_audit_break(
-            s, HF_AUDIT_CHAIN, NULL,
+        hf_audit_break_store(
+            s, HF_AUDIT_CHAIN,
             "the %llu entries of writer %u (%s) do not come to the chain that holdfast.writer has: "
             "one of them was changed, added or removed",
             (unsigned long long)w->entries, w->id, w->name);
@@ -322,8 +379,8 @@ static void take_damage(struct hf_audit_state *s)
         r->damage[r->damages] = *d;
     r->damages++;
     r->gaps += d->found_sequence != d->sequence;
-    hf_audit_break(s, HF_AUDIT_SEQUENCE, NULL, "%s, offset %llu: batch %llu should be here, but %s", d->file,
-                   (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
+    hf_audit_break_store(s, HF_AUDIT_SEQUENCE, "%s, offset %llu: batch %llu should be here, but %s", d->file,
+                         (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
 }
 
 /* ---- The whole ---- */
@@ -357,7 +414,7 @@ static enum hf_status read_all(struct hf_audit_state *s, const struct hf_audit_o
         if (s->no_memory)
             return no_memory(why);
         /* The position runs ahead of the bytes on disk where segments are compressed. */
-        if (options->progress && s->report->entries % 64 == 1)
+        if (options->progress && s->seen % 64 == 1)
             options->progress(options->arg, j->end < j->bytes_total ? j->end : j->bytes_total,
                               j->bytes_total);
     }
@@ -366,7 +423,7 @@ static enum hf_status read_all(struct hf_audit_state *s, const struct hf_audit_o
 static void count_holds(struct hf_audit_state *s)
 {
     struct hf_audit_report *r = s->report;
-    for (uint64_t n = 1; n <= s->hold_count; n++) {
+    for (uint64_t n = 1; n <= s->hold_count && (n - 1) / HF_AUDIT_CHUNK < s->chunk_count; n++) {
         const struct hf_audit_hold *h = hf_audit_hold_at(s, n);
         if (!s->holds[(n - 1) / HF_AUDIT_CHUNK])
             n += HF_AUDIT_CHUNK - 1; /* we are at its first: a whole chunk of numbers that nobody has */
@@ -377,7 +434,7 @@ static void count_holds(struct hf_audit_state *s)
             r->reversals++;
         else if (h->state <= HF_EXPIRED)
             r->holds_by_state[h->state]++;
-        r->overdue += h->state == HF_HELD && h->expires_at <= r->last_now;
+        r->overdue += h->state == HF_HELD && h->expires_at <= s->newest;
     }
 }
 
@@ -398,10 +455,11 @@ static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum, enum hf
 
 /* What could not be read was not judged. A check that found nothing wrong in the rest has not been passed,
  * and must not look as if it had. */
-static void mark_incomplete(struct hf_audit_report *r)
+static void mark_incomplete(const struct hf_audit_state *s)
 {
+    struct hf_audit_report *r = s->report;
     bool unjudged = r->gaps > 0 || r->unreadable > 0;
-    bool ids_unknown = r->entries > 0 && !r->journal.keys_known && !r->journal.database;
+    bool ids_unknown = s->seen > 0 && !r->journal.keys_known && !r->journal.database;
     for (size_t i = 0; i < r->check_count; i++)
         r->checks[i].incomplete = unjudged;
     r->checks[HF_AUDIT_CHAIN].incomplete = r->damages > 0; /* a segment's header says part of it */
@@ -419,7 +477,7 @@ void hf_audit_judge_end(struct hf_audit_state *s)
     sum_up(s, HF_AUDIT_IR5, HF_AUDIT_PC1, HF_AUDIT_PC11);
     sum_up(s, HF_AUDIT_IR6, HF_AUDIT_DP1, HF_AUDIT_DP4);
     r->journal = *hf_audit_reader_journal(s->reader);
-    mark_incomplete(r);
+    mark_incomplete(s);
     r->verdict = HF_AUDIT_OK;
     for (size_t i = 0; i < r->check_count; i++)
         if (r->checks[i].violations > 0)
@@ -467,8 +525,9 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
     s->database = options->postgres != NULL;
     if (!s->database)
         hf_audit_holder(dir, report->holder);
-    enum hf_status st = s->database ? hf_audit_reader_connect(options->postgres, &s->reader, why)
-                                    : hf_audit_reader_open(dir, &s->reader, why);
+    enum hf_status st = s->database
+                            ? hf_audit_reader_connect(options->postgres, options->timeline, &s->reader, why)
+                            : hf_audit_reader_open(dir, &s->reader, why);
     if (st == HF_OK)
         st = read_all(s, options, why);
     if (st == HF_OK && s->database)
@@ -477,6 +536,8 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
         st = no_memory(why);
     if (st == HF_OK)
         hf_audit_judge_end(s);
+    if (st == HF_OK && !s->database && !report->has_tenant) /* the index is of all tenants */
+        st = hf_audit_judge_index(s, dir, why);
     hf_audit_reader_close(s->reader);
     state_free(s);
     return st;

@@ -61,8 +61,6 @@ struct hf_audit_check {
     const char *title;   /* static, a few words */
     const char *meaning; /* static, one sentence: what is checked over the records */
     uint64_t checked, violations;
-    uint64_t
-        elsewhere;   /* violations in records of other tenants than the one that was asked for: never named */
     bool incomplete; /* what is lost, or cannot be read, was not looked at: no violation is not a pass */
     char *examples[HF_AUDIT_LISTED_MAX]; /* owned; each names the records */
     size_t example_count;
@@ -97,7 +95,9 @@ struct hf_audit_report {
     char *directory;  /* owned; NULL: not to be told */
     char holder[256]; /* who has the store open, or "" */
     enum hf_audit_verdict verdict;
-    bool has_tenant; /* only records of `tenant` are named; all are counted */
+    bool
+        has_tenant; /* all that follows is about the records of `tenant` alone, and is printed without what it would tell
+                      * of the others: the store's id, its chain, its size, its positions */
     struct hf_bytes tenant;
     char *tenant_copy;       /* owned: its bytes */
     uint64_t tenant_entries; /* how many entries are that tenant's */
@@ -112,11 +112,18 @@ struct hf_audit_report {
     uint8_t chain_head
         [HF_DIGEST_SIZE]; /* SHA-256 of the newest batch; of a database: over those of all writers */
     uint64_t head_sequence;
-    uint64_t broken_batches; /* intact, but the chain does not fit or time runs back: damage too */
+    uint64_t
+        broken_batches; /* intact, but the chain, the time, the segment's header or the padding does not fit: damage too */
     uint64_t damages;
     uint64_t gaps;                     /* damages that something was lost by */
     struct hf_audit_damage damage[16]; /* the first of them */
-    uint64_t unreadable;               /* entries of whole batches that cannot be read: not judged */
+    uint64_t
+        index_parts; /* of holds.idx that were held against the journal; 0: there is none, or it could not be done */
+    bool
+        index_missing; /* there is no holds.idx, and the snapshot says what should be in it: all parts are wrong */
+    uint64_t index_wrong,
+        index_wrong_at;  /* how many do not agree with it, and where the first of them is: the byte */
+    uint64_t unreadable; /* entries of whole batches that cannot be read: not judged */
 
     /* of a database */
     uint64_t writers;               /* who wrote batches */
@@ -147,15 +154,17 @@ struct hf_audit_report {
 
 struct hf_audit_options {
     int64_t near_ms; /* near-duplicates: holds at most this far apart; 0: 60 s */
-    /* true: name no records but those of this tenant, in violations and near-duplicates; for a reader who must
-     * not learn another one's names. Judged and counted is the whole store all the same, and so are the
-     * verdict, the chain and the damage: none of them names anything of a tenant's. */
+    /* true: judge, count and name the records of this tenant alone, and the configurations, which are nobody's: for a
+     * reader who must learn nothing of the others, not even how many they are. The chain, the numbering of batches and
+     * the format are still checked over the whole journal, as damage anywhere may have taken records of this tenant; the
+     * report then says that there is damage, and neither where nor how much. */
     bool has_tenant;
     struct hf_bytes tenant;
     bool elsewhere; /* true: for a reader on another machine, whom the directory's name does not concern */
     const char *
         postgres; /* NULL: the store in the directory. Else a connection string of libpq: the store is in that
                            * database, and the directory is not looked at */
+    uint32_t timeline; /* 0, or of the primary that is to be read (hf_timeline) */
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
     void *arg;
 };

@@ -17,6 +17,7 @@ enum { HF_AUDIT_IS_REVERSAL = 1, HF_AUDIT_IS_REVERSED = 2 };
 
 struct hf_audit_hold {
     uint64_t position; /* of the entry that placed it; 0 if that entry is not there */
+    uint64_t newest;   /* of the entry with its newest record */
     hf_time placed_at, expires_at, ended_at;
     uint64_t requester; /* hash */
     uint32_t resource;  /* index */
@@ -68,11 +69,13 @@ struct hf_audit_lease {
     struct hf_audit_name name;
     uint64_t fence, holder;
     hf_time granted_at, expires_at, released_at;
+    bool gone; /* it was deleted; its fence stays */
 };
 
 struct hf_audit_register {
     struct hf_audit_name name;
     uint64_t version, fence;
+    hf_time forgotten_at; /* of one that was deleted */
     uint8_t type;
 };
 
@@ -124,6 +127,9 @@ struct hf_audit_state {
 
     struct hf_audit_in_force config;
     bool config_known;
+    uint64_t seen;                      /* entries of all tenants, so far */
+    hf_time newest;                     /* of all batches */
+    bool journal_told[HF_AUDIT_CHECKS]; /* by hf_audit_break_store */
 
     struct hf_audit_hold **holds; /* owned chunks; by ordinal - 1 */
     size_t chunk_count;
@@ -164,14 +170,25 @@ static inline hf_time hf_audit_over(const struct hf_audit_state *s, hf_time now)
 /* `count` more records were looked at for this check. */
 void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64_t count);
 
+/* A position, or another number that runs through the whole store, for a sentence: digits, or "(not shown)" if the report
+ * is for one tenant, as such a number tells how much the others have written. */
+struct hf_audit_numeral {
+    char text[24];
+};
+struct hf_audit_numeral hf_audit_figure(const struct hf_audit_state *s, uint64_t number);
+
 /* May the report name records of this tenant? */
 bool hf_audit_may_name(const struct hf_audit_state *s, struct hf_bytes tenant);
 
 /* A violation. The sentence is completed with the entry's action, key, time and position. Names the
- * records: callers give ids, keys and times, and the sentence is left out if they are of a tenant that must
- * not be named. Without an entry (NULL) the sentence must name nothing of any tenant. */
+ * records: callers give ids, keys and times, and numbers of the store by hf_audit_figure. Where the report is for one
+ * tenant, callers come only with entries of that tenant, or with configurations. */
 void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const struct hf_audit_entry *entry,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same for what is wrong with the journal itself, and so with nobody's records in particular. A report for one tenant
+ * says that it is so, once, and neither where nor how often. */
+void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The names, titles and meanings; counts at zero. */
 void hf_audit_checks_init(struct hf_audit_report *report, bool database);
@@ -186,9 +203,9 @@ void hf_audit_judge_guards(struct hf_audit_state *s, const struct hf_audit_entry
 void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry *entry,
                           const struct hf_claim *claim);
 void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry *entry,
-                          const struct hf_lease *lease);
+                          const struct hf_audit_row *row);
 void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_entry *entry,
-                             const struct hf_register *reg);
+                             const struct hf_audit_row *row);
 void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_entry *entry);
 void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry *entry,
                            const struct hf_outbox *outbox);
@@ -212,10 +229,16 @@ extern const size_t hf_audit_stored_size;
 
 /* ---- Look-ups ---- */
 
+/* Another tenant has a hold with this ordinal: not kept, only counted as given out. */
+void hf_audit_note_ordinal(struct hf_audit_state *s, uint64_t ordinal);
+
+/* Hold holds.idx against what was read. After the end of the journal. Not HF_OK: it cannot be read. */
+HF_MUST_USE enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir,
+                                                struct hf_error *why);
 /* The hold with this ordinal, or NULL. */
 struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t ordinal);
-/* The ordinal inside an id; 0 if it is not one of this store, or its id key is not known. In a database whose key may not be
- * read, the ordinal of the hold that was placed with it. */
+/* The ordinal inside an id; 0 if it is not one of this store. Where the id key is not known, the ordinal of the hold that was placed
+ * with the id. */
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id);
 /* Is `until` one window after `from`, by the configuration in force? */
 bool hf_audit_window_fits(const struct hf_audit_state *s, hf_time from, hf_time until);

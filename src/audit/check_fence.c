@@ -1,5 +1,6 @@
 /* Claims, leases, registers, numbered clients and the outbox. */
 #include "audit/check.h"
+#include "audit/digest.h"
 #include "audit/words.h"
 
 #include "base/bytes.h"
@@ -31,8 +32,8 @@ static void judge_fresh_fence(struct hf_audit_state *s, const struct hf_audit_en
     hf_audit_looked(s, HF_AUDIT_FENCES, 1);
     if (fence <= above)
         hf_audit_break(s, HF_AUDIT_FENCES, e,
-                       "%s %s gets fence %llu, which is not above %llu, given out before", what,
-                       hf_audit_show(name).text, (unsigned long long)fence, (unsigned long long)above);
+                       "%s %s gets fence %llu, which is not above %s, given out before", what,
+                       hf_audit_show(name).text, (unsigned long long)fence, hf_audit_figure(s, above).text);
     if (fence > s->highest_fence)
         s->highest_fence = fence;
 }
@@ -115,10 +116,10 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
         !hf_audit_window_fits(s, row->settled_at, row->expires_at))
         wrong = "is not remembered for one window after it was settled";
     if (wrong)
-        hf_audit_break(s, HF_AUDIT_CLAIM, e, "claim %s (fence %llu, before: %s since position %llu) %s",
+        hf_audit_break(s, HF_AUDIT_CLAIM, e, "claim %s (fence %llu, before: %s since position %s) %s",
                        hf_audit_show(row->key).text, (unsigned long long)row->fence,
-                       fresh ? "nothing" : hf_audit_claim_name(c->state), (unsigned long long)c->position,
-                       wrong);
+                       fresh ? "nothing" : hf_audit_claim_name(c->state),
+                       hf_audit_figure(s, c->position).text, wrong);
     if (e->action == HF_BEGIN) {
         judge_fresh_fence(s, e, "claim", row->key, c->fence, row->fence);
         if (hf_audit_key_alive(s, row->tenant, row->key, e->recorded_at))
@@ -142,32 +143,47 @@ static bool lease_over(const struct hf_audit_lease *l, hf_time now)
     return l->released_at != 0 || now >= l->expires_at;
 }
 
-static const char *lease_wrong(const struct hf_audit_lease *before, const struct hf_lease *row,
-                               const struct hf_audit_entry *e, uint64_t holder)
+/* Renew, return and delete: of the lease as it was granted. NULL, or what is wrong. */
+static const char *lease_change_wrong(const struct hf_audit_lease *before, const struct hf_lease *row,
+                                      const struct hf_audit_entry *e, uint64_t holder)
 {
     hf_time now = e->recorded_at;
-    bool returned = e->action == HF_RETURN;
-    if (e->action == HF_GRANT && before && !lease_over(before, now))
-        return "is granted while another has it";
-    if (e->action == HF_GRANT && row->granted_at != now)
-        return "is granted at another time than it was recorded";
-    if (!returned && (row->released_at != 0 || row->expires_at != hf_audit_plus(now, row->ttl_ms)))
-        return "does not end one term from now";
-    if (e->action == HF_GRANT)
-        return NULL;
-    if (!before || before->fence != row->fence || before->holder != holder ||
+    if (!before || before->gone || before->fence != row->fence || before->holder != holder ||
         before->granted_at != row->granted_at)
-        return "is renewed or returned by another than it was granted to";
+        return "is renewed, returned or deleted by another than it was granted to";
+    if (e->action == HF_DELETE_LEASE)
+        return row->released_at == (lease_over(before, now) ? before->released_at : now)
+                   ? NULL
+                   : "is deleted and was given back at another time";
     if (lease_over(before, now))
         return "is renewed or returned after it was over";
-    if (returned && row->released_at != now)
+    if (e->action == HF_RETURN && row->released_at != now)
         return "is returned at another time than it was recorded";
     return NULL;
 }
 
-void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                          const struct hf_lease *row)
+static const char *lease_wrong(const struct hf_audit_lease *before, const struct hf_audit_row *row,
+                               const struct hf_audit_entry *e, uint64_t holder)
 {
+    const struct hf_lease *lease = &row->lease;
+    hf_time now = e->recorded_at;
+    bool leaves = row->flags & HF_AUDIT_ROW_LEAVES;
+    if (leaves != (e->action == HF_DELETE_LEASE))
+        return leaves ? "leaves without being deleted" : "is deleted and does not leave";
+    if (e->action == HF_GRANT && before && !before->gone && !lease_over(before, now))
+        return "is granted while another has it";
+    if (e->action == HF_GRANT && lease->granted_at != now)
+        return "is granted at another time than it was recorded";
+    if (!leaves && e->action != HF_RETURN &&
+        (lease->released_at != 0 || lease->expires_at != hf_audit_plus(now, lease->ttl_ms)))
+        return "does not end one term from now";
+    return e->action == HF_GRANT ? NULL : lease_change_wrong(before, lease, e, holder);
+}
+
+void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                          const struct hf_audit_row *record)
+{
+    const struct hf_lease *row = &record->lease;
     bool fresh;
     struct hf_audit_lease *l =
         item_of(s, &s->leases, hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, nothing()), &fresh);
@@ -176,7 +192,7 @@ void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry 
     uint64_t holder = hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, row->holder).high;
     s->report->leases += fresh;
     hf_audit_looked(s, HF_AUDIT_LEASE, 1);
-    const char *wrong = lease_wrong(fresh ? NULL : l, row, e, holder);
+    const char *wrong = lease_wrong(fresh ? NULL : l, record, e, holder);
     if (wrong)
         hf_audit_break(s, HF_AUDIT_LEASE, e, "lease %s (fence %llu, holder %s) %s",
                        hf_audit_show(row->name).text, (unsigned long long)row->fence,
@@ -188,13 +204,42 @@ void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry 
     l->granted_at = row->granted_at;
     l->expires_at = row->expires_at;
     l->released_at = row->released_at;
+    l->gone = record->flags & HF_AUDIT_ROW_LEAVES;
 }
 
 /* ---- Registers ---- */
 
-void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                             const struct hf_register *row)
+/* What a deletion leaves: NULL, or what is wrong with it. */
+static const char *deletion_wrong(const struct hf_audit_state *s, const struct hf_audit_register *before,
+                                  const struct hf_register *row, const struct hf_audit_entry *e)
 {
+    struct hf_value left;
+    if ((e->action == HF_DELETE_REGISTER) != (row->value.type == HF_TYPE_DELETED))
+        return "is of the type deleted without being deleted, or the other way round";
+    if (row->value.type != HF_TYPE_DELETED)
+        return NULL;
+    if (before->version == 0 || before->type == HF_TYPE_DELETED)
+        return "is deleted though it is not there";
+    if (!hf_audit_value_read(&row->value, NULL, 0, &left))
+        return "leaves a record that is not well-formed";
+    if (row->fence != 0 ? left.number != INT64_MAX : !hf_audit_window_fits(s, e->recorded_at, left.number))
+        return "is deleted, and its version and fence are kept for another time than they must be";
+    return NULL;
+}
+
+/* A name whose deleted register is forgotten begins anew. */
+static void register_forget(struct hf_audit_register *r, hf_time now)
+{
+    if (r->type == HF_TYPE_DELETED && now >= r->forgotten_at) {
+        r->version = r->fence = 0;
+        r->type = 0;
+    }
+}
+
+void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                             const struct hf_audit_row *record)
+{
+    const struct hf_register *row = &record->reg;
     bool fresh;
     struct hf_audit_register *r = item_of(
         s, &s->registers, hf_audit_name_of(HF_AUDIT_REGISTERS, row->tenant, row->name, nothing()), &fresh);
@@ -202,6 +247,10 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
         return;
     s->report->registers += fresh;
     hf_audit_looked(s, HF_AUDIT_REGISTER, 1);
+    register_forget(r, e->recorded_at);
+    const char *wrong = deletion_wrong(s, r, row, e);
+    if (wrong)
+        hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s %s", hf_audit_show(row->name).text, wrong);
     if (row->version != r->version + 1)
         hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s goes from version %llu to %llu",
                        hf_audit_show(row->name).text, (unsigned long long)r->version,
@@ -210,7 +259,13 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
         hf_audit_break(s, HF_AUDIT_REGISTER, e, "the highest fence of register %s falls from %llu to %llu",
                        hf_audit_show(row->name).text, (unsigned long long)r->fence,
                        (unsigned long long)row->fence);
-    if (!fresh && r->type != (uint8_t)row->value.type)
+    if (row->fence > r->fence && !hf_audit_digest_raises(e, s->rows, record))
+        hf_audit_break(
+            s, HF_AUDIT_REGISTER, e,
+            "the highest fence of register %s rises from %llu to %llu, and the call did not carry it",
+            hf_audit_show(row->name).text, (unsigned long long)r->fence, (unsigned long long)row->fence);
+    if (r->version > 0 && r->type != (uint8_t)row->value.type && r->type != HF_TYPE_DELETED &&
+        row->value.type != HF_TYPE_DELETED)
         hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s changes its type from %s to %s",
                        hf_audit_show(row->name).text, hf_audit_type_name(r->type),
                        hf_audit_type_name(row->value.type));
@@ -221,6 +276,9 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
     r->version = row->version;
     r->fence = row->fence;
     r->type = (uint8_t)row->value.type;
+    r->forgotten_at = r->type == HF_TYPE_DELETED && row->value.bytes.size == 8
+                          ? (hf_time)hf_get64(row->value.bytes.data)
+                          : INT64_MAX;
 }
 
 /* ---- Clients that number their operations ---- */
@@ -299,7 +357,8 @@ static void judge_outbox_number(struct hf_audit_state *s, const struct hf_audit_
     struct hf_audit_name name =
         hf_audit_name_of(HF_AUDIT_OUTBOX_NUMBERS, nothing(), hf_mem(bytes, sizeof bytes), nothing());
     if (item_of(s, &s->outbox_numbers, name, &fresh) && !fresh)
-        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu is there already", (unsigned long long)number);
+        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s is there already",
+                       hf_audit_figure(s, number).text);
 }
 
 void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry *e,
@@ -309,11 +368,11 @@ void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry
     if (s->database)
         judge_outbox_number(s, e, row->number);
     else if (row->number != s->outbox_number + 1)
-        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu comes after row %llu",
-                       (unsigned long long)row->number, (unsigned long long)s->outbox_number);
+        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s comes after row %s",
+                       hf_audit_figure(s, row->number).text, hf_audit_figure(s, s->outbox_number).text);
     if (row->key.size == 0 && e->remember != HF_REMEMBER_SEQUENCE)
-        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %llu has no key to be delivered with",
-                       (unsigned long long)row->number);
+        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s has no key to be delivered with",
+                       hf_audit_figure(s, row->number).text);
     if (!s->database || row->number > s->outbox_number)
         s->outbox_number = row->number;
     s->report->outbox++;

@@ -56,10 +56,10 @@ static void judge_identity(struct hf_audit_state *s, const struct hf_audit_entry
     hf_audit_looked(s, HF_AUDIT_DP2, 1);
     if (i && e->recorded_at < i->expires_at)
         hf_audit_break(s, HF_AUDIT_DP2, e,
-                       "identity %s in guard %s was recorded at position %llu until %s, and is "
+                       "identity %s in guard %s was recorded at position %s until %s, and is "
                        "recorded again",
                        hf_audit_show(row->identity).text, hf_audit_show(row->guard).text,
-                       (unsigned long long)i->position, hf_audit_at(i->expires_at).text);
+                       hf_audit_figure(s, i->position).text, hf_audit_at(i->expires_at).text);
     if (!i)
         i = hf_audit_table_add(&s->identities, name, hf_audit_over(s, e->recorded_at));
     if (!i) {

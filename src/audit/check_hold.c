@@ -1,5 +1,6 @@
 /* Holds, resources and reversals: PC1 to PC11. */
 #include "audit/check.h"
+#include "audit/digest.h"
 #include "audit/id.h"
 #include "audit/words.h"
 
@@ -16,7 +17,7 @@
 
 struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t ordinal)
 {
-    if (ordinal == 0 || ordinal > s->hold_count)
+    if (ordinal == 0 || ordinal > s->hold_count || (ordinal - 1) / HF_AUDIT_CHUNK >= s->chunk_count)
         return NULL;
     struct hf_audit_hold *chunk = s->holds[(ordinal - 1) / HF_AUDIT_CHUNK];
     struct hf_audit_hold *h = chunk ? &chunk[(ordinal - 1) % HF_AUDIT_CHUNK] : NULL;
@@ -32,11 +33,11 @@ uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id)
 {
     uint64_t ordinal;
     const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
-    if (s->database && !j->keys_known) {
+    if (!j->keys_known) {
         const struct hf_audit_id *known = hf_audit_table_find(&s->ids, id_name(id));
         return known ? known->ordinal : 0;
     }
-    return j->keys_known && hf_audit_id_read(j, hf_str(id), &ordinal) ? ordinal : 0;
+    return hf_audit_id_read(j, hf_str(id), &ordinal) ? ordinal : 0;
 }
 
 /* Room for the hold `ordinal`, in its chunk; chunks of which there is no hold are not there. */
@@ -138,19 +139,17 @@ static void judge_id(struct hf_audit_state *s, const struct hf_audit_entry *e, c
 {
     uint64_t inside = hf_audit_ordinal_of(s, h->id);
     bool key = hf_audit_reader_journal(s->reader)->keys_known;
-    if (!key && !s->database)
-        return;
     hf_audit_looked(s, HF_AUDIT_PC4, 1);
     if (!key && inside == 0 && !hf_audit_hold_at(s, h->ordinal))
         inside = id_take(s, h); /* its first record says whose it is */
     if (inside == h->ordinal)
         return;
-    hf_audit_break(s, HF_AUDIT_PC4, e, "hold number %llu is recorded with id %s, which is %s",
-                   (unsigned long long)h->ordinal, h->id,
+    hf_audit_break(s, HF_AUDIT_PC4, e, "hold number %s is recorded with id %s, which is %s",
+                   hf_audit_figure(s, h->ordinal).text, h->id,
                    inside ? "another hold's" : "not an id of this store");
     if (hf_audit_hold_at(s, inside))
-        hf_audit_break(s, HF_AUDIT_PC9, e, "id %s of hold number %llu is used again by hold number %llu",
-                       h->id, (unsigned long long)inside, (unsigned long long)h->ordinal);
+        hf_audit_break(s, HF_AUDIT_PC9, e, "id %s of hold number %s is used again by hold number %s", h->id,
+                       hf_audit_figure(s, inside).text, hf_audit_figure(s, h->ordinal).text);
 }
 
 /* ---- The first record of a hold ---- */
@@ -190,26 +189,32 @@ static bool number_makes_sense(const struct hf_audit_state *s, uint64_t ordinal)
     return ordinal > 0 && ordinal <= s->hold_count + (s->database ? GAP_MAX_DATABASE : GAP_MAX);
 }
 
+void hf_audit_note_ordinal(struct hf_audit_state *s, uint64_t ordinal)
+{
+    if (ordinal > s->hold_count && number_makes_sense(s, ordinal))
+        s->hold_count = ordinal;
+}
+
 static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
 {
     hf_audit_looked(s, HF_AUDIT_PC9, 1);
     hf_audit_looked(s, HF_AUDIT_PC10, 1);
     if (s->database) { /* numbers come from a sequence; one that is used twice is met again as a later record */
         if (!number_makes_sense(s, h->ordinal))
-            hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s has number %llu, far above the highest so far, %llu",
-                           h->id, (unsigned long long)h->ordinal, (unsigned long long)s->hold_count);
+            hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s has number %s, far above the highest so far, %s",
+                           h->id, hf_audit_figure(s, h->ordinal).text,
+                           hf_audit_figure(s, s->hold_count).text);
         return;
     }
     if (h->ordinal > s->hold_count + 1)
         hf_audit_break(s, HF_AUDIT_PC10, e,
-                       "hold %s has number %llu, though the one before had %llu: %llu "
+                       "hold %s has number %s, though the one before had %s: %s "
                        "records are missing",
-                       h->id, (unsigned long long)h->ordinal, (unsigned long long)s->hold_count,
-                       (unsigned long long)(h->ordinal - s->hold_count - 1));
+                       h->id, hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, s->hold_count).text,
+                       hf_audit_figure(s, h->ordinal - s->hold_count - 1).text);
     else if (h->ordinal <= s->hold_count)
-        hf_audit_break(s, HF_AUDIT_PC9, e,
-                       "hold %s has number %llu, which is not above the highest so far, %llu", h->id,
-                       (unsigned long long)h->ordinal, (unsigned long long)s->hold_count);
+        hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s has number %s, which is not above the highest so far, %s",
+                       h->id, hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, s->hold_count).text);
 }
 
 /* `previous` leads to the hold before this one on the resource, so that a resource's history is whole.
@@ -220,9 +225,9 @@ static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry
     hf_audit_looked(s, HF_AUDIT_LINKS, 1);
     if (h->previous != r->newest)
         hf_audit_break(s, HF_AUDIT_LINKS, e,
-                       "hold %s says that number %llu was before it on its resource; it was "
-                       "%llu",
-                       h->id, (unsigned long long)h->previous, (unsigned long long)r->newest);
+                       "hold %s says that number %s was before it on its resource; it was "
+                       "%s",
+                       h->id, hf_audit_figure(s, h->previous).text, hf_audit_figure(s, r->newest).text);
     r->newest = h->ordinal;
 }
 
@@ -285,9 +290,9 @@ static void judge_unchanged(struct hf_audit_state *s, const struct hf_audit_entr
     if (mine->resource != resource || mine->requester != requester)
         hf_audit_break(s, HF_AUDIT_PC5, e,
                        "hold %s is now on resource %s for requester %s, unlike when it was "
-                       "placed (position %llu)",
+                       "placed (position %s)",
                        h->id, hf_audit_show(h->resource).text, hf_audit_show(h->requester).text,
-                       (unsigned long long)mine->position);
+                       hf_audit_figure(s, mine->position).text);
     if (mine->placed_at != h->placed_at || mine->expires_at != h->expires_at)
         hf_audit_break(s, HF_AUDIT_PC6, e,
                        "hold %s was placed at %s until %s; a later record says %s until %s", h->id,
@@ -351,25 +356,29 @@ static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e,
     } else if (!mine) {
         hf_audit_looked(s, HF_AUDIT_PC10, 1);
         hf_audit_break(s, HF_AUDIT_PC10, e,
-                       "hold %s (number %llu) is %s, but there is no record of its placing", h->id,
-                       (unsigned long long)h->ordinal, hf_audit_state_name(h->state));
+                       "hold %s (number %s) is %s, but there is no record of its placing", h->id,
+                       hf_audit_figure(s, h->ordinal).text, hf_audit_state_name(h->state));
     } else if (places) {
         hf_audit_looked(s, HF_AUDIT_PC9, 1);
         hf_audit_break(s, HF_AUDIT_PC9, e,
-                       "hold %s (number %llu) was placed at position %llu and is placed again", h->id,
-                       (unsigned long long)h->ordinal, (unsigned long long)mine->position);
+                       "hold %s (number %s) was placed at position %s and is placed again", h->id,
+                       hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, mine->position).text);
         s->effects.placed += e->action == HF_PLACE_HOLD;
     } else {
         judge_unchanged(s, e, h, mine, resource, requester);
         hold_later(s, e, h, mine);
     }
+    mine = hf_audit_hold_at(s, h->ordinal);
+    if (mine)
+        mine->newest = e->position;
 }
 
 /* ---- Resources ---- */
 
 static void judge_resource(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                           const struct hf_resource *row)
+                           const struct hf_audit_row *record)
 {
+    const struct hf_resource *row = &record->resource;
     uint32_t index = resource_index(s, row->tenant, row->name);
     if (s->no_memory)
         return;
@@ -380,6 +389,11 @@ static void judge_resource(struct hf_audit_state *s, const struct hf_audit_entry
         hf_audit_break(s, HF_AUDIT_FENCES, e, "the highest fence of resource %s falls from %llu to %llu",
                        hf_audit_show(row->name).text, (unsigned long long)r->fence,
                        (unsigned long long)row->fence);
+    if (row->fence > r->fence && !hf_audit_digest_raises(e, s->rows, record))
+        hf_audit_break(
+            s, HF_AUDIT_FENCES, e,
+            "the highest fence of resource %s rises from %llu to %llu, and the call did not carry it",
+            hf_audit_show(row->name).text, (unsigned long long)r->fence, (unsigned long long)row->fence);
     s->report->resources += !r->recorded;
     r->capacity = row->capacity;
     r->row_held = row->held;
@@ -416,8 +430,8 @@ static void judge_taken(struct hf_audit_state *s, const struct hf_audit_entry *e
         hf_audit_break(s, HF_AUDIT_PC11, e, "a hold is placed on resource %s, which is closed", name.text);
     if (r->recorded && r->newest != r->row_newest)
         hf_audit_break(s, HF_AUDIT_LINKS, e,
-                       "resource %s is recorded with hold number %llu as its newest; it is %llu", name.text,
-                       (unsigned long long)r->row_newest, (unsigned long long)r->newest);
+                       "resource %s is recorded with hold number %s as its newest; it is %s", name.text,
+                       hf_audit_figure(s, r->row_newest).text, hf_audit_figure(s, r->newest).text);
 }
 
 static void judge_reversal_row(struct hf_audit_state *s, const struct hf_audit_entry *e,
@@ -440,7 +454,7 @@ void hf_audit_judge_holds(struct hf_audit_state *s, const struct hf_audit_entry 
         if (s->rows[i].kind == HF_ROW_HOLD)
             judge_hold(s, e, &s->rows[i]);
         else if (s->rows[i].kind == HF_ROW_RESOURCE)
-            judge_resource(s, e, &s->rows[i].resource);
+            judge_resource(s, e, &s->rows[i]);
         else if (s->rows[i].kind == HF_ROW_REVERSAL)
             judge_reversal_row(s, e, &s->rows[i].reversal);
     }

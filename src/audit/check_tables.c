@@ -49,13 +49,17 @@ static void note(struct hf_audit_state *s, const struct hf_audit_entry *e,
     item->content = hash.content;
     item->position = e->position;
     item->until = until;
-    item->gone = fields->table == HF_AUDIT_STORED_VALUE && fields->count == fields->keys;
+    item->gone = (fields->table == HF_AUDIT_STORED_VALUE || fields->table == HF_AUDIT_STORED_LEASE) &&
+                 fields->count == fields->keys;
 }
 
 static hf_time until_of(const struct hf_audit_row *row)
 {
     if (row->kind == HF_ROW_ENTRY)
         return row->identity.expires_at;
+    if (row->kind == HF_ROW_REGISTER && row->reg.value.type == HF_TYPE_DELETED &&
+        row->reg.value.bytes.size == 8)
+        return (hf_time)hf_get64(row->reg.value.bytes.data);
     return row->kind == HF_ROW_CLAIM && row->claim.expires_at ? row->claim.expires_at : INT64_MAX;
 }
 
@@ -123,25 +127,42 @@ static bool find_again(struct hf_audit_state *s, const struct stored *item, stru
     return false;
 }
 
+/* The field in words. A report for one tenant does not show the numbers that run through the whole store. */
+static struct hf_audit_field_shown field_told(const struct hf_audit_state *s,
+                                              const struct hf_audit_field *field)
+{
+    static const char *const numbers[] = { "ordinal", "previous", "newest", "number",
+                                           "entry",   "hold",     "writer" };
+    struct hf_audit_field_shown hidden = { "(not shown)" };
+    for (size_t i = 0; s->report->has_tenant && i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(field->name, numbers[i]) == 0)
+            return hidden;
+    return hf_audit_field_show(field);
+}
+
 /* "holdfast.token, tenant "shop", key "order-1"" */
-static void row_named(struct hf_buffer *b, const struct hf_audit_fields *row)
+static void row_named(const struct hf_audit_state *s, struct hf_buffer *b, const struct hf_audit_fields *row)
 {
     hf_buffer_printf(b, "holdfast.%s", hf_audit_stored_name(row->table));
     for (size_t i = 0; i < row->keys; i++)
         if (row->field[i].value.size > 0 || strcmp(row->field[i].name, "tenant") != 0)
-            hf_buffer_printf(b, ", %s %s", row->field[i].name, hf_audit_field_show(&row->field[i]).text);
+            hf_buffer_printf(b, ", %s %s", row->field[i].name, field_told(s, &row->field[i]).text);
 }
 
-/* May the row be named, and is there room for one more example? If not, it is counted here. */
-static bool may_tell(struct hf_audit_state *s, const struct hf_audit_fields *row)
+/* Is the row one that the report is about? Not every table says whose its rows are. */
+static bool row_told(const struct hf_audit_state *s, const struct hf_audit_fields *row)
+{
+    const struct hf_audit_field *tenant = hf_audit_fields_find(row, "tenant");
+    return !s->report->has_tenant || (tenant && hf_audit_may_name(s, tenant->value));
+}
+
+/* Is there room for one more example? If not, it is counted here. */
+static bool may_tell(struct hf_audit_state *s)
 {
     struct hf_audit_check *check = &s->report->checks[HF_AUDIT_TABLES];
-    const struct hf_audit_field *tenant = hf_audit_fields_find(row, "tenant");
-    bool named = !s->report->has_tenant || (tenant && hf_audit_may_name(s, tenant->value));
-    if (named && check->example_count < HF_AUDIT_LISTED_MAX)
+    if (check->example_count < HF_AUDIT_LISTED_MAX)
         return true;
     check->violations++;
-    check->elsewhere += !named;
     return false;
 }
 
@@ -149,7 +170,7 @@ static void tell(struct hf_audit_state *s, const struct hf_audit_fields *row,
                  const struct hf_audit_entry *entry, const char *what)
 {
     struct hf_buffer b = { 0 };
-    row_named(&b, row);
+    row_named(s, &b, row);
     const char *named = hf_buffer_text(&b);
     s->no_memory |= !named;
     if (named)
@@ -163,7 +184,7 @@ static void tell_difference(struct hf_audit_state *s, const struct hf_audit_fiel
     struct hf_audit_fields must;
     struct hf_audit_entry entry;
     char what[600] = "it does not say what the journal says";
-    if (!may_tell(s, row))
+    if (!may_tell(s))
         return;
     bool again = find_again(s, item, &entry, &must);
     const struct hf_audit_field *wrong = again ? hf_audit_fields_differ(&must, row) : NULL;
@@ -173,7 +194,7 @@ static void tell_difference(struct hf_audit_state *s, const struct hf_audit_fiel
         if (shown.type != HF_AUDIT_NULL && wrong->type != HF_AUDIT_NULL)
             shown.type = wrong->type;
         snprintf(what, sizeof what, "%s is %s, and by the journal it is %s", wrong->name,
-                 hf_audit_field_show(&shown).text, hf_audit_field_show(wrong).text);
+                 field_told(s, &shown).text, field_told(s, wrong).text);
     }
     tell(s, row, again ? &entry : NULL, what);
 }
@@ -213,10 +234,9 @@ static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
         if (hf_bytes_equal(row->field[0].value, hf_str(counters[i].name)) &&
             stands + counters[i].drawn - 1 < counters[i].highest)
-            hf_audit_break(s, HF_AUDIT_TABLES, NULL,
-                           "the sequence holdfast.%s stands at %llu, though %llu has been given out",
-                           counters[i].name, (unsigned long long)stands,
-                           (unsigned long long)counters[i].highest);
+            hf_audit_break_store(
+                s, HF_AUDIT_TABLES, "the sequence holdfast.%s stands at %llu, though %llu has been given out",
+                counters[i].name, (unsigned long long)stands, (unsigned long long)counters[i].highest);
 }
 
 /* Who places a hold looks for overdue ones only where the resource says that there may be some. The journal does not have
@@ -224,7 +244,7 @@ static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields
 static void judge_due(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     char what[200];
-    if (row->count != 4 || !may_tell(s, row))
+    if (row->count != 4 || !may_tell(s))
         return;
     snprintf(what, sizeof what, "due_at is %.60s, and a hold on it ends at %.60s",
              hf_audit_field_show(&row->field[2]).text, hf_audit_field_show(&row->field[3]).text);
@@ -233,7 +253,11 @@ static void judge_due(struct hf_audit_state *s, const struct hf_audit_fields *ro
 
 static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
-    hf_audit_looked(s, HF_AUDIT_TABLES, 1);
+    struct hf_audit_fields_hash hash = hf_audit_fields_hash(row);
+    struct stored *item = hf_audit_table_find(&s->stored, name_of(&hash));
+    if (!item && !row_told(s, row) && row->table != HF_AUDIT_STORED_COUNTER)
+        return;
+    hf_audit_looked(s, HF_AUDIT_TABLES, s->report->has_tenant && !row_told(s, row) ? 0 : 1);
     if (row->table == HF_AUDIT_STORED_COUNTER) {
         judge_counter(s, row);
         return;
@@ -242,15 +266,13 @@ static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *ro
         judge_due(s, row);
         return;
     }
-    if (row->table == HF_AUDIT_STORED_CONFIG && s->report->entries == 0)
+    if (row->table == HF_AUDIT_STORED_CONFIG && s->seen == 0)
         return; /* made, and nobody has written yet */
-    struct hf_audit_fields_hash hash = hf_audit_fields_hash(row);
-    struct stored *item = hf_audit_table_find(&s->stored, name_of(&hash));
     if (item && !item->gone) {
         item->seen = true;
         if (item->content != hash.content)
             tell_difference(s, row, item);
-    } else if (!row_over(s, row) && may_tell(s, row)) {
+    } else if (!row_over(s, row) && may_tell(s)) {
         tell(s, row, NULL,
              item ? "the row is there, and by the journal it has left"
                   : "the row is there, and the journal knows nothing of it");
@@ -261,7 +283,7 @@ static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *ro
 static bool is_missing(const struct hf_audit_state *s, const struct stored *item)
 {
     hf_time as_of = hf_audit_reader_journal(s->reader)->as_of;
-    hf_time newest = s->report->last_now > as_of ? s->report->last_now : as_of;
+    hf_time newest = s->newest > as_of ? s->newest : as_of;
     return item->name.low != 0 && !item->seen && !item->gone && item->until > newest;
 }
 
@@ -276,9 +298,9 @@ static void judge_missing(struct hf_audit_state *s)
         if (s->report->checks[HF_AUDIT_TABLES].example_count == HF_AUDIT_LISTED_MAX)
             s->report->checks[HF_AUDIT_TABLES].violations++;
         else if (!find_again(s, item, &entry, &must))
-            hf_audit_break(s, HF_AUDIT_TABLES, NULL, "a row that entry %llu made or changed is missing",
-                           (unsigned long long)item->position);
-        else if (may_tell(s, &must))
+            hf_audit_break(s, HF_AUDIT_TABLES, NULL, "a row that entry %s made or changed is missing",
+                           hf_audit_figure(s, item->position).text);
+        else if (may_tell(s))
             tell(s, &must, &entry, "the row is missing");
     }
 }

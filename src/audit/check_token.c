@@ -39,6 +39,8 @@ static const struct action_rule rules[] = {
     { HF_RETURN, false, HF_ROW_LEASE, 1 << HF_ROW_LEASE },
     { HF_WRITE, true, HF_ROW_REGISTER, 1 << HF_ROW_REGISTER },
     { HF_MERGE, false, HF_ROW_REGISTER, 1 << HF_ROW_REGISTER },
+    { HF_DELETE_REGISTER, true, HF_ROW_REGISTER, 1 << HF_ROW_REGISTER },
+    { HF_DELETE_LEASE, true, HF_ROW_LEASE, 1 << HF_ROW_LEASE },
     { HF_APPLY, true, 0, 1 << HF_ROW_VALUE | 1 << HF_ROW_OUTBOX },
     { HF_SWEEP, false, HF_ROW_HOLD, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
     { HF_CONFIGURE, false, HF_ROW_CONFIG, 1 << HF_ROW_CONFIG },
@@ -192,26 +194,26 @@ static void judge_window(struct hf_audit_state *s, const struct hf_audit_entry *
 static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry *e,
                           const struct hf_audit_use *first)
 {
-    unsigned long long at = first->position;
+    struct hf_audit_numeral at = hf_audit_figure(s, first->position);
     bool placed = s->effects.placed > 0;
     struct hf_audit_clock until = hf_audit_at(first->expires_at);
-    hf_audit_break(s, HF_AUDIT_IR6, e,
-                   "the key was recorded at position %llu until %s, and is recorded again", at, until.text);
-    hf_audit_break(s, HF_AUDIT_IR7, e,
-                   "the key was bound at position %llu until %s, and is free again before", at, until.text);
+    hf_audit_break(s, HF_AUDIT_IR6, e, "the key was recorded at position %s until %s, and is recorded again",
+                   at.text, until.text);
+    hf_audit_break(s, HF_AUDIT_IR7, e, "the key was bound at position %s until %s, and is free again before",
+                   at.text, until.text);
     hf_audit_break(s, HF_AUDIT_IR8, e,
-                   "the key has had its effect at position %llu, open until %s, and has another", at,
+                   "the key has had its effect at position %s, open until %s, and has another", at.text,
                    until.text);
     if (placed && first->placed)
         hf_audit_break(s, HF_AUDIT_IR3, e,
-                       "hold number %llu shares its key with the hold placed at position %llu",
-                       (unsigned long long)s->effects.placed_ordinal, at);
+                       "hold number %s shares its key with the hold placed at position %s",
+                       hf_audit_figure(s, s->effects.placed_ordinal).text, at.text);
     if (first->action != (uint8_t)e->action || first->digest != hf_get64(e->digest))
-        hf_audit_break(s, HF_AUDIT_IR4, e, "the key was bound to %s with other parameters at position %llu",
-                       hf_action_name((enum hf_action)first->action), at);
+        hf_audit_break(s, HF_AUDIT_IR4, e, "the key was bound to %s with other parameters at position %s",
+                       hf_action_name((enum hf_action)first->action), at.text);
     else if (e->action <= HF_REVERSE)
         hf_audit_break(s, e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2, e,
-                       "the same request was decided at position %llu and is decided again", at);
+                       "the same request was decided at position %s and is decided again", at.text);
 }
 
 static void judge_reuse(struct hf_audit_state *s, const struct hf_audit_entry *e)
@@ -254,8 +256,8 @@ static void judge_traced(struct hf_audit_state *s, const struct hf_audit_entry *
     if (made > 1)
         hf_audit_break(s, HF_AUDIT_IR3, e, "one call made %u holds", made);
     if (e->remember == HF_REMEMBER_NOT)
-        hf_audit_break(s, HF_AUDIT_IR3, e, "hold number %llu cannot be traced to a key",
-                       (unsigned long long)s->effects.placed_ordinal);
+        hf_audit_break(s, HF_AUDIT_IR3, e, "hold number %s cannot be traced to a key",
+                       hf_audit_figure(s, s->effects.placed_ordinal).text);
     else
         s->report->holds_traced += made;
 }

@@ -53,6 +53,21 @@ static bool id_fits(const struct hf_audit_entry *entry, const char *id)
     return same(entry, digest);
 }
 
+/* fence: 0 for none. */
+static bool place_fits_with(const struct hf_audit_entry *entry, const struct hf_hold *hold, uint64_t fence)
+{
+    struct hf_sha256 s;
+    uint8_t digest[HF_DIGEST_SIZE];
+    hf_sha256_init(&s);
+    number_add(&s, "duration_ms", (uint64_t)hold->expires_at - (uint64_t)hold->placed_at);
+    if (fence > 0)
+        number_add(&s, "fence", fence);
+    bytes_add(&s, "requester", hold->requester);
+    bytes_add(&s, "resource", hold->resource);
+    hf_sha256_end(&s, digest);
+    return same(entry, digest);
+}
+
 /* The fence, if one was given, is the resource's highest now. */
 static bool place_fits(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                        const struct hf_hold *hold)
@@ -61,20 +76,7 @@ static bool place_fits(const struct hf_audit_entry *entry, const struct hf_audit
     for (size_t i = 0; i < entry->row_count; i++)
         if (rows[i].kind == HF_ROW_RESOURCE && hf_bytes_equal(rows[i].resource.name, hold->resource))
             fence = rows[i].resource.fence;
-    for (int with = 0; with < (fence > 0 ? 2 : 1); with++) {
-        struct hf_sha256 s;
-        uint8_t digest[HF_DIGEST_SIZE];
-        hf_sha256_init(&s);
-        number_add(&s, "duration_ms", (uint64_t)hold->expires_at - (uint64_t)hold->placed_at);
-        if (with)
-            number_add(&s, "fence", fence);
-        bytes_add(&s, "requester", hold->requester);
-        bytes_add(&s, "resource", hold->resource);
-        hf_sha256_end(&s, digest);
-        if (same(entry, digest))
-            return true;
-    }
-    return false;
+    return place_fits_with(entry, hold, 0) || (fence > 0 && place_fits_with(entry, hold, fence));
 }
 
 static bool grant_fits(const struct hf_audit_entry *entry, const struct hf_lease *lease)
@@ -89,19 +91,42 @@ static bool grant_fits(const struct hf_audit_entry *entry, const struct hf_lease
     return same(entry, digest);
 }
 
-/* A write may or may not have carried its fence and the version that it replaced. */
-static bool write_fits(const struct hf_audit_entry *entry, const struct hf_register *reg)
+/* A write or a deletion may or may not have carried the version that it replaced, which is 0 if the register was not there: also
+ * then it may go on with the version of one that was deleted. fenced: and its fence. */
+static bool write_fits_with(const struct hf_audit_entry *entry, const struct hf_register *reg, bool fenced)
 {
-    for (int with = 0; with < 4; with++) {
+    for (int with = 0; with < 3; with++) {
         struct hf_sha256 s;
         uint8_t digest[HF_DIGEST_SIZE];
         hf_sha256_init(&s);
-        if (with & 1)
+        if (fenced)
             number_add(&s, "fence", reg->fence);
-        if (with & 2)
-            number_add(&s, "if_version", reg->version - 1);
+        if (with > 0)
+            number_add(&s, "if_version", with == 1 ? reg->version - 1 : 0);
         bytes_add(&s, "name", reg->name);
-        bytes_add(&s, "value", reg->value.bytes);
+        if (entry->action == HF_WRITE)
+            bytes_add(&s, "value", reg->value.bytes);
+        hf_sha256_end(&s, digest);
+        if (same(entry, digest))
+            return true;
+    }
+    return false;
+}
+
+static bool write_fits(const struct hf_audit_entry *entry, const struct hf_register *reg)
+{
+    return write_fits_with(entry, reg, false) || write_fits_with(entry, reg, true);
+}
+
+static bool delete_lease_fits(const struct hf_audit_entry *entry, const struct hf_lease *lease)
+{
+    for (int with = 0; with < 2; with++) {
+        struct hf_sha256 s;
+        uint8_t digest[HF_DIGEST_SIZE];
+        hf_sha256_init(&s);
+        if (with)
+            number_add(&s, "fence", lease->fence);
+        bytes_add(&s, "name", lease->name);
         hf_sha256_end(&s, digest);
         if (same(entry, digest))
             return true;
@@ -122,7 +147,29 @@ enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry, cons
     case HF_EXPIRE: return verdict(hold && id_fits(entry, answer->hold.id));
     case HF_REVERSE: return verdict(hold && id_fits(entry, answer->hold.reverses));
     case HF_GRANT: return verdict(answer->kind == HF_ROW_LEASE && grant_fits(entry, &answer->lease));
+    case HF_DELETE_LEASE:
+        return verdict(answer->kind == HF_ROW_LEASE && delete_lease_fits(entry, &answer->lease));
+    case HF_DELETE_REGISTER:
     case HF_WRITE: return verdict(answer->kind == HF_ROW_REGISTER && write_fits(entry, &answer->reg));
     default: return HF_AUDIT_CANNOT_TELL;
     }
+}
+
+bool hf_audit_digest_raises(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
+                            const struct hf_audit_row *raised)
+{
+    struct hf_audit_row answer;
+    bool reg = raised->kind == HF_ROW_REGISTER;
+    if (entry->status != HF_OK)
+        return false;
+    if (reg ? entry->action != HF_WRITE && entry->action != HF_DELETE_REGISTER
+            : entry->action != HF_PLACE_HOLD)
+        return false;
+    if (!entry->digest)
+        return true;
+    if (reg)
+        return write_fits_with(entry, &raised->reg, true);
+    return hf_audit_answer_read(entry, rows, &answer) && answer.kind == HF_ROW_HOLD &&
+           hf_bytes_equal(answer.hold.resource, raised->resource.name) &&
+           place_fits_with(entry, &answer.hold, raised->resource.fence);
 }

@@ -19,4 +19,10 @@ enum hf_audit_fits { HF_AUDIT_FITS, HF_AUDIT_FITS_NOT, HF_AUDIT_CANNOT_TELL };
 enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                                         const struct hf_audit_row *answer);
 
+/* hf_audit_digest_raises: can the entry have raised the highest fence of a resource or a register to what the row `raised` of it
+ * says? Only a place_hold, write or delete that went well and whose digest has that very fence in it. Without a digest, which
+ * calls without a key do not have, it cannot be told: true. */
+bool hf_audit_digest_raises(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
+                            const struct hf_audit_row *raised);
+
 #endif

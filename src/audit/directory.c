@@ -1,4 +1,5 @@
 #include "audit/directory.h"
+#include "base/filename.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,61 +9,127 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The number in "journal-00000001.log" or ".zst"; 0 for any other name. */
-static uint64_t segment_number(const char *name)
+bool hf_audit_read_at(int fd, void *out, size_t size, uint64_t at, int *error)
 {
-    if (strlen(name) != 20 || memcmp(name, "journal-", 8) != 0)
-        return 0;
-    if (strcmp(name + 16, ".log") != 0 && strcmp(name + 16, ".zst") != 0)
-        return 0;
-    uint64_t n = 0;
-    for (int i = 8; i < 16; i++) {
-        if (name[i] < '0' || name[i] > '9')
-            return 0;
-        n = n * 10 + (uint64_t)(name[i] - '0');
+    unsigned char *p = out;
+    while (size > 0) {
+        ssize_t n = pread(fd, p, size, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            *error = errno;
+        if (n <= 0)
+            return false;
+        p += n;
+        at += (uint64_t)n;
+        size -= (size_t)n;
     }
-    return n;
+    return true;
 }
 
-bool hf_audit_directory_look(int dir, uint64_t *last, uint64_t *bytes)
+/* The number in the name of a segment; 0 for any other name. */
+static uint64_t segment_number(const char *name)
+{
+    uint64_t number;
+    enum hf_filename kind = hf_filename_read(name, &number);
+    return kind == HF_FILENAME_LOG || kind == HF_FILENAME_PACK ? number : 0;
+}
+
+/* Every name in the directory. 0 or a negative errno. */
+static int each_name(int dir, void (*each)(void *arg, const char *name), void *arg)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
+        int error = -errno;
         if (fd >= 0)
             close(fd);
-        return false;
+        return error;
     }
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        uint64_t n = segment_number(e->d_name);
-        struct stat st;
-        if (n > *last)
-            *last = n;
-        if (n > 0 && bytes && fstatat(dir, e->d_name, &st, 0) == 0 && st.st_size > 0)
-            *bytes += (uint64_t)st.st_size;
-    }
+    for (struct dirent *e; errno = 0, (e = readdir(d)) != NULL;)
+        each(arg, e->d_name);
+    int error = -errno; /* what was not listed may be anything */
     closedir(d);
-    return true;
+    return error;
+}
+
+struct look {
+    int dir;
+    uint64_t *last, *bytes;
+};
+
+static void look_at(void *arg, const char *name)
+{
+    const struct look *l = arg;
+    uint64_t n = segment_number(name);
+    struct stat st;
+    if (n > *l->last)
+        *l->last = n;
+    if (n > 0 && l->bytes && fstatat(l->dir, name, &st, 0) == 0 && st.st_size > 0)
+        *l->bytes += (uint64_t)st.st_size;
+}
+
+bool hf_audit_directory_look(int dir, uint64_t *last, uint64_t *bytes)
+{
+    struct look l = { dir, last, bytes };
+    int error = each_name(dir, look_at, &l);
+    errno = -error;
+    return error == 0;
+}
+
+static void remains_at(void *arg, const char *name)
+{
+    uint64_t number;
+    enum hf_filename kind = hf_filename_read(name, &number);
+    *(bool *)arg |= hf_filename_follows_batch(kind, number);
+}
+
+int hf_audit_directory_remains(int dir, bool *found)
+{
+    *found = false;
+    return each_name(dir, remains_at, found);
+}
+
+static void snapshot_at(void *arg, const char *name)
+{
+    uint64_t *start = arg, at;
+    if (hf_filename_read(name, &at) == HF_FILENAME_SNAPSHOT && at > *start)
+        *start = at;
+}
+
+int hf_audit_directory_snapshot(int dir, uint64_t *start)
+{
+    *start = 0;
+    return each_name(dir, snapshot_at, start);
+}
+
+/* Asking is trying: a shared lock that is given at once, and given back, means that no process has it. */
+static bool locked(int fd)
+{
+    if (fd < 0)
+        return false;
+    if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK;
+    flock(fd, LOCK_UN);
+    return false;
 }
 
 void hf_audit_holder(const char *dir, char line[256])
 {
-    char path[4096];
     line[0] = '\0';
-    if ((size_t)snprintf(path, sizeof path, "%s/LOCK", dir) >= sizeof path)
-        return;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
-    /* Asking is trying: a shared lock that is given at once, and given back, means nobody has it. */
-    if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
-        flock(fd, LOCK_UN);
-    } else if (errno == EWOULDBLOCK) {
-        ssize_t n = pread(fd, line, 255, 0);
+    int note = openat(fd, "LOCK", O_RDONLY | O_CLOEXEC);
+    /* The directory's lock is what counts; programs of version 0.1 lock the note alone. */
+    if (locked(fd) || locked(note)) {
+        ssize_t n = note < 0 ? 0 : pread(note, line, 255, 0);
         line[n > 0 ? n : 0] = '\0';
         line[strcspn(line, "\r\n")] = '\0';
         if (line[0] == '\0')
             snprintf(line, 256, "a process that did not say who it is");
     }
+    if (note >= 0)
+        close(note);
     close(fd);
 }

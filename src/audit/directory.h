@@ -9,7 +9,17 @@
  * the directory cannot be listed; errno says why. */
 bool hf_audit_directory_look(int dir, uint64_t *last, uint64_t *bytes);
 
-/* hf_audit_holder: who has the store open, by its LOCK file. line: out, "" if nobody has. */
+/* hf_audit_read_at: `size` bytes at `at` of an open file. False if the file does not have them all, or, with *error an errno, if
+ * they cannot be read; *error is left alone otherwise. */
+bool hf_audit_read_at(int fd, void *out, size_t size, uint64_t at, int *error);
+
+/* Is there a file that only a store with a batch in its journal has (hf_filename_follows_batch)? 0 or a negative errno. */
+int hf_audit_directory_remains(int dir, bool *found);
+
+/* Where the newest snapshot in the directory begins, by its name; *start is 0 if there is none. 0 or a negative errno. */
+int hf_audit_directory_snapshot(int dir, uint64_t *start);
+
+/* hf_audit_holder: who has the store open: the directory is locked, and its LOCK file says by whom. line: out, "" if nobody has. */
 void hf_audit_holder(const char *dir, char line[256]);
 
 #endif

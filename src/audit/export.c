@@ -1,5 +1,6 @@
 #include "audit/export.h"
 
+#include "audit/own.h"
 #include "audit/words.h"
 
 #include "base/bytes.h"
@@ -15,32 +16,48 @@ struct export
     const struct hf_audit_export_options *options;
     struct hf_audit_sink sink;
     struct hf_audit_row *rows; /* owned, HF_AUDIT_ROWS_MAX of them */
+    struct hf_audit_row answer;
+    struct hf_audit_own own; /* of an export for one tenant */
     struct hf_audit_export_sum sum;
     struct hf_sha256 heads; /* of a database: over the chain heads of all writers so far */
 };
 
-/* Does the entry say what is in force, and nothing else? */
-static bool is_config(const struct hf_audit_entry *e, const struct hf_audit_row *rows)
+/* Give the entry, its rows and its answer numbers of the tenant's own. */
+static bool make_own(struct export *x, struct hf_audit_entry *e, struct hf_error *why)
 {
-    bool only = e->action == HF_CONFIGURE && e->remember == HF_REMEMBER_NOT && e->tenant.size == 0 &&
-                e->answer == HF_AUDIT_ANSWER_STATUS;
+    hf_audit_own_entry(&x->own, e);
     for (size_t i = 0; i < e->row_count; i++)
-        only = only && rows[i].kind == HF_ROW_CONFIG;
-    return only;
+        hf_audit_own_row(&x->own, &x->rows[i]);
+    if (e->answer == HF_AUDIT_ANSWER_RECORD)
+        hf_audit_own_row(&x->own, &x->answer);
+    if (x->own.no_memory)
+        *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
+    return !x->own.no_memory;
 }
 
-static bool write_entry(struct export *x, const struct hf_audit_batch *batch, const struct hf_audit_entry *e,
+static void times_of(struct hf_audit_export_sum *sum, hf_time now, bool first)
+{
+    if (first || now < sum->first_now)
+        sum->first_now = now;
+    if (now > sum->last_now)
+        sum->last_now = now;
+}
+
+static bool write_entry(struct export *x, const struct hf_audit_batch *batch, struct hf_audit_entry *e,
                         struct hf_error *why)
 {
     const struct hf_audit_export_options *o = x->options;
-    bool config = is_config(e, x->rows);
-    if (o->has_tenant && !config && !hf_bytes_equal(e->tenant, o->tenant)) {
-        x->sum.elsewhere++;
+    bool config = hf_audit_is_config(e, x->rows);
+    if (o->has_tenant && !config && !hf_bytes_equal(e->tenant, o->tenant))
         return true;
-    }
+    bool answered = hf_audit_answer_read(e, x->rows, &x->answer);
+    if (o->has_tenant && !make_own(x, e, why))
+        return false;
     x->sum.entries++;
     x->sum.configs += config;
-    return x->sink.entry(x->sink.ctx, batch, e, x->rows, why);
+    if (o->has_tenant && !config)
+        times_of(&x->sum, batch->now, x->sum.entries - x->sum.configs == 1);
+    return x->sink.entry(x->sink.ctx, batch, e, x->rows, answered ? &x->answer : NULL, why);
 }
 
 static bool write_entries(struct export *x, const struct hf_audit_batch *batch, struct hf_error *why)
@@ -50,16 +67,14 @@ static bool write_entries(struct export *x, const struct hf_audit_batch *batch, 
     const char *problem;
     for (uint32_t at = 0; hf_audit_batch_entry(batch, &at, &e, &problem);) {
         if (problem || hf_audit_rows_read(&e, x->rows)) {
-            sum->entries++;
+            sum->entries += !x->options->has_tenant;
             sum->unreadable++;
         } else if (!write_entry(x, batch, &e, why)) {
             return false;
         }
     }
-    if (sum->entries + sum->elsewhere <= 1 || batch->now < sum->first_now)
-        sum->first_now = batch->now;
-    if (batch->now > sum->last_now)
-        sum->last_now = batch->now;
+    if (!x->options->has_tenant)
+        times_of(sum, batch->now, sum->entries <= 1);
     return true;
 }
 
@@ -68,7 +83,7 @@ static bool write_batch(struct export *x, const struct hf_audit_batch *batch, st
 {
     x->sum.batches++;
     memcpy(x->sum.chain_head, batch->hash, sizeof x->sum.chain_head);
-    return x->sink.batch(x->sink.ctx, batch, why);
+    return x->options->has_tenant || x->sink.batch(x->sink.ctx, batch, why);
 }
 
 /* A writer of a database: the last batch that was written is no chain head of the whole. Damaged if its entries are not
@@ -106,6 +121,7 @@ static bool write_all(struct export *x, struct hf_audit_reader *reader, struct h
     *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
     x->rows = malloc(HF_AUDIT_ROWS_MAX * sizeof *x->rows);
     hf_sha256_init(&x->heads);
+    hf_audit_own_init(&x->own);
     bool good = x->rows && x->sink.begin(x->sink.ctx, j, options, why);
     while (good && more) {
         struct hf_audit_batch batch;
@@ -117,6 +133,7 @@ static bool write_all(struct export *x, struct hf_audit_reader *reader, struct h
                               j->bytes_total);
     }
     free(x->rows);
+    hf_audit_own_free(&x->own);
     sum->torn_bytes = j->torn_bytes;
     return good && x->sink.end(x->sink.ctx, sum, why);
 }
@@ -170,8 +187,9 @@ static int export_to(const char *dir, const struct hf_audit_export_options *opti
     struct hf_audit_reader *reader;
     struct export x = { .options = options };
     bool sqlite = options->format == HF_AUDIT_SQLITE;
-    enum hf_status st = options->postgres ? hf_audit_reader_connect(options->postgres, &reader, why)
-                                          : hf_audit_reader_open(dir, &reader, why);
+    enum hf_status st = options->postgres
+                            ? hf_audit_reader_connect(options->postgres, options->timeline, &reader, why)
+                            : hf_audit_reader_open(dir, &reader, why);
     if (st != HF_OK)
         return 3;
     bool good = sqlite ? hf_audit_sqlite_open(tmp, &x.sink, why) : hf_audit_jsonl_open(tmp, &x.sink, why);

@@ -13,13 +13,15 @@ enum hf_audit_format { HF_AUDIT_JSONL = 1, HF_AUDIT_SQLITE = 2 };
 
 struct hf_audit_export_options {
     enum hf_audit_format format;
-    /* true: only entries of this tenant, and the configurations, which are nobody's. The batches (their numbers,
-     * sizes and hashes, and no names) are those of the whole store, so that the chain can still be followed. */
+    /* true: only entries of this tenant, and the configurations, which are nobody's; and nothing that would tell of the
+     * others: no store id, no batches, no chain, and numbers of the tenant's own in place of positions and of the numbers
+     * of holds and of outbox rows. */
     bool has_tenant;
     struct hf_bytes tenant;
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
     void *arg;
     const char *postgres; /* NULL, or the database to read instead of the directory */
+    uint32_t timeline;    /* 0, or of the primary that is to be read (hf_timeline) */
 };
 
 /* hf_audit_export: `holdfast export`: write the history of the store in `dir` to `file`.
@@ -36,7 +38,7 @@ int hf_audit_export(const char *dir, const struct hf_audit_export_options *optio
 /* How far the export went. */
 struct hf_audit_export_sum {
     uint64_t batches, entries, unreadable, damages;
-    uint64_t configs, elsewhere; /* entries that are configurations; those of other tenants, left out */
+    uint64_t configs; /* entries that are configurations */
     uint8_t chain_head[HF_DIGEST_SIZE];
     hf_time first_now, last_now;
     uint64_t torn_bytes;
@@ -48,9 +50,11 @@ struct hf_audit_sink {
     /* options: borrowed until `close`. */
     bool (*begin)(void *ctx, const struct hf_audit_journal *journal,
                   const struct hf_audit_export_options *options, struct hf_error *why);
+    /* Not called for an export for one tenant. */
     bool (*batch)(void *ctx, const struct hf_audit_batch *batch, struct hf_error *why);
+    /* answer: the record that was answered, or NULL. */
     bool (*entry)(void *ctx, const struct hf_audit_batch *batch, const struct hf_audit_entry *entry,
-                  const struct hf_audit_row *rows, struct hf_error *why);
+                  const struct hf_audit_row *rows, const struct hf_audit_row *answer, struct hf_error *why);
     bool (*end)(void *ctx, const struct hf_audit_export_sum *sum, struct hf_error *why);
     void (*close)(void *ctx); /* always called, last */
 };

@@ -157,6 +157,10 @@ static void value_members(struct hf_json *j, const struct hf_value *stored, stru
         break;
     case HF_TYPE_UNION:
     case HF_TYPE_VECTOR: items_member(j, &v); break;
+    case HF_TYPE_DELETED:
+        if (v.number != INT64_MAX)
+            TIME(j, "forgotten_at", v.number);
+        break;
     }
 }
 
@@ -257,7 +261,8 @@ static bool jsonl_begin(void *ctx, const struct hf_audit_journal *journal,
     x->database = journal->database;
     struct hf_json j = line_begin(x, "store");
     TEXT(&j, "format", "holdfast-export/1");
-    HEX(&j, "store_id", journal->store_id, sizeof journal->store_id);
+    if (!options->has_tenant)
+        HEX(&j, "store_id", journal->store_id, sizeof journal->store_id);
     TEXT(&j, "program", HF_VERSION);
     if (options->has_tenant)
         OPAQUE(&j, "tenant", options->tenant);
@@ -274,13 +279,14 @@ static bool jsonl_batch(void *ctx, const struct hf_audit_batch *batch, struct hf
 }
 
 static bool jsonl_entry(void *ctx, const struct hf_audit_batch *batch, const struct hf_audit_entry *e,
-                        const struct hf_audit_row *rows, struct hf_error *why)
+                        const struct hf_audit_row *rows, const struct hf_audit_row *answer,
+                        struct hf_error *why)
 {
     struct jsonl *x = ctx;
     struct hf_json j = line_begin(x, "entry");
-    struct hf_audit_row answer;
-    UINT(&j, "batch", batch->sequence);
-    if (x->database) {
+    if (!x->options->has_tenant)
+        UINT(&j, "batch", batch->sequence);
+    if (x->database && !x->options->has_tenant) {
         UINT(&j, "writer", batch->writer);
         UINT(&j, "writer_batch", batch->writer_batch);
     }
@@ -301,9 +307,9 @@ static bool jsonl_entry(void *ctx, const struct hf_audit_batch *batch, const str
         HEX(&j, "digest", e->digest, HF_DIGEST_SIZE);
     if (e->answer < e->row_count) {
         UINT(&j, "answer_row", e->answer);
-    } else if (hf_audit_answer_read(e, rows, &answer)) {
+    } else if (answer) {
         hf_json_name(&j, "answer");
-        row_json(&j, &answer, x->items);
+        row_json(&j, answer, x->items);
     }
     hf_json_name(&j, "rows");
     hf_json_array(&j);
@@ -318,14 +324,17 @@ static bool jsonl_end(void *ctx, const struct hf_audit_export_sum *sum, struct h
 {
     struct jsonl *x = ctx;
     struct hf_json j = line_begin(x, "end");
-    UINT(&j, "batches", sum->batches);
-    UINT(&j, "entries", sum->entries);
-    if (x->options->has_tenant)
-        UINT(&j, "entries_of_other_tenants", sum->elsewhere);
-    UINT(&j, "entries_unreadable", sum->unreadable);
-    UINT(&j, "damages", sum->damages);
-    UINT(&j, "torn_bytes", sum->torn_bytes);
-    HEX(&j, "chain_head", sum->chain_head, HF_DIGEST_SIZE);
+    if (x->options->has_tenant) {
+        UINT(&j, "entries", sum->entries);
+        BOOL(&j, "damaged", sum->damages > 0 || sum->unreadable > 0);
+    } else {
+        UINT(&j, "batches", sum->batches);
+        UINT(&j, "entries", sum->entries);
+        UINT(&j, "entries_unreadable", sum->unreadable);
+        UINT(&j, "damages", sum->damages);
+        UINT(&j, "torn_bytes", sum->torn_bytes);
+        HEX(&j, "chain_head", sum->chain_head, HF_DIGEST_SIZE);
+    }
     hf_json_object_end(&j);
     if (!line_write(x, why))
         return false;
@@ -351,7 +360,7 @@ bool hf_audit_jsonl_open(const char *path, struct hf_audit_sink *sink, struct hf
         x->standard = true;
         x->out = stdout;
     } else if (x) {
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* as the store itself */
         x->out = fd < 0 ? NULL : fdopen(fd, "w");
     }
     if (!x || !x->out) {

@@ -32,6 +32,7 @@ enum statement {
     ADD_REGISTER_EVENT,
     ADD_CLIENT,
     ADD_VALUE,
+    DROP_LEASE,
     DROP_VALUE,
     ADD_OUTBOX,
     ADD_CONFIG,
@@ -61,6 +62,7 @@ static const char *const statements[STATEMENTS] = {
     [ADD_REGISTER_EVENT] = "INSERT OR IGNORE INTO register_events VALUES(?,?,?,?,?,?,?)",
     [ADD_CLIENT] = "INSERT OR REPLACE INTO clients VALUES(?,?,?,?)",
     [ADD_VALUE] = "INSERT OR REPLACE INTO app_values VALUES(?,?,?)",
+    [DROP_LEASE] = "DELETE FROM leases WHERE tenant = ? AND name = ?",
     [DROP_VALUE] = "DELETE FROM app_values WHERE tenant = ? AND key = ?",
     [ADD_OUTBOX] = "INSERT OR REPLACE INTO outbox VALUES(?,?,?,?,?,?,?,?)",
     [ADD_CONFIG] = "INSERT OR IGNORE INTO config VALUES(?,?,?,?,?,?,?)",
@@ -286,18 +288,22 @@ static bool put_claim(struct sqlite *x, const struct hf_audit_entry *e, const st
     return put(x, &r, why);
 }
 
-static bool put_lease(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_lease *l,
+static bool put_lease(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_row *row,
                       struct hf_error *why)
 {
-    struct row r = row_of(x, ADD_LEASE);
+    const struct hf_lease *l = &row->lease;
+    bool leaves = row->flags & HF_AUDIT_ROW_LEAVES;
+    struct row r = row_of(x, leaves ? DROP_LEASE : ADD_LEASE);
     add_bytes(&r, l->tenant);
     add_bytes(&r, l->name);
-    add_bytes(&r, l->holder);
-    add_uint(&r, l->fence);
-    add_int(&r, l->ttl_ms);
-    add_int(&r, l->granted_at);
-    add_int(&r, l->expires_at);
-    add_time(&r, l->released_at);
+    if (!leaves) {
+        add_bytes(&r, l->holder);
+        add_uint(&r, l->fence);
+        add_int(&r, l->ttl_ms);
+        add_int(&r, l->granted_at);
+        add_int(&r, l->expires_at);
+        add_time(&r, l->released_at);
+    }
     if (!put(x, &r, why))
         return false;
     r = row_of(x, ADD_LEASE_EVENT);
@@ -330,6 +336,7 @@ static void add_value(struct row *r, const struct hf_value *stored)
     case HF_TYPE_OR: add_int(r, v.flag); break;
     case HF_TYPE_PLAIN:
     case HF_TYPE_LWW: add_bytes(r, v.bytes); break;
+    case HF_TYPE_DELETED: add_null(r); break;
     default: add_bytes(r, stored->bytes);
     }
 }
@@ -429,7 +436,7 @@ static bool put_row(struct sqlite *x, const struct hf_audit_entry *e, const stru
     case HF_ROW_GUARD: return put_guard(x, &row->guard, why);
     case HF_ROW_ENTRY: return put_identity(x, e, &row->identity, why);
     case HF_ROW_CLAIM: return put_claim(x, e, &row->claim, why);
-    case HF_ROW_LEASE: return put_lease(x, e, &row->lease, why);
+    case HF_ROW_LEASE: return put_lease(x, e, row, why);
     case HF_ROW_REGISTER: return put_register(x, e, &row->reg, why);
     case HF_ROW_CLIENT: return put_client(x, e, &row->client, why);
     case HF_ROW_VALUE: return put_value(x, e, row, why);
@@ -442,11 +449,9 @@ static bool put_row(struct sqlite *x, const struct hf_audit_entry *e, const stru
 
 /* ---- Batches and entries ---- */
 
-static bool put_token(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_row *rows,
+static bool put_token(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_row *answer,
                       struct hf_error *why)
 {
-    struct hf_audit_row answer;
-    bool answered = hf_audit_answer_read(e, rows, &answer);
     struct row r = row_of(x, ADD_TOKEN);
     add_uint(&r, e->position);
     add_bytes(&r, e->tenant);
@@ -464,24 +469,25 @@ static bool put_token(struct sqlite *x, const struct hf_audit_entry *e, const st
     add_hex(&r, e->digest);
     add_int(&r, e->recorded_at);
     add_time(&r, e->expires_at);
-    if (answered && answer.kind == HF_ROW_HOLD)
-        add_text(&r, answer.hold.id);
+    if (answer && answer->kind == HF_ROW_HOLD)
+        add_text(&r, answer->hold.id);
     else
         add_null(&r);
-    if (answered && answer.kind == HF_ROW_VALUE)
-        add_bytes(&r, answer.pair.value);
+    if (answer && answer->kind == HF_ROW_VALUE)
+        add_bytes(&r, answer->pair.value);
     else
         add_null(&r);
     return put(x, &r, why);
 }
 
 static bool sqlite_entry(void *ctx, const struct hf_audit_batch *batch, const struct hf_audit_entry *e,
-                         const struct hf_audit_row *rows, struct hf_error *why)
+                         const struct hf_audit_row *rows, const struct hf_audit_row *answer,
+                         struct hf_error *why)
 {
     struct sqlite *x = ctx;
     struct row r = row_of(x, ADD_ENTRY);
     add_uint(&r, e->position);
-    add_uint(&r, batch->sequence);
+    add_uint(&r, x->options->has_tenant ? 0 : batch->sequence);
     add_bytes(&r, e->tenant);
     add_text(&r, hf_action_name(e->action));
     add_text(&r, hf_status_code(e->status));
@@ -489,7 +495,7 @@ static bool sqlite_entry(void *ctx, const struct hf_audit_batch *batch, const st
     add_int(&r, e->row_count);
     if (!put(x, &r, why))
         return false;
-    if (e->remember != HF_REMEMBER_NOT && !put_token(x, e, rows, why))
+    if (e->remember != HF_REMEMBER_NOT && !put_token(x, e, answer, why))
         return false;
     for (size_t i = 0; i < e->row_count; i++)
         if (!put_row(x, e, &rows[i], why))
@@ -559,8 +565,8 @@ static bool sqlite_begin(void *ctx, const struct hf_audit_journal *journal,
     hf_audit_hex(journal->store_id, sizeof journal->store_id, hex);
     x->options = options;
     return put_fact(x, "format", "holdfast-export/1", why) && put_fact(x, "program", HF_VERSION, why) &&
-           put_fact(x, "store_id", hex, why) &&
-           (!options->has_tenant || put_bytes(x, "tenant", options->tenant, why));
+           (options->has_tenant ? put_bytes(x, "tenant", options->tenant, why)
+                                : put_fact(x, "store_id", hex, why));
 }
 
 static bool put_number(struct sqlite *x, const char *name, uint64_t number, struct hf_error *why)
@@ -585,20 +591,26 @@ static bool make_durable(const struct sqlite *x, struct hf_error *why)
     return durable;
 }
 
+/* Facts about the whole journal: not for one tenant. */
+static bool put_journal(struct sqlite *x, const struct hf_audit_export_sum *sum, struct hf_error *why)
+{
+    char hex[2 * HF_DIGEST_SIZE + 1];
+    hf_audit_hex(sum->chain_head, HF_DIGEST_SIZE, hex);
+    return put_fact(x, "chain_head", hex, why) && put_number(x, "batches", sum->batches, why) &&
+           put_number(x, "entries_unreadable", sum->unreadable, why) &&
+           put_number(x, "damages", sum->damages, why) && put_number(x, "torn_bytes", sum->torn_bytes, why);
+}
+
 static bool sqlite_end(void *ctx, const struct hf_audit_export_sum *sum, struct hf_error *why)
 {
     struct sqlite *x = ctx;
-    char hex[2 * HF_DIGEST_SIZE + 1];
-    hf_audit_hex(sum->chain_head, HF_DIGEST_SIZE, hex);
-    bool good = put_fact(x, "chain_head", hex, why) && put_number(x, "batches", sum->batches, why) &&
-                put_number(x, "entries", sum->entries, why) &&
-                (!x->options->has_tenant || put_number(x, "entries_of_other_tenants", sum->elsewhere, why)) &&
-                put_number(x, "entries_unreadable", sum->unreadable, why) &&
-                put_number(x, "damages", sum->damages, why) &&
-                put_number(x, "torn_bytes", sum->torn_bytes, why) &&
-                put_fact(x, "first_at", hf_audit_at(sum->first_now).text, why) &&
-                put_fact(x, "last_at", hf_audit_at(sum->last_now).text, why) &&
-                run(x, hf_audit_sqlite_views(), why) && run(x, "COMMIT", why);
+    bool good =
+        put_number(x, "entries", sum->entries, why) &&
+        (x->options->has_tenant ? put_number(x, "damaged", sum->damages > 0 || sum->unreadable > 0, why)
+                                : put_journal(x, sum, why)) &&
+        put_fact(x, "first_at", hf_audit_at(sum->first_now).text, why) &&
+        put_fact(x, "last_at", hf_audit_at(sum->last_now).text, why) &&
+        run(x, hf_audit_sqlite_views(), why) && run(x, "COMMIT", why);
     return good && make_durable(x, why);
 }
 
@@ -612,6 +624,20 @@ static void sqlite_close(void *ctx)
     free(x);
 }
 
+/* SQLite would let everybody read the file that it makes. It takes an empty one as a new database. */
+static bool file_make(const char *path, struct hf_error *why)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        close(fd);
+        return true;
+    }
+    why->status = HF_STORAGE_FAILURE;
+    snprintf(why->text, sizeof why->text, "%.300s cannot be written: %s. Name a file elsewhere.", path,
+             strerror(errno));
+    return false;
+}
+
 bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct hf_error *why)
 {
     struct sqlite *x = calloc(1, sizeof *x);
@@ -623,7 +649,12 @@ bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct h
         return false;
     }
     memcpy(x->path, path, strlen(path) + 1);
-    if (sqlite3_open_v2(path, &x->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK) {
+    if (!file_make(path, why)) {
+        free(x->path);
+        free(x);
+        return false;
+    }
+    if (sqlite3_open_v2(path, &x->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
         write_failed(x, why);
         sqlite_close(x);
         return false;

@@ -258,11 +258,15 @@ static bool claim_fields(const struct hf_audit_entry *e, const struct hf_claim *
     return end(&b);
 }
 
-static bool lease_fields(const struct hf_lease *l, struct hf_arena *arena, struct hf_audit_fields *out)
+/* A lease that has left has no fields but its key. */
+static bool lease_fields(const struct hf_audit_row *row, struct hf_arena *arena, struct hf_audit_fields *out)
 {
+    const struct hf_lease *l = &row->lease;
     struct building b = begin(out, HF_AUDIT_STORED_LEASE, 2, arena);
     add_text(&b, "tenant", l->tenant);
     add_text(&b, "name", l->name);
+    if (row->flags & HF_AUDIT_ROW_LEAVES)
+        return end(&b);
     add_text(&b, "holder", l->holder);
     add_uint(&b, "fence", l->fence);
     add_int(&b, "ttl_ms", l->ttl_ms);
@@ -342,7 +346,7 @@ bool hf_audit_fields_of(const struct hf_audit_entry *e, const struct hf_audit_ro
     case HF_ROW_GUARD: return guard_fields(&row->guard, arena, out);
     case HF_ROW_ENTRY: return identity_fields(e, &row->identity, arena, out);
     case HF_ROW_CLAIM: return claim_fields(e, &row->claim, arena, out);
-    case HF_ROW_LEASE: return lease_fields(&row->lease, arena, out);
+    case HF_ROW_LEASE: return lease_fields(row, arena, out);
     case HF_ROW_REGISTER: return register_fields(&row->reg, arena, out);
     case HF_ROW_CLIENT: return client_fields(e, &row->client, arena, out);
     case HF_ROW_VALUE: return value_fields(e, row, arena, out);
@@ -364,6 +368,7 @@ bool hf_audit_fields_made(const struct hf_audit_entry *e, const struct hf_audit_
     add_text(&b, "tenant", e->tenant);
     add_text(&b, "name", resource ? row->resource.name : row->guard.name);
     add_uint(&b, "number", e->position);
+    add_time(&b, "created_at", resource ? row->resource.created_at : row->guard.created_at);
     return end(&b);
 }
 

@@ -3,8 +3,6 @@
 
 #include "base/bytes.h"
 
-#define BATCH_HEAD 80
-
 enum hf_audit_step hf_audit_reader_next(struct hf_audit_reader *reader, struct hf_audit_batch *batch,
                                         struct hf_error *why)
 {
@@ -58,7 +56,7 @@ bool hf_audit_batch_entry(const struct hf_audit_batch *batch, uint32_t *at, stru
         return true;
     }
     if (*at == 0)
-        *at = BATCH_HEAD;
+        *at = batch->head_size;
     if (*at >= batch->length)
         return false;
     const unsigned char *b = batch->bytes.data;

@@ -28,15 +28,16 @@ struct hf_audit_reader;
 struct hf_audit_batch {
     uint64_t sequence, position;
     uint32_t length, entry_count;
+    uint32_t head_size; /* of its header: where the entries begin */
     hf_time now;
     hf_time previous_now;          /* of the batch before; INT64_MIN for the first */
     uint8_t chain[HF_DIGEST_SIZE]; /* as it stands in the batch */
-    uint8_t hash[HF_DIGEST_SIZE];  /* SHA-256 of this batch: the chain head after it */
+    uint8_t hash[HF_DIGEST_SIZE];  /* of this batch: the chain head after it */
     struct hf_bytes bytes;         /* the whole batch; borrowed until the next step */
     uint64_t segment;              /* number of the segment it lies in */
     uint64_t offset;               /* within the segment */
     bool chain_fits;               /* false: the batch is intact, but it does not name the one before it */
-    bool now_fits;                 /* false: its `now` runs back */
+    bool now_fits;                 /* false: its `now` runs back, or is one that no clock shows */
     bool head_fits;    /* false: it is a segment's first, and the segment's header says something else */
     bool padding_fits; /* false: what lies between its end and the next block is not zeros */
     bool after_gap;    /* batches before this one are lost: what it builds on is not known */
@@ -91,10 +92,13 @@ struct hf_audit_journal {
     uint64_t torn_bytes; /* of a batch cut short at the end, or 0 */
     uint64_t
         bytes_total; /* of all journal files when the reader was opened; or the newest number in the database */
+    uint64_t
+        snapshot_start; /* of the one that the start loads, when the reader was opened; 0: there is none */
+    uint64_t snapshots_unusable;                /* newer ones than that: the start passes over them */
+    char snapshot_unusable[HF_AUDIT_NAME_SIZE]; /* the newest of them, or "" */
     uint8_t store_id[16];
-    bool
-        keys_known; /* false if the first segment's header is not right, or the key may not be read: no id_key then */
-    struct hf_sipkey id_key;
+    bool keys_known; /* false if no segment's header is right, or the key may not be read: no id_key then */
+    struct hf_sipkey id_key, table_key;
     uint8_t database_key[HF_AUDIT_ID_KEY]; /* in place of id_key, for a database */
     hf_time as_of;                         /* of a database: its clock at the moment that is read */
     char where[200];                       /* of a database: which one, as it can be shown; else "" */
@@ -107,9 +111,9 @@ struct hf_audit_journal {
 HF_MUST_USE enum hf_status hf_audit_reader_open(const char *dir, struct hf_audit_reader **reader,
                                                 struct hf_error *why);
 /* The same for the database that a connection string of libpq leads to; HF_INVALID_REQUEST if it is none. No sentence
- * shows a password. */
-HF_MUST_USE enum hf_status hf_audit_reader_connect(const char *conninfo, struct hf_audit_reader **reader,
-                                                   struct hf_error *why);
+ * shows a password. timeline: 0, or that of the primary that is to be read: HF_STORAGE_FAILURE if it is another. */
+HF_MUST_USE enum hf_status hf_audit_reader_connect(const char *conninfo, uint32_t timeline,
+                                                   struct hf_audit_reader **reader, struct hf_error *why);
 void hf_audit_reader_close(struct hf_audit_reader *reader);
 
 /* hf_audit_reader_next: one step. batch: out, filled for HF_AUDIT_BATCH, HF_AUDIT_PART and HF_AUDIT_WHOLE, its bytes

@@ -407,14 +407,35 @@ static enum hf_status store_read(struct hf_audit_postgres *r, struct hf_error *w
     return why->status;
 }
 
-static enum hf_status database_open(struct hf_audit_postgres *r, struct hf_error *why)
+/* Is it the primary that the reader knows? One that was replaced by its standby, and came back, has what nobody else has. */
+static enum hf_status timeline_is(struct hf_audit_postgres *r, uint32_t timeline, struct hf_error *why)
+{
+    int is = 0;
+    if (timeline == 0)
+        return HF_OK;
+    if (!ask(r, "SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint", &is))
+        return hf_audit_postgres_fail(r, why);
+    if ((uint32_t)is == timeline)
+        return HF_OK;
+    why->status = HF_STORAGE_FAILURE;
+    snprintf(
+        why->text, sizeof why->text,
+        "The database is on timeline %d, and the server on timeline %u: a standby was promoted, and one of "
+        "them must not be used any more.",
+        is, (unsigned)timeline);
+    return why->status;
+}
+
+static enum hf_status database_open(struct hf_audit_postgres *r, uint32_t timeline, struct hf_error *why)
 {
     enum hf_status st = connect_to(r, why);
     if (st != HF_OK)
         return st;
     if (!run(r, "SET search_path = pg_catalog") || !run(r, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         return hf_audit_postgres_fail(r, why);
-    st = store_find(r, why);
+    st = timeline_is(r, timeline, why);
+    if (st == HF_OK)
+        st = store_find(r, why);
     if (st == HF_OK)
         st = store_read(r, why);
     if (st == HF_OK && !writers_read(r, why))
@@ -436,8 +457,8 @@ static void postgres_close(struct hf_audit_reader *reader)
     free(r);
 }
 
-enum hf_status hf_audit_reader_connect(const char *conninfo, struct hf_audit_reader **reader,
-                                       struct hf_error *why)
+enum hf_status hf_audit_reader_connect(const char *conninfo, uint32_t timeline,
+                                       struct hf_audit_reader **reader, struct hf_error *why)
 {
     static const struct hf_audit_source source = { postgres_next, postgres_entry, hf_audit_postgres_stored,
                                                    postgres_close };
@@ -456,7 +477,7 @@ enum hf_status hf_audit_reader_connect(const char *conninfo, struct hf_audit_rea
     enum hf_status st = hf_conninfo_check(conninfo, why);
     if (st == HF_OK) {
         hf_conninfo_show(conninfo, r->reader.journal.where, sizeof r->reader.journal.where);
-        st = database_open(r, why);
+        st = database_open(r, timeline, why);
     }
     if (st == HF_OK)
         *reader = &r->reader;

@@ -57,7 +57,8 @@ static void time_digits(int64_t us, char digits[24])
     if (us == INT64_MAX)
         snprintf(digits, 24, "infinity");
     else if (us % 1000 != 0)
-        snprintf(digits, 24, "%" PRId64 ".%03d", us / 1000 + EPOCH_MS, (int)((us < 0 ? -us : us) % 1000));
+        snprintf(digits, 24, "%" PRId64 ".%03d", us / 1000 + EPOCH_MS,
+                 (int)(us % 1000 < 0 ? -(us % 1000) : us % 1000));
     else
         snprintf(digits, 24, "%" PRId64, us / 1000 + EPOCH_MS);
 }
@@ -183,19 +184,19 @@ static const struct {
     { HF_AUDIT_STORED_RESOURCE, 2,
       "SELECT tenant, name, capacity, held, confirmed, open, fence::text AS fence, newest, created_at "
       "FROM holdfast.resource" },
-    { HF_AUDIT_STORED_RESOURCE_MADE, 2, "SELECT tenant, name, number FROM holdfast.resource" },
+    { HF_AUDIT_STORED_RESOURCE_MADE, 2, "SELECT tenant, name, number, created_at FROM holdfast.resource" },
     { HF_AUDIT_STORED_RESOURCE_DUE, 2,
       "SELECT r.tenant, r.name, r.due_at, h.ends_at FROM holdfast.resource r JOIN (SELECT tenant, resource, "
       "min(expires_at) AS ends_at FROM holdfast.hold WHERE state = 'held' GROUP BY tenant, resource) h "
       "ON h.tenant = r.tenant AND h.resource = r.name WHERE h.ends_at < r.due_at" },
     { HF_AUDIT_STORED_GUARD, 2,
       "SELECT tenant, name, window_ms, match, on_unavailable, durable, created_at FROM holdfast.guard" },
-    { HF_AUDIT_STORED_GUARD_MADE, 2, "SELECT tenant, name, number FROM holdfast.guard" },
+    { HF_AUDIT_STORED_GUARD_MADE, 2, "SELECT tenant, name, number, created_at FROM holdfast.guard" },
     { HF_AUDIT_STORED_IDENTITY, 3,
       "SELECT tenant, guard, identity, result, recorded_at, expires_at, number FROM holdfast.guard_entry" },
     { HF_AUDIT_STORED_LEASE, 2,
       "SELECT tenant, name, holder, fence, ttl_ms, granted_at, expires_at, released_at "
-      "FROM holdfast.lease" },
+      "FROM holdfast.lease WHERE deleted_at IS NULL" },
     { HF_AUDIT_STORED_REGISTER, 2,
       "SELECT tenant, name, type, value, version, fence::text AS fence, changed_at "
       "FROM holdfast.register" },

@@ -347,7 +347,8 @@ bool hf_audit_value_read(const struct hf_value *stored, struct hf_item *items, s
     switch (stored->type) {
     case HF_TYPE_PLAIN: out->bytes = stored->bytes; return true;
     case HF_TYPE_MAX:
-    case HF_TYPE_MIN: out->number = take_time(&c); break;
+    case HF_TYPE_MIN:
+    case HF_TYPE_DELETED: out->number = take_time(&c); break;
     case HF_TYPE_OR: out->flag = take8(&c) != 0; break;
     case HF_TYPE_LWW:
         out->timestamp = take_time(&c);
@@ -361,4 +362,13 @@ bool hf_audit_value_read(const struct hf_value *stored, struct hf_item *items, s
     default: return false;
     }
     return !c.bad && c.left == 0;
+}
+
+bool hf_audit_is_config(const struct hf_audit_entry *e, const struct hf_audit_row *rows)
+{
+    bool only = e->action == HF_CONFIGURE && e->remember == HF_REMEMBER_NOT && e->tenant.size == 0 &&
+                e->answer == HF_AUDIT_ANSWER_STATUS;
+    for (size_t i = 0; i < e->row_count; i++)
+        only = only && rows[i].kind == HF_ROW_CONFIG;
+    return only;
 }

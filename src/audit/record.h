@@ -92,6 +92,9 @@ const char *hf_audit_rows_read(const struct hf_audit_entry *entry, struct hf_aud
 bool hf_audit_answer_read(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                           struct hf_audit_row *out);
 
+/* Is it a configuration and nothing else? Such an entry is nobody's, and everybody may see it. */
+bool hf_audit_is_config(const struct hf_audit_entry *entry, const struct hf_audit_row *rows);
+
 /* A register's stored form for people: fills the members of `out` that its type has, and up to `room`
  * items. False if the form is not well-formed. out->item_count may be larger than `room`. */
 bool hf_audit_value_read(const struct hf_value *stored, struct hf_item *items, size_t room,

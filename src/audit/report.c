@@ -3,6 +3,7 @@
 #include "audit/words.h"
 
 #include "base/buffer.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 
 #include <stdarg.h>
@@ -21,7 +22,7 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_SEQUENCE] = { "SEQUENCE", "no batch is missing",
                             "Batches are numbered 1, 2, 3 without a gap, each lies where it says it "
                             "lies, and all "
-                            "its bytes fit their CRC." },
+                            "its bytes fit their checksums." },
     [HF_AUDIT_TIME] = { "TIME", "time never runs back",
                         "No batch has an earlier time than the batch before it, and every entry is "
                         "recorded at the "
@@ -140,11 +141,13 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_FENCES] = { "FENCES", "fences only rise",
                           "Every fence that a claim or a lease gets is above all given out before it, "
                           "so above all of "
-                          "its own key or name; a resource's highest fence never falls." },
+                          "its own key or name; a resource's highest fence never falls, and rises only to "
+                          "one "
+                          "that the call which placed a hold carried." },
     [HF_AUDIT_REGISTER] = { "REGISTERS", "versions count every change",
                             "A register's version rises by one with each change, its highest fence "
-                            "never falls and its "
-                            "type never changes." },
+                            "never falls, rises only to one that a write or deletion carried, and its "
+                            "type never changes, until it is deleted; what its deletion leaves keeps both." },
     [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is missing",
                           "Outbox rows are numbered 1, 2, 3 without a gap, and each has a key to be "
                           "delivered with." },
@@ -173,7 +176,8 @@ static const struct wording database[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_FENCES] = { "FENCES", "fences only rise",
                           "Every fence that a claim or a lease gets is above all that its own key or name "
                           "was "
-                          "given before; a resource's highest fence never falls." },
+                          "given before; a resource's highest fence never falls, and rises only to one "
+                          "that the call which placed a hold carried." },
     [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is there twice",
                           "Every outbox row has a number of its own and a key to be delivered with." },
     [HF_AUDIT_TABLES] = { "TABLES", "the tables say what the journal says",
@@ -204,7 +208,7 @@ enum hf_audit_outcome hf_audit_outcome(const struct hf_audit_check *check)
 
 bool hf_audit_may_name(const struct hf_audit_state *s, struct hf_bytes tenant)
 {
-    return !s->report->has_tenant || hf_bytes_equal(s->report->tenant, tenant);
+    return !s->report->has_tenant || HF_BUG(server_audit_of_all) || hf_bytes_equal(s->report->tenant, tenant);
 }
 
 void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64_t count)
@@ -212,32 +216,32 @@ void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64
     s->report->checks[id].checked += count;
 }
 
-static void entry_named(struct hf_buffer *b, const struct hf_audit_entry *e)
+struct hf_audit_numeral hf_audit_figure(const struct hf_audit_state *s, uint64_t number)
 {
-    hf_buffer_printf(b, " [%s under %s at %s, position %llu]", hf_action_name(e->action),
-                     hf_audit_who(e).text, hf_audit_at(e->recorded_at).text, (unsigned long long)e->position);
+    struct hf_audit_numeral n = { "(not shown)" };
+    if (!s->report->has_tenant)
+        snprintf(n.text, sizeof n.text, "%llu", (unsigned long long)number);
+    return n;
 }
 
-void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const struct hf_audit_entry *entry,
-                    const char *format, ...)
+static void entry_named(const struct hf_audit_state *s, struct hf_buffer *b, const struct hf_audit_entry *e)
 {
-    struct hf_audit_check *c = &s->report->checks[id];
-    c->violations++;
-    if (entry && !hf_audit_may_name(s, entry->tenant)) {
-        c->elsewhere++;
-        return;
-    }
+    hf_buffer_printf(b, " [%s under %s at %s", hf_action_name(e->action), hf_audit_who(e).text,
+                     hf_audit_at(e->recorded_at).text);
+    if (!s->report->has_tenant)
+        hf_buffer_printf(b, ", position %llu", (unsigned long long)e->position);
+    hf_buffer_add_char(b, ']');
+}
+
+static void example_add(struct hf_audit_state *s, struct hf_audit_check *c,
+                        const struct hf_audit_entry *entry, const char *sentence)
+{
     if (c->example_count == HF_AUDIT_LISTED_MAX)
         return;
-    char sentence[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
     struct hf_buffer b = { 0 };
     hf_buffer_add_text(&b, sentence);
     if (entry)
-        entry_named(&b, entry);
+        entry_named(s, &b, entry);
     hf_buffer_add_char(&b, '\0');
     if (b.failed) {
         s->no_memory = true;
@@ -245,6 +249,39 @@ void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const s
         return;
     }
     c->examples[c->example_count++] = (char *)b.data;
+}
+
+void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const struct hf_audit_entry *entry,
+                    const char *format, ...)
+{
+    struct hf_audit_check *c = &s->report->checks[id];
+    char sentence[1024];
+    va_list args;
+    c->violations++;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    example_add(s, c, entry, sentence);
+}
+
+void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, const char *format, ...)
+{
+    struct hf_audit_check *c = &s->report->checks[id];
+    bool one = s->report->has_tenant;
+    char sentence[1024];
+    va_list args;
+    if (one && s->journal_told[id])
+        return;
+    s->journal_told[id] = true;
+    c->violations++;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    example_add(
+        s, c, NULL,
+        one ? "the journal that the records are in is not whole, or was changed: an audit of the whole "
+              "store says where"
+            : sentence);
 }
 
 void hf_audit_report_free(struct hf_audit_report *report)

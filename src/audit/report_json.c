@@ -4,33 +4,78 @@
 
 #include "api/json.h"
 
-static void json_hex(struct hf_json *j, const uint8_t *bytes, size_t size)
+/* ---- One member ---- */
+
+static void put_uint(struct hf_json *j, const char *name, uint64_t number)
 {
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_uint(j, number);
+}
+
+static void put_int(struct hf_json *j, const char *name, int64_t number)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_int(j, number);
+}
+
+static void put_bool(struct hf_json *j, const char *name, bool value)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_bool(j, value);
+}
+
+static void put_text(struct hf_json *j, const char *name, const char *text)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_text(j, text);
+}
+
+static void put_time(struct hf_json *j, const char *name, hf_time at)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_time(j, at);
+}
+
+static void put_time_or_null(struct hf_json *j, const char *name, bool known, hf_time at)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    known ? hf_json_time(j, at) : hf_json_null(j);
+}
+
+static void put_hex(struct hf_json *j, const char *name, const uint8_t *bytes, size_t size)
+{
+    hf_json_name_bytes(j, hf_str(name));
     hf_json_hex(j, "", hf_mem(bytes, size));
 }
+
+static void begin_object(struct hf_json *j, const char *name)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_object(j);
+}
+
+static void begin_array(struct hf_json *j, const char *name)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_array(j);
+}
+
+/* ---- The report's parts ---- */
 
 static void json_checks(struct hf_json *j, const struct hf_audit_report *r)
 {
     static const char *const outcomes[] = { "ok", "broken", "incomplete" };
-    hf_json_name(j, "checks");
-    hf_json_array(j);
+    begin_array(j, "checks");
     for (size_t i = 0; i < r->check_count; i++) {
         const struct hf_audit_check *c = &r->checks[i];
         hf_json_object(j);
-        hf_json_name(j, "name");
-        hf_json_text(j, c->name);
-        hf_json_name(j, "title");
-        hf_json_text(j, c->title);
-        hf_json_name(j, "meaning");
-        hf_json_text(j, c->meaning);
-        hf_json_name(j, "outcome");
-        hf_json_text(j, outcomes[hf_audit_outcome(c)]);
-        hf_json_name(j, "checked");
-        hf_json_uint(j, c->checked);
-        hf_json_name(j, "violations");
-        hf_json_uint(j, c->violations);
-        hf_json_name(j, "examples");
-        hf_json_array(j);
+        put_text(j, "name", c->name);
+        put_text(j, "title", c->title);
+        put_text(j, "meaning", c->meaning);
+        put_text(j, "outcome", outcomes[hf_audit_outcome(c)]);
+        put_uint(j, "checked", c->checked);
+        put_uint(j, "violations", c->violations);
+        begin_array(j, "examples");
         for (size_t k = 0; k < c->example_count; k++)
             hf_json_text(j, c->examples[k]);
         hf_json_array_end(j);
@@ -39,40 +84,33 @@ static void json_checks(struct hf_json *j, const struct hf_audit_report *r)
     hf_json_array_end(j);
 }
 
-/* Whose records are named: null for everybody's. */
+/* Whose records this is about: null for everybody's. */
 static void json_scope(struct hf_json *j, const struct hf_audit_report *r)
 {
     hf_json_name(j, "tenant");
     r->has_tenant ? hf_json_opaque(j, r->tenant) : hf_json_null(j);
     if (!r->has_tenant)
         return;
-    hf_json_name(j, "tenant_entries");
-    hf_json_uint(j, r->tenant_entries);
+    put_uint(j, "tenant_entries", r->tenant_entries);
 }
 
 static void json_configs(struct hf_json *j, const struct hf_audit_report *r)
 {
-    hf_json_name(j, "configuration");
-    hf_json_array(j);
+    begin_array(j, "configuration");
     for (size_t i = 0; i < r->config_count; i++) {
         const struct hf_audit_in_force *c = &r->configs[i];
         hf_json_object(j);
-        hf_json_name(j, "since");
-        hf_json_time(j, c->since);
-        hf_json_name(j, "position");
-        hf_json_uint(j, c->position);
+        put_time(j, "since", c->since);
+        if (!r->has_tenant) {
+            put_uint(j, "position", c->position);
+        }
         hf_json_name(j, "idempotency_window");
         hf_json_duration(j, c->idempotency_window_ms);
-        hf_json_name(j, "idempotency_window_ms");
-        hf_json_int(j, c->idempotency_window_ms);
-        hf_json_name(j, "token_max_length");
-        hf_json_uint(j, c->token_max_length);
-        hf_json_name(j, "registry");
-        hf_json_text(j, c->strict ? "strict" : "open");
-        hf_json_name(j, "digest_function");
-        hf_json_text(j, c->digest_name);
-        hf_json_name(j, "program");
-        hf_json_text(j, c->program);
+        put_int(j, "idempotency_window_ms", c->idempotency_window_ms);
+        put_uint(j, "token_max_length", c->token_max_length);
+        put_text(j, "registry", c->strict ? "strict" : "open");
+        put_text(j, "digest_function", c->digest_name);
+        put_text(j, "program", c->program);
         hf_json_object_end(j);
     }
     hf_json_array_end(j);
@@ -80,39 +118,24 @@ static void json_configs(struct hf_json *j, const struct hf_audit_report *r)
 
 static void json_near(struct hf_json *j, const struct hf_audit_report *r)
 {
-    hf_json_name(j, "near_duplicates");
-    hf_json_object(j);
-    hf_json_name(j, "within_ms");
-    hf_json_int(j, r->near_ms);
-    hf_json_name(j, "count");
-    hf_json_uint(j, r->near_count);
-    hf_json_name(j, "not_legitimate");
-    hf_json_uint(j, r->near_illegitimate);
-    hf_json_name(j, "listed");
-    hf_json_array(j);
+    begin_object(j, "near_duplicates");
+    put_int(j, "within_ms", r->near_ms);
+    put_uint(j, "count", r->near_count);
+    put_uint(j, "not_legitimate", r->near_illegitimate);
+    begin_array(j, "listed");
     for (size_t i = 0; i < r->near_listed; i++) {
         const struct hf_audit_near *n = &r->near[i];
         hf_json_object(j);
-        hf_json_name(j, "first");
-        hf_json_text(j, n->first);
-        hf_json_name(j, "first_at");
-        hf_json_time(j, n->first_at);
-        hf_json_name(j, "first_key");
-        hf_json_text(j, n->first_key ? n->first_key : "");
-        hf_json_name(j, "second");
-        hf_json_text(j, n->second);
-        hf_json_name(j, "second_at");
-        hf_json_time(j, n->second_at);
-        hf_json_name(j, "second_key");
-        hf_json_text(j, n->second_key ? n->second_key : "");
-        hf_json_name(j, "resource");
-        hf_json_text(j, n->resource);
-        hf_json_name(j, "requester");
-        hf_json_text(j, n->requester);
-        hf_json_name(j, "legitimate");
-        hf_json_bool(j, n->legitimate);
-        hf_json_name(j, "why");
-        hf_json_text(j, n->why);
+        put_text(j, "first", n->first);
+        put_time(j, "first_at", n->first_at);
+        put_text(j, "first_key", n->first_key ? n->first_key : "");
+        put_text(j, "second", n->second);
+        put_time(j, "second_at", n->second_at);
+        put_text(j, "second_key", n->second_key ? n->second_key : "");
+        put_text(j, "resource", n->resource);
+        put_text(j, "requester", n->requester);
+        put_bool(j, "legitimate", n->legitimate);
+        put_text(j, "why", n->why);
         hf_json_object_end(j);
     }
     hf_json_array_end(j);
@@ -121,25 +144,17 @@ static void json_near(struct hf_json *j, const struct hf_audit_report *r)
 
 static void json_damage(struct hf_json *j, const struct hf_audit_report *r)
 {
-    hf_json_name(j, "damage");
-    hf_json_array(j);
+    begin_array(j, "damage");
     for (size_t i = 0; i < r->damages && i < sizeof r->damage / sizeof *r->damage; i++) {
         const struct hf_audit_damage *d = &r->damage[i];
         hf_json_object(j);
-        hf_json_name(j, "file");
-        hf_json_text(j, d->file);
-        hf_json_name(j, "offset");
-        hf_json_uint(j, d->offset);
-        hf_json_name(j, "sequence");
-        hf_json_uint(j, d->sequence);
-        hf_json_name(j, "what");
-        hf_json_text(j, d->what);
-        hf_json_name(j, "next_whole_sequence");
-        hf_json_uint(j, d->found_sequence);
-        hf_json_name(j, "next_whole_file");
-        hf_json_text(j, d->found_file);
-        hf_json_name(j, "next_whole_offset");
-        hf_json_uint(j, d->found_offset);
+        put_text(j, "file", d->file);
+        put_uint(j, "offset", d->offset);
+        put_uint(j, "sequence", d->sequence);
+        put_text(j, "what", d->what);
+        put_uint(j, "next_whole_sequence", d->found_sequence);
+        put_text(j, "next_whole_file", d->found_file);
+        put_uint(j, "next_whole_offset", d->found_offset);
         hf_json_object_end(j);
     }
     hf_json_array_end(j);
@@ -147,70 +162,68 @@ static void json_damage(struct hf_json *j, const struct hf_audit_report *r)
 
 static void json_writers(struct hf_json *j, const struct hf_audit_report *r)
 {
-    hf_json_name(j, "entries_by_functions");
-    hf_json_uint(j, r->function_entries);
-    hf_json_name(j, "writers");
-    hf_json_uint(j, r->writers);
-    hf_json_name(j, "newest_writers");
-    hf_json_array(j);
+    put_uint(j, "entries_by_functions", r->function_entries);
+    put_uint(j, "writers", r->writers);
+    begin_array(j, "newest_writers");
     for (size_t i = 0; i < r->writers_listed; i++) {
         const struct hf_audit_writer *w = &r->writer[i];
         hf_json_object(j);
-        hf_json_name(j, "writer");
-        hf_json_uint(j, w->id);
+        put_uint(j, "writer", w->id);
         hf_json_name(j, "name");
         hf_json_bytes(j, hf_str(w->name));
-        hf_json_name(j, "entries");
-        hf_json_uint(j, w->entries);
-        hf_json_name(j, "batches");
-        hf_json_uint(j, w->batch);
-        hf_json_name(j, "chain_head");
-        json_hex(j, w->chain, sizeof w->chain);
+        put_uint(j, "entries", w->entries);
+        put_uint(j, "batches", w->batch);
+        put_hex(j, "chain_head", w->chain, sizeof w->chain);
         hf_json_object_end(j);
     }
     hf_json_array_end(j);
 }
 
+/* From when to when there are records, and whether they are whole: what every reader may know. */
+static void json_span(struct hf_json *j, const struct hf_audit_report *r)
+{
+    put_time_or_null(j, "first_at", r->entries > 0, r->first_now);
+    put_time_or_null(j, "last_at", r->entries > 0, r->last_now);
+    put_bool(j, "damaged", r->verdict == HF_AUDIT_DAMAGED);
+}
+
+/* What one tenant may know of the journal: what it wrote itself, and whether the whole is sound. */
+static void json_own(struct hf_json *j, const struct hf_audit_report *r)
+{
+    begin_object(j, "journal");
+    put_uint(j, "entries", r->entries);
+    put_uint(j, "records", r->rows);
+    json_span(j, r);
+    hf_json_object_end(j);
+}
+
 static void json_journal(struct hf_json *j, const struct hf_audit_report *r)
 {
-    hf_json_name(j, "journal");
-    hf_json_object(j);
+    begin_object(j, "journal");
     if (r->directory) {
-        hf_json_name(j, "directory");
-        hf_json_text(j, r->directory);
+        put_text(j, "directory", r->directory);
     }
     if (r->journal.database) {
-        hf_json_name(j, "database");
-        hf_json_text(j, r->journal.where);
+        put_text(j, "database", r->journal.where);
     }
     hf_json_name(j, "open_by");
     r->holder[0] ? hf_json_text(j, r->holder) : hf_json_null(j);
-    hf_json_name(j, "store_id");
-    json_hex(j, r->journal.store_id, sizeof r->journal.store_id);
+    put_hex(j, "store_id", r->journal.store_id, sizeof r->journal.store_id);
     hf_json_name(j, "chain_head");
-    r->head_sequence ? json_hex(j, r->chain_head, sizeof r->chain_head) : hf_json_null(j);
-    hf_json_name(j, "chain_head_sequence");
-    hf_json_uint(j, r->head_sequence);
-    hf_json_name(j, "batches");
-    hf_json_uint(j, r->batches);
-    hf_json_name(j, "batches_judged");
-    hf_json_uint(j, r->judged_batches);
-    hf_json_name(j, "entries");
-    hf_json_uint(j, r->entries);
-    hf_json_name(j, "records");
-    hf_json_uint(j, r->rows);
-    hf_json_name(j, "segments");
-    hf_json_uint(j, r->journal.segments);
-    hf_json_name(j, "segments_compressed");
-    hf_json_uint(j, r->journal.packed);
-    hf_json_name(j, "end");
-    hf_json_uint(j, r->journal.end);
-    hf_json_name(j, "torn_bytes");
-    hf_json_uint(j, r->journal.torn_bytes);
-    hf_json_name(j, "first_at");
-    r->entries ? hf_json_time(j, r->first_now) : hf_json_null(j);
-    hf_json_name(j, "last_at");
-    r->entries ? hf_json_time(j, r->last_now) : hf_json_null(j);
+    r->head_sequence ? hf_json_hex(j, "", hf_mem(r->chain_head, sizeof r->chain_head)) : hf_json_null(j);
+    put_uint(j, "chain_head_sequence", r->head_sequence);
+    put_uint(j, "batches", r->batches);
+    put_uint(j, "batches_judged", r->judged_batches);
+    put_uint(j, "entries", r->entries);
+    put_uint(j, "records", r->rows);
+    put_uint(j, "segments", r->journal.segments);
+    put_uint(j, "segments_compressed", r->journal.packed);
+    put_uint(j, "end", r->journal.end);
+    put_uint(j, "torn_bytes", r->journal.torn_bytes);
+    put_uint(j, "snapshots_unusable", r->journal.snapshots_unusable);
+    put_uint(j, "index_parts", r->index_parts);
+    put_uint(j, "index_wrong", r->index_wrong);
+    json_span(j, r);
     if (r->journal.database)
         json_writers(j, r);
     json_damage(j, r);
@@ -219,38 +232,27 @@ static void json_journal(struct hf_json *j, const struct hf_audit_report *r)
 
 static void json_holds(struct hf_json *j, const struct hf_audit_report *r)
 {
-    hf_json_name(j, "holds");
-    hf_json_object(j);
-    hf_json_name(j, "count");
-    hf_json_uint(j, r->holds);
-    hf_json_name(j, "traced_to_key");
-    hf_json_uint(j, r->holds_traced);
+    begin_object(j, "holds");
+    put_uint(j, "count", r->holds);
+    put_uint(j, "traced_to_key", r->holds_traced);
     for (unsigned i = HF_HELD; i <= HF_EXPIRED; i++) {
-        hf_json_name_bytes(j, hf_str(hf_audit_state_name((enum hf_hold_state)i)));
-        hf_json_uint(j, r->holds_by_state[i]);
+        put_uint(j, hf_audit_state_name((enum hf_hold_state)i), r->holds_by_state[i]);
     }
-    hf_json_name(j, "overdue");
-    hf_json_uint(j, r->overdue);
-    hf_json_name(j, "reversals");
-    hf_json_uint(j, r->reversals);
+    put_uint(j, "overdue", r->overdue);
+    put_uint(j, "reversals", r->reversals);
     hf_json_object_end(j);
 }
 
 static void json_failures(struct hf_json *j, const struct hf_audit_report *r)
 {
-    hf_json_name(j, "failures_cached");
-    hf_json_object(j);
-    hf_json_name(j, "remembered");
-    hf_json_uint(j, r->remembered);
-    hf_json_name(j, "count");
-    hf_json_uint(j, r->failures);
-    hf_json_name(j, "by_code");
-    hf_json_object(j);
+    begin_object(j, "failures_cached");
+    put_uint(j, "remembered", r->remembered);
+    put_uint(j, "count", r->failures);
+    begin_object(j, "by_code");
     for (unsigned i = 0; i < 256; i++) {
         if (r->failures_by_status[i] == 0)
             continue;
-        hf_json_name_bytes(j, hf_str(hf_status_code((enum hf_status)i)));
-        hf_json_uint(j, r->failures_by_status[i]);
+        put_uint(j, hf_status_code((enum hf_status)i), r->failures_by_status[i]);
     }
     hf_json_object_end(j);
     hf_json_object_end(j);
@@ -270,11 +272,9 @@ static void json_records(struct hf_json *j, const struct hf_audit_report *r)
                    { "registers", r->registers },
                    { "clients", r->clients },
                    { "outbox", r->outbox } };
-    hf_json_name(j, "records");
-    hf_json_object(j);
+    begin_object(j, "records");
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        hf_json_name_bytes(j, hf_str(counts[i].name));
-        hf_json_uint(j, counts[i].count);
+        put_uint(j, counts[i].name, counts[i].count);
     }
     hf_json_object_end(j);
 }
@@ -291,7 +291,7 @@ bool hf_audit_print_json(const struct hf_audit_report *report, FILE *out)
     json_checks(&j, report);
     json_configs(&j, report);
     json_near(&j, report);
-    json_journal(&j, report);
+    report->has_tenant ? json_own(&j, report) : json_journal(&j, report);
     json_holds(&j, report);
     json_failures(&j, report);
     json_records(&j, report);

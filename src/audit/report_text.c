@@ -26,11 +26,9 @@ static void print_scope(const struct hf_audit_report *r, FILE *out)
 {
     if (!r->has_tenant)
         return;
-    fprintf(out,
-            "Tenant %s alone: only its records are named below; it has %llu of the %s.\n"
-            "The verdict, the counts and the chain are those of the whole store.\n",
+    fprintf(out, "Tenant %s alone: its %s %s judged, counted and named below, and nobody else's.\n",
             r->tenant.size > 0 ? hf_audit_show(r->tenant).text : "\"\" (the default one)",
-            (unsigned long long)r->tenant_entries, COUNT(r->entries, "entry", "entries"));
+            COUNT(r->entries, "entry", "entries"), r->entries == 1 ? "is" : "are");
 }
 
 static void print_verdict(const struct hf_audit_report *r, FILE *out)
@@ -79,6 +77,16 @@ static void print_damage(const struct hf_audit_report *r, FILE *out)
                 COUNT(r->batches - r->judged_batches, "batch", "batches"));
 }
 
+/* What one tenant may know of the journal. */
+static void print_own(const struct hf_audit_report *r, FILE *out)
+{
+    fprintf(out, "\nJournal\n  of the tenant  %s with %s\n", COUNT(r->entries, "entry", "entries"),
+            COUNT(r->rows, "record", "records"));
+    if (r->entries > 0)
+        fprintf(out, "  from           %s to %s\n", hf_audit_at(r->first_now).text,
+                hf_audit_at(r->last_now).text);
+}
+
 static void print_journal(const struct hf_audit_report *r, FILE *out)
 {
     char hex[2 * HF_DIGEST_SIZE + 1];
@@ -110,6 +118,24 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
                 "  torn end       %s of a batch that is not whole: cut short by a crash before\n"
                 "                 anybody had its answer, or damaged since; a noted chain head tells\n",
                 COUNT(r->journal.torn_bytes, "byte", "bytes"));
+    if (r->journal.snapshots_unusable > 0)
+        fprintf(out,
+                "  snapshot       %s cannot be used: it is not as it was written, or of version 1.\n"
+                "                 The history is not affected: the next start reads the journal instead\n",
+                r->journal.snapshot_unusable);
+    if (r->index_wrong > 0 && r->index_missing)
+        fprintf(out,
+                "  holds.idx      missing.\n"
+                "                 The history is not affected: it is rebuilt from the journal at the next "
+                "start\n");
+    else if (r->index_wrong > 0)
+        fprintf(out,
+                "  holds.idx      damaged: %llu of its %llu parts do not agree with the journal, the first "
+                "at byte %llu.\n"
+                "                 The history is not affected: it is rebuilt from the journal at the next "
+                "start\n",
+                (unsigned long long)r->index_wrong, (unsigned long long)r->index_parts,
+                (unsigned long long)r->index_wrong_at);
     if (r->entries > 0)
         fprintf(out, "  time           %s to %s\n", hf_audit_at(r->first_now).text,
                 hf_audit_at(r->last_now).text);
@@ -144,7 +170,7 @@ static void print_check(const struct hf_audit_report *r, size_t id, FILE *out)
     static const char *const outcomes[] = { "ok", "BROKEN", "INCOMPLETE" };
     const struct hf_audit_check *c = &r->checks[id];
     bool sum = id == HF_AUDIT_IR5 || id == HF_AUDIT_IR6;
-    uint64_t unlisted = c->violations - c->elsewhere - c->example_count;
+    uint64_t unlisted = c->violations - c->example_count;
     fprintf(out, "\n  %-10s %-10s %s\n", c->name, outcomes[hf_audit_outcome(c)], c->title);
     fprintf(out, "             %s\n", c->meaning);
     fprintf(out, "             %llu checked, %s%s\n", (unsigned long long)c->checked,
@@ -154,9 +180,6 @@ static void print_check(const struct hf_audit_report *r, size_t id, FILE *out)
         fprintf(out, "             - %s\n", c->examples[k]);
     if (unlisted > 0 && !sum)
         fprintf(out, "             ... and %llu more\n", (unsigned long long)unlisted);
-    if (c->elsewhere > 0)
-        fprintf(out, "             ... and %llu in records of other tenants\n",
-                (unsigned long long)c->elsewhere);
 }
 
 static void print_checks(const struct hf_audit_report *r, FILE *out)
@@ -227,8 +250,12 @@ bool hf_audit_print_text(const struct hf_audit_report *report, FILE *out)
 {
     print_verdict(report, out);
     print_scope(report, out);
-    print_journal(report, out);
-    print_writers(report, out);
+    if (report->has_tenant) {
+        print_own(report, out);
+    } else {
+        print_journal(report, out);
+        print_writers(report, out);
+    }
     print_configs(report, out);
     print_records(report, out);
     print_near(report, out);

@@ -10,7 +10,9 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#define HEAD_SIZE 140
+#define HEAD_SIZE 160   /* enough for every version */
+#define HEAD_SIZE_1 140 /* in version 1 */
+#define PACK_VERSION 1
 #define PACK_HEAD 48
 #define PACK_FRAME 131072U
 #define PACK_ROW 16 /* bytes of the frame table for each frame */
@@ -91,8 +93,6 @@ static bool frame_table_read(struct hf_audit_segment *seg, const unsigned char *
             return false;
         crc = hf_crc32c(crc, row, sizeof row);
         f->table[i] = (struct frame){ hf_get64(row), hf_get32(row + 8), hf_get32(row + 12) };
-        if (f->table[i].size > ZSTD_COMPRESSBOUND(PACK_FRAME))
-            return false;
     }
     return crc == hf_get32(head + 44);
 }
@@ -103,7 +103,7 @@ static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t fil
     if (!read_full(seg, head, sizeof head, 0) || memcmp(head, "HOLDZST", 7) != 0)
         return HF_AUDIT_BAD_PACK;
     *version = hf_get32(head + 8);
-    if (head[7] != '1' || *version != HF_AUDIT_VERSION)
+    if (head[7] != '1' || *version != PACK_VERSION)
         return HF_AUDIT_NEWER;
     uint64_t size = hf_get64(head + 32);
     if (hf_get32(head + 12) != PACK_FRAME || hf_get64(head + 16) != seg->number || size % HF_AUDIT_BLOCK != 0)
@@ -117,6 +117,7 @@ static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t fil
     if (size / PACK_FRAME + (size % PACK_FRAME != 0) != seg->frames->count)
         return HF_AUDIT_BAD_PACK;
     seg->size = size;
+    seg->pack_base = hf_get64(head + 24);
     return HF_AUDIT_OPENED;
 }
 
@@ -128,7 +129,8 @@ static bool frame_load(struct hf_audit_segment *seg, uint32_t n)
     f->held = NO_FRAME;
     memset(f->plain, 0, PACK_FRAME);
     if (row->size > 0) {
-        if (!read_full(seg, f->packed, row->size, row->offset) ||
+        if (row->size > ZSTD_COMPRESSBOUND(PACK_FRAME) ||
+            !read_full(seg, f->packed, row->size, row->offset) ||
             hf_crc32c(0, f->packed, row->size) != row->crc)
             return false;
         if (ZSTD_decompressDCtx(f->zstd, f->plain, PACK_FRAME, f->packed, row->size) != PACK_FRAME)
@@ -181,30 +183,56 @@ uint64_t hf_audit_segment_skip(struct hf_audit_segment *seg, uint64_t offset)
     return offset;
 }
 
+static struct hf_sipkey key_get(const unsigned char *in)
+{
+    return (struct hf_sipkey){ hf_get64(in), hf_get64(in + 8) };
+}
+
+/* Does the header's own check fit: a CRC in version 1, then a tag under the key that stands beside it? */
+static bool head_check(const unsigned char *b, uint32_t version)
+{
+    struct hf_sipkey seal = key_get(b + 104);
+    if (version == 1)
+        return hf_crc32c(0, b, 136) == hf_get32(b + 136);
+    return hf_siphash(&seal, hf_mem(b, 152), hf_mem(NULL, 0)) == hf_get64(b + 152);
+}
+
+static void head_fill(const unsigned char *b, uint32_t version, struct hf_audit_head *h)
+{
+    *h = (struct hf_audit_head){ .number = hf_get64(b + 16),
+                                 .base = hf_get64(b + 24),
+                                 .size = hf_get64(b + 32),
+                                 .first_sequence = hf_get64(b + 40),
+                                 .first_now = (hf_time)hf_get64(b + 48),
+                                 .version = version,
+                                 .table_key = key_get(b + 72),
+                                 .id_key = key_get(b + 88) };
+    memcpy(h->store_id, b + 56, sizeof h->store_id);
+    if (version > 1)
+        h->seal = key_get(b + 104);
+    memcpy(h->chain, b + (version == 1 ? 104 : 120), sizeof h->chain);
+}
+
 /* Fill in the header from the first block. A header that is not right leaves head_good down: such a
  * segment is prepared but not used yet, or damaged; the reader of the journal tells which. */
 static enum hf_audit_opened head_read(struct hf_audit_segment *seg, uint32_t *version)
 {
-    unsigned char b[HEAD_SIZE];
+    unsigned char b[HF_AUDIT_BLOCK];
     if (!hf_audit_segment_read(seg, 0, b, sizeof b) || memcmp(b, "HOLDSEG", 7) != 0)
         return HF_AUDIT_OPENED;
-    bool crc_good = hf_crc32c(0, b, 136) == hf_get32(b + 136);
-    uint64_t number = hf_get64(b + 16);
     *version = hf_get32(b + 8);
-    if (b[7] != '1' || (*version != HF_AUDIT_VERSION && (crc_good || number == seg->number)))
+    /* A newer format may keep its check elsewhere. */
+    if (b[7] != '1' || *version > HF_AUDIT_VERSION)
         return HF_AUDIT_NEWER;
     struct hf_audit_head *h = &seg->head;
-    h->number = number;
-    h->base = hf_get64(b + 24);
-    h->size = hf_get64(b + 32);
-    h->first_sequence = hf_get64(b + 40);
-    h->first_now = (hf_time)hf_get64(b + 48);
-    memcpy(h->store_id, b + 56, sizeof h->store_id);
-    h->id_key = (struct hf_sipkey){ hf_get64(b + 88), hf_get64(b + 96) };
-    memcpy(h->chain, b + 104, sizeof h->chain);
-    seg->head_good = crc_good && number == seg->number && h->size % HF_AUDIT_BLOCK == 0 &&
+    head_fill(b, *version, h);
+    bool right = *version > 0 && head_check(b, *version);
+    seg->head_other = right && h->number != seg->number;
+    seg->head_good = right && h->number == seg->number && h->size % HF_AUDIT_BLOCK == 0 &&
                      h->size >= 2 * HF_AUDIT_BLOCK && h->base % HF_AUDIT_BLOCK == 0 &&
                      hf_get32(b + 12) == HF_AUDIT_BLOCK;
+    for (size_t i = *version == 1 ? HEAD_SIZE_1 : HEAD_SIZE; i < sizeof b; i++)
+        seg->head_dirty = seg->head_dirty || (seg->head_good && b[i] != 0);
     /* A plain file that was cut off is still read as far as it goes, so the header's word counts. */
     if (seg->head_good && !seg->packed)
         seg->size = h->size;
@@ -245,6 +273,8 @@ enum hf_audit_opened hf_audit_segment_open(int dir, uint64_t number, struct hf_a
             errno = why;
         }
     }
+    if (r == HF_AUDIT_MISSING) /* as it is called first */
+        snprintf(seg->name, sizeof seg->name, "journal-%08llu.log", (unsigned long long)number);
     return r;
 }
 

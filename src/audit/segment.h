@@ -12,16 +12,26 @@
 
 #include <sys/types.h>
 
-#define HF_AUDIT_VERSION 1 /* the format that this reader knows */
+#define HF_AUDIT_VERSION 2 /* the newest format that this reader knows */
 #define HF_AUDIT_BLOCK 4096
 #define HF_AUDIT_NAME_SIZE 32 /* "journal-00000007.log" and a NUL, with room */
+
+/* No batch and no snapshot has a time beyond this, before or after 1970. */
+#define HF_AUDIT_NOW_MAX (INT64_MAX / 4)
+
+static inline bool hf_audit_now_sound(hf_time now)
+{
+    return now >= -HF_AUDIT_NOW_MAX && now <= HF_AUDIT_NOW_MAX;
+}
 
 /* The header in a segment's first block. */
 struct hf_audit_head {
     uint64_t number, base, size, first_sequence;
     hf_time first_now;
+    uint32_t version;
     uint8_t store_id[16];
-    struct hf_sipkey id_key;
+    struct hf_sipkey table_key, id_key;
+    struct hf_sipkey seal; /* behind the tags; from version 2 on */
     uint8_t chain[HF_DIGEST_SIZE];
 };
 
@@ -36,8 +46,11 @@ struct hf_audit_segment {
     char name[HF_AUDIT_NAME_SIZE];
     bool packed;
     uint64_t size;      /* bytes of the segment: by the header if that is right, else what the file has */
+    uint64_t pack_base; /* if packed: where the segment begins, as the file itself says */
     uint64_t file_size; /* when it was opened, or last looked at */
     bool head_good;
+    bool head_other;                /* there is a right header, and it is of another segment */
+    bool head_dirty;                /* head_good, and there is something behind it in its block */
     struct hf_audit_head head;      /* if head_good */
     struct hf_audit_frames *frames; /* owned, if packed */
     int io_error; /* errno of a read that failed, other than by the file's end; 0 if none did */

@@ -27,7 +27,8 @@ struct trace {
     hf_time lease_until;      /* of that claim */
     unsigned long long fence; /* and what it can be settled with */
     enum hf_abandon on_abandon;
-    hf_time as_of; /* of the newest batch */
+    hf_time
+        as_of; /* of the newest batch; for one tenant: of its newest, or what the caller says is now if that is later */
     unsigned long long damages;
     struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
 };
@@ -40,8 +41,10 @@ static void event_json(struct trace *t, const struct hf_audit_entry *e, const ch
     hf_json_object(j);
     hf_json_name(j, "at");
     hf_json_time(j, e->recorded_at);
-    hf_json_name(j, "position");
-    hf_json_uint(j, e->position);
+    if (!t->options->has_tenant) {
+        hf_json_name(j, "position");
+        hf_json_uint(j, e->position);
+    }
     hf_json_name(j, "action");
     hf_json_text(j, hf_action_name(e->action));
     hf_json_name(j, "status");
@@ -168,6 +171,15 @@ static void key_claim(struct trace *t, const struct hf_audit_entry *e, const str
     t->on_abandon = c->on_abandon;
 }
 
+static void outbox_row(struct trace *t, const struct hf_audit_entry *e, const struct hf_outbox *row)
+{
+    char number[24] = "";
+    if (!t->options->has_tenant) /* they are numbered over all tenants */
+        snprintf(number, sizeof number, " %llu", (unsigned long long)row->number);
+    event(t, e, "outbox row%s for topic %s, to be delivered with this key", number,
+          hf_audit_show(row->topic).text);
+}
+
 static void key_entry(struct trace *t, const struct hf_audit_entry *e)
 {
     const struct hf_audit_trace_options *o = t->options;
@@ -179,8 +191,7 @@ static void key_entry(struct trace *t, const struct hf_audit_entry *e)
         if (row->kind == HF_ROW_CLAIM && !o->sequence && hf_bytes_equal(row->claim.key, t->name))
             key_claim(t, e, &row->claim);
         else if (row->kind == HF_ROW_OUTBOX && !o->sequence && hf_bytes_equal(row->outbox.key, t->name))
-            event(t, e, "outbox row %llu for topic %s, to be delivered with this key",
-                  (unsigned long long)row->outbox.number, hf_audit_show(row->outbox.topic).text);
+            outbox_row(t, e, &row->outbox);
     }
 }
 
@@ -196,12 +207,14 @@ static void trace_batch(struct trace *t, const struct hf_audit_batch *batch)
             continue;
         if (o->has_tenant && !hf_bytes_equal(o->tenant, e.tenant))
             continue;
+        if (batch->now > t->as_of)
+            t->as_of = batch->now;
         if (t->id[0])
             hold_entry(t, &e);
         else if (o->subject != HF_AUDIT_SUBJECT_HOLD)
             key_entry(t, &e);
     }
-    if (batch->now > t->as_of)
+    if (!o->has_tenant && batch->now > t->as_of)
         t->as_of = batch->now;
 }
 
@@ -324,8 +337,8 @@ static enum hf_status trace_pass(struct trace *t, const char *dir, bool as_key, 
 {
     struct hf_audit_reader *reader;
     const char *postgres = t->options->postgres;
-    enum hf_status st =
-        postgres ? hf_audit_reader_connect(postgres, &reader, why) : hf_audit_reader_open(dir, &reader, why);
+    enum hf_status st = postgres ? hf_audit_reader_connect(postgres, t->options->timeline, &reader, why)
+                                 : hf_audit_reader_open(dir, &reader, why);
     if (st != HF_OK)
         return st;
     t->damages = 0;
@@ -333,6 +346,8 @@ static enum hf_status trace_pass(struct trace *t, const char *dir, bool as_key, 
         subject_find(t, hf_audit_reader_journal(reader));
     st = read_all(t, reader, why);
     hf_audit_reader_close(reader);
+    if (t->options->has_tenant && t->options->now > t->as_of)
+        t->as_of = t->options->now;
     return st;
 }
 

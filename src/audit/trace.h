@@ -23,7 +23,8 @@ enum hf_audit_subject {
 struct hf_audit_trace_options {
     enum hf_audit_subject subject;
     /* true: only entries of this tenant are read. Another one's hold is not known then, and nothing tells it
-     * from an id that nobody has. false: all tenants are, and each is named. */
+     * from an id that nobody has; and nothing that is told depends on what the others wrote. false: all tenants are, and
+     * each is named. */
     bool has_tenant;
     struct hf_bytes tenant;
     uint64_t sequence; /* keys: not 0: the key is a client's name, and this its number */
@@ -32,6 +33,7 @@ struct hf_audit_trace_options {
                   * that runs out leaves no record */
     bool json;
     const char *postgres; /* NULL, or the database to read instead of the directory */
+    uint32_t timeline;    /* 0, or of the primary that is to be read (hf_timeline) */
 };
 
 /* hf_audit_trace: `holdfast trace`: read the store in `dir` and print the life of `name` (an id or a

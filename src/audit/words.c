@@ -37,6 +37,7 @@ const char *hf_audit_type_name(enum hf_register_type type)
     case HF_TYPE_VECTOR: return "vector";
     case HF_TYPE_COUNTER: return "counter";
     case HF_TYPE_UPDOWN: return "updown";
+    case HF_TYPE_DELETED: return "deleted";
     }
     return "unknown";
 }

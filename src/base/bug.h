@@ -35,21 +35,29 @@
     X(lease_held_twice,        core,   "a lease that is held is granted again") \
     X(fence_equal,             core,   "a write with the fence that was seen last is applied") \
     X(version_ignored,         core,   "if_version is not compared") \
+    X(ending_refused_at_limit, core,   "at a limit of memory a hold that is held can be neither released nor confirmed") \
+    X(register_delete_forgets_fence, core, "a register that is made again after its deletion takes every fence") \
     X(merge_max_overwrites,    core,   "max and min take the newer number") \
     X(merge_counter_adds,      core,   "counters are added, so that a retry counts twice") \
     X(merge_lww_ties,          core,   "equal timestamps are settled by who came first") \
     X(sync_skipped,            journal, "a batch is written and not synced") \
     X(clock_runs_back,         journal, "engine time follows a wall clock that steps back") \
+    X(jump_believed,           journal, "a wall clock that jumps ahead is believed at once") \
     X(fence_not_rising,        journal, "a fence is given out twice") \
     X(tenant_ignored,          journal, "a key is compared without its tenant") \
     X(key_prefix_compared,     journal, "a key is compared by its first eight bytes") \
     X(recovery_drops_last,     journal, "recovery leaves out the newest batch") \
     X(recovery_clock_lost,     journal, "recovery forgets engine time") \
+    X(unread_counts_as_none,   journal, "a note of the last close that cannot be read counts as none") \
     X(snapshot_leaves_out,     journal, "a snapshot leaves some keys out") \
+    X(snapshot_has_newer,      journal, "a snapshot has rows that were made while it was written, and the others come behind them") \
     X(snapshot_not_synced,     journal, "a snapshot gets its name before it is synced") \
     X(segment_not_named,       journal, "a new segment is used before its name is durable") \
+    X(index_unchecked,         journal, "holds.idx is believed without being checked") \
+    X(index_rebuilt_short,     journal, "a part of holds.idx is rebuilt without the journal's end") \
     X(tokens_freed_early,      journal, "a key is freed before its window has ended") \
     X(entry_freed_early,       journal, "a guard's entry is freed before its window has ended") \
+    X(seal_not_checked,        journal, "a batch's tag is not compared, so that a payload can pass for a batch") \
     X(answer_before_sync,      engine, "answers go out when the batch is sealed, before it is written") \
     X(replay_not_waiting,      engine, "a replay does not wait until what it repeats is durable") \
     X(read_not_waiting,        engine, "a read does not wait until what it saw is durable") \
@@ -57,10 +65,23 @@
     X(apply_runs_twice,        engine, "an apply function runs twice") \
     X(outbox_number_reused,    engine, "two rows of the outbox get the same number") \
     X(list_hides_newest,       engine, "a list of holds leaves out the newest") \
+    X(unreplicated_told,       postgres, "an answer does not wait until a standby has what it saw") \
+    X(absence_told,            postgres, "that a row is not there is told before a standby has heard of its deletion") \
+    X(reload_ignored,          postgres, "a commit during which the standbys were given up counts as replicated") \
+    X(entry_of_another,        postgres, "a key whose row leads to the entry of another call is answered with it") \
+    X(left_freed_at_once,      postgres, "what a deleted lease has left goes before the batches under way have ended") \
+    X(guards_crowded,          postgres, "the guards of one tenant leave no room for those of others while the database is away") \
+    X(tenants_in_one_line,     postgres, "what a tenant asks for waits behind all that others have asked for before") \
     X(server_batch_swapped,    server, "the first two answers of a batch change places") \
     X(server_pipeline_swapped, server, "two answers to pipelined requests change places") \
     X(server_key_shortened,    server, "the last byte of a long Idempotency-Key is lost") \
     X(server_tenant_ignored,   server, "everybody is the default tenant") \
+    X(server_audit_of_all,     server, "a tenant's audit counts the records of all tenants") \
+    X(server_one_line,         server, "lists and audits of all tenants wait in one line") \
+    X(server_share_configured, server, "a tenant's share of connections is of those configured, not of those possible") \
+    X(server_exports_unbounded, server, "a tenant may have any number of exports that nobody reads") \
+    X(server_sheds_any, server, "unread answers of one tenant get another tenant's connections closed") \
+    X(server_endings_wait, server, "a tenant that is over its rate cannot end what it has begun") \
     X(server_duration_cut,     server, "a duration loses its milliseconds") \
     X(server_replay_unmarked,  server, "a replay does not say that it is one") \
     X(server_refusal_ok,       server, "a remembered refusal is repeated as a success")

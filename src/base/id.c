@@ -103,6 +103,50 @@ bool hf_id_read(const struct hf_sipkey *key, struct hf_bytes text, uint64_t *ord
     return tag_of(key, *ordinal) == tag;
 }
 
+/* Four rounds of a Feistel network with a keyed hash: a permutation of all numbers of 64 bits. */
+enum { ROUNDS = 4 };
+
+static uint32_t round_of(const struct hf_sipkey *key, struct hf_bytes tenant, int round, uint32_t half)
+{
+    unsigned char b[8] = { 'c', 'u', 'r', (unsigned char)round };
+    hf_put32(b + 4, half);
+    return (uint32_t)hf_siphash(key, tenant, hf_mem(b, sizeof b));
+}
+
+static uint64_t permute(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t value, bool back)
+{
+    uint32_t left = (uint32_t)(value >> 32), right = (uint32_t)value;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (back) {
+            uint32_t was = right ^ round_of(key, tenant, ROUNDS - 1 - i, left);
+            right = left;
+            left = was;
+        } else {
+            uint32_t is = left ^ round_of(key, tenant, i, right);
+            left = right;
+            right = is;
+        }
+    }
+    return (uint64_t)left << 32 | right;
+}
+
+/* 0 is none, so a number that would become 0 becomes what 0 would. */
+static uint64_t permute_kept(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t value, bool back)
+{
+    uint64_t other = value ? permute(key, tenant, value, back) : 0;
+    return value && other == 0 ? permute(key, tenant, 0, back) : other;
+}
+
+uint64_t hf_cursor_make(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t place)
+{
+    return permute_kept(key, tenant, place, false);
+}
+
+uint64_t hf_cursor_read(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t cursor)
+{
+    return permute_kept(key, tenant, cursor, true);
+}
+
 void hf_uuid7_make(hf_time now, const uint8_t random[10], char text[HF_UUID_SIZE])
 {
     uint64_t ms = (uint64_t)now & 0xffffffffffffU;

@@ -19,6 +19,12 @@ bool hf_id_read(const struct hf_sipkey *key, struct hf_bytes text, uint64_t *ord
 bool hf_id_pack(struct hf_bytes text, uint8_t raw[HF_ID_RAW]);
 void hf_id_unpack(const uint8_t raw[HF_ID_RAW], char text[HF_ID_SIZE]);
 
+/* The place in a list where a page ended, as a cursor for `tenant`, and back. Places are numbers of the whole store; a
+ * cursor tells nothing of them, nor of how far apart two of them are. 0 stays 0, and nothing else becomes 0. Any number is
+ * a cursor of some place. */
+uint64_t hf_cursor_make(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t place);
+uint64_t hf_cursor_read(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t cursor);
+
 /* A UUIDv7 as text: 48 bits of `now`, the rest from `random`. */
 #define HF_UUID_SIZE 37
 void hf_uuid7_make(hf_time now, const uint8_t random[10], char text[HF_UUID_SIZE]);

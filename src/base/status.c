@@ -72,6 +72,8 @@ const char *hf_action_name(enum hf_action action)
     case HF_WRITE: return "write";
     case HF_MERGE: return "merge";
     case HF_APPLY: return "apply";
+    case HF_DELETE_REGISTER: return "delete_register";
+    case HF_DELETE_LEASE: return "delete_lease";
     case HF_SWEEP: return "sweep";
     case HF_CONFIGURE: return "configure";
     case HF_GET_HOLD: return "get_hold";

@@ -37,6 +37,8 @@ int hf_cmd_audit(struct hf_cli *cli)
         hf_cli_error(cli,
                      "the report could not be written to the standard output; ask again when there is room");
         code = HF_EXIT_STORE;
+    } else {
+        hf_cli_warn_unreplicated(cli, options.postgres);
     }
     hf_audit_report_free(&report);
     return code;

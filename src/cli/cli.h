@@ -60,6 +60,8 @@ const char *hf_cli_directory(struct hf_cli *cli);
 /* The same for a command that reads the records by itself, and so checks its arguments too. postgres: out, the database's
  * connection string, or NULL. NULL, with the sentence said and the exit code in *code, if something is wrong. */
 const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cli_exit *code);
+/* The records were shown. postgres: as above. Warn if a failover may undo some of them: no synchronous standby is known to have them. */
+void hf_cli_warn_unreplicated(struct hf_cli *cli, const char *postgres);
 
 /* Fill the configuration in from the options; what is not given stays as the store has it. False after saying what is
  * wrong. */

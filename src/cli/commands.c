@@ -19,8 +19,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .run = hf_cmd_serve,
       .args = "",
       .options = BIT(CONFIG) | BIT(LISTEN) | BIT(THREADS) | BIT(AUTH_FILE) | BIT(TLS_CERT) | BIT(TLS_KEY) |
-                 BIT(MAX_BODY) | BIT(MAX_CONNECTIONS) | BIT(MEMORY_MAX) | BIT(LOG) | BIT(LOG_KEYS) |
-                 BIT(LOG_DUPLICATES) | BIT(SANDBOX) | BIT(WELCOME),
+                 BIT(MAX_BODY) | BIT(MAX_CONNECTIONS) | BIT(TENANT_CONNECTIONS) | BIT(TENANT_RATE) |
+                 BIT(MEMORY_MAX) | BIT(TENANT_MEMORY_MAX) | BIT(TENANT_RECORDS_MAX) | BIT(LOG) |
+                 BIT(LOG_KEYS) | BIT(LOG_DUPLICATES) | BIT(SANDBOX) | BIT(WELCOME),
       .globals = KEPT | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY) | BIT(HELP),
       .summary = "answer over HTTP, for many callers at once",
       .about =
@@ -251,7 +252,7 @@ const struct hf_cli_command hf_cli_commands[] = {
           "Reads the journal, shares no code with what wrote it, and checks every rule over every "
           "record. "
           "Works while the store is open elsewhere. Changes nothing. Reads the whole store; with --tenant, "
-          "only that tenant's records are named, and all are checked and counted.",
+          "that tenant's records alone are checked, counted and named.",
       .example = "  $ holdfast audit | head -2\n"
                  "  No duplicate state change occurred: 4 requests with a key, each decided once;\n"
                  "  1 hold, made by its own key; all 37 checks passed.\n",

@@ -10,9 +10,9 @@ struct hf_cli_command {
     int (*run)(struct hf_cli *cli);
     const char *args; /* positional arguments as in the usage line */
     int args_min, args_max;
-    uint64_t options;     /* HF_OPT_BIT of each that it takes, besides the global ones */
-    uint64_t required;    /* those of them that must be there */
-    uint64_t globals;     /* the global options that mean something to it, for its help */
+    hf_cli_set options;   /* HF_OPT_BIT of each that it takes, besides the global ones */
+    hf_cli_set required;  /* those of them that must be there */
+    hf_cli_set globals;   /* the global options that mean something to it, for its help */
     bool raw;             /* all behind the name are arguments: the command parses its options itself */
     bool keyed;           /* it carries an idempotency key */
     const char *summary;  /* half a line */

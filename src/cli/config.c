@@ -9,7 +9,7 @@
 
 struct loading {
     struct hf_cli *cli;
-    uint64_t known;               /* the options that may stand in the file */
+    hf_cli_set known;             /* the options that may stand in the file */
     unsigned lines[HF_OPT_COUNT]; /* where each stands, or 0 */
 };
 
@@ -116,7 +116,7 @@ static const char *file_read(const char *path, char *text, size_t *size)
 bool hf_cli_config_load(struct hf_cli *cli, const char *path)
 {
     static char text[HF_CLI_CONFIG_MAX + 1]; /* where the values live from now on */
-    const uint64_t never = HF_OPT_BIT(HELP) | HF_OPT_BIT(CONFIG);
+    const hf_cli_set never = HF_OPT_BIT(HELP) | HF_OPT_BIT(CONFIG);
     struct loading l = { cli, (cli->command->options | cli->command->globals) & ~never, { 0 } };
     struct hf_cli_config_refusal refusal;
     size_t size = 0;

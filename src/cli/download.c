@@ -64,7 +64,7 @@ static bool name_give(const char *tmp, const char *file)
 static enum hf_cli_exit fetch_file(struct hf_cli *cli, bool sqlite, const char *tmp, const char *file)
 {
     bool whole = false;
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* as an export by hand */
     FILE *sink = fd < 0 ? NULL : fdopen(fd, "w");
     if (!sink) {
         complain(cli, HF_STORAGE_FAILURE, tmp,

@@ -43,5 +43,7 @@ int hf_cmd_export(struct hf_cli *cli)
         hf_cli_error(cli, "%s: %s", hf_status_code(why.status), why.text);
     else if (why.text[0])
         hf_cli_note(cli, "note: %s", why.text);
+    if (code == HF_EXIT_DONE)
+        hf_cli_warn_unreplicated(cli, options.postgres);
     return code;
 }

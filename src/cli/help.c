@@ -65,7 +65,7 @@ static void option_line(FILE *to, const struct hf_cli_option *o)
     hf_buffer_free(&text);
 }
 
-static void options_list(FILE *to, const char *title, uint64_t options)
+static void options_list(FILE *to, const char *title, hf_cli_set options)
 {
     if (!options)
         return;

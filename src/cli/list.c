@@ -145,7 +145,7 @@ static enum hf_cli_exit pages_take(struct list *list)
 /* Do the options leave holds out? */
 static bool list_filtered(const struct hf_cli *cli)
 {
-    uint64_t limits = cli->command->options | HF_OPT_BIT(TENANT);
+    hf_cli_set limits = cli->command->options | HF_OPT_BIT(TENANT);
     for (int i = 0; i < HF_OPT_COUNT; i++)
         if ((limits >> i & 1) && cli->values[i] && i != HF_OPT_LIMIT)
             return true;

@@ -107,8 +107,18 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_MAX_BODY] = { "max-body", "SIZE", "HOLDFAST_MAX_BODY", NULL, "the largest request body (1MiB)" },
     [HF_OPT_MAX_CONNECTIONS] = { "max-connections", "N", "HOLDFAST_MAX_CONNECTIONS", NULL,
                                  "connections at one time (4096)" },
+    [HF_OPT_TENANT_CONNECTIONS] = { "tenant-connections", "N", "HOLDFAST_TENANT_CONNECTIONS", NULL,
+                                    "connections of one tenant; half of all unless given" },
+    [HF_OPT_TENANT_RATE] = { "tenant-rate", "N", "HOLDFAST_TENANT_RATE", NULL,
+                             "requests a second of one tenant (no limit)" },
     [HF_OPT_MEMORY_MAX] = { "memory-max", "SIZE", "HOLDFAST_MEMORY_MAX", NULL,
                             "memory for all tables; beyond it new keys are refused (no limit)" },
+    [HF_OPT_TENANT_MEMORY_MAX] = { "tenant-memory-max", "SIZE", "HOLDFAST_TENANT_MEMORY_MAX", NULL,
+                                   "memory for the tables of one tenant; with several tenants in the auth "
+                                   "file "
+                                   "half of --memory-max (no limit)" },
+    [HF_OPT_TENANT_RECORDS_MAX] = { "tenant-records-max", "N", "HOLDFAST_TENANT_RECORDS_MAX", NULL,
+                                    "rows, live keys and held holds of one tenant (no limit)" },
     [HF_OPT_LOG] = { "log", "FORM", "HOLDFAST_LOG", "text|json", "the form of log lines, on stderr (text)" },
     [HF_OPT_LOG_KEYS] = { "log-keys", "HOW", "HOLDFAST_LOG_KEYS", "plain|hashed",
                           "how keys and names stand in log lines (plain)" },
@@ -125,7 +135,7 @@ static const char *help_of(const struct hf_cli *cli)
 }
 
 /* The option among `allowed` that is most like `name`, or NULL. */
-static const char *option_nearest(uint64_t allowed, const char *name)
+static const char *option_nearest(hf_cli_set allowed, const char *name)
 {
     const char *best = NULL;
     unsigned least = 3;
@@ -139,7 +149,7 @@ static const char *option_nearest(uint64_t allowed, const char *name)
     return best;
 }
 
-static uint64_t allowed_now(const struct hf_cli *cli)
+static hf_cli_set allowed_now(const struct hf_cli *cli)
 {
     return HF_OPT_GLOBAL | (cli->command ? cli->command->options : 0);
 }
@@ -157,7 +167,7 @@ static bool option_unknown(const struct hf_cli *cli, const char *given, const ch
 }
 
 /* The option that `name`, up to `size`, names; HF_OPT_COUNT if the command has none such. */
-static enum hf_cli_option_id option_find(uint64_t allowed, const char *name, size_t size)
+static enum hf_cli_option_id option_find(hf_cli_set allowed, const char *name, size_t size)
 {
     int i = 0;
     while (i < HF_OPT_COUNT && (!(allowed >> i & 1) || strlen(hf_cli_options[i].name) != size ||

@@ -68,7 +68,11 @@ enum hf_cli_option_id {
     HF_OPT_TLS_KEY,
     HF_OPT_MAX_BODY,
     HF_OPT_MAX_CONNECTIONS,
+    HF_OPT_TENANT_CONNECTIONS,
+    HF_OPT_TENANT_RATE,
     HF_OPT_MEMORY_MAX,
+    HF_OPT_TENANT_MEMORY_MAX,
+    HF_OPT_TENANT_RECORDS_MAX,
     HF_OPT_LOG,
     HF_OPT_LOG_KEYS,
     HF_OPT_LOG_DUPLICATES,
@@ -77,8 +81,10 @@ enum hf_cli_option_id {
     HF_OPT_COUNT
 };
 
-#define HF_OPT_BIT(name) (UINT64_C(1) << HF_OPT_##name)
-#define HF_OPT_GLOBAL ((UINT64_C(1) << HF_OPT_FOR) - 1)
+/* A set of options, a bit for each: there are more than 64. */
+__extension__ typedef unsigned __int128 hf_cli_set;
+#define HF_OPT_BIT(name) ((hf_cli_set)1 << HF_OPT_##name)
+#define HF_OPT_GLOBAL (((hf_cli_set)1 << HF_OPT_FOR) - 1)
 
 struct hf_cli_option {
     const char *name;    /* without the dashes */

@@ -89,6 +89,18 @@ static bool file_fits(const struct hf_cli *cli)
     return misplaced(cli, database ? HF_OPT_DATA : id, sentence);
 }
 
+/* Limits of tables that a database does not have. */
+static bool tables_fit(const struct hf_cli *cli, enum hf_cli_option_id id)
+{
+    char text[128];
+    if (!cli->values[id] || cli->from_environment[id])
+        return true;
+    snprintf(text, sizeof text,
+             "--%s is for a store in a directory, whose tables are in memory; leave it out",
+             hf_cli_options[id].name);
+    return misplaced(cli, id, text);
+}
+
 /* Two that say different things in one breath. The environment is for all commands, so what stands there may be idle. */
 static bool kept_fits(const struct hf_cli *cli)
 {
@@ -115,11 +127,8 @@ static bool kept_fits(const struct hf_cli *cli)
     const char *conninfo = hf_cli_postgres(cli);
     if (conninfo && hf_conninfo_check(conninfo, &why) != HF_OK)
         return misplaced(cli, HF_OPT_POSTGRES, why.text);
-    if (conninfo && cli->values[HF_OPT_MEMORY_MAX] && !cli->from_environment[HF_OPT_MEMORY_MAX])
-        return misplaced(
-            cli, HF_OPT_MEMORY_MAX,
-            "--memory-max is for a store in a directory, whose tables are in memory; leave it out");
-    return true;
+    return !conninfo || (tables_fit(cli, HF_OPT_MEMORY_MAX) && tables_fit(cli, HF_OPT_TENANT_MEMORY_MAX) &&
+                         tables_fit(cli, HF_OPT_TENANT_RECORDS_MAX));
 }
 
 bool hf_cli_remote(const struct hf_cli *cli)

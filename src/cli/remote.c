@@ -195,7 +195,7 @@ static bool page_read(const struct hf_query *query, const struct hf_client_answe
 {
     if (!hf_client_read_holds(body_of(answer), page, why))
         return false;
-    if (page->count <= query->limit && (query->cursor == 0 || page->next_cursor < query->cursor))
+    if (page->count <= query->limit && (query->cursor == 0 || page->next_cursor != query->cursor))
         return true;
     hf_page_clear(page);
     *why = (struct hf_error){ HF_INDETERMINATE, "the pages of the server do not follow each other" };

@@ -5,19 +5,31 @@
 
 #include <stdio.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 static bool sizes_read(const struct hf_cli *cli, struct hf_server_options *o)
 {
-    uint64_t threads = 1, connections = 4096;
+    uint64_t threads = 1, connections = 4096, tenant_connections = 0, tenant_rate = 0;
     o->max_body = 1 << 20;
     if (!hf_cli_number(cli, HF_OPT_THREADS, (struct hf_cli_range){ 1, 64 }, &threads) ||
         !hf_cli_number(cli, HF_OPT_MAX_CONNECTIONS, (struct hf_cli_range){ 1, 1000000 }, &connections) ||
+        !hf_cli_number(cli, HF_OPT_TENANT_CONNECTIONS, (struct hf_cli_range){ 1, 1000000 },
+                       &tenant_connections) ||
+        !hf_cli_number(cli, HF_OPT_TENANT_RATE, (struct hf_cli_range){ 1, 1000000 }, &tenant_rate) ||
         !hf_cli_size(cli, HF_OPT_MAX_BODY, (struct hf_cli_range){ 1024, 64 << 20 }, &o->max_body) ||
         !hf_cli_size(cli, HF_OPT_MEMORY_MAX, (struct hf_cli_range){ 1 << 20, UINT64_MAX },
-                     &o->store.memory_max_bytes))
+                     &o->store.memory_max_bytes) ||
+        !hf_cli_size(cli, HF_OPT_TENANT_MEMORY_MAX, (struct hf_cli_range){ 1 << 16, UINT64_MAX },
+                     &o->store.tenant_memory_max_bytes) ||
+        !hf_cli_number(cli, HF_OPT_TENANT_RECORDS_MAX, (struct hf_cli_range){ 1, UINT64_MAX },
+                       &o->store.tenant_records_max))
         return false;
     o->threads = (unsigned)threads;
     o->max_connections = (unsigned)connections;
+    o->tenant_connections = (unsigned)tenant_connections;
+    o->tenant_rate = (unsigned)tenant_rate;
     return true;
 }
 
@@ -78,6 +90,15 @@ static void places_free(struct places *p)
     hf_buffer_free(&p->tls_key);
 }
 
+/* glibc keeps small pieces that are freed apart and joins them all at once when some large one is asked for. After a mass
+ * of rows has expired that took a tenth of a second, in the middle of a request. So they are joined one by one. */
+static void allocator_set(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MXFAST, 0);
+#endif
+}
+
 int hf_cmd_serve(struct hf_cli *cli)
 {
     struct hf_server_options options = { .listen = "127.0.0.1:4653" };
@@ -98,6 +119,7 @@ int hf_cmd_serve(struct hf_cli *cli)
     if (cli->values[HF_OPT_WELCOME])
         options.welcome = welcome;
     places_fill(cli, &places, &options.places);
+    allocator_set();
     int code = hf_server_run(&options);
     places_free(&places);
     return code;

@@ -1,6 +1,7 @@
 /* Opening the store, asking it, and what to say when it does not answer with yes. */
 #include "api/encode.h"
 #include "api/problem.h"
+#include "audit/replicated.h"
 #include "base/text.h"
 #include "cli/commands.h"
 
@@ -145,6 +146,8 @@ enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *
     const char *more =
         hf_cli_postgres(cli) ? database_advice(why->status) : advice(place_of(cli), why->status);
     struct hf_bytes holder = holder_of(why);
+    if (why->status == HF_STORE_DAMAGED && strstr(why->text, "holdfast audit"))
+        more = ""; /* it has been said */
     hf_buffer_printf(&sentence, *more ? "%s (%s)" : "%s", why->text, more);
     if (holder.size > 0)
         hf_buffer_printf(&sentence, " (give --server %.*s instead of --data)", (int)holder.size,
@@ -153,6 +156,17 @@ enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *
     hf_cli_refuse(cli, (enum hf_action)0, why->status, text ? text : why->text);
     hf_buffer_free(&sentence);
     return why->status == HF_INVALID_REQUEST ? HF_EXIT_USAGE : hf_cli_exit_of(why->status);
+}
+
+void hf_cli_warn_unreplicated(struct hf_cli *cli, const char *postgres)
+{
+    enum { WAIT_MS = 4000 };
+    fflush(stdout); /* what was asked for does not wait for it */
+    if (postgres && !hf_audit_replicated(postgres, WAIT_MS))
+        hf_cli_note(
+            cli,
+            "warning: the synchronous standbys have not confirmed all of this; if one takes over now, what "
+            "is newest may be gone");
 }
 
 const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cli_exit *code)
@@ -211,6 +225,7 @@ enum hf_cli_exit hf_cli_open(struct hf_cli *cli, bool create)
 {
     struct hf_options options = { .no_create = !create,
                                   .no_background = true, /* one request needs no threads */
+                                  .no_verify = true,
                                   .postgres = hf_cli_postgres(cli),
                                   .on_note = note,
                                   .on_fatal = fatal,

@@ -24,5 +24,7 @@ int hf_cmd_trace(struct hf_cli *cli)
         hf_cli_refuse_store(cli, &why);
     else if (code != HF_EXIT_DONE) /* in JSON, the answer has said so already */
         hf_cli_error(cli, "%s: %s", hf_status_code(HF_NOT_KNOWN), why.text);
+    if (code != HF_EXIT_STORE)
+        hf_cli_warn_unreplicated(cli, options.postgres);
     return code;
 }

@@ -84,7 +84,10 @@ bool hf_client_exposed(const struct hf_client *client)
 
 static const char *method_name(enum hf_http_method method)
 {
-    return method == HF_HTTP_POST ? "POST" : method == HF_HTTP_PUT ? "PUT" : "GET";
+    return method == HF_HTTP_POST     ? "POST"
+           : method == HF_HTTP_PUT    ? "PUT"
+           : method == HF_HTTP_DELETE ? "DELETE"
+                                      : "GET";
 }
 
 static void request_write(const struct hf_client *client, const struct hf_client_call *call,

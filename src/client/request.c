@@ -248,7 +248,7 @@ enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_cal
         return no_call(call, why);
     const struct hf_call *row = &hf_calls[i];
     struct encoding e = begin(call, row, why);
-    bool has_body = row->field_count > 0 && row->method != HF_HTTP_GET;
+    bool has_body = row->field_count > 0 && hf_call_has_body(row);
     if (has_body)
         hf_json_object(&e.json);
     target_path(&e, row, body_add(&e, r));

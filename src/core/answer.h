@@ -2,6 +2,7 @@
 #ifndef HF_CORE_ANSWER_H
 #define HF_CORE_ANSWER_H
 
+#include "base/bug.h"
 #include "core/core.h"
 
 /* The answer is `status` and carries no record. */
@@ -26,6 +27,39 @@ static inline bool hf_answer_found(struct hf_plan *plan, enum hf_found found)
         return true;
     hf_answer_status(plan, found == HF_ABSENT ? HF_NOT_KNOWN : HF_STORAGE_FAILURE);
     return false;
+}
+
+/* How many bytes the response of a claim may have that is settled while the store refuses writes. So much was kept for it. */
+#define HF_ENDING_RESPONSE 1024
+
+/* Does the store take the command's action though it refuses writes? True for what ends something that was begun before, and
+ * for which room was kept since then: it takes no more than that. An action that turns out to end nothing is refused as a
+ * write, so that nothing of it has to be remembered. A reversal makes a record that stays, for which no room was kept, and a
+ * long response takes more than was kept: both need the reserve. */
+static inline bool hf_may_end(const struct hf_command *cmd)
+{
+    if (!cmd->may_end)
+        return false;
+    switch (cmd->request->action) {
+    case HF_CONFIRM:
+    case HF_RELEASE:
+    case HF_EXPIRE:
+    case HF_HEARTBEAT:
+    case HF_RENEW:
+    case HF_RETURN:
+    case HF_DELETE_REGISTER:
+    case HF_DELETE_LEASE: return true;
+    case HF_COMPLETE:
+    case HF_FAIL: return cmd->has_reserve || cmd->request->settle.response.size <= HF_ENDING_RESPONSE;
+    case HF_REVERSE: return cmd->has_reserve;
+    default: return false;
+    }
+}
+
+/* Is the command's action one that the store cannot take now? */
+static inline bool hf_refuses(const struct hf_command *cmd)
+{
+    return cmd->refuse_writes && (HF_BUG(ending_refused_at_limit) || !hf_may_end(cmd));
 }
 
 /* A key is opaque: only its length can be wrong. */

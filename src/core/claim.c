@@ -212,7 +212,7 @@ void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, h
         answer_claim(&claim, now, HF_STALE_FENCE, plan);
     else if (claim.state != HF_CLAIM_STARTED)
         settle_again(cmd, &claim, now, plan);
-    else if (cmd->refuse_writes)
+    else if (hf_refuses(cmd))
         hf_answer_status(plan, HF_STORAGE_FAILURE);
     else
         settle_now(cmd, &claim, now, plan);

@@ -70,7 +70,7 @@ struct hf_config {
  * value.bytes; the members of struct hf_value for people are filled when a result is made. */
 struct hf_row {
     enum hf_row_kind kind;
-    bool erase; /* HF_ROW_VALUE only: the key leaves */
+    bool erase; /* HF_ROW_VALUE and HF_ROW_LEASE only: the row leaves */
     union {
         struct hf_hold hold;
         struct hf_resource resource;
@@ -149,6 +149,8 @@ struct hf_command {
     char fresh_id[HF_ID_SIZE];
     uint64_t fresh_fence; /* above every fence ever given out */
     bool refuse_writes;   /* the store cannot take anything new now (disk or memory full) */
+    bool may_end;     /* though it refuses writes, it takes what ends something that was begun (hf_may_end) */
+    bool has_reserve; /* and what ends something and takes more memory than was kept for it */
 };
 
 /* ---- The plan: what to do about it ---- */

@@ -49,6 +49,8 @@ static void get_named(const struct hf_view *view, const struct hf_command *cmd, 
     default: /* HF_GET_REGISTER */
         answer->kind = HF_RECORD_REGISTER;
         found = view->reg(view->ctx, name, &answer->reg);
+        if (found == HF_FOUND && !hf_register_there(&answer->reg))
+            found = HF_ABSENT;
         break;
     }
     (void)hf_answer_found(plan, found);
@@ -150,6 +152,8 @@ static const struct rule {
     [HF_WRITE] = { hf_register_write, KEYED },
     [HF_MERGE] = { hf_register_merge, PLAIN },
     [HF_APPLY] = { apply_run, KEYED },
+    [HF_DELETE_REGISTER] = { hf_register_delete, KEYED },
+    [HF_DELETE_LEASE] = { hf_lease_delete, KEYED },
     [HF_GET_HOLD] = { get_hold, READS },
     [HF_GET_RESOURCE] = { get_named, READS },
     [HF_GET_GUARD] = { get_named, READS },
@@ -177,6 +181,13 @@ bool hf_action_reads(enum hf_action action)
     return rule_of(action)->trait == READS;
 }
 
+bool hf_action_ends(enum hf_action action)
+{
+    struct hf_request request = { .action = action };
+    struct hf_command cmd = { .request = &request, .may_end = true };
+    return hf_may_end(&cmd);
+}
+
 /* The key's first call. Whatever the answer is, it is remembered, except for a fault: nothing happened
  * then, and the next call with the key is the first. */
 static void decide_keyed(const struct rule *rule, const struct hf_view *view, const struct hf_command *cmd,
@@ -186,6 +197,8 @@ static void decide_keyed(const struct rule *rule, const struct hf_view *view, co
         return;
     rule->decide(view, cmd, now, plan);
     enum hf_status status = plan->answer.status;
+    if (cmd->refuse_writes && status != HF_OK) /* it ends nothing, and there is no room to remember that */
+        status = HF_STORAGE_FAILURE;
     if (status >= HF_STORAGE_FAILURE) {
         hf_plan_reset(plan);
         plan->answer.status = status;

@@ -24,5 +24,7 @@ void hf_decide_sweep(const struct hf_view *view, const struct hf_hold *hold, hf_
 bool hf_action_keyed(enum hf_action action);
 /* Does the action only read? */
 bool hf_action_reads(enum hf_action action);
+/* Does it end, or keep alive, something that was begun before? Such actions are taken where nothing new is. */
+bool hf_action_ends(enum hf_action action);
 
 #endif

@@ -99,6 +99,16 @@ static bool form_fields(struct form *f, const struct hf_request *r)
         form_bytes(f, "name", r->write.name);
         form_bytes(f, "value", r->write.value);
         return true;
+    case HF_DELETE_REGISTER:
+        form_fence(f, r->write.fence);
+        if (r->write.has_if_version)
+            form_number(f, "if_version", r->write.if_version);
+        form_bytes(f, "name", r->write.name);
+        return true;
+    case HF_DELETE_LEASE:
+        form_fence(f, r->lease.fence);
+        form_bytes(f, "name", r->lease.name);
+        return true;
     case HF_APPLY:
         form_bytes(f, "name", r->apply.name);
         form_bytes(f, "payload", r->apply.payload);

@@ -12,6 +12,8 @@
  *     grant       holder, name, ttl_ms
  *     write       [fence], [if_version], name, value
  *     apply       name, payload
+ *     delete_register  [fence], [if_version], name
+ *     delete_lease     [fence], name
  * For begin it is the fingerprint itself: given, or the SHA-256 of the payload. */
 #ifndef HF_CORE_DIGEST_H
 #define HF_CORE_DIGEST_H

@@ -11,17 +11,37 @@ bool hf_fence_stale(uint64_t fence, uint64_t highest)
     return fence != 0 && (HF_BUG(fence_equal) ? fence < highest : fence <= highest);
 }
 
-/* The register, or an empty one of `type` at version 0. False: unreadable, the answer is complete. */
+bool hf_register_there(const struct hf_register *reg)
+{
+    return reg->value.type != HF_TYPE_DELETED;
+}
+
+bool hf_register_forgotten(const struct hf_register *reg, hf_time now)
+{
+    return !hf_register_there(reg) && now >= (hf_time)hf_get64(reg->value.bytes.data);
+}
+
+/* The register. If it is not there, an empty one of `type`, which goes on with the version and the fence of one that was deleted.
+ * there: out. False: unreadable, the answer is complete. */
 static bool register_find(const struct hf_view *view, struct hf_scoped name, enum hf_register_type type,
-                          struct hf_register *out, struct hf_plan *plan)
+                          hf_time now, struct hf_register *out, bool *there, struct hf_plan *plan)
 {
     enum hf_found found = view->reg(view->ctx, name, out);
     if (found == HF_UNREADABLE) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return false;
     }
-    if (found == HF_ABSENT)
-        *out = (struct hf_register){ .tenant = name.tenant, .name = name.name, .value.type = type };
+    *there = found == HF_FOUND && hf_register_there(out);
+    if (*there)
+        return true;
+    struct hf_register left = { .version = 0 };
+    if (found == HF_FOUND && !hf_register_forgotten(out, now))
+        left = *out;
+    *out = (struct hf_register){ .tenant = name.tenant,
+                                 .name = name.name,
+                                 .value.type = type,
+                                 .version = left.version,
+                                 .fence = HF_BUG(register_delete_forgets_fence) ? 0 : left.fence };
     return true;
 }
 
@@ -35,13 +55,13 @@ static void register_change(struct hf_register *reg, struct hf_bytes form, hf_ti
     hf_answer_record(plan, HF_RECORD_REGISTER)->reg = *reg;
 }
 
-static enum hf_status write_status(const struct hf_request *r, const struct hf_register *reg)
+/* What writing and deleting check alike. there: the register is; else it has version 0 for the caller. */
+static enum hf_status write_status(const struct hf_request *r, const struct hf_register *reg, bool there)
 {
-    if (reg->value.type != HF_TYPE_PLAIN)
-        return HF_INVALID_REQUEST;
     if (hf_fence_stale(r->write.fence, reg->fence))
         return HF_STALE_FENCE;
-    if (r->write.has_if_version && r->write.if_version != reg->version && !HF_BUG(version_ignored))
+    if (r->write.has_if_version && r->write.if_version != (there ? reg->version : 0) &&
+        !HF_BUG(version_ignored))
         return HF_VERSION_MISMATCH;
     return HF_OK;
 }
@@ -56,9 +76,11 @@ void hf_register_write(const struct hf_view *view, const struct hf_command *cmd,
     }
     struct hf_scoped name = { r->tenant, r->write.name };
     struct hf_register reg;
-    if (!register_find(view, name, HF_TYPE_PLAIN, &reg, plan))
+    bool there;
+    if (!register_find(view, name, HF_TYPE_PLAIN, now, &reg, &there, plan))
         return;
-    enum hf_status status = write_status(r, &reg);
+    enum hf_status status =
+        reg.value.type != HF_TYPE_PLAIN ? HF_INVALID_REQUEST : write_status(r, &reg, there);
     if (status != HF_OK) {
         hf_answer_status(plan, status);
         return;
@@ -68,13 +90,39 @@ void hf_register_write(const struct hf_view *view, const struct hf_command *cmd,
     register_change(&reg, r->write.value, now, plan);
 }
 
+void hf_register_delete(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                        struct hf_plan *plan)
+{
+    const struct hf_request *r = cmd->request;
+    struct hf_scoped name = { r->tenant, r->write.name };
+    struct hf_register reg;
+    bool there;
+    if (!hf_name_valid(r->write.name)) {
+        hf_answer_status(plan, HF_INVALID_REQUEST);
+        return;
+    }
+    if (!register_find(view, name, HF_TYPE_PLAIN, now, &reg, &there, plan))
+        return;
+    enum hf_status status = there ? write_status(r, &reg, true) : HF_NOT_KNOWN;
+    unsigned char *form = hf_plan_room(plan, 8);
+    if (status != HF_OK || !form) {
+        hf_answer_status(plan, form ? status : HF_NO_MEMORY);
+        return;
+    }
+    if (r->write.fence != 0)
+        reg.fence = r->write.fence;
+    hf_put64(form, (uint64_t)(reg.fence != 0 ? INT64_MAX : now + cmd->rules->idempotency_window_ms));
+    reg.value = (struct hf_value){ .type = HF_TYPE_DELETED };
+    register_change(&reg, hf_mem(form, 8), now, plan);
+}
+
 /* The value that `reg` has after merging `given`, both in stored form. */
-static enum hf_status merge_form(const struct hf_register *reg, struct hf_bytes given,
+static enum hf_status merge_form(const struct hf_register *reg, bool there, struct hf_bytes given,
                                  enum hf_register_type type, struct hf_plan *plan, struct hf_bytes *out)
 {
     if (reg->value.type != type)
         return HF_INVALID_REQUEST;
-    if (reg->version > 0)
+    if (there)
         return hf_merge_join(type, reg->value.bytes, given, plan, out);
     *out = given;
     return HF_OK;
@@ -91,15 +139,16 @@ void hf_register_merge(const struct hf_view *view, const struct hf_command *cmd,
         return;
     }
     struct hf_register reg;
-    if (!register_find(view, name, value->type, &reg, plan))
+    bool there;
+    if (!register_find(view, name, value->type, now, &reg, &there, plan))
         return;
-    enum hf_status status = merge_form(&reg, given, value->type, plan, &joined);
+    enum hf_status status = merge_form(&reg, there, given, value->type, plan, &joined);
     if (status != HF_OK) { /* the register shows why */
         hf_answer_record(plan, HF_RECORD_REGISTER)->reg = reg;
         plan->answer.status = status;
         return;
     }
-    if (reg.version > 0 && hf_bytes_equal(joined, reg.value.bytes))
+    if (there && hf_bytes_equal(joined, reg.value.bytes))
         hf_answer_record(plan, HF_RECORD_REGISTER)->reg = reg;
     else if (cmd->refuse_writes)
         hf_answer_status(plan, HF_STORAGE_FAILURE);

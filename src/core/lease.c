@@ -64,7 +64,7 @@ static bool lease_find(const struct hf_view *view, const struct hf_request *r, s
 /* Write the changed lease and answer with it, if the store takes writes. */
 static void lease_change(const struct hf_command *cmd, const struct hf_lease *lease, struct hf_plan *plan)
 {
-    if (cmd->refuse_writes) {
+    if (hf_refuses(cmd)) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return;
     }
@@ -107,4 +107,33 @@ void hf_lease_return(const struct hf_view *view, const struct hf_command *cmd, h
         lease.released_at = now;
         lease_change(cmd, &lease, plan);
     }
+}
+
+void hf_lease_delete(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                     struct hf_plan *plan)
+{
+    const struct hf_request *r = cmd->request;
+    struct hf_scoped name = { r->tenant, r->lease.name };
+    struct hf_lease lease;
+    if (!hf_name_valid(r->lease.name)) {
+        hf_answer_status(plan, HF_INVALID_REQUEST);
+        return;
+    }
+    if (!hf_answer_found(plan, view->lease(view->ctx, name, &lease)))
+        return;
+    if (r->lease.fence != 0 && r->lease.fence != lease.fence) {
+        hf_answer_status(plan, r->lease.fence > lease.fence ? HF_INVALID_REQUEST : HF_STALE_FENCE);
+        return;
+    }
+    if (lease_held(&lease, now)) {
+        if (r->lease.fence == 0) {
+            hf_answer_status(plan, HF_LEASE_HELD);
+            return;
+        }
+        lease.released_at = now;
+    }
+    struct hf_row *row = hf_plan_row(plan, HF_ROW_LEASE);
+    row->lease = lease;
+    row->erase = true;
+    hf_answer_record(plan, HF_RECORD_LEASE)->lease = lease;
 }

@@ -18,4 +18,10 @@ void hf_lease_renew(const struct hf_view *view, const struct hf_command *cmd, hf
 void hf_lease_return(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                      struct hf_plan *plan);
 
+/* hf_lease_delete: HF_OK, HF_INVALID_REQUEST (name, a fence above the lease's), HF_NOT_KNOWN, HF_STALE_FENCE (a fence below the
+ * lease's), HF_LEASE_HELD (it is held, and no fence was given). The row leaves; fences come from one counter, so that the next
+ * one of the name is above this one all the same. The answer is the lease as it was last, given back now if it was held. */
+void hf_lease_delete(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                     struct hf_plan *plan);
+
 #endif

@@ -7,7 +7,7 @@
 
 /* ---- The shape of each type's stored form ---- */
 
-enum form { FORM_NONE = 0, FORM_PLAIN, FORM_NUMBER, FORM_FLAG, FORM_STAMPED, FORM_ITEMS };
+enum form { FORM_NONE = 0, FORM_PLAIN, FORM_NUMBER, FORM_FLAG, FORM_STAMPED, FORM_ITEMS, FORM_DELETED };
 
 static const struct shape {
     enum form form;
@@ -18,7 +18,7 @@ static const struct shape {
     [HF_TYPE_MIN] = { FORM_NUMBER, 0, false },   [HF_TYPE_OR] = { FORM_FLAG, 0, false },
     [HF_TYPE_UNION] = { FORM_ITEMS, 0, false },  [HF_TYPE_LWW] = { FORM_STAMPED, 0, false },
     [HF_TYPE_VECTOR] = { FORM_ITEMS, 1, false }, [HF_TYPE_COUNTER] = { FORM_ITEMS, 1, true },
-    [HF_TYPE_UPDOWN] = { FORM_ITEMS, 2, true },
+    [HF_TYPE_UPDOWN] = { FORM_ITEMS, 2, true },  [HF_TYPE_DELETED] = { FORM_DELETED, 0, false },
 };
 
 static const struct shape *shape_of(enum hf_register_type type)
@@ -332,6 +332,11 @@ bool hf_merge_decode(enum hf_register_type type, struct hf_bytes form, struct hf
         return true;
     case FORM_STAMPED: return decode_stamped(form, out);
     case FORM_ITEMS: return decode_items(s, form, items, items_max, out);
+    case FORM_DELETED:
+        if (form.size != 8)
+            return false;
+        out->number = number_of(form);
+        return true;
     default: return false;
     }
 }

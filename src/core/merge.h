@@ -10,7 +10,8 @@
  *     VECTOR, COUNTER  items, sorted by name, each: u16 length, name, u64
  *     UPDOWN           items, sorted by name, each: u16 length, name, u64 up, u64 down
  *     LWW              i64 timestamp, u16 length of node, node, bytes
- *     PLAIN            bytes */
+ *     PLAIN            bytes
+ *     DELETED          i64, see fence.h */
 #ifndef HF_CORE_MERGE_H
 #define HF_CORE_MERGE_H
 

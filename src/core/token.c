@@ -85,9 +85,10 @@ static void number_again(const struct hf_view *view, const struct hf_command *cm
         hf_answer_status(plan, HF_STORAGE_FAILURE);
 }
 
-/* True: the client's number is new, and `client` has it marked. False: the answer is complete. */
+/* True: the client's number is new, and `client` has it marked; *known: the client has called before. False: the answer is
+ * complete. */
 static bool number_is_new(const struct hf_view *view, const struct hf_command *cmd, struct hf_client *client,
-                          struct hf_plan *plan)
+                          bool *known, struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
     struct hf_scoped name = { r->tenant, r->client };
@@ -96,6 +97,7 @@ static bool number_is_new(const struct hf_view *view, const struct hf_command *c
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return false;
     }
+    *known = found == HF_FOUND;
     if (found == HF_ABSENT)
         *client = (struct hf_client){ .tenant = r->tenant, .name = r->client };
     if (r->sequence <= client->highest) {
@@ -131,9 +133,10 @@ bool hf_token_admit(const struct hf_view *view, const struct hf_command *cmd, hf
     }
     bool by_key = cmd->request->client.size == 0;
     struct hf_client client;
-    if (!(by_key ? key_is_new(view, cmd, now, plan) : number_is_new(view, cmd, &client, plan)))
+    bool known = true;
+    if (!(by_key ? key_is_new(view, cmd, now, plan) : number_is_new(view, cmd, &client, &known, plan)))
         return false;
-    if (cmd->refuse_writes) {
+    if (hf_refuses(cmd) || (cmd->refuse_writes && !known)) { /* for a new client's row no room was kept */
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return false;
     }

@@ -2,6 +2,7 @@
 
 #include "base/bug.h"
 #include "engine/remote.h"
+#include "store/touch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -309,14 +310,23 @@ static enum hf_status settle(struct hf_db *db)
     return hf_engine_wait(db, j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0);
 }
 
+uint32_t hf_timeline(struct hf_db *db)
+{
+    uint32_t none = 0;
+    return db->remote ? hf_remote_timeline(db->remote) : none;
+}
+
 enum hf_status hf_barrier(struct hf_db *db)
+{
+    return hf_barrier_on(db, hf_timeline(db));
+}
+
+enum hf_status hf_barrier_on(struct hf_db *db, uint32_t timeline)
 {
     if (misused(db))
         return HF_MISUSE;
-    if (db->remote) {
-        hf_remote_flush(db->remote);
-        return HF_OK;
-    }
+    if (db->remote)
+        return hf_remote_barrier(db->remote, timeline);
     pthread_mutex_lock(&db->lock);
     enum hf_status st = settle(db);
     pthread_mutex_unlock(&db->lock);
@@ -352,6 +362,7 @@ void hf_flush(struct hf_db *db)
 static void *commit_loop(void *arg)
 {
     struct hf_db *db = arg;
+    hf_touch_unblock();
     pthread_mutex_lock(&db->lock);
     while (!db->stopping) {
         if (write_wanted(db))
@@ -395,6 +406,7 @@ enum { TICK_NS = 50000000, PACE_NS = 500000 };
 static void *maintain_loop(void *arg)
 {
     struct hf_db *db = arg;
+    hf_touch_unblock();
     pthread_mutex_lock(&db->lock);
     while (!db->stopping) {
         /* Between two steps the others have the lock and the disk, unless somebody waits for what is made. */

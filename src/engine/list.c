@@ -1,6 +1,7 @@
 /* Lists: pages of records, newest first, copied while the lock is held and shown when durable. */
 #include "base/bug.h"
 #include "base/bytes.h"
+#include "base/id.h"
 #include "engine/page.h"
 #include "engine/remote.h"
 
@@ -19,6 +20,7 @@ struct listing {
 static bool enough(struct listing *p)
 {
     enum { CLOCK_EVERY = 64 };
+    hf_segments_tick(&p->j->segments);
     if (p->to.page->count == p->to.limit || p->looked == LOOK_MAX)
         return true;
     if (++p->looked % CLOCK_EVERY != 0)
@@ -36,11 +38,8 @@ static uint64_t begin_before(struct listing *p, uint64_t highest, hf_time to)
     struct hf_hold hold;
     while (lo < hi) {
         uint64_t mid = hi - (hi - lo) / 2;
-        if (hf_journal_hold(p->j, mid, &hold) != HF_FOUND) {
-            p->to.status = HF_STORAGE_FAILURE;
-            return 0;
-        }
-        if (hold.placed_at < to)
+        /* One that cannot be read may have been placed before: to begin too late in time only takes longer. */
+        if (hf_journal_hold(p->j, mid, &hold) != 0 || hold.placed_at < to)
             lo = mid;
         else
             hi = mid - 1;
@@ -48,13 +47,23 @@ static uint64_t begin_before(struct listing *p, uint64_t highest, hf_time to)
     return lo;
 }
 
+/* The hold to look at after this one: of a resource's the one before it on the resource, if that is known. */
+static uint64_t hold_next(const struct hf_query *q, const struct hf_hold *hold, uint64_t ordinal)
+{
+    bool chained = hold && q->resource.size > 0 && hf_bytes_equal(hold->resource, q->resource) &&
+                   hf_bytes_equal(hold->tenant, q->tenant);
+    return chained ? hold->previous : ordinal - 1;
+}
+
+/* A record that cannot be read is passed over: it must not hide the others. The journal counts it and tells the operator.
+ * One that cannot be read only for now, because memory is short or holds.idx is being rebuilt, hides nothing either: the
+ * caller asks again. */
 static void list_holds(struct listing *p)
 {
     const struct hf_query *q = p->to.query;
     uint64_t ordinal = p->j->tables.holds.highest;
     ordinal -= HF_BUG(list_hides_newest) && ordinal > 0;
-    bool by_resource = q->resource.size > 0;
-    if (by_resource) {
+    if (q->resource.size > 0) {
         struct hf_resource resource;
         struct hf_scoped name = { q->tenant, q->resource };
         if (p->j->view.resource(p->j->view.ctx, name, &resource) != HF_FOUND)
@@ -71,15 +80,15 @@ static void list_holds(struct listing *p)
             p->to.page->next_cursor = ordinal + 1;
             return;
         }
-        if (hf_journal_hold(p->j, ordinal, &hold) != HF_FOUND) {
+        int error = hf_journal_hold(p->j, ordinal, &hold);
+        bool found = error == 0;
+        if (error && hf_journal_hold_awaited(p->j, ordinal, error))
             p->to.status = HF_STORAGE_FAILURE;
+        if (found && hold.placed_at < q->from)
             return;
-        }
-        if (hold.placed_at < q->from)
-            return;
-        if (hf_paging_wants(q, &hold))
+        if (found && hf_paging_wants(q, &hold))
             hf_paging_add(&p->to, &hold);
-        ordinal = by_resource ? hold.previous : ordinal - 1;
+        ordinal = hold_next(q, found ? &hold : NULL, ordinal);
     }
 }
 
@@ -109,17 +118,24 @@ static void add_node(struct listing *p, const struct hf_node *node, hf_time now)
 static void list_order(struct listing *p, const struct hf_order *o)
 {
     hf_time now = hf_journal_now(p->j);
-    size_t at = p->to.query->cursor ? hf_order_find(o, p->to.query->cursor) : o->end;
-    while (at > o->start && p->to.status == HF_OK) {
-        const struct hf_order_item *item = &o->items[at - 1];
+    struct hf_order_at at = p->to.query->cursor ? hf_order_find(o, p->to.query->cursor) : hf_order_end(o);
+    for (const struct hf_order_item *item; p->to.status == HF_OK && (item = hf_order_back(o, &at)) != NULL;) {
         if (enough(p)) {
             p->to.page->next_cursor = item->stamp + 1;
             return;
         }
-        if (item->node)
-            add_node(p, item->node, now);
-        at--;
+        add_node(p, item->node, now);
     }
+}
+
+/* Those in memory alone come first, and then those in the journal: their cursors are below all others, so that a list that is
+ * read across a restart, where the first are lost, has all of the second. */
+static void list_entries(struct listing *p, const struct hf_order entries[2])
+{
+    if (p->to.query->cursor == 0 || p->to.query->cursor > HF_STAMP_VOLATILE)
+        list_order(p, &entries[1]);
+    if (p->to.page->next_cursor == 0)
+        list_order(p, &entries[0]);
 }
 
 static void list_kind(struct listing *p)
@@ -135,7 +151,7 @@ static void list_kind(struct listing *p)
     case HF_LIST_ENTRIES:
         guard = hf_rows_find(rows, HF_ROW_GUARD, p->to.query->tenant, &key);
         if (guard)
-            list_order(p, guard->entries);
+            list_entries(p, guard->entries);
         else
             p->to.status = HF_NOT_KNOWN;
         break;
@@ -145,12 +161,15 @@ static void list_kind(struct listing *p)
 enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf_page *page)
 {
     struct listing p = { .j = db->journal };
+    struct hf_query inner = *query;
     *page = (struct hf_page){ 0 };
     if (hf_engine_applying == db)
         return HF_MISUSE;
     if (db->remote)
         return hf_remote_list(db->remote, query, page);
-    enum hf_status st = hf_paging_begin(&p.to, query, page);
+    const struct hf_sipkey *key = &db->journal->keys.id;
+    inner.cursor = hf_cursor_read(key, query->tenant, query->cursor);
+    enum hf_status st = hf_paging_begin(&p.to, &inner, page);
     if (st != HF_OK)
         return st;
     pthread_mutex_lock(&db->lock);
@@ -167,6 +186,7 @@ enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf
             p.to.status = st;
     }
     pthread_mutex_unlock(&db->lock);
+    page->next_cursor = hf_cursor_make(key, query->tenant, page->next_cursor);
     return hf_paging_end(&p.to);
 }
 
@@ -189,14 +209,22 @@ void hf_stats(struct hf_db *db, struct hf_stats *out)
     out->guards = t->rows.count[HF_ROW_GUARD];
     out->entries = t->rows.count[HF_ROW_ENTRY];
     out->claims = t->rows.count[HF_ROW_CLAIM];
-    out->registers = t->rows.count[HF_ROW_REGISTER];
+    out->registers = t->rows.count[HF_ROW_REGISTER] - t->rows.left;
     out->outbox = t->rows.count[HF_ROW_OUTBOX];
     out->values = t->rows.count[HF_ROW_VALUE];
     out->journal_bytes = j->end;
     out->memory_bytes = hf_journal_memory(j);
     out->memory_token_bytes = t->tokens.bytes;
+    out->memory_used_bytes = hf_journal_used(j);
+    out->memory_max_bytes = j->memory_max;
+    out->memory_full = hf_journal_is_full(j);
+    out->tenants = t->rows.owners.map.used + (hf_owner_records(&t->rows.owners.list[0]) > 0);
     out->now = hf_journal_now(j);
-    out->out_of_space = j->out_of_space;
+    out->clock_jumps = j->clock.jumps;
+    hf_journal_blocked(j, out);
+    out->verify_bytes = j->verify.stop;
+    out->verified_bytes = j->verify.state == HF_VERIFY_GOOD ? j->verify.stop : j->verify.position;
+    out->journal_damaged = j->verify.state == HF_VERIFY_BAD;
     if (!has_lock)
         pthread_mutex_unlock(&db->lock);
 }

@@ -38,10 +38,14 @@ static void complain(struct hf_remote *r, const char *line)
 void hf_remote_away(struct hf_remote *r, const char *why)
 {
     char line[480];
+    bool silent = hf_remote_silent_ms(r) > 0;
     pthread_mutex_lock(&r->lock);
     if (r->away_since_ms == 0)
         r->away_since_ms = hf_remote_clock_ms();
+    r->away_said = r->away_said || !silent;
     pthread_mutex_unlock(&r->lock);
+    if (silent)
+        return;
     snprintf(line, sizeof line, "the database cannot be reached: %.400s",
              why[0] ? why : "the connection was lost");
     complain(r, line);
@@ -51,8 +55,9 @@ void hf_remote_back(struct hf_remote *r)
 {
     bool was_away;
     pthread_mutex_lock(&r->lock);
-    was_away = r->away_since_ms != 0;
+    was_away = r->away_said;
     r->away_since_ms = 0;
+    r->away_said = false;
     if (was_away)
         r->complaint[0] = '\0';
     pthread_mutex_unlock(&r->lock);
@@ -68,13 +73,16 @@ void hf_remote_refused(struct hf_remote *r, const struct hf_pg_conn *conn)
     bool was_refused;
     pthread_mutex_lock(&r->lock);
     was_refused = r->refused;
-    r->refused = conn != NULL;
-    r->is_full = conn && strcmp(conn->state, DISK_FULL) == 0;
+    if (!conn || conn->state[0]) { /* else it was not the database */
+        r->refused = conn != NULL;
+        r->is_full = conn && strcmp(conn->state, DISK_FULL) == 0;
+    }
     if (was_refused && !conn)
         r->complaint[0] = '\0';
     pthread_mutex_unlock(&r->lock);
     if (conn) {
-        snprintf(line, sizeof line, "the database refuses a batch: %.400s", conn->why);
+        snprintf(line, sizeof line, "%s: %.400s",
+                 conn->state[0] ? "the database refuses a batch" : "a batch was given up", conn->why);
         complain(r, line);
     } else if (was_refused) {
         hf_remote_note(r, 0, "the database takes writes again");
@@ -87,21 +95,18 @@ void hf_remote_submit(struct hf_remote *r, struct hf_op *first)
 {
     uint64_t count = 0;
     int64_t now = hf_remote_clock_ms();
-    struct hf_op *last = first;
     for (struct hf_op *op = first; op; op = op->next) {
         op->needs = hf_remote_ticket(now, 0, hf_remote_row(op->request));
         count++;
-        last = op;
     }
     pthread_mutex_lock(&r->lock);
     for (struct hf_op *op = first; op; op = op->next)
         op->needs |= r->epoch;
-    *r->end = first;
-    r->end = &last->next;
-    r->queued += count;
+    hf_remote_queue_add(r, first, now);
     r->unanswered[r->epoch] += count;
     /* Who is busy takes it when it is free; to wake somebody who has no turn would cost more than the request. */
-    if (r->busy == 0 || (r->busy < HF_REMOTE_BUSY && r->queued >= HF_REMOTE_FULL))
+    if (r->busy == 0 || (r->busy < HF_REMOTE_BUSY && r->queued >= HF_REMOTE_FULL) ||
+        (r->queue.bulk_busy > 0 && hf_remote_queue_mixed(r, now)))
         hf_remote_wake(r);
     pthread_mutex_unlock(&r->lock);
 }
@@ -237,12 +242,20 @@ static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_f
     enum hf_pg_end end = is_new || changed ? HF_PG_AGAIN : HF_PG_DONE;
     for (int tries = 0; (end == HF_PG_AGAIN || end == HF_PG_STUCK) && tries < 5; tries++)
         end = hf_pg_configure(s, &r->options);
+    if (end == HF_PG_DOUBT)
+        return fault(why, HF_INDETERMINATE, "the new configuration may be in force",
+                     s->conn.warned
+                         ? "the database has it, and no synchronous standby has confirmed it: start "
+                           "again when a standby is there"
+                         : s->conn.why);
     if (end != HF_PG_DONE)
         return fault(why, HF_STORAGE_FAILURE, "the configuration cannot be written", s->conn.why);
+    enum hf_status failed =
+        is_new || changed ? HF_INDETERMINATE : HF_STORAGE_FAILURE; /* it is written by now */
     if (hf_pg_look(s) != HF_PG_DONE)
-        return fault(why, HF_STORAGE_FAILURE, "the database cannot be asked for the time", s->conn.why);
+        return fault(why, failed, "the database cannot be asked for the time", s->conn.why);
     if (hf_remote_guards_read(r, s) != HF_PG_FINE)
-        return fault(why, HF_STORAGE_FAILURE, "holdfast.guard cannot be read", s->conn.why);
+        return fault(why, failed, "holdfast.guard cannot be read", s->conn.why);
     char line[400];
     snprintf(line, sizeof line, "%sstore is in the database %.100s at %.200s, port %.10s",
              is_new ? "a new " : "the ", PQdb(s->conn.pg), PQhost(s->conn.pg), PQport(s->conn.pg));
@@ -263,6 +276,7 @@ static void threads_stop(struct hf_remote *r)
             pthread_join(r->workers[i].thread, NULL);
     if (r->maintained)
         pthread_join(r->maintainer, NULL);
+    hf_remote_confirm_stop(r);
 }
 
 static bool threads_start(struct hf_remote *r)
@@ -273,6 +287,8 @@ static bool threads_start(struct hf_remote *r)
         if (!w->started)
             return false;
     }
+    if (!hf_remote_confirm_start(r))
+        return false;
     if (!r->options.no_background)
         r->maintained = pthread_create(&r->maintainer, NULL, hf_remote_own, r) == 0;
     return r->options.no_background || r->maintained;
@@ -288,8 +304,11 @@ static void remote_free(struct hf_remote *r)
     }
     hf_pg_session_free(&r->sweeper);
     hf_pg_session_free(&r->reader);
+    hf_remote_confirm_free(r);
     pthread_mutex_destroy(&r->lock);
-    pthread_mutex_destroy(&r->own_lock);
+    pthread_mutex_destroy(&r->sweeper_lock);
+    pthread_mutex_destroy(&r->reader_lock);
+    pthread_mutex_destroy(&r->shared.clock_lock);
     pthread_cond_destroy(&r->rest);
     pthread_cond_destroy(&r->tick);
     hf_remote_guards_free(r->guards);
@@ -312,11 +331,13 @@ static struct hf_remote *remote_make(struct hf_db *db, const struct hf_options *
         return NULL;
     r->db = db;
     r->options = *options;
-    r->end = &r->first;
+    hf_remote_queue_init(&r->queue);
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_mutex_init(&r->lock, NULL);
-    pthread_mutex_init(&r->own_lock, NULL);
+    pthread_mutex_init(&r->sweeper_lock, NULL);
+    pthread_mutex_init(&r->reader_lock, NULL);
+    pthread_mutex_init(&r->shared.clock_lock, NULL);
     for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
         pthread_cond_init(&r->workers[i].wake, &steady);
     pthread_cond_init(&r->rest, NULL);
@@ -339,6 +360,7 @@ static struct hf_remote *remote_make(struct hf_db *db, const struct hf_options *
     }
     good = hf_pg_session_init(&r->sweeper, &r->shared) && good;
     good = hf_pg_session_init(&r->reader, &r->shared) && good;
+    good = hf_remote_confirm_make(r) && good;
     if (good)
         return r;
     remote_free(r);
@@ -379,5 +401,7 @@ void hf_remote_close(struct hf_remote *r)
         pthread_cond_wait(&r->rest, &r->lock);
     pthread_mutex_unlock(&r->lock);
     threads_stop(r);
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+        hf_remote_note_head(&r->workers[i], true);
     remote_free(r);
 }

@@ -1,10 +1,11 @@
 /* remote.h: the same library over PostgreSQL.
  *
- *   submit ──▶ queue ──▶ a worker takes all that waits ──▶ one transaction ──▶ done, on the worker's thread
+ *   submit ──▶ queue ──▶ a worker takes what waits ──▶ one transaction ──▶ done, on the worker's thread
  *
  * Each worker has a session (store/postgres/session.h). Two work at a time as a rule: while one waits for its commit, the
  * other takes what came meanwhile; the others come in only when a batch takes long, so that a row which somebody keeps locked
- * stops nobody but those who want it. Operations with the same lane are never in two batches at once.
+ * stops nobody but those who want it. Operations with the same lane are never in two batches at once. Tenants take turns
+ * (remote_queue.c).
  *
  * When the database is away, operations wait for it for some seconds and are then answered HF_STORAGE_FAILURE; where COMMIT
  * had been sent, the answer is only given when the session has found out what became of it, or is HF_INDETERMINATE. */
@@ -32,6 +33,8 @@ static inline enum hf_status hf_remote_open(struct hf_db *db, const struct hf_op
 #define hf_remote_do_many(remote, requests, results, count) HF_MISUSE
 #define hf_remote_submit(remote, first) (void)(first)
 #define hf_remote_flush(remote) (void)(remote)
+#define hf_remote_barrier(remote, timeline) ((void)(timeline), HF_MISUSE)
+#define hf_remote_timeline(remote) 0
 #define hf_remote_maintain(remote) false
 #define hf_remote_list(remote, query, page) HF_MISUSE
 #define hf_remote_stats(remote, out) (void)(out)
@@ -50,6 +53,9 @@ enum hf_status hf_remote_do_many(struct hf_remote *remote, const struct hf_reque
 void hf_remote_submit(struct hf_remote *remote, struct hf_op *first);
 /* Wait until everything that was submitted before is answered. */
 void hf_remote_flush(struct hf_remote *remote);
+/* The same, and until the synchronous standbys have what can be seen in the database. As hf_barrier_on. */
+enum hf_status hf_remote_barrier(struct hf_remote *remote, uint32_t timeline);
+uint32_t hf_remote_timeline(struct hf_remote *remote);
 bool hf_remote_maintain(struct hf_remote *remote);
 enum hf_status hf_remote_list(struct hf_remote *remote, const struct hf_query *query, struct hf_page *page);
 void hf_remote_stats(struct hf_remote *remote, struct hf_stats *out);

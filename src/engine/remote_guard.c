@@ -1,113 +1,249 @@
 /* Guards that cannot be asked: while the database is away, the rule `on_unavailable` of a guard decides. The rules are in the
  * database too, so all are read when the store is opened and every few seconds, and each is remembered here since it was seen
- * last. A guard that this process has never seen has no rule, and asking it is a storage failure. */
+ * last. A guard that this process has never seen has no rule, and asking it is a storage failure.
+ *
+ * There are two tables. One is of what was read: it is made without the lock, and takes the place of the one before. The other is
+ * small, and of what batches have seen since then that is another rule there. In neither can a tenant take the room of others: of
+ * each the newest are read, as many of one as of the other if there is not room for all; and each has places of its own among
+ * those that were seen. Both are hashed under the store's secret, so that nobody can choose names that meet. */
+#include "base/bug.h"
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "core/decide.h"
 #include "engine/remote_inner.h"
 
 #include <stdlib.h>
 
 /* Guards are set up by people, a few for each kind of thing: so many are far more than there are. */
-enum { BUCKETS = 256, GUARDS_MAX = 4096 };
+enum { BUCKETS = 4096, GUARDS_MAX = 4096, TENANT_MAX = 1024, SEEN_TENANTS = 64, SEEN_EACH = 16 };
 
 struct hf_remote_guard {
     struct hf_remote_guard *next;
     struct hf_guard guard;
+    uint64_t reading;      /* of those that were seen: which reading came last before that */
     unsigned char bytes[]; /* its tenant and its name */
 };
 
-struct hf_remote_guards {
+struct table {
     struct hf_remote_guard *buckets[BUCKETS];
-    size_t count;
 };
 
-static struct hf_remote_guard **place_of(struct hf_remote_guards *known, struct hf_scoped name)
-{
-    const unsigned char *p = name.name.data;
-    uint32_t hash = 2166136261U;
-    for (size_t i = 0; i < name.name.size; i++)
-        hash = (hash ^ p[i]) * 16777619U;
-    struct hf_remote_guard **at = &known->buckets[hash % BUCKETS];
-    while (*at && !(hf_bytes_equal((*at)->guard.name, name.name) &&
-                    hf_bytes_equal((*at)->guard.tenant, name.tenant)))
-        at = &(*at)->next;
-    return at;
-}
+struct hf_remote_guards {
+    pthread_mutex_t lock;                                  /* no other is taken inside it */
+    struct table *read;                                    /* owned; NULL: none was read yet */
+    struct hf_remote_guard *seen[SEEN_TENANTS][SEEN_EACH]; /* owned */
+    uint64_t reading;                                      /* how many were begun */
+};
 
 struct hf_remote_guards *hf_remote_guards_make(void)
 {
-    return calloc(1, sizeof(struct hf_remote_guards));
+    struct hf_remote_guards *known = calloc(1, sizeof *known);
+    if (known)
+        pthread_mutex_init(&known->lock, NULL);
+    return known;
+}
+
+static void table_free(struct table *table)
+{
+    for (size_t i = 0; table && i < BUCKETS; i++)
+        while (table->buckets[i]) {
+            struct hf_remote_guard *g = table->buckets[i];
+            table->buckets[i] = g->next;
+            free(g);
+        }
+    free(table);
 }
 
 void hf_remote_guards_free(struct hf_remote_guards *known)
 {
-    for (size_t i = 0; known && i < BUCKETS; i++)
-        while (known->buckets[i]) {
-            struct hf_remote_guard *g = known->buckets[i];
-            known->buckets[i] = g->next;
-            free(g);
-        }
+    if (!known)
+        return;
+    table_free(known->read);
+    for (size_t i = 0; i < SEEN_TENANTS; i++)
+        for (size_t k = 0; k < SEEN_EACH; k++)
+            free(known->seen[i][k]);
+    pthread_mutex_destroy(&known->lock);
     free(known);
 }
 
-static void learn(struct hf_remote_guards *known, const struct hf_guard *guard)
+/* ---- Places ---- */
+
+static uint64_t hash_of(const struct hf_remote *r, struct hf_bytes tenant, struct hf_bytes name)
+{
+    const struct hf_sipkey key = { hf_get64(r->shared.id_key) ^ HF_SET_GUARD,
+                                   hf_get64(r->shared.id_key + 8) };
+    return hf_siphash(&key, tenant, name);
+}
+
+static bool is_named(const struct hf_remote_guard *g, struct hf_scoped name)
+{
+    return hf_bytes_equal(g->guard.name, name.name) && hf_bytes_equal(g->guard.tenant, name.tenant);
+}
+
+static struct hf_remote_guard **seen_at(const struct hf_remote *r, struct hf_scoped name)
+{
+    uint64_t tenant = hash_of(r, name.tenant, hf_mem(NULL, 0)), whole = hash_of(r, name.tenant, name.name);
+    return &r->guards->seen[tenant % SEEN_TENANTS][whole % SEEN_EACH];
+}
+
+/* With the lock. NULL: it is not known. */
+static const struct hf_remote_guard *find(const struct hf_remote *r, struct hf_scoped name)
+{
+    const struct hf_remote_guard *g = *seen_at(r, name);
+    if (g && is_named(g, name))
+        return g;
+    if (!r->guards->read)
+        return NULL;
+    g = r->guards->read->buckets[hash_of(r, name.tenant, name.name) % BUCKETS];
+    while (g && !is_named(g, name))
+        g = g->next;
+    return g;
+}
+
+/* NULL without memory: then it is as if it had never been seen. */
+static struct hf_remote_guard *guard_make(const struct hf_guard *guard)
+{
+    struct hf_remote_guard *g = calloc(1, sizeof *g + guard->tenant.size + guard->name.size);
+    if (!g)
+        return NULL;
+    if (guard->tenant.size > 0)
+        memcpy(g->bytes, guard->tenant.data, guard->tenant.size);
+    memcpy(g->bytes + guard->tenant.size, guard->name.data, guard->name.size);
+    g->guard = *guard;
+    g->guard.tenant = hf_mem(g->bytes, guard->tenant.size);
+    g->guard.name = hf_mem(g->bytes + guard->tenant.size, guard->name.size);
+    return g;
+}
+
+/* ---- What batches have seen ---- */
+
+static bool is_same_rule(const struct hf_guard *a, const struct hf_guard *b)
+{
+    return a->window_ms == b->window_ms && a->on_unavailable == b->on_unavailable &&
+           a->durable == b->durable && a->match_count == b->match_count &&
+           memcmp(a->match, b->match, a->match_count * sizeof *a->match) == 0;
+}
+
+/* With the lock. */
+static void see(struct hf_remote *r, const struct hf_guard *guard)
 {
     struct hf_scoped name = { guard->tenant, guard->name };
-    struct hf_remote_guard **at = place_of(known, name), *g = *at;
-    if (!g) {
-        if (known->count == GUARDS_MAX || !(g = calloc(1, sizeof *g + name.tenant.size + name.name.size)))
-            return; /* then it is as if it had never been seen */
-        if (name.tenant.size > 0)
-            memcpy(g->bytes, name.tenant.data, name.tenant.size);
-        memcpy(g->bytes + name.tenant.size, name.name.data, name.name.size);
+    struct hf_remote_guard **at = seen_at(r, name), *g;
+    const struct hf_remote_guard *known = find(r, name);
+    if (known && known != *at && is_same_rule(&known->guard, guard))
+        return;
+    if (known && known == *at) {
+        g = *at;
+        g->guard = *guard;
+        g->guard.tenant = hf_mem(g->bytes, guard->tenant.size);
+        g->guard.name = hf_mem(g->bytes + guard->tenant.size, guard->name.size);
+    } else if ((g = guard_make(guard)) != NULL) {
+        free(*at); /* it is read again soon */
         *at = g;
-        known->count++;
+    } else {
+        return;
     }
-    g->guard = *guard;
-    g->guard.tenant = hf_mem(g->bytes, name.tenant.size);
-    g->guard.name = hf_mem(g->bytes + name.tenant.size, name.name.size);
+    g->reading = r->guards->reading;
 }
 
 void hf_remote_guards_learn(struct hf_remote *r, const struct hf_pg_set *set)
 {
     if (!set->tables[HF_PG_GUARD])
         return;
-    pthread_mutex_lock(&r->lock);
+    pthread_mutex_lock(&r->guards->lock);
     for (const struct hf_pg_slot *s = set->tables[HF_PG_GUARD]; s; s = s->next)
         if (s->fetched && s->found)
-            learn(r->guards, &s->record.row.guard);
-    pthread_mutex_unlock(&r->lock);
+            see(r, &s->record.row.guard);
+    pthread_mutex_unlock(&r->guards->lock);
+}
+
+/* ---- Reading all ---- */
+
+/* The tenants one after the other by the index, and of each the newest; the newest of each come first. */
+static bool sql_make(struct hf_buffer *sql)
+{
+    if (HF_BUG(guards_crowded)) {
+        hf_buffer_add_text(sql, "SELECT ");
+        hf_pg_sql_columns(sql, HF_PG_GUARD);
+        hf_buffer_printf(sql, " FROM holdfast.guard t ORDER BY t.tenant, t.name LIMIT %d", GUARDS_MAX);
+        return hf_buffer_text(sql) != NULL;
+    }
+    hf_buffer_add_text(
+        sql,
+        "WITH RECURSIVE tenants AS ((SELECT g.tenant FROM holdfast.guard g ORDER BY g.tenant LIMIT 1) UNION "
+        "ALL SELECT (SELECT g.tenant FROM holdfast.guard g WHERE g.tenant > n.tenant ORDER BY g.tenant LIMIT "
+        "1) FROM tenants n WHERE n.tenant IS NOT NULL) SELECT ");
+    hf_pg_sql_columns(sql, HF_PG_GUARD);
+    hf_buffer_printf(
+        sql,
+        " FROM tenants n CROSS JOIN LATERAL (SELECT l.*, row_number() OVER (ORDER BY l.number DESC) AS place "
+        "FROM (SELECT x.* FROM holdfast.guard x WHERE x.tenant || chr(31) = n.tenant || chr(31) ORDER BY "
+        "x.number DESC LIMIT %d) l) t ORDER BY t.place LIMIT %d",
+        TENANT_MAX, GUARDS_MAX);
+    return hf_buffer_text(sql) != NULL;
+}
+
+static void table_fill(const struct hf_remote *r, struct table *table, const PGresult *result,
+                       struct hf_arena *arena)
+{
+    for (int i = 0; i < PQntuples(result); i++) {
+        struct hf_pg_record record;
+        struct hf_remote_guard *g = NULL;
+        if (hf_pg_record_read(HF_PG_GUARD, result, i, 0, arena, &record))
+            g = guard_make(&record.row.guard);
+        if (!g)
+            continue;
+        struct hf_remote_guard **at = &table->buckets[hash_of(r, g->guard.tenant, g->guard.name) % BUCKETS];
+        g->next = *at;
+        *at = g;
+    }
+}
+
+/* What was seen before the reading began has been read, or has been forgotten. Returns the table that was there. */
+static struct table *swap(struct hf_remote_guards *known, struct table *table, uint64_t reading)
+{
+    pthread_mutex_lock(&known->lock);
+    struct table *before = known->read;
+    known->read = table;
+    for (size_t i = 0; i < SEEN_TENANTS; i++)
+        for (size_t k = 0; k < SEEN_EACH; k++)
+            if (known->seen[i][k] && known->seen[i][k]->reading < reading) {
+                free(known->seen[i][k]);
+                known->seen[i][k] = NULL;
+            }
+    pthread_mutex_unlock(&known->lock);
+    return before;
 }
 
 enum hf_pg_outcome hf_remote_guards_read(struct hf_remote *r, struct hf_pg_session *session)
 {
     struct hf_buffer sql = { .data = NULL };
     PGresult *result = NULL;
-    hf_buffer_add_text(&sql, "SELECT ");
-    hf_pg_sql_columns(&sql, HF_PG_GUARD);
-    hf_buffer_printf(&sql, " FROM holdfast.guard t LIMIT %d", GUARDS_MAX);
-    const char *text = hf_buffer_text(&sql);
-    enum hf_pg_outcome outcome =
-        text ? hf_pg_ask(&session->conn, text, 0, NULL, true, &result) : HF_PG_REFUSED;
+    enum hf_pg_outcome outcome = HF_PG_REFUSED;
+    pthread_mutex_lock(&r->guards->lock);
+    uint64_t reading = ++r->guards->reading;
+    pthread_mutex_unlock(&r->guards->lock);
+    if (sql_make(&sql))
+        outcome = hf_pg_ask(&session->conn, hf_buffer_text(&sql), 0, NULL, true, &result);
     hf_buffer_free(&sql);
     if (outcome != HF_PG_FINE)
         return outcome;
-    pthread_mutex_lock(&r->lock);
-    for (int i = 0; i < PQntuples(result); i++) {
-        struct hf_pg_record record;
-        if (hf_pg_record_read(HF_PG_GUARD, result, i, 0, &session->set.arena, &record))
-            learn(r->guards, &record.row.guard);
+    struct table *table = calloc(1, sizeof *table);
+    if (table) {
+        table_fill(r, table, result, &session->set.arena);
+        table_free(swap(r->guards, table, reading));
     }
-    pthread_mutex_unlock(&r->lock);
     hf_arena_reset(&session->set.arena);
     PQclear(result);
     return HF_PG_FINE;
 }
 
+/* ---- Answering ---- */
+
 static enum hf_found view_guard(void *ctx, struct hf_scoped name, struct hf_guard *out)
 {
     struct hf_remote *r = ctx;
-    const struct hf_remote_guard *g = *place_of(r->guards, name);
+    const struct hf_remote_guard *g = find(r, name);
     if (g)
         *out = g->guard;
     return g ? HF_FOUND : HF_UNREADABLE;
@@ -132,8 +268,10 @@ bool hf_remote_guards_answer(struct hf_remote *r, const struct hf_request *reque
     if (request->action != HF_CHECK && request->action != HF_RECORD && request->action != HF_ADMIT)
         return false;
     *now = atomic_load(&r->shared.told);
-    pthread_mutex_lock(&r->lock);
+    pthread_mutex_lock(&r->guards->lock);
     hf_decide(&view, &cmd, *now, plan);
+    pthread_mutex_unlock(&r->guards->lock);
+    pthread_mutex_lock(&r->lock);
     r->stats.guard_misses += plan->missed;
     pthread_mutex_unlock(&r->lock);
     return plan->answer.status != HF_STORAGE_FAILURE;

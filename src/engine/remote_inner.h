@@ -1,9 +1,11 @@
 /* remote_inner.h: what remote*.c share; nobody else includes it.
  *
- *   remote.c          opening, closing, doing, the queue
+ *   remote.c          opening, closing, doing
+ *   remote_queue.c    what waits, and which worker takes it
  *   remote_work.c     a worker: batches, retries, doubt
  *   remote_guard.c    guards while the database is away
  *   remote_stuck.c    rows that stay locked by somebody else
+ *   remote_confirm.c  waiting until the standbys have what was seen
  *   remote_own.c      maintenance, lists, figures: on sessions of their own */
 #ifndef HF_ENGINE_REMOTE_INNER_H
 #define HF_ENGINE_REMOTE_INNER_H
@@ -33,6 +35,36 @@ struct hf_remote_stuck {
     int64_t until_ms;
 };
 
+/* What waits of one tenant. */
+struct hf_remote_part {
+    uint64_t hash; /* of the tenant, under the store's secret */
+    struct hf_op *first, **end;
+    size_t queued;
+    struct hf_remote_part *chain;       /* the next with the same hash, or the next that is unused */
+    struct hf_remote_part *next, *prev; /* in the ring of those who wait */
+};
+
+/* SMALL: a tenant with more waiting operations is a large one. SHARE: so many of one tenant are in a batch. MIXED_MS: for how long after two
+ * tenants were seen there is more than one. */
+enum {
+    HF_REMOTE_PARTS = 1024,
+    HF_REMOTE_PART_BUCKETS = 256,
+    HF_REMOTE_SMALL = 64,
+    HF_REMOTE_SHARE = 512,
+    HF_REMOTE_MIXED_MS = 600000
+};
+
+struct hf_remote_queue {
+    struct hf_remote_part *turn; /* the ring begins with whose turn it is; NULL: nobody waits */
+    size_t waiting;              /* how many it has */
+    bool large_next;             /* where both wait, it is the turn of large ones */
+    unsigned bulk_busy;          /* how many workers have a batch of large ones */
+    uint64_t tenant;             /* who submitted last, by hash; 0: nobody */
+    int64_t mixed_until_ms;
+    struct hf_remote_part *unused, *buckets[HF_REMOTE_PART_BUCKETS];
+    struct hf_remote_part parts[HF_REMOTE_PARTS], rest; /* rest: of all tenants for whom there is none */
+};
+
 struct hf_remote_worker {
     struct hf_remote *remote;
     unsigned index;
@@ -42,12 +74,14 @@ struct hf_remote_worker {
     struct hf_op **ops;       /* of its batch, in order; owned */
     struct hf_pg_item *items; /* owned */
     size_t count;
-    int64_t begun_ms; /* of its batch; 0: idle */
-    bool answering;   /* its batch is over; it tells those who asked */
-    bool stuck;       /* it waits for a row that is known to be locked */
-    bool tried;       /* it has one that was tried before */
-    unsigned seed;    /* for waiting times */
-    bool idle;        /* it waits for `wake` */
+    int64_t begun_ms;      /* of its batch; 0: idle */
+    int64_t head_noted_ms; /* when its chain was last told to the operator; 0: never */
+    bool answering;        /* its batch is over; it tells those who asked */
+    bool stuck;            /* it waits for a row that is known to be locked */
+    bool tried;            /* it has one that was tried before */
+    bool bulk;             /* it has a batch of tenants that had many waiting */
+    unsigned seed;         /* for waiting times */
+    bool idle;             /* it waits for `wake` */
     pthread_cond_t wake;
 };
 
@@ -59,6 +93,25 @@ struct hf_remote_lane {
 
 struct hf_remote_guards;
 
+/* Empty commits, numbered from 1, that tell what the standbys have. */
+struct hf_remote_confirm {
+    pthread_mutex_t lock;
+    pthread_cond_t wake, confirmed;
+    uint64_t asked, begun, done; /* the highest that is waited for, that was begun, that was answered */
+    uint64_t proven;   /* and that has waited for the standbys: not if they were given up meanwhile */
+    unsigned waiting;  /* calls */
+    uint32_t timeline; /* of `done` */
+    int64_t since_ms;  /* when the first was begun behind `done`; 0: none is under way */
+    int64_t
+        silent_since_ms; /* the same for those that the database has taken; 0: it has answered, or is away */
+    bool stopping, started;
+    bool said;                    /* that the standbys confirm nothing */
+    int socket;                   /* owned: of the connection, for hf_remote_confirm_stop; -1: none yet */
+    int left_behind;              /* process of the database that may wait for a standby yet; 0: none */
+    struct hf_pg_session session; /* the thread's alone */
+    pthread_t thread;
+};
+
 struct hf_remote {
     struct hf_db *db; /* borrowed */
     struct hf_options options;
@@ -67,7 +120,7 @@ struct hf_remote {
 
     pthread_mutex_t lock;
     pthread_cond_t rest; /* something was answered */
-    struct hf_op *first, **end;
+    struct hf_remote_queue queue;
     size_t queued, in_flight;
     unsigned busy;
     unsigned watchers; /* idle ones who look again soon, for as long as others are busy */
@@ -84,6 +137,7 @@ struct hf_remote {
     bool flushing;
 
     int64_t away_since_ms; /* 0: the database is there */
+    bool away_said;        /* and the operator was told */
     bool refused;          /* it is there and refuses to write */
     bool is_full;          /* and that is for want of room */
     char complaint[480];   /* what was said about that last */
@@ -91,22 +145,45 @@ struct hf_remote {
     struct hf_stats stats;
 
     struct hf_remote_guards *guards; /* owned */
+    struct hf_remote_confirm confirm;
 
     struct hf_remote_worker workers[HF_REMOTE_WORKERS];
-    pthread_mutex_t own_lock; /* of the two below */
+    /* A lock for each, because the sweeper waits for standbys, and the reader must not wait for the sweeper. */
+    pthread_mutex_t sweeper_lock, reader_lock;
     struct hf_pg_session sweeper, reader;
+    int64_t sweeping_since_ms; /* with `lock`; 0: it is not at work */
     pthread_t maintainer;
     bool maintained;
     pthread_cond_t tick;
 };
 
 int64_t hf_remote_clock_ms(void);
-/* Without the lock. The session could not reach the database, or reached it. */
+/* Without the lock. The session could not reach the database, or reached it. While the standbys are silent, nothing is said: the
+ * session failed because it waited for a standby, and the database is there. */
 void hf_remote_away(struct hf_remote *remote, const char *why);
 void hf_remote_back(struct hf_remote *remote);
-/* Without the lock. It answered with a refusal, which is in `conn`; NULL: it takes writes again. */
+/* Without the lock. It answered with a refusal, which is in `conn`; NULL: it takes writes again. Only one that has a SQLSTATE (or
+ * HF_PG_UNRULED) counts as a refusal of the database; every one is said. */
 void hf_remote_refused(struct hf_remote *remote, const struct hf_pg_conn *conn);
 void hf_remote_note(struct hf_remote *remote, int level, const char *line);
+/* Tell the operator the head of the worker's chain, if it has committed something: at the first batch, then every hour, and
+ * if `now`. By its own thread, or when that has ended. */
+void hf_remote_note_head(struct hf_remote_worker *worker, bool now);
+/* remote_work.c. Without the lock: what the operator should be told about the database's clock. */
+void hf_remote_clock_note(struct hf_remote *remote);
+
+/* remote_queue.c. With the lock. Put linked operations into the queue. */
+void hf_remote_queue_init(struct hf_remote_queue *queue);
+void hf_remote_queue_add(struct hf_remote *remote, struct hf_op *first, int64_t now);
+/* Is there more than one tenant? */
+bool hf_remote_queue_mixed(const struct hf_remote *remote, int64_t now);
+/* False: it is not the worker's turn, or there is nothing for it. True: it has a batch, which is empty if all that it may have is behind
+ * operations that must wait. */
+bool hf_remote_take(struct hf_remote_worker *worker);
+/* Give the batch back to the front of the queue, each operation to be tried alone. */
+void hf_remote_give_back(struct hf_remote_worker *worker);
+/* The operation's lane and row are nobody's any more. */
+void hf_remote_lane_give_back(struct hf_remote *remote, const struct hf_op *op);
 
 /* remote_work.c: the worker's thread. arg: the worker. */
 void *hf_remote_work(void *arg);
@@ -133,6 +210,18 @@ bool hf_remote_is_stuck(struct hf_remote *remote, const struct hf_op *op);
  * identity. */
 void hf_remote_stuck_learn(struct hf_remote *remote, const struct hf_op *op, bool by_guard);
 void hf_remote_stuck_forget(struct hf_remote *remote, const struct hf_op *op);
+
+/* remote_confirm.c. Without any lock. Wait until the standbys have all that could be seen in the database before. timeline: of the
+ * connection that saw it. proven: out, may be NULL: they do; else none is wanted any more. False: not in time, or it was another
+ * primary that confirmed. */
+bool hf_remote_confirm(struct hf_remote *remote, uint32_t timeline, bool *proven);
+/* Without any lock. For how long the standbys have confirmed nothing; 0: they do, or for less than a call waits, or nobody knows. */
+uint64_t hf_remote_silent_ms(struct hf_remote *remote);
+/* make, free: of its members; false without memory. start, stop: its thread. */
+bool hf_remote_confirm_make(struct hf_remote *remote);
+bool hf_remote_confirm_start(struct hf_remote *remote);
+void hf_remote_confirm_stop(struct hf_remote *remote);
+void hf_remote_confirm_free(struct hf_remote *remote);
 
 /* remote_own.c: the maintainer's thread. arg: the remote. */
 void *hf_remote_own(void *arg);

@@ -1,4 +1,7 @@
 /* What the store does on its own account, on sessions of its own: maintenance, lists, figures. */
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/id.h"
 #include "engine/page.h"
 #include "engine/remote_inner.h"
 
@@ -45,13 +48,22 @@ static bool takes_writes(struct hf_pg_session *s)
     return hf_pg_ask(&s->conn, "ROLLBACK", 0, NULL, false, NULL) == HF_PG_FINE && good;
 }
 
+/* So that it can be seen whether it waits for the standbys. */
+static void sweeping(struct hf_remote *r, bool begins)
+{
+    pthread_mutex_lock(&r->lock);
+    r->sweeping_since_ms = begins ? hf_remote_clock_ms() : 0;
+    pthread_mutex_unlock(&r->lock);
+}
+
 bool hf_remote_maintain(struct hf_remote *r)
 {
     struct hf_pg_session *s = &r->sweeper;
     unsigned swept = 0;
     uint64_t freed = 0;
     enum hf_pg_end end = HF_PG_GONE;
-    pthread_mutex_lock(&r->own_lock);
+    pthread_mutex_lock(&r->sweeper_lock);
+    sweeping(r, true);
     if (s->conn.pg || hf_pg_session_connect(s, NULL) == HF_PG_FINE)
         end = hf_pg_sweep(s, SWEEP_MAX, &swept);
     if (end == HF_PG_DONE)
@@ -68,7 +80,9 @@ bool hf_remote_maintain(struct hf_remote *r)
         hf_remote_back(r);
     if (end == HF_PG_DONE && is_refused(r) && takes_writes(s))
         hf_remote_refused(r, NULL);
-    pthread_mutex_unlock(&r->own_lock);
+    sweeping(r, false);
+    pthread_mutex_unlock(&r->sweeper_lock);
+    hf_remote_clock_note(r);
     return end == HF_PG_DONE && (swept > 0 || freed > 0);
 }
 
@@ -106,6 +120,11 @@ void *hf_remote_own(void *arg)
     "coalesce((SELECT null_frac FROM pg_stats WHERE schemaname = 'holdfast' AND tablename = 'token' AND " \
     "attname = 'state'), 1)"
 
+/* And which part of the registers have not been deleted: the others are in an index of their own. */
+#define NOT_LEFT                                                                  \
+    "greatest(0, 1 - coalesce((SELECT l.reltuples FROM pg_class l WHERE l.oid = " \
+    "to_regclass('holdfast.register_left')), 0) / reltuples)"
+
 /* How many rows there are: counted while there are few, else as those statistics have it: the rows of `index`, or `part` of
  * them. `where` is for those of a table that are of interest. */
 static const struct figure {
@@ -119,7 +138,7 @@ static const struct figure {
     { "guard", "guard", "true", "1", offsetof(struct hf_stats, guards) },
     { "guard_entry", "guard_entry", "true", "1", offsetof(struct hf_stats, entries) },
     { "token", "token", "state IS NOT NULL", "(1 - " NO_CLAIMS ")", offsetof(struct hf_stats, claims) },
-    { "register", "register", "true", "1", offsetof(struct hf_stats, registers) },
+    { "register", "register", "type <> 'deleted'", NOT_LEFT, offsetof(struct hf_stats, registers) },
     { "outbox", "outbox", "true", "1", offsetof(struct hf_stats, outbox) },
     { "app_value", "app_value", "true", "1", offsetof(struct hf_stats, values) },
 };
@@ -145,14 +164,14 @@ static void figures_read(struct hf_remote *r)
 {
     uint64_t values[FIGURES] = { 0 };
     enum hf_pg_outcome outcome = HF_PG_FINE;
-    pthread_mutex_lock(&r->own_lock);
+    pthread_mutex_lock(&r->reader_lock);
     if (!r->reader.conn.pg)
         outcome = hf_pg_session_read(&r->reader);
     if (outcome == HF_PG_FINE)
         outcome = hf_remote_guards_read(r, &r->reader);
     for (int i = 0; i < FIGURES && outcome == HF_PG_FINE; i++)
         outcome = figure_read(&r->reader.conn, &figures[i], &values[i]);
-    pthread_mutex_unlock(&r->own_lock);
+    pthread_mutex_unlock(&r->reader_lock);
     if (outcome != HF_PG_FINE)
         return;
     pthread_mutex_lock(&r->lock);
@@ -165,12 +184,16 @@ void hf_remote_stats(struct hf_remote *r, struct hf_stats *out)
 {
     if (r->options.no_background) /* nobody else does */
         figures_read(r);
+    uint64_t silent_ms = hf_remote_silent_ms(r);
     pthread_mutex_lock(&r->lock);
     *out = r->stats;
     out->now = atomic_load(&r->shared.told);
     out->clock_stalls = atomic_load(&r->shared.stalls);
+    out->clock_jumps = hf_pg_clock_jumps(&r->shared);
+    out->records_unreadable = atomic_load(&r->shared.unsound);
     out->out_of_space = r->is_full;
-    out->database_away = r->away_since_ms != 0 || (r->refused && !r->is_full);
+    out->standby_silent_ms = silent_ms;
+    out->database_away = (r->away_since_ms != 0 && silent_ms == 0) || (r->refused && !r->is_full);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -186,9 +209,10 @@ enum { ORDER_MS = 1000 };
 struct listing {
     struct hf_paging to;
     struct hf_pg_conn *conn;
-    hf_time now;        /* engine time is not before it */
-    bool clock_is_ours; /* and that is it: a test has a clock of its own */
+    struct hf_pg_shared *shared;
+    hf_time now; /* engine time, where identities are listed */
     struct hf_arena *arena;
+    bool doubtful; /* it has seen what a standby may not have */
     char tenant[HF_TENANT_MAX + 1], name[HF_NAME_MAX + 1];
 };
 
@@ -197,20 +221,51 @@ static void text_of(char *to, size_t size, struct hf_bytes from)
     snprintf(to, size, "%.*s", (int)from.size, from.size ? (const char *)from.data : "");
 }
 
-/* Ask for columns of `table` as t, with `rest` behind them. False, and the status set, if it fails. */
-static bool ask(struct listing *l, enum hf_pg_table table, const char *with, const char *rest,
+/* The last columns of every question: the transaction that wrote the row, and one that nobody can see yet, NULL where commits wait for no
+ * standby. */
+#define NEXT                                                                     \
+    "(SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN " \
+    "pg_snapshot_xmax(pg_current_snapshot()) END)"
+#define WRITTEN(by) by ", " NEXT
+
+/* Has a standby all rows? */
+static void note_doubtful(struct listing *l, const PGresult *result)
+{
+    int next = PQnfields(result) - 1;
+    for (int i = 0; i < PQntuples(result) && !l->doubtful && !PQgetisnull(result, i, next); i++) {
+        struct hf_bytes by = hf_pg_get_bytes(result, i, next - 1);
+        uint64_t xid = by.size == 4
+                           ? hf_pg_xid(hf_pg_version(by.data), (uint64_t)hf_pg_get_int8(result, i, next))
+                           : UINT64_MAX;
+        l->doubtful = !hf_pg_replicated_has(&l->shared->replicated, l->conn->timeline, xid);
+    }
+}
+
+/* No list is of rows that a call could take out: what a page leaves out was never there, or is over by its window. */
+static bool is_complete(enum hf_pg_table table)
+{
+    return !hf_pg_spec(table)->is_erased;
+}
+
+/* Ask for columns of `table` as t, which has the column `by` (or is a table: xmin), with `rest` behind them. False, and the status
+ * set, if it fails. */
+static bool ask(struct listing *l, enum hf_pg_table table, const char *with, const char *by, const char *rest,
                 const char *const *params, int count, PGresult **result)
 {
     struct hf_buffer sql = { .data = NULL };
+    HF_ASSERT(is_complete(table));
     hf_buffer_add_text(&sql, with);
     hf_buffer_add_text(&sql, " SELECT ");
     hf_pg_sql_columns(&sql, table);
+    hf_buffer_printf(&sql, ", t.%s, " NEXT, by);
     hf_buffer_add_text(&sql, rest);
     const char *text = hf_buffer_text(&sql);
     enum hf_pg_outcome outcome = text ? hf_pg_ask(l->conn, text, count, params, true, result) : HF_PG_REFUSED;
     hf_buffer_free(&sql);
     if (outcome != HF_PG_FINE)
         l->to.status = HF_STORAGE_FAILURE;
+    else
+        note_doubtful(l, *result);
     return outcome == HF_PG_FINE;
 }
 
@@ -227,6 +282,26 @@ static const void *record_of(const struct listing *l, const struct hf_pg_record 
     return &record->row.outbox;
 }
 
+/* The row could not be read. One that was changed by hand is left out: no other record is worse for it. False without memory. */
+static bool pass_over(struct listing *l, enum hf_pg_table table, const struct hf_pg_record *record)
+{
+    if (record->unsound)
+        hf_pg_unsound(l->shared, table, record);
+    else
+        l->to.status = HF_NO_MEMORY;
+    return record->unsound;
+}
+
+/* A hold; whether its id is its own is only looked at where it is shown. */
+static bool hold_read(struct listing *l, const PGresult *result, int row, struct hf_pg_record *out)
+{
+    if (!hf_pg_record_read(HF_PG_HOLD, result, row, 0, l->arena, out))
+        return false;
+    out->unsound = hf_paging_wants(l->to.query, &out->row.hold) &&
+                   !hf_pg_record_fits(l->shared->id_key, HF_PG_HOLD, out);
+    return !out->unsound;
+}
+
 /* A page of what has a number that lists go by. */
 static void list_numbered(struct listing *l, enum hf_pg_table table, const char *rest)
 {
@@ -236,13 +311,13 @@ static void list_numbered(struct listing *l, enum hf_pg_table table, const char 
              l->to.query->cursor && l->to.query->cursor <= INT64_MAX ? l->to.query->cursor : INT64_MAX);
     snprintf(most, sizeof most, "%zu", l->to.limit + 1);
     snprintf(now, sizeof now, "%" PRId64, l->now);
-    const char *const params[] = { l->tenant, before, most, l->name, now, l->clock_is_ours ? "t" : "f" };
-    if (!ask(l, table, "", rest, params, l->to.query->kind == HF_LIST_ENTRIES ? 6 : 3, &result))
+    const char *const params[] = { l->tenant, before, most, l->name, now };
+    if (!ask(l, table, "", "xmin", rest, params, l->to.query->kind == HF_LIST_ENTRIES ? 5 : 3, &result))
         return;
     for (int i = 0; i < PQntuples(result) && l->to.status == HF_OK; i++) {
         struct hf_pg_record record;
         if (!hf_pg_record_read(table, result, i, 0, l->arena, &record)) {
-            l->to.status = HF_STORAGE_FAILURE;
+            (void)pass_over(l, table, &record);
         } else if (l->to.page->count < l->to.limit) {
             hf_paging_add(&l->to, record_of(l, &record));
         } else {
@@ -259,11 +334,13 @@ static bool add_holds(struct listing *l, const PGresult *result, bool by_resourc
     const struct hf_query *q = l->to.query;
     for (int i = 0; i < PQntuples(result); i++) {
         struct hf_pg_record record;
-        if (!hf_pg_record_read(HF_PG_HOLD, result, i, 0, l->arena, &record)) {
-            l->to.status = HF_STORAGE_FAILURE;
-            return false;
-        }
         const struct hf_hold *hold = &record.row.hold;
+        bool good = hold_read(l, result, i, &record);
+        if (!good && !pass_over(l, HF_PG_HOLD, &record))
+            return false;
+        *from = by_resource ? hold->previous : hold->ordinal - 1;
+        if (!good)
+            continue;
         if (l->to.page->count == l->to.limit) {
             l->to.page->next_cursor = hold->ordinal + 1;
             return false;
@@ -272,9 +349,8 @@ static bool add_holds(struct listing *l, const PGresult *result, bool by_resourc
             return false;
         if (hold->placed_at >= q->from && hf_paging_wants(q, hold))
             hf_paging_add(&l->to, hold);
-        *from = by_resource ? hold->previous : hold->ordinal - 1;
     }
-    if (PQntuples(result) == 0)
+    if (PQntuples(result) == 0 || *from > INT64_MAX) /* an ordinal below 1 ends the list as well */
         *from = 0;
     return *from > 0 && l->to.status == HF_OK;
 }
@@ -288,13 +364,14 @@ static bool newest_hold(struct listing *l, uint64_t *out)
     if (hf_pg_ask(
             l->conn,
             by_resource
-                ? "SELECT coalesce(max(newest), 0) FROM holdfast.resource WHERE tenant = $1 AND name = $2"
-                : "SELECT coalesce(max(ordinal), 0) FROM holdfast.hold",
+                ? "SELECT newest, " WRITTEN("xmin") " FROM holdfast.resource WHERE tenant = $1 AND name = $2"
+                : "SELECT ordinal, " WRITTEN("xmin") " FROM holdfast.hold ORDER BY ordinal DESC LIMIT 1",
             by_resource ? 2 : 0, params, true, &result) != HF_PG_FINE) {
         l->to.status = HF_STORAGE_FAILURE;
         return false;
     }
-    *out = (uint64_t)hf_pg_get_int8(result, 0, 0);
+    note_doubtful(l, result);
+    *out = PQntuples(result) > 0 ? (uint64_t)hf_pg_get_int8(result, 0, 0) : 0;
     PQclear(result);
     if (l->to.query->cursor && l->to.query->cursor - 1 < *out)
         *out = l->to.query->cursor - 1;
@@ -316,31 +393,42 @@ static void list_holds(struct listing *l)
         snprintf(start, sizeof start, "%" PRIu64, from);
         snprintf(most, sizeof most, "%d", LOOK_AT_ONCE);
         const char *const params[] = { start, most };
-        if (by_resource ? !ask(l, HF_PG_HOLD,
-                               "WITH RECURSIVE t AS (SELECT * FROM holdfast.hold WHERE ordinal = $1::bigint "
-                               "UNION ALL SELECT h.* FROM t "
-                               "JOIN holdfast.hold h ON h.ordinal = t.previous)",
-                               " FROM t LIMIT $2::bigint", params, 2, &result)
-                        : !ask(l, HF_PG_HOLD, "",
-                               " FROM holdfast.hold t WHERE ordinal <= $1::bigint ORDER BY ordinal DESC "
-                               "LIMIT $2::bigint",
-                               params, 2, &result))
+        if (by_resource
+                ? !ask(l, HF_PG_HOLD,
+                       "WITH RECURSIVE t AS (SELECT *, xmin AS written_by FROM holdfast.hold WHERE ordinal = "
+                       "$1::bigint UNION ALL SELECT h.*, h.xmin FROM t "
+                       "JOIN holdfast.hold h ON h.ordinal = t.previous)",
+                       "written_by", " FROM t LIMIT $2::bigint", params, 2, &result)
+                : !ask(l, HF_PG_HOLD, "", "xmin",
+                       " FROM holdfast.hold t WHERE ordinal <= $1::bigint ORDER BY ordinal DESC "
+                       "LIMIT $2::bigint",
+                       params, 2, &result))
             return;
         more = add_holds(l, result, by_resource, &from);
         PQclear(result);
     }
 }
 
+/* Is there such a guard, and which identities are over? Engine time is read as it is for a batch: what the database's clock says
+ * is not always believed, and others may have committed at a later time. */
 static void list_entries(struct listing *l)
 {
     PGresult *result;
     const char *const params[] = { l->tenant, l->name };
-    if (hf_pg_ask(l->conn, "SELECT 1 FROM holdfast.guard WHERE tenant = $1 AND name = $2", 2, params, true,
-                  &result) != HF_PG_FINE) {
+    hf_time asked = hf_pg_clock_boot(l->shared);
+    if (hf_pg_ask(l->conn,
+                  "SELECT " HF_PG_TIMES
+                  ", " WRITTEN("xmin") " FROM holdfast.guard WHERE tenant = $1 AND name = $2",
+                  2, params, true, &result) != HF_PG_FINE) {
         l->to.status = HF_STORAGE_FAILURE;
         return;
     }
+    note_doubtful(l, result);
     bool known = PQntuples(result) == 1;
+    if (known) {
+        struct hf_clock_reading reading = hf_pg_clock_reading(l->shared, result, asked);
+        l->now = hf_pg_clock_read(l->shared, &reading);
+    }
     PQclear(result);
     if (!known)
         l->to.status = HF_NOT_KNOWN;
@@ -349,9 +437,7 @@ static void list_entries(struct listing *l)
             l, HF_PG_ENTRY,
             " FROM holdfast.guard_entry t WHERE tenant || chr(31) || guard = $1::text || chr(31) || $4::text "
             "AND (tenant, guard) IS NOT DISTINCT FROM ($1::text, $4::text) AND number < $2::bigint "
-            "AND expires_at > greatest(to_timestamp($5::numeric / 1000), CASE WHEN NOT $6::boolean THEN "
-            "clock_timestamp() END) ORDER "
-            "BY number DESC LIMIT $3::bigint");
+            "AND expires_at > to_timestamp($5::numeric / 1000) ORDER BY number DESC LIMIT $3::bigint");
 }
 
 static void list_kind(struct listing *l)
@@ -382,22 +468,20 @@ static void list_kind(struct listing *l)
 
 enum hf_status hf_remote_list(struct hf_remote *r, const struct hf_query *query, struct hf_page *page)
 {
-    const struct hf_io *io = r->shared.io;
-    struct listing l = { .conn = &r->reader.conn,
-                         .now = atomic_load(&r->shared.told),
-                         .clock_is_ours = io != NULL,
-                         .arena = &r->reader.set.arena };
-    if (io && l.now < io->wall_ms(io->ctx))
-        l.now = io->wall_ms(io->ctx);
-    enum hf_status st = hf_paging_begin(&l.to, query, page);
+    struct listing l = { .conn = &r->reader.conn, .arena = &r->reader.set.arena, .shared = &r->shared };
+    struct hf_query inner = *query;
+    const struct hf_sipkey key = { hf_get64(r->shared.id_key), hf_get64(r->shared.id_key + 8) };
+    inner.cursor = hf_cursor_read(&key, query->tenant, query->cursor);
+    enum hf_status st = hf_paging_begin(&l.to, &inner, page);
     if (st != HF_OK)
         return st;
     text_of(l.tenant, sizeof l.tenant, query->tenant);
     text_of(l.name, sizeof l.name, query->kind == HF_LIST_HOLDS ? query->resource : query->name);
-    pthread_mutex_lock(&r->own_lock);
+    pthread_mutex_lock(&r->reader_lock);
     /* A connection that died while nobody asked is found out by asking: then once more. */
     for (int tries = 0; tries < 2; tries++) {
         l.to.status = HF_OK;
+        l.doubtful = false;
         l.to.page->count = 0;
         l.to.bytes.size = 0;
         if (!l.conn->pg && hf_pg_session_read(&r->reader) != HF_PG_FINE)
@@ -408,6 +492,10 @@ enum hf_status hf_remote_list(struct hf_remote *r, const struct hf_query *query,
             break;
     }
     hf_arena_reset(l.arena);
-    pthread_mutex_unlock(&r->own_lock);
+    uint32_t timeline = l.conn->timeline;
+    pthread_mutex_unlock(&r->reader_lock);
+    if (l.doubtful && l.to.status == HF_OK && !hf_remote_confirm(r, timeline, NULL))
+        l.to.status = HF_STORAGE_FAILURE;
+    page->next_cursor = hf_cursor_make(&key, query->tenant, page->next_cursor);
     return hf_paging_end(&l.to);
 }

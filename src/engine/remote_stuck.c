@@ -28,8 +28,10 @@ static uint64_t target_of(const struct hf_request *q)
     case HF_ADMIT: return hash_of(HF_ADMIT, q->tenant, q->identity.guard);
     case HF_GRANT:
     case HF_RENEW:
-    case HF_RETURN: return hash_of(HF_GRANT, q->tenant, q->lease.name);
-    case HF_WRITE: return hash_of(HF_WRITE, q->tenant, q->write.name);
+    case HF_RETURN:
+    case HF_DELETE_LEASE: return hash_of(HF_GRANT, q->tenant, q->lease.name);
+    case HF_WRITE:
+    case HF_DELETE_REGISTER: return hash_of(HF_WRITE, q->tenant, q->write.name);
     case HF_MERGE: return hash_of(HF_WRITE, q->tenant, q->merge.name);
     default: return 0;
     }

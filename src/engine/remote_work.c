@@ -1,155 +1,9 @@
-/* A worker: takes what waits, runs it as a batch, and goes on until every operation has an answer that is true. */
+/* A worker: runs what it takes out of the queue as a batch, and goes on until every operation has an answer that is true. */
 #include "core/digest.h"
 #include "engine/remote_inner.h"
 
 #include <stdlib.h>
 #include <time.h>
-
-/* ---- Taking ---- */
-
-/* How much memory a batch may need before it is enough, by what its requests bring and by a part of what may be stored for
- * them: a response of a claim or a result of a guard is read with its row, and few are as large as they may be. At the worst a
- * batch reads four times as much. */
-enum { BYTES_MAX = 64 << 20 };
-
-static size_t weight(const struct hf_request *q)
-{
-    switch (q->action) {
-    case HF_CHECK:
-    case HF_RECORD:
-    case HF_ADMIT: return HF_GUARD_RESULT_MAX / 4 + q->identity.result.size;
-    case HF_COMPLETE:
-    case HF_FAIL:
-    case HF_HEARTBEAT: return HF_RESPONSE_MAX / 4 + q->settle.response.size;
-    case HF_WRITE: return 1024 + q->write.value.size;
-    case HF_MERGE: return 1024 + HF_VALUE_MAX;
-    case HF_GET_CLAIM:
-    case HF_GET_TOKEN:
-    case HF_BEGIN: return HF_RESPONSE_MAX / 4;
-    default: return 1024;
-    }
-}
-
-/* May this worker have the operation now? */
-static bool may_take(struct hf_remote_worker *w, const struct hf_op *op)
-{
-    const struct hf_remote_lane *lane = hf_remote_lane(w->remote, op);
-    return !lane || lane->count == 0 || lane->worker == w->index;
-}
-
-/* Has another worker a batch under way that needs the same row? Two of them at once would wait for each other, or one would
- * begin again. Who has it for long is not waited for. */
-static bool is_row_busy(const struct hf_remote_worker *w, const struct hf_op *op)
-{
-    const struct hf_remote_lane *row = hf_remote_row_lane(w->remote, op);
-    if (!row || row->count == 0 || row->worker == w->index)
-        return false;
-    return hf_remote_clock_ms() - w->remote->workers[row->worker].begun_ms <= HF_REMOTE_SLOW_MS;
-}
-
-/* Its lane and its row are this worker's from now on. */
-static void lane_take(struct hf_remote_worker *w, const struct hf_op *op)
-{
-    struct hf_remote_lane *const lanes[] = { hf_remote_lane(w->remote, op),
-                                             hf_remote_row_lane(w->remote, op) };
-    for (int i = 0; i < 2; i++)
-        if (lanes[i]) {
-            lanes[i]->count++;
-            lanes[i]->worker = w->index;
-        }
-}
-
-static void lane_give_back(struct hf_remote *r, const struct hf_op *op)
-{
-    struct hf_remote_lane *const lanes[] = { hf_remote_lane(r, op), hf_remote_row_lane(r, op) };
-    for (int i = 0; i < 2; i++)
-        if (lanes[i])
-            lanes[i]->count--;
-}
-
-/* Lanes of which an operation was passed over: what is behind it stays behind it. */
-struct passed {
-    bool any;
-    bool lanes[HF_REMOTE_LANES];
-};
-
-static void pass_over(struct passed *passed, struct hf_remote *r, const struct hf_op *op)
-{
-    const struct hf_remote_lane *lane = hf_remote_lane(r, op);
-    if (!lane)
-        return;
-    if (!passed->any)
-        memset(passed->lanes, 0, sizeof passed->lanes);
-    passed->any = passed->lanes[lane - r->lanes] = true;
-}
-
-static bool is_passed(const struct passed *passed, struct hf_remote *r, const struct hf_op *op)
-{
-    const struct hf_remote_lane *lane = passed->any ? hf_remote_lane(r, op) : NULL;
-    return lane && passed->lanes[lane - r->lanes];
-}
-
-/* Must the operation wait until fewer of its sort are under way? Those that were tried in vain and are tried alone may wait for
- * a row that is locked: they never have all workers. Of those whose row is known to be locked there is one at a time. */
-static bool must_wait(struct hf_remote *r, const struct hf_op *op, bool stuck)
-{
-    return (stuck && r->stuck_busy) || (hf_remote_tried(op) && r->tried_busy >= HF_REMOTE_BUSY);
-}
-
-/* With the lock. Take what waits, in order, as much as a batch holds. */
-static void batch_take(struct hf_remote_worker *w)
-{
-    struct hf_remote *r = w->remote;
-    struct hf_op **at = &r->first;
-    struct passed passed = { .any = false };
-    size_t bytes = 0;
-    w->count = 0;
-    while (*at && w->count < HF_PG_BATCH_MAX && bytes < BYTES_MAX && !w->stuck) {
-        struct hf_op *op = *at;
-        bool stuck = hf_remote_is_stuck(r, op);
-        bool later = must_wait(r, op, stuck) || (stuck && w->count > 0) || is_row_busy(w, op);
-        if (later)
-            pass_over(&passed, r, op);
-        if (later || !may_take(w, op) || is_passed(&passed, r, op)) {
-            at = &op->next;
-            continue;
-        }
-        if (hf_remote_alone(op) && w->count > 0)
-            break; /* what is behind it may be of its lane */
-        *at = op->next;
-        if (r->end == &op->next)
-            r->end = at;
-        lane_take(w, op);
-        w->ops[w->count++] = op;
-        bytes += weight(op->request);
-        w->stuck = stuck;
-        w->tried = hf_remote_tried(op);
-        if (hf_remote_alone(op))
-            break;
-    }
-    r->stuck_busy = r->stuck_busy || w->stuck;
-    r->tried_busy += w->tried;
-    r->queued -= w->count;
-    r->in_flight += w->count;
-}
-
-/* With the lock. Give operations back to the front of the queue, each to be tried alone. */
-static void batch_return(struct hf_remote_worker *w)
-{
-    struct hf_remote *r = w->remote;
-    for (size_t i = w->count; i > 0; i--) {
-        struct hf_op *op = w->ops[i - 1];
-        lane_give_back(r, op);
-        op->needs |= 2;
-        op->next = r->first;
-        if (!r->first)
-            r->end = &op->next;
-        r->first = op;
-    }
-    r->queued += w->count;
-    r->in_flight -= w->count;
-    w->count = 0;
-}
 
 /* ---- Answering ---- */
 
@@ -165,45 +19,6 @@ void hf_remote_wake(struct hf_remote *r)
         pthread_cond_signal(&chosen->wake);
 }
 
-/* Is there a worker that has a connection, and is idle or about to be? Who has none lets it go first, and wakes it. */
-static bool is_better_one(const struct hf_remote_worker *w)
-{
-    bool found = false;
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS && !w->session.conn.pg; i++) {
-        struct hf_remote_worker *other = &w->remote->workers[i];
-        if ((other->begun_ms && !other->answering) || !other->session.conn.pg) /* who is busy may change it */
-            continue;
-        found = true;
-        if (other->idle)
-            pthread_cond_signal(&other->wake);
-    }
-    return found;
-}
-
-/* Is there something in the queue that this worker may take, and is it its turn? */
-static bool has_turn(struct hf_remote_worker *w)
-{
-    struct hf_remote *r = w->remote;
-    if (!r->first)
-        return false;
-    if (is_better_one(w))
-        return false;
-    unsigned most = r->queued >= HF_REMOTE_FULL ? HF_REMOTE_BUSY : 1;
-    if (r->busy >= most) {
-        int64_t now = hf_remote_clock_ms();
-        unsigned slow = 0;
-        for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
-            slow += r->workers[i].begun_ms && now - r->workers[i].begun_ms > HF_REMOTE_SLOW_MS;
-        if (r->busy - slow >= most)
-            return false;
-    }
-    for (const struct hf_op *op = r->first; op; op = op->next)
-        if (may_take(w, op) && !is_row_busy(w, op) &&
-            !must_wait(r, op, r->stuck_busy && hf_remote_is_stuck(r, op)))
-            return true;
-    return false;
-}
-
 /* All operations of the batch have their answer: in the result, and in op->status. */
 static void answer(struct hf_remote_worker *w)
 {
@@ -212,7 +27,7 @@ static void answer(struct hf_remote_worker *w)
     pthread_mutex_lock(&r->lock);
     w->answering = true;
     for (size_t i = 0; i < w->count; i++)
-        lane_give_back(r, w->ops[i]);
+        hf_remote_lane_give_back(r, w->ops[i]);
     pthread_mutex_unlock(&r->lock);
     for (size_t i = 0; i < w->count; i++) {
         struct hf_op *op = w->ops[i];
@@ -247,24 +62,26 @@ static void decided(void *arg, size_t index, const struct hf_plan *plan, hf_time
     w->items[index].replayed = plan->replayed;
 }
 
-/* Nothing happened. Questions to a guard have an answer all the same: its rule. */
-static void fail_all(struct hf_remote_worker *w, enum hf_status status)
+/* The store could not be asked. Questions to a guard have an answer all the same: its rule. */
+static void fail_unanswered(struct hf_remote_worker *w, size_t index, enum hf_status status)
 {
     struct hf_remote *r = w->remote;
-    uint64_t failed = 0;
-    for (size_t i = 0; i < w->count; i++) {
-        struct hf_op *op = w->ops[i];
-        hf_time now;
-        if (hf_remote_guards_answer(r, op->request, w->session.plan, &now)) {
-            decided(w, i, w->session.plan, now);
-        } else {
-            fail_one(op, status);
-            failed++;
-        }
+    hf_time now;
+    if (hf_remote_guards_answer(r, w->ops[index]->request, w->session.plan, &now)) {
+        decided(w, index, w->session.plan, now);
+        return;
     }
+    fail_one(w->ops[index], status);
     pthread_mutex_lock(&r->lock);
-    r->stats.refusals_storage += failed;
+    r->stats.refusals_storage++;
     pthread_mutex_unlock(&r->lock);
+}
+
+/* Nothing happened. */
+static void fail_all(struct hf_remote_worker *w, enum hf_status status)
+{
+    for (size_t i = 0; i < w->count; i++)
+        fail_unanswered(w, i, status);
 }
 
 /* ---- Deciding ---- */
@@ -304,12 +121,33 @@ static void count(struct hf_remote_worker *w, int64_t begun_ms)
             r->stats.sync_ns_max = took_us * 1000;
     }
     pthread_mutex_unlock(&r->lock);
+    if (changed > 0)
+        hf_remote_note_head(w, false);
 }
 
-/* Say once that the clock was set back. */
-static void behind_note(struct hf_remote *r)
+void hf_remote_note_head(struct hf_remote_worker *w, bool now)
+{
+    enum { HOUR_MS = 3600000 };
+    const struct hf_pg_session *s = &w->session;
+    int64_t clock = hf_remote_clock_ms();
+    char line[160];
+    if (s->writer == 0 || s->batch == 0 || (!now && w->head_noted_ms && clock - w->head_noted_ms < HOUR_MS))
+        return;
+    w->head_noted_ms = clock;
+    int used = snprintf(line, sizeof line, "chain head of writer %" PRId32 ": ", s->writer);
+    for (size_t i = 0; i < HF_DIGEST_SIZE; i++)
+        used += snprintf(line + used, sizeof line - (size_t)used, "%02x", s->chain[i]);
+    snprintf(line + used, sizeof line - (size_t)used, " after batch %" PRId64, s->batch);
+    hf_remote_note(w->remote, 0, line);
+}
+
+/* Say what the clock did, and once that it was set back. */
+void hf_remote_clock_note(struct hf_remote *r)
 {
     bool is_new;
+    struct hf_pg_said said;
+    while (hf_pg_clock_said(&r->shared, &said))
+        hf_remote_note(r, said.level, said.line);
     if (atomic_load(&r->shared.stalls) == 0)
         return;
     pthread_mutex_lock(&r->lock);
@@ -376,6 +214,25 @@ static bool settle_doubt(struct hf_remote_worker *w, bool *again)
     return false;
 }
 
+/* Answers that have seen what a standby may not have wait until it has it. Those that cannot wait any longer are like those of a
+ * database that is away; but a call that may have been answered before is not known to have failed. */
+static void hold_back(struct hf_remote_worker *w)
+{
+    bool proven;
+    if (hf_remote_confirm(w->remote, w->session.conn.timeline, &proven)) {
+        if (proven)
+            hf_pg_batch_sure(&w->session);
+        return;
+    }
+    for (size_t i = 0; i < w->count; i++) {
+        if (!w->items[i].waits)
+            continue;
+        w->items[i].replayed = w->items[i].raced = false;
+        fail_unanswered(w, i,
+                        hf_action_reads(w->ops[i]->request->action) ? HF_STORAGE_FAILURE : HF_INDETERMINATE);
+    }
+}
+
 /* ---- One batch ---- */
 
 /* Is it likely that a single operation makes the batch fail? Data that the database does not take; a row changed by hand; a value
@@ -417,15 +274,19 @@ static bool batch_run(struct hf_remote_worker *w)
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
         }
-        switch (hf_pg_batch_run(&w->session, &batch)) {
+        enum hf_pg_end end = hf_pg_batch_run(&w->session, &batch);
+        if (end == HF_PG_UNSURE)
+            hold_back(w);
+        switch (end) {
         case HF_PG_DONE:
+        case HF_PG_UNSURE:
             if (w->stuck)
                 hf_remote_stuck_forget(w->remote, w->ops[0]);
             if (has_changed(w))
                 hf_remote_refused(w->remote, NULL);
             hf_remote_guards_learn(w->remote, &w->session.set);
             count(w, begun_ms);
-            behind_note(w->remote);
+            hf_remote_clock_note(w->remote);
             return true;
         case HF_PG_AGAIN:
             if (tries >= 10 && w->count > 1)
@@ -488,7 +349,7 @@ static void work_once(struct hf_remote_worker *w)
         return;
     }
     pthread_mutex_lock(&w->remote->lock);
-    batch_return(w);
+    hf_remote_give_back(w);
     pthread_mutex_unlock(&w->remote->lock);
 }
 
@@ -515,8 +376,7 @@ void *hf_remote_work(void *arg)
     struct hf_remote *r = w->remote;
     pthread_mutex_lock(&r->lock);
     while (!r->stopping) {
-        if (has_turn(w)) {
-            batch_take(w);
+        if (hf_remote_take(w)) {
             w->begun_ms = hf_remote_clock_ms();
             r->busy++;
             if (r->watchers == 0) /* somebody must see whether it becomes slow */
@@ -528,14 +388,15 @@ void *hf_remote_work(void *arg)
             pthread_mutex_lock(&r->lock);
             r->stuck_busy = r->stuck_busy && !w->stuck;
             r->tried_busy -= w->tried;
+            r->queue.bulk_busy -= w->bulk;
             w->begun_ms = 0;
-            w->answering = w->stuck = w->tried = false;
+            w->answering = w->stuck = w->tried = w->bulk = false;
             r->busy--;
             if (!took) /* all that it may have is behind one that must wait */
                 wait_a_little(w);
-            if (r->first && r->busy == 0)
+            if (r->queued > 0 && r->busy == 0)
                 hf_remote_wake(r);
-        } else if (r->first || r->busy > 0) { /* it may become slow */
+        } else if (r->queued > 0 || r->busy > 0) { /* it may become slow */
             wait_a_little(w);
         } else {
             w->idle = true;

@@ -18,6 +18,7 @@
 struct hf_auth {
     atomic_size_t owners;
     size_t count;
+    bool has_operator;
     uint8_t digests[HF_AUTH_MAX][HF_DIGEST_SIZE];
     struct hf_caller callers[HF_AUTH_MAX + 1]; /* callers[0] is nobody, callers[i + 1] has digests[i] */
 };
@@ -90,18 +91,32 @@ static enum hf_status tenant_read(struct loading *l, struct hf_bytes word, struc
     return HF_OK;
 }
 
+/* Of all tenants, and therefore of none. */
+static enum hf_status operator_read(struct loading *l, struct hf_caller *caller)
+{
+    if (caller->tenant_size != 1 || caller->tenant[0] != '*')
+        return BAD(l, "an operator is of no tenant: the first word must be *.");
+    *caller = (struct hf_caller){ .role = HF_ROLE_ADMIN, .is_operator = true };
+    return HF_OK;
+}
+
 static enum hf_status role_read(struct loading *l, struct hf_bytes word, struct hf_caller *caller)
 {
     static const char *const roles[] = {
         [HF_ROLE_READ] = "read", [HF_ROLE_WRITE] = "write", [HF_ROLE_ADMIN] = "admin"
     };
+    if (hf_bytes_equal(word, hf_str("operator")))
+        return operator_read(l, caller);
+    if (caller->tenant_size == 1 && caller->tenant[0] == '*')
+        return BAD(l, "* is for operators alone: any other role is of one tenant, so name that.");
     for (int i = HF_ROLE_READ; i <= HF_ROLE_ADMIN; i++) {
         if (hf_bytes_equal(word, hf_str(roles[i]))) {
             caller->role = (enum hf_role)i;
             return HF_OK;
         }
     }
-    return BAD(l, "the second word is the role: it must be read, write or admin.");
+    return BAD(
+        l, "the second word is the role: it must be read, write or admin, or operator with the tenant *.");
 }
 
 static int digit_of(char c)
@@ -144,6 +159,7 @@ static enum hf_status credential_add(struct loading *l, const struct hf_caller *
         return BAD(l, "there are more than %d credentials.", HF_AUTH_MAX);
     memcpy(auth->digests[auth->count], digest, HF_DIGEST_SIZE);
     auth->callers[auth->count + 1] = *caller;
+    auth->has_operator |= caller->is_operator;
     l->lines[auth->count] = l->line;
     auth->count++;
     return HF_OK;
@@ -267,6 +283,11 @@ void hf_auth_drop(struct hf_auth *auth)
         free(auth);
 }
 
+bool hf_auth_has_operator(const struct hf_auth *auth)
+{
+    return auth->has_operator;
+}
+
 /* ---- Checking ---- */
 
 /* What stands behind "Bearer" and its spaces. The name of the scheme may be in any case (RFC 9110). */
@@ -290,6 +311,22 @@ static size_t equal_mask(const uint8_t *a, const uint8_t *b)
 {
     unsigned differs = (unsigned)CRYPTO_memcmp(a, b, HF_DIGEST_SIZE) & 0xff;
     return (size_t)0 - ((differs - 1) >> (8 * sizeof differs - 1));
+}
+
+size_t hf_auth_tenants(const struct hf_auth *auth)
+{
+    size_t count = 0;
+    for (size_t i = 1; i <= auth->count; i++) {
+        const struct hf_caller *one = &auth->callers[i];
+        size_t k = 1;
+        if (one->is_operator)
+            continue;
+        while (k < i && (auth->callers[k].is_operator || auth->callers[k].tenant_size != one->tenant_size ||
+                         memcmp(auth->callers[k].tenant, one->tenant, one->tenant_size) != 0))
+            k++;
+        count += k == i;
+    }
+    return count;
 }
 
 bool hf_auth_check(const struct hf_auth *auth, struct hf_bytes field, struct hf_caller *caller)

@@ -5,8 +5,10 @@
  *     # tenant  role   printf %s "$token" | sha256sum
  *     acme      write  0f1b6cd2...   # the shop
  *     -         admin  9a4e27f0...
+ *     *         operator 41c0d3aa...
  *
- * The role is read, write or admin. The tenant "-" is the default tenant (the empty name). Tokens themselves are
+ * The role is read, write or admin. The tenant "-" is the default tenant (the empty name). The role operator stands with
+ * "*" alone: it is of no tenant, and sees the whole store and the figures of the server. Tokens themselves are
  * nowhere: only their SHA-256, in hexadecimal. A caller sends `Authorization: Bearer TOKEN`; the hash of what came is
  * compared with every line, all 32 bytes of each, so that the time tells nothing. */
 #ifndef HF_HTTP_AUTH_H
@@ -22,6 +24,7 @@ enum hf_role { HF_ROLE_NONE, HF_ROLE_READ, HF_ROLE_WRITE, HF_ROLE_ADMIN };
 
 struct hf_caller {
     enum hf_role role;
+    bool is_operator; /* of no tenant; the role is HF_ROLE_ADMIN then */
     size_t tenant_size;
     char tenant[HF_TENANT_MAX];
 };
@@ -38,6 +41,11 @@ HF_MUST_USE enum hf_status hf_auth_load(const char *path, struct hf_auth **auth,
 /* One more owner; and one less. Safe from many threads. NULL is allowed. */
 struct hf_auth *hf_auth_keep(struct hf_auth *auth);
 void hf_auth_drop(struct hf_auth *auth);
+
+/* Is there a line with the role operator? */
+bool hf_auth_has_operator(const struct hf_auth *auth);
+/* How many tenants are named in it. */
+size_t hf_auth_tenants(const struct hf_auth *auth);
 
 /* Who sent this Authorization value? field: borrowed. caller: out. False if nobody: no Bearer, or a token that no
  * line has; the caller is then nobody, with HF_ROLE_NONE. Takes the same time for every token of one length, known

@@ -1,7 +1,8 @@
 /* inner.h: what the files of the HTTP server share; nobody else includes it.
  *
  *   listen.c   addresses, sockets, starting and stopping      loop.c   one I/O thread: rounds, accepting, timers
- *   input.c    from bytes to exchanges                        output.c from answers to bytes */
+ *   input.c    from bytes to exchanges                        output.c from answers to bytes
+ *   join.c     whose a connection is, and those that are nobody's yet */
 #ifndef HF_HTTP_INNER_H
 #define HF_HTTP_INNER_H
 
@@ -45,14 +46,22 @@ struct hf_http_conn {
 
     struct hf_buffer out;
     size_t out_at;
-    size_t out_counted; /* in the thread's out_bytes */
-    bool sent;          /* some of it went out in this round */
-    int file;           /* -1, or what comes behind `out` */
+    bool sent; /* some of it went out in this round */
+    int file;  /* -1, or what comes behind `out` */
     uint64_t file_at, file_left;
+    int64_t file_until_ms;
+    _Atomic unsigned *file_count; /* one less when it is closed; or NULL */
 
     enum hf_http_timer timer;
     int64_t deadline_ms;
     struct hf_http_conn *newer, *older; /* in the timer's queue */
+    struct hf_http_group *group;        /* NULL: none yet */
+    struct hf_http_group
+        *counted_in; /* where these bytes of `in` and `out` are counted, beside the thread; or NULL */
+    size_t in_counted, out_counted;
+    bool unknown; /* in the thread's list of those that must join one */
+    int64_t accepted_ms;
+    struct hf_http_conn *known_later, *known_earlier; /* in that list: who came after it, and before */
     bool dirty;
     struct hf_http_conn *next_dirty;
     struct hf_http_conn *next_conn, *prev_conn; /* of the thread */
@@ -62,7 +71,7 @@ struct hf_http_queue { /* of one timer */
     struct hf_http_conn *oldest, *newest;
 };
 
-enum { HF_HTTP_READ = 65536, HF_HTTP_OUT_MAX = 1 << 20, HF_HTTP_BACKLOG = 1024 };
+enum { HF_HTTP_READ = 65536, HF_HTTP_READ_LITTLE = 4096, HF_HTTP_OUT_MAX = 1 << 20, HF_HTTP_BACKLOG = 1024 };
 
 struct hf_http_thread {
     struct hf_http_server *server;
@@ -77,12 +86,14 @@ struct hf_http_thread {
     struct hf_http_conn *dirty;
     bool handed_over; /* the handler got something in this round */
     struct hf_http_queue timers[HF_TIMER_COUNT];
+    struct hf_http_conn *unknown_oldest, *unknown_newest;
+    unsigned unknown_count;
 
     struct hf_http_exchange *free; /* made before, for use again */
     unsigned free_count;
-    uint64_t live;       /* exchanges that are not free */
-    uint64_t body_bytes; /* of all of them */
-    uint64_t out_bytes;  /* of answers that are not sent, with what is sent of them */
+    uint64_t live;          /* exchanges that are not free */
+    uint64_t request_bytes; /* of all of them, and of what is kept to become one */
+    uint64_t out_bytes;     /* of answers that are not sent, with what is sent of them */
     struct hf_http_exchange *done_here, **done_here_end; /* by this thread */
     _Atomic(struct hf_http_exchange *) done_elsewhere;   /* by others, newest first */
 
@@ -94,6 +105,7 @@ struct hf_http_thread {
 
     /* Figures: written here, read by anybody. */
     _Atomic uint64_t requests, bytes_in, bytes_out, timeouts, malformed, in_flight;
+    _Atomic uint64_t unknown_closed, group_refused;
 };
 
 /* Add to a figure of the thread's own: nobody else writes it, so it needs no locked instruction. */
@@ -115,6 +127,10 @@ struct hf_http_server {
     _Atomic bool stopping;
     _Atomic int64_t stop_at_ms; /* when patience ends */
     _Atomic unsigned connections;
+    _Atomic unsigned joined;      /* those of them that are in a group */
+    unsigned unknown_max;         /* how many places are kept for those in none; 0: they need not join one */
+    struct hf_http_group unknown; /* the bytes of those */
+    _Atomic unsigned files;       /* that are being sent */
     _Atomic uint64_t accepted, refused_connections;
 };
 
@@ -126,6 +142,21 @@ void hf_http_drop(struct hf_http_conn *conn);                             /* clo
 struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn); /* NULL without memory */
 void hf_http_exchange_free(struct hf_http_exchange *x);
 int64_t hf_http_clock_ms(void);
+
+/* join.c: connections that are in no group. Add a new one; take it off the list; close one for another, an idle one if there
+ * is any: false if there is none; close those whose time is over. */
+void hf_http_unknown_add(struct hf_http_conn *conn);
+void hf_http_unknown_remove(struct hf_http_conn *conn);
+bool hf_http_unknown_shed(struct hf_http_thread *thread);
+void hf_http_unknown_run(struct hf_http_thread *thread);
+/* The group in which what the connection has counts; NULL: in none, because none has to be joined. */
+struct hf_http_group *hf_http_counts_in(const struct hf_http_conn *conn);
+/* Count the bytes that the connection keeps, of requests and of answers, as they are now. */
+void hf_http_tally(struct hf_http_conn *conn);
+/* How many of so many connections are kept for those in no group: see hf_http_limits.must_join. */
+unsigned hf_http_unknown_share(unsigned connections);
+/* May this thread have one more without closing one? */
+bool hf_http_unknown_fits(const struct hf_http_thread *thread);
 
 /* input.c: read once and hand over what is complete; and again what was left, after an answer made room. */
 void hf_http_input(struct hf_http_conn *conn);
@@ -142,5 +173,7 @@ void hf_http_output(struct hf_http_conn *conn);
 /* One answer to a connection that is not let in; fd is not closed. */
 void hf_http_turn_away(struct hf_http_thread *thread, int fd, const struct hf_http_refusal *why);
 bool hf_http_output_waits(const struct hf_http_conn *conn);
+void hf_http_file_close(struct hf_http_conn *conn); /* if there is one */
+bool hf_http_file_late(const struct hf_http_conn *conn);
 
 #endif

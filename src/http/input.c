@@ -4,7 +4,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { SMALL_BODY = 4096 };
+/* A body that is always taken; and the arena of a small request. */
+enum { SMALL_BODY = 4096, ARENA = 1024 };
 
 static const struct hf_http_refusal no_memory = {
     503, "storage-failure",
@@ -18,6 +19,39 @@ static const struct hf_http_refusal body_too_large = {
     413, "body-too-large",
     "The body is larger than this server takes. Send less at once, or raise --max-body."
 };
+
+/* ---- Memory ---- */
+
+/* Is there memory for so many bytes more? A group has half of it. */
+static bool fits(const struct hf_http_conn *conn, uint64_t more)
+{
+    uint64_t max = conn->thread->server->options.limits.memory_max;
+    const struct hf_http_group *group = hf_http_counts_in(conn);
+    return conn->thread->request_bytes + more <= max &&
+           (!group || atomic_load_explicit(&group->request_bytes, memory_order_relaxed) + more <= max / 2);
+}
+
+/* Is there memory for a body of `size` bytes, `more` of which have not come yet? For a small one always: otherwise
+ * a client that sends large ones slowly would keep all others out. How many small ones there can be is limited by
+ * has_place: one for each connection, once there is no memory for more. */
+static bool has_room(const struct hf_http_conn *conn, uint64_t size, uint64_t more)
+{
+    return size <= SMALL_BODY || fits(conn, more);
+}
+
+static void count(struct hf_http_exchange *x, uint64_t more)
+{
+    x->counted += more;
+    x->thread->request_bytes += more;
+    if (x->group)
+        atomic_fetch_add_explicit(&x->group->request_bytes, more, memory_order_relaxed);
+}
+
+/* What an exchange takes beside its body, its arena included. */
+static uint64_t own_bytes(const struct hf_http_exchange *x)
+{
+    return sizeof *x + x->thread->server->options.handler.own_size + ARENA + x->head.size;
+}
 
 /* ---- Exchanges ---- */
 
@@ -72,8 +106,10 @@ static void hand_over(struct hf_http_conn *conn)
     const struct hf_http_handler *handler = &conn->thread->server->options.handler;
     conn->building = NULL;
     conn->began = true;
+    if (x->counted == 0)
+        count(x, own_bytes(x));
     x->body = hf_mem(x->input.data, x->input.size);
-    x->last = !x->head.keep_alive;
+    x->last = x->hang_up || !x->head.keep_alive;
     conn->closing |= x->last;
     link_exchange(conn, x);
     hf_http_count(&conn->thread->requests, 1);
@@ -107,14 +143,6 @@ static bool settle_head(struct hf_http_exchange *x, const char *data)
     return true;
 }
 
-/* Is there memory for a body of `size` bytes, `more` of which have not come yet? For a small one always: otherwise
- * whoever sends large ones slowly would keep everybody out. */
-static bool has_room(const struct hf_http_conn *conn, uint64_t size, uint64_t more)
-{
-    return size <= SMALL_BODY ||
-           conn->thread->body_bytes + more <= conn->thread->server->options.limits.memory_max;
-}
-
 /* A head is complete: begin its exchange, and refuse what can be refused before the body. */
 static void begin(struct hf_http_conn *conn, const struct hf_http_head *head, const char *data)
 {
@@ -136,7 +164,9 @@ static void begin(struct hf_http_conn *conn, const struct hf_http_head *head, co
     }
     if (options->handler.refuse(options->handler.arg, x, &why)) {
         conn->building = NULL;
-        refuse_exchange(conn, x, &why, x->has_body || !head->keep_alive);
+        x->group = hf_http_counts_in(conn);
+        count(x, own_bytes(x));
+        refuse_exchange(conn, x, &why, x->hang_up || x->has_body || !head->keep_alive);
         return;
     }
     if (head->length > options->limits.body_max) {
@@ -147,6 +177,7 @@ static void begin(struct hf_http_conn *conn, const struct hf_http_head *head, co
         hf_http_turn_down(conn, &too_busy);
         return;
     }
+    x->group = hf_http_counts_in(conn);
     conn->body_left = head->length;
     conn->chunk = (struct hf_http_chunk){ 0 };
     x->wants_continue = head->expect_continue && x->has_body;
@@ -176,7 +207,7 @@ static bool body_add(struct hf_http_conn *conn, const char *data, size_t size)
         hf_http_turn_down(conn, &no_memory);
         return false;
     }
-    conn->thread->body_bytes += size;
+    count(x, x->counted == 0 ? own_bytes(x) + size : size);
     return true;
 }
 
@@ -217,7 +248,7 @@ static bool has_place(const struct hf_http_conn *conn)
 {
     return !conn->closing && !conn->broken &&
            conn->pending < conn->thread->server->options.limits.pipeline_max &&
-           conn->out.size - conn->out_at < HF_HTTP_OUT_MAX;
+           conn->out.size - conn->out_at < HF_HTTP_OUT_MAX && (conn->pending == 0 || fits(conn, 0));
 }
 
 /* May another exchange be made of what is there? */
@@ -317,7 +348,7 @@ void hf_http_input(struct hf_http_conn *conn)
     size_t before = conn->in.size;
     if (before > HF_HTTP_READ)
         return;
-    ssize_t n = receive(conn, t->input + before, HF_HTTP_READ);
+    ssize_t n = receive(conn, t->input + before, fits(conn, 0) ? HF_HTTP_READ : HF_HTTP_READ_LITTLE);
     if (n <= 0) {
         if (n == 0)
             ended(conn);

@@ -130,18 +130,20 @@ static struct hf_http_thread *thread_new(struct hf_http_server *s)
     return t;
 }
 
-/* As many descriptors as there may be connections, if the system lets us. If not, so many connections fewer: the rest
- * could not be refused with words, and the store would find no descriptor when it needs one. */
-static unsigned allow_files(unsigned connections)
+/* As many descriptors as the system lets us have, those of the store set apart. If they are too few, so many connections
+ * fewer: the rest could not be refused with words, and the store would find no descriptor when it needs one. */
+static unsigned allow_files(unsigned connections, unsigned reserved)
 {
     struct rlimit limit;
-    rlim_t want = (rlim_t)connections + SPARE_FILES;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return connections;
-    rlim_t before = limit.rlim_cur;
-    limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= want ? want : limit.rlim_max;
-    rlim_t files = setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
-    rlim_t most = files > 2 * SPARE_FILES ? files - SPARE_FILES : files / 2;
+    rlim_t files = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    if (files < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        files = limit.rlim_max;
+    if (files == RLIM_INFINITY)
+        return connections;
+    rlim_t most = files > 2 * (rlim_t)reserved ? files - reserved : files / 2;
     return connections < most ? connections : (unsigned)most;
 }
 
@@ -172,7 +174,10 @@ enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_h
         return say(why, HF_STORAGE_FAILURE, options->listen, reason);
     }
     place_name(s, &place);
-    s->options.limits.connections_max = allow_files(options->limits.connections_max);
+    s->options.limits.connections_max = allow_files(
+        options->limits.connections_max, SPARE_FILES + 2 * options->threads + options->files_reserved);
+    if (options->limits.must_join)
+        s->unknown_max = hf_http_unknown_share(s->options.limits.connections_max);
     s->threads = calloc(options->threads, sizeof(struct hf_http_thread *));
     while (s->threads && s->thread_count < options->threads) {
         struct hf_http_thread *t = thread_new(s);
@@ -186,6 +191,11 @@ enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_h
     }
     *out = s;
     return HF_OK;
+}
+
+unsigned hf_http_connections_max(const struct hf_http_server *s)
+{
+    return s->options.limits.connections_max;
 }
 
 const char *hf_http_address(const struct hf_http_server *s)
@@ -252,6 +262,9 @@ void hf_http_stats(struct hf_http_server *s, struct hf_http_stats *out)
     *out = (struct hf_http_stats){ .connections = s->connections,
                                    .accepted = s->accepted,
                                    .refused_connections = s->refused_connections };
+    unsigned joined = s->joined;
+    if (s->unknown_max > 0 && out->connections > joined)
+        out->unknown = out->connections - joined;
     for (unsigned i = 0; i < s->thread_count; i++) {
         const struct hf_http_thread *t = s->threads[i];
         out->requests += t->requests;
@@ -260,5 +273,7 @@ void hf_http_stats(struct hf_http_server *s, struct hf_http_stats *out)
         out->timeouts += t->timeouts;
         out->malformed += t->malformed;
         out->in_flight += t->in_flight;
+        out->unknown_closed += t->unknown_closed;
+        out->group_refused += t->group_refused;
     }
 }

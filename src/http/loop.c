@@ -1,4 +1,5 @@
 #define _GNU_SOURCE /* accept4 */
+#include "base/bug.h"
 #include "http/inner.h"
 
 #include <errno.h>
@@ -52,8 +53,9 @@ struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn)
     x->thread = t;
     x->conn = conn;
     x->next = NULL;
+    x->group = NULL;
     x->refusal.status = 0;
-    x->done = x->last = x->wants_continue = x->has_body = x->alone = false;
+    x->done = x->last = x->wants_continue = x->has_body = x->alone = x->hang_up = false;
     x->gone = false;
     x->body = hf_mem(NULL, 0);
     x->head.method = HF_HTTP_OTHER;
@@ -67,7 +69,10 @@ void hf_http_exchange_free(struct hf_http_exchange *x)
     struct hf_http_thread *t = x->thread;
     const struct hf_http_handler *handler = &t->server->options.handler;
     handler->release(handler->arg, x);
-    t->body_bytes -= x->input.size;
+    t->request_bytes -= x->counted;
+    if (x->group && x->counted > 0)
+        atomic_fetch_sub_explicit(&x->group->request_bytes, x->counted, memory_order_relaxed);
+    x->counted = 0;
     hf_buffer_free(&x->input);
     hf_arena_reset(&x->arena);
     t->live--;
@@ -197,8 +202,28 @@ static void timed_out(struct hf_http_conn *conn)
     hf_http_mark(conn);
 }
 
+/* A client that takes a byte of its file now and then is never idle, and the file has a time all the same: it takes a
+ * descriptor and room on disk. Its connection waits to write for as long as there is something left. */
+static void files_run(struct hf_http_thread *t)
+{
+    const struct hf_http_handler *handler = &t->server->options.handler;
+    struct hf_http_conn *conn = t->server->files > 0 ? t->timers[HF_TIMER_WRITE].oldest : NULL;
+    for (; conn; conn = conn->newer) {
+        if (!hf_http_file_late(conn) || conn->broken)
+            continue;
+        handler->cut(handler->arg, &(struct hf_http_cut){ .group = conn->group,
+                                                          .sent = conn->file_at,
+                                                          .size = conn->file_at + conn->file_left });
+        hf_http_count(&t->timeouts, 1);
+        conn->broken = true;
+        hf_http_mark(conn);
+    }
+}
+
 static void timers_run(struct hf_http_thread *t)
 {
+    hf_http_unknown_run(t);
+    files_run(t);
     for (int i = HF_TIMER_HEAD; i < HF_TIMER_COUNT; i++) {
         struct hf_http_conn *conn = t->timers[i].oldest;
         while (conn && conn->deadline_ms <= t->now_ms) {
@@ -245,12 +270,16 @@ void hf_http_drop(struct hf_http_conn *conn)
     }
     timer_unlink(conn);
     conn_unlink(conn);
-    conn->thread->out_bytes -= conn->out_counted;
     hf_buffer_free(&conn->out);
-    if (conn->file >= 0)
-        close(conn->file);
+    hf_http_tally(conn);
+    hf_http_file_close(conn);
     hf_tls_close(conn->tls);
     close(conn->fd);
+    hf_http_unknown_remove(conn);
+    if (conn->group) {
+        atomic_fetch_sub(&conn->group->connections, 1);
+        atomic_fetch_sub(&conn->thread->server->joined, 1);
+    }
     atomic_fetch_sub(&conn->thread->server->connections, 1);
     free(conn);
 }
@@ -293,8 +322,21 @@ static bool conn_open(struct hf_http_thread *t, int fd)
     if (t->conns)
         t->conns->prev_conn = conn;
     t->conns = conn;
+    hf_http_unknown_add(conn);
     timer_set(conn, HF_TIMER_IDLE);
     return true;
+}
+
+enum room { ROOM_FREE, ROOM_MADE, ROOM_NONE };
+
+/* Is there room for one more? It is made by closing one that nobody has said who it is, if there is such a one. The place
+ * that it takes is free when the round ends, so no more are let in before. */
+static enum room room_for_one(struct hf_http_thread *t, unsigned before)
+{
+    const struct hf_http_server *s = t->server;
+    if (before + s->files < s->options.limits.connections_max && hf_http_unknown_fits(t))
+        return ROOM_FREE;
+    return hf_http_unknown_shed(t) ? ROOM_MADE : ROOM_NONE;
 }
 
 /* Let in who waits. True if there may be more of them. */
@@ -309,11 +351,14 @@ static bool accept_some(struct hf_http_thread *t)
         int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             /* Out of descriptors or memory: what waits in the backlog is taken at the next tick. */
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+                (void)hf_http_unknown_shed(t);
                 listen_again(t, false);
+            }
             return false;
         }
-        if (atomic_fetch_add(&s->connections, 1) >= s->options.limits.connections_max) {
+        enum room room = room_for_one(t, atomic_fetch_add(&s->connections, 1));
+        if (room == ROOM_NONE) {
             if (!s->options.tls)
                 hf_http_turn_away(t, fd, &full);
             atomic_fetch_sub(&s->connections, 1);
@@ -326,6 +371,8 @@ static bool accept_some(struct hf_http_thread *t)
         } else {
             s->accepted++;
         }
+        if (room == ROOM_MADE)
+            return true;
     }
     return true;
 }
@@ -383,8 +430,7 @@ static void tend(struct hf_http_conn *conn)
         (conn->sent && (timer == HF_TIMER_IDLE || timer == HF_TIMER_WRITE)))
         timer_set(conn, timer);
     conn->sent = conn->began = false;
-    conn->thread->out_bytes += conn->out.size - conn->out_counted;
-    conn->out_counted = conn->out.size;
+    hf_http_tally(conn);
     watch(conn);
 }
 
@@ -400,17 +446,42 @@ static void tend_all(struct hf_http_thread *t)
     }
 }
 
-/* Answers that nobody takes add up to too much: those go first who have not taken any for the longest time. */
-static void shed(struct hf_http_thread *t)
+/* Of those that wait to write, one of the group that has most to send. */
+static struct hf_http_group *group_with_most(const struct hf_http_thread *t)
 {
-    uint64_t left = t->out_bytes, max = t->server->options.limits.memory_max;
+    struct hf_http_group *most = NULL;
+    for (struct hf_http_conn *conn = t->timers[HF_TIMER_WRITE].oldest; conn; conn = conn->newer)
+        if (conn->counted_in && (!most || conn->counted_in->out_bytes > most->out_bytes))
+            most = conn->counted_in;
+    return most;
+}
+
+/* Close who has not taken any of its answers for the longest time, until the others fit. Answers how many bytes are left. */
+static uint64_t shed_of(struct hf_http_thread *t, uint64_t left, const struct hf_http_group *group)
+{
+    uint64_t max = t->server->options.limits.memory_max;
     for (struct hf_http_conn *conn = t->timers[HF_TIMER_WRITE].oldest; conn && left > max;
          conn = conn->newer) {
+        if (conn->broken || (group && conn->counted_in != group))
+            continue;
         left -= conn->out_counted;
         conn->broken = true;
         hf_http_count(&t->timeouts, 1);
         hf_http_mark(conn);
     }
+    return left;
+}
+
+/* Answers that nobody takes add up to too much. The group that has most of them gives way: a tenant that reads nothing costs
+ * no other tenant its answers. */
+static void shed(struct hf_http_thread *t)
+{
+    uint64_t max = t->server->options.limits.memory_max;
+    if (t->out_bytes <= max)
+        return;
+    uint64_t left = shed_of(t, t->out_bytes, HF_BUG(server_sheds_any) ? NULL : group_with_most(t));
+    if (left > max)
+        (void)shed_of(t, left, NULL);
 }
 
 static void on_event(struct hf_http_conn *conn, uint32_t events)

@@ -31,8 +31,10 @@ static const struct line lines[] = {
     { 409, "HTTP/1.1 409 Conflict\r\n" },
     { 412, "HTTP/1.1 412 Precondition Failed\r\n" },
     { 413, "HTTP/1.1 413 Content Too Large\r\n" },
+    { 415, "HTTP/1.1 415 Unsupported Media Type\r\n" },
     { 417, "HTTP/1.1 417 Expectation Failed\r\n" },
     { 422, "HTTP/1.1 422 Unprocessable Content\r\n" },
+    { 429, "HTTP/1.1 429 Too Many Requests\r\n" },
     { 431, "HTTP/1.1 431 Request Header Fields Too Large\r\n" },
     { 500, "HTTP/1.1 500 Internal Server Error\r\n" },
     { 501, "HTTP/1.1 501 Not Implemented\r\n" },
@@ -123,6 +125,26 @@ static void hf_http_swap(struct hf_http_conn *conn, struct hf_http_exchange **x)
 #define hf_http_swap(conn, x) (void)0
 #endif
 
+/* The file of an answer, which is sent behind its head; or not at all. */
+static void file_begin(struct hf_http_conn *conn, const struct hf_http_reply *reply, bool wanted)
+{
+    const struct hf_http_limits *limits = &conn->thread->server->options.limits;
+    conn->file = reply->file;
+    conn->file_count = reply->file_count;
+    conn->file_at = 0;
+    conn->file_left = reply->file_size;
+    conn->file_until_ms =
+        conn->thread->now_ms + limits->file_ms + (int64_t)(reply->file_size >> 20) * limits->file_mib_ms;
+    atomic_fetch_add(&conn->thread->server->files, 1);
+    if (!wanted)
+        hf_http_file_close(conn);
+}
+
+bool hf_http_file_late(const struct hf_http_conn *conn)
+{
+    return conn->file >= 0 && conn->file_until_ms <= conn->thread->now_ms;
+}
+
 /* Render the first exchange of the queue and let it go. */
 static void render(struct hf_http_conn *conn)
 {
@@ -143,13 +165,8 @@ static void render(struct hf_http_conn *conn)
         hf_buffer_free(&t->body); /* one large answer is not kept room for */
     if (t->fields.failed || t->body.failed || conn->out.failed)
         conn->broken = true; /* no memory for the answer: the retry gets it */
-    if (reply.file >= 0 && !head_only && !conn->broken) {
-        conn->file = reply.file;
-        conn->file_at = 0;
-        conn->file_left = reply.file_size;
-    } else if (reply.file >= 0) {
-        close(reply.file);
-    }
+    if (reply.file >= 0)
+        file_begin(conn, &reply, !head_only && !conn->broken);
     conn->closing |= last;
     conn->alone = conn->alone && !x->alone;
     conn->first = x->next;
@@ -232,6 +249,17 @@ static bool send_out(struct hf_http_conn *conn)
     return true;
 }
 
+void hf_http_file_close(struct hf_http_conn *conn)
+{
+    if (conn->file < 0)
+        return;
+    close(conn->file);
+    conn->file = -1;
+    atomic_fetch_sub(&conn->thread->server->files, 1);
+    if (conn->file_count)
+        atomic_fetch_sub(conn->file_count, 1);
+}
+
 static bool send_file(struct hf_http_conn *conn)
 {
     char part[16384];
@@ -257,9 +285,7 @@ static bool send_file(struct hf_http_conn *conn)
         if (conn->broken || !send_out(conn))
             return false;
     }
-    if (conn->file >= 0)
-        close(conn->file);
-    conn->file = -1;
+    hf_http_file_close(conn);
     return true;
 }
 

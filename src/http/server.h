@@ -36,11 +36,14 @@ struct hf_http_exchange {
     struct hf_bytes body;               /* lives in `input` */
     struct hf_arena arena;              /* the request's own memory, for the handler too */
     struct hf_buffer input;             /* private: the bytes of the body */
-    struct hf_http_refusal refusal;     /* status 0: none */
-    _Atomic bool gone;   /* nobody waits for the answer any more: there is no need to make one */
-    bool has_body;       /* a length above 0, or chunks */
+    struct hf_http_group *group;        /* private: where it counts; NULL: in none */
+    uint64_t counted; /* private: its bytes that are counted: head, body and the exchange itself */
+    struct hf_http_refusal refusal; /* status 0: none */
+    _Atomic bool gone;              /* nobody waits for the answer any more: there is no need to make one */
+    bool has_body;                  /* a length above 0, or chunks */
     bool alone;          /* set by the handler in `request`: the answer may be large, so nothing behind
                                          * this one is looked at before it was rendered */
+    bool hang_up;        /* set by the handler in `refuse`: the connection is closed behind the answer */
     bool done;           /* private: may be rendered */
     bool last;           /* private: the connection closes after it */
     bool wants_continue; /* private: the client waits for 100 before it sends the body */
@@ -57,6 +60,13 @@ struct hf_http_reply {
     int file;                    /* -1, or a descriptor that becomes the server's: `file_size` bytes from its
                                   * start are the body */
     uint64_t file_size;
+    _Atomic unsigned *file_count; /* NULL, or one less when the file is closed */
+};
+
+/* A file that a client did not take in time. */
+struct hf_http_cut {
+    struct hf_http_group *group; /* of the connection; NULL: none */
+    uint64_t sent, size;         /* bytes of it that went out, and all */
 };
 
 struct hf_http_handler {
@@ -73,29 +83,53 @@ struct hf_http_handler {
     void (*render)(void *arg, struct hf_http_exchange *x, struct hf_http_reply *reply);
     /* The same for what was refused by the server itself or by `refuse`. x has no usable head if that was the reason. */
     void (*render_refusal)(void *arg, struct hf_http_exchange *x, struct hf_http_reply *reply);
+    /* A file took too long and its connection is closed. On its I/O thread. */
+    void (*cut)(void *arg, const struct hf_http_cut *cut);
     /* The exchange is over (rendered, or its connection is gone): free what `own` holds, and make it as if new. */
     void (*release)(void *arg, struct hf_http_exchange *x);
 };
 
+/* Connections that count together, such as those of one tenant. */
+struct hf_http_group {
+    _Atomic unsigned connections;
+    _Atomic uint64_t request_bytes; /* of requests being received or worked on */
+    _Atomic uint64_t out_bytes;     /* of answers that are not sent */
+    unsigned max;                   /* connections; 0: as many as there may be */
+    bool first;                     /* it may have half of what is kept for connections in no group */
+};
+
 struct hf_http_limits {
-    uint64_t body_max;        /* bytes: 413 */
-    unsigned connections_max; /* over all threads: 503 and closed */
+    uint64_t body_max; /* bytes: 413 */
+    unsigned
+        connections_max; /* over all threads: 503 and closed. Fewer if the system gives fewer files; those being sent
+                               * count too */
+    bool
+        must_join; /* a connection has to join a group. An eighth of those that there can be is for connections in none;
+                               * or 16 if that is more; but never more than a quarter, and at least 1. The one that has been
+                               * there for the longest time is closed for a new one, one that is idle first */
+    unsigned unknown_ms; /* how long a connection may be in none: closed */
     unsigned
         pipeline_max; /* requests of one connection being worked on: it is not read further until one is answered */
     unsigned head_ms; /* from the first byte of a head to its end: 408 and closed */
     unsigned
         idle_ms; /* without a byte between requests, while a body comes, or while an answer cannot be sent */
     unsigned body_ms; /* from the end of the head to the end of the body: 408 and closed */
+    unsigned file_ms,
+        file_mib_ms; /* how long a client may take to read a file: so long, and so long for each MiB; closed */
     uint64_t
-        memory_max; /* bytes of bodies being received or worked on, a thread: a body of more than 4 KiB gets 503
-                          * and is closed; and as many bytes of answers that clients do not take: who has not taken
-                          * any for the longest time is closed */
+        memory_max; /* bytes of requests being received or worked on, a thread; each group has half of that, and so have all
+                          * connections in none. At the limit a body of more than 4 KiB gets 503 and is closed, and a
+                          * connection is read a little at a time, and not further while a request of it is being worked on:
+                          * so a small one is always taken. And as many bytes of answers that clients do not take: of the
+                          * group that has most of them, who has not taken any for the longest time is closed */
 };
 
 struct hf_http_options {
     const char *listen; /* "ADDR:PORT" or "[ADDR]:PORT"; port 0 picks a free one */
     unsigned threads;   /* 1 and up */
     struct hf_http_limits limits;
+    unsigned
+        files_reserved; /* descriptors that the rest of the process may need, beside the few that every process does */
     struct hf_tls *tls; /* NULL: plain; counted, the server keeps its own */
     struct hf_http_handler handler;
 };
@@ -104,6 +138,9 @@ struct hf_http_options {
 struct hf_http_stats {
     uint64_t connections, accepted, refused_connections, requests, bytes_in, bytes_out, in_flight;
     uint64_t timeouts, malformed;
+    uint64_t unknown;        /* connections in no group, if they must join one */
+    uint64_t unknown_closed; /* closed because they joined none in time, or for another one */
+    uint64_t group_refused;  /* connections that a group had no room for */
 };
 
 /* Bind and listen; nothing is accepted yet. server: out, owned, free with hf_http_free. HF_OK, HF_INVALID_REQUEST (the
@@ -125,6 +162,19 @@ void hf_http_free(struct hf_http_server *server);
 /* New connections get this certificate from now on. */
 void hf_http_set_tls(struct hf_http_server *server, struct hf_tls *tls);
 void hf_http_stats(struct hf_http_server *server, struct hf_http_stats *out);
+
+/* How many connections there may be: connections_max, or fewer if the system does not give so many files. */
+unsigned hf_http_connections_max(const struct hf_http_server *server);
+
+enum hf_http_joined { HF_HTTP_JOINED, HF_HTTP_GROUP_FULL, HF_HTTP_SERVER_FULL };
+
+/* hf_http_join: the connection of x counts in `group` from now on, unless it counts in one already: that of its first
+ * request that was let in. To be called in `refuse`. group: must outlive the server. HF_HTTP_GROUP_FULL: the group has as many
+ * as it may. HF_HTTP_SERVER_FULL: all groups together have what there is, without those that are kept for connections in
+ * none. In both cases the connection is to be closed. */
+enum hf_http_joined hf_http_join(struct hf_http_exchange *x, struct hf_http_group *group);
+/* The group that it counts in, or NULL. */
+struct hf_http_group *hf_http_group_of(const struct hf_http_exchange *x);
 
 /* The exchange can be rendered. Safe from any thread; exactly once for each. */
 void hf_http_done(struct hf_http_exchange *x);

@@ -22,13 +22,38 @@ static void unknown_log(struct hf_server *s, const struct hf_request *request, c
                 sizeof fields / sizeof *fields);
 }
 
-void hf_server_noticed(struct hf_server *s, const struct hf_request *request, const struct hf_result *result)
+/* A tenant is at its quota. Its requests may come fast, and one line in a while says it. */
+static void quota_log(const struct hf_work *work, const struct hf_request *request,
+                      const struct hf_result *result)
 {
+    enum { PAUSE_MS = 10000 };
+    hf_time now = hf_server_clock(), told = work->tenant->quota_told_at;
+    if ((told != 0 && now - told < PAUSE_MS && now >= told) ||
+        !atomic_compare_exchange_strong(&work->tenant->quota_told_at, &told, now))
+        return;
+    struct hf_log_field fields[] = {
+        { .name = "tenant", .type = HF_LOG_NAME, .text = request->tenant },
+        { .name = "limit",
+          .type = HF_LOG_TEXT,
+          .text = hf_str(result->answer.limit == HF_LIMIT_TENANT_MEMORY ? "memory" : "records") },
+        { .name = "action", .type = HF_LOG_TEXT, .text = hf_str(hf_action_name(request->action)) },
+    };
+    hf_log_line(work->server->log, HF_LOG_WARNING, result->now, "quota", fields,
+                sizeof fields / sizeof *fields);
+}
+
+void hf_server_noticed(const struct hf_work *work, const struct hf_request *request,
+                       const struct hf_result *result)
+{
+    struct hf_server *s = work->server;
     enum hf_status status = result->answer.status;
     if (status != HF_OK && (unsigned)status < HF_STATUS_SLOTS)
         s->refusals[status]++;
-    if (status == HF_OUTCOME_UNKNOWN && result->answer.kind == HF_RECORD_CLAIM)
+    if (status == HF_OUTCOME_UNKNOWN && result->answer.kind == HF_RECORD_CLAIM &&
+        hf_tenant_may_log(work->tenant, hf_server_clock_us()))
         unknown_log(s, request, result);
+    if (status == HF_STORAGE_FAILURE && result->answer.limit >= HF_LIMIT_TENANT_MEMORY)
+        quota_log(work, request, result);
     if (!result->replayed || !s->options.log_duplicates)
         return;
     struct hf_log_field fields[] = {
@@ -76,7 +101,7 @@ static void render_answer(struct hf_work *work, struct hf_http_reply *reply)
     const struct hf_result *result = &work->result;
     enum hf_action action = work->request.action;
     struct hf_json j = { .out = reply->body };
-    hf_server_noticed(work->server, &work->request, result);
+    hf_server_noticed(work, &work->request, result);
     if (action == HF_GET_TOKEN && work->status == HF_OK) {
         hf_api_token(&j, &result->token, &result->answer);
         reply->status = 200;
@@ -128,6 +153,7 @@ static void render_made(struct hf_work *work, struct hf_http_reply *reply)
     if (work->file >= 0) {
         reply->file = work->file;
         reply->file_size = work->file_size;
+        reply->file_count = &work->tenant->exports;
         work->file = -1;
     }
     if (work->verdict) {
@@ -140,7 +166,7 @@ static void render_made(struct hf_work *work, struct hf_http_reply *reply)
 
 static void render_page(struct hf_work *work, struct hf_http_reply *reply)
 {
-    hf_server_page(work->server, work->caller.role >= HF_ROLE_READ, reply->body);
+    hf_server_page(work->server, work->figures, reply->body);
     reply->status = 200;
     reply->content_type = "text/html; charset=utf-8";
     hf_buffer_add_text(
@@ -167,7 +193,7 @@ static void render_call(struct hf_work *work, struct hf_http_reply *reply)
     case HF_CALL_EXPORT: render_made(work, reply); return;
     case HF_CALL_OPENAPI: hf_server_openapi(reply->body); return;
     case HF_CALL_METRICS:
-        hf_server_metrics(work->server, reply->body);
+        hf_server_metrics(work->server, &work->caller, reply->body);
         reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
         return;
     case HF_CALL_HEALTH: reply->static_body = hf_mem(healthy, sizeof healthy - 1); return;
@@ -192,6 +218,8 @@ void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_r
         return;
     }
     render_problem(&work->problem, reply);
+    if (work->problem.http_status == 429)
+        hf_buffer_printf(reply->fields, "Retry-After: %u\r\n", work->retry_after);
     if (work->problem.http_status == 405)
         add_allow(work, reply);
 }

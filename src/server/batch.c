@@ -3,6 +3,7 @@
 
 #include "base/bug.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,30 +96,81 @@ static void lines_begin(struct hf_batch *batch, struct hf_bytes body)
         hf_http_done(batch->work->x);
 }
 
-void hf_batch_begin(struct hf_work *work)
+/* More lines than its tenant may owe for? True after refusing. */
+static bool too_many_for_rate(struct hf_work *work, size_t count)
 {
-    struct hf_bytes body = work->x->body;
-    size_t count = lines_of(body);
+    const struct hf_tenants *tenants = &work->server->tenants;
+    uint64_t most = work->tenant == &tenants->nobody ? 0 : hf_tenant_batch_max(tenants);
+    char text[200];
+    if (most == 0 || count <= most)
+        return false;
+    snprintf(text, sizeof text,
+             "Your tenant may make %u requests a second, so a batch of it has at most %llu lines. Send the "
+             "rest in "
+             "another one; nothing of this one was done.",
+             tenants->rate, (unsigned long long)most);
+    hf_work_refuse(work, 413, "batch-too-large", "Too many operations", text);
+    return true;
+}
+
+static void lines_give(struct hf_work *work, size_t count)
+{
+    work->server->batch_lines_now -= (int64_t)count;
+    work->tenant->batch_lines -= (int64_t)count;
+}
+
+/* Take so many of the lines that may be worked on. False if there are too few left: of all, or of the tenant's. In one step
+ * with the check, because other threads take some too. */
+static bool lines_take(struct hf_work *work, size_t count)
+{
+    int64_t more = (int64_t)count, max = LINES_NOW_MAX;
+    int64_t own_max = work->server->options.auth_file ? max / 2 : max; /* half of them is for the others */
+    int64_t all = atomic_fetch_add(&work->server->batch_lines_now, more) + more;
+    int64_t own = atomic_fetch_add(&work->tenant->batch_lines, more) + more;
+    if (all <= max && own <= own_max)
+        return true;
+    lines_give(work, count);
+    return false;
+}
+
+/* May so many lines be worked on now? They are taken then. False after refusing. */
+static bool may_begin(struct hf_work *work, size_t count)
+{
     if (count == 0) {
         hf_work_fail(work, (enum hf_action)0, HF_INVALID_REQUEST,
                      "The batch is empty. Send one JSON object a line, each with an \"op\".");
-        return;
+        return false;
     }
     if (count > HF_BATCH_LINES_MAX) {
         hf_work_refuse(
             work, 413, "batch-too-large", "Too many operations",
             "A batch has at most 8192 lines. Send the rest in another one; nothing of this one was done.");
-        return;
+        return false;
     }
-    struct hf_server *s = work->server;
-    if (s->batch_lines_now + (int64_t)count > LINES_NOW_MAX) {
+    if (too_many_for_rate(work, count))
+        return false;
+    if (!lines_take(work, count)) {
         hf_work_refuse(
             work, 503, "too-busy", "Too much at once",
             "Too many batches are being worked on. Nothing of this one was done: try again in a moment.");
-        return;
+        return false;
     }
+    if (!hf_server_too_fast(work, count))
+        return true;
+    lines_give(work, count);
+    return false;
+}
+
+void hf_batch_begin(struct hf_work *work)
+{
+    struct hf_server *s = work->server;
+    struct hf_bytes body = work->x->body;
+    size_t count = lines_of(body);
+    if (!may_begin(work, count))
+        return;
     struct hf_batch *batch = malloc(sizeof *batch + count * sizeof(struct line));
     if (!batch) {
+        lines_give(work, count);
         hf_work_fail(work, (enum hf_action)0, HF_NO_MEMORY, NULL);
         return;
     }
@@ -132,12 +184,12 @@ void hf_batch_begin(struct hf_work *work)
     work->batch = batch;
     s->batches++;
     s->batch_lines += count;
-    s->batch_lines_now += (int64_t)count;
     lines_begin(batch, body);
 }
 
-static void line_render(struct hf_server *s, struct line *line, struct hf_buffer *body)
+static void line_render(const struct hf_work *work, struct line *line, struct hf_buffer *body)
 {
+    struct hf_server *s = work->server;
     struct hf_json j = { .out = body };
     bool replayed = line->call && line->result.replayed;
     enum hf_action action = line->request.action;
@@ -156,7 +208,7 @@ static void line_render(struct hf_server *s, struct line *line, struct hf_buffer
         hf_api_problem(&j, &problem);
     } else if (line->call) {
         unsigned status = hf_api_answer_status(action, &line->result.answer);
-        hf_server_noticed(s, &line->request, &line->result);
+        hf_server_noticed(work, &line->request, &line->result);
         hf_json_uint(&j, status);
         hf_json_name(&j, "replayed");
         hf_json_bool(&j,
@@ -182,7 +234,7 @@ void hf_batch_render(struct hf_work *work, struct hf_buffer *body)
 {
     bool swap = HF_BUG(server_batch_swapped) && work->batch->count > 1;
     for (size_t i = 0; i < work->batch->count; i++)
-        line_render(work->server, &work->batch->lines[swap && i < 2 ? 1 - i : i], body);
+        line_render(work, &work->batch->lines[swap && i < 2 ? 1 - i : i], body);
 }
 
 void hf_batch_free(struct hf_work *work)
@@ -192,7 +244,7 @@ void hf_batch_free(struct hf_work *work)
         return;
     for (size_t i = 0; i < batch->count; i++)
         hf_result_clear(&batch->lines[i].result);
-    work->server->batch_lines_now -= (int64_t)batch->count;
+    lines_give(work, batch->count);
     free(batch);
     work->batch = NULL;
 }

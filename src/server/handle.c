@@ -22,6 +22,13 @@ hf_time hf_server_clock(void)
     return (hf_time)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+int64_t hf_server_clock_us(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
 void hf_work_refuse(struct hf_work *work, unsigned status, const char *code, const char *title,
                     const char *detail)
 {
@@ -36,17 +43,20 @@ void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status st
 {
     struct hf_api_problem words = hf_api_problem_of(action, status);
     work->server->refusals[status]++;
-    hf_work_refuse(work, words.http_status, words.code, words.title,
-                   detail ? detail : (const char *)words.detail.data);
+    if (detail)
+        hf_work_refuse(work, words.http_status, words.code, words.title, detail);
+    else
+        work->problem = words; /* static words, however long */
 }
 
 /* ---- Who may ask ---- */
 
 /* Who calls? False: nobody that we know. Without an auth file everybody is. */
-static bool identify(struct hf_server *s, const struct hf_http_head *head, struct hf_caller *caller)
+static bool identify(struct hf_server *s, const struct hf_http_head *head, struct hf_work *work)
 {
-    caller->tenant_size = 0;
-    caller->role = s->options.auth_file ? HF_ROLE_NONE : HF_ROLE_ADMIN;
+    struct hf_caller *caller = &work->caller;
+    *caller = (struct hf_caller){ .role = s->options.auth_file ? HF_ROLE_NONE : HF_ROLE_ADMIN };
+    work->figures = true;
     if (!s->options.auth_file)
         return true;
     pthread_mutex_lock(&s->auth_lock);
@@ -54,6 +64,8 @@ static bool identify(struct hf_server *s, const struct hf_http_head *head, struc
     pthread_mutex_unlock(&s->auth_lock);
     bool known =
         head->has[HF_FIELD_AUTHORIZATION] && hf_auth_check(auth, head->field[HF_FIELD_AUTHORIZATION], caller);
+    /* With an operator in the auth file, tenants do not see the figures. */
+    work->figures = caller->is_operator || (caller->role >= HF_ROLE_READ && !hf_auth_has_operator(auth));
     hf_auth_drop(auth);
     if (HF_BUG(server_tenant_ignored))
         caller->tenant_size = 0;
@@ -126,6 +138,54 @@ static bool foreign_origin(const struct hf_server *s, const struct hf_http_head 
            memcmp(origin.data, own, (size_t)n) != 0;
 }
 
+/* The caller is known and may make the call. Has its tenant room for the connection? False after filling `why`. */
+static bool admit(struct hf_work *work, struct hf_http_refusal *why)
+{
+    static const struct hf_http_refusal no_memory = {
+        503, "storage-failure",
+        "The server has no memory for this request now. Nothing was changed: try again later."
+    };
+    static const struct hf_http_refusal full[] = {
+        [HF_HTTP_GROUP_FULL] = { 503, "too-many-connections",
+                                 "Your tenant has as many connections as it may have. Use those, close some, "
+                                 "or "
+                                 "try again in a moment." },
+        [HF_HTTP_SERVER_FULL] = { 503, "too-many-connections",
+                                  "This server has as many connections as it takes. Close some, or try again "
+                                  "in a "
+                                  "moment." },
+    };
+    struct hf_server *s = work->server;
+    work->tenant = &s->tenants.nobody;
+    if (work->caller.role == HF_ROLE_NONE || !s->options.auth_file)
+        return true;
+    struct hf_bytes name = work->caller.is_operator ? hf_str(HF_TENANT_OPERATORS)
+                                                    : hf_mem(work->caller.tenant, work->caller.tenant_size);
+    work->tenant = hf_tenant_find(&s->tenants, (struct hf_tenant *)hf_http_group_of(work->x), name);
+    if (!work->tenant) {
+        *why = no_memory;
+        return false;
+    }
+    enum hf_http_joined joined = hf_http_join(work->x, &work->tenant->group);
+    if (joined != HF_HTTP_JOINED) {
+        work->x->hang_up = true;
+        *why = full[joined];
+        return false;
+    }
+    return true;
+}
+
+/* An operator makes no calls of a tenant's, and a tenant none of an operator's. */
+static bool may_call(const struct hf_work *work)
+{
+    const struct hf_call *call = work->match.call;
+    if (!call)
+        return true;
+    if (work->caller.is_operator)
+        return call->kind != HF_CALL_DO && call->kind != HF_CALL_LIST && call->kind != HF_CALL_BATCH;
+    return call->kind != HF_CALL_METRICS || work->figures;
+}
+
 static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal *why)
 {
     static const struct hf_http_refusal unauthorized = {
@@ -135,6 +195,16 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     static const struct hf_http_refusal forbidden = {
         403, "forbidden",
         "The token is known, but its role may not make this call. Use one with a higher role."
+    };
+    static const struct hf_http_refusal of_operators = {
+        403, "forbidden",
+        "The figures are those of the whole server, and for its operators alone. Use an operator's token."
+    };
+    static const struct hf_http_refusal of_a_tenant = {
+        403, "forbidden",
+        "An operator's token is of no tenant: it is for the figures, and for audits, traces and exports of "
+        "the whole "
+        "store. Use a token of the tenant."
     };
     static const struct hf_http_refusal foreign = {
         403, "forbidden",
@@ -166,21 +236,30 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     work->server = s;
     work->x = x;
     work->file = -1;
+    work->retry_after = 0;
     hf_call_find(x->head.method, x->head.path, &work->match);
     enum hf_role needed = work->match.call ? work->match.call->role : HF_ROLE_NONE;
-    bool known = identify(s, &x->head, &work->caller);
+    bool known = identify(s, &x->head, work);
+    /* A connection of a tenant is for callers that are known: a token that was taken out keeps none. */
+    if (!known && hf_http_group_of(x))
+        x->hang_up = true;
     if (!known && needed > HF_ROLE_NONE) {
         s->unauthorized++;
         *why = unauthorized;
     } else if (work->caller.role < needed) {
         s->forbidden++;
         *why = forbidden;
+    } else if (!may_call(work)) {
+        s->forbidden++;
+        *why = work->caller.is_operator ? of_a_tenant : of_operators;
     } else if (foreign_page(s, work->match.call, &x->head)) {
         s->forbidden++;
         *why = elsewhere;
     } else if (foreign_origin(s, &x->head)) {
         s->forbidden++;
         *why = foreign;
+    } else if (!admit(work, why)) {
+        return true;
     } else if (x->has_body && (!work->match.call || work->match.call->method == HF_HTTP_GET)) {
         *why = !work->match.call && work->match.allow[0] == 0 ? unknown
                : !work->match.call                            ? not_allowed
@@ -306,12 +385,56 @@ static bool may_be_large(const struct hf_call *call)
     }
 }
 
+/* Does the call end something that was begun, or keep it from ending? */
+static bool is_ending(const struct hf_call *call)
+{
+    if (!call || call->kind != HF_CALL_DO)
+        return false;
+    switch (call->action) {
+    case HF_CONFIRM:
+    case HF_RELEASE:
+    case HF_EXPIRE:
+    case HF_COMPLETE:
+    case HF_FAIL:
+    case HF_HEARTBEAT:
+    case HF_RENEW:
+    case HF_RETURN: return true;
+    default: return false;
+    }
+}
+
+/* Told when the body has come, so that the connection can be kept. */
+bool hf_server_too_fast(struct hf_work *work, uint64_t count)
+{
+    struct hf_server *s = work->server;
+    if (s->tenants.rate == 0 || work->tenant == &s->tenants.nobody)
+        return false;
+    struct hf_charge charge = { .now_us = hf_server_clock_us(),
+                                .count = count,
+                                .ending = is_ending(work->match.call) };
+    int64_t wait_us = hf_tenant_take(&s->tenants, work->tenant, &charge);
+    if (wait_us == 0)
+        return false;
+    s->too_many_requests++;
+    work->retry_after = (unsigned)((wait_us + 999999) / 1000000);
+    hf_work_refuse(
+        work, 429, "too-many-requests", "Too many requests",
+        "Your tenant makes more requests a second than it may. Nothing was changed: send this one again "
+        "after the time in Retry-After, with the same key.");
+    return true;
+}
+
 static void request(void *arg, struct hf_http_exchange *x)
 {
     struct hf_server *s = arg;
     struct hf_work *work = work_of(x);
     const struct hf_call *call = work->match.call;
     x->alone = call && may_be_large(call);
+    bool batch = call && call->kind == HF_CALL_BATCH; /* it counts its lines first */
+    if (!batch && hf_server_too_fast(work, 1)) {
+        hf_http_done(x);
+        return;
+    }
     if (!call) {
         not_found(work);
     } else if (needs_store(call->kind) && !s->db) {
@@ -360,6 +483,20 @@ static void round_end(void *arg, struct hf_http_thread *thread)
         hf_flush(s->db);
 }
 
+/* An export that its client reads too slowly. */
+static void cut(void *arg, const struct hf_http_cut *cut)
+{
+    struct hf_server *s = arg;
+    const struct hf_tenant *tenant = cut->group ? (const struct hf_tenant *)cut->group : &s->tenants.nobody;
+    struct hf_log_field fields[] = {
+        { .name = "tenant", .type = HF_LOG_NAME, .text = hf_mem(tenant->name, tenant->name_size) },
+        { .name = "sent", .type = HF_LOG_NUMBER, .number = (int64_t)cut->sent },
+        { .name = "size", .type = HF_LOG_NUMBER, .number = (int64_t)cut->size },
+    };
+    hf_log_line(s->log, HF_LOG_WARNING, hf_server_clock(), "export-cut", fields,
+                sizeof fields / sizeof *fields);
+}
+
 static void release(void *arg, struct hf_http_exchange *x)
 {
     struct hf_work *work = work_of(x);
@@ -368,8 +505,10 @@ static void release(void *arg, struct hf_http_exchange *x)
     hf_batch_free(work);
     hf_buffer_free(&work->text);
     if (work->server &&
-        work->file >= 0) /* an export whose caller has left; without a server, nothing was asked yet */
+        work->file >= 0) { /* an export whose caller has left; without a server, nothing was asked yet */
         close(work->file);
+        atomic_fetch_sub(&work->tenant->exports, 1);
+    }
     work->file = -1;
     work->problem.code = NULL;
     work->match.call = NULL;
@@ -385,5 +524,6 @@ void hf_server_handler(struct hf_server *s, struct hf_http_handler *handler)
                                          .round = round_end,
                                          .render = hf_server_render,
                                          .render_refusal = hf_server_render_refusal,
+                                         .cut = cut,
                                          .release = release };
 }

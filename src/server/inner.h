@@ -2,7 +2,8 @@
  *
  *   serve.c    start, signals, stop                 handle.c   who may ask, what is asked, gathering for the engine
  *   answer.c   answers as JSON, with their fields   batch.c    many operations in one body
- *   slow.c     what takes long, on a thread of its own: lists, audit, trace, export
+ *   slow.c     what takes long, on threads of its own: lists, audit, trace, export
+ *   tenant.c   what each tenant may have at one time
  *   metrics.c  figures for Prometheus               page.c     the start page     openapi.c  the description
  *   log.c      lines for operators                  sandbox.c  what the process gives up */
 #ifndef HF_SERVER_INNER_H
@@ -15,6 +16,7 @@
 #include "http/server.h"
 #include "server/log.h"
 #include "server/server.h"
+#include "server/tenant.h"
 
 #include <pthread.h>
 
@@ -26,6 +28,9 @@ struct hf_server;
 /* The handler's part of an exchange. */
 struct hf_work {
     struct hf_caller caller;
+    struct hf_tenant *tenant; /* that the caller is of; set once it is let in */
+    bool figures;             /* may the caller see those of the whole server? */
+    unsigned retry_after;     /* of a refusal that says when to come again: seconds, else 0 */
     struct hf_call_match match;
     struct hf_http_exchange *x;
     struct hf_server *server;
@@ -45,25 +50,37 @@ struct hf_work {
     const char *verdict;      /* of an audit or an export, static: "ok", "violations", "damaged" */
     int file;                 /* -1, or owned: what was exported */
     uint64_t file_size;
-    unsigned choice; /* the format of an export */
+    unsigned choice;   /* the format of an export */
+    unsigned worker;   /* the number of the thread that makes it */
+    uint32_t timeline; /* of the database, before anything was read */
     struct hf_work *next_slow;
 };
 
-#define HF_LANES 2
+#define HF_LANE_WORKERS 4
 
+/* One of the threads of a lane. */
+struct hf_slow_worker {
+    struct hf_slow *lane;
+    unsigned number;
+    pthread_t thread;
+};
+
+/* What takes long, of one kind. Each tenant has one piece of work under way in it at most, and those that wait take turns. */
 struct hf_slow {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    pthread_t thread;
-    bool started, stopping;
-    struct hf_work *first, **end;
-    size_t count;
+    struct hf_slow_worker workers[HF_LANE_WORKERS];
+    unsigned worker_count; /* that were started */
+    bool stopping;
+    struct hf_turns *first, **end; /* the line: tenants that have work waiting and none under way */
+    _Atomic size_t count;          /* waiting and under way, of all tenants */
 };
 
 struct hf_server {
     struct hf_server_options options;
     struct hf_http_server *http;
     struct hf_log *log;
+    struct hf_tenants tenants;
     _Atomic bool stopping;
     _Atomic(struct hf_db *) db; /* NULL until the store is open */
     struct hf_slow lanes[HF_LANES];
@@ -72,12 +89,14 @@ struct hf_server {
     bool tls;
     char url[96];
     char temporary
-        [256]; /* of a store in a database: a directory for exports on their way; "" if there is none */
+        [256];   /* of a store in a database: a directory for exports on their way; "" if there is none */
+    bool unsure; /* the store was not opened, and it is not known whether that changed its configuration */
     char notes[2][512]; /* about the auth file and the certificate, for the log once there is one */
     hf_time started_at;
     _Atomic uint64_t refusals[HF_STATUS_SLOTS]; /* answers that were not HF_OK, by status */
-    _Atomic uint64_t unauthorized, forbidden, batches, batch_lines;
+    _Atomic uint64_t unauthorized, forbidden, too_many_requests, batches, batch_lines;
     _Atomic int64_t batch_lines_now;
+    uint64_t tenant_memory_max; /* the limit in force; 0: none */
 };
 
 /* serve.c */
@@ -91,9 +110,12 @@ void hf_work_refuse(struct hf_work *work, unsigned status, const char *code, con
                     const char *detail);
 /* The same with the words that the status has. */
 void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status status, const char *detail);
+/* Does the tenant make more requests than it may, with `count` more? True after refusing. */
+bool hf_server_too_fast(struct hf_work *work, uint64_t count);
 /* Hand an operation to the engine when the round is over. On an I/O thread. */
 void hf_server_gather(struct hf_op *op);
 hf_time hf_server_clock(void);
+int64_t hf_server_clock_us(void); /* one that only goes forward */
 
 /* answer.c */
 void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
@@ -101,7 +123,7 @@ void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct h
 /* The body of an answer: as hf_api_answer, but a refusal that nobody remembers says exactly what was wrong. */
 void hf_server_answer(struct hf_json *j, const struct hf_request *request, const struct hf_result *result);
 /* Count a refusal, log a duplicate or an outcome that is not known. */
-void hf_server_noticed(struct hf_server *server, const struct hf_request *request,
+void hf_server_noticed(const struct hf_work *work, const struct hf_request *request,
                        const struct hf_result *result);
 
 /* batch.c */
@@ -116,8 +138,8 @@ bool hf_slow_stop(struct hf_server *server);
 /* Do it on the slow thread; it ends with hf_http_done. Too many waiting: refused at once. */
 void hf_slow_add(struct hf_work *work);
 
-/* metrics.c, page.c, openapi.c: the body, appended. */
-void hf_server_metrics(struct hf_server *server, struct hf_buffer *out);
+/* metrics.c, page.c, openapi.c: the body, appended. caller: sees its own tenant alone, if there is an auth file. */
+void hf_server_metrics(struct hf_server *server, const struct hf_caller *caller, struct hf_buffer *out);
 void hf_server_page(struct hf_server *server, bool figures, struct hf_buffer *out);
 void hf_server_openapi(struct hf_buffer *out);
 

@@ -42,6 +42,12 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         { "holdfast_outbox_rows", "gauge", "Rows of the outbox.", s->outbox },
         { "holdfast_clock_stalls_total", "counter",
           "Batches for which the wall clock was behind engine time.", s->clock_stalls },
+        { "holdfast_index_rebuilds_total", "counter",
+          "Parts of holds.idx that were not right and were rebuilt; 0 on PostgreSQL.", s->index_rebuilds },
+        { "holdfast_records_unreadable_total", "counter",
+          "Times that a record was damaged or unreadable when it was needed.", s->records_unreadable },
+        { "holdfast_clock_jumps_total", "counter",
+          "How often the wall clock jumped ahead, which the boot clock did not confirm.", s->clock_jumps },
         { "holdfast_storage_failures_total", "counter", "Requests that the store could not take.",
           s->refusals_storage },
         { "holdfast_batches_total", "counter", "Batches written to the journal.", s->batches },
@@ -50,10 +56,28 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         { "holdfast_memory_bytes", "gauge", "Memory of all tables; 0 on PostgreSQL.", s->memory_bytes },
         { "holdfast_memory_key_bytes", "gauge", "The part of it that keys take; 0 on PostgreSQL.",
           s->memory_token_bytes },
+        { "holdfast_memory_used_bytes", "gauge", "What the limit of memory is held against; 0 on PostgreSQL.",
+          s->memory_used_bytes },
+        { "holdfast_memory_limit_bytes", "gauge", "The limit of memory; 0 if there is none.",
+          s->memory_max_bytes },
+        { "holdfast_memory_full", "gauge", "1 while the limit of memory is reached.", s->memory_full },
+        { "holdfast_tenants", "gauge", "Tenants that have something in the tables; 0 on PostgreSQL.",
+          s->tenants },
+        { "holdfast_quota_refusals_total", "counter",
+          "Requests refused because their tenant is at its quota.", s->refusals_quota },
         { "holdfast_snapshots_total", "counter", "Snapshots written since the start; 0 on PostgreSQL.",
           s->snapshots },
+        { "holdfast_journal_verify_bytes", "gauge",
+          "Journal before the snapshot of the last start, which is checked; 0 on PostgreSQL.",
+          s->verify_bytes },
+        { "holdfast_journal_verified_bytes", "gauge", "How much of it was checked so far.",
+          s->verified_bytes },
+        { "holdfast_journal_damaged", "gauge", "1 if that check found damage.", s->journal_damaged },
         { "holdfast_out_of_space", "gauge",
           "1 while there is no room: on the disk of the journal, or of the database.", s->out_of_space },
+        { "holdfast_out_of_files", "gauge",
+          "1 while the system gives no descriptor that the journal needs; 0 on PostgreSQL.",
+          s->out_of_files },
     };
     figures_add(out, figures, sizeof figures / sizeof *figures);
     hf_buffer_printf(
@@ -63,6 +87,19 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         "# HELP holdfast_recovery_seconds How long the last start read the journal; 0 on PostgreSQL.\n"
         "# TYPE holdfast_recovery_seconds gauge\nholdfast_recovery_seconds %.3f\n",
         (double)s->now / 1e3, (double)s->recovery_ns / 1e9);
+}
+
+/* What only a server on a database has. */
+static void database_add(struct hf_buffer *out, const struct hf_stats *s)
+{
+    const struct figure figures[] = {
+        { "holdfast_database_up", "gauge", "1 while the database can be reached and takes writes.",
+          !s->database_away },
+        { "holdfast_standby_silent_seconds", "gauge",
+          "For how long commits have waited for the synchronous standbys; 0 while they confirm.",
+          s->standby_silent_ms / 1000 },
+    };
+    figures_add(out, figures, sizeof figures / sizeof *figures);
 }
 
 struct histogram {
@@ -96,6 +133,14 @@ static void http_add(struct hf_server *s, struct hf_buffer *out)
         { "holdfast_http_connections_total", "counter", "Connections that were accepted.", h.accepted },
         { "holdfast_http_connections_refused_total", "counter", "Connections turned away at the limit.",
           h.refused_connections },
+        { "holdfast_http_connections_unknown", "gauge",
+          "Open connections on which nobody has said who calls; 0 without an auth file.", h.unknown },
+        { "holdfast_http_connections_unknown_closed_total", "counter",
+          "Connections closed because they sent no valid credential in time.", h.unknown_closed },
+        { "holdfast_tenant_connections_refused_total", "counter",
+          "Connections turned away because their tenant had as many as it may.", h.group_refused },
+        { "holdfast_slow_waiting", "gauge", "Lists, audits, traces and exports waiting or being made.",
+          s->lanes[0].count + s->lanes[1].count },
         { "holdfast_http_requests_total", "counter", "Requests that arrived in full.", h.requests },
         { "holdfast_http_requests_malformed_total", "counter",
           "Requests refused as malformed, too large or too late.", h.malformed },
@@ -124,11 +169,69 @@ static void refusals_add(struct hf_server *s, struct hf_buffer *out)
     }
     hf_buffer_printf(out,
                      "holdfast_refusals_total{code=\"unauthorized\"} %" PRIu64 "\n"
-                     "holdfast_refusals_total{code=\"forbidden\"} %" PRIu64 "\n",
-                     s->unauthorized, s->forbidden);
+                     "holdfast_refusals_total{code=\"forbidden\"} %" PRIu64 "\n"
+                     "holdfast_refusals_total{code=\"too-many-requests\"} %" PRIu64 "\n",
+                     s->unauthorized, s->forbidden, s->too_many_requests);
 }
 
-void hf_server_metrics(struct hf_server *s, struct hf_buffer *out)
+/* ---- What each tenant uses ---- */
+
+/* A label's value: a backslash, a quote and a line feed are escaped. */
+static void label_add(struct hf_buffer *out, const char *value)
+{
+    for (; *value; value++) {
+        if (*value == '\n')
+            hf_buffer_add_text(out, "\\n");
+        else if (*value == '"' || *value == '\\')
+            hf_buffer_printf(out, "\\%c", *value);
+        else
+            hf_buffer_add(out, value, 1);
+    }
+}
+
+static void usage_add(struct hf_buffer *out, const char *name, const char *help, const struct hf_usage *list,
+                      size_t count, size_t offset)
+{
+    hf_buffer_printf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+    for (size_t i = 0; i < count; i++) {
+        hf_buffer_printf(out, "%s{tenant=\"", name);
+        label_add(out, list[i].tenant);
+        uint64_t value;
+        memcpy(&value, (const char *)&list[i] + offset, sizeof value);
+        hf_buffer_printf(out, "\"} %" PRIu64 "\n", value);
+    }
+}
+
+/* The tenants that use most, so that there are never many series, and the sum of the others. With an auth file a caller
+ * that is no operator sees its own tenant and nothing else. */
+static void tenants_add(struct hf_server *s, const struct hf_caller *caller, struct hf_buffer *out)
+{
+    enum { TOP = 20 };
+    struct hf_usage list[TOP], others = { .records = 0 };
+    size_t count = 1;
+    bool own = s->options.auth_file && !caller->is_operator;
+    if (own)
+        hf_usage_of(s->db, hf_mem(caller->tenant, caller->tenant_size), &list[0]);
+    else
+        count = hf_usage(s->db, list, TOP, &others);
+    usage_add(out, "holdfast_tenant_memory_bytes", "Memory of a tenant's records, of those that use most.",
+              list, count, offsetof(struct hf_usage, memory_bytes));
+    usage_add(out, "holdfast_tenant_records", "Rows, live keys and held holds of a tenant.", list, count,
+              offsetof(struct hf_usage, records));
+    const struct figure figures[] = {
+        { "holdfast_tenant_others_memory_bytes", "gauge", "Memory of all other tenants' records.",
+          others.memory_bytes },
+        { "holdfast_tenant_others_records", "gauge", "Records of all other tenants.", others.records },
+        { "holdfast_tenant_memory_limit_bytes", "gauge", "The limit of memory of one tenant; 0: none.",
+          s->tenant_memory_max },
+        { "holdfast_tenant_records_limit", "gauge", "The limit of records of one tenant; 0: none.",
+          s->options.store.tenant_records_max },
+    };
+    figures_add(out, figures, own ? 0 : 2);
+    figures_add(out, figures + 2, 2);
+}
+
+void hf_server_metrics(struct hf_server *s, const struct hf_caller *caller, struct hf_buffer *out)
 {
     struct hf_db *db = s->db;
     struct hf_stats stats = { 0 };
@@ -144,11 +247,9 @@ void hf_server_metrics(struct hf_server *s, struct hf_buffer *out)
     if (db) {
         engine_add(out, &stats);
         if (s->options.store.postgres)
-            figures_add(out,
-                        &(struct figure){ "holdfast_database_up", "gauge",
-                                          "1 while the database can be reached and takes writes.",
-                                          !stats.database_away },
-                        1);
+            database_add(out, &stats);
+        else
+            tenants_add(s, caller, out);
         histogram_add(out,
                       &(struct histogram){ "holdfast_commit_seconds", "Time to write and sync a batch.",
                                            stats.commits_by_time, 32e-6, (double)stats.sync_ns_total / 1e9 });

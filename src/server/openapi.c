@@ -58,7 +58,7 @@ static void path_parameter_add(struct hf_json *j, const struct hf_call *call)
 
 static void query_parameters_add(struct hf_json *j, const struct hf_call *call)
 {
-    for (size_t i = 0; call->method == HF_HTTP_GET && i < call->field_count; i++) {
+    for (size_t i = 0; !hf_call_has_body(call) && i < call->field_count; i++) {
         const struct hf_call_field *field = &call->fields[i];
         hf_json_object(j);
         hf_openapi_text(j, "name", field->name);
@@ -74,7 +74,7 @@ static void query_parameters_add(struct hf_json *j, const struct hf_call *call)
 
 static void parameters_add(struct hf_json *j, const struct hf_call *call)
 {
-    bool queries = call->method == HF_HTTP_GET && call->field_count > 0;
+    bool queries = !hf_call_has_body(call) && call->field_count > 0;
     if (!strchr(call->path, '{') && !queries && !call->key)
         return;
     hf_json_name(j, "parameters");
@@ -89,7 +89,7 @@ static void parameters_add(struct hf_json *j, const struct hf_call *call)
 static void body_add(struct hf_json *j, const struct hf_call *call)
 {
     bool batch = call->kind == HF_CALL_BATCH;
-    if (call->method == HF_HTTP_GET)
+    if (!hf_call_has_body(call))
         return;
     hf_json_name(j, "requestBody");
     hf_json_object(j);
@@ -165,7 +165,7 @@ static void tag_add(struct hf_json *j, const struct hf_call *call)
 static void call_add(struct hf_json *j, const struct hf_call *call)
 {
     static const char *const methods[] = {
-        [HF_HTTP_GET] = "get", [HF_HTTP_POST] = "post", [HF_HTTP_PUT] = "put"
+        [HF_HTTP_GET] = "get", [HF_HTTP_POST] = "post", [HF_HTTP_PUT] = "put", [HF_HTTP_DELETE] = "delete"
     };
     hf_json_name_bytes(j, hf_str(methods[call->method]));
     hf_json_object(j);

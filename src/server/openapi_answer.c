@@ -28,6 +28,8 @@ static const struct refusals {
     { HF_RENEW, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD } },
     { HF_RETURN, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD } },
     { HF_WRITE, { HF_STALE_FENCE, HF_VERSION_MISMATCH, KEYED } },
+    { HF_DELETE_REGISTER, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_VERSION_MISMATCH, KEYED } },
+    { HF_DELETE_LEASE, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_LEASE_HELD, KEYED } },
     { HF_GET_HOLD, { HF_NOT_KNOWN } },
     { HF_GET_RESOURCE, { HF_NOT_KNOWN } },
     { HF_GET_GUARD, { HF_NOT_KNOWN } },
@@ -258,6 +260,8 @@ void hf_openapi_responses(struct hf_json *j, const struct hf_call *call)
     if (call->method != HF_HTTP_GET)
         shared_add(j, 413, "too-large");
     refused_add(j, call, 422);
+    if (call->role > HF_ROLE_NONE)
+        shared_add(j, 429, "too-many");
     if (call->kind <= HF_CALL_EXPORT)
         shared_add(j, 503, "unavailable");
     if (call->kind == HF_CALL_READY)
@@ -278,6 +282,8 @@ static const struct shared {
     { "unauthorized", "`unauthorized`: the server asks for a token, and there is none, or one that is not known.", { "WWW-Authenticate" } },
     { "forbidden", "`forbidden`: the token's role may not make this call.", { NULL } },
     { "too-large", "`body-too-large`, `batch-too-large`: nothing was done.", { NULL } },
+    { "too-many", "`too-many-requests`: the tenant makes more requests a second than it may. Nothing happened: try again after the time in "
+                  "Retry-After, with the same key.", { "Retry-After" } },
     { "unavailable", "`storage-failure`, `no-memory`, `too-busy`: nothing happened and nothing is remembered. `outcome-unknown`: it may "
                      "have happened. Either way, try again with the same key.", { "Retry-After" } },
 };

@@ -10,15 +10,16 @@ static const struct { const char *code; unsigned status; const char *title; } ow
                         "loopback name or address" },
     { "method-not-allowed", 405, "The path has no such method; Allow names those that it has" },
     { "request-timeout", 408, "The request came too slowly" },
-    { "batch-too-large", 413, "More than 8192 operations" },
+    { "batch-too-large", 413, "More than 8192 operations, or more than the tenant's rate allows in 10 seconds" },
     { "body-too-large", 413, "The body is larger than the server takes" },
     { "encoding-not-supported", 415, "A body in a Content-Encoding other than identity" },
     { "expectation-failed", 417, "An Expect other than 100-continue" },
+    { "too-many-requests", 429, "The tenant makes more requests a second than it may" },
     { "head-too-large", 431, "More than 16384 bytes of request line and fields" },
     { "too-many-headers", 431, "More than 64 fields" },
     { "not-implemented", 501, "A transfer coding other than chunked" },
     { "too-busy", 503, "Too much is being worked on" },
-    { "too-many-connections", 503, "The limit of connections is reached" },
+    { "too-many-connections", 503, "The limit of connections is reached: of the server, or of the tenant" },
     { "version-not-supported", 505, "Neither HTTP/1.1 nor HTTP/1.0" },
 };
 /* clang-format on */

@@ -33,6 +33,7 @@ struct member {
 #define HAS(n, s, d, h) { .name = (n), .shape = (s), .detail = (d), .help = (h) }
 #define MAY_HAVE(n, s, d, h) { .name = (n), .shape = (s), .detail = (d), .help = (h), .optional = true }
 #define HAS_OR_NULL(n, s, d, h) { .name = (n), .shape = (s), .detail = (d), .help = (h), .nullable = true }
+#define MAY_HAVE_OR_NULL(n, s, d, h) { .name = (n), .shape = (s), .detail = (d), .help = (h), .optional = true, .nullable = true }
 
 static const struct member hold_members[] = {
     HAS("id", TEXT, NULL, "opaque, made by the server, never used again"),
@@ -114,7 +115,7 @@ static const struct member lease_members[] = {
 
 static const struct member register_members[] = {
     HAS("name", TEXT, NULL, NULL),
-    HAS("type", CHOICE, "plain|max|min|or|union|lww|vector|counter|updown", "plain if it is written, else how it is merged"),
+    HAS("type", CHOICE, "plain|max|min|or|union|lww|vector|counter|updown|deleted", "plain if it is written, else how it is merged; deleted: it was deleted by this call, and its value is null"),
     HAS("value", ANY, NULL, "in the shape of its type; it can be merged elsewhere as it is"),
     MAY_HAVE("total", WHOLE, NULL, "of a counter"),
     HAS("version", COUNT, NULL, "1, 2, 3 ... with each change"),
@@ -148,7 +149,7 @@ static const struct member entries_members[] = { HAS("entries", LIST, "entry", "
 
 static const struct member audit_members[] = {
     HAS("verdict", CHOICE, "ok|violations|damaged", NULL),
-    HAS_OR_NULL("tenant", OPAQUE, NULL, "the only one whose records are named; null: all of them are"),
+    HAS_OR_NULL("tenant", OPAQUE, NULL, "the only one whose records are judged, counted and named; null: those of all are"),
     MAY_HAVE("tenant_entries", COUNT, NULL, "how many entries are that tenant's"),
     HAS("checks", LIST, "audit_check", NULL),
     HAS("configuration", LIST, "audit_configuration", "oldest first; each is in force until the next"),
@@ -171,7 +172,7 @@ static const struct member audit_check_members[] = {
 
 static const struct member audit_configuration_members[] = {
     HAS("since", TIME, NULL, NULL),
-    HAS("position", COUNT, NULL, "in the journal"),
+    MAY_HAVE("position", COUNT, NULL, "in the journal; not in the audit of one tenant"),
     HAS("idempotency_window", DURATION, NULL, NULL),
     HAS("idempotency_window_ms", COUNT, NULL, NULL),
     HAS("token_max_length", COUNT, NULL, "bytes of a key"),
@@ -200,23 +201,33 @@ static const struct member audit_near_duplicate_members[] = {
     HAS("why", TEXT, NULL, NULL),
 };
 
+/* What tells of all tenants is not in the audit of one. */
+#define ALL "; not in the audit of one tenant"
+
 static const struct member audit_journal_members[] = {
     MAY_HAVE("directory", TEXT, NULL, "of the store; not over HTTP"),
-    HAS_OR_NULL("open_by", TEXT, NULL, "who has the store open"),
-    HAS("store_id", HEX, NULL, NULL),
-    HAS_OR_NULL("chain_head", HEX, NULL, "SHA-256 of the newest batch: note it down"),
-    HAS("chain_head_sequence", COUNT, NULL, NULL),
-    HAS("batches", COUNT, NULL, NULL),
-    HAS("batches_judged", COUNT, NULL, "fewer than there are if what came before the others is lost"),
+    MAY_HAVE_OR_NULL("open_by", TEXT, NULL, "who has the store open" ALL),
+    MAY_HAVE("store_id", HEX, NULL, "of the store" ALL),
+    MAY_HAVE_OR_NULL("chain_head", HEX, NULL, "SHA-256 of the newest batch: note it down" ALL),
+    MAY_HAVE("chain_head_sequence", COUNT, NULL, "its number" ALL),
+    MAY_HAVE("batches", COUNT, NULL, "how many there are" ALL),
+    MAY_HAVE("batches_judged", COUNT, NULL, "fewer than there are if what came before the others is lost" ALL),
     HAS("entries", COUNT, NULL, NULL),
     HAS("records", COUNT, NULL, NULL),
-    HAS("segments", COUNT, NULL, NULL),
-    HAS("segments_compressed", COUNT, NULL, NULL),
-    HAS("end", COUNT, NULL, "position behind the newest batch"),
-    HAS("torn_bytes", COUNT, NULL, "of a batch that a crash cut short; never acknowledged"),
+    MAY_HAVE("segments", COUNT, NULL, "files" ALL),
+    MAY_HAVE("segments_compressed", COUNT, NULL, "those of them that are compressed" ALL),
+    MAY_HAVE("end", COUNT, NULL, "position behind the newest batch" ALL),
+    MAY_HAVE("torn_bytes", COUNT, NULL, "of a batch that a crash cut short; never acknowledged" ALL),
+    MAY_HAVE("snapshots_unusable", COUNT, NULL,
+             "files that are not as they were written, or of version 1; the next start reads the journal instead" ALL),
+    MAY_HAVE("index_parts", COUNT, NULL,
+             "of holds.idx that were held against the journal; 0: none could be" ALL),
+    MAY_HAVE("index_wrong", COUNT, NULL,
+             "of these, how many do not agree with it; rebuilt at the next start" ALL),
     HAS_OR_NULL("first_at", TIME, NULL, NULL),
     HAS_OR_NULL("last_at", TIME, NULL, NULL),
-    HAS("damage", LIST, "audit_damage", "at most 16"),
+    MAY_HAVE("damage", LIST, "audit_damage", "at most 16" ALL),
+    HAS("damaged", FLAG, NULL, "is the journal damaged anywhere?"),
 };
 
 static const struct member audit_damage_members[] = {
@@ -262,7 +273,7 @@ static const struct member trace_members[] = {
     HAS("kind", CHOICE, "hold|key", NULL),
     HAS("name", OPAQUE, NULL, "what was asked for"),
     HAS("found", YES, NULL, NULL),
-    HAS("as_of", TIME, NULL, "of the newest batch"),
+    HAS("as_of", TIME, NULL, "of the newest batch; with an auth file, of the call"),
     HAS("summary", TEXT, NULL, NULL),
     HAS("damaged", FLAG, NULL, "true: something may be missing here"),
     HAS("events", LIST, "trace_event", "oldest first"),
@@ -270,7 +281,7 @@ static const struct member trace_members[] = {
 
 static const struct member trace_event_members[] = {
     HAS("at", TIME, NULL, NULL),
-    HAS("position", COUNT, NULL, "in the journal"),
+    MAY_HAVE("position", COUNT, NULL, "in the journal; not in the trace of one tenant"),
     HAS("action", TEXT, NULL, NULL),
     HAS("status", TEXT, NULL, "ok, or the code of the refusal"),
     HAS("tenant", OPAQUE, NULL, NULL),

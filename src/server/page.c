@@ -352,9 +352,10 @@ void hf_server_page(struct hf_server *s, bool figures, struct hf_buffer *out)
         hf_stats(db, &stats);
     hf_buffer_add_text(out, head);
     const char *unready = db ? hf_server_unready(&stats) : NULL;
-    state_add(out, !db                               ? "reading the journal"
-                   : unready && !stats.database_away ? "the disk is full"
-                                                     : unready);
+    state_add(out, !db                                          ? "reading the journal"
+                   : stats.out_of_space && !stats.database_away ? "the disk is full"
+                   : stats.memory_full && !stats.database_away  ? "the memory limit is reached"
+                                                                : unready);
     facts_add(s, figures, out);
     if (figures && db)
         figures_add(s, &stats, out);

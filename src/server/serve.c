@@ -1,4 +1,5 @@
 /* Start, signals, stop. */
+#include "base/bug.h"
 #include "server/inner.h"
 #include "server/sandbox.h"
 
@@ -15,6 +16,12 @@
 enum { EXIT_DONE = 0, EXIT_USAGE_ERROR = 2, EXIT_STORE = 3 };
 enum { STOP_MS = 30000, MEMORY_MAX = 256 << 20, PIPELINE_MAX = 128 };
 enum { HEAD_MS = 10000, IDLE_MS = 60000, BODY_MS = 60000 };
+/* An export is a file of up to the size of the store: so long, and so long for each MiB of it. */
+enum { SEND_MS = 600000, SEND_MIB_MS = 1000 };
+/* How long a connection may be there whose caller has not said who it is. */
+enum { UNKNOWN_MS = 10000 };
+/* Descriptors of the store: segments, snapshots, a database's connections; and of each slow thread. */
+enum { STORE_FILES = 64, WORKER_FILES = 8 };
 
 /* place: of the value that is to blame, or NULL. */
 static int complain(int code, const char *place, const char *sentence)
@@ -134,8 +141,9 @@ static void remove_temporary(const struct hf_server *s)
 {
     static const char *const endings[] = { "", ".tmp" };
     char path[sizeof s->temporary + 40];
-    for (size_t i = 0; s->temporary[0] && i < sizeof endings / sizeof *endings; i++) {
-        snprintf(path, sizeof path, "%s/export.%ld%s", s->temporary, (long)getpid(), endings[i]);
+    for (unsigned i = 0; s->temporary[0] && i < 2 * HF_LANE_WORKERS; i++) {
+        snprintf(path, sizeof path, "%s/export.%ld.%u%s", s->temporary, (long)getpid(), i / 2,
+                 endings[i % 2]);
         unlink(path);
     }
     if (s->temporary[0])
@@ -160,6 +168,18 @@ static bool enter_sandbox(struct hf_server *s, struct hf_error *why)
     return !options->sandbox || hf_sandbox_enter(&sandbox, why) == HF_OK;
 }
 
+/* How many connections each tenant may have: half of those that there can be, unless it was said. If the system gives fewer
+ * than were counted on when it was said, nobody has more than half even so. */
+static unsigned tenant_connections(const struct hf_server *s)
+{
+    unsigned possible =
+        HF_BUG(server_share_configured) ? s->options.max_connections : hf_http_connections_max(s->http);
+    unsigned given = s->options.tenant_connections;
+    unsigned half = possible / 2 > 0 ? possible / 2 : 1;
+    bool fewer = possible < s->options.max_connections;
+    return given == 0 || (fewer && given > half) ? half : given;
+}
+
 /* Everything up to the sandbox: files, address, directory. Answers an exit code, or -1 to go on. */
 static int prepare(struct hf_server *s)
 {
@@ -167,12 +187,17 @@ static int prepare(struct hf_server *s)
     struct hf_error why = { .status = HF_OK };
     struct hf_http_options http = { .listen = o->listen,
                                     .threads = o->threads,
+                                    .files_reserved = STORE_FILES + HF_LANES * HF_LANE_WORKERS * WORKER_FILES,
                                     .limits = { .body_max = o->max_body,
                                                 .connections_max = o->max_connections,
+                                                .must_join = o->auth_file != NULL,
+                                                .unknown_ms = UNKNOWN_MS,
                                                 .pipeline_max = PIPELINE_MAX,
                                                 .head_ms = o->head_ms ? o->head_ms : HEAD_MS,
                                                 .idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS,
                                                 .body_ms = o->body_ms ? o->body_ms : BODY_MS,
+                                                .file_ms = o->send_ms ? o->send_ms : SEND_MS,
+                                                .file_mib_ms = o->send_ms ? 0 : SEND_MIB_MS,
                                                 .memory_max = MEMORY_MAX } };
     if (!o->tls_cert != !o->tls_key)
         return complain(EXIT_USAGE_ERROR, o->tls_cert ? o->places.tls_cert : o->places.tls_key,
@@ -196,6 +221,7 @@ static int prepare(struct hf_server *s)
                         "without --auth-file only a loopback address may be listened on, because anybody "
                         "who reaches the port could do anything. Give --auth-file FILE, or --listen "
                         "127.0.0.1:4653");
+    s->tenants.connections_max = tenant_connections(s); /* not before it is known how many there can be */
     snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", hf_http_address(s->http));
     if (o->store.postgres ? !make_temporary(s, &why) : !make_directory(o->data, &why))
         return complain(EXIT_STORE, o->store.postgres ? NULL : o->places.data, why.text);
@@ -214,12 +240,35 @@ static int open_store(struct hf_server *s)
     store.on_note = on_note;
     store.on_fatal = on_fatal;
     store.arg = s;
+    /* One of several tenants may not take all the memory that there is for all of them. */
+    if (s->auth && hf_auth_tenants(s->auth) > 1 && store.tenant_memory_max_bytes == 0)
+        store.tenant_memory_max_bytes = store.memory_max_bytes / 2;
+    s->tenant_memory_max = store.postgres ? 0 : store.tenant_memory_max_bytes;
     const char *place = store.postgres ? s->options.places.postgres : s->options.places.data;
     enum hf_status st = hf_open(store.postgres ? "" : s->options.data, &store, &db, &why);
+    s->unsure = st == HF_INDETERMINATE;
     if (st != HF_OK)
         return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, place, why.text);
     s->db = db;
     return -1;
+}
+
+/* The system gives fewer descriptors than the operator wants connections. */
+static void connections_note(struct hf_server *s)
+{
+    char text[300];
+    unsigned most = hf_http_connections_max(s->http);
+    if (most >= s->options.max_connections)
+        return;
+    int n = snprintf(text, sizeof text,
+                     "the system gives this process too few descriptors for max-connections %u; it takes %u: "
+                     "raise LimitNOFILE or ulimit -n",
+                     s->options.max_connections, most);
+    if (s->options.tenant_connections > s->tenants.connections_max)
+        snprintf(text + n, sizeof text - (size_t)n,
+                 "; and %u of each tenant instead of tenant-connections %u", s->tenants.connections_max,
+                 s->options.tenant_connections);
+    log_text(s, HF_LOG_WARNING, "limits", text);
 }
 
 static int start(struct hf_server *s)
@@ -233,6 +282,7 @@ static int start(struct hf_server *s)
     for (size_t i = 0; i < 2; i++)
         if (s->notes[i][0])
             log_text(s, HF_LOG_WARNING, "file", s->notes[i]);
+    connections_note(s);
     if (hf_http_start(s->http, &why) != HF_OK)
         return complain(EXIT_STORE, NULL, why.text);
     return open_store(s);
@@ -240,9 +290,14 @@ static int start(struct hf_server *s)
 
 const char *hf_server_unready(const struct hf_stats *stats)
 {
-    return stats->database_away  ? "the database is away, or takes no writes"
-           : stats->out_of_space ? "out of space"
-                                 : NULL;
+    return stats->database_away       ? "the database is away, or takes no writes"
+           : stats->standby_silent_ms ? "the synchronous standbys confirm nothing"
+           : stats->out_of_space      ? "out of space"
+           : stats->out_of_files      ? "too many open files"
+           : stats->storage_failing   ? "the disk fails"
+           : stats->memory_full ? "out of memory: memory-max is reached, and only what was begun can be ended"
+           : stats->journal_damaged ? "the journal is damaged"
+                                    : NULL;
 }
 
 /* ---- Running ---- */
@@ -281,7 +336,10 @@ static bool stop(struct hf_server *s)
                      : kept   ? "everything that was answered is on disk"
                               : "the store was in memory, and is gone with the process");
         else
-            log_text(s, HF_LOG_ERROR, "not-started", "the store was not opened; nothing was changed");
+            log_text(s, HF_LOG_ERROR, "not-started",
+                     s->unsure
+                         ? "the store was not opened; whether its configuration was changed is not known"
+                         : "the store was not opened; nothing was changed");
         hf_log_close(s->log);
     }
     return true;
@@ -295,6 +353,7 @@ int hf_server_run(const struct hf_server_options *options)
         return complain(EXIT_STORE, NULL, "there is no memory for the server");
     s->options = *options;
     s->started_at = hf_server_clock();
+    hf_tenants_init(&s->tenants, 0, options->tenant_rate);
     pthread_mutex_init(&s->auth_lock, NULL);
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -317,6 +376,7 @@ int hf_server_run(const struct hf_server_options *options)
         _exit(code); /* all that was answered is on disk; the store is not closed under who reads it */
     }
     pthread_mutex_destroy(&s->auth_lock);
+    hf_tenants_free(&s->tenants);
     free(s);
     return code;
 }

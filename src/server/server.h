@@ -17,9 +17,13 @@ struct hf_server_options {
     unsigned threads;
     uint64_t max_body;
     unsigned max_connections;
+    unsigned tenant_connections; /* of each tenant, with an auth file; 0: half of what there can be */
+    unsigned tenant_rate;        /* requests a second of each tenant, with an auth file; 0: no limit */
     unsigned head_ms, idle_ms,
-        body_ms;           /* how long a head, silence and a body may take; 0: 10 s, 60 s and 60 s */
-    unsigned stop_ms;      /* how long a stop waits for what is being worked on; 0: 30 s */
+        body_ms;      /* how long a head, silence and a body may take; 0: 10 s, 60 s and 60 s */
+    unsigned stop_ms; /* how long a stop waits for what is being worked on; 0: 30 s */
+    unsigned
+        send_ms; /* how long a client may take to read an export; 0: 10 minutes, and a second for each MiB */
     const char *auth_file; /* NULL: only a loopback address may be listened on */
     const char *tls_cert, *tls_key;
     bool log_json, log_hash_keys, log_duplicates;

@@ -1,8 +1,10 @@
 /* What takes long, away from the I/O threads: pages of lists wait for the disk, audits read the whole journal. Two lanes,
- * so that a page never waits behind an audit. */
+ * so that a page never waits behind an audit; and in each lane the tenants take turns, with one piece of work of each under
+ * way at most, so that a tenant that asks for much waits only for itself. */
 #include "audit/audit.h"
 #include "audit/export.h"
 #include "audit/trace.h"
+#include "base/bug.h"
 #include "server/inner.h"
 
 #include <errno.h>
@@ -13,9 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LANE_PAGES_MAX = 1024, LANE_FILES_MAX = 16 };
+enum { LANE_PAGES, LANE_FILES };
+/* How many threads each has, and how much may wait in it: of one tenant, and where there is one only. An audit may need
+ * much memory, so there are few at one time. */
+static const unsigned lane_workers[HF_LANES] = { 2, HF_LANE_WORKERS };
+static const unsigned lane_max[HF_LANES] = { 256, 8 }, lane_max_alone[HF_LANES] = { 1024, 16 };
 /* A page has so many rows unless it is asked for others, and is looked for so long: others wait behind it. */
 enum { PAGE_ROWS = 100, PAGE_MS = 250 };
+/* Exports of one tenant that are being made or sent. Each has a descriptor and room on disk until it is read. */
+enum { EXPORTS_MAX = 2 };
 
 /* ---- Pages ---- */
 
@@ -105,10 +113,10 @@ static const char *records_of(struct hf_work *work, const char **postgres)
     return NULL;
 }
 
-/* With an auth file, a caller sees what belongs to its tenant and nothing else. */
+/* With an auth file, a caller sees what belongs to its tenant and nothing else; an operator sees all. */
 static bool sees_one_tenant(const struct hf_work *work)
 {
-    return work->server->options.auth_file != NULL;
+    return work->server->options.auth_file != NULL && !work->caller.is_operator;
 }
 
 static struct hf_bytes tenant_of(const struct hf_work *work)
@@ -152,6 +160,7 @@ static void audit_make(struct hf_work *work)
                                         .tenant = tenant_of(work),
                                         .elsewhere = true };
     const char *dir = records_of(work, &options.postgres);
+    options.timeline = work->timeline;
     struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
     struct hf_error why = { .status = HF_OK };
     char *text = NULL;
@@ -185,6 +194,7 @@ static void trace_make(struct hf_work *work)
                                               .json = !wants_text(work),
                                               .now = stats.now };
     const char *dir = records_of(work, &options.postgres);
+    options.timeline = work->timeline;
     struct hf_error why = { .status = HF_OK };
     char *text = NULL;
     size_t size = 0;
@@ -217,6 +227,18 @@ static void export_open(struct hf_work *work, const char *path)
     work->file_size = (uint64_t)st.st_size;
 }
 
+/* May the tenant have one more? False after refusing. */
+static bool export_begin(struct hf_work *work)
+{
+    if (atomic_fetch_add(&work->tenant->exports, 1) < EXPORTS_MAX || HF_BUG(server_exports_unbounded))
+        return true;
+    atomic_fetch_sub(&work->tenant->exports, 1);
+    hf_work_refuse(work, 503, "too-busy", "Too much at once",
+                   "Your tenant has two exports that are being sent. Read them to the end or close their "
+                   "connections, then ask again.");
+    return false;
+}
+
 /* The export is made beside the journal, or in a directory of our own, under a name that goes away at once: what is sent has no name any more. */
 static void export_make(struct hf_work *work)
 {
@@ -227,11 +249,12 @@ static void export_make(struct hf_work *work)
                                                .tenant = tenant_of(work) };
     struct hf_error why = { .status = HF_OK };
     const char *dir = records_of(work, &options.postgres);
+    options.timeline = work->timeline;
     char path[4096], half[4096];
     if (!dir)
         return;
-    snprintf(path, sizeof path, "%s/export.%ld", dir, (long)getpid());
-    int n = snprintf(half, sizeof half, "%s/export.%ld.tmp", dir, (long)getpid());
+    snprintf(path, sizeof path, "%s/export.%ld.%u", dir, (long)getpid(), work->worker);
+    int n = snprintf(half, sizeof half, "%s/export.%ld.%u.tmp", dir, (long)getpid(), work->worker);
     if (n < 0 || (size_t)n >= sizeof half) {
         hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
                      "The path of the store is too long for an export.");
@@ -247,6 +270,16 @@ static void export_make(struct hf_work *work)
     unlink(path);
     work->verdict = code == 1 ? "damaged" : "ok";
     work->content_type = types[work->choice];
+}
+
+/* Make it if the tenant may have one more. It counts until the file is closed: by the server, or when the work is released. */
+static void export_take(struct hf_work *work)
+{
+    if (!export_begin(work))
+        return;
+    export_make(work);
+    if (work->file < 0)
+        atomic_fetch_sub(&work->tenant->exports, 1);
 }
 
 /* ---- The lanes ---- */
@@ -265,16 +298,17 @@ static bool query_read(struct hf_work *work)
 static void make(struct hf_work *work)
 {
     work->verdict = NULL;
+    work->timeline = hf_timeline(work->server->db); /* before anything is read */
     if (work->match.call->kind != HF_CALL_LIST && !query_read(work))
         return;
     switch (work->match.call->kind) {
     case HF_CALL_AUDIT: audit_make(work); break;
     case HF_CALL_TRACE: trace_make(work); break;
-    case HF_CALL_EXPORT: export_make(work); break;
+    case HF_CALL_EXPORT: export_take(work); break;
     default: page_make(work); return;
     }
     /* The files show what is written and not yet synced: nobody is told before it is. */
-    if (hf_barrier(work->server->db) != HF_OK)
+    if (hf_barrier_on(work->server->db, work->timeline) != HF_OK)
         hf_work_fail(work, (enum hf_action)0, HF_INDETERMINATE, NULL);
 }
 
@@ -292,22 +326,58 @@ static bool of_use(const struct hf_work *work)
     return !work->x->gone && (!work->server->stopping || work->match.call->kind == HF_CALL_LIST);
 }
 
+/* The tenant has work waiting, and none under way: it stands in line, behind the others. */
+static void line_up(struct hf_slow *lane, struct hf_turns *turns)
+{
+    turns->in_line = true;
+    turns->next = NULL;
+    *lane->end = turns;
+    lane->end = &turns->next;
+    pthread_cond_signal(&lane->work);
+}
+
+/* Whose turn it is; nobody else works for that tenant until turn_end. NULL: nobody waits. */
+static struct hf_work *turn_begin(struct hf_slow *lane, struct hf_turns **whose)
+{
+    struct hf_turns *turns = lane->first;
+    if (!turns)
+        return NULL;
+    lane->first = turns->next;
+    if (!lane->first)
+        lane->end = &lane->first;
+    struct hf_work *work = turns->first;
+    turns->first = work->next_slow;
+    turns->in_line = false;
+    turns->running = true;
+    *whose = turns;
+    return work;
+}
+
+static void turn_end(struct hf_slow *lane, struct hf_turns *turns)
+{
+    lane->count--; /* before it is done: a stop that waits for the work finds the lane idle */
+    turns->waiting--;
+    turns->running = false;
+    if (turns->first)
+        line_up(lane, turns);
+}
+
 static void *lane_run(void *arg)
 {
-    struct hf_slow *lane = arg;
+    struct hf_slow_worker *worker = arg;
+    struct hf_slow *lane = worker->lane;
     pthread_mutex_lock(&lane->lock);
     for (;;) {
-        struct hf_work *work = lane->first;
+        struct hf_turns *turns = NULL;
+        struct hf_work *work = turn_begin(lane, &turns);
         if (!work && lane->stopping)
             break;
         if (!work) {
             pthread_cond_wait(&lane->work, &lane->lock);
             continue;
         }
-        lane->first = work->next_slow;
-        if (!lane->first)
-            lane->end = &lane->first;
         pthread_mutex_unlock(&lane->lock);
+        work->worker = worker->number;
         if (of_use(work))
             make_whole(work);
         else
@@ -315,7 +385,7 @@ static void *lane_run(void *arg)
                 work, (enum hf_action)0, HF_STORAGE_FAILURE,
                 "The server is stopping, so this long question was not begun. Ask again when it is back.");
         pthread_mutex_lock(&lane->lock);
-        lane->count--; /* before it is done: whoever stops when all is done finds the lane idle */
+        turn_end(lane, turns);
         pthread_mutex_unlock(&lane->lock);
         hf_http_done(work->x);
         pthread_mutex_lock(&lane->lock);
@@ -328,12 +398,18 @@ enum hf_status hf_slow_start(struct hf_server *s)
 {
     for (size_t i = 0; i < HF_LANES; i++) {
         struct hf_slow *lane = &s->lanes[i];
+        unsigned wanted =
+            s->options.auth_file ? lane_workers[i] : 1; /* one tenant alone has one turn at a time */
         lane->end = &lane->first;
         pthread_mutex_init(&lane->lock, NULL);
         pthread_cond_init(&lane->work, NULL);
-        if (pthread_create(&lane->thread, NULL, lane_run, lane) != 0)
-            return HF_STORAGE_FAILURE;
-        lane->started = true;
+        while (lane->worker_count < wanted) {
+            struct hf_slow_worker *worker = &lane->workers[lane->worker_count];
+            *worker = (struct hf_slow_worker){ .lane = lane, .number = lane->worker_count };
+            if (pthread_create(&worker->thread, NULL, lane_run, worker) != 0)
+                return HF_STORAGE_FAILURE;
+            lane->worker_count++;
+        }
     }
     return HF_OK;
 }
@@ -343,32 +419,38 @@ bool hf_slow_stop(struct hf_server *s)
     bool idle = true;
     for (size_t i = 0; i < HF_LANES; i++) {
         struct hf_slow *lane = &s->lanes[i];
-        if (!lane->started)
+        if (lane->worker_count == 0)
             continue;
         pthread_mutex_lock(&lane->lock);
         lane->stopping = true;
         bool busy = lane->count > 0;
-        pthread_cond_signal(&lane->work);
+        pthread_cond_broadcast(&lane->work);
         pthread_mutex_unlock(&lane->lock);
         idle &= !busy;
-        if (!busy)
-            pthread_join(lane->thread, NULL);
+        for (unsigned k = 0; !busy && k < lane->worker_count; k++)
+            pthread_join(lane->workers[k].thread, NULL);
     }
     return idle;
 }
 
 void hf_slow_add(struct hf_work *work)
 {
-    bool page = work->match.call->kind == HF_CALL_LIST;
-    struct hf_slow *lane = &work->server->lanes[page ? 0 : 1];
+    int which = work->match.call->kind == HF_CALL_LIST ? LANE_PAGES : LANE_FILES;
+    struct hf_slow *lane = &work->server->lanes[which];
+    struct hf_tenant *tenant = HF_BUG(server_one_line) ? &work->server->tenants.nobody : work->tenant;
+    struct hf_turns *turns = &tenant->turns[which];
     pthread_mutex_lock(&lane->lock);
-    bool room = lane->count < (page ? LANE_PAGES_MAX : LANE_FILES_MAX);
+    bool room = turns->waiting < (work->server->options.auth_file ? lane_max : lane_max_alone)[which];
     if (room) {
         lane->count++;
+        turns->waiting++;
         work->next_slow = NULL;
-        *lane->end = work;
-        lane->end = &work->next_slow;
-        pthread_cond_signal(&lane->work);
+        if (!turns->first)
+            turns->end = &turns->first;
+        *turns->end = work;
+        turns->end = &work->next_slow;
+        if (!turns->running && !turns->in_line)
+            line_up(lane, turns);
     }
     pthread_mutex_unlock(&lane->lock);
     if (room)

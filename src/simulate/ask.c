@@ -363,6 +363,16 @@ static void make_more(struct sim_ask *ask, const struct sim_mix *mix, const stru
         r->lease.ttl_ms = r->action == HF_RETURN ? 0 : s->amount;
         r->lease.fence = r->action == HF_GRANT ? 0 : known->fence;
         break;
+    case HF_DELETE_LEASE:
+        r->lease.name = thing(mix, arena, 'l', s->thing);
+        r->lease.fence = known->fence;
+        break;
+    case HF_DELETE_REGISTER:
+        r->write.name = thing(mix, arena, s->variant & 8 ? 'm' : 'p', s->thing);
+        r->write.fence = known->fence;
+        r->write.has_if_version = (s->variant & 7) == 0;
+        r->write.if_version = known->version;
+        break;
     case HF_WRITE:
         r->write.name = thing(mix, arena, 'p', s->thing);
         make_write(s, known, arena, r);

@@ -33,6 +33,9 @@ static bool remove_file(void *arg, const char *name, uint64_t size)
 
 static void judge_report(struct sim_world *w, const struct hf_audit_report *report)
 {
+    if (report->index_wrong > 0 && !w->stale)
+        sim_fail(w, "the audit finds that holds.idx does not agree with the journal at byte %llu",
+                 (unsigned long long)report->index_wrong_at);
     if (report->verdict == HF_AUDIT_OK)
         return;
     for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {

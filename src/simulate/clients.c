@@ -100,7 +100,7 @@ static void tell(struct sim_world *w, struct sim_ask *ask, bool failures)
         return;
     }
     const struct judge_effect *effect = ask->request.action == HF_APPLY ? &ask->effect.did : NULL;
-    ask->number = judge_decided(w->judge, w->wall_latest, sim_weather(w), &ask->request, effect,
+    ask->number = judge_decided(w->judge, sim_clock_latest(w), sim_weather(w), &ask->request, effect,
                                 ask->op.status, &ask->result);
     if (ask->done)
         show(w, ask);

@@ -23,6 +23,8 @@ struct sim_disk {
     struct renaming *renamings; /* owned, in order */
     size_t renaming_count, renaming_room;
     uint64_t room, used;
+    hf_time follows,
+        followed; /* the boot clock, if it follows the wall clock, and that as it was seen last */
     unsigned dirs;
     bool made, cut, locked;
     char holder[SIM_NAME_SIZE];
@@ -182,6 +184,15 @@ bool sim_disk_flip(struct sim_disk *d, const char *name, uint64_t at, unsigned b
     if (!f || at >= f->size)
         return false;
     sim_file_flip(f, at, bit);
+    return true;
+}
+
+bool sim_disk_put(struct sim_disk *d, const char *name, struct hf_bytes bytes, uint64_t at)
+{
+    struct sim_file *f = find(d, name);
+    if (!f || at > f->size || bytes.size > f->size - at || f->change_count > 0 || f->size_count > 1)
+        return false;
+    memcpy(f->data + at, bytes.data, bytes.size);
     return true;
 }
 
@@ -438,12 +449,38 @@ static void disk_unmap(struct hf_file *file, const unsigned char *data, size_t s
     file->content->mapped--;
 }
 
+static int disk_touch(struct hf_file *file, const unsigned char *map, uint64_t at, size_t size)
+{
+    const struct sim_disk *d = file->disk;
+    (void)map;
+    if (d->cut)
+        return -EIO;
+    return d->owner.touch ? d->owner.touch(d->owner.arg, file->content->name, at, size) : 0;
+}
+
+static void disk_detach(struct hf_file *file)
+{
+    (void)file;
+}
+
 /* ---- Time and randomness ---- */
 
 static hf_time disk_wall_ms(void *ctx)
 {
     const struct sim_disk *d = ctx;
     return d->owner.wall_ms(d->owner.arg);
+}
+
+static hf_time disk_boot_ms(void *ctx)
+{
+    struct sim_disk *d = ctx;
+    if (d->owner.boot_ms)
+        return d->owner.boot_ms(d->owner.arg);
+    hf_time wall = disk_wall_ms(d);
+    if (wall > d->followed)
+        d->follows += wall - d->followed;
+    d->followed = wall;
+    return d->follows;
 }
 
 static uint64_t disk_monotonic_ns(void *ctx)
@@ -484,7 +521,10 @@ struct sim_disk *sim_disk_new(const struct sim_disk_owner *owner)
                             .truncate = disk_truncate,
                             .map = disk_map,
                             .unmap = disk_unmap,
+                            .touch = disk_touch,
+                            .detach = disk_detach,
                             .wall_ms = disk_wall_ms,
+                            .boot_ms = disk_boot_ms,
                             .monotonic_ns = disk_monotonic_ns,
                             .random = disk_random };
     return d;

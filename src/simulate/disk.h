@@ -55,6 +55,10 @@ struct sim_disk_owner {
     hf_time (*wall_ms)(void *arg);
     uint64_t (*monotonic_ns)(void *arg);
     int (*random)(void *arg, void *data, size_t size);
+    /* Before mapped bytes are read. -EIO: their sector is unreadable. NULL: all can be read. No power cut comes here. */
+    int (*touch)(void *arg, const char *name, uint64_t at, size_t size);
+    hf_time (*boot_ms)(
+        void *arg); /* NULL: it goes forward with the wall clock, and confirms whatever that says */
 };
 #define SIM_POWER_CUT (-100000)
 
@@ -79,6 +83,10 @@ void sim_disk_room(struct sim_disk *d, uint64_t bytes);
 /* Flip one bit of a byte of a file, wherever it stands; undone by flipping it again, unless it was written in between.
  * False if there is no such byte. */
 bool sim_disk_flip(struct sim_disk *d, const char *name, uint64_t at, unsigned bit);
+
+/* Put bytes into a file where others are, durably and unasked, as if the writes since then had been lost. False if they are
+ * not all within the file, or it has something that is not synced. */
+bool sim_disk_put(struct sim_disk *d, const char *name, struct hf_bytes bytes, uint64_t at);
 
 /* ---- Looking ---- */
 uint64_t sim_disk_used(const struct sim_disk *d);

@@ -15,6 +15,7 @@ struct seen {
     struct rows holds, resources, guards, entries, outbox;
     struct hf_page *pages; /* owned */
     size_t page_count, page_room;
+    size_t lists; /* read so far */
     struct hf_arena arena;
 };
 
@@ -62,6 +63,8 @@ static void seen_free(struct seen *s)
 static bool read_list(struct sim_world *w, struct hf_db *db, struct hf_query *query, struct seen *s,
                       struct rows *to, size_t size)
 {
+    struct sim_read read = { .list = s->lists++, .query = query };
+    size_t before = to->count;
     do {
         struct hf_page *page = page_new(s);
         enum hf_status st = hf_list(db, query, page);
@@ -74,7 +77,9 @@ static bool read_list(struct sim_world *w, struct hf_db *db, struct hf_query *qu
         rows_add(to, page->rows, page->count, size);
         query->cursor = page->next_cursor;
     } while (query->cursor);
-    return true;
+    read.rows = to->data ? to->data + before * size : NULL;
+    read.count = to->count - before;
+    return sim_pages_look(w, db, &read);
 }
 
 static bool read_tenant(struct sim_world *w, struct hf_db *db, uint32_t tenant, struct seen *s)
@@ -105,17 +110,22 @@ static bool read_tenant(struct sim_world *w, struct hf_db *db, uint32_t tenant, 
     return true;
 }
 
-/* Times of the reads: nothing passes meanwhile but what the disk takes, so the first and the last are looked at. */
+/* All of it is read at one time: no time passes meanwhile. */
 static bool read_all(struct sim_world *w, struct hf_db *db, struct seen *s, hf_time *now)
 {
     struct hf_stats before, after;
+    bool read = true;
+    w->frozen = true;
     hf_stats(db, &before);
-    for (uint32_t t = 0; t < w->mix->tenants; t++)
-        if (!read_tenant(w, db, t, s))
-            return false;
+    for (uint32_t t = 0; t < w->mix->tenants && read; t++)
+        read = read_tenant(w, db, t, s);
+    w->frozen = false;
+    if (!read)
+        return false;
     hf_stats(db, &after);
     *now = after.now;
-    return before.now == after.now;
+    /* A list goes on past a record that cannot be read: then not all was seen. */
+    return before.now == after.now && before.records_unreadable == after.records_unreadable;
 }
 
 static void view_make(const struct seen *s, hf_time now, struct judge_view *view)
@@ -142,6 +152,9 @@ enum sim_look sim_look(struct sim_world *w, struct hf_db *db, const struct judge
     w->slow_us = 0; /* all of it at one time */
     bool whole = read_all(w, db, &seen, &now) && !sim_disk_is_cut(w->disk);
     w->slow_us = slow_us;
+    if (whole && now > sim_clock_latest(w))
+        sim_fail(w, "engine time is %lld, and the clocks allow %lld at most", (long long)now,
+                 (long long)sim_clock_latest(w));
     if (whole) {
         view_make(&seen, now, &view);
         if (recovered)

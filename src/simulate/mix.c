@@ -19,9 +19,9 @@ static const struct group {
     { { HF_PLACE_HOLD, HF_CONFIRM, HF_REVERSE }, { 20, 14, 8 } },
     { { HF_SET_GUARD, HF_CHECK, HF_RECORD, HF_ADMIT }, { 1, 6, 8, 12 } },
     { { HF_BEGIN, HF_COMPLETE, HF_FAIL, HF_HEARTBEAT }, { 14, 6, 4, 3 } },
-    { { HF_GRANT, HF_RENEW, HF_RETURN }, { 8, 4, 4 } },
-    { { HF_WRITE }, { 12 } },
-    { { HF_MERGE }, { 10 } },
+    { { HF_GRANT, HF_RENEW, HF_RETURN, HF_DELETE_LEASE }, { 8, 4, 4, 1 } },
+    { { HF_WRITE, HF_DELETE_REGISTER }, { 12, 2 } },
+    { { HF_MERGE, HF_DELETE_REGISTER }, { 10, 1 } },
     { { HF_APPLY, HF_GET_VALUE }, { 16, 2 } },
     { { HF_GET_HOLD, HF_GET_RESOURCE, HF_GET_GUARD, HF_GET_CLAIM, HF_GET_LEASE, HF_GET_REGISTER, HF_GET_TOKEN,
         HF_GET_VALUE },
@@ -129,7 +129,9 @@ static void draw_faults(struct sim_mix *m, struct sim_chance *c)
     m->stalls = times(c, 4, 4);
     m->looks = 1 + (uint32_t)below(c, 4);
     m->back = sim_chance_once_in(c, 2);
-    m->tight = sim_chance_once_in(c, 10);
+    m->tight = sim_chance_once_in(c, 5);
+    uint32_t stales = times(c, 3, 6);
+    m->stales = calm || stales == 0 ? 0 : 1 + stales;
 }
 
 void sim_mix_draw(struct sim_mix *m, uint64_t seed, uint32_t operations)

@@ -43,7 +43,7 @@ struct sim_mix {
     uint32_t pace_ms;        /* between two steps, at most */
 
     /* ---- what goes wrong, and how often in the run ---- */
-    uint32_t cuts, reopens, rooms, failures, slows, jumps, stalls, rots, looks;
+    uint32_t cuts, reopens, rooms, failures, slows, jumps, stalls, rots, looks, stales;
     bool back;  /* the clock also steps back */
     bool tight; /* reopening may set a limit on memory */
 };

@@ -112,7 +112,27 @@ static void plan_jump(struct draft *d)
     int64_t most = spans[below(d, sizeof spans / sizeof *spans)];
     int64_t by = 1 + (int64_t)below(d, (uint64_t)most);
     bool back = d->mix->back && once_in(d, 2);
-    plan(d, any_time(d), (struct sim_step){ .kind = SIM_JUMP, .amount = back ? -by : by });
+    bool asleep = !back && by % 2 == 0; /* then the boot clock confirms it */
+    plan(d, any_time(d), (struct sim_step){ .kind = SIM_JUMP, .variant = asleep, .amount = back ? -by : by });
+}
+
+/* The wall clock jumps ahead and comes back, mostly before anybody may believe it. What it says meanwhile is looked at. Drawn
+ * apart from the rest, so that the rest stays as it is. */
+static void plan_flashes(struct draft *d)
+{
+    static const int64_t spans[] = { 3000, 61000, 3601000, 86401000, 2592000000 };
+    struct sim_chance c;
+    sim_chance_init(&c, d->mix->seed ^ UINT64_C(0xc10c4));
+    for (uint64_t i = sim_chance_below(&c, 4); i > 0; i--) {
+        uint32_t at = (uint32_t)sim_chance_below(&c, d->mix->operations);
+        uint32_t until = at + (uint32_t)sim_chance_below(&c, 1 + sim_chance_below(&c, 60));
+        int64_t by = spans[sim_chance_below(&c, sizeof spans / sizeof *spans)];
+        struct sim_step step = { .kind = SIM_JUMP, .amount = by, .draw = 1 };
+        plan(d, at, step);
+        plan(d, at, (struct sim_step){ .kind = SIM_MAINTAIN, .amount = 3, .draw = 1 });
+        step.amount = -by;
+        plan(d, until, step);
+    }
 }
 
 static void plan_reopen(struct draft *d)
@@ -121,6 +141,20 @@ static void plan_reopen(struct draft *d)
     if (d->mix->tight && once_in(d, 2))
         changes |= SIM_CHANGE_MEMORY;
     plan(d, any_time(d), (struct sim_step){ .kind = SIM_REOPEN, .variant = changes });
+}
+
+/* With chance of their own, so that what a seed did before there were such steps it still does. */
+static void plan_stales(struct draft *d)
+{
+    struct sim_chance chance;
+    sim_chance_init(&chance, d->mix->seed ^ UINT64_C(0x57a1e));
+    for (uint32_t i = 0; i < d->mix->stales; i++) {
+        uint32_t at = (uint32_t)sim_chance_below(&chance, d->mix->operations);
+        bool looked = sim_chance_once_in(&chance, 2);
+        plan(d, at, (struct sim_step){ .kind = SIM_STALE, .draw = sim_chance_next(&chance) | 1 });
+        if (looked)
+            plan(d, at, (struct sim_step){ .kind = SIM_LOOK, .draw = sim_chance_next(&chance) | 1 });
+    }
 }
 
 static int event_compare(const void *a, const void *b)
@@ -158,6 +192,8 @@ static void plan_all(struct draft *d)
         plan(d, any_time(d), (struct sim_step){ .kind = SIM_ROT });
     for (uint32_t i = 0; i < m->looks; i++)
         plan(d, any_time(d), (struct sim_step){ .kind = SIM_LOOK });
+    plan_stales(d);
+    plan_flashes(d);
     for (size_t i = 0; i < d->event_count; i++)
         d->events[i].step.label = (uint32_t)i; /* qsort is not stable */
     qsort(d->events, d->event_count, sizeof *d->events, event_compare);
@@ -299,6 +335,11 @@ static void draw_parameters(struct draft *d, struct sim_step *s)
     case HF_HEARTBEAT:
     case HF_GET_CLAIM: draw_claim(d, s); break;
     case HF_GRANT: s->amount = span(d, m->lease_ms_max); break;
+    case HF_DELETE_LEASE: s->fence = fence_maybe(d); break;
+    case HF_DELETE_REGISTER:
+        s->fence = fence_maybe(d);
+        s->variant = (uint8_t)below(d, 16);
+        break;
     case HF_RENEW:
     case HF_RETURN:
         s->fence = fence(d);
@@ -332,7 +373,7 @@ static void spoil(struct draft *d, struct sim_step *s)
 static bool is_keyed(enum hf_action action)
 {
     return (action >= HF_PLACE_HOLD && action <= HF_REVERSE) || action == HF_GRANT || action == HF_WRITE ||
-           action == HF_APPLY;
+           action == HF_APPLY || action == HF_DELETE_REGISTER || action == HF_DELETE_LEASE;
 }
 
 static void remember(struct draft *d, const struct sim_step *s)

@@ -72,7 +72,12 @@ static void print_event(const struct sim_step *s, FILE *out)
     case SIM_LOOK: fputs("look at everything", out); break;
     case SIM_RETRY: fprintf(out, "clients ask again, up to %" PRId64 " requests", s->amount); break;
     case SIM_PASS: fprintf(out, "%" PRId64 " ms pass", s->amount); break;
-    case SIM_JUMP: fprintf(out, "the wall clock jumps by %" PRId64 " ms", s->amount); break;
+    case SIM_JUMP:
+        fprintf(out,
+                s->variant ? "the machine sleeps for %" PRId64 " ms"
+                           : "the wall clock jumps by %" PRId64 " ms",
+                s->amount);
+        break;
     case SIM_STALL: fputs(s->amount ? "the wall clock stands still" : "the wall clock goes on", out); break;
     case SIM_CUT:
         if (s->amount == 0)
@@ -92,6 +97,7 @@ static void print_event(const struct sim_step *s, FILE *out)
         fprintf(out, "call %" PRId64 " of %s from here fails", s->amount, calls[s->variant % SIM_CALLS]);
         break;
     case SIM_SLOW: fprintf(out, "each call to the disk takes %" PRId64 " us", s->amount); break;
+    case SIM_STALE: fputs("the disk loses writes to holds.idx since the last such step", out); break;
     case SIM_ROT:
         fputs("close; a bit flips in a copy of the files, which is opened and looked at", out);
         break;

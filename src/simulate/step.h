@@ -17,7 +17,7 @@ enum sim_kind {
     SIM_LOOK,     /* read everything that can be listed, and have it judged */
     SIM_RETRY, /* clients ask again what got no answer, `amount` of them; variant 1: after a look at the key */
     SIM_PASS,  /* `amount` ms pass */
-    SIM_JUMP,  /* the wall clock jumps by `amount` ms, which may be below 0 */
+    SIM_JUMP,  /* the wall clock jumps by `amount` ms, which may be below 0; variant 1: all clocks do */
     SIM_STALL,  /* the wall clock stands still (amount 1) or goes on (0) */
     SIM_CUT,    /* the power goes at the `amount`-th call to the disk from here; 0: now. `variant` more cuts
                    * follow, in the starts */
@@ -25,7 +25,9 @@ enum sim_kind {
     SIM_ROOM,   /* the disk has `amount` bytes left; below 0: enough again */
     SIM_FAIL,   /* the `amount`-th call of kind `variant` from here fails */
     SIM_SLOW,   /* each call to the disk takes `amount` us more */
-    SIM_ROT     /* a bit flips while the store is closed */
+    SIM_ROT,    /* a bit flips while the store is closed */
+    SIM_STALE /* the disk gives blocks of holds.idx back as they were at the step of this kind before, as if writes had
+                   * been lost; the first such step only notes them */
 };
 
 /* How a step's fence relates to the newest one that was shown for the same name. */

@@ -3,9 +3,11 @@
 
 #include "simulate/script.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { STARTS_MAX = 40, STARTS_PATIENT = 8 };
+enum { UNREAD_IN = 12 }; /* `closed` and the first snapshot are among the first files that a start reads */
 
 static void on_fatal(void *arg, const char *sentence)
 {
@@ -28,8 +30,11 @@ static void on_note(void *arg, int level, const char *line)
 static void bury(struct sim_world *w)
 {
     bool was_cut = sim_disk_is_cut(w->disk);
+    struct hf_stats stats = { .journal_bytes = 0 };
     judge_crashed(w->judge);
     w->out->crashes++;
+    if (w->db)
+        hf_stats(w->db, &stats);
     hf_close(w->db);
     w->db = NULL;
     w->doubted = sim_asks_lose(w);
@@ -38,6 +43,8 @@ static void bury(struct sim_world *w)
         sim_disk_cut(w->disk);
     if (sim_disk_is_cut(w->disk))
         sim_disk_restart(w->disk);
+    if (stats.journal_bytes && sim_chance_once_in(&w->chance, 2))
+        sim_forge(w, stats.journal_bytes);
     w->stopped = false;
     w->crashed = true;
     w->orderly = false;
@@ -91,11 +98,12 @@ static bool start(struct sim_world *w, unsigned tries)
         w->cuts_left--;
         w->cut_at = w->calls + 1 + sim_chance_below(&w->chance, 1 + sim_chance_below(&w->chance, 80));
     }
-    w->unread = false;
+    w->unread = w->stale = false;
     w->starting = true;
     w->out->opens++;
     options_set(w);
     sim_clock_catch_up(w);
+    sim_clock_first(w);
     enum hf_status st = hf_open("store", &w->options, &w->db, &why);
     w->starting = false;
     sim_trace_number(&w->trace, st);
@@ -156,7 +164,19 @@ void sim_store_close(struct sim_world *w)
 
 /* ---- Changing the configuration ---- */
 
-static void change(struct sim_world *w, uint8_t changes, uint64_t draw)
+/* Limits of memory: a fixed one, or one that is reached at once or soon. used: what the store uses now. */
+static void limit(struct sim_world *w, uint64_t used, uint64_t draw)
+{
+    enum { ANY = 400000, LITTLE = 20000 };
+    bool near = draw >> 61 & 1;
+    w->options.memory_max_bytes = near ? used + (draw >> 32) % LITTLE : ANY + (draw >> 32) % ANY;
+    if (draw >> 62 == 1)
+        w->options.tenant_memory_max_bytes = w->options.memory_max_bytes / 2;
+    if (draw >> 62 == 2)
+        w->options.tenant_records_max = 500;
+}
+
+static void change(struct sim_world *w, uint8_t changes, uint64_t draw, uint64_t used)
 {
     static const int64_t windows[] = { 1, 100, 3000, 60000, 86400000 };
     static const uint32_t lengths[] = { 8, 64, 256, 1024 };
@@ -173,15 +193,20 @@ static void change(struct sim_world *w, uint8_t changes, uint64_t draw)
         w->options.snapshot_every_bytes = snapshots[(draw >> 24) % 3];
     if (changes & SIM_CHANGE_PLAIN)
         w->options.keep_plain = !w->options.keep_plain;
-    w->options.memory_max_bytes = changes & SIM_CHANGE_MEMORY ? 400000 + (draw >> 32) % 400000 : 0;
+    w->options.memory_max_bytes = w->options.tenant_memory_max_bytes = w->options.tenant_records_max = 0;
+    if (changes & SIM_CHANGE_MEMORY)
+        limit(w, used, draw);
 }
 
 void sim_store_reopen(struct sim_world *w, const struct sim_step *step)
 {
+    struct hf_stats stats = { .memory_used_bytes = 0 };
+    if (w->db)
+        hf_stats(w->db, &stats);
     sim_store_close(w);
     if (sim_failed(w))
         return;
-    change(w, step->variant, step->draw);
+    change(w, step->variant, step->draw, stats.memory_used_bytes);
     sim_store_open(w);
 }
 
@@ -216,13 +241,38 @@ static void rot_look(struct sim_world *w, struct sim_disk *copy)
     options.io = sim_disk_io(copy);
     options.on_note = NULL;
     sim_clock_catch_up(w);
+    sim_clock_first(w);
     enum hf_status st = hf_open("store", &options, &db, &why);
+    w->unread_in = 0;
     sim_trace_number(&w->trace, st);
     if (st != HF_OK)
         return;
     judge_opened(w->judge, &w->rules);
     sim_look(w, db, NULL);
     hf_close(db);
+}
+
+/* The last byte of the journal that is not zero: it is in the newest batch. False if there is none in a plain segment. */
+static bool journal_last(struct sim_disk *copy, const struct files *files, size_t *which, uint64_t *at)
+{
+    bool found = false;
+    for (size_t i = 0; i < files->count; i++) {
+        struct hf_bytes bytes;
+        const char *name = files->list[i].name;
+        if (!strstr(name, ".log") || (found && strcmp(name, files->list[*which].name) < 0) ||
+            !sim_disk_bytes(copy, name, &bytes))
+            continue;
+        const unsigned char *data = bytes.data;
+        size_t size = bytes.size;
+        while (size > 0 && data[size - 1] == 0)
+            size--;
+        if (size == 0)
+            continue;
+        found = true;
+        *which = i;
+        *at = size - 1;
+    }
+    return found;
 }
 
 void sim_store_rot(struct sim_world *w, const struct sim_step *step)
@@ -240,6 +290,9 @@ void sim_store_rot(struct sim_world *w, const struct sim_step *step)
         uint64_t at = (step->draw >> 8) % files.list[which].size;
         if (step->draw >> 63) /* heads of files are short and matter most */
             at %= 8192;
+        /* What was acknowledged last, while what proves that it was there may not be readable. */
+        if ((step->draw >> 40) % 3 == 0 && journal_last(copy, &files, &which, &at))
+            w->unread_in = 1 + (unsigned)(step->draw >> 44) % UNREAD_IN;
         sim_disk_flip(copy, files.list[which].name, at, step->draw >> 60 & 7);
         snprintf(w->fault, sizeof w->fault, "a flipped bit in %s at byte %llu", files.list[which].name,
                  (unsigned long long)at);
@@ -250,4 +303,30 @@ void sim_store_rot(struct sim_world *w, const struct sim_step *step)
     }
     if (!sim_failed(w))
         sim_store_open(w);
+}
+
+/* ---- Lost writes ---- */
+
+/* Put back some of the blocks that were noted, and note them all as they are. */
+void sim_store_stale(struct sim_world *w, const struct sim_step *step)
+{
+    enum { BLOCK = 4096 };
+    struct hf_bytes now;
+    bool all = step->draw % 3 == 0, any = false;
+    if (!sim_disk_bytes(w->disk, "holds.idx", &now))
+        return;
+    unsigned char *noted = now.size ? malloc(now.size) : NULL;
+    if (noted)
+        memcpy(noted, now.data, now.size);
+    for (size_t at = BLOCK; w->kept && at + BLOCK <= w->kept_size; at += BLOCK)
+        if (all || sim_chance_once_in(&w->chance, 2))
+            any |= sim_disk_put(w->disk, "holds.idx", hf_mem(w->kept + at, BLOCK), at);
+    if (any) {
+        snprintf(w->fault, sizeof w->fault, "lost writes to holds.idx");
+        w->stale = w->unread = true;
+        w->faults_happened++;
+    }
+    free(w->kept);
+    w->kept = noted;
+    w->kept_size = noted ? now.size : 0;
 }

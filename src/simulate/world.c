@@ -10,11 +10,72 @@
 #define EPOCH_US INT64_C(1790000000000000)
 #define CALL_NS 20000
 
+/* ---- Time ---- */
+
+enum { SLACK_US = 1000000, REGAIN = 1000 };
+/* A minute, less what the store cannot tell: it reads its clocks in whole milliseconds. */
+#define WATCH_NS UINT64_C(59999000000)
+
+static int64_t sure_us(const struct sim_world *w)
+{
+    int64_t regained = (int64_t)((w->steady_ns - w->sure.begun_ns) / 1000 / REGAIN);
+    return w->sure.us + (int64_t)((w->steady_ns - w->sure.ns) / 1000) + regained + SLACK_US;
+}
+
+static void sure_begin(struct sim_world *w, int64_t us)
+{
+    w->sure.us = us;
+    w->sure.ns = w->sure.begun_ns = w->steady_ns;
+    w->sure.ahead = false;
+}
+
+/* The clocks have moved. A wall clock that has been ahead for long enough is believed. */
+static void clocks_moved(struct sim_world *w)
+{
+    bool ahead = w->wall_us > sure_us(w);
+    if (ahead && !w->sure.ahead)
+        w->sure.ahead_ns = w->steady_ns;
+    w->sure.ahead = ahead;
+    if (ahead && w->steady_ns - w->sure.ahead_ns >= WATCH_NS)
+        sure_begin(w, w->wall_us);
+}
+
 void sim_pass_us(struct sim_world *w, uint64_t us)
 {
     w->steady_ns += us * 1000;
     if (!w->stalled)
         w->wall_us += (int64_t)us;
+    clocks_moved(w);
+}
+
+void sim_clock_sleep(struct sim_world *w, int64_t ms)
+{
+    sim_pass_us(w, (uint64_t)ms * 1000);
+}
+
+void sim_clock_jump(struct sim_world *w, int64_t ms)
+{
+    w->wall_us += ms * 1000;
+    if (w->wall_us < 0)
+        w->wall_us = 0;
+    if (ms * 1000 > SLACK_US) /* it is watched anew */
+        w->sure.ahead_ns = w->steady_ns;
+    clocks_moved(w);
+}
+
+void sim_clock_first(struct sim_world *w)
+{
+    sure_begin(w, w->wall_us > w->latest * 1000 ? w->wall_us : w->latest * 1000);
+}
+
+hf_time sim_clock_latest(struct sim_world *w)
+{
+    hf_time sure = sure_us(w) / 1000;
+    if (sure > w->wall_latest)
+        sure = w->wall_latest;
+    if (sure > w->latest)
+        w->latest = sure;
+    return w->latest;
 }
 
 void sim_clock_catch_up(struct sim_world *w)
@@ -46,21 +107,33 @@ static int fault_of(struct sim_world *w, enum sim_call call, const char *name)
         w->faults_happened++;
         w->troubled = true;
         w->troubled_ns = w->steady_ns;
+        w->stale |= call == SIM_READ && name && strcmp(name, "holds.idx") == 0;
         w->unread |= call == SIM_READ || call == SIM_OPEN || call == SIM_SIZE;
     }
     return error;
+}
+
+/* A copy that rotted is being opened: one call to open or read a file may fail as well. */
+static int unread_of(struct sim_world *w, enum sim_call call, const char *name)
+{
+    bool reads = call == SIM_OPEN || call == SIM_READ || call == SIM_SIZE || call == SIM_MAP;
+    if (!reads || w->unread_in == 0 || --w->unread_in > 0)
+        return 0;
+    size_t said = strlen(w->fault);
+    snprintf(w->fault + said, sizeof w->fault - said, ", and %s fails", name ? name : "a file");
+    return call == SIM_OPEN ? -EMFILE : -EIO;
 }
 
 static int before(void *arg, enum sim_call call, const char *name, uint64_t at, size_t size)
 {
     struct sim_world *w = arg;
     w->calls++;
-    w->steady_ns += CALL_NS;
+    w->steady_ns += w->frozen ? 0 : CALL_NS;
     sim_trace_number(&w->trace, (uint64_t)call << 56 ^ at << 20 ^ size);
     if (name)
         sim_trace_bytes(&w->trace, hf_str(name));
     if (w->quiet)
-        return 0;
+        return unread_of(w, call, name);
     if (w->slow_us)
         sim_pass_us(w, w->slow_us);
     if (w->cut_at && w->calls >= w->cut_at) {
@@ -69,6 +142,15 @@ static int before(void *arg, enum sim_call call, const char *name, uint64_t at, 
         return SIM_POWER_CUT;
     }
     return fault_of(w, call, name);
+}
+
+/* A read of mapped bytes meets the same faults as any other. */
+static int touch(void *arg, const char *name, uint64_t at, size_t size)
+{
+    struct sim_world *w = arg;
+    (void)at;
+    (void)size;
+    return w->quiet ? unread_of(w, SIM_READ, name) : fault_of(w, SIM_READ, name);
 }
 
 static uint32_t choose(void *arg, uint32_t n)
@@ -89,6 +171,11 @@ static hf_time wall_ms(void *arg)
 static uint64_t monotonic_ns(void *arg)
 {
     return ((struct sim_world *)arg)->steady_ns;
+}
+
+static hf_time boot_ms(void *arg)
+{
+    return (hf_time)(((struct sim_world *)arg)->steady_ns / 1000000);
 }
 
 static int entropy(void *arg, void *data, size_t size)
@@ -133,8 +220,10 @@ unsigned sim_weather(const struct sim_world *w)
     unsigned weather = JUDGE_FAIR;
     if (w->limited || w->troubled)
         weather |= JUDGE_NO_ROOM;
+    if (w->stale)
+        weather |= JUDGE_NO_INDEX;
     if (w->options.memory_max_bytes)
-        weather |= JUDGE_NO_MEMORY;
+        weather |= JUDGE_AT_LIMIT;
     return weather;
 }
 
@@ -152,10 +241,17 @@ void sim_trouble_over(struct sim_world *w)
 void sim_world_init(struct sim_world *w, const struct sim_mix *mix, uint32_t labels, struct sim_outcome *out)
 {
     memset(w, 0, offsetof(struct sim_world, lost));
-    w->lost_count = 0;
+    w->lost_count = w->doubted = 0;
     w->mix = mix;
     w->out = out;
-    w->owner = (struct sim_disk_owner){ w, before, choose, wall_ms, monotonic_ns, entropy };
+    w->owner = (struct sim_disk_owner){ .arg = w,
+                                        .before = before,
+                                        .choose = choose,
+                                        .wall_ms = wall_ms,
+                                        .monotonic_ns = monotonic_ns,
+                                        .random = entropy,
+                                        .boot_ms = boot_ms,
+                                        .touch = touch };
     w->disk = sim_disk_new(&w->owner);
     w->wall_us = EPOCH_US;
     sim_chance_init(&w->chance, mix->seed);
@@ -174,5 +270,7 @@ void sim_world_free(struct sim_world *w)
     hf_arena_free(&w->arena);
     sim_known_free(&w->known);
     judge_free(w->judge);
+    free(w->kept);
+    sim_pages_free(w);
     sim_disk_free(w->disk);
 }

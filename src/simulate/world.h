@@ -5,6 +5,7 @@
  *   store.c    opening, closing, crashing, rot
  *   clients.c  requests and answers
  *   look.c     everything that can be listed, for the judge
+ *   pages.c    lists that are read in pages, across restarts
  *   audit.c    the auditor over the files that are left
  *
  * Private to these files. */
@@ -26,6 +27,14 @@ struct sim_fault {
     int error;
 };
 
+/* A list of which a client has read the first rows. */
+struct sim_mark {
+    uint64_t *ids; /* owned: of all rows that it had then */
+    size_t count;
+    uint64_t cursor; /* behind the first `shown` of them; 0: none */
+    size_t shown;
+};
+
 struct sim_world {
     const struct sim_mix *mix;
     const struct sim_step *step; /* the one that is being carried out; NULL: the beginning or the end */
@@ -39,15 +48,25 @@ struct sim_world {
     struct sim_chance entropy;
     int64_t wall_us;
     hf_time wall_latest; /* the latest that the wall clock has ever said */
-    uint64_t steady_ns;
+    uint64_t steady_ns;  /* of the monotonic clock and the boot clock */
+    struct {
+        int64_t us;        /* engine time could be so much ... */
+        uint64_t ns;       /* ... when the steady clock said this, and goes on with it */
+        uint64_t begun_ns; /* since then the store has been open, or the wall clock believed */
+        uint64_t ahead_ns; /* since then the wall clock is ahead of that */
+        bool ahead;
+    } sure;
+    hf_time latest; /* the latest that engine time could ever be */
     bool stalled;
     uint64_t slow_us;
     uint64_t calls;
     uint64_t cut_at;    /* the power goes at this call; 0: it does not */
     uint64_t cuts_left; /* cuts that follow, in the starts */
     struct sim_fault faults[SIM_FAULTS_MAX];
-    bool limited; /* the disk has a limit */
-    bool quiet;   /* nothing goes wrong now */
+    bool limited;       /* the disk has a limit */
+    bool quiet;         /* nothing goes wrong now */
+    unsigned unread_in; /* but for the call that opens or reads a file after so many; 0: none */
+    bool frozen;        /* calls to the disk take no time: engine time may go with the steady clock */
     char fault[160];
 
     /* ---- the store ---- */
@@ -55,8 +74,11 @@ struct sim_world {
     struct hf_options options;
     struct judge_rules rules; /* in force */
     struct judge *judge;
-    bool stopped;         /* the store has said that it cannot go on */
-    bool crashed;         /* since the last time that it was open */
+    bool stopped;        /* the store has said that it cannot go on */
+    bool crashed;        /* since the last time that it was open */
+    bool stale;          /* what holds.idx says may be old, since it was opened */
+    unsigned char *kept; /* owned: holds.idx as it was at some time; NULL: not noted yet */
+    size_t kept_size;
     bool orderly;         /* it was closed in order, and nothing went wrong since */
     bool starting;        /* inside hf_open */
     bool troubled;        /* something failed: writes may be refused until the store has recovered from it */
@@ -71,6 +93,8 @@ struct sim_world {
     struct hf_arena arena;
     struct sim_ask **asks; /* owned */
     size_t ask_count, ask_room;
+    struct sim_mark *marks; /* owned: see sim_pages_look */
+    size_t mark_count;
     struct sim_step lost[SIM_LOST_MAX]; /* requests without an answer, oldest first */
     size_t lost_count;
     size_t doubted; /* how many the last crash left without an answer, until they are asked for */
@@ -88,6 +112,16 @@ void sim_world_init(struct sim_world *w, const struct sim_mix *mix, uint32_t lab
 void sim_world_free(struct sim_world *w);
 /* Time passes. */
 void sim_pass_us(struct sim_world *w, uint64_t us);
+/* The wall clock alone jumps, which may be back. */
+void sim_clock_jump(struct sim_world *w, int64_t ms);
+/* The machine sleeps: all clocks go on, but the wall clock if it stands still. */
+void sim_clock_sleep(struct sim_world *w, int64_t ms);
+/* The store is about to be opened: it believes the wall clock as it finds it, or waits for it. */
+void sim_clock_first(struct sim_world *w);
+/* The latest that engine time may be. A wall clock that is ahead of what the steady clock confirms, by more than a second
+ * and for less than a minute, must not have moved it. This is not how the store works it out, and it is told more: the
+ * jump itself, not when it was first seen. */
+hf_time sim_clock_latest(struct sim_world *w);
 void sim_fault_arm(struct sim_world *w, enum sim_call call, uint64_t count, uint64_t draw);
 /* Before a start: engine time that was only shown, and left nothing on disk, is not remembered by the store. No rule says
  * what those who saw it may expect of a store that is started under a clock that has stepped back, so the clock does not
@@ -111,6 +145,13 @@ void sim_store_close(struct sim_world *w);
 bool sim_store_died(struct sim_world *w);
 void sim_store_reopen(struct sim_world *w, const struct sim_step *step);
 void sim_store_rot(struct sim_world *w, const struct sim_step *step);
+/* Writes to holds.idx are lost, and the store is not told. */
+void sim_store_stale(struct sim_world *w, const struct sim_step *step);
+
+/* ---- forge.c ---- */
+
+/* Leave a batch that a client made up behind `end`, where the journal ended. The store is closed. */
+void sim_forge(struct sim_world *w, uint64_t end);
 
 /* ---- clients.c ---- */
 
@@ -123,6 +164,20 @@ size_t sim_asks_lose(struct sim_world *w);
 /* After a crash that left many requests without an answer, ask what became of them: the judge follows every history
  * that explains what it is told, and should not have to follow too many. */
 void sim_ask_doubted(struct sim_world *w);
+
+/* ---- pages.c ---- */
+
+/* A list as it was read just now. */
+struct sim_read {
+    size_t list; /* its number in the look, the same each time */
+    const struct hf_query *query;
+    const void *rows;
+    size_t count;
+};
+/* Go on with the list where it was left the last time, and compare; then leave it somewhere in it. False if it cannot be
+ * read. */
+bool sim_pages_look(struct sim_world *w, struct hf_db *db, const struct sim_read *read);
+void sim_pages_free(struct sim_world *w);
 
 /* ---- look.c ---- */
 

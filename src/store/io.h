@@ -30,8 +30,9 @@ struct hf_io {
     int (*dir_list)(struct hf_dir *dir, bool (*each)(void *arg, const char *name), void *arg);
     int (*rename)(struct hf_dir *dir, const char *from, const char *to);
     int (*remove)(struct hf_dir *dir, const char *name);
-    /* Lock the directory for this process. who: written where the next one can read it. -EBUSY: taken,
-     * and `holder` (out, `holder_size` bytes, NUL-ended) says by whom. Given back by dir_close. */
+    /* Lock the directory itself for this process: no file in it can be removed or renamed so that a second one
+     * gets in. who: written where the next one can read it. -EBUSY: taken, and `holder` (out, `holder_size` bytes,
+     * NUL-ended) says by whom, "" if that is not known. Given back by dir_close. */
     int (*lock)(struct hf_dir *dir, const char *who, char *holder, size_t holder_size);
 
     int (*open)(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out);
@@ -50,8 +51,16 @@ struct hf_io {
     /* `size` bytes from the start, readable until unmap, showing later writes. */
     int (*map)(struct hf_file *file, size_t size, const unsigned char **out);
     void (*unmap)(struct hf_file *file, const unsigned char *data, size_t size);
+    /* Can `size` bytes at `at` of the mapping `map` be read now? 0, or -EIO: a sector is unreadable, or the file has become
+     * shorter than its mapping. Reading them without having asked ends the process then. */
+    int (*touch)(struct hf_file *file, const unsigned char *map, uint64_t at, size_t size);
+    /* Give the descriptor of a mapped file back. What is mapped stays; after this only touch, unmap and close may be
+     * called. */
+    void (*detach)(struct hf_file *file);
 
-    hf_time (*wall_ms)(void *ctx);       /* milliseconds since 1970 */
+    hf_time (*wall_ms)(void *ctx); /* milliseconds since 1970 */
+    hf_time (*boot_ms)(
+        void *ctx); /* milliseconds from any start, never back; also while the machine sleeps */
     uint64_t (*monotonic_ns)(void *ctx); /* from any start, never back */
     int (*random)(void *ctx, void *data, size_t size);
 };

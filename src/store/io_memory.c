@@ -249,9 +249,28 @@ static void mem_unmap(struct hf_file *file, const unsigned char *data, size_t si
     file->content->mapped--;
 }
 
+static int mem_touch(struct hf_file *file, const unsigned char *map, uint64_t at, size_t size)
+{
+    (void)file;
+    (void)map;
+    (void)at;
+    (void)size;
+    return 0;
+}
+
+static void mem_detach(struct hf_file *file)
+{
+    (void)file;
+}
+
 static hf_time mem_wall_ms(void *ctx)
 {
     return hf_io_os()->wall_ms(ctx);
+}
+
+static hf_time mem_boot_ms(void *ctx)
+{
+    return hf_io_os()->boot_ms(ctx);
 }
 
 static uint64_t mem_monotonic_ns(void *ctx)
@@ -282,7 +301,10 @@ static const struct hf_io memory = {
     .truncate = mem_truncate,
     .map = mem_map,
     .unmap = mem_unmap,
+    .touch = mem_touch,
+    .detach = mem_detach,
     .wall_ms = mem_wall_ms,
+    .boot_ms = mem_boot_ms,
     .monotonic_ns = mem_monotonic_ns,
     .random = mem_random,
 };

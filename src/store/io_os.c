@@ -1,6 +1,7 @@
 /* The operating system behind struct hf_io. */
 #define _GNU_SOURCE
 #include "store/io.h"
+#include "store/touch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -126,34 +127,52 @@ static int os_remove(struct hf_dir *dir, const char *name)
 
 static int os_write(struct hf_file *file, const void *data, size_t size, uint64_t at);
 
+/* 0, -EBUSY or another negative errno. */
+static int lock_take(int fd)
+{
+    /* An audit looks whether the lock is taken by taking it for an instant: that is no reason to refuse. */
+    for (int tries = 20; flock(fd, LOCK_EX | LOCK_NB) != 0;
+         nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL))
+        if (errno != EINTR && (errno != EWOULDBLOCK || --tries == 0))
+            return errno == EWOULDBLOCK ? -EBUSY : -errno;
+    return 0;
+}
+
+/* What the note says of who has the lock; "" if there is none. */
+static void holder_read(const struct hf_dir *dir, char *holder, size_t holder_size)
+{
+    int fd = openat(dir->fd, "LOCK", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : pread(fd, holder, holder_size - 1, 0);
+    holder[n > 0 ? n : 0] = '\0';
+    holder[strcspn(holder, "\n")] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+/* What keeps a second process out is the lock on the directory itself, which nobody can remove without the store. The
+ * file LOCK is locked too, for programs of version 0.1, which know no other lock, and for file systems of several
+ * machines, some of which tell only this machine of a directory's lock. */
 static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t holder_size)
 {
-    int fd = openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    /* An audit looks whether the lock is taken by taking it for an instant: that is no reason to refuse. */
-    int tries = 20;
-    while (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && --tries > 0)
-        nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
-    if (tries == 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (tries == 0)
-            errno = EWOULDBLOCK;
-        int error = errno == EWOULDBLOCK ? -EBUSY : -errno;
-        ssize_t n = pread(fd, holder, holder_size - 1, 0);
-        holder[n > 0 ? n : 0] = '\0';
-        holder[strcspn(holder, "\n")] = '\0';
-        close(fd);
-        return error;
+    int error = lock_take(dir->fd), fd = -1;
+    if (!error) {
+        fd = openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        error = fd < 0 ? -errno : lock_take(fd);
     }
-    struct hf_file file = { fd };
-    int error = ftruncate(fd, 0) != 0 ? -errno : os_write(&file, who, strlen(who), 0);
-    /* A full disk must not keep a store from being opened for reading and replays. */
-    if (error && error != -ENOSPC) {
-        close(fd);
-        return error;
+    if (error == -EBUSY)
+        holder_read(dir, holder, holder_size);
+    if (!error) {
+        struct hf_file file = { fd };
+        error = ftruncate(fd, 0) != 0 ? -errno : os_write(&file, who, strlen(who), 0);
+        /* A full disk must not keep a store from being opened for reading and replays. */
+        if (error == -ENOSPC)
+            error = 0;
     }
-    dir->lock_fd = fd;
-    return 0;
+    if (error && fd >= 0)
+        close(fd);
+    if (!error)
+        dir->lock_fd = fd;
+    return error;
 }
 
 static int os_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
@@ -176,7 +195,8 @@ static int os_open(struct hf_dir *dir, const char *name, enum hf_open_how how, s
 
 static void os_close(struct hf_file *file)
 {
-    close(file->fd);
+    if (file->fd >= 0)
+        close(file->fd);
     free(file);
 }
 
@@ -238,6 +258,9 @@ static int os_sync(struct hf_file *file)
 
 static int os_map(struct hf_file *file, size_t size, const unsigned char **out)
 {
+    int error = hf_touch_ready();
+    if (error)
+        return error;
     void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
     if (p == MAP_FAILED)
         return -errno;
@@ -257,11 +280,31 @@ static void os_unmap(struct hf_file *file, const unsigned char *data, size_t siz
     munmap(unconst(data), size);
 }
 
+static int os_touch(struct hf_file *file, const unsigned char *map, uint64_t at, size_t size)
+{
+    (void)file;
+    return hf_touch(map + at, size);
+}
+
+static void os_detach(struct hf_file *file)
+{
+    close(file->fd);
+    file->fd = -1;
+}
+
 static hf_time os_wall_ms(void *ctx)
 {
     (void)ctx;
     struct timespec ts;
     clock_gettime(CLOCK_REALTIME, &ts);
+    return (hf_time)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static hf_time os_boot_ms(void *ctx)
+{
+    struct timespec ts;
+    (void)ctx;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
     return (hf_time)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
@@ -297,7 +340,10 @@ static const struct hf_io os = {
     .truncate = os_truncate,
     .map = os_map,
     .unmap = os_unmap,
+    .touch = os_touch,
+    .detach = os_detach,
     .wall_ms = os_wall_ms,
+    .boot_ms = os_boot_ms,
     .monotonic_ns = os_monotonic_ns,
     .random = os_random,
 };

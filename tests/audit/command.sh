@@ -35,6 +35,11 @@ grep -q 'release by key "order-1-release" refused: not-held' "$dir/life" || fail
 "$holdfast" export --format sqlite "$dir/history.db" 2>"$dir/why" && fail "overwritten"
 grep -q 'is there already' "$dir/why" || fail "$(cat "$dir/why")"
 "$holdfast" export --format jsonl "$dir/history.jsonl"
+# As the store itself: nobody else may read what is in it, whatever the umask.
+(umask 022 && cd "$dir" && "$holdfast" export --format sqlite open.db && "$holdfast" export --format jsonl open.jsonl)
+for file in "$dir/open.db" "$dir/open.jsonl" "$HOLDFAST_DATA/journal-00000001.log"; do
+    [ "$(stat -c %a "$file")" = 600 ] || fail "$file can be read by others: $(stat -c %a "$file")"
+done
 tail -1 "$dir/history.jsonl" | grep -q '^{"type":"end"' || fail "the lines are cut off"
 if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 "$dir/history.db" 'SELECT count(*) FROM tokens')" = 4 ] || fail "not four keys"

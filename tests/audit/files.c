@@ -152,7 +152,7 @@ static void torn_tail(void **state)
     (void)state;
     tell(3);
     story_close(&story);
-    jw_flip(story.dir, FIRST, 4096 * 4 + 90); /* inside the last batch's entry */
+    jw_flip(story.dir, FIRST, 4096 * 4 + 130); /* inside the last batch's entry */
     run();
     assert_int_equal(report.verdict, HF_AUDIT_OK);
     outcome(HF_AUDIT_CHAIN, HF_AUDIT_PASSED);
@@ -170,7 +170,7 @@ static void truncated_file(void **state)
     jw_save(story.dir, FIRST, data, 4096 * 4 + 100);
     free(data);
     run();
-    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED); /* a start refuses it too */
     assert_int_equal(report.batches, 3);
 }
 
@@ -179,7 +179,7 @@ static void damaged_middle(void **state)
     (void)state;
     tell(3);
     story_close(&story);
-    jw_flip(story.dir, FIRST, 4096 * 2 + 90);
+    jw_flip(story.dir, FIRST, 4096 * 2 + 130);
     run();
     assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
     assert_int_equal(report.damages, 1);
@@ -187,7 +187,7 @@ static void damaged_middle(void **state)
     assert_int_equal(report.damage[0].offset, 4096 * 2);
     assert_int_equal(report.damage[0].sequence, 2);
     assert_int_equal(report.damage[0].found_sequence, 3);
-    assert_non_null(strstr(report.damage[0].what, "entries do not fit their CRC"));
+    assert_non_null(strstr(report.damage[0].what, "entries are not those"));
     assert_int_equal(report.batches, 3);
     assert_int_equal(report.judged_batches, 1);
 }
@@ -316,18 +316,18 @@ static void missing_first_segment(void **state)
     assert_int_equal(report.batches, 4);
 }
 
-static void recycled_segment_behind(void **state)
+static void copied_segment_behind(void **state)
 {
     (void)state;
     size_t size;
     tell(10);
     story_close(&story);
-    /* What a store prepares may be an old segment's file, with its batches still in it. */
+    /* A store prepares files of zeros: one with the header of another segment was put there. A start refuses it too. */
     unsigned char *old = jw_load(story.dir, FIRST, &size);
     jw_save(story.dir, "journal-00000003.log", old, size);
     free(old);
     run();
-    assert_int_equal(report.verdict, HF_AUDIT_OK);
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
     assert_int_equal(report.batches, 11);
 }
 
@@ -366,7 +366,7 @@ static void rewritten_history(void **state)
     story_close(&story);
     /* Someone changes a record and makes every CRC right again. */
     unsigned char *data = jw_load(story.dir, FIRST, &size);
-    data[2 * 4096 + 80 + 9] = HF_NOT_KNOWN;
+    data[2 * 4096 + 112 + 9] = HF_NOT_KNOWN;
     jw_fix(data + 2 * 4096, size - 2 * 4096);
     jw_save(story.dir, FIRST, data, size);
     free(data);
@@ -407,7 +407,7 @@ static void dirty_padding_and_counts(void **state)
     story.w.wrong_count = true;
     tell(2); /* behind the newest batch it would be a crash */
     run();
-    assert_int_equal(report.verdict, HF_AUDIT_VIOLATIONS);
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
     assert_int_equal(report.checks[HF_AUDIT_FORMAT].violations, 2);
 }
 
@@ -430,13 +430,13 @@ static void newer_version(void **state)
 {
     (void)state;
     story.w.segment[0] = 0;
-    story.w.version = 2;
+    story.w.version = 3;
     story.w.next_segment = true;
     tell(1);
     story_close(&story);
     hf_audit_report_free(&report);
     assert_int_equal(hf_audit_run(story.dir, NULL, &report, &why), HF_STORE_NEWER);
-    assert_non_null(strstr(why.text, "format version 2"));
+    assert_non_null(strstr(why.text, "format version 3"));
     assert_non_null(strstr(why.text, SECOND));
 }
 
@@ -509,6 +509,17 @@ static void open_by(void **state)
     assert_string_equal(report.holder, "holdfast serve at 127.0.0.1:4653, pid 4711");
     assert_int_equal(report.verdict, HF_AUDIT_OK);
     close(fd);
+    run();
+    assert_string_equal(report.holder, "");
+    /* The directory's lock, with the note and without. */
+    fd = open(story.dir, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    run();
+    assert_string_equal(report.holder, "holdfast serve at 127.0.0.1:4653, pid 4711");
+    assert_int_equal(unlink(path), 0);
+    run();
+    assert_string_equal(report.holder, "a process that did not say who it is");
+    close(fd);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -533,7 +544,7 @@ int main(void)
         T(torn_segment_header),
         T(missing_segment),
         T(missing_first_segment),
-        T(recycled_segment_behind),
+        T(copied_segment_behind),
         T(segment_of_another_store),
         T(broken_chain),
         T(rewritten_history),

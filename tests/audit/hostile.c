@@ -149,17 +149,19 @@ static void hostile_lengths(void **state)
     tell(2);
     story_close(&story);
     unsigned char *data = jw_load(story.dir, FIRST, &size);
-    static const uint32_t lengths[] = { 0, 1, 79, 80, 81, 4096, 0x7fffffff, 0xffffffff, 0xfffff000 };
+    static const uint32_t lengths[] = {
+        0, 1, 79, 80, 111, 112, 113, 4096, 0x7fffffff, 0xffffffff, 0xfffff000
+    };
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         unsigned char *b = data + 2 * 4096;
         unsigned char kept[128];
         memcpy(kept, b, sizeof kept);
         hf_put32(b + 4, lengths[i]); /* of the batch */
-        hf_put32(b + 72, hf_crc32c(0, b, 72));
+        jw_fix_tag(b);
         jw_save(story.dir, FIRST, data, size);
         run();
         memcpy(b, kept, sizeof kept);
-        hf_put32(b + 80, lengths[i]); /* of its first entry */
+        hf_put32(b + 112, lengths[i]); /* of its first entry */
         jw_fix(b, size - 2 * 4096);
         jw_save(story.dir, FIRST, data, size);
         run();
@@ -167,7 +169,7 @@ static void hostile_lengths(void **state)
         memcpy(b, kept, sizeof kept);
     }
     hf_put64(data + 32, UINT64_MAX - 4095); /* of the segment */
-    hf_put32(data + 136, hf_crc32c(0, data, 136));
+    jw_fix_head(data);
     jw_save(story.dir, FIRST, data, size);
     run();
     free(data);

@@ -1,5 +1,6 @@
 /* Each check of guards (DP1 to DP4), claims, leases, fences, registers, clients and the outbox finds what
  * is planted for it, by its name. */
+#include "base/bytes.h"
 #include "support/audit_judge.h"
 
 #include <setjmp.h>
@@ -175,6 +176,157 @@ static void register_fence_falls(void **state)
     judged("REGISTERS", "falls from 5 to 0");
 }
 
+/* The register `limit` is deleted; what is left of it may be forgotten `after_ms` from now, or never if it is negative. */
+static struct jw_entry *deleted(const char *key, uint64_t version, int64_t after_ms)
+{
+    static unsigned char forms[8][8];
+    static size_t used;
+    unsigned char *form = forms[used++ % 8];
+    struct jw_entry *e = story_write(&judge.story, key, "limit", "", version);
+    struct jw_field fields[] = { { .name = "name", .bytes = hf_str("limit") } };
+    hf_put64(form, (uint64_t)(after_ms < 0 ? INT64_MAX : judge.story.now + after_ms));
+    e->action = HF_DELETE_REGISTER;
+    e->rows[0].reg.value = (struct hf_value){ .type = HF_TYPE_DELETED, .bytes = hf_mem(form, 8) };
+    jw_digest(fields, 1, e->digest);
+    return e;
+}
+
+static void register_deleted_and_made_again(void **state)
+{
+    (void)state;
+    story_write(&judge.story, "k1", "limit", "1", 1);
+    story_commit(&judge.story);
+    deleted("k2", 2, STORY_WINDOW);
+    story_commit(&judge.story);
+    story_write(&judge.story, "k3", "limit", "2", 3); /* its versions go on */
+    story_commit(&judge.story);
+    deleted("k4", 4, STORY_WINDOW);
+    story_commit(&judge.story);
+    story_pass(&judge.story, STORY_WINDOW);
+    story_write(&judge.story, "k5", "limit", "3", 1); /* forgotten: they begin anew */
+    story_commit(&judge.story);
+    judge_run();
+    judged_only(" ");
+}
+
+static void register_made_again_too_early(void **state)
+{
+    (void)state;
+    story_write(&judge.story, "k1", "limit", "1", 1);
+    story_commit(&judge.story);
+    deleted("k2", 2, STORY_WINDOW);
+    story_commit(&judge.story);
+    story_write(&judge.story, "k3", "limit", "2", 1);
+    judged("REGISTERS", "goes from version 2 to 1");
+    judged_only(" REGISTERS ");
+}
+
+static void register_deleted_and_its_fence_falls(void **state)
+{
+    (void)state;
+    struct jw_entry *e = story_write(&judge.story, "k1", "limit", "1", 1);
+    struct jw_field fields[] = { { .name = "name", .bytes = hf_str("limit") },
+                                 { .name = "value", .bytes = hf_str("1") } };
+    e->rows[0].reg.fence = 5;
+    jw_digest(fields, 2, e->digest);
+    story_commit(&judge.story);
+    deleted("k2", 2, -1)->rows[0].reg.fence = 5;
+    story_commit(&judge.story);
+    story_pass(&judge.story, 2 * STORY_WINDOW);
+    story_write(&judge.story, "k3", "limit", "2", 3);
+    judged("REGISTERS", "falls from 5 to 0");
+    judged_only(" REGISTERS ");
+}
+
+static void register_deleted_that_is_not_there(void **state)
+{
+    (void)state;
+    deleted("k1", 1, STORY_WINDOW);
+    judged("REGISTERS", "deleted though it is not there");
+    judged_only(" REGISTERS ");
+}
+
+static void register_kept_too_short(void **state)
+{
+    (void)state;
+    story_write(&judge.story, "k1", "limit", "1", 1);
+    story_commit(&judge.story);
+    deleted("k2", 2, STORY_WINDOW / 2);
+    judged("REGISTERS", "kept for another time");
+    judged_only(" REGISTERS ");
+}
+
+/* The lease `leader` is deleted as it was granted by `grant`. */
+static struct jw_entry *lease_deleted(const char *key, hf_time granted_at, hf_time released_at)
+{
+    struct jw_entry *e = story_grant(&judge.story, key, "leader", "a");
+    struct jw_field fields[] = { { .name = "name", .bytes = hf_str("leader") } };
+    struct hf_lease *l = &e->rows[0].lease;
+    judge.story.fence--;
+    *l = (struct hf_lease){ .name = l->name,
+                            .holder = l->holder,
+                            .fence = judge.story.fence,
+                            .ttl_ms = l->ttl_ms,
+                            .granted_at = granted_at,
+                            .expires_at = granted_at + l->ttl_ms,
+                            .released_at = released_at };
+    e->action = HF_DELETE_LEASE;
+    e->rows[0].erase = true;
+    jw_digest(fields, 1, e->digest);
+    return e;
+}
+
+static void lease_deleted_and_granted_again(void **state)
+{
+    (void)state;
+    hf_time granted = judge.story.now;
+    story_grant(&judge.story, "k1", "leader", "a");
+    story_commit(&judge.story);
+    story_pass(&judge.story, 60000);
+    lease_deleted("k2", granted, 0);
+    story_commit(&judge.story);
+    story_grant(&judge.story, "k3", "leader", "b");
+    story_commit(&judge.story);
+    judge_run();
+    judged_only(" ");
+}
+
+static void lease_deleted_twice(void **state)
+{
+    (void)state;
+    hf_time granted = judge.story.now;
+    story_grant(&judge.story, "k1", "leader", "a");
+    story_commit(&judge.story);
+    story_pass(&judge.story, 60000);
+    lease_deleted("k2", granted, 0);
+    story_commit(&judge.story);
+    lease_deleted("k3", granted, 0);
+    judged("LEASES", "by another than it was granted to");
+    judged_only(" LEASES ");
+}
+
+static void lease_granted_again_with_an_old_fence(void **state)
+{
+    (void)state;
+    hf_time granted = judge.story.now;
+    story_grant(&judge.story, "k1", "leader", "a");
+    story_commit(&judge.story);
+    story_pass(&judge.story, 60000);
+    lease_deleted("k2", granted, 0);
+    story_commit(&judge.story);
+    judge.story.fence--;
+    story_grant(&judge.story, "k3", "leader", "b");
+    judged("FENCES", "is not above 1");
+    judged_only(" FENCES ");
+}
+
+static void lease_leaves_without_being_deleted(void **state)
+{
+    (void)state;
+    story_grant(&judge.story, "k1", "leader", "a")->rows[0].erase = true;
+    judged("LEASES", "leaves without being deleted");
+}
+
 static void number_twice(void **state)
 {
     (void)state;
@@ -233,6 +385,15 @@ int main(void)
         T(lease_granted_twice),
         T(register_skips_version),
         T(register_fence_falls),
+        T(register_deleted_and_made_again),
+        T(register_made_again_too_early),
+        T(register_deleted_and_its_fence_falls),
+        T(register_deleted_that_is_not_there),
+        T(register_kept_too_short),
+        T(lease_deleted_and_granted_again),
+        T(lease_deleted_twice),
+        T(lease_granted_again_with_an_old_fence),
+        T(lease_leaves_without_being_deleted),
         T(number_twice),
         T(number_far_back),
         T(outbox_gap),

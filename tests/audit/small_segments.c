@@ -86,9 +86,51 @@ static void a_last_batch_lost_after_an_orderly_close_is_damage(void **state)
     kit_free(k);
 }
 
+/* The header of the first segment is gone: the keys are found in the next one, or not at all. Either way nothing is told about
+ * holds that is not true. */
+static void without_its_first_header(bool more)
+{
+    struct kit *k = kit_make();
+    struct hf_audit_report report;
+    char id[HF_ID_SIZE], path[600];
+    unsigned char zeros[512] = { 0 };
+    kit_held(k, "seat", HOUR, id);
+    assert_int_equal(kit_end(k, HF_CONFIRM, "c", id), HF_OK);
+    assert_int_equal(kit_end(k, HF_REVERSE, "r", id), HF_OK);
+    if (more)
+        assert_int_equal(kit_write(k, 120, 40000, 4), HF_OK);
+    kit_close(k);
+    snprintf(path, sizeof path, "%s/journal-00000002.log", k->dir);
+    int fd = open(path, O_RDONLY);
+    bool second = fd >= 0 && read(fd, id, 8) == 8 && memcmp(id, "HOLDSEG1", 8) == 0;
+    if (fd >= 0)
+        close(fd);
+    assert_int_equal(second, more);
+    snprintf(path, sizeof path, "%s/journal-00000001.log", k->dir);
+    fd = open(path, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, zeros, sizeof zeros, 0), sizeof zeros);
+    close(fd);
+    assert_int_equal(verdict_of(k, &report), HF_AUDIT_DAMAGED);
+    assert_int_equal(report.journal.keys_known, more);
+    for (size_t i = 0; i < report.check_count; i++)
+        assert_true(report.checks[i].violations == 0 || i == HF_AUDIT_SEQUENCE || i == HF_AUDIT_CHAIN ||
+                    i == HF_AUDIT_FORMAT);
+    hf_audit_report_free(&report);
+    kit_free(k);
+}
+
+static void no_hold_is_accused_for_a_lost_header(void **state)
+{
+    (void)state;
+    without_its_first_header(false);
+    without_its_first_header(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_hold_is_accused_for_a_lost_header),
         cmocka_unit_test(compressed_segments_of_64_kib_are_whole),
         cmocka_unit_test(a_last_batch_lost_after_an_orderly_close_is_damage),
     };

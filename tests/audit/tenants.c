@@ -110,16 +110,28 @@ static void report_to(struct hf_audit_report *report, const struct names *n, boo
     fclose(out);
 }
 
-static void expect_same_counts(const struct hf_audit_report *a, const struct hf_audit_report *b)
+/* Both did the same, so each has half of what is wrong, and nothing of the store is told. */
+static void expect_half_of(const struct hf_audit_report *all, const struct hf_audit_report *own)
 {
-    assert_int_equal(a->verdict, b->verdict);
-    assert_int_equal(a->entries, b->entries);
-    assert_int_equal(a->near_count, b->near_count);
-    assert_memory_equal(a->chain_head, b->chain_head, HF_DIGEST_SIZE);
-    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
-        assert_int_equal(a->checks[i].checked, b->checks[i].checked);
-        assert_int_equal(a->checks[i].violations, b->checks[i].violations);
-    }
+    char head[2 * HF_DIGEST_SIZE + 1];
+    assert_int_equal(own->verdict, all->verdict);
+    assert_int_equal(own->entries, (all->entries - 1) / 2); /* the configuration is nobody's */
+    assert_int_equal(own->near_count * 2, all->near_count);
+    assert_int_equal(own->holds * 2, all->holds);
+    assert_int_equal(own->claims * 2, all->claims);
+    assert_int_equal(own->remembered * 2, all->remembered);
+    assert_int_equal(own->failures * 2, all->failures);
+    for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
+        assert_int_equal(own->checks[i].violations * 2, all->checks[i].violations);
+    for (size_t i = 0; i < HF_DIGEST_SIZE; i++)
+        snprintf(head + 2 * i, 3, "%02x", all->chain_head[i]);
+    expect_not(head);
+    expect_not("61207374"); /* "a st", of the store's id */
+    expect_not("store_id");
+    expect_not("store id");
+    for (char digit[] = "position 0"; digit[9] <= '9'; digit[9]++)
+        expect_not(digit);
+    expect_not(".log");
 }
 
 static void names_its_own_alone(void **state)
@@ -135,7 +147,7 @@ static void names_its_own_alone(void **state)
         for (int second = 0; second < 2; second++) {
             const struct names *mine = second ? &beta : &alpha;
             report_to(&own, mine, json);
-            expect_same_counts(&own, &all);
+            expect_half_of(&all, &own);
             expect_not(second ? "alpha" : "beta");
             expect(mine->key);
             expect(mine->identity);
@@ -158,9 +170,9 @@ static void report_says_so(void **state)
     tell_wrong(&alpha);
     tell_wrong(&beta);
     report_to(&report, &alpha, false);
-    expect("Tenant \"alpha\" alone: only its records are named below; it has 12 of the 25 entries.");
-    expect("The verdict, the counts and the chain are those of the whole store.");
-    expect("... and 1 in records of other tenants");
+    expect("Tenant \"alpha\" alone: its 12 entries are judged, counted and named below, and nobody else's.");
+    expect("of the tenant  12 entries with ");
+    expect_not("other tenants");
     hf_audit_report_free(&report);
     report_to(&report, &alpha, true);
     expect("\"tenant\":\"alpha\",\"tenant_entries\":12,");
@@ -195,6 +207,36 @@ static void configuration_of_a_tenant(void **state)
     expect("holdfast " HF_VERSION); /* the real one is everybody's */
     expect_not("alpha");
     hf_audit_report_free(&report);
+}
+
+/* Damage is everybody's: each is told of it, and neither where it is nor how much. */
+static void damage_without_a_place(void **state)
+{
+    (void)state;
+    struct hf_audit_report all, own;
+    size_t size;
+    tell_wrong(&alpha);
+    tell_wrong(&beta);
+    story_close(&story);
+    unsigned char *file_bytes = jw_load(story.dir, FIRST, &size);
+    for (size_t block = 2; block < 5; block++)
+        memset(file_bytes + block * 4096, 0x55, 64);
+    jw_save(story.dir, FIRST, file_bytes, size);
+    free(file_bytes);
+    for (int json = 0; json < 2; json++) {
+        report_to(&all, NULL, json);
+        expect(".log");
+        report_to(&own, &beta, json);
+        assert_int_equal(all.verdict, HF_AUDIT_DAMAGED);
+        assert_int_equal(own.verdict, HF_AUDIT_DAMAGED);
+        assert_int_equal(own.checks[HF_AUDIT_SEQUENCE].violations, 1);
+        expect("the journal that the records are in is not whole, or was changed");
+        expect_not(".log");
+        expect_not("offset");
+        expect_not("batch 2");
+        hf_audit_report_free(&all);
+        hf_audit_report_free(&own);
+    }
 }
 
 /* ---- Traces ---- */
@@ -313,7 +355,11 @@ static void export_of_one(void **state)
     expect("\"tenant\":\"alpha\"}\n{\"type\":\"entry\"");
     expect("\"kind\":\"config\"");
     expect("\"alpha-key\"");
-    expect("\"entries\":13,\"entries_of_other_tenants\":12,");
+    expect("{\"type\":\"end\",\"entries\":13,\"damaged\":false}");
+    expect("\"position\":13,");
+    expect_not("\"position\":14,");
+    expect_not("\"batch\"");
+    expect_not("store_id");
     expect_not("beta");
     assert_string_equal(why.text, "");
     export(&alpha, HF_AUDIT_SQLITE);
@@ -343,9 +389,16 @@ static void export_of_one_as_a_database(void **state)
     assert_int_equal(number_in(db, "SELECT count(*) FROM entries"), 13);
     assert_int_equal(number_in(db, "SELECT count(*) FROM config"), 1);
     assert_int_equal(number_in(db, "SELECT count(*) FROM holds"), 2);
-    assert_int_equal(number_in(db, "SELECT count(*) FROM batches"), (int)story.w.sequence);
+    assert_int_equal(number_in(db, "SELECT count(*) FROM batches"), 0);
+    assert_int_equal(number_in(db, "SELECT max(position) FROM entries"), 13);
+    assert_int_equal(number_in(db, "SELECT max(ordinal) FROM holds"), 2);
+    assert_int_equal(number_in(db, "SELECT max(newest) FROM resources"), 2);
+    assert_int_equal(number_in(db, "SELECT previous FROM holds WHERE ordinal = 2"), 1);
+    assert_int_equal(number_in(db, "SELECT count(*) FROM hold_keys WHERE key = 'beta-key'"), 2);
     assert_int_equal(number_in(db, "SELECT count(*) FROM store WHERE name = 'tenant' AND value = 'beta'"), 1);
-    assert_int_equal(number_in(db, "SELECT value FROM store WHERE name = 'entries_of_other_tenants'"), 12);
+    assert_int_equal(number_in(db, "SELECT count(*) FROM store WHERE name IN ('store_id', 'chain_head', "
+                                   "'batches', 'torn_bytes', 'damages')"),
+                     0);
     sqlite3_close(db);
 }
 
@@ -402,9 +455,16 @@ static void hostile_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(names_its_own_alone),           T(report_says_so),   T(configuration_of_a_tenant),
-        T(trace_of_another_is_not_known), T(key_like_an_id),   T(export_of_one),
-        T(export_of_one_as_a_database),   T(export_of_nobody), T(hostile_bytes),
+        T(names_its_own_alone),
+        T(report_says_so),
+        T(configuration_of_a_tenant),
+        T(damage_without_a_place),
+        T(trace_of_another_is_not_known),
+        T(key_like_an_id),
+        T(export_of_one),
+        T(export_of_one_as_a_database),
+        T(export_of_nobody),
+        T(hostile_bytes),
     };
     return cmocka_run_group_tests_name("audit of one tenant", tests, NULL, NULL);
 }

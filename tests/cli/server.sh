@@ -12,7 +12,7 @@ declare -A local_id remote_id
 # both CODE ARGUMENTS...: run it on a directory and through the server, each with its own ids for @NAME. What was said
 # must be equal but for ids, keys that were made, and times.
 mask() {
-  sed -E -i 's/[0-9a-hjkmnp-tv-z]{26}/ID/g; s/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,12}Z/TIME/g
+  sed -E -i 's/[0-9a-hjkmnp-tv-z]{26}/ID/g; s/(--cursor |"next_cursor":")[0-9]+/\1CURSOR/g; s/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,12}Z/TIME/g
     s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g' "$@"
 }
 both() {
@@ -125,8 +125,11 @@ both 0 list --from 2100-01-01
 both 0 list --from 1969-12-31T23:00:00Z --to @4102444800000 --limit 2
 both 0 list --to 1960-01-01
 both 2 list --state nonsense
-cursor=$("$hf" list --limit 3 --json --server "$url" | node -e 'console.log(JSON.parse(require("fs").readFileSync(0)).next_cursor)')
-both 0 list --limit 3 --cursor "$cursor"
+try 0 list --limit 3 --json --server "$url" # a cursor is of its own store
+remote_id[c]=$(field next_cursor)
+try 0 list --limit 3 --json --data "$work/local"
+local_id[c]=$(field next_cursor)
+both 0 list --limit 3 --cursor @c
 
 # ---- Resources ----
 both 1 resource nobody
@@ -213,6 +216,9 @@ has err "busy.db.tmp is in the way"
 try 3 export --format jsonl "$work/no/such/folder" --server "$url"
 try 2 export --format sqlite - --server "$url"
 try 0 export --format sqlite "$work/all.db" --server "$url"
+for file in all.jsonl all.db; do
+  [ "$(stat -c %a "$work/$file")" = 600 ] || fail "$file can be read by others: $(stat -c %a "$work/$file")"
+done
 checks=$((checks + 1))
 [ "$(head -c 15 all.db)" = "SQLite format 3" ] || fail "not a database"
 checks=$((checks + 1))
@@ -238,6 +244,17 @@ try 3 hold x --for y --duration 1m --key z --data "$work/remote"
 has err "is open already, by $url: stop it, or talk to it (give --server $url instead of --data)"
 try 3 list --data "$work/remote" --json
 json "j.code === 'store-busy' && j.detail.includes('--server $url')"
+# The note of who has the store is lost: neither a command nor a second server gets in.
+cp remote/LOCK LOCK.before && rm remote/LOCK
+try 3 hold x --for y --duration 1m --key z --data "$work/remote"
+has err "is open already, by another process"
+try 3 serve --listen 127.0.0.1:0 --data "$work/remote" --sandbox $sandbox
+has err "is open already, by another process"
+try 0 audit --data "$work/remote" --json
+json 'j.journal.open_by === "a process that did not say who it is"'
+cp LOCK.before remote/LOCK
+try 3 hold x --for y --duration 1m --key z --data "$work/remote"
+has err "is open already, by $url"
 try 1 list --server "$url/elsewhere"
 has err "not-known: There is no call with this path"
 for what in "list" "hold c --for d --duration 1m --json"; do

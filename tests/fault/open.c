@@ -1,5 +1,5 @@
 /* hf_open and hf_close, with every failure point in them: a store that is new, one that is there, one without its
- * snapshot or index, one whose last batch was cut short, one with threads, one in memory. */
+ * snapshot or index, one whose last batch was cut short, one with threads, one in memory, and damaged ones. */
 #include "support/fault_store.h"
 #include "support/test.h"
 
@@ -76,8 +76,8 @@ static bool tear(struct copy *is, const struct copy *was)
     return last > first;
 }
 
-/* The batch of a last request is there by half, and the note is that of the close before it. */
-static void cut_short(struct kit *k)
+/* The batch of a last request is there by half, and the note is that of the close behind it, or that of the close before. */
+static void half_there(struct kit *k, bool noted)
 {
     enum { SEGMENTS = 9 };
     struct copy note = { .data = NULL }, was[SEGMENTS + 1] = { { .data = NULL } };
@@ -101,8 +101,39 @@ static void cut_short(struct kit *k)
         copy_write(&is);
         free(was[i].data);
     }
-    copy_write(&note);
+    if (noted)
+        free(note.data);
+    else
+        copy_write(&note);
     assert_true(torn);
+}
+
+static void cut_short(struct kit *k)
+{
+    half_there(k, false);
+}
+
+/* ---- Damaged stores ---- */
+
+static void rotten(struct kit *k)
+{
+    half_there(k, true);
+}
+
+/* What the snapshot was taken of is not there. What lies before a snapshot would not be needed to open the store. */
+static void cut_off(struct kit *k)
+{
+    assert_int_equal(kit_remove(k, "closed"), 1);
+    assert_true(kit_remove(k, ".log") > 0);
+}
+
+/* Only holds.idx is left. */
+static void gone(struct kit *k)
+{
+    kit_remove(k, ".log");
+    kit_remove(k, ".zst");
+    kit_remove(k, ".snap");
+    assert_int_equal(kit_remove(k, "closed"), 1);
 }
 
 /* ---- Opening ---- */
@@ -128,9 +159,27 @@ static struct kit *begin(const struct opening *o)
     return k;
 }
 
+/* The start, or a thread, may have met the failure while it rebuilt or wrote holds.idx: then a list is refused until that is
+ * rebuilt. */
+static void wait_for_index(struct kit *k)
+{
+    enum { STEPS = 10000 };
+    for (int i = 0; i < STEPS; i++) {
+        struct hf_page page;
+        enum hf_status st = hf_list(k->db, &(struct hf_query){ .kind = HF_LIST_HOLDS }, &page);
+        hf_page_clear(&page);
+        if (st != HF_STORAGE_FAILURE)
+            return;
+        atomic_fetch_add(&k->io.later_ns, UINT64_C(10000000)); /* it is tried again after a second */
+        hf_maintain(k->db);
+    }
+    fault_blame("the holds cannot be listed any more");
+}
+
 /* What is in the store. Without its snapshot it has keys in memory that are over, until the sweeper comes. */
 static char *dump_of(struct kit *k)
 {
+    wait_for_index(k);
     char *dump = fault_dump(k);
     *strstr(dump, FAULT_TOKENS) = 0;
     return dump;
@@ -217,6 +266,46 @@ static void openings(void **state)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (fault_wanted(2))
             opening_try(&all[i]);
+}
+
+/* What tells that something is lost may be what cannot be read: then the store does not open either, and stays as it is. */
+static bool damaged_fails(const struct opening *o, enum fault_call call, enum fault_mode mode, unsigned n)
+{
+    struct hf_error why;
+    fault_say(o->name, call, mode, n);
+    struct kit *k = begin(o);
+    fault_arm(call, n, mode);
+    enum hf_status st = open_it(k, o, &why);
+    bool failed = fault_lift() > 0;
+    if (st == HF_OK)
+        fault_blame("a damaged store opens");
+    if (st != HF_STORE_DAMAGED && !(failed && (st == HF_STORAGE_FAILURE || st == HF_NO_MEMORY)))
+        fault_blame("answers %s: %s", hf_status_code(st), why.text);
+    if (open_it(k, o, &why) != HF_STORE_DAMAGED)
+        fault_blame("is not damaged any more");
+    fault_end(k);
+    if (failed)
+        fault_point();
+    return failed;
+}
+
+static void damages(void **state)
+{
+    (void)state;
+    static const struct opening all[] = {
+        { .name = "a batch that rotted", .prepare = rotten },
+        { .name = "a journal that was cut off", .prepare = cut_off },
+        { .name = "a journal that is gone", .prepare = gone },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        fault_tried();
+        for (int call = FAULT_ALLOC; call <= FAULT_THREAD; call++)
+            for (int mode = 0; mode < FAULT_MODES; mode++)
+                if (fault_has_mode((enum fault_call)call, (enum fault_mode)mode))
+                    for (unsigned n = 1;
+                         damaged_fails(&all[i], (enum fault_call)call, (enum fault_mode)mode, n);)
+                        n = n < 200 ? n + 1 : fault_next(n);
+    }
 }
 
 /* ---- Closing ---- */
@@ -337,6 +426,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(openings),
+        cmocka_unit_test(damages),
         cmocka_unit_test(closings),
         cmocka_unit_test(stores_in_memory),
     };

@@ -28,6 +28,7 @@ static void server_make(void)
     io = *hf_io_os();
     io.ctx = server.io; /* for the clocks; the rest of them has no use for it */
     io.wall_ms = server.io->io.wall_ms;
+    io.boot_ms = server.io->io.boot_ms;
     io.monotonic_ns = server.io->io.monotonic_ns;
     server.options.store.io = &io;
     server.options.store.no_background = false;

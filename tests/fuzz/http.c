@@ -212,6 +212,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     talk_end(&parts);
     thread->conns = whole.conn;
     talk_end(&whole);
-    FUZZ_WANT(thread->live == 0 && thread->body_bytes == 0);
+    FUZZ_WANT(thread->live == 0 && thread->request_bytes == 0 && thread->out_bytes == 0);
     return 0;
 }

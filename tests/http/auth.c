@@ -435,12 +435,42 @@ static void reload_under_load(void **state)
     hf_auth_drop(NULL);
 }
 
+/* An operator is of no tenant; a tenant may still be called by the same sign. */
+static void operators(void **state)
+{
+    (void)state;
+    char text[2048];
+    struct hf_caller caller;
+    struct hf_auth *auth;
+    for (int i = 0; i < 3; i++) { /* * is all tenants to a reader, and none of these roles is of all */
+        static const char *const roles[] = { "read", "write", "admin" };
+        const char *line = line_of("*", roles[i], "star");
+        assert_int_equal(load(line, strlen(line), &auth), HF_INVALID_REQUEST);
+        assert_non_null(strstr(why.text, ":1: * is for operators alone"));
+    }
+    snprintf(text, sizeof text, "%s%s", line_of("*", "operator", "op"), line_of("acme", "admin", "alpha"));
+    auth = loaded(text);
+    assert_true(hf_auth_has_operator(auth));
+    is(auth, "Bearer op", HF_ROLE_ADMIN, "");
+    assert_true(hf_auth_check(auth, hf_str("Bearer op"), &caller) && caller.is_operator);
+    assert_true(hf_auth_check(auth, hf_str("Bearer alpha"), &caller) && !caller.is_operator);
+    assert_true(!hf_auth_check(auth, hf_str("Bearer x"), &caller) && !caller.is_operator);
+    hf_auth_drop(auth);
+    static const char *const wrong[] = { "acme", "-", "**" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char *line = line_of(wrong[i], "operator", "op");
+        assert_int_equal(load(line, strlen(line), &auth), HF_INVALID_REQUEST);
+        assert_non_null(strstr(why.text, ":1: an operator is of no tenant: the first word must be *."));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_tenants_and_roles),
         cmocka_unit_test(spellings),
         cmocka_unit_test(malformed_lines),
+        cmocka_unit_test(operators),
         cmocka_unit_test(binary_lines),
         cmocka_unit_test(one_token_twice),
         cmocka_unit_test(nobody_at_all),

@@ -213,6 +213,16 @@ void judge_rule_settle(struct judge_step *s)
     }
 }
 
+bool judge_claim_can_end(struct judge_step *s)
+{
+    enum { SHORT = 1024 }; /* bytes of a response that there is always room for */
+    const struct hf_request *q = &s->op->request;
+    const struct judge_record *key = judge_find(s->j, JUDGE_KEY, q->tenant, q->key, none());
+    const struct hf_claim *c = judge_claim_alive(key, s->now);
+    return !key->doubt && c && c->state == HF_CLAIM_STARTED && c->fence == q->settle.fence &&
+           q->settle.response.size <= SHORT;
+}
+
 void judge_rule_get_claim(struct judge_step *s)
 {
     if (!key_valid(s)) {

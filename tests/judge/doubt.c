@@ -484,3 +484,18 @@ void judge_doubt_settle(struct judge *j, struct judge_doubt *d)
     free(rows);
     split(j, d);
 }
+
+bool judge_doubt_cloudy(const struct judge_record *guard, hf_time now)
+{
+    if (now < guard->body.guard.cloudy_until)
+        return true;
+    for (size_t i = 0; guard->doubt && i < guard->doubt->item_count; i++) {
+        const struct judge_op *op = guard->doubt->items[i];
+        enum hf_action action = op->request.action;
+        if ((action == HF_RECORD || action == HF_ADMIT) && op->note.recorded && !op->note.entry &&
+            now < op->note.expires_at && judge_bytes_equal(op->request.tenant, guard->tenant) &&
+            judge_bytes_equal(op->request.identity.guard, guard->name))
+            return true;
+    }
+    return false;
+}

@@ -60,6 +60,9 @@ void judge_walk_end(struct judge_walk *w);
 
 /* Settle what all alternatives agree about. The doubt may be gone afterwards, or be several. */
 void judge_doubt_settle(struct judge *j, struct judge_doubt *d);
+/* May `guard` have recorded, and still show at `now`, what the judge's match rules do not know? Under any alternative: such an
+ * identity is no record of the judge, so nothing else puts it in doubt together with its guard. */
+bool judge_doubt_cloudy(const struct judge_record *guard, hf_time now);
 /* Object, unless there is an objection. */
 void judge_doubt_object(struct judge *j, const char *why);
 

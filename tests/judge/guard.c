@@ -97,7 +97,7 @@ static bool unavailable(struct judge_step *s, const struct hf_guard *guard)
 {
     const struct hf_seen *shown = &s->op->answer.seen;
     enum hf_action action = s->op->request.action;
-    unsigned excuse = action == HF_CHECK ? JUDGE_NO_MEMORY : JUDGE_NO_MEMORY | JUDGE_NO_ROOM;
+    unsigned excuse = JUDGE_NO_MEMORY | (action == HF_CHECK ? 0 : JUDGE_NO_ROOM | JUDGE_AT_LIMIT);
     if (!(s->op->weather & excuse) || !blind(shown))
         return false;
     /* record always answers ok, and then only misses. */
@@ -120,7 +120,7 @@ static void recorded(struct judge_step *s)
                                         .expires_at = s->note.expires_at };
     b->entry.kept = s->note.kept;
     b->entry.opened = s->note.opened;
-    b->entry.maybe = s->unsure = s->op->weather != JUDGE_FAIR;
+    b->entry.maybe = s->unsure = (s->op->weather & ~(unsigned)JUDGE_NO_INDEX) != JUDGE_FAIR;
 }
 
 /* The answer is that it was not seen. */
@@ -137,7 +137,7 @@ static void not_seen(struct judge_step *s, struct judge_record *guard, struct ju
                      (long long)entry->body.entry.entry.expires_at);
     }
     if (s->op->request.action == HF_CHECK) {
-        if (there == JUDGE_MAYBE && s->op->weather == JUDGE_FAIR)
+        if (there == JUDGE_MAYBE && (s->op->weather & ~(unsigned)JUDGE_NO_INDEX) == JUDGE_FAIR)
             judge_learn(s, entry)->present = false; /* it was missed */
         return;
     }

@@ -386,6 +386,17 @@ void judge_rule_end(struct judge_step *s)
                                         : HF_EXPIRED);
 }
 
+bool judge_hold_can_end(struct judge_step *s)
+{
+    const struct hf_request *q = &s->op->request;
+    if (q->client.size > 0) /* a client that never called before has no room kept for it */
+        return false;
+    struct judge_record *hold = judge_find(s->j, JUDGE_HOLD, none(), q->hold.id, none());
+    const struct judge_body *b = &hold->body;
+    return b->present && !hold->doubt && judge_bytes_equal(b->hold.hold.tenant, q->tenant) &&
+           b->hold.hold.state == HF_HELD && s->now < b->hold.hold.expires_at;
+}
+
 void judge_rule_get_hold(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;

@@ -41,7 +41,12 @@ enum judge_weather {
     JUDGE_NO_ROOM =
         1, /* the disk is or was just full: a write may be HF_STORAGE_FAILURE, without any effect */
     JUDGE_NO_MEMORY =
-        2 /* an allocation was refused: HF_NO_MEMORY or HF_STORAGE_FAILURE, without any effect */
+        2, /* an allocation was refused: HF_NO_MEMORY or HF_STORAGE_FAILURE, without any effect */
+    JUDGE_NO_INDEX =
+        4, /* holds.idx is or was just not right: what needs the record of a hold may be HF_STORAGE_FAILURE */
+    JUDGE_AT_LIMIT =
+        8 /* there is a limit of memory: what is new may be HF_STORAGE_FAILURE, without any effect; what ends
+           * something that was begun may not */
 };
 
 /* Everything that can be seen from outside at one moment, for judge_recovered and judge_looked. The arrays are
@@ -85,8 +90,8 @@ struct judge_effect {
     size_t outbox_count;
 };
 
-/* One operation was decided. wall: the latest that the wall clock has ever said; engine time may not be
- * past it, nor run back. weather: of enum judge_weather, ored. request, effect, result: borrowed, copied as far as
+/* One operation was decided. wall: the latest that engine time may be, which is what the wall clock has ever said
+ * and could be believed; engine time may not be past it, nor run back. weather: of enum judge_weather, ored. request, effect, result: borrowed, copied as far as
  * needed. effect: for HF_APPLY, else NULL. status, result: what was decided, before anybody was shown it; so status
  * is never HF_INDETERMINATE here. result may be NULL with a fault. Returns the operation's number, 1, 2, 3 ... */
 uint64_t judge_decided(struct judge *j, hf_time wall, unsigned weather, const struct hf_request *request,

@@ -41,10 +41,9 @@ void judge_rule_grant(struct judge_step *s)
     if (s->op->status != HF_OK || !judge_has(s, HF_RECORD_LEASE))
         return;
     uint64_t fence = s->op->answer.lease.fence;
-    if (fence == 0 || (r->body.present && fence <= r->body.lease.fence))
+    if (fence <= r->body.lease.fence) /* of one that was deleted too; 0 if there never was one */
         judge_object(s, "the fence of a lease rises strictly, for ever: %llu is not above %llu",
-                     (unsigned long long)fence,
-                     (unsigned long long)(r->body.present ? r->body.lease.fence : 0));
+                     (unsigned long long)fence, (unsigned long long)r->body.lease.fence);
     struct judge_body *b = judge_change(s, r);
     b->present = true;
     b->lease = (struct hf_lease){ .tenant = r->tenant,
@@ -100,6 +99,43 @@ void judge_rule_renew(struct judge_step *s)
         judge_allow(s, JUDGE_IS(HF_OK), "the holder has the current fence");
     if (s->op->status == HF_OK && r->body.present)
         carried_out(s, r);
+}
+
+void judge_rule_delete_lease(struct judge_step *s)
+{
+    const struct hf_request *q = &s->op->request;
+    if (!judge_name_valid(q->lease.name)) {
+        judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the name is malformed");
+        return;
+    }
+    struct judge_record *r = judge_look(s, JUDGE_LEASE, q->lease.name, none());
+    const struct hf_lease *l = &r->body.lease;
+    if (!r->body.present)
+        judge_allow(s, JUDGE_IS(HF_NOT_KNOWN), "there is no such lease");
+    else if (q->lease.fence != 0 && q->lease.fence < l->fence)
+        judge_allow(s, JUDGE_IS(HF_STALE_FENCE), "whoever comes with an older fence is refused");
+    else if (q->lease.fence > l->fence)
+        judge_allow(s, JUDGE_IS(HF_STALE_FENCE) | JUDGE_IS(HF_INVALID_REQUEST),
+                    "this fence was never given out");
+    else if (alive(r, s->now) && q->lease.fence == 0)
+        judge_allow(s, JUDGE_IS(HF_LEASE_HELD), "only its holder may delete a lease that is held");
+    else
+        judge_allow(s, JUDGE_IS(HF_OK), "nothing stands against the deletion");
+    if (s->op->status != HF_OK || !r->body.present)
+        return;
+    bool held = alive(r, s->now);
+    struct judge_body *b = judge_change(s, r);
+    if (held)
+        b->lease.released_at = s->now;
+    b->present = false;
+    shown(s, &b->lease);
+}
+
+bool judge_lease_can_end(struct judge_step *s)
+{
+    const struct hf_request *q = &s->op->request;
+    const struct judge_record *r = judge_find(s->j, JUDGE_LEASE, q->tenant, q->lease.name, none());
+    return !r->doubt && alive(r, s->now) && r->body.lease.fence == q->lease.fence;
 }
 
 void judge_rule_get_lease(struct judge_step *s)

@@ -143,6 +143,7 @@ bool judge_value_same(const struct hf_value *a, const struct hf_value *b)
     case HF_TYPE_MAX:
     case HF_TYPE_MIN:
     case HF_TYPE_COUNTER:
+    case HF_TYPE_DELETED:
     case HF_TYPE_UPDOWN: return a->number == b->number;
     case HF_TYPE_OR: return a->flag == b->flag;
     case HF_TYPE_LWW:

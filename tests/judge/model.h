@@ -232,6 +232,12 @@ bool judge_name_valid(struct hf_bytes name);
 
 void judge_rule_place(struct judge_step *s);
 void judge_rule_end(struct judge_step *s); /* confirm, release, expire, reverse */
+/* Does the operation end, or keep alive, a hold, a claim or a lease that is surely held? */
+bool judge_hold_can_end(struct judge_step *s);
+bool judge_claim_can_end(struct judge_step *s);
+bool judge_lease_can_end(struct judge_step *s);
+void judge_rule_delete_register(struct judge_step *s);
+void judge_rule_delete_lease(struct judge_step *s);
 void judge_rule_set_resource(struct judge_step *s);
 void judge_rule_get_hold(struct judge_step *s);
 void judge_rule_get_resource(struct judge_step *s);

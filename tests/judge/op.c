@@ -76,8 +76,10 @@ static void keep_request(struct judge *j, struct hf_request *r)
     case HF_FAIL: keep(j, &r->settle.response); break;
     case HF_GRANT: keep(j, &r->lease.holder); /* fall through */
     case HF_RENEW:
-    case HF_RETURN: keep(j, &r->lease.name); break;
+    case HF_RETURN:
+    case HF_DELETE_LEASE: keep(j, &r->lease.name); break;
     case HF_WRITE:
+    case HF_DELETE_REGISTER:
         keep(j, &r->write.name);
         keep(j, &r->write.value);
         break;
@@ -194,7 +196,9 @@ bool judge_request_same(const struct hf_request *a, const struct hf_request *b)
     case HF_GRANT:
         return same(a->lease.name, b->lease.name) && same(a->lease.holder, b->lease.holder) &&
                a->lease.ttl_ms == b->lease.ttl_ms;
+    case HF_DELETE_LEASE: return same(a->lease.name, b->lease.name) && a->lease.fence == b->lease.fence;
     case HF_WRITE:
+    case HF_DELETE_REGISTER:
         return same(a->write.name, b->write.name) && same(a->write.value, b->write.value) &&
                a->write.fence == b->write.fence && a->write.has_if_version == b->write.has_if_version &&
                (!a->write.has_if_version || a->write.if_version == b->write.if_version);
@@ -292,6 +296,8 @@ const char *judge_action_name(enum hf_action action)
                                          [HF_WRITE] = "write",
                                          [HF_MERGE] = "merge",
                                          [HF_APPLY] = "apply",
+                                         [HF_DELETE_REGISTER] = "delete_register",
+                                         [HF_DELETE_LEASE] = "delete_lease",
                                          [HF_GET_HOLD] = "get_hold",
                                          [HF_GET_RESOURCE] = "get_resource",
                                          [HF_GET_GUARD] = "get_guard",

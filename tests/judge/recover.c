@@ -43,6 +43,8 @@ static void note(const struct judge_step *s, struct judge_op *op, bool first)
     op->saw = op->saw < before.saw ? op->saw : before.saw;
     if (!s->lasting && !s->note.recorded)
         op->note = before.note;
+    else if (!op->note.entry && op->note.expires_at < before.note.expires_at)
+        op->note.expires_at = before.note.expires_at; /* of a cloudy identity: under the longer window */
 }
 
 /* Judge `op` under each alternative and drop those that it contradicts. mark: mark what it changes. The doubt is

@@ -24,10 +24,23 @@ static void shown(struct judge_step *s, const struct hf_register *want)
             (unsigned long long)got->version, (unsigned long long)got->fence, (long long)got->changed_at);
 }
 
+/* Is there a register, and not only what a deleted one has left? */
+static bool there(const struct judge_record *r)
+{
+    return r->body.present && r->body.reg.value.type != HF_TYPE_DELETED;
+}
+
+/* Is anything known of it? What a deleted one has left, its version and its fence, is forgotten in time, unless it has a fence. */
+static bool known(const struct judge_record *r, hf_time now)
+{
+    return there(r) || (r->body.present && now < r->body.reg.value.number);
+}
+
 static struct hf_register *changed(struct judge_step *s, struct judge_record *r)
 {
+    bool forgotten = !known(r, s->now);
     struct judge_body *b = judge_change(s, r);
-    if (!b->present)
+    if (forgotten)
         b->reg = (struct hf_register){ .tenant = r->tenant, .name = r->name };
     b->present = true;
     b->reg.version++;
@@ -41,14 +54,14 @@ void judge_rule_write(struct judge_step *s)
     struct judge_record *r = NULL;
     if (judge_name_valid(q->write.name) && q->write.value.size <= HF_VALUE_MAX)
         r = judge_look(s, JUDGE_REGISTER, q->write.name, none());
-    if (!r || (r->body.present && r->body.reg.value.type != HF_TYPE_PLAIN)) {
+    if (!r || (there(r) && r->body.reg.value.type != HF_TYPE_PLAIN)) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST),
                     "the request is malformed, or the register is a merged one");
         return;
     }
-    uint64_t version = r->body.present ? r->body.reg.version : 0;
+    uint64_t version = there(r) ? r->body.reg.version : 0;
     uint64_t may = 0;
-    if (r->body.present && q->write.fence != 0 && q->write.fence <= r->body.reg.fence)
+    if (known(r, s->now) && q->write.fence != 0 && q->write.fence <= r->body.reg.fence)
         may |= JUDGE_IS(HF_STALE_FENCE);
     if (q->write.has_if_version && q->write.if_version != version)
         may |= JUDGE_IS(HF_VERSION_MISMATCH);
@@ -63,6 +76,33 @@ void judge_rule_write(struct judge_step *s)
     shown(s, reg);
 }
 
+void judge_rule_delete_register(struct judge_step *s)
+{
+    const struct hf_request *q = &s->op->request;
+    if (!judge_name_valid(q->write.name)) {
+        judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the name is malformed");
+        return;
+    }
+    struct judge_record *r = judge_look(s, JUDGE_REGISTER, q->write.name, none());
+    uint64_t may = there(r) ? 0 : JUDGE_IS(HF_NOT_KNOWN);
+    if (there(r) && q->write.fence != 0 && q->write.fence <= r->body.reg.fence)
+        may |= JUDGE_IS(HF_STALE_FENCE);
+    if (there(r) && q->write.has_if_version && q->write.if_version != r->body.reg.version)
+        may |= JUDGE_IS(HF_VERSION_MISMATCH);
+    judge_allow(s, may ? may : JUDGE_IS(HF_OK),
+                may ? "an old fence or another version is refused" : "nothing stands against the deletion");
+    if (s->op->status != HF_OK)
+        return;
+    struct hf_register *reg = changed(s, r);
+    if (q->write.fence != 0)
+        reg->fence = q->write.fence;
+    hf_time until = reg->fence != 0 ? INT64_MAX : s->now + s->j->rules.idempotency_window_ms;
+    if (s->quiet) /* the window may be another by now */
+        until = s->op->answer.reg.value.number;
+    reg->value = (struct hf_value){ .type = HF_TYPE_DELETED, .number = until };
+    shown(s, reg);
+}
+
 void judge_rule_merge(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;
@@ -70,8 +110,8 @@ void judge_rule_merge(struct judge_step *s)
     struct hf_value joined;
     if (judge_name_valid(q->merge.name) && q->merge.value && judge_value_valid(q->merge.value))
         r = judge_look(s, JUDGE_REGISTER, q->merge.name, none());
-    if (!r || (r->body.present && r->body.reg.value.type != q->merge.value->type) ||
-        !judge_join(s->j, r->body.present ? &r->body.reg.value : NULL, q->merge.value, &joined)) {
+    if (!r || (there(r) && r->body.reg.value.type != q->merge.value->type) ||
+        !judge_join(s->j, there(r) ? &r->body.reg.value : NULL, q->merge.value, &joined)) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST),
                     "the value is malformed, of another type than the register, or past a limit");
         return;
@@ -79,7 +119,7 @@ void judge_rule_merge(struct judge_step *s)
     judge_allow(s, JUDGE_IS(HF_OK), "a merge is never refused");
     if (s->op->status != HF_OK)
         return;
-    if (!r->body.present || !judge_value_same(&r->body.reg.value, &joined))
+    if (!there(r) || !judge_value_same(&r->body.reg.value, &joined))
         changed(s, r)->value = joined;
     shown(s, &r->body.reg);
 }
@@ -91,8 +131,8 @@ void judge_rule_get_register(struct judge_step *s)
         return;
     }
     struct judge_record *r = judge_look(s, JUDGE_REGISTER, s->op->request.get.name, none());
-    if (judge_allow(s, JUDGE_IS(r->body.present ? HF_OK : HF_NOT_KNOWN),
-                    "a register is known once it was written") &&
-        r->body.present)
+    if (judge_allow(s, JUDGE_IS(there(r) ? HF_OK : HF_NOT_KNOWN),
+                    "a register is known once it was written, until it is deleted") &&
+        there(r))
         shown(s, &r->body.reg);
 }

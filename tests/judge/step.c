@@ -29,6 +29,8 @@ static const struct {
     { HF_WRITE, SORT_KEYED, judge_rule_write },
     { HF_MERGE, SORT_WRITE, judge_rule_merge },
     { HF_APPLY, SORT_KEYED, judge_rule_apply },
+    { HF_DELETE_REGISTER, SORT_KEYED, judge_rule_delete_register },
+    { HF_DELETE_LEASE, SORT_KEYED, judge_rule_delete_lease },
     { HF_GET_HOLD, SORT_READ, judge_rule_get_hold },
     { HF_GET_RESOURCE, SORT_READ, judge_rule_get_resource },
     { HF_GET_GUARD, SORT_READ, judge_rule_get_guard },
@@ -52,6 +54,35 @@ static bool asked_for(const struct judge_op *op)
     return op->status == (fault ? op->effect.returned : HF_MISUSE);
 }
 
+/* Does it look at the record of a hold: of the one that it names, or of one that is overdue? */
+static bool needs_hold(enum hf_action action)
+{
+    switch (action) {
+    case HF_PLACE_HOLD:
+    case HF_CONFIRM:
+    case HF_RELEASE:
+    case HF_EXPIRE:
+    case HF_REVERSE:
+    case HF_GET_HOLD: return true;
+    default: return false;
+    }
+}
+
+/* Is it about something that was begun, and can it be ended? For that there is room at every limit of memory. */
+static bool can_be_ended(struct judge_step *s)
+{
+    switch (s->op->request.action) {
+    case HF_CONFIRM:
+    case HF_RELEASE: return judge_hold_can_end(s);
+    case HF_COMPLETE:
+    case HF_FAIL:
+    case HF_HEARTBEAT: return judge_claim_can_end(s);
+    case HF_RENEW:
+    case HF_RETURN: return judge_lease_can_end(s);
+    default: return false;
+    }
+}
+
 /* A fault has no effect, so all there is to judge is whether it is excused. A full disk excuses writes alone: what is
  * remembered is still answered, and reading needs no room. */
 static void judge_fault(struct judge_step *s, enum sort sort)
@@ -67,11 +98,18 @@ static void judge_fault(struct judge_step *s, enum sort sort)
     bool storage = op->status == HF_STORAGE_FAILURE;
     if (op->weather & JUDGE_NO_MEMORY && (storage || op->status == HF_NO_MEMORY))
         return;
-    if (op->weather & JUDGE_NO_ROOM && storage) {
+    if (op->weather & JUDGE_NO_INDEX && storage && needs_hold(op->request.action)) {
+        if (sort == SORT_KEYED && judge_key_remembered(s))
+            judge_object(s, "an index that is not right does not excuse it: the key has an answer");
+        return;
+    }
+    if (op->weather & (JUDGE_NO_ROOM | JUDGE_AT_LIMIT) && storage) {
         if (sort == SORT_READ)
-            judge_object(s, "a full disk does not excuse it: reading needs no room");
+            judge_object(s, "a full store does not excuse it: reading needs no room");
         else if (sort == SORT_KEYED && judge_key_remembered(s))
-            judge_object(s, "a full disk does not excuse it: the key has an answer");
+            judge_object(s, "a full store does not excuse it: the key has an answer");
+        else if (!(op->weather & JUDGE_NO_ROOM) && can_be_ended(s))
+            judge_object(s, "a limit of memory does not excuse it: what was begun can be ended");
         return;
     }
     judge_object(s, "nothing excuses the fault");
@@ -81,7 +119,7 @@ static void judge_time(struct judge_step *s)
 {
     const struct judge_op *op = s->op;
     if (op->now > op->wall)
-        judge_object(s, "engine time is past the wall clock, which never said more than %lld",
+        judge_object(s, "engine time is past the wall clock, or past what it could be believed: %lld",
                      (long long)op->wall);
     if (op->now < s->j->now)
         judge_object(s, "engine time ran back from %lld", (long long)s->j->now);

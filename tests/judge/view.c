@@ -1,5 +1,5 @@
 /* view.c: everything that can be seen, held against the model. */
-#include "judge/model.h"
+#include "judge/doubt.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -114,7 +114,7 @@ static bool entry_differs(struct judge *j, const struct judge_view *v, const str
         return say(why, "DP1: an identity of guard %.*s is shown outside its window", (int)r->name.size,
                    (const char *)r->name.data);
     if (there == JUDGE_ABSENT)
-        return v->now >= guard->body.guard.cloudy_until &&
+        return !judge_doubt_cloudy(guard, v->now) &&
                say(why, "DP4: guard %.*s shows an identity that it should not have seen", (int)r->name.size,
                    (const char *)r->name.data);
     return (row->recorded_at != e->recorded_at || row->expires_at != e->expires_at ||

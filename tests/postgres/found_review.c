@@ -421,6 +421,30 @@ static void keys_and_claims_are_told_apart_where_there_are_many(void **state)
     assert_in_range(stats.claims, 4500, 5500);
 }
 
+/* Somebody has made another store where this one was: a session that had not written yet went on in that, with ids and a chain
+ * of the old one. A list must not show it either. */
+static void another_store_in_the_same_place_is_not_used(void **state)
+{
+    struct hf_options options = { .no_background = true, .postgres = conninfo };
+    struct hf_error why;
+    struct hf_db *other = NULL;
+    struct hf_page page = { 0 };
+    (void)state;
+    open_with("");
+    hf_close(db);
+    db = NULL;
+    assert_int_equal(hf_open(NULL, &options, &db, &why), HF_OK); /* it has nothing to write into this one */
+    postgres_run(&p, "DROP SCHEMA holdfast CASCADE");
+    assert_int_equal(hf_open(NULL, &options, &other, &why), HF_OK);
+    hf_close(other);
+    postgres_run(
+        &p, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast'");
+    assert_int_equal(place("key", "room", 1000), HF_STORAGE_FAILURE);
+    assert_int_equal(hf_list(db, &(struct hf_query){ .kind = HF_LIST_RESOURCES }, &page), HF_STORAGE_FAILURE);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold"), 0);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.writer"), 1); /* of who made it */
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -450,6 +474,7 @@ int main(void)
         TEST(who_needs_other_rows_does_not_wait_for_one_that_stays_locked),
         TEST(a_second_caller_does_not_wait_for_the_first_ones_row),
         TEST(keys_and_claims_are_told_apart_where_there_are_many),
+        TEST(another_store_in_the_same_place_is_not_used),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

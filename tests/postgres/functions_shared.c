@@ -247,6 +247,47 @@ static void test_guards_leases_registers(void **state)
     IS(c, "max", "type", "get_register", "merged");
 }
 
+/* What the library deletes is not there for the functions; its fence and its version are. */
+static void test_what_is_deleted(void **state)
+{
+    (void)state;
+
+    struct hf_request r = { .action = HF_DELETE_REGISTER,
+                            .key = hf_str("d1"),
+                            .write = { .name = hf_str("register") } };
+    EXPECT(c, "ok", false, "write", "w1", "register", "value", "7");
+    assert_int_equal(ask(&r), HF_OK);
+    assert_int_equal(got.answer.reg.version, 2);
+    EXPECT(c, "not-known", false, "get_register", "register");
+    EXPECT(c, "stale-fence", false, "write", "w2", "register", "value", "7");
+    EXPECT(c, "version-mismatch", false, "write", "w3", "register", "value", "8", "2");
+    EXPECT(c, "ok", false, "write", "w4", "register", "again", "8", "0");
+    IS(c, "3", "version", "get_register", "register");
+    IS(c, "8", "fence", "get_register", "register");
+    struct hf_value top = { .type = HF_TYPE_MAX, .number = 5 };
+    struct hf_request merge = { .action = HF_MERGE, .merge = { hf_str("merged"), &top } };
+    assert_int_equal(ask(&merge), HF_OK);
+    r.key = hf_str("d2");
+    r.write.name = hf_str("merged");
+    assert_int_equal(ask(&r), HF_OK);
+    EXPECT(c, "ok", false, "write", "w5", "merged", "plain now");
+    IS(c, "plain", "type", "get_register", "merged");
+    IS(c, "3", "version", "get_register", "merged");
+
+    EXPECT(c, "ok", false, "grant_lease", "l1", "lease", "ours", "1 hour");
+    struct hf_request gone = { .action = HF_DELETE_LEASE,
+                               .key = hf_str("d3"),
+                               .lease = { .name = hf_str("lease") } };
+    assert_int_equal(ask(&gone), HF_LEASE_HELD);
+    struct hf_request look = { .action = HF_GET_LEASE, .get = { hf_str("lease") } };
+    assert_int_equal(ask(&look), HF_OK);
+    gone.key = hf_str("d4");
+    gone.lease.fence = got.answer.lease.fence;
+    assert_int_equal(ask(&gone), HF_OK);
+    EXPECT(c, "not-known", false, "get_lease", "lease");
+    EXPECT(c, "ok", false, "grant_lease", "l2", "lease", "theirs", "1 hour");
+}
+
 /* ---- Both at once ---- */
 
 enum { WORKERS = 4, KEYS = 150, ROOMS = 4 };
@@ -490,6 +531,7 @@ int main(void)
         TEST(test_holds),
         TEST(test_claims),
         TEST(test_guards_leases_registers),
+        TEST(test_what_is_deleted),
         TEST(test_one_key_one_effect),
         TEST(test_first_use),
         TEST(test_keys_leave),

@@ -53,10 +53,39 @@ static void a_hold_is_listed_by_its_time_whoever_was_numbered_before_it(void **s
     hf_close(db);
 }
 
+/* Another server has committed something at a later time, of which this one has heard nothing yet. */
+static void identities_are_listed_by_engine_time(void **state)
+{
+    struct hf_options options = { .postgres = postgres_conninfo(&p), .no_background = true };
+    struct hf_query query = { .kind = HF_LIST_ENTRIES, .name = hf_str("seen") };
+    struct hf_page page = { .count = 0 };
+    struct hf_error why;
+    struct hf_db *db;
+    (void)state;
+    assert_int_equal(hf_open(NULL, &options, &db, &why), HF_OK);
+    struct hf_request set = { .action = HF_SET_GUARD,
+                              .set_guard = { .name = hf_str("seen"), .window_ms = 1800000 } };
+    struct hf_request record = { .action = HF_RECORD,
+                                 .identity = { hf_str("seen"), hf_str("x"), hf_str(""), false } };
+    assert_int_equal(hf_do(db, &set, NULL), HF_OK);
+    assert_int_equal(hf_do(db, &record, NULL), HF_OK);
+    assert_int_equal(hf_list(db, &query, &page), HF_OK);
+    assert_int_equal(page.count, 1);
+    hf_page_clear(&page);
+    postgres_run(
+        &p, "UPDATE holdfast.journal SET at = at + interval '1 hour' WHERE number = (SELECT max(number) FROM "
+            "holdfast.journal)");
+    assert_int_equal(hf_list(db, &query, &page), HF_OK);
+    assert_int_equal(page.count, 0);
+    hf_page_clear(&page);
+    hf_close(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hold_is_listed_by_its_time_whoever_was_numbered_before_it),
+        cmocka_unit_test(identities_are_listed_by_engine_time),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

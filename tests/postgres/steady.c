@@ -87,8 +87,61 @@ static void tables_and_indexes_keep_their_size_over_a_day(void **state)
     kit_free(k);
 }
 
+static void change(enum hf_action action, const char *name, uint64_t fence)
+{
+    char key[32];
+    snprintf(key, sizeof key, "%d %s", (int)action, name);
+    struct hf_request q = { .action = action,
+                            .key = hf_str(key),
+                            .write = { .name = hf_str(name), .value = hf_str(""), .fence = fence } };
+    assert_int_equal(hf_do(k->db, &q, NULL), HF_OK);
+}
+
+/* What a deleted lease has left goes soon, and that of a register when its window has closed, unless it keeps a fence; and it is counted as none. */
+static void what_deleted_registers_and_leases_have_left_goes(void **state)
+{
+    (void)state;
+    setenv("HF_STORE", "postgres", 1);
+    k = kit_make();
+    k->options.idempotency_window_ms = 2 * HOUR;
+    kit_reopen(k);
+    pg = PQconnectdb(k->options.postgres);
+    kit_at(k, 0);
+    change(HF_WRITE, "stays", 0);
+    change(HF_WRITE, "fenced", 7);
+    change(HF_DELETE_REGISTER, "fenced", 8);
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "goes-%d", i);
+        change(HF_WRITE, name, 0);
+        change(HF_DELETE_REGISTER, name, 0);
+    }
+    struct hf_request lease = { .action = HF_GRANT,
+                                .key = hf_str("grant"),
+                                .lease = { .name = hf_str("l"), .holder = hf_str("me"), .ttl_ms = 1 } };
+    assert_int_equal(hf_do(k->db, &lease, NULL), HF_OK);
+    kit_at(k, 1);
+    lease = (struct hf_request){ .action = HF_DELETE_LEASE,
+                                 .key = hf_str("gone"),
+                                 .lease = { .name = hf_str("l") } };
+    assert_int_equal(hf_do(k->db, &lease, NULL), HF_OK);
+    assert_int_equal(number("SELECT count(*) FROM holdfast.lease"), 1);
+    assert_int_equal(kit_stats(k).registers, 1);
+    kit_at(k, 2 * HOUR - 1);
+    kit_settle(k);
+    assert_int_equal(number("SELECT count(*) FROM holdfast.register"), 5);
+    assert_int_equal(number("SELECT count(*) FROM holdfast.lease"), 0);
+    kit_at(k, 2 * HOUR);
+    kit_settle(k);
+    assert_int_equal(number("SELECT count(*) FROM holdfast.register"), 2);
+    assert_int_equal(kit_stats(k).registers, 1);
+    PQfinish(pg);
+    kit_free(k); /* and it audits the tables */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(tables_and_indexes_keep_their_size_over_a_day) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(tables_and_indexes_keep_their_size_over_a_day),
+                                        cmocka_unit_test(what_deleted_registers_and_leases_have_left_goes) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

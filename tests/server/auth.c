@@ -95,7 +95,10 @@ static int status_of(const char *what, const char *fields)
 
 static const char *method_name(enum hf_http_method method)
 {
-    return method == HF_HTTP_GET ? "GET" : method == HF_HTTP_PUT ? "PUT" : "POST";
+    return method == HF_HTTP_GET      ? "GET"
+           : method == HF_HTTP_PUT    ? "PUT"
+           : method == HF_HTTP_DELETE ? "DELETE"
+                                      : "POST";
 }
 
 /* The call as a request, with something in the place of a parameter. */

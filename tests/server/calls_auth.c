@@ -41,7 +41,10 @@ static int setup(void **state)
 
 static const char *method_of(const struct hf_call *call)
 {
-    return call->method == HF_HTTP_GET ? "GET" : call->method == HF_HTTP_PUT ? "PUT" : "POST";
+    return call->method == HF_HTTP_GET      ? "GET"
+           : call->method == HF_HTTP_PUT    ? "PUT"
+           : call->method == HF_HTTP_DELETE ? "DELETE"
+                                            : "POST";
 }
 
 /* A path of the call; what its parameter names is not there. */

@@ -119,6 +119,8 @@ static void all_that_is_described_happens(void **state)
     assert_int_equal(talk_twice(&t, "PUT /v1/registers/x", "k9", "{\"value\":1}"), 200);
     changes_without_a_key();
     questions();
+    assert_int_equal(talk_twice(&t, "DELETE /v1/leases/l", "k10", NULL), 200);
+    assert_int_equal(talk_twice(&t, "DELETE /v1/registers/x", "k11", NULL), 200);
     described_all_met();
 }
 

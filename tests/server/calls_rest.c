@@ -233,6 +233,9 @@ static void figures_have_their_names(void **state)
                     { "idempotency_key_race_conditions_total", 0 },
                     { "idempotency_table_size", 5 },
                     { "holdfast_clock_stalls_total", 0 },
+                    { "holdfast_index_rebuilds_total", 0 },
+                    { "holdfast_records_unreadable_total", 0 },
+                    { "holdfast_clock_jumps_total", 0 },
                     { "holdfast_guard_misses_total", 0 },
                     { "holdfast_ready", 1 },
                     { "holdfast_out_of_space", 0 },
@@ -379,20 +382,20 @@ static void a_wrong_method_is_told_the_right_ones(void **state)
 {
     (void)state;
     static const char *const methods[] = { "GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "get" };
-    static const enum hf_http_method known[] = { HF_HTTP_GET, HF_HTTP_POST, HF_HTTP_PUT };
+    static const enum hf_http_method known[] = { HF_HTTP_GET, HF_HTTP_POST, HF_HTTP_PUT, HF_HTTP_DELETE };
     for (size_t i = 0; i < hf_call_count; i++) {
-        bool takes[3] = { false };
+        bool takes[4] = { false };
         for (size_t k = 0; k < hf_call_count; k++)
-            for (size_t m = 0; m < 3; m++)
+            for (size_t m = 0; m < 4; m++)
                 takes[m] |= strcmp(hf_calls[k].path, hf_calls[i].path) == 0 && hf_calls[k].method == known[m];
         for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-            if (m < 3 && takes[m])
+            if (m < 4 && takes[m])
                 continue;
             talkf(&t, NULL, NULL, "%s %s", methods[m], path_of(&hf_calls[i]));
             talk_refused(&t, 405, "method-not-allowed");
             const char *allow = reply_field(&t.got, "Allow");
             assert_non_null(allow);
-            for (size_t k = 0; k < 3; k++)
+            for (size_t k = 0; k < 4; k++)
                 assert_int_equal(strstr(allow, methods[k]) != NULL, takes[k]);
         }
     }
@@ -402,10 +405,12 @@ static void a_call_without_a_body_takes_none(void **state)
 {
     (void)state;
     for (size_t i = 0; i < hf_call_count; i++)
-        if (hf_calls[i].method == HF_HTTP_GET && hf_calls[i].kind == HF_CALL_DO) {
-            talkf(&t, NULL, "{}", "GET %s", path_of(&hf_calls[i]));
+        if (!hf_call_has_body(&hf_calls[i]) && hf_calls[i].kind == HF_CALL_DO) {
+            const char *method = hf_calls[i].method == HF_HTTP_GET ? "GET" : "DELETE";
+            const char *key = hf_calls[i].key ? "k" : NULL;
+            talkf(&t, key, "{}", "%s %s", method, path_of(&hf_calls[i]));
             talk_refused(&t, 400, "invalid-request");
-            talkf(&t, NULL, NULL, "GET %s?x=1", path_of(&hf_calls[i]));
+            talkf(&t, key, NULL, "%s %s?x=1", method, path_of(&hf_calls[i]));
             talk_refused(&t, 400, "invalid-request");
         }
 }

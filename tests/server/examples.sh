@@ -181,10 +181,10 @@ has head "Content-Security-Policy: default-src 'none'"
 has out "holdfast-data"
 
 # Everything that /metrics answers with is documented, and the other way round; but for what only a server on a database has,
-# which tests/postgres/program.c asks for.
+# which tests/postgres/program.c and silent.c ask for.
 check "/metrics answers" curl -sS "$url/metrics"
 sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' out | sort -u >served
-grep -vx holdfast_database_up metrics >expected
+grep -vxE 'holdfast_(database_up|standby_silent_seconds)' metrics >expected
 same served expected
 
 # Every code that the sources refuse with is described.

@@ -318,6 +318,22 @@ static unsigned lowest_free(void)
     }
 }
 
+/* The same, but a segment of the journal counts as no file: the store closes one and opens the next again and again, with two
+ * numbers between them, so these would do for ever. */
+static unsigned lowest_without_segments(void)
+{
+    for (unsigned number = 0;; number++) {
+        char link[64], path[512];
+        snprintf(link, sizeof link, "/proc/%d/fd/%u", (int)s.pid, number);
+        ssize_t size = readlink(link, path, sizeof path - 1);
+        if (size < 0)
+            return number;
+        path[size] = 0;
+        if (strstr(path, "/data/journal-"))
+            return number;
+    }
+}
+
 static void allow_server(rlim_t count)
 {
     struct rlimit limit;
@@ -333,6 +349,7 @@ static void without_files_the_others_wait(void **state)
     enum { IN = 10, WAITING = 20 };
     int in[IN], waiting[WAITING];
     struct reply r;
+    s.options.store.no_background = true; /* it opens and closes files when it likes */
     server_start(&s);
     for (int i = 0; i < IN; i++) {
         in[i] = server_connect(&s);
@@ -411,6 +428,99 @@ static void connections_leave_files_for_the_store(void **state)
     reply_free(&r);
     for (int i = 0; i < COUNT; i++)
         close(fds[i]);
+}
+
+static void allow_400_files(void)
+{
+    struct rlimit limit = { .rlim_cur = 400, .rlim_max = 400 };
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        _exit(98);
+}
+
+/* Write so many registers of 60000 bytes each. The status of the first that was not taken, or 200. */
+static int write_much(int fd, int count, const char *prefix)
+{
+    static char body[60100];
+    int status = 200;
+    strcpy(body, "{\"value\":\"");
+    memset(body + 10, 'v', 60000);
+    strcpy(body + 60010, "\"}");
+    for (int i = 0; i < count && status == 200; i++) {
+        char fields[64];
+        struct reply r;
+        snprintf(fields, sizeof fields, "Idempotency-Key: %s%d\r\n", prefix, i);
+        assert_true(server_call(fd, "PUT /v1/registers/x", fields, body, &r));
+        status = r.status;
+        reply_free(&r);
+    }
+    return status;
+}
+
+/* Idle connections take all that is given to connections, and the journal goes on to a new segment again and again. */
+static void idle_connections_take_no_file_of_the_store(void **state)
+{
+    (void)state;
+    enum { COUNT = 450 };
+    int fds[COUNT];
+    struct reply r;
+    s.before = allow_400_files;
+    s.options.store.segment_max_bytes = 128 << 10;
+    s.options.store.keep_plain = true;
+    server_start(&s);
+    int writer = server_connect(&s);
+    asks_and_gets(writer, 200);
+    for (int i = 0; i < COUNT; i++)
+        fds[i] = server_connect(&s);
+    assert_int_equal(write_much(writer, 90, "w"), 200);
+    assert_true(server_call(writer, "GET /readyz", "", NULL, &r));
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    assert_true(server_call(writer, "GET /v1/export?format=sqlite", "", NULL, &r));
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    char *log = server_log(&s);
+    assert_non_null(strstr(log, "too few descriptors for max-connections 4096"));
+    free(log);
+    for (int i = 0; i < COUNT; i++)
+        close(fds[i]);
+    close(writer);
+}
+
+/* When the system gives no file after all, that is said, and nobody is sent to look at the disk. */
+static void without_files_the_cause_is_named(void **state)
+{
+    (void)state;
+    struct reply r;
+    s.options.store.segment_max_bytes = 128 << 10;
+    s.options.store.keep_plain = true;
+    server_start(&s);
+    int writer = server_connect(&s);
+    assert_int_equal(write_much(writer, 2, "a"), 200);
+    allow_server(lowest_without_segments());
+    assert_int_equal(write_much(writer, 100, "b"), 503);
+    assert_true(server_call(writer, "GET /readyz", "", NULL, &r));
+    assert_int_equal(r.status, 503);
+    assert_true(reply_has(&r, "\"why\":\"too many open files\""));
+    reply_free(&r);
+    assert_true(server_call(writer, "GET /metrics", "", NULL, &r));
+    assert_true(reply_has(&r, "\nholdfast_out_of_space 0\n"));
+    assert_true(reply_has(&r, "\nholdfast_out_of_files 1\n"));
+    reply_free(&r);
+    bool said = false; /* another thread writes the log */
+    for (int64_t until = server_clock_ms() + 10000; !said && server_clock_ms() < until; server_pause_ms(5)) {
+        char *log = server_log(&s);
+        said = strstr(log, "Too many open files") != NULL;
+        free(log);
+    }
+    assert_true(said);
+    allow_server(1000);
+    int status = 503; /* it tries again by itself */
+    for (int64_t until = server_clock_ms() + 20000; status != 200 && server_clock_ms() < until;
+         server_pause_ms(20))
+        status = write_much(writer, 1, "c");
+    assert_int_equal(status, 200);
+    assert_int_equal(write_much(writer, 10, "d"), 200);
+    close(writer);
 }
 
 /* ---- Memory ---- */
@@ -541,10 +651,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(the_one_too_many_is_told_so),        TEST(tricklers_do_not_disturb),
-        TEST(ten_thousand_come_and_go),           TEST(thousands_stop_in_the_middle),
-        TEST(without_files_the_others_wait),      TEST(connections_leave_files_for_the_store),
-        TEST(large_bodies_have_a_bound_together), TEST(unread_answers_have_a_bound_together),
+        TEST(the_one_too_many_is_told_so),
+        TEST(tricklers_do_not_disturb),
+        TEST(ten_thousand_come_and_go),
+        TEST(thousands_stop_in_the_middle),
+        TEST(without_files_the_others_wait),
+        TEST(connections_leave_files_for_the_store),
+        TEST(idle_connections_take_no_file_of_the_store),
+        TEST(without_files_the_cause_is_named),
+        TEST(large_bodies_have_a_bound_together),
+        TEST(unread_answers_have_a_bound_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

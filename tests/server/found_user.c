@@ -416,7 +416,7 @@ static void with_an_auth_file_the_name_does_not_matter(void **state)
     /* An audit does not tell where the server keeps its files. */
     talk_as(&t, "Authorization: Bearer t\r\n");
     assert_int_equal(talk(&t, "GET /v1/audit", NULL, NULL), 200);
-    assert_true(reply_has(&t.got, both_is_postgres() ? "\"journal\":{" : "\"journal\":{\"open_by\":"));
+    assert_true(reply_has(&t.got, "\"journal\":{\"entries\":"));
     assert_false(reply_has(&t.got, s.dir));
     talk_as(&t, "Authorization: Bearer t\r\nAccept: text/plain\r\n");
     reply_free(&t.got);

@@ -225,7 +225,10 @@ static void changes_nothing_of_alpha(struct talk *other)
             continue;
         snprintf(key, sizeof key, "other-%zu", i);
         talkf(other, call->key ? key : NULL, body_of(call), "%s %s",
-              call->method == HF_HTTP_PUT ? "PUT" : "POST", path_of(call));
+              call->method == HF_HTTP_PUT      ? "PUT"
+              : call->method == HF_HTTP_DELETE ? "DELETE"
+                                               : "POST",
+              path_of(call));
         if (strncmp(call->path, "/v1/holds/", 10) == 0)
             talk_refused(other, 404, "not-known");
         if (other->got.status == 400 && call->action != HF_MERGE) /* its own register has another type */
@@ -337,13 +340,158 @@ static void the_same_name_is_another_thing(void **state)
     }
 }
 
+/* ---- Nothing of one depends on what another does ---- */
+
+enum { VIEWS = 5 };
+
+/* What beta is shown about the records. Each is owned. */
+static void views_of_beta(char *view[VIEWS], size_t size[VIEWS])
+{
+    static const char *const asks[VIEWS] = { "GET /v1/audit", "GET /v1/audit", "GET /v1/export",
+                                             "GET /v1/export?format=sqlite", "GET /v1/trace/beta-key" };
+    struct talk *b = &t[BETA];
+    for (int i = 0; i < VIEWS; i++) {
+        talk_as(b, i == 1 ? "Authorization: Bearer beta\r\nAccept: text/plain\r\n"
+                          : "Authorization: Bearer beta\r\n");
+        assert_int_equal(talk(b, asks[i], NULL, NULL), 200);
+        size[i] = b->got.body_size;
+        view[i] = malloc(size[i] + 1);
+        assert_non_null(view[i]);
+        memcpy(view[i], b->got.body, size[i]);
+        view[i][size[i]] = 0;
+    }
+    for (char *at = view[4]; (at = strstr(at, "As of ")) != NULL;) /* that is the clock's */
+        at += 6, memset(at, '*', 24);
+    for (char *at = view[4]; (at = strstr(at, "\"as_of\":\"")) != NULL;)
+        at += 9, memset(at, '*', 24);
+}
+
+static void alpha_does_more(void)
+{
+    struct talk *a = &t[ALPHA];
+    for (int i = 0; i < 40; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "more-%d", i);
+        assert_int_equal(talkf(a, key, "{\"resource\":\"more\",\"requester\":\"q\",\"duration\":\"1h\"}",
+                               "POST /v1/holds"),
+                         i == 0 ? 201 : 409);
+        assert_int_equal(talkf(a, NULL, "{\"window\":\"1h\"}", "PUT /v1/guards/more-%d", i), 200);
+        assert_int_equal(talkf(a, key, "{\"value\":2}", "PUT /v1/registers/more-%d", i), 422);
+    }
+}
+
+/* Beta's audit, export and traces are the same to the byte, whatever alpha does meanwhile: no count, no position and no
+ * hash of the store that both are in. */
+static void what_alpha_does_shows_nowhere(void **state)
+{
+    (void)state;
+    char *before[VIEWS], *after[VIEWS];
+    size_t size[VIEWS], size_after[VIEWS];
+    struct talk *b = &t[BETA];
+    assert_int_equal(
+        talk(b, "POST /v1/holds", "beta-key", "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+        201);
+    assert_int_equal(talk(b, "PUT /v1/guards/g", NULL, "{\"window\":\"1h\"}"), 200);
+    views_of_beta(before, size);
+    alpha_does_more();
+    views_of_beta(after, size_after);
+    for (int i = 0; i < VIEWS; i++) {
+        if (size[i] != size_after[i] || memcmp(before[i], after[i], size[i]) != 0)
+            fail_msg("view %d of beta shows that alpha was at work:\n%.3000s\n%.3000s", i, before[i],
+                     after[i]);
+        free(before[i]);
+        free(after[i]);
+    }
+}
+
+/* A cursor tells neither how many holds there are nor where they stand. */
+static void a_cursor_is_no_number_of_the_store(void **state)
+{
+    (void)state;
+    char other[256];
+    assert_true(strtoull(cursor, NULL, 10) > 1000);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(talkf(&t[BETA], i ? "b" : "a",
+                               "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}",
+                               "POST /v1/holds"),
+                         i ? 409 : 201);
+    assert_int_equal(talk(&t[BETA], "POST /v1/holds", "c",
+                          "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     201);
+    assert_int_equal(talk(&t[BETA], "GET /v1/holds?limit=1", NULL, NULL), 200);
+    snprintf(other, sizeof other, "%s", reply_text(&t[BETA].got, "next_cursor"));
+    assert_true(strtoull(other, NULL, 10) > 1000);
+    assert_int_equal(talkf(&t[BETA], NULL, NULL, "GET /v1/holds?cursor=%s", other), 200);
+    assert_true(reply_has(&t[BETA].got, "\"resource\":\"r\""));
+    assert_true(reply_has(&t[BETA].got, "\"next_cursor\":null"));
+}
+
+/* ---- Who runs the server ---- */
+
+static void operator_added(void)
+{
+    uint8_t digest[HF_DIGEST_SIZE];
+    FILE *f = fopen(path, "a");
+    assert_non_null(f);
+    hf_sha256_of("op", 2, digest);
+    fprintf(f, "* operator ");
+    for (size_t k = 0; k < HF_DIGEST_SIZE; k++)
+        fprintf(f, "%02x", digest[k]);
+    fputc('\n', f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* The store's id, its chain head and the figures are for operators, once there is one; and nothing else is. */
+static void the_whole_is_for_operators(void **state)
+{
+    (void)state;
+    struct talk op;
+    assert_int_equal(talk(&t[BETA], "GET /metrics", NULL, NULL), 200); /* there is none yet */
+    for (int i = 0; i < TENANTS; i++)
+        talk_close(&t[i]);
+    operator_added();
+    assert_int_equal(server_stop(&s), 0);
+    server_start(&s);
+    for (int i = 0; i < TENANTS; i++) {
+        static const char *const fields[TENANTS] = { "Authorization: Bearer alpha\r\n",
+                                                     "Authorization: Bearer beta\r\n",
+                                                     "Authorization: Bearer -\r\n" };
+        talk_open(&t[i], &s);
+        talk_as(&t[i], fields[i]);
+        talk(&t[i], "GET /metrics", NULL, NULL);
+        talk_refused(&t[i], 403, "forbidden");
+        assert_int_equal(talk(&t[i], "GET /", NULL, NULL), 200);
+        shows_nothing(&t[i], "class=\"figures\"", "the page");
+        assert_int_equal(talk(&t[i], "GET /v1/audit", NULL, NULL), 200);
+        shows_nothing(&t[i], "store_id", "the audit");
+    }
+    talk_open(&op, &s);
+    talk_as(&op, "Authorization: Bearer op\r\n");
+    assert_int_equal(talk(&op, "GET /v1/audit", NULL, NULL), 200);
+    assert_true(reply_has(&op.got, "\"tenant\":null,"));
+    assert_true(reply_has(&op.got, "\"store_id\":\""));
+    assert_true(reply_has(&op.got, "\"chain_head\":\""));
+    assert_int_equal(talk(&op, "GET /v1/export", NULL, NULL), 200);
+    assert_true(reply_has(&op.got, VALUE));
+    assert_int_equal(talkf(&op, NULL, NULL, "GET /v1/trace/%s", hold_id), 200);
+    assert_int_equal(talk(&op, "GET /metrics", NULL, NULL), 200);
+    assert_int_equal(talk(&op, "GET /", NULL, NULL), 200);
+    assert_true(reply_has(&op.got, "class=\"figures\""));
+    talk(&op, "GET /v1/holds", NULL, NULL);
+    talk_refused(&op, 403, "forbidden");
+    talk(&op, "PUT /v1/registers/x", "k", "{\"value\":1}");
+    talk_refused(&op, 403, "forbidden");
+    talk_close(&op);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(nobody_sees_what_alpha_has),     TEST(nobody_changes_what_alpha_has),
-        TEST(a_batch_is_its_callers_alone),   TEST(the_same_key_is_another_key),
-        TEST(the_same_name_is_another_thing),
+        TEST(nobody_sees_what_alpha_has),         TEST(nobody_changes_what_alpha_has),
+        TEST(a_batch_is_its_callers_alone),       TEST(the_same_key_is_another_key),
+        TEST(the_same_name_is_another_thing),     TEST(what_alpha_does_shows_nowhere),
+        TEST(a_cursor_is_no_number_of_the_store), TEST(the_whole_is_for_operators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

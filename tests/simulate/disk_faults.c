@@ -166,6 +166,24 @@ static void a_bit_can_be_flipped_there_and_back(void **s)
     desk_close(&k);
 }
 
+static void a_lost_write_leaves_what_was_there_before(void **s)
+{
+    (void)s;
+    struct desk k;
+    struct hf_bytes now;
+    unsigned char old[10] = "as it was";
+    desk_open(&k);
+    desk_put(&k, "a", 1, 1000, false);
+    assert_false(sim_disk_put(k.disk, "a", hf_mem(old, 10), 500)); /* not synced: a cut decides about that */
+    desk_put(&k, "b", 1, 1000, true);
+    assert_false(sim_disk_put(k.disk, "c", hf_mem(old, 10), 0));
+    assert_false(sim_disk_put(k.disk, "b", hf_mem(old, 10), 991));
+    assert_true(sim_disk_put(k.disk, "b", hf_mem(old, 10), 990));
+    assert_true(sim_disk_bytes(k.disk, "b", &now));
+    assert_memory_equal((const char *)now.data + 990, old, 10);
+    desk_close(&k);
+}
+
 static void without_power_nothing_works_and_nothing_changes(void **s)
 {
     (void)s;
@@ -213,6 +231,7 @@ int main(void)
         cmocka_unit_test(other_calls_that_fail_do_nothing),
         cmocka_unit_test(a_full_disk_takes_what_fits),
         cmocka_unit_test(a_bit_can_be_flipped_there_and_back),
+        cmocka_unit_test(a_lost_write_leaves_what_was_there_before),
         cmocka_unit_test(without_power_nothing_works_and_nothing_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

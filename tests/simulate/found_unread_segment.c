@@ -93,7 +93,12 @@ static void what_cannot_be_read_is_not_passed_over(void **state)
 {
     (void)state;
     struct world w = { .wall = INT64_C(1700000000000) };
-    struct sim_disk_owner owner = { &w, before, choose, wall_ms, monotonic_ns, random_bytes };
+    struct sim_disk_owner owner = { .arg = &w,
+                                    .before = before,
+                                    .choose = choose,
+                                    .wall_ms = wall_ms,
+                                    .monotonic_ns = monotonic_ns,
+                                    .random = random_bytes };
     struct sim_disk *disk = sim_disk_new(&owner);
     struct hf_db *db = open_store(disk);
     write_keys(db, 0, 40);

@@ -58,7 +58,7 @@ static void steps_look_back(void **state)
 static void everything_is_tried(void **state)
 {
     (void)state;
-    uint32_t kinds[SIM_ROT + 1] = { 0 }, actions[128] = { 0 }, calls[SIM_CALLS] = { 0 }, keys[8] = { 0 };
+    uint32_t kinds[SIM_STALE + 1] = { 0 }, actions[128] = { 0 }, calls[SIM_CALLS] = { 0 }, keys[8] = { 0 };
     uint32_t again = 0, back = 0, strict = 0;
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct sim_mix mix;
@@ -78,7 +78,7 @@ static void everything_is_tried(void **state)
         }
         sim_script_free(&script);
     }
-    for (int i = SIM_ASK; i <= SIM_ROT; i++)
+    for (int i = SIM_ASK; i <= SIM_STALE; i++)
         assert_true(kinds[i] > 0);
     for (int i = HF_PLACE_HOLD; i <= HF_APPLY; i++)
         assert_true(actions[i] > 0);

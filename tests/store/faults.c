@@ -3,6 +3,8 @@
 #include "support/test_io.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -293,6 +295,62 @@ static void a_second_opener_is_told_who_has_it(void **state)
     store_end(&s);
 }
 
+/* The note of who has the store is only a note: without it, under another name, or where the directory was for a while
+ * somewhere else, a second one is refused as before. */
+static void a_lost_note_lets_no_second_one_in(void **state)
+{
+    (void)state;
+    struct store s;
+    struct hf_db *second;
+    struct hf_error why;
+    char note[512], other[512];
+    store_init(&s);
+    s.options.holder = "the server at http://127.0.0.1:4653";
+    store_open(&s);
+    snprintf(note, sizeof note, "%s/LOCK", s.dir);
+    snprintf(other, sizeof other, "%s/LOCK-before", s.dir);
+    assert_int_equal(rename(note, other), 0);
+    assert_int_equal(hf_open(s.dir, &s.options, &second, &why), HF_STORE_BUSY);
+    assert_non_null(strstr(why.text, "by another process"));
+    assert_int_equal(access(note, F_OK), -1); /* the one that is refused does not call itself the holder */
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(hf_open(s.dir, &s.options, &second, &why), HF_STORE_BUSY);
+    assert_null(second);
+    snprintf(other, sizeof other, "%s-elsewhere", s.dir);
+    assert_int_equal(rename(s.dir, other), 0);
+    assert_int_equal(hf_open(other, &s.options, &second, &why), HF_STORE_BUSY);
+    assert_int_equal(rename(other, s.dir), 0);
+    assert_int_equal(hf_open(s.dir, &s.options, &second, &why), HF_STORE_BUSY);
+    assert_int_equal(place(&s, 1, NULL), HF_OK);
+    hf_close(s.db);
+    store_open(&s);
+    assert_int_equal(access(note, F_OK), 0);
+    store_end(&s);
+}
+
+/* Version 0.1 locks the note alone: such a program and this one keep each other out. */
+static void a_program_that_locks_the_note_alone_is_respected(void **state)
+{
+    (void)state;
+    struct store s;
+    struct hf_error why;
+    char note[512];
+    store_init(&s);
+    store_open(&s);
+    snprintf(note, sizeof note, "%s/LOCK", s.dir);
+    int fd = open(note, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
+    hf_close(s.db);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(pwrite(fd, "an old program\n", 15, 0), 15);
+    assert_int_equal(hf_open(s.dir, &s.options, &s.db, &why), HF_STORE_BUSY);
+    assert_non_null(strstr(why.text, "by an old program"));
+    close(fd);
+    store_open(&s);
+    store_end(&s);
+}
+
 static void nothing_is_made_where_nothing_should_be(void **state)
 {
     (void)state;
@@ -413,6 +471,8 @@ int main(void)
         cmocka_unit_test(a_failed_sync_without_a_handler_ends_the_process_with_3),
         cmocka_unit_test(the_memory_limit_refuses_new_keys),
         cmocka_unit_test(a_second_opener_is_told_who_has_it),
+        cmocka_unit_test(a_lost_note_lets_no_second_one_in),
+        cmocka_unit_test(a_program_that_locks_the_note_alone_is_respected),
         cmocka_unit_test(nothing_is_made_where_nothing_should_be),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(any_failure_while_opening_leaves_the_store_whole),

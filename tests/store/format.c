@@ -62,7 +62,7 @@ static void a_hold_on_disk_is_as_the_page_says(void **state)
     /* segment header */
     assert_int_equal(f.size, 4 << 20);
     assert_memory_equal(s, "HOLDSEG1", 8);
-    assert_int_equal(hf_get32(s + 8), 1);
+    assert_int_equal(hf_get32(s + 8), 2);
     assert_int_equal(hf_get32(s + 12), 4096);
     assert_int_equal(hf_get64(s + 16), 1);
     assert_int_equal(hf_get64(s + 24), 0);
@@ -70,23 +70,29 @@ static void a_hold_on_disk_is_as_the_page_says(void **state)
     assert_int_equal(hf_get64(s + 40), 1);
     assert_int_equal(hf_get64(s + 48), NOW_MS);
     struct hf_sipkey id_key = { hf_get64(s + 88), hf_get64(s + 96) };
-    for (size_t i = 104; i < 136; i++)
+    struct hf_sipkey seal = { hf_get64(s + 104), hf_get64(s + 112) };
+    assert_true(seal.k0 != 0 && seal.k1 != 0);
+    for (size_t i = 120; i < 152; i++)
         assert_int_equal(s[i], 0);
-    assert_int_equal(hf_get32(s + 136), hf_crc32c(0, s, 136));
+    assert_int_equal(hf_get64(s + 152), hf_siphash(&seal, hf_mem(s, 152), hf_mem(NULL, 0)));
+    for (size_t i = 160; i < 4096; i++)
+        assert_int_equal(s[i], 0);
 
     /* batch 1: the configuration */
     const unsigned char *b1 = s + 4096;
-    assert_memory_equal(b1, "HFB1", 4);
+    assert_memory_equal(b1, "HFB2", 4);
     uint32_t length1 = hf_get32(b1 + 4);
     assert_int_equal(hf_get64(b1 + 8), 1);
     assert_int_equal(hf_get64(b1 + 16), 4096);
     assert_int_equal(hf_get64(b1 + 24), NOW_MS);
-    assert_int_equal(hf_get32(b1 + 64), 1);
-    assert_int_equal(hf_get32(b1 + 68), 0);
-    assert_int_equal(hf_get32(b1 + 72), hf_crc32c(0, b1, 72));
-    assert_int_equal(hf_get32(b1 + 76), hf_crc32c(0, b1 + 80, length1 - 80));
-    const unsigned char *e1 = b1 + 80;
-    assert_int_equal(hf_get32(e1), length1 - 80);
+    uint8_t entries[32];
+    hf_sha256_of(b1 + 112, length1 - 112, entries);
+    assert_memory_equal(b1 + 64, entries, 32);
+    assert_int_equal(hf_get32(b1 + 96), 1);
+    assert_int_equal(hf_get32(b1 + 100), 0);
+    assert_int_equal(hf_get64(b1 + 104), hf_siphash(&seal, hf_mem(b1, 104), hf_mem(NULL, 0)));
+    const unsigned char *e1 = b1 + 112;
+    assert_int_equal(hf_get32(e1), length1 - 112);
     assert_int_equal(e1[8], 33);
     assert_int_equal(e1[9], 0);
     assert_int_equal(e1[10], 0);
@@ -104,8 +110,8 @@ static void a_hold_on_disk_is_as_the_page_says(void **state)
     /* batch 2: the hold */
     const unsigned char *b2 = s + 8192;
     uint8_t chain[32];
-    hf_sha256_of(b1, length1, chain);
-    assert_memory_equal(b2, "HFB1", 4);
+    hf_sha256_of(b1, 104, chain);
+    assert_memory_equal(b2, "HFB2", 4);
     uint32_t length2 = hf_get32(b2 + 4);
     assert_int_equal(hf_get64(b2 + 8), 2);
     assert_int_equal(hf_get64(b2 + 16), 8192);
@@ -113,9 +119,9 @@ static void a_hold_on_disk_is_as_the_page_says(void **state)
     assert_memory_equal(b2 + 32, chain, 32);
     for (size_t i = length2; i < 4096; i++)
         assert_int_equal(b2[i], 0);
-    const unsigned char *e = b2 + 80;
+    const unsigned char *e = b2 + 112;
     uint32_t size = hf_get32(e);
-    assert_int_equal(size, length2 - 80);
+    assert_int_equal(size, length2 - 112);
     assert_int_equal(hf_get32(e + 4), hf_crc32c(0, e + 8, size - 8));
     assert_int_equal(e[8], 1);  /* place_hold */
     assert_int_equal(e[9], 0);  /* ok */

@@ -183,7 +183,8 @@ static void a_journal_with_rows_that_nobody_writes_is_damaged(void **state)
             for (size_t r = 0; r < 3 && c->rows[r].there; r++)
                 row_add(e, kinds[n], c->rows[r].number, c->rows[r].bulk)->erase = c->rows[r].erase;
             enum hf_status st = judge(k, &w);
-            if (st != (kinds[n] == HF_ROW_VALUE ? c->with_values : c->with_others))
+            if (st !=
+                (kinds[n] == HF_ROW_VALUE || kinds[n] == HF_ROW_LEASE ? c->with_values : c->with_others))
                 fail_msg("kind %d, %s: %s", (int)kinds[n], c->what, hf_status_code(st));
         }
 }

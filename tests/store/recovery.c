@@ -413,10 +413,10 @@ static void a_newer_format_is_refused(void **state)
     store_init(&s);
     store_must_open(&s);
     store_close(&s);
-    unsigned char two = 2;
-    poke(&s, "journal-00000001.log", 8, &two, 1);
+    unsigned char three = 3;
+    poke(&s, "journal-00000001.log", 8, &three, 1);
     assert_int_equal(store_open(&s, &why), HF_STORE_NEWER);
-    assert_non_null(strstr(why.text, "format version 2"));
+    assert_non_null(strstr(why.text, "format version 3"));
     store_end(&s);
 }
 
@@ -428,7 +428,7 @@ static int notes;
 static void count_note(void *arg, int level, const char *line)
 {
     (void)arg;
-    notes += level > 0 || strstr(line, " was opened") == NULL;
+    notes += level > 0 || (strstr(line, " was opened") == NULL && strstr(line, "chain head") == NULL);
 }
 
 static void ignore(struct hf_op *op, enum hf_status status)

@@ -1,4 +1,5 @@
 /* The tables in memory against naive ones, under random changes. */
+#include "base/bytes.h"
 #include "store/journal/holds.h"
 #include "store/journal/live.h"
 #include "store/journal/map64.h"
@@ -145,13 +146,14 @@ static void a_hold_is_known_where_it_went_last(void **state)
 {
     (void)state;
     const struct hf_io *io = hf_io_memory();
-    struct hf_store_keys keys = { { 0 }, { 1, 2 }, { 3, 4 } };
+    struct hf_store_keys keys = { { 0 }, { 1, 2 }, { 3, 4 }, { 5, 6 } };
     struct hf_dir *dir;
     struct hf_holds h;
     uint64_t at;
     assert_int_equal(io->dir_open(NULL, "", true, &dir), 0);
-    assert_true(hf_holds_init(&h, io, dir));
+    assert_true(hf_holds_init(&h, io, dir, &keys.table));
     h.covered = h.highest = 10;
+    assert_int_equal(hf_holds_make(&h, &keys, 10), 0);
     assert_true(hf_holds_reserve(&h, 5, 1));
     hf_holds_set(&h, 5, 1000); /* old, and moved */
     assert_true(hf_holds_reserve(&h, 11, 1));
@@ -165,10 +167,10 @@ static void a_hold_is_known_where_it_went_last(void **state)
     for (size_t part = 0; part < hf_holds_parts(&h); part++)
         n += hf_holds_take(&h, part, 4000, moved + n);
     assert_int_equal(n, 2);
-    assert_int_equal(hf_holds_make(&h, &keys), 0);
-    assert_int_equal(hf_holds_write(&h, moved, n), 0);
-    assert_int_equal(hf_holds_end(&h, &keys, 4000, 11), 0);
-    h.covered = 11;
+    uint64_t bad;
+    assert_int_equal(hf_holds_make(&h, &keys, 11), 0);
+    assert_int_equal(hf_holds_write(&h, moved, n, 4000, &bad), 0);
+    hf_holds_landed(&h, 4000, 7, 11);
     hf_holds_forget(&h, moved, n);
     assert_int_equal(h.moved.used, 0);
     assert_int_equal(hf_holds_get(&h, 5, &at), 0);
@@ -176,6 +178,20 @@ static void a_hold_is_known_where_it_went_last(void **state)
     assert_int_equal(hf_holds_get(&h, 11, &at), 0);
     assert_int_equal(at, 2000);
     assert_int_equal(hf_holds_get(&h, 12, &at), -ENOENT);
+    /* A snapshot that says nothing of the file, as those of version 0.1, does not vouch for it. */
+    struct hf_holds other;
+    int level;
+    assert_true(hf_holds_init(&other, io, dir, &keys.table));
+    assert_non_null(hf_holds_open(&other, &keys, 4000, 7, &level));
+    bool no_memory;
+    unsigned char sum[8];
+    hf_put64(sum, h.sums[0]);
+    assert_true(hf_holds_told(&other, 11, 1, sum, 1, &no_memory));
+    assert_null(hf_holds_open(&other, &keys, 4000, 7, &level));
+    assert_int_equal(hf_holds_check(&other, UINT64_MAX), 0);
+    assert_int_equal(hf_holds_get(&other, 5, &at), 0);
+    assert_int_equal(at, 3000);
+    hf_holds_free(&other);
     hf_holds_free(&h);
     io->dir_close(dir);
 }

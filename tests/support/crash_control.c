@@ -41,7 +41,7 @@ static bool copy_use(struct crash_world *w)
 static uint64_t sequence_of(const unsigned char *block)
 {
     uint64_t sequence = 0;
-    for (int i = 7; i >= 0 && memcmp(block, "HFB1", 4) == 0; i--)
+    for (int i = 7; i >= 0 && memcmp(block, "HFB2", 4) == 0; i--)
         sequence = sequence << 8 | block[8 + i];
     return sequence;
 }

@@ -62,7 +62,7 @@ bool crash_entries_read(const char *dir, const char *postgres, struct crash_entr
 {
     struct hf_audit_reader *reader = NULL;
     *out = (struct crash_entries){ .all = NULL };
-    bool fine = (postgres ? hf_audit_reader_connect(postgres, &reader, why)
+    bool fine = (postgres ? hf_audit_reader_connect(postgres, 0, &reader, why)
                           : hf_audit_reader_open(dir, &reader, why)) == HF_OK &&
                 journal_keep(out, reader, why);
     if (reader)

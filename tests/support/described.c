@@ -54,9 +54,11 @@ static const struct hf_call *call_of(const char *what)
     static const struct {
         const char *name;
         enum hf_http_method method;
-    } methods[] = {
-        { "GET ", HF_HTTP_GET }, { "HEAD ", HF_HTTP_GET }, { "POST ", HF_HTTP_POST }, { "PUT ", HF_HTTP_PUT }
-    };
+    } methods[] = { { "GET ", HF_HTTP_GET },
+                    { "HEAD ", HF_HTTP_GET },
+                    { "POST ", HF_HTTP_POST },
+                    { "PUT ", HF_HTTP_PUT },
+                    { "DELETE ", HF_HTTP_DELETE } };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         size_t size = strlen(methods[i].name);
         struct hf_call_match match;
@@ -70,7 +72,10 @@ static const struct hf_call *call_of(const char *what)
 
 static const char *method_of(const struct hf_call *call)
 {
-    return call->method == HF_HTTP_GET ? "get" : call->method == HF_HTTP_PUT ? "put" : "post";
+    return call->method == HF_HTTP_GET      ? "get"
+           : call->method == HF_HTTP_PUT    ? "put"
+           : call->method == HF_HTTP_DELETE ? "delete"
+                                            : "post";
 }
 
 /* What is said of answers with this status: of the call's own, or of all. A request for no call is answered with what

@@ -52,6 +52,7 @@ void fault_server_start(unsigned threads)
     io = *hf_io_os();
     io.ctx = server.io; /* for the clocks; the rest of them has no use for it */
     io.wall_ms = server.io->io.wall_ms;
+    io.boot_ms = server.io->io.boot_ms;
     io.monotonic_ns = server.io->io.monotonic_ns;
     server.options.store.io = &io;
     server.options.threads = threads;

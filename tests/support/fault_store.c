@@ -205,6 +205,7 @@ void fault_furnish(void)
     io = *hf_io_os();
     io.ctx = &kit->io; /* for the clocks; the rest of them has no use for it */
     io.wall_ms = kit->io.io.wall_ms;
+    io.boot_ms = kit->io.io.boot_ms;
     io.monotonic_ns = kit->io.io.monotonic_ns;
     kit->options.io = &io;
     kit->options.idempotency_window_ms = MINUTE;

@@ -238,20 +238,45 @@ static void entry_write(const struct jw_entry *e, struct hf_buffer *b)
     hf_put32(b->data + start + 4, hf_crc32c(0, b->data + start + 8, b->size - start - 8));
 }
 
+const struct hf_sipkey jw_seal = { 0x5ea15ea15ea15ea1U, 0x0123456789abcdefU };
+
+#define MAGIC_1 0x31424648U
+#define MAGIC_2 0x32424648U
+
+static void batch_check(unsigned char *b, size_t length)
+{
+    if (hf_get32(b) == MAGIC_1) {
+        hf_put32(b + 72, hf_crc32c(0, b, 72));
+        hf_put32(b + 76, hf_crc32c(0, b + 80, length - 80));
+        return;
+    }
+    hf_sha256_of(b + 112, length - 112, b + 64);
+    jw_fix_tag(b);
+}
+
 void jw_fix(unsigned char *b, size_t room)
 {
-    size_t length = hf_get32(b + 4);
-    if (length < 80 || length > room)
+    size_t length = hf_get32(b + 4), head = hf_get32(b) == MAGIC_1 ? 80 : 112;
+    if (length < head || length > room)
         return;
-    for (size_t at = 80; at + 8 < length;) {
+    for (size_t at = head; at + 8 < length;) {
         size_t size = hf_get32(b + at);
         if (size < 8 || size > length - at)
             break;
         hf_put32(b + at + 4, hf_crc32c(0, b + at + 8, size - 8));
         at += size;
     }
-    hf_put32(b + 72, hf_crc32c(0, b, 72));
-    hf_put32(b + 76, hf_crc32c(0, b + 80, length - 80));
+    batch_check(b, length);
+}
+
+void jw_fix_tag(unsigned char *b)
+{
+    hf_put64(b + 104, hf_siphash(&jw_seal, hf_mem(b, 104), hf_mem(NULL, 0)));
+}
+
+void jw_fix_head(unsigned char *h)
+{
+    hf_put64(h + 152, hf_siphash(&jw_seal, hf_mem(h, 152), hf_mem(NULL, 0)));
 }
 
 void jw_begin(struct jw *w, hf_time now)
@@ -305,8 +330,15 @@ static void head_write(struct jw *w, uint64_t sequence, hf_time now)
     hf_put64(h + 80, 2);
     hf_put64(h + 88, w->id_key.k0);
     hf_put64(h + 96, w->id_key.k1);
-    memcpy(h + 104, w->chain, HF_DIGEST_SIZE);
-    hf_put32(h + 136, hf_crc32c(0, h, 136));
+    if (w->version == 1) {
+        memcpy(h + 104, w->chain, HF_DIGEST_SIZE);
+        hf_put32(h + 136, hf_crc32c(0, h, 136));
+        return;
+    }
+    hf_put64(h + 104, jw_seal.k0);
+    hf_put64(h + 112, jw_seal.k1);
+    memcpy(h + 120, w->chain, HF_DIGEST_SIZE);
+    jw_fix_head(h);
 }
 
 static void segment_next(struct jw *w)
@@ -322,9 +354,11 @@ void jw_commit(struct jw *w)
 {
     struct hf_buffer b = { 0 };
     HF_ASSERT(w->open);
-    HF_ASSERT(hf_buffer_reserve(&b, 80));
-    memset(b.data, 0, 80);
-    b.size = 80;
+    bool first = w->version == 1;
+    size_t head = first ? 80 : 112;
+    HF_ASSERT(hf_buffer_reserve(&b, head));
+    memset(b.data, 0, head);
+    b.size = head;
     for (size_t i = 0; i < w->entry_count; i++)
         entry_write(&w->entries[i], &b);
     if (w->offset + b.size > w->segment_size || w->next_segment)
@@ -335,19 +369,18 @@ void jw_commit(struct jw *w)
         w->chain[0] ^= 1;
     if (w->offset == BLOCK)
         head_write(w, w->sequence, w->batch_now);
-    hf_put32(b.data, 0x31424648U);
+    hf_put32(b.data, first ? MAGIC_1 : MAGIC_2);
     hf_put32(b.data + 4, (uint32_t)b.size);
     hf_put64(b.data + 8, w->sequence);
     hf_put64(b.data + 16, w->base + w->offset);
     hf_put64(b.data + 24, (uint64_t)w->batch_now);
     memcpy(b.data + 32, w->chain, HF_DIGEST_SIZE);
-    hf_put32(b.data + 64, (uint32_t)w->entry_count + w->wrong_count);
-    hf_put32(b.data + 72, hf_crc32c(0, b.data, 72));
-    hf_put32(b.data + 76, hf_crc32c(0, b.data + 80, b.size - 80));
+    hf_put32(b.data + (first ? 64 : 96), (uint32_t)w->entry_count + w->wrong_count);
+    batch_check(b.data, b.size);
     memcpy(w->segment + w->offset, b.data, b.size);
     if (w->dirty_padding)
         w->segment[w->offset + b.size] = 1;
-    hf_sha256_of(b.data, b.size, w->chain);
+    hf_sha256_of(b.data, first ? b.size : 104, w->chain);
     w->last_position = w->base + w->offset;
     w->last_length = (uint32_t)b.size;
     w->offset += (b.size + BLOCK - 1) / BLOCK * BLOCK;
@@ -359,7 +392,7 @@ void jw_commit(struct jw *w)
 
 void jw_open(struct jw *w, const char *dir, uint64_t segment_size)
 {
-    *w = (struct jw){ .segment_size = segment_size, .version = 1, .number = 1, .offset = BLOCK };
+    *w = (struct jw){ .segment_size = segment_size, .version = 2, .number = 1, .offset = BLOCK };
     snprintf(w->dir, sizeof w->dir, "%s", dir);
     memcpy(w->store_id, "a store of tests", 16);
     w->id_key = (struct hf_sipkey){ 0x1122334455667788U, 0x99aabbccddeeff00U };

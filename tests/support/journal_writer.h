@@ -32,7 +32,9 @@ struct jw_entry {
 struct jw {
     char dir[512];
     uint64_t segment_size;
-    uint32_t version; /* of segment headers; 1 */
+    uint32_t
+        version; /* of segment headers and batches; 2. 1 makes those of the old format; one that begins with 1 may go on
+                       * with 2 in the next segment. Above 2: the layout of 2 */
     /* knob: unless 0, a segment that begins is said to be so large, and one that is packed is, with zeros behind what
      * was written. Its plain file is not, so it has to be packed. */
     uint64_t stretched;
@@ -69,8 +71,15 @@ void jw_pack(struct jw *w, uint64_t number);
 /* The image of a row. */
 void jw_image(const struct hf_row *row, struct hf_buffer *out);
 
-/* Make both CRCs of the batch at `b`, and those of its entries as far as they can be found, right. */
+/* Make everything right that checks the batch at `b`, of either version, and the CRCs of its entries as far as they can be
+ * found: what somebody can do who has the store's secret. */
 void jw_fix(unsigned char *b, size_t room);
+/* The secret of every store that is made here. */
+extern const struct hf_sipkey jw_seal;
+/* Make the tag of the batch header at `b` right, of version 2, and nothing else. */
+void jw_fix_tag(unsigned char *b);
+/* Seal the segment header in the block at `h`, of version 2. */
+void jw_fix_head(unsigned char *h);
 
 /* Bytes of a file in the store, whole; *size is its size. Owned. */
 unsigned char *jw_load(const char *dir, const char *name, size_t *size);

@@ -55,7 +55,8 @@ static void answer_is_sound(const char *what, const struct reply *r)
     assert_non_null(reply_field(r, "Date"));
     if (refused && strncmp(what, "HEAD ", 5) != 0)
         problem_is_whole(r);
-    bool waits = r->status == 503 || (refused && strcmp(reply_text(r, "code"), "in-progress") == 0);
+    bool waits = r->status == 503 || r->status == 429 ||
+                 (refused && strcmp(reply_text(r, "code"), "in-progress") == 0);
     if (strncmp(what, "HEAD ", 5) != 0)
         assert_int_equal(reply_field(r, "Retry-After") != NULL, waits);
 }

@@ -137,9 +137,9 @@ const char *watch_problem(const struct reply *r)
         snprintf(wrong, sizeof wrong, "it is not a whole problem: %.400s", r->body);
         return wrong;
     }
-    if ((r->status == 503) != (reply_field(r, "Retry-After") != NULL) &&
+    if ((r->status == 503 || r->status == 429) != (reply_field(r, "Retry-After") != NULL) &&
         strcmp(reply_text(r, "code"), "in-progress") != 0)
-        return "Retry-After belongs to 503 and in-progress";
+        return "Retry-After belongs to 503, 429 and in-progress";
     return NULL;
 }
 

@@ -46,6 +46,7 @@ int swift_set_up(void **state)
     postgres_run(&swift.p, "DROP SCHEMA IF EXISTS holdfast CASCADE");
     hf_close(swift_open());
     memset(&swift.shared, 0, sizeof swift.shared);
+    pthread_mutex_init(&swift.shared.clock_lock, NULL);
     swift.shared.conninfo = postgres_conninfo(&swift.p);
     snprintf(swift.shared.name, sizeof swift.shared.name, "test");
     assert_int_equal(hf_pg_connect(&conn, swift.shared.conninfo, false), HF_PG_FINE);

@@ -18,6 +18,7 @@ struct hf_file {
     struct test_io *test;
     void *real;
     char name[64];
+    bool detached;
 };
 
 static const struct hf_io *os(void)
@@ -119,12 +120,19 @@ static int t_open(struct hf_dir *dir, const char *name, enum hf_open_how how, st
     file->test = dir->test;
     file->real = real;
     snprintf(file->name, sizeof file->name, "%s", name);
+    file->detached = false;
+    int open_now = atomic_fetch_add(&dir->test->descriptors, 1) + 1;
+    int most = atomic_load(&dir->test->descriptors_most);
+    while (open_now > most && !atomic_compare_exchange_weak(&dir->test->descriptors_most, &most, open_now))
+        ;
     *out = file;
     return 0;
 }
 
 static void t_close(struct hf_file *file)
 {
+    if (!file->detached)
+        atomic_fetch_sub(&file->test->descriptors, 1);
     os()->close(file->real);
     free(file);
 }
@@ -199,17 +207,56 @@ static void t_unmap(struct hf_file *file, const unsigned char *data, size_t size
     os()->unmap(file->real, data, size);
 }
 
+static int t_touch(struct hf_file *file, const unsigned char *map, uint64_t at, size_t size)
+{
+    const struct test_io *t = file->test;
+    uint64_t bad = atomic_load(&t->unreadable);
+    if (atomic_load(&t->unreadable_snapshot) && strstr(file->name, ".snap"))
+        return -EIO;
+    int only = atomic_load(&t->unreadable_segment);
+    if (only && atoi(file->name + strcspn(file->name, "0")) != only)
+        bad = 0;
+    if (bad && strstr(file->name, "journal-") && bad < at + size && bad + 512 > at)
+        return -EIO;
+    return os()->touch(file->real, map, at, size);
+}
+
+static void t_detach(struct hf_file *file)
+{
+    atomic_fetch_sub(&file->test->descriptors, 1);
+    file->detached = true;
+    os()->detach(file->real);
+}
+
 static hf_time t_wall_ms(void *ctx)
 {
     struct test_io *t = ctx;
     hf_time wall = atomic_load(&t->wall);
+    atomic_fetch_add(&t->looks, 1);
     return wall ? wall : os()->wall_ms(NULL);
+}
+
+static hf_time t_boot_ms(void *ctx)
+{
+    struct test_io *t = ctx;
+    hf_time boot = atomic_load(&t->boot), wall = t_wall_ms(t);
+    if (boot)
+        return boot;
+    while (atomic_flag_test_and_set(&t->following))
+        ;
+    if (wall > t->followed)
+        t->follows += wall - t->followed;
+    t->followed = wall;
+    boot = t->follows;
+    atomic_flag_clear(&t->following);
+    return boot;
 }
 
 static uint64_t t_monotonic_ns(void *ctx)
 {
     struct test_io *t = ctx;
-    return os()->monotonic_ns(NULL) + atomic_load(&t->later_ns);
+    uint64_t step = atomic_load(&t->step_ns);
+    return os()->monotonic_ns(NULL) + atomic_fetch_add(&t->later_ns, step) + step;
 }
 
 static int t_random(void *ctx, void *data, size_t size)
@@ -240,7 +287,10 @@ void test_io_init(struct test_io *t)
                             .truncate = t_truncate,
                             .map = t_map,
                             .unmap = t_unmap,
+                            .touch = t_touch,
+                            .detach = t_detach,
                             .wall_ms = t_wall_ms,
+                            .boot_ms = t_boot_ms,
                             .monotonic_ns = t_monotonic_ns,
                             .random = t_random };
 }

@@ -11,9 +11,15 @@
 enum test_call { TEST_DIR_SYNC, TEST_RENAME, TEST_REMOVE, TEST_TRUNCATE };
 
 struct test_io {
-    struct hf_io io;           /* give &t.io to hf_options.io */
-    _Atomic hf_time wall;      /* what the wall clock says; 0: the real one */
+    struct hf_io io;      /* give &t.io to hf_options.io */
+    _Atomic hf_time wall; /* what the wall clock says; 0: the real one */
+    /* What the boot clock says; 0: it goes forward with the wall clock, and confirms it. */
+    _Atomic hf_time boot;
+    hf_time follows, followed; /* the boot clock then, and the wall clock as it was seen last */
+    atomic_flag following;     /* a lock for these two */
+    _Atomic uint64_t looks;    /* how often the wall clock was asked for */
     _Atomic uint64_t later_ns; /* the monotonic clock is so far ahead of the real one; must not go back */
+    _Atomic uint64_t step_ns;  /* and each look at it takes so long */
     _Atomic int64_t room;      /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
     _Atomic int fail_sync;     /* the n-th sync from now fails (1: the next); 0: none */
     _Atomic int fail_write;    /* the n-th write from now fails; 0: none */
@@ -21,6 +27,11 @@ struct test_io {
     _Atomic int fail_open;     /* the n-th open from now fails; 0: none */
     _Atomic int slow_sync_us;  /* every sync takes so much longer */
     _Atomic uint64_t syncs, writes;
+    _Atomic int descriptors, descriptors_most; /* files that are open now, and at most so far */
+    _Atomic int unreadable_segment;            /* of this segment alone; 0: of every one */
+    _Atomic bool unreadable_snapshot;          /* no snapshot that is mapped can be read */
+    _Atomic uint64_t
+        unreadable; /* the sector at this offset of every segment that is mapped cannot be read; 0: none */
     /* Called before each enum test_call, if not NULL, by the thread that makes it. name: of the file, as it was
      * opened; of a rename, the new one; NULL for the directory. What it returns other than 0 is what the call
      * answers, and then nothing is done. */

@@ -40,9 +40,12 @@ static const struct {
     { HF_HTTP_POST, "/v1/leases/{name}/renew", HF_CALL_DO, HF_RENEW, HF_ROLE_WRITE, false, NULL },
     { HF_HTTP_POST, "/v1/leases/{name}/release", HF_CALL_DO, HF_RETURN, HF_ROLE_WRITE, false, NULL },
     { HF_HTTP_GET, "/v1/leases/{name}", HF_CALL_DO, HF_GET_LEASE, HF_ROLE_READ, false, NULL },
+    { HF_HTTP_DELETE, "/v1/leases/{name}", HF_CALL_DO, HF_DELETE_LEASE, HF_ROLE_WRITE, true, "delete_lease" },
     { HF_HTTP_PUT, "/v1/registers/{name}", HF_CALL_DO, HF_WRITE, HF_ROLE_WRITE, true, "write" },
     { HF_HTTP_POST, "/v1/registers/{name}/merge", HF_CALL_DO, HF_MERGE, HF_ROLE_WRITE, false, "merge" },
     { HF_HTTP_GET, "/v1/registers/{name}", HF_CALL_DO, HF_GET_REGISTER, HF_ROLE_READ, false, NULL },
+    { HF_HTTP_DELETE, "/v1/registers/{name}", HF_CALL_DO, HF_DELETE_REGISTER, HF_ROLE_WRITE, true,
+      "delete_register" },
     { HF_HTTP_POST, "/v1/batch", HF_CALL_BATCH, 0, HF_ROLE_WRITE, false, NULL },
     { HF_HTTP_GET, "/v1/tokens/{key}", HF_CALL_DO, HF_GET_TOKEN, HF_ROLE_READ, false, NULL },
     { HF_HTTP_GET, "/v1/audit", HF_CALL_AUDIT, 0, HF_ROLE_READ, false, NULL },
@@ -134,11 +137,11 @@ static void test_other_methods(void **state)
         { HF_HTTP_HEAD, "/v1/holds/x/confirm", "POST" },
         { HF_HTTP_POST, "/v1/resources/x", "GET, PUT" },
         { HF_HTTP_OPTIONS, "/v1/guards/x", "GET, PUT" },
-        { HF_HTTP_OTHER, "/v1/leases/x", "GET, POST" },
+        { HF_HTTP_OTHER, "/v1/leases/x", "GET, POST, DELETE" },
         { HF_HTTP_GET, "/v1/batch", "POST" },
         { HF_HTTP_POST, "/", "GET" },
         { HF_HTTP_POST, "/healthz", "GET" },
-        { HF_HTTP_DELETE, "/v1/registers/x", "GET, PUT" },
+        { HF_HTTP_POST, "/v1/registers/x", "GET, PUT, DELETE" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct hf_call_match match = found(cases[i].method, cases[i].path);
@@ -229,7 +232,7 @@ static void test_ops(void **state)
         assert_int_equal(call->action, promised[i].number);
         assert_string_equal(hf_action_name(call->action), call->op);
     }
-    assert_int_equal(count, 14);
+    assert_int_equal(count, 16);
     static const char *const none[] = {
         "", "hold", "place_hol", "place_hold ", "Confirm", "grant", "get_hold"
     };
@@ -292,6 +295,8 @@ static void test_fields(void **state)
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/leases/x/release"), "fence!");
     assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/registers/x"), "value! fence if_version");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/registers/x/merge"), "type! value!");
+    assert_string_equal(fields_of(HF_HTTP_DELETE, "/v1/registers/x"), "fence if_version");
+    assert_string_equal(fields_of(HF_HTTP_DELETE, "/v1/leases/x"), "fence");
     assert_string_equal(fields_of(HF_HTTP_GET, "/v1/export"), "format");
 }
 

@@ -68,7 +68,7 @@ static void test_missing_keys(void **state)
         assert_int_equal(hf_api_decode(call, &in, &decoded.arena, &request, &why), HF_INVALID_REQUEST);
         assert_non_null(strstr(why.detail, "Idempotency-Key: this header is missing"));
     }
-    assert_int_equal(count, 7);
+    assert_int_equal(count, 9);
 }
 
 int main(void)

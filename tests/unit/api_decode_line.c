@@ -153,7 +153,7 @@ static void test_refusals(void **state)
     refused("{\"op\":5}", "op: expected a string, got 5.");
     refused("{\"op\":\"fly\"}",
             "op: expected place_hold, confirm, release, expire, reverse, check, record, admit, begin, "
-            "complete, fail, heartbeat, merge or write, got \"fly\".");
+            "complete, fail, heartbeat, merge, write, delete_register or delete_lease, got \"fly\".");
     refused("{\"op\":\"0123456789012345678901234567890123456789012345678901234567890123456789\"}",
             "op: expected place_hold");
     refused("{\"op\":\"get_hold\",\"id\":\"x\"}", "op: expected place_hold");

@@ -108,6 +108,22 @@ static void uuids(void **state)
     assert_string_equal(text, "00000000-0000-7000-8000-000000000000");
 }
 
+static void cursors_lead_back_to_their_place(void **state)
+{
+    (void)state;
+    static const uint64_t places[] = { 1, 2, 3, 1000, UINT64_C(1) << 32, INT64_MAX, UINT64_MAX };
+    assert_true(hf_cursor_make(&key, hf_str("a"), 0) == 0);
+    assert_true(hf_cursor_read(&key, hf_str("a"), 0) == 0);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        uint64_t cursor = hf_cursor_make(&key, hf_str("a"), places[i]);
+        assert_true(cursor != 0 && cursor != places[i]);
+        assert_true(hf_cursor_read(&key, hf_str("a"), cursor) == places[i]);
+        assert_true(hf_cursor_make(&key, hf_str("a"), hf_cursor_read(&key, hf_str("a"), places[i])) ==
+                    places[i]);
+        assert_true(cursor != hf_cursor_make(&key, hf_str("b"), places[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +132,7 @@ int main(void)
         cmocka_unit_test(what_is_not_an_id),
         cmocka_unit_test(packing),
         cmocka_unit_test(uuids),
+        cmocka_unit_test(cursors_lead_back_to_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

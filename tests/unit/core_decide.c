@@ -59,8 +59,9 @@ static bool is(struct hf_bytes got, const char *want)
 static void which_actions_there_are(void **state)
 {
     (void)state;
-    static const enum hf_action keyed[] = { HF_PLACE_HOLD, HF_CONFIRM, HF_RELEASE, HF_EXPIRE,
-                                            HF_REVERSE,    HF_GRANT,   HF_WRITE,   HF_APPLY };
+    static const enum hf_action keyed[] = { HF_PLACE_HOLD,      HF_CONFIRM,     HF_RELEASE, HF_EXPIRE,
+                                            HF_REVERSE,         HF_GRANT,       HF_WRITE,   HF_APPLY,
+                                            HF_DELETE_REGISTER, HF_DELETE_LEASE };
     static const enum hf_action reads[] = { HF_CHECK,        HF_GET_HOLD,  HF_GET_RESOURCE,
                                             HF_GET_GUARD,    HF_GET_CLAIM, HF_GET_LEASE,
                                             HF_GET_REGISTER, HF_GET_TOKEN, HF_GET_VALUE };
@@ -78,7 +79,7 @@ static void which_actions_there_are(void **state)
 static void unknown_actions_are_refused(void **state)
 {
     (void)state;
-    static const int unknown[] = { -1, 0, 21, 31, HF_SWEEP, HF_CONFIGURE, 63, 72, 1000, 0x7fffffff };
+    static const int unknown[] = { -1, 0, 23, 31, HF_SWEEP, HF_CONFIGURE, 63, 72, 1000, 0x7fffffff };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         struct hf_request r = { .action = (enum hf_action)unknown[i], .key = hf_str("key") };
         assert_int_equal(world_do(w, &r), HF_INVALID_REQUEST);

@@ -29,7 +29,10 @@ static int teardown(void **state)
 
 static const char *method_of(const struct hf_call *call)
 {
-    return call->method == HF_HTTP_GET ? "get" : call->method == HF_HTTP_PUT ? "put" : "post";
+    return call->method == HF_HTTP_GET      ? "get"
+           : call->method == HF_HTTP_PUT    ? "put"
+           : call->method == HF_HTTP_DELETE ? "delete"
+                                            : "post";
 }
 
 static struct tree *operation_of(const struct hf_call *call)
@@ -124,7 +127,7 @@ static void test_parameters(void **state)
             assert_non_null(key);
             assert_int_equal(tree_get(key, "required")->type, HF_READ_TRUE);
         }
-        for (size_t k = 0; call->method == HF_HTTP_GET && k < call->field_count; k++) {
+        for (size_t k = 0; !hf_call_has_body(call) && k < call->field_count; k++) {
             struct tree *field = parameter_of(operation, "query", hf_str(call->fields[k].name));
             count++;
             assert_non_null(field);
@@ -160,7 +163,7 @@ static void test_bodies(void **state)
     for (size_t i = 0; i < hf_call_count; i++) {
         const struct hf_call *call = &hf_calls[i];
         struct tree *body = body_schema(call);
-        assert_int_equal(body != NULL, call->method != HF_HTTP_GET && call->kind == HF_CALL_DO);
+        assert_int_equal(body != NULL, hf_call_has_body(call) && call->kind == HF_CALL_DO);
         if (!body)
             continue;
         assert_int_equal(tree_count(tree_get(body, "properties")), call->field_count);

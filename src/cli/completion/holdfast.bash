@@ -56,7 +56,7 @@ _holdfast() {
     ;;
   --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | --to | \
     --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | --server | --listen | --threads | --postgres | \
-    --max-body | --max-connections | --memory-max | --seed | --seeds | --ops | --jobs | --bug) return ;;
+    --max-body | --max-connections | --tenant-connections | --tenant-rate | --memory-max | --tenant-memory-max | --tenant-records-max | --seed | --seeds | --ops | --jobs | --bug) return ;;
   esac
   if [ -n "$values" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
@@ -67,7 +67,7 @@ _holdfast() {
   "") options="$store $commands" ;;
   serve)
     options="$kept --config --listen --threads --auth-file --tls-cert --tls-key --max-body
-      --max-connections --memory-max --log --log-keys --log-duplicates --sandbox --welcome --idempotency-window
+      --max-connections --tenant-connections --tenant-rate --memory-max --tenant-memory-max --tenant-records-max --log --log-keys --log-duplicates --sandbox --welcome --idempotency-window
       --token-max-length --registry --help"
     ;;
   hold) options="--for --duration --fence --key $store" ;;

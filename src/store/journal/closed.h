@@ -12,15 +12,19 @@
 #define HF_CLOSED_SIZE 64
 
 struct hf_closed {
-    uint64_t sequence;             /* of the newest batch */
+    uint64_t sequence;             /* of the newest batch; 0: there is no note */
     uint64_t end;                  /* the position behind it */
-    uint8_t chain[HF_DIGEST_SIZE]; /* its SHA-256 */
+    uint8_t chain[HF_DIGEST_SIZE]; /* the hash of the newest batch */
 };
 
 /* Write the note durably, beside the old one first. 0 or a negative errno. */
 int hf_closed_write(const struct hf_io *io, struct hf_dir *dir, const struct hf_closed *note);
 
-/* False if there is none, or none that is whole. */
-bool hf_closed_read(const struct hf_io *io, struct hf_dir *dir, struct hf_closed *note);
+/* 0: note has it, with sequence 0 if there is none, or none that is whole. A negative errno: it cannot be read, and may say
+ * anything. */
+int hf_closed_read(const struct hf_io *io, struct hf_dir *dir, struct hf_closed *note);
+
+/* The batch of this sequence has this hash: is that what the note says, if it names the batch? */
+bool hf_closed_fits(const struct hf_closed *note, uint64_t sequence, const uint8_t hash[HF_DIGEST_SIZE]);
 
 #endif

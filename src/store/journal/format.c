@@ -1,25 +1,29 @@
 #include "store/journal/format.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/sound.h"
 
 /* ---- Segment header ---- */
 
-static void keys_put(unsigned char *out, const struct hf_store_keys *keys)
+/* Where what comes after the keys lies: in version 1 the CRC stands in place of the tag. */
+enum { CHAIN_1 = 104, CRC_1 = 136, SEAL = 104, CHAIN = 120, TAG = 152 };
+
+static void key_put(unsigned char *out, const struct hf_sipkey *key)
 {
-    memcpy(out, keys->store_id, 16);
-    hf_put64(out + 16, keys->table.k0);
-    hf_put64(out + 24, keys->table.k1);
-    hf_put64(out + 32, keys->id.k0);
-    hf_put64(out + 40, keys->id.k1);
+    hf_put64(out, key->k0);
+    hf_put64(out + 8, key->k1);
 }
 
-static void keys_get(const unsigned char *in, struct hf_store_keys *keys)
+static struct hf_sipkey key_get(const unsigned char *in)
 {
-    memcpy(keys->store_id, in, 16);
-    keys->table = (struct hf_sipkey){ hf_get64(in + 16), hf_get64(in + 24) };
-    keys->id = (struct hf_sipkey){ hf_get64(in + 32), hf_get64(in + 40) };
+    return (struct hf_sipkey){ hf_get64(in), hf_get64(in + 8) };
+}
+
+static uint64_t tag_of(const struct hf_sipkey *seal, const unsigned char *in, size_t size)
+{
+    return hf_siphash(seal, hf_mem(in, size), hf_mem(NULL, 0));
 }
 
 void hf_segment_head_encode(const struct hf_segment_head *head, unsigned char out[HF_BLOCK])
@@ -33,34 +37,46 @@ void hf_segment_head_encode(const struct hf_segment_head *head, unsigned char ou
     hf_put64(out + 32, head->size);
     hf_put64(out + 40, head->first_sequence);
     hf_put64(out + 48, (uint64_t)head->created_at);
-    keys_put(out + 56, &head->keys);
-    memcpy(out + 104, head->chain, HF_DIGEST_SIZE);
-    hf_put32(out + 136, hf_crc32c(0, out, 136));
+    memcpy(out + 56, head->keys.store_id, 16);
+    key_put(out + 72, &head->keys.table);
+    key_put(out + 88, &head->keys.id);
+    key_put(out + SEAL, &head->keys.seal);
+    memcpy(out + CHAIN, head->chain, HF_DIGEST_SIZE);
+    hf_put64(out + TAG, tag_of(&head->keys.seal, out, TAG));
 }
 
 enum hf_head_state hf_segment_head_decode(const unsigned char *in, struct hf_segment_head *head)
 {
     if (memcmp(in, "HOLDSEG1", 8) != 0)
         return HF_HEAD_NONE;
-    /* The version is looked at before the CRC: a newer format may keep its CRC elsewhere. */
+    /* The version is looked at before the check: a newer format may keep its own elsewhere. */
     head->version = hf_get32(in + 8);
     if (head->version > HF_FORMAT_VERSION)
         return HF_HEAD_NEWER;
-    if (hf_get32(in + 136) != hf_crc32c(0, in, 136) || hf_get32(in + 12) != HF_BLOCK)
+    if (head->version == 0 || hf_get32(in + 12) != HF_BLOCK)
+        return HF_HEAD_NONE;
+    bool first = head->version == 1;
+    head->keys.seal = first ? (struct hf_sipkey){ 0, 0 } : key_get(in + SEAL);
+    if (first ? hf_get32(in + CRC_1) != hf_crc32c(0, in, CRC_1)
+              : hf_get64(in + TAG) != tag_of(&head->keys.seal, in, TAG))
         return HF_HEAD_NONE;
     head->number = hf_get64(in + 16);
     head->base = hf_get64(in + 24);
     head->size = hf_get64(in + 32);
     head->first_sequence = hf_get64(in + 40);
     head->created_at = (hf_time)hf_get64(in + 48);
-    keys_get(in + 56, &head->keys);
-    memcpy(head->chain, in + 104, HF_DIGEST_SIZE);
+    memcpy(head->keys.store_id, in + 56, 16);
+    head->keys.table = key_get(in + 72);
+    head->keys.id = key_get(in + 88);
+    memcpy(head->chain, in + (first ? CHAIN_1 : CHAIN), HF_DIGEST_SIZE);
     return HF_HEAD_GOOD;
 }
 
 /* ---- Batch header ---- */
 
-void hf_batch_seal(const struct hf_batch_head *head, unsigned char *batch)
+enum { BODY_HASH = 64, COUNT = 96, BATCH_TAG = 104, COUNT_1 = 64, HEAD_CRC_1 = 72, BODY_CRC_1 = 76 };
+
+void hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal, unsigned char *batch)
 {
     hf_put32(batch, HF_BATCH_MAGIC);
     hf_put32(batch + 4, head->length);
@@ -68,26 +84,48 @@ void hf_batch_seal(const struct hf_batch_head *head, unsigned char *batch)
     hf_put64(batch + 16, head->position);
     hf_put64(batch + 24, (uint64_t)head->now);
     memcpy(batch + 32, head->chain, HF_DIGEST_SIZE);
-    hf_put32(batch + 64, head->count);
-    hf_put32(batch + 68, 0);
-    hf_put32(batch + 72, hf_crc32c(0, batch, 72));
-    hf_put32(batch + 76, hf_crc32c(0, batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD));
+    hf_sha256_of(batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD, batch + BODY_HASH);
+    hf_put32(batch + COUNT, head->count);
+    hf_put32(batch + COUNT + 4, 0);
+    hf_put64(batch + BATCH_TAG, tag_of(seal, batch, BATCH_TAG));
 }
 
-bool hf_batch_head_decode(const unsigned char *in, size_t room, uint64_t position, bool deep,
-                          struct hf_batch_head *head)
+bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char *in, size_t room,
+                          uint64_t position, struct hf_batch_head *head)
 {
-    if (room < HF_BATCH_HEAD || hf_get32(in) != HF_BATCH_MAGIC || hf_get32(in + 72) != hf_crc32c(0, in, 72))
+    bool first = form->version == 1;
+    size_t size = hf_batch_head_size(form->version);
+    if (room < size || hf_get32(in) != (first ? HF_BATCH_MAGIC_1 : HF_BATCH_MAGIC))
         return false;
+    head->version = form->version;
     head->length = hf_get32(in + 4);
     head->sequence = hf_get64(in + 8);
     head->position = hf_get64(in + 16);
     head->now = (hf_time)hf_get64(in + 24);
     memcpy(head->chain, in + 32, HF_DIGEST_SIZE);
-    head->count = hf_get32(in + 64);
-    if (head->position != position || head->length < HF_BATCH_HEAD || head->length > room)
+    head->count = hf_get32(in + (first ? COUNT_1 : COUNT));
+    if (head->position != position || head->length < size || head->length > room ||
+        head->length > HF_BATCH_MAX)
         return false;
-    return !deep || hf_get32(in + 76) == hf_crc32c(0, in + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD);
+    if (first)
+        return hf_get32(in + HEAD_CRC_1) == hf_crc32c(0, in, HEAD_CRC_1);
+    return !form->seal || HF_BUG(seal_not_checked) ||
+           hf_get64(in + BATCH_TAG) == tag_of(form->seal, in, BATCH_TAG);
+}
+
+bool hf_batch_whole(const struct hf_batch_head *head, const unsigned char *batch)
+{
+    uint8_t hash[HF_DIGEST_SIZE];
+    if (head->version == 1)
+        return hf_get32(batch + BODY_CRC_1) ==
+               hf_crc32c(0, batch + HF_BATCH_HEAD_1, head->length - HF_BATCH_HEAD_1);
+    hf_sha256_of(batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD, hash);
+    return memcmp(hash, batch + BODY_HASH, sizeof hash) == 0;
+}
+
+void hf_batch_hash(const struct hf_batch_head *head, const unsigned char *batch, uint8_t out[HF_DIGEST_SIZE])
+{
+    hf_sha256_of(batch, head->version == 1 ? head->length : BATCH_TAG, out);
 }
 
 /* ---- Entries ---- */
@@ -115,6 +153,17 @@ size_t hf_entry_need(const struct hf_request *request)
     case HF_APPLY: return need + HF_APPLY_BYTES_MAX + HF_APPLY_ROWS_MAX * (64 + 2 * HF_TOKEN_MAX);
     default: return need + 4 * HF_NAME_MAX;
     }
+}
+
+size_t hf_entry_size(const struct hf_entry_head *head, const struct hf_plan *plan)
+{
+    size_t size = head->remember == HF_REMEMBER_NOT ? 24 : head->remember == HF_REMEMBER_SEQUENCE ? 72 : 64;
+    size += head->tenant.size + head->key.size;
+    if (head->remember != HF_REMEMBER_NOT && plan->answer.kind == HF_RECORD_VALUE)
+        size += 5 + plan->answer.value.size;
+    for (size_t i = 0; i < plan->row_count; i++)
+        size += 6 + hf_image_size(&plan->rows[i]);
+    return size;
 }
 
 size_t hf_entry_encode(const struct hf_entry_head *head, const struct hf_plan *plan, unsigned char *out)
@@ -248,8 +297,7 @@ static bool row_at(const struct hf_entry_view *entry, struct hf_row *row)
 
 bool hf_entry_answer(const struct hf_entry_view *entry, struct hf_answer *answer)
 {
-    answer->status = entry->head.status;
-    answer->kind = HF_NO_RECORD;
+    *answer = (struct hf_answer){ .status = entry->head.status, .kind = HF_NO_RECORD };
     if (entry->answer == HF_ANSWER_STATUS)
         return true;
     if (entry->answer == HF_ANSWER_INLINE) {

@@ -1,15 +1,12 @@
 #include "store/journal/holds.h"
 
-#include "base/bytes.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
-enum { HEAD = 52 };
-
-bool hf_holds_init(struct hf_holds *h, const struct hf_io *io, struct hf_dir *dir)
+bool hf_holds_init(struct hf_holds *h, const struct hf_io *io, struct hf_dir *dir,
+                   const struct hf_sipkey *key)
 {
-    *h = (struct hf_holds){ .io = io, .dir = dir };
+    *h = (struct hf_holds){ .io = io, .dir = dir, .key = *key };
     return hf_map64_init(&h->moved, 8);
 }
 
@@ -20,27 +17,17 @@ void hf_holds_free(struct hf_holds *h)
     if (h->file)
         h->io->close(h->file);
     h->file = NULL;
+    free(h->sums);
+    free(h->page);
+    free(h->fresh);
+    h->sums = NULL;
+    h->page = NULL;
+    h->fresh = NULL;
 }
 
-void hf_holds_open(struct hf_holds *h, const struct hf_store_keys *keys)
+uint64_t hf_holds_bytes(const struct hf_holds *h)
 {
-    unsigned char head[HEAD];
-    if (h->io->open(h->dir, "holds.idx", HF_OPEN_WRITE, &h->file) != 0) {
-        h->file = NULL;
-        return;
-    }
-    uint64_t size = 0;
-    bool good = h->io->read(h->file, head, HEAD, 0) == 0 && memcmp(head, "HOLDIDX1", 8) == 0 &&
-                hf_get32(head + 8) == HF_FORMAT_VERSION && memcmp(head + 16, keys->store_id, 16) == 0 &&
-                hf_get32(head + 48) == hf_crc32c(0, head, 48) && h->io->size(h->file, &size) == 0 &&
-                size >= HF_BLOCK && hf_get64(head + 40) <= (size - HF_BLOCK) / 8;
-    if (!good) {
-        h->io->close(h->file);
-        h->file = NULL;
-        return;
-    }
-    h->covers = hf_get64(head + 32);
-    h->covered = hf_get64(head + 40);
+    return h->moved.bytes + h->recent.bytes + h->sum_room * sizeof *h->sums;
 }
 
 bool hf_holds_reserve(struct hf_holds *h, uint64_t ordinal, unsigned together)
@@ -48,6 +35,11 @@ bool hf_holds_reserve(struct hf_holds *h, uint64_t ordinal, unsigned together)
     if (ordinal > h->covered)
         return hf_dense_reserve(&h->recent, ordinal);
     return hf_dense_has(&h->recent, ordinal) || hf_map64_reserve(&h->moved, hf_mix64(ordinal), together);
+}
+
+bool hf_holds_reserve_many(struct hf_holds *h, uint64_t ordinal)
+{
+    return hf_dense_reserve(&h->recent, ordinal);
 }
 
 void hf_holds_set(struct hf_holds *h, uint64_t ordinal, uint64_t position)
@@ -67,22 +59,19 @@ void hf_holds_set(struct hf_holds *h, uint64_t ordinal, uint64_t position)
         h->highest = ordinal;
 }
 
-int hf_holds_get(struct hf_holds *h, uint64_t ordinal, uint64_t *position)
+bool hf_holds_remembers(const struct hf_holds *h, uint64_t ordinal, uint64_t *position)
 {
     *position = hf_dense_get(&h->recent, ordinal);
     if (*position)
-        return 0;
+        return true;
     const struct hf_slot *slot = hf_map64_next(&h->moved, hf_mix64(ordinal), NULL);
-    if (slot) {
-        *position = slot->value;
-        return 0;
-    }
-    if (ordinal == 0 || ordinal > h->covered || !h->file)
-        return -ENOENT;
-    unsigned char b[8];
-    int error = h->io->read(h->file, b, 8, HF_BLOCK + 8 * (ordinal - 1));
-    *position = error ? 0 : hf_get64(b);
-    return error;
+    *position = slot ? slot->value : 0;
+    return slot != NULL;
+}
+
+int hf_holds_get(struct hf_holds *h, uint64_t ordinal, uint64_t *position)
+{
+    return hf_holds_remembers(h, ordinal, position) ? 0 : hf_holds_file_get(h, ordinal, position);
 }
 
 /* The inverse of hf_mix64: its steps are their own inverses but for the product. */
@@ -137,81 +126,6 @@ size_t hf_holds_take(const struct hf_holds *h, size_t part, uint64_t before, str
         if (p->slots[i].value != 0 && p->slots[i].value < before)
             out[n++] = (struct hf_moved){ unmix64(p->slots[i].hash), p->slots[i].value };
     return n;
-}
-
-/* A file that is being made anew says that it covers nothing until its first end. */
-static int head_write(struct hf_holds *h, const struct hf_store_keys *keys, uint64_t covers, uint64_t covered)
-{
-    unsigned char head[HF_BLOCK] = { 0 };
-    memcpy(head, "HOLDIDX1", 8);
-    hf_put32(head + 8, HF_FORMAT_VERSION);
-    memcpy(head + 16, keys->store_id, 16);
-    hf_put64(head + 32, covers);
-    hf_put64(head + 40, covered);
-    hf_put32(head + 48, hf_crc32c(0, head, 48));
-    return h->io->write(h->file, head, sizeof head, 0);
-}
-
-static int ordinal_compare(const void *a, const void *b)
-{
-    const struct hf_moved *x = a, *y = b;
-    if (x->ordinal != y->ordinal)
-        return x->ordinal < y->ordinal ? -1 : 1;
-    return x->position < y->position ? -1 : x->position > y->position;
-}
-
-/* New holds come in order already. */
-static bool in_order(const struct hf_moved *moved, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        if (ordinal_compare(&moved[i - 1], &moved[i]) > 0)
-            return false;
-    return true;
-}
-
-int hf_holds_make(struct hf_holds *h, const struct hf_store_keys *keys)
-{
-    if (h->file)
-        return 0;
-    struct hf_file *file;
-    int error = h->io->open(h->dir, "holds.idx", HF_OPEN_CREATE, &file);
-    if (error)
-        return error;
-    h->file = file;
-    error = head_write(h, keys, 0, 0);
-    if (!error)
-        error = h->io->dir_sync(h->dir);
-    if (error) {
-        h->io->close(file);
-        h->file = NULL;
-    }
-    return error;
-}
-
-int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count)
-{
-    int error = 0;
-    if (!in_order(moved, count))
-        qsort(moved, count, sizeof *moved, ordinal_compare);
-    for (size_t i = 0; !error && i < count;) {
-        unsigned char run[HF_BLOCK];
-        size_t n = 0;
-        for (; i + n < count && n < sizeof run / 8 && moved[i + n].ordinal == moved[i].ordinal + n; n++)
-            hf_put64(run + 8 * n, moved[i + n].position);
-        error = h->io->write(h->file, run, 8 * n, HF_BLOCK + 8 * (moved[i].ordinal - 1));
-        i += n;
-    }
-    return error;
-}
-
-int hf_holds_end(struct hf_holds *h, const struct hf_store_keys *keys, uint64_t covers, uint64_t covered)
-{
-    int error = h->io->sync(h->file);
-    if (!error)
-        error = head_write(h, keys, covers, covered);
-    if (!error)
-        error = h->io->sync(h->file);
-    return error;
 }
 
 void hf_holds_forget(struct hf_holds *h, const struct hf_moved *moved, size_t count)

@@ -192,6 +192,34 @@ size_t hf_image_encode(const struct hf_row *row, unsigned char *out)
     return (size_t)(p - out);
 }
 
+/* Beside the functions above: what each of them puts. */
+size_t hf_image_size(const struct hf_row *row)
+{
+    enum { STR = 2, BLOB = 4 };
+    switch (row->kind) {
+    case HF_ROW_HOLD:
+        return 42 + (row->hold.reverses[0] ? 2 * HF_ID_RAW : HF_ID_RAW) + STR + row->hold.resource.size +
+               STR + row->hold.requester.size;
+    case HF_ROW_RESOURCE: return 37 + STR + row->resource.name.size;
+    case HF_ROW_GUARD: return 19 + HF_MATCH_MAX + STR + row->guard.name.size;
+    case HF_ROW_ENTRY:
+        return 17 + STR + row->entry.guard.size + STR + row->entry.identity.size + BLOB +
+               row->entry.result.size;
+    case HF_ROW_CLAIM:
+        return 50 + HF_DIGEST_SIZE + STR + row->claim.key.size + BLOB + row->claim.response.size;
+    case HF_ROW_LEASE: return 40 + STR + row->lease.name.size + STR + row->lease.holder.size;
+    case HF_ROW_REGISTER: return 25 + STR + row->reg.name.size + BLOB + row->reg.value.bytes.size;
+    case HF_ROW_CLIENT: return 8 + sizeof row->client.used + STR + row->client.name.size;
+    case HF_ROW_VALUE: return STR + row->pair.key.size + BLOB + row->pair.value.size;
+    case HF_ROW_OUTBOX:
+        return 17 + STR + row->outbox.key.size + STR + row->outbox.topic.size + BLOB +
+               row->outbox.payload.size;
+    case HF_ROW_REVERSAL: return 2 * HF_ID_RAW;
+    case HF_ROW_CONFIG: return 13 + STR + row->config.digest_name.size + STR + row->config.program.size;
+    }
+    return 0;
+}
+
 /* ---- Reading: every length is checked, the first that does not fit spoils the rest ---- */
 
 struct take {

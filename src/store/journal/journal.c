@@ -13,8 +13,9 @@
 #include <stdlib.h>
 
 /* START_LEAST: from this size on, starting the disk early is worth the call. */
-enum { BATCH_MAX = 16 << 20, START_LEAST = 12288 };
-enum { UNREADABLE_MS = 60000 }; /* until a hold that could not be read is looked at again */
+enum { START_LEAST = 12288 };
+/* Until a hold that could not be read is looked at again; or one that is being searched for. */
+enum { UNREADABLE_MS = 60000, AWAITED_MS = 1000 };
 
 void hf_journal_note(struct hf_journal *j, int level, const char *format, ...)
 {
@@ -28,97 +29,43 @@ void hf_journal_note(struct hf_journal *j, int level, const char *format, ...)
     j->on_note(j->arg, level, line);
 }
 
-/* ---- Reading by position ---- */
-
-static bool batch_has(const struct hf_batch *b, uint64_t position)
+void hf_journal_note_head(struct hf_journal *j)
 {
-    return b->size > 0 && position >= b->base && position < b->base + b->size;
-}
-
-/* A run of bytes that begins at `position`, and how long it is. */
-static int bytes_at(struct hf_journal *j, uint64_t position, const unsigned char **out, size_t *room)
-{
-    const struct hf_batch *batches[] = { &j->gather, &j->flight };
-    for (size_t i = 0; i < 2; i++) {
-        const struct hf_batch *b = batches[i];
-        if (batch_has(b, position)) {
-            *out = b->data + b->lead + (position - b->base);
-            *room = (size_t)(b->base + b->size - position);
-            return 0;
-        }
-    }
-    const struct hf_segment *g = hf_segments_at(&j->segments, position);
-    if (!g)
-        return -ENOENT;
-    uint64_t at = position - g->base;
-    if (g->data) {
-        *out = g->data + at;
-        *room = (size_t)(g->size - at);
-        return 0;
-    }
-    int error = hf_pack_read(g->pack, &j->cache, at, 4, out);
-    if (error)
-        return error;
-    *room = hf_get32(*out);
-    if (*room > g->size - at || *room > BATCH_MAX)
-        return -EBADMSG;
-    return hf_pack_read(g->pack, &j->cache, at, *room, out);
-}
-
-int hf_journal_entry(struct hf_journal *j, uint64_t position, struct hf_entry_view *out)
-{
-    const unsigned char *data;
-    size_t room;
-    int error = bytes_at(j, position, &data, &room);
-    if (error)
-        return error;
-    return hf_entry_decode(data, room, out) ? 0 : -EBADMSG;
-}
-
-int hf_journal_batch(struct hf_journal *j, uint64_t position, bool deep, const unsigned char **data,
-                     struct hf_batch_head *head)
-{
-    const struct hf_segment *g = hf_segments_at(&j->segments, position);
-    if (!g || g->base + g->size - position < HF_BATCH_HEAD)
-        return -EBADMSG;
-    uint64_t at = position - g->base;
-    if (g->data) {
-        *data = g->data + at;
-        return hf_batch_head_decode(*data, (size_t)(g->size - at), position, deep, head) ? 0 : -EBADMSG;
-    }
-    int error = hf_pack_read(g->pack, &j->cache, at, HF_BATCH_HEAD, data);
-    if (error)
-        return error;
-    size_t length = hf_get32(*data + 4);
-    if (length < HF_BATCH_HEAD || length > g->size - at || length > BATCH_MAX)
-        return -EBADMSG;
-    error = hf_pack_read(g->pack, &j->cache, at, length, data);
-    if (error)
-        return error;
-    return hf_batch_head_decode(*data, length, position, deep, head) ? 0 : -EBADMSG;
-}
-
-bool hf_journal_is_packed(const struct hf_journal *j, uint64_t position)
-{
-    const struct hf_segment *g = hf_segments_at(&j->segments, position);
-    return g && g->state == HF_SEGMENT_PACKED;
+    char hex[2 * HF_DIGEST_SIZE + 1];
+    for (size_t i = 0; i < HF_DIGEST_SIZE; i++)
+        snprintf(hex + 2 * i, 3, "%02x", j->chain[i]);
+    j->head_noted_ns = j->io->monotonic_ns(j->io->ctx);
+    hf_journal_note(j, 0, "chain head: %s after batch %llu", hex, (unsigned long long)(j->next_sequence - 1));
 }
 
 /* ---- Gathering ---- */
+
+/* Look at the clocks. The boot clock before the wall clock, and once more behind it where it may matter: this thread may be
+ * kept waiting between the two. Within a millisecond of the wall clock there is nothing new to look at. */
+static void clock_read(struct hf_journal *j)
+{
+    enum { MATTERS_MS = 100 };
+    const struct hf_io *io = j->io;
+    struct hf_clock *c = &j->clock;
+    struct hf_clock_reading r = { .committed = j->now };
+    char line[HF_CLOCK_LINE];
+    if (c->started && !c->doubted && io->wall_ms(io->ctx) == c->wall && j->now <= c->now)
+        return;
+    r.from = io->boot_ms(io->ctx);
+    r.wall = io->wall_ms(io->ctx);
+    r.to = r.wall > c->now + MATTERS_MS ? io->boot_ms(io->ctx) : r.from;
+    enum hf_clock_event event = hf_clock_read(c, &r);
+    if (event != HF_CLOCK_GOES && hf_clock_tell(c, event, "the wall", line))
+        hf_journal_note(j, event != HF_CLOCK_RETURNED, "%s", line);
+}
 
 hf_time hf_journal_now(struct hf_journal *j)
 {
     if (j->gather.size > 0)
         return j->gather.now;
-    hf_time wall = j->io->wall_ms(j->io->ctx);
-    if (HF_BUG(clock_runs_back))
-        return wall;
+    clock_read(j);
     /* Questions are told the time and write nothing: it may not run back behind them either. */
-    if (j->told < j->now)
-        j->told = j->now;
-    if (j->told < wall)
-        j->told = wall;
-    return j->told;
+    return HF_BUG(clock_runs_back) ? j->clock.wall : j->clock.now;
 }
 
 /* Where can a batch with room for `need` bytes of entries begin? */
@@ -126,7 +73,8 @@ static bool place_find(struct hf_journal *j, size_t need)
 {
     const struct hf_segments *s = &j->segments;
     const struct hf_segment *g = j->active ? hf_segments_at(s, j->end) : NULL;
-    if (g && g->number == j->active && j->end + HF_BATCH_HEAD + need <= g->base + g->size) {
+    if (g && g->number == j->active && g->version == HF_FORMAT_VERSION &&
+        j->end + HF_BATCH_HEAD + need <= g->base + g->size) {
         j->place = (struct hf_place){ (size_t)(g - s->list), j->end, 0, g->base + g->size - j->end };
         return true;
     }
@@ -164,17 +112,18 @@ static void gather_open(struct hf_journal *j, hf_time now)
     struct hf_batch *b = &j->gather;
     b->lead = p->lead;
     b->size = HF_BATCH_HEAD;
-    b->limit = p->avail < BATCH_MAX ? (size_t)p->avail : BATCH_MAX;
+    b->limit = p->avail < HF_BATCH_MAX ? (size_t)p->avail : HF_BATCH_MAX;
     b->base = p->base;
+    b->segment_end = g->base + g->size;
     b->segment = g->number;
     b->count = 0;
     b->now = now;
-    b->file = g->file;
+    b->file = g->writer;
     b->file_at = p->base - p->lead - g->base;
     b->head.number = g->number;
     b->head.base = g->base;
     b->head.size = g->size;
-    if (j->io->wall_ms(j->io->ctx) < now && j->stats.clock_stalls++ == 0)
+    if (j->clock.wall < now && j->stats.clock_stalls++ == 0)
         hf_journal_note(j, 1,
                         "the wall clock is behind engine time: engine time stands still until it has "
                         "caught up");
@@ -196,29 +145,137 @@ static uint64_t next_segment_size(const struct hf_journal *j)
     return i < s->count ? s->list[i].size : hf_segments_next_size(s, i > 0 ? s->list[i - 1].size : 0);
 }
 
+/* ---- Limits ---- */
+
+/* A part of each limit is kept for what ends something and takes more than was kept for it when it began. */
+enum { RESERVE_PART = 16 };
+
 /* Judged by what is in the tables, not by what they have room for: else a limit once reached stays reached. */
-static bool memory_is_full(const struct hf_journal *j)
+uint64_t hf_journal_used(const struct hf_journal *j)
 {
-    return j->memory_max && hf_tables_in_use(&j->tables) + (j->is_memory ? j->end : 0) >= j->memory_max;
+    return hf_tables_in_use(&j->tables) + hf_tables_owed(&j->tables) + (j->is_memory ? j->end : 0);
+}
+
+bool hf_journal_is_full(const struct hf_journal *j)
+{
+    return j->memory_max && hf_journal_used(j) >= j->memory_max - j->memory_max / RESERVE_PART;
+}
+
+struct limited {
+    enum hf_limit limit;
+    bool has_reserve;
+    struct hf_owner *tenant; /* the one whose quota it is */
+};
+
+/* The quotas of the tenant; nothing if there are none, so that a store without does not look. */
+static struct limited quota_of(struct hf_journal *j, struct hf_bytes name)
+{
+    struct limited got = { .limit = HF_LIMIT_NONE };
+    struct hf_owners *tenants = &j->tables.rows.owners;
+    if (!j->tenant_memory_max && !j->tenant_records_max)
+        return got;
+    uint32_t place = name.size <= HF_TENANT_MAX ? hf_owners_find(tenants, name) : HF_OWNER_NONE;
+    if (place == HF_OWNER_NONE)
+        return got;
+    struct hf_owner *tenant = &tenants->list[place];
+    uint64_t memory = hf_owner_memory(tenant), records = hf_owner_records(tenant);
+    if (j->tenant_memory_max && memory >= j->tenant_memory_max)
+        got.limit = HF_LIMIT_TENANT_MEMORY;
+    else if (j->tenant_records_max && records >= j->tenant_records_max)
+        got.limit = HF_LIMIT_TENANT_RECORDS;
+    if (got.limit)
+        got.tenant = tenant;
+    got.has_reserve =
+        (!j->tenant_memory_max || memory < j->tenant_memory_max + j->tenant_memory_max / RESERVE_PART) &&
+        (!j->tenant_records_max || records <= j->tenant_records_max + j->tenant_records_max / RESERVE_PART);
+    return got;
+}
+
+/* Which limit of memory keeps the tenant from anything new? */
+static struct limited memory_limited(struct hf_journal *j, struct hf_bytes tenant)
+{
+    struct limited got = quota_of(j, tenant);
+    if (!hf_journal_is_full(j))
+        return got;
+    bool within = hf_journal_used(j) < j->memory_max;
+    got.has_reserve = within && (!got.limit || got.has_reserve);
+    got.limit = HF_LIMIT_MEMORY;
+    got.tenant = NULL;
+    return got;
+}
+
+/* Tell the operator that the limit of memory is reached; once a minute while requests are refused by it. */
+static void full_note(struct hf_journal *j)
+{
+    const uint64_t again_ns = UINT64_C(60) * 1000000000;
+    uint64_t now = j->io->monotonic_ns(j->io->ctx);
+    if (j->full_noted && now - j->full_noted_ns < again_ns)
+        return;
+    j->full_noted = true;
+    j->full_noted_ns = now;
+    hf_journal_note(
+        j, 1,
+        "memory-max is reached: %llu of %llu bytes are used, and the rest is kept for endings. New "
+        "writes are refused; what was begun can be ended, registers and leases can be deleted",
+        (unsigned long long)hf_journal_used(j), (unsigned long long)j->memory_max);
+}
+
+/* The request was refused by the limit. */
+static void limit_tell(struct hf_journal *j, const struct limited *by)
+{
+    struct hf_owner *tenant = by->tenant;
+    j->plan->answer.limit = by->limit;
+    if (by->limit == HF_LIMIT_MEMORY)
+        full_note(j);
+    if (tenant) {
+        j->stats.refusals_quota++;
+        tenant->refusals++;
+    }
 }
 
 enum ready { READY, READY_NOT, READY_FULL, READY_WAIT };
 
-/* Can an entry of `need` bytes be taken now? */
-static enum ready gather_ready(struct hf_journal *j, size_t need)
+/* Can an entry of `need` bytes be taken now, with `keep` bytes left behind it if the disk has no room for the next segment? */
+static enum ready gather_ready(struct hf_journal *j, size_t need, size_t keep)
 {
     struct hf_batch *b = &j->gather;
     if (b->size > 0) {
         if (b->size + need > b->limit)
             return READY_FULL;
+        if (keep && b->base + b->size + need + keep > b->segment_end)
+            return READY_NOT;
         return gather_grow(j, b->lead, need) ? READY : READY_NOT;
     }
-    if (!place_find(j, need)) {
+    if (!place_find(j, need + keep)) {
         bool too_big = HF_BLOCK + HF_BATCH_HEAD + need > next_segment_size(j);
         j->segment_wanted = !too_big;
         return j->out_of_space || too_big ? READY_NOT : READY_WAIT;
     }
     return gather_grow(j, j->place.lead, need) ? READY : READY_NOT;
+}
+
+/* The end of the last segment that the disk has room for is kept for what ends something: a sixteenth of it. */
+static size_t kept_back(const struct hf_journal *j)
+{
+    enum { PART = 16, LEAST = 64 << 10 };
+    const struct hf_segment *g = j->out_of_space && j->active ? hf_segments_at(&j->segments, j->end) : NULL;
+    if (!g)
+        return 0;
+    size_t part = (size_t)(g->size / PART);
+    return part < LEAST && g->size > 4 * LEAST ? LEAST : part;
+}
+
+/* Can the request be taken now? tight: out, only if it ends something. */
+static enum ready request_ready(struct hf_journal *j, const struct hf_request *request, bool *tight)
+{
+    size_t need = hf_entry_need(request), keep = kept_back(j);
+    enum ready ready = gather_ready(j, need, keep);
+    *tight = false;
+    if (ready != READY_NOT || keep == 0 || !hf_action_ends(request->action))
+        return ready;
+    ready = gather_ready(j, need, 0);
+    *tight = ready == READY;
+    return ready;
 }
 
 /* Encode the plan's entry behind the gathered ones and apply it. */
@@ -229,8 +286,10 @@ static enum hf_status gather_append(struct hf_journal *j, const struct hf_entry_
     if (opened)
         gather_open(j, now);
     unsigned char *at = b->data + b->lead + b->size;
-    size_t size = hf_entry_encode(head, j->plan, at);
+    size_t size = hf_entry_size(head, j->plan);
     HF_ASSERT(b->lead + b->size + size + HF_BLOCK <= b->room);
+    size_t written = hf_entry_encode(head, j->plan, at);
+    HF_ASSERT(written == size);
     struct hf_entry_view entry;
     bool parsed = hf_entry_parse(at, size, &entry);
     HF_ASSERT(parsed);
@@ -267,8 +326,7 @@ static enum hf_status apply_volatile(struct hf_journal *j, const struct hf_reque
         return HF_NO_MEMORY;
     struct hf_image image = { .kind = HF_ROW_ENTRY,
                               .bytes = { room, hf_image_encode(&j->plan->rows[0], room) } };
-    uint64_t stamp = j->gather.size ? j->gather.base + j->gather.size : j->end;
-    return hf_tables_apply_volatile(&j->tables, request->tenant, &image, stamp);
+    return hf_tables_apply_volatile(&j->tables, request->tenant, &image);
 }
 
 static void head_fill(const struct hf_command *cmd, const struct hf_plan *plan, hf_time now,
@@ -381,17 +439,23 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     struct hf_command cmd = { .request = request, .rules = &j->rules };
     bool in_memory = guard_is_volatile(j, request);
     enum ready ready = READY;
+    struct limited limited = { .limit = HF_LIMIT_NONE };
+    bool tight = false;
     hf_rows_bury(&j->tables.rows);
-    if (!hf_action_reads(request->action)) {
-        if (memory_is_full(j))
-            ready = READY_NOT;
-        else if (!in_memory)
-            ready = gather_ready(j, hf_entry_need(request));
+    hf_segments_tick(&j->segments);
+    if (!hf_action_reads(request->action) || (HF_BUG(guard_check_records) && request->action == HF_CHECK)) {
+        limited = memory_limited(j, request->tenant);
+        if (!in_memory)
+            ready = request_ready(j, request, &tight);
     }
     if (ready == READY_FULL || ready == READY_WAIT)
         return ready == READY_FULL ? HF_TAKE_FULL : HF_TAKE_WAIT;
     memcpy(cmd.digest, prepared->digest, HF_DIGEST_SIZE);
-    cmd.refuse_writes = ready != READY;
+    cmd.refuse_writes = ready != READY || tight || limited.limit;
+    cmd.may_end = ready == READY;
+    cmd.has_reserve = limited.has_reserve && !tight;
+    if (ready != READY || tight)
+        limited = (struct limited){ .limit = j->out_of_space ? HF_LIMIT_DISK : HF_LIMIT_NONE };
     cmd.fresh_ordinal = j->tables.holds.highest + 1;
     if (request->action == HF_PLACE_HOLD || request->action == HF_REVERSE)
         hf_id_make(&j->keys.id, cmd.fresh_ordinal, cmd.fresh_id);
@@ -421,6 +485,8 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     } else if (st != HF_OK) {
         plan_fault(j, st);
     }
+    if (plan->answer.status == HF_STORAGE_FAILURE && limited.limit && cmd.refuse_writes)
+        limit_tell(j, &limited);
     if (plan->replayed && j->seen_position)
         *needs = j->seen_position >= j->durable && !HF_BUG(replay_not_waiting) ? j->seen_position + 1 : 0;
     else
@@ -443,16 +509,20 @@ size_t hf_journal_sweep(struct hf_journal *j, size_t max)
     size_t swept = 0;
     hf_rows_bury(&j->tables.rows);
     while (swept < max) {
+        hf_segments_tick(&j->segments);
         hf_time now = hf_journal_now(j);
         uint64_t ordinal = hf_live_first_overdue(&j->tables.live, now);
         struct hf_hold hold;
-        if (ordinal == 0 || gather_ready(j, hf_entry_need(&biggest)) != READY)
+        if (ordinal == 0 || gather_ready(j, hf_entry_need(&biggest), 0) != READY)
             break;
-        if (hf_journal_hold(j, ordinal, &hold) != HF_FOUND || !hf_journal_counted(j, &hold)) {
+        int error = hf_journal_hold(j, ordinal, &hold);
+        if (error || !hf_journal_counted(j, &hold)) {
             /* It must not keep the others from being expired, and may be readable later. */
-            hf_journal_note(j, 1, "the record of an overdue hold (number %llu) cannot be read; run audit",
-                            (unsigned long long)ordinal);
-            hf_live_put_off(&j->tables.live, ordinal, now + UNREADABLE_MS);
+            bool soon = error && hf_journal_hold_awaited(j, ordinal, error);
+            if (!soon)
+                hf_journal_note(j, 1, "the record of an overdue hold (number %llu) cannot be read; run audit",
+                                (unsigned long long)ordinal);
+            hf_live_put_off(&j->tables.live, ordinal, now + (soon ? AWAITED_MS : UNREADABLE_MS));
             continue;
         }
         hf_decide_sweep(&j->view, &hold, now, j->plan);
@@ -471,7 +541,7 @@ enum hf_status hf_journal_configure(struct hf_journal *j)
         in_force->token_max_length == j->rules.token_max_length &&
         in_force->registry_strict == j->rules.registry_strict)
         return HF_OK;
-    if (gather_ready(j, hf_entry_need(&small)) != READY)
+    if (gather_ready(j, hf_entry_need(&small), 0) != READY)
         return HF_STORAGE_FAILURE;
     hf_plan_reset(j->plan);
     struct hf_row *row = hf_plan_row(j->plan, HF_ROW_CONFIG);
@@ -498,9 +568,11 @@ void hf_journal_seal(struct hf_journal *j)
         for (size_t i = 0; i < j->segments.count; i++) {
             struct hf_segment *g = &j->segments.list[i];
             if (g->number == j->active)
-                g->state = HF_SEGMENT_SEALED;
-            if (g->number == j->flight.segment)
-                g->state = HF_SEGMENT_ACTIVE;
+                hf_segments_become(&j->segments, g, HF_SEGMENT_SEALED);
+            if (g->number == j->flight.segment) {
+                hf_segments_become(&j->segments, g, HF_SEGMENT_ACTIVE);
+                g->version = HF_FORMAT_VERSION;
+            }
         }
         j->active = j->flight.segment;
     }
@@ -510,13 +582,14 @@ int hf_journal_commit(struct hf_journal *j)
 {
     struct hf_batch *b = &j->flight;
     unsigned char *batch = b->data + b->lead;
-    struct hf_batch_head head = { .length = (uint32_t)b->size,
+    struct hf_batch_head head = { .version = HF_FORMAT_VERSION,
+                                  .length = (uint32_t)b->size,
                                   .count = b->count,
                                   .sequence = j->flight_sequence,
                                   .position = b->base,
                                   .now = b->now };
     memcpy(head.chain, j->chain, HF_DIGEST_SIZE);
-    hf_batch_seal(&head, batch);
+    hf_batch_seal(&head, &j->keys.seal, batch);
     if (b->lead) {
         b->head.first_sequence = head.sequence;
         b->head.created_at = b->now;
@@ -529,11 +602,10 @@ int hf_journal_commit(struct hf_journal *j)
     int error = j->io->write(b->file, b->data, b->lead + padded, b->file_at);
     if (error)
         return error;
-    /* The next link of the chain is made while the disk is already at work. */
     uint64_t before = j->io->monotonic_ns(j->io->ctx);
     if (padded >= START_LEAST)
         j->io->start(b->file, b->file_at, b->lead + padded);
-    hf_sha256_of(batch, b->size, j->chain);
+    hf_batch_hash(&head, batch, j->chain);
     error = HF_BUG(sync_skipped) ? 0 : j->io->sync(b->file);
     j->flight_sync_ns = j->io->monotonic_ns(j->io->ctx) - before;
     return error;

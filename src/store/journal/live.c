@@ -166,10 +166,10 @@ bool hf_live_reserve(struct hf_live *l, uint64_t ordinal)
     return true;
 }
 
-void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root, uint64_t resource)
+bool hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root, uint64_t resource)
 {
     if (hf_dense_get(&l->by_ordinal, ordinal) != 0)
-        return;
+        return false;
     uint32_t n = l->free_list;
     if (n)
         l->free_list = node_at(l, n)->next;
@@ -183,18 +183,20 @@ void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32
     l->heap[l->heap_count] = (struct hf_live_heap_item){ expires_at, n };
     heap_up(l, l->heap_count++);
     hf_dense_set(&l->by_ordinal, ordinal, n);
+    return true;
 }
 
-void hf_live_remove(struct hf_live *l, uint64_t ordinal)
+bool hf_live_remove(struct hf_live *l, uint64_t ordinal)
 {
     uint32_t n = (uint32_t)hf_dense_get(&l->by_ordinal, ordinal);
     if (n == 0)
-        return;
+        return false;
     hf_dense_set(&l->by_ordinal, ordinal, 0);
     heap_remove(l, node_at(l, n)->heap_at);
     pair_remove(l, n);
     node_at(l, n)->next = l->free_list;
     l->free_list = n;
+    return true;
 }
 
 void hf_live_put_off(struct hf_live *l, uint64_t ordinal, hf_time until)

@@ -38,11 +38,11 @@ void hf_live_free(struct hf_live *l);
 bool hf_live_reserve(struct hf_live *l, uint64_t ordinal);
 
 /* Add a held hold. Needs a reserve before; adding one that is there changes nothing. root, resource: of
- * its resource; the root's place must stay where it is and start as 0. */
-void hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root, uint64_t resource);
+ * its resource; the root's place must stay where it is and start as 0. False if it was there. */
+bool hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root, uint64_t resource);
 
-/* The hold is held no longer. Nothing if it is not there. */
-void hf_live_remove(struct hf_live *l, uint64_t ordinal);
+/* The hold is held no longer. False if it was not there. */
+bool hf_live_remove(struct hf_live *l, uint64_t ordinal);
 /* Let hf_live_first_overdue pass over an overdue hold until then. */
 void hf_live_put_off(struct hf_live *l, uint64_t ordinal, hf_time until);
 

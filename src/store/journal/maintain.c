@@ -1,135 +1,123 @@
-#include "store/journal/maintain.h"
+#include "store/journal/walk.h"
 
 #include "base/bug.h"
 #include "base/bytes.h"
+#include "core/fence.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+/* How much a step looks at, and how much it frees of that: the lock is held meanwhile. */
 enum {
-    SWEEP_STEP = 256,     /* overdue holds a step */
-    EXPIRE_STEP = 4096,   /* tokens or entries looked at a step */
+    SWEEP_STEP = 256,     /* overdue holds */
+    TOKEN_STEP = 1024,    /* entries of the journal, for their keys */
+    GUARD_STEP = 256,     /* guards, and entries that are freed */
+    ROW_STEP = 1024,      /* slots of the row table, a row that is freed counting as several */
+    ROW_FREED = 4,        /* ... as so many */
+    ROW_MANY = 64,        /* so many freed rows are a reason to go on at once */
     PREPARE_AT = 4,       /* prepare the next segment when 1/4 of this one is used */
     RETRY_NS = 1000000000 /* after a failure */
 };
 
+/* ---- What is told of failures ---- */
+
+bool hf_trouble_tell(struct hf_journal *j, struct hf_trouble *t)
+{
+    const uint64_t again_ns = UINT64_C(60) * 1000000000;
+    uint64_t now = j->io->monotonic_ns(j->io->ctx);
+    if (t->lasts && now - t->noted_ns < again_ns)
+        return false;
+    *t = (struct hf_trouble){ .lasts = true, .noted_ns = now };
+    return true;
+}
+
+bool hf_trouble_over(struct hf_trouble *t)
+{
+    bool lasted = t->lasts;
+    t->lasts = false;
+    return lasted;
+}
+
 /* ---- Expiry of what is in memory ---- */
 
-/* What is over at this time may be forgotten. A snapshot that is being written must not miss what is not over at the time
- * that it brings back. */
-static hf_time forget_until(struct hf_journal *j)
+hf_time hf_journal_forget_until(struct hf_journal *j)
 {
     return j->snapshotting ? hf_snapshot_now(j) : hf_journal_now(j);
 }
 
-/* The position of the batch behind one that ends at `end`: there, or in the next segment. */
-static uint64_t next_batch(struct hf_journal *j, uint64_t end)
-{
-    struct hf_batch_head head;
-    const unsigned char *data;
-    /* Deep: a batch that a crash cut short may have left a good header where the next one did not fit. And what cannot
-     * be read at the moment is not passed over. */
-    if (end >= j->durable || hf_journal_batch(j, end, true, &data, &head) != -EBADMSG)
-        return end;
-    const struct hf_segment *g = hf_segments_at(&j->segments, end);
-    /* At a segment's very end, `end` is the next segment's first byte. */
-    uint64_t next = g && end == g->base ? end : g ? g->base + g->size : end;
-    return next + HF_BLOCK;
-}
-
-static void token_remove(struct hf_journal *j, const struct hf_entry_view *entry, uint64_t position)
-{
-    struct hf_tables *t = &j->tables;
-    uint64_t hash = hf_tables_hash(t, (struct hf_scoped){ entry->head.tenant, entry->head.key });
-    for (struct hf_slot *s = NULL; (s = hf_map64_next(&t->tokens, hash, s)) != NULL;) {
-        if (s->value == position) {
-            hf_map64_remove(&t->tokens, s);
-            return;
-        }
-    }
-}
-
-size_t hf_journal_expire_tokens(struct hf_journal *j, size_t max)
-{
-    hf_time now = forget_until(j);
-    size_t freed = 0, looked = 0;
-    while (looked < max) {
-        struct hf_batch_head head;
-        const unsigned char *data;
-        if (j->token_cursor_entry == 0)
-            j->token_cursor = next_batch(j, j->token_cursor);
-        if (j->token_cursor >= j->durable || hf_journal_batch(j, j->token_cursor, false, &data, &head) != 0)
-            break;
-        uint32_t at = j->token_cursor_entry ? j->token_cursor_entry : HF_BATCH_HEAD;
-        while (at < head.length && looked < max) {
-            struct hf_entry_view entry;
-            if (!hf_entry_parse(data + at, head.length - at, &entry))
-                return freed;
-            if (entry.head.remember == HF_REMEMBER_KEY) {
-                hf_time early =
-                    HF_BUG(tokens_freed_early) ? (entry.head.expires_at - entry.head.recorded_at) / 4 : 0;
-                if (entry.head.expires_at > now + early) {
-                    j->token_cursor_entry = at;
-                    return freed;
-                }
-                token_remove(j, &entry, j->token_cursor + at);
-                freed++;
-            }
-            looked++;
-            at += entry.size;
-        }
-        j->token_cursor_entry = at;
-        if (at >= head.length) {
-            j->token_cursor = hf_block_up(j->token_cursor + head.length);
-            j->token_cursor_entry = 0;
-        }
-    }
-    return freed;
-}
-
-static size_t expire_entries(struct hf_journal *j)
+/* Free entries that are over, each guard's oldest first, going round the guards. True if there may be more. */
+static bool expire_entries(struct hf_journal *j)
 {
     struct hf_rows *rows = &j->tables.rows;
-    hf_time now = forget_until(j);
-    size_t freed = 0;
-    for (size_t i = rows->guards.start; i < rows->guards.end && freed < EXPIRE_STEP; i++)
-        freed += hf_rows_expire_entries(rows, rows->guards.items[i].node,
-                                        now + 1000 * HF_BUG(entry_freed_early), EXPIRE_STEP - freed);
+    hf_time now = hf_journal_forget_until(j) + 1000 * HF_BUG(entry_freed_early);
+    struct hf_order_at at = hf_order_find(&rows->guards, j->guard_cursor);
+    for (size_t looked = 0; looked < GUARD_STEP && rows->guards.live > 0;) {
+        const struct hf_order_item *guard = hf_order_next(&rows->guards, &at);
+        if (!guard) { /* once round */
+            j->guard_cursor = 0;
+            break;
+        }
+        size_t freed = hf_rows_expire_entries(rows, guard->node, now, GUARD_STEP - looked);
+        looked += 1 + freed;
+        j->looked += 1 + freed;
+        j->guards_idle = freed > 0 ? 0 : j->guards_idle + 1;
+        j->guard_cursor = guard->stamp + (looked <= GUARD_STEP); /* else there may be more of this one */
+    }
     hf_rows_bury(rows);
-    return freed;
+    return j->guards_idle < rows->guards.live;
 }
 
-/* Has the row been forgotten by the rules: a claim whose window has closed, an identity not seen any more? */
+/* Has the row been forgotten by the rules: a claim whose window has closed, an identity not seen any more, what a deleted
+ * register has left? */
 static bool row_is_over(const struct hf_node *n, hf_time now)
 {
     enum { CLAIM_EXPIRES_AT = 42 };
+    struct hf_row row;
     if (n->kind == HF_ROW_ENTRY)
         return hf_node_entry_expiry(n) <= now;
+    if (n->kind == HF_ROW_REGISTER)
+        return hf_node_row(n, &row) && hf_register_forgotten(&row.reg, now);
     if (n->kind != HF_ROW_CLAIM)
         return false;
     hf_time expires = (hf_time)hf_get64((const unsigned char *)hf_node_image(n).data + CLAIM_EXPIRES_AT);
     return expires != 0 && expires <= now;
 }
 
-/* Look through one part of the row table for rows that are over: claims, which leave in no order, and entries
- * that were recorded under a shorter window than some before them. */
-static void expire_rows(struct hf_journal *j)
+/* Look through a piece of the row table for rows that are over: claims, which leave in no order, and entries that were
+ * recorded under a shorter window than some before them. Where a row is freed others may move into its slot, or the whole
+ * part into a smaller one: what is missed by that is found the next time round. True if much was found. */
+static bool expire_rows(struct hf_journal *j)
 {
+    enum { AHEAD = 8 };
     struct hf_rows *rows = &j->tables.rows;
-    if (rows->count[HF_ROW_CLAIM] + rows->count[HF_ROW_ENTRY] == 0)
-        return;
-    hf_time now = forget_until(j);
-    j->row_cursor = (j->row_cursor + 1) % hf_map64_parts(&rows->map);
-    const struct hf_map_part *part = &rows->map.parts[j->row_cursor];
-    for (uint32_t i = 0; i < part->room; i++) {
-        struct hf_node *n = (struct hf_node *)(uintptr_t)part->slots[i].value;
+    size_t parts = hf_map64_parts(&rows->map), passed = 0, freed = 0, cost = 0;
+    if (rows->count[HF_ROW_CLAIM] + rows->count[HF_ROW_ENTRY] + rows->left == 0)
+        return false;
+    hf_time now = hf_journal_forget_until(j);
+    while (cost < ROW_STEP && passed <= parts) {
+        const struct hf_map_part *part = &rows->map.parts[j->row_cursor];
+        cost++;
+        if (j->row_slot >= part->room) {
+            j->row_cursor = (j->row_cursor + 1) % parts;
+            j->row_slot = 0;
+            passed++;
+            continue;
+        }
+        if (j->row_slot + AHEAD < part->room && part->slots[j->row_slot + AHEAD].value)
+            __builtin_prefetch((const void *)(uintptr_t)part->slots[j->row_slot + AHEAD].value);
+        struct hf_node *n = (struct hf_node *)(uintptr_t)part->slots[j->row_slot].value;
         if (n && row_is_over(n, now)) {
             hf_rows_erase(rows, n);
-            i = UINT32_MAX; /* the part may have moved: look through it again */
+            freed++;
+            cost += ROW_FREED;
+        } else {
+            j->row_slot++;
         }
     }
     hf_rows_bury(rows);
+    j->looked += cost;
+    return freed >= ROW_MANY;
 }
 
 /* ---- Segments ---- */
@@ -160,6 +148,7 @@ static void prepare_failed(struct hf_journal *j, int error)
             j, 1, "cannot prepare the next journal segment: %s; new writes are refused once this one is full",
             strerror(-error));
     j->out_of_space = true;
+    j->prepare_error = error;
     j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
 }
 
@@ -178,6 +167,14 @@ static void lock_enter(const struct hf_lock *lock)
 static bool no_room(int error)
 {
     return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+}
+
+void hf_journal_blocked(const struct hf_journal *j, struct hf_stats *out)
+{
+    int error = j->out_of_space ? j->prepare_error : 0;
+    out->out_of_space = no_room(error);
+    out->out_of_files = error == -EMFILE || error == -ENFILE;
+    out->storage_failing = error != 0 && !out->out_of_space && !out->out_of_files;
 }
 
 /* One step of making the next segment. *done: it is there. */
@@ -202,7 +199,10 @@ static int prepare_step(struct hf_journal *j, const struct hf_lock *lock, bool *
         *p = (struct hf_preparing){ 0 };
         error = hf_segments_add(s, &head, HF_SEGMENT_PREPARED, file);
         if (j->out_of_space)
-            hf_journal_note(j, 0, "there is room for the next journal segment again: new writes are taken");
+            hf_journal_note(j, 0,
+                            no_room(j->prepare_error)
+                                ? "there is room for the next journal segment again: new writes are taken"
+                                : "the next journal segment could be prepared: new writes are taken again");
         j->out_of_space = j->segment_wanted = false;
         s->size_fits = 0;
     }
@@ -211,6 +211,8 @@ static int prepare_step(struct hf_journal *j, const struct hf_lock *lock, bool *
         *done = false;
         if (no_room(error) && hf_segments_smaller(s, head.size))
             return 0; /* try again with less */
+        if (hf_segments_give_back(s, error))
+            return 0; /* and with the descriptor of another */
         s->size_fits = 0;
         prepare_failed(j, error);
     }
@@ -288,25 +290,62 @@ static struct hf_segment *pack_candidate(struct hf_journal *j)
     return NULL;
 }
 
-/* The end of the last batch in the segment: what lies behind it is not worth keeping. 0 if not every batch up to
- * the next segment's first is there and whole: then what is left is kept as it is. */
-static uint64_t used_bytes(struct hf_journal *j, const struct hf_segment *g)
+/* Walk the batches of a pinned segment, without the lock. used: out, the end of the last one: what lies behind it is not worth
+ * keeping. next: out, the sequence that must follow. 0, or a negative errno if a batch cannot be read now. */
+static int used_bytes(struct hf_journal *j, struct hf_segment *g, uint64_t *used, uint64_t *next)
 {
-    uint64_t at = g->base + HF_BLOCK, sequence = 0;
+    uint64_t at = g->base + HF_BLOCK;
     struct hf_batch_head head;
     const unsigned char *data;
-    while (at < g->base + g->size && hf_journal_batch(j, at, true, &data, &head) == 0 &&
-           (sequence == 0 || head.sequence == sequence)) {
-        sequence = head.sequence + 1;
+    int error = 0;
+    *next = 0;
+    while (at < g->base + g->size && (error = hf_journal_batch_of(j, g, NULL, at, true, &data, &head)) == 0 &&
+           (*next == 0 || head.sequence == *next) && hf_padding_clean(&head, data)) {
+        *next = head.sequence + 1;
         at = hf_block_up(at + head.length);
     }
-    bool followed = hf_journal_batch(j, g->base + g->size + HF_BLOCK, true, &data, &head) == 0 &&
-                    head.sequence == sequence;
-    return followed ? at - g->base : 0;
+    *used = at - g->base;
+    return hf_journal_unread(error) ? error : 0;
+}
+
+static void pack_failed(struct hf_journal *j, const struct hf_segment_head *head, int error)
+{
+    if (hf_trouble_tell(j, &j->pack_trouble))
+        hf_journal_note(j, 1, "cannot compress journal segment %llu: %s; it is tried again",
+                        (unsigned long long)head->number, strerror(-error));
+    j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
+}
+
+/* Is every batch of the segment there and whole, up to the next segment's first? 0, -EBADMSG if not, or another negative
+ * errno if that one cannot be read now. */
+static int is_followed(struct hf_journal *j, const struct hf_segment_head *g, uint64_t next)
+{
+    struct hf_batch_head head;
+    const unsigned char *data;
+    int error = hf_journal_batch(j, g->base + g->size + HF_BLOCK, true, &data, &head);
+    if (hf_journal_unread(error))
+        return error;
+    return !error && head.sequence == next ? 0 : -EBADMSG;
+}
+
+/* The segment was looked through and is not whole, or cannot be read. What is short now may not be short later; else it is
+ * kept as it is, and must not keep the others from being compressed. */
+static void pack_refused(struct hf_journal *j, struct hf_segment *g, const struct hf_segment_head *head,
+                         int error)
+{
+    j->packing = false;
+    g->pins--;
+    if (hf_journal_short(error)) {
+        pack_failed(j, head, error);
+        return;
+    }
+    hf_journal_note(j, 1, "journal segment %llu %s and is kept as it is; run audit",
+                    (unsigned long long)head->number, error != -EBADMSG ? "cannot be read" : "is damaged");
+    g->keep = true;
 }
 
 /* Write the packed twin of the segment, without the lock. */
-static int pack_write(struct hf_journal *j, const struct hf_segment_head *head, const unsigned char *data,
+static int pack_write(struct hf_journal *j, const struct hf_segment_head *head, const struct hf_mapped *from,
                       uint64_t used, struct hf_file **file)
 {
     char tmp[HF_SEGMENT_NAME_SIZE], name[HF_SEGMENT_NAME_SIZE];
@@ -315,7 +354,7 @@ static int pack_write(struct hf_journal *j, const struct hf_segment_head *head, 
     int error = j->io->open(j->dir, tmp, HF_OPEN_CREATE, file);
     if (error)
         return error;
-    error = hf_pack_write(j->io, *file, head, data, used);
+    error = hf_pack_write(j->io, *file, head, from, used);
     if (!error)
         error = j->io->rename(j->dir, tmp, name);
     if (!error)
@@ -330,21 +369,30 @@ static int pack_write(struct hf_journal *j, const struct hf_segment_head *head, 
 static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct hf_lock *lock)
 {
     struct hf_segment_head head = { .number = g->number, .base = g->base, .size = g->size };
-    const unsigned char *data = g->data;
-    uint64_t used = used_bytes(j, g);
-    struct hf_file *file;
+    struct hf_segment was;
+    struct hf_file *file = NULL;
     struct hf_pack *pack = NULL;
+    uint64_t used, next;
     char name[HF_SEGMENT_NAME_SIZE], as[HF_SEGMENT_NAME_SIZE];
-    size_t index = (size_t)(g - j->segments.list);
-    if (used == 0) {
-        hf_journal_note(j, 1, "journal segment %llu is damaged and is kept as it is; run audit",
-                        (unsigned long long)g->number);
-        g->keep = true;
+    int error = hf_segments_reach(&j->segments, g);
+    if (error) {
+        pack_failed(j, &head, error);
         return;
     }
+    struct hf_mapped from = { g->source, g->data };
     j->packing = true;
+    g->pins++;
     lock_leave(lock);
-    int error = pack_write(j, &head, data, used, &file);
+    error = used_bytes(j, g, &used, &next);
+    lock_enter(lock);
+    if (!error)
+        error = is_followed(j, &head, next);
+    if (error) {
+        pack_refused(j, g, &head, error);
+        return;
+    }
+    lock_leave(lock);
+    error = pack_write(j, &head, &from, used, &file);
     if (!error) {
         error = hf_pack_open(j->io, file, &pack);
         if (error)
@@ -352,22 +400,18 @@ static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct h
     }
     lock_enter(lock);
     j->packing = false;
+    g->pins--;
     if (error) {
-        hf_journal_note(j, 1, "cannot compress journal segment %llu: %s", (unsigned long long)head.number,
-                        strerror(-error));
-        j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
+        pack_failed(j, &head, error);
         return;
     }
-    g = &j->segments.list[index];
-    struct hf_file *plain = g->file;
-    g->data = NULL;
-    g->file = file;
-    g->pack = pack;
-    g->state = HF_SEGMENT_PACKED;
+    hf_segments_packed(&j->segments, g, pack, file, &was);
+    if (hf_trouble_over(&j->pack_trouble))
+        hf_journal_note(j, 0, "journal segments can be compressed again");
     /* From here on nobody finds the plain bytes; getting rid of them takes its time. */
     lock_leave(lock);
-    j->io->unmap(plain, data, head.size);
-    j->io->close(plain);
+    j->io->unmap(was.source, was.data, head.size);
+    j->io->close(was.source);
     hf_segment_name(head.number, ".log", name);
     hf_segment_name(head.number, ".tmp", as);
     hf_journal_shed(j, name, as); /* if it stays, the next start finds both and removes the packed one */
@@ -380,6 +424,8 @@ static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct h
 static bool snapshot_due(const struct hf_journal *j)
 {
     uint64_t written = j->end - j->snapshot_start;
+    if (j->index_old)
+        return true;
     return written >= j->snapshot_every && written >= j->snapshot_bytes && !j->is_memory;
 }
 
@@ -400,10 +446,12 @@ static bool room_step(struct hf_journal *j, const struct hf_lock *lock, bool may
 static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
 {
     /* What gives room back goes first when there is none: a snapshot may need more than is left. */
-    if (j->out_of_space && room_step(j, lock, may_try))
+    if (j->out_of_space && no_room(j->prepare_error) && room_step(j, lock, may_try))
         return true;
     if (j->snapshotting)
         return hf_snapshot_step(j, lock);
+    if (hf_reindex_step(j))
+        return true;
     if (!j->snapshot_wanted && may_try && snapshot_due(j)) {
         j->snapshot_wanted = true;
         if (j->flight.size == 0)
@@ -413,15 +461,57 @@ static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may
     return room_step(j, lock, may_try);
 }
 
+/* What the check in the background came to. */
+static void verify_note(struct hf_journal *j)
+{
+    const struct hf_verify *v = &j->verify;
+    const struct hf_segment *g = hf_segments_at(&j->segments, v->position);
+    char name[HF_SEGMENT_NAME_SIZE] = "the journal";
+    if (v->state == HF_VERIFY_GOOD) {
+        hf_journal_note(j, 0, "the journal was checked up to the snapshot: its chain is unbroken");
+        return;
+    }
+    if (g)
+        hf_segment_name(g->number, g->state == HF_SEGMENT_PACKED ? ".zst" : ".log", name);
+    hf_journal_note(
+        j, 1,
+        "the journal is damaged in %s at byte %llu (position %llu): %s. The store goes on, and is not "
+        "ready; run `holdfast audit`, and restore the file from a copy",
+        name, (unsigned long long)(g ? v->position - g->base : 0), (unsigned long long)v->position, v->what);
+}
+
+static bool verify_step(struct hf_journal *j, const struct hf_lock *lock)
+{
+    if (j->verify.state != HF_VERIFY_RUNNING)
+        return false;
+    bool more = hf_verify_step(j, lock);
+    if (j->verify.state != HF_VERIFY_RUNNING)
+        verify_note(j);
+    return more;
+}
+
+static void head_step(struct hf_journal *j, uint64_t now_ns)
+{
+    const uint64_t every_ns = UINT64_C(3600) * 1000000000;
+    if (now_ns - j->head_noted_ns < every_ns || j->flight.size > 0)
+        return;
+    hf_journal_note_head(j);
+}
+
 bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
 {
-    bool may_try = j->io->monotonic_ns(j->io->ctx) >= j->retry_at_ns;
+    uint64_t now_ns = j->io->monotonic_ns(j->io->ctx);
+    bool may_try = now_ns >= j->retry_at_ns;
+    j->looked = 0;
     bool more = hf_journal_sweep(j, SWEEP_STEP) > 0, done;
     if (may_try && (j->preparing.file || prepare_wanted(j) || (j->out_of_space && prepared_count(j) == 0)))
         more |= prepare_step(j, lock, &done) == 0;
-    expire_rows(j);
-    more |= hf_journal_expire_tokens(j, EXPIRE_STEP) > 0;
-    more |= expire_entries(j) > 0;
+    more |= expire_rows(j);
+    more |= hf_journal_expire_tokens(j, TOKEN_STEP) > 0;
+    more |= hf_journal_revisit_tokens(j, TOKEN_STEP);
+    more |= expire_entries(j);
+    more |= verify_step(j, lock);
+    head_step(j, now_ns);
     /* Whoever waits for a segment waits for nothing else. */
     if (!j->segment_wanted || j->out_of_space)
         more |= slow_step(j, lock, may_try);

@@ -1,7 +1,8 @@
 /* Opening and closing a store. */
 #include "base/assert.h"
+#include "base/filename.h"
 #include "store/journal/closed.h"
-#include "store/journal/maintain.h"
+#include "store/journal/walk.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,13 +36,37 @@ static enum hf_status options_check(const struct hf_options *o, struct hf_error 
 
 static enum hf_status keys_make(struct hf_journal *j, struct hf_error *why)
 {
-    unsigned char random[48];
+    unsigned char random[64];
     if (j->io->random(j->io->ctx, random, sizeof random) != 0)
         return refuse(why, HF_STORAGE_FAILURE, "the system gives no randomness for a new store");
     memcpy(&j->keys, random, sizeof random);
+    j->has_seal = true;
     return HF_OK;
 }
-_Static_assert(sizeof(struct hf_store_keys) == 48, "three keys of 16 bytes without padding");
+_Static_assert(sizeof(struct hf_store_keys) == 64, "four keys of 16 bytes without padding");
+
+/* Is there no batch of version 2 yet? */
+static bool is_first_sealed(const struct hf_journal *j)
+{
+    const struct hf_segments *s = &j->segments;
+    for (size_t i = s->count; i > 0; i--)
+        if (s->list[i - 1].number == j->active)
+            return s->list[i - 1].version != HF_FORMAT_VERSION;
+    return false;
+}
+
+/* A store of version 1 gets its secret. The configuration, recorded once more by config_commit, is its first batch of
+ * version 2: a small one, without a client's bytes. */
+static enum hf_status seal_make(struct hf_journal *j, struct hf_error *why)
+{
+    /* A power cut may have left a header with the key, and no batch behind it. */
+    if (!j->has_seal && j->io->random(j->io->ctx, &j->keys.seal, sizeof j->keys.seal) != 0)
+        return refuse(why, HF_STORAGE_FAILURE, "the system gives no randomness for the store's secret");
+    j->has_seal = true;
+    j->tables.has_config = false;
+    hf_journal_note(j, 0, "the journal is of format version 1: from here on it is written in version 2");
+    return HF_OK;
+}
 
 /* A directory with nothing in it: the first segment, made here and now. */
 static enum hf_status store_make(struct hf_journal *j, struct hf_error *why)
@@ -79,20 +104,37 @@ static void rules_set(struct hf_journal *j, const struct hf_options *o)
     };
 }
 
-/* Record the configuration if it is another one. */
-static enum hf_status config_commit(struct hf_journal *j, struct hf_error *why)
+/* The configuration could not be gathered. error: of making a segment for it. */
+static enum hf_status refuse_config(enum hf_status st, bool first_sealed, int error, struct hf_error *why)
 {
+    if (st == HF_NO_MEMORY || error == -ENOMEM)
+        return refuse(why, HF_NO_MEMORY, "not enough memory to record the configuration");
+    snprintf(why->text, sizeof why->text,
+             first_sealed
+                 ? "the store is of format version 1 and goes on in a new segment of version 2, which "
+                   "cannot be made: %s. Make room for it on the disk"
+                 : "the changed configuration is recorded in the journal, whose next segment cannot be "
+                   "made: %s. Make room on the disk, or open the store as it was configured",
+             strerror(-error));
+    return why->status = HF_STORAGE_FAILURE;
+}
+
+/* Record the configuration if it is another one, or the first in version 2. */
+static enum hf_status config_commit(struct hf_journal *j, bool first_sealed, struct hf_error *why)
+{
+    int error = 0;
     enum hf_status st = hf_journal_configure(j);
-    if (st == HF_STORAGE_FAILURE && !hf_journal_gathered(j) && hf_journal_prepare(j, NULL) == 0)
-        st = hf_journal_configure(j);
+    if (st == HF_STORAGE_FAILURE && !hf_journal_gathered(j)) {
+        error = hf_journal_prepare(j, NULL);
+        if (!error)
+            st = hf_journal_configure(j);
+    }
     if (st != HF_OK)
-        return refuse(why, HF_STORAGE_FAILURE,
-                      "there is no room to record the changed configuration: make room "
-                      "on the disk, or open the store as it was configured");
+        return refuse_config(st, first_sealed, error, why);
     if (!hf_journal_gathered(j))
         return HF_OK;
     hf_journal_seal(j);
-    int error = hf_journal_commit(j);
+    error = hf_journal_commit(j);
     if (error)
         return refuse(why, HF_STORAGE_FAILURE, "the journal cannot be written");
     hf_journal_landed(j);
@@ -102,7 +144,9 @@ static enum hf_status config_commit(struct hf_journal *j, struct hf_error *why)
 static bool journal_name(void *arg, const char *name)
 {
     bool *found = arg;
-    *found = strncmp(name, "journal-", 8) == 0;
+    uint64_t number;
+    enum hf_filename kind = hf_filename_read(name, &number);
+    *found = kind != HF_FILENAME_OTHER && kind != HF_FILENAME_TMP;
     return !*found;
 }
 
@@ -113,30 +157,20 @@ static bool store_exists(struct hf_journal *j)
     return j->io->dir_list(j->dir, journal_name, &found) != 0 || found;
 }
 
-/* Does the journal reach as far as when it was last closed in order? */
+/* Does the journal reach as far as when it was last closed in order? That the batch is the same has been looked at when it was
+ * read. */
 static enum hf_status closed_check(struct hf_journal *j, bool fresh, struct hf_error *why)
 {
-    struct hf_closed note;
     uint64_t newest = fresh ? 0 : j->next_sequence - 1;
-    if (!hf_closed_read(j->io, j->dir, &note))
+    if (newest >= j->closed.sequence)
         return HF_OK;
-    if (newest < note.sequence) {
-        snprintf(why->text, sizeof why->text,
-                 "the journal is damaged at its end: the store was closed in order after batch %llu "
-                 "(position %llu), "
-                 "but the last whole batch is %llu. `holdfast audit` shows what is whole",
-                 (unsigned long long)note.sequence, (unsigned long long)note.end, (unsigned long long)newest);
-        return why->status = HF_STORE_DAMAGED;
-    }
-    if (newest == note.sequence && memcmp(note.chain, j->chain, sizeof note.chain) != 0) {
-        snprintf(why->text, sizeof why->text,
-                 "the journal is damaged: batch %llu is not the one that the store was closed with. "
-                 "`holdfast audit` "
-                 "shows what is whole",
-                 (unsigned long long)note.sequence);
-        return why->status = HF_STORE_DAMAGED;
-    }
-    return HF_OK;
+    snprintf(why->text, sizeof why->text,
+             "the journal is damaged at its end: the store was closed in order after batch %llu "
+             "(position %llu), "
+             "but the last whole batch is %llu. `holdfast audit` shows what is whole",
+             (unsigned long long)j->closed.sequence, (unsigned long long)j->closed.end,
+             (unsigned long long)newest);
+    return why->status = HF_STORE_DAMAGED;
 }
 
 /* The process before may have died between naming a segment and making its name durable, or been told that it could not
@@ -151,30 +185,14 @@ static enum hf_status names_settle(struct hf_journal *j, struct hf_error *why)
     return why->status = HF_STORAGE_FAILURE;
 }
 
-/* Wipe the header of a batch that was cut short and lies at `position`, where the next one can begin. The next one
- * overwrites it, but if that write is torn too, its bytes could complete the old batch: it would be there again after
- * it was said not to be. Only the header's sector is written, so that the wiping itself, cut short, completes nothing. */
-static int torn_wipe(struct hf_journal *j, uint64_t position)
+/* Clear what a crash left behind the end, and open what will be written to. */
+static enum hf_status tail_settle(struct hf_journal *j, struct hf_error *why)
 {
-    enum { SECTOR = 512 };
-    static const unsigned char zeros[SECTOR];
-    const struct hf_segment *g = hf_segments_at(&j->segments, position);
-    if (!g || !g->data || memcmp(g->data + (position - g->base), zeros, SECTOR) == 0)
-        return 0;
-    int error = j->io->write(g->file, zeros, SECTOR, position - g->base);
-    return error ? error : j->io->sync(g->file);
-}
-
-/* Both places where it can begin: behind the newest batch, and at the beginning of the next segment. */
-static enum hf_status torn_wipe_all(struct hf_journal *j, struct hf_error *why)
-{
-    const struct hf_segment *g = hf_segments_at(&j->segments, j->end);
-    if (!g)
-        return HF_OK;
-    bool begins = j->end == g->base;
-    int error = begins ? 0 : torn_wipe(j, j->end);
-    if (!error)
-        error = torn_wipe(j, begins ? g->base + HF_BLOCK : g->base + g->size + HF_BLOCK);
+    int error = hf_tail_clear(j);
+    struct hf_segments *s = &j->segments;
+    for (size_t i = 0; !error && i < s->count; i++)
+        if (s->list[i].state == HF_SEGMENT_PREPARED || s->list[i].state == HF_SEGMENT_ACTIVE)
+            error = hf_segments_open_writer(s, &s->list[i]);
     if (!error)
         return HF_OK;
     snprintf(why->text, sizeof why->text, "the end of the journal cannot be written: %s", strerror(-error));
@@ -190,6 +208,7 @@ static void closed_note(struct hf_journal *j)
     memcpy(note.chain, j->chain, sizeof note.chain);
     if (hf_closed_write(j->io, j->dir, &note) != 0)
         hf_journal_note(j, 1, "the note of an orderly close could not be written");
+    hf_journal_note_head(j);
 }
 
 /* An empty directory where a store was expected is the worst of surprises: say which of the two it was. */
@@ -202,6 +221,26 @@ static void opened_note(struct hf_journal *j, bool fresh, const char *path)
                         path, (unsigned long long)j->tables.tokens.used,
                         (unsigned long long)j->tables.holds.highest,
                         (unsigned long long)(j->next_sequence - 1));
+    if (!j->is_memory)
+        hf_journal_note_head(j);
+}
+
+/* Remove what was compressed and not used: the plain segment stands. */
+static void twins_remove(struct hf_journal *j)
+{
+    char name[HF_SEGMENT_NAME_SIZE];
+    for (size_t i = 0; j->has_twins && i < j->segments.count; i++) {
+        const struct hf_segment *g = &j->segments.list[i];
+        hf_segment_name(g->number, ".zst", name);
+        if (g->state != HF_SEGMENT_PACKED)
+            j->io->remove(j->dir, name);
+    }
+}
+
+static enum hf_status refuse_absent(const char *path, struct hf_error *why)
+{
+    snprintf(why->text, sizeof why->text, "there is no store in %s", path);
+    return why->status = HF_STORE_ABSENT;
 }
 
 static enum hf_status open_locked(struct hf_journal *j, const struct hf_options *o, const char *path,
@@ -211,10 +250,8 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     char by_pid[32];
     snprintf(by_pid, sizeof by_pid, "process %ld", (long)getpid());
     snprintf(who, sizeof who, "%s\n", o->holder ? o->holder : by_pid);
-    if (o->no_create && !store_exists(j)) {
-        snprintf(why->text, sizeof why->text, "there is no store in %s", path);
-        return why->status = HF_STORE_ABSENT;
-    }
+    if (o->no_create && !store_exists(j))
+        return refuse_absent(path, why);
     int error = j->io->lock(j->dir, who, holder, sizeof holder);
     if (error == -EBUSY) {
         snprintf(why->text, sizeof why->text,
@@ -223,17 +260,25 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
         return why->status = HF_STORE_BUSY;
     }
     if (error) {
-        snprintf(why->text, sizeof why->text, "cannot lock the store in %s: %s", path, strerror(-error));
+        bool unable = error == -ENOLCK || error == -EBADF || error == -EINVAL || error == -EOPNOTSUPP ||
+                      error == -ENOSYS;
+        snprintf(why->text, sizeof why->text, "cannot lock the store in %s: %s%s", path, strerror(-error),
+                 unable
+                     ? "; its file system locks no directories: put the store on a local one, such as ext4 "
+                       "or XFS"
+                     : "");
         return why->status = HF_STORAGE_FAILURE;
     }
     bool fresh;
     enum hf_status st = hf_journal_recover(j, &fresh, why);
     if (st == HF_OK)
         st = closed_check(j, fresh, why);
+    if (st == HF_OK && fresh && o->no_create && j->segments.count == 0)
+        st = refuse_absent(path, why); /* what is there is not of a store that ever was */
     if (st == HF_OK)
         st = names_settle(j, why);
     if (st == HF_OK) /* only now: a last batch that the note knows is damaged, and stays as it is */
-        st = torn_wipe_all(j, why);
+        st = tail_settle(j, why);
     if (st == HF_OK)
         hf_segments_trim(&j->segments);
     if (st == HF_OK && fresh)
@@ -241,10 +286,17 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     if (st != HF_OK)
         return st;
     rules_set(j, o);
-    st = config_commit(j, why);
-    if (st == HF_OK)
-        opened_note(j, fresh, path);
-    return st;
+    bool first_sealed = !fresh && is_first_sealed(j);
+    if (first_sealed)
+        st = seal_make(j, why);
+    if (st != HF_OK)
+        return st;
+    st = config_commit(j, first_sealed, why);
+    if (st != HF_OK)
+        return st;
+    twins_remove(j);
+    opened_note(j, fresh, path);
+    return HF_OK;
 }
 
 enum hf_status hf_journal_open(const char *path, const struct hf_options *options, const struct hf_io *io,
@@ -260,8 +312,11 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
     j->io = io;
     j->is_memory = io == hf_io_memory();
     j->memory_max = options->memory_max_bytes;
+    j->tenant_memory_max = options->tenant_memory_max_bytes;
+    j->tenant_records_max = options->tenant_records_max;
     j->snapshot_every = options->snapshot_every_bytes ? options->snapshot_every_bytes : UINT64_C(256) << 20;
     j->keep_plain = options->keep_plain;
+    j->no_verify = options->no_verify;
     j->on_note = options->on_note;
     j->on_progress = options->on_progress;
     j->arg = options->arg;
@@ -283,6 +338,8 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
     }
     j->segments.io = io;
     j->segments.dir = j->dir;
+    j->segments.maps_max = HF_SEGMENT_MAPS_MAX;
+    j->segments.packs_max = HF_SEGMENT_PACKS_MAX;
     j->segments.size_max = options->segment_max_bytes ? options->segment_max_bytes : UINT64_C(64) << 20;
     st = open_locked(j, options, path, why);
     if (st != HF_OK) {
@@ -299,7 +356,10 @@ void hf_journal_close(struct hf_journal *j)
     if (!j)
         return;
     closed_note(j);
+    hf_verify_end(j);
     hf_snapshot_drop(j);
+    hf_reindex_drop(j);
+    hf_journal_passed_free(j);
     hf_journal_shed_end(j);
     hf_prepare_drop(&j->segments, &j->preparing);
     hf_tables_free(&j->tables);

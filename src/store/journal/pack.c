@@ -7,7 +7,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-enum { HEAD = 48, ROW = 16, LEVEL = 3 };
+enum { HEAD = 48, ROW = 16, LEVEL = 3, PACK_VERSION = 1 };
 
 struct hf_pack {
     const struct hf_io *io;
@@ -54,7 +54,7 @@ static int frame_write(const struct hf_io *io, struct hf_file *file, const unsig
 }
 
 int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_segment_head *head,
-                  const unsigned char *data, uint64_t used)
+                  const struct hf_mapped *from, uint64_t used)
 {
     uint32_t frames = frames_of(head->size);
     size_t table_size = HEAD + (size_t)frames * ROW;
@@ -66,14 +66,17 @@ int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_
     for (uint32_t i = 0; !error && i < frames; i++) {
         uint64_t start = (uint64_t)i * HF_PACK_FRAME;
         size_t n = start >= used ? 0 : used - start < HF_PACK_FRAME ? (size_t)(used - start) : HF_PACK_FRAME;
+        error = io->touch(from->file, from->data, start, n);
+        if (error)
+            break;
         if (n)
-            memcpy(plain, data + start, n);
+            memcpy(plain, from->data + start, n);
         memset(plain + n, 0, HF_PACK_FRAME - n);
         error = frame_write(io, file, plain, room, &at, table + HEAD + (size_t)i * ROW);
     }
     if (!error) {
         memcpy(table, "HOLDZST1", 8);
-        hf_put32(table + 8, HF_FORMAT_VERSION);
+        hf_put32(table + 8, PACK_VERSION);
         hf_put32(table + 12, HF_PACK_FRAME);
         hf_put64(table + 16, head->number);
         hf_put64(table + 24, head->base);
@@ -103,7 +106,7 @@ int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **
     uint64_t size = hf_get64(head + 32);
     uint32_t frames = hf_get32(head + 40);
     size_t table_size = HEAD + (size_t)frames * ROW;
-    if (memcmp(head, "HOLDZST1", 8) != 0 || hf_get32(head + 8) != HF_FORMAT_VERSION ||
+    if (memcmp(head, "HOLDZST1", 8) != 0 || hf_get32(head + 8) != PACK_VERSION ||
         hf_get32(head + 12) != HF_PACK_FRAME || size > UINT32_MAX || frames != frames_of(size) ||
         table_size > file_size)
         return -EBADMSG;
@@ -193,15 +196,16 @@ int hf_pack_read(const struct hf_pack *pack, struct hf_pack_cache *cache, uint64
         return -EINVAL;
     uint32_t first = (uint32_t)(at / HF_PACK_FRAME);
     uint32_t last = size ? (uint32_t)((at + size - 1) / HF_PACK_FRAME) : first;
-    bool there = cache->pack == pack && cache->first <= first && last < cache->first + cache->loaded;
+    bool there =
+        cache->number == pack->number && cache->first <= first && last < cache->first + cache->loaded;
     if (!there) {
-        cache->pack = NULL;
+        cache->number = 0;
         int error = room_grow(&cache->plain, &cache->plain_room, (size_t)(last - first + 1) * HF_PACK_FRAME);
         for (uint32_t i = first; !error && i <= last; i++)
             error = frame_load(pack, cache, i, cache->plain + (size_t)(i - first) * HF_PACK_FRAME);
         if (error)
             return error;
-        cache->pack = pack;
+        cache->number = pack->number;
         cache->first = first;
         cache->loaded = last - first + 1;
     }

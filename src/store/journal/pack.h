@@ -9,10 +9,16 @@
 
 struct hf_pack;
 
-/* Write the segment `data` (head->size bytes, of which those from `used` on count as zeros) to the new
+/* A mapped file. Both borrowed. */
+struct hf_mapped {
+    struct hf_file *file;
+    const unsigned char *data;
+};
+
+/* Write the segment `from` (head->size bytes, of which those from `used` on count as zeros) to the new
  * file `file`, and sync it. 0 or a negative errno. */
 int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_segment_head *head,
-                  const unsigned char *data, uint64_t used);
+                  const struct hf_mapped *from, uint64_t used);
 
 /* Open a packed segment. file: borrowed until hf_pack_close. out: owned. -EBADMSG: not one, or damaged. */
 int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **out);
@@ -22,7 +28,7 @@ void hf_pack_head(const struct hf_pack *pack, struct hf_segment_head *head);
 
 /* The frames unpacked last; one for all packs of a store. Starts as zeros. */
 struct hf_pack_cache {
-    const struct hf_pack *pack;
+    uint64_t number;               /* of the segment; 0: nothing is in it */
     uint32_t first, loaded;        /* which of its frames are in `plain` */
     unsigned char *packed, *plain; /* owned */
     size_t packed_room, plain_room;

@@ -1,83 +1,23 @@
 /* Recovery: find the files, load the newest snapshot, replay the journal behind it, and tell a batch that a
- * crash cut short from damage (doc/FORMAT.md, "The end of the journal"). */
+ * crash cut short from damage (doc/FORMAT.md, "Where the journal ends, and what is damage"). */
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "store/journal/maintain.h"
-#include "store/journal/sound.h"
+#include "store/journal/names.h"
+#include "store/journal/walk.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* At most so much of the journal before the snapshot is checked at a start; the audit checks all. */
-#define VERIFY_MAX (UINT64_C(8) << 30)
-
-struct names {
-    struct name {
-        char text[HF_SEGMENT_NAME_SIZE];
-        uint64_t number; /* of a segment; `start` of a snapshot */
-        enum { NAME_LOG, NAME_PACK, NAME_SNAPSHOT, NAME_TMP } kind;
-    } * list; /* owned */
-    size_t count, room;
-    bool failed;
-};
-
-static bool ends_with(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), m = strlen(suffix);
-    return n >= m && strcmp(name + n - m, suffix) == 0;
-}
-
-static bool name_parse(const char *text, struct name *out)
-{
-    int used = 0;
-    if (strlen(text) >= sizeof out->text)
-        return false;
-    snprintf(out->text, sizeof out->text, "%s", text);
-    if (ends_with(text, ".tmp")) {
-        out->kind = NAME_TMP;
-        return true;
-    }
-    if (sscanf(text, "journal-%8" SCNu64 "%n", &out->number, &used) == 1 && used == 16) {
-        out->kind = strcmp(text + used, ".log") == 0 ? NAME_LOG : NAME_PACK;
-        return out->kind == NAME_LOG || strcmp(text + used, ".zst") == 0;
-    }
-    if (sscanf(text, "snapshot-%16" SCNx64 "%n", &out->number, &used) == 1 && used == 25) {
-        out->kind = NAME_SNAPSHOT;
-        return strcmp(text + used, ".snap") == 0;
-    }
-    return false;
-}
-
-static bool name_each(void *arg, const char *text)
-{
-    struct names *n = arg;
-    struct name name = { .number = 0 };
-    if (!name_parse(text, &name))
-        return true;
-    if (n->count == n->room) {
-        size_t room = n->room ? n->room * 2 : 64;
-        struct name *list = realloc(n->list, room * sizeof *list);
-        if (!list) {
-            n->failed = true;
-            return false;
-        }
-        n->list = list;
-        n->room = room;
-    }
-    n->list[n->count++] = name;
-    return true;
-}
-
-static int name_compare(const void *a, const void *b)
-{
-    const struct name *x = a, *y = b;
-    if (x->number != y->number)
-        return x->number < y->number ? -1 : 1;
-    return (int)x->kind - (int)y->kind;
-}
+/* So long a start checks what lies before the snapshot, and so long it rebuilds parts of holds.idx; the rest is done in the
+ * background. */
+enum { VERIFY_NS = 1000000000, REINDEX_NS = 1000000000 };
+enum { REINDEX_STEPS = 64 }; /* but at least so much: 16 MiB of the journal, however slow the disk is */
+/* And so much of holds.idx, which is a small part of the journal's size; the rest when it is used. */
+#define INDEX_CHECK_MAX (UINT64_C(1) << 30)
 
 static enum hf_status refuse(struct hf_error *why, enum hf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -92,24 +32,26 @@ static enum hf_status refuse(struct hf_error *why, enum hf_status status, const 
     return status;
 }
 
+/* The file in which `position` lies. Returns the offset in it. */
+static uint64_t file_of(const struct hf_journal *j, uint64_t position, char name[HF_SEGMENT_NAME_SIZE])
+{
+    const struct hf_segment *g = hf_segments_at(&j->segments, position);
+    snprintf(name, HF_SEGMENT_NAME_SIZE, "the journal");
+    if (g)
+        hf_segment_name(g->number, g->state == HF_SEGMENT_PACKED ? ".zst" : ".log", name);
+    return g ? position - g->base : 0;
+}
+
 static enum hf_status refuse_damage(struct hf_error *why, struct hf_journal *j, uint64_t position,
                                     const char *what)
 {
-    const struct hf_segment *g = hf_segments_at(&j->segments, position);
-    char name[HF_SEGMENT_NAME_SIZE] = "the journal";
-    if (g)
-        hf_segment_name(g->number, g->state == HF_SEGMENT_PACKED ? ".zst" : ".log", name);
+    char name[HF_SEGMENT_NAME_SIZE];
+    uint64_t at = file_of(j, position, name);
     return refuse(why, HF_STORE_DAMAGED,
                   "the journal is damaged in %s at byte %" PRIu64 " (position %" PRIu64 "): %s. The store "
                   "does not open, so that nothing is done twice; `holdfast audit` shows what is whole. "
                   "Restore the file from a copy",
-                  name, g ? position - g->base : 0, position, what);
-}
-
-/* Could it not be read now? That says nothing about what is in it. */
-static bool unread(int error)
-{
-    return error && error != -EBADMSG && error != -EINVAL;
+                  name, at, position, what);
 }
 
 static enum hf_status refuse_unread(struct hf_error *why, const char *name, int error)
@@ -118,114 +60,186 @@ static enum hf_status refuse_unread(struct hf_error *why, const char *name, int 
                   strerror(-error));
 }
 
-/* ---- Segments ---- */
-
-static bool same_store(struct hf_journal *j, const struct hf_segment_head *head)
+static enum hf_status refuse_unread_at(struct hf_error *why, struct hf_journal *j, uint64_t position,
+                                       int error)
 {
-    if (j->segments.count == 0 || !j->has_keys) {
-        j->keys = head->keys;
-        j->has_keys = true;
-    }
-    return memcmp(&j->keys, &head->keys, sizeof j->keys) == 0;
+    char name[HF_SEGMENT_NAME_SIZE], place[HF_SEGMENT_NAME_SIZE + 32];
+    uint64_t at = file_of(j, position, name);
+    snprintf(place, sizeof place, "%s at byte %" PRIu64, name, at);
+    return refuse_unread(why, place, error);
 }
 
-/* Open one segment file and put it at the end of the list. A file without a header is one that was
- * prepared; whether it really holds nothing is looked at later. */
-static enum hf_status segment_open(struct hf_journal *j, const struct name *name, struct hf_error *why)
+/* What proves how far the journal went cannot be read. To go on without it could mean to drop what was acknowledged. */
+static enum hf_status refuse_unproven(struct hf_error *why, const char *name, int error)
 {
-    struct hf_segments *s = &j->segments;
+    if (error == -ENOMEM)
+        return refuse(why, HF_NO_MEMORY, "not enough memory to read %s", name);
+    return refuse(why, HF_STORAGE_FAILURE,
+                  "cannot read %s: %s. It proves how far the journal went, so the store does not open "
+                  "without it, and nothing was changed. %s. If the disk has lost the file for good, remove "
+                  "it; read \"A file that cannot be read\" in doc/OPERATIONS.md before",
+                  name, strerror(-error),
+                  hf_journal_short(error) ? "Give the program more descriptors or memory"
+                                          : "Check the disk and who may read the file");
+}
+
+/* ---- Segments ---- */
+
+/* Is the header one of this store? The first that is seen tells its keys; the seal key is only in those of version 2. */
+static bool same_store(struct hf_journal *j, const struct hf_segment_head *head)
+{
+    struct hf_store_keys *mine = &j->keys;
+    const struct hf_store_keys *keys = &head->keys;
+    bool sealed = head->version >= 2;
+    if (!j->has_keys)
+        *mine = *keys;
+    bool same = memcmp(mine->store_id, keys->store_id, sizeof mine->store_id) == 0 &&
+                memcmp(&mine->table, &keys->table, sizeof mine->table) == 0 &&
+                memcmp(&mine->id, &keys->id, sizeof mine->id) == 0;
+    if (same && sealed && !j->has_seal)
+        mine->seal = keys->seal;
+    else if (same && sealed)
+        same = memcmp(&mine->seal, &keys->seal, sizeof mine->seal) == 0;
+    j->has_keys |= same;
+    j->has_seal |= same && sealed;
+    return same;
+}
+
+static bool is_zero(const unsigned char *p, size_t size)
+{
+    return size == 0 || (*p == 0 && memcmp(p, p + 1, size - 1) == 0);
+}
+
+/* Where the segment behind those that are known begins. */
+static uint64_t next_base(const struct hf_segments *s)
+{
     const struct hf_segment *last = s->count ? &s->list[s->count - 1] : NULL;
-    struct hf_segment_head head = { 0 };
+    return last ? last->base + last->size : 0;
+}
+
+/* Read the first block of a segment's file. size: out, the file's. */
+static enum hf_status block_read(struct hf_journal *j, const struct hf_name *name,
+                                 unsigned char block[HF_BLOCK], uint64_t *size, struct hf_error *why)
+{
     struct hf_file *file;
-    unsigned char bytes[HF_SEGMENT_HEAD];
-    uint64_t size = 0;
-    int error = j->io->open(j->dir, name->text, HF_OPEN_WRITE, &file);
+    int error = j->io->open(j->dir, name->text, HF_OPEN_READ, &file);
     if (error)
         return refuse(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text, strerror(-error));
-    error = j->io->size(file, &size);
-    if (!error && size >= sizeof bytes)
-        error = j->io->read(file, bytes, sizeof bytes, 0);
-    if (error || size < HF_BLOCK || size % HF_BLOCK != 0) {
-        j->io->close(file);
-        return error ? refuse(why, HF_STORAGE_FAILURE, "cannot read %s: %s", name->text, strerror(-error))
-                     : refuse(why, HF_STORE_DAMAGED,
-                              "%s has %" PRIu64 " bytes, which no segment has: it "
-                              "was cut short; restore it from a copy",
-                              name->text, size);
-    }
-    enum hf_head_state state = hf_segment_head_decode(bytes, &head);
-    uint64_t base = last ? last->base + last->size : 0;
-    bool good = state == HF_HEAD_GOOD && same_store(j, &head);
-    if (state == HF_HEAD_NEWER) {
-        j->io->close(file);
+    error = j->io->size(file, size);
+    if (!error && *size >= HF_BLOCK)
+        error = j->io->read(file, block, HF_BLOCK, 0);
+    j->io->close(file);
+    if (error)
+        return refuse_unread(why, name->text, error);
+    if (*size < 2 * HF_BLOCK || *size % HF_BLOCK != 0)
+        return refuse(why, HF_STORE_DAMAGED,
+                      "%s has %" PRIu64 " bytes, which no segment has: it was cut short or something was "
+                      "added to it; restore it from a copy",
+                      name->text, *size);
+    return HF_OK;
+}
+
+/* Look at one segment file and put it at the end of the list. A file without a header is one that was
+ * prepared; whether it really holds nothing is looked at later. */
+static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *name, struct hf_error *why)
+{
+    struct hf_segments *s = &j->segments;
+    struct hf_segment_head head = { 0 };
+    unsigned char block[HF_BLOCK] = { 0 };
+    uint64_t size = 0, base = next_base(s);
+    enum hf_status st = block_read(j, name, block, &size, why);
+    if (st != HF_OK)
+        return st;
+    enum hf_head_state state = hf_segment_head_decode(block, &head);
+    if (state == HF_HEAD_NEWER)
         return refuse(why, HF_STORE_NEWER,
                       "%s is of format version %u, and this program knows up to %u: "
                       "use a newer holdfast",
                       name->text, head.version, HF_FORMAT_VERSION);
-    }
-    if (good && (head.number != name->number || head.base != base || head.size != size)) {
-        j->io->close(file);
+    bool good = state == HF_HEAD_GOOD;
+    /* A crash tears a header and does not change it: this one was written by another store. */
+    if (good && !same_store(j, &head))
         return refuse(why, HF_STORE_DAMAGED,
-                      "%s does not fit: it says it is segment %" PRIu64 " at position "
-                      "%" PRIu64 " of %" PRIu64 " bytes; restore it from a copy",
-                      name->text, head.number, head.base, head.size);
-    }
+                      "%s belongs to another store; restore it from a copy of this one", name->text);
+    if (good && (head.number != name->number || head.base != base || head.size != size))
+        return refuse(why, HF_STORE_DAMAGED,
+                      "%s does not fit: it has %" PRIu64 " bytes and should begin at position %" PRIu64
+                      ", and its header says segment %" PRIu64 " at position %" PRIu64 " of %" PRIu64
+                      " bytes; restore it from a copy",
+                      name->text, size, base, head.number, head.base, head.size);
+    if (!good)
+        head = (struct hf_segment_head){ 0 };
     head.number = name->number;
     head.base = base;
     head.size = size;
-    error = hf_segments_add(s, &head, good ? HF_SEGMENT_SEALED : HF_SEGMENT_PREPARED, file);
-    if (error)
-        return refuse(why, HF_STORAGE_FAILURE, "cannot map %s: %s", name->text, strerror(-error));
+    if (hf_segments_add(s, &head, good ? HF_SEGMENT_SEALED : HF_SEGMENT_PREPARED, NULL) != 0)
+        return refuse(why, HF_NO_MEMORY, "not enough memory to list the journal's segments");
+    size_t used = head.version == 1 ? HF_SEGMENT_HEAD_1 : HF_SEGMENT_HEAD;
+    s->list[s->count - 1].head_dirty = good && !is_zero(block + used, HF_BLOCK - used);
     return HF_OK;
 }
 
-static enum hf_status pack_open(struct hf_journal *j, const struct name *name, struct hf_error *why)
+/* The header inside a compressed segment. */
+static int pack_head(struct hf_journal *j, struct hf_file *file, struct hf_segment_head *outer,
+                     struct hf_segment_head *inner, bool *good)
+{
+    struct hf_pack *pack;
+    const unsigned char *block;
+    int error = hf_pack_open(j->io, file, &pack);
+    if (error)
+        return error;
+    hf_pack_head(pack, outer);
+    j->cache.number = 0;
+    error = outer->size < 2 * HF_BLOCK || outer->size % HF_BLOCK != 0
+                ? -EBADMSG
+                : hf_pack_read(pack, &j->cache, 0, HF_BLOCK, &block);
+    hf_pack_close(pack);
+    j->cache.number = 0;
+    if (error)
+        return error;
+    size_t used = hf_segment_head_decode(block, inner) == HF_HEAD_GOOD
+                      ? inner->version == 1 ? HF_SEGMENT_HEAD_1 : HF_SEGMENT_HEAD
+                      : 0;
+    *good = used && is_zero(block + used, HF_BLOCK - used);
+    return 0;
+}
+
+static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name, struct hf_error *why)
 {
     struct hf_segments *s = &j->segments;
-    const struct hf_segment *last = s->count ? &s->list[s->count - 1] : NULL;
-    struct hf_segment_head head = { 0 };
+    struct hf_segment_head outer = { 0 }, inner = { 0 };
     struct hf_file *file;
-    struct hf_pack *pack;
+    bool good = false;
     int error = j->io->open(j->dir, name->text, HF_OPEN_READ, &file);
     if (error)
         return refuse(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text, strerror(-error));
-    error = hf_pack_open(j->io, file, &pack);
-    if (error) {
-        j->io->close(file);
-        if (unread(error))
-            return refuse_unread(why, name->text, error);
+    error = pack_head(j, file, &outer, &inner, &good);
+    j->io->close(file);
+    if (hf_journal_unread(error))
+        return refuse_unread(why, name->text, error);
+    if (error)
         return refuse(why, HF_STORE_DAMAGED, "%s is damaged or of a newer format; restore it from a copy",
                       name->text);
-    }
-    hf_pack_head(pack, &head);
-    const unsigned char *bytes;
-    struct hf_segment_head inner;
-    error = hf_pack_read(pack, &j->cache, 0, HF_SEGMENT_HEAD, &bytes);
-    bool fits = !error && head.number == name->number && head.base == (last ? last->base + last->size : 0) &&
-                hf_segment_head_decode(bytes, &inner) == HF_HEAD_GOOD && same_store(j, &inner);
-    hf_pack_close(pack);
-    j->cache.pack = NULL;
-    if (!fits) {
-        j->io->close(file);
-        if (unread(error))
-            return refuse_unread(why, name->text, error);
+    if (!good || !same_store(j, &inner) || outer.number != name->number || outer.base != next_base(s) ||
+        inner.number != outer.number || inner.base != outer.base || inner.size != outer.size)
         return refuse(why, HF_STORE_DAMAGED, "%s does not fit where it stands; restore it from a copy",
                       name->text);
-    }
-    error = hf_segments_add(s, &head, HF_SEGMENT_PACKED, file);
-    return error ? refuse_unread(why, name->text, error) : HF_OK;
+    if (hf_segments_add(s, &inner, HF_SEGMENT_PACKED, NULL) != 0)
+        return refuse(why, HF_NO_MEMORY, "not enough memory to list the journal's segments");
+    return HF_OK;
 }
 
-static enum hf_status segments_open(struct hf_journal *j, const struct names *names, struct hf_error *why)
+static enum hf_status segments_open(struct hf_journal *j, const struct hf_names *names, struct hf_error *why)
 {
     uint64_t next = 1;
     for (size_t i = 0; i < names->count; i++) {
-        const struct name *name = &names->list[i];
-        if (name->kind != NAME_LOG && name->kind != NAME_PACK)
+        const struct hf_name *name = &names->list[i];
+        if (name->kind != HF_FILENAME_LOG && name->kind != HF_FILENAME_PACK)
             continue;
-        if (name->number + 1 == next && name->kind == NAME_PACK) {
-            /* A crash came between packing and removing the plain file: the plain one stands. */
-            j->io->remove(j->dir, name->text);
+        if (name->number + 1 == next && name->kind == HF_FILENAME_PACK) {
+            /* A crash came between packing and removing the plain file: the plain one stands. Its twin is removed when the
+             * store is open: if it does not open, nothing is changed. */
+            j->has_twins = true;
             continue;
         }
         if (name->number != next)
@@ -233,7 +247,8 @@ static enum hf_status segments_open(struct hf_journal *j, const struct names *na
                           "journal segment %" PRIu64 " is missing; restore the file "
                           "from a copy",
                           next);
-        enum hf_status st = name->kind == NAME_LOG ? segment_open(j, name, why) : pack_open(j, name, why);
+        enum hf_status st =
+            name->kind == HF_FILENAME_LOG ? segment_find(j, name, why) : pack_find(j, name, why);
         if (st != HF_OK)
             return st;
         next++;
@@ -241,147 +256,7 @@ static enum hf_status segments_open(struct hf_journal *j, const struct names *na
     return HF_OK;
 }
 
-/* ---- Walking batches ---- */
-
-struct walk {
-    struct hf_journal *j;
-    uint64_t position; /* of the batch that is expected */
-    uint64_t sequence; /* its sequence; 0: any */
-    hf_time now;
-    uint8_t chain[HF_DIGEST_SIZE];
-    bool check_chain;
-    uint64_t stop;    /* do not go past this position */
-    uint64_t suspect; /* a batch with something behind it that should be zeros, or 0 */
-    int error;        /* a batch could not be read: what looks like damage may be none */
-    const unsigned char *data;
-    struct hf_batch_head head;
-};
-
-enum step { STEP_BATCH, STEP_END, STEP_DAMAGE };
-
-/* Is there a whole batch with a higher sequence anywhere from `position` on? */
-static bool later_batch(struct walk *w, uint64_t position)
-{
-    struct hf_journal *j = w->j;
-    struct hf_batch_head head;
-    const unsigned char *data;
-    /* A header that is whole tells how long its batch was meant to be: what lies inside it are its own
-     * bytes, whatever they look like. */
-    if (hf_journal_batch(j, position, false, &data, &head) == 0 && head.sequence == w->sequence)
-        position += hf_block_up(head.length);
-    for (;; position += HF_BLOCK) {
-        const struct hf_segment *g = hf_segments_at(&j->segments, position);
-        if (!g)
-            return false;
-        int error = hf_journal_batch(j, position, true, &data, &head);
-        if (unread(error))
-            w->error = error;
-        if (unread(error) || (error == 0 && head.sequence > w->sequence))
-            return true;
-    }
-}
-
-/* Go to the batch at w->position, or to the first of the next segment. */
-static enum step walk_step(struct walk *w)
-{
-    struct hf_journal *j = w->j;
-    uint64_t tries[2] = { w->position, 0 };
-    const struct hf_segment *g = hf_segments_at(&j->segments, w->position);
-    if (!g)
-        return STEP_END;
-    tries[1] = w->position == g->base ? g->base + HF_BLOCK : g->base + g->size + HF_BLOCK;
-    for (size_t i = 0; i < 2; i++) {
-        if (tries[i] >= w->stop)
-            break;
-        int error = hf_journal_batch(j, tries[i], true, &w->data, &w->head);
-        if (unread(error)) {
-            w->error = error;
-            return STEP_DAMAGE;
-        }
-        if (error || (w->sequence && w->head.sequence != w->sequence))
-            continue;
-        /* Only a batch that has a follower was surely written in full, its padding included. */
-        if (w->suspect) {
-            w->position = w->suspect;
-            return STEP_DAMAGE;
-        }
-        /* A segment's header and its first batch are one write, which a crash can tear anywhere. */
-        g = hf_segments_at(&j->segments, tries[i]);
-        if (g->state == HF_SEGMENT_PREPARED && tries[i] == g->base + HF_BLOCK) {
-            bool lasted = later_batch(w, tries[i]);
-            w->position = lasted ? g->base : w->position;
-            return lasted ? STEP_DAMAGE : STEP_END;
-        }
-        w->position = tries[i];
-        bool right = w->head.now >= w->now && hf_now_sound(w->head.now) &&
-                     (!w->check_chain || memcmp(w->head.chain, w->chain, HF_DIGEST_SIZE) == 0);
-        return right ? STEP_BATCH : STEP_DAMAGE;
-    }
-    if (w->stop != UINT64_MAX)
-        return tries[0] >= w->stop || tries[1] >= w->stop ? STEP_END : STEP_DAMAGE;
-    return later_batch(w, w->position) ? STEP_DAMAGE : STEP_END;
-}
-
-/* The walk met damage, or something that it could not read. */
-static enum hf_status refuse_walk(struct hf_error *why, const struct walk *w, const char *what)
-{
-    return w->error ? refuse_unread(why, "the journal", w->error)
-                    : refuse_damage(why, w->j, w->position, what);
-}
-
-/* Is everything from the batch's end to the next block zeros? (In a packed segment its CRCs have told.) */
-static bool padding_clean(const struct walk *w)
-{
-    const struct hf_segment *g = hf_segments_at(&w->j->segments, w->position);
-    if (!g->data)
-        return true;
-    const unsigned char *rest = w->data + w->head.length;
-    size_t size = (size_t)(hf_block_up(w->head.length) - w->head.length);
-    return size == 0 || (*rest == 0 && memcmp(rest, rest + 1, size - 1) == 0);
-}
-
-static void walk_on(struct walk *w)
-{
-    w->suspect = padding_clean(w) ? 0 : w->position;
-    if (w->check_chain)
-        hf_sha256_of(w->data, w->head.length, w->chain);
-    w->now = w->head.now;
-    w->sequence = w->head.sequence + 1;
-    w->position = hf_block_up(w->position + w->head.length);
-}
-
-/* Apply all entries of the batch; or, if holds_only, note where its holds are. */
-static enum hf_status batch_apply(struct hf_journal *j, const struct walk *w, bool holds_only, bool count)
-{
-    uint32_t at = HF_BATCH_HEAD;
-    uint32_t entries = 0;
-    for (; at < w->head.length; entries++) {
-        struct hf_entry_view entry;
-        if (!hf_entry_decode(w->data + at, w->head.length - at, &entry))
-            return HF_STORE_DAMAGED;
-        struct hf_bytes rows = entry.rows;
-        struct hf_image image;
-        enum hf_status st = HF_OK;
-        if (!holds_only)
-            st = hf_tables_apply(&j->tables, &entry, w->position + at, true);
-        while (holds_only && hf_image_next(&rows, &image)) {
-            if (image.kind != HF_ROW_HOLD || image.bytes.size < 8)
-                continue;
-            uint64_t ordinal = hf_get64(image.bytes.data);
-            if (ordinal == 0 || ordinal > j->tables.holds.highest + 1)
-                return HF_STORE_DAMAGED; /* they are given out one after the other */
-            if (!hf_holds_reserve(&j->tables.holds, ordinal, 1))
-                return HF_NO_MEMORY;
-            hf_holds_set(&j->tables.holds, ordinal, w->position + at);
-        }
-        hf_rows_bury(&j->tables.rows);
-        if (st != HF_OK)
-            return st;
-        at += entry.size;
-        j->stats.recovery_replayed += count;
-    }
-    return entries == w->head.count ? HF_OK : HF_STORE_DAMAGED;
-}
+/* ---- Before the snapshot ---- */
 
 static void progress(struct hf_journal *j, uint64_t done, uint64_t total)
 {
@@ -389,66 +264,29 @@ static void progress(struct hf_journal *j, uint64_t done, uint64_t total)
         j->on_progress(j->arg, done, total > done ? total : done);
 }
 
-/* The sequence with which a segment begins, by its header; 0 if it cannot be read. */
-static uint64_t first_sequence(struct hf_journal *j, const struct hf_segment *g)
-{
-    struct hf_segment_head head;
-    const unsigned char *data = g->data;
-    if (!data && hf_pack_read(g->pack, &j->cache, 0, HF_SEGMENT_HEAD, &data) != 0)
-        return 0;
-    return hf_segment_head_decode(data, &head) == HF_HEAD_GOOD ? head.first_sequence : 0;
-}
-
-/* Check the batches before `stop`, and bring back what holds.idx does not know. */
+/* Check the batches before the snapshot, for a while; and bring back what holds.idx does not know. */
 static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapshot_info *info,
                                     struct hf_error *why)
 {
-    uint64_t stop = info->start;
-    bool rebuild = j->tables.holds.covers < stop;
-    uint64_t from = !rebuild && stop > VERIFY_MAX ? stop - VERIFY_MAX : 0;
-    const struct hf_segment *g = hf_segments_at(&j->segments, from);
-    struct walk w = { .j = j,
-                      .position = g ? g->base + HF_BLOCK : HF_BLOCK,
-                      .stop = stop,
-                      .now = INT64_MIN,
-                      .sequence = g ? first_sequence(j, g) : 1 };
-    if (rebuild && stop > HF_BLOCK)
-        hf_journal_note(j, 0, "holds.idx is missing or old: it is rebuilt from the journal");
-    while (w.position < stop) {
-        enum step step = walk_step(&w);
-        if (step == STEP_END)
-            break;
-        if (step == STEP_DAMAGE)
-            return refuse_walk(why, &w, "a batch there is not as it was written");
-        enum hf_status st = rebuild ? batch_apply(j, &w, true, false) : HF_OK;
-        if (st != HF_OK)
-            return st == HF_NO_MEMORY ? refuse(why, st, "not enough memory to read the journal")
-                                      : refuse_damage(why, j, w.position, "an entry there is malformed");
-        walk_on(&w);
-        progress(j, w.position, stop);
+    struct hf_verify *v = &j->verify;
+    bool rebuild = j->tables.holds.covers < info->start;
+    uint64_t begun = j->io->monotonic_ns(j->io->ctx);
+    hf_verify_begin(j, info, rebuild);
+    while ((rebuild || !j->no_verify) && hf_verify_step(j, NULL)) {
+        progress(j, v->position, v->stop);
+        if (!rebuild && j->io->monotonic_ns(j->io->ctx) - begun > VERIFY_NS)
+            return HF_OK;
     }
-    if (stop > 0 && (w.suspect || w.sequence != info->next_sequence))
-        return refuse_damage(why, j, w.suspect ? w.suspect : w.position,
-                             "a batch there is not as it was written");
-    return HF_OK;
+    /* Nothing of it is needed to open the store, but for holds.idx. */
+    if (v->error && (rebuild || v->error == -ENOMEM))
+        return refuse_unread_at(why, j, v->position, v->error);
+    if (v->state != HF_VERIFY_BAD)
+        return HF_OK;
+    return v->status == HF_NO_MEMORY ? refuse(why, HF_NO_MEMORY, "not enough memory to read the journal")
+                                     : refuse_damage(why, j, v->position, v->what);
 }
 
-static uint64_t journal_size(const struct hf_journal *j)
-{
-    const struct hf_segments *s = &j->segments;
-    return s->count ? s->list[s->count - 1].base + s->list[s->count - 1].size : 0;
-}
-
-/* The header of a segment that is in use, and the zeros behind it. */
-static bool head_clean(const struct hf_segment *g)
-{
-    if (g->state == HF_SEGMENT_PREPARED)
-        return false;
-    for (size_t i = HF_SEGMENT_HEAD; g->data && i < HF_BLOCK; i++)
-        if (g->data[i] != 0)
-            return false;
-    return true;
-}
+/* ---- Behind the snapshot ---- */
 
 /* Make the newest batch durable once more. The process before may have died between writing and syncing it, or
  * stopped because the sync failed: then the system may show it to us and still lose it, and whoever asks again
@@ -456,58 +294,128 @@ static bool head_clean(const struct hf_segment *g)
  * synced. Those before it are durable: a batch is written when the one before has landed. */
 static int last_settle(struct hf_journal *j, uint64_t last)
 {
-    const struct hf_segment *g = hf_segments_at(&j->segments, last);
+    struct hf_segment *g = hf_segments_at(&j->segments, last);
     struct hf_batch_head head;
-    if (!g->data || !hf_batch_head_decode(g->data + (last - g->base), (size_t)(g->base + g->size - last),
-                                          last, false, &head))
-        return -EBADMSG;
+    const unsigned char *data;
+    int error = hf_journal_batch(j, last, false, &data, &head);
+    if (!error)
+        error = hf_segments_open_writer(&j->segments, g);
     size_t lead = last == g->base + HF_BLOCK ? HF_BLOCK : 0;
+    if (!error)
+        error = j->io->touch(g->source, g->data, last - lead - g->base, lead);
+    if (error)
+        return error;
     size_t size = lead + (size_t)hf_block_up(head.length);
-    uint64_t at = last - lead - g->base;
     unsigned char *copy = calloc(1, size);
     if (!copy)
         return -ENOMEM;
-    memcpy(copy, g->data + at, lead + head.length);
-    int error = j->io->write(g->file, copy, size, at);
+    memcpy(copy, data - lead, lead + head.length);
+    error = j->io->write(g->writer, copy, size, last - lead - g->base);
     free(copy);
-    return error ? error : j->io->sync(g->file);
+    return error ? error : j->io->sync(g->writer);
 }
 
-static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info *info, struct hf_error *why)
+/* The active segment is the one with the newest batch; what is behind it was only prepared. A segment is compressed when
+ * a batch in the next one follows, so none of these is. */
+static enum hf_status states_set(struct hf_journal *j, struct hf_error *why)
 {
-    struct walk w = { .j = j,
-                      .position = info->start,
-                      .sequence = info->next_sequence,
-                      .now = info->now,
-                      .check_chain = true,
-                      .stop = UINT64_MAX };
-    memcpy(w.chain, info->chain, HF_DIGEST_SIZE);
-    uint64_t last = 0;
-    for (;;) {
-        enum step step = walk_step(&w);
-        if (step == STEP_DAMAGE)
-            return refuse_walk(why, &w, "a batch there is not as it was written, and later ones are there");
-        if (step == STEP_END)
-            break;
-        if (HF_BUG(recovery_drops_last) && w.sequence > 2 && !later_batch(&w, w.position))
-            break;
-        enum hf_status st = batch_apply(j, &w, false, true);
+    struct hf_segments *s = &j->segments;
+    for (size_t i = 0; i < s->count; i++) {
+        struct hf_segment *g = &s->list[i];
+        if (g->number < j->active)
+            continue;
+        if (g->state == HF_SEGMENT_PACKED)
+            return refuse_damage(why, j, j->end > g->base ? j->end : g->base,
+                                 "the segment is compressed, and the batches that follow it are not there");
+        hf_segments_become(s, g, g->number == j->active ? HF_SEGMENT_ACTIVE : HF_SEGMENT_PREPARED);
+        if (g->number > j->active)
+            g->version = 0;
+    }
+    return HF_OK;
+}
+
+/* Is this the place in the journal that the snapshot was begun at? */
+static bool proof_fits(const struct hf_snapshot_info *proof, const struct hf_link *link)
+{
+    return link->sequence == proof->next_sequence && memcmp(link->chain, proof->chain, HF_DIGEST_SIZE) == 0;
+}
+
+static const char proof_differs[] = "the batches at the newest snapshot are not those that it was taken of";
+
+/* The batch there was found: what do the snapshot and the note say of it, and of those before it? NULL: nothing against it. */
+static const char *batch_unproven(const struct hf_walk *w, const struct hf_snapshot_info *proof, bool *passed)
+{
+    if (!proof->whole || *passed || w->position < proof->start)
+        return NULL;
+    *passed = true;
+    return proof_fits(proof, &w->link) && w->head.now >= proof->now ? NULL : proof_differs;
+}
+
+/* The journal ends there. */
+static const char *end_unproven(const struct hf_walk *w, const struct hf_snapshot_info *proof, bool passed)
+{
+    if (!proof->whole)
+        return NULL;
+    if (w->position < proof->start || w->position < proof->end)
+        return "the journal ends here, before the end that its snapshot knows of";
+    if (w->position == proof->start && w->suspect)
+        return "something stands behind the last batch before the newest snapshot";
+    return passed || proof_fits(proof, &w->link) ? NULL : proof_differs;
+}
+
+/* Replay what is behind the snapshot that was loaded. proof: the newest whole one. last: out, the position of the newest batch, 0
+ * if there is none. */
+static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_info *proof, uint64_t *last,
+                                 struct hf_error *why)
+{
+    struct hf_journal *j = w->j;
+    bool passed = false;
+    if (!hf_closed_fits(&j->closed, w->link.sequence - 1, w->link.chain))
+        return refuse_damage(why, j, w->position, hf_closed_differs);
+    for (*last = 0;;) {
+        enum hf_step step = hf_walk_step(w);
+        if (step == HF_STEP_DAMAGE)
+            return w->error ? refuse_unread_at(why, j, w->position, w->error)
+                            : refuse_damage(why, j, w->position, w->what);
+        const char *what =
+            step == HF_STEP_END ? end_unproven(w, proof, passed) : batch_unproven(w, proof, &passed);
+        if (what)
+            return refuse_damage(why, j, w->position, what);
+        if (step == HF_STEP_END)
+            return HF_OK;
+        if (HF_BUG(recovery_drops_last) && w->link.sequence > 2 && !hf_walk_later(w, w->position))
+            return HF_OK;
+        enum hf_status st = hf_walk_apply(j, w->position, &w->head, w->data, false);
         if (st != HF_OK)
             return st == HF_NO_MEMORY ? refuse(why, st, "not enough memory to hold the store's tables")
-                                      : refuse_damage(why, j, w.position, "an entry there is malformed");
-        last = w.position;
-        walk_on(&w);
-        progress(j, w.position, journal_size(j));
+                                      : refuse_damage(why, j, w->position, "an entry there is malformed");
+        *last = w->position;
+        hf_walk_on(w);
+        if (!hf_closed_fits(&j->closed, w->link.sequence - 1, w->link.chain))
+            return refuse_damage(why, j, *last, hf_closed_differs);
+        progress(j, w->position, next_base(&j->segments));
     }
-    if (w.position < info->end)
+}
+
+static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info *info,
+                             const struct hf_snapshot_info *proof, struct hf_error *why)
+{
+    struct hf_walk w = { .j = j,
+                         .position = info->start,
+                         .link = { .sequence = info->next_sequence, .now = info->now } };
+    memcpy(w.link.chain, info->chain, HF_DIGEST_SIZE);
+    uint64_t last = 0;
+    enum hf_status st = replay_all(&w, proof, &last, why);
+    if (st != HF_OK)
+        return st;
+    if (w.position < info->end) /* an older snapshot that was loaded in place of the newest */
         return refuse_damage(why, j, w.position,
                              "the journal ends here, before the end that its snapshot "
                              "knows of");
     j->end = j->durable = w.position;
-    j->next_sequence = w.sequence;
-    j->now = w.now > 0 && !HF_BUG(recovery_clock_lost) ? w.now : 0;
-    memcpy(j->chain, w.chain, HF_DIGEST_SIZE);
-    /* The active segment is the one with the newest batch; what is behind it was only prepared. */
+    j->next_sequence = w.link.sequence;
+    j->now = w.link.now > 0 && !HF_BUG(recovery_clock_lost) ? w.link.now : 0;
+    memcpy(j->chain, w.link.chain, HF_DIGEST_SIZE);
     const struct hf_segment *g = hf_segments_at(&j->segments, last          ? last
                                                               : info->start ? info->start - 1
                                                                             : 0);
@@ -515,15 +423,9 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
         return refuse_damage(why, j, w.position,
                              "the journal ends before the place where its snapshot began");
     j->active = last || info->start ? g->number : 0;
-    for (size_t i = 0; i < j->segments.count; i++) {
-        struct hf_segment *s = &j->segments.list[i];
-        if (s->number <= j->active && !head_clean(s))
-            return refuse_damage(why, j, s->base, "the segment's header is not as it was written");
-        if (s->number == j->active && s->state != HF_SEGMENT_PACKED)
-            s->state = HF_SEGMENT_ACTIVE;
-        else if (s->number > j->active)
-            s->state = HF_SEGMENT_PREPARED;
-    }
+    st = states_set(j, why);
+    if (st != HF_OK)
+        return st;
     j->sealed_highest = j->tables.holds.highest;
     int error = last ? last_settle(j, last) : 0;
     return error ? refuse(why, HF_STORAGE_FAILURE, "the end of the journal cannot be made durable: %s",
@@ -542,77 +444,157 @@ static enum hf_status tables_anew(struct hf_journal *j, struct hf_error *why)
     return HF_OK;
 }
 
-static enum hf_status snapshot_find(struct hf_journal *j, const struct names *names,
-                                    struct hf_snapshot_info *info, struct hf_error *why)
+/* Load the tables from one snapshot, if that is possible. proof: what the newest whole one says, filled in if this is it. *loaded:
+ * out; if it is false, the tables are new. */
+static enum hf_status snapshot_try(struct hf_journal *j, const struct hf_name *name,
+                                   struct hf_snapshot_info *info, struct hf_snapshot_info *proof,
+                                   bool *loaded, struct hf_error *why)
+{
+    struct hf_snapshot_info seen;
+    int error;
+    enum hf_status st = hf_snapshot_load(j, name->text, info, &error);
+    *loaded = st == HF_OK && info->start == name->number;
+    seen = *info;
+    if (st == HF_STORE_DAMAGED && !proof->whole)
+        st = hf_snapshot_look(j, name->text, &seen, &error);
+    if (st == HF_STORAGE_FAILURE)
+        return refuse_unproven(why, name->text, error);
+    if (st == HF_NO_MEMORY)
+        return refuse(why, st, "not enough memory to load %s", name->text);
+    if (st == HF_OK && !proof->whole && seen.start == name->number)
+        *proof = seen;
+    if (*loaded)
+        return HF_OK;
+    hf_journal_note(j, 1, "%s cannot be used; the journal is read instead", name->text);
+    *info = (struct hf_snapshot_info){ .next_sequence = 1 };
+    return tables_anew(j, why);
+}
+
+static enum hf_status snapshot_find(struct hf_journal *j, const struct hf_names *names,
+                                    struct hf_snapshot_info *info, struct hf_snapshot_info *proof,
+                                    struct hf_error *why)
 {
     enum hf_status st = tables_anew(j, why);
-    *info = (struct hf_snapshot_info){ .next_sequence = 1 };
+    bool loaded = false;
+    *proof = *info = (struct hf_snapshot_info){ .next_sequence = 1 };
     for (size_t i = names->count; st == HF_OK && i > 0; i--) {
-        const struct name *name = &names->list[i - 1];
-        if (name->kind != NAME_SNAPSHOT)
+        const struct hf_name *name = &names->list[i - 1];
+        if (name->kind != HF_FILENAME_SNAPSHOT)
             continue;
-        if (j->snapshot_start) { /* an older one than that in use */
+        if (loaded) /* an older one than that in use */
             j->io->remove(j->dir, name->text);
-            continue;
-        }
-        st = hf_snapshot_load(j, name->text, info);
-        if (st == HF_NO_MEMORY)
-            return refuse(why, st, "not enough memory to load %s", name->text);
-        if (st == HF_OK && info->start == name->number) {
-            j->snapshot_start = info->start;
-            continue;
-        }
-        hf_journal_note(j, 1, "%s cannot be used; the journal is read instead", name->text);
-        st = tables_anew(j, why);
-        *info = (struct hf_snapshot_info){ .next_sequence = 1 };
+        else
+            st = snapshot_try(j, name, info, proof, &loaded, why);
     }
-    if (st == HF_OK)
-        hf_holds_open(&j->tables.holds, &j->keys);
+    if (loaded)
+        j->snapshot_start = info->start;
     j->token_cursor = info->token_cursor;
+    j->token_cursor_entry = info->token_cursor_entry;
     return st;
 }
 
-static enum hf_status recover(struct hf_journal *j, struct names *names, bool *fresh, struct hf_error *why)
+/* ---- holds.idx ---- */
+
+/* Use holds.idx as far as it is what the snapshot says; the rest is rebuilt from the journal. */
+static void index_open(struct hf_journal *j, const struct hf_snapshot_info *info)
 {
-    struct hf_snapshot_info info;
+    struct hf_holds *h = &j->tables.holds;
+    if (info->start == 0)
+        return; /* all that it could say is read anyway */
+    int level;
+    const char *why = hf_holds_open(h, &j->keys, info->start, info->next_sequence, &level);
+    uint64_t bad = hf_holds_check(h, INDEX_CHECK_MAX);
+    if (!why && !bad)
+        return;
+    if (why)
+        hf_journal_note(j, level, "holds.idx %s: it is rebuilt from the journal", why);
+    else
+        hf_journal_note(
+            j, 1, "holds.idx is not as it was written at byte %" PRIu64 ": it is rebuilt from the journal",
+            bad);
+    j->index_old |= h->covers == 0; /* all of it is read now */
+    j->stats.index_rebuilds++;
+}
+
+/* Rebuild what was found to be wrong, for a while: a small store has everything back before it serves. */
+static void index_rebuild(struct hf_journal *j)
+{
+    uint64_t begun = j->io->monotonic_ns(j->io->ctx);
+    for (unsigned steps = 1; hf_reindex_step(j); steps++) {
+        if (steps >= REINDEX_STEPS && j->io->monotonic_ns(j->io->ctx) - begun >= REINDEX_NS)
+            break;
+        hf_segments_tick(&j->segments);
+    }
+}
+
+/* There is no whole batch. Then the store is new, or everything is lost: some files are only made behind the first batch. */
+static enum hf_status remains_check(const struct hf_names *names, struct hf_error *why)
+{
+    for (size_t i = names->count; i > 0; i--) {
+        const struct hf_name *name = &names->list[i - 1];
+        if (hf_filename_follows_batch(name->kind, name->number))
+            return refuse(why, HF_STORE_DAMAGED,
+                          "%s belongs to a store whose journal is not here, or has no whole batch: it is "
+                          "damaged or was removed. The store does not open, so that nothing is done twice; "
+                          "restore the journal from a copy, or let a new store begin in an empty directory",
+                          name->text);
+    }
+    return HF_OK;
+}
+
+/* No header of the journal is right. Nothing was ever written; or something was, and is damaged: a whole batch tells. */
+static enum hf_status fresh_check(struct hf_journal *j, const struct hf_names *names, struct hf_error *why)
+{
+    struct hf_walk w = { .j = j, .link = { .sequence = 1 } };
+    if (hf_walk_later(&w, HF_BLOCK))
+        return w.error ? refuse_unread_at(why, j, w.position, w.error)
+                       : refuse_damage(why, j, 0, "the header of the first segment is not as it was written");
+    return remains_check(names, why);
+}
+
+static enum hf_status recover(struct hf_journal *j, struct hf_names *names, bool *fresh, struct hf_error *why)
+{
+    struct hf_snapshot_info info, proof;
     for (size_t i = 0; i < names->count; i++)
-        if (names->list[i].kind == NAME_TMP)
+        if (names->list[i].kind == HF_FILENAME_TMP)
             j->io->remove(j->dir, names->list[i].text);
-    if (names->count > 0)
-        qsort(names->list, names->count, sizeof *names->list, name_compare);
     enum hf_status st = segments_open(j, names, why);
     if (st != HF_OK)
         return st;
-    if (!j->has_keys) {
-        /* Nothing was ever written, or the first header is damaged: the walk below tells. */
-        struct walk w = { .j = j, .sequence = 1 };
-        *fresh = true;
-        return later_batch(&w, HF_BLOCK)
-                   ? refuse_damage(why, j, 0, "the header of the first segment is not as it was written")
-                   : HF_OK;
-    }
-    st = snapshot_find(j, names, &info, why);
+    *fresh = !j->has_keys;
+    if (*fresh)
+        return fresh_check(j, names, why);
+    st = snapshot_find(j, names, &info, &proof, why);
+    if (st == HF_OK)
+        index_open(j, &info);
     if (st == HF_OK)
         st = verify_before(j, &info, why);
     if (st == HF_OK)
-        st = replay(j, &info, why);
+        st = replay(j, &info, &proof, why);
+    if (st == HF_OK && j->next_sequence == 1)
+        st = remains_check(names, why);
+    if (st == HF_OK)
+        index_rebuild(j);
     return st;
 }
 
 enum hf_status hf_journal_recover(struct hf_journal *j, bool *fresh, struct hf_error *why)
 {
-    struct names names = { 0 };
+    struct hf_names names;
     uint64_t before = j->io->monotonic_ns(j->io->ctx);
     *fresh = false;
-    int error = j->io->dir_list(j->dir, name_each, &names);
+    int error = hf_closed_read(j->io, j->dir, &j->closed);
+    if (error && !HF_BUG(unread_counts_as_none))
+        return refuse_unproven(why, HF_CLOSED_NAME, error);
+    error = hf_names_list(j->io, j->dir, &names);
     enum hf_status st;
-    if (error)
-        st = refuse(why, HF_STORAGE_FAILURE, "cannot list the store's directory: %s", strerror(-error));
-    else if (names.failed)
+    if (error == -ENOMEM)
         st = refuse(why, HF_NO_MEMORY, "not enough memory to list the store's directory");
+    else if (error)
+        st = refuse(why, HF_STORAGE_FAILURE, "cannot list the store's directory: %s", strerror(-error));
     else
         st = recover(j, &names, fresh, why);
-    free(names.list);
+    hf_names_free(&names);
     j->stats.recovery_ns = j->io->monotonic_ns(j->io->ctx) - before;
     return st;
 }

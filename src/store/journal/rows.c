@@ -5,72 +5,14 @@
 
 #include <stdlib.h>
 
-/* ---- Orders ---- */
-
-static bool order_reserve(struct hf_rows *r, struct hf_order *o, unsigned more)
+bool hf_rows_loaded(struct hf_rows *r)
 {
-    if (o->end + more <= o->room)
-        return true;
-    if (o->start > o->room / 2 && o->start >= more) {
-        memmove(o->items, o->items + o->start, (o->end - o->start) * sizeof *o->items);
-        o->end -= o->start;
-        o->start = 0;
-        return true;
-    }
-    size_t room = o->room ? o->room * 2 : 16;
-    while (room < o->end + more)
-        room *= 2;
-    struct hf_order_item *items = realloc(o->items, room * sizeof *items);
-    if (!items)
-        return false;
-    r->bytes += (room - o->room) * sizeof *items;
-    o->items = items;
-    o->room = room;
-    return true;
-}
-
-size_t hf_order_find(const struct hf_order *o, uint64_t stamp)
-{
-    size_t lo = o->start, hi = o->end;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (o->items[mid].stamp < stamp)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-static void order_leave(struct hf_order *o, const struct hf_node *node)
-{
-    size_t at = hf_order_find(o, node->stamp);
-    if (at < o->end && o->items[at].node == node)
-        o->items[at].node = NULL;
-    while (o->start < o->end && !o->items[o->start].node)
-        o->start++;
-}
-
-static int stamp_compare(const void *a, const void *b)
-{
-    const struct hf_order_item *x = a, *y = b;
-    return x->stamp < y->stamp ? -1 : x->stamp > y->stamp;
-}
-
-static void order_sort(struct hf_order *o)
-{
-    if (o->end > o->start)
-        qsort(o->items + o->start, o->end - o->start, sizeof *o->items, stamp_compare);
-}
-
-void hf_rows_loaded(struct hf_rows *r)
-{
-    order_sort(&r->resources);
-    order_sort(&r->guards);
-    order_sort(&r->outbox);
-    for (size_t i = r->guards.start; i < r->guards.end; i++)
-        order_sort(r->guards.items[i].node->entries);
+    struct hf_order_at at = { r->guards.first, 0 };
+    bool sorted = hf_order_sort(&r->resources) && hf_order_sort(&r->guards) && hf_order_sort(&r->outbox);
+    for (const struct hf_order_item *g; sorted && (g = hf_order_next(&r->guards, &at)) != NULL;)
+        sorted = hf_order_sort(&g->node->entries[0]);
     r->loading = false;
+    return sorted;
 }
 
 /* ---- Nodes ---- */
@@ -78,7 +20,7 @@ void hf_rows_loaded(struct hf_rows *r)
 bool hf_rows_init(struct hf_rows *r, const struct hf_sipkey *key)
 {
     *r = (struct hf_rows){ .key = *key };
-    return hf_map64_init(&r->map, 10);
+    return hf_map64_init(&r->map, 10) && hf_owners_init(&r->owners, key);
 }
 
 static uint64_t node_bytes(const struct hf_node *n)
@@ -86,34 +28,89 @@ static uint64_t node_bytes(const struct hf_node *n)
     return sizeof *n + n->key_size + n->image_room;
 }
 
+/* Count memory of the node's tenant. */
+static void charge(struct hf_rows *r, const struct hf_node *n, uint64_t bytes)
+{
+    r->bytes += bytes;
+    r->owners.list[n->tenant].bytes += bytes;
+}
+
+/* The memory of an order of entries is the tenant's of its guard; r->bytes, which was `before`, has it already. */
+static void order_charge(struct hf_rows *r, const struct hf_node *n, uint64_t before)
+{
+    r->owners.list[n->tenant].bytes += r->bytes - before;
+}
+
 static void node_free(struct hf_rows *r, struct hf_node *n)
 {
-    r->bytes -= node_bytes(n);
+    uint64_t bytes = node_bytes(n);
     if (n->kind == HF_ROW_GUARD && n->entries) {
-        r->bytes -= sizeof *n->entries + n->entries->room * sizeof *n->entries->items;
-        free(n->entries->items);
+        uint64_t before = r->bytes;
+        hf_order_free(&n->entries[0], &r->bytes);
+        hf_order_free(&n->entries[1], &r->bytes);
+        order_charge(r, n, before);
+        bytes += 2 * sizeof *n->entries;
         free(n->entries);
     }
     if (n->kind == HF_ROW_CLIENT && n->ring) {
-        r->bytes -= HF_SEQUENCE_WINDOW * sizeof *n->ring;
+        bytes += HF_SEQUENCE_WINDOW * sizeof *n->ring;
         free(n->ring);
     }
+    charge(r, n, -bytes);
+    hf_owners_leave(&r->owners, n->tenant);
     free(n);
+}
+
+/* Is there something about the row that can still be ended, and for which room is kept? */
+static bool owes_ending(const struct hf_node *n)
+{
+    return n->kind == HF_ROW_CLAIM && n->bytes[n->key_size] == HF_CLAIM_STARTED;
+}
+
+/* What a deleted register has left. */
+static bool is_left(const struct hf_node *n)
+{
+    return n->kind == HF_ROW_REGISTER && n->bytes[n->key_size] == HF_TYPE_DELETED;
+}
+
+static bool owes_deletion(const struct hf_node *n)
+{
+    return n->kind == HF_ROW_LEASE || (n->kind == HF_ROW_REGISTER && !is_left(n));
+}
+
+/* The row comes (1) or leaves (-1), or its image is about to change (-1) and has changed (1). */
+static void count_owed(struct hf_rows *r, const struct hf_node *n, int by)
+{
+    /* Most rows that change are resources, which owe nothing. */
+    if (n->kind != HF_ROW_CLAIM && n->kind != HF_ROW_LEASE && n->kind != HF_ROW_REGISTER)
+        return;
+    struct hf_owner *tenant = &r->owners.list[n->tenant];
+    uint64_t started = owes_ending(n), deletable = owes_deletion(n);
+    uint64_t left = is_left(n);
+    r->left += by * (int64_t)left;
+    tenant->left += by * (int64_t)left;
+    r->started += by * (int64_t)started;
+    tenant->started += by * (int64_t)started;
+    r->deletable += by * (int64_t)deletable;
+    tenant->deletable += by * (int64_t)deletable;
 }
 
 void hf_rows_free(struct hf_rows *r)
 {
-    if (!r->map.parts)
+    if (!r->map.parts || !r->owners.list) {
+        hf_map64_free(&r->map);
         return;
+    }
     hf_rows_bury(r);
     for (size_t i = 0; i < hf_map64_parts(&r->map); i++)
         for (uint32_t s = 0; s < r->map.parts[i].room; s++)
             if (r->map.parts[i].slots[s].value)
                 node_free(r, (struct hf_node *)(uintptr_t)r->map.parts[i].slots[s].value);
     hf_map64_free(&r->map);
-    free(r->resources.items);
-    free(r->guards.items);
-    free(r->outbox.items);
+    hf_order_free(&r->resources, &r->bytes);
+    hf_order_free(&r->guards, &r->bytes);
+    hf_order_free(&r->outbox, &r->bytes);
+    hf_owners_free(&r->owners);
 }
 
 /* The bytes before the name: kind for the hash, then what node->bytes begins with. */
@@ -238,7 +235,7 @@ static struct hf_order *order_of(struct hf_rows *r, const struct hf_node *n)
     case HF_ROW_RESOURCE: return &r->resources;
     case HF_ROW_GUARD: return &r->guards;
     case HF_ROW_OUTBOX: return &r->outbox;
-    case HF_ROW_ENTRY: return n->guard->entries;
+    case HF_ROW_ENTRY: return &n->guard->entries[n->is_volatile];
     default: return NULL;
     }
 }
@@ -247,15 +244,15 @@ static struct hf_order *order_of(struct hf_rows *r, const struct hf_node *n)
 static bool extras_make(struct hf_rows *r, struct hf_node *n, struct hf_bytes scope, unsigned together)
 {
     if (n->kind == HF_ROW_GUARD) {
-        n->entries = calloc(1, sizeof *n->entries);
+        n->entries = calloc(2, sizeof *n->entries);
         if (!n->entries)
             return false;
-        r->bytes += sizeof *n->entries;
+        charge(r, n, 2 * sizeof *n->entries);
     } else if (n->kind == HF_ROW_CLIENT) {
         n->ring = calloc(HF_SEQUENCE_WINDOW, sizeof *n->ring);
         if (!n->ring)
             return false;
-        r->bytes += HF_SEQUENCE_WINDOW * sizeof *n->ring;
+        charge(r, n, HF_SEQUENCE_WINDOW * sizeof *n->ring);
     } else if (n->kind == HF_ROW_ENTRY) {
         struct hf_image_key key = { .name = scope };
         n->guard = hf_rows_find(r, HF_ROW_GUARD, hf_node_tenant(n), &key);
@@ -263,7 +260,13 @@ static bool extras_make(struct hf_rows *r, struct hf_node *n, struct hf_bytes sc
             return false;
     }
     struct hf_order *order = order_of(r, n);
-    return !order || order_reserve(r, order, together);
+    if (!order)
+        return true;
+    uint64_t before = r->bytes;
+    bool reserved = hf_order_reserve(order, together, &r->bytes);
+    if (n->kind == HF_ROW_ENTRY)
+        order_charge(r, n, before);
+    return reserved;
 }
 
 static struct hf_node *node_make(struct hf_rows *r, const struct prefix *p, struct hf_bytes name,
@@ -274,23 +277,32 @@ static struct hf_node *node_make(struct hf_rows *r, const struct prefix *p, stru
     size_t room = image->bytes.size;
     if (image->kind == HF_ROW_REGISTER || image->kind == HF_ROW_VALUE || image->kind == HF_ROW_CLAIM)
         room += room / 8;
-    struct hf_node *n = malloc(sizeof *n + head + name.size + room);
+    uint32_t tenant = hf_owners_make(&r->owners, hf_mem(p->bytes + 2, p->bytes[1]));
+    struct hf_node *n = tenant == HF_OWNER_NONE ? NULL : malloc(sizeof *n + head + name.size + room);
     if (!n)
         return NULL;
     *n = (struct hf_node){ .hash = hash,
                            .key_size = (uint32_t)(head + name.size),
                            .image_room = (uint32_t)room,
                            .kind = (uint8_t)image->kind,
-                           .tenant_size = p->bytes[1] };
+                           .tenant_size = p->bytes[1],
+                           .tenant = tenant };
     memcpy(n->bytes, p->bytes + 1, head);
     if (name.size)
         memcpy(n->bytes + head, name.data, name.size);
-    r->bytes += node_bytes(n);
+    charge(r, n, node_bytes(n));
     return n;
 }
 
-enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant, const struct hf_image *image,
-                             unsigned together, struct hf_staged *out)
+/* Can the row take the image where it is? One that has far too much room then is made anew, and gives it back. */
+static bool fits(const struct hf_node *old, const struct hf_image *image)
+{
+    enum { SPARE = 256 };
+    return old->image_room >= image->bytes.size && old->image_room <= 2 * image->bytes.size + SPARE;
+}
+
+static enum hf_status stage(struct hf_rows *r, struct hf_bytes tenant, const struct hf_image *image,
+                            unsigned together, bool is_volatile, struct hf_staged *out)
 {
     struct hf_image_key key;
     struct prefix p;
@@ -300,8 +312,7 @@ enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant, const st
     uint64_t hash;
     *out = (struct hf_staged){ .tenant = tenant, .image = *image };
     out->old = find_node(r, &p, key.name, &hash);
-    if (image->erase ||
-        (out->old && image->kind != HF_ROW_ENTRY && out->old->image_room >= image->bytes.size))
+    if (image->erase || (out->old && image->kind != HF_ROW_ENTRY && fits(out->old, image)))
         return HF_OK;
     if (image->kind == HF_ROW_ENTRY) {
         struct hf_image_key guard = { .name = key.scope };
@@ -312,13 +323,28 @@ enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant, const st
         return HF_NO_MEMORY;
     out->made = node_make(r, &p, key.name, image, hash);
     if (!out->made)
-        return HF_NO_MEMORY;
+        return out->old && image->kind != HF_ROW_ENTRY && out->old->image_room >= image->bytes.size
+                   ? HF_OK
+                   : HF_NO_MEMORY;
+    out->made->is_volatile = is_volatile;
     /* A larger register, claim or value takes the old one's place and has no extras. */
     if ((!out->old || image->kind == HF_ROW_ENTRY) && !extras_make(r, out->made, key.scope, together)) {
         hf_rows_drop(r, out);
         return HF_NO_MEMORY;
     }
     return HF_OK;
+}
+
+enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant, const struct hf_image *image,
+                             unsigned together, struct hf_staged *out)
+{
+    return stage(r, tenant, image, together, false, out);
+}
+
+enum hf_status hf_rows_stage_volatile(struct hf_rows *r, struct hf_bytes tenant, const struct hf_image *image,
+                                      struct hf_staged *out)
+{
+    return stage(r, tenant, image, 1, true, out);
 }
 
 void hf_rows_drop(struct hf_rows *r, struct hf_staged *staged)
@@ -336,6 +362,20 @@ static void image_set(struct hf_node *n, struct hf_bytes image)
     n->image_size = (uint32_t)image.size;
 }
 
+/* The stamp that the new row has in its order. */
+static uint64_t stamp_in(struct hf_rows *r, const struct hf_order *order, const struct hf_node *n,
+                         uint64_t stamp)
+{
+    if (n->is_volatile)
+        return HF_STAMP_VOLATILE | ++r->volatile_stamps;
+    bool behind = r->loading || order->newest < stamp;
+    if (!behind)
+        stamp = order->newest + 1;
+    if ((r->loading || !behind) && stamp > r->foreign)
+        r->foreign = stamp;
+    return stamp;
+}
+
 struct hf_node *hf_rows_put(struct hf_rows *r, struct hf_staged *staged, uint64_t stamp)
 {
     struct hf_node *n = staged->made;
@@ -345,7 +385,9 @@ struct hf_node *hf_rows_put(struct hf_rows *r, struct hf_staged *staged, uint64_
         return NULL;
     }
     if (!n) {
+        count_owed(r, staged->old, -1);
         image_set(staged->old, staged->image.bytes);
+        count_owed(r, staged->old, 1);
         return staged->old;
     }
     image_set(n, staged->image.bytes);
@@ -354,12 +396,13 @@ struct hf_node *hf_rows_put(struct hf_rows *r, struct hf_staged *staged, uint64_
         hf_rows_erase(r, staged->old);
     struct hf_order *order = order_of(r, n);
     if (order) {
-        if (!r->loading && order->end > order->start && order->items[order->end - 1].stamp >= stamp)
-            n->stamp = order->items[order->end - 1].stamp + 1;
-        order->items[order->end++] = (struct hf_order_item){ n->stamp, n };
+        n->stamp = stamp_in(r, order, n, stamp);
+        hf_order_add(order, n->stamp, n);
     }
     hf_map64_add(&r->map, n->hash, (uint64_t)(uintptr_t)n);
     r->count[n->kind]++;
+    r->owners.list[n->tenant].rows += n->kind != HF_ROW_CONFIG; /* that one is the store's own */
+    count_owed(r, n, 1);
     staged->made = NULL;
     return n;
 }
@@ -367,8 +410,11 @@ struct hf_node *hf_rows_put(struct hf_rows *r, struct hf_staged *staged, uint64_
 void hf_rows_erase(struct hf_rows *r, struct hf_node *node)
 {
     struct hf_order *order = order_of(r, node);
+    uint64_t before = r->bytes;
     if (order)
-        order_leave(order, node);
+        hf_order_leave(order, node->stamp, node, &r->bytes);
+    if (node->kind == HF_ROW_ENTRY)
+        order_charge(r, node, before);
     for (struct hf_slot *s = NULL; (s = hf_map64_next(&r->map, node->hash, s)) != NULL;) {
         if (s->value == (uint64_t)(uintptr_t)node) {
             hf_map64_remove(&r->map, s);
@@ -376,6 +422,8 @@ void hf_rows_erase(struct hf_rows *r, struct hf_node *node)
         }
     }
     r->count[node->kind]--;
+    r->owners.list[node->tenant].rows -= node->kind != HF_ROW_CONFIG;
+    count_owed(r, node, -1);
     if (r->last == node)
         r->last = NULL;
     HF_ASSERT(node->kind != HF_ROW_GUARD && node->kind != HF_ROW_CLIENT && node->kind != HF_ROW_RESOURCE);
@@ -392,13 +440,22 @@ void hf_rows_bury(struct hf_rows *r)
     }
 }
 
-size_t hf_rows_expire_entries(struct hf_rows *r, struct hf_node *guard, hf_time now, size_t max)
+static size_t expire_order(struct hf_rows *r, const struct hf_order *o, hf_time now, size_t max)
 {
-    struct hf_order *o = guard->entries;
     size_t freed = 0;
-    while (freed < max && o->start < o->end && hf_node_entry_expiry(o->items[o->start].node) <= now) {
-        hf_rows_erase(r, o->items[o->start].node);
+    while (freed < max) {
+        struct hf_order_at oldest = { o->first, 0 };
+        const struct hf_order_item *item = hf_order_next(o, &oldest);
+        if (!item || hf_node_entry_expiry(item->node) > now)
+            break;
+        hf_rows_erase(r, item->node);
         freed++;
     }
     return freed;
+}
+
+size_t hf_rows_expire_entries(struct hf_rows *r, struct hf_node *guard, hf_time now, size_t max)
+{
+    size_t freed = expire_order(r, &guard->entries[0], now, max);
+    return freed + expire_order(r, &guard->entries[1], now, max - freed);
 }

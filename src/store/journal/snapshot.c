@@ -2,6 +2,7 @@
  *
  * Each step copies some parts of a table into a buffer under the lock, gives the lock up and writes the
  * buffer. A step copies about SLICE bytes, so that nobody waits longer than that takes. */
+#include "base/assert.h"
 #include "base/buffer.h"
 #include "base/bug.h"
 #include "base/bytes.h"
@@ -11,36 +12,50 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLICE = 512 << 10, SYNC_EVERY = 2 << 20, BLOCK_HEAD = 16, RETRY_NS = 1000000000 };
+/* LOOK_MAX: places of a table that are looked at in one step. */
+enum { SLICE = 512 << 10, LOOK_MAX = 16384, SYNC_EVERY = 2 << 20, BLOCK_HEAD = 16, RETRY_NS = 1000000000 };
 
-enum { BLOCK_HEADER = 1, BLOCK_TOKENS = 2, BLOCK_ROWS = 3, BLOCK_LIVE = 4, BLOCK_END = 5 };
+enum {
+    BLOCK_HEADER = 1,
+    BLOCK_TOKENS = 2,
+    BLOCK_ROWS = 3,
+    BLOCK_LIVE = 4,
+    BLOCK_END = 5,
+    BLOCK_INDEX = 6,
+    BLOCK_OWNERS = 7,
+    BLOCK_PASSED = 8
+};
 
 /* What a snapshot is busy with, in this order. */
 enum phase {
     PHASE_INDEX_TAKE,
     PHASE_INDEX_WRITE,
-    PHASE_INDEX_FORGET,
     PHASE_GUARDS,
+    PHASE_INDEX_SUMS,
     PHASE_ROWS,
     PHASE_TOKENS,
     PHASE_LIVE,
-    PHASE_END
+    PHASE_END,
+    PHASE_INDEX_FORGET
 };
 
 struct hf_snapshotting {
     enum phase phase;
     size_t part;
+    uint64_t guard;       /* stamp: guards before it are copied */
     struct hf_file *file; /* owned */
     uint64_t at, synced;  /* bytes written, and before the last sync */
     uint64_t blocks;
     struct hf_sha256 sha;
-    struct hf_buffer buffer;
+    struct hf_buffer buffer, owners, passed;
     struct hf_snapshot_info info;
     uint64_t covered;       /* highest ordinal before start */
+    uint64_t bad_part;      /* of holds.idx: it is not right, and had to be changed; 0: none */
     struct hf_moved *moved; /* owned */
     size_t moved_count, moved_room, forgotten;
-    bool closing; /* the last table is copied; what remains is to write it */
-    uint64_t end; /* everything copied comes from before this position */
+    size_t fresh_at; /* of hf_holds_new_sum */
+    bool closing;    /* the last table is copied; what remains is to write it */
+    uint64_t end;    /* everything copied comes from before this position */
     uint64_t highest_hold, highest_fence, highest_outbox; /* as they were then */
 };
 
@@ -49,17 +64,19 @@ void hf_snapshot_name(uint64_t start, const char *suffix, char out[HF_SEGMENT_NA
     snprintf(out, HF_SEGMENT_NAME_SIZE, "snapshot-%016llx%s", (unsigned long long)start, suffix);
 }
 
-static void snapshotting_free(struct hf_journal *j, bool remove)
+/* A file that has not got its name is removed. */
+static void snapshotting_free(struct hf_journal *j)
 {
     struct hf_snapshotting *s = j->snapshotting;
     char name[HF_SEGMENT_NAME_SIZE];
     if (s->file) {
         j->io->close(s->file);
         hf_snapshot_name(s->info.start, ".tmp", name);
-        if (remove)
-            j->io->remove(j->dir, name);
+        j->io->remove(j->dir, name);
     }
     hf_buffer_free(&s->buffer);
+    hf_buffer_free(&s->owners);
+    hf_buffer_free(&s->passed);
     free(s->moved);
     free(s);
     j->snapshotting = NULL;
@@ -73,21 +90,73 @@ hf_time hf_snapshot_now(const struct hf_journal *j)
 void hf_snapshot_drop(struct hf_journal *j)
 {
     if (j->snapshotting)
-        snapshotting_free(j, true);
+        snapshotting_free(j);
+}
+
+static void add64(struct hf_buffer *b, uint64_t v)
+{
+    unsigned char p[8];
+    hf_put64(p, v);
+    hf_buffer_add(b, p, 8);
+}
+
+/* How many keys of each tenant lie between the cursor and the snapshot's start: the tables have those that are being gathered,
+ * too. Without memory for it there is no snapshot. */
+static void owners_note(struct hf_journal *j, struct hf_buffer *out)
+{
+    struct hf_owners *o = &j->tables.rows.owners;
+    const struct hf_batch *g = &j->gather;
+    uint64_t *gathered = calloc(o->count, sizeof *gathered);
+    struct hf_entry_view entry;
+    for (size_t at = HF_BATCH_HEAD; gathered && at < g->size; at += entry.size) {
+        bool parsed = hf_entry_parse(g->data + g->lead + at, g->size - at, &entry);
+        HF_ASSERT(parsed);
+        if (entry.head.remember == HF_REMEMBER_KEY)
+            gathered[hf_owners_find(o, entry.head.tenant)]++;
+    }
+    for (uint32_t i = 0; gathered && i < o->count; i++) {
+        const struct hf_owner *owner = &o->list[i];
+        if (owner->tokens <= gathered[i])
+            continue;
+        hf_buffer_add(out, &owner->size, 1);
+        hf_buffer_add(out, owner->name, owner->size);
+        add64(out, owner->tokens - gathered[i]);
+    }
+    out->failed |= !gathered;
+    free(gathered);
+}
+
+/* What the cursor has passed before the snapshot's start: the keys in it are counted. */
+static void passed_note(const struct hf_journal *j, struct hf_buffer *out)
+{
+    for (size_t i = 0; i < j->passed_count; i++) {
+        unsigned char entry[4];
+        hf_put32(entry, j->passed[i].entry);
+        add64(out, j->passed[i].position);
+        add64(out, j->passed[i].end);
+        hf_buffer_add(out, entry, sizeof entry);
+    }
 }
 
 void hf_snapshot_begin(struct hf_journal *j)
 {
-    j->snapshot_wanted = false;
+    uint64_t start = j->gather.size ? j->gather.base : j->end;
+    /* Rows from `start` on are left out because the journal has them: not before their stamps say where that is. */
+    j->snapshot_wanted = start <= j->tables.rows.foreign;
+    if (j->snapshot_wanted)
+        return; /* at a later landing; only a snapshot of an older program has such stamps */
     struct hf_snapshotting *s = calloc(1, sizeof *s);
     if (!s)
         return;
-    s->info.start = j->gather.size ? j->gather.base : j->end;
+    s->info.start = start;
     s->info.next_sequence = j->next_sequence;
     /* Not only the time of the newest batch: what was over by the wall clock has been freed and is not in it. */
     s->info.now = hf_journal_now(j);
     memcpy(s->info.chain, j->chain, HF_DIGEST_SIZE);
     s->info.token_cursor = j->token_cursor;
+    s->info.token_cursor_entry = j->token_cursor_entry;
+    owners_note(j, &s->owners);
+    passed_note(j, &s->passed);
     s->covered = j->gather.size ? j->sealed_highest : j->tables.holds.highest;
     hf_sha256_init(&s->sha);
     j->snapshotting = s;
@@ -116,18 +185,11 @@ static void block_close(struct hf_snapshotting *s, size_t at, uint32_t type, uin
     s->blocks++;
 }
 
-static void add64(struct hf_buffer *b, uint64_t v)
-{
-    unsigned char p[8];
-    hf_put64(p, v);
-    hf_buffer_add(b, p, 8);
-}
-
 static void add_header(struct hf_journal *j, struct hf_snapshotting *s)
 {
     struct hf_buffer *b = &s->buffer;
     size_t at = block_open(b);
-    unsigned char version[8] = { HF_FORMAT_VERSION };
+    unsigned char version[8] = { HF_SNAPSHOT_VERSION };
     hf_buffer_add(b, "HOLDSNP1", 8);
     hf_buffer_add(b, version, 8);
     hf_buffer_add(b, j->keys.store_id, 16);
@@ -141,6 +203,16 @@ static void add_header(struct hf_journal *j, struct hf_snapshotting *s)
     hf_buffer_add(b, s->info.chain, HF_DIGEST_SIZE);
     add64(b, s->info.token_cursor);
     block_close(s, at, BLOCK_HEADER, 1);
+}
+
+/* Does replaying the journal from `start` make the row anew, with its stamp? Then the snapshot must not have it: rows
+ * that are not in the snapshot would come to stand behind it. Resources, guards and rows of the outbox never leave, and an entry
+ * that is recorded again is a new row; so the newest entry of the journal that has made the row is the one in its stamp. */
+static bool made_by_replay(const struct hf_node *n, uint64_t start)
+{
+    bool listed = n->kind == HF_ROW_RESOURCE || n->kind == HF_ROW_GUARD || n->kind == HF_ROW_ENTRY ||
+                  n->kind == HF_ROW_OUTBOX;
+    return listed && n->stamp >= start && !HF_BUG(snapshot_has_newer);
 }
 
 static void add_row(struct hf_buffer *b, const struct hf_node *n)
@@ -158,13 +230,65 @@ static void add_row(struct hf_buffer *b, const struct hf_node *n)
             add64(b, n->ring[i]);
 }
 
-static void slice_guards(struct hf_journal *j, struct hf_snapshotting *s)
+static void add_owners(struct hf_snapshotting *s)
+{
+    struct hf_buffer *b = &s->buffer;
+    size_t at = block_open(b);
+    unsigned char entry[4];
+    hf_put32(entry, s->info.token_cursor_entry);
+    hf_buffer_add(b, entry, sizeof entry);
+    hf_buffer_add(b, s->owners.data, s->owners.size);
+    b->failed |= s->owners.failed;
+    block_close(s, at, BLOCK_OWNERS, 1);
+    hf_buffer_free(&s->owners);
+}
+
+static void add_passed(struct hf_snapshotting *s)
+{
+    struct hf_buffer *b = &s->buffer;
+    b->failed |= s->passed.failed;
+    if (s->passed.size == 0)
+        return;
+    size_t at = block_open(b);
+    hf_buffer_add(b, s->passed.data, s->passed.size);
+    block_close(s, at, BLOCK_PASSED, (uint32_t)(s->passed.size / HF_PASSED_SIZE));
+    hf_buffer_free(&s->passed);
+}
+
+/* Guards from s->guard on until the slice is full: before all other rows, because entries need theirs. True when all are
+ * copied. */
+static bool slice_guards(struct hf_journal *j, struct hf_snapshotting *s)
 {
     const struct hf_order *o = &j->tables.rows.guards;
+    struct hf_order_at from = hf_order_find(o, s->guard);
+    const struct hf_order_item *item = NULL;
     size_t at = block_open(&s->buffer);
-    for (size_t i = o->start; i < o->end; i++)
-        add_row(&s->buffer, o->items[i].node);
-    block_close(s, at, BLOCK_ROWS, (uint32_t)(o->end - o->start));
+    uint32_t count = 0;
+    while (s->buffer.size < SLICE && (item = hf_order_next(o, &from)) != NULL &&
+           !made_by_replay(item->node, s->info.start)) {
+        add_row(&s->buffer, item->node);
+        s->guard = item->stamp + 1;
+        count++;
+    }
+    block_close(s, at, BLOCK_ROWS, count);
+    return !item || made_by_replay(item->node, s->info.start);
+}
+
+/* The sums of the parts of holds.idx, from s->part on. True when that was the last. */
+static bool slice_index(struct hf_journal *j, struct hf_snapshotting *s)
+{
+    const struct hf_holds *h = &j->tables.holds;
+    size_t parts = (size_t)hf_index_part_of(s->covered), n = parts - s->part;
+    if (n > SLICE / 8)
+        n = SLICE / 8;
+    size_t at = block_open(&s->buffer);
+    add64(&s->buffer, s->covered);
+    add64(&s->buffer, s->part + 1);
+    for (size_t i = 0; i < n; i++)
+        add64(&s->buffer, hf_holds_new_sum(h, s->part + i + 1, &s->fresh_at));
+    block_close(s, at, BLOCK_INDEX, (uint32_t)n);
+    s->part += n;
+    return s->part == parts;
 }
 
 /* Copy one part of a table; each returns how many entries that were. */
@@ -174,7 +298,7 @@ static uint32_t part_rows(struct hf_journal *j, struct hf_buffer *b, size_t part
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->room; i++) {
         const struct hf_node *n = (const struct hf_node *)(uintptr_t)p->slots[i].value;
-        if (!n || n->kind == HF_ROW_GUARD || n->is_volatile)
+        if (!n || n->kind == HF_ROW_GUARD || n->is_volatile || made_by_replay(n, j->snapshotting->info.start))
             continue;
         add_row(b, n);
         count++;
@@ -212,14 +336,26 @@ static uint32_t part_live(struct hf_journal *j, struct hf_buffer *b, size_t part
     return count;
 }
 
-/* Parts from s->part on until the slice is full. True when the table is done. */
+/* How many places of a part are looked at to copy it. */
+static size_t part_places(const struct hf_journal *j, uint32_t type, size_t part)
+{
+    const struct hf_tables *t = &j->tables;
+    if (type == BLOCK_LIVE)
+        return t->live.by_ordinal.chunks[part] ? HF_DENSE_CHUNK : 1;
+    return 1 + (type == BLOCK_ROWS ? &t->rows.map : &t->tokens)->parts[part].room;
+}
+
+/* Parts from s->part on until the slice is full, or enough places were looked at: there may be little to copy in them.
+ * True when the table is done. */
 static bool slice_table(struct hf_journal *j, struct hf_snapshotting *s, size_t parts, uint32_t type,
                         uint32_t (*copy)(struct hf_journal *, struct hf_buffer *, size_t))
 {
-    size_t at = block_open(&s->buffer);
+    size_t at = block_open(&s->buffer), looked = 0;
     uint32_t count = 0;
-    while (s->part < parts && s->buffer.size < SLICE)
+    while (s->part < parts && s->buffer.size < SLICE && looked < LOOK_MAX) {
+        looked += part_places(j, type, s->part);
         count += copy(j, &s->buffer, s->part++);
+    }
     block_close(s, at, type, count);
     return s->part == parts;
 }
@@ -272,21 +408,21 @@ static bool index_take(struct hf_journal *j, struct hf_snapshotting *s)
 
 static int index_write(struct hf_journal *j, struct hf_snapshotting *s)
 {
-    struct hf_holds *h = &j->tables.holds;
-    int error = hf_holds_write(h, s->moved, s->moved_count);
-    return error ? error : hf_holds_end(h, &j->keys, s->info.start, s->covered);
+    return hf_holds_write(&j->tables.holds, s->moved, s->moved_count, s->info.start, &s->bad_part);
 }
 
+/* The snapshot is there: what was written into holds.idx is in use, and need not be in memory. */
 static void index_forget(struct hf_journal *j, struct hf_snapshotting *s)
 {
     enum { FORGET_STEP = 4096 };
+    struct hf_holds *h = &j->tables.holds;
     size_t n = s->moved_count - s->forgotten;
     if (n > FORGET_STEP)
         n = FORGET_STEP;
-    j->tables.holds.covers = s->info.start;
-    j->tables.holds.covered = s->covered;
+    if (s->forgotten == 0)
+        hf_holds_landed(h, s->info.start, s->info.next_sequence, s->covered);
     if (n > 0)
-        hf_holds_forget(&j->tables.holds, s->moved + s->forgotten, n);
+        hf_holds_forget(h, s->moved + s->forgotten, n);
     s->forgotten += n;
 }
 
@@ -354,16 +490,20 @@ static int step_locked(struct hf_journal *j, struct hf_snapshotting *s)
         if (s->part == hf_holds_parts(&t->holds))
             phase_next(s);
         return 0;
-    case PHASE_INDEX_WRITE: return hf_holds_make(&j->tables.holds, &j->keys);
-    case PHASE_INDEX_FORGET:
-        index_forget(j, s);
-        if (s->forgotten == s->moved_count)
-            phase_next(s);
-        return 0;
+    case PHASE_INDEX_WRITE: return hf_holds_make(&j->tables.holds, &j->keys, s->covered);
+    case PHASE_INDEX_FORGET: index_forget(j, s); return 0;
     case PHASE_GUARDS:
-        add_header(j, s);
-        slice_guards(j, s);
-        phase_next(s);
+        if (s->blocks == 0) {
+            add_header(j, s);
+            add_owners(s);
+            add_passed(s);
+        }
+        if (slice_guards(j, s))
+            phase_next(s);
+        break;
+    case PHASE_INDEX_SUMS:
+        if (slice_index(j, s))
+            phase_next(s);
         break;
     case PHASE_ROWS:
         if (slice_table(j, s, hf_map64_parts(&t->rows.map), BLOCK_ROWS, part_rows))
@@ -399,12 +539,29 @@ static int step_unlocked(struct hf_journal *j, struct hf_snapshotting *s, enum p
     }
 }
 
+/* It has its name, for good. */
 static void ended(struct hf_journal *j, struct hf_snapshotting *s)
 {
     j->snapshot_start = s->info.start;
     j->snapshot_bytes = s->at;
     j->stats.snapshots++;
-    snapshotting_free(j, false);
+    j->index_old = false;
+    if (hf_trouble_over(&j->snapshot_trouble))
+        hf_journal_note(j, 0, "a snapshot could be written again");
+    j->io->close(s->file);
+    s->file = NULL;
+}
+
+static void failed(struct hf_journal *j, struct hf_snapshotting *s, int error)
+{
+    if (s->bad_part) {
+        hf_holds_bad(&j->tables.holds, s->bad_part);
+        hf_journal_index_note(j, s->bad_part);
+    } else if (hf_trouble_tell(j, &j->snapshot_trouble)) {
+        hf_journal_note(j, 1, "cannot write a snapshot: %s; it is tried again", strerror(-error));
+    }
+    hf_snapshot_drop(j);
+    j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
 }
 
 bool hf_snapshot_step(struct hf_journal *j, const struct hf_lock *lock)
@@ -423,16 +580,16 @@ bool hf_snapshot_step(struct hf_journal *j, const struct hf_lock *lock)
             lock->lock(lock->arg);
     }
     if (error) {
-        hf_journal_note(j, 1, "cannot write a snapshot: %s; it is tried again later", strerror(-error));
-        hf_snapshot_drop(j);
-        j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
+        failed(j, s, error);
         return false;
-    }
-    if (phase == PHASE_INDEX_WRITE || s->closing) {
-        s->closing = false;
-        phase_next(s);
     }
     if (phase == PHASE_END)
         ended(j, s);
+    if (phase == PHASE_INDEX_WRITE || phase == PHASE_END || s->closing) {
+        s->closing = false;
+        phase_next(s);
+    }
+    if (phase == PHASE_INDEX_FORGET && s->forgotten == s->moved_count)
+        snapshotting_free(j);
     return true;
 }

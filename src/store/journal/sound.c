@@ -34,10 +34,12 @@ static bool guard_sound(const struct hf_guard *g)
     return name_sound(g->name) && span_sound(g->window_ms) && g->on_unavailable <= HF_FAIL_CLOSED;
 }
 
+/* Only what settles a claim gives it a response. */
 static bool claim_sound(const struct hf_claim *c)
 {
+    size_t response_max = c->state == HF_CLAIM_STARTED ? 0 : HF_RESPONSE_MAX;
     return c->state <= HF_CLAIM_RETRYABLE && c->on_abandon <= HF_ABANDON_RETRY &&
-           c->key.size <= HF_TOKEN_MAX && c->response.size <= HF_RESPONSE_MAX && span_sound(c->lease_ms);
+           c->key.size <= HF_TOKEN_MAX && c->response.size <= response_max && span_sound(c->lease_ms);
 }
 
 static bool register_sound(const struct hf_register *r)
@@ -71,7 +73,8 @@ bool hf_row_sound(const struct hf_row *row)
     case HF_ROW_VALUE:
         return row->pair.key.size <= HF_APP_KEY_MAX && row->pair.value.size <= HF_APP_VALUE_MAX;
     case HF_ROW_CONFIG:
-        return span_sound(row->config.idempotency_window_ms) && row->config.token_max_length <= HF_TOKEN_MAX;
+        return span_sound(row->config.idempotency_window_ms) && row->config.idempotency_window_ms > 0 &&
+               row->config.token_max_length <= HF_TOKEN_MAX;
     default: return true; /* outbox and reversals: nothing in them is relied on */
     }
 }

@@ -10,7 +10,7 @@ bool hf_tables_init(struct hf_tables *t, const struct hf_store_keys *keys, const
     hf_live_init(&t->live);
     /* 4096 parts: with 50 M keys a part has 16 K slots, and growing it takes about 0.2 ms. */
     return hf_map64_init(&t->tokens, 12) && hf_rows_init(&t->rows, &keys->table) &&
-           hf_holds_init(&t->holds, io, dir);
+           hf_holds_init(&t->holds, io, dir, &keys->table);
 }
 
 void hf_tables_free(struct hf_tables *t)
@@ -24,15 +24,29 @@ void hf_tables_free(struct hf_tables *t)
 uint64_t hf_tables_bytes(const struct hf_tables *t)
 {
     return t->tokens.bytes + t->rows.map.bytes + t->rows.bytes + t->live.bytes + t->live.by_ordinal.bytes +
-           t->holds.moved.bytes + t->holds.recent.bytes;
+           hf_holds_bytes(&t->holds);
 }
 
 uint64_t hf_tables_in_use(const struct hf_tables *t)
 {
-    enum { SLOT = 48 }; /* what an entry of a map takes at most */
-    return (t->tokens.used + t->rows.map.used + t->holds.moved.used) * SLOT + t->rows.bytes +
+    return (t->tokens.used + t->rows.map.used + t->holds.moved.used) * HF_SLOT_BYTES + t->rows.bytes +
            hf_live_count(&t->live) * (sizeof(struct hf_live_node) + sizeof(struct hf_live_heap_item)) +
-           t->live.by_ordinal.bytes + t->holds.recent.bytes;
+           t->live.by_ordinal.bytes + t->holds.recent.bytes + hf_owners_bytes(&t->rows.owners);
+}
+
+uint64_t hf_tables_owed(const struct hf_tables *t)
+{
+    return hf_live_count(&t->live) * HF_OWED_HOLD + t->rows.started * HF_OWED_CLAIM +
+           t->rows.deletable * HF_OWED_ROW;
+}
+
+void hf_tables_token_gone(struct hf_tables *t, struct hf_bytes tenant)
+{
+    uint32_t place = hf_owners_find(&t->rows.owners, tenant);
+    if (place == HF_OWNER_NONE || t->rows.owners.list[place].tokens == 0)
+        return; /* never, but in a journal that somebody made up */
+    t->rows.owners.list[place].tokens--;
+    hf_owners_leave(&t->rows.owners, place);
 }
 
 uint64_t hf_tables_hash(const struct hf_tables *t, struct hf_scoped key)
@@ -55,6 +69,7 @@ struct stage {
     struct hf_staged rows[HF_PLAN_ROWS];
     size_t count;
     uint64_t token_hash;
+    uint32_t tenant;
 };
 
 static enum hf_status stage_hold(struct hf_tables *t, const struct hf_image *image, unsigned together)
@@ -74,8 +89,12 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
     struct hf_image image;
     unsigned together = (unsigned)entry->row_count + 1;
     s->count = 0;
+    s->tenant = HF_OWNER_NONE;
     if (entry->row_count > HF_PLAN_ROWS)
         return HF_STORE_DAMAGED;
+    s->tenant = hf_owners_make(&t->rows.owners, entry->head.tenant);
+    if (s->tenant == HF_OWNER_NONE)
+        return HF_NO_MEMORY;
     if (entry->head.remember == HF_REMEMBER_KEY) {
         s->token_hash = t->hint_token
                             ? t->hint_token
@@ -101,9 +120,10 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
 
 /* ---- Putting: cannot fail ---- */
 
-static void put_hold(struct hf_tables *t, const struct hf_image *image, struct hf_bytes tenant,
-                     uint64_t position, bool held)
+static void put_hold(struct hf_tables *t, const struct hf_image *image, uint32_t tenant, uint64_t position,
+                     bool held)
 {
+    struct hf_owner *owner = &t->rows.owners.list[tenant];
     struct hf_image_hold hold;
     bool good = hf_image_hold(image, &hold);
     HF_ASSERT(good);
@@ -111,13 +131,16 @@ static void put_hold(struct hf_tables *t, const struct hf_image *image, struct h
         return;
     hf_holds_set(&t->holds, hold.ordinal, position);
     if (!held) {
-        hf_live_remove(&t->live, hold.ordinal);
+        bool was = hf_live_remove(&t->live, hold.ordinal);
+        owner->live -= was && owner->live > 0;
         return;
     }
     struct hf_image_key key = { .name = hold.resource };
-    struct hf_node *resource = hf_rows_find(&t->rows, HF_ROW_RESOURCE, tenant, &key);
+    struct hf_node *resource =
+        hf_rows_find(&t->rows, HF_ROW_RESOURCE, hf_mem(owner->name, owner->size), &key);
     if (resource) /* always, but in a journal that somebody made up */
-        hf_live_add(&t->live, hold.ordinal, hold.expires_at, &resource->live_root, resource->stamp);
+        owner->live +=
+            hf_live_add(&t->live, hold.ordinal, hold.expires_at, &resource->live_root, resource->stamp);
 }
 
 /* What the tables remember beside the rows themselves. */
@@ -176,7 +199,7 @@ static bool same_row(const struct row_key *a, const struct row_key *b)
            hf_bytes_equal(a->key.scope, b->key.scope);
 }
 
-/* Could a store have written these rows? Only values leave; a row stands in an entry once; and no request makes two
+/* Could a store have written these rows? Only values and leases leave; a row stands in an entry once; and no request makes two
  * holds, for which there would be no room. */
 static bool rows_well_formed(const struct hf_entry_view *entry)
 {
@@ -186,8 +209,10 @@ static bool rows_well_formed(const struct hf_entry_view *entry)
     struct row_key keys[HF_PLAN_ROWS];
     size_t count = 0, held = 0;
     for (; hf_image_next(&rows, &image); count++) {
-        if (image.erase ? image.kind != HF_ROW_VALUE
-                        : !hf_image_decode(&image, entry->head.tenant, &row) || !hf_row_sound(&row))
+        if (image.erase && image.kind != HF_ROW_VALUE && image.kind != HF_ROW_LEASE)
+            return false;
+        if (!(image.erase && image.kind == HF_ROW_VALUE) &&
+            (!hf_image_decode(&image, entry->head.tenant, &row) || !hf_row_sound(&row)))
             return false;
         if (count == HF_PLAN_ROWS || !row_key(&image, &keys[count]))
             return false;
@@ -209,6 +234,8 @@ enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *
     if (st != HF_OK) {
         for (size_t i = 0; i < s.count; i++)
             hf_rows_drop(&t->rows, &s.rows[i]);
+        if (s.tenant != HF_OWNER_NONE)
+            hf_owners_leave(&t->rows.owners, s.tenant);
         return st;
     }
     for (size_t i = 0; i < s.count; i++) {
@@ -223,20 +250,23 @@ enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *
         struct hf_image image;
         while (hf_image_next(&rows, &image))
             if (image.kind == HF_ROW_HOLD)
-                put_hold(t, &image, entry->head.tenant, position, held);
+                put_hold(t, &image, s.tenant, position, held);
     }
-    if (entry->head.remember == HF_REMEMBER_KEY && !(replay && token_there(t, s.token_hash, position)))
-        hf_map64_add(&t->tokens, s.token_hash, position);
+    if (entry->head.remember == HF_REMEMBER_KEY) {
+        t->rows.owners.list[s.tenant].tokens++;
+        if (!(replay && token_there(t, s.token_hash, position)))
+            hf_map64_add(&t->tokens, s.token_hash, position);
+    }
     return HF_OK;
 }
 
 enum hf_status hf_tables_apply_volatile(struct hf_tables *t, struct hf_bytes tenant,
-                                        const struct hf_image *image, uint64_t stamp)
+                                        const struct hf_image *image)
 {
     struct hf_staged staged;
-    enum hf_status st = hf_rows_stage(&t->rows, tenant, image, 1, &staged);
+    enum hf_status st = hf_rows_stage_volatile(&t->rows, tenant, image, &staged);
     if (st == HF_OK)
-        hf_rows_put(&t->rows, &staged, stamp)->is_volatile = true;
+        hf_rows_put(&t->rows, &staged, 0);
     else
         hf_rows_drop(&t->rows, &staged);
     return st;

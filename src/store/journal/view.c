@@ -43,7 +43,7 @@ static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remem
     struct hf_journal *j = ctx;
     /* While a request is decided, the only key that is looked up is its own. */
     uint64_t hash = j->tables.hint_token ? j->tables.hint_token : hf_tables_hash(&j->tables, key);
-    uint64_t newest = 0;
+    uint64_t newest = 0, read = 0;
     struct hf_entry_view entry;
     /* A key used again after its window closed stands here twice until the sweeper frees the older one;
      * and two keys may share a hash. */
@@ -52,12 +52,14 @@ static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remem
             continue;
         if (hf_journal_entry(j, s->value, &entry) != 0)
             return HF_UNREADABLE;
+        read = s->value;
         if (remembered_by(&entry, key))
             newest = s->value;
     }
     if (newest == 0)
         return HF_ABSENT;
-    if (hf_journal_entry(j, newest, &entry) != 0)
+    /* Almost always the one that was read last, which is checked and lent until the next read. */
+    if (newest != read && hf_journal_entry(j, newest, &entry) != 0)
         return HF_UNREADABLE;
     j->seen_position = newest;
     enum hf_found found = remembered_fill(&entry, out);
@@ -117,27 +119,62 @@ static enum hf_found view_sequence(void *ctx, struct hf_scoped client, uint64_t 
     return remembered_fill(&entry, out);
 }
 
-enum hf_found hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out)
+/* The record of the hold in the entry. */
+static enum hf_found hold_in(const struct hf_entry_view *entry, uint64_t ordinal, struct hf_hold *out)
 {
-    uint64_t position;
-    struct hf_entry_view entry;
-    int error = hf_holds_get(&j->tables.holds, ordinal, &position);
-    if (error)
-        return error == -ENOENT ? HF_ABSENT : HF_UNREADABLE;
-    if (hf_journal_entry(j, position, &entry) != 0)
-        return HF_UNREADABLE;
-    struct hf_bytes rows = entry.rows;
+    struct hf_bytes rows = entry->rows;
     struct hf_image image;
     struct hf_row row;
     while (hf_image_next(&rows, &image)) {
         if (image.kind != HF_ROW_HOLD || image.bytes.size < 8 || hf_get64(image.bytes.data) != ordinal)
             continue;
-        if (!hf_image_decode(&image, entry.head.tenant, &row) || !hf_row_sound(&row))
+        if (!hf_image_decode(&image, entry->head.tenant, &row) || !hf_row_sound(&row))
             return HF_UNREADABLE;
         *out = row.hold;
         return HF_FOUND;
     }
-    return HF_UNREADABLE;
+    return HF_ABSENT;
+}
+
+/* Does what the record says go together with what else is known? It is held if and only if the table of held holds has it. */
+static bool hold_fits(const struct hf_journal *j, enum hf_found found, uint64_t ordinal,
+                      const struct hf_hold *hold)
+{
+    bool live = hf_dense_get(&j->tables.live.by_ordinal, ordinal) != 0;
+    return found == HF_UNREADABLE || (found == HF_FOUND && (hold->state == HF_HELD) == live) ||
+           HF_BUG(index_unchecked);
+}
+
+int hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out)
+{
+    struct hf_holds *h = &j->tables.holds;
+    struct hf_entry_view entry;
+    enum hf_found found = HF_UNREADABLE;
+    uint64_t position;
+    size_t bad = h->bad;
+    int error = hf_holds_get(h, ordinal, &position);
+    if (error == -ENOENT)
+        return error;
+    int unread =
+        error ? error : hf_journal_entry(j, position, &entry); /* it notes by itself what it cannot read */
+    if (!unread)
+        found = hold_in(&entry, ordinal, out);
+    if (!error && !hold_fits(j, found, ordinal, out))
+        hf_holds_distrust(h, ordinal);
+    if (h->bad > bad) { /* found out just now */
+        hf_journal_index_note(j, hf_index_part_of(ordinal));
+        error = -EBADMSG;
+    }
+    if (error) {
+        /* What is only awaited is no record that is damaged. */
+        j->stats.records_unreadable += !hf_journal_hold_awaited(j, ordinal, error);
+        return error;
+    }
+    if (!unread && found != HF_FOUND) {
+        hf_journal_note_unreadable(j, position, -EBADMSG);
+        return -EBADMSG;
+    }
+    return unread == -ENOENT ? -EBADMSG : unread; /* a place that the journal does not have is no place */
 }
 
 bool hf_journal_counted(struct hf_journal *j, const struct hf_hold *hold)
@@ -163,10 +200,10 @@ static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *o
     uint64_t ordinal;
     if (!hf_id_read(&j->keys.id, id.name, &ordinal))
         return HF_ABSENT;
-    enum hf_found found = hf_journal_hold(j, ordinal, out);
-    if (found == HF_FOUND && !hf_bytes_equal(out->tenant, id.tenant))
+    int error = hf_journal_hold(j, ordinal, out);
+    if (error == -ENOENT || (!error && !hf_bytes_equal(out->tenant, id.tenant)))
         return HF_ABSENT;
-    return found == HF_FOUND && !hf_journal_counted(j, out) ? HF_UNREADABLE : found;
+    return error || !hf_journal_counted(j, out) ? HF_UNREADABLE : HF_FOUND;
 }
 
 static enum hf_found view_reversal(void *ctx, struct hf_scoped id, struct hf_reversal *out)
@@ -200,7 +237,7 @@ static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time 
         if (i > 0 && (hf_holds_get(&j->tables.holds, ordinals[i], &position) != 0 ||
                       hf_journal_is_packed(j, position)))
             break;
-        if (hf_journal_hold(j, ordinals[i], &out[i]) != HF_FOUND || out[i].state != HF_HELD ||
+        if (hf_journal_hold(j, ordinals[i], &out[i]) != 0 || out[i].state != HF_HELD ||
             out[i].expires_at > now || i >= held)
             return HF_UNREADABLE;
         *count = i + 1;

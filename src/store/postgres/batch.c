@@ -71,6 +71,7 @@ static void decide(struct hf_pg_work *w, const struct hf_pg_item *item)
         hf_pg_id_make(s->shared->id_key, cmd.fresh_ordinal, cmd.fresh_id);
     cmd.fresh_fence = hf_pg_drawn(w, w->fences, HF_PG_DRAWN_FENCE);
     s->set.missed = s->set.missed_overdue = false;
+    s->set.doubtful = s->doubtful;
     s->set.asking = item->request;
     s->set.digest = item->digest;
     hf_decide(&s->set.view, &cmd, s->now, s->plan);
@@ -141,7 +142,8 @@ static size_t decide_looked(struct hf_pg_work *w)
         item->raced = done && plan->replayed && item->deferred && !item->known;
         item->known = plan->replayed;
         item->deferred = !done;
-        item->changes = item->waits = false;
+        item->changes = false;
+        item->waits = done && w->s->set.doubtful;
         if (done)
             b->decided(b->arg, i, plan, w->s->now);
         else
@@ -211,7 +213,7 @@ static bool decide_taken(struct hf_pg_work *w, bool looked)
             expect_others(s->shared);
             return false;
         }
-        item->waits = w->entry_count > 0 && !told_before;
+        item->waits = (w->entry_count > 0 && !told_before) || s->set.doubtful;
         w->ordinals += s->plan->ordinal_used;
         w->fences += s->plan->fence_used;
         b->decided(b->arg, i, s->plan, s->now);
@@ -313,7 +315,7 @@ static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes
         return HF_UNREADABLE;
     }
     *out = slot->record.row.pair.value;
-    return slot->found ? HF_FOUND : HF_ABSENT;
+    return slot->record.unsound ? HF_UNREADABLE : slot->found ? HF_FOUND : HF_ABSENT;
 }
 
 /* May the rows that the batch needs be taken without having looked? What a guard's rule makes of an identity is only known
@@ -380,6 +382,26 @@ static void note_unbound(struct hf_pg_work *w)
     }
 }
 
+/* Is an answer to be held back until a standby has what it saw? Not behind a commit, which has waited for that. */
+static bool is_unsure(const struct hf_pg_work *w)
+{
+    for (size_t i = 0; i < w->batch->count && w->entry_count == 0; i++)
+        if (w->batch->items[i].waits)
+            return true;
+    return false;
+}
+
+void hf_pg_batch_sure(struct hf_pg_session *s)
+{
+    for (int t = 0; t < HF_PG_TABLES; t++)
+        for (const struct hf_pg_slot *slot = s->set.tables[t]; slot; slot = slot->next)
+            if (slot->stored && slot->doubtful)
+                hf_pg_replicated_add(&s->shared->replicated, s->conn.timeline,
+                                     hf_pg_xid(hf_pg_version(slot->place.version), s->next));
+    hf_pg_replicated_add(&s->shared->replicated, s->conn.timeline,
+                         hf_pg_xid(hf_pg_version(s->rules_version), s->next));
+}
+
 enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batch)
 {
     struct hf_pg_work w;
@@ -404,9 +426,11 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
         if (end == HF_PG_AGAIN && s->conn.state[0])
             learn_conflict(&w);
     }
-    if (end == HF_PG_DONE)
+    if (end == HF_PG_DONE) {
         learn(&w);
-    else if (!looks)
+        end = is_unsure(&w) ? HF_PG_UNSURE : HF_PG_DONE;
+    } else if (!looks) {
         note_unbound(&w);
+    }
     return hf_pg_work_end(&w, end);
 }

@@ -16,7 +16,8 @@
  *
  * All transactions lock in the same order, be it by FOR UPDATE or by changing rows, and insert in the same order behind that, so
  * that they cannot wait for each other in a circle. Two that bind the same key meet at the primary key of holdfast.token: the
- * later one fails as a whole and begins again, and finds the key bound. */
+ * later one fails as a whole and begins again, and finds the key bound. What was not there when a batch read it is compared by
+ * the primary key alone, so a row that is taken out must not leave while such a batch is under way: work.h, "What leaves". */
 #ifndef HF_STORE_POSTGRES_BATCH_H
 #define HF_STORE_POSTGRES_BATCH_H
 
@@ -28,13 +29,14 @@ struct hf_pg_item {
     bool deferred;                    /* private: not answered by looking alone */
     bool known;                       /* private: its key was bound already when it was looked at */
     bool changes;                     /* out: it has an effect of its own */
-    bool waits;                       /* out: the answer has seen what stands and falls with the commit */
-    bool raced;                       /* out: its key was bound by another call while it was under way */
-    bool replayed;                    /* for the caller */
+    bool waits; /* out: it has seen what stands and falls with the commit, or what a standby may not have */
+    bool raced; /* out: its key was bound by another call while it was under way */
+    bool replayed; /* for the caller */
 };
 
 enum hf_pg_end {
-    HF_PG_DONE,  /* all is answered, and durable */
+    HF_PG_DONE, /* all is answered, and durable */
+    HF_PG_UNSURE, /* the same, and nothing was written; but items that wait have seen what a standby may not have */
     HF_PG_AGAIN, /* nothing happened: somebody else was faster */
     HF_PG_STUCK, /* nothing happened: a row stayed locked for too long */
     HF_PG_NO,    /* nothing happened: the database refuses; conn.why */
@@ -59,6 +61,8 @@ struct hf_pg_batch {
 };
 
 enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batch);
+/* Behind HF_PG_UNSURE: the standbys have what could be seen when the batch was read. Remember that of the rows that it saw. */
+void hf_pg_batch_sure(struct hf_pg_session *s);
 
 /* Expire overdue holds of resources that nobody else works on, up to `max`. swept: out. */
 enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swept);
@@ -71,8 +75,8 @@ struct hf_rules hf_pg_rules_wanted(const struct hf_options *options, const struc
 /* Make them the configuration in force, if they are not, and write that into the journal. */
 enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options);
 
-/* Take out keys and entries of guards whose window had closed a minute before the last sweep, up to `max` of each: no batch that
- * is under way has met them open. freed: out. */
+/* Take out keys, entries of guards and what deleted registers and leases have left, if their window has closed and no batch is under
+ * way that has not seen them (work.h, "What leaves"), up to `max` of each. freed: out. */
 enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *freed);
 
 #endif

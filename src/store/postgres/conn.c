@@ -297,12 +297,10 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 
 /* ---- The text of the statements ---- */
 
-/* The clock, and what the newest entries were decided at: engine time is the later of the two, so that it never runs back,
- * whatever the clock does. Sixteen, because transactions that overlap may number their entries in another order than they
- * took the time. */
-#define NEWEST "(SELECT max(at) FROM (SELECT at FROM holdfast.journal ORDER BY number DESC LIMIT 16) newest)"
-#define TIMES "date_trunc('milliseconds', clock_timestamp()), " NEWEST
 #define RULES "s.idempotency_window_ms, s.token_max_length, s.registry_strict, s.xmin"
+
+/* For replicated.h; NULL where commits wait for no standby. One column, because each costs something in every batch. */
+#define SNAPSHOT "CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_current_snapshot() END"
 
 /* So many numbers of a sequence as an array; nothing is done for none. */
 #define DRAWN_OF(sequence, count)                                                          \
@@ -314,18 +312,36 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 
 /* What may be overdue by engine time, which is only read behind it: not before the time that this process has told, and
  * where it is to be all, what becomes overdue meanwhile. The core decides over what is found. */
-#define OVERDUE_NOW(told) "greatest(statement_timestamp(), " told "::timestamptz, " NEWEST ")"
+#define OVERDUE_NOW(told) "greatest(statement_timestamp(), " told "::timestamptz, " HF_PG_NEWEST ")"
 #define OVERDUE_SOON(told) \
-    "greatest(statement_timestamp() + interval '1 s', " told "::timestamptz, " NEWEST ")"
+    "greatest(statement_timestamp() + interval '1 s', " told "::timestamptz, " HF_PG_NEWEST ")"
+
+/* Until when the row that a deleted register has left is kept: the eight bytes of its value, lowest first. A window that was longer
+ * once is looked for among the rows behind the one in force. */
+#define BYTE(n, bits) "(get_byte(value, " n ")::bigint << " bits ")"
+#define LEFT_UNTIL                                                                                           \
+    "to_timestamp(CASE WHEN type = 'deleted' THEN (" BYTE("0", "0") " | " BYTE("1", "8") " | " BYTE(         \
+        "2",                                                                                                 \
+        "16") " | " BYTE("3",                                                                                \
+                         "24") " | " BYTE("4",                                                               \
+                                          "32") " | " BYTE("5",                                              \
+                                                           "40") " | " BYTE("6",                             \
+                                                                            "48") " | " BYTE("7",            \
+                                                                                             "56") ") / "    \
+                                                                                                   "1000.0 " \
+                                                                                                   "END)"
+
+/* Had the transaction that wrote the row ended when $3 was the oldest under way? NULL: that does not matter. */
+#define ENDED "($3::xid IS NULL OR age(xmin) > age($3::xid))"
 
 static const char *const texts[] = {
     [HF_PG_BEGIN] = "BEGIN",
     [HF_PG_COMMIT] = "COMMIT",
     [HF_PG_ROLLBACK] = "ROLLBACK",
     [HF_PG_HURRY] = "SET LOCAL lock_timeout = '100ms'",
-    [HF_PG_NOW] = "SELECT " TIMES ", " RULES " FROM holdfast.store s",
-    [HF_PG_DRAW] = "SELECT " TIMES ", " RULES ", " DRAWN " FROM holdfast.store s",
-    [HF_PG_DRAW_LIGHTLY] = "SELECT " TIMES ", " RULES ", " DRAWN
+    [HF_PG_NOW] = "SELECT " HF_PG_TIMES ", " RULES ", " SNAPSHOT " FROM holdfast.store s",
+    [HF_PG_DRAW] = "SELECT " HF_PG_TIMES ", " RULES ", " SNAPSHOT ", " DRAWN " FROM holdfast.store s",
+    [HF_PG_DRAW_LIGHTLY] = "SELECT " HF_PG_TIMES ", " RULES ", " SNAPSHOT ", " DRAWN
                            ", (SELECT set_config('synchronous_commit', 'off', true)) FROM holdfast.store s",
     [HF_PG_JOURNAL] =
         "INSERT INTO holdfast.journal (number, at, tenant, action, status, key, writer, batch, entry) "
@@ -333,10 +349,14 @@ static const char *const texts[] = {
         "unnest($5::text[]), unnest($6::text[]), $7::integer, $8::bigint, unnest($9::bytea[])",
     /* NULL where none may be: the statement fails, and the transaction with it. */
     [HF_PG_WRITER] =
-        "UPDATE holdfast.writer SET batch = CASE WHEN $5::xid IS NULL OR ($5 = (SELECT s.xmin FROM "
-        "holdfast.store s) AND clock_timestamp() < $6::timestamptz) THEN $3::bigint ELSE "
+        "UPDATE holdfast.writer SET batch = CASE WHEN ($5::xid IS NULL OR $5 = (SELECT s.xmin FROM "
+        "holdfast.store s)) AND clock_timestamp() BETWEEN $6::timestamptz AND $7::timestamptz THEN "
+        "$3::bigint ELSE "
         "holdfast._conflict() END, chain = $4::bytea, changed_at = now(), "
-        "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer",
+        "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer "
+        "RETURNING pg_current_xact_id(), CASE WHEN current_setting('synchronous_standby_names') <> '' THEN "
+        "pg_conf_load_time() END",
+    [HF_PG_SETTINGS] = "SELECT pg_conf_load_time()",
     /* What is decided by rules stands in the journal behind those rules: who changes them waits until all who go by them
      * have committed, and they wait for it. No row is written for that. */
     [HF_PG_KEEP_RULES] = "LOCK TABLE holdfast.store IN ROW SHARE MODE",
@@ -346,10 +366,22 @@ static const char *const texts[] = {
     [HF_PG_TENANT] = "SELECT pg_advisory_xact_lock(1213808980, hashtext($1::text))",
     [HF_PG_FREE_TOKENS] =
         "DELETE FROM holdfast.token WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.token WHERE "
-        "expires_at <= $2::timestamptz ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+        "expires_at <= $2::timestamptz AND " ENDED
+        " ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
     [HF_PG_FREE_ENTRIES] =
         "DELETE FROM holdfast.guard_entry WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.guard_entry WHERE "
-        "expires_at <= $2::timestamptz ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+        "expires_at <= $2::timestamptz AND " ENDED
+        " ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+    [HF_PG_FREE_LEFT] =
+        "DELETE FROM holdfast.register WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.register WHERE "
+        "type = 'deleted' AND fence = 0 AND changed_at <= $2::timestamptz - (SELECT idempotency_window_ms * "
+        "interval '1 ms' FROM holdfast.store) AND " LEFT_UNTIL " <= $2::timestamptz AND " ENDED
+        " ORDER BY changed_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+    [HF_PG_FREE_LEASES] =
+        "DELETE FROM holdfast.lease WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.lease WHERE deleted_at "
+        "<= "
+        "$2::timestamptz AND " ENDED " ORDER BY deleted_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+    [HF_PG_HORIZON] = "SELECT pg_snapshot_xmin(pg_current_snapshot())",
 };
 
 /* As the index hold_held has them. */
@@ -404,7 +436,7 @@ static void sql_of(int statement, struct hf_buffer *b)
             /* Those that are locked do not count: behind one with many holds others would wait for ever. Nobody is waited
              * for, so the order of the locks does not matter. A resource comes once for each of its holds. */
             b, " FROM (SELECT tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at "
-               "<= " OVERDUE_NOW("$2") " ORDER BY expires_at LIMIT 64 * "
+               "<= " OVERDUE_NOW("$2") " ORDER BY expires_at OFFSET $3::integer LIMIT 64 * "
                                        "$1::integer) overdue CROSS JOIN LATERAL (SELECT " HF_PG_ALL
                                        " FROM holdfast.resource x WHERE x.tenant = "
                                        "overdue.tenant AND x.name = overdue.resource LIMIT 1 FOR UPDATE SKIP "
@@ -423,7 +455,7 @@ static bool is_used(int statement)
         return table <= HF_PG_RESOURCE;
     if (sort == HF_PG_UPDATE)
         return table != HF_PG_OUTBOX;
-    return sort != HF_PG_DELETE || table == HF_PG_VALUE;
+    return sort != HF_PG_DELETE || hf_pg_is_taken_out((enum hf_pg_table)table);
 }
 
 enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
@@ -449,7 +481,7 @@ enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
 /* ---- Connecting ---- */
 
 /* Plans for arrays of any length, by index: what a table looked like when the plan was made must not matter later. A commit
- * that is answered is on disk, and on the synchronous standby if there is one, whatever the default of the database is; and
+ * that is answered is on disk, and on the synchronous standby if there is one, whatever the default of the database is or becomes; and
  * that the wait for it was given up is a warning, which a role may have switched off. Whoever has waited for a lock must see
  * what was committed meanwhile. */
 static const char set_up[] =
@@ -459,8 +491,8 @@ static const char set_up[] =
     "SET plan_cache_mode = force_generic_plan; SET jit = off; SET lock_timeout = '2s'; "
     "SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; SET client_min_messages = "
     "warning; "
-    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN "
-    "('off', 'local')";
+    "SELECT set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, false) "
+    "FROM current_setting('synchronous_commit') s";
 
 static enum hf_pg_outcome look(struct hf_pg_conn *conn)
 {
@@ -534,7 +566,11 @@ static const char *rotated(const char *conninfo, const char *keyword, int by, ch
     }
     if (!at || at == list)
         return NULL;
-    snprintf(out, HOSTS_TEXT, "%s,%.*s", at, (int)(at - list - 1), list);
+    size_t behind = strlen(at), before = (size_t)(at - list) - 1; /* with a comma between them, as before */
+    memcpy(out, at, behind);
+    out[behind] = ',';
+    memcpy(out + behind + 1, list, before);
+    out[behind + 1 + before] = '\0';
     return out;
 }
 

@@ -12,12 +12,13 @@ enum hf_pg_statement {
     HF_PG_COMMIT,
     HF_PG_ROLLBACK,
     HF_PG_HURRY, /* this transaction waits for a locked row only for a moment */
-    HF_PG_NOW,   /* -> the clock, the time of the newest entry, the rules in force */
+    HF_PG_NOW,   /* -> the clock, the time of the newest entry, the rules in force, the snapshot */
     HF_PG_DRAW, /* how many numbers of the journal, ordinals, fences, outbox numbers -> as above, and an array of each */
     HF_PG_DRAW_LIGHTLY, /* the same outside of a transaction: numbers need not be on disk before what they are drawn for */
     HF_PG_JOURNAL, /* entries, as arrays */
     HF_PG_WRITER, /* writer, generation, batch, chain, version of the rules or NULL, time: fails if the generation is another
-                        * (23502), or the rules are, or it is later (40001) */
+                        * (23502), or the rules are, or it is later (40001) -> the transaction, and as HF_PG_SETTINGS or NULL where commits wait for no standby */
+    HF_PG_SETTINGS,    /* -> when this session of the database has read the settings */
     HF_PG_READ_WHOLE,  /* keys, each with its entry */
     HF_PG_READ_OF,     /* resources by name, and those of holds by ordinal */
     HF_PG_LOCK_OF,     /* the same, locked in order */
@@ -30,6 +31,9 @@ enum hf_pg_statement {
     HF_PG_SWEEP,  /* limit, time -> lock resources with overdue holds, those that nobody else has locked */
     HF_PG_FREE_TOKENS,
     HF_PG_FREE_ENTRIES,
+    HF_PG_FREE_LEFT,                          /* what deleted registers have left */
+    HF_PG_FREE_LEASES,                        /* and deleted leases */
+    HF_PG_HORIZON,                            /* -> the oldest transaction that is under way */
     HF_PG_READ,                               /* + table */
     HF_PG_LOCK = HF_PG_READ + HF_PG_TABLES,   /* + table */
     HF_PG_INSERT = HF_PG_LOCK + HF_PG_TABLES, /* + table */
@@ -37,6 +41,13 @@ enum hf_pg_statement {
     HF_PG_DELETE = HF_PG_UPDATE + HF_PG_TABLES,
     HF_PG_STATEMENTS = HF_PG_DELETE + HF_PG_TABLES
 };
+
+/* The clock, and what the newest entries were decided at: engine time is the later of the two, so that it never runs back,
+ * whatever the clock does. Sixteen, because transactions that overlap may number their entries in another order than they
+ * took the time. */
+#define HF_PG_NEWEST \
+    "(SELECT max(at) FROM (SELECT at FROM holdfast.journal ORDER BY number DESC LIMIT 16) newest)"
+#define HF_PG_TIMES "date_trunc('milliseconds', clock_timestamp()), " HF_PG_NEWEST
 
 enum hf_pg_outcome {
     HF_PG_FINE,
@@ -58,8 +69,10 @@ struct hf_pg_conn {
     uint32_t timeline; /* of the database: rises with each promotion of a standby; 0: not known */
     int64_t patience_ms;
     char why[400]; /* what went wrong last, one sentence without its full stop; never with a password */
-    char state[6]; /* SQLSTATE of it, or "" */
+    char state[6]; /* SQLSTATE of it, HF_PG_UNRULED, or "": it was not the database */
 };
+/* In place of a SQLSTATE: the database is there, and its rules cannot be gone by (hf_pg_rules_sound). */
+#define HF_PG_UNRULED "XHF01"
 
 /* Connect and see that it can be written to. prepare: make all statements ready (the tables must be there) and begin a
  * pipeline.

@@ -27,6 +27,13 @@ void hf_pg_id_make(const uint8_t key[HF_PG_ID_KEY], uint64_t ordinal, char text[
     hf_id_unpack(raw, text);
 }
 
+bool hf_pg_id_fits(const uint8_t key[HF_PG_ID_KEY], const struct hf_hold *hold)
+{
+    char text[HF_ID_SIZE];
+    hf_pg_id_make(key, hold->ordinal, text);
+    return strcmp(text, hold->id) == 0;
+}
+
 bool hf_pg_id_read(const uint8_t key[HF_PG_ID_KEY], struct hf_bytes text, uint64_t *ordinal)
 {
     uint8_t raw[HF_ID_RAW];

@@ -18,4 +18,7 @@ void hf_pg_id_make(const uint8_t key[HF_PG_ID_KEY], uint64_t ordinal, char text[
 /* The ordinal inside `text`. False if it is not an id made with this key. Upper case is accepted. */
 bool hf_pg_id_read(const uint8_t key[HF_PG_ID_KEY], struct hf_bytes text, uint64_t *ordinal);
 
+/* Is the hold's id the one that its ordinal has? */
+bool hf_pg_id_fits(const uint8_t key[HF_PG_ID_KEY], const struct hf_hold *hold);
+
 #endif

@@ -136,9 +136,16 @@ static enum hf_status update_locked(struct hf_pg_conn *conn, const struct hf_opt
         (void)hf_pg_script(conn, "ROLLBACK");
         return st;
     }
-    return hf_pg_script(conn, "COMMIT") == HF_PG_FINE
-               ? HF_OK
-               : failed(conn, why, "the new schema could not be committed", MAKING);
+    enum hf_pg_outcome outcome = hf_pg_script(conn, "COMMIT");
+    if (outcome == HF_PG_FINE)
+        return HF_OK;
+    st = failed(conn, why,
+                outcome == HF_PG_LOST ? "the new schema may be there: the answer to its COMMIT is missing"
+                                      : "the new schema could not be committed",
+                MAKING);
+    if (outcome == HF_PG_LOST)
+        st = why->status = HF_INDETERMINATE;
+    return st;
 }
 
 static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *shared, struct hf_rules *rules,
@@ -160,9 +167,15 @@ static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *s
                                     .registry_strict = hf_pg_get_bool(result, 0, 4) };
     }
     PQclear(result);
-    return good ? HF_OK
-                : fault(why, HF_STORE_DAMAGED,
-                        "holdfast.store has not the one row that it must have: somebody changed it by hand");
+    if (!good)
+        return fault(why, HF_STORE_DAMAGED,
+                     "holdfast.store does not have exactly one row: it was changed by hand; restore the row "
+                     "from a backup");
+    return hf_pg_rules_sound(rules) ? HF_OK
+                                    : fault(why, HF_STORE_DAMAGED,
+                                            "holdfast.store has a window or a length of keys that is out of "
+                                            "range: it was changed by hand; "
+                                            "set it to what `holdfast audit` says of the configuration");
 }
 
 enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *options,

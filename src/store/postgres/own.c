@@ -1,6 +1,7 @@
 /* The store's own work. */
 #include "store/postgres/work.h"
 
+#include "base/bug.h"
 #include "core/decide.h"
 
 #include <stdio.h>
@@ -45,8 +46,12 @@ static unsigned sweep_decide(struct hf_pg_work *w, unsigned max)
     for (struct hf_pg_slot *h = s->set.tables[HF_PG_HOLD]; h && swept < max; h = h->next) {
         struct hf_scoped id = { h->record.row.hold.tenant, hf_str(h->record.row.hold.id) };
         struct hf_hold hold;
-        if (s->set.view.hold(s->set.view.ctx, id, &hold) != HF_FOUND)
-            continue; /* its resource does not count it: somebody changed a row by hand */
+        if (h->record.unsound)
+            continue;
+        if (s->set.view.hold(s->set.view.ctx, id, &hold) != HF_FOUND) {
+            w->passed_over++; /* its resource does not count it: a row was changed by hand */
+            continue;
+        }
         hf_decide_sweep(&s->set.view, &hold, s->now, s->plan);
         if (s->plan->row_count == 0)
             continue;
@@ -57,15 +62,19 @@ static unsigned sweep_decide(struct hf_pg_work *w, unsigned max)
     return swept;
 }
 
+/* Of those in front that cannot be swept: beyond, looking for others would cost too much. */
+enum { SKIP_MAX = 1000000 };
+
 /* found: out, there is something to sweep. Nothing is swept as long as the session is nobody. */
 static enum hf_pg_end sweep(struct hf_pg_session *s, unsigned max, bool *found, unsigned *swept)
 {
     struct hf_pg_work w;
-    unsigned char limit[4], told[8];
-    const struct hf_bytes values[] = { hf_pg_param4(limit, (int64_t)max), hf_pg_param_told(told, s) };
+    unsigned char limit[4], told[8], skip[4];
+    const struct hf_bytes values[] = { hf_pg_param4(limit, (int64_t)max), hf_pg_param_told(told, s),
+                                       hf_pg_param4(skip, s->sweep_skip) };
     hf_pg_work_begin(&w, s, NULL);
     hf_pg_work_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
-    hf_pg_work_send(&w, HF_PG_SWEEP, HF_PG_RESOURCE, values, 2);
+    hf_pg_work_send(&w, HF_PG_SWEEP, HF_PG_RESOURCE, values, 3);
     hf_pg_work_send(&w, HF_PG_NOW, HF_PG_TABLES, NULL, 0);
     enum hf_pg_end end = hf_pg_work_trip(&w);
     hf_pg_work_clear(&w);
@@ -76,6 +85,10 @@ static enum hf_pg_end sweep(struct hf_pg_session *s, unsigned max, bool *found, 
             *swept = sweep_decide(&w, max);
         if (end == HF_PG_DONE)
             end = hf_pg_write(&w);
+        if (end == HF_PG_DONE && s->sweep_skip <= SKIP_MAX)
+            s->sweep_skip += w.passed_over;
+    } else if (end == HF_PG_DONE && !*found) {
+        s->sweep_skip = 0; /* those that were passed over are looked at again */
     }
     return hf_pg_work_end(&w, end);
 }
@@ -158,20 +171,49 @@ enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options 
     return hf_pg_work_end(&w, end);
 }
 
+/* Look, every LEAVE_MS, which transactions are under way. */
+static enum hf_pg_end horizon_move(struct hf_pg_session *s)
+{
+    struct hf_pg_horizon *h = &s->horizon;
+    hf_time now = hf_pg_clock_boot(s->shared);
+    struct hf_pg_work w;
+    if (h->coming && now - h->coming_at < HF_PG_LEAVE_MS)
+        return HF_PG_DONE;
+    h->ended = h->coming;
+    h->ended_now = h->coming_now;
+    hf_pg_work_begin(&w, s, NULL);
+    hf_pg_work_send(&w, HF_PG_HORIZON, HF_PG_TABLES, NULL, 0);
+    enum hf_pg_end end = hf_pg_work_trip(&w);
+    if (end == HF_PG_DONE) {
+        h->coming = (uint64_t)hf_pg_get_int8(w.results[0], 0, 0);
+        h->coming_now = s->now;
+        h->coming_at = hf_pg_clock_boot(s->shared);
+    }
+    return hf_pg_work_end(&w, end);
+}
+
 enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *freed)
 {
+    static const int statements[] = { HF_PG_FREE_TOKENS, HF_PG_FREE_ENTRIES, HF_PG_FREE_LEFT,
+                                      HF_PG_FREE_LEASES };
     struct hf_pg_work w;
-    unsigned char limit[4], until[8];
+    unsigned char limit[4], until[8], ended[4];
+    /* (A clock of a test's own stands still while a batch is under way.) */
+    bool at_once = s->shared->io != NULL || HF_BUG(left_freed_at_once);
     *freed = 0;
     if (!s->conn.pg || s->now == 0)
         return HF_PG_GONE;
-    /* (A clock of a test's own stands still while a batch is under way.) */
-    hf_time over = s->now - (s->shared->io ? 0 : 2 * HF_PG_SWIFT_MS);
-    const struct hf_bytes values[] = { hf_pg_param4(limit, max), hf_pg_param8(until, hf_pg_time(over)) };
+    enum hf_pg_end end = at_once ? HF_PG_DONE : horizon_move(s);
+    if (end != HF_PG_DONE || (!at_once && s->horizon.ended == 0))
+        return end;
+    const struct hf_bytes values[] = {
+        hf_pg_param4(limit, max), hf_pg_param8(until, hf_pg_time(at_once ? s->now : s->horizon.ended_now)),
+        at_once ? hf_pg_none() : hf_pg_param4(ended, (int64_t)s->horizon.ended)
+    };
     hf_pg_work_begin(&w, s, NULL);
-    hf_pg_work_send(&w, HF_PG_FREE_TOKENS, HF_PG_TABLES, values, 2);
-    hf_pg_work_send(&w, HF_PG_FREE_ENTRIES, HF_PG_TABLES, values, 2);
-    enum hf_pg_end end = hf_pg_work_trip(&w);
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        hf_pg_work_send(&w, statements[i], HF_PG_TABLES, values, 3);
+    end = hf_pg_work_trip(&w);
     for (int i = 0; end == HF_PG_DONE && i < w.count; i++)
         *freed += strtoull(PQcmdTuples(w.results[i]), NULL, 10);
     return hf_pg_work_end(&w, end);

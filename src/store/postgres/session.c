@@ -32,7 +32,6 @@ void hf_pg_session_free(struct hf_pg_session *s)
     free(s->plan);
     for (int i = 0; i < HF_PG_PARAMS_MAX; i++)
         hf_buffer_free(&s->params[i]);
-    hf_buffer_free(&s->scratch);
     memset(s, 0, sizeof *s);
 }
 
@@ -50,6 +49,26 @@ static bool timeline_is_good(struct hf_pg_session *s)
              " is known): a standby was promoted, and this one must not be written to",
              s->conn.timeline, seen);
     return false;
+}
+
+/* The string may lead to another database by now, or another store may have been made in this one. Ids, chains and what is known of
+ * guards and standbys are those of the store that was opened. */
+static enum hf_pg_outcome store_is_same(struct hf_pg_session *s)
+{
+    PGresult *result;
+    enum hf_pg_outcome outcome =
+        hf_pg_ask(&s->conn, "SELECT store_id FROM holdfast.store", 0, NULL, true, &result);
+    if (outcome != HF_PG_FINE)
+        return outcome;
+    struct hf_bytes id = PQntuples(result) == 1 ? hf_pg_get_bytes(result, 0, 0) : hf_mem(NULL, 0);
+    bool same = hf_bytes_equal(id, hf_mem(s->shared->store_id, sizeof s->shared->store_id));
+    PQclear(result);
+    if (same)
+        return HF_PG_FINE;
+    snprintf(s->conn.why, sizeof s->conn.why,
+             "this is another store than the one that was opened: the connection string leads elsewhere, or "
+             "the schema was made anew");
+    return HF_PG_REFUSED;
 }
 
 static void chain_begin(struct hf_pg_session *s)
@@ -75,10 +94,18 @@ static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
         snprintf(chain + 2 + 2 * i, 3, "%02x", s->chain[i]);
     snprintf(id, sizeof id, "%" PRId32, s->writer);
     const char *const params[] = { id, s->shared->name, chain };
-    outcome = hf_pg_ask(&s->conn, "INSERT INTO holdfast.writer (id, name, chain) VALUES ($1, $2, $3::bytea)",
-                        3, params, false, NULL);
-    if (outcome != HF_PG_FINE)
+    /* No standby needs to have it before the first batch, whose commit comes behind it. */
+    outcome = hf_pg_ask(
+        &s->conn,
+        "WITH alone AS (SELECT set_config('synchronous_commit', 'local', true)) INSERT INTO holdfast.writer "
+        "(id, name, chain, started_at) SELECT $1::integer, $2, $3::bytea, clock_timestamp() FROM alone "
+        "RETURNING (extract(epoch FROM started_at) * 1000000)::bigint",
+        3, params, true, &result);
+    if (outcome == HF_PG_FINE)
+        s->registered_at = hf_pg_get_int8(result, 0, 0);
+    else
         s->writer = 0; /* perhaps it is there; then nobody will ever use it */
+    PQclear(result);
     s->generation = 1;
     s->batch = 0;
     return outcome;
@@ -86,15 +113,17 @@ static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
 
 static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed)
 {
-    char id[16];
+    char id[16], registered_at[24];
     PGresult *result;
     snprintf(id, sizeof id, "%" PRId32, s->writer);
-    const char *const params[] = { id };
+    snprintf(registered_at, sizeof registered_at, "%" PRId64, s->registered_at);
+    const char *const params[] = { id, s->shared->name, registered_at };
     s->conn.warned = false;
     enum hf_pg_outcome outcome = hf_pg_ask(&s->conn,
                                            "UPDATE holdfast.writer SET generation = generation + 1 WHERE id "
-                                           "= $1 RETURNING generation, batch, chain",
-                                           1, params, true, &result);
+                                           "= $1 AND name = $2 AND (extract(epoch FROM started_at) * "
+                                           "1000000)::bigint = $3 RETURNING generation, batch, chain",
+                                           3, params, true, &result);
     /* The old connection may still be busy with its commit: its fate is open for as long. And what a standby has not got
      * is not certain either. */
     if (outcome == HF_PG_BUSY || (outcome == HF_PG_FINE && s->conn.warned))
@@ -102,6 +131,13 @@ static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed
     if (outcome != HF_PG_FINE) {
         PQclear(result);
         return outcome;
+    }
+    if (PQntuples(result) == 0 && s->batch == 0) {
+        /* The row went with a primary that died before a standby had it; so did the batch in doubt, if there is one. The
+         * new primary may have given its number to another session: that row is not ours. */
+        s->writer = 0;
+        PQclear(result);
+        return HF_PG_FINE;
     }
     int64_t batch = PQntuples(result) == 1 ? hf_pg_get_int8(result, 0, 1) : -1;
     if (batch != s->batch && batch != s->batch + 1) {
@@ -126,9 +162,12 @@ static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed
 
 static enum hf_pg_outcome connect_once(struct hf_pg_session *s, bool writes, bool *committed)
 {
+    s->horizon = (struct hf_pg_horizon){ .ended = 0 };
     enum hf_pg_outcome outcome = hf_pg_connect(&s->conn, s->shared->conninfo, writes);
     if (outcome == HF_PG_FINE && !timeline_is_good(s))
         outcome = HF_PG_REFUSED;
+    if (outcome == HF_PG_FINE)
+        outcome = store_is_same(s);
     if (outcome == HF_PG_FINE && writes && s->writer)
         outcome = writer_resume(s, committed);
     if (outcome != HF_PG_FINE)

@@ -7,11 +7,21 @@
 #ifndef HF_STORE_POSTGRES_SESSION_H
 #define HF_STORE_POSTGRES_SESSION_H
 
+#include "store/clock.h"
 #include "store/io.h"
 #include "store/postgres/conn.h"
+#include "store/postgres/replicated.h"
 #include "store/postgres/set.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+
+/* Something about the clock or the rows that the operator should be told. */
+struct hf_pg_said {
+    int level;
+    char line[HF_CLOCK_LINE];
+};
+enum { HF_PG_SAID_MAX = 4 };
 
 /* What all sessions of a process share. */
 struct hf_pg_shared {
@@ -20,9 +30,15 @@ struct hf_pg_shared {
     uint8_t store_id[16];
     uint8_t id_key[HF_PG_ID_KEY];
     _Atomic uint32_t timeline; /* the highest that any of them has seen */
-    _Atomic int64_t told;      /* the latest engine time that anybody was told */
-    _Atomic uint64_t stalls;   /* how often the clock was behind it when something was written */
-    char name[96];             /* of this process, for holdfast.writer */
+    pthread_mutex_t
+        clock_lock; /* of the four below and the two of `unsound`; no other lock is taken inside it */
+    struct hf_clock clock;
+    struct hf_pg_said said[HF_PG_SAID_MAX];
+    size_t said_count;
+    _Atomic int64_t
+        told; /* the latest engine time that anybody was told: clock.now, to be read without the lock */
+    _Atomic uint64_t stalls; /* how often the clock was behind it when something was written */
+    char name[96];           /* of this process, for holdfast.writer */
 
     /* What the last batches were like: for how many batches yet something is done at once that is rarely needed, because one
      * had to begin again without it. */
@@ -31,12 +47,28 @@ struct hf_pg_shared {
     _Atomic int caution;  /* for how many they were locked the last time */
     _Atomic int looking;  /* keys are looked up: retries come */
     _Atomic int sweeping; /* overdue holds are looked for */
+
+    _Atomic uint64_t unsound; /* how often a row came that Holdfast cannot have written */
+    hf_time unsound_said;     /* with clock_lock: when the operator was last told of one, by the boot clock */
+    char unsound_name[160];   /* with clock_lock: of which; "": of none yet */
+
+    struct hf_pg_replicated replicated; /* what the standbys have */
+    _Atomic bool replicates;            /* commits wait for them, as far as was seen last */
+};
+
+/* Which rows may leave (work.h): all transactions below `ended` had ended long ago, those below `coming` when `coming_at`, by the boot
+ * clock. 0: that is not known yet on this connection; a transaction has another number on another database. */
+struct hf_pg_horizon {
+    uint64_t ended, coming;
+    hf_time ended_now, coming_now; /* engine time then */
+    hf_time coming_at;
 };
 
 struct hf_pg_session {
     struct hf_pg_conn conn;
     struct hf_pg_shared *shared; /* borrowed */
     int32_t writer;              /* 0: not registered yet */
+    int64_t registered_at;       /* when, by the row, in microseconds: whose row it is */
     int64_t generation, batch;   /* batch: the last that is known to be committed */
     uint8_t chain[HF_DIGEST_SIZE];
     uint8_t next_chain[HF_DIGEST_SIZE]; /* of the batch that is being committed */
@@ -44,7 +76,6 @@ struct hf_pg_session {
     struct hf_pg_set set;
     struct hf_plan *plan; /* owned */
     struct hf_buffer params[HF_PG_PARAMS_MAX];
-    struct hf_buffer scratch;
     struct hf_rules rules; /* as of the last batch */
     unsigned char rules_version[4];
     hf_time read_at; /* when the last batch was read, by the database's clock */
@@ -52,6 +83,16 @@ struct hf_pg_session {
     bool stuck_at_guards; /* a lock was waited for in vain, and it was that of the rules of all guards */
     bool is_behind;       /* the clock is behind `now`: it was set back */
     bool expects_new;     /* most calls of the last batch were */
+    unsigned
+        sweep_skip; /* so many overdue holds in front cannot be swept: the next sweep begins behind them */
+
+    /* For replicated.h, when the last batch was read. */
+    bool replicates; /* commits wait for a standby */
+    bool doubtful;   /* and it is not known to have the rules in force */
+    uint64_t oldest; /* transaction that was under way */
+    uint64_t next;   /* nobody could see this one or those behind it */
+
+    struct hf_pg_horizon horizon; /* for hf_pg_free_expired */
 };
 
 /* False without memory. */
@@ -66,5 +107,23 @@ enum hf_pg_outcome hf_pg_session_register(struct hf_pg_session *s);
 /* The same for one that only reads: it is not registered, and no statement is prepared. An old primary is refused to it
  * too. */
 enum hf_pg_outcome hf_pg_session_read(struct hf_pg_session *s);
+
+/* ---- clock.c ---- */
+
+/* What the boot clock of this machine says. */
+hf_time hf_pg_clock_boot(const struct hf_pg_shared *shared);
+/* The reading in a result whose first columns are HF_PG_TIMES. asked: what the boot clock said before the question was sent. */
+struct hf_clock_reading hf_pg_clock_reading(const struct hf_pg_shared *shared, const PGresult *result,
+                                            hf_time asked);
+/* The database's clock was read, between two moments of the boot clock. Returns engine time. */
+hf_time hf_pg_clock_read(struct hf_pg_shared *shared, const struct hf_clock_reading *reading);
+uint64_t hf_pg_clock_jumps(struct hf_pg_shared *shared);
+/* A row came that Holdfast cannot have written: it is counted, and the operator told: of one a second, and of
+ * the same one once a minute. */
+void hf_pg_unsound(struct hf_pg_shared *shared, enum hf_pg_table table, const struct hf_pg_record *record);
+/* Can these be in force? What is beyond the limits cannot be added to a time. */
+bool hf_pg_rules_sound(const struct hf_rules *rules);
+/* Take what the operator should be told next. False: nothing. */
+bool hf_pg_clock_said(struct hf_pg_shared *shared, struct hf_pg_said *out);
 
 #endif

@@ -137,8 +137,9 @@ struct hf_pg_slot *hf_pg_set_take(struct hf_pg_set *set, enum hf_pg_table table,
                                   int row, bool locked)
 {
     struct hf_pg_record record;
-    if (!hf_pg_record_read(table, result, row, 0, &set->arena, &record))
+    if (!hf_pg_record_read(table, result, row, 0, &set->arena, &record) && !record.unsound)
         return NULL;
+    record.unsound = record.unsound || !hf_pg_record_fits(set->id_key, table, &record);
     struct hf_pg_slot *s = slot_of(set, table, &record);
     if (!s)
         return NULL;
@@ -149,7 +150,8 @@ struct hf_pg_slot *hf_pg_set_take(struct hf_pg_set *set, enum hf_pg_table table,
     memcpy(s->place.at, at.data, at.size);
     memcpy(s->place.version, version.data, version.size);
     s->record = record;
-    s->fetched = s->found = s->stored = true;
+    s->fetched = s->stored = true;
+    s->found = !record.unsound && record.deleted_at == 0;
     s->locked = s->locked || locked;
     return s;
 }
@@ -160,15 +162,17 @@ static struct hf_pg_slot *seek(struct hf_pg_set *set, enum hf_pg_table table, st
                                struct hf_bytes scope, uint64_t number)
 {
     struct hf_pg_slot *s = find(set, table, key.tenant, scope, key.name, number);
-    if (s && s->fetched)
+    if (s && s->fetched) {
+        set->doubtful = set->doubtful || s->doubtful;
         return s;
+    }
     set->missed = true;
     return NULL;
 }
 
 static enum hf_found found(const struct hf_pg_slot *s)
 {
-    return !s ? HF_UNREADABLE : s->found ? HF_FOUND : HF_ABSENT;
+    return !s || s->record.unsound ? HF_UNREADABLE : s->found ? HF_FOUND : HF_ABSENT;
 }
 
 #define VIEW_ROW(function, table, type, member)                               \
@@ -248,18 +252,7 @@ static enum hf_found view_claim(void *ctx, struct hf_scoped key, struct hf_claim
     const struct hf_pg_token *t = &s->record.token;
     if (!t->state)
         return HF_ABSENT;
-    *out = (struct hf_claim){ .tenant = t->tenant,
-                              .key = t->key,
-                              .state = t->state,
-                              .on_abandon = t->on_abandon == 2 ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN,
-                              .fence = t->fence,
-                              .lease_ms = t->lease_ms,
-                              .begun_at = t->recorded_at,
-                              .lease_expires_at = t->lease_expires_at,
-                              .settled_at = t->settled_at,
-                              .expires_at = t->expires_at == INT64_MAX ? 0 : t->expires_at,
-                              .response = t->response };
-    memcpy(out->fingerprint, t->digest, HF_DIGEST_SIZE);
+    hf_pg_claim_of(t, out);
     return HF_FOUND;
 }
 
@@ -296,6 +289,8 @@ static const struct hf_pg_slot *uncounted_by(struct hf_pg_set *set, const struct
     const struct hf_pg_slot *r = find(set, HF_PG_RESOURCE, h->tenant, none(), h->resource, 0);
     if (!r || !r->fetched)
         return NULL;
+    if (r->record.unsound)
+        return r;
     const struct hf_resource *is = &r->record.row.resource;
     bool held = h->state == HF_HELD,
          confirmed = h->state == HF_CONFIRMED && hold->record.reversed_by[0] == '\0';
@@ -378,20 +373,23 @@ static enum hf_found view_value(void *ctx, struct hf_scoped key, struct hf_bytes
 {
     struct hf_pg_set *set = ctx;
     struct hf_pg_slot *s = find(set, HF_PG_VALUE, key.tenant, none(), key.name, 0);
-    if (s && s->fetched) {
-        *out = s->record.row.pair.value;
-        return found(s);
+    if (set->value && !(s && s->fetched)) {
+        enum hf_found read = set->value(set->value_arg, key, out);
+        if (read != HF_UNREADABLE)
+            seek(set, HF_PG_VALUE, key, none(), 0);
+        return read;
     }
-    if (set->value)
-        return set->value(set->value_arg, key, out);
-    set->missed = true;
-    return HF_UNREADABLE;
+    s = seek(set, HF_PG_VALUE, key, none(), 0);
+    if (found(s) == HF_FOUND)
+        *out = s->record.row.pair.value;
+    return found(s);
 }
 
 /* ---- Taking in a plan ---- */
 
 /* The slot that a row of the core changes; its record has the new state. */
-static struct hf_pg_slot *absorb_row(struct hf_pg_set *set, enum hf_pg_table table, const struct hf_row *row)
+static struct hf_pg_slot *absorb_row(struct hf_pg_set *set, enum hf_pg_table table, const struct hf_row *row,
+                                     hf_time now)
 {
     struct hf_pg_record record = { .row = *row };
     if (!hf_pg_record_keep(table, &record, &set->arena)) {
@@ -402,6 +400,8 @@ static struct hf_pg_slot *absorb_row(struct hf_pg_set *set, enum hf_pg_table tab
     if (!s)
         return NULL;
     s->record.row = record.row;
+    s->record.unsound = false;
+    s->record.deleted_at = row->erase ? now : 0;
     s->found = !row->erase;
     s->fetched = s->dirty = true;
     return s;
@@ -447,11 +447,11 @@ static bool absorb_reversal(struct hf_pg_set *set, const struct hf_reversal *r)
     return true;
 }
 
-static bool absorb_hold(struct hf_pg_set *set, const struct hf_row *row)
+static bool absorb_hold(struct hf_pg_set *set, const struct hf_row *row, hf_time now)
 {
     const struct hf_hold *h = &row->hold;
     struct hf_pg_slot *r = NULL;
-    if (!absorb_row(set, HF_PG_HOLD, row))
+    if (!absorb_row(set, HF_PG_HOLD, row, now))
         return false;
     if (h->state != HF_HELD)
         return true;
@@ -465,20 +465,20 @@ static bool absorb_hold(struct hf_pg_set *set, const struct hf_row *row)
     return true;
 }
 
-static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, uint64_t number)
+static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, hf_time now, uint64_t number)
 {
     struct hf_pg_slot *s;
     switch (row->kind) {
-    case HF_ROW_HOLD: return absorb_hold(set, row);
-    case HF_ROW_CLIENT: return absorb_row(set, HF_PG_CLIENT, row) != NULL;
-    case HF_ROW_LEASE: return absorb_row(set, HF_PG_LEASE, row) != NULL;
-    case HF_ROW_REGISTER: return absorb_row(set, HF_PG_REGISTER, row) != NULL;
-    case HF_ROW_VALUE: return absorb_row(set, HF_PG_VALUE, row) != NULL;
-    case HF_ROW_OUTBOX: return absorb_row(set, HF_PG_OUTBOX, row) != NULL;
-    case HF_ROW_RESOURCE: s = absorb_row(set, HF_PG_RESOURCE, row); break;
-    case HF_ROW_GUARD: s = absorb_row(set, HF_PG_GUARD, row); break;
+    case HF_ROW_HOLD: return absorb_hold(set, row, now);
+    case HF_ROW_CLIENT: return absorb_row(set, HF_PG_CLIENT, row, now) != NULL;
+    case HF_ROW_LEASE: return absorb_row(set, HF_PG_LEASE, row, now) != NULL;
+    case HF_ROW_REGISTER: return absorb_row(set, HF_PG_REGISTER, row, now) != NULL;
+    case HF_ROW_VALUE: return absorb_row(set, HF_PG_VALUE, row, now) != NULL;
+    case HF_ROW_OUTBOX: return absorb_row(set, HF_PG_OUTBOX, row, now) != NULL;
+    case HF_ROW_RESOURCE: s = absorb_row(set, HF_PG_RESOURCE, row, now); break;
+    case HF_ROW_GUARD: s = absorb_row(set, HF_PG_GUARD, row, now); break;
     case HF_ROW_ENTRY:
-        s = absorb_row(set, HF_PG_ENTRY, row);
+        s = absorb_row(set, HF_PG_ENTRY, row, now);
         if (s)
             s->record.number = 0; /* a new recording stands in front of the list again */
         break;
@@ -502,6 +502,7 @@ static bool absorb_key(struct hf_pg_set *set, const struct hf_plan *plan, const 
         return false;
     const struct hf_hold *hold = plan->answer.kind == HF_RECORD_HOLD ? &plan->answer.hold : NULL;
     bool placed = hold && head->action == HF_PLACE_HOLD && head->status == HF_OK;
+    s->record.unsound = false;
     if (by_key) {
         s->record.token = (struct hf_pg_token){ .tenant = s->tenant,
                                                 .key = s->name,
@@ -534,20 +535,22 @@ bool hf_pg_set_absorb(struct hf_pg_set *set, const struct hf_plan *plan, const s
                       uint64_t number, struct hf_bytes image)
 {
     for (size_t i = 0; i < plan->row_count; i++)
-        if (!absorb_one(set, &plan->rows[i], number))
+        if (!absorb_one(set, &plan->rows[i], head->recorded_at, number))
             return false;
     return plan->remember == HF_REMEMBER_NOT || absorb_key(set, plan, head, number, image);
 }
 
 /* Of the holds that were found those come first that end first, and behind them nobody has looked if so many came as could. The
- * last of them is a bound where it is not known whether there are others behind it. */
+ * last of them is a bound where it is not known whether there are others behind it. One that cannot be read stays overdue until
+ * the operator has mended it. */
 void hf_pg_set_due(struct hf_pg_slot *resource)
 {
     const struct hf_pg_slot *h = resource->overdue;
     hf_time *due = &resource->record.due_at;
     if (resource->record.row.resource.held == 0) {
         *due = INT64_MAX;
-    } else if (resource->swept && resource->overdue_count < resource->overdue_max) {
+    } else if (resource->swept && resource->overdue_count < resource->overdue_max &&
+               !resource->overdue_unsound) {
         while (h && h->record.row.hold.state != HF_HELD)
             h = h->next_overdue;
         if (!h && !resource->overdue_all)
@@ -604,7 +607,7 @@ void hf_pg_set_clear(struct hf_pg_set *set)
     hf_arena_reset(&set->arena);
     memset(set->buckets, 0, sizeof set->buckets);
     memset(set->tables, 0, sizeof set->tables);
-    set->missed = set->missed_overdue = set->failed = false;
+    set->missed = set->missed_overdue = set->doubtful = set->failed = false;
     set->asking = NULL;
 }
 

@@ -20,23 +20,26 @@ struct hf_pg_slot {
     bool lock;                           /* and locked */
     bool whole;                          /* keys: and with the entry */
     bool fetched;                        /* the database was asked */
-    bool found;                          /* there is such a row now */
+    bool found;                          /* there is such a row now, and it can be read */
     bool stored;                         /* there was one in the database */
     bool locked;                         /* and it is ours until the transaction ends */
     bool dirty;                          /* it is another now than in the database */
     bool awaited;                        /* keys: a request that may change it waits until it is taken */
-    bool assumed;                        /* keys: nobody has looked; there is none, or the commit fails */
-    unsigned uses;                       /* resources: how many requests place a hold on it */
-    bool swept;                          /* resources: it was asked for overdue holds */
+    bool doubtful; /* it is not known whether the standbys have it, or that it is not there, and one is to */
+    bool assumed;  /* keys: nobody has looked; there is none, or the commit fails */
+    unsigned uses; /* resources: how many requests place a hold on it */
+    bool swept;    /* resources: it was asked for overdue holds */
     unsigned overdue_max, overdue_count; /* and so many could have come, and came */
     bool overdue_all;                    /* and these are all that are held */
+    bool overdue_unsound;                /* and one of them cannot be read */
     hf_time soonest; /* resources: when the first hold ends that the batch places on it; 0: none */
     struct hf_pg_slot
         *overdue; /* resources: the overdue holds that were found, soonest first, and one more */
     struct hf_pg_slot *last_overdue; /* the last of them */
     struct hf_pg_slot *next_overdue; /* holds: the next of them */
-    struct hf_pg_record record;      /* its key is always set */
-    struct hf_pg_place place;        /* stored: where */
+    struct hf_pg_record
+        record;               /* its key is always set; unsound: nothing else, and who needs it is refused */
+    struct hf_pg_place place; /* stored: where */
 };
 
 enum { HF_PG_BUCKETS = 4096 };
@@ -51,6 +54,7 @@ struct hf_pg_set {
     const uint8_t *digest;
     bool missed;
     bool missed_overdue; /* because nobody asked for the overdue holds of a resource that may have some */
+    bool doubtful;       /* a row was found, or found missing, and the standbys may not know of it */
     bool failed;         /* no memory */
     /* For HF_APPLY: reads a value of the application when it is asked for. NULL: they are missed. */
     enum hf_found (*value)(void *arg, struct hf_scoped key, struct hf_bytes *out);
@@ -65,7 +69,7 @@ void hf_pg_set_free(struct hf_pg_set *set);
 struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table, struct hf_bytes tenant,
                                   struct hf_bytes scope, struct hf_bytes name, uint64_t number);
 
-/* Take in a row that the database gave. NULL: no memory, or a row that Holdfast cannot have written. */
+/* Take in a row that the database gave; record.unsound: it is not one that Holdfast can have written. NULL: no memory. */
 struct hf_pg_slot *hf_pg_set_take(struct hf_pg_set *set, enum hf_pg_table table, const PGresult *result,
                                   int row, bool locked);
 

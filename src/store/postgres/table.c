@@ -1,12 +1,14 @@
 #include "store/postgres/table.h"
 
 #include "base/bytes.h"
-#include "store/journal/sound.h"
+#include "base/id.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 enum sort {
     TEXT,         /* struct hf_bytes, valid UTF-8 */
+    TENANT,       /* the same, at most HF_TENANT_MAX */
     KEY,          /* struct hf_bytes, any bytes, shown as text */
     BLOB,         /* struct hf_bytes */
     BLOB_OR_NULL, /* struct hf_bytes; NULL if empty */
@@ -14,7 +16,7 @@ enum sort {
     DIGEST,       /* HF_DIGEST_SIZE bytes in place */
     USED,         /* the bits of a client */
     INT8,         /* int64_t */
-    SERIAL,       /* uint64_t that counts up from 1, so that it fits */
+    SERIAL,       /* uint64_t that counts up from 1, so that it fits; 0: none */
     SERIAL_OR_NULL,
     INT4,    /* uint32_t */
     FLAG,    /* bool */
@@ -51,7 +53,7 @@ NAMES(state_name, "", "held", "confirmed", "released", "expired")
 NAMES(claim_name, "", "started", "completed", "failed", "retryable")
 NAMES(abandon_name, "", "unknown", "retry")
 NAMES(unavailable_name, "open", "closed")
-NAMES(type_name, "", "plain", "max", "min", "or", "union", "lww", "vector", "counter", "updown")
+NAMES(type_name, "", "plain", "max", "min", "or", "union", "lww", "vector", "counter", "updown", "deleted")
 NAMES(outbox_name, "", "pending")
 NAMES(match_name, "", "exact", "trim", "casefold", "normalize", "hash")
 
@@ -80,14 +82,14 @@ static int named(name_fn *names, struct hf_bytes text)
 #define AT(member) offsetof(struct hf_pg_record, member)
 
 static const struct hf_pg_column client_columns[] = {
-    { "tenant", TEXT, AT(row.client.tenant), NULL, true },
+    { "tenant", TENANT, AT(row.client.tenant), NULL, true },
     { "name", TEXT, AT(row.client.name), NULL, true },
     { "highest", NUMERIC, AT(row.client.highest), NULL, false },
     { "used", USED, AT(row.client.used), NULL, false },
 };
 
 static const struct hf_pg_column token_columns[] = {
-    { "tenant", TEXT, AT(token.tenant), NULL, true },
+    { "tenant", TENANT, AT(token.tenant), NULL, true },
     { "key", KEY, AT(token.key), NULL, true },
     { "action", NAME, AT(token.action), action_name, false },
     { "status", NAME, AT(token.status), status_name, false },
@@ -107,7 +109,7 @@ static const struct hf_pg_column token_columns[] = {
 };
 
 static const struct hf_pg_column guard_columns[] = {
-    { "tenant", TEXT, AT(row.guard.tenant), NULL, true },
+    { "tenant", TENANT, AT(row.guard.tenant), NULL, true },
     { "name", TEXT, AT(row.guard.name), NULL, true },
     { "window_ms", INT8, AT(row.guard.window_ms), NULL, false },
     { "match", MATCH, AT(row.guard), NULL, false },
@@ -118,7 +120,7 @@ static const struct hf_pg_column guard_columns[] = {
 };
 
 static const struct hf_pg_column entry_columns[] = {
-    { "tenant", TEXT, AT(row.entry.tenant), NULL, true },
+    { "tenant", TENANT, AT(row.entry.tenant), NULL, true },
     { "guard", TEXT, AT(row.entry.guard), NULL, true },
     { "identity", BLOB, AT(row.entry.identity), NULL, true },
     { "result", RESULT, AT(row.entry), NULL, false },
@@ -128,7 +130,7 @@ static const struct hf_pg_column entry_columns[] = {
 };
 
 static const struct hf_pg_column lease_columns[] = {
-    { "tenant", TEXT, AT(row.lease.tenant), NULL, true },
+    { "tenant", TENANT, AT(row.lease.tenant), NULL, true },
     { "name", TEXT, AT(row.lease.name), NULL, true },
     { "holder", TEXT, AT(row.lease.holder), NULL, false },
     { "fence", SERIAL, AT(row.lease.fence), NULL, false },
@@ -136,10 +138,11 @@ static const struct hf_pg_column lease_columns[] = {
     { "granted_at", TIME, AT(row.lease.granted_at), NULL, false },
     { "expires_at", TIME, AT(row.lease.expires_at), NULL, false },
     { "released_at", TIME_OR_NULL, AT(row.lease.released_at), NULL, false },
+    { "deleted_at", TIME_OR_NULL, AT(deleted_at), NULL, false },
 };
 
 static const struct hf_pg_column register_columns[] = {
-    { "tenant", TEXT, AT(row.reg.tenant), NULL, true },
+    { "tenant", TENANT, AT(row.reg.tenant), NULL, true },
     { "name", TEXT, AT(row.reg.name), NULL, true },
     { "type", NAME, AT(row.reg.value.type), type_name, false },
     { "value", BLOB, AT(row.reg.value.bytes), NULL, false },
@@ -149,21 +152,21 @@ static const struct hf_pg_column register_columns[] = {
 };
 
 static const struct hf_pg_column resource_columns[] = {
-    { "tenant", TEXT, AT(row.resource.tenant), NULL, true },
+    { "tenant", TENANT, AT(row.resource.tenant), NULL, true },
     { "name", TEXT, AT(row.resource.name), NULL, true },
     { "capacity", INT4, AT(row.resource.capacity), NULL, false },
     { "held", INT4, AT(row.resource.held), NULL, false },
     { "confirmed", INT4, AT(row.resource.confirmed), NULL, false },
     { "open", FLAG, AT(row.resource.open), NULL, false },
     { "fence", NUMERIC, AT(row.resource.fence), NULL, false },
-    { "newest", INT8, AT(row.resource.newest), NULL, false },
+    { "newest", SERIAL, AT(row.resource.newest), NULL, false },
     { "due_at", TIME, AT(due_at), NULL, false },
     { "created_at", TIME, AT(row.resource.created_at), NULL, true },
     { "number", SERIAL, AT(number), NULL, true },
 };
 
 static const struct hf_pg_column call_columns[] = {
-    { "tenant", TEXT, AT(call.tenant), NULL, true },
+    { "tenant", TENANT, AT(call.tenant), NULL, true },
     { "client", TEXT, AT(call.client), NULL, true },
     { "slot", INT4, AT(call.slot), NULL, true },
     { "sequence", NUMERIC, AT(call.sequence), NULL, false },
@@ -177,27 +180,27 @@ static const struct hf_pg_column call_columns[] = {
 static const struct hf_pg_column hold_columns[] = {
     { "ordinal", SERIAL, AT(row.hold.ordinal), NULL, true },
     { "id", ID, AT(row.hold.id), NULL, true },
-    { "tenant", TEXT, AT(row.hold.tenant), NULL, true },
+    { "tenant", TENANT, AT(row.hold.tenant), NULL, true },
     { "resource", TEXT, AT(row.hold.resource), NULL, true },
     { "requester", TEXT, AT(row.hold.requester), NULL, true },
     { "state", NAME, AT(row.hold.state), state_name, false },
     { "placed_at", TIME, AT(row.hold.placed_at), NULL, true },
     { "expires_at", TIME, AT(row.hold.expires_at), NULL, true },
     { "ended_at", TIME_OR_NULL, AT(row.hold.ended_at), NULL, false },
-    { "previous", INT8, AT(row.hold.previous), NULL, true },
+    { "previous", SERIAL, AT(row.hold.previous), NULL, true },
     { "reverses", ID_OR_NULL, AT(row.hold.reverses), NULL, true },
     { "reversed_by", ID_OR_NULL, AT(reversed_by), NULL, false },
 };
 
 static const struct hf_pg_column value_columns[] = {
-    { "tenant", TEXT, AT(row.pair.tenant), NULL, true },
+    { "tenant", TENANT, AT(row.pair.tenant), NULL, true },
     { "key", BLOB, AT(row.pair.key), NULL, true },
     { "value", BLOB, AT(row.pair.value), NULL, false },
 };
 
 static const struct hf_pg_column outbox_columns[] = {
     { "number", SERIAL, AT(row.outbox.number), NULL, true },
-    { "tenant", TEXT, AT(row.outbox.tenant), NULL, true },
+    { "tenant", TENANT, AT(row.outbox.tenant), NULL, true },
     { "key", KEY, AT(row.outbox.key), NULL, true },
     { "topic", KEY, AT(row.outbox.topic), NULL, true },
     { "payload", BLOB, AT(row.outbox.payload), NULL, true },
@@ -205,23 +208,23 @@ static const struct hf_pg_column outbox_columns[] = {
     { "created_at", TIME, AT(row.outbox.created_at), NULL, true },
 };
 
-#define SPEC(text, columns, keys, kind, image)                                \
-    {                                                                         \
-        text, columns, sizeof(columns) / sizeof *(columns), keys, kind, image \
+#define SPEC(text, columns, keys, kind, image, erased, marked)                                \
+    {                                                                                         \
+        text, columns, sizeof(columns) / sizeof *(columns), keys, kind, image, erased, marked \
     }
 
 static const struct hf_pg_spec specs[] = {
-    [HF_PG_CLIENT] = SPEC("client", client_columns, 2, HF_ROW_CLIENT, false),
-    [HF_PG_TOKEN] = SPEC("token", token_columns, 2, 0, true),
-    [HF_PG_GUARD] = SPEC("guard", guard_columns, 2, HF_ROW_GUARD, false),
-    [HF_PG_ENTRY] = SPEC("guard_entry", entry_columns, 3, HF_ROW_ENTRY, false),
-    [HF_PG_LEASE] = SPEC("lease", lease_columns, 2, HF_ROW_LEASE, false),
-    [HF_PG_REGISTER] = SPEC("register", register_columns, 2, HF_ROW_REGISTER, false),
-    [HF_PG_RESOURCE] = SPEC("resource", resource_columns, 2, HF_ROW_RESOURCE, false),
-    [HF_PG_CALL] = SPEC("client_call", call_columns, 3, 0, true),
-    [HF_PG_HOLD] = SPEC("hold", hold_columns, 1, HF_ROW_HOLD, false),
-    [HF_PG_VALUE] = SPEC("app_value", value_columns, 2, HF_ROW_VALUE, false),
-    [HF_PG_OUTBOX] = SPEC("outbox", outbox_columns, 1, HF_ROW_OUTBOX, false),
+    [HF_PG_CLIENT] = SPEC("client", client_columns, 2, HF_ROW_CLIENT, false, false, false),
+    [HF_PG_TOKEN] = SPEC("token", token_columns, 2, 0, true, false, false),
+    [HF_PG_GUARD] = SPEC("guard", guard_columns, 2, HF_ROW_GUARD, false, false, false),
+    [HF_PG_ENTRY] = SPEC("guard_entry", entry_columns, 3, HF_ROW_ENTRY, false, false, false),
+    [HF_PG_LEASE] = SPEC("lease", lease_columns, 2, HF_ROW_LEASE, false, true, true),
+    [HF_PG_REGISTER] = SPEC("register", register_columns, 2, HF_ROW_REGISTER, false, false, false),
+    [HF_PG_RESOURCE] = SPEC("resource", resource_columns, 2, HF_ROW_RESOURCE, false, false, false),
+    [HF_PG_CALL] = SPEC("client_call", call_columns, 3, 0, true, false, false),
+    [HF_PG_HOLD] = SPEC("hold", hold_columns, 1, HF_ROW_HOLD, false, false, false),
+    [HF_PG_VALUE] = SPEC("app_value", value_columns, 2, HF_ROW_VALUE, false, true, false),
+    [HF_PG_OUTBOX] = SPEC("outbox", outbox_columns, 1, HF_ROW_OUTBOX, false, false, false),
 };
 
 const struct hf_pg_spec *hf_pg_spec(enum hf_pg_table table)
@@ -235,6 +238,7 @@ static enum hf_pg_oid oid_of(enum sort sort)
 {
     switch (sort) {
     case TEXT:
+    case TENANT:
     case KEY:
     case ID:
     case ID_OR_NULL:
@@ -457,6 +461,7 @@ void hf_pg_column_put(enum hf_pg_table table, int column, const struct hf_pg_rec
     const unsigned *value = at;
     switch (c->sort) {
     case TEXT:
+    case TENANT:
     case BLOB: hf_pg_put_bytes(b, *bytes); break;
     case KEY: hf_pg_put_key(b, *bytes); break;
     case BLOB_OR_NULL: put_or_null(bytes->size > 0, *bytes, b); break;
@@ -516,11 +521,13 @@ static bool get_fixed(struct hf_bytes bytes, void *to, size_t size)
     return true;
 }
 
+/* The journal has ids packed. */
 static bool get_id(struct hf_bytes text, char *to)
 {
+    uint8_t raw[HF_ID_RAW];
     to[0] = '\0';
-    if (text.size == 0)
-        return true;
+    if (!hf_id_pack(text, raw))
+        return false;
     to[HF_ID_SIZE - 1] = '\0';
     return get_fixed(text, to, HF_ID_SIZE - 1);
 }
@@ -532,22 +539,39 @@ static bool get_name(const struct hf_pg_column *c, struct hf_bytes text, unsigne
     return value >= 0;
 }
 
-/* One column of a row. */
-static bool get(const struct hf_pg_column *c, const PGresult *result, int row, int column,
-                struct hf_arena *arena, struct hf_pg_record *out)
+static bool may_be_null(enum sort sort)
+{
+    return sort == BLOB_OR_NULL || sort == RESULT || sort == SERIAL_OR_NULL || sort == TIME_OR_NULL ||
+           sort == ID_OR_NULL || sort == NAME_OR_NULL;
+}
+
+/* A column of bytes: copied, whether it is sound or not, because keys are told. False without memory. */
+static bool get_text(const struct hf_pg_column *c, const PGresult *result, int row, int column,
+                     struct hf_arena *arena, struct hf_pg_record *out)
+{
+    struct hf_bytes *at = (struct hf_bytes *)(void *)((char *)out + c->at);
+    struct hf_bytes bytes = hf_pg_get_bytes(result, row, column);
+    if (c->sort == RESULT) {
+        out->row.entry.has_result = !PQgetisnull(result, row, column);
+        at = &out->row.entry.result;
+    }
+    *at = c->sort == KEY ? hf_pg_get_key(result, row, column, arena) : bytes;
+    if (at->size == 0 && bytes.size > 0)
+        return false;
+    if (c->sort == TENANT && at->size > HF_TENANT_MAX)
+        out->unsound = true;
+    return keep(at, arena);
+}
+
+/* Any other column, which is not NULL. False: it cannot be one of ours. */
+static bool get_value(const struct hf_pg_column *c, const PGresult *result, int row, int column,
+                      struct hf_pg_record *out)
 {
     void *at = (char *)out + c->at;
     struct hf_bytes bytes = hf_pg_get_bytes(result, row, column);
     int64_t number = 0;
+    uint64_t whole;
     switch (c->sort) {
-    case TEXT:
-    case BLOB:
-    case BLOB_OR_NULL: *(struct hf_bytes *)at = bytes; return keep(at, arena);
-    case KEY: *(struct hf_bytes *)at = hf_pg_get_key(result, row, column, arena); return keep(at, arena);
-    case RESULT:
-        out->row.entry.has_result = !PQgetisnull(result, row, column);
-        out->row.entry.result = bytes;
-        return keep(&out->row.entry.result, arena);
     case DIGEST: return get_fixed(bytes, at, HF_DIGEST_SIZE);
     case USED: return get_fixed(bytes, at, HF_SEQUENCE_WINDOW / 8);
     case INT4: *(uint32_t *)at = (uint32_t)hf_pg_get_int4(result, row, column); return true;
@@ -557,15 +581,44 @@ static bool get(const struct hf_pg_column *c, const PGresult *result, int row, i
     case NAME:
     case NAME_OR_NULL: return get_name(c, bytes, at);
     case MATCH: return get_match(bytes, &out->row.guard);
-    case NUMERIC: number = (int64_t)hf_pg_get_numeric(result, row, column); break;
+    case NUMERIC:
+        if (!hf_pg_get_numeric(result, row, column, &whole))
+            return false;
+        memcpy(at, &whole, sizeof whole);
+        return true;
     case TIME:
-    case TIME_OR_NULL: number = bytes.size ? hf_pg_get_time(result, row, column) : 0; break;
-    case INT8:
-    case SERIAL:
-    case SERIAL_OR_NULL: number = hf_pg_get_int8(result, row, column); break;
+    case TIME_OR_NULL: number = hf_pg_get_time(result, row, column); break;
+    default: number = hf_pg_get_int8(result, row, column); break;
     }
     memcpy(at, &number, sizeof number);
+    return number >= 0 || c->sort == INT8 || c->sort == TIME || c->sort == TIME_OR_NULL;
+}
+
+/* One column of a row. False without memory. */
+static bool get(const struct hf_pg_column *c, const PGresult *result, int row, int column,
+                struct hf_arena *arena, struct hf_pg_record *out)
+{
+    bool is_null = PQgetisnull(result, row, column);
+    if (is_null && !may_be_null(c->sort))
+        out->unsound = true;
+    switch (c->sort) {
+    case TEXT:
+    case TENANT:
+    case KEY:
+    case BLOB:
+    case BLOB_OR_NULL:
+    case RESULT: return get_text(c, result, row, column, arena, out);
+    default: break;
+    }
+    if (!is_null && !get_value(c, result, row, column, out))
+        out->unsound = true;
     return true;
+}
+
+static bool no_record(struct hf_pg_record *out)
+{
+    out->unsound = false;
+    return false;
 }
 
 bool hf_pg_record_read(enum hf_pg_table table, const PGresult *result, int row, int first,
@@ -577,13 +630,48 @@ bool hf_pg_record_read(enum hf_pg_table table, const PGresult *result, int row, 
         out->row.kind = s->kind;
     for (int i = 0; i < s->count; i++)
         if (!get(&s->columns[i], result, row, first + i, arena, out))
-            return false;
+            return no_record(out);
     if (s->has_image) {
         struct hf_bytes *image = table == HF_PG_TOKEN ? &out->token.image : &out->call.image;
         *image = hf_pg_get_bytes(result, row, first + s->count);
-        return keep(image, arena);
+        if (!keep(image, arena))
+            return no_record(out);
     }
-    return !s->kind || hf_row_sound(&out->row);
+    out->unsound = out->unsound || !hf_pg_record_sound(table, out);
+    return !out->unsound;
+}
+
+/* What may stand in a line of the log, and not all of it. */
+static int put_shown(char *to, size_t room, struct hf_bytes text)
+{
+    enum { SHOWN_MAX = 48 };
+    char shown[SHOWN_MAX + 1];
+    const unsigned char *p = text.data;
+    size_t size = text.size < SHOWN_MAX ? text.size : SHOWN_MAX;
+    for (size_t i = 0; i < size; i++)
+        shown[i] = (char)(p[i] >= ' ' && p[i] < 127 && p[i] != '"' ? p[i] : '?');
+    shown[size] = '\0';
+    return snprintf(to, room, "\"%s%s\"", shown, text.size > SHOWN_MAX ? "..." : "");
+}
+
+void hf_pg_record_name(enum hf_pg_table table, const struct hf_pg_record *record, char *to, size_t room)
+{
+    const struct hf_pg_spec *s = &specs[table];
+    size_t used = (size_t)snprintf(to, room, "holdfast.%s", s->name);
+    for (int i = 0; i < s->keys; i++) {
+        const struct hf_pg_column *c = &s->columns[i];
+        const void *at = (const char *)record + c->at;
+        if (used < room)
+            used += (size_t)snprintf(to + used, room - used, ", %s ", c->name);
+        if (used >= room)
+            return;
+        if (c->sort == SERIAL || c->sort == INT4)
+            used += (size_t)snprintf(to + used, room - used, "%llu",
+                                     c->sort == INT4 ? (unsigned long long)*(const uint32_t *)at
+                                                     : (unsigned long long)*(const uint64_t *)at);
+        else
+            used += (size_t)put_shown(to + used, room - used, *(const struct hf_bytes *)at);
+    }
 }
 
 bool hf_pg_record_keep(enum hf_pg_table table, struct hf_pg_record *record, struct hf_arena *arena)
@@ -592,7 +680,7 @@ bool hf_pg_record_keep(enum hf_pg_table table, struct hf_pg_record *record, stru
     bool good = true;
     for (int i = 0; i < s->count; i++) {
         enum sort sort = s->columns[i].sort;
-        if (sort == TEXT || sort == KEY || sort == BLOB || sort == BLOB_OR_NULL)
+        if (sort == TEXT || sort == TENANT || sort == KEY || sort == BLOB || sort == BLOB_OR_NULL)
             good = good && keep((struct hf_bytes *)(void *)((char *)record + s->columns[i].at), arena);
     }
     if (table == HF_PG_ENTRY)

@@ -65,6 +65,8 @@ struct hf_pg_record {
     char reversed_by[HF_ID_SIZE]; /* holds: the record that gave it back, or "" */
     uint64_t number;              /* resources, guards, entries: the journal's entry that made it */
     hf_time due_at;               /* resources: no hold on it becomes overdue before then */
+    bool unsound;       /* it was read, and Holdfast cannot have written it: no more than its key counts */
+    hf_time deleted_at; /* leases: it is not there any more since then; 0: it is */
 };
 
 enum { HF_PG_COLUMNS_MAX = 17, HF_PG_KEYS_MAX = 3 };
@@ -74,6 +76,10 @@ struct hf_pg_place {
     unsigned char at[6];      /* its ctid, as the wire has it */
     unsigned char version[4]; /* its xmin */
 };
+static inline uint32_t hf_pg_version(const unsigned char version[4])
+{
+    return (uint32_t)version[0] << 24 | (uint32_t)version[1] << 16 | (uint32_t)version[2] << 8 | version[3];
+}
 
 struct hf_pg_column;
 
@@ -83,9 +89,20 @@ struct hf_pg_spec {
     int count, keys;
     enum hf_row_kind kind; /* of the rows; 0: not a row of the core */
     bool has_image;        /* reading brings the journal's entry along, as the last column */
+    /* A call may take a row out. Only rows of these tables are in doubt when they are not there (set.h). Keys and entries of guards
+     * leave too, and what deleted registers have left, but only when their window has closed: they answer nothing
+     * any more, whether they are there or not. */
+    bool is_erased;
+    /* And the row stays for a while, with deleted_at: work.h, "What leaves". */
+    bool is_marked;
 };
 
 const struct hf_pg_spec *hf_pg_spec(enum hf_pg_table table);
+/* Does a call take its rows out of the table itself? */
+static inline bool hf_pg_is_taken_out(enum hf_pg_table table)
+{
+    return hf_pg_spec(table)->is_erased && !hf_pg_spec(table)->is_marked;
+}
 
 /* ---- The text of statements. Appended to `b`. ---- */
 
@@ -121,9 +138,18 @@ void hf_pg_column_put(enum hf_pg_table table, int column, const struct hf_pg_rec
 bool hf_pg_column_fixed(enum hf_pg_table table, int column);
 
 /* Fill the record from a row of a result whose columns begin at `first`. Bytes are copied into the arena. False: without
- * memory, or the row is not one that Holdfast has written (somebody changed it by hand). */
+ * memory, or with out->unsound: the row is not one that Holdfast can have written, it was changed by hand. */
 bool hf_pg_record_read(enum hf_pg_table table, const PGresult *result, int row, int first,
                        struct hf_arena *arena, struct hf_pg_record *out);
+/* The claim that a row of holdfast.token with a state stands for. Bytes are borrowed from it. */
+void hf_pg_claim_of(const struct hf_pg_token *token, struct hf_claim *out);
+/* unsound.c. Can Holdfast have written such a row, by what its columns say? hf_pg_record_read has looked. */
+bool hf_pg_record_sound(enum hf_pg_table table, const struct hf_pg_record *record);
+/* unsound.c. And by what belongs to it: is a hold's id that of its ordinal, and the entry that came with a key or a number that of
+ * its call? id_key: of HF_PG_ID_KEY bytes. */
+bool hf_pg_record_fits(const uint8_t *id_key, enum hf_pg_table table, const struct hf_pg_record *record);
+/* Which row it is, for a line of the log: its table and its key, cut short. */
+void hf_pg_record_name(enum hf_pg_table table, const struct hf_pg_record *record, char *to, size_t room);
 /* Copy all bytes that the record points to into the arena. False without memory. */
 bool hf_pg_record_keep(enum hf_pg_table table, struct hf_pg_record *record, struct hf_arena *arena);
 

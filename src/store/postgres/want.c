@@ -161,8 +161,10 @@ void hf_pg_want_take(struct hf_pg_work *w, const struct hf_request *q)
     case HF_HEARTBEAT: want_token(w, q, true, false); break;
     case HF_GRANT:
     case HF_RENEW:
-    case HF_RETURN: want_named(w, HF_PG_LEASE, q, q->lease.name, true); break;
-    case HF_WRITE: want_named(w, HF_PG_REGISTER, q, q->write.name, true); break;
+    case HF_RETURN:
+    case HF_DELETE_LEASE: want_named(w, HF_PG_LEASE, q, q->lease.name, true); break;
+    case HF_WRITE:
+    case HF_DELETE_REGISTER: want_named(w, HF_PG_REGISTER, q, q->write.name, true); break;
     case HF_MERGE: want_named(w, HF_PG_REGISTER, q, q->merge.name, true); break;
     default: hf_pg_want_look(w, q); break;
     }

@@ -167,7 +167,12 @@ void hf_pg_put_numeric(struct hf_buffer *b, uint64_t value)
 
 int64_t hf_pg_time(hf_time value)
 {
-    return value == INT64_MAX ? INT64_MAX : (value - EPOCH_MS) * 1000;
+    int64_t us;
+    if (value == INT64_MAX || value <= INT64_MIN + EPOCH_MS)
+        return value < 0 ? INT64_MIN : INT64_MAX;
+    if (__builtin_mul_overflow(value - EPOCH_MS, INT64_C(1000), &us))
+        return value < 0 ? INT64_MIN : INT64_MAX;
+    return us;
 }
 
 void hf_pg_put_time(struct hf_buffer *b, hf_time value)
@@ -214,16 +219,22 @@ bool hf_pg_get_bool(const PGresult *result, int row, int column)
     return number(result, row, column) != 0;
 }
 
-uint64_t hf_pg_get_numeric(const PGresult *result, int row, int column)
+/* Zeros at either end are never sent: digits behind the weight are a fraction. */
+bool hf_pg_get_numeric(const PGresult *result, int row, int column, uint64_t *value)
 {
     struct hf_bytes bytes = hf_pg_get_bytes(result, row, column);
     const unsigned char *p = bytes.data;
-    if (bytes.size < 8)
-        return 0;
-    uint64_t count = big_of(p, 2), weight = big_of(p + 2, 2), value = 0;
-    for (uint64_t i = 0; count > 0 && i <= weight && i < DIGITS_MAX; i++)
-        value = value * DIGIT_BASE + (i < count && 10 + 2 * i <= bytes.size ? big_of(p + 8 + 2 * i, 2) : 0);
-    return value;
+    *value = 0;
+    if (bytes.size < 8 || big_of(p + 4, 2) != 0 || bytes.size != 8 + 2 * big_of(p, 2))
+        return false; /* negative, or not a number */
+    uint64_t count = big_of(p, 2), weight = big_of(p + 2, 2);
+    if (count > 0 && (weight >= DIGITS_MAX || count > weight + 1))
+        return false;
+    for (uint64_t i = 0; count > 0 && i <= weight; i++)
+        if (__builtin_mul_overflow(*value, (uint64_t)DIGIT_BASE, value) ||
+            __builtin_add_overflow(*value, i < count ? big_of(p + 8 + 2 * i, 2) : 0, value))
+            return false;
+    return true;
 }
 
 hf_time hf_pg_get_time(const PGresult *result, int row, int column)
@@ -233,6 +244,16 @@ hf_time hf_pg_get_time(const PGresult *result, int row, int column)
         return INT64_MAX;
     int64_t ms = value / 1000 - (value % 1000 < 0);
     return ms + EPOCH_MS;
+}
+
+bool hf_pg_get_snapshot(const PGresult *result, int row, int column, uint64_t *oldest, uint64_t *next)
+{
+    enum { OLDEST = 4, NEXT = 12, SIZE = 20 }; /* how many are under way, these two, and each of them */
+    const unsigned char *at = (const unsigned char *)PQgetvalue(result, row, column);
+    bool whole = PQgetlength(result, row, column) >= SIZE;
+    *oldest = whole ? big_of(at + OLDEST, 8) : 0;
+    *next = whole ? big_of(at + NEXT, 8) : 0;
+    return !PQgetisnull(result, row, column);
 }
 
 static int hex(unsigned char c)

@@ -39,7 +39,7 @@ void hf_pg_put_int4(struct hf_buffer *b, int32_t value);
 void hf_pg_put_bool(struct hf_buffer *b, bool value);
 void hf_pg_put_numeric(struct hf_buffer *b, uint64_t value);
 void hf_pg_put_time(struct hf_buffer *b, hf_time value); /* INT64_MAX is infinity */
-/* The number that stands for a time there. */
+/* The number that stands for a time there; what is beyond its range is infinity, or -infinity. */
 int64_t hf_pg_time(hf_time value);
 
 /* ---- Reading a column of a result. Bytes are borrowed from the result. ---- */
@@ -50,8 +50,11 @@ int64_t hf_pg_get_int8(const PGresult *result, int row, int column);
 bool hf_pg_get_item8(const PGresult *result, int row, int column, int index, int64_t *value);
 int32_t hf_pg_get_int4(const PGresult *result, int row, int column);
 bool hf_pg_get_bool(const PGresult *result, int row, int column);
-uint64_t hf_pg_get_numeric(const PGresult *result, int row, int column);
+/* False: it is not a whole number from 0 to 2^64 - 1. */
+bool hf_pg_get_numeric(const PGresult *result, int row, int column, uint64_t *value);
 hf_time hf_pg_get_time(const PGresult *result, int row, int column);
+/* Of a pg_snapshot, the lowest transaction that was under way, and one that could not be seen, nor those behind it. False: it is NULL. */
+bool hf_pg_get_snapshot(const PGresult *result, int row, int column, uint64_t *oldest, uint64_t *next);
 /* The key behind its escapes. Borrowed from the result or the arena; {NULL, 0} without memory. */
 struct hf_bytes hf_pg_get_key(const PGresult *result, int row, int column, struct hf_arena *arena);
 

@@ -1,6 +1,7 @@
 #include "store/postgres/work.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 
 #include <stdio.h>
 
@@ -136,6 +137,10 @@ static void overdue_add(struct hf_pg_work *w, struct hf_pg_slot *hold)
         return;
     resource->overdue_count++;
     resource->overdue_all = resource->overdue_count >= resource->record.row.resource.held;
+    if (hold->record.unsound) {
+        resource->overdue_unsound = true;
+        return;
+    }
     if (resource->overdue)
         resource->last_overdue->next_overdue = hold;
     else
@@ -158,6 +163,14 @@ static void take_locks(struct hf_pg_work *w, const PGresult *result)
     }
 }
 
+/* May it be that no standby has what this transaction wrote? */
+static bool is_doubtful(const struct hf_pg_work *w, const unsigned char version[4])
+{
+    const struct hf_pg_session *s = w->s;
+    uint64_t xid = hf_pg_xid(hf_pg_version(version), s->next);
+    return !w->timed || !hf_pg_replicated_has(&s->shared->replicated, s->conn.timeline, xid);
+}
+
 static void take_rows(struct hf_pg_work *w, const struct hf_pg_sent *sent, const PGresult *result)
 {
     if (sent->statement == HF_PG_LOCK + HF_PG_TOKEN) {
@@ -172,38 +185,65 @@ static void take_rows(struct hf_pg_work *w, const struct hf_pg_sent *sent, const
             w->spoiled = true;
             return;
         }
+        if (slot->record.unsound) {
+            w->passed_over++;
+            hf_pg_unsound(w->s->shared, sent->table, &slot->record);
+        }
+        slot->doubtful = w->s->replicates && is_doubtful(w, slot->place.version);
         if (sent->statement == HF_PG_OVERDUE)
             overdue_add(w, slot);
     }
 }
 
+/* A row that a call could have taken out did not come, and nobody knows which call: so the standbys must have all that could be
+ * seen. */
+static void note_absent(struct hf_pg_work *w)
+{
+    const struct hf_pg_session *s = w->s;
+    bool doubtful = false, asked = !s->replicates || HF_BUG(absence_told);
+    for (int t = 0; t < HF_PG_TABLES; t++)
+        for (struct hf_pg_slot *slot = hf_pg_spec((enum hf_pg_table)t)->is_erased ? s->set.tables[t] : NULL;
+             slot; slot = slot->next) {
+            if (!slot->fetched || slot->stored || slot->dirty)
+                continue;
+            if (!asked)
+                doubtful =
+                    !w->timed || !hf_pg_replicated_all(&s->shared->replicated, s->conn.timeline, s->next);
+            asked = true;
+            slot->doubtful = doubtful;
+        }
+}
+
 /* before: the latest time that was known when the question was sent. A clock that is behind what other sessions have heard
- * since was not set back: theirs was only the later question. */
-static void take_time(struct hf_pg_work *w, const PGresult *result, hf_time before)
+ * since was not set back: theirs was only the later question. asked: when that was, by the boot clock. */
+static void take_time(struct hf_pg_work *w, const PGresult *result, hf_time before, hf_time asked)
 {
     struct hf_pg_session *s = w->s;
-    int64_t told = atomic_load(&s->shared->told);
     if (PQntuples(result) < 1) { /* somebody emptied holdfast.store */
-        w->spoiled = true;
+        w->unruled = true;
         return;
     }
-    const struct hf_io *io = s->shared->io;
-    hf_time newest = PQgetisnull(result, 0, 1) ? 0 : hf_pg_get_time(result, 0, 1);
-    hf_time clock = io ? io->wall_ms(io->ctx) : hf_pg_get_time(result, 0, 0);
+    struct hf_clock_reading r = hf_pg_clock_reading(s->shared, result, asked);
     s->read_at = hf_pg_get_time(result, 0, 0);
-    s->now = clock < newest ? newest : clock;
+    s->now = hf_pg_clock_read(s->shared, &r);
     s->rules = (struct hf_rules){ .idempotency_window_ms = hf_pg_get_int8(result, 0, 2),
                                   .token_max_length = (uint32_t)hf_pg_get_int4(result, 0, 3),
                                   .registry_strict = hf_pg_get_bool(result, 0, 4) };
+    w->unruled = w->unruled || !hf_pg_rules_sound(&s->rules);
     memcpy(s->rules_version, PQgetvalue(result, 0, 5), sizeof s->rules_version);
-    while (told < s->now && !atomic_compare_exchange_weak(&s->shared->told, &told, s->now))
-        ;
-    if (s->now < told)
-        s->now = told;
-    s->is_behind = clock < newest || clock < before;
+    s->replicates = hf_pg_get_snapshot(result, 0, 6, &s->oldest, &s->next);
+    atomic_store_explicit(&s->shared->replicates, s->replicates, memory_order_relaxed);
+    w->timed = true;
+    s->doubtful = s->replicates && is_doubtful(w, s->rules_version);
+    s->is_behind = r.wall < r.committed || r.wall < before;
 }
 
-/* Send, wait, and take in the results. */
+static bool is_timed(int statement)
+{
+    return statement == HF_PG_NOW || statement == HF_PG_DRAW || statement == HF_PG_DRAW_LIGHTLY;
+}
+
+/* Send, wait, and take in the results: the time first, which also says what the others' rows are to be compared with. */
 enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
 {
     struct hf_pg_set *set = &w->s->set;
@@ -212,7 +252,7 @@ enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
         snprintf(w->s->conn.why, sizeof w->s->conn.why, "not enough memory for a batch");
         return HF_PG_NO;
     }
-    hf_time before = atomic_load(&w->s->shared->told);
+    hf_time before = atomic_load(&w->s->shared->told), asked = hf_pg_clock_boot(w->s->shared);
     enum hf_pg_end end = hf_pg_end_of(hf_pg_run(&w->s->conn, w->results));
     int failed = w->s->conn.failed;
     w->s->stuck_at_guards =
@@ -223,24 +263,31 @@ enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
         for (struct hf_pg_slot *s = set->tables[t]; s; s = s->next)
             if (s->wanted) {
                 s->fetched = true;
-                s->found = s->stored = s->wanted = s->assumed = false;
+                s->found = s->stored = s->wanted = s->assumed = s->doubtful = s->record.unsound = false;
             }
+    w->timed = false;
+    for (int i = 0; i < w->count; i++)
+        if (is_timed(w->sent[i].statement))
+            take_time(w, w->results[i], before, asked);
     for (int i = 0; i < w->count; i++) {
-        int statement = w->sent[i].statement;
-        bool draws = statement == HF_PG_DRAW || statement == HF_PG_DRAW_LIGHTLY;
-        if (statement == HF_PG_NOW || draws)
-            take_time(w, w->results[i], before);
-        else if (w->sent[i].table != HF_PG_TABLES)
+        if (w->sent[i].table != HF_PG_TABLES)
             take_rows(w, &w->sent[i], w->results[i]);
-        if (draws) {
+        if (is_timed(w->sent[i].statement) && w->sent[i].statement != HF_PG_NOW) {
             PQclear(w->drawn);
             w->drawn = w->results[i];
             w->results[i] = NULL;
         }
     }
+    note_absent(w);
+    if (w->unruled) {
+        snprintf(
+            w->s->conn.why, sizeof w->s->conn.why,
+            "holdfast.store has no row, or a window or a length of keys that is out of range: run the audit");
+        memcpy(w->s->conn.state, HF_PG_UNRULED, sizeof HF_PG_UNRULED);
+        return HF_PG_NO;
+    }
     if (w->spoiled || set->failed) {
-        snprintf(w->s->conn.why, sizeof w->s->conn.why,
-                 "a row of the tables is not as Holdfast writes them (or memory ran out): run the audit");
+        snprintf(w->s->conn.why, sizeof w->s->conn.why, "not enough memory for the rows of a batch");
         return HF_PG_NO;
     }
     return HF_PG_DONE;

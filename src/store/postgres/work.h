@@ -35,10 +35,13 @@ struct hf_pg_work {
     int ordinals, fences, numbers;                /* how many of them have been used */
     struct hf_pg_written *entries, **entries_end; /* in order of their numbers */
     size_t entry_count;
-    bool swift;   /* no row is locked: the commit fails if any has changed that was decided over */
-    bool blind;   /* and keys are not looked up: it fails if any is bound */
-    bool sweeps;  /* overdue holds are asked for */
-    bool spoiled; /* a row came that cannot be one of ours, or there is no memory */
+    bool swift;           /* no row is locked: the commit fails if any has changed that was decided over */
+    bool blind;           /* and keys are not looked up: it fails if any is bound */
+    bool sweeps;          /* overdue holds are asked for */
+    bool timed;           /* the time came with the last round trip */
+    bool spoiled;         /* there is no memory, or an entry of the journal would be larger than any can be */
+    bool unruled;         /* there are no rules that anything could be decided by */
+    unsigned passed_over; /* rows that cannot be ours */
 };
 
 static inline struct hf_bytes hf_pg_none(void)
@@ -64,12 +67,21 @@ enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w);
 void hf_pg_work_clear(struct hf_pg_work *w);
 enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome);
 
-/* A batch without locks is written within this time after it was read, or not at all. Keys leave only when they have been over
- * for longer: else one that was bound when it was taken for free could have left by then. */
-enum { HF_PG_SWIFT_MS = 30000 };
+/* What leaves. A batch that found no row under a name, and makes one, has only the primary key to tell it that others made one
+ * meanwhile: so a row that others made and that is not wanted any more must still be there when the batch inserts its own. That
+ * holds for keys, for entries of guards, and for what deleted leases and registers have left, and so:
+ *
+ *   - A batch writes within SWIFT_MS of its reads, or LOCKED_MS if it takes locks, by the database's clock, or not at all: the writer's
+ *     row is changed behind all its inserts, and fails if it is later. Nothing else bounds it: it may wait for one lock after
+ *     the other, and its server may be stopped between its round trips. It fails too if that clock was set back meanwhile.
+ *   - A row leaves only if the transaction that wrote it last had ended LEAVE_MS before, by the clock of the machine that takes it
+ *     out, which nobody sets. A batch that did not see that transaction has read before its end, and is over.
+ *
+ * How long a window was does not matter to that, nor what the servers take for engine time. */
+enum { HF_PG_SWIFT_MS = 30000, HF_PG_LOCKED_MS = 60000, HF_PG_LEAVE_MS = 90000 };
 
 /* Columns of HF_PG_DRAW. */
-enum { HF_PG_DRAWN_NUMBER = 6, HF_PG_DRAWN_ORDINAL, HF_PG_DRAWN_FENCE, HF_PG_DRAWN_OUTBOX };
+enum { HF_PG_DRAWN_NUMBER = 7, HF_PG_DRAWN_ORDINAL, HF_PG_DRAWN_FENCE, HF_PG_DRAWN_OUTBOX };
 /* Numbers of the journal are drawn so many at a time. */
 enum { HF_PG_BLOCK = 32 };
 /* A fresh number, or 0 if not so many were drawn. */
@@ -102,8 +114,8 @@ void hf_pg_want_overdue(struct hf_pg_work *w, struct hf_pg_slot *const *slots, s
 
 /* ---- write.c ---- */
 
-/* The journal's entry of the session's plan, and the rows it changes. need: an upper bound of its size. False without
- * memory. */
+/* The journal's entry of the session's plan, and the rows it changes. need: an upper bound of its size. False: without
+ * memory, or it would be larger, by what a row had that was changed by hand. */
 bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, size_t need);
 /* Write what was decided, COMMIT at its end; nothing if nothing changed. */
 enum hf_pg_end hf_pg_write(struct hf_pg_work *w);

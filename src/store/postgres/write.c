@@ -1,6 +1,7 @@
 #include "store/postgres/work.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 
@@ -30,15 +31,12 @@ bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, s
 {
     struct hf_pg_session *s = w->s;
     struct hf_pg_written *e = hf_arena_take(&s->set.arena, sizeof *e);
-    hf_buffer_reset(&s->scratch);
-    if (!e || !hf_buffer_reserve(&s->scratch, need))
+    size_t size = hf_entry_size(head, s->plan);
+    unsigned char *copy = size <= need ? hf_arena_take(&s->set.arena, size) : NULL;
+    if (!e || !copy)
         return false;
-    size_t size = hf_entry_encode(head, s->plan, s->scratch.data);
-    HF_ASSERT(size <= need);
-    unsigned char *copy = hf_arena_take(&s->set.arena, size);
-    if (!copy)
-        return false;
-    memcpy(copy, s->scratch.data, size);
+    size_t written = hf_entry_encode(head, s->plan, copy);
+    HF_ASSERT(written == size);
     *e = (struct hf_pg_written){ .number = hf_pg_drawn(w, w->numbers++, HF_PG_DRAWN_NUMBER),
                                  .head = *head,
                                  .image = hf_mem(copy, size) };
@@ -58,9 +56,10 @@ static bool is_change(const struct hf_pg_slot *s, enum change change)
 {
     /* A value may be taken out that nobody has read. */
     bool there = s->stored || (s->table == HF_PG_VALUE && !s->found);
-    if (!s->dirty || (!there && !s->found))
+    bool stays = s->found || hf_pg_spec(s->table)->is_marked;
+    if (!s->dirty || (!there && !stays))
         return false;
-    return change == (!there ? INSERTED : s->found ? CHANGED : ERASED);
+    return change == (!there ? INSERTED : stays ? CHANGED : ERASED);
 }
 
 /* The rows of a table that changed in that way. */
@@ -153,7 +152,8 @@ static void send_journal(struct hf_pg_work *w)
 static void send_writer(struct hf_pg_work *w)
 {
     struct hf_pg_session *s = w->s;
-    unsigned char writer[4], generation[8], batch[8], number[8], until[8];
+    unsigned char writer[4], generation[8], batch[8], number[8], from[8], until[8];
+    hf_time limit = w->swift ? HF_PG_SWIFT_MS : HF_PG_LOCKED_MS;
     struct hf_sha256 sha;
     hf_sha256_init(&sha);
     hf_sha256_add(&sha, s->chain, HF_DIGEST_SIZE);
@@ -171,8 +171,22 @@ static void send_writer(struct hf_pg_work *w)
                                        hf_mem(s->next_chain, HF_DIGEST_SIZE),
                                        w->swift ? hf_mem(s->rules_version, sizeof s->rules_version)
                                                 : hf_pg_none(),
-                                       hf_pg_param8(until, hf_pg_time(s->read_at + HF_PG_SWIFT_MS)) };
-    hf_pg_work_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 6);
+                                       hf_pg_param8(from, hf_pg_time(s->read_at - HF_CLOCK_SLACK_MS)),
+                                       hf_pg_param8(until, hf_pg_time(s->read_at + limit)) };
+    hf_pg_work_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 7);
+}
+
+/* If the commit has waited for the standbys, they have all that could be seen before it, and the batch itself. writer: the result of
+ * its row, before the commit; settings: of the question behind it. */
+static void learn_replicated(struct hf_pg_session *s, const PGresult *writer, const PGresult *settings)
+{
+    struct hf_pg_replicated *r = &s->shared->replicated;
+    bool waited = PQntuples(writer) == 1 && !PQgetisnull(writer, 0, 1) && PQntuples(settings) == 1 &&
+                  hf_pg_get_int8(writer, 0, 1) == hf_pg_get_int8(settings, 0, 0);
+    if (!waited && !HF_BUG(reload_ignored))
+        return;
+    hf_pg_replicated_below(r, s->conn.timeline, s->oldest);
+    hf_pg_replicated_add(r, s->conn.timeline, (uint64_t)hf_pg_get_int8(writer, 0, 0));
 }
 
 /* Everything in one round trip, COMMIT at its end. */
@@ -189,11 +203,15 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
         send_changes(w, (enum hf_pg_table)t, CHANGED);
     for (int t = 0; t < HF_PG_TABLES; t++)
         send_changes(w, (enum hf_pg_table)t, INSERTED);
-    send_changes(w, HF_PG_VALUE, ERASED);
+    for (int t = 0; t < HF_PG_TABLES; t++)
+        if (hf_pg_is_taken_out((enum hf_pg_table)t))
+            send_changes(w, (enum hf_pg_table)t, ERASED);
     send_journal(w);
     send_writer(w);
     if (!w->spoiled) /* else something is missing above, and hanging up sends what is queued */
         hf_pg_work_send(w, HF_PG_COMMIT, HF_PG_TABLES, NULL, 0);
+    if (!w->spoiled && s->replicates)
+        hf_pg_work_send(w, HF_PG_SETTINGS, HF_PG_TABLES, NULL, 0);
     s->conn.warned = false;
     enum hf_pg_end end = hf_pg_work_trip(w);
     if (end == HF_PG_GONE || (end == HF_PG_DONE && s->conn.warned))
@@ -205,6 +223,8 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
         atomic_fetch_add(&s->shared->stalls, 1);
     s->batch++;
     memcpy(s->chain, s->next_chain, HF_DIGEST_SIZE);
+    if (s->replicates)
+        learn_replicated(s, w->results[w->count - 3], w->results[w->count - 1]);
     return HF_PG_DONE;
 }
 
@@ -212,7 +232,10 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
 enum hf_pg_end hf_pg_write(struct hf_pg_work *w)
 {
     if (w->spoiled || w->s->set.failed) {
-        snprintf(w->s->conn.why, sizeof w->s->conn.why, "not enough memory for a batch");
+        snprintf(
+            w->s->conn.why, sizeof w->s->conn.why,
+            "not enough memory for a batch, or its entry would be larger than any can be: run the audit");
+        w->s->conn.state[0] = '\0';
         return HF_PG_NO;
     }
     if (w->entry_count == 0)

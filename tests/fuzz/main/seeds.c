@@ -89,13 +89,15 @@ static void seed_files(void)
     struct hf_bytes closed = fuzz_files_get(store, "closed");
     struct hf_buffer built = { 0 }, head = { 0 };
     fuzz_snapshot_of(snapshot, &built);
-    hf_buffer_add(&head, index.data, 52);
+    hf_buffer_add(&head, index.data, 40);
     hf_buffer_add(&head, (const char *)index.data + HF_BLOCK, index.size - HF_BLOCK);
     for (unsigned fix = 0; fix < 4; fix++) {
         unsigned char first = (unsigned char)fix;
         struct hf_bytes prefix = hf_mem(&first, 1);
         seed("snapshot", fix, prefix, fix & 1 ? hf_mem(built.data, built.size) : snapshot);
         seed("index", fix, prefix, hf_mem(head.data, head.size));
+        first |= 4;
+        seed("index", 4 + fix, prefix, hf_mem(head.data, head.size));
         seed("pack", fix, prefix, pack);
         seed("closed", fix, prefix, closed);
     }
@@ -144,7 +146,7 @@ static void seed_calls(void)
         const struct hf_call *call = &hf_calls[i];
         unsigned char first = (unsigned char)i, method = (unsigned char)call->method;
         struct hf_buffer body = { 0 }, line = { 0 };
-        bool query = call->method == HF_HTTP_GET;
+        bool query = !hf_call_has_body(call);
         hf_buffer_printf(&body, "\"key\"\nname%%20\n");
         hf_buffer_printf(&line, "{\"op\":\"%s\",\"key\":\"k\",\"id\":\"x\",\"guard\":\"g\",\"name\":\"n\"",
                          call->op ? call->op : "");

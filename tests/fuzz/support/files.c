@@ -264,9 +264,33 @@ static void files_unmap(struct hf_file *file, const unsigned char *data, size_t 
     file->content->mapped--;
 }
 
+static int files_touch(struct hf_file *file, const unsigned char *map, uint64_t at, size_t size)
+{
+    (void)file;
+    (void)map;
+    (void)at;
+    (void)size;
+    return 0;
+}
+
+static void files_detach(struct hf_file *file)
+{
+    (void)file;
+}
+
 static hf_time files_wall_ms(void *ctx)
 {
     return ((struct fuzz_files *)ctx)->wall;
+}
+
+/* It goes forward with the wall clock, and confirms it. */
+static hf_time files_boot_ms(void *ctx)
+{
+    struct fuzz_files *files = ctx;
+    if (files->wall > files->followed)
+        files->boot += files->wall - files->followed;
+    files->followed = files->wall;
+    return files->boot;
 }
 
 static uint64_t files_monotonic_ns(void *ctx)
@@ -307,7 +331,10 @@ void fuzz_files_init(struct fuzz_files *files)
         .truncate = files_truncate,
         .map = files_map,
         .unmap = files_unmap,
+        .touch = files_touch,
+        .detach = files_detach,
         .wall_ms = files_wall_ms,
+        .boot_ms = files_boot_ms,
         .monotonic_ns = files_monotonic_ns,
         .random = files_random,
     };

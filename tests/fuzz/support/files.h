@@ -12,7 +12,7 @@ struct fuzz_content;
 struct fuzz_files {
     struct hf_io io;            /* give &files->io to hf_options.io */
     struct fuzz_content *first; /* owned */
-    hf_time wall;
+    hf_time wall, boot, followed;
     uint64_t ticks, random;
     uint64_t bytes; /* of all files; past FUZZ_FILES_MAX there is no room */
 };

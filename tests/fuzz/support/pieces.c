@@ -88,7 +88,8 @@ static void segment_pieces(struct hf_bytes segment, struct hf_buffer *out)
     for (size_t at = 0; at < end;) {
         struct hf_batch_head head;
         size_t room = segment.size - at;
-        size_t size = hf_batch_head_decode(p + at, room, hf_get64(p + at + 16), false, &head)
+        const struct hf_batch_form form = { HF_FORMAT_VERSION, NULL };
+        size_t size = hf_batch_head_decode(&form, p + at, room, hf_get64(p + at + 16), &head)
                           ? head.length
                           : used(p + at, HF_BLOCK);
         add16(out, size);

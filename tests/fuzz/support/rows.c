@@ -72,7 +72,8 @@ static bool batch_end(struct writer *w)
         return true;
     if (length > FUZZ_SEGMENT - HF_BLOCK || (length > FUZZ_SEGMENT - w->at && !segment_next(w)))
         return false;
-    struct hf_batch_head head = { .length = (uint32_t)length,
+    struct hf_batch_head head = { .version = HF_FORMAT_VERSION,
+                                  .length = (uint32_t)length,
                                   .count = w->count + (uint32_t)w->count_lie,
                                   .sequence = ++w->sequence,
                                   .position = w->base + w->at,
@@ -80,7 +81,7 @@ static bool batch_end(struct writer *w)
     memcpy(head.chain, w->chain, sizeof head.chain);
     unsigned char *batch = w->data + w->at;
     memcpy(batch + HF_BATCH_HEAD, w->batch.data, w->batch.size);
-    hf_batch_seal(&head, batch);
+    hf_batch_seal(&head, &fuzz_store_keys()->seal, batch);
     if (w->at == HF_BLOCK) {
         struct hf_segment_head first = { .number = w->number,
                                          .base = w->base,
@@ -91,7 +92,7 @@ static bool batch_end(struct writer *w)
         memcpy(first.chain, w->chain, sizeof first.chain);
         hf_segment_head_encode(&first, w->data);
     }
-    hf_sha256_of(batch, length, w->chain);
+    hf_batch_hash(&head, batch, w->chain);
     w->at = (size_t)hf_block_up(w->at + length);
     hf_buffer_reset(&w->batch);
     w->count = 0;
@@ -266,7 +267,9 @@ static void segment_of(struct hf_bytes segment, uint64_t base, hf_time *now, str
     struct hf_batch_head head;
     for (size_t at = HF_BLOCK; at < segment.size; at = (size_t)hf_block_up(at + head.length)) {
         struct hf_entry_view entry;
-        if (!hf_batch_head_decode(p + at, segment.size - at, base + at, true, &head))
+        const struct hf_batch_form form = { HF_FORMAT_VERSION, &fuzz_store_keys()->seal };
+        if (!hf_batch_head_decode(&form, p + at, segment.size - at, base + at, &head) ||
+            !hf_batch_whole(&head, p + at))
             return;
         add8(out, OP_BATCH);
         add16(out, (size_t)(head.now - *now));

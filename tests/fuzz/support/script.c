@@ -5,11 +5,12 @@
 /* ---- Pools ---- */
 
 static const enum hf_action actions[] = {
-    HF_PLACE_HOLD,   HF_PLACE_HOLD,   HF_PLACE_HOLD, HF_CONFIRM,   HF_RELEASE,      HF_EXPIRE,
-    HF_REVERSE,      HF_SET_RESOURCE, HF_SET_GUARD,  HF_CHECK,     HF_RECORD,       HF_ADMIT,
-    HF_BEGIN,        HF_COMPLETE,     HF_FAIL,       HF_HEARTBEAT, HF_GRANT,        HF_RENEW,
-    HF_RETURN,       HF_WRITE,        HF_MERGE,      HF_APPLY,     HF_GET_HOLD,     HF_GET_TOKEN,
-    HF_GET_RESOURCE, HF_GET_GUARD,    HF_GET_CLAIM,  HF_GET_LEASE, HF_GET_REGISTER, HF_GET_VALUE
+    HF_PLACE_HOLD,      HF_PLACE_HOLD,   HF_PLACE_HOLD, HF_CONFIRM,   HF_RELEASE,      HF_EXPIRE,
+    HF_REVERSE,         HF_SET_RESOURCE, HF_SET_GUARD,  HF_CHECK,     HF_RECORD,       HF_ADMIT,
+    HF_BEGIN,           HF_COMPLETE,     HF_FAIL,       HF_HEARTBEAT, HF_GRANT,        HF_RENEW,
+    HF_RETURN,          HF_WRITE,        HF_MERGE,      HF_APPLY,     HF_GET_HOLD,     HF_GET_TOKEN,
+    HF_GET_RESOURCE,    HF_GET_GUARD,    HF_GET_CLAIM,  HF_GET_LEASE, HF_GET_REGISTER, HF_GET_VALUE,
+    HF_DELETE_REGISTER, HF_DELETE_LEASE
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -211,12 +212,14 @@ static void members(struct fuzz_script *s)
     case HF_GRANT:
     case HF_RENEW:
     case HF_RETURN:
+    case HF_DELETE_LEASE:
         r->lease.name = name(s);
         r->lease.holder = name(s);
         r->lease.ttl_ms = span(s);
         r->lease.fence = fence(s);
         break;
     case HF_WRITE:
+    case HF_DELETE_REGISTER:
         r->write.name = name(s);
         r->write.value = name(s);
         r->write.fence = fuzz_u8(&s->in) & 1 ? fence(s) : 0;

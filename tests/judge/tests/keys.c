@@ -359,6 +359,44 @@ static void a_full_disk_does_not_excuse_a_read(void **state)
     bad(&op, "reading needs no room");
 }
 
+static void a_bad_index_excuses_what_needs_a_hold_alone(void **state)
+{
+    (void)state;
+    struct op a = place("a", "room", 1, 0), op;
+    good(&a);
+    op = get_hold(&a);
+    op.st = op.r.answer.status = HF_STORAGE_FAILURE;
+    op.r.answer.kind = HF_NO_RECORD;
+    op.weather = JUDGE_NO_INDEX;
+    good(&op);
+    op = again(&a);
+    op.st = op.r.answer.status = HF_STORAGE_FAILURE;
+    op.weather = JUDGE_NO_INDEX;
+    bad(&op, "an index that is not right does not excuse it: the key has an answer");
+}
+
+static void a_limit_of_memory_excuses_what_is_new(void **state)
+{
+    (void)state;
+    struct op a = place("a", "room", 1, 0);
+    a.st = a.r.answer.status = HF_STORAGE_FAILURE;
+    a.r.answer.kind = HF_NO_RECORD;
+    a.weather = JUDGE_AT_LIMIT;
+    good(&a);
+}
+
+static void a_limit_of_memory_does_not_excuse_an_ending(void **state)
+{
+    (void)state;
+    struct op a = place("a", "room", 1, 0), op;
+    good(&a);
+    op = finish("b", HF_RELEASE, &a);
+    op.st = op.r.answer.status = HF_STORAGE_FAILURE;
+    op.r.answer.kind = HF_NO_RECORD;
+    op.weather = JUDGE_AT_LIMIT;
+    bad(&op, "what was begun can be ended");
+}
+
 static void a_fault_with_an_effect(void **state)
 {
     (void)state;
@@ -475,6 +513,9 @@ int main(void)
         TOLD(a_fault_that_nothing_excuses),
         TOLD(a_full_disk_does_not_excuse_a_replay),
         TOLD(a_full_disk_does_not_excuse_a_read),
+        TOLD(a_bad_index_excuses_what_needs_a_hold_alone),
+        TOLD(a_limit_of_memory_excuses_what_is_new),
+        TOLD(a_limit_of_memory_does_not_excuse_an_ending),
         TOLD(a_fault_with_an_effect),
         TOLD(the_caller_was_shown_something_else),
         TOLD(the_caller_was_shown_another_status),

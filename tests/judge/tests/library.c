@@ -171,7 +171,7 @@ static struct hf_request holds(void)
 {
     static const enum hf_action ends[] = { HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE };
     struct hf_request r = { .action = HF_PLACE_HOLD };
-    uint64_t what = below(5);
+    uint64_t what = below(6);
     if (what < 2) {
         r.place_hold.resource = below(50) ? pick("room", 4) : hf_str("");
         r.place_hold.requester = pick("guest", 3);
@@ -251,13 +251,18 @@ static struct hf_request claims(void)
 
 static struct hf_request leases(void)
 {
-    static const enum hf_action actions[] = { HF_GRANT, HF_RENEW, HF_RETURN, HF_GET_LEASE };
-    struct hf_request r = { .action = actions[below(4)] };
+    static const enum hf_action actions[] = { HF_GRANT, HF_RENEW, HF_RETURN, HF_GET_LEASE, HF_DELETE_LEASE };
+    struct hf_request r = { .action = actions[below(5)] };
     if (r.action == HF_GET_LEASE) {
         r.get.name = pick("lease", 3);
         return r;
     }
     r.lease.name = pick("lease", 3);
+    if (r.action == HF_DELETE_LEASE) {
+        r.lease.fence = below(2) ? 0 : some_fence();
+        with_key(&r);
+        return r;
+    }
     r.lease.ttl_ms = r.action == HF_RETURN ? 0 : some_time();
     if (r.action == HF_GRANT) {
         r.lease.holder = pick("holder", 3);
@@ -282,6 +287,13 @@ static struct hf_request registers(void)
         r.write.name = pick("register", 3);
         r.write.value = pick("value", 20);
         r.write.fence = below(2) ? 0 : some_fence();
+        r.write.has_if_version = below(4) == 0;
+        r.write.if_version = below(6);
+        with_key(&r);
+    } else if (what == 5) {
+        r.action = HF_DELETE_REGISTER;
+        r.write.name = pick("register", 12);
+        r.write.fence = below(3) ? 0 : some_fence();
         r.write.has_if_version = below(4) == 0;
         r.write.if_version = below(6);
         with_key(&r);
@@ -363,6 +375,8 @@ static void keep(const struct hf_request *r)
         keep_text(at, 2, &q->lease.name);
         keep_text(at, 3, &q->lease.holder);
         break;
+    case HF_DELETE_REGISTER: keep_text(at, 2, &q->write.name); break;
+    case HF_DELETE_LEASE: keep_text(at, 2, &q->lease.name); break;
     case HF_WRITE:
         keep_text(at, 2, &q->write.name);
         keep_text(at, 3, &q->write.value);
@@ -377,7 +391,8 @@ static void keep(const struct hf_request *r)
 
 static bool has_key(enum hf_action action)
 {
-    return action <= HF_REVERSE || action == HF_GRANT || action == HF_WRITE || action == HF_APPLY;
+    return action <= HF_REVERSE || action == HF_GRANT || action == HF_WRITE || action == HF_APPLY ||
+           action == HF_DELETE_REGISTER || action == HF_DELETE_LEASE;
 }
 
 static struct hf_request some_request(void)

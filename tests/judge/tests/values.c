@@ -83,6 +83,60 @@ static void a_life_of_a_register(void **state)
     good(&op);
 }
 
+/* The register `as` is deleted, one version up; `until`: when the rest is forgotten. */
+static struct op delete_register(const char *key, const struct op *as, hf_time until)
+{
+    struct op op = answer(HF_DELETE_REGISTER, HF_OK);
+    op.q.write.name = as->r.answer.reg.name;
+    op.r.answer.kind = HF_RECORD_REGISTER;
+    op.r.answer.reg = as->r.answer.reg;
+    op.r.answer.reg.version++;
+    op.r.answer.reg.changed_at = now;
+    op.r.answer.reg.value = (struct hf_value){ .type = HF_TYPE_DELETED, .number = until };
+    with_key(&op, key);
+    return op;
+}
+
+static void a_deleted_register_keeps_its_fence(void **state)
+{
+    (void)state;
+    struct op a = write_register("a", "r", "one", 1), op, gone;
+    a.q.write.fence = a.r.answer.reg.fence = 5;
+    good(&a);
+    gone = delete_register("b", &a, INT64_MAX);
+    good(&gone);
+    op = refuse(&a, "c", HF_STALE_FENCE);
+    op.q.write.fence = 5;
+    good(&op);
+    op = write_register("d", "r", "again", 3);
+    op.r.answer.reg.fence = 5;
+    good(&op);
+}
+
+static void a_deleted_register_forgets_its_fence(void **state)
+{
+    (void)state;
+    struct op a = write_register("a", "r", "one", 1), op, gone;
+    a.q.write.fence = a.r.answer.reg.fence = 5;
+    good(&a);
+    gone = delete_register("b", &a, INT64_MAX);
+    good(&gone);
+    op = write_register("c", "r", "again", 3);
+    op.q.write.fence = op.r.answer.reg.fence = 5;
+    bad(&op, "an old fence");
+}
+
+static void a_version_comes_twice(void **state)
+{
+    (void)state;
+    struct op a = write_register("a", "r", "one", 1), op, gone;
+    good(&a);
+    gone = delete_register("b", &a, now + WINDOW);
+    good(&gone);
+    op = write_register("c", "r", "again", 1);
+    bad(&op, "should have version 3");
+}
+
 static void every_merge(void **state)
 {
     (void)state;
@@ -374,6 +428,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TOLD(a_life_of_a_register),
         TOLD(every_merge),
+        TOLD(a_deleted_register_keeps_its_fence),
+        TOLD(a_deleted_register_forgets_its_fence),
+        TOLD(a_version_comes_twice),
         TOLD(a_life_of_an_apply),
         TOLD(a_stale_write),
         TOLD(a_fence_that_was_not_kept),

@@ -9,8 +9,8 @@ CREATE TABLE holdfast.store (
     only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
     store_id bytea NOT NULL CHECK (length(store_id) = 16),
     id_key bytea NOT NULL CHECK (length(id_key) = 32),
-    idempotency_window_ms bigint NOT NULL CHECK (idempotency_window_ms > 0),
-    token_max_length integer NOT NULL CHECK (token_max_length > 0),
+    idempotency_window_ms bigint NOT NULL CHECK (idempotency_window_ms BETWEEN 1 AND 315360000000),
+    token_max_length integer NOT NULL CHECK (token_max_length BETWEEN 1 AND 1024),
     registry_strict boolean NOT NULL,
     digest_name text NOT NULL,
     program text NOT NULL,
@@ -202,9 +202,13 @@ CREATE TABLE holdfast.lease (
     granted_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
     released_at timestamptz,
+    deleted_at timestamptz,
     PRIMARY KEY (tenant, name)
 );
 COMMENT ON TABLE holdfast.lease IS 'Who has authority over a name, until when, and with which fence.';
+COMMENT ON COLUMN holdfast.lease.deleted_at IS 'It was deleted then, and is not there: the row stays for some minutes, so that batches under way meet it.';
+CREATE INDEX lease_left ON holdfast.lease (deleted_at) WHERE deleted_at IS NOT NULL;
+COMMENT ON INDEX holdfast.lease_left IS 'What deleted leases have left.';
 
 CREATE TABLE holdfast.register (
     tenant text COLLATE "C" NOT NULL,
@@ -217,7 +221,9 @@ CREATE TABLE holdfast.register (
     PRIMARY KEY (tenant, name)
 );
 COMMENT ON TABLE holdfast.register IS 'Named values, written with a fence or a version, or merged.';
-COMMENT ON COLUMN holdfast.register.type IS 'plain, or the algebra that it is merged by.';
+CREATE INDEX register_left ON holdfast.register (fence, changed_at) WHERE type = 'deleted';
+COMMENT ON INDEX holdfast.register_left IS 'What deleted registers have left: those without a fence are taken out when their window has closed.';
+COMMENT ON COLUMN holdfast.register.type IS 'plain, or the algebra that it is merged by; deleted: only its version and its fence are left.';
 COMMENT ON COLUMN holdfast.register.value IS 'Of plain ones the bytes; of the others the stored form of doc/FORMAT.md.';
 COMMENT ON COLUMN holdfast.register.fence IS 'The highest fence that a write has carried; 0: none.';
 

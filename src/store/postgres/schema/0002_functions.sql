@@ -605,6 +605,16 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast._need IS 'Refuse a call without an argument that it needs.';
 
+CREATE FUNCTION holdfast._replicate() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    -- A transaction that writes nothing ends without waiting for the synchronous standbys, and what it was shown may not be there:
+    -- rows whose own wait was given up can be seen by all. With this it has something to wait for.
+    IF current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery() THEN
+        PERFORM pg_logical_emit_message(true, 'holdfast', '');
+    END IF;
+END $$;
+COMMENT ON FUNCTION holdfast._replicate IS 'The COMMIT of this transaction waits until the synchronous standbys have all that the call is shown.';
+
 CREATE FUNCTION holdfast._fence(call text, fence numeric) RETURNS numeric LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF fence < 0 OR fence > 18446744073709551615 OR fence <> trunc(fence) THEN
@@ -868,6 +878,7 @@ DECLARE
     since constant timestamptz := clock_timestamp();
 BEGIN
     PERFORM holdfast._need('place_hold', num_nulls(key, resource, requester, duration, tenant) = 0);
+    PERFORM holdfast._replicate();
     digest := sha256(holdfast._field('duration_ms', 2, holdfast._le8(ms)) ||
         CASE WHEN given = 0 THEN ''::bytea ELSE holdfast._field('fence', 2, holdfast._le8(holdfast._bits(given))) END ||
         holdfast._field('requester', 1, holdfast._bytes(requester)) ||
@@ -981,6 +992,7 @@ DECLARE
     rows bytea[] := '{}';
 BEGIN
     PERFORM holdfast._need(action, num_nulls(key, hold, tenant) = 0);
+    PERFORM holdfast._replicate();
     digest := sha256(holdfast._field('id', 1, holdfast._bytes(translate(hold, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ',
         'abcdefghijklmnopqrstuvwxyz'))));
     a := holdfast._admit(tenant, key, action, digest);
@@ -1079,6 +1091,7 @@ DECLARE
     h holdfast.hold;
 BEGIN
     PERFORM holdfast._need('get_hold', num_nulls(hold, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 THEN
         RETURN holdfast._hold_answer('invalid-request', false, NULL);
     END IF;
@@ -1108,6 +1121,7 @@ DECLARE
     number bigint;
 BEGIN
     PERFORM holdfast._need('set_resource', num_nulls(name, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(name) OR units NOT BETWEEN 0 AND 1000000000 THEN
         RETURN holdfast._resource_show('invalid-request', NULL);
     END IF;
@@ -1145,6 +1159,7 @@ DECLARE
     r holdfast.resource;
 BEGIN
     PERFORM holdfast._need('get_resource', num_nulls(name, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(name) THEN
         RETURN holdfast._resource_show('invalid-request', NULL);
     END IF;
@@ -1322,6 +1337,7 @@ DECLARE
     number bigint;
 BEGIN
     PERFORM holdfast._need('set_guard', num_nulls(name, window_length, match, on_unavailable, durable, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(name) OR NOT holdfast._duration_valid(ms)
         OR cardinality(steps) > 4 OR array_position(steps, NULL) IS NOT NULL
         OR cardinality(steps) <> (SELECT count(DISTINCT s) FROM unnest(steps) s)
@@ -1370,6 +1386,7 @@ DECLARE
     g holdfast.guard;
 BEGIN
     PERFORM holdfast._need('get_guard', num_nulls(name, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(name) THEN
         RETURN holdfast._guard_show('invalid-request', NULL);
     END IF;
@@ -1392,6 +1409,7 @@ DECLARE
     number bigint;
 BEGIN
     PERFORM holdfast._need(action, num_nulls(guard, identity, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(guard) OR length(identity) NOT BETWEEN 1 AND 1024
         OR length(result) > 65536 THEN
         RETURN holdfast._seen('invalid-request', NULL, NULL);
@@ -1535,6 +1553,7 @@ DECLARE
     meets text;
 BEGIN
     PERFORM holdfast._need('begin', num_nulls(key, fingerprint, on_abandon, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF length(fingerprint) <> 32 THEN
         RAISE EXCEPTION 'holdfast.begin_with_fingerprint: a fingerprint has 32 bytes, this one %', length(fingerprint)
             USING ERRCODE = 'invalid_parameter_value';
@@ -1605,6 +1624,7 @@ DECLARE
     now timestamptz;
 BEGIN
     PERFORM holdfast._need(action, num_nulls(key, fence, state, response, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR octet_length(key) NOT BETWEEN 1 AND rules.token_max_length OR fence <= 0
         OR length(response) > 1048576 OR (ms <> 0 AND NOT holdfast._duration_valid(ms)) THEN
         RETURN holdfast._claim_show('invalid-request', false, NULL, NULL);
@@ -1680,6 +1700,7 @@ DECLARE
     now timestamptz;
 BEGIN
     PERFORM holdfast._need('get_claim', num_nulls(key, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR octet_length(key) NOT BETWEEN 1 AND rules.token_max_length THEN
         RETURN holdfast._claim_show('invalid-request', false, NULL, NULL);
     END IF;
@@ -1719,7 +1740,7 @@ CREATE FUNCTION holdfast._lease_write(l holdfast.lease) RETURNS void LANGUAGE pl
 BEGIN
     UPDATE holdfast.lease x
     SET holder = l.holder, fence = l.fence, ttl_ms = l.ttl_ms, granted_at = l.granted_at, expires_at = l.expires_at,
-        released_at = l.released_at
+        released_at = l.released_at, deleted_at = l.deleted_at
     WHERE x.tenant = l.tenant AND x.name = l.name;
 END $$;
 COMMENT ON FUNCTION holdfast._lease_write IS 'Write the lease back, whose row is locked.';
@@ -1741,6 +1762,7 @@ DECLARE
     since constant timestamptz := clock_timestamp();
 BEGIN
     PERFORM holdfast._need('grant_lease', num_nulls(key, name, holder, ttl, tenant) = 0);
+    PERFORM holdfast._replicate();
     digest := sha256(holdfast._field('holder', 1, holdfast._bytes(holder)) ||
         holdfast._field('name', 1, holdfast._bytes(name)) || holdfast._field('ttl_ms', 2, holdfast._le8(ms)));
     a := holdfast._admit(tenant, key, 'grant', digest);
@@ -1783,14 +1805,14 @@ BEGIN
     number := nextval('holdfast.journal_number');
     IF NOT valid THEN
         a.status := 'invalid-request';
-    ELSIF l.released_at IS NULL AND now < l.expires_at THEN
+    ELSIF l.deleted_at IS NULL AND l.released_at IS NULL AND now < l.expires_at THEN
         a.status := 'lease-held';
     END IF;
     IF a.status IS NOT NULL THEN
         PERFORM holdfast._remember(tenant, key, 'grant', a.status, digest, now, a.window_ms, number, NULL, NULL, 255, '{}');
         RETURN holdfast._lease_answer(a.status, false, NULL);
     END IF;
-    l := ROW(tenant, name, holder, nextval('holdfast.fence'), ms, now, holdfast._after(now, ms), NULL);
+    l := ROW(tenant, name, holder, nextval('holdfast.fence'), ms, now, holdfast._after(now, ms), NULL, NULL);
     PERFORM holdfast._lease_write(l);
     PERFORM holdfast._remember(tenant, key, 'grant', 'ok', digest, now, a.window_ms, number, NULL, NULL, 0,
         ARRAY[holdfast._lease_row(l)]);
@@ -1805,13 +1827,14 @@ DECLARE
     now timestamptz;
 BEGIN
     PERFORM holdfast._need(action || '_lease', num_nulls(name, fence, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR (ms <> 0 AND NOT holdfast._duration_valid(ms)) OR NOT holdfast._name_valid(name)
         OR fence <= 0 THEN
         RETURN holdfast._lease_show('invalid-request', NULL);
     END IF;
     SELECT x.* INTO l FROM holdfast.lease x
     WHERE x.tenant = _lease_change.tenant AND x.name = _lease_change.name FOR UPDATE;
-    IF NOT FOUND THEN
+    IF NOT FOUND OR l.deleted_at IS NOT NULL THEN
         RETURN holdfast._lease_show('not-known', NULL);
     ELSIF fence <> l.fence THEN
         RETURN holdfast._lease_show(CASE WHEN fence > l.fence THEN 'invalid-request' ELSE 'stale-fence' END, l);
@@ -1851,10 +1874,12 @@ DECLARE
     l holdfast.lease;
 BEGIN
     PERFORM holdfast._need('get_lease', num_nulls(name, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(name) THEN
         RETURN holdfast._lease_show('invalid-request', NULL);
     END IF;
-    SELECT x.* INTO l FROM holdfast.lease x WHERE x.tenant = get_lease.tenant AND x.name = get_lease.name;
+    SELECT x.* INTO l FROM holdfast.lease x
+    WHERE x.tenant = get_lease.tenant AND x.name = get_lease.name AND x.deleted_at IS NULL;
     RETURN holdfast._lease_show(CASE WHEN FOUND THEN 'ok' ELSE 'not-known' END, l);
 END $$;
 COMMENT ON FUNCTION holdfast.get_lease IS 'A lease as it is now. ok, not-known, invalid-request.';
@@ -1886,7 +1911,7 @@ COMMENT ON FUNCTION holdfast._register_show IS 'The answer with a register, or w
 CREATE FUNCTION holdfast._register_write(r holdfast.register) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE holdfast.register x
-    SET value = r.value, version = r.version, fence = r.fence, changed_at = r.changed_at
+    SET type = r.type, value = r.value, version = r.version, fence = r.fence, changed_at = r.changed_at
     WHERE x.tenant = r.tenant AND x.name = r.name;
 END $$;
 COMMENT ON FUNCTION holdfast._register_write IS 'Write the register back, whose row is locked.';
@@ -1900,6 +1925,9 @@ DECLARE
     a holdfast._admitted;
     valid boolean;
     r holdfast.register;
+    there boolean;
+    version bigint;
+    highest numeric;
     now timestamptz;
     number bigint;
     won holdfast._admitted;
@@ -1908,6 +1936,7 @@ DECLARE
     since constant timestamptz := clock_timestamp();
 BEGIN
     PERFORM holdfast._need('write', num_nulls(key, name, value, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF if_version < 0 THEN
         RAISE EXCEPTION 'holdfast.write: % is not a version', if_version USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -1950,12 +1979,19 @@ BEGIN
     IF a.status IS NOT NULL THEN
         RETURN holdfast._register_answer(a.status, a.replayed, a.image);
     END IF;
-    a.status := CASE
-        WHEN NOT valid OR r.type <> 'plain' THEN 'invalid-request'
-        WHEN given <> 0 AND given <= r.fence THEN 'stale-fence'
-        WHEN if_version <> r.version THEN 'version-mismatch'
-        ELSE 'ok' END;
     now := holdfast.engine_now();
+    there := r.version > 0 AND r.type <> 'deleted';
+    version := r.version;
+    highest := r.fence;
+    IF r.type = 'deleted' AND holdfast._get8(r.value, 0) <= holdfast._ms(now) THEN -- what was left of it is forgotten
+        version := 0;
+        highest := 0;
+    END IF;
+    a.status := CASE
+        WHEN NOT valid OR (there AND r.type <> 'plain') THEN 'invalid-request'
+        WHEN given <> 0 AND given <= highest THEN 'stale-fence'
+        WHEN if_version <> CASE WHEN there THEN version ELSE 0 END THEN 'version-mismatch'
+        ELSE 'ok' END;
     number := nextval('holdfast.journal_number');
     IF a.status <> 'ok' THEN
         IF r.version = 0 THEN -- it was made above, for its lock, and is not to be
@@ -1964,12 +2000,11 @@ BEGIN
         PERFORM holdfast._remember(tenant, key, 'write', a.status, digest, now, a.window_ms, number, NULL, NULL, 255, '{}');
         RETURN holdfast._register_answer(a.status, false, NULL);
     END IF;
+    r.type := 'plain';
     r.value := value;
-    r.version := r.version + 1;
+    r.version := version + 1;
     r.changed_at := now;
-    IF given <> 0 THEN
-        r.fence := given;
-    END IF;
+    r.fence := CASE WHEN given <> 0 THEN given ELSE highest END;
     PERFORM holdfast._register_write(r);
     PERFORM holdfast._remember(tenant, key, 'write', 'ok', digest, now, a.window_ms, number, NULL, NULL, 0,
         ARRAY[holdfast._register_row(r)]);
@@ -1988,11 +2023,15 @@ DECLARE
     r holdfast.register;
 BEGIN
     PERFORM holdfast._need('get_register', num_nulls(name, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(name) THEN
         RETURN holdfast._register_show('invalid-request', NULL);
     END IF;
     SELECT x.* INTO r FROM holdfast.register x WHERE x.tenant = get_register.tenant AND x.name = get_register.name;
-    RETURN holdfast._register_show(CASE WHEN FOUND THEN 'ok' ELSE 'not-known' END, r);
+    IF NOT FOUND OR r.type = 'deleted' THEN
+        RETURN holdfast._register_show('not-known', NULL);
+    END IF;
+    RETURN holdfast._register_show('ok', r);
 END $$;
 COMMENT ON FUNCTION holdfast.get_register IS 'A register as it is now. ok, not-known, invalid-request.';
 
@@ -2007,6 +2046,7 @@ DECLARE
     now timestamptz;
 BEGIN
     PERFORM holdfast._need('token_status', num_nulls(key, tenant) = 0);
+    PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR octet_length(key) NOT BETWEEN 1 AND rules.token_max_length THEN
         a.status := 'invalid-request';
         RETURN a;

@@ -36,9 +36,10 @@ GRANT SELECT ON holdfast.migration TO holdfast_server;
 GRANT SELECT, UPDATE ON holdfast.store TO holdfast_server;
 GRANT SELECT, INSERT, UPDATE ON holdfast.writer TO holdfast_server;
 GRANT SELECT, INSERT ON holdfast.journal TO holdfast_server;
-GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.token, holdfast.guard_entry, holdfast.app_value TO holdfast_server;
-GRANT SELECT, INSERT, UPDATE ON holdfast.resource, holdfast.guard, holdfast.lease, holdfast.register, holdfast.client,
-    holdfast.client_call TO holdfast_server;
+GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.token, holdfast.guard_entry, holdfast.app_value, holdfast.lease,
+    holdfast.register TO holdfast_server;
+GRANT SELECT, INSERT, UPDATE ON holdfast.resource, holdfast.guard, holdfast.client, holdfast.client_call
+    TO holdfast_server;
 -- A hold ends, and may be given back; what it is never changes, and it never goes.
 GRANT SELECT, INSERT, UPDATE (state, ended_at, reversed_by) ON holdfast.hold TO holdfast_server;
 GRANT SELECT, INSERT ON holdfast.outbox TO holdfast_server;

@@ -1,0 +1,39 @@
+/* batch.h: is there a whole batch at this place? Written from doc/FORMAT.md, apart from the store that writes them. */
+#ifndef HF_AUDIT_BATCH_H
+#define HF_AUDIT_BATCH_H
+
+#include "audit/segment.h"
+#include "base/buffer.h"
+
+#define HF_AUDIT_BATCH_HEAD 112  /* bytes of a header */
+#define HF_AUDIT_BATCH_HEAD_1 80 /* in version 1 */
+#define HF_AUDIT_BATCH_MAX (UINT32_C(16) << 20)
+
+struct hf_audit_batch_head {
+    uint32_t version, size; /* of the layout; of the header in bytes */
+    uint32_t length, count;
+    uint64_t sequence;
+    hf_time now;
+    uint8_t chain[HF_DIGEST_SIZE];
+};
+
+enum hf_audit_batch_state {
+    HF_AUDIT_BATCH_WHOLE,
+    HF_AUDIT_BATCH_NONE,      /* nothing that looks like one */
+    HF_AUDIT_BATCH_UNSEALED,  /* it looks like one, and its header's check does not fit */
+    HF_AUDIT_BATCH_ELSEWHERE, /* its header says another position */
+    HF_AUDIT_BATCH_CUT        /* the header is right, and the entries are not those that it was made for */
+};
+
+/* hf_audit_batch_read: the batch at `offset` of the segment, whose first byte is at position `base`. seal: the store's key,
+ * NULL if it is not known: then a batch without a right tag counts as evidence in a segment without a header. head: out, for
+ * WHOLE and CUT. bytes: its bytes, for WHOLE; memory that runs out shows as bytes->failed. */
+enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
+                                              const struct hf_sipkey *seal, struct hf_audit_batch_head *head,
+                                              struct hf_buffer *bytes);
+
+/* The hash of a whole batch, which the next one has as its chain. */
+void hf_audit_batch_hash(const struct hf_audit_batch_head *head, const unsigned char *batch,
+                         uint8_t out[HF_DIGEST_SIZE]);
+
+#endif

@@ -1,0 +1,118 @@
+/* One batch, and the segment that it lies in. */
+#include "audit/files.h"
+
+bool hf_files_batch_at(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
+                       uint64_t lowest)
+{
+    return hf_audit_batch_read(seg, base, offset, r->seal_known ? &r->seal : NULL, &r->head, &r->bytes) ==
+               HF_AUDIT_BATCH_WHOLE &&
+           r->head.sequence >= lowest;
+}
+
+bool hf_files_batch_here(struct hf_files *r)
+{
+    return r->seg.fd >= 0 && hf_files_batch_at(r, &r->seg, r->base, r->offset, r->next_sequence) &&
+           r->head.sequence == r->next_sequence;
+}
+
+enum hf_audit_batch_state hf_files_look_here(struct hf_files *r)
+{
+    return hf_audit_batch_read(&r->seg, r->base, r->offset, r->seal_known ? &r->seal : NULL, &r->head,
+                               &r->bytes);
+}
+
+uint64_t hf_files_torn_bytes(struct hf_files *r)
+{
+    return r->seg.fd >= 0 && hf_files_look_here(r) == HF_AUDIT_BATCH_CUT &&
+                   r->head.sequence == r->next_sequence
+               ? r->head.length
+               : 0;
+}
+
+bool hf_files_same_keys(const struct hf_files *r, const struct hf_audit_segment *seg)
+{
+    const struct hf_audit_head *h = &seg->head;
+    return (!r->reader.journal.keys_known ||
+            (memcmp(h->store_id, r->reader.journal.store_id, sizeof h->store_id) == 0 &&
+             memcmp(&h->id_key, &r->reader.journal.id_key, sizeof h->id_key) == 0 &&
+             memcmp(&h->table_key, &r->reader.journal.table_key, sizeof h->table_key) == 0)) &&
+           (h->version == 1 || !r->seal_known || memcmp(&h->seal, &r->seal, sizeof h->seal) == 0);
+}
+
+bool hf_files_head_belongs(const struct hf_files *r, const struct hf_audit_segment *seg, uint64_t base)
+{
+    return seg->head_good && seg->head.base == base && seg->head.size == seg->size &&
+           (!seg->packed || seg->pack_base == base) && hf_files_same_keys(r, seg);
+}
+
+const char *hf_files_size_differs(const struct hf_audit_segment *seg)
+{
+    if (seg->packed)
+        return NULL;
+    if (seg->head_good && seg->file_size != seg->head.size)
+        return "the file does not have the size that its header says";
+    if (!seg->head_good && (seg->file_size % HF_AUDIT_BLOCK != 0 || seg->file_size < 2 * HF_AUDIT_BLOCK))
+        return "the file has a size that no segment has";
+    return NULL;
+}
+
+/* The first batch behind the place where the newest snapshot began: does the snapshot fit what came before? */
+static void snapshot_pass(struct hf_files *r, const struct hf_audit_batch *b)
+{
+    const struct hf_audit_snapshot *s = &r->snapshot;
+    if (!s->found || r->snapshot_passed || b->position < s->start)
+        return;
+    r->snapshot_passed = true;
+    r->snapshot_fits = b->now >= s->now &&
+                       (!r->chain_known ||
+                        (b->sequence == s->next_sequence && memcmp(r->chain, s->chain, HF_DIGEST_SIZE) == 0));
+}
+
+void hf_files_batch_take(struct hf_files *r, struct hf_audit_batch *out)
+{
+    const unsigned char *b = r->bytes.data;
+    *out = (struct hf_audit_batch){ .sequence = r->head.sequence,
+                                    .position = r->base + r->offset,
+                                    .length = r->head.length,
+                                    .head_size = r->head.size,
+                                    .entry_count = r->head.count,
+                                    .now = r->head.now,
+                                    .previous_now = r->last_now,
+                                    .bytes = hf_mem(b, r->bytes.size),
+                                    .segment = r->seg.number,
+                                    .offset = r->offset,
+                                    .after_gap = r->gap };
+    memcpy(out->chain, r->head.chain, HF_DIGEST_SIZE);
+    hf_audit_batch_hash(&r->head, b, out->hash);
+    out->chain_fits = !r->chain_known || memcmp(out->chain, r->chain, HF_DIGEST_SIZE) == 0;
+    out->now_fits = out->now >= r->last_now && hf_audit_now_sound(out->now);
+    out->head_fits =
+        r->offset != HF_AUDIT_BLOCK || !r->seg.head_good ||
+        (!r->seg.head_dirty && !hf_files_size_differs(&r->seg) &&
+         hf_files_head_belongs(r, &r->seg, r->base) && r->seg.head.first_sequence == out->sequence &&
+         r->seg.head.first_now == out->now && memcmp(r->seg.head.chain, out->chain, HF_DIGEST_SIZE) == 0);
+    unsigned char padding[HF_AUDIT_BLOCK] = { 0 };
+    uint64_t end = r->offset + out->length;
+    size_t rest = (size_t)(hf_files_block_up(end) - end);
+    out->padding_fits = hf_audit_segment_read(&r->seg, end, padding, rest);
+    if (!out->padding_fits && r->seg.io_error)
+        r->open_error = r->seg.io_error; /* not read is not wrong: the next step fails */
+    for (size_t i = 0; i < rest; i++)
+        out->padding_fits = out->padding_fits && padding[i] == 0;
+
+    if (out->sequence == r->closed.sequence && !r->closed_met) {
+        r->closed_met = true;
+        memcpy(r->closed_hash, out->hash, HF_DIGEST_SIZE);
+        r->closed_at = (struct hf_files_place){ .segment = r->seg.number,
+                                                .offset = r->offset,
+                                                .sequence = out->sequence };
+    }
+    r->padded = !out->padding_fits;
+    snapshot_pass(r, out);
+    memcpy(r->chain, out->hash, HF_DIGEST_SIZE);
+    r->chain_known = true;
+    r->last_now = out->now > r->last_now ? out->now : r->last_now;
+    r->next_sequence = out->sequence + 1;
+    r->offset = hf_files_block_up(end);
+    r->reader.journal.end = r->base + r->offset;
+}

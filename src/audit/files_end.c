@@ -1,0 +1,121 @@
+/* What is damage where the journal ends (doc/FORMAT.md): what says that there was more, or something else. */
+#include "audit/directory.h"
+#include "audit/files.h"
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { CLOSED_SIZE = 64 };
+
+void hf_files_look_again(struct hf_files *r)
+{
+    if (!hf_audit_directory_look(r->dir, &r->last_segment, NULL))
+        r->open_error = errno;
+}
+
+/* The file cannot be read: what it says is not known. */
+static bool unread(struct hf_files *r, const char *name, int error)
+{
+    r->open_error = error;
+    r->open_name = name;
+    return false;
+}
+
+bool hf_files_closed_read(struct hf_files *r, struct hf_files_note *out)
+{
+    static const char name[] = "closed";
+    unsigned char note[CLOSED_SIZE];
+    *out = (struct hf_files_note){ .sequence = 0 };
+    int fd = openat(r->dir, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || unread(r, name, errno);
+    int error = 0;
+    bool whole = hf_audit_read_at(fd, note, sizeof note, 0, &error);
+    close(fd);
+    if (error)
+        return unread(r, name, error);
+    if (whole && memcmp(note, "HFclose1", 8) == 0 && hf_crc32c(0, note, 60) == hf_get32(note + 60)) {
+        out->sequence = hf_get64(note + 8);
+        memcpy(out->hash, note + 24, HF_DIGEST_SIZE);
+    }
+    return true;
+}
+
+const char *hf_files_closed_differs(struct hf_files *r, struct hf_files_place *at)
+{
+    uint64_t newest = r->next_sequence - 1;
+    struct hf_files_note note;
+    *at = (struct hf_files_place){ .segment = r->seg.number, .offset = r->offset };
+    if (!hf_files_closed_read(r, &note) || note.sequence == 0)
+        return NULL;
+    if (note.sequence > newest)
+        return "the store was closed in order after later batches than this: they are lost or damaged";
+    if (note.sequence == newest && r->chain_known && memcmp(note.hash, r->chain, HF_DIGEST_SIZE) != 0)
+        return "the store was closed in order with another last batch than this";
+    if (note.sequence != r->closed.sequence || !r->closed_met ||
+        memcmp(note.hash, r->closed_hash, HF_DIGEST_SIZE) == 0)
+        return NULL;
+    *at = r->closed_at;
+    return "the store was closed in order with another batch than the one there";
+}
+
+const char *hf_files_remains(struct hf_files *r)
+{
+    bool found = false;
+    int error = r->next_sequence > 1 ? 0 : hf_audit_directory_remains(r->dir, &found);
+    if (error)
+        r->open_error = -error;
+    return found ? "there is no whole batch, and files that are only made behind the first one" : NULL;
+}
+
+const char *hf_files_rest_differs(struct hf_files *r, uint64_t *n)
+{
+    const char *what = NULL;
+    uint64_t base = r->base;
+    hf_files_look_again(r);
+    for (*n = r->seg.number; !what && *n <= r->last_segment; ++*n) {
+        struct hf_audit_segment seg;
+        uint32_t version;
+        enum hf_audit_opened got = hf_audit_segment_open(r->dir, *n, &seg, &version);
+        if (got == HF_AUDIT_IO)
+            r->open_error = errno;
+        what = got == HF_AUDIT_OPENED && seg.packed
+                   ? "the segment is compressed, and the batches that follow it are not there"
+               : got == HF_AUDIT_OPENED  ? hf_files_size_differs(&seg)
+               : got == HF_AUDIT_MISSING ? "the segment's file is missing"
+                                         : NULL;
+        if (got != HF_AUDIT_OPENED)
+            return what;
+        if (!what && seg.head_other)
+            what = "the segment's header is of another segment";
+        if (!what && seg.head_good && !hf_files_same_keys(r, &seg))
+            what = "the segment belongs to another store";
+        if (!what && seg.head_good && !hf_files_head_belongs(r, &seg, base))
+            what = "the segment's header is not right";
+        base += seg.size;
+        hf_audit_segment_close(&seg);
+        if (what)
+            return what;
+    }
+    return NULL;
+}
+
+const char *hf_files_snapshot_differs(const struct hf_files *r)
+{
+    const struct hf_audit_snapshot *s = &r->snapshot;
+    uint64_t end = r->reader.journal.end;
+    if (!s->found)
+        return NULL;
+    if (end < s->end || end < s->start)
+        return "the journal ends here, before the end that its snapshot knows of";
+    if (end == s->start &&
+        r->padded) /* a snapshot is taken of batches that are durable, with their padding */
+        return "something stands behind the last batch before the newest snapshot";
+    if (r->snapshot_passed ? !r->snapshot_fits
+                           : r->chain_known && (r->next_sequence != s->next_sequence ||
+                                                memcmp(r->chain, s->chain, HF_DIGEST_SIZE) != 0))
+        return "the batches at the newest snapshot are not those that it was taken of";
+    return NULL;
+}

@@ -1,0 +1,193 @@
+/* From segment to segment, and to what is whole behind damage. */
+#include "audit/files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+bool hf_files_walked_add(struct hf_files *r, const struct hf_audit_segment *seg, uint64_t base)
+{
+    if (seg->number <= r->walked_count)
+        return true;
+    if (r->walked_count == r->walked_room) {
+        size_t room = r->walked_room ? r->walked_room * 2 : 64;
+        struct hf_files_walked *more = realloc(r->walked, room * sizeof *more);
+        if (!more)
+            return false;
+        r->walked = more;
+        r->walked_room = room;
+    }
+    r->walked[r->walked_count++] = (struct hf_files_walked){ base, seg->size };
+    r->reader.journal.segments += seg->fd >= 0;
+    r->reader.journal.packed += seg->fd >= 0 && seg->packed;
+    return true;
+}
+
+enum hf_audit_opened hf_files_segment_enter(struct hf_files *r, uint64_t number, uint32_t *version)
+{
+    struct hf_audit_segment seg;
+    enum hf_audit_opened got = hf_audit_segment_open(r->dir, number, &seg, version);
+    if (got == HF_AUDIT_IO)
+        r->open_error = errno;
+    hf_audit_segment_close(&r->seg);
+    r->seg = seg;
+    return got;
+}
+
+bool hf_files_segment_renewed(struct hf_files *r)
+{
+    uint32_t version;
+    if (r->seg.fd >= 0 && !hf_audit_segment_stale(&r->seg))
+        return false;
+    return hf_files_segment_enter(r, r->seg.number, &version) == HF_AUDIT_OPENED;
+}
+
+enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_error *why)
+{
+    struct hf_audit_segment seg;
+    uint32_t version = 0;
+    uint64_t base = r->base + r->seg.size;
+    switch (hf_audit_segment_open(r->dir, r->seg.number + 1, &seg, &version)) {
+    case HF_AUDIT_OPENED: break;
+    case HF_AUDIT_MISSING: return HF_FILES_AHEAD_NOTHING;
+    case HF_AUDIT_BAD_PACK: return HF_FILES_AHEAD_BAD;
+    case HF_AUDIT_NEWER: hf_files_fail_newer(why, seg.name, version); return HF_FILES_AHEAD_FAILED;
+    case HF_AUDIT_IO: hf_files_fail_io(why, seg.name); return HF_FILES_AHEAD_FAILED;
+    }
+    if (!hf_files_head_belongs(r, &seg, base) ||
+        !hf_files_batch_at(r, &seg, base, HF_AUDIT_BLOCK, r->next_sequence) ||
+        r->head.sequence != r->next_sequence) {
+        hf_audit_segment_close(&seg);
+        return HF_FILES_AHEAD_NOTHING;
+    }
+    if (!hf_files_walked_add(r, &seg, base)) {
+        hf_audit_segment_close(&seg);
+        hf_files_fail_memory(why);
+        return HF_FILES_AHEAD_FAILED;
+    }
+    hf_audit_segment_close(&r->seg);
+    r->seg = seg;
+    r->base = base;
+    r->offset = HF_AUDIT_BLOCK;
+    return HF_FILES_AHEAD_TAKEN;
+}
+
+/* A whole batch of sequence `lowest` or more in the segment, from `offset` on. */
+static bool segment_search(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
+                           uint64_t lowest, struct hf_files_place *found)
+{
+    for (; (offset = hf_audit_segment_skip(seg, offset)) < seg->size; offset += HF_AUDIT_BLOCK) {
+        if (!hf_files_batch_at(r, seg, base, offset, lowest)) {
+            if (r->bytes.failed)
+                r->open_error = ENOMEM;
+            continue;
+        }
+        *found = (struct hf_files_place){ .segment = seg->number, .offset = offset };
+        found->sequence = r->head.sequence;
+        memcpy(found->file, seg->name, sizeof found->file);
+        return true;
+    }
+    return false;
+}
+
+bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_files_place *found)
+{
+    uint64_t base = r->base;
+    uint64_t size = r->seg.size;
+    /* A header that is right tells how long its batch was meant to be: what lies inside it are its own bytes. */
+    uint64_t from = r->offset + hf_files_block_up(hf_files_torn_bytes(r));
+    if (r->seg.fd >= 0 && segment_search(r, &r->seg, base, from, lowest, found))
+        return true;
+    hf_files_look_again(r);
+    for (uint64_t n = r->seg.number + 1; n <= r->last_segment; n++) {
+        struct hf_audit_segment seg;
+        uint32_t version;
+        base += size;
+        size = 0;
+        enum hf_audit_opened got_open = hf_audit_segment_open(r->dir, n, &seg, &version);
+        if (got_open == HF_AUDIT_IO)
+            r->open_error = errno;
+        if (got_open != HF_AUDIT_OPENED)
+            continue;
+        size = seg.size;
+        if (seg.head_good)
+            base = seg.head.base;
+        bool got = segment_search(r, &seg, base, HF_AUDIT_BLOCK, lowest, found);
+        if (!got && seg.io_error)
+            r->io_error = seg.io_error;
+        hf_audit_segment_close(&seg);
+        if (got)
+            return true;
+    }
+    return false;
+}
+
+static const char *what_is_wrong(struct hf_files *r)
+{
+    unsigned char first;
+    if (r->seg.fd < 0)
+        return "the segment's file is missing or cannot be read";
+    if (!r->seg.head_good)
+        return "the segment's header is not right";
+    if (!hf_audit_segment_read(&r->seg, r->offset, &first, 1))
+        return "the file ends here, or its compressed frame is damaged";
+    switch (hf_files_look_here(r)) {
+    case HF_AUDIT_BATCH_NONE: return "there is no batch where one should be";
+    case HF_AUDIT_BATCH_UNSEALED: return "the batch's header does not fit its check";
+    case HF_AUDIT_BATCH_CUT: return "the batch's entries are not those that its header was made for";
+    default: return "there is a batch with another position or sequence";
+    }
+}
+
+enum hf_audit_step hf_files_damage_note(struct hf_files *r)
+{
+    struct hf_audit_damage *d = &r->reader.damage;
+    *d = (struct hf_audit_damage){ .offset = r->offset,
+                                   .sequence = r->next_sequence,
+                                   .what = what_is_wrong(r) };
+    memcpy(d->file, r->seg.name, sizeof d->file);
+    r->finished = !hf_files_journal_search(r, r->next_sequence, &r->found);
+    if (r->finished)
+        return HF_AUDIT_DAMAGE;
+    r->resume = true;
+    d->found_sequence = r->found.sequence;
+    d->found_offset = r->found.offset;
+    memcpy(d->found_file, r->found.file, sizeof d->found_file);
+    if (r->found.sequence == r->next_sequence && r->found.offset == HF_AUDIT_BLOCK) {
+        memcpy(d->file, r->found.file, sizeof d->file);
+        d->offset = 0;
+        d->what = "the segment's header is not right";
+    }
+    return HF_AUDIT_DAMAGE;
+}
+
+enum hf_audit_step hf_files_bad_pack_note(struct hf_files *r)
+{
+    enum hf_audit_step step = hf_files_damage_note(r);
+    snprintf(r->reader.damage.file, sizeof r->reader.damage.file, "journal-%08llu.zst",
+             (unsigned long long)r->seg.number + 1);
+    r->reader.damage.offset = 0;
+    r->reader.damage.what = "the compressed segment's own header or frame table is not right";
+    return step;
+}
+
+bool hf_files_resume_there(struct hf_files *r)
+{
+    uint32_t version;
+    while (r->seg.number < r->found.segment) {
+        r->base += r->seg.size;
+        if (hf_files_segment_enter(r, r->seg.number + 1, &version) == HF_AUDIT_OPENED && r->seg.head_good)
+            r->base = r->seg.head.base;
+        if (!hf_files_walked_add(r, &r->seg, r->base))
+            return false;
+    }
+    if (r->found.sequence != r->next_sequence) {
+        r->gap = true;
+        r->chain_known = false;
+    }
+    r->next_sequence = r->found.sequence;
+    r->offset = r->found.offset;
+    r->resume = false;
+    r->headless = true;
+    return true;
+}

@@ -1,0 +1,78 @@
+#include "audit/replicated.h"
+
+#include <libpq-fe.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+/* The commit waits, whatever the default is, and says so if its wait was given up. */
+static const char set_up[] =
+    "SET search_path = pg_catalog; SET client_min_messages = warning; "
+    "SELECT set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, false) "
+    "FROM current_setting('synchronous_commit') s";
+static const char commit[] =
+    "SELECT pg_logical_emit_message(true, 'holdfast', '') WHERE NOT pg_is_in_recovery() "
+    "AND current_setting('synchronous_standby_names') <> ''";
+
+enum { CANCEL_MS = 2000 }; /* how long the database may take to give the wait up */
+
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void on_notice(void *warned, const PGresult *result)
+{
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    if (severity && strcmp(severity, "WARNING") == 0)
+        *(bool *)warned = true;
+}
+
+/* So that no session is left behind that waits for as long as the standby is away. */
+static void cancel(PGconn *pg)
+{
+    char why[256];
+    PGcancel *c = PQgetCancel(pg);
+    if (c)
+        (void)PQcancel(c, why, sizeof why);
+    PQfreeCancel(c);
+}
+
+/* Wait for the result. False: the time is up, or the line is cut. */
+static bool await(PGconn *pg, int wait_ms)
+{
+    for (int64_t until = clock_ms() + wait_ms; PQisBusy(pg);) {
+        struct pollfd fd = { .fd = PQsocket(pg), .events = POLLIN };
+        int64_t left = until - clock_ms();
+        if (left <= 0)
+            return false;
+        if (poll(&fd, 1, (int)left) > 0 && PQconsumeInput(pg) != 1)
+            return false;
+    }
+    return true;
+}
+
+bool hf_audit_replicated(const char *conninfo, int wait_ms)
+{
+    const char *const keywords[] = { "connect_timeout", "fallback_application_name", "dbname", NULL };
+    const char *const values[] = { "10", "holdfast audit", conninfo, NULL };
+    PGconn *pg = PQconnectdbParams(keywords, values, 1);
+    bool warned = false, done = false;
+    PQsetNoticeReceiver(pg, on_notice, &warned);
+    PGresult *result = PQexec(pg, set_up);
+    if (PQresultStatus(result) == PGRES_TUPLES_OK && PQsendQuery(pg, commit) == 1) {
+        PQclear(result);
+        if (!await(pg, wait_ms)) {
+            cancel(pg);
+            warned = true;
+        }
+        result = await(pg, CANCEL_MS) ? PQgetResult(pg) : NULL;
+        done = PQresultStatus(result) == PGRES_TUPLES_OK && !warned;
+    }
+    PQclear(result);
+    PQfinish(pg);
+    return done;
+}

@@ -1,0 +1,292 @@
+/* Answers that saw what the synchronous standbys may not have (store/postgres/replicated.h): they are held back until a commit
+ * that began behind the read was replicated. It is an empty one, on a connection of its own, and all calls that wait at the same
+ * time share it: while one is under way, calls that come wait for the next.
+ *
+ * The connection is its own because the wait may last as long as a standby is away: sessions that read and write stay free
+ * for what needs no confirmation. */
+#include "base/bug.h"
+#include "engine/remote_inner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* An empty commit that is written to the log, and so waits; the lowest transaction under way when it began, and its own number, so
+ * that the next answer is not in doubt because of it. Nothing, and no row, where commits wait for no standby. */
+static const char commit[] =
+    "SELECT pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id(), pg_conf_load_time(), "
+    "pg_logical_emit_message(true, 'holdfast', '') WHERE current_setting('synchronous_standby_names') <> ''";
+
+/* How long a call waits; and between two tries. How long a batch or a sweep is under way before it is asked whether it is the
+ * standbys that it waits for; and how often that is looked at. */
+enum { WAIT_MS = HF_REMOTE_AWAY_MS, PAUSE_MS = 50, SLOW_MS = 1000, TICK_MS = 500 };
+
+/* A connection that was given up still waits for the standby, on the database's side: it must not stay there, one for each try. */
+static void cancel(struct hf_pg_conn *conn, int pid)
+{
+    char text[16];
+    const char *const params[] = { text };
+    snprintf(text, sizeof text, "%d", pid);
+    hf_pg_ask(conn,
+              "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::integer AND wait_event = "
+              "'SyncRep'",
+              1, params, false, NULL);
+}
+
+/* Without the lock. Connect if needed. */
+static bool reach(struct hf_remote *r)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pg_conn *conn = &c->session.conn;
+    if (conn->pg)
+        return true;
+    if (hf_pg_session_read(&c->session) != HF_PG_FINE)
+        return false;
+    if (c->left_behind)
+        cancel(conn, c->left_behind);
+    if (!conn->pg)
+        return false;
+    pthread_mutex_lock(&c->lock);
+    if (c->socket >= 0)
+        close(c->socket);
+    c->socket = dup(PQsocket(conn->pg));
+    pthread_mutex_unlock(&c->lock);
+    return true;
+}
+
+/* Without the lock. A commit is sent, or cannot be. */
+static void note_sent(struct hf_remote_confirm *c, bool sent)
+{
+    pthread_mutex_lock(&c->lock);
+    if (!sent)
+        c->silent_since_ms = 0;
+    else if (c->silent_since_ms == 0)
+        c->silent_since_ms = hf_remote_clock_ms();
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Has the commit waited for the standbys? Then they have all that could be seen before it. result: of its question. */
+static bool learn(struct hf_remote *r, const PGresult *result)
+{
+    struct hf_pg_replicated *known = &r->shared.replicated;
+    struct hf_pg_conn *conn = &r->confirm.session.conn;
+    PGresult *settings = NULL;
+    bool waited = hf_pg_ask(conn, "SELECT pg_conf_load_time()", 0, NULL, true, &settings) == HF_PG_FINE &&
+                  hf_pg_get_int8(settings, 0, 0) == hf_pg_get_int8(result, 0, 2);
+    PQclear(settings);
+    if (waited) {
+        hf_pg_replicated_below(known, conn->timeline, (uint64_t)hf_pg_get_int8(result, 0, 0));
+        hf_pg_replicated_add(known, conn->timeline, (uint64_t)hf_pg_get_int8(result, 0, 1));
+    }
+    return waited;
+}
+
+/* Without the lock. True: everything that could be seen before is on the standbys, or none is wanted. proven: out, the former. */
+static bool commit_once(struct hf_remote *r, bool *proven)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pg_conn *conn = &c->session.conn;
+    PGresult *result = NULL;
+    bool reached = reach(r);
+    note_sent(c, reached);
+    if (!reached)
+        return false;
+    c->left_behind = PQbackendPID(conn->pg);
+    conn->warned = false;
+    bool done = hf_pg_ask(conn, commit, 0, NULL, true, &result) == HF_PG_FINE && !conn->warned;
+    if (done && PQntuples(result) == 1)
+        done = *proven = learn(r, result); /* else it is tried again: perhaps none is wanted any more */
+    if (conn->pg)
+        c->left_behind = 0;
+    PQclear(result);
+    return done;
+}
+
+static void wait_until(struct hf_remote_confirm *c, pthread_cond_t *cond, int64_t until_ms)
+{
+    struct timespec until = { (time_t)(until_ms / 1000), (long)(until_ms % 1000) * 1000000 };
+    pthread_cond_timedwait(cond, &c->lock, &until);
+}
+
+/* With the lock. */
+static void note(struct hf_remote *r, bool stalled)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    if (c->said == stalled)
+        return;
+    c->said = stalled;
+    pthread_mutex_unlock(&c->lock);
+    hf_remote_note(r, stalled,
+                   stalled ? "the synchronous standbys confirm nothing: what they may not have is not shown"
+                           : "the synchronous standbys confirm again");
+    pthread_mutex_lock(&c->lock);
+}
+
+/* With the lock. For how long nothing was confirmed; 0: for less than a call waits. */
+static uint64_t silent_ms(const struct hf_remote_confirm *c)
+{
+    int64_t ms = c->silent_since_ms ? hf_remote_clock_ms() - c->silent_since_ms : 0;
+    return ms >= WAIT_MS ? (uint64_t)ms : 0;
+}
+
+/* Without the lock. Is something being written for so long that it may be waiting for the standbys? */
+static bool is_slow(struct hf_remote *r)
+{
+    int64_t before = hf_remote_clock_ms() - SLOW_MS;
+    if (!atomic_load(&r->shared.replicates))
+        return false;
+    pthread_mutex_lock(&r->lock);
+    bool slow = r->sweeping_since_ms && r->sweeping_since_ms < before;
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+        slow = slow || (r->workers[i].begun_ms && r->workers[i].begun_ms < before);
+    pthread_mutex_unlock(&r->lock);
+    return slow;
+}
+
+/* With the lock, which is given back meanwhile. Wait until a commit is called for: because of a call, to see whether those who
+ * write wait for the standbys, or whether standbys that were silent confirm again. */
+static void await_need(struct hf_remote *r)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    bool slow = false;
+    while (!slow && !c->stopping && (c->waiting == 0 || c->asked <= c->done) && c->silent_since_ms == 0) {
+        c->since_ms = 0;
+        wait_until(c, &c->wake, hf_remote_clock_ms() + TICK_MS);
+        pthread_mutex_unlock(&c->lock);
+        slow = is_slow(r);
+        pthread_mutex_lock(&c->lock);
+    }
+}
+
+/* The thread. arg: the remote. */
+static void *confirming(void *arg)
+{
+    struct hf_remote *r = arg;
+    struct hf_remote_confirm *c = &r->confirm;
+    pthread_mutex_lock(&c->lock);
+    for (;;) {
+        await_need(r);
+        if (c->stopping)
+            break;
+        uint64_t number = ++c->begun;
+        if (c->since_ms == 0)
+            c->since_ms = hf_remote_clock_ms();
+        pthread_mutex_unlock(&c->lock);
+        bool proven = false, done = commit_once(r, &proven);
+        pthread_mutex_lock(&c->lock);
+        if (done) {
+            c->done = number;
+            c->proven = proven ? number : c->proven;
+            c->timeline = c->session.conn.timeline;
+            c->since_ms = c->silent_since_ms = 0;
+            pthread_cond_broadcast(&c->confirmed);
+            note(r, false);
+        } else if (!c->stopping) {
+            if (silent_ms(c) > 0)
+                note(r, true);
+            wait_until(c, &c->wake, hf_remote_clock_ms() + PAUSE_MS);
+        }
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+bool hf_remote_confirm(struct hf_remote *r, uint32_t timeline, bool *proven)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    if (proven)
+        *proven = false;
+    if (HF_BUG(unreplicated_told))
+        return true;
+    pthread_mutex_lock(&c->lock);
+    uint64_t wanted = c->begun + 1;
+    if (c->asked < wanted)
+        c->asked = wanted;
+    c->waiting++;
+    pthread_cond_signal(&c->wake);
+    /* Some seconds, but not again and again while a standby stays away. */
+    int64_t until = (c->since_ms ? c->since_ms : hf_remote_clock_ms()) + WAIT_MS;
+    while (c->done < wanted && hf_remote_clock_ms() < until && !c->stopping)
+        wait_until(c, &c->confirmed, until);
+    bool sure = c->done >= wanted && c->timeline == timeline;
+    if (proven)
+        *proven = sure && c->proven >= wanted;
+    if (c->done < wanted && !c->stopping)
+        note(r, true);
+    c->waiting--;
+    pthread_mutex_unlock(&c->lock);
+    return sure;
+}
+
+uint64_t hf_remote_silent_ms(struct hf_remote *r)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    pthread_mutex_lock(&c->lock);
+    uint64_t ms = silent_ms(c);
+    if (ms > 0)
+        note(r, true);
+    pthread_mutex_unlock(&c->lock);
+    return ms;
+}
+
+enum hf_status hf_remote_barrier(struct hf_remote *r, uint32_t timeline)
+{
+    hf_remote_flush(r);
+    return hf_remote_confirm(r, timeline, NULL) ? HF_OK : HF_INDETERMINATE;
+}
+
+uint32_t hf_remote_timeline(struct hf_remote *r)
+{
+    return atomic_load(&r->shared.timeline);
+}
+
+/* ---- Beginning and ending ---- */
+
+bool hf_remote_confirm_make(struct hf_remote *r)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->wake, &steady);
+    pthread_cond_init(&c->confirmed, &steady);
+    pthread_condattr_destroy(&steady);
+    c->socket = -1;
+    return hf_pg_session_init(&c->session, &r->shared);
+}
+
+bool hf_remote_confirm_start(struct hf_remote *r)
+{
+    r->confirm.started = pthread_create(&r->confirm.thread, NULL, confirming, r) == 0;
+    return r->confirm.started;
+}
+
+void hf_remote_confirm_stop(struct hf_remote *r)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    pthread_mutex_lock(&c->lock);
+    c->stopping = true;
+    pthread_cond_broadcast(&c->wake);
+    pthread_cond_broadcast(&c->confirmed);
+    if (c->socket >= 0)
+        shutdown(c->socket, SHUT_RDWR); /* it may wait for a standby */
+    pthread_mutex_unlock(&c->lock);
+    if (c->started)
+        pthread_join(c->thread, NULL);
+    c->started = false;
+}
+
+void hf_remote_confirm_free(struct hf_remote *r)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    hf_pg_session_free(&c->session);
+    if (c->socket >= 0)
+        close(c->socket);
+    pthread_cond_destroy(&c->wake);
+    pthread_cond_destroy(&c->confirmed);
+    pthread_mutex_destroy(&c->lock);
+}

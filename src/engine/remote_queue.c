@@ -1,0 +1,410 @@
+/* The queue of the store on PostgreSQL: what waits, of each tenant in order, and who takes what.
+ *
+ * Tenants take turns. A tenant that has more than HF_REMOTE_SMALL operations waiting is a large one. For as long as there is more than
+ * one tenant:
+ *
+ *   - a batch is of large ones or of small ones, in turns where both wait, so that few operations do not wait for the commit
+ *     of many; and it has at most HF_REMOTE_SHARE of each tenant, so that none is long;
+ *   - all workers but one may work for large ones, and those that do do not count as busy for small ones, who go on at once.
+ *
+ * A tenant alone has as large batches as there can be, and all workers. In a tenant's part the order is that of submission; lanes
+ * (hf_op) keep it wherever an operation is passed over. */
+#include "base/bug.h"
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "engine/remote_inner.h"
+
+/* ---- The parts of tenants ---- */
+
+static uint64_t hash_of(const struct hf_remote *r, struct hf_bytes tenant)
+{
+    const struct hf_sipkey key = { hf_get64(r->shared.id_key) ^ HF_APPLY, hf_get64(r->shared.id_key + 8) };
+    uint64_t hash = HF_BUG(tenants_in_one_line) ? 1 : hf_siphash(&key, tenant, hf_mem(NULL, 0));
+    return hash ? hash : 1;
+}
+
+void hf_remote_queue_init(struct hf_remote_queue *q)
+{
+    for (size_t i = 0; i < HF_REMOTE_PARTS; i++) {
+        q->parts[i].chain = q->unused;
+        q->unused = &q->parts[i];
+    }
+}
+
+static struct hf_remote_part **bucket_of(struct hf_remote_queue *q, uint64_t hash)
+{
+    return &q->buckets[hash % HF_REMOTE_PART_BUCKETS];
+}
+
+/* It waits from now on, behind all others. */
+static void ring_add(struct hf_remote_queue *q, struct hf_remote_part *part)
+{
+    part->end = &part->first;
+    if (q->turn) {
+        part->next = q->turn;
+        part->prev = q->turn->prev;
+        part->prev->next = part->next->prev = part;
+    } else {
+        q->turn = part->next = part->prev = part;
+    }
+    q->waiting++;
+}
+
+/* Nothing of it waits any more. */
+static void ring_remove(struct hf_remote_queue *q, struct hf_remote_part *part)
+{
+    part->prev->next = part->next;
+    part->next->prev = part->prev;
+    if (q->turn == part)
+        q->turn = part->next == part ? NULL : part->next;
+    q->waiting--;
+    if (part == &q->rest)
+        return;
+    struct hf_remote_part **at = bucket_of(q, part->hash);
+    while (*at != part)
+        at = &(*at)->chain;
+    *at = part->chain;
+    part->chain = q->unused;
+    q->unused = part;
+}
+
+/* The tenant's part. If more tenants wait than there are parts, the others share one until it is empty: none of them has
+ * operations in two. */
+static struct hf_remote_part *part_of(struct hf_remote_queue *q, uint64_t hash)
+{
+    struct hf_remote_part **bucket = bucket_of(q, hash), *part = *bucket;
+    while (part && part->hash != hash)
+        part = part->chain;
+    if (part)
+        return part;
+    part = q->rest.queued > 0 ? &q->rest : q->unused ? q->unused : &q->rest;
+    if (part != &q->rest) {
+        q->unused = part->chain;
+        part->hash = hash;
+        part->chain = *bucket;
+        *bucket = part;
+    }
+    if (part->queued == 0)
+        ring_add(q, part);
+    return part;
+}
+
+void hf_remote_queue_add(struct hf_remote *r, struct hf_op *first, int64_t now)
+{
+    struct hf_remote_queue *q = &r->queue;
+    while (first) { /* those of one tenant, and then of the next */
+        struct hf_op *last = first, *next;
+        size_t count = 1;
+        while (last->next && hf_bytes_equal(last->next->request->tenant, first->request->tenant)) {
+            last = last->next;
+            count++;
+        }
+        next = last->next;
+        last->next = NULL;
+        uint64_t hash = hash_of(r, first->request->tenant);
+        if (q->tenant && q->tenant != hash)
+            q->mixed_until_ms = now + HF_REMOTE_MIXED_MS;
+        q->tenant = hash;
+        struct hf_remote_part *part = part_of(q, hash);
+        *part->end = first;
+        part->end = &last->next;
+        part->queued += count;
+        r->queued += count;
+        first = next;
+    }
+}
+
+bool hf_remote_queue_mixed(const struct hf_remote *r, int64_t now)
+{
+    return now < r->queue.mixed_until_ms;
+}
+
+static bool is_large(const struct hf_remote_part *part)
+{
+    return part->queued > HF_REMOTE_SMALL;
+}
+
+/* ---- Taking ---- */
+
+/* How much memory a batch may need before it is enough, by what its requests bring and by a part of what may be stored for
+ * them: a response of a claim or a result of a guard is read with its row, and few are as large as they may be. At the worst a
+ * batch reads four times as much. */
+enum { BYTES_MAX = 64 << 20 };
+
+static size_t weight(const struct hf_request *q)
+{
+    switch (q->action) {
+    case HF_CHECK:
+    case HF_RECORD:
+    case HF_ADMIT: return HF_GUARD_RESULT_MAX / 4 + q->identity.result.size;
+    case HF_COMPLETE:
+    case HF_FAIL:
+    case HF_HEARTBEAT: return HF_RESPONSE_MAX / 4 + q->settle.response.size;
+    case HF_WRITE: return 1024 + q->write.value.size;
+    case HF_DELETE_REGISTER:
+    case HF_MERGE: return 1024 + HF_VALUE_MAX;
+    case HF_GET_CLAIM:
+    case HF_GET_TOKEN:
+    case HF_BEGIN: return HF_RESPONSE_MAX / 4;
+    default: return 1024;
+    }
+}
+
+/* May this worker have the operation now? */
+static bool may_take(struct hf_remote_worker *w, const struct hf_op *op)
+{
+    const struct hf_remote_lane *lane = hf_remote_lane(w->remote, op);
+    return !lane || lane->count == 0 || lane->worker == w->index;
+}
+
+/* Has another worker a batch under way that needs the same row? Two of them at once would wait for each other, or one would
+ * begin again. Who has it for long is not waited for. */
+static bool is_row_busy(const struct hf_remote_worker *w, const struct hf_op *op)
+{
+    const struct hf_remote_lane *row = hf_remote_row_lane(w->remote, op);
+    if (!row || row->count == 0 || row->worker == w->index)
+        return false;
+    return hf_remote_clock_ms() - w->remote->workers[row->worker].begun_ms <= HF_REMOTE_SLOW_MS;
+}
+
+/* Its lane and its row are this worker's from now on. */
+static void lane_take(struct hf_remote_worker *w, const struct hf_op *op)
+{
+    struct hf_remote_lane *const lanes[] = { hf_remote_lane(w->remote, op),
+                                             hf_remote_row_lane(w->remote, op) };
+    for (int i = 0; i < 2; i++)
+        if (lanes[i]) {
+            lanes[i]->count++;
+            lanes[i]->worker = w->index;
+        }
+}
+
+void hf_remote_lane_give_back(struct hf_remote *r, const struct hf_op *op)
+{
+    struct hf_remote_lane *const lanes[] = { hf_remote_lane(r, op), hf_remote_row_lane(r, op) };
+    for (int i = 0; i < 2; i++)
+        if (lanes[i])
+            lanes[i]->count--;
+}
+
+/* Lanes of which an operation was passed over: what is behind it stays behind it. */
+struct passed {
+    bool any;
+    bool lanes[HF_REMOTE_LANES];
+};
+
+static void pass_over(struct passed *passed, struct hf_remote *r, const struct hf_op *op)
+{
+    const struct hf_remote_lane *lane = hf_remote_lane(r, op);
+    if (!lane)
+        return;
+    if (!passed->any)
+        memset(passed->lanes, 0, sizeof passed->lanes);
+    passed->any = passed->lanes[lane - r->lanes] = true;
+}
+
+static bool is_passed(const struct passed *passed, struct hf_remote *r, const struct hf_op *op)
+{
+    const struct hf_remote_lane *lane = passed->any ? hf_remote_lane(r, op) : NULL;
+    return lane && passed->lanes[lane - r->lanes];
+}
+
+/* Must the operation wait until fewer of its sort are under way? Operations that failed once are tried alone, and may wait for
+ * a row that is locked: they never have all workers. Of those whose row is known to be locked there is one at a time. */
+static bool must_wait(struct hf_remote *r, const struct hf_op *op, bool stuck)
+{
+    return (stuck && r->stuck_busy) || (hf_remote_tried(op) && r->tried_busy >= HF_REMOTE_BUSY);
+}
+
+/* What a batch is being made of. */
+struct taking {
+    struct hf_remote_worker *w;
+    bool mixed;         /* there is more than one tenant */
+    bool crowded;       /* enough are at work */
+    bool crowded_small; /* also for those who have few operations */
+    size_t bytes;
+    struct passed passed;
+};
+
+static bool may_serve(const struct taking *t, const struct hf_remote_part *part)
+{
+    if (!t->mixed)
+        return !t->crowded;
+    if (!is_large(part))
+        return !t->crowded_small;
+    return !t->crowded && t->w->remote->queue.bulk_busy < HF_REMOTE_WORKERS - 1;
+}
+
+/* Take what waits of a tenant, in order, as much as the batch holds of it. False: the batch is complete. */
+static bool part_take(struct taking *t, struct hf_remote_part *part)
+{
+    struct hf_remote_worker *w = t->w;
+    struct hf_remote *r = w->remote;
+    struct hf_op **at = &part->first;
+    size_t room = HF_PG_BATCH_MAX - w->count, bytes = BYTES_MAX - t->bytes, taken = 0, used = 0;
+    if (t->mixed && room > HF_REMOTE_SHARE)
+        room = HF_REMOTE_SHARE;
+    if (t->mixed && bytes > BYTES_MAX / 4)
+        bytes = BYTES_MAX / 4;
+    bool alone = false;
+    while (*at && taken < room && used < bytes && !alone) {
+        struct hf_op *op = *at;
+        bool stuck = hf_remote_is_stuck(r, op);
+        bool later = must_wait(r, op, stuck) || (stuck && w->count > 0) || is_row_busy(w, op);
+        if (later)
+            pass_over(&t->passed, r, op);
+        if (later || !may_take(w, op) || is_passed(&t->passed, r, op)) {
+            at = &op->next;
+            continue;
+        }
+        alone = stuck || hf_remote_alone(op);
+        if (hf_remote_alone(op) && w->count > 0)
+            break; /* what is behind it may be of its lane */
+        *at = op->next;
+        if (part->end == &op->next)
+            part->end = at;
+        lane_take(w, op);
+        w->ops[w->count++] = op;
+        taken++;
+        used += weight(op->request);
+        w->stuck = stuck;
+        w->tried = hf_remote_tried(op);
+    }
+    t->bytes += used;
+    part->queued -= taken;
+    w->bulk = w->bulk || (taken > 0 && part->queued + taken > HF_REMOTE_SMALL);
+    return !(alone && taken > 0) && w->count < HF_PG_BATCH_MAX && t->bytes < BYTES_MAX;
+}
+
+enum sort { SMALL, LARGE, ANY };
+
+/* Those of a sort, each in its turn. */
+static void sort_take(struct taking *t, enum sort sort)
+{
+    struct hf_remote_queue *q = &t->w->remote->queue;
+    struct hf_remote_part *part = q->turn, *served = NULL;
+    bool more = true;
+    for (size_t i = q->waiting; i > 0 && more; i--) {
+        struct hf_remote_part *next = part->next;
+        size_t before = t->w->count;
+        if (may_serve(t, part) && (sort == ANY || is_large(part) == (sort == LARGE)))
+            more = part_take(t, part);
+        if (t->w->count > before && !served)
+            served = next;
+        if (part->queued == 0)
+            ring_remove(q, part);
+        part = next;
+    }
+    if (served && served->queued > 0)
+        q->turn = served;
+}
+
+/* Take a batch. */
+static void batch_take(struct taking *t)
+{
+    struct hf_remote_worker *w = t->w;
+    struct hf_remote *r = w->remote;
+    struct hf_remote_queue *q = &r->queue;
+    bool small = false, large = false;
+    const struct hf_remote_part *part = q->turn;
+    for (size_t i = q->waiting; i > 0; i--, part = part->next)
+        if (may_serve(t, part)) {
+            large = large || is_large(part);
+            small = small || !is_large(part);
+        }
+    w->count = 0;
+    t->bytes = 0;
+    t->passed.any = false;
+    if (t->mixed && small && large) {
+        sort_take(t, q->large_next ? LARGE : SMALL);
+        if (w->count == 0)
+            sort_take(t, q->large_next ? SMALL : LARGE);
+        q->large_next = !q->large_next;
+    } else {
+        sort_take(t, ANY);
+    }
+    r->stuck_busy = r->stuck_busy || w->stuck;
+    r->tried_busy += w->tried;
+    q->bulk_busy += w->bulk;
+    r->queued -= w->count;
+    r->in_flight += w->count;
+}
+
+/* Is there a worker that has a connection, and is idle or about to be? Who has none lets it go first, and wakes it. */
+static bool is_better_one(const struct hf_remote_worker *w)
+{
+    bool found = false;
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS && !w->session.conn.pg; i++) {
+        struct hf_remote_worker *other = &w->remote->workers[i];
+        if ((other->begun_ms && !other->answering) || !other->session.conn.pg) /* who is busy may change it */
+            continue;
+        found = true;
+        if (other->idle)
+            pthread_cond_signal(&other->wake);
+    }
+    return found;
+}
+
+/* Who is at work, and is that enough? */
+static void look_round(struct taking *t)
+{
+    const struct hf_remote *r = t->w->remote;
+    unsigned most = r->queued >= HF_REMOTE_FULL ? HF_REMOTE_BUSY : 1, busy = r->busy, small = r->busy;
+    t->mixed = hf_remote_queue_mixed(r, hf_remote_clock_ms());
+    if (r->busy >= most) {
+        int64_t now = hf_remote_clock_ms();
+        for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++) {
+            const struct hf_remote_worker *other = &r->workers[i];
+            bool slow = other->begun_ms && now - other->begun_ms > HF_REMOTE_SLOW_MS;
+            busy -= slow;
+            small -= slow || (other->begun_ms && other->bulk);
+        }
+    }
+    t->crowded = busy >= most;
+    t->crowded_small = small >= most;
+}
+
+/* Is there something in the queue that this worker may take? */
+static bool has_some(struct taking *t)
+{
+    struct hf_remote *r = t->w->remote;
+    const struct hf_remote_part *part = r->queue.turn;
+    for (size_t i = r->queue.waiting; i > 0; i--, part = part->next)
+        for (const struct hf_op *op = may_serve(t, part) ? part->first : NULL; op; op = op->next)
+            if (may_take(t->w, op) && !is_row_busy(t->w, op) &&
+                !must_wait(r, op, r->stuck_busy && hf_remote_is_stuck(r, op)))
+                return true;
+    return false;
+}
+
+bool hf_remote_take(struct hf_remote_worker *w)
+{
+    struct taking t; /* but for what is set here nothing of it is looked at before it is set */
+    t.w = w;
+    if (w->remote->queued == 0 || is_better_one(w))
+        return false;
+    look_round(&t);
+    if ((t.crowded && t.crowded_small) || !has_some(&t))
+        return false;
+    batch_take(&t);
+    return true;
+}
+
+void hf_remote_give_back(struct hf_remote_worker *w)
+{
+    struct hf_remote *r = w->remote;
+    for (size_t i = w->count; i > 0; i--) {
+        struct hf_op *op = w->ops[i - 1];
+        struct hf_remote_part *part = part_of(&r->queue, hash_of(r, op->request->tenant));
+        hf_remote_lane_give_back(r, op);
+        op->needs |= 2;
+        op->next = part->first;
+        if (!part->first)
+            part->end = &op->next;
+        part->first = op;
+        part->queued++;
+    }
+    r->queued += w->count;
+    r->in_flight -= w->count;
+    w->count = 0;
+}

@@ -1,0 +1,237 @@
+#include "store/journal/walk.h"
+
+#include "base/bytes.h"
+#include "store/journal/sound.h"
+
+#include <errno.h>
+
+/* ---- One batch ---- */
+
+static bool is_first(const struct hf_segment *g, const struct hf_batch_head *head)
+{
+    return head->position == g->base + HF_BLOCK;
+}
+
+const char hf_closed_differs[] = "the store was closed in order with another batch than the one there";
+static const char head_wrong[] = "the segment's header is not as it was written";
+
+bool hf_head_fits(const struct hf_segment *g, const struct hf_batch_head *head)
+{
+    return !is_first(g, head) ||
+           (g->version != 0 && g->first_sequence == head->sequence && g->created_at == head->now &&
+            memcmp(g->chain, head->chain, HF_DIGEST_SIZE) == 0 && !g->head_dirty);
+}
+
+const char *hf_link_check(const struct hf_link *link, const struct hf_segment *g,
+                          const struct hf_batch_head *head, const unsigned char *data)
+{
+    if (memcmp(head->chain, link->chain, HF_DIGEST_SIZE) != 0)
+        return "the batch there does not follow the one before it: its chain is another one";
+    if (head->now < link->now || !hf_now_sound(head->now))
+        return "time runs back in the batch there";
+    if (!hf_head_fits(g, head))
+        return head_wrong;
+    uint32_t at = hf_batch_head_size(head->version), entries = 0;
+    struct hf_entry_view entry;
+    for (; at < head->length; at += entry.size, entries++)
+        if (!hf_entry_decode(data + at, head->length - at, &entry))
+            return "an entry of the batch there is malformed";
+    return entries == head->count ? NULL : "the batch there does not have the entries that it counts";
+}
+
+void hf_link_on(struct hf_link *link, const struct hf_batch_head *head, const unsigned char *data)
+{
+    hf_batch_hash(head, data, link->chain);
+    link->now = head->now;
+    link->sequence = head->sequence + 1;
+}
+
+bool hf_padding_clean(const struct hf_batch_head *head, const unsigned char *data)
+{
+    const unsigned char *rest = data + head->length;
+    size_t size = (size_t)(hf_block_up(head->length) - head->length);
+    return size == 0 || (*rest == 0 && memcmp(rest, rest + 1, size - 1) == 0);
+}
+
+/* ---- The end ---- */
+
+bool hf_walk_later(struct hf_walk *w, uint64_t position)
+{
+    struct hf_journal *j = w->j;
+    struct hf_batch_head head;
+    const unsigned char *data;
+    /* A header that is right tells how long its batch was meant to be: what lies inside it are its own
+     * bytes, whatever they look like. */
+    if (hf_journal_batch(j, position, false, &data, &head) == 0 && head.sequence == w->link.sequence)
+        position += hf_block_up(head.length);
+    for (;; position += HF_BLOCK) {
+        hf_segments_tick(&j->segments);
+        if (!hf_segments_at(&j->segments, position))
+            return false;
+        int error = hf_journal_batch(j, position, true, &data, &head);
+        if (hf_journal_unread(error))
+            w->error = error;
+        if (w->error || (error == 0 && head.sequence > w->link.sequence))
+            return true;
+    }
+}
+
+static enum hf_step damage(struct hf_walk *w, uint64_t position, const char *what)
+{
+    w->position = position;
+    w->what = what;
+    return HF_STEP_DAMAGE;
+}
+
+/* The batch at `position` is whole and has the sequence that is wanted. */
+static enum hf_step found(struct hf_walk *w, uint64_t position)
+{
+    /* Only a batch that has a follower was surely written in full, its padding included. */
+    if (w->suspect)
+        return damage(w, w->suspect, "something stands behind the batch there");
+    const struct hf_segment *g = hf_segments_at(&w->j->segments, position);
+    /* A segment's header and its first batch are one write, which a crash can tear anywhere. */
+    if (g->version == 0) {
+        if (!hf_walk_later(w, position))
+            return HF_STEP_END;
+        return damage(w, g->base, head_wrong);
+    }
+    const char *what = hf_link_check(&w->link, g, &w->head, w->data);
+    w->position = position;
+    return what ? damage(w, hf_head_fits(g, &w->head) ? position : g->base, what) : HF_STEP_BATCH;
+}
+
+enum hf_step hf_walk_step(struct hf_walk *w)
+{
+    struct hf_journal *j = w->j;
+    uint64_t tries[2] = { w->position, 0 };
+    hf_segments_tick(&j->segments);
+    const struct hf_segment *g = hf_segments_at(&j->segments, w->position);
+    if (!g)
+        return HF_STEP_END;
+    tries[1] = w->position == g->base ? g->base + HF_BLOCK : g->base + g->size + HF_BLOCK;
+    for (size_t i = 0; i < 2; i++) {
+        int error = hf_journal_batch(j, tries[i], true, &w->data, &w->head);
+        if (hf_journal_unread(error)) {
+            w->error = error;
+            return damage(w, tries[i], "it cannot be read");
+        }
+        if (error == 0 && w->head.sequence == w->link.sequence)
+            return found(w, tries[i]);
+    }
+    if (!hf_walk_later(w, w->position))
+        return HF_STEP_END;
+    /* Either of two places is wrong: the second, if the header of its segment promises the batch. */
+    g = hf_segments_at(&j->segments, tries[1]);
+    return damage(w, tries[g && g->version && g->first_sequence == w->link.sequence],
+                  "the batch there is not as it was written, and later ones are there");
+}
+
+void hf_walk_on(struct hf_walk *w)
+{
+    w->suspect = hf_padding_clean(&w->head, w->data) ? 0 : w->position;
+    hf_link_on(&w->link, &w->head, w->data);
+    w->position = hf_block_up(w->position + w->head.length);
+}
+
+/* Note where the holds of an entry at `position` are. */
+static enum hf_status holds_note(struct hf_holds *holds, const struct hf_entry_view *entry, uint64_t position)
+{
+    struct hf_bytes rows = entry->rows;
+    struct hf_image image;
+    while (hf_image_next(&rows, &image)) {
+        if (image.kind != HF_ROW_HOLD || image.bytes.size < 8)
+            continue;
+        uint64_t ordinal = hf_get64(image.bytes.data);
+        if (ordinal == 0 || ordinal > holds->highest + 1)
+            return HF_STORE_DAMAGED; /* they are given out one after the other */
+        if (!hf_holds_reserve(holds, ordinal, 1))
+            return HF_NO_MEMORY;
+        hf_holds_set(holds, ordinal, position);
+    }
+    return HF_OK;
+}
+
+enum hf_status hf_walk_apply(struct hf_journal *j, uint64_t position, const struct hf_batch_head *head,
+                             const unsigned char *data, bool holds_only)
+{
+    struct hf_entry_view entry;
+    for (uint32_t at = hf_batch_head_size(head->version); at < head->length; at += entry.size) {
+        if (!hf_entry_parse(data + at, head->length - at, &entry))
+            return HF_STORE_DAMAGED;
+        enum hf_status st = holds_only ? holds_note(&j->tables.holds, &entry, position + at)
+                                       : hf_tables_apply(&j->tables, &entry, position + at, true);
+        hf_rows_bury(&j->tables.rows);
+        if (st != HF_OK)
+            return st;
+        j->stats.recovery_replayed += !holds_only;
+    }
+    return HF_OK;
+}
+
+/* ---- Behind the end ---- */
+
+enum { SECTOR = 512, CLEAR_STEP = 64 * HF_BLOCK };
+static const unsigned char zeros[CLEAR_STEP];
+
+/* Is there anything but zeros? What cannot be read counts: writing to it may bring it back. */
+static bool is_dirty(struct hf_journal *j, const struct hf_segment *g, uint64_t at, size_t size)
+{
+    return j->io->touch(g->source, g->data, at, size) != 0 || memcmp(g->data + at, zeros, size) != 0;
+}
+
+/* Clear `size` bytes at `at`, where there is something. *wrote: set if there was. */
+static int clear(struct hf_journal *j, struct hf_segment *g, uint64_t at, size_t size, bool *wrote)
+{
+    if (!is_dirty(j, g, at, size))
+        return 0;
+    int error = hf_segments_open_writer(&j->segments, g);
+    *wrote = true;
+    return error ? error : j->io->write(g->writer, zeros, size, at);
+}
+
+/* The sector in which the next batch can begin: the header of a batch that was cut short goes first, by itself, so that
+ * clearing the rest, cut short too, completes nothing. */
+static int sector_clear(struct hf_journal *j, uint64_t position)
+{
+    struct hf_segment *g = hf_segments_at(&j->segments, position);
+    bool wrote = false;
+    int error = !g || g->state == HF_SEGMENT_PACKED ? 0 : hf_segments_reach(&j->segments, g);
+    if (error || !g || !g->data)
+        return error;
+    error = clear(j, g, position - g->base, SECTOR, &wrote);
+    return error || !wrote ? error : j->io->sync(g->writer);
+}
+
+/* All of a segment from `at` on. */
+static int segment_clear(struct hf_journal *j, struct hf_segment *g, uint64_t at)
+{
+    bool wrote = false;
+    int error = hf_segments_reach(&j->segments, g);
+    while (!error && at < g->size) {
+        size_t size = g->size - at < CLEAR_STEP ? (size_t)(g->size - at) : CLEAR_STEP;
+        error = clear(j, g, at, size, &wrote);
+        at += size;
+    }
+    return error || !wrote ? error : j->io->sync(g->writer);
+}
+
+int hf_tail_clear(struct hf_journal *j)
+{
+    struct hf_segments *s = &j->segments;
+    const struct hf_segment *g = hf_segments_at(s, j->end);
+    if (!g)
+        return 0;
+    bool begins = j->end == g->base;
+    int error = begins ? 0 : sector_clear(j, j->end);
+    if (!error)
+        error = sector_clear(j, begins ? g->base + HF_BLOCK : g->base + g->size + HF_BLOCK);
+    for (size_t i = 0; !error && i < s->count; i++) {
+        struct hf_segment *at = &s->list[i];
+        hf_segments_tick(s);
+        if (at->base + at->size <= j->end || at->state == HF_SEGMENT_PACKED)
+            continue;
+        error = segment_clear(j, at, at->base >= j->end ? 0 : j->end - at->base);
+    }
+    return error;
+}

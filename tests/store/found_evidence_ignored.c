@@ -1,0 +1,323 @@
+/* What proves that the journal went further, or was another one, was not always looked at: a snapshot that the start could not
+ * load, a note or a snapshot that could not be read, files that only a store with batches has, a note of a batch before the
+ * newest. Then a start opened what was damaged, dropped what had been acknowledged, and cleared the rest. */
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "support/agree_kit.h"
+#include "support/test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BLOCK = 4096, SNAP_HEAD = 16, SNAP_END = 72, OWNERS = 7 };
+
+static struct files files;
+
+/* A store with a snapshot, batches behind it, holds.idx and the note of an orderly close. */
+static struct kit *story(void)
+{
+    struct kit *k = kit_make();
+    kit_leave(k);
+    k->options.segment_max_bytes = 65536;
+    k->options.snapshot_every_bytes = 131072;
+    k->options.keep_plain = true;
+    kit_open(k);
+    for (int i = 0; kit_files(k, ".snap") == 0; i++) {
+        assert_true(i < 400);
+        assert_int_equal(kit_place(k, kit_key(k), kit_key(k), "guest", DAY), HF_OK);
+        assert_int_equal(kit_write(k, 1, 3000, 3), HF_OK);
+        kit_settle(k);
+    }
+    assert_int_equal(kit_place(k, "last", "last", "guest", DAY), HF_OK);
+    kit_close(k);
+    files_load(&files, k->dir);
+    assert_true(kit_files(k, "holds.idx") == 1 && kit_files(k, "closed") == 1);
+    return k;
+}
+
+static void story_end(struct kit *k)
+{
+    files_free(&files);
+    kit_free(k);
+}
+
+static bool is_used(const struct file *f)
+{
+    return file_ends(f, ".log") && memcmp(f->data, "HOLDSEG1", 8) == 0;
+}
+
+/* The segment with the newest batch, of those in the set. */
+static struct file *newest(void)
+{
+    struct file *found = NULL;
+    for (size_t i = 0; i < files.count; i++)
+        if (is_used(&files.list[i]) && (!found || strcmp(files.list[i].name, found->name) > 0))
+            found = &files.list[i];
+    assert_non_null(found);
+    return found;
+}
+
+static size_t last_batch(const struct file *f)
+{
+    size_t last = 0;
+    for (size_t at = BLOCK; at < f->size; at += BLOCK)
+        if (memcmp(f->data + at, "HFB2", 4) == 0)
+            last = at;
+    assert_true(last > 0);
+    return last;
+}
+
+static enum hf_status start(struct kit *k, struct hf_error *why)
+{
+    enum hf_status st = hf_open(k->dir, &k->options, &k->db, why);
+    if (st == HF_OK)
+        kit_close(k);
+    k->db = NULL;
+    return st;
+}
+
+static enum hf_status audit(struct kit *k, enum hf_audit_verdict *verdict, struct hf_error *why)
+{
+    struct hf_audit_report report;
+    enum hf_status st = hf_audit_run(k->dir, NULL, &report, why);
+    *verdict = st == HF_OK ? report.verdict : HF_AUDIT_DAMAGED;
+    hf_audit_report_free(&report);
+    return st;
+}
+
+/* ---- A snapshot that the start cannot load ---- */
+
+/* The snapshot without the block of this type, and right otherwise. */
+static void snapshot_strip(struct file *f, uint32_t type)
+{
+    uint64_t blocks = 0;
+    for (size_t at = 0; at < f->size;) {
+        size_t n = SNAP_HEAD + hf_get32(f->data + at + 4);
+        if (hf_get32(f->data + at) == type) {
+            memmove(f->data + at, f->data + at + n, f->size - at - n);
+            f->size -= n;
+            continue;
+        }
+        if (at + n == f->size) {
+            hf_put64(f->data + at + SNAP_HEAD + 32, blocks);
+            hf_sha256_of(f->data, at, f->data + at + SNAP_HEAD + 40);
+            uint32_t crc = hf_crc32c(0, f->data + at, 12);
+            hf_put32(f->data + at + 12, hf_crc32c(crc, f->data + at + SNAP_HEAD, SNAP_END));
+        }
+        blocks++;
+        at += n;
+    }
+}
+
+static void a_snapshot_without_owners_is_evidence(void **state)
+{
+    (void)state;
+    struct kit *k = story();
+    struct file *snapshot = files_last(&files, "snapshot-", ".snap");
+    snapshot_strip(snapshot, OWNERS);
+    files_put(&files, k->dir);
+    struct agreed got = agree(k, "no owners", snapshot->name, 0);
+    assert_true(got.opens && got.snapshot_named && got.snapshot_left);
+    /* The crash left no note, and everything from the snapshot's segment on is lost. */
+    uint64_t start_at = hf_get64(snapshot->data + SNAP_HEAD + 64);
+    for (size_t i = 0; i < files.count; i++)
+        if (is_used(&files.list[i]) && hf_get64(files.list[i].data + 24) + 65536 >= start_at)
+            memset(files.list[i].data, 0, files.list[i].size);
+    files_put(&files, k->dir);
+    kit_remove(k, "closed");
+    assert_false(agree(k, "no owners, and no journal", snapshot->name, 0).opens);
+    story_end(k);
+}
+
+/* It names another chain than the journal has where it began. */
+static void a_snapshot_without_owners_is_compared(void **state)
+{
+    (void)state;
+    struct kit *k = story();
+    struct file *snapshot = files_last(&files, "snapshot-", ".snap");
+    unsigned char *head = snapshot->data;
+    head[SNAP_HEAD + 88] ^= 1;
+    hf_put32(head + 12, hf_crc32c(hf_crc32c(0, head, 12), head + SNAP_HEAD, hf_get32(head + 4)));
+    snapshot_strip(snapshot, OWNERS);
+    files_put(&files, k->dir);
+    kit_remove(k, "closed");
+    assert_false(agree(k, "another chain", snapshot->name, SNAP_HEAD + 88).opens);
+    story_end(k);
+}
+
+/* ---- What cannot be read ---- */
+
+enum unreadable { LOOP, FOLDER, WAYS };
+
+/* Put something under the name that cannot be opened, or cannot be read, whoever asks. */
+static void block(struct kit *k, const char *name, enum unreadable how)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", k->dir, name);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(how == LOOP ? symlink(name, path) : mkdir(path, 0700), 0);
+}
+
+static void unblock(struct kit *k, const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", k->dir, name);
+    assert_int_equal(remove(path), 0);
+}
+
+static void unreadable(const char *name, bool rotten)
+{
+    struct kit *k = story();
+    struct file *f = newest();
+    enum hf_audit_verdict verdict;
+    if (rotten)
+        f->data[last_batch(f) + 200] ^= 1;
+    for (int how = LOOP; how < WAYS; how++) {
+        struct hf_error why = { .text = "" };
+        files_put(&files, k->dir);
+        assert_int_equal(audit(k, &verdict, &why), HF_OK);
+        assert_int_equal(verdict, rotten ? HF_AUDIT_DAMAGED : HF_AUDIT_OK);
+        block(k, name, (enum unreadable)how);
+        assert_int_equal(start(k, &why), HF_STORAGE_FAILURE);
+        assert_non_null(strstr(why.text, name));
+        assert_non_null(strstr(why.text, "remove"));
+        assert_int_equal(audit(k, &verdict, &why), HF_STORAGE_FAILURE);
+        assert_non_null(strstr(why.text, "cannot be read"));
+        assert_non_null(strstr(why.text, name));
+        unblock(k, name);
+    }
+    /* Nothing was changed by the starts that were refused. */
+    files_put(&files, k->dir);
+    struct hf_error why;
+    assert_int_equal(start(k, &why), rotten ? HF_STORE_DAMAGED : HF_OK);
+    story_end(k);
+}
+
+static void a_note_that_cannot_be_read_is_not_none(void **state)
+{
+    (void)state;
+    unreadable("closed", true);
+    unreadable("closed", false);
+}
+
+static void a_snapshot_that_cannot_be_read_is_not_none(void **state)
+{
+    (void)state;
+    struct kit *k = story();
+    char name[256];
+    snprintf(name, sizeof name, "%s", files_last(&files, "snapshot-", ".snap")->name);
+    story_end(k);
+    unreadable(name, true);
+    unreadable(name, false);
+}
+
+/* A note that is cut short is not whole, and counts as none: that is no error of the disk. */
+static void a_note_that_is_cut_short_is_none(void **state)
+{
+    (void)state;
+    struct kit *k = story();
+    for (size_t size = 0; size < 64; size += 21) {
+        files_put(&files, k->dir);
+        file_write(k->dir, "closed", files_find(&files, "closed")->data, size);
+        assert_true(agree(k, "a cut", "closed", size).opens);
+    }
+    story_end(k);
+}
+
+/* ---- What is left of a store ---- */
+
+enum left { SNAPSHOT = 1, INDEX = 2, NOTE = 4, OTHER = 8, FIRST_ZEROS = 16, FIRST_HEADER = 32, LEFT = 64 };
+
+/* Only what is in the set is there. */
+static void leave(struct kit *k, unsigned left)
+{
+    static unsigned char zeros[65536];
+    static const struct {
+        enum left which;
+        const char *end;
+    } ends[] = { { SNAPSHOT, ".snap" }, { INDEX, "holds.idx" }, { NOTE, "closed" } };
+    files_put(&files, k->dir);
+    kit_remove(k, ".log");
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (!(left & ends[i].which))
+            kit_remove(k, ends[i].end);
+    if (left & (FIRST_ZEROS | FIRST_HEADER)) {
+        memcpy(zeros, files_find(&files, "journal-00000001.log")->data, left & FIRST_HEADER ? 512 : 0);
+        file_write(k->dir, "journal-00000001.log", zeros, sizeof zeros);
+        memset(zeros, 0, sizeof zeros);
+    }
+    if (left & OTHER)
+        file_write(k->dir, "journal-00000002.log", zeros, sizeof zeros);
+}
+
+/* Only a store that is being made has no whole batch: that has one segment, and none of the other files. */
+static void what_is_left_of_a_store_is_no_new_one(void **state)
+{
+    (void)state;
+    struct kit *k = story();
+    for (unsigned left = 0; left < LEFT; left++) {
+        char what[32];
+        struct hf_error why;
+        enum hf_audit_verdict verdict;
+        bool first = left & (FIRST_ZEROS | FIRST_HEADER),
+             remains = left & ~(unsigned)(FIRST_ZEROS | FIRST_HEADER);
+        snprintf(what, sizeof what, "left: %u", left);
+        leave(k, left);
+        if (!first && !remains) { /* no store; the start would make one */
+            assert_int_equal(audit(k, &verdict, &why), HF_STORE_ABSENT);
+            continue;
+        }
+        assert_int_equal(agree(k, what, "the journal", 0).opens, !remains);
+        if (!remains)
+            continue;
+        k->options.no_create = true; /* a store that is damaged is not absent */
+        leave(k, left);
+        assert_int_equal(start(k, &why), HF_STORE_DAMAGED);
+        k->options.no_create = false;
+        assert_int_equal(audit(k, &verdict, &why), HF_OK);
+        assert_int_equal(verdict, HF_AUDIT_DAMAGED);
+    }
+    story_end(k);
+}
+
+/* ---- The note ---- */
+
+/* The note is old after a crash, and still says what its batch was. */
+static void an_old_note_is_compared(void **state)
+{
+    (void)state;
+    struct kit *k = story();
+    struct file *note = files_find(&files, "closed");
+    for (size_t i = 0; i < files.count; i++) {
+        const struct file *f = &files.list[i];
+        for (size_t at = BLOCK; is_used(f) && at < f->size; at += BLOCK) {
+            if (memcmp(f->data + at, "HFB2", 4) != 0)
+                continue;
+            size_t length = hf_get32(f->data + at + 4);
+            hf_put64(note->data + 8, hf_get64(f->data + at + 8));
+            hf_put64(note->data + 16, hf_get64(f->data + at + 16) + (length + BLOCK - 1) / BLOCK * BLOCK);
+            hf_sha256_of(f->data + at, 104, note->data + 24);
+            for (int wrong = 0; wrong < 2; wrong++) {
+                note->data[24 + at / BLOCK] ^= (unsigned char)wrong;
+                hf_put32(note->data + 60, hf_crc32c(0, note->data, 60));
+                files_put(&files, k->dir);
+                assert_int_equal(agree(k, wrong ? "another hash" : "the hash", f->name, at).opens, !wrong);
+            }
+        }
+    }
+    story_end(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_snapshot_without_owners_is_evidence),
+        cmocka_unit_test(a_snapshot_without_owners_is_compared),
+        cmocka_unit_test(a_note_that_cannot_be_read_is_not_none),
+        cmocka_unit_test(a_snapshot_that_cannot_be_read_is_not_none),
+        cmocka_unit_test(a_note_that_is_cut_short_is_none),
+        cmocka_unit_test(what_is_left_of_a_store_is_no_new_one),
+        cmocka_unit_test(an_old_note_is_compared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
