@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 enum { EVENTS = 256, ACCEPTS = 64, FREE_MAX = 1024, LINGER_MS = 2000, STOP_IDLE_MS = 500, TICK_MS = 200 };
+/* How often a connection is read before it is called late: enough for a head or a body of 1 MiB that has come. */
+enum { LAST_READS = 32 };
 
 static _Thread_local const struct hf_http_thread *this_thread;
 
@@ -187,6 +189,26 @@ static enum hf_http_timer timer_due(const struct hf_http_conn *conn)
     return conn->in.size ? HF_TIMER_HEAD : HF_TIMER_IDLE;
 }
 
+/* Is the client late, and not we? What it sent or took in time may not have been looked at yet: this thread may have
+ * stood still, or have more connections than it looks at in one round. */
+static bool is_late(struct hf_http_conn *conn)
+{
+    if (conn->timer == HF_TIMER_LINGER)
+        return true;
+    if (conn->timer == HF_TIMER_WRITE) {
+        hf_http_output(conn);
+        return !conn->sent && hf_http_output_waits(conn);
+    }
+    const struct hf_http_thread *t = conn->thread;
+    for (int i = 0; i < LAST_READS && !conn->began && !conn->closing && !conn->broken; i++) {
+        uint64_t before = t->bytes_in;
+        hf_http_input(conn);
+        if (t->bytes_in == before)
+            break;
+    }
+    return !conn->began && timer_due(conn) == conn->timer;
+}
+
 static void timed_out(struct hf_http_conn *conn)
 {
     static const struct hf_http_refusal late = {
@@ -228,8 +250,12 @@ static void timers_run(struct hf_http_thread *t)
         struct hf_http_conn *conn = t->timers[i].oldest;
         while (conn && conn->deadline_ms <= t->now_ms) {
             struct hf_http_conn *newer = conn->newer;
-            timed_out(conn);
-            timer_set(conn, HF_TIMER_NONE);
+            if (is_late(conn)) {
+                timed_out(conn);
+                timer_set(conn, HF_TIMER_NONE);
+            } else {
+                hf_http_mark(conn); /* its timer is set anew with that */
+            }
             conn = newer;
         }
     }

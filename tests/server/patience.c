@@ -4,7 +4,9 @@
 #include "support/test.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -25,6 +27,13 @@ static int setup(void **state)
     s.options.idle_ms = IDLE_MS;
     s.options.body_ms = BODY_MS;
     server_start(&s);
+    return 0;
+}
+
+static int setup_stopped(void **state)
+{
+    (void)state;
+    server_init(&s);
     return 0;
 }
 
@@ -225,6 +234,37 @@ static void a_request_that_is_worked_on_stays(void **state)
     close(fd);
 }
 
+/* A stopped server: more connections wait for it than it looks at in one round, each of them half way through a head or a
+ * body, or idle. All send the rest while it stands still. The time is over when it goes on, and nobody is late. */
+static void a_server_that_stood_still_blames_nobody(void **state)
+{
+    (void)state;
+    enum { EACH = 120, KINDS = 3, STILL_MS = 5000 };
+    static const char *const first[KINDS] = { GET, POST "Content-Length: 48\r\n\r\n{\"resource\":", "" };
+    static const char *const rest[KINDS] = { "\r\n", "\"r\",\"requester\":\"q\",\"duration\":3600}",
+                                             GET "\r\n" };
+    static const int status[KINDS] = { 200, 201, 200 };
+    static int fds[KINDS * EACH];
+    int how;
+    s.options.head_ms = s.options.body_ms = s.options.idle_ms = STILL_MS;
+    server_start(&s);
+    for (int i = 0; i < KINDS * EACH; i++) {
+        fds[i] = server_connect(&s);
+        assert_true(server_send_text(fds[i], first[i % KINDS]));
+    }
+    assert_int_equal(kill(s.pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(s.pid, &how, WUNTRACED), s.pid);
+    for (int i = 0; i < KINDS * EACH; i++)
+        assert_true(server_send_text(fds[i], rest[i % KINDS]));
+    server_pause_ms(STILL_MS + IDLE_MS);
+    assert_int_equal(kill(s.pid, SIGCONT), 0);
+    for (int i = 0; i < KINDS * EACH; i++)
+        server_expect(fds[i], status[i % KINDS]);
+    assert_int_equal((int)watch_figure(&s, "", "holdfast_http_timeouts_total"), 0);
+    for (int i = 0; i < KINDS * EACH; i++)
+        close(fds[i]);
+}
+
 /* Bytes that come late but in time are put together. */
 static void whoever_is_slow_within_the_limits_is_served(void **state)
 {
@@ -275,6 +315,7 @@ int main(void)
         TEST(whoever_may_send_and_does_not_is_told_so),
         TEST(a_connection_in_use_stays),
         TEST(a_request_that_is_worked_on_stays),
+        cmocka_unit_test_setup_teardown(a_server_that_stood_still_blames_nobody, setup_stopped, teardown),
         TEST_DEFAULT(whoever_is_slow_within_the_limits_is_served),
         TEST(whoever_sends_no_more_gets_its_answers),
     };
