@@ -11,13 +11,17 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+/* So many events are shown: the first, and the newest. A claim can be extended millions of times, and whoever asks for its
+ * life wants to know how it began and where it stands. */
+enum { FIRST = 500, NEWEST = 500 };
+
 struct trace {
     const struct hf_audit_trace_options *options;
     struct hf_bytes name;
     char id[HF_ID_SIZE];            /* the hold, or "" for a key */
     uint8_t digest[HF_DIGEST_SIZE]; /* of an action on the hold */
-    struct hf_buffer text, events;  /* one line an event; the same as JSON */
-    struct hf_json json;
+    struct hf_buffer first;                 /* the first events, as they are shown */
+    struct hf_buffer newest[NEWEST];        /* and those behind them, in a ring */
     unsigned long long count;
     enum hf_hold_state state; /* of the hold, so far; 0 while there is no record of it */
     hf_time state_at, hold_expires_at;
@@ -35,9 +39,10 @@ struct trace {
 
 /* ---- One event ---- */
 
-static void event_json(struct trace *t, const struct hf_audit_entry *e, const char *sentence)
+static void event_json(const struct trace *t, const struct hf_audit_entry *e, const char *sentence,
+                       struct hf_buffer *out)
 {
-    struct hf_json *j = &t->json;
+    struct hf_json json = { .out = out, .comma = t->count > 1 }, *j = &json;
     hf_json_object(j);
     hf_json_name(j, "at");
     hf_json_time(j, e->recorded_at);
@@ -81,9 +86,35 @@ static void event(struct trace *t, const struct hf_audit_entry *e, const char *f
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    struct hf_buffer *out = &t->first;
+    if (t->count >= FIRST) {
+        out = &t->newest[(t->count - FIRST) % NEWEST];
+        hf_buffer_reset(out);
+    }
     t->count++;
-    hf_buffer_printf(&t->text, "%s  %s\n", hf_audit_at(e->recorded_at).text, sentence);
-    event_json(t, e, sentence);
+    if (t->options->json)
+        event_json(t, e, sentence, out);
+    else
+        hf_buffer_printf(out, "%s  %s\n", hf_audit_at(e->recorded_at).text, sentence);
+}
+
+/* How many are not shown. */
+static unsigned long long omitted(const struct trace *t)
+{
+    return t->count > FIRST + NEWEST ? t->count - FIRST - NEWEST : 0;
+}
+
+/* All that are shown, in order; between: what is said where some are not, or "". */
+static void events_add(const struct trace *t, const char *between, struct hf_buffer *out)
+{
+    hf_buffer_add(out, t->first.data, t->first.size);
+    hf_buffer_add_text(out, between);
+    out->failed |= t->first.failed;
+    for (unsigned long long i = FIRST + omitted(t); i < t->count; i++) {
+        const struct hf_buffer *b = &t->newest[(i - FIRST) % NEWEST];
+        hf_buffer_add(out, b->data, b->size);
+        out->failed |= b->failed;
+    }
 }
 
 /* ---- A hold ---- */
@@ -270,23 +301,28 @@ static void summary(const struct trace *t, struct hf_buffer *b)
         hf_buffer_printf(b, " (the journal is damaged: what was lost is not told here)");
 }
 
-static bool print_text(struct trace *t, FILE *out)
+static bool print_text(const struct trace *t, struct hf_buffer *b)
 {
+    char between[160] = "";
     if (t->count == 0)
         return true;
-    hf_buffer_printf(&t->text, "\n");
-    summary(t, &t->text);
-    hf_buffer_add_char(&t->text, '\n');
-    fprintf(out, "%s %s: %s\n\n", t->id[0] ? "Hold" : "Key", t->id[0] ? t->id : hf_audit_show(t->name).text,
-            hf_audit_count(t->count, "event", "events").text);
-    return !t->text.failed && fwrite(t->text.data, 1, t->text.size, out) == t->text.size && fflush(out) == 0;
+    if (omitted(t) > 0)
+        snprintf(between, sizeof between, "... %s not shown. `holdfast export` has all of them.\n",
+                 hf_audit_count(omitted(t), "event", "events").text);
+    hf_buffer_printf(b, "%s %s: %s\n\n", t->id[0] ? "Hold" : "Key",
+                     t->id[0] ? t->id : hf_audit_show(t->name).text,
+                     hf_audit_count(t->count, "event", "events").text);
+    events_add(t, between, b);
+    hf_buffer_add_char(b, '\n');
+    summary(t, b);
+    hf_buffer_add_char(b, '\n');
+    return !b->failed;
 }
 
-static bool print_json(struct trace *t, FILE *out)
+static bool print_json(const struct trace *t, struct hf_buffer *b)
 {
-    struct hf_buffer b = { 0 };
     struct hf_buffer words = { 0 };
-    struct hf_json j = { .out = &b };
+    struct hf_json j = { .out = b };
     summary(t, &words);
     hf_json_object(&j);
     hf_json_name(&j, "kind");
@@ -303,16 +339,27 @@ static bool print_json(struct trace *t, FILE *out)
     }
     hf_json_name(&j, "damaged");
     hf_json_bool(&j, t->damages > 0);
+    if (omitted(t) > 0) {
+        hf_json_name(&j, "omitted");
+        hf_json_uint(&j, omitted(t));
+    }
     hf_json_name(&j, "events");
     hf_json_array(&j);
-    hf_buffer_add(&b, t->events.data, t->events.size);
+    events_add(t, "", b);
     hf_json_array_end(&j);
     hf_json_object_end(&j);
-    hf_buffer_add_char(&b, '\n');
-    bool done = !b.failed && !words.failed && !t->events.failed && fwrite(b.data, 1, b.size, out) == b.size &&
-                fflush(out) == 0;
-    hf_buffer_free(&b);
+    hf_buffer_add_char(b, '\n');
+    bool done = !b->failed && !words.failed;
     hf_buffer_free(&words);
+    return done;
+}
+
+static bool print(const struct trace *t, FILE *out)
+{
+    struct hf_buffer b = { 0 };
+    bool done = (t->options->json ? print_json(t, &b) : print_text(t, &b)) &&
+                (b.size == 0 || fwrite(b.data, 1, b.size, out) == b.size) && fflush(out) == 0;
+    hf_buffer_free(&b);
     return done;
 }
 
@@ -354,9 +401,7 @@ static enum hf_status trace_pass(struct trace *t, const char *dir, bool as_key, 
 /* Forget what was found. */
 static void trace_reset(struct trace *t)
 {
-    hf_buffer_reset(&t->text);
-    hf_buffer_reset(&t->events);
-    t->json = (struct hf_json){ .out = &t->events };
+    hf_buffer_reset(&t->first);
     t->count = 0;
 }
 
@@ -379,8 +424,7 @@ static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_erro
 {
     if (trace_read(t, dir, why) != HF_OK)
         return 3;
-    bool printed = t->options->json ? print_json(t, out) : print_text(t, out);
-    if (!printed) {
+    if (!print(t, out)) {
         *why =
             (struct hf_error){ HF_STORAGE_FAILURE, "The trace could not be written. Ask again when there is "
                                                    "room for it." };
@@ -408,10 +452,10 @@ int hf_audit_trace(const char *dir, struct hf_bytes name, const struct hf_audit_
         return 3;
     t->options = options ? options : &defaults;
     t->name = name;
-    t->json.out = &t->events;
     int code = trace_run(t, dir, out, why);
-    hf_buffer_free(&t->text);
-    hf_buffer_free(&t->events);
+    hf_buffer_free(&t->first);
+    for (size_t i = 0; i < NEWEST; i++)
+        hf_buffer_free(&t->newest[i]);
     free(t);
     return code;
 }

@@ -276,7 +276,8 @@ static const struct member trace_members[] = {
     HAS("as_of", TIME, NULL, "of the newest batch; with an auth file, of the call"),
     HAS("summary", TEXT, NULL, NULL),
     HAS("damaged", FLAG, NULL, "true: something may be missing here"),
-    HAS("events", LIST, "trace_event", "oldest first"),
+    MAY_HAVE("omitted", COUNT, NULL, "how many events are not shown, if there are more than 1,000"),
+    HAS("events", LIST, "trace_event", "oldest first: the first 500 and the newest 500"),
 };
 
 static const struct member trace_event_members[] = {

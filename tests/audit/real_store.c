@@ -3,6 +3,7 @@
 #include "api/decode.h"
 #include "audit/audit.h"
 #include "audit/export.h"
+#include "audit/trace.h"
 #include "support/engine_kit.h"
 #include "support/test.h"
 
@@ -185,6 +186,58 @@ static void things_come_again_after_their_time(void **state)
     hf_audit_report_free(&report);
 }
 
+/* ---- Traces ---- */
+
+static char *traced(const char *name, bool json)
+{
+    struct hf_audit_trace_options options = { .json = json };
+    struct hf_error why;
+    char *told = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&told, &size);
+    assert_non_null(out);
+    assert_int_equal(hf_audit_trace(k->dir, hf_str(name), &options, out, &why), 0);
+    assert_int_equal(fclose(out), 0);
+    return told;
+}
+
+static size_t times_in(const char *text, const char *part)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* A claim that was extended thousands of times: its trace has the first and the newest events, and says how many are not
+ * shown. Else one key could take all of the server's memory. */
+static void a_long_trace_shows_both_ends(void **state)
+{
+    (void)state;
+    enum { BEATS = 3000, SHOWN = 1000 };
+    assert_int_equal(kit_begin(k, "c", "p", HOUR, HF_ABANDON_UNKNOWN), HF_OK);
+    char line[120];
+    snprintf(line, sizeof line, "{\"op\":\"heartbeat\",\"key\":\"c\",\"fence\":%llu}",
+             (unsigned long long)k->got.answer.claim.fence);
+    for (int i = 0; i < BEATS; i++) {
+        kit_at(k, 1000 * (i + 1));
+        does(line);
+    }
+    kit_close(k);
+    char *told = traced("c", false);
+    assert_int_equal(times_in(told, "\n20"), SHOWN);
+    assert_non_null(strstr(told, "Key \"c\": 3001 events\n"));
+    assert_non_null(strstr(told, "claim begin: started"));
+    assert_non_null(strstr(told, "\n... 2001 events not shown. `holdfast export` has all of them.\n"));
+    free(told);
+    told = traced("c", true);
+    assert_int_equal(times_in(told, "{\"at\":\""), SHOWN);
+    assert_int_equal(times_in(told, "},{\"at\":\""), SHOWN - 1);
+    assert_non_null(strstr(told, ",\"omitted\":2001,\"events\":[{\"at\":"));
+    assert_non_null(strstr(told, "\"}]}\n"));
+    free(told);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -192,6 +245,7 @@ int main(void)
         TEST(each_type_is_exported_as_what_it_is),
         TEST(the_database_has_the_same_registers),
         TEST(things_come_again_after_their_time),
+        TEST(a_long_trace_shows_both_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
