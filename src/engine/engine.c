@@ -70,7 +70,7 @@ static void release(struct hf_db *db)
             op->done(op, op->status);
             op = next;
         }
-        pthread_mutex_lock(&db->lock);
+        hf_engine_lock(db);
     }
     db->releasing = false;
     pthread_cond_broadcast(&db->landed);
@@ -94,7 +94,7 @@ static void write_batch(struct hf_db *db)
     }
     pthread_mutex_unlock(&db->lock);
     int error = hf_journal_commit(j);
-    pthread_mutex_lock(&db->lock);
+    hf_engine_lock(db);
     db->writing = false;
     if (error)
         fail(db, error);
@@ -208,7 +208,7 @@ enum hf_status hf_do_many(struct hf_db *db, const struct hf_request *requests, s
         size_t n = count - from < CHUNK ? count - from : CHUNK;
         for (size_t i = 0; i < n; i++)
             hf_journal_ready(db->journal, &requests[from + i], &prepared[i]);
-        pthread_mutex_lock(&db->lock);
+        hf_engine_lock(db);
         hf_journal_prefetch(db->journal, prepared, n);
         for (size_t i = 0; i < n; i++) {
             uint64_t needs;
@@ -240,7 +240,7 @@ enum hf_status hf_do(struct hf_db *db, const struct hf_request *request, struct 
     if (db->remote)
         return hf_remote_do(db->remote, request, result);
     hf_journal_ready(db->journal, request, &prepared);
-    pthread_mutex_lock(&db->lock);
+    hf_engine_lock(db);
     enum hf_status st = decide(db, request, &prepared, result, 0, &needs);
     enum hf_status waited = hf_engine_wait(db, needs);
     pthread_mutex_unlock(&db->lock);
@@ -286,7 +286,7 @@ void hf_submit(struct hf_db *db, struct hf_op *first)
         size_t n = 0;
         for (; op && n < CHUNK; op = op->next)
             hf_journal_ready(db->journal, op->request, &prepared[n++]);
-        pthread_mutex_lock(&db->lock);
+        hf_engine_lock(db);
         hf_journal_prefetch(db->journal, prepared, n);
         for (size_t i = 0; i < n; i++) {
             struct hf_op *next = first->next;
@@ -327,7 +327,7 @@ enum hf_status hf_barrier_on(struct hf_db *db, uint32_t timeline)
         return HF_MISUSE;
     if (db->remote)
         return hf_remote_barrier(db->remote, timeline);
-    pthread_mutex_lock(&db->lock);
+    hf_engine_lock(db);
     enum hf_status st = settle(db);
     pthread_mutex_unlock(&db->lock);
     return st;
@@ -351,7 +351,7 @@ void hf_flush(struct hf_db *db)
         hf_remote_flush(db->remote);
         return;
     }
-    pthread_mutex_lock(&db->lock);
+    hf_engine_lock(db);
     if (db->waiting || db->ready || db->releasing) /* else all that was submitted is answered */
         flush(db);
     pthread_mutex_unlock(&db->lock);

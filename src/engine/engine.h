@@ -12,6 +12,7 @@
 #include "store/journal/maintain.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct hf_remote;
 
@@ -19,6 +20,7 @@ struct hf_db {
     struct hf_remote
         *remote; /* owned; not NULL: the store is PostgreSQL, and nothing below is used (remote.h) */
     pthread_mutex_t lock;
+    _Atomic unsigned wanted;    /* how many that decide or commit wait for the lock (hf_engine_lock) */
     pthread_cond_t landed;      /* the durable position moved, the writer left, or a segment became ready */
     pthread_cond_t work;        /* for the committer: something was submitted */
     pthread_cond_t tick;        /* for the maintainer: stop */
@@ -39,6 +41,17 @@ struct hf_db {
     void (*on_fatal)(void *arg, const char *sentence);
     void *arg;
 };
+
+/* Take the lock in order to decide or to commit. A mutex is not fair: a thread that gives it up and takes it again at once is
+ * faster than one that has to be woken. So others who need it for long, again and again, look at `wanted` and stand back. */
+static inline void hf_engine_lock(struct hf_db *db)
+{
+    if (pthread_mutex_trylock(&db->lock) == 0)
+        return;
+    atomic_fetch_add_explicit(&db->wanted, 1, memory_order_relaxed);
+    pthread_mutex_lock(&db->lock);
+    atomic_fetch_sub_explicit(&db->wanted, 1, memory_order_relaxed);
+}
 
 /* The database whose apply function this thread is in, or NULL: calls from there are refused. */
 extern _Thread_local const struct hf_db *hf_engine_applying;

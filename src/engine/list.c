@@ -5,16 +5,26 @@
 #include "engine/page.h"
 #include "engine/remote.h"
 
+#include <time.h>
+
 /* A call looks at so many records at most, and no longer than this, so that a filter that matches little or
- * records that must be unpacked cannot hold the lock for long: the page then ends early and has a cursor. */
-enum { LOOK_MAX = 20000, LOOK_MS = 20 };
+ * records that must be unpacked cannot hold the lock for long: the page then ends early and has a cursor. It has less time
+ * if requests wait for the lock. */
+enum { LOOK_MAX = 20000, LOOK_US = 20000, LOOK_WANTED_US = 1000 };
 
 struct listing {
     struct hf_paging to;
+    struct hf_db *db;
     struct hf_journal *j;
     size_t looked;
-    uint64_t begun_ns;
+    uint64_t begun_ns; /* when it got the lock */
+    bool wanted;       /* it ended early because others wait for the lock */
 };
+
+static uint64_t held_ns(const struct listing *p)
+{
+    return p->j->io->monotonic_ns(p->j->io->ctx) - p->begun_ns;
+}
 
 /* Is the page full, or the call's share of the lock used up? */
 static bool enough(struct listing *p)
@@ -25,8 +35,16 @@ static bool enough(struct listing *p)
         return true;
     if (++p->looked % CLOCK_EVERY != 0)
         return false;
-    const struct hf_io *io = p->j->io;
-    return io->monotonic_ns(io->ctx) - p->begun_ns > UINT64_C(1000000) * LOOK_MS;
+    p->wanted = atomic_load_explicit(&p->db->wanted, memory_order_relaxed) > 0;
+    return held_ns(p) > UINT64_C(1000) * (p->wanted ? LOOK_WANTED_US : LOOK_US);
+}
+
+/* Without the lock. Who lists goes on with the next call at once, and would have the lock again before any request is awake. So
+ * requests have it for as long as the list had it. */
+static void stand_back(uint64_t ns)
+{
+    struct timespec pause = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+    nanosleep(&pause, NULL);
 }
 
 /* ---- Holds ---- */
@@ -160,7 +178,7 @@ static void list_kind(struct listing *p)
 
 enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf_page *page)
 {
-    struct listing p = { .j = db->journal };
+    struct listing p = { .db = db, .j = db->journal };
     struct hf_query inner = *query;
     *page = (struct hf_page){ 0 };
     if (hf_engine_applying == db)
@@ -178,6 +196,7 @@ enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf
         p.to.status = HF_STORAGE_FAILURE;
     else
         list_kind(&p);
+    uint64_t held = held_ns(&p);
     const struct hf_journal *j = p.j;
     uint64_t needs = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0;
     if (p.to.status != HF_STORAGE_FAILURE || !db->failed) {
@@ -186,6 +205,8 @@ enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf
             p.to.status = st;
     }
     pthread_mutex_unlock(&db->lock);
+    if (p.wanted)
+        stand_back(held);
     page->next_cursor = hf_cursor_make(key, query->tenant, page->next_cursor);
     return hf_paging_end(&p.to);
 }
