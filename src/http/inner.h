@@ -38,6 +38,8 @@ struct hf_http_conn {
 
     struct hf_http_exchange *first, **end; /* handed over, in order */
     unsigned pending;
+    uint64_t round;  /* in which `taken` was counted */
+    unsigned taken;  /* requests that were begun in that round */
     bool alone;   /* the newest of them is to be answered before more is read */
     bool began;   /* a head or a body began or ended in this round: its time is counted anew */
     bool closing; /* nothing more is read; closed when all is sent */
@@ -84,6 +86,8 @@ struct hf_http_thread {
 
     struct hf_http_conn *conns;
     struct hf_http_conn *dirty;
+    struct hf_http_conn *held_back; /* they have had their share of this round, and more has come from them */
+    uint64_t round;                 /* how often the thread has asked what is ready */
     bool handed_over; /* the handler got something in this round */
     struct hf_http_queue timers[HF_TIMER_COUNT];
     struct hf_http_conn *unknown_oldest, *unknown_newest;
@@ -163,6 +167,8 @@ void hf_http_input(struct hf_http_conn *conn);
 void hf_http_input_again(struct hf_http_conn *conn);
 /* Refuse whatever is coming in with the server's own words and close behind it. */
 void hf_http_turn_down(struct hf_http_conn *conn, const struct hf_http_refusal *why);
+/* Has the connection had its share of this round? */
+bool hf_http_share_used(const struct hf_http_conn *conn);
 /* Would it be right to read on? Not while enough is on its way or waits to be sent. */
 bool hf_http_may_read(const struct hf_http_conn *conn);
 /* Drop what belongs to an unfinished request. */

@@ -7,6 +7,10 @@
 /* A body that is always taken; and the arena of a small request. */
 enum { SMALL_BODY = 4096, ARENA = 1024 };
 
+/* So many requests of one connection are begun in a round; then the others have their turn. A connection that is in no group
+ * has one: nobody has said yet who calls, and there may be hundreds that send as fast as they can. */
+enum { SHARE = 128, SHARE_UNKNOWN = 1 };
+
 static const struct hf_http_refusal no_memory = {
     503, "storage-failure",
     "The server has no memory for this request now. Nothing was changed: try again later."
@@ -51,6 +55,21 @@ static void count(struct hf_http_exchange *x, uint64_t more)
 static uint64_t own_bytes(const struct hf_http_exchange *x)
 {
     return sizeof *x + x->thread->server->options.handler.own_size + ARENA + x->head.size;
+}
+
+/* ---- Shares of a round ---- */
+
+bool hf_http_share_used(const struct hf_http_conn *conn)
+{
+    return conn->round == conn->thread->round && conn->taken >= (conn->unknown ? SHARE_UNKNOWN : SHARE);
+}
+
+static void share_count(struct hf_http_conn *conn)
+{
+    if (conn->round != conn->thread->round)
+        conn->taken = 0;
+    conn->round = conn->thread->round;
+    conn->taken++;
 }
 
 /* ---- Exchanges ---- */
@@ -150,6 +169,7 @@ static void begin(struct hf_http_conn *conn, const struct hf_http_head *head, co
     struct hf_http_exchange *x = hf_http_exchange_new(conn);
     struct hf_http_refusal why = { 0 };
     conn->began = true;
+    share_count(conn);
     if (!x) {
         conn->broken = true;
         hf_http_mark(conn);
@@ -254,12 +274,12 @@ static bool has_place(const struct hf_http_conn *conn)
 /* May another exchange be made of what is there? */
 static bool may_take(const struct hf_http_conn *conn)
 {
-    return has_place(conn) && !conn->alone;
+    return has_place(conn) && !conn->alone && !hf_http_share_used(conn);
 }
 
 bool hf_http_may_read(const struct hf_http_conn *conn)
 {
-    return has_place(conn) && (!conn->alone || conn->in.size == 0);
+    return has_place(conn) && ((!conn->alone && !hf_http_share_used(conn)) || conn->in.size == 0);
 }
 
 /* Make exchanges out of the bytes. Answers how many were used; the rest is an unfinished head, or has to wait. */
@@ -348,7 +368,8 @@ void hf_http_input(struct hf_http_conn *conn)
     size_t before = conn->in.size;
     if (before > HF_HTTP_READ)
         return;
-    ssize_t n = receive(conn, t->input + before, fits(conn, 0) ? HF_HTTP_READ : HF_HTTP_READ_LITTLE);
+    bool little = !fits(conn, 0) || conn->unknown;
+    ssize_t n = receive(conn, t->input + before, little ? HF_HTTP_READ_LITTLE : HF_HTTP_READ);
     if (n <= 0) {
         if (n == 0)
             ended(conn);

@@ -200,6 +200,7 @@ static bool is_late(struct hf_http_conn *conn)
         return !conn->sent && hf_http_output_waits(conn);
     }
     const struct hf_http_thread *t = conn->thread;
+    hf_http_input_again(conn);
     for (int i = 0; i < LAST_READS && !conn->began && !conn->closing && !conn->broken; i++) {
         uint64_t before = t->bytes_in;
         hf_http_input(conn);
@@ -436,6 +437,18 @@ static void wind_up(struct hf_http_conn *conn)
     timer_set(conn, HF_TIMER_LINGER);
 }
 
+/* What is left of a connection that has had its share is looked at in the next round. It is `dirty` until then. */
+static void hold_back(struct hf_http_conn *conn)
+{
+    struct hf_http_thread *t = conn->thread;
+    bool more = conn->in.size > 0 || (conn->tls && hf_tls_pending(conn->tls));
+    if (conn->dirty || !more || !hf_http_share_used(conn))
+        return;
+    conn->dirty = true;
+    conn->next_dirty = t->held_back;
+    t->held_back = conn;
+}
+
 static void tend(struct hf_http_conn *conn)
 {
     hf_http_output(conn);
@@ -458,6 +471,7 @@ static void tend(struct hf_http_conn *conn)
     conn->sent = conn->began = false;
     hf_http_tally(conn);
     watch(conn);
+    hold_back(conn);
 }
 
 static void tend_all(struct hf_http_thread *t)
@@ -566,8 +580,11 @@ void *hf_http_loop(void *arg)
     listen_again(t, true);
     int64_t tick_ms = t->now_ms;
     for (;;) {
-        int n = epoll_wait(t->epoll, events, EVENTS, TICK_MS);
+        int n = epoll_wait(t->epoll, events, EVENTS, t->held_back ? 0 : TICK_MS);
         t->now_ms = hf_http_clock_ms();
+        t->round++;
+        t->dirty = t->held_back;
+        t->held_back = NULL;
         for (int i = 0; i < n; i++) {
             void *what = events[i].data.ptr;
             uint64_t count;

@@ -9,9 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define AS_ALPHA "Authorization: Bearer alpha\r\n"
@@ -533,6 +536,59 @@ static void warnings_about_one_tenant_have_a_rate(void **state)
     close(fd);
 }
 
+/* ---- Time of the I/O thread ---- */
+
+static size_t received(const int *fds, int count)
+{
+    size_t sum = 0;
+    for (int i = 0; i < count; i++) {
+        int size = 0;
+        assert_int_equal(ioctl(fds[i], FIONREAD, &size), 0);
+        sum += (size_t)size;
+    }
+    return sum;
+}
+
+/* Clients without a credential send pipelines of requests. A tenant's request comes when the server is at work on them, and is
+ * answered long before all of theirs. */
+static void unknown_callers_have_one_request_a_turn(void **state)
+{
+    (void)state;
+    enum { CALLERS = 60, EACH = 1000, HEALTHY = 110 /* bytes of an answer, at least */ };
+    static int fds[CALLERS];
+    struct text all = { 0 };
+    struct reply r;
+    int how;
+    text_repeat(&all, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", EACH);
+    server_start(&s);
+    int fd = server_connect(&s);
+    assert_true(server_call(fd, "GET /v1/resources", AS_ALPHA, NULL, &r));
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    for (int i = 0; i < CALLERS; i++)
+        fds[i] = server_connect(&s);
+    assert_int_equal(kill(s.pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(s.pid, &how, WUNTRACED), s.pid);
+    for (int i = 0; i < CALLERS; i++)
+        assert_true(server_send(fds[i], all.data, all.size));
+    assert_int_equal(kill(s.pid, SIGCONT), 0);
+    struct pollfd first = { .fd = fds[0], .events = POLLIN };
+    assert_int_equal(poll(&first, 1, 30000), 1);
+    assert_true(server_call(fd, "GET /v1/resources", AS_ALPHA, NULL, &r));
+    size_t by_then = received(fds + 1, CALLERS - 1);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    for (int k = 0; k < EACH; k++) /* and theirs are answered, too */
+        server_expect(fds[0], 200);
+    size_t answers = by_then / HEALTHY;
+    printf("%zu answers to others when the tenant had its own\n", answers);
+    assert_true(answers < CALLERS * EACH / 4);
+    for (int i = 0; i < CALLERS; i++)
+        close(fds[i]);
+    close(fd);
+    free(all.data);
+}
+
 /* ---- Credentials that were taken out ---- */
 
 /* A connection that belongs to a tenant is closed behind a request without a known credential: else a token that was taken
@@ -580,6 +636,7 @@ int main(void)
         TEST(endings_have_a_rate_of_their_own),
         TEST(each_tenant_at_its_quota_is_named),
         TEST(warnings_about_one_tenant_have_a_rate),
+        TEST(unknown_callers_have_one_request_a_turn),
         TEST(a_lost_credential_keeps_no_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
