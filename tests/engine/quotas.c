@@ -256,6 +256,36 @@ static void a_quota_of_records_counts_rows_keys_and_held_holds(void **state)
     assert_int_equal(write_one("s", 0, 1), HF_OK);
 }
 
+/* Another tenant has many rows, through which the store looks for those that are over. What is over of a tenant at its quota
+ * is found at once all the same. */
+static void what_is_over_makes_room_at_a_quota(void **state)
+{
+    (void)state;
+    both_needs_files();
+    enum { OTHERS = 20000, MAX = 60 };
+    char key[32];
+    k->tenant = "other";
+    for (int i = 0; i < OTHERS; i++)
+        assert_int_equal(write_one("o", i, 1), HF_OK);
+    k->options.tenant_records_max = MAX;
+    k->options.idempotency_window_ms = HOUR;
+    kit_reopen(k);
+    k->tenant = "t";
+    for (int i = 0; i < MAX; i++) {
+        snprintf(key, sizeof key, "c%d", i);
+        assert_int_equal(kit_begin(k, key, "p", MINUTE, HF_ABANDON_UNKNOWN), HF_OK);
+        assert_int_equal(kit_settle_claim(k, HF_COMPLETE, key, k->got.answer.claim.fence, "r", false), HF_OK);
+    }
+    kit_at(k, 2 * HOUR);
+    assert_int_equal(kit_begin(k, "new", "p", MINUTE, HF_ABANDON_UNKNOWN), HF_STORAGE_FAILURE);
+    assert_int_equal(k->got.answer.limit, HF_LIMIT_TENANT_RECORDS);
+    kit_settle(k);
+    assert_int_equal(kit_begin(k, "new", "p", MINUTE, HF_ABANDON_UNKNOWN), HF_OK);
+    struct hf_usage use;
+    hf_usage_of(k->db, hf_str("t"), &use);
+    assert_int_equal(use.records, 1);
+}
+
 /* ---- Deletion ---- */
 
 static enum hf_status delete_register(const char *key, const char *name, uint64_t fence)
@@ -529,6 +559,7 @@ int main(void)
         TEST(on_a_full_disk_some_room_is_left_for_endings),
         TEST(one_tenant_at_its_quota_does_not_stop_another),
         TEST(a_quota_of_records_counts_rows_keys_and_held_holds),
+        TEST(what_is_over_makes_room_at_a_quota),
         TEST(deleting_lifts_the_refusal),
         TEST(what_deleted_registers_leave_is_no_record),
         TEST(a_deleted_register_keeps_its_fence_and_its_version),

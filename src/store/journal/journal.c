@@ -225,6 +225,7 @@ static void limit_tell(struct hf_journal *j, const struct limited *by)
 {
     struct hf_owner *tenant = by->tenant;
     j->plan->answer.limit = by->limit;
+    j->rows_wanted = true;
     if (by->limit == HF_LIMIT_MEMORY)
         full_note(j);
     if (tenant) {

@@ -143,6 +143,8 @@ struct hf_journal {
     uint64_t revisit_at_ns; /* not before this */
     size_t row_cursor;      /* part of the row table that is looked through for what is over ... */
     uint32_t row_slot;      /* ... and the slot in it that comes next */
+    bool rows_wanted;       /* a limit has refused a request: look through all rows now, some may be over */
+    size_t rows_left;       /* parts of the row table that are to be looked through for that */
     uint64_t guard_cursor;  /* stamp: guards from here on are looked at next for entries that are over */
     uint64_t guards_idle;   /* guards looked at since the last entry was freed */
     size_t looked; /* by the last step of maintenance: slots, guards, entries and tokens; for tests */

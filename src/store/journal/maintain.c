@@ -86,14 +86,20 @@ static bool row_is_over(const struct hf_node *n, hf_time now)
 
 /* Look through a piece of the row table for rows that are over: claims, which leave in no order, and entries that were
  * recorded under a shorter window than some before them. Where a row is freed others may move into its slot, or the whole
- * part into a smaller one: what is missed by that is found the next time round. True if much was found. */
+ * part into a smaller one: what is missed by that is found the next time round. True: go on at once, because much was found, or
+ * because a limit refuses requests: what is over and still counts there would keep a tenant out for as long as the table is large. */
 static bool expire_rows(struct hf_journal *j)
 {
     enum { AHEAD = 8 };
     struct hf_rows *rows = &j->tables.rows;
     size_t parts = hf_map64_parts(&rows->map), passed = 0, freed = 0, cost = 0;
-    if (rows->count[HF_ROW_CLAIM] + rows->count[HF_ROW_ENTRY] + rows->left == 0)
+    if (j->rows_wanted && j->rows_left == 0)
+        j->rows_left = parts + 1;
+    j->rows_wanted = false;
+    if (rows->count[HF_ROW_CLAIM] + rows->count[HF_ROW_ENTRY] + rows->left == 0) {
+        j->rows_left = 0;
         return false;
+    }
     hf_time now = hf_journal_forget_until(j);
     while (cost < ROW_STEP && passed <= parts) {
         const struct hf_map_part *part = &rows->map.parts[j->row_cursor];
@@ -101,6 +107,7 @@ static bool expire_rows(struct hf_journal *j)
         if (j->row_slot >= part->room) {
             j->row_cursor = (j->row_cursor + 1) % parts;
             j->row_slot = 0;
+            j->rows_left -= j->rows_left > 0;
             passed++;
             continue;
         }
@@ -117,7 +124,7 @@ static bool expire_rows(struct hf_journal *j)
     }
     hf_rows_bury(rows);
     j->looked += cost;
-    return freed >= ROW_MANY;
+    return freed >= ROW_MANY || j->rows_left > 0;
 }
 
 /* ---- Segments ---- */
