@@ -18,7 +18,8 @@ enum {
     BLOCK_HEAD = 16,
     TYPE_HEADER = 1,
     TYPE_END = 5,
-    TYPE_OWNERS = 7, /* and the highest */
+    TYPE_OWNERS = 7,
+    TYPE_PASSED = 8, /* and the highest */
     HEADER = 128,    /* payload of the first block */
     END = 72,        /* payload of the last block */
     LEAST = 2 * BLOCK_HEAD + HEADER + END,
@@ -64,7 +65,7 @@ static bool block_pass(struct reading *r, uint64_t last)
         return false;
     uint32_t type = hf_get32(head), crc = hf_crc32c(0, head, 12);
     uint64_t size = hf_get32(head + 4);
-    if ((type == TYPE_HEADER) != (r->blocks == 0) || type == 0 || type == TYPE_END || type > TYPE_OWNERS ||
+    if ((type == TYPE_HEADER) != (r->blocks == 0) || type == 0 || type == TYPE_END || type > TYPE_PASSED ||
         last - r->at < BLOCK_HEAD || size > last - r->at - BLOCK_HEAD)
         return false;
     hf_sha256_add(&r->sha, head, sizeof head);

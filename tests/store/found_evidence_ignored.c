@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK = 4096, SNAP_HEAD = 16, SNAP_END = 72, OWNERS = 7 };
+enum { BLOCK = 4096, SNAP_HEAD = 16, SNAP_END = 72, OWNERS = 7, PASSED = 8 };
 
 static struct files files;
 
@@ -142,6 +142,80 @@ static void a_snapshot_without_owners_is_compared(void **state)
     files_put(&files, k->dir);
     kit_remove(k, "closed");
     assert_false(agree(k, "another chain", snapshot->name, SNAP_HEAD + 88).opens);
+    story_end(k);
+}
+
+/* Let seconds go by, with maintenance. */
+static void steps(struct kit *k, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        atomic_fetch_add(&k->io.later_ns, UINT64_C(1000000000));
+        for (int n = 0; n < 3; n++)
+            hf_maintain(k->db);
+    }
+}
+
+/* A store whose snapshot names a batch that could not be read when its keys were to leave. It can be read again. */
+static struct kit *story_passed(void)
+{
+    struct kit *k = kit_make();
+    kit_leave(k);
+    k->options.segment_max_bytes = 1 << 20;
+    k->options.snapshot_every_bytes = 131072;
+    k->options.idempotency_window_ms = MINUTE;
+    k->options.keep_plain = true;
+    kit_open(k);
+    assert_int_equal(kit_write(k, 1, 100, 1), HF_OK); /* the batch at 8192 */
+    assert_int_equal(kit_write(k, 1, 100, 1), HF_OK);
+    kit_at(k, HOUR);
+    atomic_store(&k->io.unreadable_segment, 1);
+    atomic_store(&k->io.unreadable, 2 * BLOCK);
+    steps(k, 130);
+    for (int i = 0; kit_files(k, ".snap") == 0; i++) {
+        assert_true(i < 400);
+        assert_int_equal(kit_place(k, kit_key(k), kit_key(k), "guest", DAY), HF_OK);
+        kit_settle(k);
+    }
+    atomic_store(&k->io.unreadable, 0);
+    kit_close(k);
+    kit_remove(k, "closed"); /* as after a crash */
+    files_load(&files, k->dir);
+    return k;
+}
+
+static bool snapshot_has(const struct file *f, uint32_t type)
+{
+    size_t at = 0;
+    while (at < f->size && hf_get32(f->data + at) != type)
+        at += SNAP_HEAD + hf_get32(f->data + at + 4);
+    return at < f->size;
+}
+
+/* The audit did not know the block with the batches that could not be read, and took the snapshot for one that is not whole. The
+ * start did not know it in a snapshot whose tables it cannot load. */
+static void a_snapshot_with_unread_batches_is_evidence(void **state)
+{
+    (void)state;
+    struct kit *k = story_passed();
+    struct file *snapshot = files_last(&files, "snapshot-", ".snap");
+    assert_true(snapshot_has(snapshot, PASSED));
+    for (int owners = 1; owners >= 0; owners--) {
+        if (!owners)
+            snapshot_strip(snapshot, OWNERS);
+        files_put(&files, k->dir);
+        struct agreed got = agree(k, owners ? "nothing" : "no owners", snapshot->name, 0);
+        assert_true(got.opens && got.snapshot_named == !owners && got.snapshot_left == !owners);
+        /* The newest batches that the snapshot knows of are lost. */
+        files_put(&files, k->dir);
+        struct file *f = newest();
+        unsigned char *data = calloc(1, f->size);
+        uint64_t end = hf_get64(snapshot->data + snapshot->size - SNAP_END);
+        assert_true(end <= f->size && end > 10 * BLOCK);
+        memcpy(data, f->data, end - 5 * BLOCK);
+        file_write(k->dir, f->name, data, f->size);
+        free(data);
+        assert_false(agree(k, owners ? "zeros" : "zeros, no owners", f->name, end - 5 * BLOCK).opens);
+    }
     story_end(k);
 }
 
@@ -313,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_snapshot_without_owners_is_evidence),
         cmocka_unit_test(a_snapshot_without_owners_is_compared),
+        cmocka_unit_test(a_snapshot_with_unread_batches_is_evidence),
         cmocka_unit_test(a_note_that_cannot_be_read_is_not_none),
         cmocka_unit_test(a_snapshot_that_cannot_be_read_is_not_none),
         cmocka_unit_test(a_note_that_is_cut_short_is_none),

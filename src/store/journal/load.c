@@ -235,7 +235,8 @@ static enum hf_status look_block(struct loading *l, uint32_t type, const unsigne
     case BLOCK_ROWS:
     case BLOCK_LIVE:
     case BLOCK_INDEX:
-    case BLOCK_OWNERS: return HF_OK;
+    case BLOCK_OWNERS:
+    case BLOCK_PASSED: return HF_OK;
     case BLOCK_END:
         l->ended = size == END_SIZE && hf_get64(p + 32) == l->blocks && digest_right(l, p);
         l->info->end = l->ended ? hf_get64(p) : 0;
