@@ -129,6 +129,34 @@ static void a_snapshot_without_owners_is_evidence(void **state)
     story_end(k);
 }
 
+/* It began later than the newest batch. What a start with a clock that is behind writes is not of an earlier time. */
+static void a_snapshot_without_owners_tells_the_time(void **state)
+{
+    (void)state;
+    struct kit *k = story();
+    struct file *snapshot = files_last(&files, "snapshot-", ".snap");
+    unsigned char *head = snapshot->data;
+    struct file *f = newest();
+    uint64_t sequence = hf_get64(head + SNAP_HEAD + 72);
+    hf_put64(head + SNAP_HEAD + 80, (uint64_t)(KIT_START + HOUR));
+    hf_put32(head + 12, hf_crc32c(hf_crc32c(0, head, 12), head + SNAP_HEAD, hf_get32(head + 4)));
+    snapshot_strip(snapshot, OWNERS);
+    /* A crash before the batches behind the snapshot: it lies at the end. */
+    for (size_t at = BLOCK; at < f->size; at += BLOCK)
+        if (memcmp(f->data + at, "HFB2", 4) == 0 && hf_get64(f->data + at + 8) >= sequence)
+            memset(f->data + at, 0, f->size - at);
+    files_put(&files, k->dir);
+    kit_remove(k, "closed");
+    for (int start = 0; start < 3; start++) {
+        kit_open(k);
+        assert_int_equal(kit_place(k, "behind", "behind", "guest", DAY), HF_OK);
+        assert_int_equal(k->got.answer.hold.placed_at, KIT_START + HOUR);
+        kit_close(k);
+        assert_true(agree(k, "a later time", snapshot->name, SNAP_HEAD + 80).opens);
+    }
+    story_end(k);
+}
+
 /* It names another chain than the journal has where it began. */
 static void a_snapshot_without_owners_is_compared(void **state)
 {
@@ -387,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_snapshot_without_owners_is_evidence),
         cmocka_unit_test(a_snapshot_without_owners_is_compared),
+        cmocka_unit_test(a_snapshot_without_owners_tells_the_time),
         cmocka_unit_test(a_snapshot_with_unread_batches_is_evidence),
         cmocka_unit_test(a_note_that_cannot_be_read_is_not_none),
         cmocka_unit_test(a_snapshot_that_cannot_be_read_is_not_none),

@@ -171,8 +171,8 @@ static size_t block_put(unsigned char *out, uint32_t type, size_t size)
     return 16 + size;
 }
 
-/* A snapshot as version 1 wrote them, without owners, of the whole journal. */
-static void old_snapshot(const struct jw *w)
+/* A snapshot as version 1 wrote them, without owners, of the whole journal, begun at `now`. */
+static void old_snapshot(const struct jw *w, hf_time now)
 {
     enum { HEAD = 128, END = 72 };
     unsigned char data[32 + HEAD + END] = { 0 }, *p = data + 16;
@@ -186,7 +186,7 @@ static void old_snapshot(const struct jw *w)
     free(first);
     hf_put64(p + 64, end);
     hf_put64(p + 72, w->sequence + 1);
-    hf_put64(p + 80, KIT_START);
+    hf_put64(p + 80, (uint64_t)now);
     memcpy(p + 88, w->chain, HF_DIGEST_SIZE);
     hf_put64(p + 120, BLOCK);
     at = block_put(data, 1, HEAD);
@@ -208,7 +208,7 @@ static void an_old_snapshot_is_evidence(void **state)
     size_t size;
     struct hf_error why;
     struct kit *k = old_store_of(&w, 1);
-    old_snapshot(&w);
+    old_snapshot(&w, KIT_START);
     unsigned char *data = jw_load(k->dir, "journal-00000002.log", &size);
     unsigned char *sector = malloc(512);
     memcpy(sector, data, 512);
@@ -224,6 +224,29 @@ static void an_old_snapshot_is_evidence(void **state)
     assert_int_equal(kit_get(k, HF_GET_RESOURCE, "two"), HF_OK);
     free(data);
     free(sector);
+    kit_free(k);
+}
+
+/* The snapshot began later than the newest batch, and the clock of the first start is behind both: a reboot with a wrong clock. Once
+ * that start wrote batches of an earlier time than the snapshot's, and every later one called the store damaged. */
+static void an_old_snapshot_of_a_later_time_is_followed(void **state)
+{
+    (void)state;
+    static struct jw w;
+    struct kit *k = old_store(&w);
+    old_snapshot(&w, KIT_START + 10 * MINUTE);
+    assert_int_equal(audited(k), HF_AUDIT_OK);
+    kit_at(k, 0);
+    kit_open(k);
+    look(k, false);
+    assert_int_equal(k->got.answer.hold.placed_at, KIT_START + 10 * MINUTE);
+    kit_close(k);
+    assert_int_equal(audited(k), HF_AUDIT_OK);
+    kit_at(k, 2 * MINUTE); /* the clock is still behind */
+    kit_open(k);
+    look(k, true);
+    kit_close(k);
+    assert_int_equal(audited(k), HF_AUDIT_OK);
     kit_free(k);
 }
 
@@ -253,6 +276,7 @@ int main(void)
                                         cmocka_unit_test(the_old_end_is_cleared),
                                         cmocka_unit_test(a_lost_secret_is_damage),
                                         cmocka_unit_test(an_old_snapshot_is_evidence),
+                                        cmocka_unit_test(an_old_snapshot_of_a_later_time_is_followed),
                                         cmocka_unit_test(without_room_it_says_what_for) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -414,7 +414,10 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
                              "knows of");
     j->end = j->durable = w.position;
     j->next_sequence = w.link.sequence;
-    j->now = w.link.now > 0 && !HF_BUG(recovery_clock_lost) ? w.link.now : 0;
+    /* A snapshot may have begun later than the newest batch. What is written behind it must not have an earlier time, also if the
+     * tables came from elsewhere. */
+    hf_time now = proof->whole && proof->now > w.link.now ? proof->now : w.link.now;
+    j->now = now > 0 && !HF_BUG(recovery_clock_lost) ? now : 0;
     memcpy(j->chain, w.link.chain, HF_DIGEST_SIZE);
     const struct hf_segment *g = hf_segments_at(&j->segments, last          ? last
                                                               : info->start ? info->start - 1
