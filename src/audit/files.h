@@ -128,6 +128,9 @@ enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_erro
  * missing or whose header is not right is taken to be as long as its header or its file says. */
 bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_files_place *found);
 
+/* Is there such a batch, or a header that only the store can have made of one? Then all batches before it were there. */
+bool hf_files_journal_goes_on(struct hf_files *r, uint64_t lowest);
+
 /* Nothing right here, though whole batches follow: note where, and where reading goes on. The search
  * begins with the wanted sequence itself: behind a wrong segment header nothing need be lost. */
 enum hf_audit_step hf_files_damage_note(struct hf_files *r);

@@ -72,16 +72,29 @@ enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_erro
     return HF_FILES_AHEAD_TAKEN;
 }
 
-/* A whole batch of sequence `lowest` or more in the segment, from `offset` on. */
+/* Is there a batch of sequence `lowest` or more? whole: all of it. If not, its header is enough if that is sealed: only the store can
+ * have made it, and when all batches before were durable. */
+static bool batch_counts(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
+                         uint64_t lowest, bool whole)
+{
+    enum hf_audit_batch_state state =
+        hf_audit_batch_read(seg, base, offset, r->seal_known ? &r->seal : NULL, &r->head, &r->bytes);
+    if (r->bytes.failed) {
+        r->open_error = ENOMEM;
+        return false;
+    }
+    /* What cannot be read is not cut short. */
+    bool sealed = state == HF_AUDIT_BATCH_CUT && r->seal_known && r->head.version > 1 && seg->io_error == 0;
+    return (state == HF_AUDIT_BATCH_WHOLE || (sealed && !whole)) && r->head.sequence >= lowest;
+}
+
+/* A batch of sequence `lowest` or more in the segment, from `offset` on. whole: as above. */
 static bool segment_search(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
-                           uint64_t lowest, struct hf_files_place *found)
+                           uint64_t lowest, bool whole, struct hf_files_place *found)
 {
     for (; (offset = hf_audit_segment_skip(seg, offset)) < seg->size; offset += HF_AUDIT_BLOCK) {
-        if (!hf_files_batch_at(r, seg, base, offset, lowest)) {
-            if (r->bytes.failed)
-                r->open_error = ENOMEM;
+        if (!batch_counts(r, seg, base, offset, lowest, whole))
             continue;
-        }
         *found = (struct hf_files_place){ .segment = seg->number, .offset = offset };
         found->sequence = r->head.sequence;
         memcpy(found->file, seg->name, sizeof found->file);
@@ -90,13 +103,23 @@ static bool segment_search(struct hf_files *r, struct hf_audit_segment *seg, uin
     return false;
 }
 
-bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_files_place *found)
+/* Does the header of the segment say that its first batch has sequence `lowest` or more? It was written together with that batch. */
+static bool head_counts(const struct hf_files *r, const struct hf_audit_segment *seg, uint64_t base,
+                        uint64_t lowest)
+{
+    return hf_files_head_belongs(r, seg, base) && seg->head.first_sequence >= lowest;
+}
+
+/* As hf_files_journal_search. whole: a header alone does not count. */
+static bool search(struct hf_files *r, uint64_t lowest, bool whole, struct hf_files_place *found)
 {
     uint64_t base = r->base;
     uint64_t size = r->seg.size;
     /* A header that is right tells how long its batch was meant to be: what lies inside it are its own bytes. */
     uint64_t from = r->offset + hf_files_block_up(hf_files_torn_bytes(r));
-    if (r->seg.fd >= 0 && segment_search(r, &r->seg, base, from, lowest, found))
+    if (!whole && r->seg.fd >= 0 && r->offset == HF_AUDIT_BLOCK && head_counts(r, &r->seg, base, lowest))
+        return true;
+    if (r->seg.fd >= 0 && segment_search(r, &r->seg, base, from, lowest, whole, found))
         return true;
     hf_files_look_again(r);
     for (uint64_t n = r->seg.number + 1; n <= r->last_segment; n++) {
@@ -112,7 +135,8 @@ bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_file
         size = seg.size;
         if (seg.head_good)
             base = seg.head.base;
-        bool got = segment_search(r, &seg, base, HF_AUDIT_BLOCK, lowest, found);
+        bool got = (!whole && head_counts(r, &seg, base, lowest)) ||
+                   segment_search(r, &seg, base, HF_AUDIT_BLOCK, lowest, whole, found);
         if (!got && seg.io_error)
             r->io_error = seg.io_error;
         hf_audit_segment_close(&seg);
@@ -120,6 +144,17 @@ bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_file
             return true;
     }
     return false;
+}
+
+bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_files_place *found)
+{
+    return search(r, lowest, true, found);
+}
+
+bool hf_files_journal_goes_on(struct hf_files *r, uint64_t lowest)
+{
+    struct hf_files_place found;
+    return search(r, lowest, false, &found);
 }
 
 static const char *what_is_wrong(struct hf_files *r)

@@ -147,7 +147,6 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
                                      struct hf_error *why)
 {
     struct hf_files *r = (struct hf_files *)reader;
-    struct hf_files_place evidence;
     if (r->finished)
         return HF_AUDIT_END;
     if (r->resume && !hf_files_resume_there(r))
@@ -167,8 +166,7 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
             return HF_AUDIT_FAILED;
         if (look < RETRIES && hf_files_segment_renewed(r))
             continue;
-        bool later =
-            ahead == HF_FILES_AHEAD_BAD || hf_files_journal_search(r, r->next_sequence + 1, &evidence);
+        bool later = ahead == HF_FILES_AHEAD_BAD || hf_files_journal_goes_on(r, r->next_sequence + 1);
         if (r->open_error)
             return open_failed(r, why);
         /* What could not be read proves nothing. */

@@ -58,6 +58,7 @@
     X(tokens_freed_early,      journal, "a key is freed before its window has ended") \
     X(entry_freed_early,       journal, "a guard's entry is freed before its window has ended") \
     X(seal_not_checked,        journal, "a batch's tag is not compared, so that a payload can pass for a batch") \
+    X(header_proves_nothing,   journal, "a batch that rotted is dropped as the end though the sealed header of the next one is there") \
     X(answer_before_sync,      engine, "answers go out when the batch is sealed, before it is written") \
     X(replay_not_waiting,      engine, "a replay does not wait until what it repeats is durable") \
     X(read_not_waiting,        engine, "a read does not wait until what it saw is durable") \

@@ -162,6 +162,56 @@ static void a_lost_secret_is_damage(void **state)
     kit_free(k);
 }
 
+/* What a power cut left of a later batch of version 1, without its end. */
+static void later_put(struct kit *k, bool whole)
+{
+    size_t size;
+    unsigned char *data = jw_load(k->dir, "journal-00000002.log", &size), *b = data + 3 * BLOCK;
+    memset(b, 0, BLOCK);
+    memcpy(b, "HFB1", 4);
+    hf_put32(b + 4, 200);
+    hf_put64(b + 8, 6); /* the newest is 4 */
+    hf_put64(b + 16, SEGMENT + 3 * BLOCK);
+    hf_put32(b + 72, hf_crc32c(0, b, 72));
+    hf_put32(b + 76, hf_crc32c(0, b + 80, 120) ^ !whole);
+    jw_save(k->dir, "journal-00000002.log", data, size);
+    free(data);
+}
+
+/* A header of version 1 needs no secret: a client's bytes may look like one. Only a whole batch proves that there were others. The
+ * header of a segment stands where no client's bytes ever do. */
+static void an_old_header_alone_proves_nothing(void **state)
+{
+    (void)state;
+    static struct jw w;
+    struct hf_error why;
+    size_t size;
+    struct kit *k = old_store(&w);
+    later_put(k, true);
+    assert_int_equal(audited(k), HF_AUDIT_DAMAGED);
+    assert_int_equal(hf_open(k->dir, &k->options, &k->db, &why), HF_STORE_DAMAGED);
+    k->db = NULL;
+    later_put(k, false);
+    assert_int_equal(audited(k), HF_AUDIT_OK);
+    unsigned char *data = jw_load(k->dir, "journal-00000002.log", &size);
+    unsigned char *next = calloc(1, SEGMENT);
+    memcpy(next, data, BLOCK);
+    hf_put64(next + 16, 3);
+    hf_put64(next + 24, UINT64_C(2) * SEGMENT);
+    for (uint64_t first = 6; first >= 5;
+         first--) { /* a batch before it is not there; or it is the next one itself */
+        hf_put64(next + 40, first);
+        hf_put32(next + 136, hf_crc32c(0, next, 136));
+        jw_save(k->dir, "journal-00000003.log", next, SEGMENT);
+        assert_int_equal(audited(k), first == 6 ? HF_AUDIT_DAMAGED : HF_AUDIT_OK);
+        assert_int_equal(hf_open(k->dir, &k->options, &k->db, &why), first == 6 ? HF_STORE_DAMAGED : HF_OK);
+    }
+    look(k, false);
+    free(next);
+    free(data);
+    kit_free(k);
+}
+
 static size_t block_put(unsigned char *out, uint32_t type, size_t size)
 {
     hf_put32(out, type);
@@ -275,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(an_old_store_goes_on),
                                         cmocka_unit_test(the_old_end_is_cleared),
                                         cmocka_unit_test(a_lost_secret_is_damage),
+                                        cmocka_unit_test(an_old_header_alone_proves_nothing),
                                         cmocka_unit_test(an_old_snapshot_is_evidence),
                                         cmocka_unit_test(an_old_snapshot_of_a_later_time_is_followed),
                                         cmocka_unit_test(without_room_it_says_what_for) };

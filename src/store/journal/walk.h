@@ -44,8 +44,8 @@ enum hf_step { HF_STEP_BATCH, HF_STEP_END, HF_STEP_DAMAGE };
  * hf_walk_on goes on behind it. With the lock. */
 enum hf_step hf_walk_step(struct hf_walk *w);
 void hf_walk_on(struct hf_walk *w);
-/* Is there a whole batch with a higher sequence than the expected one anywhere from `position` on? Also true if
- * something there cannot be read: w->error. */
+/* Is there a batch with a higher sequence than the expected one anywhere from `position` on, or a header that only the store can
+ * have made of one? Also true if something there cannot be read: w->error. */
 bool hf_walk_later(struct hf_walk *w, uint64_t position);
 
 /* Apply the entries of the batch at `position` to the tables; or, if holds_only, note where its holds are. HF_OK,
