@@ -113,6 +113,7 @@ one() { # NAME PART WORDS: writes a row
     reload_ignored) by_test "$name" postgres_reloaded || where= ;;
     entry_of_another) by_test "$name" postgres_lying || where= ;;
     left_freed_at_once) by_test "$name" postgres_swift_gone || where= ;;
+    old_primary_kept) by_test "$name" postgres_old_primary || where= ;;
     guards_crowded) by_test "$name" postgres_guards || where= ;;
     tenants_in_one_line) by_test "$name" postgres_turns || where= ;;
     *)

@@ -41,11 +41,11 @@ static bool reach(struct hf_remote *r)
 {
     struct hf_remote_confirm *c = &r->confirm;
     struct hf_pg_conn *conn = &c->session.conn;
-    if (conn->pg)
+    if (conn->pg && hf_pg_session_is_newest(&c->session))
         return true;
     if (hf_pg_session_read(&c->session) != HF_PG_FINE)
         return false;
-    if (c->left_behind)
+    if (c->left_behind && c->left_timeline == conn->timeline) /* else it is another database's */
         cancel(conn, c->left_behind);
     if (!conn->pg)
         return false;
@@ -95,6 +95,7 @@ static bool commit_once(struct hf_remote *r, bool *proven)
     if (!reached)
         return false;
     c->left_behind = PQbackendPID(conn->pg);
+    c->left_timeline = conn->timeline;
     conn->warned = false;
     bool done = hf_pg_ask(conn, commit, 0, NULL, true, &result) == HF_PG_FINE && !conn->warned;
     if (done && PQntuples(result) == 1)
@@ -102,6 +103,9 @@ static bool commit_once(struct hf_remote *r, bool *proven)
     if (conn->pg)
         c->left_behind = 0;
     PQclear(result);
+    /* What a primary that was replaced meanwhile says of its standbys counts no more. */
+    done = done && hf_pg_session_is_newest(&c->session);
+    *proven = *proven && done;
     return done;
 }
 

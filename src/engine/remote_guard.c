@@ -226,6 +226,10 @@ enum hf_pg_outcome hf_remote_guards_read(struct hf_remote *r, struct hf_pg_sessi
     if (sql_make(&sql))
         outcome = hf_pg_ask(&session->conn, hf_buffer_text(&sql), 0, NULL, true, &result);
     hf_buffer_free(&sql);
+    if (outcome == HF_PG_FINE && !hf_pg_session_is_newest(session)) {
+        PQclear(result);
+        outcome = HF_PG_LOST;
+    }
     if (outcome != HF_PG_FINE)
         return outcome;
     struct table *table = calloc(1, sizeof *table);

@@ -108,6 +108,7 @@ struct hf_remote_confirm {
     bool said;                    /* that the standbys confirm nothing */
     int socket;                   /* owned: of the connection, for hf_remote_confirm_stop; -1: none yet */
     int left_behind;              /* process of the database that may wait for a standby yet; 0: none */
+    uint32_t left_timeline;       /* of that database */
     struct hf_pg_session session; /* the thread's alone */
     pthread_t thread;
 };

@@ -64,6 +64,7 @@ bool hf_remote_maintain(struct hf_remote *r)
     enum hf_pg_end end = HF_PG_GONE;
     pthread_mutex_lock(&r->sweeper_lock);
     sweeping(r, true);
+    (void)hf_pg_session_is_newest(s); /* else it is closed */
     if (s->conn.pg || hf_pg_session_connect(s, NULL) == HF_PG_FINE)
         end = hf_pg_sweep(s, SWEEP_MAX, &swept);
     if (end == HF_PG_DONE)
@@ -165,12 +166,15 @@ static void figures_read(struct hf_remote *r)
     uint64_t values[FIGURES] = { 0 };
     enum hf_pg_outcome outcome = HF_PG_FINE;
     pthread_mutex_lock(&r->reader_lock);
+    (void)hf_pg_session_is_newest(&r->reader); /* else it is closed */
     if (!r->reader.conn.pg)
         outcome = hf_pg_session_read(&r->reader);
     if (outcome == HF_PG_FINE)
         outcome = hf_remote_guards_read(r, &r->reader);
     for (int i = 0; i < FIGURES && outcome == HF_PG_FINE; i++)
         outcome = figure_read(&r->reader.conn, &figures[i], &values[i]);
+    if (outcome == HF_PG_FINE && !hf_pg_session_is_newest(&r->reader))
+        outcome = HF_PG_LOST;
     pthread_mutex_unlock(&r->reader_lock);
     if (outcome != HF_PG_FINE)
         return;
@@ -478,7 +482,9 @@ enum hf_status hf_remote_list(struct hf_remote *r, const struct hf_query *query,
     text_of(l.tenant, sizeof l.tenant, query->tenant);
     text_of(l.name, sizeof l.name, query->kind == HF_LIST_HOLDS ? query->resource : query->name);
     pthread_mutex_lock(&r->reader_lock);
-    /* A connection that died while nobody asked is found out by asking: then once more. */
+    /* A connection that died while nobody asked is found out by asking: then once more. So it is with one to a primary that is
+     * replaced while it is read. */
+    (void)hf_pg_session_is_newest(&r->reader); /* else it is closed */
     for (int tries = 0; tries < 2; tries++) {
         l.to.status = HF_OK;
         l.doubtful = false;
@@ -488,6 +494,8 @@ enum hf_status hf_remote_list(struct hf_remote *r, const struct hf_query *query,
             l.to.status = HF_STORAGE_FAILURE;
         else
             list_kind(&l);
+        if (!hf_pg_session_is_newest(&r->reader))
+            l.to.status = HF_STORAGE_FAILURE;
         if (l.to.status != HF_STORAGE_FAILURE || l.conn->pg)
             break;
     }

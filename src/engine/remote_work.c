@@ -198,24 +198,36 @@ static enum hf_pg_outcome reach(struct hf_remote_worker *w, int64_t until, bool 
     }
 }
 
-/* COMMIT was sent and no answer came. True: it is known to have happened. False with *again: it is known not to have. */
+/* The operation's answer is not released: it may not be true. A call that may have been answered before is not known to have failed. */
+static void take_back(struct hf_remote_worker *w, size_t i)
+{
+    w->items[i].replayed = w->items[i].raced = false;
+    fail_unanswered(w, i,
+                    hf_action_reads(w->ops[i]->request->action) ? HF_STORAGE_FAILURE : HF_INDETERMINATE);
+}
+
+/* COMMIT was sent and no answer came, or not that of the newest primary. True: it is known to have happened. False with *again: it is known not to have. */
 static bool settle_doubt(struct hf_remote_worker *w, bool *again)
 {
     bool committed = false;
+    uint32_t timeline = w->session.conn.timeline; /* of what the answers were read of */
     hf_pg_disconnect(&w->session.conn);
     *again = false;
     if (reach(w, hf_remote_clock_ms() + HF_REMOTE_DOUBT_MS, &committed) == HF_PG_FINE) {
         *again = !committed;
         return committed;
     }
+    bool is_old = timeline && timeline < atomic_load(&w->remote->shared.timeline);
     for (size_t i = 0; i < w->count; i++)
         if (w->items[i].waits)
             fail_one(w->ops[i], HF_INDETERMINATE);
+        else if (is_old)
+            take_back(w, i);
     return false;
 }
 
 /* Answers that have seen what a standby may not have wait until it has it. Those that cannot wait any longer are like those of a
- * database that is away; but a call that may have been answered before is not known to have failed. */
+ * database that is away. */
 static void hold_back(struct hf_remote_worker *w)
 {
     bool proven;
@@ -224,13 +236,9 @@ static void hold_back(struct hf_remote_worker *w)
             hf_pg_batch_sure(&w->session);
         return;
     }
-    for (size_t i = 0; i < w->count; i++) {
-        if (!w->items[i].waits)
-            continue;
-        w->items[i].replayed = w->items[i].raced = false;
-        fail_unanswered(w, i,
-                        hf_action_reads(w->ops[i]->request->action) ? HF_STORAGE_FAILURE : HF_INDETERMINATE);
-    }
+    for (size_t i = 0; i < w->count; i++)
+        if (w->items[i].waits)
+            take_back(w, i);
 }
 
 /* ---- One batch ---- */

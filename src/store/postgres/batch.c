@@ -406,7 +406,7 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
 {
     struct hf_pg_work w;
     HF_ASSERT(batch->count > 0 && batch->count <= HF_PG_BATCH_MAX);
-    if (!s->conn.pg)
+    if (!s->conn.pg || !hf_pg_session_is_newest(s))
         return HF_PG_GONE;
     hf_pg_work_begin(&w, s, batch);
     s->set.value = read_value;
@@ -426,6 +426,10 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
         if (end == HF_PG_AGAIN && s->conn.state[0])
             learn_conflict(&w);
     }
+    /* What was read of a primary that was replaced meanwhile is no answer. (Of a commit hf_pg_write has made sure.) */
+    bool is_written = end == HF_PG_DOUBT || (end == HF_PG_DONE && w.entry_count > 0);
+    if (!is_written && !hf_pg_session_is_newest(s))
+        end = HF_PG_GONE;
     if (end == HF_PG_DONE) {
         learn(&w);
         end = is_unsure(&w) ? HF_PG_UNSURE : HF_PG_DONE;

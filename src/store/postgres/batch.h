@@ -41,7 +41,8 @@ enum hf_pg_end {
     HF_PG_STUCK, /* nothing happened: a row stayed locked for too long */
     HF_PG_NO,    /* nothing happened: the database refuses; conn.why */
     HF_PG_GONE,  /* nothing happened: the connection is lost */
-    HF_PG_DOUBT /* the connection is lost, or a standby did not answer, after COMMIT was sent: ask hf_pg_session_connect */
+    HF_PG_DOUBT /* the connection is lost, a standby did not answer, or the primary was replaced, after COMMIT was sent: ask
+                 * hf_pg_session_connect */
 };
 
 enum { HF_PG_BATCH_MAX = 8192 };

@@ -1,5 +1,6 @@
 #include "store/postgres/session.h"
 
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 
@@ -48,6 +49,16 @@ static bool timeline_is_good(struct hf_pg_session *s)
              "this is an old primary (timeline %" PRIu32 ", and timeline %" PRIu32
              " is known): a standby was promoted, and this one must not be written to",
              s->conn.timeline, seen);
+    return false;
+}
+
+/* A session that was idle while its primary was cut off and replaced still has its connection. */
+bool hf_pg_session_is_newest(struct hf_pg_session *s)
+{
+    if (!s->conn.pg || timeline_is_good(s) || HF_BUG(old_primary_kept))
+        return true;
+    hf_pg_disconnect(&s->conn);
+    s->conn.state[0] = '\0';
     return false;
 }
 
@@ -128,6 +139,9 @@ static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed
      * is not certain either. */
     if (outcome == HF_PG_BUSY || (outcome == HF_PG_FINE && s->conn.warned))
         outcome = HF_PG_LOST;
+    /* What an old primary says of the batch is not what became of it. */
+    if (outcome == HF_PG_FINE && !timeline_is_good(s))
+        outcome = HF_PG_REFUSED;
     if (outcome != HF_PG_FINE) {
         PQclear(result);
         return outcome;

@@ -108,6 +108,10 @@ enum hf_pg_outcome hf_pg_session_register(struct hf_pg_session *s);
  * too. */
 enum hf_pg_outcome hf_pg_session_read(struct hf_pg_session *s);
 
+/* Is the session's database the newest primary that any session of this process has seen? False: a standby was promoted since the session
+ * connected. Its connection is closed then, and conn.why says so; the next connect finds the new primary. */
+bool hf_pg_session_is_newest(struct hf_pg_session *s);
+
 /* ---- clock.c ---- */
 
 /* What the boot clock of this machine says. */

@@ -218,6 +218,9 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
         return HF_PG_DOUBT;
     if (end != HF_PG_DONE)
         return end;
+    /* A primary that was replaced meanwhile has committed it; the new one tells whether it has it. */
+    if (!hf_pg_session_is_newest(s))
+        return HF_PG_DOUBT;
     s->conn.in_transaction = false;
     if (s->is_behind)
         atomic_fetch_add(&s->shared->stalls, 1);
