@@ -57,6 +57,8 @@ enum hf_pg_outcome {
     HF_PG_LOST      /* the connection is gone: nothing is known about what was sent last */
 };
 
+/* (hf_pg_run answers for all statements of a round trip. One that stands behind COMMIT fails by itself: what was committed stays so, and
+ * the result of COMMIT says that it was.) */
 enum { HF_PG_PIPELINE_MAX = 32, HF_PG_PARAMS_MAX = HF_PG_COLUMNS_MAX + 3 };
 
 struct hf_pg_conn {

@@ -177,11 +177,13 @@ static void send_writer(struct hf_pg_work *w)
 }
 
 /* If the commit has waited for the standbys, they have all that could be seen before it, and the batch itself. writer: the result of
- * its row, before the commit; settings: of the question behind it. */
+ * its row, before the commit; settings: of the question behind it, NULL if that failed. */
 static void learn_replicated(struct hf_pg_session *s, const PGresult *writer, const PGresult *settings)
 {
     struct hf_pg_replicated *r = &s->shared->replicated;
-    bool waited = PQntuples(writer) == 1 && !PQgetisnull(writer, 0, 1) && PQntuples(settings) == 1 &&
+    if (PQntuples(writer) != 1)
+        return;
+    bool waited = !PQgetisnull(writer, 0, 1) && settings && PQntuples(settings) == 1 &&
                   hf_pg_get_int8(writer, 0, 1) == hf_pg_get_int8(settings, 0, 0);
     if (!waited && !HF_BUG(reload_ignored))
         return;
@@ -208,12 +210,18 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
             send_changes(w, (enum hf_pg_table)t, ERASED);
     send_journal(w);
     send_writer(w);
+    int writer = w->count - 1, commit = w->count, settings = w->count + 1; /* their results */
     if (!w->spoiled) /* else something is missing above, and hanging up sends what is queued */
         hf_pg_work_send(w, HF_PG_COMMIT, HF_PG_TABLES, NULL, 0);
     if (!w->spoiled && s->replicates)
         hf_pg_work_send(w, HF_PG_SETTINGS, HF_PG_TABLES, NULL, 0);
     s->conn.warned = false;
     enum hf_pg_end end = hf_pg_work_trip(w);
+    /* Once COMMIT has answered, the batch is committed: the question behind it may fail, and the connection end, and that changes
+     * nothing. */
+    bool committed = commit < w->count && w->results[commit] && !HF_BUG(commit_undone);
+    if (committed)
+        end = HF_PG_DONE;
     if (end == HF_PG_GONE || (end == HF_PG_DONE && s->conn.warned))
         return HF_PG_DOUBT;
     if (end != HF_PG_DONE)
@@ -227,7 +235,7 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
     s->batch++;
     memcpy(s->chain, s->next_chain, HF_DIGEST_SIZE);
     if (s->replicates)
-        learn_replicated(s, w->results[w->count - 3], w->results[w->count - 1]);
+        learn_replicated(s, w->results[writer], w->results[settings]);
     return HF_PG_DONE;
 }
 
