@@ -186,6 +186,9 @@ void hf_remote_give_back(struct hf_remote_worker *worker);
 /* The operation's lane and row are nobody's any more. */
 void hf_remote_lane_give_back(struct hf_remote *remote, const struct hf_op *op);
 
+/* remote_work.c. What the database refused last: is it likely that a single operation, or a single row, is the reason? Data that the
+ * database does not take; a row changed by hand; a value that is too large for an index. */
+bool hf_remote_is_about_one(const struct hf_pg_conn *conn);
 /* remote_work.c: the worker's thread. arg: the worker. */
 void *hf_remote_work(void *arg);
 /* With the lock. Wake one who is idle: always the same if possible, whose part of the database is warm, and one that has a

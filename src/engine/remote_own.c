@@ -72,6 +72,9 @@ bool hf_remote_maintain(struct hf_remote *r)
     /* What a sweep in doubt did is found out by the next connect; nobody waits for it. */
     if (end == HF_PG_DOUBT)
         hf_pg_disconnect(&s->conn);
+    /* A row that cannot be swept is said; but the database takes what others write. */
+    if (end == HF_PG_NO && hf_remote_is_about_one(&s->conn))
+        s->conn.state[0] = '\0';
     if (end == HF_PG_NO)
         hf_remote_refused(r, &s->conn);
     /* Whoever is told that the store is not ready sends nothing, so it must be found out here that it is again. */

@@ -243,9 +243,7 @@ static void hold_back(struct hf_remote_worker *w)
 
 /* ---- One batch ---- */
 
-/* Is it likely that a single operation makes the batch fail? Data that the database does not take; a row changed by hand; a value
- * that is too large for an index. */
-static bool is_about_one(const struct hf_pg_conn *conn)
+bool hf_remote_is_about_one(const struct hf_pg_conn *conn)
 {
     const char *state = conn->state;
     return state[0] == '\0' || strncmp(state, "22", 2) == 0 || strncmp(state, "23", 2) == 0 ||
@@ -321,7 +319,7 @@ static bool batch_run(struct hf_remote_worker *w)
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
         case HF_PG_NO:
-            if (w->count > 1 && is_about_one(conn))
+            if (w->count > 1 && hf_remote_is_about_one(conn))
                 return false;
             hf_remote_refused(w->remote, conn);
             fail_all(w, HF_STORAGE_FAILURE);

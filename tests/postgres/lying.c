@@ -236,6 +236,26 @@ static void many_unsound_holds_keep_no_other_from_being_swept(void **state)
     assert_true(unreadable() > 0);
 }
 
+/* Something in the database makes sweeping fail, and it is about the row: others are served. */
+static void a_row_that_cannot_be_swept_is_no_database_that_is_away(void **state)
+{
+    struct hf_stats stats;
+    (void)state;
+    assert_int_equal(place("", "short", "short", 1, 0), HF_OK);
+    await_overdue();
+    postgres_run(&p, "CREATE FUNCTION holdfast.odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE "
+                     "EXCEPTION 'this row is odd' USING ERRCODE = '22008'; END $$; CREATE TRIGGER odd BEFORE "
+                     "UPDATE ON holdfast.hold FOR EACH ROW EXECUTE FUNCTION holdfast.odd()");
+    (void)hf_maintain(db);
+    hf_stats(db, &stats);
+    assert_false(stats.database_away);
+    assert_non_null(strstr(notes, "this row is odd"));
+    assert_int_equal(place("", "other", "other", HOUR_MS, 0), HF_OK);
+    postgres_run(&p, "DROP TRIGGER odd ON holdfast.hold");
+    (void)hf_maintain(db);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold WHERE state = 'held'"), 1);
+}
+
 static void unsound_rows_in_a_batch_fail_their_own_calls_alone(void **state)
 {
     enum { COUNT = 60 };
@@ -515,6 +535,31 @@ static void a_window_that_cannot_be_added_up_is_refused(void **state)
     assert_int_equal(hf_open(NULL, &options, &other, &why), HF_STORE_DAMAGED);
 }
 
+/* ---- What a deleted register has left ---- */
+
+/* It is kept for ever for the sake of its fence. */
+static void a_deleted_register_that_lost_its_fence_is_unreadable(void **state)
+{
+    struct hf_request write = { .action = HF_WRITE,
+                                .key = hf_str("write"),
+                                .write = { .name = hf_str("r"), .value = hf_str("v"), .fence = 7 } };
+    (void)state;
+    assert_int_equal(ask("", write), HF_OK);
+    write.action = HF_DELETE_REGISTER;
+    write.key = hf_str("delete");
+    write.write.value = hf_str("");
+    write.write.fence = 8;
+    assert_int_equal(ask("", write), HF_OK);
+    postgres_run(&p, "UPDATE holdfast.register SET fence = 0");
+    write.action = HF_WRITE;
+    write.key = hf_str("stale");
+    write.write.fence = 6;
+    assert_int_equal(ask("", write), HF_STORAGE_FAILURE);
+    assert_non_null(strstr(notes, "holdfast.register, tenant \"\", name \"r\": the row was changed by hand"));
+    postgres_run(&p, "UPDATE holdfast.register SET fence = 8");
+    assert_int_equal(ask("", write), HF_STALE_FENCE);
+}
+
 /* ---- Times at the end of the numbers (seen by the sanitizer for undefined behaviour) ---- */
 
 static void times_at_the_end_of_the_numbers_overflow_nothing(void **state)
@@ -590,6 +635,7 @@ int main(void)
         TEST(a_tenant_longer_than_one_can_be_overruns_nothing),
         TEST(an_unsound_hold_stops_nobody_else),
         TEST(many_unsound_holds_keep_no_other_from_being_swept),
+        TEST(a_row_that_cannot_be_swept_is_no_database_that_is_away),
         TEST(unsound_rows_in_a_batch_fail_their_own_calls_alone),
         TEST(a_hold_with_another_id_ends_no_server),
         TEST(a_row_without_a_value_where_there_must_be_one_is_unreadable),
@@ -602,6 +648,7 @@ int main(void)
         TEST(when_something_was_made_cannot_be_changed_in_silence),
         TEST(when_a_guard_was_made_cannot_be_changed_in_silence),
         TEST(a_window_that_cannot_be_added_up_is_refused),
+        TEST(a_deleted_register_that_lost_its_fence_is_unreadable),
         TEST(times_at_the_end_of_the_numbers_overflow_nothing),
         TEST(a_time_beyond_all_calendars_moves_no_clock),
     };

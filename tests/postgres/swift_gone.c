@@ -238,6 +238,36 @@ static void what_a_lease_has_left_goes_when_all_batches_are_over(void **state)
     assert_int_equal(leases_left(), 0);
 }
 
+/* Somebody changed by hand what deleted registers have left: until when it is kept is no number, or none that could be a time; or the fence
+ * is gone, for whose sake it is kept for ever. These rows stay, and are told of. All others leave. */
+static void a_row_changed_by_hand_keeps_no_other_from_leaving(void **state)
+{
+    enum { ODD = 6 };
+    struct hf_pg_said said;
+    (void)state;
+    lease_comes_and_goes();
+    register_comes_and_goes();
+    functions_run(swift.user,
+                  "INSERT INTO holdfast.register SELECT tenant, 'odd' || n, type, v, version, fence, "
+                  "coalesce(t, changed_at) "
+                  "FROM holdfast.register, (VALUES (1, ''::bytea, NULL::timestamptz), (2, '\\x01', NULL), "
+                  "(3, '\\x0000000000000000ff', NULL), (4, '\\xffffffffffffff7f', NULL), (5, "
+                  "'\\xffffffffffffffff', NULL), "
+                  "(6, '\\xffffffffffffff7f', '-infinity')) AS odd (n, v, t)");
+    for (int i = 0; i < 3; i++) {
+        maintained();
+        time_passes(HF_PG_LEAVE_MS);
+    }
+    assert_int_equal(leases_left(), 0);
+    assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.register WHERE name = 'R'"), 0);
+    assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.register"), ODD);
+    assert_true(atomic_load(&swift.shared.unsound) >= ODD);
+    bool named = false;
+    while (hf_pg_clock_said(&swift.shared, &said))
+        named = named || strstr(said.line, "holdfast.register, tenant \"\", name \"odd") != NULL;
+    assert_true(named);
+}
+
 /* A transaction that has written something and is open may have written that row. */
 static void an_open_transaction_keeps_it(void **state)
 {
@@ -345,6 +375,7 @@ int main(void)
         TEST(a_register_that_came_and_went_was_there),
         TEST(a_key_that_came_and_went_was_bound),
         TEST(what_a_lease_has_left_goes_when_all_batches_are_over),
+        TEST(a_row_changed_by_hand_keeps_no_other_from_leaving),
         TEST(an_open_transaction_keeps_it),
         TEST(what_was_read_long_ago_is_not_written),
         TEST(to_functions_it_is_not_there),

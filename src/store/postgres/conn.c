@@ -316,20 +316,21 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 #define OVERDUE_SOON(told) \
     "greatest(statement_timestamp() + interval '1 s', " told "::timestamptz, " HF_PG_NEWEST ")"
 
-/* Until when the row that a deleted register has left is kept: the eight bytes of its value, lowest first. A window that was longer
- * once is looked for among the rows behind the one in force. */
-#define BYTE(n, bits) "(get_byte(value, " n ")::bigint << " bits ")"
-#define LEFT_UNTIL                                                                                           \
-    "to_timestamp(CASE WHEN type = 'deleted' THEN (" BYTE("0", "0") " | " BYTE("1", "8") " | " BYTE(         \
-        "2",                                                                                                 \
-        "16") " | " BYTE("3",                                                                                \
-                         "24") " | " BYTE("4",                                                               \
-                                          "32") " | " BYTE("5",                                              \
-                                                           "40") " | " BYTE("6",                             \
-                                                                            "48") " | " BYTE("7",            \
-                                                                                             "56") ") / "    \
-                                                                                                   "1000.0 " \
-                                                                                                   "END)"
+/* Until when the row that a deleted register has left is kept, in milliseconds: the eight bytes of its value, lowest first. NULL where it has
+ * another length: it was changed by hand. Nothing here may fail for any value: the rows of all others would stay. So numbers are
+ * compared, and not times, which have other limits. A window that was longer once is looked for among the rows behind the one in force. */
+/* clang-format off */
+#define BYTE(n, bits) "get_byte(value, " n ")::bigint << " bits
+#define LEFT_UNTIL                                                                        \
+    "(CASE WHEN octet_length(value) = 8 THEN (" BYTE("0", "0") ") | (" BYTE("1", "8")     \
+    ") | (" BYTE("2", "16") ") | (" BYTE("3", "24") ") | (" BYTE("4", "32") ") | ("       \
+    BYTE("5", "40") ") | (" BYTE("6", "48") ") | (" BYTE("7", "56") ") END)"
+/* clang-format on */
+#define LEFT_NOW "(extract(epoch FROM $2::timestamptz) * 1000)::bigint"
+#define WINDOW_MAX "315360000000" /* HF_DURATION_MAX_MS */
+#define LEFT_CLOSED                                                                                 \
+    "type = 'deleted' AND fence = 0 AND changed_at <= $2::timestamptz - (SELECT greatest(0, least(" \
+    "idempotency_window_ms, " WINDOW_MAX ")) * interval '1 ms' FROM holdfast.store)"
 
 /* Had the transaction that wrote the row ended when $3 was the oldest under way? NULL: that does not matter. */
 #define ENDED "($3::xid IS NULL OR age(xmin) > age($3::xid))"
@@ -372,11 +373,9 @@ static const char *const texts[] = {
         "DELETE FROM holdfast.guard_entry WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.guard_entry WHERE "
         "expires_at <= $2::timestamptz AND " ENDED
         " ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
-    [HF_PG_FREE_LEFT] =
-        "DELETE FROM holdfast.register WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.register WHERE "
-        "type = 'deleted' AND fence = 0 AND changed_at <= $2::timestamptz - (SELECT idempotency_window_ms * "
-        "interval '1 ms' FROM holdfast.store) AND " LEFT_UNTIL " <= $2::timestamptz AND " ENDED
-        " ORDER BY changed_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+    [HF_PG_FREE_LEFT] = "DELETE FROM holdfast.register WHERE ctid = ANY(ARRAY(SELECT ctid FROM "
+                        "holdfast.register WHERE " LEFT_CLOSED " AND " LEFT_UNTIL " BETWEEN 0 AND " LEFT_NOW
+                        " AND " ENDED " ORDER BY changed_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
     [HF_PG_FREE_LEASES] =
         "DELETE FROM holdfast.lease WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.lease WHERE deleted_at "
         "<= "
@@ -441,6 +440,14 @@ static void sql_of(int statement, struct hf_buffer *b)
                                        " FROM holdfast.resource x WHERE x.tenant = "
                                        "overdue.tenant AND x.name = overdue.resource LIMIT 1 FOR UPDATE SKIP "
                                        "LOCKED) t LIMIT $1::integer");
+        break;
+    case HF_PG_ODD_LEFT:
+        hf_buffer_add_text(b, "SELECT ");
+        hf_pg_sql_row(b, HF_PG_REGISTER);
+        hf_buffer_add_text(b,
+                           " FROM (SELECT " HF_PG_ALL " FROM holdfast.register x WHERE " LEFT_CLOSED
+                           " AND (" LEFT_UNTIL " BETWEEN 0 AND " LEFT_NOW " + " WINDOW_MAX
+                           ") IS NOT TRUE AND " ENDED " ORDER BY changed_at LIMIT least($1::integer, 8)) t");
         break;
     default: hf_buffer_add_text(b, texts[statement]); break;
     }

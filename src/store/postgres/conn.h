@@ -31,10 +31,11 @@ enum hf_pg_statement {
     HF_PG_SWEEP,  /* limit, time -> lock resources with overdue holds, those that nobody else has locked */
     HF_PG_FREE_TOKENS,
     HF_PG_FREE_ENTRIES,
-    HF_PG_FREE_LEFT,                          /* what deleted registers have left */
-    HF_PG_FREE_LEASES,                        /* and deleted leases */
-    HF_PG_HORIZON,                            /* -> the oldest transaction that is under way */
-    HF_PG_READ,                               /* + table */
+    HF_PG_FREE_LEFT,   /* what deleted registers have left */
+    HF_PG_ODD_LEFT,    /* some of what deleted registers have left and cannot leave: it was changed by hand */
+    HF_PG_FREE_LEASES, /* and deleted leases */
+    HF_PG_HORIZON,     /* -> the oldest transaction that is under way */
+    HF_PG_READ,        /* + table */
     HF_PG_LOCK = HF_PG_READ + HF_PG_TABLES,   /* + table */
     HF_PG_INSERT = HF_PG_LOCK + HF_PG_TABLES, /* + table */
     HF_PG_UPDATE = HF_PG_INSERT + HF_PG_TABLES,

@@ -188,6 +188,7 @@ static enum hf_pg_end horizon_move(struct hf_pg_session *s)
         h->coming = (uint64_t)hf_pg_get_int8(w.results[0], 0, 0);
         h->coming_now = s->now;
         h->coming_at = hf_pg_clock_boot(s->shared);
+        h->moved = true;
     }
     return hf_pg_work_end(&w, end);
 }
@@ -196,6 +197,7 @@ enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *fr
 {
     static const int statements[] = { HF_PG_FREE_TOKENS, HF_PG_FREE_ENTRIES, HF_PG_FREE_LEFT,
                                       HF_PG_FREE_LEASES };
+    enum { STATEMENTS = sizeof statements / sizeof *statements };
     struct hf_pg_work w;
     unsigned char limit[4], until[8], ended[4];
     /* (A clock of a test's own stands still while a batch is under way.) */
@@ -211,10 +213,14 @@ enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *fr
         at_once ? hf_pg_none() : hf_pg_param4(ended, (int64_t)s->horizon.ended)
     };
     hf_pg_work_begin(&w, s, NULL);
-    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+    for (size_t i = 0; i < STATEMENTS; i++)
         hf_pg_work_send(&w, statements[i], HF_PG_TABLES, values, 3);
+    /* Rows that cannot leave are told of now and then. */
+    if (at_once || s->horizon.moved)
+        hf_pg_work_send(&w, HF_PG_ODD_LEFT, HF_PG_REGISTER, values, 3);
+    s->horizon.moved = false;
     end = hf_pg_work_trip(&w);
-    for (int i = 0; end == HF_PG_DONE && i < w.count; i++)
+    for (int i = 0; end == HF_PG_DONE && i < STATEMENTS; i++)
         *freed += strtoull(PQcmdTuples(w.results[i]), NULL, 10);
     return hf_pg_work_end(&w, end);
 }

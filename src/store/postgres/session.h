@@ -62,6 +62,7 @@ struct hf_pg_horizon {
     uint64_t ended, coming;
     hf_time ended_now, coming_now; /* engine time then */
     hf_time coming_at;
+    bool moved; /* since rows were taken out last */
 };
 
 struct hf_pg_session {

@@ -37,13 +37,27 @@ static bool token_sound(const struct hf_pg_token *t)
     return t->action == HF_BEGIN && hf_row_sound(&row);
 }
 
+/* What a deleted register has left is kept for the window of its time, or for ever if it has a fence. The sweeper goes by that. */
+static bool left_sound(const struct hf_register *r)
+{
+    if (r->value.type != HF_TYPE_DELETED)
+        return true;
+    hf_time until = (hf_time)hf_get64(r->value.bytes.data); /* of eight bytes: hf_row_sound */
+    if (r->fence != 0)
+        return until == INT64_MAX;
+    return hf_now_sound(r->changed_at) && hf_now_sound(until) && until >= r->changed_at &&
+           until - r->changed_at <= HF_DURATION_MAX_MS;
+}
+
 bool hf_pg_record_sound(enum hf_pg_table table, const struct hf_pg_record *record)
 {
     if (table == HF_PG_TOKEN)
         return token_sound(&record->token);
     if (table == HF_PG_CALL)
         return record->call.client.size <= HF_NAME_MAX && hf_now_sound(record->call.recorded_at);
-    return hf_row_sound(&record->row);
+    if (!hf_row_sound(&record->row))
+        return false;
+    return table != HF_PG_REGISTER || left_sound(&record->row.reg);
 }
 
 /* Is the entry that came with the row that of its call? One wrong number would lead to another call's, and another tenant's. */
