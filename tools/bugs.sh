@@ -115,6 +115,7 @@ one() { # NAME PART WORDS: writes a row
     left_freed_at_once) by_test "$name" postgres_swift_gone || where= ;;
     old_primary_kept) by_test "$name" postgres_old_primary || where= ;;
     commit_undone) by_test "$name" postgres_behind_commit || where= ;;
+    left_unreplicated) by_test "$name" postgres_swift_gone || where= ;;
     guards_crowded) by_test "$name" postgres_guards || where= ;;
     tenants_in_one_line) by_test "$name" postgres_turns || where= ;;
     *)

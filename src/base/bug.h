@@ -75,6 +75,7 @@
     X(tenants_in_one_line,     postgres, "what a tenant asks for waits behind all that others have asked for before") \
     X(old_primary_kept,        postgres, "a session goes on with its primary though a standby was promoted and another session knows") \
     X(commit_undone,           postgres, "an error of a statement behind COMMIT makes the batch count as not done") \
+    X(left_unreplicated,       postgres, "rows whose window has closed leave before a standby has what closed it") \
     X(server_batch_swapped,    server, "the first two answers of a batch change places") \
     X(server_pipeline_swapped, server, "two answers to pipelined requests change places") \
     X(server_key_shortened,    server, "the last byte of a long Idempotency-Key is lost") \

@@ -84,8 +84,12 @@ bool hf_remote_maintain(struct hf_remote *r)
         hf_remote_back(r);
     if (end == HF_PG_DONE && is_refused(r) && takes_writes(s))
         hf_remote_refused(r, NULL);
+    bool waiting = end == HF_PG_DONE && s->horizon.waiting;
+    uint32_t timeline = s->conn.timeline;
     sweeping(r, false);
     pthread_mutex_unlock(&r->sweeper_lock);
+    if (waiting) /* what that tells lets rows leave the next time */
+        (void)hf_remote_confirm(r, timeline, NULL);
     hf_remote_clock_note(r);
     return end == HF_PG_DONE && (swept > 0 || freed > 0);
 }

@@ -268,6 +268,40 @@ static void a_row_changed_by_hand_keeps_no_other_from_leaving(void **state)
     assert_true(named);
 }
 
+static void standbys(const char *names)
+{
+    char sql[120];
+    postgres_set(&swift.p, "synchronous_standby_names", names);
+    postgres_reload(&swift.p);
+    snprintf(sql, sizeof sql, "SELECT (current_setting('synchronous_standby_names') = '%s')::integer", names);
+    postgres_await_number(&swift.p, sql, 1);
+}
+
+/* Else it is told that a claim is not known, and the standby that takes over has it as it was before it was settled. */
+static void what_no_standby_has_does_not_leave(void **state)
+{
+    uint64_t freed;
+    (void)state;
+    register_comes_and_goes();
+    maintained();
+    time_passes(HF_PG_LEAVE_MS);
+    standbys("nobody");
+    enum hf_pg_end looked = hf_pg_look(&sweeper), end = hf_pg_free_expired(&sweeper, 100, &freed);
+    bool waiting = sweeper.horizon.waiting;
+    long long left = postgres_number(&swift.p, "SELECT count(*) FROM holdfast.register");
+    standbys("");
+    assert_int_equal(looked, HF_PG_DONE);
+    assert_int_equal(end, HF_PG_DONE);
+    assert_true(waiting);
+    assert_int_equal(left, 1);
+    /* As if a commit had been waited for that began behind. */
+    hf_pg_replicated_below(&swift.shared.replicated, sweeper.conn.timeline, sweeper.horizon.ended);
+    sweeper.replicates = true;
+    assert_int_equal(hf_pg_free_expired(&sweeper, 100, &freed), HF_PG_DONE);
+    assert_false(sweeper.horizon.waiting);
+    assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.register"), 0);
+}
+
 /* A transaction that has written something and is open may have written that row. */
 static void an_open_transaction_keeps_it(void **state)
 {
@@ -376,6 +410,7 @@ int main(void)
         TEST(a_key_that_came_and_went_was_bound),
         TEST(what_a_lease_has_left_goes_when_all_batches_are_over),
         TEST(a_row_changed_by_hand_keeps_no_other_from_leaving),
+        TEST(what_no_standby_has_does_not_leave),
         TEST(an_open_transaction_keeps_it),
         TEST(what_was_read_long_ago_is_not_written),
         TEST(to_functions_it_is_not_there),

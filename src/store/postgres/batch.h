@@ -77,7 +77,8 @@ struct hf_rules hf_pg_rules_wanted(const struct hf_options *options, const struc
 enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options);
 
 /* Take out keys, entries of guards and what deleted registers and leases have left, if their window has closed and no batch is under
- * way that has not seen them (work.h, "What leaves"), up to `max` of each. freed: out. */
+ * way that has not seen them (work.h, "What leaves"), up to `max` of each. freed: out. s->horizon.waiting: out, nothing leaves before the
+ * standbys have confirmed what could be seen. */
 enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *freed);
 
 #endif

@@ -206,8 +206,14 @@ enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *fr
     if (!s->conn.pg || s->now == 0)
         return HF_PG_GONE;
     enum hf_pg_end end = at_once ? HF_PG_DONE : horizon_move(s);
+    s->horizon.waiting = false;
     if (end != HF_PG_DONE || (!at_once && s->horizon.ended == 0))
         return end;
+    s->horizon.waiting =
+        !at_once && s->replicates && !HF_BUG(left_unreplicated) &&
+        !hf_pg_replicated_is_below(&s->shared->replicated, s->conn.timeline, s->horizon.ended);
+    if (s->horizon.waiting)
+        return HF_PG_DONE;
     const struct hf_bytes values[] = {
         hf_pg_param4(limit, max), hf_pg_param8(until, hf_pg_time(at_once ? s->now : s->horizon.ended_now)),
         at_once ? hf_pg_none() : hf_pg_param4(ended, (int64_t)s->horizon.ended)

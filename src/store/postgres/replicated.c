@@ -37,6 +37,12 @@ bool hf_pg_replicated_all(const struct hf_pg_replicated *r, uint32_t timeline, u
     return from >= next;
 }
 
+bool hf_pg_replicated_is_below(const struct hf_pg_replicated *r, uint32_t timeline, uint64_t xid)
+{
+    uint64_t below = atomic_load(&r->below), mark = pack(timeline, xid);
+    return below >> XID_BITS == mark >> XID_BITS && mark <= below;
+}
+
 void hf_pg_replicated_below(struct hf_pg_replicated *r, uint32_t timeline, uint64_t xid)
 {
     uint64_t before = atomic_load(&r->below), mark = pack(timeline, xid);

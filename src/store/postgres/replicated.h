@@ -39,6 +39,8 @@ bool hf_pg_replicated_has(const struct hf_pg_replicated *r, uint32_t timeline, u
 /* Are all transactions that a snapshot can see, to which `next` and those behind it are in the future, known to be replicated? That
  * is what is asked of a row that is not there: who removed it is not known. Looks at no more than HF_PG_KNOWN numbers. */
 bool hf_pg_replicated_all(const struct hf_pg_replicated *r, uint32_t timeline, uint64_t next);
+/* Are all transactions below `xid` that can be seen known to be replicated? */
+bool hf_pg_replicated_is_below(const struct hf_pg_replicated *r, uint32_t timeline, uint64_t xid);
 /* A commit was replicated, before which all below `xid` had ended; or this one was. */
 void hf_pg_replicated_below(struct hf_pg_replicated *r, uint32_t timeline, uint64_t xid);
 void hf_pg_replicated_add(struct hf_pg_replicated *r, uint32_t timeline, uint64_t xid);

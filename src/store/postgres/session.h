@@ -62,7 +62,8 @@ struct hf_pg_horizon {
     uint64_t ended, coming;
     hf_time ended_now, coming_now; /* engine time then */
     hf_time coming_at;
-    bool moved; /* since rows were taken out last */
+    bool moved;   /* since rows were taken out last */
+    bool waiting; /* rows may leave when the standbys are known to have what was written below `ended` */
 };
 
 struct hf_pg_session {
