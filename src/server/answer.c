@@ -191,9 +191,7 @@ static void render_call(struct hf_work *work, struct hf_http_reply *reply)
     case HF_CALL_AUDIT:
     case HF_CALL_TRACE:
     case HF_CALL_EXPORT: render_made(work, reply); return;
-    case HF_CALL_OPENAPI:
-        reply->static_body = hf_mem(work->server->openapi.data, work->server->openapi.size);
-        return;
+    case HF_CALL_OPENAPI: hf_server_openapi(reply->body); return;
     case HF_CALL_METRICS:
         hf_server_metrics(work->server, &work->caller, reply->body);
         reply->content_type = "text/plain; version=0.0.4; charset=utf-8";

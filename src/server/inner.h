@@ -93,7 +93,6 @@ struct hf_server {
     bool unsure; /* the store was not opened, and it is not known whether that changed its configuration */
     char notes[2][512]; /* about the auth file and the certificate, for the log once there is one */
     hf_time started_at;
-    struct hf_buffer openapi;                   /* the description of all calls, made once */
     _Atomic uint64_t refusals[HF_STATUS_SLOTS]; /* answers that were not HF_OK, by status */
     _Atomic uint64_t unauthorized, forbidden, too_many_requests, batches, batch_lines;
     _Atomic int64_t batch_lines_now;

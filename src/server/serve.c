@@ -283,9 +283,6 @@ static int start(struct hf_server *s)
         if (s->notes[i][0])
             log_text(s, HF_LOG_WARNING, "file", s->notes[i]);
     connections_note(s);
-    hf_server_openapi(&s->openapi);
-    if (s->openapi.failed)
-        return complain(EXIT_STORE, NULL, "there is no memory for the server");
     if (hf_http_start(s->http, &why) != HF_OK)
         return complain(EXIT_STORE, NULL, why.text);
     return open_store(s);
@@ -380,7 +377,6 @@ int hf_server_run(const struct hf_server_options *options)
     }
     pthread_mutex_destroy(&s->auth_lock);
     hf_tenants_free(&s->tenants);
-    hf_buffer_free(&s->openapi);
     free(s);
     return code;
 }

@@ -37,10 +37,13 @@ try 0 hold hall --for c --duration 15m --key h5
 # Overdue holds count as held until somebody expires them, and people are told so.
 try 0 resource late --capacity 3
 try 0 hold late --for a --duration 15m --key l1
-try 0 hold late --for b --duration 300ms --key l2
-try 0 hold late --for c --duration 300ms --key l3
-sleep 0.4
-try 0 resource late
+try 0 hold late --for b --duration 6s --key l2
+try 0 hold late --for c --duration 6s --key l3
+for _ in $(seq 300); do
+  try 0 resource late
+  ! grep -q 'of which 2 overdue' out || break
+  sleep 0.1
+done
 has out "capacity   3  (3 held of which 2 overdue, 0 confirmed)"
 has out "available  0  (and overdue ones, which a new hold expires first)"
 try 0 resource late --json

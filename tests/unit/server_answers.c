@@ -274,6 +274,21 @@ static void place(struct hf_db *db, const char *key, char id[HF_ID_SIZE])
     hf_result_clear(&result);
 }
 
+static void claim_extend(struct hf_db *db, int times)
+{
+    struct hf_result result = HF_RESULT_INIT;
+    struct hf_request begin = { .action = HF_BEGIN,
+                                .key = hf_str("long"),
+                                .begin = { .payload = hf_str("p"), .lease_ms = 60000 } };
+    assert_int_equal(hf_do(db, &begin, &result), HF_OK);
+    struct hf_request beat = { .action = HF_HEARTBEAT,
+                               .key = hf_str("long"),
+                               .settle = { .fence = result.answer.claim.fence } };
+    for (int i = 0; i < times; i++)
+        assert_int_equal(hf_do(db, &beat, NULL), HF_OK);
+    hf_result_clear(&result);
+}
+
 static void store_fill(char id[HF_ID_SIZE])
 {
     struct hf_db *db;
@@ -289,6 +304,7 @@ static void store_fill(char id[HF_ID_SIZE])
         .action = HF_RELEASE, .client = hf_str("c"), .sequence = 1, .hold = { hf_str(id) }
     };
     assert_int_equal(hf_do(db, &numbered, NULL), HF_OK);
+    claim_extend(db, 1001); /* more events than a trace shows */
     hf_close(db);
 }
 
@@ -362,6 +378,7 @@ static void test_audit_and_trace(void **state)
     printed(print_audit, "", "audit");
     struct tree *trace = printed(print_trace, id, "trace");
     printed(print_trace, "three", "trace");
+    printed(print_trace, "long", "trace");
     first_batch_spoil();
     struct tree *damaged = printed(print_audit, NULL, "audit");
     folder_remove();
