@@ -90,17 +90,64 @@ static bool is_ascii(struct hf_bytes text)
     return all < 0x80;
 }
 
-/* `text` through utf8proc's decomposition and composition, into scratch. No character becomes more than
+static unsigned class_of(int32_t c)
+{
+    return (unsigned)utf8proc_get_property(c)->combining_class;
+}
+
+/* Unicode's canonical ordering: marks behind a letter stand by their combining class, those of one class as they came.
+ * utf8proc_decompose exchanges neighbours for that, which takes milliseconds for an identity of nothing but marks, and a client can
+ * send many of these. Here each mark is put into its place at once. */
+static void put_in_order(int32_t *points, size_t count)
+{
+    size_t run = 0; /* where the marks began */
+    for (size_t i = 0; i < count; i++) {
+        unsigned class = class_of(points[i]);
+        if (class == 0)
+            run = i + 1;
+        if (class == 0 || i == run || class_of(points[i - 1]) <= class)
+            continue;
+        size_t lo = run, hi = i - 1; /* the first of a higher class is among these */
+        while (lo < hi) {
+            size_t mid = lo + (hi - lo) / 2;
+            if (class_of(points[mid]) <= class)
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        int32_t mark = points[i];
+        memmove(points + lo + 1, points + lo, (i - lo) * sizeof *points);
+        points[lo] = mark;
+    }
+}
+
+/* Decompose each character. Answers how many code points that gives. */
+static size_t decompose(struct hf_bytes text, utf8proc_option_t options, int32_t *points, size_t count_max)
+{
+    size_t count = 0;
+    int boundary = UTF8PROC_BOUNDCLASS_START;
+    while (text.size > 0) {
+        int32_t c;
+        size_t n = first_char(text, &c);
+        utf8proc_ssize_t more = utf8proc_decompose_char(
+            c, points + count, (utf8proc_ssize_t)(count_max - count), options, &boundary);
+        HF_ASSERT(more >= 0 && (size_t)more <= count_max - count);
+        count += (size_t)more;
+        text = hf_mem((const unsigned char *)text.data + n, text.size - n);
+    }
+    return count;
+}
+
+/* `text` through decomposition, ordering and, if asked for, composition, into scratch. No character becomes more than
  * four code points a byte, and writing UTF-8 over the code points needs one byte more than they take. */
 static struct hf_bytes transform(struct hf_bytes text, int how, struct hf_plan *plan)
 {
     size_t count_max = 4 * text.size;
     int32_t *points = room(plan, count_max * sizeof *points + 1);
     utf8proc_option_t options = (utf8proc_option_t)how;
-    utf8proc_ssize_t count = utf8proc_decompose(text.data, (utf8proc_ssize_t)text.size, points,
-                                                (utf8proc_ssize_t)count_max, options);
-    HF_ASSERT(count >= 0 && (size_t)count <= count_max);
-    utf8proc_ssize_t size = utf8proc_reencode(points, count, options);
+    size_t count = decompose(text, options, points, count_max);
+    put_in_order(points, count);
+    utf8proc_ssize_t size = utf8proc_reencode(points, (utf8proc_ssize_t)count, options);
     HF_ASSERT(size >= 0);
     return hf_mem(points, (size_t)size);
 }

@@ -11,7 +11,7 @@ hf_assert_fail
 hf_sha256_init hf_sha256_add hf_sha256_end hf_sha256_of
 hf_utf8_valid
 memchr memcmp memcpy memmove memset strlen
-utf8proc_decompose utf8proc_iterate utf8proc_reencode
+utf8proc_decompose_char utf8proc_get_property utf8proc_iterate utf8proc_reencode
 '
 # What compilers put in by themselves: stack protector, checked copies, sanitizers, coverage counters.
 by_compiler='_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(memcpy|memset|memmove)_chk|bcmp'
