@@ -4,7 +4,11 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
 
 struct hf_audit_name hf_audit_name_of(enum hf_audit_space space, struct hf_bytes tenant,
                                       struct hf_bytes first, struct hf_bytes second)
@@ -29,9 +33,30 @@ static void *slot_at(const struct hf_audit_table *t, size_t i)
     return t->slots + i * t->item_size;
 }
 
+/* A key that nobody knows before the audit runs. Clients choose the names, and the hash of a name has no secret: they could choose
+ * many whose slots are next to each other, and the audit would take days. */
+static struct hf_sipkey secret;
+
+static void secret_make(void)
+{
+    struct timespec now;
+    if (getrandom(&secret, sizeof secret, 0) == (ssize_t)sizeof secret)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    secret = (struct hf_sipkey){ (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec,
+                                 (uint64_t)(uintptr_t)&now ^ (uint64_t)getpid() << 48 };
+}
+
+static size_t first_slot(const struct hf_audit_table *t, struct hf_audit_name name)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, secret_make);
+    return (size_t)hf_siphash(&secret, hf_mem(&name, sizeof name), hf_mem(NULL, 0)) & (t->room - 1);
+}
+
 static size_t slot_of(const struct hf_audit_table *t, struct hf_audit_name name)
 {
-    size_t i = (size_t)name.high & (t->room - 1);
+    size_t i = first_slot(t, name);
     for (;; i = (i + 1) & (t->room - 1)) {
         const struct hf_audit_name *n = slot_at(t, i);
         if (n->low == 0 || (n->low == name.low && n->high == name.high))
