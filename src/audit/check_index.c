@@ -140,7 +140,7 @@ static void file_judge(struct hf_audit_state *s, int fd, struct index *x)
 /* Open a file that may not be there: *fd is -1 then. False if it may be, and cannot be opened. */
 static bool file_open(int dir, const char *name, int *fd)
 {
-    *fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+    *fd = hf_audit_open(dir, name);
     return *fd >= 0 || errno == ENOENT;
 }
 

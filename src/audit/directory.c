@@ -9,6 +9,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int hf_audit_open(int dir, const char *name)
+{
+    struct stat st;
+    /* Of a pipe, opening would wait for somebody who writes. */
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    int error = fstat(fd, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : S_ISREG(st.st_mode) ? 0 : ENXIO;
+    if (error == 0)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
 bool hf_audit_read_at(int fd, void *out, size_t size, uint64_t at, int *error)
 {
     unsigned char *p = out;

@@ -9,6 +9,10 @@
  * the directory cannot be listed; errno says why. */
 bool hf_audit_directory_look(int dir, uint64_t *last, uint64_t *bytes);
 
+/* hf_audit_open: open a file of the directory for reading, as openat. What is no file, such as a directory under the name, cannot be
+ * opened. */
+int hf_audit_open(int dir, const char *name);
+
 /* hf_audit_read_at: `size` bytes at `at` of an open file. False if the file does not have them all, or, with *error an errno, if
  * they cannot be read; *error is left alone otherwise. */
 bool hf_audit_read_at(int fd, void *out, size_t size, uint64_t at, int *error);

@@ -58,7 +58,10 @@ struct hf_files {
     bool headless; /* the batch at `found` is taken although its segment's header is not right */
     bool finished; /* damage with nothing whole behind it was the last step */
     struct hf_files_place found;
-    int io_error;          /* of a later segment that was searched */
+    int io_error; /* of a later segment that was searched */
+    uint32_t
+        newer; /* the format version of `newer_name`, which this program does not know; 0: none was met */
+    char newer_name[HF_AUDIT_NAME_SIZE];
     int open_error;        /* errno of a file that is there and could not be opened, or ENOMEM; 0: none */
     const char *open_name; /* which file, or NULL: one of the journal */
 };
@@ -71,6 +74,9 @@ static inline uint64_t hf_files_block_up(uint64_t n)
 /* ---- Errors: into *why, and returned ---- */
 
 enum hf_status hf_files_fail_newer(struct hf_error *why, const char *file, uint32_t version);
+/* The segment could not be opened: note what that means for the reader. */
+void hf_files_unopened(struct hf_files *r, enum hf_audit_opened got, const struct hf_audit_segment *seg,
+                       uint32_t version);
 enum hf_status hf_files_fail_memory(struct hf_error *why);
 /* errno says why. */
 enum hf_status hf_files_fail_io(struct hf_error *why, const char *file);
@@ -159,8 +165,7 @@ const char *hf_files_remains(struct hf_files *r);
 /* A snapshot that was taken of more than is here, or of something else, proves that something is lost. */
 const char *hf_files_snapshot_differs(const struct hf_files *r);
 
-/* Segments from here on hold no batch; their files must be there in full all the same. n: out, the number of the one that
- * is not. */
-const char *hf_files_rest_differs(struct hf_files *r, uint64_t *n);
+/* Segments from here on hold no batch; their files must be there in full all the same. name: out, the one that is not. */
+const char *hf_files_rest_differs(struct hf_files *r, char name[HF_AUDIT_NAME_SIZE]);
 
 #endif

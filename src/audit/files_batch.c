@@ -106,6 +106,7 @@ void hf_files_batch_take(struct hf_files *r, struct hf_audit_batch *out)
         r->closed_at = (struct hf_files_place){ .segment = r->seg.number,
                                                 .offset = r->offset,
                                                 .sequence = out->sequence };
+        memcpy(r->closed_at.file, r->seg.name, sizeof r->closed_at.file);
     }
     r->padded = !out->padding_fits;
     snapshot_pass(r, out);

@@ -28,7 +28,7 @@ bool hf_files_closed_read(struct hf_files *r, struct hf_files_note *out)
     static const char name[] = "closed";
     unsigned char note[CLOSED_SIZE];
     *out = (struct hf_files_note){ .sequence = 0 };
-    int fd = openat(r->dir, name, O_RDONLY | O_CLOEXEC);
+    int fd = hf_audit_open(r->dir, name);
     if (fd < 0)
         return errno == ENOENT || unread(r, name, errno);
     int error = 0;
@@ -70,36 +70,49 @@ const char *hf_files_remains(struct hf_files *r)
     return found ? "there is no whole batch, and files that are only made behind the first one" : NULL;
 }
 
-const char *hf_files_rest_differs(struct hf_files *r, uint64_t *n)
+/* What is wrong with the segment, which was opened, or not, and should begin at `base`? */
+static const char *unused_differs(const struct hf_files *r, enum hf_audit_opened got,
+                                  const struct hf_audit_segment *seg, uint64_t base)
+{
+    if (got == HF_AUDIT_MISSING)
+        return "the segment's file is missing";
+    if (got == HF_AUDIT_BAD_PACK)
+        return "the compressed segment's own header or frame table is not right";
+    if (got != HF_AUDIT_OPENED)
+        return NULL;
+    if (seg->packed)
+        return "the segment is compressed, and the batches that follow it are not there";
+    if (hf_files_size_differs(seg))
+        return hf_files_size_differs(seg);
+    if (seg->head_other)
+        return "the segment's header is of another segment";
+    if (seg->head_good && !hf_files_same_keys(r, seg))
+        return "the segment belongs to another store";
+    return seg->head_good && !hf_files_head_belongs(r, seg, base) ? "the segment's header is not right"
+                                                                  : NULL;
+}
+
+const char *hf_files_rest_differs(struct hf_files *r, char name[HF_AUDIT_NAME_SIZE])
 {
     const char *what = NULL;
     uint64_t base = r->base;
     hf_files_look_again(r);
-    for (*n = r->seg.number; !what && *n <= r->last_segment; ++*n) {
+    for (uint64_t n = r->seg.number; !what && n <= r->last_segment; n++) {
         struct hf_audit_segment seg;
-        uint32_t version;
-        enum hf_audit_opened got = hf_audit_segment_open(r->dir, *n, &seg, &version);
-        if (got == HF_AUDIT_IO)
-            r->open_error = errno;
-        what = got == HF_AUDIT_OPENED && seg.packed
-                   ? "the segment is compressed, and the batches that follow it are not there"
-               : got == HF_AUDIT_OPENED  ? hf_files_size_differs(&seg)
-               : got == HF_AUDIT_MISSING ? "the segment's file is missing"
-                                         : NULL;
-        if (got != HF_AUDIT_OPENED)
-            return what;
-        if (!what && seg.head_other)
-            what = "the segment's header is of another segment";
-        if (!what && seg.head_good && !hf_files_same_keys(r, &seg))
-            what = "the segment belongs to another store";
-        if (!what && seg.head_good && !hf_files_head_belongs(r, &seg, base))
-            what = "the segment's header is not right";
-        base += seg.size;
-        hf_audit_segment_close(&seg);
-        if (what)
-            return what;
+        uint32_t version = 0;
+        enum hf_audit_opened got = hf_audit_segment_open(r->dir, n, &seg, &version);
+        what = unused_differs(r, got, &seg, base);
+        memcpy(name, seg.name, sizeof seg.name);
+        if (got == HF_AUDIT_OPENED) {
+            base += seg.size;
+            hf_audit_segment_close(&seg);
+            continue;
+        }
+        hf_files_unopened(r, got, &seg, version);
+        if (r->open_error || r->newer)
+            break;
     }
-    return NULL;
+    return what;
 }
 
 const char *hf_files_snapshot_differs(const struct hf_files *r)

@@ -5,6 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+void hf_files_unopened(struct hf_files *r, enum hf_audit_opened got, const struct hf_audit_segment *seg,
+                       uint32_t version)
+{
+    if (got == HF_AUDIT_IO)
+        r->open_error = errno;
+    if (got == HF_AUDIT_NEWER && !r->newer) {
+        r->newer = version;
+        memcpy(r->newer_name, seg->name, sizeof r->newer_name);
+    }
+}
+
 bool hf_files_walked_add(struct hf_files *r, const struct hf_audit_segment *seg, uint64_t base)
 {
     if (seg->number <= r->walked_count)
@@ -27,8 +38,7 @@ enum hf_audit_opened hf_files_segment_enter(struct hf_files *r, uint64_t number,
 {
     struct hf_audit_segment seg;
     enum hf_audit_opened got = hf_audit_segment_open(r->dir, number, &seg, version);
-    if (got == HF_AUDIT_IO)
-        r->open_error = errno;
+    hf_files_unopened(r, got, &seg, *version);
     hf_audit_segment_close(&r->seg);
     r->seg = seg;
     return got;
@@ -124,12 +134,11 @@ static bool search(struct hf_files *r, uint64_t lowest, bool whole, struct hf_fi
     hf_files_look_again(r);
     for (uint64_t n = r->seg.number + 1; n <= r->last_segment; n++) {
         struct hf_audit_segment seg;
-        uint32_t version;
+        uint32_t version = 0;
         base += size;
         size = 0;
         enum hf_audit_opened got_open = hf_audit_segment_open(r->dir, n, &seg, &version);
-        if (got_open == HF_AUDIT_IO)
-            r->open_error = errno;
+        hf_files_unopened(r, got_open, &seg, version);
         if (got_open != HF_AUDIT_OPENED)
             continue;
         size = seg.size;

@@ -84,22 +84,25 @@ static enum hf_audit_step end_here(struct hf_files *r, struct hf_error *why)
     return HF_AUDIT_END;
 }
 
-/* A file that is there could not be opened: what it holds is neither read nor missing. */
+/* A file that is there could not be opened, or is of a format that is not known: what it holds is neither read nor missing. */
+static bool is_unknown(const struct hf_files *r)
+{
+    return r->open_error || r->newer;
+}
+
 static enum hf_audit_step open_failed(const struct hf_files *r, struct hf_error *why)
 {
+    if (!r->open_error)
+        return step_failed(hf_files_fail_newer(why, r->newer_name, r->newer));
     errno = r->open_error;
     return step_failed(hf_files_fail_io(why, r->open_name ? r->open_name : "the journal"));
 }
 
-static enum hf_audit_step end_damage(struct hf_files *r, uint64_t number, uint64_t offset, const char *what)
+static enum hf_audit_step end_damage(struct hf_files *r, const char *file, uint64_t offset, const char *what)
 {
     r->reader.damage =
         (struct hf_audit_damage){ .offset = offset, .sequence = r->next_sequence, .what = what };
-    if (number == r->seg.number)
-        memcpy(r->reader.damage.file, r->seg.name, sizeof r->reader.damage.file);
-    else
-        snprintf(r->reader.damage.file, sizeof r->reader.damage.file, "journal-%08llu.log",
-                 (unsigned long long)number);
+    snprintf(r->reader.damage.file, sizeof r->reader.damage.file, "%s", file);
     r->finished = true;
     return HF_AUDIT_DAMAGE;
 }
@@ -151,7 +154,7 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
         return HF_AUDIT_END;
     if (r->resume && !hf_files_resume_there(r))
         return step_failed(hf_files_fail_memory(why));
-    if (r->open_error)
+    if (is_unknown(r))
         return open_failed(r, why);
     for (int look = 0;; look++) {
         enum hf_files_ahead ahead = wanted_here(r) ? HF_FILES_AHEAD_TAKEN : hf_files_next_segment_try(r, why);
@@ -167,36 +170,38 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
         if (look < RETRIES && hf_files_segment_renewed(r))
             continue;
         bool later = ahead == HF_FILES_AHEAD_BAD || hf_files_journal_goes_on(r, r->next_sequence + 1);
-        if (r->open_error)
+        if (is_unknown(r))
             return open_failed(r, why);
         /* What could not be read proves nothing. */
         if (!later && (r->seg.io_error || r->io_error))
             return end_here(r, why);
         if (!later) {
-            uint64_t number = r->seg.number;
+            char name[HF_AUDIT_NAME_SIZE];
             struct hf_files_place at;
             const char *lost = hf_files_closed_differs(r, &at);
             if (!lost)
                 lost = hf_files_snapshot_differs(r);
             if (!lost)
                 lost = hf_files_remains(r);
-            const char *wrong = lost ? NULL : hf_files_rest_differs(r, &number);
+            const char *wrong = lost ? NULL : hf_files_rest_differs(r, name);
             if ((lost || wrong) && look < RETRIES) {
                 if (r->next_sequence == 1)
                     begin_again(r);
                 continue; /* a store that was closed meanwhile has written more since this place was looked at */
             }
-            if (r->open_error)
+            if (is_unknown(r))
                 return open_failed(r, why);
-            return lost    ? end_damage(r, at.segment, at.offset, lost)
-                   : wrong ? end_damage(r, number, 0, wrong)
+            if (lost)
+                snprintf(name, sizeof name, "%s", at.segment == r->seg.number ? r->seg.name : at.file);
+            return lost    ? end_damage(r, name, at.offset, lost)
+                   : wrong ? end_damage(r, name, 0, wrong)
                            : end_here(r, why);
         }
         if (look < RETRIES)
             continue;
         enum hf_audit_step step =
             ahead == HF_FILES_AHEAD_BAD ? hf_files_bad_pack_note(r) : hf_files_damage_note(r);
-        return r->open_error ? open_failed(r, why) : step;
+        return is_unknown(r) ? open_failed(r, why) : step;
     }
 }
 

@@ -1,5 +1,6 @@
 #include "audit/segment.h"
 
+#include "audit/directory.h"
 #include "base/bytes.h"
 
 #include <errno.h>
@@ -100,13 +101,14 @@ static bool frame_table_read(struct hf_audit_segment *seg, const unsigned char *
 static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t file_size, uint32_t *version)
 {
     unsigned char head[PACK_HEAD];
-    if (!read_full(seg, head, sizeof head, 0) || memcmp(head, "HOLDZST", 7) != 0)
+    if (!read_full(seg, head, sizeof head, 0) || memcmp(head, "HOLDZST1", 8) != 0)
         return HF_AUDIT_BAD_PACK;
     *version = hf_get32(head + 8);
-    if (head[7] != '1' || *version != PACK_VERSION)
+    if (*version > PACK_VERSION)
         return HF_AUDIT_NEWER;
     uint64_t size = hf_get64(head + 32);
-    if (hf_get32(head + 12) != PACK_FRAME || hf_get64(head + 16) != seg->number || size % HF_AUDIT_BLOCK != 0)
+    if (*version == 0 || hf_get32(head + 12) != PACK_FRAME || hf_get64(head + 16) != seg->number ||
+        size % HF_AUDIT_BLOCK != 0)
         return HF_AUDIT_BAD_PACK;
     errno = 0;
     seg->frames = frames_new(head, file_size);
@@ -218,11 +220,11 @@ static void head_fill(const unsigned char *b, uint32_t version, struct hf_audit_
 static enum hf_audit_opened head_read(struct hf_audit_segment *seg, uint32_t *version)
 {
     unsigned char b[HF_AUDIT_BLOCK];
-    if (!hf_audit_segment_read(seg, 0, b, sizeof b) || memcmp(b, "HOLDSEG", 7) != 0)
+    if (!hf_audit_segment_read(seg, 0, b, sizeof b) || memcmp(b, "HOLDSEG1", 8) != 0)
         return HF_AUDIT_OPENED;
     *version = hf_get32(b + 8);
     /* A newer format may keep its check elsewhere. */
-    if (b[7] != '1' || *version > HF_AUDIT_VERSION)
+    if (*version > HF_AUDIT_VERSION)
         return HF_AUDIT_NEWER;
     struct hf_audit_head *h = &seg->head;
     head_fill(b, *version, h);
@@ -244,7 +246,7 @@ static enum hf_audit_opened file_open(struct hf_audit_segment *seg, bool packed,
     seg->packed = packed;
     snprintf(seg->name, sizeof seg->name, "journal-%08llu.%s", (unsigned long long)seg->number,
              packed ? "zst" : "log");
-    seg->fd = openat(seg->dir, seg->name, O_RDONLY | O_CLOEXEC);
+    seg->fd = hf_audit_open(seg->dir, seg->name);
     if (seg->fd < 0)
         return errno == ENOENT ? HF_AUDIT_MISSING : HF_AUDIT_IO;
     struct stat st;

@@ -107,7 +107,7 @@ static bool file_look(int dir, const char *name, const struct hf_audit_head *sto
     struct stat st;
     bool owned = false;
     *out = (struct hf_audit_snapshot){ .found = false };
-    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+    int fd = hf_audit_open(dir, name);
     if (fd < 0 || fstat(fd, &st) != 0) {
         *error = errno == ENOENT ? 0 : errno;
         if (fd >= 0)

@@ -175,17 +175,28 @@ static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t hol
     return error;
 }
 
+/* A directory or a pipe under the name of a file is nothing that can be read: its size says nothing. */
+static int file_check(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    return S_ISREG(st.st_mode) ? 0 : S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
+}
+
 static int os_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
 {
-    static const int flags[] = {
-        [HF_OPEN_READ] = O_RDONLY, [HF_OPEN_WRITE] = O_RDWR, [HF_OPEN_CREATE] = O_RDWR | O_CREAT | O_TRUNC
-    };
+    static const int flags[] = { [HF_OPEN_READ] = O_RDONLY | O_NONBLOCK, /* of a pipe, it would wait */
+                                 [HF_OPEN_WRITE] = O_RDWR,
+                                 [HF_OPEN_CREATE] = O_RDWR | O_CREAT | O_TRUNC };
     struct hf_file *file = malloc(sizeof *file);
     if (!file)
         return -ENOMEM;
     file->fd = openat(dir->fd, name, flags[how] | O_CLOEXEC, 0600);
-    if (file->fd < 0) {
-        int error = -errno;
+    int error = file->fd < 0 ? -errno : file_check(file->fd);
+    if (error) {
+        if (file->fd >= 0)
+            close(file->fd);
         free(file);
         return error;
     }

@@ -372,6 +372,82 @@ static void a_compressed_segment_of_another_place_is_damage(void **state)
     story_end(k);
 }
 
+/* One definition of what is newer, damaged or unused, also in segments behind the end that nothing leads to. */
+static void segments_behind_the_end_are_judged_alike(void **state)
+{
+    (void)state;
+    enum {
+        ZEROS,
+        NEWER,
+        OTHER_MAGIC,
+        GARBAGE_PACK,
+        EMPTY_PACK,
+        NEWER_PACK,
+        OTHER_PACK,
+        VERSION_0_PACK,
+        WAYS
+    };
+    struct kit *k = story(true, true);
+    static unsigned char data[262144];
+    for (uint64_t number = 1; number <= 3; number++)
+        for (int how = 0; how < WAYS; how++) {
+            char last[32], name[32];
+            files_put(&files, k->dir);
+            uint64_t at = strtoull(files_last(&files, "journal-", ".log")->name + 8, NULL, 10);
+            memset(data, 0, sizeof data);
+            for (uint64_t n = 1; n < number; n++) {
+                snprintf(last, sizeof last, "journal-%08llu.log", (unsigned long long)(at + n));
+                file_write(k->dir, last, data, sizeof data);
+            }
+            snprintf(name, sizeof name, "journal-%08llu.%s", (unsigned long long)(at + number),
+                     how < GARBAGE_PACK ? "log" : "zst");
+            memcpy(data,
+                   how == OTHER_MAGIC  ? "HOLDSEG3"
+                   : how == OTHER_PACK ? "HOLDZST3"
+                   : how > EMPTY_PACK  ? "HOLDZST1"
+                                       : "HOLDSEG1",
+                   how == ZEROS ? 0 : 8);
+            if (how == NEWER || how == NEWER_PACK)
+                data[8] = 9;
+            file_write(k->dir, name, data, how == EMPTY_PACK ? 0 : how == GARBAGE_PACK ? 7 : sizeof data);
+            struct agreed got = agree(k, "a segment behind the end", name, (size_t)how);
+            assert_int_equal(got.opens, how == ZEROS || how == OTHER_MAGIC);
+        }
+    story_end(k);
+}
+
+/* A crash may tear the header of the last segment anywhere, also in its magic: that is no newer format. */
+static void a_torn_magic_is_no_newer_format(void **state)
+{
+    (void)state;
+    struct kit *k = kit_make();
+    kit_leave(k);
+    k->options.segment_max_bytes = 65536;
+    k->options.keep_plain = true;
+    kit_open(k);
+    struct file *last;
+    do { /* until a segment has one batch */
+        assert_int_equal(kit_write(k, 1, 3000, 1), HF_OK);
+        kit_settle(k);
+        files_free(&files);
+        files_load(&files, k->dir);
+        last = files_find(&files, "journal-00000002.log");
+    } while (!last || last->data[0] == 0);
+    kit_close(k);
+    kit_remove(k, "closed");
+    files_free(&files);
+    files_load(&files, k->dir);
+    last = files_find(&files, "journal-00000002.log");
+    for (size_t at = 0; at < 8; at++) {
+        last->data[at] ^= 2;
+        files_put(&files, k->dir);
+        assert_true(agree(k, "a torn magic", last->name, at).opens);
+        last->data[at] ^= 2;
+    }
+    files_free(&files);
+    kit_free(k);
+}
+
 /* The journal is gone, and a snapshot tells that there was one: that is no new store. */
 static void a_snapshot_without_its_journal_is_refused(void **state)
 {
@@ -458,6 +534,8 @@ int main(void)
         cmocka_unit_test(all_files_with_the_snapshot_at_the_end),
         cmocka_unit_test(a_snapshot_of_a_later_time_is_damage),
         cmocka_unit_test(a_compressed_segment_of_another_place_is_damage),
+        cmocka_unit_test(segments_behind_the_end_are_judged_alike),
+        cmocka_unit_test(a_torn_magic_is_no_newer_format),
         cmocka_unit_test(a_snapshot_without_its_journal_is_refused),
         cmocka_unit_test(only_exact_names_count),
     };

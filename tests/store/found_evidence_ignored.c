@@ -249,7 +249,7 @@ static void a_snapshot_with_unread_batches_is_evidence(void **state)
 
 /* ---- What cannot be read ---- */
 
-enum unreadable { LOOP, FOLDER, WAYS };
+enum unreadable { LOOP, FOLDER, PIPE, WAYS };
 
 /* Put something under the name that cannot be opened, or cannot be read, whoever asks. */
 static void block(struct kit *k, const char *name, enum unreadable how)
@@ -257,7 +257,10 @@ static void block(struct kit *k, const char *name, enum unreadable how)
     char path[1024];
     snprintf(path, sizeof path, "%s/%s", k->dir, name);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(how == LOOP ? symlink(name, path) : mkdir(path, 0700), 0);
+    assert_int_equal(how == LOOP     ? symlink(name, path)
+                     : how == FOLDER ? mkdir(path, 0700)
+                                     : mkfifo(path, 0600),
+                     0);
 }
 
 static void unblock(struct kit *k, const char *name)

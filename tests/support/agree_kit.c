@@ -100,21 +100,23 @@ static void on_note(void *arg, int level, const char *line)
         *(bool *)arg = true;
 }
 
-/* Does the store open, and is everything before its snapshot as it was written? */
-static void start(struct kit *k, struct agreed *got, struct hf_error *why)
+/* Does the store open, and is everything before its snapshot as it was written? Returns what the start answers. */
+static enum hf_status start(struct kit *k, struct agreed *got, struct hf_error *why)
 {
     struct hf_stats stats;
     struct hf_options options = k->options;
     options.on_note = on_note;
     options.arg = &got->snapshot_left;
-    if (hf_open(k->dir, &options, &k->db, why) != HF_OK) {
+    enum hf_status st = hf_open(k->dir, &options, &k->db, why);
+    if (st != HF_OK) {
         k->db = NULL;
-        return;
+        return st;
     }
     hf_stats(k->db, &stats);
     kit_close(k);
     got->opens = !stats.journal_damaged;
     got->index_rebuilt = stats.index_rebuilds > 0;
+    return HF_OK;
 }
 
 struct agreed agree(struct kit *k, const char *what, const char *name, size_t at)
@@ -124,12 +126,17 @@ struct agreed agree(struct kit *k, const char *what, const char *name, size_t at
     struct agreed got = { .verdict = HF_AUDIT_DAMAGED };
     struct hf_error audit_why = { .text = "" }, why = { .text = "" };
     /* The audit goes first: a start changes what lies behind the end. */
-    if (hf_audit_run(k->dir, NULL, &report, &audit_why) == HF_OK)
+    enum hf_status audited = hf_audit_run(k->dir, NULL, &report, &audit_why);
+    if (audited == HF_OK)
         got.verdict = report.verdict;
     got.index_named = report.index_wrong > 0;
     got.snapshot_named = report.journal.snapshots_unusable > 0;
     hf_audit_report_free(&report);
-    start(k, &got, &why);
+    enum hf_status started = start(k, &got, &why);
+    /* A store that is damaged is judged; anything else that keeps it from being read has one name for both. */
+    if (audited != (started == HF_STORE_DAMAGED ? HF_OK : started))
+        fail_msg("%s in %s at byte %zu: the audit answers %s %s, and the start %s %s", what, name, at,
+                 hf_status_code(audited), audit_why.text, hf_status_code(started), why.text);
     if (got.opens ? got.verdict == HF_AUDIT_DAMAGED : got.verdict == HF_AUDIT_OK)
         fail_msg("%s in %s at byte %zu: the audit says \"%s\" %s, and the start %s%s", what, name, at,
                  verdicts[got.verdict], audit_why.text, got.opens ? "takes it" : "refuses it: ", why.text);

@@ -42,8 +42,8 @@ struct agreed {
     bool snapshot_named, snapshot_left; /* a snapshot that cannot be used: by the audit; by the start */
 };
 
-/* Fails unless the start refuses the store if the audit calls it damaged, and opens it if the audit says that all is well. what,
- * name, at: for the message. */
+/* Fails unless the start refuses the store if the audit calls it damaged, and opens it if the audit says that all is well; and unless
+ * both give the same reason if it cannot be read. what, name, at: for the message. */
 struct agreed agree(struct kit *k, const char *what, const char *name, size_t at);
 
 #endif

@@ -7,7 +7,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-enum { HEAD = 48, ROW = 16, LEVEL = 3, PACK_VERSION = 1 };
+enum { HEAD = 48, ROW = 16, LEVEL = 3 };
 
 struct hf_pack {
     const struct hf_io *io;
@@ -76,7 +76,7 @@ int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_
     }
     if (!error) {
         memcpy(table, "HOLDZST1", 8);
-        hf_put32(table + 8, PACK_VERSION);
+        hf_put32(table + 8, HF_PACK_VERSION);
         hf_put32(table + 12, HF_PACK_FRAME);
         hf_put64(table + 16, head->number);
         hf_put64(table + 24, head->base);
@@ -106,7 +106,7 @@ int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **
     uint64_t size = hf_get64(head + 32);
     uint32_t frames = hf_get32(head + 40);
     size_t table_size = HEAD + (size_t)frames * ROW;
-    if (memcmp(head, "HOLDZST1", 8) != 0 || hf_get32(head + 8) != PACK_VERSION ||
+    if (memcmp(head, "HOLDZST1", 8) != 0 || hf_get32(head + 8) != HF_PACK_VERSION ||
         hf_get32(head + 12) != HF_PACK_FRAME || size > UINT32_MAX || frames != frames_of(size) ||
         table_size > file_size)
         return -EBADMSG;
@@ -130,6 +130,15 @@ int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **
     }
     *out = p;
     return 0;
+}
+
+uint32_t hf_pack_version(const struct hf_io *io, struct hf_file *file)
+{
+    unsigned char head[12];
+    uint64_t size = 0;
+    if (io->size(file, &size) != 0 || size < HEAD || io->read(file, head, sizeof head, 0) != 0)
+        return 0;
+    return memcmp(head, "HOLDZST1", 8) == 0 ? hf_get32(head + 8) : 0;
 }
 
 void hf_pack_close(struct hf_pack *pack)

@@ -6,6 +6,7 @@
 #include "store/journal/format.h"
 
 #define HF_PACK_FRAME 131072
+#define HF_PACK_VERSION 1
 
 struct hf_pack;
 
@@ -22,6 +23,8 @@ int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_
 
 /* Open a packed segment. file: borrowed until hf_pack_close. out: owned. -EBADMSG: not one, or damaged. */
 int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **out);
+/* The version that the file says, if it is a packed segment of any; 0 if it is none, or cannot be read. */
+uint32_t hf_pack_version(const struct hf_io *io, struct hf_file *file);
 void hf_pack_close(struct hf_pack *pack);
 /* number, base and size; nothing else is filled. */
 void hf_pack_head(const struct hf_pack *pack, struct hf_segment_head *head);

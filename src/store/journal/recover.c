@@ -83,6 +83,13 @@ static enum hf_status refuse_unproven(struct hf_error *why, const char *name, in
                                           : "Check the disk and who may read the file");
 }
 
+static enum hf_status refuse_newer(struct hf_error *why, const char *name, uint32_t version, uint32_t known)
+{
+    return refuse(why, HF_STORE_NEWER,
+                  "%s is of format version %u, and this program knows up to %u: use a newer holdfast", name,
+                  version, known);
+}
+
 /* ---- Segments ---- */
 
 /* Is the header one of this store? The first that is seen tells its keys; the seal key is only in those of version 2. */
@@ -152,10 +159,7 @@ static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *n
         return st;
     enum hf_head_state state = hf_segment_head_decode(block, &head);
     if (state == HF_HEAD_NEWER)
-        return refuse(why, HF_STORE_NEWER,
-                      "%s is of format version %u, and this program knows up to %u: "
-                      "use a newer holdfast",
-                      name->text, head.version, HF_FORMAT_VERSION);
+        return refuse_newer(why, name->text, head.version, HF_FORMAT_VERSION);
     bool good = state == HF_HEAD_GOOD;
     /* A crash tears a header and does not change it: this one was written by another store. */
     if (good && !same_store(j, &head))
@@ -179,9 +183,9 @@ static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *n
     return HF_OK;
 }
 
-/* The header inside a compressed segment. */
+/* The header inside a compressed segment. state: out; NONE also if something stands behind it. */
 static int pack_head(struct hf_journal *j, struct hf_file *file, struct hf_segment_head *outer,
-                     struct hf_segment_head *inner, bool *good)
+                     struct hf_segment_head *inner, enum hf_head_state *state)
 {
     struct hf_pack *pack;
     const unsigned char *block;
@@ -197,10 +201,10 @@ static int pack_head(struct hf_journal *j, struct hf_file *file, struct hf_segme
     j->cache.number = 0;
     if (error)
         return error;
-    size_t used = hf_segment_head_decode(block, inner) == HF_HEAD_GOOD
-                      ? inner->version == 1 ? HF_SEGMENT_HEAD_1 : HF_SEGMENT_HEAD
-                      : 0;
-    *good = used && is_zero(block + used, HF_BLOCK - used);
+    *state = hf_segment_head_decode(block, inner);
+    size_t used = inner->version == 1 ? HF_SEGMENT_HEAD_1 : HF_SEGMENT_HEAD;
+    if (*state == HF_HEAD_GOOD && !is_zero(block + used, HF_BLOCK - used))
+        *state = HF_HEAD_NONE;
     return 0;
 }
 
@@ -209,19 +213,24 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
     struct hf_segments *s = &j->segments;
     struct hf_segment_head outer = { 0 }, inner = { 0 };
     struct hf_file *file;
-    bool good = false;
+    enum hf_head_state state = HF_HEAD_NONE;
     int error = j->io->open(j->dir, name->text, HF_OPEN_READ, &file);
     if (error)
         return refuse(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text, strerror(-error));
-    error = pack_head(j, file, &outer, &inner, &good);
+    error = pack_head(j, file, &outer, &inner, &state);
+    uint32_t version = error == -EBADMSG ? hf_pack_version(j->io, file) : 0;
     j->io->close(file);
     if (hf_journal_unread(error))
         return refuse_unread(why, name->text, error);
+    if (version > HF_PACK_VERSION)
+        return refuse_newer(why, name->text, version, HF_PACK_VERSION);
     if (error)
-        return refuse(why, HF_STORE_DAMAGED, "%s is damaged or of a newer format; restore it from a copy",
-                      name->text);
-    if (!good || !same_store(j, &inner) || outer.number != name->number || outer.base != next_base(s) ||
-        inner.number != outer.number || inner.base != outer.base || inner.size != outer.size)
+        return refuse(why, HF_STORE_DAMAGED, "%s is damaged; restore it from a copy", name->text);
+    if (state == HF_HEAD_NEWER)
+        return refuse_newer(why, name->text, inner.version, HF_FORMAT_VERSION);
+    if (state != HF_HEAD_GOOD || !same_store(j, &inner) || outer.number != name->number ||
+        outer.base != next_base(s) || inner.number != outer.number || inner.base != outer.base ||
+        inner.size != outer.size)
         return refuse(why, HF_STORE_DAMAGED, "%s does not fit where it stands; restore it from a copy",
                       name->text);
     if (hf_segments_add(s, &inner, HF_SEGMENT_PACKED, NULL) != 0)
