@@ -35,6 +35,9 @@ struct hf_io {
      * NUL-ended) says by whom, "" if that is not known. Given back by dir_close. */
     int (*lock)(struct hf_dir *dir, const char *who, char *holder, size_t holder_size);
 
+    /* May others than its owner open the directory, or change it? Then they can take its lock, too. NULL: there are no others. */
+    bool (*dir_shared)(struct hf_dir *dir);
+
     int (*open)(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out);
     void (*close)(struct hf_file *file);
     int (*size)(struct hf_file *file, uint64_t *out);

@@ -175,6 +175,12 @@ static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t hol
     return error;
 }
 
+static bool os_dir_shared(struct hf_dir *dir)
+{
+    struct stat st;
+    return fstat(dir->fd, &st) == 0 && (st.st_mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)) != 0;
+}
+
 /* A directory or a pipe under the name of a file is nothing that can be read: its size says nothing. */
 static int file_check(int fd)
 {
@@ -341,6 +347,7 @@ static const struct hf_io os = {
     .rename = os_rename,
     .remove = os_remove,
     .lock = os_lock,
+    .dir_shared = os_dir_shared,
     .open = os_open,
     .close = os_close,
     .size = os_size,

@@ -79,6 +79,28 @@ static void a_second_opener_is_refused_and_told_who_has_it(void **state)
     kit_open(k);
 }
 
+/* flock needs no right to write: whoever may open the directory can lock it. The store is opened all the same. */
+static void a_directory_that_others_may_open_is_told(void **state)
+{
+    (void)state;
+    both_needs_files();
+    static const mode_t modes[] = { 0700, 0711, 0750, 0705, 0720, 0702, 0755, 0777 };
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        kit_close(k);
+        k->note[0] = '\0';
+        assert_int_equal(chmod(k->dir, modes[i]), 0);
+        kit_open(k);
+        assert_int_equal(strstr(k->note, "mode 0700") != NULL, (modes[i] & 066) != 0);
+        if (modes[i] & 066)
+            assert_non_null(strstr(k->note, k->dir));
+    }
+    /* Also if the lock is taken: that may be why. */
+    struct hf_error why;
+    k->note[0] = '\0';
+    assert_int_equal(opened(k->dir, &k->options, &why), HF_STORE_BUSY);
+    assert_non_null(strstr(k->note, "mode 0700"));
+}
+
 static void two_openers_of_a_database_share_it(void **state)
 {
     (void)state;
@@ -228,6 +250,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(options_out_of_range_are_refused),
         TEST(a_second_opener_is_refused_and_told_who_has_it),
+        TEST(a_directory_that_others_may_open_is_told),
         TEST(two_openers_of_a_database_share_it),
         TEST(without_create_there_must_be_a_database_with_a_store),
         TEST(without_create_there_must_be_a_store),

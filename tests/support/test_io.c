@@ -108,6 +108,11 @@ static int t_lock(struct hf_dir *dir, const char *who, char *holder, size_t hold
     return os()->lock(dir->real, who, holder, holder_size);
 }
 
+static bool t_dir_shared(struct hf_dir *dir)
+{
+    return os()->dir_shared(dir->real);
+}
+
 static int t_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
 {
     if (due(&dir->test->fail_open))
@@ -277,6 +282,7 @@ void test_io_init(struct test_io *t)
                             .rename = t_rename,
                             .remove = t_remove,
                             .lock = t_lock,
+                            .dir_shared = t_dir_shared,
                             .open = t_open,
                             .close = t_close,
                             .size = t_size,

@@ -252,6 +252,13 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     snprintf(who, sizeof who, "%s\n", o->holder ? o->holder : by_pid);
     if (o->no_create && !store_exists(j))
         return refuse_absent(path, why);
+    /* Said before the lock is tried: it may be the reason why that is taken. */
+    if (j->io->dir_shared && j->io->dir_shared(j->dir))
+        hf_journal_note(
+            j, 1,
+            "others than its owner may open the directory %s, and whoever may can lock it and keep the "
+            "store from being opened: give it mode 0700",
+            path);
     int error = j->io->lock(j->dir, who, holder, sizeof holder);
     if (error == -EBUSY) {
         snprintf(why->text, sizeof why->text,
