@@ -62,8 +62,8 @@ struct hf_files {
     uint32_t
         newer; /* the format version of `newer_name`, which this program does not know; 0: none was met */
     char newer_name[HF_AUDIT_NAME_SIZE];
-    int open_error;        /* errno of a file that is there and could not be opened, or ENOMEM; 0: none */
-    const char *open_name; /* which file, or NULL: one of the journal */
+    int open_error; /* errno of a file that is there and could not be opened, or ENOMEM; 0: none */
+    char open_name[HF_AUDIT_NAME_SIZE]; /* which file, of this or of io_error; "": it is not known */
 };
 
 static inline uint64_t hf_files_block_up(uint64_t n)

@@ -4,7 +4,7 @@
 #include "base/bytes.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 enum { CLOSED_SIZE = 64 };
@@ -19,7 +19,7 @@ void hf_files_look_again(struct hf_files *r)
 static bool unread(struct hf_files *r, const char *name, int error)
 {
     r->open_error = error;
-    r->open_name = name;
+    snprintf(r->open_name, sizeof r->open_name, "%s", name);
     return false;
 }
 

@@ -8,8 +8,10 @@
 void hf_files_unopened(struct hf_files *r, enum hf_audit_opened got, const struct hf_audit_segment *seg,
                        uint32_t version)
 {
-    if (got == HF_AUDIT_IO)
+    if (got == HF_AUDIT_IO) {
         r->open_error = errno;
+        memcpy(r->open_name, seg->name, sizeof r->open_name);
+    }
     if (got == HF_AUDIT_NEWER && !r->newer) {
         r->newer = version;
         memcpy(r->newer_name, seg->name, sizeof r->newer_name);
@@ -146,8 +148,10 @@ static bool search(struct hf_files *r, uint64_t lowest, bool whole, struct hf_fi
             base = seg.head.base;
         bool got = (!whole && head_counts(r, &seg, base, lowest)) ||
                    segment_search(r, &seg, base, HF_AUDIT_BLOCK, lowest, whole, found);
-        if (!got && seg.io_error)
+        if (seg.io_error) {
             r->io_error = seg.io_error;
+            memcpy(r->open_name, seg.name, sizeof r->open_name);
+        }
         hf_audit_segment_close(&seg);
         if (got)
             return true;

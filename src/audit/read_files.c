@@ -79,7 +79,7 @@ static enum hf_audit_step end_here(struct hf_files *r, struct hf_error *why)
 {
     errno = r->seg.io_error ? r->seg.io_error : r->io_error;
     if (errno)
-        return step_failed(hf_files_fail_io(why, r->seg.io_error ? r->seg.name : "the journal"));
+        return step_failed(hf_files_fail_io(why, r->seg.io_error ? r->seg.name : r->open_name));
     r->reader.journal.torn_bytes = hf_files_torn_bytes(r);
     return HF_AUDIT_END;
 }
@@ -95,7 +95,7 @@ static enum hf_audit_step open_failed(const struct hf_files *r, struct hf_error 
     if (!r->open_error)
         return step_failed(hf_files_fail_newer(why, r->newer_name, r->newer));
     errno = r->open_error;
-    return step_failed(hf_files_fail_io(why, r->open_name ? r->open_name : "the journal"));
+    return step_failed(hf_files_fail_io(why, r->open_name[0] ? r->open_name : "the journal"));
 }
 
 static enum hf_audit_step end_damage(struct hf_files *r, const char *file, uint64_t offset, const char *what)
@@ -114,10 +114,9 @@ static bool keys_find(struct hf_files *r, struct hf_audit_head *store)
     struct hf_audit_journal *j = &r->reader.journal;
     for (uint64_t n = 1; n <= r->last_segment && !r->seal_known; n++) {
         struct hf_audit_segment seg;
-        uint32_t version;
+        uint32_t version = 0;
         enum hf_audit_opened got = hf_audit_segment_open(r->dir, n, &seg, &version);
-        if (got == HF_AUDIT_IO)
-            r->open_error = errno;
+        hf_files_unopened(r, got, &seg, version);
         if (got != HF_AUDIT_OPENED)
             continue;
         if (seg.head_good && !j->keys_known) {
@@ -172,9 +171,13 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
         bool later = ahead == HF_FILES_AHEAD_BAD || hf_files_journal_goes_on(r, r->next_sequence + 1);
         if (is_unknown(r))
             return open_failed(r, why);
-        /* What could not be read proves nothing. */
-        if (!later && (r->seg.io_error || r->io_error))
-            return end_here(r, why);
+        /* What could not be read is neither there nor missing, and what was found behind it does not tell which. */
+        if (r->seg.io_error || r->io_error) {
+            if (look >= RETRIES)
+                return end_here(r, why);
+            r->seg.io_error = r->io_error = 0;
+            continue;
+        }
         if (!later) {
             char name[HF_AUDIT_NAME_SIZE];
             struct hf_files_place at;
@@ -221,7 +224,7 @@ static enum hf_status first_open(struct hf_files *r, const char *dir, struct hf_
     bool left = r->last_segment > 0 || r->closed.sequence > 0 || hf_files_remains(r);
     if (!closed_read || r->open_error) {
         errno = r->open_error;
-        return hf_files_fail_io(why, r->open_name ? r->open_name : dir);
+        return hf_files_fail_io(why, r->open_name[0] ? r->open_name : dir);
     }
     if (!left)
         return fail_absent(why, dir, 0);

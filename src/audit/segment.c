@@ -258,7 +258,11 @@ static enum hf_audit_opened file_open(struct hf_audit_segment *seg, bool packed,
     seg->file_size = size;
     seg->size = size - size % HF_AUDIT_BLOCK;
     enum hf_audit_opened r = packed ? pack_open(seg, size, version) : HF_AUDIT_OPENED;
-    return r == HF_AUDIT_OPENED ? head_read(seg, version) : r;
+    if (r == HF_AUDIT_OPENED)
+        r = head_read(seg, version);
+    /* Its header, or its frame table, cannot be read: whether they are right is not known. */
+    errno = seg->io_error ? seg->io_error : errno;
+    return seg->io_error ? HF_AUDIT_IO : r;
 }
 
 enum hf_audit_opened hf_audit_segment_open(int dir, uint64_t number, struct hf_audit_segment *seg,

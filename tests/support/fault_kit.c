@@ -450,8 +450,29 @@ WRAP(int, fstat, int fd, struct stat *st)
     return fails(FAULT_STAT, EIO) ? -1 : __real_fstat(fd, st);
 }
 
+static const char *bad_path;
+static off_t bad_at;
+
+void fault_sector(const char *path, int64_t at)
+{
+    bad_path = path;
+    bad_at = (off_t)at;
+}
+
+/* Does the read touch the sector that cannot be read? */
+static bool sector_bad(int fd, size_t size, off_t at)
+{
+    struct stat mine, bad;
+    return bad_path && at <= bad_at && bad_at < at + (off_t)size && stat(bad_path, &bad) == 0 &&
+           __real_fstat(fd, &mine) == 0 && mine.st_ino == bad.st_ino;
+}
+
 WRAP(ssize_t, pread, int fd, void *data, size_t size, off_t at)
 {
+    if (sector_bad(fd, size, at)) {
+        errno = EIO;
+        return -1;
+    }
     return fails_or_shrinks(FAULT_READ, EIO, &size) ? -1 : __real_pread(fd, data, size, at);
 }
 

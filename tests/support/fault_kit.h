@@ -70,6 +70,9 @@ unsigned fault_lift(void);
 /* The same without withdrawing it. */
 unsigned fault_failed(void);
 
+/* Every read of byte `at` of this file fails from now on. path: borrowed until the next call; NULL: none does. */
+void fault_sector(const char *path, int64_t at);
+
 /* How many calls of this kind were made since the last fault_forget, failed or not. */
 unsigned fault_count(enum fault_call call);
 void fault_forget(void);
