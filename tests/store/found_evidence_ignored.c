@@ -385,6 +385,63 @@ static void what_is_left_of_a_store_is_no_new_one(void **state)
     story_end(k);
 }
 
+/* ---- A start that is refused ---- */
+
+/* Are the files those of the set, byte for byte? */
+static void unchanged(struct kit *k, const char *what)
+{
+    static struct files now;
+    files_load(&now, k->dir);
+    for (size_t i = 0; i < files.count; i++) {
+        const struct file *was = &files.list[i], *is = files_find(&now, was->name);
+        if (strcmp(was->name, "LOCK") != 0 &&
+            (!is || is->size != was->size || memcmp(is->data, was->data, is->size) != 0))
+            fail_msg("%s: the start was refused, and %s is %s", what, was->name, is ? "changed" : "gone");
+    }
+    assert_int_equal(now.count, files.count);
+    files_free(&now);
+}
+
+static void refused(struct kit *k, const char *what, struct file *f, size_t at)
+{
+    struct hf_error why;
+    f->data[at] ^= 1;
+    files_put(&files, k->dir);
+    assert_int_equal(start(k, &why), HF_STORE_DAMAGED);
+    unchanged(k, what);
+    f->data[at] ^= 1;
+}
+
+/* Whoever is told that a store is damaged copies it before anything else: then everything must still be there. */
+static void a_refused_start_changes_nothing(void **state)
+{
+    (void)state;
+    struct kit *k = story();
+    struct file *snapshot = files_last(&files, "snapshot-", ".snap"),
+                *index = files_find(&files, "holds.idx");
+    file_write(k->dir, "snapshot-0000000000001000.snap", snapshot->data, snapshot->size);
+    file_write(k->dir, "closed.tmp", "half", 4);
+    index->data[33] ^= 1; /* its header */
+    file_write(k->dir, "holds.idx", index->data, index->size);
+    files_free(&files);
+    files_load(&files, k->dir);
+    struct file *f = newest();
+    size_t last = last_batch(f);
+    f->data[last + hf_get32(f->data + last + 4)] ^= 1; /* behind it, which is no damage */
+    refused(k, "rot before the snapshot", files_find(&files, "journal-00000001.log"), 2 * BLOCK + 200);
+    refused(k, "rot of the newest batch", f, last + 200);
+    f->data[last + hf_get32(f->data + last + 4)] ^= 1;
+    refused(k, "rot in the header of the newest segment", f, 60);
+    /* One that goes well clears up. */
+    struct hf_error why;
+    files_put(&files, k->dir);
+    assert_int_equal(start(k, &why), HF_OK);
+    assert_int_equal(kit_files(k, ".tmp"), 0);
+    assert_int_equal(kit_files(k, ".snap"), 1);
+    assert_false(agree(k, "cleared up", "holds.idx", 33).index_named);
+    story_end(k);
+}
+
 /* ---- The note ---- */
 
 /* The note is old after a crash, and still says what its batch was. */
@@ -424,6 +481,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_that_cannot_be_read_is_not_none),
         cmocka_unit_test(a_note_that_is_cut_short_is_none),
         cmocka_unit_test(what_is_left_of_a_store_is_no_new_one),
+        cmocka_unit_test(a_refused_start_changes_nothing),
         cmocka_unit_test(an_old_note_is_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,7 @@ struct hf_holds {
 
     _Atomic uint64_t *sums; /* owned: the sum that part p must have, at p - 1; changed under the lock alone */
     bool told;              /* a snapshot has said what they are */
+    bool head_due;          /* the header of the file is not right, and is to be written again */
     size_t parts, sum_room; /* how many parts there are, and room for */
     size_t bad;             /* how many are HF_INDEX_BAD */
     uint64_t bad_at;        /* where in the file the newest of them should have been */
@@ -85,6 +86,8 @@ struct hf_moved {
 size_t hf_holds_parts(const struct hf_holds *h);
 size_t hf_holds_part_size(const struct hf_holds *h, size_t part);
 size_t hf_holds_take(const struct hf_holds *h, size_t part, uint64_t before, struct hf_moved *out);
+/* Write the header again, if it was not right when the file was opened. 0 or a negative errno. */
+int hf_holds_settle(struct hf_holds *h, const struct hf_store_keys *keys);
 /* Make the file if there is none, and room for the sums of so many holds. With the lock: others read through it. */
 int hf_holds_make(struct hf_holds *h, const struct hf_store_keys *keys, uint64_t covered);
 /* Sorts `moved`. -EBADMSG: a part that changes is not right as it is; *bad: out, its number, for hf_holds_bad. */

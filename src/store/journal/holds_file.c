@@ -192,9 +192,9 @@ static const char *file_open(struct hf_holds *h, const struct hf_store_keys *key
         return error == -ENOENT ? "is missing" : "cannot be opened";
     }
     const char *why = head_check(h, keys, level);
-    /* The sums tell of each part whether it is right. Without a header there is no other start that would look. */
-    if (why && head_write(h, keys) != 0)
-        file_close(h);
+    /* The sums tell of each part whether it is right. Without a header there is no other start that would look: it is written
+     * when this one has gone well. */
+    h->head_due = why != NULL;
     return why;
 }
 
@@ -234,11 +234,18 @@ void hf_holds_close(struct hf_holds *h)
 {
     file_close(h);
     h->covers = h->covered = h->page_part = 0;
-    h->told = false;
+    h->told = h->head_due = false;
     h->parts = h->bad = h->fresh_count = 0;
 }
 
 /* ---- Writing ---- */
+
+int hf_holds_settle(struct hf_holds *h, const struct hf_store_keys *keys)
+{
+    int error = h->file && h->head_due ? head_write(h, keys) : 0;
+    h->head_due = h->head_due && error;
+    return error;
+}
 
 int hf_holds_make(struct hf_holds *h, const struct hf_store_keys *keys, uint64_t covered)
 {
@@ -246,7 +253,7 @@ int hf_holds_make(struct hf_holds *h, const struct hf_store_keys *keys, uint64_t
     if (!sums_room(h, (size_t)hf_index_part_of(covered)))
         return -ENOMEM;
     if (h->file)
-        return 0;
+        return hf_holds_settle(h, keys);
     int error = h->io->open(h->dir, "holds.idx", HF_OPEN_CREATE, &file);
     if (error)
         return error;

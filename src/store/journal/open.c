@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "base/filename.h"
 #include "store/journal/closed.h"
+#include "store/journal/names.h"
 #include "store/journal/walk.h"
 
 #include <errno.h>
@@ -157,22 +158,6 @@ static bool store_exists(struct hf_journal *j)
     return j->io->dir_list(j->dir, journal_name, &found) != 0 || found;
 }
 
-/* Does the journal reach as far as when it was last closed in order? That the batch is the same has been looked at when it was
- * read. */
-static enum hf_status closed_check(struct hf_journal *j, bool fresh, struct hf_error *why)
-{
-    uint64_t newest = fresh ? 0 : j->next_sequence - 1;
-    if (newest >= j->closed.sequence)
-        return HF_OK;
-    snprintf(why->text, sizeof why->text,
-             "the journal is damaged at its end: the store was closed in order after batch %llu "
-             "(position %llu), "
-             "but the last whole batch is %llu. `holdfast audit` shows what is whole",
-             (unsigned long long)j->closed.sequence, (unsigned long long)j->closed.end,
-             (unsigned long long)newest);
-    return why->status = HF_STORE_DAMAGED;
-}
-
 /* The process before may have died between naming a segment and making its name durable, or been told that it could not
  * be: then the directory shows it to us, and would still lose it with everything that we are about to write into it. */
 static enum hf_status names_settle(struct hf_journal *j, struct hf_error *why)
@@ -225,10 +210,20 @@ static void opened_note(struct hf_journal *j, bool fresh, const char *path)
         hf_journal_note_head(j);
 }
 
-/* Remove what was compressed and not used: the plain segment stands. */
-static void twins_remove(struct hf_journal *j)
+/* A start that is refused changes nothing; this one has gone well. Remove what processes that died have left half-written, snapshots
+ * that are older than the one in use, and what was compressed and not used: the plain segment stands. */
+static void left_remove(struct hf_journal *j)
 {
     char name[HF_SEGMENT_NAME_SIZE];
+    struct hf_names names;
+    if (hf_names_list(j->io, j->dir, &names) == 0)
+        for (size_t i = 0; i < names.count; i++) {
+            const struct hf_name *n = &names.list[i];
+            if (n->kind == HF_FILENAME_TMP ||
+                (n->kind == HF_FILENAME_SNAPSHOT && n->number < j->snapshot_start))
+                j->io->remove(j->dir, n->text);
+        }
+    hf_names_free(&names);
     for (size_t i = 0; j->has_twins && i < j->segments.count; i++) {
         const struct hf_segment *g = &j->segments.list[i];
         hf_segment_name(g->number, ".zst", name);
@@ -278,16 +273,18 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     }
     bool fresh;
     enum hf_status st = hf_journal_recover(j, &fresh, why);
-    if (st == HF_OK)
-        st = closed_check(j, fresh, why);
     if (st == HF_OK && fresh && o->no_create && j->segments.count == 0)
         st = refuse_absent(path, why); /* what is there is not of a store that ever was */
     if (st == HF_OK)
         st = names_settle(j, why);
-    if (st == HF_OK) /* only now: a last batch that the note knows is damaged, and stays as it is */
-        st = tail_settle(j, why);
     if (st == HF_OK)
+        st = tail_settle(j, why);
+    if (st == HF_OK) {
+        left_remove(j);
+        /* If it fails, it is tried again with the next snapshot. */
+        (void)hf_holds_settle(&j->tables.holds, &j->keys);
         hf_segments_trim(&j->segments);
+    }
     if (st == HF_OK && fresh)
         st = store_make(j, why);
     if (st != HF_OK)
@@ -301,7 +298,6 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     st = config_commit(j, first_sealed, why);
     if (st != HF_OK)
         return st;
-    twins_remove(j);
     opened_note(j, fresh, path);
     return HF_OK;
 }

@@ -406,6 +406,19 @@ static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_inf
     }
 }
 
+/* Does the journal reach as far as when it was last closed in order? That the batch is the same has been looked at when it was
+ * read. */
+static enum hf_status closed_check(struct hf_journal *j, uint64_t newest, struct hf_error *why)
+{
+    if (newest >= j->closed.sequence)
+        return HF_OK;
+    return refuse(why, HF_STORE_DAMAGED,
+                  "the journal is damaged at its end: the store was closed in order after batch %" PRIu64
+                  " (position %" PRIu64 "), but the last whole batch is %" PRIu64
+                  ". `holdfast audit` shows what is whole",
+                  j->closed.sequence, j->closed.end, newest);
+}
+
 static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info *info,
                              const struct hf_snapshot_info *proof, struct hf_error *why)
 {
@@ -437,6 +450,9 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
     j->active = last || info->start ? g->number : 0;
     st = states_set(j, why);
     if (st != HF_OK)
+        return st;
+    st = closed_check(j, j->next_sequence - 1, why);
+    if (st != HF_OK) /* a last batch that the note knows is damaged, and stays as it is */
         return st;
     j->sealed_highest = j->tables.holds.highest;
     int error = last ? last_settle(j, last) : 0;
@@ -489,15 +505,9 @@ static enum hf_status snapshot_find(struct hf_journal *j, const struct hf_names 
     enum hf_status st = tables_anew(j, why);
     bool loaded = false;
     *proof = *info = (struct hf_snapshot_info){ .next_sequence = 1 };
-    for (size_t i = names->count; st == HF_OK && i > 0; i--) {
-        const struct hf_name *name = &names->list[i - 1];
-        if (name->kind != HF_FILENAME_SNAPSHOT)
-            continue;
-        if (loaded) /* an older one than that in use */
-            j->io->remove(j->dir, name->text);
-        else
-            st = snapshot_try(j, name, info, proof, &loaded, why);
-    }
+    for (size_t i = names->count; st == HF_OK && !loaded && i > 0; i--)
+        if (names->list[i - 1].kind == HF_FILENAME_SNAPSHOT)
+            st = snapshot_try(j, &names->list[i - 1], info, proof, &loaded, why);
     if (loaded)
         j->snapshot_start = info->start;
     j->token_cursor = info->token_cursor;
@@ -567,15 +577,14 @@ static enum hf_status fresh_check(struct hf_journal *j, const struct hf_names *n
 static enum hf_status recover(struct hf_journal *j, struct hf_names *names, bool *fresh, struct hf_error *why)
 {
     struct hf_snapshot_info info, proof;
-    for (size_t i = 0; i < names->count; i++)
-        if (names->list[i].kind == HF_FILENAME_TMP)
-            j->io->remove(j->dir, names->list[i].text);
     enum hf_status st = segments_open(j, names, why);
     if (st != HF_OK)
         return st;
     *fresh = !j->has_keys;
-    if (*fresh)
-        return fresh_check(j, names, why);
+    if (*fresh) {
+        st = fresh_check(j, names, why);
+        return st == HF_OK ? closed_check(j, 0, why) : st;
+    }
     st = snapshot_find(j, names, &info, &proof, why);
     if (st == HF_OK)
         index_open(j, &info);
