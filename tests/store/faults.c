@@ -1,4 +1,5 @@
 /* The store when the world fails it: a full disk, a disk that cannot sync, no memory, another process. */
+#include "support/engine_kit.h"
 #include "support/test.h"
 #include "support/test_io.h"
 
@@ -461,11 +462,44 @@ static void the_wall_clock_may_step_back(void **state)
     store_end(&s);
 }
 
+/* No snapshot gets its name. */
+static int snapshots_fail(struct test_io *t, enum test_call call, const char *name)
+{
+    (void)t;
+    return call == TEST_RENAME && name && strstr(name, ".snap") ? -EIO : 0;
+}
+
+/* Writes wait for the next segment, and that must not wait for a snapshot that fails again and again. */
+static void a_failed_snapshot_does_not_hold_back_the_next_segment(void **state)
+{
+    (void)state;
+    struct kit *k = kit_make();
+    kit_leave(k);
+    k->options.segment_max_bytes = 8 << 20;
+    k->options.snapshot_every_bytes = 65536;
+    kit_open(k);
+    k->io.before = snapshots_fail;
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(kit_write(k, 1, 60000, 1), HF_OK);
+    int warned = atomic_load(&k->warnings);
+    for (int i = 0; atomic_load(&k->warnings) == warned; i++) {
+        assert_true(i < 1000);
+        hf_maintain(k->db);
+    }
+    assert_non_null(strstr(k->note, "cannot write a snapshot"));
+    assert_int_equal(kit_files(k, ".log"), 1); /* the next one is being made */
+    for (int i = 0; i < 40; i++)
+        hf_maintain(k->db);
+    assert_int_equal(kit_files(k, ".log"), 2);
+    kit_free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_disk_refuses_new_work_and_nothing_else),
         cmocka_unit_test(a_full_disk_while_a_store_is_opened),
+        cmocka_unit_test(a_failed_snapshot_does_not_hold_back_the_next_segment),
         cmocka_unit_test(a_failed_sync_stops_the_store_for_good),
         cmocka_unit_test(what_a_failed_sync_left_is_made_durable_before_it_is_shown),
         cmocka_unit_test(a_failed_sync_without_a_handler_ends_the_process_with_3),

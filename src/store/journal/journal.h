@@ -158,7 +158,8 @@ struct hf_journal {
     bool snapshot_wanted;                 /* begin one at the next landing */
     uint64_t snapshot_start;              /* `start` of the newest snapshot, 0 if there is none */
     uint64_t snapshot_bytes;              /* its size */
-    uint64_t retry_at_ns;                 /* after a failure in maintenance: not before this */
+    uint64_t retry_at_ns;                 /* after a snapshot or a compression that failed: not before this */
+    uint64_t prepare_at_ns;               /* the same for the next segment, which waits for neither */
     bool packing;                         /* a segment is being compressed, without the lock */
     struct hf_verify verify;
     struct hf_trouble snapshot_trouble, pack_trouble;

@@ -156,7 +156,7 @@ static void prepare_failed(struct hf_journal *j, int error)
             strerror(-error));
     j->out_of_space = true;
     j->prepare_error = error;
-    j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
+    j->prepare_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
 }
 
 static void lock_leave(const struct hf_lock *lock)
@@ -511,7 +511,8 @@ bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
     bool may_try = now_ns >= j->retry_at_ns;
     j->looked = 0;
     bool more = hf_journal_sweep(j, SWEEP_STEP) > 0, done;
-    if (may_try && (j->preparing.file || prepare_wanted(j) || (j->out_of_space && prepared_count(j) == 0)))
+    if (now_ns >= j->prepare_at_ns &&
+        (j->preparing.file || prepare_wanted(j) || (j->out_of_space && prepared_count(j) == 0)))
         more |= prepare_step(j, lock, &done) == 0;
     more |= expire_rows(j);
     more |= hf_journal_expire_tokens(j, TOKEN_STEP) > 0;
