@@ -559,11 +559,52 @@ static void damage_under_load_is_rebuilt_in_the_background(void **state)
     kit_free(shared);
 }
 
+/* A part has one hold, and that changes when a snapshot has begun and before it takes anything. The snapshot said nothing of the part,
+ * and the next start took it for one that the disk had spoilt. */
+static void a_part_that_has_changed_since_the_snapshot_began_is_right(void **state)
+{
+    (void)state;
+    enum { FULL = 509, STEPS = 8 };
+    static struct hf_request requests[FULL];
+    static char keys[FULL][16];
+    for (int steps = 0; steps < STEPS; steps++) {
+        struct kit *k = kit_make();
+        char id[HF_ID_SIZE];
+        kit_leave(k);
+        k->options.snapshot_every_bytes = 65536;
+        kit_open(k);
+        assert_int_equal(kit_resource(k, "hall", FULL + 1), HF_OK);
+        for (int i = 0; i < FULL; i++) {
+            snprintf(keys[i], sizeof keys[i], "k%d", i);
+            requests[i] = (struct hf_request){
+                .action = HF_PLACE_HOLD,
+                .key = hf_str(keys[i]),
+                .place_hold = { .resource = hf_str("hall"), .requester = hf_str("guest"), .duration_ms = DAY }
+            };
+        }
+        assert_int_equal(hf_do_many(k->db, requests, NULL, FULL), HF_OK);
+        kit_held(k, "hall", DAY, id);
+        for (int i = 0; i < steps; i++)
+            hf_maintain(k->db);
+        assert_int_equal(kit_end(k, HF_CONFIRM, "confirm", id), HF_OK);
+        kit_settle(k);
+        assert_true(kit_stats(k).snapshots > 0);
+        int warnings = atomic_load(&k->warnings);
+        kit_reopen(k);
+        assert_int_equal(kit_stats(k).index_rebuilds, 0);
+        assert_int_equal(atomic_load(&k->warnings), warnings);
+        assert_int_equal(kit_get_hold(k, id), HF_OK);
+        assert_int_equal(k->got.answer.hold.state, HF_CONFIRMED);
+        kit_free(k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stale_part_is_not_believed_while_the_store_runs),
         cmocka_unit_test(a_stale_part_is_not_believed_at_a_start),
+        cmocka_unit_test(a_part_that_has_changed_since_the_snapshot_began_is_right),
         cmocka_unit_test(a_flipped_bit_in_any_part_is_found),
         cmocka_unit_test(a_start_waits_a_bounded_time_for_the_index),
         cmocka_unit_test(a_newer_index_beside_an_older_journal_is_rebuilt),

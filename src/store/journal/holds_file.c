@@ -324,11 +324,15 @@ int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count, uin
     h->fresh_count = 0;
     if (!in_order(moved, count))
         qsort(moved, count, sizeof *moved, ordinal_compare);
-    for (size_t i = 0; !error && i < count;) {
-        uint64_t p = hf_index_part_of(moved[i].ordinal);
-        size_t n = 1;
+    size_t i = 0;
+    for (uint64_t p = 1; !error && p <= h->parts; p++) {
+        size_t n = 0;
         while (i + n < count && hf_index_part_of(moved[i + n].ordinal) == p)
             n++;
+        /* A new part, all of whose holds have changed since the snapshot began, is written too, without any: the snapshot must say
+         * what it looks like. */
+        if (n == 0 && sum_of(h, p) != HF_INDEX_BLANK)
+            continue;
         error = page_write(h, p, moved + i, n, covers);
         *bad = error == -EBADMSG ? p : 0;
         i += n;
