@@ -134,6 +134,7 @@ struct hf_audit_state {
     struct hf_audit_hold **holds; /* owned chunks; by ordinal - 1 */
     size_t chunk_count;
     uint64_t hold_count;                 /* the highest ordinal */
+    unsigned counters_seen;              /* a bit for each sequence that is there */
     struct hf_audit_resource *resources; /* owned */
     uint32_t resource_count, resource_room;
     struct hf_audit_table resource_names, keys, identities, guards, claims, leases, registers, clients, close;

@@ -213,30 +213,52 @@ static bool row_over(const struct hf_audit_state *s, const struct hf_audit_field
     return strtoll(digits, NULL, 10) <= hf_audit_reader_journal(s->reader)->as_of;
 }
 
+static const char *const counter_names[] = { "journal_number", "hold_ordinal", "fence", "outbox_number",
+                                             "writer_id" };
+enum { COUNTERS = sizeof counter_names / sizeof *counter_names };
+
 /* A sequence must not be behind what has been drawn from it: it would give the same again. A number of the journal or of
  * the outbox that is drawn stands for a block of them. */
 static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     enum { BLOCK = 32 };
     const struct {
-        const char *name;
         uint64_t highest, drawn;
-    } counters[] = { { "journal_number", hf_audit_reader_journal(s->reader)->end, BLOCK },
-                     { "hold_ordinal", s->hold_count, 1 },
-                     { "fence", s->highest_fence, 1 },
-                     { "outbox_number", s->outbox_number, HF_APPLY_ROWS_MAX },
-                     { "writer_id", s->highest_writer, 1 } };
+    } counters[COUNTERS] = { { hf_audit_reader_journal(s->reader)->end, BLOCK },
+                             { s->hold_count, 1 },
+                             { s->highest_fence, 1 },
+                             { s->outbox_number, HF_APPLY_ROWS_MAX },
+                             { s->highest_writer, 1 } };
     char digits[24] = "";
     if (row->field[1].value.size >= sizeof digits)
         return;
     memcpy(digits, row->field[1].value.data, row->field[1].value.size);
     uint64_t stands = strtoull(digits, NULL, 10);
-    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
-        if (hf_bytes_equal(row->field[0].value, hf_str(counters[i].name)) &&
-            stands + counters[i].drawn - 1 < counters[i].highest)
+    for (size_t i = 0; i < COUNTERS; i++) {
+        if (!hf_bytes_equal(row->field[0].value, hf_str(counter_names[i])))
+            continue;
+        s->counters_seen |= 1U << i;
+        if (stands + counters[i].drawn - 1 < counters[i].highest)
             hf_audit_break_store(
                 s, HF_AUDIT_TABLES, "the sequence holdfast.%s stands at %llu, though %llu has been given out",
-                counters[i].name, (unsigned long long)stands, (unsigned long long)counters[i].highest);
+                counter_names[i], (unsigned long long)stands, (unsigned long long)counters[i].highest);
+    }
+}
+
+/* Servers need each of them. */
+static void judge_counters(struct hf_audit_state *s)
+{
+    for (size_t i = 0; i < COUNTERS; i++)
+        if (!(s->counters_seen & 1U << i))
+            hf_audit_break_store(s, HF_AUDIT_TABLES, "the sequence holdfast.%s is missing", counter_names[i]);
+}
+
+/* Two batches that make the same row meet at its primary key, and nowhere else. */
+static void judge_keyless(struct hf_audit_state *s, const struct hf_audit_fields *row)
+{
+    struct hf_bytes name = row->field[0].value;
+    hf_audit_break_store(s, HF_AUDIT_TABLES, "the table holdfast.%.*s has no primary key", (int)name.size,
+                         (const char *)name.data);
 }
 
 /* Who places a hold looks for overdue ones only where the resource says that there may be some. The journal does not have
@@ -255,11 +277,16 @@ static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *ro
 {
     struct hf_audit_fields_hash hash = hf_audit_fields_hash(row);
     struct stored *item = hf_audit_table_find(&s->stored, name_of(&hash));
-    if (!item && !row_told(s, row) && row->table != HF_AUDIT_STORED_COUNTER)
+    if (!item && !row_told(s, row) && row->table != HF_AUDIT_STORED_COUNTER &&
+        row->table != HF_AUDIT_STORED_KEYLESS)
         return;
     hf_audit_looked(s, HF_AUDIT_TABLES, s->report->has_tenant && !row_told(s, row) ? 0 : 1);
     if (row->table == HF_AUDIT_STORED_COUNTER) {
         judge_counter(s, row);
+        return;
+    }
+    if (row->table == HF_AUDIT_STORED_KEYLESS) {
+        judge_keyless(s, row);
         return;
     }
     if (row->table == HF_AUDIT_STORED_RESOURCE_DUE) {
@@ -269,6 +296,8 @@ static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *ro
     if (row->table == HF_AUDIT_STORED_CONFIG && s->seen == 0)
         return; /* made, and nobody has written yet */
     if (item && !item->gone) {
+        if (item->seen && may_tell(s))
+            tell(s, row, NULL, "the row is there more than once");
         item->seen = true;
         if (item->content != hash.content)
             tell_difference(s, row, item);
@@ -310,7 +339,9 @@ enum hf_status hf_audit_judge_tables(struct hf_audit_state *s, struct hf_error *
     struct hf_audit_fields row;
     while (!s->no_memory && hf_audit_reader_stored(s->reader, &row, why))
         judge_row(s, &row);
-    if (why->status == HF_OK)
+    if (why->status == HF_OK) {
+        judge_counters(s);
         judge_missing(s);
+    }
     return why->status;
 }

@@ -539,6 +539,7 @@ const char *hf_audit_stored_name(enum hf_audit_stored table)
         [HF_AUDIT_STORED_OUTBOX] = "outbox",
         [HF_AUDIT_STORED_CONFIG] = "store",
         [HF_AUDIT_STORED_COUNTER] = "sequence",
+        [HF_AUDIT_STORED_KEYLESS] = "table",
         [HF_AUDIT_STORED_BESIDE] = "journal",
     };
     return names[table];

@@ -29,6 +29,7 @@ enum hf_audit_stored {
     HF_AUDIT_STORED_OUTBOX,
     HF_AUDIT_STORED_CONFIG,  /* the one row about the store */
     HF_AUDIT_STORED_COUNTER, /* a sequence: its name and how far it is */
+    HF_AUDIT_STORED_KEYLESS, /* a table without a primary key: there must be none */
     HF_AUDIT_STORED_BESIDE,  /* the columns of the journal beside the entry */
     HF_AUDIT_STORED_TABLES
 };

@@ -211,6 +211,11 @@ static const struct {
       "SELECT sequencename::text AS name, CASE WHEN has_sequence_privilege(format('%I.%I', schemaname, "
       "sequencename), 'SELECT, USAGE') THEN coalesce(last_value, 0) END AS value FROM pg_sequences "
       "WHERE schemaname = 'holdfast'" },
+    { HF_AUDIT_STORED_KEYLESS, 1,
+      "SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
+      "n.nspname = 'holdfast' AND c.relname IN ('store', 'writer', 'journal', 'token', 'resource', 'hold', "
+      "'guard', 'guard_entry', 'lease', 'register', 'client', 'client_call', 'app_value', 'outbox') AND NOT "
+      "EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid)" },
 };
 
 /* A sequence whose place we may not look at has none. */

@@ -315,6 +315,49 @@ static void a_sequence_that_was_set_back_is_found(void **state)
     }
 }
 
+/* A primary key that was dropped, or whose index is damaged, lets rows in twice. Which of the two a server finds is chance. */
+static void a_row_that_is_there_twice_is_found(void **state)
+{
+    (void)state;
+    static const char *const tables[] = { "token", "hold",   "resource",    "lease",    "register",
+                                          "guard", "client", "guard_entry", "app_value" };
+    struct hf_audit_report report;
+    story_database(&p, k);
+    story_do_all(k);
+    kit_close(k);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        char sql[300], words[100];
+        snprintf(sql, sizeof sql,
+                 "CREATE TABLE public.twice AS TABLE holdfast.%s; ALTER TABLE holdfast.%s DROP CONSTRAINT "
+                 "%s_pkey; INSERT INTO holdfast.%s TABLE public.twice",
+                 tables[i], tables[i], tables[i], tables[i]);
+        postgres_run(&p, sql);
+        story_audit(&p, &report);
+        snprintf(words, sizeof words, "the table holdfast.%s has no primary key", tables[i]);
+        assert_true(story_found(&report, "TABLES", words));
+        if (!story_found(&report, "TABLES", "the row is there more than once"))
+            fail_msg("holdfast.%s has all rows twice, and that is not told", tables[i]);
+        hf_audit_report_free(&report);
+        snprintf(sql, sizeof sql,
+                 "TRUNCATE holdfast.%s; INSERT INTO holdfast.%s TABLE public.twice; DROP TABLE public.twice; "
+                 "ALTER TABLE holdfast.%s ADD CONSTRAINT %s_pkey PRIMARY KEY (%s)",
+                 tables[i], tables[i], tables[i], tables[i],
+                 strcmp(tables[i], "hold") == 0          ? "ordinal"
+                 : strcmp(tables[i], "token") == 0       ? "key, tenant"
+                 : strcmp(tables[i], "app_value") == 0   ? "tenant, key"
+                 : strcmp(tables[i], "guard_entry") == 0 ? "tenant, guard, identity"
+                                                         : "tenant, name");
+        postgres_run(&p, sql);
+    }
+    story_audit(&p, &report);
+    all_pass(&report);
+    hf_audit_report_free(&report);
+    postgres_run(&p, "DROP SEQUENCE holdfast.fence");
+    story_audit(&p, &report);
+    assert_true(story_found(&report, "TABLES", "the sequence holdfast.fence is missing"));
+    hf_audit_report_free(&report);
+}
+
 /* What is over may be there or not. */
 static void what_is_over_may_leave(void **state)
 {
@@ -622,6 +665,7 @@ int main(void)
         TEST(the_figures_are_those_of_files),
         TEST(each_changed_row_is_found_and_named),
         TEST(a_sequence_that_was_set_back_is_found),
+        TEST(a_row_that_is_there_twice_is_found),
         TEST(what_is_over_may_leave),
         TEST(a_changed_journal_is_found),
         TEST(entries_of_functions_are_told),
