@@ -278,7 +278,7 @@ static bool postgres_entry(struct hf_audit_reader *reader, uint64_t position, st
     struct hf_audit_postgres *r = (struct hf_audit_postgres *)reader;
     char number[24];
     const char *params[] = { number };
-    snprintf(number, sizeof number, "%llu", (unsigned long long)position);
+    snprintf(number, sizeof number, "%lld", (long long)position); /* by hand it may be below 0 */
     PQclear(r->side);
     r->side = PQexecParams(r->pg, "SELECT entry FROM holdfast.journal WHERE number = $1::bigint", 1, NULL,
                            params, NULL, NULL, 1);

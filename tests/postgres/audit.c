@@ -358,6 +358,34 @@ static void a_row_that_is_there_twice_is_found(void **state)
     hf_audit_report_free(&report);
 }
 
+/* The audit looks entries up again by their number. */
+static void a_number_below_zero_ends_no_audit(void **state)
+{
+    (void)state;
+    static const char *const changes_of_number[] = {
+        "INSERT INTO holdfast.journal SELECT -7, at, tenant, action, status, key, 0, 0, entry FROM "
+        "holdfast.journal WHERE action = 'place_hold' LIMIT 1",
+        "UPDATE holdfast.journal SET number = -number WHERE number = (SELECT min(number) FROM "
+        "holdfast.journal WHERE action = 'place_hold')",
+        "UPDATE holdfast.journal SET number = -9223372036854775808 WHERE number = (SELECT max(number) FROM "
+        "holdfast.journal)"
+    };
+    struct hf_audit_report report;
+    story_database(&p, k);
+    story_do_all(k);
+    kit_close(k);
+    save_all();
+    for (size_t i = 0; i < 3; i++) {
+        postgres_run(&p, changes_of_number[i]);
+        story_audit(&p, &report);
+        assert_int_not_equal(report.verdict, HF_AUDIT_OK);
+        assert_true(report.checks[HF_AUDIT_CHAIN].violations > 0 ||
+                    report.checks[HF_AUDIT_TABLES].violations > 0);
+        hf_audit_report_free(&report);
+        put_back("journal");
+    }
+}
+
 /* What is over may be there or not. */
 static void what_is_over_may_leave(void **state)
 {
@@ -666,6 +694,7 @@ int main(void)
         TEST(each_changed_row_is_found_and_named),
         TEST(a_sequence_that_was_set_back_is_found),
         TEST(a_row_that_is_there_twice_is_found),
+        TEST(a_number_below_zero_ends_no_audit),
         TEST(what_is_over_may_leave),
         TEST(a_changed_journal_is_found),
         TEST(entries_of_functions_are_told),
