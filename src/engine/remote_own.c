@@ -350,6 +350,10 @@ static bool add_holds(struct listing *l, const PGresult *result, bool by_resourc
         if (!good && !pass_over(l, HF_PG_HOLD, &record))
             return false;
         *from = by_resource ? hold->previous : hold->ordinal - 1;
+        if (by_resource && hold->previous >= hold->ordinal) { /* it leads back to where the list began */
+            *from = 0;
+            return false;
+        }
         if (!good)
             continue;
         if (l->to.page->count == l->to.limit) {

@@ -535,6 +535,30 @@ static void a_window_that_cannot_be_added_up_is_refused(void **state)
     assert_int_equal(hf_open(NULL, &options, &other, &why), HF_STORE_DAMAGED);
 }
 
+/* ---- Lists ---- */
+
+/* The list of a resource goes from each hold to the one before it. */
+static void a_hold_that_leads_back_makes_no_list_endless(void **state)
+{
+    struct hf_request many = { .action = HF_SET_RESOURCE,
+                               .key = hf_str("many"),
+                               .set_resource = { .name = hf_str("room"), .capacity = 9 } };
+    (void)state;
+    assert_int_equal(ask("", many), HF_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(place("", i == 0 ? "a" : i == 1 ? "b" : "c", "room", HOUR_MS, 0), HF_OK);
+    postgres_run(&p, "UPDATE holdfast.hold SET previous = (SELECT max(ordinal) FROM holdfast.hold) WHERE "
+                     "ordinal = (SELECT min(ordinal) FROM holdfast.hold)");
+    struct hf_page page;
+    assert_int_equal(
+        hf_list(db, &(struct hf_query){ .kind = HF_LIST_HOLDS, .resource = hf_str("room") }, &page), HF_OK);
+    assert_int_equal(page.count, 2);
+    assert_int_equal(page.next_cursor, 0);
+    hf_page_clear(&page);
+    (void)hf_maintain(db);
+    assert_non_null(strstr(notes, "holdfast.hold, ordinal "));
+}
+
 /* ---- What a deleted register has left ---- */
 
 /* It is kept for ever for the sake of its fence. */
@@ -648,6 +672,7 @@ int main(void)
         TEST(when_something_was_made_cannot_be_changed_in_silence),
         TEST(when_a_guard_was_made_cannot_be_changed_in_silence),
         TEST(a_window_that_cannot_be_added_up_is_refused),
+        TEST(a_hold_that_leads_back_makes_no_list_endless),
         TEST(a_deleted_register_that_lost_its_fence_is_unreadable),
         TEST(times_at_the_end_of_the_numbers_overflow_nothing),
         TEST(a_time_beyond_all_calendars_moves_no_clock),

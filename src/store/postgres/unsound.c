@@ -57,6 +57,9 @@ bool hf_pg_record_sound(enum hf_pg_table table, const struct hf_pg_record *recor
         return record->call.client.size <= HF_NAME_MAX && hf_now_sound(record->call.recorded_at);
     if (!hf_row_sound(&record->row))
         return false;
+    /* A list goes from hold to hold by that, and must come to an end. */
+    if (table == HF_PG_HOLD && record->row.hold.previous >= record->row.hold.ordinal)
+        return false;
     return table != HF_PG_REGISTER || left_sound(&record->row.reg);
 }
 
