@@ -206,6 +206,37 @@ static void what_became_of_a_key_is_told_while_it_stays_locked(void **state)
     assert_in_range(slowest, 0, PATIENT_MS);
 }
 
+/* Those who asked any guard, of any tenant, waited, and were then answered by its rule: an open one admitted the same identity again
+ * and again. */
+static void a_guard_that_is_being_set_stops_nobody_who_asks_another(void **state)
+{
+    (void)state;
+    PGconn *user = postgres_connect(&p);
+    functions_run(user, "BEGIN");
+    functions_run(user, "SELECT holdfast.set_guard('another', '1 hour'), holdfast.set_guard('guard', '1 "
+                        "hour', tenant => 't1')");
+    goes_on(user, NULL, admits, DURING_MS);
+}
+
+/* And those who ask that one wait for it. */
+static void who_asks_a_guard_that_is_being_set_waits_for_it(void **state)
+{
+    struct hf_request admit = { .action = HF_ADMIT,
+                                .identity = { .guard = hf_str("guard"), .identity = hf_str("waits") } };
+    (void)state;
+    PGconn *user = postgres_connect(&p);
+    functions_run(user, "BEGIN");
+    functions_run(user, "SELECT holdfast.set_guard('guard', '2 hours', on_unavailable => 'closed')");
+    struct hf_result result = HF_RESULT_INIT;
+    assert_int_equal(hf_do(db, &admit, &result), HF_OK);
+    assert_true(result.answer.seen.seen); /* by the rule: it could not be asked */
+    functions_run(user, "COMMIT");
+    assert_int_equal(hf_do(db, &admit, &result), HF_OK);
+    assert_false(result.answer.seen.seen);
+    hf_result_clear(&result);
+    PQfinish(user);
+}
+
 static void a_guard_that_is_being_changed_stops_nobody_who_does_not_ask_it(void **state)
 {
     (void)state;
@@ -223,6 +254,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_identity_that_stays_locked_stops_no_other_however_it_is_written,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(what_became_of_a_key_is_told_while_it_stays_locked, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_guard_that_is_being_set_stops_nobody_who_asks_another, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(who_asks_a_guard_that_is_being_set_waits_for_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_guard_that_is_being_changed_stops_nobody_who_does_not_ask_it, setup,
                                         teardown),
     };

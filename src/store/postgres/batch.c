@@ -268,7 +268,7 @@ static void take_locks(struct hf_pg_work *w, const struct demand *d)
         hf_pg_work_send(w, HF_PG_HURRY, HF_PG_TABLES, NULL, 0);
     hf_pg_work_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
     if (d->sets_guards || d->asks_guards)
-        hf_pg_work_send(w, d->sets_guards ? HF_PG_CHANGE_GUARDS : HF_PG_KEEP_GUARDS, HF_PG_TABLES, NULL, 0);
+        hf_pg_want_guards(w, d->sets_guards ? HF_PG_CHANGE_GUARDS : HF_PG_KEEP_GUARDS);
     if (d->outbox > 0)
         hf_pg_work_send(w, HF_PG_TENANT, HF_PG_TABLES, &d->tenant, 1);
     hf_pg_want_lock(w);

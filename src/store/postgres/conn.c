@@ -335,6 +335,12 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 /* Had the transaction that wrote the row ended when $3 was the oldest under way? NULL: that does not matter. */
 #define ENDED "($3::xid IS NULL OR age(xmin) > age($3::xid))"
 
+/* A lock for each guard, by its name, in one order: holdfast.set_guard takes the same. Not one for the table: a transaction that sets a
+ * guard and stays open would stop those who ask all others, of all tenants. */
+#define GUARDS_OF                                                                                      \
+    "(1213808981, u.hash) FROM (SELECT DISTINCT hashtext(g.tenant || chr(31) || g.name) AS hash FROM " \
+    "(SELECT unnest($1::text[]) AS tenant, unnest($2::text[]) AS name) g ORDER BY 1) u"
+
 static const char *const texts[] = {
     [HF_PG_BEGIN] = "BEGIN",
     [HF_PG_COMMIT] = "COMMIT",
@@ -361,9 +367,9 @@ static const char *const texts[] = {
     /* What is decided by rules stands in the journal behind those rules: who changes them waits until all who go by them
      * have committed, and they wait for it. No row is written for that. */
     [HF_PG_KEEP_RULES] = "LOCK TABLE holdfast.store IN ROW SHARE MODE",
-    [HF_PG_KEEP_GUARDS] = "LOCK TABLE holdfast.guard IN ROW SHARE MODE",
+    [HF_PG_KEEP_GUARDS] = "SELECT pg_advisory_xact_lock_shared" GUARDS_OF,
     [HF_PG_CHANGE_RULES] = "LOCK TABLE holdfast.store IN EXCLUSIVE MODE",
-    [HF_PG_CHANGE_GUARDS] = "LOCK TABLE holdfast.guard IN EXCLUSIVE MODE",
+    [HF_PG_CHANGE_GUARDS] = "SELECT pg_advisory_xact_lock" GUARDS_OF,
     [HF_PG_TENANT] = "SELECT pg_advisory_xact_lock(1213808980, hashtext($1::text))",
     [HF_PG_FREE_TOKENS] =
         "DELETE FROM holdfast.token WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.token WHERE "

@@ -24,7 +24,7 @@ enum hf_pg_statement {
     HF_PG_LOCK_OF,     /* the same, locked in order */
     HF_PG_OVERDUE,     /* tenants, resources, limits, time -> overdue holds, and the next behind them */
     HF_PG_KEEP_RULES,  /* nobody changes the configuration until this transaction has ended */
-    HF_PG_KEEP_GUARDS, /* nor a guard */
+    HF_PG_KEEP_GUARDS, /* tenants, names: nor these guards */
     HF_PG_CHANGE_RULES,
     HF_PG_CHANGE_GUARDS,
     HF_PG_TENANT, /* wait for the tenant's lock for HF_APPLY */

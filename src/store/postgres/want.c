@@ -273,6 +273,32 @@ void hf_pg_want_read(struct hf_pg_work *w, bool take)
         send_overdue(w);
 }
 
+void hf_pg_want_guards(struct hf_pg_work *w, int statement)
+{
+    const struct hf_pg_batch *b = w->batch;
+    struct hf_pg_slot **slots = hf_arena_take(&w->s->set.arena, b->count * sizeof *slots);
+    size_t count = 0;
+    for (size_t i = 0; i < b->count && slots; i++) {
+        const struct hf_request *q = b->items[i].request;
+        bool sets = q->action == HF_SET_GUARD, asks = q->action == HF_RECORD || q->action == HF_ADMIT;
+        struct hf_bytes name = sets ? q->set_guard.name : q->identity.guard;
+        if (!b->items[i].deferred || !(sets || asks) || !hf_name_valid(name))
+            continue;
+        slots[count] = hf_pg_set_slot(&w->s->set, HF_PG_GUARD, q->tenant, hf_pg_none(), name, 0);
+        if (slots[count])
+            count++;
+        else
+            w->spoiled = true;
+    }
+    w->spoiled = w->spoiled || !slots;
+    if (count == 0)
+        return;
+    const struct hf_bytes values[] = { hf_pg_param_array(&w->s->params[0], slots, count, HF_PG_GUARD, 0),
+                                       hf_pg_param_array(&w->s->params[1], slots, count, HF_PG_GUARD, 1) };
+    w->spoiled = w->spoiled || w->s->params[0].failed || w->s->params[1].failed;
+    hf_pg_work_send(w, statement, HF_PG_TABLES, values, 2);
+}
+
 void hf_pg_want_lock(struct hf_pg_work *w)
 {
     struct hf_pg_slot **slots;

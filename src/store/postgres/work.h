@@ -111,6 +111,8 @@ void hf_pg_want_take(struct hf_pg_work *w, const struct hf_request *request);
 void hf_pg_want_read(struct hf_pg_work *w, bool take);
 /* Lock and read all that is wanted, in the one order that everybody keeps. */
 void hf_pg_want_lock(struct hf_pg_work *w);
+/* Wait for the locks of all guards that waiting requests go by, or set. statement: HF_PG_KEEP_GUARDS or HF_PG_CHANGE_GUARDS. */
+void hf_pg_want_guards(struct hf_pg_work *w, int statement);
 /* Those of a table that are wanted, locked or not, in no order. Returns how many; *out: borrowed from the arena. */
 size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, struct hf_pg_slot ***out);
 /* Up to `each` overdue holds of each resource; 0: as many as its requests may expire. */

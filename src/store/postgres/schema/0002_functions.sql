@@ -1349,9 +1349,10 @@ BEGIN
     IF g IS NOT DISTINCT FROM was THEN
         RETURN holdfast._guard_show('ok', g);
     END IF;
-    -- Who goes by a guard keeps its rules until the end of its transaction, servers by this table's ROW SHARE lock: what is
-    -- decided by the old rules stands in the journal before the new ones, and what stands behind them goes by these.
-    LOCK TABLE holdfast.guard IN EXCLUSIVE MODE;
+    -- Who goes by a guard keeps its rules until the end of its transaction, functions by a lock of its row, and servers by a lock
+    -- of its name: what is decided by the old rules stands in the journal before the new ones, and what stands behind them goes by
+    -- these.
+    PERFORM pg_advisory_xact_lock(1213808981, hashtext(set_guard.tenant || chr(31) || set_guard.name));
     LOOP
         SELECT x.* INTO was FROM holdfast.guard x
         WHERE x.tenant = set_guard.tenant AND x.name = set_guard.name FOR UPDATE;
