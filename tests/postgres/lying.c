@@ -636,6 +636,28 @@ static void a_time_beyond_all_calendars_moves_no_clock(void **state)
     }
 }
 
+/* Nor does it tell the functions. */
+static void a_time_beyond_all_calendars_moves_no_clock_of_functions(void **state)
+{
+    static const char *const lies[] = { "infinity", "294000-01-01" };
+    char sql[200];
+    (void)state;
+    assert_int_equal(with_key(HF_COMPLETE, "", "claim", begin_claim("", "claim")), HF_OK);
+    for (int i = 0; i < 2; i++) {
+        snprintf(sql, sizeof sql, "UPDATE holdfast.journal SET at = '%s'", lies[i]);
+        postgres_run(&p, sql);
+        assert_int_equal(postgres_number(&p, "SELECT (holdfast.engine_now() < '3000-01-01')::integer"), 1);
+        assert_int_equal(
+            postgres_number(&p, "SELECT count(*) FROM holdfast.get_claim('claim') WHERE state = 'completed'"),
+            1);
+        snprintf(sql, sizeof sql,
+                 "SELECT count(*) FROM holdfast.place_hold('f%d', 'f%d', 'me', interval '1 h') WHERE status "
+                 "= 'ok'",
+                 i, i);
+        assert_int_equal(postgres_number(&p, sql), 1);
+    }
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -676,6 +698,7 @@ int main(void)
         TEST(a_deleted_register_that_lost_its_fence_is_unreadable),
         TEST(times_at_the_end_of_the_numbers_overflow_nothing),
         TEST(a_time_beyond_all_calendars_moves_no_clock),
+        TEST(a_time_beyond_all_calendars_moves_no_clock_of_functions),
     };
 #ifdef HF_BUGS /* the sessions are in this process (tools/bugs.sh) */
     assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));

@@ -45,9 +45,10 @@ enum hf_pg_statement {
 
 /* The clock, and what the newest entries were decided at: engine time is the later of the two, so that it never runs back,
  * whatever the clock does. Sixteen, because transactions that overlap may number their entries in another order than they
- * took the time. */
-#define HF_PG_NEWEST \
-    "(SELECT max(at) FROM (SELECT at FROM holdfast.journal ORDER BY number DESC LIMIT 16) newest)"
+ * took the time. One beyond all calendars was written by hand and does not count (holdfast.engine_now). */
+#define HF_PG_NEWEST                                                                                     \
+    "(SELECT max(at) FROM (SELECT at FROM holdfast.journal ORDER BY number DESC LIMIT 16) newest WHERE " \
+    "at < timestamptz '10000-01-01 00:00:00+00')"
 #define HF_PG_TIMES "date_trunc('milliseconds', clock_timestamp()), " HF_PG_NEWEST
 
 enum hf_pg_outcome {

@@ -571,7 +571,8 @@ COMMENT ON FUNCTION holdfast._answer_image IS 'The image of the row that the ent
 CREATE FUNCTION holdfast.engine_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
 $$
     SELECT greatest(pg_catalog.date_trunc('milliseconds', pg_catalog.clock_timestamp()),
-        (SELECT pg_catalog.max(n.at) FROM (SELECT j.at FROM holdfast.journal j ORDER BY j.number DESC LIMIT 16) n))
+        (SELECT pg_catalog.max(n.at) FROM (SELECT j.at FROM holdfast.journal j ORDER BY j.number DESC LIMIT 16) n
+        WHERE n.at < timestamptz '10000-01-01 00:00:00+00'))
 $$;
 COMMENT ON FUNCTION holdfast.engine_now IS 'Engine time: the database''s clock in whole milliseconds, and never before what has been decided last.';
 
