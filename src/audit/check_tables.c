@@ -273,6 +273,13 @@ static void judge_due(struct hf_audit_state *s, const struct hf_audit_fields *ro
     tell(s, row, NULL, what);
 }
 
+/* A server refuses such a row and sends the operator here. The journal does not have it; it says only that the lease was deleted. */
+static void judge_left(struct hf_audit_state *s, const struct hf_audit_fields *row)
+{
+    if (may_tell(s))
+        tell(s, row, NULL, "a deleted lease cannot have left this row");
+}
+
 static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     struct hf_audit_fields_hash hash = hf_audit_fields_hash(row);
@@ -287,6 +294,10 @@ static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *ro
     }
     if (row->table == HF_AUDIT_STORED_KEYLESS) {
         judge_keyless(s, row);
+        return;
+    }
+    if (row->table == HF_AUDIT_STORED_LEASE_LEFT) {
+        judge_left(s, row);
         return;
     }
     if (row->table == HF_AUDIT_STORED_RESOURCE_DUE) {

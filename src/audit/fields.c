@@ -532,6 +532,7 @@ const char *hf_audit_stored_name(enum hf_audit_stored table)
         [HF_AUDIT_STORED_GUARD_MADE] = "guard",
         [HF_AUDIT_STORED_IDENTITY] = "guard_entry",
         [HF_AUDIT_STORED_LEASE] = "lease",
+        [HF_AUDIT_STORED_LEASE_LEFT] = "lease",
         [HF_AUDIT_STORED_REGISTER] = "register",
         [HF_AUDIT_STORED_CLIENT] = "client",
         [HF_AUDIT_STORED_CALL] = "client_call",

@@ -22,6 +22,7 @@ enum hf_audit_stored {
     HF_AUDIT_STORED_GUARD_MADE,
     HF_AUDIT_STORED_IDENTITY,
     HF_AUDIT_STORED_LEASE,
+    HF_AUDIT_STORED_LEASE_LEFT, /* what a deleted one has left, and cannot have: there must be none */
     HF_AUDIT_STORED_REGISTER,
     HF_AUDIT_STORED_CLIENT,
     HF_AUDIT_STORED_CALL,

@@ -186,9 +186,11 @@ static const struct {
       "FROM holdfast.resource" },
     { HF_AUDIT_STORED_RESOURCE_MADE, 2, "SELECT tenant, name, number, created_at FROM holdfast.resource" },
     { HF_AUDIT_STORED_RESOURCE_DUE, 2,
-      "SELECT r.tenant, r.name, r.due_at, h.ends_at FROM holdfast.resource r JOIN (SELECT tenant, resource, "
+      "SELECT r.tenant, r.name, r.due_at, h.ends_at FROM holdfast.resource r LEFT JOIN (SELECT tenant, "
+      "resource, "
       "min(expires_at) AS ends_at FROM holdfast.hold WHERE state = 'held' GROUP BY tenant, resource) h "
-      "ON h.tenant = r.tenant AND h.resource = r.name WHERE h.ends_at < r.due_at" },
+      "ON h.tenant = r.tenant AND h.resource = r.name WHERE h.ends_at < r.due_at OR r.due_at IS "
+      "NULL" },
     { HF_AUDIT_STORED_GUARD, 2,
       "SELECT tenant, name, window_ms, match, on_unavailable, durable, created_at FROM holdfast.guard" },
     { HF_AUDIT_STORED_GUARD_MADE, 2, "SELECT tenant, name, number, created_at FROM holdfast.guard" },
@@ -197,6 +199,12 @@ static const struct {
     { HF_AUDIT_STORED_LEASE, 2,
       "SELECT tenant, name, holder, fence, ttl_ms, granted_at, expires_at, released_at "
       "FROM holdfast.lease WHERE deleted_at IS NULL" },
+    { HF_AUDIT_STORED_LEASE_LEFT, 2,
+      "SELECT tenant, name, ttl_ms, deleted_at FROM holdfast.lease WHERE deleted_at IS NOT NULL AND (ttl_ms "
+      "BETWEEN 0 AND 315360000000 AND fence >= 0 AND octet_length(holder) <= 1024 AND granted_at <= "
+      "deleted_at "
+      "AND isfinite(granted_at) AND isfinite(expires_at) AND deleted_at <= (SELECT max(at) FROM "
+      "holdfast.journal)) IS NOT TRUE" },
     { HF_AUDIT_STORED_REGISTER, 2,
       "SELECT tenant, name, type, value, version, fence::text AS fence, changed_at "
       "FROM holdfast.register" },

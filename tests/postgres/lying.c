@@ -535,6 +535,35 @@ static void a_window_that_cannot_be_added_up_is_refused(void **state)
     assert_int_equal(hf_open(NULL, &options, &other, &why), HF_STORE_DAMAGED);
 }
 
+/* ---- What a deleted lease has left ---- */
+
+/* The server says "run the audit". */
+static void what_a_deleted_lease_cannot_have_left_is_found(void **state)
+{
+    static const char *const lies[] = { "ttl_ms = -1", "deleted_at = 'infinity'", "fence = -1",
+                                        "granted_at = '-infinity'" };
+    (void)state;
+    assert_int_equal(grant("", "grant"), HF_OK);
+    assert_int_equal(
+        ask("", (struct hf_request){ .action = HF_DELETE_LEASE,
+                                     .key = hf_str("delete"),
+                                     .lease = { .name = hf_str("lease"), .fence = got.answer.lease.fence } }),
+        HF_OK);
+    postgres_run(&p, "CREATE TABLE saved_lease AS TABLE holdfast.lease");
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
+        char sql[120];
+        story_audit(&p, &report);
+        assert_int_equal(report.verdict, HF_AUDIT_OK);
+        hf_audit_report_free(&report);
+        snprintf(sql, sizeof sql, "UPDATE holdfast.lease SET %s", lies[i]);
+        postgres_run(&p, sql);
+        audited("TABLES", "holdfast.lease, name \"lease\": a deleted lease cannot have left this row");
+        postgres_run(&p, "TRUNCATE holdfast.lease; INSERT INTO holdfast.lease TABLE saved_lease");
+    }
+    postgres_run(&p, "DROP TABLE saved_lease");
+}
+
 /* ---- Lists ---- */
 
 /* The list of a resource goes from each hold to the one before it. */
@@ -694,6 +723,7 @@ int main(void)
         TEST(when_something_was_made_cannot_be_changed_in_silence),
         TEST(when_a_guard_was_made_cannot_be_changed_in_silence),
         TEST(a_window_that_cannot_be_added_up_is_refused),
+        TEST(what_a_deleted_lease_cannot_have_left_is_found),
         TEST(a_hold_that_leads_back_makes_no_list_endless),
         TEST(a_deleted_register_that_lost_its_fence_is_unreadable),
         TEST(times_at_the_end_of_the_numbers_overflow_nothing),
