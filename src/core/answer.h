@@ -62,16 +62,10 @@ static inline bool hf_refuses(const struct hf_command *cmd)
     return cmd->refuse_writes && (HF_BUG(ending_refused_at_limit) || !hf_may_end(cmd));
 }
 
-/* A key is opaque: only its length can be wrong. Can any call have used it, under whatever configuration? Then it is looked for. */
-static inline bool hf_key_possible(struct hf_bytes key)
-{
-    return key.size > 0 && key.size <= HF_TOKEN_MAX;
-}
-
-/* May a call use it now that no call has used? The limit binds new keys alone: an answer that is remembered is told again. */
+/* A key is opaque: only its length can be wrong. */
 static inline bool hf_key_valid(const struct hf_command *cmd, struct hf_bytes key)
 {
-    return hf_key_possible(key) && key.size <= cmd->rules->token_max_length;
+    return key.size > 0 && key.size <= cmd->rules->token_max_length;
 }
 
 /* The key's record, as its first call left it. */

@@ -124,7 +124,7 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
 {
     const struct hf_request *r = cmd->request;
     int64_t lease_ms = r->begin.lease_ms == 0 ? LEASE_DEFAULT_MS : r->begin.lease_ms;
-    if (!hf_key_possible(r->key) || !hf_duration_valid(lease_ms) ||
+    if (!hf_key_valid(cmd, r->key) || !hf_duration_valid(lease_ms) ||
         (unsigned)r->begin.on_abandon > HF_ABANDON_RETRY) {
         hf_answer_status(plan, HF_INVALID_REQUEST);
         return;
@@ -135,9 +135,7 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
         return;
     if (found == HF_ABSENT && !begin_is_new(view, cmd, now, plan))
         return;
-    if (found == HF_ABSENT && !hf_key_valid(cmd, r->key))
-        hf_answer_status(plan, HF_INVALID_REQUEST);
-    else if (found == HF_UNREADABLE || cmd->refuse_writes)
+    if (found == HF_UNREADABLE || cmd->refuse_writes)
         hf_answer_status(plan, HF_STORAGE_FAILURE);
     else
         begin_start(cmd, lease_ms, now, plan);
@@ -158,7 +156,7 @@ static enum hf_claim_state settled_state(const struct hf_request *r)
 static bool settle_valid(const struct hf_command *cmd)
 {
     const struct hf_request *r = cmd->request;
-    return hf_key_possible(r->key) && r->settle.fence != 0 && r->settle.response.size <= HF_RESPONSE_MAX &&
+    return hf_key_valid(cmd, r->key) && r->settle.fence != 0 && r->settle.response.size <= HF_RESPONSE_MAX &&
            (r->action != HF_HEARTBEAT || r->settle.lease_ms == 0 || hf_duration_valid(r->settle.lease_ms));
 }
 
@@ -206,12 +204,7 @@ void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, h
         hf_answer_status(plan, HF_INVALID_REQUEST);
         return;
     }
-    enum hf_found found = claim_find(view, cmd, now, &claim);
-    if (found == HF_ABSENT && !hf_key_valid(cmd, cmd->request->key))
-        hf_answer_status(plan, HF_INVALID_REQUEST);
-    else
-        (void)hf_answer_found(plan, found);
-    if (found != HF_FOUND)
+    if (!hf_answer_found(plan, claim_find(view, cmd, now, &claim)))
         return;
     if (fence > claim.fence)
         answer_claim(&claim, now, HF_INVALID_REQUEST, plan);

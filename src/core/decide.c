@@ -74,15 +74,16 @@ static void get_claim(const struct hf_view *view, const struct hf_command *cmd, 
 {
     struct hf_scoped key = { cmd->request->tenant, cmd->request->key };
     struct hf_claim claim;
-    enum hf_found found = hf_key_possible(key.name) ? view->claim(view->ctx, key, &claim) : HF_ABSENT;
-    if (found == HF_FOUND && !hf_claim_alive(&claim, now))
-        found = HF_ABSENT;
-    if (found == HF_ABSENT && !hf_key_valid(cmd, key.name)) {
+    if (!hf_key_valid(cmd, key.name)) {
         hf_answer_status(plan, HF_INVALID_REQUEST);
         return;
     }
-    if (!hf_answer_found(plan, found))
+    if (!hf_answer_found(plan, view->claim(view->ctx, key, &claim)))
         return;
+    if (!hf_claim_alive(&claim, now)) {
+        hf_answer_status(plan, HF_NOT_KNOWN);
+        return;
+    }
     hf_token_of_claim(&claim, &plan->token);
     hf_claim_show(&claim, now, &plan->answer);
 }
@@ -93,7 +94,7 @@ static void get_token(const struct hf_view *view, const struct hf_command *cmd, 
 {
     struct hf_scoped key = { cmd->request->tenant, cmd->request->key };
     struct hf_remembered first;
-    enum hf_found found = hf_key_possible(key.name) ? view->token(view->ctx, key, &first) : HF_ABSENT;
+    enum hf_found found = hf_key_valid(cmd, key.name) ? view->token(view->ctx, key, &first) : HF_ABSENT;
     if (found == HF_UNREADABLE) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);
     } else if (found == HF_FOUND && now < first.expires_at) {

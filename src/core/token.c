@@ -120,7 +120,7 @@ static bool well_formed(const struct hf_command *cmd)
 {
     const struct hf_request *r = cmd->request;
     if (r->client.size == 0)
-        return hf_key_possible(r->key);
+        return hf_key_valid(cmd, r->key);
     return r->key.size == 0 && r->sequence >= 1 && hf_name_valid(r->client);
 }
 
@@ -136,10 +136,6 @@ bool hf_token_admit(const struct hf_view *view, const struct hf_command *cmd, hf
     bool known = true;
     if (!(by_key ? key_is_new(view, cmd, now, plan) : number_is_new(view, cmd, &client, &known, plan)))
         return false;
-    if (by_key && !hf_key_valid(cmd, cmd->request->key)) {
-        hf_answer_status(plan, HF_INVALID_REQUEST);
-        return false;
-    }
     if (hf_refuses(cmd) || (cmd->refuse_writes && !known)) { /* for a new client's row no room was kept */
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return false;

@@ -101,41 +101,6 @@ static void a_directory_that_others_may_open_is_told(void **state)
     assert_non_null(strstr(k->note, "mode 0700"));
 }
 
-/* The limit was lowered while answers of longer keys are remembered: whoever asks again gets them, and claims can be ended. */
-static void a_smaller_limit_binds_new_keys_alone(void **state)
-{
-    (void)state;
-    char key[151], claim[151], other[151];
-    memset(key, 'k', 150);
-    memset(claim, 'c', 150);
-    memset(other, 'o', 150);
-    key[150] = claim[150] = other[150] = '\0';
-    assert_int_equal(kit_place(k, key, "room", "guest", HOUR), HF_OK);
-    assert_int_equal(kit_begin(k, claim, "p", HOUR, HF_ABANDON_RETRY), HF_OK);
-    uint64_t fence = k->got.answer.claim.fence;
-    k->options.token_max_length = 100;
-    kit_reopen(k);
-    assert_int_equal(kit_place(k, key, "room", "guest", HOUR), HF_OK);
-    assert_true(k->got.replayed);
-    assert_int_equal(kit_place(k, key, "hall", "guest", HOUR), HF_TOKEN_COLLISION);
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_GET_TOKEN, .key = hf_str(key) }), HF_OK);
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_GET_CLAIM, .key = hf_str(claim) }), HF_OK);
-    assert_int_equal(kit_begin(k, claim, "p", HOUR, HF_ABANDON_RETRY), HF_IN_PROGRESS);
-    assert_int_equal(kit_settle_claim(k, HF_FAIL, claim, fence, "later", true), HF_OK);
-    assert_int_equal(kit_begin(k, claim, "p", HOUR, HF_ABANDON_RETRY), HF_OK); /* again */
-    fence = k->got.answer.claim.fence;
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, claim, fence, "done", false), HF_OK);
-    /* New ones are refused. */
-    assert_int_equal(kit_place(k, other, "hall", "guest", HOUR), HF_INVALID_REQUEST);
-    assert_int_equal(kit_begin(k, other, "p", HOUR, HF_ABANDON_RETRY), HF_INVALID_REQUEST);
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, other, fence, "done", false), HF_INVALID_REQUEST);
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_GET_TOKEN, .key = hf_str(other) }),
-                     HF_INVALID_REQUEST);
-    /* And when its window is over, the key is new. */
-    kit_at(k, 10 * 24 * HOUR);
-    assert_int_equal(kit_place(k, key, "room", "guest", HOUR), HF_INVALID_REQUEST);
-}
-
 static void two_openers_of_a_database_share_it(void **state)
 {
     (void)state;
@@ -286,7 +251,6 @@ int main(void)
         TEST(options_out_of_range_are_refused),
         TEST(a_second_opener_is_refused_and_told_who_has_it),
         TEST(a_directory_that_others_may_open_is_told),
-        TEST(a_smaller_limit_binds_new_keys_alone),
         TEST(two_openers_of_a_database_share_it),
         TEST(without_create_there_must_be_a_database_with_a_store),
         TEST(without_create_there_must_be_a_store),

@@ -50,6 +50,12 @@ static void shown(struct judge_step *s, const struct hf_claim *claim, bool neede
             (long long)want.lease_expires_at, (long long)want.settled_at, (long long)want.expires_at);
 }
 
+static bool key_valid(const struct judge_step *s)
+{
+    size_t size = s->op->request.key.size;
+    return size >= 1 && (s->quiet || size <= s->j->rules.token_max_length);
+}
+
 /* ---- Begin ---- */
 
 static void started(struct judge_step *s, struct judge_record *key, const uint8_t *fingerprint)
@@ -110,7 +116,7 @@ void judge_rule_begin(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;
     int policy = (int)q->begin.on_abandon;
-    if (!judge_key_fits(s, false) || q->begin.lease_ms < 0 || q->begin.lease_ms > HF_DURATION_MAX_MS ||
+    if (!key_valid(s) || q->begin.lease_ms < 0 || q->begin.lease_ms > HF_DURATION_MAX_MS ||
         policy < HF_ABANDON_UNKNOWN || policy > HF_ABANDON_RETRY) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the request is malformed");
         return;
@@ -180,7 +186,7 @@ void judge_rule_settle(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;
     bool heartbeat = q->action == HF_HEARTBEAT;
-    bool malformed = !judge_key_fits(s, true) || q->settle.fence == 0 ||
+    bool malformed = !key_valid(s) || q->settle.fence == 0 ||
                      (heartbeat ? q->settle.lease_ms < 0 || q->settle.lease_ms > HF_DURATION_MAX_MS
                                 : q->settle.response.size > HF_RESPONSE_MAX);
     if (malformed) {
@@ -219,7 +225,7 @@ bool judge_claim_can_end(struct judge_step *s)
 
 void judge_rule_get_claim(struct judge_step *s)
 {
-    if (!judge_key_fits(s, true)) {
+    if (!key_valid(s)) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the key is malformed");
         return;
     }

@@ -8,24 +8,13 @@ struct place {
     bool too_late;               /* a number that has left the window of numbers */
 };
 
-bool judge_key_fits(struct judge_step *s, bool claim)
-{
-    struct hf_bytes key = s->op->request.key;
-    if (key.size == 0 || key.size > HF_TOKEN_MAX)
-        return false;
-    if (s->quiet || key.size <= s->j->rules.token_max_length)
-        return true;
-    const struct judge_record *r = judge_look(s, JUDGE_KEY, key, hf_mem("", 0));
-    return (!claim && r->body.key.first && s->now < r->body.key.expires_at) || judge_claim_alive(r, s->now);
-}
-
 static struct place place_of(struct judge_step *s)
 {
     const struct hf_request *r = &s->op->request;
     bool numbered = r->client.size > 0 || r->sequence > 0;
     struct place p = { 0 };
     if (!numbered) {
-        if (judge_key_fits(s, false))
+        if (r->key.size > 0 && (s->quiet || r->key.size <= s->j->rules.token_max_length))
             p.record = judge_look(s, JUDGE_KEY, r->key, hf_mem("", 0));
         return p;
     }

@@ -260,9 +260,6 @@ void judge_rule_get_token(struct judge_step *s);
 void judge_rule_keyed(struct judge_step *s, void (*rule)(struct judge_step *s));
 /* Is the answer to this request bound by what was remembered, so that even a full disk must give it? */
 bool judge_key_remembered(struct judge_step *s);
-/* May the request have its key? The greatest length in force binds keys that are new: one that is remembered is known again.
- * claim: only that of a claim. */
-bool judge_key_fits(struct judge_step *s, bool claim);
 
 /* The claim of a key, if it is remembered at `now`; else NULL. */
 const struct hf_claim *judge_claim_alive(const struct judge_record *key, hf_time now);
