@@ -18,10 +18,10 @@ enum { FIRST = 500, NEWEST = 500 };
 struct trace {
     const struct hf_audit_trace_options *options;
     struct hf_bytes name;
-    char id[HF_ID_SIZE];            /* the hold, or "" for a key */
-    uint8_t digest[HF_DIGEST_SIZE]; /* of an action on the hold */
-    struct hf_buffer first;                 /* the first events, as they are shown */
-    struct hf_buffer newest[NEWEST];        /* and those behind them, in a ring */
+    char id[HF_ID_SIZE];             /* the hold, or "" for a key */
+    uint8_t digest[HF_DIGEST_SIZE];  /* of an action on the hold */
+    struct hf_buffer first;          /* the first events, as they are shown */
+    struct hf_buffer newest[NEWEST]; /* and those behind them, in a ring */
     unsigned long long count;
     enum hf_hold_state state; /* of the hold, so far; 0 while there is no record of it */
     hf_time state_at, hold_expires_at;

@@ -38,13 +38,13 @@ struct hf_http_conn {
 
     struct hf_http_exchange *first, **end; /* handed over, in order */
     unsigned pending;
-    uint64_t round;  /* in which `taken` was counted */
-    unsigned taken;  /* requests that were begun in that round */
-    bool alone;   /* the newest of them is to be answered before more is read */
-    bool began;   /* a head or a body began or ended in this round: its time is counted anew */
-    bool closing; /* nothing more is read; closed when all is sent */
-    bool ended;   /* the client sends nothing more */
-    bool broken;  /* nothing can be sent or received any more */
+    uint64_t round; /* in which `taken` was counted */
+    unsigned taken; /* requests that were begun in that round */
+    bool alone;     /* the newest of them is to be answered before more is read */
+    bool began;     /* a head or a body began or ended in this round: its time is counted anew */
+    bool closing;   /* nothing more is read; closed when all is sent */
+    bool ended;     /* the client sends nothing more */
+    bool broken;    /* nothing can be sent or received any more */
 
     struct hf_buffer out;
     size_t out_at;
@@ -88,7 +88,7 @@ struct hf_http_thread {
     struct hf_http_conn *dirty;
     struct hf_http_conn *held_back; /* they have had their share of this round, and more has come from them */
     uint64_t round;                 /* how often the thread has asked what is ready */
-    bool handed_over; /* the handler got something in this round */
+    bool handed_over;               /* the handler got something in this round */
     struct hf_http_queue timers[HF_TIMER_COUNT];
     struct hf_http_conn *unknown_oldest, *unknown_newest;
     unsigned unknown_count;

@@ -25,7 +25,9 @@ static void fill(void)
             requests[i] = (struct hf_request){
                 .action = HF_PLACE_HOLD,
                 .key = hf_str(text[i]),
-                .place_hold = { .resource = hf_str(text[i]), .requester = hf_str("q"), .duration_ms = 3600000 },
+                .place_hold = { .resource = hf_str(text[i]),
+                                .requester = hf_str("q"),
+                                .duration_ms = 3600000 },
             };
         }
         assert_int_equal(hf_do_many(db, requests, NULL, GROUP), HF_OK);

@@ -38,7 +38,8 @@ static void chosen_names_do_not_stand_in_one_run(void **state)
     (void)state;
     (void)spent(false);
     int64_t plain = spent(false), chosen = spent(true);
-    printf("%lld us for any names, %lld us for chosen ones\n", (long long)plain / 1000, (long long)chosen / 1000);
+    printf("%lld us for any names, %lld us for chosen ones\n", (long long)plain / 1000,
+           (long long)chosen / 1000);
     assert_true(chosen < 8 * plain);
 }
 

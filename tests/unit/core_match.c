@@ -239,7 +239,7 @@ static struct hf_bytes marks(bool falling, unsigned char *out, size_t size)
 {
     static int32_t found[1024];
     size_t count = 0, at = 0;
-    for (unsigned class = 1; class < 240 && count < 450; class++)
+    for (unsigned class = 1; class < 240 && count < 450; class ++)
         for (int32_t c = 0x300; c < 0x700 && count < 450; c++)
             if (utf8proc_get_property(c)->combining_class == (int)class)
                 found[count++] = c;
@@ -256,16 +256,17 @@ static void marks_are_put_in_order_as_utf8proc_does(void **state)
 {
     (void)state;
     static unsigned char text[HF_IDENTITY_MAX];
-    static const int32_t some[] = { 'a',    'e',    0x344,  0x345,  0x301,  0x316,  0x327,  0xf73,  0xf81,
-                                    0x1e14, 0x1f82, 0x3099, 0x5b0,  0x64b,  0xac01, 0x11a8, 0x1161, 0x1d15e };
+    static const int32_t some[] = { 'a',    'e',    0x344,  0x345, 0x301, 0x316,  0x327,  0xf73,  0xf81,
+                                    0x1e14, 0x1f82, 0x3099, 0x5b0, 0x64b, 0xac01, 0x11a8, 0x1161, 0x1d15e };
     uint64_t random = 7;
     for (int round = 0; round < 20000; round++) {
         size_t at = 0, length = 1 + (size_t)test_below(&random, 20);
         for (size_t i = 0; i < length; i++)
-            at += (size_t)utf8proc_encode_char(some[test_below(&random, sizeof some / sizeof *some)], text + at);
+            at += (size_t)utf8proc_encode_char(some[test_below(&random, sizeof some / sizeof *some)],
+                                               text + at);
         utf8proc_uint8_t *want;
-        utf8proc_ssize_t size = utf8proc_map(text, (utf8proc_ssize_t)at, &want,
-                                             UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+        utf8proc_ssize_t size =
+            utf8proc_map(text, (utf8proc_ssize_t)at, &want, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
         assert_true(size > 0);
         assert_int_equal(APPLY(hf_mem(text, at), N), HF_OK);
         assert_int_equal(form.size, (size_t)size);

@@ -282,7 +282,7 @@ void hf_pg_want_guards(struct hf_pg_work *w, int statement)
         const struct hf_request *q = b->items[i].request;
         bool sets = q->action == HF_SET_GUARD, asks = q->action == HF_RECORD || q->action == HF_ADMIT;
         struct hf_bytes name = sets ? q->set_guard.name : q->identity.guard;
-        if (!b->items[i].deferred || !(sets || asks) || !hf_name_valid(name))
+        if (!b->items[i].deferred || !(sets || asks) || !hf_tenant_valid(q->tenant) || !hf_name_valid(name))
             continue;
         slots[count] = hf_pg_set_slot(&w->s->set, HF_PG_GUARD, q->tenant, hf_pg_none(), name, 0);
         if (slots[count])
