@@ -25,7 +25,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHF_BUGS=ON -DHF_TESTS=ON -DHF_WERROR=ON >/dev/null
-cmake --build "$build" -j "$jobs" --target holdfast store_found_sealed_header crash_kills server_tenants server_fair server_shares postgres_replicated postgres_removed postgres_reloaded postgres_lying postgres_failover postgres_swift_gone postgres_guards postgres_turns -- --no-print-directory >"$work/build" 2>&1 ||
+cmake --build "$build" -j "$jobs" --target holdfast store_found_sealed_header crash_kills server_tenants server_fair server_shares postgres_replicated postgres_removed postgres_reloaded postgres_lying postgres_failover postgres_swift_gone postgres_guards postgres_turns postgres_old_primary postgres_behind_commit -- --no-print-directory >"$work/build" 2>&1 ||
   { cat "$work/build"; exit 1; }
 hf=$build/holdfast
 
