@@ -68,12 +68,12 @@ static bool last_grow(struct hf_order *o, unsigned more, uint64_t *bytes)
         room *= 2;
     if (room == c->room)
         return true;
-    c = realloc(c, chunk_bytes(room));
-    if (!c)
+    struct hf_order_chunk *grown = realloc(c, chunk_bytes(room));
+    if (!grown)
         return false;
-    *bytes += chunk_bytes(room) - chunk_bytes(c->room);
-    c->room = room;
-    o->chunks[o->end - 1] = c;
+    *bytes += chunk_bytes(room) - chunk_bytes(grown->room);
+    grown->room = room;
+    o->chunks[o->end - 1] = grown;
     return true;
 }
 
