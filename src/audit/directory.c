@@ -12,7 +12,7 @@
 int hf_audit_open(int dir, const char *name)
 {
     struct stat st;
-    /* Of a pipe, opening would wait for somebody who writes. */
+    /* Without O_NONBLOCK, opening a pipe would block until another process writes to it. */
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -1;

@@ -11,8 +11,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* So many events are shown: the first, and the newest. A claim can be extended millions of times, and whoever asks for its
- * life wants to know how it began and where it stands. */
+/* How many events a trace shows: the first, and the newest. A client can extend a claim millions of times; the reader of the
+ * trace needs to know how it began and where it stands. */
 enum { FIRST = 500, NEWEST = 500 };
 
 struct trace {

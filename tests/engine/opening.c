@@ -79,7 +79,7 @@ static void a_second_opener_is_refused_and_told_who_has_it(void **state)
     kit_open(k);
 }
 
-/* flock needs no right to write: whoever may open the directory can lock it. The store is opened all the same. */
+/* flock needs no right to write: any user who can open the directory can lock it. The store is opened all the same. */
 static void a_directory_that_others_may_open_is_told(void **state)
 {
     (void)state;

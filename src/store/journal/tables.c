@@ -44,7 +44,7 @@ void hf_tables_token_gone(struct hf_tables *t, struct hf_bytes tenant)
 {
     uint32_t place = hf_owners_find(&t->rows.owners, tenant);
     if (place == HF_OWNER_NONE || t->rows.owners.list[place].tokens == 0)
-        return; /* never, but in a journal that somebody made up */
+        return; /* only in a forged journal */
     t->rows.owners.list[place].tokens--;
     hf_owners_leave(&t->rows.owners, place);
 }
@@ -138,7 +138,7 @@ static void put_hold(struct hf_tables *t, const struct hf_image *image, uint32_t
     struct hf_image_key key = { .name = hold.resource };
     struct hf_node *resource =
         hf_rows_find(&t->rows, HF_ROW_RESOURCE, hf_mem(owner->name, owner->size), &key);
-    if (resource) /* always, but in a journal that somebody made up */
+    if (resource) /* missing only in a forged journal */
         owner->live +=
             hf_live_add(&t->live, hold.ordinal, hold.expires_at, &resource->live_root, resource->stamp);
 }

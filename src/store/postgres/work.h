@@ -77,9 +77,9 @@ enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome);
  *   - A row leaves only if the transaction that wrote it last had ended LEAVE_MS before, by the clock of the machine that takes it
  *     out, which nobody sets. A batch that did not see that transaction has read before its end, and is over.
  *
- *   - And only if the standbys are known to have that transaction. Whoever finds the row, or finds none any more, gives the same answer:
- *     its window has closed. But to a standby that does not have the transaction and takes over, the window may be open, or
- *     the claim not even settled.
+ *   - And only if the standbys are known to have that transaction. A batch gives the same answer with the row and without it: the
+ *     window has closed. But on a standby that lacks the transaction and is promoted, the window may be open, or the claim may not
+ *     be settled.
  *
  * How long a window was does not matter to that, nor what the servers take for engine time. */
 enum { HF_PG_SWIFT_MS = 30000, HF_PG_LOCKED_MS = 60000, HF_PG_LEAVE_MS = 90000 };
