@@ -51,14 +51,14 @@ const char *hf_files_closed_differs(struct hf_files *r, struct hf_files_place *a
     if (!hf_files_closed_read(r, &note) || note.sequence == 0)
         return NULL;
     if (note.sequence > newest)
-        return "the store was closed in order after later batches than this: they are lost or damaged";
+        return "the note `closed` names a later batch than this: batches are lost or damaged";
     if (note.sequence == newest && r->chain_known && memcmp(note.hash, r->chain, HF_DIGEST_SIZE) != 0)
-        return "the store was closed in order with another last batch than this";
+        return "the note `closed` names another batch than this one";
     if (note.sequence != r->closed.sequence || !r->closed_met ||
         memcmp(note.hash, r->closed_hash, HF_DIGEST_SIZE) == 0)
         return NULL;
     *at = r->closed_at;
-    return "the store was closed in order with another batch than the one there";
+    return "the note `closed` names another batch than the one there";
 }
 
 const char *hf_files_remains(struct hf_files *r)

@@ -164,10 +164,34 @@ bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_file
     return search(r, lowest, true, found);
 }
 
+/* Is the wanted batch the whole first one of a segment whose header is not right? From version 2 on the header is durable before that
+ * batch is written. */
+static bool lost_its_header(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base)
+{
+    return seg->fd >= 0 && !seg->head_good &&
+           hf_files_batch_at(r, seg, base, HF_AUDIT_BLOCK, r->next_sequence) &&
+           r->head.sequence == r->next_sequence && r->head.version > 1;
+}
+
+static bool header_is_lost(struct hf_files *r)
+{
+    struct hf_audit_segment seg;
+    uint32_t version = 0;
+    if (r->offset == HF_AUDIT_BLOCK && lost_its_header(r, &r->seg, r->base))
+        return true;
+    enum hf_audit_opened got = hf_audit_segment_open(r->dir, r->seg.number + 1, &seg, &version);
+    hf_files_unopened(r, got, &seg, version);
+    if (got != HF_AUDIT_OPENED)
+        return false;
+    bool lost = lost_its_header(r, &seg, r->base + r->seg.size);
+    hf_audit_segment_close(&seg);
+    return lost;
+}
+
 bool hf_files_journal_goes_on(struct hf_files *r, uint64_t lowest)
 {
     struct hf_files_place found;
-    return search(r, lowest, false, &found);
+    return search(r, lowest, false, &found) || header_is_lost(r);
 }
 
 static const char *what_is_wrong(struct hf_files *r)

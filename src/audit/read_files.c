@@ -67,7 +67,7 @@ static enum hf_audit_step step_failed(enum hf_status status)
     return HF_AUDIT_FAILED;
 }
 
-/* A first batch counts only with its header, because both were one write. */
+/* A first batch counts only with its header, which was durable before it. */
 static bool wanted_here(struct hf_files *r)
 {
     return (r->offset != HF_AUDIT_BLOCK || r->seg.head_good || r->headless) && hf_files_batch_here(r);
@@ -200,8 +200,11 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
                    : wrong ? end_damage(r, name, 0, wrong)
                            : end_here(r, why);
         }
-        if (look < RETRIES)
+        if (look < RETRIES) {
+            if (r->next_sequence == 1)
+                begin_again(r);
             continue;
+        }
         enum hf_audit_step step =
             ahead == HF_FILES_AHEAD_BAD ? hf_files_bad_pack_note(r) : hf_files_damage_note(r);
         return is_unknown(r) ? open_failed(r, why) : step;

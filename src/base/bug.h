@@ -41,11 +41,13 @@
     X(merge_counter_adds,      core,   "counters are added, so that a retry counts twice") \
     X(merge_lww_ties,          core,   "equal timestamps are settled by who came first") \
     X(sync_skipped,            journal, "a batch is written and not synced") \
+    X(header_not_first,        journal, "a segment's header is not synced before its first batch is written") \
     X(clock_runs_back,         journal, "engine time follows a wall clock that steps back") \
     X(jump_believed,           journal, "a wall clock that jumps ahead is believed at once") \
     X(fence_not_rising,        journal, "a fence is given out twice") \
     X(tenant_ignored,          journal, "a key is compared without its tenant") \
     X(key_prefix_compared,     journal, "a key is compared by its first eight bytes") \
+    X(entry_of_another_key,    journal, "a block in the place of another makes the key there a new one") \
     X(recovery_drops_last,     journal, "recovery leaves out the newest batch") \
     X(recovery_clock_lost,     journal, "recovery forgets engine time") \
     X(unread_counts_as_none,   journal, "a note of the last close that cannot be read counts as none") \
@@ -72,6 +74,7 @@
     X(entry_of_another,        postgres, "a key whose row leads to the entry of another call is answered with it") \
     X(left_freed_at_once,      postgres, "what a deleted lease has left goes before the batches under way have ended") \
     X(guards_crowded,          postgres, "the guards of one tenant leave no room for those of others while the database is away") \
+    X(questions_behind_commits, postgres, "while commits wait for a standby, no worker is left for questions") \
     X(tenants_in_one_line,     postgres, "what a tenant asks for waits behind all that others have asked for before") \
     X(old_primary_kept,        postgres, "a session goes on with its primary though a standby was promoted and another session knows") \
     X(commit_undone,           postgres, "an error of a statement behind COMMIT makes the batch count as not done") \

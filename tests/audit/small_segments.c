@@ -80,7 +80,7 @@ static void a_last_batch_lost_after_an_orderly_close_is_damage(void **state)
     damage_the_last_batch(k, end);
     assert_int_equal(verdict_of(k, &report), HF_AUDIT_DAMAGED);
     assert_int_equal(report.damages, 1);
-    assert_non_null(strstr(report.damage[0].what, "closed in order"));
+    assert_non_null(strstr(report.damage[0].what, "the note `closed` names a later batch"));
     assert_int_equal(report.holds, 4);
     hf_audit_report_free(&report);
     kit_free(k);

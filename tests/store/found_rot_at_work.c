@@ -1,4 +1,5 @@
 /* Bytes that rot, reads that fail and files that are left over, while a store works or starts: found by a hostile review. */
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "support/engine_kit.h"
 #include "support/journal_writer.h"
@@ -32,6 +33,21 @@ static size_t keyed_entry(struct kit *k)
     return found;
 }
 
+/* The block of the first key is overwritten with the one behind it, as a disk does that writes into the wrong place. */
+static void misplace(struct kit *k)
+{
+    char path[1024];
+    unsigned char block[BLOCK];
+    size_t at = keyed_entry(k) - HEAD;
+    snprintf(path, sizeof path, "%s/journal-00000001.log", k->dir);
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, block, BLOCK, (off_t)(at + BLOCK)), BLOCK);
+    assert_memory_equal(block, "HFB2", 4);
+    assert_int_equal(pwrite(fd, block, BLOCK, (off_t)at), BLOCK);
+    close(fd);
+}
+
 static struct kit *two_keys(void)
 {
     struct kit *k = kit_make();
@@ -39,6 +55,20 @@ static struct kit *two_keys(void)
     assert_int_equal(kit_place(k, "pay-1", "seat", "guest", 600000), HF_OK);
     assert_int_equal(kit_place(k, "pay-2", "seat", "guest", 600000), HF_OK);
     return k;
+}
+
+/* Every checksum of the block is right, and the key in it is another one: that counted as two keys with one hash, and the key that had
+ * stood there acted a second time. */
+static void a_block_of_another_key_does_not_free_a_key(void **state)
+{
+    (void)state;
+    struct kit *k = two_keys();
+    misplace(k);
+    assert_int_equal(kit_place(k, "pay-1", "seat", "guest", 600000), HF_STORAGE_FAILURE);
+    assert_int_equal(kit_place(k, "pay-2", "seat", "guest", 600000), HF_OK);
+    assert_true(k->got.replayed);
+    assert_int_equal(kit_stats(k).holds, 2);
+    kit_free(k);
 }
 
 /* Expiry believed when a key ends without its CRC: the key was forgotten, and a retry acted again. */
@@ -151,7 +181,11 @@ static void the_first_batch_of_version_2_is_our_own(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_rotten_time_does_not_free_a_key),
+#ifdef HF_BUGS
+    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
+#endif
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_block_of_another_key_does_not_free_a_key),
+                                        cmocka_unit_test(a_rotten_time_does_not_free_a_key),
                                         cmocka_unit_test(a_rotten_length_ends_nothing),
                                         cmocka_unit_test(a_refused_start_removes_nothing),
                                         cmocka_unit_test(the_first_batch_of_version_2_is_our_own) };

@@ -139,7 +139,7 @@ static void a_torn_batch_is_the_end_and_its_header_proves_those_before(void **st
         }
 }
 
-/* Header and first batch of a segment are one write. Of that the header alone came to the disk. */
+/* The header of a segment is durable before its first batch is written. The power went between the two. */
 static void the_header_of_the_next_segment_proves_those_before(void **state)
 {
     (void)state;
@@ -153,6 +153,69 @@ static void the_header_of_the_next_segment_proves_those_before(void **state)
     /* Without it nothing proves that N was there: a batch that was cut short looks the same. */
     memset(last.file->data, 0, BLOCK);
     rot(k, &n, false);
+    story_end(k);
+}
+
+/* Every segment behind the first is gone. */
+static void first_alone(void)
+{
+    for (size_t i = 0; i < files.count;)
+        if (file_ends(&files.list[i], ".log") && strcmp(files.list[i].name, "journal-00000001.log") != 0) {
+            free(files.list[i].data);
+            files.list[i] = files.list[--files.count];
+        } else
+            i++;
+}
+
+/* One bit of the newest segment's header rotted. Its first batch is whole and was acknowledged: it was dropped as if a crash had torn
+ * both. So too if there is but one segment, and the key is lost with its header. */
+static void a_first_batch_without_its_header_is_damage(void **state)
+{
+    (void)state;
+    for (int next = 0; next < 2; next++) {
+        struct kit *k = story(next);
+        struct place last = batch(next ? 0 : 1);
+        assert_int_equal(last.at, BLOCK);
+        if (!next) { /* the first batch alone */
+            memset(last.file->data + 2 * BLOCK, 0, last.file->size - 2 * BLOCK);
+            first_alone();
+            last = batch(1);
+        }
+        for (size_t at = 0; at < 160; at += 3) {
+            last.file->data[at] ^= 1;
+            assert_false(look(k, "a bit of the newest segment's header").opens);
+            last.file->data[at] ^= 1;
+        }
+        unsigned char kept[BLOCK];
+        memcpy(kept, last.file->data, BLOCK);
+        memset(last.file->data, 0, BLOCK);
+        assert_false(look(k, "no header").opens);
+        memcpy(last.file->data, kept, BLOCK);
+        assert_true(look(k, "as it was").opens);
+        story_end(k);
+    }
+}
+
+/* The process was killed while it wrote to the second segment; then the files of that one and of those that were prepared got lost. */
+static void the_file_of_the_newest_segment_does_not_get_lost_unnoticed(void **state)
+{
+    (void)state;
+    struct kit *k = kit_make();
+    kit_leave(k);
+    k->options.segment_max_bytes = SEGMENT;
+    k->options.keep_plain = true;
+    kit_open(k);
+    write_large(k, LARGER);
+    kit_settle(k);
+    assert_int_equal(kit_resource(k, "room", 2), HF_OK);
+    for (int i = 0; i < 12; i++)
+        assert_int_equal(kit_write(k, 1, 3000, 1), HF_OK);
+    kit_settle(k);
+    files_load(&files, k->dir);
+    kit_close(k);
+    assert_true(look(k, "after a kill").opens);
+    first_alone();
+    assert_false(look(k, "without its newest segment").opens);
     story_end(k);
 }
 
@@ -221,6 +284,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_torn_batch_is_the_end_and_its_header_proves_those_before),
         cmocka_unit_test(the_header_of_the_next_segment_proves_those_before),
+        cmocka_unit_test(a_first_batch_without_its_header_is_damage),
+        cmocka_unit_test(the_file_of_the_newest_segment_does_not_get_lost_unnoticed),
         cmocka_unit_test(a_header_without_its_tag_proves_nothing),
         cmocka_unit_test(what_a_clearing_has_left_proves_nothing),
     };

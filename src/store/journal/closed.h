@@ -1,4 +1,4 @@
-/* closed.h: a note of how far the journal went when the store was last closed in order.
+/* closed.h: a note of a batch that was durable: the newest one at an orderly close, or the first one of a segment.
  *
  * A batch that was cut short by a crash and one that was acknowledged and damaged later look the same if they are
  * the last. The note tells them apart: a journal that ends before its note has lost something. The note is only ever
@@ -12,9 +12,9 @@
 #define HF_CLOSED_SIZE 64
 
 struct hf_closed {
-    uint64_t sequence;             /* of the newest batch; 0: there is no note */
+    uint64_t sequence;             /* of the batch; 0: there is no note */
     uint64_t end;                  /* the position behind it */
-    uint8_t chain[HF_DIGEST_SIZE]; /* the hash of the newest batch */
+    uint8_t chain[HF_DIGEST_SIZE]; /* its hash */
 };
 
 /* Write the note durably, beside the old one first. 0 or a negative errno. */

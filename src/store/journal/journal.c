@@ -579,6 +579,20 @@ void hf_journal_seal(struct hf_journal *j)
     }
 }
 
+/* The header of a segment that the flying batch begins. It is durable before the batch is written: a whole first batch without its
+ * header is then damage, and never what a crash has left. */
+static int segment_begin(struct hf_journal *j)
+{
+    struct hf_batch *b = &j->flight;
+    b->head.first_sequence = j->flight_sequence;
+    b->head.created_at = b->now;
+    b->head.keys = j->keys;
+    memcpy(b->head.chain, j->chain, HF_DIGEST_SIZE);
+    hf_segment_head_encode(&b->head, b->data);
+    int error = j->io->write(b->file, b->data, b->lead, b->file_at);
+    return error || HF_BUG(header_not_first) ? error : j->io->sync(b->file);
+}
+
 int hf_journal_commit(struct hf_journal *j)
 {
     struct hf_batch *b = &j->flight;
@@ -591,21 +605,16 @@ int hf_journal_commit(struct hf_journal *j)
                                   .now = b->now };
     memcpy(head.chain, j->chain, HF_DIGEST_SIZE);
     hf_batch_seal(&head, &j->keys.seal, batch);
-    if (b->lead) {
-        b->head.first_sequence = head.sequence;
-        b->head.created_at = b->now;
-        b->head.keys = j->keys;
-        memcpy(b->head.chain, j->chain, HF_DIGEST_SIZE);
-        hf_segment_head_encode(&b->head, b->data);
-    }
     size_t padded = (size_t)hf_block_up(b->size);
     memset(batch + b->size, 0, padded - b->size);
-    int error = j->io->write(b->file, b->data, b->lead + padded, b->file_at);
+    int error = b->lead ? segment_begin(j) : 0;
+    if (!error)
+        error = j->io->write(b->file, batch, padded, b->file_at + b->lead);
     if (error)
         return error;
     uint64_t before = j->io->monotonic_ns(j->io->ctx);
     if (padded >= START_LEAST)
-        j->io->start(b->file, b->file_at, b->lead + padded);
+        j->io->start(b->file, b->file_at + b->lead, padded);
     hf_batch_hash(&head, batch, j->chain);
     error = HF_BUG(sync_skipped) ? 0 : j->io->sync(b->file);
     j->flight_sync_ns = j->io->monotonic_ns(j->io->ctx) - before;
@@ -634,6 +643,10 @@ void hf_journal_landed(struct hf_journal *j)
     if (j->flight_sync_ns > j->stats.sync_ns_max)
         j->stats.sync_ns_max = j->flight_sync_ns;
     size_t freed_max = (size_t)b->count * 2 + 16;
+    if (b->lead) {
+        j->begun = (struct hf_closed){ .sequence = j->flight_sequence, .end = j->durable };
+        memcpy(j->begun.chain, j->chain, HF_DIGEST_SIZE);
+    }
     b->size = 0;
     hf_journal_expire_tokens(j, freed_max);
     if (j->snapshot_wanted)

@@ -46,7 +46,7 @@ struct hf_batch {
     uint32_t count;
     hf_time now;
     struct hf_file *file;        /* borrowed from the segment */
-    uint64_t file_at;            /* where the write begins */
+    uint64_t file_at;            /* where its bytes begin, those before it included */
     struct hf_segment_head head; /* if lead */
 };
 
@@ -128,7 +128,8 @@ struct hf_journal {
     uint64_t end;                  /* where the next batch begins, if it fits there */
     uint64_t active;               /* number of the segment with `end` in it; 0: none yet */
     bool opened;                   /* open went well: a close is an orderly one */
-    struct hf_closed closed;       /* the note of the last orderly close, as the start found it */
+    struct hf_closed closed;       /* the note, as the start found it */
+    struct hf_closed begun;        /* the first batch of a segment, to be noted; sequence 0: none */
     uint64_t durable;              /* everything before this position is on disk */
     hf_time now;                   /* engine time: of the newest batch */
     struct hf_clock clock;         /* which gives engine time, to reads as well */

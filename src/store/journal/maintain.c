@@ -505,6 +505,22 @@ static void head_step(struct hf_journal *j, uint64_t now_ns)
     hf_journal_note_head(j);
 }
 
+/* Note the first batch of a segment, so that its file cannot get lost unnoticed. A disk without room keeps the note before. */
+static void begun_step(struct hf_journal *j, const struct hf_lock *lock)
+{
+    struct hf_closed note = j->begun;
+    if (note.sequence == 0)
+        return;
+    j->begun.sequence = 0;
+    lock_leave(lock);
+    int error = j->is_memory ? 0 : hf_closed_write(j->io, j->dir, &note);
+    lock_enter(lock);
+    if (error && !no_room(error))
+        hf_journal_note(j, 1,
+                        "the first batch of the newest segment could not be noted in " HF_CLOSED_NAME ": %s",
+                        strerror(-error));
+}
+
 bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
 {
     uint64_t now_ns = j->io->monotonic_ns(j->io->ctx);
@@ -519,6 +535,7 @@ bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
     more |= hf_journal_revisit_tokens(j, TOKEN_STEP);
     more |= expire_entries(j);
     more |= verify_step(j, lock);
+    begun_step(j, lock);
     head_step(j, now_ns);
     /* Whoever waits for a segment waits for nothing else. */
     if (!j->segment_wanted || j->out_of_space)

@@ -406,15 +406,14 @@ static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_inf
     }
 }
 
-/* Does the journal reach as far as when it was last closed in order? That the batch is the same has been looked at when it was
- * read. */
+/* Does the journal reach as far as its note says? That the batch is the same has been looked at when it was read. */
 static enum hf_status closed_check(struct hf_journal *j, uint64_t newest, struct hf_error *why)
 {
     if (newest >= j->closed.sequence)
         return HF_OK;
     return refuse(why, HF_STORE_DAMAGED,
-                  "the journal is damaged at its end: the store was closed in order after batch %" PRIu64
-                  " (position %" PRIu64 "), but the last whole batch is %" PRIu64
+                  "the journal is damaged at its end: the note `" HF_CLOSED_NAME "` names batch %" PRIu64
+                  " (before position %" PRIu64 "), but the last whole batch is %" PRIu64
                   ". `holdfast audit` shows what is whole",
                   j->closed.sequence, j->closed.end, newest);
 }
@@ -568,7 +567,7 @@ static enum hf_status remains_check(const struct hf_names *names, struct hf_erro
 static enum hf_status fresh_check(struct hf_journal *j, const struct hf_names *names, struct hf_error *why)
 {
     struct hf_walk w = { .j = j, .link = { .sequence = 1 } };
-    if (hf_walk_later(&w, HF_BLOCK))
+    if (hf_walk_step(&w) == HF_STEP_DAMAGE)
         return w.error ? refuse_unread_at(why, j, w.position, w.error)
                        : refuse_damage(why, j, 0, "the header of the first segment is not as it was written");
     return remains_check(names, why);

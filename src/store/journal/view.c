@@ -38,6 +38,15 @@ static void extend(struct hf_journal *j, uint64_t hash, struct hf_remembered *ou
 #define extend(j, hash, out) (void)0
 #endif
 
+/* Does a slot with this hash lead to such an entry? If not, another one stands where it was written: a disk can put a block into the
+ * wrong place. Its own checksum is right there. */
+static bool belongs(struct hf_journal *j, const struct hf_entry_view *entry, uint64_t hash)
+{
+    struct hf_scoped key = { entry->head.tenant, entry->head.key };
+    return (entry->head.remember == HF_REMEMBER_KEY && hf_tables_hash(&j->tables, key) == hash) ||
+           HF_BUG(entry_of_another_key);
+}
+
 static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remembered *out)
 {
     struct hf_journal *j = ctx;
@@ -55,6 +64,8 @@ static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remem
         read = s->value;
         if (remembered_by(&entry, key))
             newest = s->value;
+        else if (!belongs(j, &entry, hash))
+            return HF_UNREADABLE;
     }
     if (newest == 0)
         return HF_ABSENT;

@@ -13,7 +13,7 @@ static bool is_first(const struct hf_segment *g, const struct hf_batch_head *hea
     return head->position == g->base + HF_BLOCK;
 }
 
-const char hf_closed_differs[] = "the store was closed in order with another batch than the one there";
+const char hf_closed_differs[] = "the note `closed` names another batch than the one there";
 static const char head_wrong[] = "the segment's header is not as it was written";
 
 bool hf_head_fits(const struct hf_segment *g, const struct hf_batch_head *head)
@@ -109,9 +109,9 @@ static enum hf_step found(struct hf_walk *w, uint64_t position)
     if (w->suspect)
         return damage(w, w->suspect, "something stands behind the batch there");
     const struct hf_segment *g = hf_segments_at(&w->j->segments, position);
-    /* A segment's header and its first batch are one write, which a crash can tear anywhere. */
     if (g->version == 0) {
-        if (!hf_walk_later(w, position))
+        /* In version 1 a segment's header and its first batch were one write, which a crash could tear anywhere. */
+        if (w->head.version == 1 && !hf_walk_later(w, position))
             return HF_STEP_END;
         return damage(w, g->base, head_wrong);
     }
