@@ -165,7 +165,7 @@ static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t hol
         struct hf_file file = { fd };
         error = ftruncate(fd, 0) != 0 ? -errno : os_write(&file, who, strlen(who), 0);
         /* A full disk must not keep a store from being opened for reading and replays. */
-        if (error == -ENOSPC)
+        if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG)
             error = 0;
     }
     if (error && fd >= 0)
