@@ -148,12 +148,41 @@ static void what_is_swept_is_swept_whatever_fails_behind_it(void **state)
     audited();
 }
 
+/* Any warning counted as the one that says that the wait for a standby was given up. Near the wraparound of its transactions the database
+ * warns at each of them: every write and read was refused for good. */
+static void a_warning_about_something_else_stops_nothing(void **state)
+{
+    (void)state;
+    postgres_run(
+        &a, "CREATE FUNCTION public.warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "RAISE WARNING 'the database must be vacuumed'; RETURN NULL; END $$;"
+            "CREATE CONSTRAINT TRIGGER warns AFTER INSERT OR UPDATE ON holdfast.hold DEFERRABLE INITIALLY "
+            "DEFERRED FOR EACH ROW EXECUTE FUNCTION public.warn();"
+            "CREATE CONSTRAINT TRIGGER warns AFTER INSERT OR UPDATE ON holdfast.writer DEFERRABLE INITIALLY "
+            "DEFERRED FOR EACH ROW EXECUTE FUNCTION public.warn()");
+    for (int i = 0; i < 3; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "warned-%d", i);
+        struct hf_request place = { .action = HF_PLACE_HOLD,
+                                    .key = hf_str(key),
+                                    .place_hold = { hf_str(key), hf_str("guest"), HOUR_MS, 0 } };
+        assert_int_equal(hf_do(db, &place, &got), HF_OK);
+        assert_false(got.replayed);
+        /* And when the session has to connect again. */
+        postgres_run(&a, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE "
+                         "'holdfast%' AND pid <> pg_backend_pid()");
+        assert_int_equal(hf_do(db, &place, &got), HF_OK);
+        assert_true(got.replayed);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(what_is_committed_is_done_whatever_fails_behind_it),
         TEST(what_is_swept_is_swept_whatever_fails_behind_it),
+        TEST(a_warning_about_something_else_stops_nothing),
     };
 #ifdef HF_BUGS /* the sessions are in this process (tools/bugs.sh) */
     assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));

@@ -53,7 +53,9 @@ static void on_notice(void *arg, const PGresult *result)
 {
     struct hf_pg_conn *conn = arg;
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-    if (severity && strcmp(severity, "WARNING") == 0)
+    const char *function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+    /* The wait for a standby was given up. Any other warning says nothing about the commit. */
+    if (severity && strcmp(severity, "WARNING") == 0 && (!function || strstr(function, "SyncRep")))
         conn->warned = true;
 }
 

@@ -67,7 +67,7 @@ struct hf_pg_conn {
     PGconn *pg; /* owned; NULL: not connected */
     int queued;
     int failed;  /* which statement of the last run failed first; -1: none */
-    bool warned; /* a warning came since it was cleared: the wait for a standby may have been given up */
+    bool warned; /* a warning said since it was cleared that the wait for a standby was given up */
     bool in_transaction;
     int first_host;    /* of those in the connection string, which is tried first */
     uint32_t timeline; /* of the database: rises with each promotion of a standby; 0: not known */
