@@ -90,7 +90,7 @@ bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_tim
         size += s.list[i]->size;
     if (result->answer.kind == HF_RECORD_REGISTER)
         items = hf_merge_count(result->answer.reg.value.type, result->answer.reg.value.bytes);
-    if (answer_max && size > answer_max) {
+    if (answer_max && size + items * sizeof(struct hf_item) > answer_max) {
         if (result->answer.status == HF_OK || result->answer.kind == HF_RECORD_VALUE)
             return false;
         result->answer.kind = HF_NO_RECORD; /* the record of a refusal only tells why */
