@@ -236,6 +236,15 @@ uint64_t hf_remote_silent_ms(struct hf_remote *r)
     return ms;
 }
 
+bool hf_remote_is_silent(struct hf_remote *r)
+{
+    struct hf_remote_confirm *c = &r->confirm;
+    pthread_mutex_lock(&c->lock);
+    bool silent = c->silent_since_ms && hf_remote_clock_ms() - c->silent_since_ms >= SLOW_MS;
+    pthread_mutex_unlock(&c->lock);
+    return silent;
+}
+
 enum hf_status hf_remote_barrier(struct hf_remote *r, uint32_t timeline)
 {
     hf_remote_flush(r);

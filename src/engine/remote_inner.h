@@ -221,6 +221,8 @@ void hf_remote_stuck_forget(struct hf_remote *remote, const struct hf_op *op);
 bool hf_remote_confirm(struct hf_remote *remote, uint32_t timeline, bool *proven);
 /* Without any lock. For how long the standbys have confirmed nothing; 0: they do, or for less than a call waits, or nobody knows. */
 uint64_t hf_remote_silent_ms(struct hf_remote *remote);
+/* With the remote's lock, or none. Is a commit of its own waiting for them? */
+bool hf_remote_is_silent(struct hf_remote *remote);
 /* make, free: of its members; false without memory. start, stop: its thread. */
 bool hf_remote_confirm_make(struct hf_remote *remote);
 bool hf_remote_confirm_start(struct hf_remote *remote);

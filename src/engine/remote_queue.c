@@ -7,7 +7,8 @@
  *     of many; and it has at most HF_REMOTE_SHARE of each tenant, so that none is long;
  *   - all workers but one may work for large ones, and those that do do not count as busy for small ones, who go on at once.
  *
- * A tenant alone has as large batches as there can be, and all workers. In a tenant's part the order is that of submission; lanes
+ * A tenant alone has as large batches as there can be, and all workers. Where commits wait for standbys, the last worker that is free
+ * takes questions alone; and while the standbys are away, each batch has questions alone or none. In a tenant's part the order is that of submission; lanes
  * (hf_op) keep it wherever an operation is passed over. */
 #include "base/bug.h"
 #include "base/bytes.h"
@@ -219,12 +220,20 @@ static bool must_wait(struct hf_remote *r, const struct hf_op *op, bool stuck)
 /* What a batch is being made of. */
 struct taking {
     struct hf_remote_worker *w;
+    bool apart;         /* a batch has questions alone, or none */
+    bool asks, changes; /* it has such; or must not have the other */
     bool mixed;         /* there is more than one tenant */
     bool crowded;       /* enough are at work */
     bool crowded_small; /* also for those who have few operations */
     size_t bytes;
     struct passed passed;
 };
+
+/* Is the operation left to another batch? */
+static bool is_left(const struct taking *t, const struct hf_op *op)
+{
+    return t->apart && (hf_action_reads(op->request->action) ? t->changes : t->asks);
+}
 
 static bool may_serve(const struct taking *t, const struct hf_remote_part *part)
 {
@@ -250,7 +259,8 @@ static bool part_take(struct taking *t, struct hf_remote_part *part)
     while (*at && taken < room && used < bytes && !alone) {
         struct hf_op *op = *at;
         bool stuck = hf_remote_is_stuck(r, op);
-        bool later = must_wait(r, op, stuck) || (stuck && w->count > 0) || is_row_busy(w, op);
+        bool later =
+            must_wait(r, op, stuck) || (stuck && w->count > 0) || is_row_busy(w, op) || is_left(t, op);
         if (later)
             pass_over(&t->passed, r, op);
         if (later || !may_take(w, op) || is_passed(&t->passed, r, op)) {
@@ -263,6 +273,8 @@ static bool part_take(struct taking *t, struct hf_remote_part *part)
         *at = op->next;
         if (part->end == &op->next)
             part->end = at;
+        t->asks = hf_action_reads(op->request->action);
+        t->changes = !t->asks;
         lane_take(w, op);
         w->ops[w->count++] = op;
         taken++;
@@ -345,10 +357,21 @@ static bool is_better_one(const struct hf_remote_worker *w)
     return found;
 }
 
+/* Do commits wait for a standby that is away, as it seems? */
+static bool is_standby_slow(struct hf_remote *r)
+{
+    enum { SLOW_MS = 1000 };
+    int64_t before = hf_remote_clock_ms() - SLOW_MS;
+    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+        if (r->workers[i].begun_ms && r->workers[i].begun_ms < before)
+            return true;
+    return hf_remote_is_silent(r);
+}
+
 /* Who is at work, and is that enough? */
 static void look_round(struct taking *t)
 {
-    const struct hf_remote *r = t->w->remote;
+    struct hf_remote *r = t->w->remote;
     unsigned most = r->queued >= HF_REMOTE_FULL ? HF_REMOTE_BUSY : 1, busy = r->busy, small = r->busy;
     t->mixed = hf_remote_queue_mixed(r, hf_remote_clock_ms());
     if (r->busy >= most) {
@@ -362,6 +385,12 @@ static void look_round(struct taking *t)
     }
     t->crowded = busy >= most;
     t->crowded_small = small >= most;
+    /* Commits wait for a standby for as long as that is away. What was confirmed can be asked for meanwhile: a worker is left for
+     * it, and no question is in one batch with what waits. */
+    bool waits = atomic_load(&r->shared.replicates) && !HF_BUG(questions_behind_commits);
+    t->asks = waits && r->busy == HF_REMOTE_WORKERS - 1;
+    t->apart = t->asks || (waits && is_standby_slow(r));
+    t->changes = false;
 }
 
 /* Is there something in the queue that this worker may take? */
@@ -371,7 +400,7 @@ static bool has_some(struct taking *t)
     const struct hf_remote_part *part = r->queue.turn;
     for (size_t i = r->queue.waiting; i > 0; i--, part = part->next)
         for (const struct hf_op *op = may_serve(t, part) ? part->first : NULL; op; op = op->next)
-            if (may_take(t->w, op) && !is_row_busy(t->w, op) &&
+            if (may_take(t->w, op) && !is_row_busy(t->w, op) && !is_left(t, op) &&
                 !must_wait(r, op, r->stuck_busy && hf_remote_is_stuck(r, op)))
                 return true;
     return false;

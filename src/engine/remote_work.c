@@ -271,6 +271,7 @@ static bool batch_run(struct hf_remote_worker *w)
         .items = w->items, .count = w->count, .decided = decided, .apply = apply, .arg = w
     };
     const struct hf_pg_conn *conn = &w->session.conn;
+    int64_t first_ms = hf_remote_clock_ms();
     bool again = true;
     for (unsigned tries = 0; again; tries++) {
         batch.careful = tries > 0 || hf_remote_alone(w->ops[0]);
@@ -325,7 +326,7 @@ static bool batch_run(struct hf_remote_worker *w)
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
         case HF_PG_GONE: /* connect, and begin again */
-            again = tries < 20;
+            again = tries < 20 && hf_remote_clock_ms() - first_ms < 2 * HF_REMOTE_AWAY_MS;
             if (!again)
                 fail_all(w, HF_STORAGE_FAILURE);
             else if (tries > 0)

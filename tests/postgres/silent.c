@@ -1,5 +1,6 @@
 /* The synchronous standby is away, and commits wait for it: the server says so itself, in words of its own, whoever asks or does
  * not ask; and what needs no commit goes on beside those that wait. */
+#include "base/bug.h"
 #include "support/postgres_kit.h"
 #include "support/server_talk.h"
 #include "support/server_watch.h"
@@ -8,6 +9,7 @@
 #include "holdfast.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,9 +216,87 @@ static void a_list_does_not_wait_for_the_background_thread(void **state)
         fail_msg("a list and the figures took %lld ms", (long long)took);
 }
 
+/* ---- Questions ---- */
+
+enum { WRITES = 1000, EVERY_MS = 20 };
+
+struct written {
+    struct hf_op op;
+    struct hf_request request;
+    char key[32], room[32];
+};
+
+static atomic_uint answered;
+
+static void write_done(struct hf_op *op, enum hf_status status)
+{
+    (void)op;
+    (void)status;
+    atomic_fetch_add(&answered, 1);
+}
+
+/* Nobody waits for it: a client that gave up, and another that comes. */
+static void write_one(struct hf_db *db, struct written *w, unsigned n)
+{
+    snprintf(w->key, sizeof w->key, "key-%u", n);
+    snprintf(w->room, sizeof w->room, "room-%u", n % 40);
+    w->request = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                      .key = hf_str(w->key),
+                                      .place_hold = { hf_str(w->room), hf_str("guest"), 3600000, 0 } };
+    w->op = (struct hf_op){ .request = &w->request, .done = write_done };
+    hf_submit(db, &w->op);
+}
+
+/* Every session that writes came to wait for the standby, and then for the fate of its commit, so that a question about what the
+ * standby has had was not answered either. */
+static void questions_go_on_beside_many_writes(void **state)
+{
+    struct hf_options options = { .postgres = postgres_conninfo(&a) };
+    struct hf_result got = HF_RESULT_INIT;
+    struct hf_error why;
+    struct hf_db *db;
+    struct written *writes = calloc(WRITES, sizeof *writes);
+    int64_t longest = 0;
+    unsigned failed = 0;
+    (void)state;
+    assert_non_null(writes);
+    assert_int_equal(hf_open(NULL, &options, &db, &why), HF_OK);
+    struct hf_request place = { .action = HF_PLACE_HOLD,
+                                .key = hf_str("first"),
+                                .place_hold = { hf_str("room"), hf_str("guest"), 3600000, 0 } };
+    assert_int_equal(hf_do(db, &place, &got), HF_OK);
+    struct hf_request ask = { .action = HF_GET_HOLD, .hold = { .id = hf_str(got.answer.hold.id) } };
+    assert_int_equal(hf_do(db, &ask, NULL), HF_OK);
+    postgres_stop(&b, POSTGRES_FAST);
+    unsigned n = 0;
+    /* That commits wait is only seen when one has waited for a second. */
+    for (int64_t until = server_clock_ms() + 1500; server_clock_ms() < until; server_pause_ms(EVERY_MS))
+        write_one(db, &writes[n], n), n++;
+    for (; n < WRITES && failed == 0 && longest <= 5000; n++) {
+        write_one(db, &writes[n], n);
+        int64_t begun = server_clock_ms();
+        failed += hf_do(db, &ask, NULL) != HF_OK;
+        int64_t took = server_clock_ms() - begun;
+        longest = took > longest ? took : longest;
+        server_pause_ms(EVERY_MS);
+    }
+    postgres_start(&b);
+    hf_flush(db);
+    assert_int_equal(atomic_load(&answered), n);
+    hf_result_clear(&got);
+    hf_close(db);
+    free(writes);
+    if (failed > 0 || longest > 5000)
+        fail_msg("a question had %s answer, after %lld ms", failed ? "no" : "its", (long long)longest);
+}
+
 int main(void)
 {
+#ifdef HF_BUGS
+    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
+#endif
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(questions_go_on_beside_many_writes, begin, end),
         cmocka_unit_test_setup_teardown(a_list_does_not_wait_for_the_background_thread, begin, end),
         cmocka_unit_test_setup_teardown(commands_warn_of_what_no_standby_has, begin, end),
         cmocka_unit_test_setup_teardown(a_start_says_that_its_configuration_may_be_in_force, begin, end),

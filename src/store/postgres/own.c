@@ -65,7 +65,7 @@ static unsigned sweep_decide(struct hf_pg_work *w, unsigned max)
 /* Of those in front that cannot be swept: beyond, looking for others would cost too much. */
 enum { SKIP_MAX = 1000000 };
 
-/* found: out, there is something to sweep. Nothing is swept as long as the session is nobody. */
+/* found: out, there is something to sweep. Nothing is swept as long as the session may not write. */
 static enum hf_pg_end sweep(struct hf_pg_session *s, unsigned max, bool *found, unsigned *swept)
 {
     struct hf_pg_work w;
@@ -79,7 +79,7 @@ static enum hf_pg_end sweep(struct hf_pg_session *s, unsigned max, bool *found, 
     enum hf_pg_end end = hf_pg_work_trip(&w);
     hf_pg_work_clear(&w);
     *found = end == HF_PG_DONE && s->set.tables[HF_PG_RESOURCE];
-    if (*found && s->writer) {
+    if (*found && s->resumed) {
         end = sweep_find(&w, max);
         if (end == HF_PG_DONE)
             *swept = sweep_decide(&w, max);
@@ -100,7 +100,7 @@ enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swep
     if (!s->conn.pg)
         return HF_PG_GONE;
     enum hf_pg_end end = sweep(s, max, &found, swept);
-    if (end != HF_PG_DONE || !found || s->writer)
+    if (end != HF_PG_DONE || !found || s->resumed)
         return end;
     end = hf_pg_end_of(hf_pg_session_register(s));
     return end == HF_PG_DONE ? sweep(s, max, &found, swept) : end;

@@ -119,54 +119,91 @@ static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
     PQclear(result);
     s->generation = 1;
     s->batch = 0;
+    s->resumed = outcome == HF_PG_FINE;
+    return outcome;
+}
+
+/* Does the writer's row have the last batch that is known, or the one behind it, which was in doubt? result: the row, with the batch in
+ * this column. A row that is gone with its only batch: *gone is set. */
+static bool row_is_known(struct hf_pg_session *s, const PGresult *result, int column, bool *gone)
+{
+    /* The row went with a primary that died before a standby had it; so did the batch in doubt, if there is one. The
+     * new primary may have given its number to another session: that row is not ours. */
+    *gone = PQntuples(result) == 0 && s->batch == 0;
+    int64_t batch = PQntuples(result) == 1 ? hf_pg_get_int8(result, 0, column) : -1;
+    if (*gone || batch == s->batch || batch == s->batch + 1)
+        return true;
+    snprintf(s->conn.why, sizeof s->conn.why,
+             "the database has lost what it had confirmed (batch %" PRId64 " of writer %" PRId32
+             " was its last, and it knows %" PRId64 "): an old primary, or a backup that was restored",
+             s->batch, s->writer, batch);
+    return false;
+}
+
+/* Whose row it is, as parameters. */
+struct row_key {
+    char id[16], registered_at[24];
+    const char *params[3];
+};
+
+static void row_key_make(const struct hf_pg_session *s, struct row_key *key)
+{
+    snprintf(key->id, sizeof key->id, "%" PRId32, s->writer);
+    snprintf(key->registered_at, sizeof key->registered_at, "%" PRId64, s->registered_at);
+    key->params[0] = key->id;
+    key->params[1] = s->shared->name;
+    key->params[2] = key->registered_at;
+}
+
+#define ITS_ROW "WHERE id = $1 AND name = $2 AND (extract(epoch FROM started_at) * 1000000)::bigint = $3"
+
+/* Is this the database that has what was written? */
+static enum hf_pg_outcome writer_look(struct hf_pg_session *s)
+{
+    struct row_key key;
+    PGresult *result;
+    bool gone = false;
+    row_key_make(s, &key);
+    enum hf_pg_outcome outcome =
+        hf_pg_ask(&s->conn, "SELECT batch FROM holdfast.writer " ITS_ROW, 3, key.params, true, &result);
+    if (outcome == HF_PG_FINE && !row_is_known(s, result, 0, &gone))
+        outcome = HF_PG_REFUSED;
+    if (gone)
+        s->writer = 0;
+    PQclear(result);
     return outcome;
 }
 
 static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed)
 {
-    char id[16], registered_at[24];
+    struct row_key key;
     PGresult *result;
-    snprintf(id, sizeof id, "%" PRId32, s->writer);
-    snprintf(registered_at, sizeof registered_at, "%" PRId64, s->registered_at);
-    const char *const params[] = { id, s->shared->name, registered_at };
+    bool gone = false;
+    row_key_make(s, &key);
     s->conn.warned = false;
     enum hf_pg_outcome outcome = hf_pg_ask(&s->conn,
-                                           "UPDATE holdfast.writer SET generation = generation + 1 WHERE id "
-                                           "= $1 AND name = $2 AND (extract(epoch FROM started_at) * "
-                                           "1000000)::bigint = $3 RETURNING generation, batch, chain",
-                                           3, params, true, &result);
+                                           "UPDATE holdfast.writer SET generation = generation + 1 " ITS_ROW
+                                           " RETURNING generation, batch, chain",
+                                           3, key.params, true, &result);
     /* The old connection may still be busy with its commit: its fate is open for as long. And what a standby has not got
      * is not certain either. */
     if (outcome == HF_PG_BUSY || (outcome == HF_PG_FINE && s->conn.warned))
         outcome = HF_PG_LOST;
     /* What an old primary says of the batch is not what became of it. */
-    if (outcome == HF_PG_FINE && !timeline_is_good(s))
+    if (outcome == HF_PG_FINE && (!timeline_is_good(s) || !row_is_known(s, result, 1, &gone)))
         outcome = HF_PG_REFUSED;
-    if (outcome != HF_PG_FINE) {
+    if (gone)
+        s->writer = 0;
+    if (outcome != HF_PG_FINE || gone) {
         PQclear(result);
         return outcome;
     }
-    if (PQntuples(result) == 0 && s->batch == 0) {
-        /* The row went with a primary that died before a standby had it; so did the batch in doubt, if there is one. The
-         * new primary may have given its number to another session: that row is not ours. */
-        s->writer = 0;
-        PQclear(result);
-        return HF_PG_FINE;
-    }
-    int64_t batch = PQntuples(result) == 1 ? hf_pg_get_int8(result, 0, 1) : -1;
-    if (batch != s->batch && batch != s->batch + 1) {
-        snprintf(s->conn.why, sizeof s->conn.why,
-                 "the database has lost what it had confirmed (batch %" PRId64
-                 " of writer %s was its last, and it knows %" PRId64
-                 "): an old primary, or a backup that was restored",
-                 s->batch, id, batch);
-        PQclear(result);
-        return HF_PG_REFUSED;
-    }
+    int64_t batch = hf_pg_get_int8(result, 0, 1);
     if (committed)
         *committed = batch == s->batch + 1;
     s->generation = hf_pg_get_int8(result, 0, 0);
     s->batch = batch;
+    s->resumed = true;
     struct hf_bytes chain = hf_pg_get_bytes(result, 0, 2);
     if (chain.size == HF_DIGEST_SIZE)
         memcpy(s->chain, chain.data, HF_DIGEST_SIZE);
@@ -177,13 +214,14 @@ static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed
 static enum hf_pg_outcome connect_once(struct hf_pg_session *s, bool writes, bool *committed)
 {
     s->horizon = (struct hf_pg_horizon){ .ended = 0 };
+    s->resumed = false;
     enum hf_pg_outcome outcome = hf_pg_connect(&s->conn, s->shared->conninfo, writes);
     if (outcome == HF_PG_FINE && !timeline_is_good(s))
         outcome = HF_PG_REFUSED;
     if (outcome == HF_PG_FINE)
         outcome = store_is_same(s);
     if (outcome == HF_PG_FINE && writes && s->writer)
-        outcome = writer_resume(s, committed);
+        outcome = committed ? writer_resume(s, committed) : writer_look(s);
     if (outcome != HF_PG_FINE)
         hf_pg_disconnect(&s->conn);
     return outcome;
@@ -213,6 +251,13 @@ enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committe
 
 enum hf_pg_outcome hf_pg_session_register(struct hf_pg_session *s)
 {
+    if (s->writer && !s->resumed) {
+        enum hf_pg_outcome outcome = writer_resume(s, NULL);
+        if (outcome != HF_PG_FINE) {
+            hf_pg_disconnect(&s->conn);
+            return outcome;
+        }
+    }
     return s->writer ? HF_PG_FINE : writer_make(s);
 }
 

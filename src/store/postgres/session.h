@@ -70,6 +70,7 @@ struct hf_pg_session {
     struct hf_pg_conn conn;
     struct hf_pg_shared *shared; /* borrowed */
     int32_t writer;              /* 0: not registered yet */
+    bool resumed;                /* this connection may write with it */
     int64_t registered_at;       /* when, by the row, in microseconds: whose row it is */
     int64_t generation, batch;   /* batch: the last that is known to be committed */
     uint8_t chain[HF_DIGEST_SIZE];
@@ -101,10 +102,12 @@ struct hf_pg_session {
 bool hf_pg_session_init(struct hf_pg_session *s, struct hf_pg_shared *shared);
 void hf_pg_session_free(struct hf_pg_session *s);
 
-/* Connect (again), and take up the writer's row again if there is one. committed: out, if not NULL: did the batch behind the last known one happen?
+/* Connect (again). committed: out, if not NULL: did the batch behind the last known one happen? Then the writer's row, if there is one,
+ * is taken up again, which waits for the standbys. Else it is only looked at, so that questions need no standby.
  * HF_PG_FINE; HF_PG_LOST: not now; HF_PG_REFUSED: not this database, conn.why says why. */
 enum hf_pg_outcome hf_pg_session_connect(struct hf_pg_session *s, bool *committed);
-/* Before the first batch that writes, outside of a transaction: a row of its own in holdfast.writer. Who only asks leaves none. */
+/* Before a batch that writes, outside of a transaction: make a row of its own in holdfast.writer, or take it up again on a new
+ * connection. Who only asks leaves none. */
 enum hf_pg_outcome hf_pg_session_register(struct hf_pg_session *s);
 /* The same for one that only reads: it is not registered, and no statement is prepared. An old primary is refused to it
  * too. */
