@@ -125,6 +125,7 @@ static void file_judge(struct hf_audit_state *s, int fd, struct index *x)
 {
     struct hf_audit_report *r = s->report;
     unsigned char page[BLOCK];
+    int error = x->error;
     r->index_parts = x->parts;
     r->index_wrong = r->index_wrong_at = 0;
     bool headed = head_right(x, fd, &r->journal);
@@ -135,6 +136,13 @@ static void file_judge(struct hf_audit_state *s, int fd, struct index *x)
         if (r->index_wrong++ == 0)
             r->index_wrong_at = headed ? at : 0;
     }
+    x->error = error; /* a part that the disk cannot read is a wrong one: the start makes it anew */
+}
+
+/* Is it the file that cannot be opened, and not that this process has no room for it? */
+static bool is_bad_file(int error)
+{
+    return error != EMFILE && error != ENFILE && error != ENOMEM;
 }
 
 /* Open a file that may not be there: *fd is -1 then. False if it may be, and cannot be opened. */
@@ -154,10 +162,15 @@ static int index_judge(struct hf_audit_state *s, int dir, struct index *x, bool 
     if (x->start == 0 || x->start > s->report->journal.end)
         return 0;
     snprintf(name, sizeof name, "snapshot-%016" PRIx64 ".snap", x->start);
-    if (!file_open(dir, name, &snapshot) || (snapshot >= 0 && !file_open(dir, "holds.idx", &file)))
+    bool bad = false;
+    if (!file_open(dir, name, &snapshot))
         error = -errno;
-    s->report->index_missing = !error && snapshot >= 0 && file < 0;
-    *told = (file >= 0 || s->report->index_missing) && snapshot_read(snapshot, &s->report->journal, x);
+    else if (snapshot >= 0 && !file_open(dir, "holds.idx", &file)) {
+        bad = is_bad_file(errno);
+        error = bad ? 0 : -errno;
+    }
+    s->report->index_missing = !error && !bad && snapshot >= 0 && file < 0;
+    *told = (file >= 0 || bad || s->report->index_missing) && snapshot_read(snapshot, &s->report->journal, x);
     if (*told)
         file_judge(s, file, x);
     if (file >= 0)

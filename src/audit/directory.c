@@ -92,6 +92,24 @@ bool hf_audit_directory_look(int dir, uint64_t *last, uint64_t *bytes)
     return error == 0;
 }
 
+struct next {
+    uint64_t after, found;
+};
+
+static void next_at(void *arg, const char *name)
+{
+    struct next *next = arg;
+    uint64_t n = segment_number(name);
+    if (n > next->after && (next->found == 0 || n < next->found))
+        next->found = n;
+}
+
+uint64_t hf_audit_directory_next(int dir, uint64_t after)
+{
+    struct next next = { after, 0 };
+    return each_name(dir, next_at, &next) == 0 ? next.found : after + 1;
+}
+
 static void remains_at(void *arg, const char *name)
 {
     uint64_t number;

@@ -9,6 +9,9 @@
  * the directory cannot be listed; errno says why. */
 bool hf_audit_directory_look(int dir, uint64_t *last, uint64_t *bytes);
 
+/* hf_audit_directory_next: the lowest number above `after` that a segment in the directory has; 0 if there is none. */
+uint64_t hf_audit_directory_next(int dir, uint64_t after);
+
 /* hf_audit_open: open a file of the directory for reading, as openat. What is no file, such as a directory under the name, cannot be
  * opened. */
 int hf_audit_open(int dir, const char *name);

@@ -1,4 +1,5 @@
 /* From segment to segment, and to what is whole behind damage. */
+#include "audit/directory.h"
 #include "audit/files.h"
 
 #include <errno.h>
@@ -141,6 +142,12 @@ static bool search(struct hf_files *r, uint64_t lowest, bool whole, struct hf_fi
         size = 0;
         enum hf_audit_opened got_open = hf_audit_segment_open(r->dir, n, &seg, &version);
         hf_files_unopened(r, got_open, &seg, version);
+        if (got_open == HF_AUDIT_MISSING) { /* perhaps millions of numbers are */
+            uint64_t next = hf_audit_directory_next(r->dir, n);
+            if (next == 0)
+                break;
+            n = next - 1;
+        }
         if (got_open != HF_AUDIT_OPENED)
             continue;
         size = seg.size;

@@ -117,6 +117,12 @@ static bool keys_find(struct hf_files *r, struct hf_audit_head *store)
         uint32_t version = 0;
         enum hf_audit_opened got = hf_audit_segment_open(r->dir, n, &seg, &version);
         hf_files_unopened(r, got, &seg, version);
+        if (got == HF_AUDIT_MISSING) {
+            uint64_t next = hf_audit_directory_next(r->dir, n);
+            if (next == 0)
+                break;
+            n = next - 1;
+        }
         if (got != HF_AUDIT_OPENED)
             continue;
         if (seg.head_good && !j->keys_known) {

@@ -349,6 +349,21 @@ static void copied_segment_behind(void **state)
     assert_int_equal(report.batches, 11);
 }
 
+/* A stray name far behind the others: millions of numbers are missing, and were looked for one by one, for hours. */
+static void segment_far_behind(void **state)
+{
+    (void)state;
+    size_t size;
+    tell(10);
+    story_close(&story);
+    unsigned char *old = jw_load(story.dir, FIRST, &size);
+    jw_save(story.dir, "journal-99999999.log", old, size);
+    free(old);
+    run();
+    assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
+    assert_int_equal(report.batches, 11);
+}
+
 static void segment_of_another_store(void **state)
 {
     (void)state;
@@ -564,6 +579,7 @@ int main(void)
         T(missing_segment),
         T(missing_first_segment),
         T(copied_segment_behind),
+        T(segment_far_behind),
         T(segment_of_another_store),
         T(broken_chain),
         T(rewritten_history),

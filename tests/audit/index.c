@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HOLDS = 1100, PARTS = 3, BLOCK = 4096 };
@@ -135,6 +136,14 @@ static void a_wrong_index_is_told_and_is_no_damage(void **state)
     assert_true(report.index_missing);
     assert_int_equal(report.index_parts, PARTS);
     assert_int_equal(report.index_wrong, PARTS);
+    /* One that cannot be read: the start makes it anew, and the audit tells, and judges everything else. */
+    char path[512];
+    snprintf(path, sizeof path, "%s/holds.idx", k->dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    audit();
+    assert_false(report.index_missing);
+    assert_int_equal(report.index_wrong, PARTS);
+    assert_int_equal(rmdir(path), 0);
     kit_open(k);
     hf_audit_report_free(&report);
 }
