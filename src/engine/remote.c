@@ -223,6 +223,10 @@ static enum hf_status prepare(struct hf_remote *r, struct hf_rules *rules, struc
     return st;
 }
 
+/* For how long a start tries to write its configuration while transactions of others keep it from that; and between two tries, in which
+ * they can go on. */
+enum { CONFIGURE_MS = 10000, CONFIGURE_PAUSE_MS = 200 };
+
 /* The first session writes the configuration into the journal where it is new. */
 static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_force, struct hf_error *why)
 {
@@ -240,8 +244,13 @@ static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_f
                    rules.token_max_length != in_force->token_max_length ||
                    rules.registry_strict != in_force->registry_strict;
     enum hf_pg_end end = is_new || changed ? HF_PG_AGAIN : HF_PG_DONE;
-    for (int tries = 0; (end == HF_PG_AGAIN || end == HF_PG_STUCK) && tries < 5; tries++)
+    struct timespec pause = { 0, CONFIGURE_PAUSE_MS * 1000000L };
+    for (int64_t until = hf_remote_clock_ms() + CONFIGURE_MS; end == HF_PG_AGAIN || end == HF_PG_STUCK;) {
         end = hf_pg_configure(s, &r->options);
+        if (end == HF_PG_DONE || hf_remote_clock_ms() >= until)
+            break;
+        nanosleep(&pause, NULL);
+    }
     if (end == HF_PG_DOUBT)
         return fault(why, HF_INDETERMINATE, "the new configuration may be in force",
                      s->conn.warned

@@ -1,6 +1,7 @@
 /* Opening a store in a database: making it, sharing it, and one clear sentence for everything that stands in the way. */
 #include "support/engine_kit.h"
 #include "support/postgres_kit.h"
+#include "support/server_kit.h"
 #include "support/test.h"
 
 #include <pthread.h>
@@ -192,6 +193,64 @@ static void the_configuration_in_force_is_shared_and_in_the_journal(void **state
                      2);
 }
 
+static void *open_with_a_window(void *arg)
+{
+    struct hf_error why;
+    struct hf_options options = { .postgres = postgres_conninfo(&p),
+                                  .idempotency_window_ms = 7 * MINUTE,
+                                  .no_background = true };
+    struct hf_db *db;
+    struct kit_worker *w = arg;
+    w->done = hf_open(NULL, &options, &db, &why) == HF_OK;
+    if (!w->done)
+        fprintf(stderr, "%s\n", why.text);
+    hf_close(db);
+    return NULL;
+}
+
+/* The configuration is changed under a lock, for which it waits while an application has its transaction open. Every write of every
+ * server waited behind it, two seconds each. */
+static void a_start_that_waits_does_not_keep_others_waiting(void **state)
+{
+    enum { PLACES = 40 };
+    struct hf_options options = { .postgres = postgres_conninfo(&p), .no_background = true };
+    struct kit_worker worker = { 0 };
+    struct hf_error why;
+    struct hf_db *db;
+    pthread_t thread;
+    int64_t longest = 0;
+    (void)state;
+    assert_int_equal(hf_open(NULL, &options, &db, &why), HF_OK);
+    PGconn *application = postgres_connect(&p);
+    PQclear(PQexec(application, "BEGIN"));
+    PGresult *placed =
+        PQexec(application, "SELECT holdfast.place_hold(key => 'open', resource => 'desk', requester => "
+                            "'guest', duration => interval '1 hour')");
+    if (PQresultStatus(placed) != PGRES_TUPLES_OK)
+        fail_msg("%s", PQerrorMessage(application));
+    PQclear(placed);
+    assert_int_equal(pthread_create(&thread, NULL, open_with_a_window, &worker), 0);
+    postgres_await_number(&p, "SELECT (count(*) > 0)::integer FROM pg_locks WHERE NOT granted", 1);
+    for (int i = 0; i < PLACES; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "key-%d", i);
+        struct hf_request place = { .action = HF_PLACE_HOLD,
+                                    .key = hf_str(key),
+                                    .place_hold = { hf_str(key), hf_str("guest"), HOUR, 0 } };
+        int64_t begun = server_clock_ms();
+        assert_int_equal(hf_do(db, &place, NULL), HF_OK);
+        longest = server_clock_ms() - begun > longest ? server_clock_ms() - begun : longest;
+    }
+    PQclear(PQexec(application, "COMMIT"));
+    PQfinish(application);
+    pthread_join(thread, NULL);
+    hf_close(db);
+    assert_int_equal(worker.done, 1);
+    assert_int_equal(postgres_number(&p, "SELECT idempotency_window_ms FROM holdfast.store"), 7 * MINUTE);
+    if (longest > 1500)
+        fail_msg("a write beside a start took %lld ms", (long long)longest);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -218,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup(those_who_waited_for_another_to_make_it_find_it_made, empty),
         cmocka_unit_test_setup(many_that_start_at_once_make_it_once, empty),
         cmocka_unit_test_setup(the_configuration_in_force_is_shared_and_in_the_journal, empty),
+        cmocka_unit_test_setup(a_start_that_waits_does_not_keep_others_waiting, empty),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

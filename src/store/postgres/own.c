@@ -149,6 +149,8 @@ enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options 
         return end;
     hf_pg_work_begin(&w, s, NULL);
     hf_pg_work_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
+    /* Everybody who writes waits behind the one who waits for this lock. */
+    hf_pg_work_send(&w, HF_PG_HURRY, HF_PG_TABLES, NULL, 0);
     hf_pg_work_send(&w, HF_PG_CHANGE_RULES, HF_PG_TABLES, NULL, 0);
     hf_pg_work_draw(&w, 1, 0, 0, 0);
     end = hf_pg_work_trip(&w);
