@@ -67,7 +67,11 @@ static void our_row_is_taken_up_again(void **state)
     hf_pg_disconnect(&swift.session.conn);
     assert_int_equal(hf_pg_session_connect(&swift.session, NULL), HF_PG_FINE);
     assert_int_equal(swift.session.writer, writer);
+    assert_int_equal(swift.session.generation, 1); /* when something is written, and not before */
+    assert_int_equal(swift_do(swift_placing("other", "room-2", SWIFT_HOUR_MS)), HF_OK);
+    assert_int_equal(swift.session.writer, writer);
     assert_int_equal(swift.session.generation, 2);
+    assert_int_equal(swift.session.batch, 2);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
 /* Bytes that rot, reads that fail and files that are left over, while a store works or starts: found by a hostile review. */
+#define _GNU_SOURCE /* memmem */
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "support/engine_kit.h"
@@ -68,6 +69,38 @@ static void a_block_of_another_key_does_not_free_a_key(void **state)
     assert_int_equal(kit_place(k, "pay-2", "seat", "guest", 600000), HF_OK);
     assert_true(k->got.replayed);
     assert_int_equal(kit_stats(k).holds, 2);
+    kit_free(k);
+}
+
+/* So too if it is the key's own, from before its window closed for the first time. */
+static void an_older_use_of_a_key_does_not_free_it(void **state)
+{
+    (void)state;
+    struct kit *k = two_keys();
+    unsigned char block[BLOCK];
+    char path[1024];
+    size_t older = keyed_entry(k) - HEAD;
+    snprintf(path, sizeof path, "%s/journal-00000001.log", k->dir);
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, block, BLOCK, (off_t)older), BLOCK);
+    kit_at(k, 2 * DAY);
+    assert_int_equal(kit_place(k, "pay-1", "seat", "guest", 600000), HF_OK);
+    assert_false(k->got.replayed);
+    unsigned char was[BLOCK];
+    size_t newer = older;
+    do {
+        newer += BLOCK;
+        assert_int_equal(pread(fd, was, BLOCK, (off_t)newer), BLOCK);
+    } while (memcmp(was, "HFB2", 4) != 0 || !memmem(was, BLOCK, "pay-1", 5));
+    assert_int_equal(pwrite(fd, block, BLOCK, (off_t)newer), BLOCK);
+    assert_int_equal(kit_place(k, "pay-1", "seat", "guest", 600000), HF_STORAGE_FAILURE);
+    kit_settle(k);
+    assert_int_equal(kit_place(k, "pay-1", "seat", "guest", 600000), HF_STORAGE_FAILURE);
+    assert_int_equal(pwrite(fd, was, BLOCK, (off_t)newer), BLOCK);
+    assert_int_equal(kit_place(k, "pay-1", "seat", "guest", 600000), HF_OK);
+    assert_true(k->got.replayed);
+    close(fd);
     kit_free(k);
 }
 
@@ -185,6 +218,7 @@ int main(void)
     assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
 #endif
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_block_of_another_key_does_not_free_a_key),
+                                        cmocka_unit_test(an_older_use_of_a_key_does_not_free_it),
                                         cmocka_unit_test(a_rotten_time_does_not_free_a_key),
                                         cmocka_unit_test(a_rotten_length_ends_nothing),
                                         cmocka_unit_test(a_refused_start_removes_nothing),

@@ -42,8 +42,8 @@ static enum walked batch_walk(struct hf_journal *j, const struct hf_batch_head *
         *entry = at;
         if (w->looked >= w->max)
             return WALKED_MAX;
-        /* What a key says of itself is not believed unchecked. */
-        if (!hf_entry_decode(data + at, head->length - at, &e))
+        /* What a key says of itself is not believed unchecked: a block of another batch may stand here. */
+        if (!hf_entry_decode(data + at, head->length - at, &e) || e.head.recorded_at != head->now)
             return WALKED_BROKEN;
         if (e.head.remember == HF_REMEMBER_KEY) {
             hf_time early = HF_BUG(tokens_freed_early) ? (e.head.expires_at - e.head.recorded_at) / 4 : 0;

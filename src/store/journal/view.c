@@ -47,6 +47,22 @@ static bool belongs(struct hf_journal *j, const struct hf_entry_view *entry, uin
            HF_BUG(entry_of_another_key);
 }
 
+/* Is the entry at `position`, which says that it was recorded then, in a batch of that time? The batch begins at one of the blocks
+ * before. */
+static bool is_home(struct hf_journal *j, uint64_t position, hf_time recorded_at)
+{
+    const struct hf_segment *g = hf_segments_at(&j->segments, position);
+    struct hf_batch_head head;
+    const unsigned char *data;
+    if (position >= j->durable || HF_BUG(entry_of_another_key))
+        return true; /* it is in memory yet, as it was made */
+    for (uint64_t at = position / HF_BLOCK * HF_BLOCK; g && at > g->base && position - at < HF_BATCH_MAX;
+         at -= HF_BLOCK)
+        if (hf_journal_batch(j, at, false, &data, &head) == 0)
+            return position - at < head.length && head.now == recorded_at;
+    return false;
+}
+
 static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remembered *out)
 {
     struct hf_journal *j = ctx;
@@ -71,6 +87,10 @@ static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remem
         return HF_ABSENT;
     /* Almost always the one that was read last, which is checked and lent until the next read. */
     if (newest != read && hf_journal_entry(j, newest, &entry) != 0)
+        return HF_UNREADABLE;
+    /* One whose window is over makes the key a new one: it must be the key's newest use, and not an older one in its place. */
+    if (entry.head.expires_at <= hf_journal_now(j) &&
+        (!is_home(j, newest, entry.head.recorded_at) || hf_journal_entry(j, newest, &entry) != 0))
         return HF_UNREADABLE;
     j->seen_position = newest;
     enum hf_found found = remembered_fill(&entry, out);
