@@ -25,7 +25,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHF_BUGS=ON -DHF_TESTS=ON -DHF_WERROR=ON >/dev/null
-cmake --build "$build" -j "$jobs" --target holdfast store_found_sealed_header store_found_rot_at_work crash_kills server_tenants server_fair server_shares postgres_replicated postgres_removed postgres_reloaded postgres_lying postgres_failover postgres_swift_gone postgres_guards postgres_turns postgres_old_primary postgres_behind_commit postgres_silent -- --no-print-directory >"$work/build" 2>&1 ||
+cmake --build "$build" -j "$jobs" --target holdfast store_found_sealed_header store_found_rot_at_work power_plain crash_kills server_tenants server_fair server_shares postgres_replicated postgres_removed postgres_reloaded postgres_lying postgres_failover postgres_swift_gone postgres_guards postgres_turns postgres_old_primary postgres_behind_commit postgres_silent -- --no-print-directory >"$work/build" 2>&1 ||
   { cat "$work/build"; exit 1; }
 hf=$build/holdfast
 
@@ -127,6 +127,9 @@ one() { # NAME PART WORDS: writes a row
   elif [ "$name" = header_proves_nothing ]; then
     how=run # rot of one batch and a torn write of the next, at the same time
     by_test "$name" store_found_sealed_header || where=
+  elif [ "$name" = header_not_first ]; then
+    how=run # the power goes between two writes, of which the later one is kept
+    by_test "$name" power_plain || where=
   elif [ "$name" = entry_of_another_key ]; then
     how=run # a block in a wrong place, with all its checksums
     by_test "$name" store_found_rot_at_work || where=

@@ -1,4 +1,5 @@
 /* The power goes while requests are committed, one group after the other, over several segments. */
+#include "base/bug.h"
 #include "support/power_kit.h"
 #include "support/test.h"
 
@@ -127,6 +128,9 @@ static void requests_over_several_segments(void **s)
 
 int main(void)
 {
+#ifdef HF_BUGS
+    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
+#endif
     const struct CMUnitTest tests[] = { cmocka_unit_test(requests_over_several_segments) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
