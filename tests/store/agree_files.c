@@ -7,6 +7,8 @@
 #include "support/agree_kit.h"
 #include "support/test.h"
 
+#include <sys/stat.h>
+
 #include <unistd.h>
 #include <zstd.h>
 
@@ -372,6 +374,20 @@ static void a_compressed_segment_of_another_place_is_damage(void **state)
     story_end(k);
 }
 
+static void file_directory(const char *dir, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void file_directory_remove(const char *dir, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    assert_int_equal(rmdir(path), 0);
+}
+
 /* One definition of what is newer, damaged or unused, also in segments behind the end that nothing leads to. */
 static void segments_behind_the_end_are_judged_alike(void **state)
 {
@@ -385,17 +401,21 @@ static void segments_behind_the_end_are_judged_alike(void **state)
         NEWER_PACK,
         OTHER_PACK,
         VERSION_0_PACK,
+        DIRECTORY,
         WAYS
     };
     struct kit *k = story(true, true);
     static unsigned char data[262144];
-    for (uint64_t number = 1; number <= 3; number++)
+    /* hole: those before it are not there, and that is damage, unless there is something else to tell. */
+    for (uint64_t turn = 1; turn <= 5; turn++)
         for (int how = 0; how < WAYS; how++) {
+            uint64_t number = turn <= 3 ? turn : turn - 2;
+            bool hole = turn > 3;
             char last[32], name[32];
             files_put(&files, k->dir);
             uint64_t at = strtoull(files_last(&files, "journal-", ".log")->name + 8, NULL, 10);
             memset(data, 0, sizeof data);
-            for (uint64_t n = 1; n < number; n++) {
+            for (uint64_t n = 1; n < number && !hole; n++) {
                 snprintf(last, sizeof last, "journal-%08llu.log", (unsigned long long)(at + n));
                 file_write(k->dir, last, data, sizeof data);
             }
@@ -409,9 +429,14 @@ static void segments_behind_the_end_are_judged_alike(void **state)
                    how == ZEROS ? 0 : 8);
             if (how == NEWER || how == NEWER_PACK)
                 data[8] = 9;
-            file_write(k->dir, name, data, how == EMPTY_PACK ? 0 : how == GARBAGE_PACK ? 7 : sizeof data);
+            if (how == DIRECTORY)
+                file_directory(k->dir, name);
+            else
+                file_write(k->dir, name, data, how == EMPTY_PACK ? 0 : how == GARBAGE_PACK ? 7 : sizeof data);
             struct agreed got = agree(k, "a segment behind the end", name, (size_t)how);
-            assert_int_equal(got.opens, how == ZEROS || how == OTHER_MAGIC);
+            assert_int_equal(got.opens, !hole && (how == ZEROS || how == OTHER_MAGIC));
+            if (how == DIRECTORY)
+                file_directory_remove(k->dir, name);
         }
     story_end(k);
 }

@@ -238,6 +238,22 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
     return HF_OK;
 }
 
+/* A segment is missing. What cannot be read, and what a newer program wrote, is told before that, wherever it stands. */
+static enum hf_status rest_look(struct hf_journal *j, const struct hf_names *names, size_t from,
+                                struct hf_error *why)
+{
+    for (size_t i = from; i < names->count; i++) {
+        const struct hf_name *name = &names->list[i];
+        if (name->kind != HF_FILENAME_LOG && name->kind != HF_FILENAME_PACK)
+            continue;
+        enum hf_status st =
+            name->kind == HF_FILENAME_LOG ? segment_find(j, name, why) : pack_find(j, name, why);
+        if (st != HF_OK && st != HF_STORE_DAMAGED)
+            return st;
+    }
+    return HF_OK;
+}
+
 static enum hf_status segments_open(struct hf_journal *j, const struct hf_names *names, struct hf_error *why)
 {
     uint64_t next = 1;
@@ -251,11 +267,13 @@ static enum hf_status segments_open(struct hf_journal *j, const struct hf_names 
             j->has_twins = true;
             continue;
         }
-        if (name->number != next)
-            return refuse(why, HF_STORE_DAMAGED,
-                          "journal segment %" PRIu64 " is missing; restore the file "
-                          "from a copy",
-                          next);
+        if (name->number != next) {
+            enum hf_status rest = rest_look(j, names, i, why);
+            return rest != HF_OK
+                       ? rest
+                       : refuse(why, HF_STORE_DAMAGED,
+                                "journal segment %" PRIu64 " is missing; restore the file from a copy", next);
+        }
         enum hf_status st =
             name->kind == HF_FILENAME_LOG ? segment_find(j, name, why) : pack_find(j, name, why);
         if (st != HF_OK)
