@@ -7,6 +7,9 @@
 #include "support/agree_kit.h"
 #include "support/test.h"
 
+#include <errno.h>
+#include <stdatomic.h>
+
 enum { BLOCK = 4096, SECTOR = 512, SEGMENT = 65536, LARGE = 20000, LARGER = 45000 };
 
 static struct files files;
@@ -196,10 +199,22 @@ static void a_first_batch_without_its_header_is_damage(void **state)
     }
 }
 
-/* The process was killed while it wrote to the second segment; then the files of that one and of those that were prepared got lost. */
-static void the_file_of_the_newest_segment_does_not_get_lost_unnoticed(void **state)
+static atomic_int notes_fail;
+
+static int fail_notes(struct test_io *t, enum test_call call, const char *name)
 {
-    (void)state;
+    (void)t;
+    if (call != TEST_RENAME || strcmp(name, "closed") != 0 || atomic_load(&notes_fail) == 0)
+        return 0;
+    atomic_fetch_sub(&notes_fail, 1);
+    return -EIO;
+}
+
+/* The process was killed while it wrote to the second segment; then the files of that one and of those that were prepared got lost.
+ * fails: so often the note of the segment cannot be written. */
+static void newest_lost(int fails)
+{
+    const uint64_t second_ns = UINT64_C(1000000000);
     struct kit *k = kit_make();
     kit_leave(k);
     k->options.segment_max_bytes = SEGMENT;
@@ -207,16 +222,29 @@ static void the_file_of_the_newest_segment_does_not_get_lost_unnoticed(void **st
     kit_open(k);
     write_large(k, LARGER);
     kit_settle(k);
+    atomic_store(&notes_fail, fails);
+    k->io.before = fail_notes;
     assert_int_equal(kit_resource(k, "room", 2), HF_OK);
     for (int i = 0; i < 12; i++)
         assert_int_equal(kit_write(k, 1, 3000, 1), HF_OK);
-    kit_settle(k);
+    for (int i = 0; i <= fails; i++) {
+        kit_settle(k);
+        atomic_fetch_add(&k->io.later_ns, 2 * second_ns);
+    }
+    k->io.before = NULL;
     files_load(&files, k->dir);
     kit_close(k);
     assert_true(look(k, "after a kill").opens);
     first_alone();
     assert_false(look(k, "without its newest segment").opens);
     story_end(k);
+}
+
+static void the_file_of_the_newest_segment_does_not_get_lost_unnoticed(void **state)
+{
+    (void)state;
+    newest_lost(0);
+    newest_lost(2);
 }
 
 /* What looks like the header of a later batch and has no right tag may stand in a client's payload. */

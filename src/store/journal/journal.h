@@ -130,6 +130,8 @@ struct hf_journal {
     bool opened;                   /* open went well: a close is an orderly one */
     struct hf_closed closed;       /* the note, as the start found it */
     struct hf_closed begun;        /* the first batch of a segment, to be noted; sequence 0: none */
+    uint64_t begun_at_ns;          /* not before */
+    bool begun_failed;             /* the last try */
     uint64_t durable;              /* everything before this position is on disk */
     hf_time now;                   /* engine time: of the newest batch */
     struct hf_clock clock;         /* which gives engine time, to reads as well */

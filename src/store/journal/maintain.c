@@ -505,20 +505,25 @@ static void head_step(struct hf_journal *j, uint64_t now_ns)
     hf_journal_note_head(j);
 }
 
-/* Note the first batch of a segment, so that its file cannot get lost unnoticed. A disk without room keeps the note before. */
-static void begun_step(struct hf_journal *j, const struct hf_lock *lock)
+/* Note the first batch of a segment, so that its file cannot get lost unnoticed. It is tried until it is done: a disk without room, or
+ * a process without descriptors, keeps the note before for as long. */
+static void begun_step(struct hf_journal *j, const struct hf_lock *lock, uint64_t now_ns)
 {
+    const uint64_t again_ns = UINT64_C(1000000000);
     struct hf_closed note = j->begun;
-    if (note.sequence == 0)
+    if (note.sequence == 0 || now_ns < j->begun_at_ns)
         return;
-    j->begun.sequence = 0;
     lock_leave(lock);
     int error = j->is_memory ? 0 : hf_closed_write(j->io, j->dir, &note);
     lock_enter(lock);
-    if (error && !no_room(error))
+    if (!error && j->begun.sequence == note.sequence)
+        j->begun.sequence = 0;
+    if (error && !no_room(error) && !j->begun_failed)
         hf_journal_note(j, 1,
-                        "the first batch of the newest segment could not be noted in " HF_CLOSED_NAME ": %s",
+                        "the first batch of the newest segment cannot be noted in " HF_CLOSED_NAME ": %s",
                         strerror(-error));
+    j->begun_failed = error != 0;
+    j->begun_at_ns = error ? now_ns + again_ns : 0;
 }
 
 bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
@@ -535,7 +540,7 @@ bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
     more |= hf_journal_revisit_tokens(j, TOKEN_STEP);
     more |= expire_entries(j);
     more |= verify_step(j, lock);
-    begun_step(j, lock);
+    begun_step(j, lock, now_ns);
     head_step(j, now_ns);
     /* Whoever waits for a segment waits for nothing else. */
     if (!j->segment_wanted || j->out_of_space)
