@@ -7,12 +7,13 @@
 
 #include <errno.h>
 
-static bool remembered_by(const struct hf_entry_view *entry, struct hf_scoped key)
+static bool remembered_by(const struct hf_entry_view *entry, enum hf_remember how, struct hf_scoped key)
 {
     struct hf_bytes a = entry->head.key, b = key.name;
     if (HF_BUG(key_prefix_compared) && a.size > 8 && b.size > 8)
         a.size = b.size = 8;
-    return hf_bytes_equal(a, b) && (hf_bytes_equal(entry->head.tenant, key.tenant) || HF_BUG(tenant_ignored));
+    return entry->head.remember == how && hf_bytes_equal(a, b) &&
+           (hf_bytes_equal(entry->head.tenant, key.tenant) || HF_BUG(tenant_ignored));
 }
 
 static enum hf_found remembered_fill(const struct hf_entry_view *entry, struct hf_remembered *out)
@@ -78,7 +79,7 @@ static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remem
         if (hf_journal_entry(j, s->value, &entry) != 0)
             return HF_UNREADABLE;
         read = s->value;
-        if (remembered_by(&entry, key))
+        if (remembered_by(&entry, HF_REMEMBER_KEY, key))
             newest = s->value;
         else if (!belongs(j, &entry, hash))
             return HF_UNREADABLE;
@@ -144,7 +145,7 @@ static enum hf_found view_sequence(void *ctx, struct hf_scoped client, uint64_t 
         return HF_ABSENT;
     if (hf_journal_entry(j, position, &entry) != 0)
         return HF_UNREADABLE;
-    if (entry.head.sequence != sequence || !remembered_by(&entry, client))
+    if (entry.head.sequence != sequence || !remembered_by(&entry, HF_REMEMBER_SEQUENCE, client))
         return HF_ABSENT;
     j->seen_position = position;
     return remembered_fill(&entry, out);
@@ -190,8 +191,13 @@ int hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out)
         error ? error : hf_journal_entry(j, position, &entry); /* it notes by itself what it cannot read */
     if (!unread)
         found = hold_in(&entry, ordinal, out);
-    if (!error && !hold_fits(j, found, ordinal, out))
-        hf_holds_distrust(h, ordinal);
+    if (!error && !hold_fits(j, found, ordinal, out)) {
+        /* If a block of another batch stands there, it is the journal that is damaged, and not the index. */
+        if (is_home(j, position, entry.head.recorded_at))
+            hf_holds_distrust(h, ordinal);
+        else
+            found = HF_UNREADABLE;
+    }
     if (h->bad > bad) { /* found out just now */
         hf_journal_index_note(j, hf_index_part_of(ordinal));
         error = -EBADMSG;
