@@ -223,9 +223,10 @@ static enum hf_status prepare(struct hf_remote *r, struct hf_rules *rules, struc
     return st;
 }
 
-/* For how long a start tries to write its configuration while transactions of others keep it from that; and between two tries, in which
- * they can go on. */
-enum { CONFIGURE_MS = 10000, CONFIGURE_PAUSE_MS = 200 };
+/* For how long a start tries to write its configuration while transactions of others keep it from that, and for how long it waits for the
+ * lock the first time and at most. It waits for twice as long the next time, because it must outlast their longest commit; between two tries
+ * the others go on. */
+enum { CONFIGURE_MS = 10000, CONFIGURE_LEAST_MS = 100, CONFIGURE_MOST_MS = 1000 };
 
 /* The first session writes the configuration into the journal where it is new. */
 static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_force, struct hf_error *why)
@@ -244,9 +245,11 @@ static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_f
                    rules.token_max_length != in_force->token_max_length ||
                    rules.registry_strict != in_force->registry_strict;
     enum hf_pg_end end = is_new || changed ? HF_PG_AGAIN : HF_PG_DONE;
-    struct timespec pause = { 0, CONFIGURE_PAUSE_MS * 1000000L };
-    for (int64_t until = hf_remote_clock_ms() + CONFIGURE_MS; end == HF_PG_AGAIN || end == HF_PG_STUCK;) {
-        end = hf_pg_configure(s, &r->options);
+    int64_t until = hf_remote_clock_ms() + CONFIGURE_MS;
+    for (int patience_ms = CONFIGURE_LEAST_MS; end == HF_PG_AGAIN || end == HF_PG_STUCK;) {
+        struct timespec pause = { patience_ms / 1000, patience_ms % 1000 * 1000000L };
+        end = hf_pg_configure(s, &r->options, patience_ms);
+        patience_ms = patience_ms * 2 < CONFIGURE_MOST_MS ? patience_ms * 2 : CONFIGURE_MOST_MS;
         if (end == HF_PG_DONE || hf_remote_clock_ms() >= until)
             break;
         nanosleep(&pause, NULL);

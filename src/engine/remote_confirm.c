@@ -68,16 +68,19 @@ static void note_sent(struct hf_remote_confirm *c, bool sent)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Has the commit waited for the standbys? Then they have all that could be seen before it. result: of its question. */
-static bool learn(struct hf_remote *r, const PGresult *result)
+/* Has the commit waited for the standbys? Then they have all that could be seen before it. result: of its question. settled: out, that is
+ * certain enough to be remembered (HF_PG_SETTLED). */
+static bool learn(struct hf_remote *r, const PGresult *result, bool *settled)
 {
     struct hf_pg_replicated *known = &r->shared.replicated;
     struct hf_pg_conn *conn = &r->confirm.session.conn;
     PGresult *settings = NULL;
-    bool waited = hf_pg_ask(conn, "SELECT pg_conf_load_time()", 0, NULL, true, &settings) == HF_PG_FINE &&
-                  hf_pg_get_int8(settings, 0, 0) == hf_pg_get_int8(result, 0, 2);
+    bool asked = hf_pg_ask(conn, "SELECT pg_conf_load_time(), (" HF_PG_SETTLED ") IS NOT NULL", 0, NULL, true,
+                           &settings) == HF_PG_FINE;
+    bool waited = asked && hf_pg_get_int8(settings, 0, 0) == hf_pg_get_int8(result, 0, 2);
+    *settled = waited && *PQgetvalue(settings, 0, 1);
     PQclear(settings);
-    if (waited) {
+    if (*settled) {
         hf_pg_replicated_below(known, conn->timeline, (uint64_t)hf_pg_get_int8(result, 0, 0));
         hf_pg_replicated_add(known, conn->timeline, (uint64_t)hf_pg_get_int8(result, 0, 1));
     }
@@ -99,7 +102,7 @@ static bool commit_once(struct hf_remote *r, bool *proven)
     conn->warned = false;
     bool done = hf_pg_ask(conn, commit, 0, NULL, true, &result) == HF_PG_FINE && !conn->warned;
     if (done && PQntuples(result) == 1)
-        done = *proven = learn(r, result); /* else it is tried again: perhaps none is wanted any more */
+        done = learn(r, result, proven); /* else it is tried again: perhaps none is wanted any more */
     if (conn->pg)
         c->left_behind = 0;
     PQclear(result);

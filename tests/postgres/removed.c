@@ -15,7 +15,7 @@
 enum { PATIENCE_MS = 40000 };
 
 static struct postgres a, b; /* the primary and its standby */
-static struct hf_db *first, *second;
+static struct hf_db *first, *second, *third;
 static struct hf_result got = HF_RESULT_INIT;
 static char gone[] = "gone", new[] = "new";
 
@@ -87,6 +87,7 @@ static int begin(void **state)
     for (unsigned i = 0; i < sizeof made / sizeof *made; i++)
         assert_int_equal(hf_do(first, &made[i], &got), HF_OK);
     second = opened();
+    third = opened();
     assert_int_equal(get(second, HF_GET_LEASE, "gone"), HF_OK);
     assert_int_equal(get(second, HF_GET_REGISTER, "gone"), HF_OK);
     assert_int_equal(get(second, HF_GET_VALUE, "gone"), HF_OK);
@@ -96,6 +97,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
+    hf_close(third);
     hf_close(second);
     hf_close(first);
     hf_result_clear(&got);
@@ -132,7 +134,8 @@ static void leave_behind(void)
     atomic_store(&answered, 0);
     for (unsigned i = 0; i < CHANGES; i++) {
         ops[i] = (struct hf_op){ .request = &changes[i], .done = count };
-        hf_submit(first, &ops[i]);
+        hf_submit(i < CHANGES - 1 ? first : third,
+                  &ops[i]); /* a server keeps one of its workers for questions */
     }
     for (int64_t until = server_clock_ms() + PATIENCE_MS;
          postgres_number(

@@ -365,7 +365,8 @@ static const char *const texts[] = {
         "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer "
         "RETURNING pg_current_xact_id(), CASE WHEN current_setting('synchronous_standby_names') <> '' THEN "
         "pg_conf_load_time() END",
-    [HF_PG_SETTINGS] = "SELECT pg_conf_load_time()",
+    [HF_PG_SETTINGS] = HF_PG_SETTLED,
+    [HF_PG_PATIENCE] = "SELECT set_config('lock_timeout', $1::text, true)",
     /* What is decided by rules stands in the journal behind those rules: who changes them waits until all who go by them
      * have committed, and they wait for it. No row is written for that. */
     [HF_PG_KEEP_RULES] = "LOCK TABLE holdfast.store IN ROW SHARE MODE",

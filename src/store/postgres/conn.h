@@ -18,7 +18,8 @@ enum hf_pg_statement {
     HF_PG_JOURNAL, /* entries, as arrays */
     HF_PG_WRITER, /* writer, generation, batch, chain, version of the rules or NULL, time: fails if the generation is another
                         * (23502), or the rules are, or it is later (40001) -> the transaction, and as HF_PG_SETTINGS or NULL where commits wait for no standby */
-    HF_PG_SETTINGS,    /* -> when this session of the database has read the settings */
+    HF_PG_SETTINGS,    /* -> HF_PG_SETTLED */
+    HF_PG_PATIENCE,    /* how long this transaction waits for a lock, as text -> the same */
     HF_PG_READ_WHOLE,  /* keys, each with its entry */
     HF_PG_READ_OF,     /* resources by name, and those of holds by ordinal */
     HF_PG_LOCK_OF,     /* the same, locked in order */
@@ -42,6 +43,14 @@ enum hf_pg_statement {
     HF_PG_DELETE = HF_PG_UPDATE + HF_PG_TABLES,
     HF_PG_STATEMENTS = HF_PG_DELETE + HF_PG_TABLES
 };
+
+/* When this session of the database has read the settings; NULL for a minute behind a reload. Whether commits wait for standbys is in the
+ * hands of the database's checkpointer, which may read the settings later than the session does. At the database's own start it reads
+ * them at once. */
+#define HF_PG_SETTLED                                                                                   \
+    "SELECT CASE WHEN pg_conf_load_time() <= greatest(pg_postmaster_start_time(), clock_timestamp() - " \
+    "interval "                                                                                         \
+    "'1 minute') THEN pg_conf_load_time() END"
 
 /* The clock, and what the newest entries were decided at: engine time is the later of the two, so that it never runs back,
  * whatever the clock does. Sixteen, because transactions that overlap may number their entries in another order than they

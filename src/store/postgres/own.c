@@ -139,9 +139,10 @@ static enum hf_pg_end rules_write(struct hf_pg_session *s, const struct hf_rules
     return hf_pg_end_of(outcome);
 }
 
-enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options)
+enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options, int patience_ms)
 {
     struct hf_pg_work w;
+    char patience_text[16];
     struct hf_rules rules;
     bool changed = false;
     enum hf_pg_end end = hf_pg_end_of(hf_pg_session_register(s));
@@ -149,8 +150,10 @@ enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options 
         return end;
     hf_pg_work_begin(&w, s, NULL);
     hf_pg_work_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
-    /* Everybody who writes waits behind the one who waits for this lock. */
-    hf_pg_work_send(&w, HF_PG_HURRY, HF_PG_TABLES, NULL, 0);
+    /* All transactions that write wait behind one that waits for this lock. */
+    snprintf(patience_text, sizeof patience_text, "%dms", patience_ms);
+    const struct hf_bytes patience[] = { hf_str(patience_text) };
+    hf_pg_work_send(&w, HF_PG_PATIENCE, HF_PG_TABLES, patience, 1);
     hf_pg_work_send(&w, HF_PG_CHANGE_RULES, HF_PG_TABLES, NULL, 0);
     hf_pg_work_draw(&w, 1, 0, 0, 0);
     end = hf_pg_work_trip(&w);
