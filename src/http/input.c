@@ -118,11 +118,26 @@ void hf_http_input_free(struct hf_http_conn *conn)
     hf_buffer_free(&conn->in);
 }
 
+/* The handler gets the newest exchange of the connection. */
+static void give(struct hf_http_conn *conn, struct hf_http_exchange *x)
+{
+    const struct hf_http_handler *handler = &conn->thread->server->options.handler;
+    x->waits = false;
+    conn->thread->handed_over = true;
+    handler->request(handler->arg, x);
+    conn->alone = x->alone;
+}
+
+/* Is there one that waits for its turn, and is it? All before it are answered, and their answers do not pile up. */
+static bool turn_has_come(const struct hf_http_conn *conn)
+{
+    return conn->first && conn->first->waits && conn->out.size - conn->out_at < HF_HTTP_OUT_MAX;
+}
+
 /* The request is whole. */
 static void hand_over(struct hf_http_conn *conn)
 {
     struct hf_http_exchange *x = conn->building;
-    const struct hf_http_handler *handler = &conn->thread->server->options.handler;
     conn->building = NULL;
     conn->began = true;
     if (x->counted == 0)
@@ -130,11 +145,13 @@ static void hand_over(struct hf_http_conn *conn)
     x->body = hf_mem(x->input.data, x->input.size);
     x->last = x->hang_up || !x->head.keep_alive;
     conn->closing |= x->last;
+    x->waits = x->in_turn && conn->first;
     link_exchange(conn, x);
     hf_http_count(&conn->thread->requests, 1);
-    conn->thread->handed_over = true;
-    handler->request(handler->arg, x);
-    conn->alone = x->alone;
+    if (x->waits)
+        conn->alone = true;
+    else
+        give(conn, x);
 }
 
 /* ---- Heads ---- */
@@ -390,6 +407,8 @@ void hf_http_input(struct hf_http_conn *conn)
 
 void hf_http_input_again(struct hf_http_conn *conn)
 {
+    if (turn_has_come(conn))
+        give(conn, conn->first);
     if (conn->in.size > 0 && may_take(conn) && conn->scanned == 0) {
         char *data = (char *)conn->in.data;
         size_t size = conn->in.size;

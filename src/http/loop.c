@@ -57,7 +57,8 @@ struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn)
     x->next = NULL;
     x->group = NULL;
     x->refusal.status = 0;
-    x->done = x->last = x->wants_continue = x->has_body = x->alone = x->hang_up = false;
+    x->done = x->last = x->wants_continue = x->has_body = false;
+    x->alone = x->hang_up = x->in_turn = x->waits = false;
     x->gone = false;
     x->body = hf_mem(NULL, 0);
     x->head.method = HF_HTTP_OTHER;
@@ -292,7 +293,7 @@ void hf_http_drop(struct hf_http_conn *conn)
         conn->first = x->next;
         x->conn = NULL; /* whoever works on it says done some day, and nobody is told */
         x->gone = true;
-        if (x->done)
+        if (x->done || x->waits) /* nobody works on one that waits for its turn */
             hf_http_exchange_free(x);
     }
     timer_unlink(conn);

@@ -174,6 +174,9 @@ static void render(struct hf_http_conn *conn)
         conn->end = &conn->first;
     conn->pending--;
     hf_http_exchange_free(x);
+    /* One that waits for its turn, or bytes that were not looked at, may go on now. No event would say so. */
+    if (conn->in.size > 0 || (conn->first && conn->first->waits))
+        hf_http_mark(conn);
     HF_ASSERT(!last || !conn->first); /* nothing is taken behind a request that is the last */
 }
 

@@ -41,9 +41,14 @@ struct hf_http_exchange {
     struct hf_http_refusal refusal; /* status 0: none */
     _Atomic bool gone;              /* nobody waits for the answer any more: there is no need to make one */
     bool has_body;                  /* a length above 0, or chunks */
-    bool alone;          /* set by the handler in `request`: the answer may be large, so nothing behind
-                                         * this one is looked at before it was rendered */
+    /* set by the handler in `request`: the answer may be large, so nothing behind this one is looked at before it was
+     * rendered */
+    bool alone;
+    /* set by the handler in `refuse`: `request` is called when all before it on the connection are answered, because
+     * whoever works on it would not see what those change */
+    bool in_turn;
     bool hang_up;        /* set by the handler in `refuse`: the connection is closed behind the answer */
+    bool waits;          /* private: for its turn; nothing behind it is looked at meanwhile */
     bool done;           /* private: may be rendered */
     bool last;           /* private: the connection closes after it */
     bool wants_continue; /* private: the client waits for 100 before it sends the body */
@@ -72,7 +77,7 @@ struct hf_http_cut {
 struct hf_http_handler {
     void *arg;
     size_t own_size;
-    /* A request has come in whole. Answer by calling hf_http_done, now or later, from any thread. */
+    /* A request has come in whole, and it is its turn. Answer by calling hf_http_done, now or later, from any thread. */
     void (*request)(void *arg, struct hf_http_exchange *x);
     /* The head is there, the body is not: may it come? True after filling `why`: it is refused before a byte of the body
      * is looked at, and the connection is closed if there is a body. */

@@ -186,6 +186,18 @@ static bool may_call(const struct hf_work *work)
     return call->kind != HF_CALL_METRICS || work->figures;
 }
 
+/* Is it worked on by the threads of slow.c, which know nothing of what the engine has not been handed yet? */
+static bool is_slow(const struct hf_call *call)
+{
+    switch (call->kind) {
+    case HF_CALL_LIST:
+    case HF_CALL_AUDIT:
+    case HF_CALL_TRACE:
+    case HF_CALL_EXPORT: return true;
+    default: return false;
+    }
+}
+
 static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal *why)
 {
     static const struct hf_http_refusal unauthorized = {
@@ -238,6 +250,7 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     work->file = -1;
     work->retry_after = 0;
     hf_call_find(x->head.method, x->head.path, &work->match);
+    x->in_turn = work->match.call && is_slow(work->match.call);
     enum hf_role needed = work->match.call ? work->match.call->role : HF_ROLE_NONE;
     bool known = identify(s, &x->head, work);
     /* A connection of a tenant is for callers that are known: a token that was taken out keeps none. */
@@ -376,12 +389,8 @@ static bool may_be_large(const struct hf_call *call)
     case HF_CALL_DO:
         return (call->action >= HF_BEGIN && call->action <= HF_HEARTBEAT) || call->action == HF_GET_CLAIM ||
                call->action == HF_GET_TOKEN;
-    case HF_CALL_BATCH:
-    case HF_CALL_LIST:
-    case HF_CALL_AUDIT:
-    case HF_CALL_TRACE:
-    case HF_CALL_EXPORT: return true;
-    default: return false;
+    case HF_CALL_BATCH: return true;
+    default: return is_slow(call);
     }
 }
 

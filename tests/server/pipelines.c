@@ -55,6 +55,63 @@ static void answers_come_in_order(void **state)
     close(fd);
 }
 
+/* What is read behind a write of the same connection shows it, also if another thread reads it. */
+static void a_connection_reads_its_own_writes(void **state)
+{
+    (void)state;
+    enum { TURNS = 90 };
+    int fd = server_connect(&s);
+    for (int i = 0; i < TURNS; i++) {
+        char fields[64], body[128], name[16], reads[3][64] = { "", "", "GET /v1/export" };
+        const char *what = reads[i % 3];
+        struct text t = { 0 };
+        struct reply r;
+        snprintf(fields, sizeof fields, "Idempotency-Key: r%d\r\n", i);
+        snprintf(body, sizeof body, "{\"resource\":\"r%d\",\"requester\":\"q\",\"duration\":\"1h\"}", i);
+        snprintf(name, sizeof name, "\"r%d\"", i);
+        snprintf(reads[0], sizeof reads[0], "GET /v1/holds?resource=r%d", i);
+        snprintf(reads[1], sizeof reads[1], "GET /v1/trace/r%d", i);
+        text_request(&t, "POST /v1/holds", fields, body);
+        text_request(&t, what, "", NULL);
+        text_string(&t, HEALTH);
+        assert_true(server_send(fd, t.data, t.size));
+        free(t.data);
+        server_expect(fd, 201);
+        assert_true(server_receive(fd, &r, false));
+        if (r.status != 200 || !reply_has(&r, name))
+            fail_msg("%s behind the write was answered with %d: %s", what, r.status, r.body);
+        reply_free(&r);
+        server_expect(fd, 200);
+    }
+    close(fd);
+}
+
+/* Whoever leaves, or sends no more, while a read waits for the write before it. */
+static void a_read_that_waits_is_answered_or_let_go(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        char fields[64];
+        struct text t = { 0 };
+        snprintf(fields, sizeof fields, "Idempotency-Key: w%d\r\n", i);
+        text_request(&t, "PUT /v1/registers/w", fields, "{\"value\":1}");
+        text_request(&t, "GET /v1/holds?limit=1", "", NULL);
+        int fd = server_connect(&s);
+        assert_true(server_send(fd, t.data, t.size));
+        free(t.data);
+        if (i % 2 == 0) {
+            shutdown(fd, SHUT_WR);
+            server_expect(fd, 200);
+            server_expect(fd, 200);
+            watch_ends(fd);
+        }
+        server_leave(fd, i % 4 == 1);
+    }
+    for (int64_t until = server_clock_ms() + 10000; watch_figure(&s, "", "holdfast_queue") > 1;
+         server_pause_ms(5))
+        assert_true(server_clock_ms() < until);
+}
+
 /* A request out of a few kinds, and what it is answered with; the number makes keys unique. */
 static int random_request(struct text *t, uint64_t *random, unsigned number)
 {
@@ -262,6 +319,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(answers_come_in_order, server_init, 1),
         SERVER_TEST(answers_come_in_order, server_init, 3),
+        SERVER_TEST(a_connection_reads_its_own_writes, server_init, 1),
+        SERVER_TEST(a_connection_reads_its_own_writes, server_init, 3),
+        SERVER_TEST(a_read_that_waits_is_answered_or_let_go, server_init, 1),
+        SERVER_TEST(a_read_that_waits_is_answered_or_let_go, server_init, 3),
         SERVER_TEST(any_pieces_are_the_same_requests, server_init, 1),
         SERVER_TEST(any_pieces_are_the_same_requests, server_init, 3),
         SERVER_TEST(whoever_leaves_in_the_middle_does_no_harm, server_init, 1),
