@@ -46,6 +46,7 @@ struct hf_http_conn {
     bool ended;     /* the client sends nothing more */
     bool broken;    /* nothing can be sent or received any more */
 
+    uint64_t answers; /* bytes of answers that are made and not rendered, because of those before them */
     struct hf_buffer out;
     size_t out_at;
     bool sent; /* some of it went out in this round */
@@ -60,7 +61,7 @@ struct hf_http_conn {
     struct hf_http_group *group;        /* NULL: none yet */
     struct hf_http_group
         *counted_in; /* where these bytes of `in` and `out` are counted, beside the thread; or NULL */
-    size_t in_counted, out_counted;
+    uint64_t in_counted, out_counted;
     bool unknown; /* in the thread's list of those that must join one */
     int64_t accepted_ms;
     struct hf_http_conn *known_later, *known_earlier; /* in that list: who came after it, and before */
@@ -73,6 +74,12 @@ struct hf_http_queue { /* of one timer */
     struct hf_http_conn *oldest, *newest;
 };
 
+/* What a group has of a thread. Groups whose places in the table are the same have one share together. */
+struct hf_http_share {
+    uint64_t answers_due;
+};
+
+enum { HF_HTTP_SHARES = 64 };
 enum { HF_HTTP_READ = 65536, HF_HTTP_READ_LITTLE = 4096, HF_HTTP_OUT_MAX = 1 << 20, HF_HTTP_BACKLOG = 1024 };
 
 struct hf_http_thread {
@@ -98,6 +105,8 @@ struct hf_http_thread {
     uint64_t live;          /* exchanges that are not free */
     uint64_t request_bytes; /* of all of them, and of what is kept to become one */
     uint64_t out_bytes;     /* of answers that are not sent, with what is sent of them */
+    uint64_t answers_due;   /* bytes that those may take which are being made */
+    struct hf_http_share shares[HF_HTTP_SHARES];
     struct hf_http_exchange *done_here, **done_here_end; /* by this thread */
     _Atomic(struct hf_http_exchange *) done_elsewhere;   /* by others, newest first */
 
@@ -157,6 +166,12 @@ void hf_http_unknown_run(struct hf_http_thread *thread);
 struct hf_http_group *hf_http_counts_in(const struct hf_http_conn *conn);
 /* Count the bytes that the connection keeps, of requests and of answers, as they are now. */
 void hf_http_tally(struct hf_http_conn *conn);
+/* The share of a group; NULL is one too. */
+struct hf_http_share *hf_http_share_of(struct hf_http_thread *thread, const struct hf_http_group *group);
+/* The answer to x may take so many bytes when it is made; 0: it is made. */
+void hf_http_due(struct hf_http_exchange *x, uint64_t bytes);
+/* May what is being made for the connection's group, or for all, take as much as it may? */
+bool hf_http_due_full(const struct hf_http_conn *conn);
 /* How many of so many connections are kept for those in no group: see hf_http_limits.must_join. */
 unsigned hf_http_unknown_share(unsigned connections);
 /* May this thread have one more without closing one? */

@@ -61,7 +61,8 @@ static uint64_t own_bytes(const struct hf_http_exchange *x)
 
 bool hf_http_share_used(const struct hf_http_conn *conn)
 {
-    return conn->round == conn->thread->round && conn->taken >= (conn->unknown ? SHARE_UNKNOWN : SHARE);
+    unsigned share = conn->unknown ? SHARE_UNKNOWN : SHARE;
+    return (conn->round == conn->thread->round && conn->taken >= share) || hf_http_due_full(conn);
 }
 
 static void share_count(struct hf_http_conn *conn)
@@ -125,6 +126,7 @@ static void give(struct hf_http_conn *conn, struct hf_http_exchange *x)
     x->waits = false;
     conn->thread->handed_over = true;
     handler->request(handler->arg, x);
+    hf_http_due(x, x->answer_max);
     conn->alone = x->alone;
 }
 

@@ -105,7 +105,7 @@ void hf_http_tally(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
     struct hf_http_group *before = conn->counted_in, *now = hf_http_counts_in(conn);
-    size_t in = conn->in.size, out = conn->out.size;
+    uint64_t in = conn->in.size, out = conn->out.size + conn->answers;
     if (in == conn->in_counted && out == conn->out_counted && (before == now || in + out == 0))
         return; /* as nearly always: all was taken and all was sent */
     t->request_bytes = t->request_bytes - conn->in_counted + in;
@@ -121,6 +121,30 @@ void hf_http_tally(struct hf_http_conn *conn)
     conn->counted_in = now;
     conn->in_counted = in;
     conn->out_counted = out;
+}
+
+struct hf_http_share *hf_http_share_of(struct hf_http_thread *t, const struct hf_http_group *group)
+{
+    uintptr_t place = (uintptr_t)group;
+    return &t->shares[(place >> 6 ^ place >> 12) % HF_HTTP_SHARES];
+}
+
+void hf_http_due(struct hf_http_exchange *x, uint64_t bytes)
+{
+    uint64_t more = bytes - x->due; /* modulo 2^64, as the sums are */
+    if (more == 0)
+        return;
+    x->thread->answers_due += more;
+    hf_http_share_of(x->thread, x->group)->answers_due += more;
+    x->due = bytes;
+}
+
+bool hf_http_due_full(const struct hf_http_conn *conn)
+{
+    uint64_t max = conn->thread->server->options.limits.memory_max;
+    const struct hf_http_group *group = hf_http_counts_in(conn);
+    return conn->thread->answers_due >= max ||
+           (group && hf_http_share_of(conn->thread, group)->answers_due >= max / 2);
 }
 
 static bool take_place(_Atomic unsigned *count, unsigned max)

@@ -60,6 +60,7 @@ struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn)
     x->done = x->last = x->wants_continue = x->has_body = false;
     x->alone = x->hang_up = x->in_turn = x->waits = false;
     x->gone = false;
+    x->answer_max = x->answer_size = 0;
     x->body = hf_mem(NULL, 0);
     x->head.method = HF_HTTP_OTHER;
     t->live++;
@@ -76,6 +77,7 @@ void hf_http_exchange_free(struct hf_http_exchange *x)
     if (x->group && x->counted > 0)
         atomic_fetch_sub_explicit(&x->group->request_bytes, x->counted, memory_order_relaxed);
     x->counted = 0;
+    hf_http_due(x, 0);
     hf_buffer_free(&x->input);
     hf_arena_reset(&x->arena);
     t->live--;
@@ -114,10 +116,13 @@ static void settle_list(struct hf_http_exchange *x)
     while (x) {
         struct hf_http_exchange *next = x->next_done;
         x->done = true;
-        if (x->conn)
+        hf_http_due(x, 0);
+        if (x->conn) {
+            x->conn->answers += x->answer_size;
             hf_http_mark(x->conn);
-        else
+        } else {
             hf_http_exchange_free(x);
+        }
         x = next;
     }
 }
@@ -299,6 +304,7 @@ void hf_http_drop(struct hf_http_conn *conn)
     timer_unlink(conn);
     conn_unlink(conn);
     hf_buffer_free(&conn->out);
+    conn->answers = 0;
     hf_http_tally(conn);
     hf_http_file_close(conn);
     hf_tls_close(conn->tls);
@@ -572,6 +578,15 @@ static void round_of(struct hf_http_thread *t)
     } while (t->handed_over || t->done_here || t->dirty);
 }
 
+/* How long to wait for events. What was held back is looked at again at once, unless it waits for answers that others
+ * make: they say when they are done. */
+static int patience_ms(const struct hf_http_thread *t)
+{
+    if (!t->held_back)
+        return TICK_MS;
+    return hf_http_due_full(t->held_back) ? 1 : 0;
+}
+
 void *hf_http_loop(void *arg)
 {
     struct hf_http_thread *t = arg;
@@ -581,7 +596,7 @@ void *hf_http_loop(void *arg)
     listen_again(t, true);
     int64_t tick_ms = t->now_ms;
     for (;;) {
-        int n = epoll_wait(t->epoll, events, EVENTS, t->held_back ? 0 : TICK_MS);
+        int n = epoll_wait(t->epoll, events, EVENTS, patience_ms(t));
         t->now_ms = hf_http_clock_ms();
         t->round++;
         t->dirty = t->held_back;

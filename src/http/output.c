@@ -173,6 +173,7 @@ static void render(struct hf_http_conn *conn)
     if (!conn->first)
         conn->end = &conn->first;
     conn->pending--;
+    conn->answers -= x->answer_size;
     hf_http_exchange_free(x);
     /* One that waits for its turn, or bytes that were not looked at, may go on now. No event would say so. */
     if (conn->in.size > 0 || (conn->first && conn->first->waits))

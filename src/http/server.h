@@ -44,6 +44,10 @@ struct hf_http_exchange {
     /* set by the handler in `request`: the answer may be large, so nothing behind this one is looked at before it was
      * rendered */
     bool alone;
+    /* set by the handler: in `request`, the bytes that the answer may take at most, or 0 if they are few; and before
+     * hf_http_done, those that it does take until it is rendered */
+    uint64_t answer_max, answer_size;
+    uint64_t due; /* private: what is counted of answer_max */
     /* set by the handler in `refuse`: `request` is called when all before it on the connection are answered, because
      * whoever works on it would not see what those change */
     bool in_turn;
@@ -126,7 +130,9 @@ struct hf_http_limits {
                           * connections in none. At the limit a body of more than 4 KiB gets 503 and is closed, and a
                           * connection is read a little at a time, and not further while a request of it is being worked on:
                           * so a small one is always taken. And as many bytes of answers that clients do not take: of the
-                          * group that has most of them, who has not taken any for the longest time is closed */
+                          * group that has most of them, who has not taken any for the longest time is closed. And as many
+                          * that the answers being made may take at most, of a group half: what would take more waits until
+                          * some are made */
 };
 
 struct hf_http_options {

@@ -42,13 +42,22 @@ static size_t lines_of(struct hf_bytes body)
     return count;
 }
 
+/* One is answered. The last of them ends the batch, and knows what all answers take. */
+static void one_less(struct hf_batch *batch)
+{
+    if (atomic_fetch_sub(&batch->left, 1) != 1)
+        return;
+    for (size_t i = 0; i < batch->count; i++)
+        batch->work->x->answer_size += hf_server_answer_size(&batch->lines[i].result);
+    hf_http_done(batch->work->x);
+}
+
 static void line_done(struct hf_op *op, enum hf_status status)
 {
     struct hf_batch *batch = op->arg;
     struct line *line = (struct line *)((char *)op - offsetof(struct line, op));
     line->status = status;
-    if (atomic_fetch_sub(&batch->left, 1) == 1)
-        hf_http_done(batch->work->x);
+    one_less(batch);
 }
 
 static void line_read(struct hf_batch *batch, struct line *line, struct hf_bytes text)
@@ -66,6 +75,8 @@ static void line_read(struct hf_batch *batch, struct line *line, struct hf_bytes
                                    .arg = batch,
                                    .lane = work->x->conn,
                                    .answer_max = share < ANSWER_LEAST ? ANSWER_LEAST : share };
+        size_t most = hf_server_answer_max(line->request.action);
+        work->x->answer_max += most < line->op.answer_max ? most : line->op.answer_max;
         return;
     }
     line->call = NULL;
@@ -92,8 +103,7 @@ static void lines_begin(struct hf_batch *batch, struct hf_bytes body)
     for (size_t i = 0; i < batch->count; i++)
         if (batch->lines[i].call)
             hf_server_gather(&batch->lines[i].op);
-    if (atomic_fetch_sub(&batch->left, 1) == 1)
-        hf_http_done(batch->work->x);
+    one_less(batch);
 }
 
 /* More lines than its tenant may owe for? True after refusing. */

@@ -300,10 +300,47 @@ void hf_server_gather(struct hf_op *op)
     gathered_end = &op->next;
 }
 
+size_t hf_server_answer_max(enum hf_action action)
+{
+    switch (action) {
+    case HF_CHECK:
+    case HF_RECORD:
+    case HF_ADMIT: return HF_GUARD_RESULT_MAX;
+    case HF_WRITE:
+    case HF_MERGE:
+    case HF_DELETE_REGISTER:
+    case HF_GET_REGISTER: return HF_VALUE_MAX + HF_MERGE_ITEMS_MAX * sizeof(struct hf_item);
+    case HF_BEGIN:
+    case HF_COMPLETE:
+    case HF_FAIL:
+    case HF_HEARTBEAT:
+    case HF_GET_CLAIM:
+    case HF_GET_TOKEN: return HF_RESPONSE_MAX;
+    default: return 0;
+    }
+}
+
+size_t hf_server_answer_size(const struct hf_result *result)
+{
+    const struct hf_answer *answer = &result->answer;
+    const struct hf_value *value = &answer->reg.value;
+    size_t size = 0;
+    switch (answer->kind) {
+    case HF_RECORD_SEEN: return answer->seen.result.size;
+    case HF_RECORD_CLAIM: return answer->claim.response.size;
+    case HF_RECORD_REGISTER:
+        for (size_t i = 0; i < value->item_count; i++)
+            size += sizeof value->items[i] + value->items[i].name.size;
+        return size + value->bytes.size;
+    default: return 0;
+    }
+}
+
 static void op_done(struct hf_op *op, enum hf_status status)
 {
     struct hf_work *work = op->arg;
     work->status = status;
+    work->x->answer_size = hf_server_answer_size(&work->result);
     hf_http_done(work->x);
 }
 
@@ -359,6 +396,9 @@ static bool begin_request(struct hf_work *work)
                                .done = op_done,
                                .arg = work,
                                .lane = work->x->conn };
+    /* Of those that are alone there is one for each connection. The others are counted. */
+    if (!work->x->alone)
+        work->x->answer_max = hf_server_answer_max(work->request.action);
     hf_server_gather(&work->op);
     return true;
 }
@@ -381,14 +421,12 @@ static bool needs_store(enum hf_call_kind kind)
     return kind <= HF_CALL_EXPORT;
 }
 
-/* May its answer be so large that a client that reads none of many would be dear? A claim carries a response of up to
+/* May its answer be so large that one of many, unread, would be dear? A claim carries a response of up to
  * HF_RESPONSE_MAX. */
 static bool may_be_large(const struct hf_call *call)
 {
     switch (call->kind) {
-    case HF_CALL_DO:
-        return (call->action >= HF_BEGIN && call->action <= HF_HEARTBEAT) || call->action == HF_GET_CLAIM ||
-               call->action == HF_GET_TOKEN;
+    case HF_CALL_DO: return hf_server_answer_max(call->action) >= HF_RESPONSE_MAX;
     case HF_CALL_BATCH: return true;
     default: return is_slow(call);
     }

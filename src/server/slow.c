@@ -384,6 +384,7 @@ static void *lane_run(void *arg)
             hf_work_fail(
                 work, (enum hf_action)0, HF_STORAGE_FAILURE,
                 "The server is stopping, so this long question was not begun. Ask again when it is back.");
+        work->x->answer_size = work->text.size;
         pthread_mutex_lock(&lane->lock);
         turn_end(lane, turns);
         pthread_mutex_unlock(&lane->lock);

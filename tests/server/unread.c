@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -185,6 +186,57 @@ static void whoever_does_not_read_its_claims_is_cut_off(void **state)
     free(t.data);
 }
 
+/* The register "u": a union of a thousand names, together as large as a value may be. */
+static void union_make(void)
+{
+    struct text body = { 0 };
+    struct reply r;
+    text_string(&body, "{\"type\":\"union\",\"value\":[");
+    for (int i = 0; i < 1000; i++) {
+        char name[80];
+        snprintf(name, sizeof name, "%s\"%d%054d\"", i ? "," : "", i, 0);
+        text_string(&body, name);
+    }
+    text_string(&body, "]}");
+    server_ask(&s, "POST /v1/registers/u/merge", "", body.data, &r);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    free(body.data);
+}
+
+/* What many ask for at one time and nobody reads: an answer that is made and waits behind others counts as much as one that
+ * is being sent. */
+static void answers_behind_unread_ones_are_bounded(void **state)
+{
+    (void)state;
+    enum { COUNT = 200 };
+    int fds[COUNT];
+    struct text t = { 0 };
+    struct reply r;
+    union_make();
+    for (int i = 0; i < 128; i++)
+        text_request(&t, "GET /v1/registers/u", "", NULL);
+    for (size_t i = 0; i < COUNT; i++)
+        fds[i] = server_connect_narrow(&s);
+    server_ask(&s, "GET /healthz", "", NULL, &r);
+    reply_free(&r);
+    watch_peak_forget(&s);
+    long before = watch_memory_kib(&s);
+    assert_int_equal(kill(s.pid, SIGSTOP), 0); /* so that all come in one turn */
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(server_send(fds[i], t.data, t.size));
+    assert_int_equal(kill(s.pid, SIGCONT), 0);
+    server_pause_ms(1000);
+    others_are_served(LINE);
+    long peak = watch_peak_kib(&s) - before;
+    printf("%ld KiB more memory at most\n", peak);
+    for (size_t i = 0; i < COUNT; i++)
+        close(fds[i]);
+    free(t.data);
+    if (peak > (WATCH_SANITIZED ? 1536L * 1024 : 640L * 1024))
+        fail_msg("the server had grown by %ld KiB", peak);
+}
+
 /* Memory that one answer needed is given back when it is sent. */
 static void a_large_answer_leaves_nothing_behind(void **state)
 {
@@ -244,6 +296,7 @@ int main(void)
         TEST_IMPATIENT(whoever_does_not_read_its_lists_is_cut_off),
         TEST_IMPATIENT(whoever_does_not_read_its_batches_is_cut_off),
         TEST_IMPATIENT(whoever_does_not_read_its_claims_is_cut_off),
+        TEST(answers_behind_unread_ones_are_bounded),
         TEST(a_large_answer_leaves_nothing_behind),
         TEST(a_batch_cannot_ask_for_gigabytes),
     };
