@@ -4,29 +4,18 @@
 
 #include <stdlib.h>
 
+/* They are gathered here, on the stack: how many there are is known when all were read. */
 struct items {
-    struct hf_item *data; /* in the arena */
-    size_t count, room;
+    struct hf_item data[HF_MERGE_ITEMS_MAX];
+    size_t count;
 };
 
-/* NULL: one item too many, or no memory. */
+/* NULL: one item too many. */
 static struct hf_item *items_add(struct hf_reader *r, struct items *items)
 {
     if (items->count == HF_MERGE_ITEMS_MAX) {
         (void)hf_reader_fail(r, "expected at most %d items", HF_MERGE_ITEMS_MAX);
         return NULL;
-    }
-    if (items->count == items->room) {
-        size_t room = items->room ? 2 * items->room : 8;
-        struct hf_item *data = hf_arena_take(r->arena, room * sizeof *data);
-        if (!data) {
-            (void)hf_reader_no_memory(r);
-            return NULL;
-        }
-        if (items->count > 0)
-            memcpy(data, items->data, items->count * sizeof *data);
-        items->data = data;
-        items->room = room;
     }
     struct hf_item *item = &items->data[items->count++];
     *item = (struct hf_item){ .up = 0 };
@@ -49,7 +38,10 @@ static int by_name(const void *a, const void *b)
 static void items_unite(struct items *items)
 {
     size_t kept = 0;
-    if (items->count > 1)
+    bool sorted = true; /* as those are that were answered */
+    for (size_t i = 1; i < items->count && sorted; i++)
+        sorted = by_name(&items->data[i - 1], &items->data[i]) <= 0;
+    if (!sorted)
         qsort(items->data, items->count, sizeof *items->data, by_name);
     for (size_t i = 0; i < items->count; i++)
         if (kept == 0 || by_name(&items->data[kept - 1], &items->data[i]) != 0)
@@ -151,24 +143,70 @@ static enum hf_status names_check(struct hf_decoding *d, const struct hf_value *
     return status;
 }
 
+/* How many bytes of it were made while the text was read; those of the text stay where they are. */
+static size_t made(struct hf_bytes text, struct hf_bytes bytes)
+{
+    const unsigned char *from = text.data, *data = bytes.data;
+    return bytes.size == 0 || (data >= from && data < from + text.size) ? 0 : bytes.size;
+}
+
+/* They go to `to`, which moves on. */
+static void bytes_keep(struct hf_bytes text, struct hf_bytes *bytes, unsigned char **to)
+{
+    size_t size = made(text, *bytes);
+    if (size == 0)
+        return;
+    memcpy(*to, bytes->data, size);
+    bytes->data = *to;
+    *to += size;
+}
+
+/* Put what is not in the text into the arena, where it takes as much as it needs and no more. False without memory. */
+static bool value_keep(struct hf_decoding *d, struct hf_value *value, const struct items *items)
+{
+    struct hf_bytes text = d->r.text;
+    size_t count = items->count, size = made(text, value->bytes) + made(text, value->node);
+    for (size_t i = 0; i < count; i++)
+        size += made(text, items->data[i].name);
+    if (count + size == 0)
+        return true;
+    struct hf_item *kept = hf_arena_take(d->r.arena, count * sizeof *kept + size);
+    if (!kept)
+        return false;
+    unsigned char *to = (unsigned char *)(kept + count);
+    if (count > 0)
+        memcpy(kept, items->data, count * sizeof *kept);
+    for (size_t i = 0; i < count; i++)
+        bytes_keep(text, &kept[i].name, &to);
+    bytes_keep(text, &value->bytes, &to);
+    bytes_keep(text, &value->node, &to);
+    value->items = kept;
+    value->item_count = count;
+    return true;
+}
+
 enum hf_status hf_decode_value(struct hf_decoding *d, const struct hf_value **out)
 {
     const struct hf_got *got = &d->got[F_MERGE_VALUE];
     struct hf_value *value = hf_arena_take(d->r.arena, sizeof *value);
-    struct items items = { .count = 0 };
+    struct hf_arena own = { 0 };
+    struct items items;
+    items.count = 0;
     /* The value may have come before its type, so it is read for the second time, where it stands. */
     struct hf_reader r = {
-        .text = hf_mem(d->r.text.data, got->end), .arena = d->r.arena, .at = got->at, .depth = 1
+        .text = hf_mem(d->r.text.data, got->end), .arena = &own, .at = got->at, .depth = 1
     };
     if (!value)
         return HF_NO_MEMORY;
     *value = (struct hf_value){ .type = (enum hf_register_type)(HF_TYPE_MAX + d->got[F_MERGE_TYPE].number) };
+    enum hf_status status = HF_OK;
     if (!value_read(&r, value, &items)) {
         (void)hf_decode_refuse(d->why, "value: %s.", r.error);
-        return r.no_memory ? HF_NO_MEMORY : HF_INVALID_REQUEST;
+        status = r.no_memory ? HF_NO_MEMORY : HF_INVALID_REQUEST;
+    } else if (!value_keep(d, value, &items)) {
+        status = HF_NO_MEMORY;
     }
-    value->items = items.data;
-    value->item_count = items.count;
+    hf_arena_free(&own);
     *out = value;
-    return names_check(d, value);
+    return status == HF_OK ? names_check(d, value) : status;
 }

@@ -5,19 +5,49 @@
 
 #include <stdlib.h>
 
-bool hf_reader_skip(struct hf_reader *r)
+/* ---- Memory ---- */
+
+/* What is read only to be read past, or to be written down in another form, takes memory aside and gives it back: a
+ * small text of escapes and names would take many times its size otherwise. */
+struct aside {
+    struct hf_arena own, *arena;
+    struct hf_bytes *names;
+    size_t name_count, name_room;
+};
+
+static void aside_begin(struct aside *a, struct hf_reader *r)
+{
+    *a = (struct aside){
+        .arena = r->arena, .names = r->names, .name_count = r->name_count, .name_room = r->name_room
+    };
+    r->arena = &a->own;
+}
+
+/* The names that were open before are where they were. Those that came are not needed any more, or there was an error. */
+static void aside_end(struct aside *a, struct hf_reader *r)
+{
+    r->arena = a->arena;
+    r->names = a->names;
+    r->name_count = a->name_count;
+    r->name_room = a->name_room;
+    hf_arena_free(&a->own);
+}
+
+/* ---- Past ---- */
+
+static bool skip(struct hf_reader *r)
 {
     struct hf_bytes text;
     bool flag;
     switch (hf_reader_peek(r)) {
     case HF_READ_OBJECT:
         if (hf_reader_object(r))
-            while (hf_reader_member(r, &text) && hf_reader_skip(r))
+            while (hf_reader_member(r, &text) && skip(r))
                 ;
         return !r->failed;
     case HF_READ_ARRAY:
         if (hf_reader_array(r))
-            while (hf_reader_element(r) && hf_reader_skip(r))
+            while (hf_reader_element(r) && skip(r))
                 ;
         return !r->failed;
     case HF_READ_STRING: return hf_reader_string(r, &text);
@@ -28,6 +58,15 @@ bool hf_reader_skip(struct hf_reader *r)
     case HF_READ_NONE: break;
     }
     return hf_reader_refuse(r, r->at, "a value");
+}
+
+bool hf_reader_skip(struct hf_reader *r)
+{
+    struct aside aside;
+    aside_begin(&aside, r);
+    bool ok = skip(r);
+    aside_end(&aside, r);
+    return ok;
 }
 
 /* ---- Compact ---- */
@@ -163,7 +202,10 @@ bool hf_reader_canonical(struct hf_reader *r, struct hf_bytes *out)
 {
     struct canon c = { .r = r };
     c.j.out = &c.text;
+    struct aside aside;
+    aside_begin(&aside, r);
     bool ok = canon_value(&c);
+    aside_end(&aside, r);
     if (ok && (c.text.failed || c.members.failed)) {
         ok = hf_reader_no_memory(r);
     } else if (ok) {

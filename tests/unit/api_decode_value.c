@@ -211,6 +211,42 @@ static void body_of(const char *shown, struct hf_buffer *body)
     hf_arena_free(&arena);
 }
 
+/* A value takes as much memory as it needs, and nothing for what was only passed over on the way to it. */
+static void test_memory_of_items(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000, REST = 4096 }; /* a few blocks */
+    static const struct {
+        const char *type, *open, *before, *behind,
+            *close;  /* an item is its number between `before` and `behind` */
+        bool same;   /* they have one number, all of them */
+        size_t room; /* bytes for each */
+    } cases[] = {
+        { "union", "[", "\"", "\"", "]", true, 0 },
+        { "union", "[", "\"", "\"", "]", false, sizeof(struct hf_item) },
+        { "union", "[", "\"\\n", "\"", "]", false, sizeof(struct hf_item) + 4 },
+        { "counter", "{", "\"", "\":1", "}", false, sizeof(struct hf_item) },
+        { "counter", "{", "\"\\n", "\":1", "}", false, sizeof(struct hf_item) + 4 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hf_buffer_reset(&out);
+        hf_buffer_printf(&out, "{\"value\":%s", cases[i].open);
+        for (int k = 0; k < COUNT; k++)
+            hf_buffer_printf(&out, "%s%s%03d%s", k ? "," : "", cases[i].before, cases[i].same ? 0 : k,
+                             cases[i].behind);
+        hf_buffer_printf(&out, "%s,\"type\":\"%s\",\"name\":\"n\",\"op\":\"merge\"}", cases[i].close,
+                         cases[i].type);
+        hf_arena_free(&decoded.arena);
+        assert_int_equal(decode_line(hf_buffer_text(&out)), HF_OK);
+        assert_int_equal(decoded.request.merge.value->item_count, cases[i].same ? 1 : COUNT);
+        size_t held = decoded.arena.held;
+        if (held > COUNT * cases[i].room + REST)
+            fail_msg("case %zu: %zu bytes for %zu bytes of text", i, held, out.size);
+        struct hf_bytes name = decoded.request.merge.value->items[0].name;
+        assert_int_equal(name.size, cases[i].room == sizeof(struct hf_item) + 4 ? 4 : 3);
+    }
+}
+
 /* A value as it is shown can be sent back, and is the same value then. */
 static void test_shown_values_go_back(void **state)
 {
@@ -437,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_simple_values),
         cmocka_unit_test(test_unions),
         cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_memory_of_items),
         cmocka_unit_test(test_lww),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_limits),
