@@ -14,7 +14,7 @@
 
 /* How long a connection may stay as it is. Every class has one duration, so its queue is sorted by itself. */
 enum hf_http_timer {
-    HF_TIMER_NONE,   /* a request is being worked on: the time is ours, not the client's */
+    HF_TIMER_NONE,   /* a request is being worked on, or held back: the time is ours, not the client's */
     HF_TIMER_HEAD,   /* a head has begun */
     HF_TIMER_BODY,   /* a body is on its way */
     HF_TIMER_IDLE,   /* nothing is on its way */
@@ -67,6 +67,8 @@ struct hf_http_conn {
     struct hf_http_conn *known_later, *known_earlier; /* in that list: who came after it, and before */
     bool dirty;
     struct hf_http_conn *next_dirty;
+    bool held; /* in the thread's list of those that are held back */
+    struct hf_http_conn *held_later, *held_earlier;
     struct hf_http_conn *next_conn, *prev_conn; /* of the thread */
 };
 
@@ -77,6 +79,8 @@ struct hf_http_queue { /* of one timer */
 /* What a group has of a thread. Groups whose places in the table are the same have one share together. */
 struct hf_http_share {
     uint64_t answers_due;
+    uint64_t round; /* in which `bytes` was counted */
+    uint64_t bytes; /* of requests that were begun in that round */
 };
 
 enum { HF_HTTP_SHARES = 64 };
@@ -93,9 +97,10 @@ struct hf_http_thread {
 
     struct hf_http_conn *conns;
     struct hf_http_conn *dirty;
-    struct hf_http_conn *held_back; /* they have had their share of this round, and more has come from them */
-    uint64_t round;                 /* how often the thread has asked what is ready */
-    bool handed_over;               /* the handler got something in this round */
+    /* They, or their group, have had their share of a round, and more has come from them. Who waits longest is first. */
+    struct hf_http_conn *held_oldest, *held_newest;
+    uint64_t round;   /* how often the thread has asked what is ready */
+    bool handed_over; /* the handler got something in this round */
     struct hf_http_queue timers[HF_TIMER_COUNT];
     struct hf_http_conn *unknown_oldest, *unknown_newest;
     unsigned unknown_count;
@@ -182,7 +187,7 @@ void hf_http_input(struct hf_http_conn *conn);
 void hf_http_input_again(struct hf_http_conn *conn);
 /* Refuse whatever is coming in with the server's own words and close behind it. */
 void hf_http_turn_down(struct hf_http_conn *conn, const struct hf_http_refusal *why);
-/* Has the connection had its share of this round? */
+/* Has the connection, or its group, had its share of this round? */
 bool hf_http_share_used(const struct hf_http_conn *conn);
 /* Would it be right to read on? Not while enough is on its way or waits to be sent. */
 bool hf_http_may_read(const struct hf_http_conn *conn);

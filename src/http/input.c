@@ -10,6 +10,9 @@ enum { SMALL_BODY = 4096, ARENA = 1024 };
 /* So many requests of one connection are begun in a round; then the others have their turn. A connection that is in no group
  * has one: nobody has said yet who calls, and there may be hundreds that send as fast as they can. */
 enum { SHARE = 128, SHARE_UNKNOWN = 1 };
+/* And so many bytes of all connections of a group, with one body more: others wait for as long as it takes to work on them.
+ * Behind that each of its connections may still have one small request, so that those do not wait for large ones. */
+enum { SHARE_BYTES = 512 << 10 };
 
 static const struct hf_http_refusal no_memory = {
     503, "storage-failure",
@@ -59,18 +62,45 @@ static uint64_t own_bytes(const struct hf_http_exchange *x)
 
 /* ---- Shares of a round ---- */
 
+/* Has the group had its share? Who stops has no next round, and takes all that has come. */
+static bool group_had_share(const struct hf_http_conn *conn)
+{
+    const struct hf_http_thread *t = conn->thread;
+    const struct hf_http_share *share = hf_http_share_of(conn->thread, hf_http_counts_in(conn));
+    return share->round == t->round && share->bytes >= SHARE_BYTES && !t->server->stopping;
+}
+
+/* Is it small, what comes next? How long a body in chunks is, nobody knows before its end. */
+static bool next_is_small(const struct hf_http_conn *conn)
+{
+    if (!conn->building)
+        return conn->round != conn->thread->round || conn->taken == 0;
+    return !conn->building->head.chunked && conn->building->head.length <= SMALL_BODY;
+}
+
 bool hf_http_share_used(const struct hf_http_conn *conn)
 {
     unsigned share = conn->unknown ? SHARE_UNKNOWN : SHARE;
-    return (conn->round == conn->thread->round && conn->taken >= share) || hf_http_due_full(conn);
+    return (conn->round == conn->thread->round && conn->taken >= share) ||
+           (group_had_share(conn) && !next_is_small(conn)) || hf_http_due_full(conn);
 }
 
-static void share_count(struct hf_http_conn *conn)
+static void share_count(struct hf_http_conn *conn, uint64_t bytes)
+{
+    struct hf_http_share *share = hf_http_share_of(conn->thread, hf_http_counts_in(conn));
+    if (share->round != conn->thread->round)
+        share->bytes = 0;
+    share->round = conn->thread->round;
+    share->bytes += bytes;
+}
+
+static void request_count(struct hf_http_conn *conn, uint64_t bytes)
 {
     if (conn->round != conn->thread->round)
         conn->taken = 0;
     conn->round = conn->thread->round;
     conn->taken++;
+    share_count(conn, bytes);
 }
 
 /* ---- Exchanges ---- */
@@ -127,6 +157,8 @@ static void give(struct hf_http_conn *conn, struct hf_http_exchange *x)
     conn->thread->handed_over = true;
     handler->request(handler->arg, x);
     hf_http_due(x, x->answer_max);
+    if (x->took > ARENA + x->head.size)
+        count(x, x->took - ARENA - x->head.size);
     conn->alone = x->alone;
 }
 
@@ -145,6 +177,7 @@ static void hand_over(struct hf_http_conn *conn)
     if (x->counted == 0)
         count(x, own_bytes(x));
     x->body = hf_mem(x->input.data, x->input.size);
+    share_count(conn, x->input.size);
     x->last = x->hang_up || !x->head.keep_alive;
     conn->closing |= x->last;
     x->waits = x->in_turn && conn->first;
@@ -188,7 +221,7 @@ static void begin(struct hf_http_conn *conn, const struct hf_http_head *head, co
     struct hf_http_exchange *x = hf_http_exchange_new(conn);
     struct hf_http_refusal why = { 0 };
     conn->began = true;
-    share_count(conn);
+    request_count(conn, head->size);
     if (!x) {
         conn->broken = true;
         hf_http_mark(conn);

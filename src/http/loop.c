@@ -60,7 +60,7 @@ struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn)
     x->done = x->last = x->wants_continue = x->has_body = false;
     x->alone = x->hang_up = x->in_turn = x->waits = false;
     x->gone = false;
-    x->answer_max = x->answer_size = 0;
+    x->answer_max = x->answer_size = x->took = 0;
     x->body = hf_mem(NULL, 0);
     x->head.method = HF_HTTP_OTHER;
     t->live++;
@@ -188,6 +188,8 @@ static enum hf_http_timer timer_due(const struct hf_http_conn *conn)
         return HF_TIMER_LINGER;
     if (hf_http_output_waits(conn))
         return HF_TIMER_WRITE;
+    if (conn->held)
+        return HF_TIMER_NONE;
     if (conn->building)
         return conn->pending ? HF_TIMER_NONE : HF_TIMER_BODY;
     if (conn->pending)
@@ -270,6 +272,22 @@ static void timers_run(struct hf_http_thread *t)
 
 /* ---- Connections ---- */
 
+static void let_go(struct hf_http_conn *conn)
+{
+    struct hf_http_thread *t = conn->thread;
+    if (!conn->held)
+        return;
+    if (conn->held_earlier)
+        conn->held_earlier->held_later = conn->held_later;
+    else
+        t->held_oldest = conn->held_later;
+    if (conn->held_later)
+        conn->held_later->held_earlier = conn->held_earlier;
+    else
+        t->held_newest = conn->held_earlier;
+    conn->held = false;
+}
+
 void hf_http_mark(struct hf_http_conn *conn)
 {
     if (conn->dirty)
@@ -302,6 +320,7 @@ void hf_http_drop(struct hf_http_conn *conn)
             hf_http_exchange_free(x);
     }
     timer_unlink(conn);
+    let_go(conn);
     conn_unlink(conn);
     hf_buffer_free(&conn->out);
     conn->answers = 0;
@@ -444,16 +463,21 @@ static void wind_up(struct hf_http_conn *conn)
     timer_set(conn, HF_TIMER_LINGER);
 }
 
-/* What is left of a connection that has had its share is looked at in the next round. It is `dirty` until then. */
+/* What is left of a connection that has had its share is looked at in the next round. */
 static void hold_back(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
     bool more = conn->in.size > 0 || (conn->tls && hf_tls_pending(conn->tls));
-    if (conn->dirty || !more || !hf_http_share_used(conn))
+    if (conn->held || !more || !hf_http_share_used(conn))
         return;
-    conn->dirty = true;
-    conn->next_dirty = t->held_back;
-    t->held_back = conn;
+    conn->held = true;
+    conn->held_later = NULL;
+    conn->held_earlier = t->held_newest;
+    if (t->held_newest)
+        t->held_newest->held_later = conn;
+    else
+        t->held_oldest = conn;
+    t->held_newest = conn;
 }
 
 static void tend(struct hf_http_conn *conn)
@@ -470,6 +494,7 @@ static void tend(struct hf_http_conn *conn)
             hf_http_drop(conn);
         return;
     }
+    hold_back(conn);
     enum hf_http_timer timer = timer_due(conn);
     /* Only what was answered or taken counts: bytes of a TLS record that never ends do not. */
     if (timer != conn->timer || conn->began ||
@@ -478,7 +503,6 @@ static void tend(struct hf_http_conn *conn)
     conn->sent = conn->began = false;
     hf_http_tally(conn);
     watch(conn);
-    hold_back(conn);
 }
 
 static void tend_all(struct hf_http_thread *t)
@@ -553,8 +577,10 @@ static void stop_step(struct hf_http_thread *t)
     bool patience = t->now_ms < t->server->stop_at_ms;
     bool moment = t->now_ms - t->stopping_since_ms < STOP_IDLE_MS;
     for (struct hf_http_conn *conn = t->conns; conn; conn = conn->next_conn) {
-        if (first && !conn->closing && !conn->broken)
+        if (first && !conn->closing && !conn->broken) {
+            hf_http_input_again(conn); /* it may have been held back */
             hf_http_input(conn);
+        }
         if (!conn->closing)
             hf_http_input_free(conn);
         conn->closing = true;
@@ -578,13 +604,28 @@ static void round_of(struct hf_http_thread *t)
     } while (t->handed_over || t->done_here || t->dirty);
 }
 
+/* A new round: those that were held back come before those that have something new, the one that waits longest first. Where
+ * their group has had its share again, they stay in their places. */
+static void go_on(struct hf_http_thread *t)
+{
+    struct hf_http_conn *later;
+    for (struct hf_http_conn *conn = t->held_oldest; conn; conn = later) {
+        later = conn->held_later;
+        if (hf_http_share_used(conn))
+            continue;
+        let_go(conn);
+        hf_http_mark(conn);
+        hf_http_input_again(conn);
+    }
+}
+
 /* How long to wait for events. What was held back is looked at again at once, unless it waits for answers that others
  * make: they say when they are done. */
 static int patience_ms(const struct hf_http_thread *t)
 {
-    if (!t->held_back)
+    if (!t->held_oldest)
         return TICK_MS;
-    return hf_http_due_full(t->held_back) ? 1 : 0;
+    return hf_http_due_full(t->held_oldest) ? 1 : 0;
 }
 
 void *hf_http_loop(void *arg)
@@ -599,8 +640,7 @@ void *hf_http_loop(void *arg)
         int n = epoll_wait(t->epoll, events, EVENTS, patience_ms(t));
         t->now_ms = hf_http_clock_ms();
         t->round++;
-        t->dirty = t->held_back;
-        t->held_back = NULL;
+        go_on(t);
         for (int i = 0; i < n; i++) {
             void *what = events[i].data.ptr;
             uint64_t count;

@@ -37,7 +37,7 @@ struct hf_http_exchange {
     struct hf_arena arena;              /* the request's own memory, for the handler too */
     struct hf_buffer input;             /* private: the bytes of the body */
     struct hf_http_group *group;        /* private: where it counts; NULL: in none */
-    uint64_t counted; /* private: its bytes that are counted: head, body and the exchange itself */
+    uint64_t counted; /* private: its bytes that are counted: head, body, `took` and the exchange itself */
     struct hf_http_refusal refusal; /* status 0: none */
     _Atomic bool gone;              /* nobody waits for the answer any more: there is no need to make one */
     bool has_body;                  /* a length above 0, or chunks */
@@ -48,6 +48,9 @@ struct hf_http_exchange {
      * hf_http_done, those that it does take until it is rendered */
     uint64_t answer_max, answer_size;
     uint64_t due; /* private: what is counted of answer_max */
+    /* set by the handler in `request`: the bytes of the arena once the request is decoded; 0 if another thread is still
+     * going to take some */
+    uint64_t took;
     /* set by the handler in `refuse`: `request` is called when all before it on the connection are answered, because
      * whoever works on it would not see what those change */
     bool in_turn;

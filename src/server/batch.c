@@ -98,6 +98,7 @@ static void lines_begin(struct hf_batch *batch, struct hf_bytes body)
         good += batch->lines[i].call != NULL;
         at = stop + 1;
     }
+    batch->work->x->took = batch->work->x->arena.held;
     /* One more than there are, so that it is not done before all were handed over. */
     batch->left = good + 1;
     for (size_t i = 0; i < batch->count; i++)

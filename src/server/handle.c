@@ -396,6 +396,7 @@ static bool begin_request(struct hf_work *work)
                                .done = op_done,
                                .arg = work,
                                .lane = work->x->conn };
+    work->x->took = work->x->arena.held;
     /* Of those that are alone there is one for each connection. The others are counted. */
     if (!work->x->alone)
         work->x->answer_max = hf_server_answer_max(work->request.action);

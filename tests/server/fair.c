@@ -6,6 +6,7 @@
 #include "support/test.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -135,6 +136,82 @@ static void tenants_take_turns(void **state)
         printf("%s: %d of %d before beta's\n", asks[i].what, before, asks[i].count);
         if (before > asks[i].most)
             fail_msg("beta waited for %d of alpha's %d %s", before, asks[i].count, asks[i].what);
+    }
+}
+
+/* ---- Large bodies ---- */
+
+/* A batch of so many bytes, or some more. Nothing about it takes long but that it is much. Owned. */
+static char *large_batch(size_t size, int number)
+{
+    char *body = malloc(size + 2000);
+    size_t at = 0;
+    assert_non_null(body);
+    for (int i = 0; at < size; i++)
+        at += (size_t)sprintf(body + at,
+                              "{\"op\":\"place_hold\",\"key\":\"b%d-%d\",\"resource\":\"b%d-%d\","
+                              "\"requester\":\"%0900d\",\"duration\":\"1h\"}\n",
+                              number, i, number, i, i);
+    return body;
+}
+
+/* Many large bodies become whole at one moment, and somebody else asks for little, one after the other. How many of the
+ * large ones are answered when those are? */
+static int before_small_ones(const char *as_large, const char *as_small)
+{
+    enum { LARGE = 30, SMALL = 3 };
+    int fds[LARGE], done = 0;
+    static int number; /* every batch is another one */
+    struct reply r;
+    int small = server_connect(&s);
+    assert_true(server_call(small, "GET /healthz", as_small, NULL, &r));
+    reply_free(&r);
+    for (int i = 0; i < LARGE; i++) {
+        char *body = large_batch(300000, number++), *text = server_request("POST /v1/batch", as_large, body);
+        fds[i] = server_connect(&s);
+        assert_true(server_send(fds[i], text, strlen(text) - 1));
+        free(text);
+        free(body);
+    }
+    server_pause_ms(200);
+    assert_int_equal(kill(s.pid, SIGSTOP), 0);
+    for (int i = 0; i < LARGE; i++)
+        assert_true(server_send(fds[i], "\n", 1));
+    assert_true(server_send_request(small, "GET /v1/registers/none", as_small, NULL));
+    assert_int_equal(kill(s.pid, SIGCONT), 0);
+    server_expect(small, 404);
+    for (int i = 1; i < SMALL; i++) {
+        assert_true(server_send_request(small, "GET /v1/registers/none", as_small, NULL));
+        server_expect(small, 404);
+    }
+    for (int i = 0; i < LARGE; i++)
+        done += poll(&(struct pollfd){ .fd = fds[i], .events = POLLIN }, 1, 0) == 1;
+    for (int i = 0; i < LARGE; i++) {
+        server_expect(fds[i], 200);
+        close(fds[i]);
+    }
+    close(small);
+    return done;
+}
+
+/* All that is ready is not worked on in one turn: small requests have theirs in between, also those of the same tenant, and
+ * where there are no tenants. */
+static void small_ones_do_not_wait_for_all_large_ones(void **state)
+{
+    (void)state;
+    enum { MOST = 15 };
+    static const char *const as[][2] = { { AS_ALPHA, AS_BETA }, { AS_ALPHA, AS_ALPHA }, { "", "" } };
+    for (size_t i = 0; i < sizeof as / sizeof *as; i++) {
+        s.options.auth_file = as[i][0][0] ? path : NULL;
+        server_start(&s);
+        int before = MOST + 1;
+        /* On a busy machine this process may get to look late, but not every time. */
+        for (int tries = 0; tries < 5 && before > MOST; tries++)
+            before = before_small_ones(as[i][0], as[i][1]);
+        printf("%d of 30 before the small ones\n", before);
+        if (before > MOST)
+            fail_msg("three small requests waited for %d of 30 large ones", before);
+        assert_int_equal(server_stop(&s), 0);
     }
 }
 
@@ -376,6 +453,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(tenants_take_turns),
+        TEST(small_ones_do_not_wait_for_all_large_ones),
         TEST(who_waits_too_much_is_told_so),
         TEST(a_tenant_has_its_own_connections),
         TEST(silent_connections_keep_nobody_out),
