@@ -76,14 +76,14 @@ struct hf_http_queue { /* of one timer */
     struct hf_http_conn *oldest, *newest;
 };
 
-/* What a group has of a thread. Groups whose places in the table are the same have one share together. */
+/* What a group has of a thread. Groups whose places in the table are the same have one share together: of sixty groups, seldom two. */
 struct hf_http_share {
     uint64_t answers_due;
     uint64_t round; /* in which `bytes` was counted */
     uint64_t bytes; /* of requests that were begun in that round */
 };
 
-enum { HF_HTTP_SHARES = 64 };
+enum { HF_HTTP_SHARES = 4096 };
 enum { HF_HTTP_READ = 65536, HF_HTTP_READ_LITTLE = 4096, HF_HTTP_OUT_MAX = 1 << 20, HF_HTTP_BACKLOG = 1024 };
 
 struct hf_http_thread {

@@ -125,8 +125,8 @@ void hf_http_tally(struct hf_http_conn *conn)
 
 struct hf_http_share *hf_http_share_of(struct hf_http_thread *t, const struct hf_http_group *group)
 {
-    uintptr_t place = (uintptr_t)group;
-    return &t->shares[(place >> 6 ^ place >> 12) % HF_HTTP_SHARES];
+    uint64_t hash = (uint64_t)(uintptr_t)group * UINT64_C(0x9e3779b97f4a7c15);
+    return &t->shares[(hash >> 32) % HF_HTTP_SHARES];
 }
 
 void hf_http_due(struct hf_http_exchange *x, uint64_t bytes)
