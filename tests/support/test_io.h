@@ -21,11 +21,12 @@ struct test_io {
     _Atomic uint64_t later_ns; /* the monotonic clock is so far ahead of the real one; must not go back */
     _Atomic uint64_t step_ns;  /* and each look at it takes so long */
     _Atomic int64_t room;      /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
-    _Atomic int fail_sync;     /* the n-th sync from now fails (1: the next); 0: none */
-    _Atomic int fail_write;    /* the n-th write from now fails; 0: none */
-    _Atomic size_t torn;       /* of a write that fails, so many bytes are written all the same */
-    _Atomic int fail_open;     /* the n-th open from now fails; 0: none */
-    _Atomic int slow_sync_us;  /* every sync takes so much longer */
+    /* Of all files but the note `closed`: */
+    _Atomic int fail_sync;    /* the n-th sync from now fails (1: the next); 0: none */
+    _Atomic int fail_write;   /* the n-th write from now fails; 0: none */
+    _Atomic size_t torn;      /* of a write that fails, so many bytes are written all the same */
+    _Atomic int fail_open;    /* the n-th open from now fails; 0: none */
+    _Atomic int slow_sync_us; /* every sync takes so much longer */
     _Atomic uint64_t syncs, writes;
     _Atomic int descriptors, descriptors_most; /* files that are open now, and at most so far */
     _Atomic int unreadable_segment;            /* of this segment alone; 0: of every one */
