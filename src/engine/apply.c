@@ -164,13 +164,7 @@ hf_time hf_tx_now(const struct hf_tx *tx)
     return tx->now;
 }
 
-void hf_engine_run_apply(void *arg, const struct hf_request *request, struct hf_plan *plan, hf_time now)
-{
-    const struct hf_journal *j = ((struct hf_db *)arg)->journal;
-    hf_engine_apply(arg, request, &j->view, j->tables.highest_outbox + 1, plan, now);
-}
-
-void hf_engine_apply(const struct hf_db *db, const struct hf_request *request, const struct hf_view *view,
+void hf_engine_apply(void *arg, const struct hf_request *request, const struct hf_view *view,
                      uint64_t outbox_first, struct hf_plan *plan, hf_time now)
 {
     struct hf_tx tx = { .view = view,
@@ -179,7 +173,7 @@ void hf_engine_apply(const struct hf_db *db, const struct hf_request *request, c
                         .request = request,
                         .now = now,
                         .first = plan->row_count };
-    hf_engine_applying = db;
+    hf_engine_applying = arg;
     enum hf_status st = request->apply.fn(&tx, request->apply.arg);
     if (HF_BUG(apply_runs_twice))
         st = request->apply.fn(&tx, request->apply.arg);

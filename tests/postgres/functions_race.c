@@ -1,6 +1,6 @@
 /* Eight sessions at once: one key, one effect; and the journal in the order of its numbers tells how the rows came about. */
 #include "base/bytes.h"
-#include "store/journal/format.h"
+#include "store/record/entry.h"
 #include "support/functions_kit.h"
 #include "support/test.h"
 

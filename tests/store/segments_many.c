@@ -1,6 +1,7 @@
 /* A journal of many segments: descriptors and mappings stay few. Once each segment had a descriptor of its own for ever, and
  * a store of 5,232 of them could not start: "Too many open files". */
 #include "engine/engine.h"
+#include "store/journal/writer.h"
 #include "support/engine_kit.h"
 #include "support/test.h"
 
@@ -78,7 +79,7 @@ static void packed_segments_are_opened_when_needed(void **state)
     assert_true(kit_files(k, ".zst") > SEGMENTS / 2);
     k->options.segment_max_bytes = 65536;
     kit_reopen(k);
-    k->db->journal->segments.packs_max = 4;
+    hf_writer_of(k->db->store)->journal->segments.packs_max = 4;
     char *first = kit_dump(k, tenants, 1);
     atomic_store(&k->io.descriptors_most, 0);
     char *again = kit_dump(k, tenants, 1);
@@ -111,7 +112,7 @@ static void packed_segments_give_their_descriptors_back(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_string_equal(tight, enough);
     assert_int_equal(stats.records_unreadable, 0);
-    assert_true(k->db->journal->segments.packs < TIGHT);
+    assert_true(hf_writer_of(k->db->store)->journal->segments.packs < TIGHT);
     free(enough);
     free(tight);
     kit_free(k);
@@ -124,7 +125,7 @@ static void mappings_give_way_to_each_other(void **state)
     struct kit *k = many(false);
     fill(k, false);
     kit_reopen(k);
-    struct hf_segments *s = &k->db->journal->segments;
+    struct hf_segments *s = &hf_writer_of(k->db->store)->journal->segments;
     s->maps_max = 3;
     look(k);
     look(k);
@@ -134,7 +135,7 @@ static void mappings_give_way_to_each_other(void **state)
     assert_int_equal(mapped, s->maps);
     kit_free(k);
     k = many(false);
-    s = &k->db->journal->segments;
+    s = &hf_writer_of(k->db->store)->journal->segments;
     s->maps_max = 3;
     fill(k, false);
     look(k);

@@ -1,9 +1,9 @@
 #include "support/functions_kit.h"
 
 #include "base/bytes.h"
-#include "store/journal/format.h"
-#include "store/journal/sound.h"
 #include "store/postgres/wire.h"
+#include "store/record/entry.h"
+#include "store/record/sound.h"
 #include "support/test.h"
 
 #include <time.h>

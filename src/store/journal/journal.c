@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "core/digest.h"
 #include "store/journal/maintain.h"
+#include "store/record/options.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -330,22 +331,6 @@ static enum hf_status apply_volatile(struct hf_journal *j, const struct hf_reque
     return hf_tables_apply_volatile(&j->tables, request->tenant, &image);
 }
 
-static void head_fill(const struct hf_command *cmd, const struct hf_plan *plan, hf_time now,
-                      struct hf_entry_head *head)
-{
-    const struct hf_request *r = cmd->request;
-    bool by_sequence = plan->remember == HF_REMEMBER_SEQUENCE;
-    head->action = r->action;
-    head->status = plan->answer.status;
-    head->remember = plan->remember;
-    head->tenant = r->tenant;
-    head->key = plan->remember == HF_REMEMBER_NOT ? hf_mem(NULL, 0) : by_sequence ? r->client : r->key;
-    head->recorded_at = now;
-    head->expires_at = plan->token.expires_at;
-    head->sequence = by_sequence ? r->sequence : 0;
-    memcpy(head->digest, cmd->digest, HF_DIGEST_SIZE);
-}
-
 static void plan_fault(struct hf_journal *j, enum hf_status status)
 {
     hf_plan_reset(j->plan);
@@ -476,7 +461,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
         st = apply_volatile(j, request);
     } else if (plan->row_count > 0 || plan->remember != HF_REMEMBER_NOT) {
         struct hf_entry_head head;
-        head_fill(&cmd, plan, *now, &head);
+        hf_entry_head_fill(request, cmd.digest, plan, *now, &head);
         st = gather_append(j, &head, *now);
     }
     j->tables.hint_token = j->tables.rows.hint = 0;
@@ -621,15 +606,6 @@ int hf_journal_commit(struct hf_journal *j)
     return error;
 }
 
-/* The first of the bounds unit, 2 * unit, 4 * unit ... that is not below `n`. */
-static size_t bucket(uint64_t n, uint64_t unit)
-{
-    size_t i = 0;
-    while (i < HF_HISTOGRAM - 1 && n > unit << i)
-        i++;
-    return i;
-}
-
 void hf_journal_landed(struct hf_journal *j)
 {
     struct hf_batch *b = &j->flight;
@@ -637,8 +613,8 @@ void hf_journal_landed(struct hf_journal *j)
     j->stats.batches++;
     j->stats.syncs++;
     j->stats.sync_ns_total += j->flight_sync_ns;
-    j->stats.commits_by_time[bucket(j->flight_sync_ns, 32000)]++;
-    j->stats.commits_by_size[bucket(b->count, 1)]++;
+    j->stats.commits_by_time[hf_histogram_place(j->flight_sync_ns, 32000)]++;
+    j->stats.commits_by_size[hf_histogram_place(b->count, 1)]++;
     j->stats.batched += b->count;
     if (j->flight_sync_ns > j->stats.sync_ns_max)
         j->stats.sync_ns_max = j->flight_sync_ns;

@@ -1,7 +1,7 @@
 /* Loading a snapshot. Whatever does not fit makes it unusable, never wrong: the journal has the truth. */
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
-#include "store/journal/sound.h"
+#include "store/record/sound.h"
 
 #include <errno.h>
 #include <stdlib.h>

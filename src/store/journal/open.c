@@ -4,6 +4,7 @@
 #include "store/journal/closed.h"
 #include "store/journal/names.h"
 #include "store/journal/walk.h"
+#include "store/record/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,14 +21,8 @@ static enum hf_status refuse(struct hf_error *why, enum hf_status status, const 
     return status;
 }
 
-static enum hf_status options_check(const struct hf_options *o, struct hf_error *why)
+static enum hf_status segments_check(const struct hf_options *o, struct hf_error *why)
 {
-    if (o->idempotency_window_ms < 0 || o->idempotency_window_ms > HF_DURATION_MAX_MS)
-        return refuse(why, HF_INVALID_REQUEST, "the idempotency window must be 1 ms to 10 years");
-    if (o->token_max_length > HF_TOKEN_MAX)
-        return refuse(why, HF_INVALID_REQUEST, "the greatest token length must be 1 to 1024 bytes");
-    if ((unsigned)o->registry > HF_REGISTRY_STRICT)
-        return refuse(why, HF_INVALID_REQUEST, "the registry must be open or strict");
     if (o->segment_max_bytes &&
         (o->segment_max_bytes < SEGMENT_LEAST || o->segment_max_bytes > SEGMENT_MOST ||
          o->segment_max_bytes % SEGMENT_LEAST != 0))
@@ -306,7 +301,9 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
                                struct hf_journal **out, struct hf_error *why)
 {
     *out = NULL;
-    enum hf_status st = options_check(options, why);
+    enum hf_status st = hf_options_check(options, why);
+    if (st == HF_OK)
+        st = segments_check(options, why);
     if (st != HF_OK)
         return st;
     struct hf_journal *j = calloc(1, sizeof *j);

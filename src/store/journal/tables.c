@@ -2,7 +2,7 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/journal.h"
-#include "store/journal/sound.h"
+#include "store/record/sound.h"
 
 bool hf_tables_init(struct hf_tables *t, const struct hf_store_keys *keys, const struct hf_io *io,
                     struct hf_dir *dir)

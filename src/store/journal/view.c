@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "base/id.h"
 #include "store/journal/journal.h"
-#include "store/journal/sound.h"
+#include "store/record/sound.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "store/journal/sound.h"
+#include "store/record/sound.h"
 
 #include <errno.h>
 

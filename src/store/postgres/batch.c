@@ -77,24 +77,6 @@ static void decide(struct hf_pg_work *w, const struct hf_pg_item *item)
     hf_decide(&s->set.view, &cmd, s->now, s->plan);
 }
 
-static void head_fill(const struct hf_pg_item *item, const struct hf_plan *plan, hf_time now,
-                      struct hf_entry_head *head)
-{
-    const struct hf_request *q = item->request;
-    bool by_sequence = plan->remember == HF_REMEMBER_SEQUENCE;
-    *head = (struct hf_entry_head){ .action = q->action,
-                                    .status = plan->answer.status,
-                                    .remember = plan->remember,
-                                    .tenant = q->tenant,
-                                    .key = plan->remember == HF_REMEMBER_NOT ? hf_pg_none()
-                                           : by_sequence                     ? q->client
-                                                                             : q->key,
-                                    .recorded_at = now,
-                                    .expires_at = plan->token.expires_at,
-                                    .sequence = by_sequence ? q->sequence : 0 };
-    memcpy(head->digest, item->digest, HF_DIGEST_SIZE);
-}
-
 static bool has_effect(const struct hf_plan *plan)
 {
     return plan->row_count > 0 || plan->remember != HF_REMEMBER_NOT;
@@ -205,7 +187,7 @@ static bool decide_taken(struct hf_pg_work *w, bool looked)
                       hf_action_keyed(item->request->action) && ((looked && !item->known) || !told_before);
         if (item->changes) {
             struct hf_entry_head head;
-            head_fill(item, s->plan, s->now, &head);
+            hf_entry_head_fill(item->request, item->digest, s->plan, s->now, &head);
             if (!hf_pg_write_entry(w, &head, hf_entry_need(item->request)))
                 w->spoiled = true;
         }

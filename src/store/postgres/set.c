@@ -2,7 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "store/journal/format.h"
+#include "store/record/entry.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* Rows and rules that Holdfast cannot have written: they were changed by hand. */
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "store/journal/format.h"
-#include "store/journal/sound.h"
 #include "store/postgres/session.h"
+#include "store/record/entry.h"
+#include "store/record/sound.h"
 
 #include <stdio.h>
 

@@ -7,8 +7,8 @@
 #ifndef HF_STORE_POSTGRES_WORK_H
 #define HF_STORE_POSTGRES_WORK_H
 
-#include "store/journal/format.h"
 #include "store/postgres/batch.h"
+#include "store/record/entry.h"
 
 /* An entry of the journal that is to be written. */
 struct hf_pg_written {

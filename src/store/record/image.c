@@ -2,7 +2,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/id.h"
-#include "store/journal/format.h"
+#include "store/record/entry.h"
 
 /* ---- Writing: the caller has made room ---- */
 

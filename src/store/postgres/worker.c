@@ -1,17 +1,20 @@
 /* A worker: runs what it takes out of the queue as a batch, and goes on until every operation has an answer that is true. */
+#include "core/decide.h"
 #include "core/digest.h"
-#include "engine/remote_inner.h"
+#include "store/postgres/pool.h"
+#include "store/record/options.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 
 /* ---- Answering ---- */
 
-void hf_remote_wake(struct hf_remote *r)
+void hf_pool_wake(struct hf_pool *r)
 {
-    struct hf_remote_worker *chosen = NULL;
-    for (unsigned i = HF_REMOTE_WORKERS; i > 0; i--) {
-        struct hf_remote_worker *w = &r->workers[i - 1];
+    struct hf_pool_worker *chosen = NULL;
+    for (unsigned i = HF_POOL_WORKERS; i > 0; i--) {
+        struct hf_pool_worker *w = &r->workers[i - 1];
         if (w->idle && (w->session.conn.pg || !chosen || !chosen->session.conn.pg))
             chosen = w;
     }
@@ -20,18 +23,18 @@ void hf_remote_wake(struct hf_remote *r)
 }
 
 /* All operations of the batch have their answer: in the result, and in op->status. */
-static void answer(struct hf_remote_worker *w)
+static void answer(struct hf_pool_worker *w)
 {
-    struct hf_remote *r = w->remote;
+    struct hf_pool *r = w->pool;
     uint64_t answered[2] = { 0, 0 };
     pthread_mutex_lock(&r->lock);
     w->answering = true;
     for (size_t i = 0; i < w->count; i++)
-        hf_remote_lane_give_back(r, w->ops[i]);
+        hf_pool_lane_give_back(r, w->ops[i]);
     pthread_mutex_unlock(&r->lock);
     for (size_t i = 0; i < w->count; i++) {
         struct hf_op *op = w->ops[i];
-        answered[hf_remote_epoch(op)]++;
+        answered[hf_pool_epoch(op)]++;
         op->next = NULL;
         op->done(op, op->status);
     }
@@ -46,28 +49,23 @@ static void answer(struct hf_remote_worker *w)
 
 static void fail_one(struct hf_op *op, enum hf_status status)
 {
-    op->status = status;
-    if (op->result)
-        hf_result_status(op->result, status);
+    op->status = hf_result_status(op->result, status);
 }
 
 static void decided(void *arg, size_t index, const struct hf_plan *plan, hf_time now)
 {
-    struct hf_remote_worker *w = arg;
+    struct hf_pool_worker *w = arg;
     struct hf_op *op = w->ops[index];
-    op->status = op->request->action == HF_GET_TOKEN && plan->token.action != 0 ? HF_OK : plan->answer.status;
-    if (op->result && !hf_result_fill(op->result, plan, now, op->answer_max))
-        fail_one(op, hf_action_reads(op->request->action) && op->answer_max == 0 ? HF_NO_MEMORY
-                                                                                 : HF_INDETERMINATE);
+    op->status = hf_result_answer(op->request, plan, now, op->answer_max, op->result);
     w->items[index].replayed = plan->replayed;
 }
 
 /* The store could not be asked. Questions to a guard have an answer all the same: its rule. */
-static void fail_unanswered(struct hf_remote_worker *w, size_t index, enum hf_status status)
+static void fail_unanswered(struct hf_pool_worker *w, size_t index, enum hf_status status)
 {
-    struct hf_remote *r = w->remote;
+    struct hf_pool *r = w->pool;
     hf_time now;
-    if (hf_remote_guards_answer(r, w->ops[index]->request, w->session.plan, &now)) {
+    if (hf_pool_guards_answer(r, w->ops[index]->request, w->session.plan, &now)) {
         decided(w, index, w->session.plan, now);
         return;
     }
@@ -78,7 +76,7 @@ static void fail_unanswered(struct hf_remote_worker *w, size_t index, enum hf_st
 }
 
 /* Nothing happened. */
-static void fail_all(struct hf_remote_worker *w, enum hf_status status)
+static void fail_all(struct hf_pool_worker *w, enum hf_status status)
 {
     for (size_t i = 0; i < w->count; i++)
         fail_unanswered(w, i, status);
@@ -89,14 +87,15 @@ static void fail_all(struct hf_remote_worker *w, enum hf_status status)
 static void apply(void *arg, const struct hf_request *request, const struct hf_view *view,
                   uint64_t outbox_first, struct hf_plan *plan, hf_time now)
 {
-    struct hf_remote_worker *w = arg;
-    hf_engine_apply(w->remote->db, request, view, outbox_first, plan, now);
+    struct hf_pool_worker *w = arg;
+    const struct hf_store_host *host = &w->pool->host;
+    host->apply(host->arg, request, view, outbox_first, plan, now);
 }
 
-static void count(struct hf_remote_worker *w, int64_t begun_ms)
+static void count(struct hf_pool_worker *w, int64_t begun_ms)
 {
-    struct hf_remote *r = w->remote;
-    uint64_t changed = 0, took_us = (uint64_t)(hf_remote_clock_ms() - begun_ms) * 1000;
+    struct hf_pool *r = w->pool;
+    uint64_t changed = 0, took_us = (uint64_t)(hf_pool_clock_ms() - begun_ms) * 1000;
     pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < w->count; i++) {
         changed += w->items[i].changes;
@@ -106,30 +105,25 @@ static void count(struct hf_remote_worker *w, int64_t begun_ms)
     }
     r->stats.operations += w->count;
     if (changed > 0) {
-        size_t by_time = 0, by_size = 0;
-        while (by_time < HF_HISTOGRAM - 1 && took_us > UINT64_C(32) << by_time)
-            by_time++;
-        while (by_size < HF_HISTOGRAM - 1 && changed > UINT64_C(1) << by_size)
-            by_size++;
         r->stats.batches++;
         r->stats.syncs++;
         r->stats.batched += changed;
-        r->stats.commits_by_time[by_time]++;
-        r->stats.commits_by_size[by_size]++;
+        r->stats.commits_by_time[hf_histogram_place(took_us, 32)]++;
+        r->stats.commits_by_size[hf_histogram_place(changed, 1)]++;
         r->stats.sync_ns_total += took_us * 1000;
         if (took_us * 1000 > r->stats.sync_ns_max)
             r->stats.sync_ns_max = took_us * 1000;
     }
     pthread_mutex_unlock(&r->lock);
     if (changed > 0)
-        hf_remote_note_head(w, false);
+        hf_pool_note_head(w, false);
 }
 
-void hf_remote_note_head(struct hf_remote_worker *w, bool now)
+void hf_pool_note_head(struct hf_pool_worker *w, bool now)
 {
     enum { HOUR_MS = 3600000 };
     const struct hf_pg_session *s = &w->session;
-    int64_t clock = hf_remote_clock_ms();
+    int64_t clock = hf_pool_clock_ms();
     char line[160];
     if (s->writer == 0 || s->batch == 0 || (!now && w->head_noted_ms && clock - w->head_noted_ms < HOUR_MS))
         return;
@@ -138,16 +132,16 @@ void hf_remote_note_head(struct hf_remote_worker *w, bool now)
     for (size_t i = 0; i < HF_DIGEST_SIZE; i++)
         used += snprintf(line + used, sizeof line - (size_t)used, "%02x", s->chain[i]);
     snprintf(line + used, sizeof line - (size_t)used, " after batch %" PRId64, s->batch);
-    hf_remote_note(w->remote, 0, line);
+    hf_pool_note(w->pool, 0, line);
 }
 
 /* Say what the clock did, and once that it was set back. */
-void hf_remote_clock_note(struct hf_remote *r)
+void hf_pool_clock_note(struct hf_pool *r)
 {
     bool is_new;
     struct hf_pg_said said;
     while (hf_pg_clock_said(&r->shared, &said))
-        hf_remote_note(r, said.level, said.line);
+        hf_pool_note(r, said.level, said.line);
     if (atomic_load(&r->shared.stalls) == 0)
         return;
     pthread_mutex_lock(&r->lock);
@@ -155,14 +149,14 @@ void hf_remote_clock_note(struct hf_remote *r)
     r->behind_said = true;
     pthread_mutex_unlock(&r->lock);
     if (is_new)
-        hf_remote_note(
+        hf_pool_note(
             r, 1,
             "the database's clock is behind engine time: engine time stands still until it has caught up");
 }
 
 /* ---- Connections that come and go ---- */
 
-static void pause_ms(struct hf_remote_worker *w, unsigned least, unsigned most)
+static void pause_ms(struct hf_pool_worker *w, unsigned least, unsigned most)
 {
     unsigned ms = least + (unsigned)rand_r(&w->seed) % (most - least + 1);
     struct timespec span = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
@@ -170,10 +164,10 @@ static void pause_ms(struct hf_remote_worker *w, unsigned least, unsigned most)
 }
 
 /* Until when a batch may wait for the database: some seconds, but not again and again while it stays away. */
-static int64_t patience_until(struct hf_remote_worker *w, int64_t wait_ms)
+static int64_t patience_until(struct hf_pool_worker *w, int64_t wait_ms)
 {
-    struct hf_remote *r = w->remote;
-    int64_t now = hf_remote_clock_ms();
+    struct hf_pool *r = w->pool;
+    int64_t now = hf_pool_clock_ms();
     pthread_mutex_lock(&r->lock);
     int64_t until = r->away_since_ms ? r->away_since_ms + wait_ms : now + wait_ms;
     pthread_mutex_unlock(&r->lock);
@@ -181,17 +175,17 @@ static int64_t patience_until(struct hf_remote_worker *w, int64_t wait_ms)
 }
 
 /* Connect, and go on trying until the time is up. committed: out, the fate of the batch in doubt. */
-static enum hf_pg_outcome reach(struct hf_remote_worker *w, int64_t until, bool *committed)
+static enum hf_pg_outcome reach(struct hf_pool_worker *w, int64_t until, bool *committed)
 {
     unsigned wait = 20;
     for (;;) {
         enum hf_pg_outcome outcome = hf_pg_session_connect(&w->session, committed);
         if (outcome == HF_PG_FINE) {
-            hf_remote_back(w->remote);
+            hf_pool_back(w->pool);
             return outcome;
         }
-        hf_remote_away(w->remote, w->session.conn.why);
-        if (hf_remote_clock_ms() >= until)
+        hf_pool_away(w->pool, w->session.conn.why);
+        if (hf_pool_clock_ms() >= until)
             return outcome;
         pause_ms(w, wait, 2 * wait);
         wait = wait < 500 ? wait * 2 : wait;
@@ -199,7 +193,7 @@ static enum hf_pg_outcome reach(struct hf_remote_worker *w, int64_t until, bool 
 }
 
 /* The operation's answer is not released: it may not be true. A call that may have been answered before is not known to have failed. */
-static void take_back(struct hf_remote_worker *w, size_t i)
+static void take_back(struct hf_pool_worker *w, size_t i)
 {
     w->items[i].replayed = w->items[i].raced = false;
     fail_unanswered(w, i,
@@ -207,17 +201,17 @@ static void take_back(struct hf_remote_worker *w, size_t i)
 }
 
 /* COMMIT was sent and no answer came, or not that of the newest primary. True: it is known to have happened. False with *again: it is known not to have. */
-static bool settle_doubt(struct hf_remote_worker *w, bool *again)
+static bool settle_doubt(struct hf_pool_worker *w, bool *again)
 {
     bool committed = false;
     uint32_t timeline = w->session.conn.timeline; /* of what the answers were read of */
     hf_pg_disconnect(&w->session.conn);
     *again = false;
-    if (reach(w, hf_remote_clock_ms() + HF_REMOTE_DOUBT_MS, &committed) == HF_PG_FINE) {
+    if (reach(w, hf_pool_clock_ms() + HF_POOL_DOUBT_MS, &committed) == HF_PG_FINE) {
         *again = !committed;
         return committed;
     }
-    bool is_old = timeline && timeline < atomic_load(&w->remote->shared.timeline);
+    bool is_old = timeline && timeline < atomic_load(&w->pool->shared.timeline);
     for (size_t i = 0; i < w->count; i++)
         if (w->items[i].waits)
             fail_one(w->ops[i], HF_INDETERMINATE);
@@ -228,10 +222,10 @@ static bool settle_doubt(struct hf_remote_worker *w, bool *again)
 
 /* Answers that have seen what a standby may not have wait until it has it. Those that cannot wait any longer are like those of a
  * database that is away. */
-static void hold_back(struct hf_remote_worker *w)
+static void hold_back(struct hf_pool_worker *w)
 {
     bool proven;
-    if (hf_remote_confirm(w->remote, w->session.conn.timeline, &proven)) {
+    if (hf_pool_confirm(w->pool, w->session.conn.timeline, &proven)) {
         if (proven)
             hf_pg_batch_sure(&w->session);
         return;
@@ -243,14 +237,14 @@ static void hold_back(struct hf_remote_worker *w)
 
 /* ---- One batch ---- */
 
-bool hf_remote_is_about_one(const struct hf_pg_conn *conn)
+bool hf_pool_is_about_one(const struct hf_pg_conn *conn)
 {
     const char *state = conn->state;
     return state[0] == '\0' || strncmp(state, "22", 2) == 0 || strncmp(state, "23", 2) == 0 ||
            strncmp(state, "54", 2) == 0;
 }
 
-static bool has_changed(const struct hf_remote_worker *w)
+static bool has_changed(const struct hf_pool_worker *w)
 {
     for (size_t i = 0; i < w->count; i++)
         if (w->items[i].changes)
@@ -261,23 +255,23 @@ static bool has_changed(const struct hf_remote_worker *w)
 /* For a row that is locked: long enough? */
 static bool has_waited(const struct hf_op *op)
 {
-    return hf_remote_clock_ms() - hf_remote_since(op) >= HF_REMOTE_LOCKED_MS;
+    return hf_pool_clock_ms() - hf_pool_since(op) >= HF_POOL_LOCKED_MS;
 }
 
 /* Run the batch until all its operations have an answer. False: they are to be tried one by one. */
-static bool batch_run(struct hf_remote_worker *w)
+static bool batch_run(struct hf_pool_worker *w)
 {
     struct hf_pg_batch batch = {
         .items = w->items, .count = w->count, .decided = decided, .apply = apply, .arg = w
     };
     const struct hf_pg_conn *conn = &w->session.conn;
-    int64_t first_ms = hf_remote_clock_ms();
+    int64_t first_ms = hf_pool_clock_ms();
     bool again = true;
     for (unsigned tries = 0; again; tries++) {
-        batch.careful = tries > 0 || hf_remote_alone(w->ops[0]);
+        batch.careful = tries > 0 || hf_pool_alone(w->ops[0]);
         batch.hurries = w->tried && !w->stuck && tries == 0; /* is it this one whose row is locked? */
-        int64_t begun_ms = hf_remote_clock_ms();
-        if (!conn->pg && reach(w, patience_until(w, HF_REMOTE_AWAY_MS), NULL) != HF_PG_FINE) {
+        int64_t begun_ms = hf_pool_clock_ms();
+        if (!conn->pg && reach(w, patience_until(w, HF_POOL_AWAY_MS), NULL) != HF_PG_FINE) {
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
         }
@@ -288,12 +282,12 @@ static bool batch_run(struct hf_remote_worker *w)
         case HF_PG_DONE:
         case HF_PG_UNSURE:
             if (w->stuck)
-                hf_remote_stuck_forget(w->remote, w->ops[0]);
+                hf_pool_stuck_forget(w->pool, w->ops[0]);
             if (has_changed(w))
-                hf_remote_refused(w->remote, NULL);
-            hf_remote_guards_learn(w->remote, &w->session.set);
+                hf_pool_refused(w->pool, NULL);
+            hf_pool_guards_learn(w->pool, &w->session.set);
             count(w, begun_ms);
-            hf_remote_clock_note(w->remote);
+            hf_pool_clock_note(w->pool);
             return true;
         case HF_PG_AGAIN:
             if (tries >= 10 && w->count > 1)
@@ -314,19 +308,19 @@ static bool batch_run(struct hf_remote_worker *w)
                     fail_all(w, HF_STORAGE_FAILURE);
                 break;
             }
-            hf_remote_stuck_learn(w->remote, w->ops[0], w->session.stuck_at_guards);
+            hf_pool_stuck_learn(w->pool, w->ops[0], w->session.stuck_at_guards);
             if (!has_waited(w->ops[0]))
                 return false;
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
         case HF_PG_NO:
-            if (w->count > 1 && hf_remote_is_about_one(conn))
+            if (w->count > 1 && hf_pool_is_about_one(conn))
                 return false;
-            hf_remote_refused(w->remote, conn);
+            hf_pool_refused(w->pool, conn);
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
         case HF_PG_GONE: /* connect, and begin again */
-            again = tries < 20 && hf_remote_clock_ms() - first_ms < 2 * HF_REMOTE_AWAY_MS;
+            again = tries < 20 && hf_pool_clock_ms() - first_ms < 2 * HF_POOL_AWAY_MS;
             if (!again)
                 fail_all(w, HF_STORAGE_FAILURE);
             else if (tries > 0)
@@ -341,7 +335,7 @@ static bool batch_run(struct hf_remote_worker *w)
     return true;
 }
 
-static void work_once(struct hf_remote_worker *w)
+static void work_once(struct hf_pool_worker *w)
 {
     for (size_t i = 0; i < w->count; i++) {
         w->items[i] = (struct hf_pg_item){ .request = w->ops[i]->request };
@@ -355,17 +349,17 @@ static void work_once(struct hf_remote_worker *w)
         answer(w);
         return;
     }
-    pthread_mutex_lock(&w->remote->lock);
-    hf_remote_give_back(w);
-    pthread_mutex_unlock(&w->remote->lock);
+    pthread_mutex_lock(&w->pool->lock);
+    hf_pool_give_back(w);
+    pthread_mutex_unlock(&w->pool->lock);
 }
 
-static void wait_a_little(struct hf_remote_worker *w)
+static void wait_a_little(struct hf_pool_worker *w)
 {
-    struct hf_remote *r = w->remote;
+    struct hf_pool *r = w->pool;
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += HF_REMOTE_SLOW_MS / 2 * 1000000L;
+    until.tv_nsec += HF_POOL_SLOW_MS / 2 * 1000000L;
     if (until.tv_nsec >= 1000000000) {
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
@@ -377,17 +371,17 @@ static void wait_a_little(struct hf_remote_worker *w)
     r->watchers--;
 }
 
-void *hf_remote_work(void *arg)
+void *hf_pool_worker_run(void *arg)
 {
-    struct hf_remote_worker *w = arg;
-    struct hf_remote *r = w->remote;
+    struct hf_pool_worker *w = arg;
+    struct hf_pool *r = w->pool;
     pthread_mutex_lock(&r->lock);
     while (!r->stopping) {
-        if (hf_remote_take(w)) {
-            w->begun_ms = hf_remote_clock_ms();
+        if (hf_pool_take(w)) {
+            w->begun_ms = hf_pool_clock_ms();
             r->busy++;
             if (r->watchers == 0) /* somebody must see whether it becomes slow */
-                hf_remote_wake(r);
+                hf_pool_wake(r);
             pthread_mutex_unlock(&r->lock);
             bool took = w->count > 0;
             if (took)
@@ -402,7 +396,7 @@ void *hf_remote_work(void *arg)
             if (!took) /* all that it may have is behind one that must wait */
                 wait_a_little(w);
             if (r->queued > 0 && r->busy == 0)
-                hf_remote_wake(r);
+                hf_pool_wake(r);
         } else if (r->queued > 0 || r->busy > 0) { /* it may become slow */
             wait_a_little(w);
         } else {

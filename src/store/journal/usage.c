@@ -1,5 +1,5 @@
 /* Usage: what each tenant has in the tables. */
-#include "engine/engine.h"
+#include "store/journal/writer.h"
 
 static void fill(const struct hf_owner *tenant, struct hf_usage *out)
 {
@@ -30,37 +30,29 @@ static size_t rank(struct hf_usage *list, size_t count, size_t max, const struct
     return count;
 }
 
-size_t hf_usage(struct hf_db *db, struct hf_usage *list, size_t max, struct hf_usage *others)
+size_t hf_writer_usage(struct hf_store *store, struct hf_usage *list, size_t max, struct hf_usage *others)
 {
+    struct hf_writer *w = hf_writer_of(store);
     size_t count = 0;
-    if (others)
-        *others = (struct hf_usage){ .records = 0 };
-    if (db->remote)
-        return 0;
-    pthread_mutex_lock(&db->lock);
-    const struct hf_owners *t = &db->journal->tables.rows.owners;
+    pthread_mutex_lock(&w->lock);
+    const struct hf_owners *t = &w->journal->tables.rows.owners;
     for (uint32_t i = 0; i < t->count; i++) {
         struct hf_usage one;
         fill(&t->list[i], &one);
         if (one.records > 0)
             count = rank(list, count, max, &one, others);
     }
-    pthread_mutex_unlock(&db->lock);
+    pthread_mutex_unlock(&w->lock);
     return count;
 }
 
-void hf_usage_of(struct hf_db *db, struct hf_bytes tenant, struct hf_usage *out)
+void hf_writer_usage_of(struct hf_store *store, struct hf_bytes tenant, struct hf_usage *out)
 {
-    *out = (struct hf_usage){ .records = 0 };
-    if (tenant.size > HF_TENANT_MAX)
-        return;
-    memcpy(out->tenant, tenant.data ? tenant.data : "", tenant.size);
-    if (db->remote)
-        return;
-    pthread_mutex_lock(&db->lock);
-    struct hf_owners *t = &db->journal->tables.rows.owners;
+    struct hf_writer *w = hf_writer_of(store);
+    pthread_mutex_lock(&w->lock);
+    struct hf_owners *t = &w->journal->tables.rows.owners;
     uint32_t place = hf_owners_find(t, tenant);
     if (place != HF_OWNER_NONE)
         fill(&t->list[place], out);
-    pthread_mutex_unlock(&db->lock);
+    pthread_mutex_unlock(&w->lock);
 }

@@ -10,34 +10,34 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "core/decide.h"
-#include "engine/remote_inner.h"
+#include "store/postgres/pool.h"
 
 #include <stdlib.h>
 
 /* Guards are set up by people, a few for each kind of thing: so many are far more than there are. */
 enum { BUCKETS = 4096, GUARDS_MAX = 4096, TENANT_MAX = 1024, SEEN_TENANTS = 64, SEEN_EACH = 16 };
 
-struct hf_remote_guard {
-    struct hf_remote_guard *next;
+struct hf_pool_guard {
+    struct hf_pool_guard *next;
     struct hf_guard guard;
     uint64_t reading;      /* of those that were seen: which reading came last before that */
     unsigned char bytes[]; /* its tenant and its name */
 };
 
 struct table {
-    struct hf_remote_guard *buckets[BUCKETS];
+    struct hf_pool_guard *buckets[BUCKETS];
 };
 
-struct hf_remote_guards {
+struct hf_pool_guards {
     pthread_mutex_t lock;                                  /* no other is taken inside it */
     struct table *read;                                    /* owned; NULL: none was read yet */
-    struct hf_remote_guard *seen[SEEN_TENANTS][SEEN_EACH]; /* owned */
+    struct hf_pool_guard *seen[SEEN_TENANTS][SEEN_EACH]; /* owned */
     uint64_t reading;                                      /* how many were begun */
 };
 
-struct hf_remote_guards *hf_remote_guards_make(void)
+struct hf_pool_guards *hf_pool_guards_make(void)
 {
-    struct hf_remote_guards *known = calloc(1, sizeof *known);
+    struct hf_pool_guards *known = calloc(1, sizeof *known);
     if (known)
         pthread_mutex_init(&known->lock, NULL);
     return known;
@@ -47,14 +47,14 @@ static void table_free(struct table *table)
 {
     for (size_t i = 0; table && i < BUCKETS; i++)
         while (table->buckets[i]) {
-            struct hf_remote_guard *g = table->buckets[i];
+            struct hf_pool_guard *g = table->buckets[i];
             table->buckets[i] = g->next;
             free(g);
         }
     free(table);
 }
 
-void hf_remote_guards_free(struct hf_remote_guards *known)
+void hf_pool_guards_free(struct hf_pool_guards *known)
 {
     if (!known)
         return;
@@ -68,28 +68,28 @@ void hf_remote_guards_free(struct hf_remote_guards *known)
 
 /* ---- Places ---- */
 
-static uint64_t hash_of(const struct hf_remote *r, struct hf_bytes tenant, struct hf_bytes name)
+static uint64_t hash_of(const struct hf_pool *r, struct hf_bytes tenant, struct hf_bytes name)
 {
     const struct hf_sipkey key = { hf_get64(r->shared.id_key) ^ HF_SET_GUARD,
                                    hf_get64(r->shared.id_key + 8) };
     return hf_siphash(&key, tenant, name);
 }
 
-static bool is_named(const struct hf_remote_guard *g, struct hf_scoped name)
+static bool is_named(const struct hf_pool_guard *g, struct hf_scoped name)
 {
     return hf_bytes_equal(g->guard.name, name.name) && hf_bytes_equal(g->guard.tenant, name.tenant);
 }
 
-static struct hf_remote_guard **seen_at(const struct hf_remote *r, struct hf_scoped name)
+static struct hf_pool_guard **seen_at(const struct hf_pool *r, struct hf_scoped name)
 {
     uint64_t tenant = hash_of(r, name.tenant, hf_mem(NULL, 0)), whole = hash_of(r, name.tenant, name.name);
     return &r->guards->seen[tenant % SEEN_TENANTS][whole % SEEN_EACH];
 }
 
 /* With the lock. NULL: it is not known. */
-static const struct hf_remote_guard *find(const struct hf_remote *r, struct hf_scoped name)
+static const struct hf_pool_guard *find(const struct hf_pool *r, struct hf_scoped name)
 {
-    const struct hf_remote_guard *g = *seen_at(r, name);
+    const struct hf_pool_guard *g = *seen_at(r, name);
     if (g && is_named(g, name))
         return g;
     if (!r->guards->read)
@@ -101,9 +101,9 @@ static const struct hf_remote_guard *find(const struct hf_remote *r, struct hf_s
 }
 
 /* NULL without memory: then it is as if it had never been seen. */
-static struct hf_remote_guard *guard_make(const struct hf_guard *guard)
+static struct hf_pool_guard *guard_make(const struct hf_guard *guard)
 {
-    struct hf_remote_guard *g = calloc(1, sizeof *g + guard->tenant.size + guard->name.size);
+    struct hf_pool_guard *g = calloc(1, sizeof *g + guard->tenant.size + guard->name.size);
     if (!g)
         return NULL;
     if (guard->tenant.size > 0)
@@ -125,11 +125,11 @@ static bool is_same_rule(const struct hf_guard *a, const struct hf_guard *b)
 }
 
 /* With the lock. */
-static void see(struct hf_remote *r, const struct hf_guard *guard)
+static void see(struct hf_pool *r, const struct hf_guard *guard)
 {
     struct hf_scoped name = { guard->tenant, guard->name };
-    struct hf_remote_guard **at = seen_at(r, name), *g;
-    const struct hf_remote_guard *known = find(r, name);
+    struct hf_pool_guard **at = seen_at(r, name), *g;
+    const struct hf_pool_guard *known = find(r, name);
     if (known && known != *at && is_same_rule(&known->guard, guard))
         return;
     if (known && known == *at) {
@@ -146,7 +146,7 @@ static void see(struct hf_remote *r, const struct hf_guard *guard)
     g->reading = r->guards->reading;
 }
 
-void hf_remote_guards_learn(struct hf_remote *r, const struct hf_pg_set *set)
+void hf_pool_guards_learn(struct hf_pool *r, const struct hf_pg_set *set)
 {
     if (!set->tables[HF_PG_GUARD])
         return;
@@ -183,24 +183,24 @@ static bool sql_make(struct hf_buffer *sql)
     return hf_buffer_text(sql) != NULL;
 }
 
-static void table_fill(const struct hf_remote *r, struct table *table, const PGresult *result,
+static void table_fill(const struct hf_pool *r, struct table *table, const PGresult *result,
                        struct hf_arena *arena)
 {
     for (int i = 0; i < PQntuples(result); i++) {
         struct hf_pg_record record;
-        struct hf_remote_guard *g = NULL;
+        struct hf_pool_guard *g = NULL;
         if (hf_pg_record_read(HF_PG_GUARD, result, i, 0, arena, &record))
             g = guard_make(&record.row.guard);
         if (!g)
             continue;
-        struct hf_remote_guard **at = &table->buckets[hash_of(r, g->guard.tenant, g->guard.name) % BUCKETS];
+        struct hf_pool_guard **at = &table->buckets[hash_of(r, g->guard.tenant, g->guard.name) % BUCKETS];
         g->next = *at;
         *at = g;
     }
 }
 
 /* What was seen before the reading began has been read, or has been forgotten. Returns the table that was there. */
-static struct table *swap(struct hf_remote_guards *known, struct table *table, uint64_t reading)
+static struct table *swap(struct hf_pool_guards *known, struct table *table, uint64_t reading)
 {
     pthread_mutex_lock(&known->lock);
     struct table *before = known->read;
@@ -215,7 +215,7 @@ static struct table *swap(struct hf_remote_guards *known, struct table *table, u
     return before;
 }
 
-enum hf_pg_outcome hf_remote_guards_read(struct hf_remote *r, struct hf_pg_session *session)
+enum hf_pg_outcome hf_pool_guards_read(struct hf_pool *r, struct hf_pg_session *session)
 {
     struct hf_buffer sql = { .data = NULL };
     PGresult *result = NULL;
@@ -246,8 +246,8 @@ enum hf_pg_outcome hf_remote_guards_read(struct hf_remote *r, struct hf_pg_sessi
 
 static enum hf_found view_guard(void *ctx, struct hf_scoped name, struct hf_guard *out)
 {
-    struct hf_remote *r = ctx;
-    const struct hf_remote_guard *g = find(r, name);
+    struct hf_pool *r = ctx;
+    const struct hf_pool_guard *g = find(r, name);
     if (g)
         *out = g->guard;
     return g ? HF_FOUND : HF_UNREADABLE;
@@ -263,7 +263,7 @@ static enum hf_found view_entry(void *ctx, struct hf_scoped guard, struct hf_byt
     return HF_UNREADABLE;
 }
 
-bool hf_remote_guards_answer(struct hf_remote *r, const struct hf_request *request, struct hf_plan *plan,
+bool hf_pool_guards_answer(struct hf_pool *r, const struct hf_request *request, struct hf_plan *plan,
                              hf_time *now)
 {
     const struct hf_view view = { .ctx = r, .guard = view_guard, .entry = view_entry };

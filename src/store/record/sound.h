@@ -3,8 +3,8 @@
  * CRCs find what broke by accident. A row that is well-formed and still none of ours (a state or type that there is not,
  * a name or time beyond every limit, a register whose value is not in its stored form) would lead the rules, which trust
  * what is stored, astray; so rows from files are looked at once, before anybody relies on them. Pure. */
-#ifndef HF_STORE_JOURNAL_SOUND_H
-#define HF_STORE_JOURNAL_SOUND_H
+#ifndef HF_STORE_RECORD_SOUND_H
+#define HF_STORE_RECORD_SOUND_H
 
 #include "core/core.h"
 

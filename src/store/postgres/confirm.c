@@ -5,7 +5,7 @@
  * The connection is its own because the wait may last as long as a standby is away: sessions that read and write stay free
  * for what needs no confirmation. */
 #include "base/bug.h"
-#include "engine/remote_inner.h"
+#include "store/postgres/pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const char commit[] =
 
 /* How long a call waits; and between two tries. How long a batch or a sweep is under way before it is asked whether it is the
  * standbys that it waits for; and how often that is looked at. */
-enum { WAIT_MS = HF_REMOTE_AWAY_MS, PAUSE_MS = 50, SLOW_MS = 1000, TICK_MS = 500 };
+enum { WAIT_MS = HF_POOL_AWAY_MS, PAUSE_MS = 50, SLOW_MS = 1000, TICK_MS = 500 };
 
 /* A connection that was given up still waits for the standby, on the database's side: it must not stay there, one for each try. */
 static void cancel(struct hf_pg_conn *conn, int pid)
@@ -37,9 +37,9 @@ static void cancel(struct hf_pg_conn *conn, int pid)
 }
 
 /* Without the lock. Connect if needed. */
-static bool reach(struct hf_remote *r)
+static bool reach(struct hf_pool *r)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     struct hf_pg_conn *conn = &c->session.conn;
     if (conn->pg && hf_pg_session_is_newest(&c->session))
         return true;
@@ -58,19 +58,19 @@ static bool reach(struct hf_remote *r)
 }
 
 /* Without the lock. A commit is sent, or cannot be. */
-static void note_sent(struct hf_remote_confirm *c, bool sent)
+static void note_sent(struct hf_pool_confirm *c, bool sent)
 {
     pthread_mutex_lock(&c->lock);
     if (!sent)
         c->silent_since_ms = 0;
     else if (c->silent_since_ms == 0)
-        c->silent_since_ms = hf_remote_clock_ms();
+        c->silent_since_ms = hf_pool_clock_ms();
     pthread_mutex_unlock(&c->lock);
 }
 
 /* Has the commit waited for the standbys? Then they have all that could be seen before it. result: of its question. settled: out, that is
  * certain enough to be remembered (HF_PG_SETTLED). */
-static bool learn(struct hf_remote *r, const PGresult *result, bool *settled)
+static bool learn(struct hf_pool *r, const PGresult *result, bool *settled)
 {
     struct hf_pg_replicated *known = &r->shared.replicated;
     struct hf_pg_conn *conn = &r->confirm.session.conn;
@@ -88,9 +88,9 @@ static bool learn(struct hf_remote *r, const PGresult *result, bool *settled)
 }
 
 /* Without the lock. True: everything that could be seen before is on the standbys, or none is wanted. proven: out, the former. */
-static bool commit_once(struct hf_remote *r, bool *proven)
+static bool commit_once(struct hf_pool *r, bool *proven)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     struct hf_pg_conn *conn = &c->session.conn;
     PGresult *result = NULL;
     bool reached = reach(r);
@@ -112,42 +112,42 @@ static bool commit_once(struct hf_remote *r, bool *proven)
     return done;
 }
 
-static void wait_until(struct hf_remote_confirm *c, pthread_cond_t *cond, int64_t until_ms)
+static void wait_until(struct hf_pool_confirm *c, pthread_cond_t *cond, int64_t until_ms)
 {
     struct timespec until = { (time_t)(until_ms / 1000), (long)(until_ms % 1000) * 1000000 };
     pthread_cond_timedwait(cond, &c->lock, &until);
 }
 
 /* With the lock. */
-static void note(struct hf_remote *r, bool stalled)
+static void note(struct hf_pool *r, bool stalled)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     if (c->said == stalled)
         return;
     c->said = stalled;
     pthread_mutex_unlock(&c->lock);
-    hf_remote_note(r, stalled,
-                   stalled ? "the synchronous standbys confirm nothing: what they may not have is not shown"
-                           : "the synchronous standbys confirm again");
+    hf_pool_note(r, stalled,
+                 stalled ? "the synchronous standbys confirm nothing: what they may not have is not shown"
+                         : "the synchronous standbys confirm again");
     pthread_mutex_lock(&c->lock);
 }
 
 /* With the lock. For how long nothing was confirmed; 0: for less than a call waits. */
-static uint64_t silent_ms(const struct hf_remote_confirm *c)
+static uint64_t silent_ms(const struct hf_pool_confirm *c)
 {
-    int64_t ms = c->silent_since_ms ? hf_remote_clock_ms() - c->silent_since_ms : 0;
+    int64_t ms = c->silent_since_ms ? hf_pool_clock_ms() - c->silent_since_ms : 0;
     return ms >= WAIT_MS ? (uint64_t)ms : 0;
 }
 
 /* Without the lock. Is something being written for so long that it may be waiting for the standbys? */
-static bool is_slow(struct hf_remote *r)
+static bool is_slow(struct hf_pool *r)
 {
-    int64_t before = hf_remote_clock_ms() - SLOW_MS;
+    int64_t before = hf_pool_clock_ms() - SLOW_MS;
     if (!atomic_load(&r->shared.replicates))
         return false;
     pthread_mutex_lock(&r->lock);
     bool slow = r->sweeping_since_ms && r->sweeping_since_ms < before;
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+    for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
         slow = slow || (r->workers[i].begun_ms && r->workers[i].begun_ms < before);
     pthread_mutex_unlock(&r->lock);
     return slow;
@@ -155,24 +155,24 @@ static bool is_slow(struct hf_remote *r)
 
 /* With the lock, which is given back meanwhile. Wait until a commit is called for: because of a call, to see whether those who
  * write wait for the standbys, or whether standbys that were silent confirm again. */
-static void await_need(struct hf_remote *r)
+static void await_need(struct hf_pool *r)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     bool slow = false;
     while (!slow && !c->stopping && (c->waiting == 0 || c->asked <= c->done) && c->silent_since_ms == 0) {
         c->since_ms = 0;
-        wait_until(c, &c->wake, hf_remote_clock_ms() + TICK_MS);
+        wait_until(c, &c->wake, hf_pool_clock_ms() + TICK_MS);
         pthread_mutex_unlock(&c->lock);
         slow = is_slow(r);
         pthread_mutex_lock(&c->lock);
     }
 }
 
-/* The thread. arg: the remote. */
+/* The thread. arg: the pool. */
 static void *confirming(void *arg)
 {
-    struct hf_remote *r = arg;
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool *r = arg;
+    struct hf_pool_confirm *c = &r->confirm;
     pthread_mutex_lock(&c->lock);
     for (;;) {
         await_need(r);
@@ -180,7 +180,7 @@ static void *confirming(void *arg)
             break;
         uint64_t number = ++c->begun;
         if (c->since_ms == 0)
-            c->since_ms = hf_remote_clock_ms();
+            c->since_ms = hf_pool_clock_ms();
         pthread_mutex_unlock(&c->lock);
         bool proven = false, done = commit_once(r, &proven);
         pthread_mutex_lock(&c->lock);
@@ -194,16 +194,16 @@ static void *confirming(void *arg)
         } else if (!c->stopping) {
             if (silent_ms(c) > 0)
                 note(r, true);
-            wait_until(c, &c->wake, hf_remote_clock_ms() + PAUSE_MS);
+            wait_until(c, &c->wake, hf_pool_clock_ms() + PAUSE_MS);
         }
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;
 }
 
-bool hf_remote_confirm(struct hf_remote *r, uint32_t timeline, bool *proven)
+bool hf_pool_confirm(struct hf_pool *r, uint32_t timeline, bool *proven)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     if (proven)
         *proven = false;
     if (HF_BUG(unreplicated_told))
@@ -215,8 +215,8 @@ bool hf_remote_confirm(struct hf_remote *r, uint32_t timeline, bool *proven)
     c->waiting++;
     pthread_cond_signal(&c->wake);
     /* Some seconds, but not again and again while a standby stays away. */
-    int64_t until = (c->since_ms ? c->since_ms : hf_remote_clock_ms()) + WAIT_MS;
-    while (c->done < wanted && hf_remote_clock_ms() < until && !c->stopping)
+    int64_t until = (c->since_ms ? c->since_ms : hf_pool_clock_ms()) + WAIT_MS;
+    while (c->done < wanted && hf_pool_clock_ms() < until && !c->stopping)
         wait_until(c, &c->confirmed, until);
     bool sure = c->done >= wanted && c->timeline == timeline;
     if (proven)
@@ -228,9 +228,9 @@ bool hf_remote_confirm(struct hf_remote *r, uint32_t timeline, bool *proven)
     return sure;
 }
 
-uint64_t hf_remote_silent_ms(struct hf_remote *r)
+uint64_t hf_pool_silent_ms(struct hf_pool *r)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     pthread_mutex_lock(&c->lock);
     uint64_t ms = silent_ms(c);
     if (ms > 0)
@@ -239,31 +239,27 @@ uint64_t hf_remote_silent_ms(struct hf_remote *r)
     return ms;
 }
 
-bool hf_remote_is_silent(struct hf_remote *r)
+bool hf_pool_is_silent(struct hf_pool *r)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     pthread_mutex_lock(&c->lock);
-    bool silent = c->silent_since_ms && hf_remote_clock_ms() - c->silent_since_ms >= SLOW_MS;
+    bool silent = c->silent_since_ms && hf_pool_clock_ms() - c->silent_since_ms >= SLOW_MS;
     pthread_mutex_unlock(&c->lock);
     return silent;
 }
 
-enum hf_status hf_remote_barrier(struct hf_remote *r, uint32_t timeline)
+enum hf_status hf_pool_barrier(struct hf_store *store, uint32_t timeline)
 {
-    hf_remote_flush(r);
-    return hf_remote_confirm(r, timeline, NULL) ? HF_OK : HF_INDETERMINATE;
-}
-
-uint32_t hf_remote_timeline(struct hf_remote *r)
-{
-    return atomic_load(&r->shared.timeline);
+    struct hf_pool *r = hf_pool_of(store);
+    hf_pool_flush(store);
+    return hf_pool_confirm(r, timeline, NULL) ? HF_OK : HF_INDETERMINATE;
 }
 
 /* ---- Beginning and ending ---- */
 
-bool hf_remote_confirm_make(struct hf_remote *r)
+bool hf_pool_confirm_make(struct hf_pool *r)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     pthread_condattr_t steady;
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
@@ -275,15 +271,15 @@ bool hf_remote_confirm_make(struct hf_remote *r)
     return hf_pg_session_init(&c->session, &r->shared);
 }
 
-bool hf_remote_confirm_start(struct hf_remote *r)
+bool hf_pool_confirm_start(struct hf_pool *r)
 {
     r->confirm.started = pthread_create(&r->confirm.thread, NULL, confirming, r) == 0;
     return r->confirm.started;
 }
 
-void hf_remote_confirm_stop(struct hf_remote *r)
+void hf_pool_confirm_stop(struct hf_pool *r)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     pthread_mutex_lock(&c->lock);
     c->stopping = true;
     pthread_cond_broadcast(&c->wake);
@@ -296,9 +292,9 @@ void hf_remote_confirm_stop(struct hf_remote *r)
     c->started = false;
 }
 
-void hf_remote_confirm_free(struct hf_remote *r)
+void hf_pool_confirm_free(struct hf_pool *r)
 {
-    struct hf_remote_confirm *c = &r->confirm;
+    struct hf_pool_confirm *c = &r->confirm;
     hf_pg_session_free(&c->session);
     if (c->socket >= 0)
         close(c->socket);

@@ -1,4 +1,4 @@
-#include "engine/page.h"
+#include "store/record/page.h"
 
 #include "base/bytes.h"
 #include "core/name.h"

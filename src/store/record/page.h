@@ -2,8 +2,8 @@
  *
  * Records are copied into `rows`, their bytes into `bytes`; the slices hold offsets until the end, because the bytes may
  * move while they grow. */
-#ifndef HF_ENGINE_PAGE_H
-#define HF_ENGINE_PAGE_H
+#ifndef HF_STORE_RECORD_PAGE_H
+#define HF_STORE_RECORD_PAGE_H
 
 #include "holdfast.h"
 

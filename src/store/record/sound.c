@@ -1,4 +1,4 @@
-#include "store/journal/sound.h"
+#include "store/record/sound.h"
 
 #include "core/merge.h"
 

@@ -2,8 +2,8 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/id.h"
-#include "engine/page.h"
-#include "engine/remote.h"
+#include "store/journal/writer.h"
+#include "store/record/page.h"
 
 #include <time.h>
 
@@ -14,7 +14,7 @@ enum { LOOK_MAX = 20000, LOOK_US = 20000, LOOK_WANTED_US = 1000 };
 
 struct listing {
     struct hf_paging to;
-    struct hf_db *db;
+    struct hf_writer *w;
     struct hf_journal *j;
     size_t looked;
     uint64_t begun_ns; /* when it got the lock */
@@ -35,7 +35,7 @@ static bool enough(struct listing *p)
         return true;
     if (++p->looked % CLOCK_EVERY != 0)
         return false;
-    p->wanted = atomic_load_explicit(&p->db->wanted, memory_order_relaxed) > 0;
+    p->wanted = atomic_load_explicit(&p->w->wanted, memory_order_relaxed) > 0;
     return held_ns(p) > UINT64_C(1000) * (p->wanted ? LOOK_WANTED_US : LOOK_US);
 }
 
@@ -176,51 +176,43 @@ static void list_kind(struct listing *p)
     }
 }
 
-enum hf_status hf_list(struct hf_db *db, const struct hf_query *query, struct hf_page *page)
+enum hf_status hf_writer_list(struct hf_store *store, const struct hf_query *query, struct hf_page *page)
 {
-    struct listing p = { .db = db, .j = db->journal };
+    struct hf_writer *w = hf_writer_of(store);
+    struct listing p = { .w = w, .j = w->journal };
     struct hf_query inner = *query;
-    *page = (struct hf_page){ 0 };
-    if (hf_engine_applying == db)
-        return HF_MISUSE;
-    if (db->remote)
-        return hf_remote_list(db->remote, query, page);
-    const struct hf_sipkey *key = &db->journal->keys.id;
+    const struct hf_sipkey *key = &w->journal->keys.id;
     inner.cursor = hf_cursor_read(key, query->tenant, query->cursor);
     enum hf_status st = hf_paging_begin(&p.to, &inner, page);
     if (st != HF_OK)
         return st;
-    pthread_mutex_lock(&db->lock);
-    p.begun_ns = db->journal->io->monotonic_ns(db->journal->io->ctx);
-    if (db->failed)
+    pthread_mutex_lock(&w->lock);
+    p.begun_ns = w->journal->io->monotonic_ns(w->journal->io->ctx);
+    if (w->failed)
         p.to.status = HF_STORAGE_FAILURE;
     else
         list_kind(&p);
     uint64_t held = held_ns(&p);
     const struct hf_journal *j = p.j;
     uint64_t needs = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0;
-    if (p.to.status != HF_STORAGE_FAILURE || !db->failed) {
-        st = hf_engine_wait(db, needs);
+    if (p.to.status != HF_STORAGE_FAILURE || !w->failed) {
+        st = hf_writer_wait(w, needs);
         if (st != HF_OK)
             p.to.status = st;
     }
-    pthread_mutex_unlock(&db->lock);
+    pthread_mutex_unlock(&w->lock);
     if (p.wanted)
         stand_back(held);
     page->next_cursor = hf_cursor_make(key, query->tenant, page->next_cursor);
     return hf_paging_end(&p.to);
 }
 
-void hf_stats(struct hf_db *db, struct hf_stats *out)
+void hf_writer_stats(struct hf_store *store, bool applying, struct hf_stats *out)
 {
-    bool has_lock = hf_engine_applying == db; /* an apply function runs with it */
-    if (db->remote) {
-        hf_remote_stats(db->remote, out);
-        return;
-    }
-    if (!has_lock)
-        pthread_mutex_lock(&db->lock);
-    struct hf_journal *j = db->journal;
+    struct hf_writer *w = hf_writer_of(store);
+    if (!applying)
+        pthread_mutex_lock(&w->lock);
+    struct hf_journal *j = w->journal;
     const struct hf_tables *t = &j->tables;
     *out = j->stats;
     out->tokens = t->tokens.used;
@@ -246,6 +238,6 @@ void hf_stats(struct hf_db *db, struct hf_stats *out)
     out->verify_bytes = j->verify.stop;
     out->verified_bytes = j->verify.state == HF_VERIFY_GOOD ? j->verify.stop : j->verify.position;
     out->journal_damaged = j->verify.state == HF_VERIFY_BAD;
-    if (!has_lock)
-        pthread_mutex_unlock(&db->lock);
+    if (!applying)
+        pthread_mutex_unlock(&w->lock);
 }

@@ -1,7 +1,8 @@
 /* Rows that stayed locked: somebody has a transaction open that changed them, and all who need them wait for its end. They
  * wait one by one in a single session, so that the others are there for everybody else. */
 #include "base/hash.h"
-#include "engine/remote_inner.h"
+#include "core/decide.h"
+#include "store/postgres/pool.h"
 
 /* How long a row counts as locked since it was last found to be. */
 enum { BELIEVED_MS = 5000 };
@@ -56,50 +57,50 @@ static uint64_t identity_of(const struct hf_request *q)
 }
 
 /* Guards are only read, by those who record what they have seen: these meet at what was seen. */
-unsigned hf_remote_row(const struct hf_request *q)
+unsigned hf_pool_row(const struct hf_request *q)
 {
     uint64_t hash = identity_of(q) ? identity_of(q) : target_of(q);
     if (q->action >= HF_BEGIN && q->action <= HF_HEARTBEAT)
         hash = key_of(q);
-    return (unsigned)(hash % HF_REMOTE_LANES);
+    return (unsigned)(hash % HF_POOL_LANES);
 }
 
-static struct hf_remote_stuck *find(struct hf_remote *r, uint64_t hash, int64_t now)
+static struct hf_pool_stuck *find(struct hf_pool *r, uint64_t hash, int64_t now)
 {
-    for (unsigned i = 0; i < HF_REMOTE_STUCK && hash; i++)
+    for (unsigned i = 0; i < HF_POOL_STUCK && hash; i++)
         if (r->stuck[i].hash == hash && r->stuck[i].until_ms > now)
             return &r->stuck[i];
     return NULL;
 }
 
-bool hf_remote_is_stuck(struct hf_remote *r, const struct hf_op *op)
+bool hf_pool_is_stuck(struct hf_pool *r, const struct hf_op *op)
 {
     int64_t now;
     if (hf_action_reads(op->request->action)) /* it takes no lock */
         return false;
-    if (r->stuck_until_ms == 0 || (now = hf_remote_clock_ms()) >= r->stuck_until_ms)
+    if (r->stuck_until_ms == 0 || (now = hf_pool_clock_ms()) >= r->stuck_until_ms)
         return false;
     return find(r, target_of(op->request), now) || find(r, key_of(op->request), now) ||
            find(r, identity_of(op->request), now);
 }
 
-static void learn(struct hf_remote *r, uint64_t hash, int64_t now)
+static void learn(struct hf_pool *r, uint64_t hash, int64_t now)
 {
-    struct hf_remote_stuck *place = find(r, hash, now);
+    struct hf_pool_stuck *place = find(r, hash, now);
     if (!hash)
         return;
-    for (unsigned i = 0; i < HF_REMOTE_STUCK && !place; i++)
+    for (unsigned i = 0; i < HF_POOL_STUCK && !place; i++)
         if (r->stuck[i].until_ms <= now)
             place = &r->stuck[i];
     if (!place) /* one is forgotten, and found out again */
-        place = &r->stuck[hash % HF_REMOTE_STUCK];
-    *place = (struct hf_remote_stuck){ hash, now + BELIEVED_MS };
+        place = &r->stuck[hash % HF_POOL_STUCK];
+    *place = (struct hf_pool_stuck){ hash, now + BELIEVED_MS };
     r->stuck_until_ms = now + BELIEVED_MS;
 }
 
-void hf_remote_stuck_learn(struct hf_remote *r, const struct hf_op *op, bool by_guard)
+void hf_pool_stuck_learn(struct hf_pool *r, const struct hf_op *op, bool by_guard)
 {
-    int64_t now = hf_remote_clock_ms();
+    int64_t now = hf_pool_clock_ms();
     uint64_t identity = by_guard ? 0 : identity_of(op->request);
     bool is_new;
     pthread_mutex_lock(&r->lock);
@@ -108,17 +109,17 @@ void hf_remote_stuck_learn(struct hf_remote *r, const struct hf_op *op, bool by_
     learn(r, key_of(op->request), now);
     pthread_mutex_unlock(&r->lock);
     if (is_new)
-        hf_remote_note(r, 1,
+        hf_pool_note(r, 1,
                        "somebody keeps a row locked that callers need: they wait, and are refused after some "
                        "seconds (doc/POSTGRES.md, \"Rows that stay locked\", has the query that tells who)");
 }
 
-void hf_remote_stuck_forget(struct hf_remote *r, const struct hf_op *op)
+void hf_pool_stuck_forget(struct hf_pool *r, const struct hf_op *op)
 {
     pthread_mutex_lock(&r->lock);
-    for (unsigned i = 0; i < HF_REMOTE_STUCK; i++)
+    for (unsigned i = 0; i < HF_POOL_STUCK; i++)
         if (r->stuck[i].hash == target_of(op->request) || r->stuck[i].hash == key_of(op->request) ||
             r->stuck[i].hash == identity_of(op->request))
-            r->stuck[i] = (struct hf_remote_stuck){ .hash = 0 };
+            r->stuck[i] = (struct hf_pool_stuck){ .hash = 0 };
     pthread_mutex_unlock(&r->lock);
 }

@@ -1,10 +1,10 @@
 /* The queue of the store on PostgreSQL: what waits, of each tenant in order, and who takes what.
  *
- * Tenants take turns. A tenant that has more than HF_REMOTE_SMALL operations waiting is a large one. For as long as there is more than
+ * Tenants take turns. A tenant that has more than HF_POOL_SMALL operations waiting is a large one. For as long as there is more than
  * one tenant:
  *
  *   - a batch is of large ones or of small ones, in turns where both wait, so that few operations do not wait for the commit
- *     of many; and it has at most HF_REMOTE_SHARE of each tenant, so that none is long;
+ *     of many; and it has at most HF_POOL_SHARE of each tenant, so that none is long;
  *   - all workers but one may work for large ones, and those that do do not count as busy for small ones, who go on at once.
  *
  * A tenant alone has as large batches as there can be, and all workers. Where commits wait for standbys, the last worker that is free
@@ -13,32 +13,33 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "engine/remote_inner.h"
+#include "core/decide.h"
+#include "store/postgres/pool.h"
 
 /* ---- The parts of tenants ---- */
 
-static uint64_t hash_of(const struct hf_remote *r, struct hf_bytes tenant)
+static uint64_t hash_of(const struct hf_pool *r, struct hf_bytes tenant)
 {
     const struct hf_sipkey key = { hf_get64(r->shared.id_key) ^ HF_APPLY, hf_get64(r->shared.id_key + 8) };
     uint64_t hash = HF_BUG(tenants_in_one_line) ? 1 : hf_siphash(&key, tenant, hf_mem(NULL, 0));
     return hash ? hash : 1;
 }
 
-void hf_remote_queue_init(struct hf_remote_queue *q)
+void hf_pool_queue_init(struct hf_pool_queue *q)
 {
-    for (size_t i = 0; i < HF_REMOTE_PARTS; i++) {
+    for (size_t i = 0; i < HF_POOL_PARTS; i++) {
         q->parts[i].chain = q->unused;
         q->unused = &q->parts[i];
     }
 }
 
-static struct hf_remote_part **bucket_of(struct hf_remote_queue *q, uint64_t hash)
+static struct hf_pool_part **bucket_of(struct hf_pool_queue *q, uint64_t hash)
 {
-    return &q->buckets[hash % HF_REMOTE_PART_BUCKETS];
+    return &q->buckets[hash % HF_POOL_PART_BUCKETS];
 }
 
 /* It waits from now on, behind all others. */
-static void ring_add(struct hf_remote_queue *q, struct hf_remote_part *part)
+static void ring_add(struct hf_pool_queue *q, struct hf_pool_part *part)
 {
     part->end = &part->first;
     if (q->turn) {
@@ -52,7 +53,7 @@ static void ring_add(struct hf_remote_queue *q, struct hf_remote_part *part)
 }
 
 /* Nothing of it waits any more. */
-static void ring_remove(struct hf_remote_queue *q, struct hf_remote_part *part)
+static void ring_remove(struct hf_pool_queue *q, struct hf_pool_part *part)
 {
     part->prev->next = part->next;
     part->next->prev = part->prev;
@@ -61,7 +62,7 @@ static void ring_remove(struct hf_remote_queue *q, struct hf_remote_part *part)
     q->waiting--;
     if (part == &q->rest)
         return;
-    struct hf_remote_part **at = bucket_of(q, part->hash);
+    struct hf_pool_part **at = bucket_of(q, part->hash);
     while (*at != part)
         at = &(*at)->chain;
     *at = part->chain;
@@ -71,9 +72,9 @@ static void ring_remove(struct hf_remote_queue *q, struct hf_remote_part *part)
 
 /* The tenant's part. If more tenants wait than there are parts, the others share one until it is empty: none of them has
  * operations in two. */
-static struct hf_remote_part *part_of(struct hf_remote_queue *q, uint64_t hash)
+static struct hf_pool_part *part_of(struct hf_pool_queue *q, uint64_t hash)
 {
-    struct hf_remote_part **bucket = bucket_of(q, hash), *part = *bucket;
+    struct hf_pool_part **bucket = bucket_of(q, hash), *part = *bucket;
     while (part && part->hash != hash)
         part = part->chain;
     if (part)
@@ -90,9 +91,9 @@ static struct hf_remote_part *part_of(struct hf_remote_queue *q, uint64_t hash)
     return part;
 }
 
-void hf_remote_queue_add(struct hf_remote *r, struct hf_op *first, int64_t now)
+void hf_pool_queue_add(struct hf_pool *r, struct hf_op *first, int64_t now)
 {
-    struct hf_remote_queue *q = &r->queue;
+    struct hf_pool_queue *q = &r->queue;
     while (first) { /* those of one tenant, and then of the next */
         struct hf_op *last = first, *next;
         size_t count = 1;
@@ -104,9 +105,9 @@ void hf_remote_queue_add(struct hf_remote *r, struct hf_op *first, int64_t now)
         last->next = NULL;
         uint64_t hash = hash_of(r, first->request->tenant);
         if (q->tenant && q->tenant != hash)
-            q->mixed_until_ms = now + HF_REMOTE_MIXED_MS;
+            q->mixed_until_ms = now + HF_POOL_MIXED_MS;
         q->tenant = hash;
-        struct hf_remote_part *part = part_of(q, hash);
+        struct hf_pool_part *part = part_of(q, hash);
         *part->end = first;
         part->end = &last->next;
         part->queued += count;
@@ -115,14 +116,14 @@ void hf_remote_queue_add(struct hf_remote *r, struct hf_op *first, int64_t now)
     }
 }
 
-bool hf_remote_queue_mixed(const struct hf_remote *r, int64_t now)
+bool hf_pool_queue_mixed(const struct hf_pool *r, int64_t now)
 {
     return now < r->queue.mixed_until_ms;
 }
 
-static bool is_large(const struct hf_remote_part *part)
+static bool is_large(const struct hf_pool_part *part)
 {
-    return part->queued > HF_REMOTE_SMALL;
+    return part->queued > HF_POOL_SMALL;
 }
 
 /* ---- Taking ---- */
@@ -152,27 +153,27 @@ static size_t weight(const struct hf_request *q)
 }
 
 /* May this worker have the operation now? */
-static bool may_take(struct hf_remote_worker *w, const struct hf_op *op)
+static bool may_take(struct hf_pool_worker *w, const struct hf_op *op)
 {
-    const struct hf_remote_lane *lane = hf_remote_lane(w->remote, op);
+    const struct hf_pool_lane *lane = hf_pool_lane(w->pool, op);
     return !lane || lane->count == 0 || lane->worker == w->index;
 }
 
 /* Has another worker a batch under way that needs the same row? Two of them at once would wait for each other, or one would
  * begin again. Who has it for long is not waited for. */
-static bool is_row_busy(const struct hf_remote_worker *w, const struct hf_op *op)
+static bool is_row_busy(const struct hf_pool_worker *w, const struct hf_op *op)
 {
-    const struct hf_remote_lane *row = hf_remote_row_lane(w->remote, op);
+    const struct hf_pool_lane *row = hf_pool_row_lane(w->pool, op);
     if (!row || row->count == 0 || row->worker == w->index)
         return false;
-    return hf_remote_clock_ms() - w->remote->workers[row->worker].begun_ms <= HF_REMOTE_SLOW_MS;
+    return hf_pool_clock_ms() - w->pool->workers[row->worker].begun_ms <= HF_POOL_SLOW_MS;
 }
 
 /* Its lane and its row are this worker's from now on. */
-static void lane_take(struct hf_remote_worker *w, const struct hf_op *op)
+static void lane_take(struct hf_pool_worker *w, const struct hf_op *op)
 {
-    struct hf_remote_lane *const lanes[] = { hf_remote_lane(w->remote, op),
-                                             hf_remote_row_lane(w->remote, op) };
+    struct hf_pool_lane *const lanes[] = { hf_pool_lane(w->pool, op),
+                                             hf_pool_row_lane(w->pool, op) };
     for (int i = 0; i < 2; i++)
         if (lanes[i]) {
             lanes[i]->count++;
@@ -180,9 +181,9 @@ static void lane_take(struct hf_remote_worker *w, const struct hf_op *op)
         }
 }
 
-void hf_remote_lane_give_back(struct hf_remote *r, const struct hf_op *op)
+void hf_pool_lane_give_back(struct hf_pool *r, const struct hf_op *op)
 {
-    struct hf_remote_lane *const lanes[] = { hf_remote_lane(r, op), hf_remote_row_lane(r, op) };
+    struct hf_pool_lane *const lanes[] = { hf_pool_lane(r, op), hf_pool_row_lane(r, op) };
     for (int i = 0; i < 2; i++)
         if (lanes[i])
             lanes[i]->count--;
@@ -191,12 +192,12 @@ void hf_remote_lane_give_back(struct hf_remote *r, const struct hf_op *op)
 /* Lanes of which an operation was passed over: what is behind it stays behind it. */
 struct passed {
     bool any;
-    bool lanes[HF_REMOTE_LANES];
+    bool lanes[HF_POOL_LANES];
 };
 
-static void pass_over(struct passed *passed, struct hf_remote *r, const struct hf_op *op)
+static void pass_over(struct passed *passed, struct hf_pool *r, const struct hf_op *op)
 {
-    const struct hf_remote_lane *lane = hf_remote_lane(r, op);
+    const struct hf_pool_lane *lane = hf_pool_lane(r, op);
     if (!lane)
         return;
     if (!passed->any)
@@ -204,22 +205,22 @@ static void pass_over(struct passed *passed, struct hf_remote *r, const struct h
     passed->any = passed->lanes[lane - r->lanes] = true;
 }
 
-static bool is_passed(const struct passed *passed, struct hf_remote *r, const struct hf_op *op)
+static bool is_passed(const struct passed *passed, struct hf_pool *r, const struct hf_op *op)
 {
-    const struct hf_remote_lane *lane = passed->any ? hf_remote_lane(r, op) : NULL;
+    const struct hf_pool_lane *lane = passed->any ? hf_pool_lane(r, op) : NULL;
     return lane && passed->lanes[lane - r->lanes];
 }
 
 /* Must the operation wait until fewer of its sort are under way? Operations that failed once are tried alone, and may wait for
  * a row that is locked: they never have all workers. Of those whose row is known to be locked there is one at a time. */
-static bool must_wait(struct hf_remote *r, const struct hf_op *op, bool stuck)
+static bool must_wait(struct hf_pool *r, const struct hf_op *op, bool stuck)
 {
-    return (stuck && r->stuck_busy) || (hf_remote_tried(op) && r->tried_busy >= HF_REMOTE_BUSY);
+    return (stuck && r->stuck_busy) || (hf_pool_tried(op) && r->tried_busy >= HF_POOL_BUSY);
 }
 
 /* What a batch is being made of. */
 struct taking {
-    struct hf_remote_worker *w;
+    struct hf_pool_worker *w;
     bool apart;         /* a batch has questions alone, or none */
     bool asks, changes; /* it has such; or must not have the other */
     bool mixed;         /* there is more than one tenant */
@@ -235,30 +236,30 @@ static bool is_left(const struct taking *t, const struct hf_op *op)
     return t->apart && (hf_action_reads(op->request->action) ? t->changes : t->asks);
 }
 
-static bool may_serve(const struct taking *t, const struct hf_remote_part *part)
+static bool may_serve(const struct taking *t, const struct hf_pool_part *part)
 {
     if (!t->mixed)
         return !t->crowded;
     if (!is_large(part))
         return !t->crowded_small;
-    return !t->crowded && t->w->remote->queue.bulk_busy < HF_REMOTE_WORKERS - 1;
+    return !t->crowded && t->w->pool->queue.bulk_busy < HF_POOL_WORKERS - 1;
 }
 
 /* Take what waits of a tenant, in order, as much as the batch holds of it. False: the batch is complete. */
-static bool part_take(struct taking *t, struct hf_remote_part *part)
+static bool part_take(struct taking *t, struct hf_pool_part *part)
 {
-    struct hf_remote_worker *w = t->w;
-    struct hf_remote *r = w->remote;
+    struct hf_pool_worker *w = t->w;
+    struct hf_pool *r = w->pool;
     struct hf_op **at = &part->first;
     size_t room = HF_PG_BATCH_MAX - w->count, bytes = BYTES_MAX - t->bytes, taken = 0, used = 0;
-    if (t->mixed && room > HF_REMOTE_SHARE)
-        room = HF_REMOTE_SHARE;
+    if (t->mixed && room > HF_POOL_SHARE)
+        room = HF_POOL_SHARE;
     if (t->mixed && bytes > BYTES_MAX / 4)
         bytes = BYTES_MAX / 4;
     bool alone = false;
     while (*at && taken < room && used < bytes && !alone) {
         struct hf_op *op = *at;
-        bool stuck = hf_remote_is_stuck(r, op);
+        bool stuck = hf_pool_is_stuck(r, op);
         bool later =
             must_wait(r, op, stuck) || (stuck && w->count > 0) || is_row_busy(w, op) || is_left(t, op);
         if (later)
@@ -267,8 +268,8 @@ static bool part_take(struct taking *t, struct hf_remote_part *part)
             at = &op->next;
             continue;
         }
-        alone = stuck || hf_remote_alone(op);
-        if (hf_remote_alone(op) && w->count > 0)
+        alone = stuck || hf_pool_alone(op);
+        if (hf_pool_alone(op) && w->count > 0)
             break; /* what is behind it may be of its lane */
         *at = op->next;
         if (part->end == &op->next)
@@ -280,11 +281,11 @@ static bool part_take(struct taking *t, struct hf_remote_part *part)
         taken++;
         used += weight(op->request);
         w->stuck = stuck;
-        w->tried = hf_remote_tried(op);
+        w->tried = hf_pool_tried(op);
     }
     t->bytes += used;
     part->queued -= taken;
-    w->bulk = w->bulk || (taken > 0 && part->queued + taken > HF_REMOTE_SMALL);
+    w->bulk = w->bulk || (taken > 0 && part->queued + taken > HF_POOL_SMALL);
     return !(alone && taken > 0) && w->count < HF_PG_BATCH_MAX && t->bytes < BYTES_MAX;
 }
 
@@ -293,11 +294,11 @@ enum sort { SMALL, LARGE, ANY };
 /* Those of a sort, each in its turn. */
 static void sort_take(struct taking *t, enum sort sort)
 {
-    struct hf_remote_queue *q = &t->w->remote->queue;
-    struct hf_remote_part *part = q->turn, *served = NULL;
+    struct hf_pool_queue *q = &t->w->pool->queue;
+    struct hf_pool_part *part = q->turn, *served = NULL;
     bool more = true;
     for (size_t i = q->waiting; i > 0 && more; i--) {
-        struct hf_remote_part *next = part->next;
+        struct hf_pool_part *next = part->next;
         size_t before = t->w->count;
         if (may_serve(t, part) && (sort == ANY || is_large(part) == (sort == LARGE)))
             more = part_take(t, part);
@@ -314,11 +315,11 @@ static void sort_take(struct taking *t, enum sort sort)
 /* Take a batch. */
 static void batch_take(struct taking *t)
 {
-    struct hf_remote_worker *w = t->w;
-    struct hf_remote *r = w->remote;
-    struct hf_remote_queue *q = &r->queue;
+    struct hf_pool_worker *w = t->w;
+    struct hf_pool *r = w->pool;
+    struct hf_pool_queue *q = &r->queue;
     bool small = false, large = false;
-    const struct hf_remote_part *part = q->turn;
+    const struct hf_pool_part *part = q->turn;
     for (size_t i = q->waiting; i > 0; i--, part = part->next)
         if (may_serve(t, part)) {
             large = large || is_large(part);
@@ -343,11 +344,11 @@ static void batch_take(struct taking *t)
 }
 
 /* Is there a worker that has a connection, and is idle or about to be? Who has none lets it go first, and wakes it. */
-static bool is_better_one(const struct hf_remote_worker *w)
+static bool is_better_one(const struct hf_pool_worker *w)
 {
     bool found = false;
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS && !w->session.conn.pg; i++) {
-        struct hf_remote_worker *other = &w->remote->workers[i];
+    for (unsigned i = 0; i < HF_POOL_WORKERS && !w->session.conn.pg; i++) {
+        struct hf_pool_worker *other = &w->pool->workers[i];
         if ((other->begun_ms && !other->answering) || !other->session.conn.pg) /* who is busy may change it */
             continue;
         found = true;
@@ -358,27 +359,27 @@ static bool is_better_one(const struct hf_remote_worker *w)
 }
 
 /* Do commits wait for a standby that is away, as it seems? */
-static bool is_standby_slow(struct hf_remote *r)
+static bool is_standby_slow(struct hf_pool *r)
 {
     enum { SLOW_MS = 1000 };
-    int64_t before = hf_remote_clock_ms() - SLOW_MS;
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+    int64_t before = hf_pool_clock_ms() - SLOW_MS;
+    for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
         if (r->workers[i].begun_ms && r->workers[i].begun_ms < before)
             return true;
-    return hf_remote_is_silent(r);
+    return hf_pool_is_silent(r);
 }
 
 /* Who is at work, and is that enough? */
 static void look_round(struct taking *t)
 {
-    struct hf_remote *r = t->w->remote;
-    unsigned most = r->queued >= HF_REMOTE_FULL ? HF_REMOTE_BUSY : 1, busy = r->busy, small = r->busy;
-    t->mixed = hf_remote_queue_mixed(r, hf_remote_clock_ms());
+    struct hf_pool *r = t->w->pool;
+    unsigned most = r->queued >= HF_POOL_FULL ? HF_POOL_BUSY : 1, busy = r->busy, small = r->busy;
+    t->mixed = hf_pool_queue_mixed(r, hf_pool_clock_ms());
     if (r->busy >= most) {
-        int64_t now = hf_remote_clock_ms();
-        for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++) {
-            const struct hf_remote_worker *other = &r->workers[i];
-            bool slow = other->begun_ms && now - other->begun_ms > HF_REMOTE_SLOW_MS;
+        int64_t now = hf_pool_clock_ms();
+        for (unsigned i = 0; i < HF_POOL_WORKERS; i++) {
+            const struct hf_pool_worker *other = &r->workers[i];
+            bool slow = other->begun_ms && now - other->begun_ms > HF_POOL_SLOW_MS;
             busy -= slow;
             small -= slow || (other->begun_ms && other->bulk);
         }
@@ -388,7 +389,7 @@ static void look_round(struct taking *t)
     /* Commits wait for a standby for as long as that is away. What was confirmed can be asked for meanwhile: a worker is left for
      * it, and no question is in one batch with what waits. */
     bool waits = atomic_load(&r->shared.replicates) && !HF_BUG(questions_behind_commits);
-    t->asks = waits && r->busy == HF_REMOTE_WORKERS - 1;
+    t->asks = waits && r->busy == HF_POOL_WORKERS - 1;
     t->apart = t->asks || (waits && is_standby_slow(r));
     t->changes = false;
 }
@@ -396,21 +397,21 @@ static void look_round(struct taking *t)
 /* Is there something in the queue that this worker may take? */
 static bool has_some(struct taking *t)
 {
-    struct hf_remote *r = t->w->remote;
-    const struct hf_remote_part *part = r->queue.turn;
+    struct hf_pool *r = t->w->pool;
+    const struct hf_pool_part *part = r->queue.turn;
     for (size_t i = r->queue.waiting; i > 0; i--, part = part->next)
         for (const struct hf_op *op = may_serve(t, part) ? part->first : NULL; op; op = op->next)
             if (may_take(t->w, op) && !is_row_busy(t->w, op) && !is_left(t, op) &&
-                !must_wait(r, op, r->stuck_busy && hf_remote_is_stuck(r, op)))
+                !must_wait(r, op, r->stuck_busy && hf_pool_is_stuck(r, op)))
                 return true;
     return false;
 }
 
-bool hf_remote_take(struct hf_remote_worker *w)
+bool hf_pool_take(struct hf_pool_worker *w)
 {
     struct taking t; /* but for what is set here nothing of it is looked at before it is set */
     t.w = w;
-    if (w->remote->queued == 0 || is_better_one(w))
+    if (w->pool->queued == 0 || is_better_one(w))
         return false;
     look_round(&t);
     if ((t.crowded && t.crowded_small) || !has_some(&t))
@@ -419,13 +420,13 @@ bool hf_remote_take(struct hf_remote_worker *w)
     return true;
 }
 
-void hf_remote_give_back(struct hf_remote_worker *w)
+void hf_pool_give_back(struct hf_pool_worker *w)
 {
-    struct hf_remote *r = w->remote;
+    struct hf_pool *r = w->pool;
     for (size_t i = w->count; i > 0; i--) {
         struct hf_op *op = w->ops[i - 1];
-        struct hf_remote_part *part = part_of(&r->queue, hash_of(r, op->request->tenant));
-        hf_remote_lane_give_back(r, op);
+        struct hf_pool_part *part = part_of(&r->queue, hash_of(r, op->request->tenant));
+        hf_pool_lane_give_back(r, op);
         op->needs |= 2;
         op->next = part->first;
         if (!part->first)

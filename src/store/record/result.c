@@ -1,7 +1,9 @@
 /* Results: the answer, copied to where its caller owns it. */
+#include "store/record/result.h"
+
 #include "base/assert.h"
+#include "core/decide.h"
 #include "core/merge.h"
-#include "engine/engine.h"
 
 #include <stdlib.h>
 
@@ -15,10 +17,13 @@ void hf_result_clear(struct hf_result *result)
     result->now = 0;
 }
 
-void hf_result_status(struct hf_result *result, enum hf_status status)
+enum hf_status hf_result_status(struct hf_result *result, enum hf_status status)
 {
+    if (!result)
+        return status;
     hf_result_clear(result);
     result->answer.status = status;
+    return status;
 }
 
 /* Every slice of an answer, by kind. */
@@ -75,7 +80,8 @@ static void value_expand(struct hf_value *value, struct hf_item *items, size_t c
     HF_ASSERT(good);
 }
 
-bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_time now, size_t answer_max)
+/* False without memory, or if the answer has more than `answer_max` bytes. */
+static bool fill(struct hf_result *result, const struct hf_plan *plan, hf_time now, size_t answer_max)
 {
     struct slices s;
     size_t size = 0, items = 0;
@@ -113,4 +119,15 @@ bool hf_result_fill(struct hf_result *result, const struct hf_plan *plan, hf_tim
     if (result->answer.kind == HF_RECORD_REGISTER)
         value_expand(&result->answer.reg.value, (struct hf_item *)(void *)(room + aligned), items);
     return true;
+}
+
+enum hf_status hf_result_answer(const struct hf_request *request, const struct hf_plan *plan, hf_time now,
+                                size_t answer_max, struct hf_result *result)
+{
+    if (result && !fill(result, plan, now, answer_max))
+        return hf_result_status(
+            result, hf_action_reads(request->action) && answer_max == 0 ? HF_NO_MEMORY : HF_INDETERMINATE);
+    if (request->action == HF_GET_TOKEN && plan->token.action != 0)
+        return HF_OK;
+    return plan->answer.status;
 }

@@ -1,13 +1,16 @@
+#include "store/postgres/pool.h"
 #include "base/conninfo.h"
-#include "engine/remote_inner.h"
+#include "base/error.h"
 #include "store/postgres/migrate.h"
+#include "store/postgres/postgres.h"
+#include "store/record/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-int64_t hf_remote_clock_ms(void)
+int64_t hf_pool_clock_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -16,14 +19,14 @@ int64_t hf_remote_clock_ms(void)
 
 /* ---- What an operator should know ---- */
 
-void hf_remote_note(struct hf_remote *r, int level, const char *line)
+void hf_pool_note(struct hf_pool *r, int level, const char *line)
 {
     if (r->options.on_note)
         r->options.on_note(r->options.arg, level, line);
 }
 
 /* Say it once for as long as it stays the same. */
-static void complain(struct hf_remote *r, const char *line)
+static void complain(struct hf_pool *r, const char *line)
 {
     bool is_new;
     pthread_mutex_lock(&r->lock);
@@ -32,16 +35,16 @@ static void complain(struct hf_remote *r, const char *line)
         snprintf(r->complaint, sizeof r->complaint, "%s", line);
     pthread_mutex_unlock(&r->lock);
     if (is_new)
-        hf_remote_note(r, 1, line);
+        hf_pool_note(r, 1, line);
 }
 
-void hf_remote_away(struct hf_remote *r, const char *why)
+void hf_pool_away(struct hf_pool *r, const char *why)
 {
     char line[480];
-    bool silent = hf_remote_silent_ms(r) > 0;
+    bool silent = hf_pool_silent_ms(r) > 0;
     pthread_mutex_lock(&r->lock);
     if (r->away_since_ms == 0)
-        r->away_since_ms = hf_remote_clock_ms();
+        r->away_since_ms = hf_pool_clock_ms();
     r->away_said = r->away_said || !silent;
     pthread_mutex_unlock(&r->lock);
     if (silent)
@@ -51,7 +54,7 @@ void hf_remote_away(struct hf_remote *r, const char *why)
     complain(r, line);
 }
 
-void hf_remote_back(struct hf_remote *r)
+void hf_pool_back(struct hf_pool *r)
 {
     bool was_away;
     pthread_mutex_lock(&r->lock);
@@ -62,12 +65,12 @@ void hf_remote_back(struct hf_remote *r)
         r->complaint[0] = '\0';
     pthread_mutex_unlock(&r->lock);
     if (was_away)
-        hf_remote_note(r, 0, "the database can be reached again");
+        hf_pool_note(r, 0, "the database can be reached again");
 }
 
 #define DISK_FULL "53100" /* SQLSTATE */
 
-void hf_remote_refused(struct hf_remote *r, const struct hf_pg_conn *conn)
+void hf_pool_refused(struct hf_pool *r, const struct hf_pg_conn *conn)
 {
     char line[480];
     bool was_refused;
@@ -85,34 +88,36 @@ void hf_remote_refused(struct hf_remote *r, const struct hf_pg_conn *conn)
                  conn->state[0] ? "the database refuses a batch" : "a batch was given up", conn->why);
         complain(r, line);
     } else if (was_refused) {
-        hf_remote_note(r, 0, "the database takes writes again");
+        hf_pool_note(r, 0, "the database takes writes again");
     }
 }
 
 /* ---- The queue ---- */
 
-void hf_remote_submit(struct hf_remote *r, struct hf_op *first)
+static void submit(struct hf_store *store, struct hf_op *first)
 {
+    struct hf_pool *r = hf_pool_of(store);
     uint64_t count = 0;
-    int64_t now = hf_remote_clock_ms();
+    int64_t now = hf_pool_clock_ms();
     for (struct hf_op *op = first; op; op = op->next) {
-        op->needs = hf_remote_ticket(now, 0, hf_remote_row(op->request));
+        op->needs = hf_pool_ticket(now, 0, hf_pool_row(op->request));
         count++;
     }
     pthread_mutex_lock(&r->lock);
     for (struct hf_op *op = first; op; op = op->next)
         op->needs |= r->epoch;
-    hf_remote_queue_add(r, first, now);
+    hf_pool_queue_add(r, first, now);
     r->unanswered[r->epoch] += count;
     /* Who is busy takes it when it is free; to wake somebody who has no turn would cost more than the request. */
-    if (r->busy == 0 || (r->busy < HF_REMOTE_BUSY && r->queued >= HF_REMOTE_FULL) ||
-        (r->queue.bulk_busy > 0 && hf_remote_queue_mixed(r, now)))
-        hf_remote_wake(r);
+    if (r->busy == 0 || (r->busy < HF_POOL_BUSY && r->queued >= HF_POOL_FULL) ||
+        (r->queue.bulk_busy > 0 && hf_pool_queue_mixed(r, now)))
+        hf_pool_wake(r);
     pthread_mutex_unlock(&r->lock);
 }
 
-void hf_remote_flush(struct hf_remote *r)
+void hf_pool_flush(struct hf_store *store)
 {
+    struct hf_pool *r = hf_pool_of(store);
     pthread_mutex_lock(&r->lock);
     while (r->flushing)
         pthread_cond_wait(&r->rest, &r->lock);
@@ -144,11 +149,11 @@ static void waiting_done(struct hf_op *op, enum hf_status status)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void wait_for(struct hf_remote *r, struct waiting *w, struct hf_op *first)
+static void wait_for(struct hf_store *store, struct waiting *w, struct hf_op *first)
 {
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->done, NULL);
-    hf_remote_submit(r, first);
+    submit(store, first);
     pthread_mutex_lock(&w->lock);
     while (w->left > 0)
         pthread_cond_wait(&w->done, &w->lock);
@@ -157,16 +162,17 @@ static void wait_for(struct hf_remote *r, struct waiting *w, struct hf_op *first
     pthread_mutex_destroy(&w->lock);
 }
 
-enum hf_status hf_remote_do(struct hf_remote *r, const struct hf_request *request, struct hf_result *result)
+static enum hf_status decide(struct hf_store *store, const struct hf_request *request,
+                             struct hf_result *result)
 {
     struct waiting w = { .left = 1 };
     struct hf_op op = { .request = request, .result = result, .done = waiting_done, .arg = &w };
-    wait_for(r, &w, &op);
+    wait_for(store, &w, &op);
     return op.status;
 }
 
-enum hf_status hf_remote_do_many(struct hf_remote *r, const struct hf_request *requests,
-                                 struct hf_result *results, size_t count)
+static enum hf_status decide_many(struct hf_store *store, const struct hf_request *requests,
+                                  struct hf_result *results, size_t count)
 {
     struct waiting w = { .left = count };
     if (count == 0)
@@ -181,7 +187,7 @@ enum hf_status hf_remote_do_many(struct hf_remote *r, const struct hf_request *r
                                  .arg = &w,
                                  .lane = ops,
                                  .next = i + 1 < count ? &ops[i + 1] : NULL };
-    wait_for(r, &w, ops);
+    wait_for(store, &w, ops);
     enum hf_status st = HF_OK;
     for (size_t i = 0; i < count; i++)
         if (ops[i].status == HF_INDETERMINATE)
@@ -192,28 +198,13 @@ enum hf_status hf_remote_do_many(struct hf_remote *r, const struct hf_request *r
 
 /* ---- Opening and closing ---- */
 
-static enum hf_status options_check(const struct hf_options *o, struct hf_error *why)
-{
-    if (o->idempotency_window_ms >= 0 && o->idempotency_window_ms <= HF_DURATION_MAX_MS &&
-        o->token_max_length <= HF_TOKEN_MAX && (unsigned)o->registry <= HF_REGISTRY_STRICT)
-        return HF_OK;
-    why->status = HF_INVALID_REQUEST;
-    snprintf(
-        why->text, sizeof why->text,
-        "an option is out of range: the window is at most ten years, the greatest length of a key %d bytes",
-        HF_TOKEN_MAX);
-    return HF_INVALID_REQUEST;
-}
-
 static enum hf_status fault(struct hf_error *why, enum hf_status status, const char *doing, const char *what)
 {
-    why->status = status;
-    snprintf(why->text, sizeof why->text, "%.100s: %.380s", doing, what);
-    return status;
+    return hf_error_set(why, status, "%.100s: %.380s", doing, what);
 }
 
 /* Look at the database with a connection of its own: it may have no tables yet. */
-static enum hf_status prepare(struct hf_remote *r, struct hf_rules *rules, struct hf_error *why)
+static enum hf_status prepare(struct hf_pool *r, struct hf_rules *rules, struct hf_error *why)
 {
     struct hf_pg_conn conn = { .patience_ms = 120000 };
     if (hf_pg_connect(&conn, r->conninfo, false) != HF_PG_FINE)
@@ -229,7 +220,7 @@ static enum hf_status prepare(struct hf_remote *r, struct hf_rules *rules, struc
 enum { CONFIGURE_MS = 10000, CONFIGURE_LEAST_MS = 100, CONFIGURE_MOST_MS = 1000 };
 
 /* The first session writes the configuration into the journal where it is new. */
-static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_force, struct hf_error *why)
+static enum hf_status configure(struct hf_pool *r, const struct hf_rules *in_force, struct hf_error *why)
 {
     struct hf_pg_session *s = &r->workers[0].session;
     struct hf_rules rules = hf_pg_rules_wanted(&r->options, in_force);
@@ -245,12 +236,12 @@ static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_f
                    rules.token_max_length != in_force->token_max_length ||
                    rules.registry_strict != in_force->registry_strict;
     enum hf_pg_end end = is_new || changed ? HF_PG_AGAIN : HF_PG_DONE;
-    int64_t until = hf_remote_clock_ms() + CONFIGURE_MS;
+    int64_t until = hf_pool_clock_ms() + CONFIGURE_MS;
     for (int patience_ms = CONFIGURE_LEAST_MS; end == HF_PG_AGAIN || end == HF_PG_STUCK;) {
         struct timespec pause = { patience_ms / 1000, patience_ms % 1000 * 1000000L };
         end = hf_pg_configure(s, &r->options, patience_ms);
         patience_ms = patience_ms * 2 < CONFIGURE_MOST_MS ? patience_ms * 2 : CONFIGURE_MOST_MS;
-        if (end == HF_PG_DONE || hf_remote_clock_ms() >= until)
+        if (end == HF_PG_DONE || hf_pool_clock_ms() >= until)
             break;
         nanosleep(&pause, NULL);
     }
@@ -266,49 +257,49 @@ static enum hf_status configure(struct hf_remote *r, const struct hf_rules *in_f
         is_new || changed ? HF_INDETERMINATE : HF_STORAGE_FAILURE; /* it is written by now */
     if (hf_pg_look(s) != HF_PG_DONE)
         return fault(why, failed, "the database cannot be asked for the time", s->conn.why);
-    if (hf_remote_guards_read(r, s) != HF_PG_FINE)
+    if (hf_pool_guards_read(r, s) != HF_PG_FINE)
         return fault(why, failed, "holdfast.guard cannot be read", s->conn.why);
     char line[400];
     snprintf(line, sizeof line, "%sstore is in the database %.100s at %.200s, port %.10s",
              is_new ? "a new " : "the ", PQdb(s->conn.pg), PQhost(s->conn.pg), PQport(s->conn.pg));
-    hf_remote_note(r, 0, line);
+    hf_pool_note(r, 0, line);
     return HF_OK;
 }
 
-static void threads_stop(struct hf_remote *r)
+static void threads_stop(struct hf_pool *r)
 {
     pthread_mutex_lock(&r->lock);
     r->stopping = true;
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+    for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
         pthread_cond_signal(&r->workers[i].wake);
     pthread_cond_broadcast(&r->tick);
     pthread_mutex_unlock(&r->lock);
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+    for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
         if (r->workers[i].started)
             pthread_join(r->workers[i].thread, NULL);
     if (r->maintained)
         pthread_join(r->maintainer, NULL);
-    hf_remote_confirm_stop(r);
+    hf_pool_confirm_stop(r);
 }
 
-static bool threads_start(struct hf_remote *r)
+static bool threads_start(struct hf_pool *r)
 {
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++) {
-        struct hf_remote_worker *w = &r->workers[i];
-        w->started = pthread_create(&w->thread, NULL, hf_remote_work, w) == 0;
+    for (unsigned i = 0; i < HF_POOL_WORKERS; i++) {
+        struct hf_pool_worker *w = &r->workers[i];
+        w->started = pthread_create(&w->thread, NULL, hf_pool_worker_run, w) == 0;
         if (!w->started)
             return false;
     }
-    if (!hf_remote_confirm_start(r))
+    if (!hf_pool_confirm_start(r))
         return false;
     if (!r->options.no_background)
-        r->maintained = pthread_create(&r->maintainer, NULL, hf_remote_own, r) == 0;
+        r->maintained = pthread_create(&r->maintainer, NULL, hf_pool_maintain_run, r) == 0;
     return r->options.no_background || r->maintained;
 }
 
-static void remote_free(struct hf_remote *r)
+static void pool_free(struct hf_pool *r)
 {
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++) {
+    for (unsigned i = 0; i < HF_POOL_WORKERS; i++) {
         pthread_cond_destroy(&r->workers[i].wake);
         hf_pg_session_free(&r->workers[i].session);
         free(r->workers[i].ops);
@@ -316,17 +307,62 @@ static void remote_free(struct hf_remote *r)
     }
     hf_pg_session_free(&r->sweeper);
     hf_pg_session_free(&r->reader);
-    hf_remote_confirm_free(r);
+    hf_pool_confirm_free(r);
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->sweeper_lock);
     pthread_mutex_destroy(&r->reader_lock);
     pthread_mutex_destroy(&r->shared.clock_lock);
     pthread_cond_destroy(&r->rest);
     pthread_cond_destroy(&r->tick);
-    hf_remote_guards_free(r->guards);
+    hf_pool_guards_free(r->guards);
     free(r->conninfo);
     free(r);
 }
+
+static void close_store(struct hf_store *store)
+{
+    struct hf_pool *r = hf_pool_of(store);
+    pthread_mutex_lock(&r->lock);
+    while (r->unanswered[0] + r->unanswered[1] > 0)
+        pthread_cond_wait(&r->rest, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+    threads_stop(r);
+    for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
+        hf_pool_note_head(&r->workers[i], true);
+    pool_free(r);
+}
+
+static uint32_t timeline(struct hf_store *store)
+{
+    return atomic_load(&hf_pool_of(store)->shared.timeline);
+}
+
+/* The database has tables, and no memory of ours: nothing is counted by tenant. */
+static size_t usage(struct hf_store *store, struct hf_usage *list, size_t max, struct hf_usage *others)
+{
+    (void)store, (void)list, (void)max, (void)others;
+    return 0;
+}
+
+static void usage_of(struct hf_store *store, struct hf_bytes tenant, struct hf_usage *out)
+{
+    (void)store, (void)tenant, (void)out;
+}
+
+static const struct hf_store_operations operations = {
+    .close = close_store,
+    .decide = decide,
+    .decide_many = decide_many,
+    .submit = submit,
+    .flush = hf_pool_flush,
+    .barrier = hf_pool_barrier,
+    .timeline = timeline,
+    .maintain = hf_pool_maintain,
+    .list = hf_pool_list,
+    .stats = hf_pool_stats,
+    .usage = usage,
+    .usage_of = usage_of,
+};
 
 static void name_make(char *name, size_t size)
 {
@@ -335,22 +371,23 @@ static void name_make(char *name, size_t size)
     snprintf(name, size, "%s, process %ld", host[0] ? host : "unknown host", (long)getpid());
 }
 
-static struct hf_remote *remote_make(struct hf_db *db, const struct hf_options *options)
+static struct hf_pool *pool_make(const struct hf_options *options, const struct hf_store_host *host)
 {
-    struct hf_remote *r = calloc(1, sizeof *r);
+    struct hf_pool *r = calloc(1, sizeof *r);
     pthread_condattr_t steady;
     if (!r)
         return NULL;
-    r->db = db;
+    r->store.does = &operations;
+    r->host = *host;
     r->options = *options;
-    hf_remote_queue_init(&r->queue);
+    hf_pool_queue_init(&r->queue);
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->sweeper_lock, NULL);
     pthread_mutex_init(&r->reader_lock, NULL);
     pthread_mutex_init(&r->shared.clock_lock, NULL);
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
+    for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
         pthread_cond_init(&r->workers[i].wake, &steady);
     pthread_cond_init(&r->rest, NULL);
     pthread_cond_init(&r->tick, &steady);
@@ -359,11 +396,11 @@ static struct hf_remote *remote_make(struct hf_db *db, const struct hf_options *
     r->conninfo = strdup(options->postgres);
     r->shared.conninfo = r->conninfo;
     r->shared.io = options->io;
-    r->guards = hf_remote_guards_make();
+    r->guards = hf_pool_guards_make();
     bool good = r->conninfo && r->guards;
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++) {
-        struct hf_remote_worker *w = &r->workers[i];
-        w->remote = r;
+    for (unsigned i = 0; i < HF_POOL_WORKERS; i++) {
+        struct hf_pool_worker *w = &r->workers[i];
+        w->pool = r;
         w->index = i;
         w->seed = (unsigned)getpid() * 16 + i;
         w->ops = calloc(HF_PG_BATCH_MAX, sizeof *w->ops);
@@ -372,23 +409,23 @@ static struct hf_remote *remote_make(struct hf_db *db, const struct hf_options *
     }
     good = hf_pg_session_init(&r->sweeper, &r->shared) && good;
     good = hf_pg_session_init(&r->reader, &r->shared) && good;
-    good = hf_remote_confirm_make(r) && good;
+    good = hf_pool_confirm_make(r) && good;
     if (good)
         return r;
-    remote_free(r);
+    pool_free(r);
     return NULL;
 }
 
-enum hf_status hf_remote_open(struct hf_db *db, const struct hf_options *options, struct hf_remote **out,
-                              struct hf_error *why)
+enum hf_status hf_postgres_open(const struct hf_options *options, const struct hf_store_host *host,
+                                struct hf_store **out, struct hf_error *why)
 {
     struct hf_rules rules;
-    enum hf_status st = options_check(options, why);
+    enum hf_status st = hf_options_check(options, why);
     if (st == HF_OK)
         st = hf_conninfo_check(options->postgres, why);
     if (st != HF_OK)
         return st;
-    struct hf_remote *r = remote_make(db, options);
+    struct hf_pool *r = pool_make(options, host);
     if (!r)
         return fault(why, HF_NO_MEMORY, "a store cannot be opened", "not enough memory");
     st = prepare(r, &rules, why);
@@ -396,24 +433,12 @@ enum hf_status hf_remote_open(struct hf_db *db, const struct hf_options *options
         st = configure(r, &rules, why);
     if (st == HF_OK && !threads_start(r)) {
         threads_stop(r);
-        st = fault(why, HF_STORAGE_FAILURE, "a store cannot be opened",
-                   "the system gives no threads for its work");
+        st =
+            fault(why, HF_STORAGE_FAILURE, "a store cannot be opened", "cannot start its background threads");
     }
     if (st == HF_OK)
-        *out = r;
+        *out = &r->store;
     else
-        remote_free(r);
+        pool_free(r);
     return st;
-}
-
-void hf_remote_close(struct hf_remote *r)
-{
-    pthread_mutex_lock(&r->lock);
-    while (r->unanswered[0] + r->unanswered[1] > 0)
-        pthread_cond_wait(&r->rest, &r->lock);
-    pthread_mutex_unlock(&r->lock);
-    threads_stop(r);
-    for (unsigned i = 0; i < HF_REMOTE_WORKERS; i++)
-        hf_remote_note_head(&r->workers[i], true);
-    remote_free(r);
 }

@@ -1,0 +1,204 @@
+/* Maintenance and figures, each on a session of its own. */
+#include "store/postgres/pool.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <time.h>
+
+/* How much a step does, and how long the maintainer sleeps when there is nothing to do. */
+enum { SWEEP_MAX = 256, FREE_MAX = 2000, TICK_MS = 250 };
+
+static bool is_refused(struct hf_pool *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool refused = r->refused;
+    pthread_mutex_unlock(&r->lock);
+    return refused;
+}
+
+/* Does the database take what a batch writes? Rows as it would write them, taken back at once: that needs the same rights and
+ * the same room. */
+static bool takes_writes(struct hf_pg_session *s)
+{
+    static const char *const statements[] = {
+        "BEGIN",
+        "INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, expires_at, entry) "
+        "VALUES "
+        "('', gen_random_uuid()::text, 'place_hold', 'ok', '', now(), now(), 0)",
+        "INSERT INTO holdfast.hold (ordinal, id, tenant, resource, requester, state, placed_at, expires_at, "
+        "previous) "
+        "VALUES (-1, '', '', '', '', 'released', now(), now(), 0)",
+        "INSERT INTO holdfast.journal (number, at, tenant, action, status, writer, batch, entry) VALUES (-1, "
+        "now(), '', "
+        "'place_hold', 'ok', 0, 0, repeat('x', 300)::bytea)",
+        "UPDATE holdfast.resource SET held = held WHERE false",
+        "UPDATE holdfast.writer SET batch = batch WHERE false",
+    };
+    bool good = true;
+    for (size_t i = 0; i < sizeof statements / sizeof *statements && good; i++)
+        good = hf_pg_ask(&s->conn, statements[i], 0, NULL, false, NULL) == HF_PG_FINE;
+    return hf_pg_ask(&s->conn, "ROLLBACK", 0, NULL, false, NULL) == HF_PG_FINE && good;
+}
+
+/* So that it can be seen whether it waits for the standbys. */
+static void sweeping(struct hf_pool *r, bool begins)
+{
+    pthread_mutex_lock(&r->lock);
+    r->sweeping_since_ms = begins ? hf_pool_clock_ms() : 0;
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool hf_pool_maintain(struct hf_store *store)
+{
+    struct hf_pool *r = hf_pool_of(store);
+    struct hf_pg_session *s = &r->sweeper;
+    unsigned swept = 0;
+    uint64_t freed = 0;
+    enum hf_pg_end end = HF_PG_GONE;
+    pthread_mutex_lock(&r->sweeper_lock);
+    sweeping(r, true);
+    (void)hf_pg_session_is_newest(s); /* else it is closed */
+    if (s->conn.pg || hf_pg_session_connect(s, NULL) == HF_PG_FINE)
+        end = hf_pg_sweep(s, SWEEP_MAX, &swept);
+    if (end == HF_PG_DONE)
+        end = hf_pg_free_expired(s, FREE_MAX, &freed);
+    /* What a sweep in doubt did is found out by the next connect; nobody waits for it. */
+    if (end == HF_PG_DOUBT)
+        hf_pg_disconnect(&s->conn);
+    /* A row that cannot be swept is said; but the database takes what others write. */
+    if (end == HF_PG_NO && hf_pool_is_about_one(&s->conn))
+        s->conn.state[0] = '\0';
+    if (end == HF_PG_NO)
+        hf_pool_refused(r, &s->conn);
+    /* Whoever is told that the store is not ready sends nothing, so it must be found out here that it is again. */
+    if (end == HF_PG_GONE)
+        hf_pool_away(r, s->conn.why);
+    else
+        hf_pool_back(r);
+    if (end == HF_PG_DONE && is_refused(r) && takes_writes(s))
+        hf_pool_refused(r, NULL);
+    bool waiting = end == HF_PG_DONE && s->horizon.waiting;
+    uint32_t timeline = s->conn.timeline;
+    sweeping(r, false);
+    pthread_mutex_unlock(&r->sweeper_lock);
+    if (waiting) /* what that tells lets rows leave the next time */
+        (void)hf_pool_confirm(r, timeline, NULL);
+    hf_pool_clock_note(r);
+    return end == HF_PG_DONE && (swept > 0 || freed > 0);
+}
+
+static void figures_read(struct hf_pool *r);
+
+void *hf_pool_maintain_run(void *arg)
+{
+    struct hf_pool *r = arg;
+    unsigned ticks = 0;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stopping) {
+        struct timespec until;
+        pthread_mutex_unlock(&r->lock);
+        bool more = hf_pool_maintain(&r->store);
+        if (ticks++ % 20 == 0)
+            figures_read(r);
+        pthread_mutex_lock(&r->lock);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += more ? 1000000L : TICK_MS * 1000000L;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        if (!r->stopping)
+            pthread_cond_timedwait(&r->tick, &r->lock, &until);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* ---- Figures ---- */
+
+/* Which part of the keys are not claims, as the database's own statistics have it. */
+#define NO_CLAIMS                                                                                         \
+    "coalesce((SELECT null_frac FROM pg_stats WHERE schemaname = 'holdfast' AND tablename = 'token' AND " \
+    "attname = 'state'), 1)"
+
+/* And which part of the registers have not been deleted: the others are in an index of their own. */
+#define NOT_LEFT                                                                  \
+    "greatest(0, 1 - coalesce((SELECT l.reltuples FROM pg_class l WHERE l.oid = " \
+    "to_regclass('holdfast.register_left')), 0) / reltuples)"
+
+/* How many rows there are: counted while there are few, else as those statistics have it: the rows of `index`, or `part` of
+ * them. `where` is for those of a table that are of interest. */
+static const struct figure {
+    const char *table, *index, *where, *part;
+    size_t at;
+} figures[] = {
+    { "token", "token", "state IS NULL", NO_CLAIMS, offsetof(struct hf_stats, tokens) },
+    { "hold", "hold", "true", "1", offsetof(struct hf_stats, holds) },
+    { "hold", "hold_overdue", "state = 'held'", "1", offsetof(struct hf_stats, holds_live) },
+    { "resource", "resource", "true", "1", offsetof(struct hf_stats, resources) },
+    { "guard", "guard", "true", "1", offsetof(struct hf_stats, guards) },
+    { "guard_entry", "guard_entry", "true", "1", offsetof(struct hf_stats, entries) },
+    { "token", "token", "state IS NOT NULL", "(1 - " NO_CLAIMS ")", offsetof(struct hf_stats, claims) },
+    { "register", "register", "type <> 'deleted'", NOT_LEFT, offsetof(struct hf_stats, registers) },
+    { "outbox", "outbox", "true", "1", offsetof(struct hf_stats, outbox) },
+    { "app_value", "app_value", "true", "1", offsetof(struct hf_stats, values) },
+};
+enum { FIGURES = sizeof figures / sizeof *figures, COUNTED_MAX = 10000 };
+
+static enum hf_pg_outcome figure_read(struct hf_pg_conn *conn, const struct figure *f, uint64_t *out)
+{
+    char sql[600];
+    PGresult *result = NULL;
+    snprintf(sql, sizeof sql,
+             "SELECT CASE WHEN reltuples > %d THEN (reltuples * %s)::bigint ELSE (SELECT count(*) FROM "
+             "holdfast.%s WHERE %s) END "
+             "FROM pg_class WHERE oid = 'holdfast.%s'::regclass",
+             COUNTED_MAX, f->part, f->table, f->where, f->index);
+    enum hf_pg_outcome outcome = hf_pg_ask(conn, sql, 0, NULL, true, &result);
+    if (outcome == HF_PG_FINE && PQntuples(result) == 1)
+        *out = (uint64_t)hf_pg_get_int8(result, 0, 0);
+    PQclear(result);
+    return outcome;
+}
+
+static void figures_read(struct hf_pool *r)
+{
+    uint64_t values[FIGURES] = { 0 };
+    enum hf_pg_outcome outcome = HF_PG_FINE;
+    pthread_mutex_lock(&r->reader_lock);
+    (void)hf_pg_session_is_newest(&r->reader); /* else it is closed */
+    if (!r->reader.conn.pg)
+        outcome = hf_pg_session_read(&r->reader);
+    if (outcome == HF_PG_FINE)
+        outcome = hf_pool_guards_read(r, &r->reader);
+    for (int i = 0; i < FIGURES && outcome == HF_PG_FINE; i++)
+        outcome = figure_read(&r->reader.conn, &figures[i], &values[i]);
+    if (outcome == HF_PG_FINE && !hf_pg_session_is_newest(&r->reader))
+        outcome = HF_PG_LOST;
+    pthread_mutex_unlock(&r->reader_lock);
+    if (outcome != HF_PG_FINE)
+        return;
+    pthread_mutex_lock(&r->lock);
+    for (int i = 0; i < FIGURES; i++)
+        memcpy((char *)&r->stats + figures[i].at, &values[i], sizeof values[i]);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void hf_pool_stats(struct hf_store *store, bool applying, struct hf_stats *out)
+{
+    struct hf_pool *r = hf_pool_of(store);
+    (void)applying;               /* no function has its locks */
+    if (r->options.no_background) /* nobody else does */
+        figures_read(r);
+    uint64_t silent_ms = hf_pool_silent_ms(r);
+    pthread_mutex_lock(&r->lock);
+    *out = r->stats;
+    out->now = atomic_load(&r->shared.told);
+    out->clock_stalls = atomic_load(&r->shared.stalls);
+    out->clock_jumps = hf_pg_clock_jumps(&r->shared);
+    out->records_unreadable = atomic_load(&r->shared.unsound);
+    out->out_of_space = r->is_full;
+    out->standby_silent_ms = silent_ms;
+    out->database_away = (r->away_since_ms != 0 && silent_ms == 0) || (r->refused && !r->is_full);
+    pthread_mutex_unlock(&r->lock);
+}
