@@ -4,6 +4,7 @@
 #include "audit/directory.h"
 
 #include "base/bytes.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -207,8 +208,6 @@ enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir, s
         close(fd);
     if (!error)
         return HF_OK;
-    why->status = error == -ENOMEM ? HF_NO_MEMORY : HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "Cannot hold holds.idx in %s against the journal: %s.", dir,
-             strerror(-error));
-    return why->status;
+    return hf_error_set(why, error == -ENOMEM ? HF_NO_MEMORY : HF_STORAGE_FAILURE,
+                        "Cannot hold holds.idx in %s against the journal: %s.", dir, strerror(-error));
 }

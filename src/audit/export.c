@@ -4,6 +4,7 @@
 #include "audit/words.h"
 
 #include "base/bytes.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -149,21 +150,20 @@ static bool file_name(const char *tmp, const char *file, struct hf_error *why)
     }
     if (errno != EEXIST && lstat(file, &st) != 0 && rename(tmp, file) == 0)
         return true;
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text,
-             "The export is done, but cannot get the name %.200s: %s. Export again, to another file.", file,
-             strerror(errno));
+    (void)hf_error_set(
+        why, HF_STORAGE_FAILURE,
+        "The export is done, but cannot get the name %.200s: %s. Export again, to another file.", file,
+        strerror(errno));
     return false;
 }
 
 static int damage_told(const struct hf_audit_export_sum *sum, struct hf_error *why)
 {
-    why->status = HF_STORE_DAMAGED;
-    snprintf(why->text, sizeof why->text,
-             "The journal is damaged in %s and %s cannot be read: what is whole was exported. "
-             "`holdfast audit` says where.",
-             hf_audit_count(sum->damages, "place", "places").text,
-             hf_audit_count(sum->unreadable, "entry", "entries").text);
+    (void)hf_error_set(why, HF_STORE_DAMAGED,
+                       "The journal is damaged in %s and %s cannot be read: what is whole was exported. "
+                       "`holdfast audit` says where.",
+                       hf_audit_count(sum->damages, "place", "places").text,
+                       hf_audit_count(sum->unreadable, "entry", "entries").text);
     return 1;
 }
 
@@ -203,8 +203,7 @@ static int export_to(const char *dir, const struct hf_audit_export_options *opti
 
 static int refuse(struct hf_error *why, const char *file, const char *what)
 {
-    why->status = HF_INVALID_REQUEST;
-    snprintf(why->text, sizeof why->text, "%.300s %s", file, what);
+    (void)hf_error_set(why, HF_INVALID_REQUEST, "%.300s %s", file, what);
     return 1;
 }
 

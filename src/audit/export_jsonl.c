@@ -4,6 +4,7 @@
 #include "audit/words.h"
 
 #include "api/json.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -230,9 +231,8 @@ static void row_json(struct hf_json *j, const struct hf_audit_row *row, struct h
 
 static bool write_failed(struct hf_error *why, const char *reason)
 {
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text,
-             "The export cannot be written: %s. Make room, or export to another place.", reason);
+    (void)hf_error_set(why, HF_STORAGE_FAILURE,
+                       "The export cannot be written: %s. Make room, or export to another place.", reason);
     return false;
 }
 
@@ -364,9 +364,8 @@ bool hf_audit_jsonl_open(const char *path, struct hf_audit_sink *sink, struct hf
         x->out = fd < 0 ? NULL : fdopen(fd, "w");
     }
     if (!x || !x->out) {
-        why->status = HF_STORAGE_FAILURE;
-        snprintf(why->text, sizeof why->text, "%.300s cannot be written: %s. Name a file elsewhere.", path,
-                 x ? strerror(errno) : "not enough memory");
+        (void)hf_error_set(why, HF_STORAGE_FAILURE, "%.300s cannot be written: %s. Name a file elsewhere.",
+                           path, x ? strerror(errno) : "not enough memory");
         if (fd >= 0)
             close(fd);
         free(x);

@@ -4,6 +4,7 @@
 #include "audit/digest.h"
 #include "audit/words.h"
 
+#include "base/error.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -145,10 +146,9 @@ static void add_hex(struct row *r, const uint8_t *bytes)
 
 static void write_failed(const struct sqlite *x, struct hf_error *why)
 {
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text,
-             "%.200s cannot be written: %.200s. Make room, or name a file elsewhere.", x->path,
-             sqlite3_errmsg(x->db));
+    (void)hf_error_set(why, HF_STORAGE_FAILURE,
+                       "%.200s cannot be written: %.200s. Make room, or name a file elsewhere.", x->path,
+                       sqlite3_errmsg(x->db));
 }
 
 /* Carry it out. Values that are borrowed are let go. */
@@ -582,9 +582,9 @@ static bool make_durable(const struct sqlite *x, struct hf_error *why)
     int fd = open(x->path, O_RDONLY | O_CLOEXEC);
     bool durable = fd >= 0 && fsync(fd) == 0;
     if (!durable) {
-        why->status = HF_STORAGE_FAILURE;
-        snprintf(why->text, sizeof why->text, "%.200s cannot be made durable: %s. Name a file elsewhere.",
-                 x->path, strerror(errno));
+        (void)hf_error_set(why, HF_STORAGE_FAILURE,
+                           "%.200s cannot be made durable: %s. Name a file elsewhere.", x->path,
+                           strerror(errno));
     }
     if (fd >= 0)
         close(fd);
@@ -632,9 +632,8 @@ static bool file_make(const char *path, struct hf_error *why)
         close(fd);
         return true;
     }
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "%.300s cannot be written: %s. Name a file elsewhere.", path,
-             strerror(errno));
+    (void)hf_error_set(why, HF_STORAGE_FAILURE, "%.300s cannot be written: %s. Name a file elsewhere.", path,
+                       strerror(errno));
     return false;
 }
 

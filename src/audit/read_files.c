@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,30 +19,26 @@
 
 enum hf_status hf_files_fail_newer(struct hf_error *why, const char *file, uint32_t version)
 {
-    why->status = HF_STORE_NEWER;
-    snprintf(why->text, sizeof why->text,
-             "%s is written in format version %u; this program (%s) knows version %d. Use a newer holdfast.",
-             file, version, HF_VERSION, HF_AUDIT_VERSION);
-    return why->status;
+    return hf_error_set(
+        why, HF_STORE_NEWER,
+        "%s is written in format version %u; this program (%s) knows version %d. Use a newer holdfast.", file,
+        version, HF_VERSION, HF_AUDIT_VERSION);
 }
 
 enum hf_status hf_files_fail_memory(struct hf_error *why)
 {
-    why->status = HF_NO_MEMORY;
-    snprintf(why->text, sizeof why->text,
-             "There is not enough memory to read the journal. Read a copy of the directory on a machine that "
-             "has more.");
-    return why->status;
+    return hf_error_set(
+        why, HF_NO_MEMORY,
+        "There is not enough memory to read the journal. Read a copy of the directory on a machine that "
+        "has more.");
 }
 
 enum hf_status hf_files_fail_io(struct hf_error *why, const char *file)
 {
     if (errno == ENOMEM)
         return hf_files_fail_memory(why);
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "%s cannot be read: %s. Check who may read it, and the disk.", file,
-             strerror(errno));
-    return why->status;
+    return hf_error_set(why, HF_STORAGE_FAILURE,
+                        "%s cannot be read: %s. Check who may read it, and the disk.", file, strerror(errno));
 }
 
 /* error: of opening the directory, or 0. */
@@ -54,9 +51,7 @@ static enum hf_status fail_absent(struct hf_error *why, const char *dir, int err
                                    : "a part of this path is a file";
     else if (error)
         what = "there is no such directory";
-    why->status = HF_STORE_ABSENT;
-    snprintf(why->text, sizeof why->text, "%.300s is not a Holdfast store: %s.", dir, what);
-    return why->status;
+    return hf_error_set(why, HF_STORE_ABSENT, "%.300s is not a Holdfast store: %s.", dir, what);
 }
 
 /* ---- The contract ---- */

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/conninfo.h"
+#include "base/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,10 +43,9 @@ enum hf_status hf_audit_postgres_fail(const struct hf_audit_postgres *r, struct 
     char told[200];
     message_copy(r, told, sizeof told);
     bool rights = strncmp(told, "permission denied", 17) == 0;
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "The records in %s cannot be read: %s%s.", r->reader.journal.where,
-             told, rights ? "; an auditor's role may (doc/POSTGRES.md, Roles)" : "");
-    return why->status;
+    return hf_error_set(why, HF_STORAGE_FAILURE, "The records in %s cannot be read: %s%s.",
+                        r->reader.journal.where, told,
+                        rights ? "; an auditor's role may (doc/POSTGRES.md, Roles)" : "");
 }
 
 static enum hf_status fail_memory(struct hf_error *why)
@@ -313,9 +313,8 @@ static enum hf_status connect_to(struct hf_audit_postgres *r, struct hf_error *w
     if (PQstatus(r->pg) == CONNECTION_OK && PQsetClientEncoding(r->pg, "UTF8") == 0)
         return HF_OK;
     message_copy(r, told, sizeof told);
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "There is no connection to %s: %s.", r->reader.journal.where, told);
-    return why->status;
+    return hf_error_set(why, HF_STORAGE_FAILURE, "There is no connection to %s: %s.", r->reader.journal.where,
+                        told);
 }
 
 static bool run(struct hf_audit_postgres *r, const char *sql)
@@ -346,17 +345,15 @@ static enum hf_status store_find(struct hf_audit_postgres *r, struct hf_error *w
     if (there && version <= HF_AUDIT_SCHEMA)
         return HF_OK;
     if (there) {
-        why->status = HF_STORE_NEWER;
-        snprintf(why->text, sizeof why->text,
-                 "The schema holdfast in %s has version %d; this program (%s) knows version %d. Use a newer "
-                 "holdfast.",
-                 r->reader.journal.where, version, HF_VERSION, HF_AUDIT_SCHEMA);
-        return why->status;
+        return hf_error_set(
+            why, HF_STORE_NEWER,
+            "The schema holdfast in %s has version %d; this program (%s) knows version %d. Use a newer "
+            "holdfast.",
+            r->reader.journal.where, version, HF_VERSION, HF_AUDIT_SCHEMA);
     }
-    why->status = HF_STORE_ABSENT;
-    snprintf(why->text, sizeof why->text, "No Holdfast store is in %s: there is no table holdfast.journal.",
-             r->reader.journal.where);
-    return why->status;
+    return hf_error_set(why, HF_STORE_ABSENT,
+                        "No Holdfast store is in %s: there is no table holdfast.journal.",
+                        r->reader.journal.where);
 }
 
 /* The secret in the ids of holds, which is not for every auditor: without it, ids are known by the records alone. */
@@ -396,10 +393,9 @@ static enum hf_status store_read(struct hf_audit_postgres *r, struct hf_error *w
         j->as_of = hf_audit_get_time(result, 0, 1);
         j->bytes_total = (uint64_t)hf_audit_get_number(result, 0, 2);
     } else if (asked) {
-        why->status = HF_STORE_DAMAGED;
-        snprintf(why->text, sizeof why->text,
-                 "The store in %s has lost its row in holdfast.store, and with it its id and its keys.",
-                 j->where);
+        (void)hf_error_set(
+            why, HF_STORE_DAMAGED,
+            "The store in %s has lost its row in holdfast.store, and with it its id and its keys.", j->where);
     } else {
         hf_audit_postgres_fail(r, why);
     }
@@ -417,13 +413,11 @@ static enum hf_status timeline_is(struct hf_audit_postgres *r, uint32_t timeline
         return hf_audit_postgres_fail(r, why);
     if ((uint32_t)is == timeline)
         return HF_OK;
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(
-        why->text, sizeof why->text,
+    return hf_error_set(
+        why, HF_STORAGE_FAILURE,
         "The database is on timeline %d, and the server on timeline %u: a standby was promoted, and one of "
         "them must not be used any more.",
         is, (unsigned)timeline);
-    return why->status;
 }
 
 static enum hf_status database_open(struct hf_audit_postgres *r, uint32_t timeline, struct hf_error *why)

@@ -6,6 +6,7 @@
 
 #include "api/json.h"
 #include "base/bytes.h"
+#include "base/error.h"
 #include "base/id.h"
 
 #include <stdarg.h>
@@ -435,10 +436,9 @@ static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_erro
     const char *what = t->options->subject == HF_AUDIT_SUBJECT_HOLD  ? "hold"
                        : t->options->subject == HF_AUDIT_SUBJECT_KEY ? "key"
                                                                      : "hold or key";
-    why->status = HF_NOT_KNOWN;
-    snprintf(why->text, sizeof why->text, "No %s %s is in the journal%s. Check the spelling%s and the store.",
-             what, hf_audit_show(t->name).text, t->damages ? ", as far as it can be read" : "",
-             t->options->has_tenant ? ", the tenant" : "");
+    (void)hf_error_set(why, HF_NOT_KNOWN, "No %s %s is in the journal%s. Check the spelling%s and the store.",
+                       what, hf_audit_show(t->name).text, t->damages ? ", as far as it can be read" : "",
+                       t->options->has_tenant ? ", the tenant" : "");
     return 1;
 }
 

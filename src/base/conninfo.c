@@ -1,4 +1,5 @@
 #include "base/conninfo.h"
+#include "base/error.h"
 
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -85,12 +86,11 @@ static const char *value_in(const PQconninfoOption *options, const char *keyword
 
 static enum hf_status refuse(struct hf_error *why, const char *what)
 {
-    why->status = HF_INVALID_REQUEST;
-    snprintf(why->text, sizeof why->text,
-             "The connection string cannot be read: %s. Write it as \"host=db1 dbname=shop user=app\" or as "
-             "postgresql://app@db1/shop, with %%-escapes for special characters in the second form.",
-             what);
-    return why->status;
+    return hf_error_set(
+        why, HF_INVALID_REQUEST,
+        "The connection string cannot be read: %s. Write it as \"host=db1 dbname=shop user=app\" or as "
+        "postgresql://app@db1/shop, with %%-escapes for special characters in the second form.",
+        what);
 }
 
 /* Are all items of the list, some of which may be empty, ports? */

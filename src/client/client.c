@@ -1,4 +1,5 @@
 /* Asking, and asking again. */
+#include "base/error.h"
 #include "client/inner.h"
 
 #include <openssl/crypto.h>
@@ -306,10 +307,9 @@ enum hf_status hf_client_ask(struct hf_client *client, const struct hf_client_ca
     if (request.failed) {
         *why = (struct hf_error){ HF_NO_MEMORY, "there is not enough memory to ask the server" };
     } else if (!attempts_make(&a, hf_mem(request.data, request.size))) {
-        why->status = a.sent ? HF_INDETERMINATE : HF_STORAGE_FAILURE;
-        snprintf(why->text, sizeof why->text, "%s %.150s: %.250s%s",
-                 a.sent ? "no usable answer came from" : "cannot ask the server at", client->url.shown,
-                 a.fault.text, advice(&a));
+        (void)hf_error_set(why, a.sent ? HF_INDETERMINATE : HF_STORAGE_FAILURE, "%s %.150s: %.250s%s",
+                           a.sent ? "no usable answer came from" : "cannot ask the server at",
+                           client->url.shown, a.fault.text, advice(&a));
     }
     if (client->token && request.data)
         OPENSSL_cleanse(request.data, request.size);

@@ -2,6 +2,7 @@
 #include "api/encode.h"
 #include "api/problem.h"
 #include "base/bytes.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "client/inner.h"
 
@@ -163,9 +164,8 @@ static bool result_keep(struct hf_result *result)
 /* Say why it was not understood, and free what was used to understand it. Always false. */
 static bool failed(const struct hf_reader *r, struct hf_error *why)
 {
-    why->status = HF_INDETERMINATE;
-    snprintf(why->text, sizeof why->text, "the answer is not that of a Holdfast server: %s",
-             r->failed ? r->error : "there is not enough memory to read it");
+    (void)hf_error_set(why, HF_INDETERMINATE, "the answer is not that of a Holdfast server: %s",
+                       r->failed ? r->error : "there is not enough memory to read it");
     return false;
 }
 

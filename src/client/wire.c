@@ -1,5 +1,6 @@
 /* Bytes to and from the server, with a deadline on every wait. OpenSSL works on memory alone and the socket stays ours,
  * so that both kinds of connection wait in one place and no signal is raised when the server is gone. */
+#include "base/error.h"
 #include "client/inner.h"
 
 #include <errno.h>
@@ -242,9 +243,9 @@ SSL_CTX *hf_wire_context(const char *ca_file, struct hf_error *why)
     ERR_clear_error();
     if (ca_file ? SSL_CTX_load_verify_locations(tls, ca_file, NULL) : SSL_CTX_set_default_verify_paths(tls))
         return tls;
-    why->status = HF_INVALID_REQUEST;
-    snprintf(why->text, sizeof why->text, "%.300s is not a readable file of certificates in PEM: %.100s",
-             ca_file ? ca_file : "what the system trusts", reason());
+    (void)hf_error_set(why, HF_INVALID_REQUEST,
+                       "%.300s is not a readable file of certificates in PEM: %.100s",
+                       ca_file ? ca_file : "what the system trusts", reason());
     SSL_CTX_free(tls);
     return NULL;
 }

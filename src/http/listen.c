@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "http/inner.h"
 
 #include <arpa/inet.h>
@@ -16,9 +17,7 @@ enum { SPARE_FILES = 64 };
 
 static enum hf_status say(struct hf_error *why, enum hf_status status, const char *listen, const char *what)
 {
-    why->status = status;
-    snprintf(why->text, sizeof why->text, "cannot listen on \"%.100s\": %s", listen, what);
-    return status;
+    return hf_error_set(why, status, "cannot listen on \"%.100s\": %s", listen, what);
 }
 
 /* ---- Addresses ---- */

@@ -1,5 +1,6 @@
 /* Opening and closing a store. */
 #include "base/assert.h"
+#include "base/error.h"
 #include "base/filename.h"
 #include "store/journal/closed.h"
 #include "store/journal/names.h"
@@ -14,19 +15,12 @@
 enum { SEGMENT_LEAST = 64 << 10 };
 #define SEGMENT_MOST (UINT64_C(1) << 30)
 
-static enum hf_status refuse(struct hf_error *why, enum hf_status status, const char *sentence)
-{
-    why->status = status;
-    snprintf(why->text, sizeof why->text, "%s", sentence);
-    return status;
-}
-
 static enum hf_status segments_check(const struct hf_options *o, struct hf_error *why)
 {
     if (o->segment_max_bytes &&
         (o->segment_max_bytes < SEGMENT_LEAST || o->segment_max_bytes > SEGMENT_MOST ||
          o->segment_max_bytes % SEGMENT_LEAST != 0))
-        return refuse(why, HF_INVALID_REQUEST, "a segment must be a multiple of 64 KiB, up to 1 GiB");
+        return hf_error_set(why, HF_INVALID_REQUEST, "a segment must be a multiple of 64 KiB, up to 1 GiB");
     return HF_OK;
 }
 
@@ -34,7 +28,7 @@ static enum hf_status keys_make(struct hf_journal *j, struct hf_error *why)
 {
     unsigned char random[64];
     if (j->io->random(j->io->ctx, random, sizeof random) != 0)
-        return refuse(why, HF_STORAGE_FAILURE, "the system gives no randomness for a new store");
+        return hf_error_set(why, HF_STORAGE_FAILURE, "the system gives no randomness for a new store");
     memcpy(&j->keys, random, sizeof random);
     j->has_seal = true;
     return HF_OK;
@@ -57,7 +51,7 @@ static enum hf_status seal_make(struct hf_journal *j, struct hf_error *why)
 {
     /* A power cut may have left a header with the key, and no batch behind it. */
     if (!j->has_seal && j->io->random(j->io->ctx, &j->keys.seal, sizeof j->keys.seal) != 0)
-        return refuse(why, HF_STORAGE_FAILURE, "the system gives no randomness for the store's secret");
+        return hf_error_set(why, HF_STORAGE_FAILURE, "the system gives no randomness for the store's secret");
     j->has_seal = true;
     j->tables.has_config = false;
     hf_journal_note(j, 0, "the journal is of format version 1: from here on it is written in version 2");
@@ -72,7 +66,7 @@ static enum hf_status store_make(struct hf_journal *j, struct hf_error *why)
         return st;
     hf_tables_free(&j->tables);
     if (!hf_tables_init(&j->tables, &j->keys, j->io, j->dir))
-        return refuse(why, HF_NO_MEMORY, "not enough memory for the store's tables");
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory for the store's tables");
     j->next_sequence = 1;
     if (j->segments.count > 0)
         return HF_OK; /* prepared by a process that died before its first batch */
@@ -104,15 +98,14 @@ static void rules_set(struct hf_journal *j, const struct hf_options *o)
 static enum hf_status refuse_config(enum hf_status st, bool first_sealed, int error, struct hf_error *why)
 {
     if (st == HF_NO_MEMORY || error == -ENOMEM)
-        return refuse(why, HF_NO_MEMORY, "not enough memory to record the configuration");
-    snprintf(why->text, sizeof why->text,
-             first_sealed
-                 ? "the store is of format version 1 and goes on in a new segment of version 2, which "
-                   "cannot be made: %s. Make room for it on the disk"
-                 : "the changed configuration is recorded in the journal, whose next segment cannot be "
-                   "made: %s. Make room on the disk, or open the store as it was configured",
-             strerror(-error));
-    return why->status = HF_STORAGE_FAILURE;
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory to record the configuration");
+    return hf_error_set(
+        why, HF_STORAGE_FAILURE,
+        first_sealed ? "the store is of format version 1 and goes on in a new segment of version 2, which "
+                       "cannot be made: %s. Make room for it on the disk"
+                     : "the changed configuration is recorded in the journal, whose next segment cannot be "
+                       "made: %s. Make room on the disk, or open the store as it was configured",
+        strerror(-error));
 }
 
 /* Record the configuration if it is another one, or the first in version 2. */
@@ -132,7 +125,7 @@ static enum hf_status config_commit(struct hf_journal *j, bool first_sealed, str
     hf_journal_seal(j);
     error = hf_journal_commit(j);
     if (error)
-        return refuse(why, HF_STORAGE_FAILURE, "the journal cannot be written");
+        return hf_error_set(why, HF_STORAGE_FAILURE, "the journal cannot be written");
     hf_journal_landed(j);
     return HF_OK;
 }
@@ -160,9 +153,8 @@ static enum hf_status names_settle(struct hf_journal *j, struct hf_error *why)
     int error = j->io->dir_sync(j->dir);
     if (!error)
         return HF_OK;
-    snprintf(why->text, sizeof why->text, "the names of the journal's segments cannot be made durable: %s",
-             strerror(-error));
-    return why->status = HF_STORAGE_FAILURE;
+    return hf_error_set(why, HF_STORAGE_FAILURE,
+                        "the names of the journal's segments cannot be made durable: %s", strerror(-error));
 }
 
 /* Clear what a crash left behind the end, and open what will be written to. */
@@ -175,8 +167,8 @@ static enum hf_status tail_settle(struct hf_journal *j, struct hf_error *why)
             error = hf_segments_open_writer(s, &s->list[i]);
     if (!error)
         return HF_OK;
-    snprintf(why->text, sizeof why->text, "the end of the journal cannot be written: %s", strerror(-error));
-    return why->status = HF_STORAGE_FAILURE;
+    return hf_error_set(why, HF_STORAGE_FAILURE, "the end of the journal cannot be written: %s",
+                        strerror(-error));
 }
 
 /* Leave the note, if everything that was decided is on disk. A store without room for it keeps the one before. */
@@ -229,8 +221,7 @@ static void left_remove(struct hf_journal *j)
 
 static enum hf_status refuse_absent(const char *path, struct hf_error *why)
 {
-    snprintf(why->text, sizeof why->text, "there is no store in %s", path);
-    return why->status = HF_STORE_ABSENT;
+    return hf_error_set(why, HF_STORE_ABSENT, "there is no store in %s", path);
 }
 
 static enum hf_status open_locked(struct hf_journal *j, const struct hf_options *o, const char *path,
@@ -251,20 +242,18 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
             path);
     int error = j->io->lock(j->dir, who, holder, sizeof holder);
     if (error == -EBUSY) {
-        snprintf(why->text, sizeof why->text,
-                 "the store in %s is open already, by %s: stop it, or talk to it", path,
-                 holder[0] ? holder : "another process");
-        return why->status = HF_STORE_BUSY;
+        return hf_error_set(why, HF_STORE_BUSY,
+                            "the store in %s is open already, by %s: stop it, or talk to it", path,
+                            holder[0] ? holder : "another process");
     }
     if (error) {
         bool unable = error == -ENOLCK || error == -EBADF || error == -EINVAL || error == -EOPNOTSUPP ||
                       error == -ENOSYS;
-        snprintf(why->text, sizeof why->text, "cannot lock the store in %s: %s%s", path, strerror(-error),
-                 unable
-                     ? "; its file system locks no directories: put the store on a local one, such as ext4 "
-                       "or XFS"
-                     : "");
-        return why->status = HF_STORAGE_FAILURE;
+        return hf_error_set(
+            why, HF_STORAGE_FAILURE, "cannot lock the store in %s: %s%s", path, strerror(-error),
+            unable ? "; its file system locks no directories: put the store on a local one, such as ext4 "
+                     "or XFS"
+                   : "");
     }
     bool fresh;
     enum hf_status st = hf_journal_recover(j, &fresh, why);
@@ -308,7 +297,7 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
         return st;
     struct hf_journal *j = calloc(1, sizeof *j);
     if (!j)
-        return refuse(why, HF_NO_MEMORY, "not enough memory to open a store");
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory to open a store");
     j->io = io;
     j->is_memory = io == hf_io_memory();
     j->memory_max = options->memory_max_bytes;
@@ -326,7 +315,7 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
         j->plan->scratch = malloc(HF_PLAN_SCRATCH);
     if (!j->plan || !j->plan->scratch) {
         hf_journal_close(j);
-        return refuse(why, HF_NO_MEMORY, "not enough memory to open a store");
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory to open a store");
     }
     int error = io->dir_open(io->ctx, path, !options->no_create, &j->dir);
     if (error) {

@@ -2,12 +2,12 @@
  * crash cut short from damage (doc/FORMAT.md, "Where the journal ends, and what is damage"). */
 #include "base/bug.h"
 #include "base/bytes.h"
+#include "base/error.h"
 #include "store/journal/names.h"
 #include "store/journal/walk.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +18,6 @@ enum { VERIFY_NS = 1000000000, REINDEX_NS = 1000000000 };
 enum { REINDEX_STEPS = 64 }; /* but at least so much: 16 MiB of the journal, however slow the disk is */
 /* And so much of holds.idx, which is a small part of the journal's size; the rest when it is used. */
 #define INDEX_CHECK_MAX (UINT64_C(1) << 30)
-
-static enum hf_status refuse(struct hf_error *why, enum hf_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static enum hf_status refuse(struct hf_error *why, enum hf_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    why->status = status;
-    vsnprintf(why->text, sizeof why->text, format, args);
-    va_end(args);
-    return status;
-}
 
 /* The file in which `position` lies. Returns the offset in it. */
 static uint64_t file_of(const struct hf_journal *j, uint64_t position, char name[HF_SEGMENT_NAME_SIZE])
@@ -47,17 +34,18 @@ static enum hf_status refuse_damage(struct hf_error *why, struct hf_journal *j, 
 {
     char name[HF_SEGMENT_NAME_SIZE];
     uint64_t at = file_of(j, position, name);
-    return refuse(why, HF_STORE_DAMAGED,
-                  "the journal is damaged in %s at byte %" PRIu64 " (position %" PRIu64 "): %s. The store "
-                  "does not open, so that nothing is done twice; `holdfast audit` shows what is whole. "
-                  "Restore the file from a copy",
-                  name, at, position, what);
+    return hf_error_set(why, HF_STORE_DAMAGED,
+                        "the journal is damaged in %s at byte %" PRIu64 " (position %" PRIu64
+                        "): %s. The store "
+                        "does not open, so that nothing is done twice; `holdfast audit` shows what is whole. "
+                        "Restore the file from a copy",
+                        name, at, position, what);
 }
 
 static enum hf_status refuse_unread(struct hf_error *why, const char *name, int error)
 {
-    return refuse(why, error == -ENOMEM ? HF_NO_MEMORY : HF_STORAGE_FAILURE, "cannot read %s: %s", name,
-                  strerror(-error));
+    return hf_error_set(why, error == -ENOMEM ? HF_NO_MEMORY : HF_STORAGE_FAILURE, "cannot read %s: %s", name,
+                        strerror(-error));
 }
 
 static enum hf_status refuse_unread_at(struct hf_error *why, struct hf_journal *j, uint64_t position,
@@ -73,21 +61,22 @@ static enum hf_status refuse_unread_at(struct hf_error *why, struct hf_journal *
 static enum hf_status refuse_unproven(struct hf_error *why, const char *name, int error)
 {
     if (error == -ENOMEM)
-        return refuse(why, HF_NO_MEMORY, "not enough memory to read %s", name);
-    return refuse(why, HF_STORAGE_FAILURE,
-                  "cannot read %s: %s. It proves how far the journal went, so the store does not open "
-                  "without it, and nothing was changed. %s. If the disk has lost the file for good, remove "
-                  "it; read \"A file that cannot be read\" in doc/OPERATIONS.md before",
-                  name, strerror(-error),
-                  hf_journal_short(error) ? "Give the program more descriptors or memory"
-                                          : "Check the disk and who may read the file");
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory to read %s", name);
+    return hf_error_set(
+        why, HF_STORAGE_FAILURE,
+        "cannot read %s: %s. It proves how far the journal went, so the store does not open "
+        "without it, and nothing was changed. %s. If the disk has lost the file for good, remove "
+        "it; read \"A file that cannot be read\" in doc/OPERATIONS.md before",
+        name, strerror(-error),
+        hf_journal_short(error) ? "Give the program more descriptors or memory"
+                                : "Check the disk and who may read the file");
 }
 
 static enum hf_status refuse_newer(struct hf_error *why, const char *name, uint32_t version, uint32_t known)
 {
-    return refuse(why, HF_STORE_NEWER,
-                  "%s is of format version %u, and this program knows up to %u: use a newer holdfast", name,
-                  version, known);
+    return hf_error_set(why, HF_STORE_NEWER,
+                        "%s is of format version %u, and this program knows up to %u: use a newer holdfast",
+                        name, version, known);
 }
 
 /* ---- Segments ---- */
@@ -131,7 +120,7 @@ static enum hf_status block_read(struct hf_journal *j, const struct hf_name *nam
     struct hf_file *file;
     int error = j->io->open(j->dir, name->text, HF_OPEN_READ, &file);
     if (error)
-        return refuse(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text, strerror(-error));
+        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text, strerror(-error));
     error = j->io->size(file, size);
     if (!error && *size >= HF_BLOCK)
         error = j->io->read(file, block, HF_BLOCK, 0);
@@ -139,10 +128,11 @@ static enum hf_status block_read(struct hf_journal *j, const struct hf_name *nam
     if (error)
         return refuse_unread(why, name->text, error);
     if (*size < 2 * HF_BLOCK || *size % HF_BLOCK != 0)
-        return refuse(why, HF_STORE_DAMAGED,
-                      "%s has %" PRIu64 " bytes, which no segment has: it was cut short or something was "
-                      "added to it; restore it from a copy",
-                      name->text, *size);
+        return hf_error_set(why, HF_STORE_DAMAGED,
+                            "%s has %" PRIu64
+                            " bytes, which no segment has: it was cut short or something was "
+                            "added to it; restore it from a copy",
+                            name->text, *size);
     return HF_OK;
 }
 
@@ -163,21 +153,21 @@ static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *n
     bool good = state == HF_HEAD_GOOD;
     /* A crash tears a header and does not change it: this one was written by another store. */
     if (good && !same_store(j, &head))
-        return refuse(why, HF_STORE_DAMAGED,
-                      "%s belongs to another store; restore it from a copy of this one", name->text);
+        return hf_error_set(why, HF_STORE_DAMAGED,
+                            "%s belongs to another store; restore it from a copy of this one", name->text);
     if (good && (head.number != name->number || head.base != base || head.size != size))
-        return refuse(why, HF_STORE_DAMAGED,
-                      "%s does not fit: it has %" PRIu64 " bytes and should begin at position %" PRIu64
-                      ", and its header says segment %" PRIu64 " at position %" PRIu64 " of %" PRIu64
-                      " bytes; restore it from a copy",
-                      name->text, size, base, head.number, head.base, head.size);
+        return hf_error_set(why, HF_STORE_DAMAGED,
+                            "%s does not fit: it has %" PRIu64 " bytes and should begin at position %" PRIu64
+                            ", and its header says segment %" PRIu64 " at position %" PRIu64 " of %" PRIu64
+                            " bytes; restore it from a copy",
+                            name->text, size, base, head.number, head.base, head.size);
     if (!good)
         head = (struct hf_segment_head){ 0 };
     head.number = name->number;
     head.base = base;
     head.size = size;
     if (hf_segments_add(s, &head, good ? HF_SEGMENT_SEALED : HF_SEGMENT_PREPARED, NULL) != 0)
-        return refuse(why, HF_NO_MEMORY, "not enough memory to list the journal's segments");
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory to list the journal's segments");
     size_t used = head.version == 1 ? HF_SEGMENT_HEAD_1 : HF_SEGMENT_HEAD;
     s->list[s->count - 1].head_dirty = good && !is_zero(block + used, HF_BLOCK - used);
     return HF_OK;
@@ -216,7 +206,7 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
     enum hf_head_state state = HF_HEAD_NONE;
     int error = j->io->open(j->dir, name->text, HF_OPEN_READ, &file);
     if (error)
-        return refuse(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text, strerror(-error));
+        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text, strerror(-error));
     error = pack_head(j, file, &outer, &inner, &state);
     uint32_t version = error == -EBADMSG ? hf_pack_version(j->io, file) : 0;
     j->io->close(file);
@@ -225,16 +215,16 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
     if (version > HF_PACK_VERSION)
         return refuse_newer(why, name->text, version, HF_PACK_VERSION);
     if (error)
-        return refuse(why, HF_STORE_DAMAGED, "%s is damaged; restore it from a copy", name->text);
+        return hf_error_set(why, HF_STORE_DAMAGED, "%s is damaged; restore it from a copy", name->text);
     if (state == HF_HEAD_NEWER)
         return refuse_newer(why, name->text, inner.version, HF_FORMAT_VERSION);
     if (state != HF_HEAD_GOOD || !same_store(j, &inner) || outer.number != name->number ||
         outer.base != next_base(s) || inner.number != outer.number || inner.base != outer.base ||
         inner.size != outer.size)
-        return refuse(why, HF_STORE_DAMAGED, "%s does not fit where it stands; restore it from a copy",
-                      name->text);
+        return hf_error_set(why, HF_STORE_DAMAGED, "%s does not fit where it stands; restore it from a copy",
+                            name->text);
     if (hf_segments_add(s, &inner, HF_SEGMENT_PACKED, NULL) != 0)
-        return refuse(why, HF_NO_MEMORY, "not enough memory to list the journal's segments");
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory to list the journal's segments");
     return HF_OK;
 }
 
@@ -271,8 +261,9 @@ static enum hf_status segments_open(struct hf_journal *j, const struct hf_names 
             enum hf_status rest = rest_look(j, names, i, why);
             return rest != HF_OK
                        ? rest
-                       : refuse(why, HF_STORE_DAMAGED,
-                                "journal segment %" PRIu64 " is missing; restore the file from a copy", next);
+                       : hf_error_set(why, HF_STORE_DAMAGED,
+                                      "journal segment %" PRIu64 " is missing; restore the file from a copy",
+                                      next);
         }
         enum hf_status st =
             name->kind == HF_FILENAME_LOG ? segment_find(j, name, why) : pack_find(j, name, why);
@@ -309,8 +300,9 @@ static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapsh
         return refuse_unread_at(why, j, v->position, v->error);
     if (v->state != HF_VERIFY_BAD)
         return HF_OK;
-    return v->status == HF_NO_MEMORY ? refuse(why, HF_NO_MEMORY, "not enough memory to read the journal")
-                                     : refuse_damage(why, j, v->position, v->what);
+    return v->status == HF_NO_MEMORY
+               ? hf_error_set(why, HF_NO_MEMORY, "not enough memory to read the journal")
+               : refuse_damage(why, j, v->position, v->what);
 }
 
 /* ---- Behind the snapshot ---- */
@@ -414,7 +406,7 @@ static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_inf
             return HF_OK;
         enum hf_status st = hf_walk_apply(j, w->position, &w->head, w->data, false);
         if (st != HF_OK)
-            return st == HF_NO_MEMORY ? refuse(why, st, "not enough memory to hold the store's tables")
+            return st == HF_NO_MEMORY ? hf_error_set(why, st, "not enough memory to hold the store's tables")
                                       : refuse_damage(why, j, w->position, "an entry there is malformed");
         *last = w->position;
         hf_walk_on(w);
@@ -429,11 +421,11 @@ static enum hf_status closed_check(struct hf_journal *j, uint64_t newest, struct
 {
     if (newest >= j->closed.sequence)
         return HF_OK;
-    return refuse(why, HF_STORE_DAMAGED,
-                  "the journal is damaged at its end: the note `" HF_CLOSED_NAME "` names batch %" PRIu64
-                  " (before position %" PRIu64 "), but the last whole batch is %" PRIu64
-                  ". `holdfast audit` shows what is whole",
-                  j->closed.sequence, j->closed.end, newest);
+    return hf_error_set(why, HF_STORE_DAMAGED,
+                        "the journal is damaged at its end: the note `" HF_CLOSED_NAME
+                        "` names batch %" PRIu64 " (before position %" PRIu64
+                        "), but the last whole batch is %" PRIu64 ". `holdfast audit` shows what is whole",
+                        j->closed.sequence, j->closed.end, newest);
 }
 
 static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info *info,
@@ -473,8 +465,8 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
         return st;
     j->sealed_highest = j->tables.holds.highest;
     int error = last ? last_settle(j, last) : 0;
-    return error ? refuse(why, HF_STORAGE_FAILURE, "the end of the journal cannot be made durable: %s",
-                          strerror(-error))
+    return error ? hf_error_set(why, HF_STORAGE_FAILURE, "the end of the journal cannot be made durable: %s",
+                                strerror(-error))
                  : HF_OK;
 }
 
@@ -485,7 +477,7 @@ static enum hf_status tables_anew(struct hf_journal *j, struct hf_error *why)
     hf_tables_free(&j->tables);
     j->tables = (struct hf_tables){ 0 };
     if (!hf_tables_init(&j->tables, &j->keys, j->io, j->dir))
-        return refuse(why, HF_NO_MEMORY, "not enough memory for the store's tables");
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory for the store's tables");
     return HF_OK;
 }
 
@@ -505,7 +497,7 @@ static enum hf_status snapshot_try(struct hf_journal *j, const struct hf_name *n
     if (st == HF_STORAGE_FAILURE)
         return refuse_unproven(why, name->text, error);
     if (st == HF_NO_MEMORY)
-        return refuse(why, st, "not enough memory to load %s", name->text);
+        return hf_error_set(why, st, "not enough memory to load %s", name->text);
     if (st == HF_OK && !proof->whole && seen.start == name->number)
         *proof = seen;
     if (*loaded)
@@ -572,11 +564,12 @@ static enum hf_status remains_check(const struct hf_names *names, struct hf_erro
     for (size_t i = names->count; i > 0; i--) {
         const struct hf_name *name = &names->list[i - 1];
         if (hf_filename_follows_batch(name->kind, name->number))
-            return refuse(why, HF_STORE_DAMAGED,
-                          "%s belongs to a store whose journal is not here, or has no whole batch: it is "
-                          "damaged or was removed. The store does not open, so that nothing is done twice; "
-                          "restore the journal from a copy, or let a new store begin in an empty directory",
-                          name->text);
+            return hf_error_set(
+                why, HF_STORE_DAMAGED,
+                "%s belongs to a store whose journal is not here, or has no whole batch: it is "
+                "damaged or was removed. The store does not open, so that nothing is done twice; "
+                "restore the journal from a copy, or let a new store begin in an empty directory",
+                name->text);
     }
     return HF_OK;
 }
@@ -627,9 +620,9 @@ enum hf_status hf_journal_recover(struct hf_journal *j, bool *fresh, struct hf_e
     error = hf_names_list(j->io, j->dir, &names);
     enum hf_status st;
     if (error == -ENOMEM)
-        st = refuse(why, HF_NO_MEMORY, "not enough memory to list the store's directory");
+        st = hf_error_set(why, HF_NO_MEMORY, "not enough memory to list the store's directory");
     else if (error)
-        st = refuse(why, HF_STORAGE_FAILURE, "cannot list the store's directory: %s", strerror(-error));
+        st = hf_error_set(why, HF_STORAGE_FAILURE, "cannot list the store's directory: %s", strerror(-error));
     else
         st = recover(j, &names, fresh, why);
     hf_names_free(&names);

@@ -1,5 +1,6 @@
 #include "store/postgres/migrate.h"
 
+#include "base/error.h"
 #include "store/io.h"
 
 #include <stdio.h>
@@ -7,9 +8,7 @@
 
 static enum hf_status fault(struct hf_error *why, enum hf_status status, const char *sentence)
 {
-    why->status = status;
-    snprintf(why->text, sizeof why->text, "%s", sentence);
-    return status;
+    return hf_error_set(why, status, "%s", sentence);
 }
 
 /* Whoever makes or changes the schema needs a role that may; whoever only uses it needs the grants of roles.sql. */
@@ -24,9 +23,8 @@ static enum hf_status failed(const struct hf_pg_conn *conn, struct hf_error *why
         [USING] = ": grant this role holdfast_server, after roles.sql (doc/POSTGRES.md, Roles)",
     };
     bool rights = strcmp(conn->state, "42501") == 0;
-    why->status = HF_STORAGE_FAILURE;
-    snprintf(why->text, sizeof why->text, "%.120s: %.260s%s", doing, conn->why, rights ? advice[need] : "");
-    return HF_STORAGE_FAILURE;
+    return hf_error_set(why, HF_STORAGE_FAILURE, "%.120s: %.260s%s", doing, conn->why,
+                        rights ? advice[need] : "");
 }
 
 /* The newest migration that was applied; 0: there is no schema. */
@@ -186,12 +184,11 @@ enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *o
     if (st != HF_OK)
         return st;
     if (version > newest) {
-        why->status = HF_STORE_NEWER;
-        snprintf(why->text, sizeof why->text,
-                 "the schema holdfast has version %d, and this program knows versions up to %d: use a newer "
-                 "program",
-                 version, newest);
-        return HF_STORE_NEWER;
+        return hf_error_set(
+            why, HF_STORE_NEWER,
+            "the schema holdfast has version %d, and this program knows versions up to %d: use a newer "
+            "program",
+            version, newest);
     }
     if (version == 0 && options->no_create)
         return fault(why, HF_STORE_ABSENT, "there is no schema holdfast in this database");
