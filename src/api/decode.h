@@ -51,16 +51,4 @@ enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant, 
  * escapes). An empty key is fine here: the core refuses it. */
 bool hf_api_key(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *key);
 
-/* ---- Any JSON as stored bytes ----
- * Where the interface takes any JSON (a claim's response, an identity's result, a register's value), a string
- * is stored as its bytes and everything else as its compact text behind the two bytes of HF_STORED_JSON, so
- * that it comes back as what it was. A string that begins with those two bytes is stored the second way,
- * quotes and all: so nothing is ambiguous. */
-#define HF_STORED_JSON "\0j"
-
-struct hf_reader;
-/* Read the next value, of any type, as stored bytes. out: borrowed from the text or the arena. Back into
- * JSON: hf_json_stored. */
-bool hf_stored_read(struct hf_reader *r, struct hf_bytes *out);
-
 #endif

@@ -2,6 +2,7 @@
 #include "api/decode_part.h"
 #include "base/bytes.h"
 #include "base/text.h"
+#include "json/stored.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

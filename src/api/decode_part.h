@@ -4,7 +4,7 @@
 
 #include "api/decode.h"
 #include "api/fields.h"
-#include "api/reader.h"
+#include "json/reader.h"
 
 /* What came for one field; all zero if nothing came. */
 struct hf_got {

@@ -1,6 +1,7 @@
 /* Values of merges, in the shapes that value.c writes: what was answered can be sent back. */
 #include "api/decode_part.h"
 #include "base/bytes.h"
+#include "json/stored.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 #include "api/encode.h"
 
 #include "api/problem.h"
+#include "json/stored.h"
 
 /* "name" for number 1, 2, 3 ...; NULL outside of the list. */
 static const char *name_of(const char *const *names, size_t count, unsigned number)

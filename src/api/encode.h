@@ -5,7 +5,7 @@
 #ifndef HF_API_ENCODE_H
 #define HF_API_ENCODE_H
 
-#include "api/json.h"
+#include "json/writer.h"
 
 /* The names that the interface shows and takes. Static; NULL for other numbers. */
 const char *hf_api_hold_state(enum hf_hold_state state);

@@ -5,7 +5,7 @@
 #ifndef HF_API_PROBLEM_H
 #define HF_API_PROBLEM_H
 
-#include "api/json.h"
+#include "json/writer.h"
 
 struct hf_api_problem {
     const char *code; /* such as "token-collision" */

@@ -1,5 +1,6 @@
 /* Registers: a value's JSON has the shape that its type is merged by. */
 #include "api/encode.h"
+#include "json/stored.h"
 
 static void items_add(struct hf_json *j, const struct hf_value *value)
 {

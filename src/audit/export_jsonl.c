@@ -3,8 +3,9 @@
 
 #include "audit/words.h"
 
-#include "api/json.h"
 #include "base/error.h"
+#include "json/stored.h"
+#include "json/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "audit/audit.h"
 #include "audit/words.h"
 
-#include "api/json.h"
+#include "json/writer.h"
 
 /* ---- One member ---- */
 

@@ -4,10 +4,10 @@
 #include "audit/id.h"
 #include "audit/words.h"
 
-#include "api/json.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "json/writer.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "api/encode.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "json/stored.h"
 
 #include <stdio.h>
 

@@ -1,11 +1,11 @@
 /* holdfast simulate: the real store, run through faults that are drawn from a seed, and judged. */
-#include "api/json.h"
 #include "base/bug.h"
 #include "cli/commands.h"
 #include "simulate/apart.h"
 #include "simulate/minimize.h"
 #include "simulate/record.h"
 #include "simulate/script.h"
+#include "json/writer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* holdfast version: of the program, and of a server if one is named. */
-#include "api/json.h"
 #include "cli/commands.h"
+#include "json/writer.h"
 
 /* Ask the server. A variable in the environment is for all commands, so it does not make this one need a server. */
 static enum hf_cli_exit server_ask(struct hf_cli *cli, struct hf_client_version *version)

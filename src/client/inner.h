@@ -2,8 +2,8 @@
 #ifndef HF_CLIENT_INNER_H
 #define HF_CLIENT_INNER_H
 
-#include "api/reader.h"
 #include "client/client.h"
+#include "json/reader.h"
 
 #include <openssl/ssl.h>
 #include <sys/types.h>
@@ -59,7 +59,7 @@ SSL_CTX *hf_wire_context(const char *ca_file, struct hf_error *why);
 
 enum hf_member_type {
     HF_MEMBER_TEXT,     /* struct hf_bytes: borrowed from the text or the reader's arena */
-    HF_MEMBER_STORED,   /* the same, any JSON as it is stored (api/decode.h) */
+    HF_MEMBER_STORED,   /* the same, any JSON as it is stored (json/stored.h) */
     HF_MEMBER_ID,       /* char[HF_ID_SIZE]: of a hold */
     HF_MEMBER_TIME,     /* hf_time */
     HF_MEMBER_DURATION, /* int64_t, milliseconds */

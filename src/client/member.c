@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/text.h"
 #include "client/inner.h"
+#include "json/stored.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
 #define HF_SERVER_OPENAPI_H
 
 #include "api/call.h"
-#include "api/json.h"
+#include "json/writer.h"
 
 /* ---- openapi.c ---- */
 

@@ -4,10 +4,11 @@
 
 #include "api/decode.h"
 #include "api/encode.h"
-#include "api/reader.h"
 #include "base/bytes.h"
 #include "base/text.h"
 #include "client/client.h"
+#include "json/reader.h"
+#include "json/stored.h"
 
 #include <stdlib.h>
 

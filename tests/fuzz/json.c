@@ -2,10 +2,11 @@
 #include "fuzz/support/fuzz.h"
 
 #include "api/decode.h"
-#include "api/json.h"
-#include "api/reader.h"
 #include "base/bytes.h"
 #include "base/text.h"
+#include "json/reader.h"
+#include "json/stored.h"
+#include "json/writer.h"
 
 static struct hf_arena arena;
 

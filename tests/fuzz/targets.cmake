@@ -6,7 +6,7 @@ target_include_directories(hf_fuzz PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(hf_fuzz PRIVATE PkgConfig::ZSTD)
 set(fuzz_objects $<TARGET_OBJECTS:hf_fuzz> $<TARGET_OBJECTS:hf_support> $<TARGET_OBJECTS:hf_simulate>
   $<TARGET_OBJECTS:hf_judge> $<TARGET_OBJECTS:hf_client>
-  $<TARGET_OBJECTS:hf_server> $<TARGET_OBJECTS:hf_http> $<TARGET_OBJECTS:hf_api> $<TARGET_OBJECTS:hf_audit>)
+  $<TARGET_OBJECTS:hf_server> $<TARGET_OBJECTS:hf_http> $<TARGET_OBJECTS:hf_api> $<TARGET_OBJECTS:hf_json> $<TARGET_OBJECTS:hf_audit>)
 
 function(hf_fuzz_program target)
   add_executable(${target} ${ARGN} ${fuzz_objects})

@@ -1,12 +1,13 @@
 /* JSON on both sides: what a server stores SQL reads, what SQL stores a server shows, and both make the same fingerprint of the
  * same payload. */
 #include "api/decode.h"
-#include "api/json.h"
-#include "api/reader.h"
 #include "base/bytes.h"
 #include "support/functions_kit.h"
 #include "support/server_talk.h"
 #include "support/test.h"
+#include "json/reader.h"
+#include "json/stored.h"
+#include "json/writer.h"
 
 static struct postgres p;
 static struct server s;

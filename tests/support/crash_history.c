@@ -10,6 +10,7 @@
 #include "support/crash_check.h"
 #include "support/crash_entries.h"
 #include "support/test.h"
+#include "json/stored.h"
 
 #include <time.h>
 

@@ -6,7 +6,7 @@
 #ifndef HF_TESTS_JSON_TREE_H
 #define HF_TESTS_JSON_TREE_H
 
-#include "api/reader.h"
+#include "json/reader.h"
 
 struct tree {
     enum hf_reader_type type;

@@ -1,7 +1,8 @@
 /* Values: those of merges, and any JSON as stored bytes; what goes in comes out, and what came out goes in. */
 #include "api/encode.h"
-#include "api/reader.h"
 #include "support/decode_kit.h"
+#include "json/reader.h"
+#include "json/stored.h"
 
 static struct hf_buffer out;
 

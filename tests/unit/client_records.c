@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "client/client.h"
 #include "support/test.h"
+#include "json/stored.h"
 
 static const char id[HF_ID_SIZE] = "0d1b6cv3p1d2pjhxab2na5d60k",
                   other[HF_ID_SIZE] = "2pchzd8hasq1k79e61jzn6k0wx";

@@ -15,12 +15,13 @@ store/journal:  base core store store/record
 store/postgres: base core store store/record
 engine:         base store store/record
 http:           base
-api:            base http
-audit:          base core api
-client:         base http api
-server:         base http api audit
+json:           base
+api:            base http json
+audit:          base core json
+client:         base http api json
+server:         base http api audit json
 simulate:       base store audit judge
-cli:            base api audit client server simulate
+cli:            base api audit client json server simulate
 '
 # header: the only folders that may include it
 owned='

@@ -7,6 +7,7 @@
 #include "server/inner.h"
 #include "support/json_tree.h"
 #include "support/test.h"
+#include "json/stored.h"
 
 #include <dirent.h>
 #include <fcntl.h>

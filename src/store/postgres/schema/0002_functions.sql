@@ -272,7 +272,7 @@ COMMENT ON FUNCTION holdfast._crc32c IS 'CRC-32C (Castagnoli), as doc/FORMAT.md 
 -- ---- JSON, as servers store it and hash it ----------------------------------------------------------------------
 --
 -- A server stores a JSON string as its bytes, and any other JSON as its text without white space, behind a NUL and a j
--- (src/api/stored.c). The fingerprint of a payload is the SHA-256 of its canonical text (src/api/reader_any.c). All of it
+-- (src/json/stored.c). The fingerprint of a payload is the SHA-256 of its canonical text (src/json/any.c). All of it
 -- reads the type json rather than jsonb, which would forget the order of members and how numbers were written.
 
 CREATE FUNCTION holdfast._canonical(value json, around integer) RETURNS text LANGUAGE plpgsql STABLE AS $$

@@ -2,9 +2,9 @@
  *
  * The second one is written to be plain and not fast, works on code points instead of bytes, and shares nothing
  * with the first: where the two disagree, one of them is wrong. */
-#include "api/reader.h"
 #include "base/bytes.h"
 #include "support/test.h"
+#include "json/reader.h"
 
 /* ---- The second opinion ---- */
 
@@ -361,7 +361,7 @@ static void compare(struct hf_bytes given, struct outcome *outcome)
 static void test_texts_and_their_mutations(void **state)
 {
     (void)state;
-    uint64_t seed = test_seed("api_reader_random", 20261115);
+    uint64_t seed = test_seed("json_reader_random", 20261115);
     struct hf_buffer b = { 0 };
     struct outcome whole = { 0 }, changed = { 0 };
     for (int i = 0; i < 20000; i++) {
@@ -389,7 +389,7 @@ static void test_soup(void **state)
                                          "\"a\"", "\"\\u0061\"", "1",       "-",      "0",  ".",
                                          "e",     "true",        "null",    " ",      "\"", "\\",
                                          "\xc3",  "\xa9",        "\\ud800", "\\udc00" };
-    uint64_t seed = test_seed("api_reader_random: soup", 7);
+    uint64_t seed = test_seed("json_reader_random: soup", 7);
     struct hf_buffer b = { 0 };
     struct outcome outcome = { 0 };
     for (int i = 0; i < 300000; i++) {

@@ -1,7 +1,4 @@
-/* Any JSON as stored bytes, and back: see the end of decode.h. */
-#include "api/decode.h"
-#include "api/json.h"
-#include "api/reader.h"
+#include "json/stored.h"
 
 #define MARK_SIZE (sizeof HF_STORED_JSON - 1)
 

@@ -1,7 +1,7 @@
 /* Values of any type as a whole: read past, as compact text, as canonical text. */
-#include "api/json.h"
-#include "api/reader.h"
 #include "base/bytes.h"
+#include "json/reader.h"
+#include "json/writer.h"
 
 #include <stdlib.h>
 

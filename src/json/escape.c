@@ -1,4 +1,4 @@
-#include "api/escape.h"
+#include "json/escape.h"
 
 /* Four hexadecimal digits, or -1. */
 static int hex4(const unsigned char *p, size_t size)

@@ -1,8 +1,8 @@
-#include "api/reader.h"
+#include "json/reader.h"
 
-#include "api/escape.h"
 #include "base/bytes.h"
 #include "base/text.h"
+#include "json/escape.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "api/json.h"
+#include "json/writer.h"
 
 #include "base/text.h"
 

@@ -1,6 +1,6 @@
 /* escape.h: the escapes of JSON strings, undone. Pure. */
-#ifndef HF_API_ESCAPE_H
-#define HF_API_ESCAPE_H
+#ifndef HF_JSON_ESCAPE_H
+#define HF_JSON_ESCAPE_H
 
 #include "holdfast.h"
 

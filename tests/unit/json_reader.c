@@ -1,7 +1,7 @@
 /* The JSON reader: what it takes, what it refuses and in which words. */
-#include "api/reader.h"
 #include "base/bytes.h"
 #include "support/test.h"
+#include "json/reader.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* The JSON reader: a name comes once in an object, however it is written and however many there are. */
-#include "api/reader.h"
 #include "support/test.h"
+#include "json/reader.h"
 
 #include <time.h>
 

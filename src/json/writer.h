@@ -1,4 +1,4 @@
-/* json.h: a small JSON writer over a buffer.
+/* writer.h: a small JSON writer over a buffer.
  *
  * Commas come by themselves: one flag says whether a comma is due before the next name or element. It
  * is down after an opening bracket and after a name, and up after every value. Nothing is allocated
@@ -11,8 +11,8 @@
  *     hf_json_object_end(&j);
  *
  * The same calls give the same bytes: no locale, no white space, no order of their own. */
-#ifndef HF_API_JSON_H
-#define HF_API_JSON_H
+#ifndef HF_JSON_WRITER_H
+#define HF_JSON_WRITER_H
 
 #include "base/buffer.h"
 
@@ -40,10 +40,6 @@ void hf_json_text(struct hf_json *j, const char *text);
 void hf_json_joined(struct hf_json *j, const char *first, const char *second);
 /* Opaque bytes without loss: a string if they are valid UTF-8, else {"base64":"..."} (RFC 4648). */
 void hf_json_opaque(struct hf_json *j, struct hf_bytes bytes);
-/* Any JSON as it was stored (decode.h): the text behind HF_STORED_JSON as it stands, if it is one value
- * without white space, so that it comes back as what it was; all other bytes as hf_json_opaque writes them.
- * */
-void hf_json_stored(struct hf_json *j, struct hf_bytes bytes);
 /* A value that is JSON already; the caller vouches for it. */
 void hf_json_raw(struct hf_json *j, struct hf_bytes text);
 /* A string: `prefix`, then the bytes in lower-case hexadecimal. */

@@ -12,8 +12,8 @@
  *             ... read exactly one value ...
  *     if (!hf_reader_end(&r))
  *         complain(r.error); */
-#ifndef HF_API_READER_H
-#define HF_API_READER_H
+#ifndef HF_JSON_READER_H
+#define HF_JSON_READER_H
 
 #include "base/arena.h"
 #include "base/buffer.h"

@@ -1,5 +1,5 @@
 /* The JSON writer: commas, escapes, numbers, and bytes that are not text. */
-#include "api/json.h"
+#include "json/writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
