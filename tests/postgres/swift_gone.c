@@ -8,7 +8,7 @@
 
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "store/postgres/work.h"
+#include "store/postgres/transaction.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "store/postgres/work.h"
+#include "store/postgres/transaction.h"
 
 #include "base/assert.h"
 #include "core/decide.h"
@@ -33,7 +33,7 @@ static bool is_expected(_Atomic int *what)
 }
 
 /* What the next batch is likely to be. */
-static void learn(const struct hf_pg_work *w)
+static void learn(const struct hf_pg_tx *w)
 {
     struct hf_pg_session *s = w->s;
     const struct hf_pg_batch *b = w->batch;
@@ -50,7 +50,7 @@ static void learn(const struct hf_pg_work *w)
 }
 
 /* Why it was that a batch had to begin again. */
-static void learn_conflict(const struct hf_pg_work *w)
+static void learn_conflict(const struct hf_pg_tx *w)
 {
     struct hf_pg_session *s = w->s;
     if (w->blind && strcmp(s->conn.state, "23505") == 0)
@@ -61,7 +61,7 @@ static void learn_conflict(const struct hf_pg_work *w)
 
 /* ---- Deciding ---- */
 
-static void decide(struct hf_pg_work *w, const struct hf_pg_item *item)
+static void decide(struct hf_pg_tx *w, const struct hf_pg_item *item)
 {
     struct hf_pg_session *s = w->s;
     struct hf_command cmd = { .request = item->request, .rules = &s->rules };
@@ -83,14 +83,14 @@ static bool has_effect(const struct hf_plan *plan)
 }
 
 /* The key that the request is about. NULL: none that could be looked up, or no memory. */
-static struct hf_pg_slot *key_of(struct hf_pg_work *w, const struct hf_request *q)
+static struct hf_pg_slot *key_of(struct hf_pg_tx *w, const struct hf_request *q)
 {
     if (q->key.size == 0 || q->key.size > HF_TOKEN_MAX)
         return NULL;
     return hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
 }
 
-static void defer(struct hf_pg_work *w, const struct hf_request *q)
+static void defer(struct hf_pg_tx *w, const struct hf_request *q)
 {
     struct hf_pg_slot *key = hf_action_reads(q->action) ? NULL : key_of(w, q);
     if (key)
@@ -99,7 +99,7 @@ static void defer(struct hf_pg_work *w, const struct hf_request *q)
 
 /* Is this what the request would be told behind any that wait? Not if one of them is about the same key: it may begin or settle a
  * claim. */
-static bool is_told_anywhere(struct hf_pg_work *w, const struct hf_request *q)
+static bool is_told_anywhere(struct hf_pg_tx *w, const struct hf_request *q)
 {
     const struct hf_plan *plan = w->s->plan;
     if (!plan->replayed && plan->answer.status != HF_TOKEN_COLLISION)
@@ -110,7 +110,7 @@ static bool is_told_anywhere(struct hf_pg_work *w, const struct hf_request *q)
 
 /* Answer what looking was enough for. Replays wherever they stand; everything else only while nothing before it waits, so
  * that whoever asked behind a change sees it. */
-static size_t decide_looked(struct hf_pg_work *w)
+static size_t decide_looked(struct hf_pg_tx *w)
 {
     struct hf_pg_batch *b = w->batch;
     const struct hf_plan *plan = w->s->plan;
@@ -136,7 +136,7 @@ static size_t decide_looked(struct hf_pg_work *w)
 }
 
 /* Is this the answer of a call before this batch, whatever becomes of the batch? */
-static bool is_told_before(struct hf_pg_work *w, const struct hf_request *q)
+static bool is_told_before(struct hf_pg_tx *w, const struct hf_request *q)
 {
     if (!w->s->plan->replayed || q->client.size > 0)
         return false;
@@ -147,7 +147,7 @@ static bool is_told_before(struct hf_pg_work *w, const struct hf_request *q)
 
 /* Was the item decided over nothing but what the commit makes sure of: rows that it changes, and keys that it binds? An answer
  * that changes nothing is only as good as the row was when it was read, and that is enough where it is a single one. */
-static bool is_sure(struct hf_pg_work *w, const struct hf_pg_item *item)
+static bool is_sure(struct hf_pg_tx *w, const struct hf_pg_item *item)
 {
     const struct hf_plan *plan = w->s->plan;
     const struct hf_request *q = item->request;
@@ -163,7 +163,7 @@ static bool is_sure(struct hf_pg_work *w, const struct hf_pg_item *item)
 }
 
 /* Decide the others over rows that are ours, or will have been. False: begin again. */
-static bool decide_taken(struct hf_pg_work *w, bool looked)
+static bool decide_taken(struct hf_pg_tx *w, bool looked)
 {
     struct hf_pg_batch *b = w->batch;
     struct hf_pg_session *s = w->s;
@@ -205,7 +205,7 @@ static bool decide_taken(struct hf_pg_work *w, bool looked)
 
 /* ---- Batches ---- */
 
-static enum hf_pg_end look(struct hf_pg_work *w)
+static enum hf_pg_end look(struct hf_pg_tx *w)
 {
     bool any = false;
     for (size_t i = 0; i < w->batch->count; i++)
@@ -214,12 +214,12 @@ static enum hf_pg_end look(struct hf_pg_work *w)
         any = any || w->s->set.tables[t] != NULL;
     if (any || w->s->now == 0) {
         hf_pg_want_read(w, false);
-        hf_pg_work_send(w, HF_PG_NOW, HF_PG_TABLES, NULL, 0);
-        enum hf_pg_end end = hf_pg_work_trip(w);
+        hf_pg_tx_send(w, HF_PG_NOW, HF_PG_TABLES, NULL, 0);
+        enum hf_pg_end end = hf_pg_tx_trip(w);
         if (end != HF_PG_DONE)
             return end;
     }
-    hf_pg_work_clear(w);
+    hf_pg_tx_clear(w);
     return HF_PG_DONE;
 }
 
@@ -243,20 +243,20 @@ static void demand_add(struct demand *d, const struct hf_request *q)
     }
 }
 
-static void take_locks(struct hf_pg_work *w, const struct demand *d)
+static void take_locks(struct hf_pg_tx *w, const struct demand *d)
 {
-    hf_pg_work_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
+    hf_pg_tx_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
     if (w->batch->hurries)
-        hf_pg_work_send(w, HF_PG_HURRY, HF_PG_TABLES, NULL, 0);
-    hf_pg_work_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
+        hf_pg_tx_send(w, HF_PG_HURRY, HF_PG_TABLES, NULL, 0);
+    hf_pg_tx_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
     if (d->sets_guards || d->asks_guards)
         hf_pg_want_guards(w, d->sets_guards ? HF_PG_CHANGE_GUARDS : HF_PG_KEEP_GUARDS);
     if (d->outbox > 0)
-        hf_pg_work_send(w, HF_PG_TENANT, HF_PG_TABLES, &d->tenant, 1);
+        hf_pg_tx_send(w, HF_PG_TENANT, HF_PG_TABLES, &d->tenant, 1);
     hf_pg_want_lock(w);
 }
 
-static enum hf_pg_end take(struct hf_pg_work *w)
+static enum hf_pg_end take(struct hf_pg_tx *w)
 {
     struct demand d = { .numbers = 0 };
     for (size_t i = 0; i < w->batch->count; i++)
@@ -271,16 +271,16 @@ static enum hf_pg_end take(struct hf_pg_work *w)
         hf_pg_want_read(w, true);
     else
         take_locks(w, &d);
-    hf_pg_work_draw(w, d.numbers, d.ordinals, d.fences, d.outbox);
-    end = hf_pg_work_trip(w);
-    hf_pg_work_clear(w);
+    hf_pg_tx_draw(w, d.numbers, d.ordinals, d.fences, d.outbox);
+    end = hf_pg_tx_trip(w);
+    hf_pg_tx_clear(w);
     return end;
 }
 
 /* For HF_APPLY: a value when the function asks for it, under the tenant's lock. */
 static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes *out)
 {
-    struct hf_pg_work *w = arg;
+    struct hf_pg_tx *w = arg;
     struct hf_pg_slot *slot = hf_pg_want(w, HF_PG_VALUE, key.tenant, hf_pg_none(), key.name, 0, false);
     unsigned char *copy = slot ? hf_arena_take(&w->s->set.arena, key.name.size) : NULL;
     if (!copy)
@@ -288,10 +288,10 @@ static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes
     memcpy(copy, key.name.data,
            key.name.size); /* the caller's bytes may be gone before the batch is written */
     slot->name = slot->record.row.pair.key = hf_mem(copy, key.name.size);
-    hf_pg_work_clear(w);
-    hf_pg_work_slots(w, HF_PG_READ + HF_PG_VALUE, HF_PG_VALUE, &slot, 1, false, false);
-    enum hf_pg_end end = hf_pg_work_trip(w);
-    hf_pg_work_clear(w);
+    hf_pg_tx_clear(w);
+    hf_pg_tx_slots(w, HF_PG_READ + HF_PG_VALUE, HF_PG_VALUE, &slot, 1, false, false);
+    enum hf_pg_end end = hf_pg_tx_trip(w);
+    hf_pg_tx_clear(w);
     if (end != HF_PG_DONE) {
         hf_pg_disconnect(&w->s->conn);
         return HF_UNREADABLE;
@@ -314,7 +314,7 @@ static bool is_clear(const struct hf_pg_batch *b)
     return changes;
 }
 
-static enum hf_pg_end look_and_take(struct hf_pg_work *w)
+static enum hf_pg_end look_and_take(struct hf_pg_tx *w)
 {
     struct hf_pg_batch *b = w->batch;
     for (size_t i = 0; i < b->count; i++) {
@@ -352,7 +352,7 @@ static bool may_be_swift(const struct hf_pg_batch *b)
 
 /* For the next try: who finds its key bound then, and did not now, was overtaken. Where nobody has looked, that
  * is not known. */
-static void note_unbound(struct hf_pg_work *w)
+static void note_unbound(struct hf_pg_tx *w)
 {
     for (size_t i = 0; i < w->batch->count; i++) {
         struct hf_pg_item *item = &w->batch->items[i];
@@ -365,7 +365,7 @@ static void note_unbound(struct hf_pg_work *w)
 }
 
 /* Is an answer to be held back until a standby has what it saw? Not behind a commit, which has waited for that. */
-static bool is_unsure(const struct hf_pg_work *w)
+static bool is_unsure(const struct hf_pg_tx *w)
 {
     for (size_t i = 0; i < w->batch->count && w->entry_count == 0; i++)
         if (w->batch->items[i].waits)
@@ -386,11 +386,11 @@ void hf_pg_batch_sure(struct hf_pg_session *s)
 
 enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batch)
 {
-    struct hf_pg_work w;
+    struct hf_pg_tx w;
     HF_ASSERT(batch->count > 0 && batch->count <= HF_PG_BATCH_MAX);
     if (!s->conn.pg || !hf_pg_session_is_newest(s))
         return HF_PG_GONE;
-    hf_pg_work_begin(&w, s, batch);
+    hf_pg_tx_begin(&w, s, batch);
     s->set.value = read_value;
     s->set.value_arg = &w;
     bool looks = batch->careful || !s->expects_new || !is_clear(batch);
@@ -418,5 +418,5 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
     } else if (!looks) {
         note_unbound(&w);
     }
-    return hf_pg_work_end(&w, end);
+    return hf_pg_tx_end(&w, end);
 }

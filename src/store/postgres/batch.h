@@ -17,7 +17,7 @@
  * All transactions lock in the same order, be it by FOR UPDATE or by changing rows, and insert in the same order behind that, so
  * that they cannot wait for each other in a circle. Two that bind the same key meet at the primary key of holdfast.token: the
  * later one fails as a whole and begins again, and finds the key bound. What was not there when a batch read it is compared by
- * the primary key alone, so a row that is taken out must not leave while such a batch is under way: work.h, "What leaves". */
+ * the primary key alone, so a row that is taken out must not leave while such a batch is under way: transaction.h, "What leaves". */
 #ifndef HF_STORE_POSTGRES_BATCH_H
 #define HF_STORE_POSTGRES_BATCH_H
 
@@ -78,7 +78,7 @@ struct hf_rules hf_pg_rules_wanted(const struct hf_options *options, const struc
 enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options, int patience_ms);
 
 /* Take out keys, entries of guards and what deleted registers and leases have left, if their window has closed and no batch is under
- * way that has not seen them (work.h, "What leaves"), up to `max` of each. freed: out. s->horizon.waiting: out, nothing leaves before the
+ * way that has not seen them (transaction.h, "What leaves"), up to `max` of each. freed: out. s->horizon.waiting: out, nothing leaves before the
  * standbys have confirmed what could be seen. */
 enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *freed);
 

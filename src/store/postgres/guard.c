@@ -29,10 +29,10 @@ struct table {
 };
 
 struct hf_pool_guards {
-    pthread_mutex_t lock;                                  /* no other is taken inside it */
-    struct table *read;                                    /* owned; NULL: none was read yet */
+    pthread_mutex_t lock;                                /* no other is taken inside it */
+    struct table *read;                                  /* owned; NULL: none was read yet */
     struct hf_pool_guard *seen[SEEN_TENANTS][SEEN_EACH]; /* owned */
-    uint64_t reading;                                      /* how many were begun */
+    uint64_t reading;                                    /* how many were begun */
 };
 
 struct hf_pool_guards *hf_pool_guards_make(void)
@@ -264,7 +264,7 @@ static enum hf_found view_entry(void *ctx, struct hf_scoped guard, struct hf_byt
 }
 
 bool hf_pool_guards_answer(struct hf_pool *r, const struct hf_request *request, struct hf_plan *plan,
-                             hf_time *now)
+                           hf_time *now)
 {
     const struct hf_view view = { .ctx = r, .guard = view_guard, .entry = view_entry };
     const struct hf_rules rules = { .token_max_length = HF_TOKEN_MAX };

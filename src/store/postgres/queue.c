@@ -172,8 +172,7 @@ static bool is_row_busy(const struct hf_pool_worker *w, const struct hf_op *op)
 /* Its lane and its row are this worker's from now on. */
 static void lane_take(struct hf_pool_worker *w, const struct hf_op *op)
 {
-    struct hf_pool_lane *const lanes[] = { hf_pool_lane(w->pool, op),
-                                             hf_pool_row_lane(w->pool, op) };
+    struct hf_pool_lane *const lanes[] = { hf_pool_lane(w->pool, op), hf_pool_row_lane(w->pool, op) };
     for (int i = 0; i < 2; i++)
         if (lanes[i]) {
             lanes[i]->count++;

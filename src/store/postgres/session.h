@@ -56,7 +56,7 @@ struct hf_pg_shared {
     _Atomic bool replicates;            /* commits wait for them, as far as was seen last */
 };
 
-/* Which rows may leave (work.h): all transactions below `ended` had ended long ago, those below `coming` when `coming_at`, by the boot
+/* Which rows may leave (transaction.h): all transactions below `ended` had ended long ago, those below `coming` when `coming_at`, by the boot
  * clock. 0: that is not known yet on this connection; a transaction has another number on another database. */
 struct hf_pg_horizon {
     uint64_t ended, coming;

@@ -110,8 +110,8 @@ void hf_pool_stuck_learn(struct hf_pool *r, const struct hf_op *op, bool by_guar
     pthread_mutex_unlock(&r->lock);
     if (is_new)
         hf_pool_note(r, 1,
-                       "somebody keeps a row locked that callers need: they wait, and are refused after some "
-                       "seconds (doc/POSTGRES.md, \"Rows that stay locked\", has the query that tells who)");
+                     "somebody keeps a row locked that callers need: they wait, and are refused after some "
+                     "seconds (doc/POSTGRES.md, \"Rows that stay locked\", has the query that tells who)");
 }
 
 void hf_pool_stuck_forget(struct hf_pool *r, const struct hf_op *op)

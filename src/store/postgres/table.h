@@ -91,9 +91,9 @@ struct hf_pg_spec {
     bool has_image;        /* reading brings the journal's entry along, as the last column */
     /* A call may take a row out. Only rows of these tables are in doubt when they are not there (set.h). Keys and entries of guards
      * leave too, and what deleted registers have left, but only when their window has closed, and the standbys have
-     * that (work.h, "What leaves"): they answer nothing any more, whether they are there or not. */
+     * that (transaction.h, "What leaves"): they answer nothing any more, whether they are there or not. */
     bool is_erased;
-    /* And the row stays for a while, with deleted_at: work.h, "What leaves". */
+    /* And the row stays for a while, with deleted_at: transaction.h, "What leaves". */
     bool is_marked;
 };
 

@@ -1,4 +1,4 @@
-#include "store/postgres/work.h"
+#include "store/postgres/transaction.h"
 
 #include "core/decide.h"
 #include "core/match.h"
@@ -6,7 +6,7 @@
 
 /* ---- Wanting ---- */
 
-struct hf_pg_slot *hf_pg_want(struct hf_pg_work *w, enum hf_pg_table table, struct hf_bytes tenant,
+struct hf_pg_slot *hf_pg_want(struct hf_pg_tx *w, enum hf_pg_table table, struct hf_bytes tenant,
                               struct hf_bytes scope, struct hf_bytes name, uint64_t number, bool lock)
 {
     struct hf_pg_slot *slot = hf_pg_set_slot(&w->s->set, table, tenant, scope, name, number);
@@ -18,7 +18,7 @@ struct hf_pg_slot *hf_pg_want(struct hf_pg_work *w, enum hf_pg_table table, stru
 }
 
 /* Names that are not valid are not asked for: the core refuses them before it looks. */
-static void want_named(struct hf_pg_work *w, enum hf_pg_table table, const struct hf_request *q,
+static void want_named(struct hf_pg_tx *w, enum hf_pg_table table, const struct hf_request *q,
                        struct hf_bytes name, bool lock)
 {
     if (hf_name_valid(name))
@@ -26,7 +26,7 @@ static void want_named(struct hf_pg_work *w, enum hf_pg_table table, const struc
 }
 
 /* whole: whoever asks does not know what was asked. */
-static void want_token(struct hf_pg_work *w, const struct hf_request *q, bool lock, bool whole)
+static void want_token(struct hf_pg_tx *w, const struct hf_request *q, bool lock, bool whole)
 {
     struct hf_pg_slot *slot = NULL;
     if (q->key.size > 0 && q->key.size <= HF_TOKEN_MAX)
@@ -36,7 +36,7 @@ static void want_token(struct hf_pg_work *w, const struct hf_request *q, bool lo
 }
 
 /* The key is taken for one that is not bound. */
-static void assume_free(struct hf_pg_work *w, const struct hf_request *q)
+static void assume_free(struct hf_pg_tx *w, const struct hf_request *q)
 {
     struct hf_pg_slot *slot = NULL;
     if (q->key.size > 0 && q->key.size <= HF_TOKEN_MAX)
@@ -45,7 +45,7 @@ static void assume_free(struct hf_pg_work *w, const struct hf_request *q)
         slot->assumed = slot->fetched = true;
 }
 
-static struct hf_pg_slot *want_hold(struct hf_pg_work *w, struct hf_bytes id)
+static struct hf_pg_slot *want_hold(struct hf_pg_tx *w, struct hf_bytes id)
 {
     uint64_t ordinal;
     if (!hf_pg_id_read(w->s->shared->id_key, id, &ordinal) || ordinal > INT64_MAX)
@@ -59,7 +59,7 @@ static bool by_key(const struct hf_request *q)
 }
 
 /* What may answer the request without a lock. */
-void hf_pg_want_look(struct hf_pg_work *w, const struct hf_request *q)
+void hf_pg_want_look(struct hf_pg_tx *w, const struct hf_request *q)
 {
     if (!hf_tenant_valid(q->tenant))
         return;
@@ -87,7 +87,7 @@ void hf_pg_want_look(struct hf_pg_work *w, const struct hf_request *q)
 }
 
 /* An entry is found by its identity after the guard's match rule, and the guard has been looked up. */
-static void want_entry(struct hf_pg_work *w, const struct hf_request *q)
+static void want_entry(struct hf_pg_tx *w, const struct hf_request *q)
 {
     struct hf_scoped name = { q->tenant, q->identity.guard };
     struct hf_guard guard;
@@ -108,7 +108,7 @@ static void want_entry(struct hf_pg_work *w, const struct hf_request *q)
 }
 
 /* The key that the call would bind, or the number that it would use. */
-static void want_key(struct hf_pg_work *w, const struct hf_request *q)
+static void want_key(struct hf_pg_tx *w, const struct hf_request *q)
 {
     if (q->client.size == 0) {
         struct hf_pg_slot *slot = hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
@@ -123,7 +123,7 @@ static void want_key(struct hf_pg_work *w, const struct hf_request *q)
 }
 
 /* Everything that deciding the request may read or change. */
-void hf_pg_want_take(struct hf_pg_work *w, const struct hf_request *q)
+void hf_pg_want_take(struct hf_pg_tx *w, const struct hf_request *q)
 {
     struct hf_pg_slot *slot;
     if (!hf_tenant_valid(q->tenant))
@@ -172,7 +172,7 @@ void hf_pg_want_take(struct hf_pg_work *w, const struct hf_request *q)
 
 /* ---- Asking for what is wanted ---- */
 
-size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, struct hf_pg_slot ***out)
+size_t hf_pg_wanted(struct hf_pg_tx *w, enum hf_pg_table table, bool lock, struct hf_pg_slot ***out)
 {
     size_t count = 0;
     for (struct hf_pg_slot *s = w->s->set.tables[table]; s; s = s->next)
@@ -190,7 +190,7 @@ size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, str
 }
 
 /* Resources are wanted by name, and as those of holds that may end. */
-static void send_resources(struct hf_pg_work *w, struct hf_pg_slot *const *slots, size_t count, bool lock)
+static void send_resources(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, size_t count, bool lock)
 {
     struct hf_buffer *params = w->s->params;
     uint32_t ends = 0;
@@ -203,17 +203,17 @@ static void send_resources(struct hf_pg_work *w, struct hf_pg_slot *const *slots
     hf_pg_array_end(&params[2], ends);
     if (ends == 0) {
         if (count > 0)
-            hf_pg_work_slots(w, (lock ? HF_PG_LOCK : HF_PG_READ) + HF_PG_RESOURCE, HF_PG_RESOURCE, slots,
-                             count, false, false);
+            hf_pg_tx_slots(w, (lock ? HF_PG_LOCK : HF_PG_READ) + HF_PG_RESOURCE, HF_PG_RESOURCE, slots, count,
+                           false, false);
         return;
     }
     struct hf_bytes values[3] = { hf_pg_param_array(&params[0], slots, count, HF_PG_RESOURCE, 0),
                                   hf_pg_param_array(&params[1], slots, count, HF_PG_RESOURCE, 1),
                                   hf_mem(params[2].data, params[2].size) };
-    hf_pg_work_send(w, lock ? HF_PG_LOCK_OF : HF_PG_READ_OF, HF_PG_RESOURCE, values, 3);
+    hf_pg_tx_send(w, lock ? HF_PG_LOCK_OF : HF_PG_READ_OF, HF_PG_RESOURCE, values, 3);
 }
 
-void hf_pg_want_overdue(struct hf_pg_work *w, struct hf_pg_slot *const *slots, size_t count, unsigned each)
+void hf_pg_want_overdue(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, size_t count, unsigned each)
 {
     struct hf_buffer *params = w->s->params;
     if (count == 0)
@@ -230,11 +230,11 @@ void hf_pg_want_overdue(struct hf_pg_work *w, struct hf_pg_slot *const *slots, s
     hf_pg_array_end(&params[2], (uint32_t)count);
     values[2] = hf_mem(params[2].data, params[2].size);
     values[3] = hf_pg_param_told(told, w->s);
-    hf_pg_work_send(w, HF_PG_OVERDUE, HF_PG_HOLD, values, 4);
+    hf_pg_tx_send(w, HF_PG_OVERDUE, HF_PG_HOLD, values, 4);
 }
 
 /* What may be in the way of those that are to be placed. */
-static void send_overdue(struct hf_pg_work *w)
+static void send_overdue(struct hf_pg_tx *w)
 {
     struct hf_pg_slot **slots;
     size_t count = hf_pg_wanted(w, HF_PG_RESOURCE, true, &slots), placed = 0;
@@ -252,7 +252,7 @@ static int reading(enum hf_pg_table table, struct hf_pg_slot *const *slots, size
     return HF_PG_READ + (int)table;
 }
 
-void hf_pg_want_read(struct hf_pg_work *w, bool take)
+void hf_pg_want_read(struct hf_pg_tx *w, bool take)
 {
     struct hf_pg_slot **slots;
     for (int table = 0; take && table < HF_PG_TABLES; table++) { /* those that would be locked otherwise */
@@ -260,20 +260,20 @@ void hf_pg_want_read(struct hf_pg_work *w, bool take)
         if (table == HF_PG_RESOURCE)
             send_resources(w, slots, count, false);
         else if (count > 0)
-            hf_pg_work_slots(w, reading((enum hf_pg_table)table, slots, count), (enum hf_pg_table)table,
-                             slots, count, false, false);
+            hf_pg_tx_slots(w, reading((enum hf_pg_table)table, slots, count), (enum hf_pg_table)table, slots,
+                           count, false, false);
     }
     for (int table = 0; table < HF_PG_TABLES; table++) {
         size_t count = hf_pg_wanted(w, (enum hf_pg_table)table, false, &slots);
         if (count > 0)
-            hf_pg_work_slots(w, reading((enum hf_pg_table)table, slots, count), (enum hf_pg_table)table,
-                             slots, count, false, false);
+            hf_pg_tx_slots(w, reading((enum hf_pg_table)table, slots, count), (enum hf_pg_table)table, slots,
+                           count, false, false);
     }
     if (take && w->sweeps)
         send_overdue(w);
 }
 
-void hf_pg_want_guards(struct hf_pg_work *w, int statement)
+void hf_pg_want_guards(struct hf_pg_tx *w, int statement)
 {
     const struct hf_pg_batch *b = w->batch;
     struct hf_pg_slot **slots = hf_arena_take(&w->s->set.arena, b->count * sizeof *slots);
@@ -296,10 +296,10 @@ void hf_pg_want_guards(struct hf_pg_work *w, int statement)
     const struct hf_bytes values[] = { hf_pg_param_array(&w->s->params[0], slots, count, HF_PG_GUARD, 0),
                                        hf_pg_param_array(&w->s->params[1], slots, count, HF_PG_GUARD, 1) };
     w->spoiled = w->spoiled || w->s->params[0].failed || w->s->params[1].failed;
-    hf_pg_work_send(w, statement, HF_PG_TABLES, values, 2);
+    hf_pg_tx_send(w, statement, HF_PG_TABLES, values, 2);
 }
 
-void hf_pg_want_lock(struct hf_pg_work *w)
+void hf_pg_want_lock(struct hf_pg_tx *w)
 {
     struct hf_pg_slot **slots;
     size_t count;
@@ -309,10 +309,10 @@ void hf_pg_want_lock(struct hf_pg_work *w)
         if (table == HF_PG_RESOURCE)
             send_resources(w, slots, count, true);
         else if (count > 0)
-            hf_pg_work_slots(w, HF_PG_LOCK + table, (enum hf_pg_table)table, slots, count, false, false);
+            hf_pg_tx_slots(w, HF_PG_LOCK + table, (enum hf_pg_table)table, slots, count, false, false);
     }
     if ((count = hf_pg_wanted(w, HF_PG_TOKEN, true, &slots)) > 0)
-        hf_pg_work_slots(w, reading(HF_PG_TOKEN, slots, count), HF_PG_TOKEN, slots, count, false, false);
+        hf_pg_tx_slots(w, reading(HF_PG_TOKEN, slots, count), HF_PG_TOKEN, slots, count, false, false);
     hf_pg_want_read(w, false);
     if (w->sweeps)
         send_overdue(w);

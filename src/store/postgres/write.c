@@ -1,4 +1,4 @@
-#include "store/postgres/work.h"
+#include "store/postgres/transaction.h"
 
 #include "base/assert.h"
 #include "base/bug.h"
@@ -10,7 +10,7 @@
 /* ---- Entries ---- */
 
 /* The key of the claim that the plan changes, kept until the batch is written. False without memory. */
-static bool keep_claim(struct hf_pg_work *w, struct hf_bytes *out)
+static bool keep_claim(struct hf_pg_tx *w, struct hf_bytes *out)
 {
     const struct hf_plan *plan = w->s->plan;
     for (size_t i = 0; i < plan->row_count; i++) {
@@ -27,7 +27,7 @@ static bool keep_claim(struct hf_pg_work *w, struct hf_bytes *out)
 }
 
 /* The journal's entry of the plan, and the rows it changes. */
-bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, size_t need)
+bool hf_pg_write_entry(struct hf_pg_tx *w, const struct hf_entry_head *head, size_t need)
 {
     struct hf_pg_session *s = w->s;
     struct hf_pg_written *e = hf_arena_take(&s->set.arena, sizeof *e);
@@ -48,6 +48,13 @@ bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, s
     return hf_pg_set_absorb(&s->set, s->plan, head, e->number, e->image);
 }
 
+bool hf_pg_write_own(struct hf_pg_tx *w, enum hf_action action, struct hf_bytes tenant)
+{
+    static const struct hf_request biggest = { .action = HF_PLACE_HOLD };
+    struct hf_entry_head head = { .action = action, .tenant = tenant, .recorded_at = w->s->now };
+    return hf_pg_write_entry(w, &head, hf_entry_need(&biggest));
+}
+
 /* ---- Writing ---- */
 
 enum change { INSERTED, CHANGED, ERASED };
@@ -63,7 +70,7 @@ static bool is_change(const struct hf_pg_slot *s, enum change change)
 }
 
 /* The rows of a table that changed in that way. */
-static void send_changes(struct hf_pg_work *w, enum hf_pg_table table, enum change change)
+static void send_changes(struct hf_pg_tx *w, enum hf_pg_table table, enum change change)
 {
     static const int statements[] = { HF_PG_INSERT, HF_PG_UPDATE, HF_PG_DELETE };
     struct hf_pg_slot **slots;
@@ -84,12 +91,12 @@ static void send_changes(struct hf_pg_work *w, enum hf_pg_table table, enum chan
     for (size_t i = 0; i < count && table == HF_PG_RESOURCE; i++)
         hf_pg_set_due(slots[i]);
     hf_pg_set_sort(slots, count);
-    hf_pg_work_slots(w, statements[change] + (int)table, table, slots, count, change != ERASED,
-                     change == CHANGED);
+    hf_pg_tx_slots(w, statements[change] + (int)table, table, slots, count, change != ERASED,
+                   change == CHANGED);
 }
 
 /* A row that was there, and is to change, must be locked. It is, unless it came to be wanted only after it was read. */
-static bool all_locked(const struct hf_pg_work *w)
+static bool all_locked(const struct hf_pg_tx *w)
 {
     for (int t = 0; t <= HF_PG_RESOURCE; t++)
         for (const struct hf_pg_slot *s = w->s->set.tables[t]; s; s = s->next)
@@ -116,7 +123,7 @@ static void put_journal_key(const struct hf_pg_written *e, struct hf_buffer *b)
     }
 }
 
-static void send_journal(struct hf_pg_work *w)
+static void send_journal(struct hf_pg_tx *w)
 {
     static const enum hf_pg_oid types[] = { HF_PG_INT8, HF_PG_TIMESTAMPTZ, HF_PG_TEXT, HF_PG_TEXT,
                                             HF_PG_TEXT, HF_PG_TEXT,        0,          0,
@@ -145,11 +152,11 @@ static void send_journal(struct hf_pg_work *w)
     }
     values[6] = hf_pg_param4(writer, w->s->writer);
     values[7] = hf_pg_param8(batch, w->s->batch + 1);
-    hf_pg_work_send(w, HF_PG_JOURNAL, HF_PG_TABLES, values, 9);
+    hf_pg_tx_send(w, HF_PG_JOURNAL, HF_PG_TABLES, values, 9);
 }
 
 /* The writer's row: which batch this is, and the chain over its entries. */
-static void send_writer(struct hf_pg_work *w)
+static void send_writer(struct hf_pg_tx *w)
 {
     struct hf_pg_session *s = w->s;
     unsigned char writer[4], generation[8], batch[8], number[8], from[8], until[8];
@@ -173,7 +180,7 @@ static void send_writer(struct hf_pg_work *w)
                                                 : hf_pg_none(),
                                        hf_pg_param8(from, hf_pg_time(s->read_at - HF_CLOCK_SLACK_MS)),
                                        hf_pg_param8(until, hf_pg_time(s->read_at + limit)) };
-    hf_pg_work_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 7);
+    hf_pg_tx_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 7);
 }
 
 /* If the commit has waited for the standbys, they have all that could be seen before it, and the batch itself. writer: the result of
@@ -192,13 +199,13 @@ static void learn_replicated(struct hf_pg_session *s, const PGresult *writer, co
 }
 
 /* Everything in one round trip, COMMIT at its end. */
-static enum hf_pg_end write_all(struct hf_pg_work *w)
+static enum hf_pg_end write_all(struct hf_pg_tx *w)
 {
     struct hf_pg_session *s = w->s;
-    hf_pg_work_clear(w);
+    hf_pg_tx_clear(w);
     if (w->swift) {
-        hf_pg_work_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
-        hf_pg_work_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
+        hf_pg_tx_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
+        hf_pg_tx_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
     }
     /* Rows that are there first: where they were not locked before, they are now, in the same order. */
     for (int t = 0; t < HF_PG_TABLES; t++)
@@ -212,11 +219,11 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
     send_writer(w);
     int writer = w->count - 1, commit = w->count, settings = w->count + 1; /* their results */
     if (!w->spoiled) /* else something is missing above, and hanging up sends what is queued */
-        hf_pg_work_send(w, HF_PG_COMMIT, HF_PG_TABLES, NULL, 0);
+        hf_pg_tx_send(w, HF_PG_COMMIT, HF_PG_TABLES, NULL, 0);
     if (!w->spoiled && s->replicates)
-        hf_pg_work_send(w, HF_PG_SETTINGS, HF_PG_TABLES, NULL, 0);
+        hf_pg_tx_send(w, HF_PG_SETTINGS, HF_PG_TABLES, NULL, 0);
     s->conn.warned = false;
-    enum hf_pg_end end = hf_pg_work_trip(w);
+    enum hf_pg_end end = hf_pg_tx_trip(w);
     /* Once COMMIT has answered, the batch is committed: the question behind it may fail, and the connection end, and that changes
      * nothing. */
     bool committed = commit < w->count && w->results[commit] && !HF_BUG(commit_undone);
@@ -240,7 +247,7 @@ static enum hf_pg_end write_all(struct hf_pg_work *w)
 }
 
 /* Write what was decided, or give the locks back if nothing changed. */
-enum hf_pg_end hf_pg_write(struct hf_pg_work *w)
+enum hf_pg_end hf_pg_write(struct hf_pg_tx *w)
 {
     if (w->spoiled || w->s->set.failed) {
         snprintf(

@@ -1,11 +1,13 @@
-/* work.h: a batch on its way; shared by work.c, want.c, write.c, batch.c and own.c, and nobody else.
+/* transaction.h: a transaction while it is being made: what is asked, decided and written. Only these files include it:
  *
- *   want.c    which rows a request may need, and the statements that ask for them
- *   work.c    round trips: what is sent, and taking in what comes back
- *   batch.c   deciding requests                     own.c   the store's own work: sweeping, freeing, configuring
- *   write.c   the journal's entries, changed rows, COMMIT */
-#ifndef HF_STORE_POSTGRES_WORK_H
-#define HF_STORE_POSTGRES_WORK_H
+ *   transaction.c  round trips: what is sent, and taking in what comes back
+ *   want.c         which rows a request may need, and the statements that ask for them
+ *   batch.c        deciding the requests of a batch
+ *   write.c        the journal's entries, changed rows, COMMIT
+ *   sweep.c        expiring overdue holds, removing rows that are over
+ *   configure.c    the configuration in force */
+#ifndef HF_STORE_POSTGRES_TRANSACTION_H
+#define HF_STORE_POSTGRES_TRANSACTION_H
 
 #include "store/postgres/batch.h"
 #include "store/record/entry.h"
@@ -25,7 +27,7 @@ struct hf_pg_sent {
     enum hf_pg_table table;
 };
 
-struct hf_pg_work {
+struct hf_pg_tx {
     struct hf_pg_session *s;
     struct hf_pg_batch *batch;
     struct hf_pg_sent sent[HF_PG_PIPELINE_MAX];
@@ -49,22 +51,22 @@ static inline struct hf_bytes hf_pg_none(void)
     return hf_mem(NULL, 0);
 }
 
-/* ---- work.c ---- */
+/* ---- transaction.c ---- */
 
-void hf_pg_work_begin(struct hf_pg_work *w, struct hf_pg_session *s, struct hf_pg_batch *batch);
+void hf_pg_tx_begin(struct hf_pg_tx *w, struct hf_pg_session *s, struct hf_pg_batch *batch);
 /* Free everything and leave the transaction, if it is still open. Returns `end`. */
-enum hf_pg_end hf_pg_work_end(struct hf_pg_work *w, enum hf_pg_end end);
+enum hf_pg_end hf_pg_tx_end(struct hf_pg_tx *w, enum hf_pg_end end);
 
-void hf_pg_work_send(struct hf_pg_work *w, int statement, enum hf_pg_table table,
-                     const struct hf_bytes *params, int count);
+void hf_pg_tx_send(struct hf_pg_tx *w, int statement, enum hf_pg_table table, const struct hf_bytes *params,
+                   int count);
 /* Send a statement over the keys of `slots`, or over all columns; fixed ones are left out where rows change. */
-void hf_pg_work_slots(struct hf_pg_work *w, int statement, enum hf_pg_table table,
-                      struct hf_pg_slot *const *slots, size_t count, bool all, bool changing);
+void hf_pg_tx_slots(struct hf_pg_tx *w, int statement, enum hf_pg_table table,
+                    struct hf_pg_slot *const *slots, size_t count, bool all, bool changing);
 /* Ask for the time, the rules, and fresh numbers. */
-void hf_pg_work_draw(struct hf_pg_work *w, int numbers, int ordinals, int fences, int outbox);
-/* Send, wait, and take in the results; they can be looked at until hf_pg_work_clear. */
-enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w);
-void hf_pg_work_clear(struct hf_pg_work *w);
+void hf_pg_tx_draw(struct hf_pg_tx *w, int numbers, int ordinals, int fences, int outbox);
+/* Send, wait, and take in the results; they can be looked at until hf_pg_tx_clear. */
+enum hf_pg_end hf_pg_tx_trip(struct hf_pg_tx *w);
+void hf_pg_tx_clear(struct hf_pg_tx *w);
 enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome);
 
 /* What leaves. A batch that found no row under a name, and makes one, has only the primary key to tell it that others made one
@@ -89,7 +91,7 @@ enum { HF_PG_DRAWN_NUMBER = 7, HF_PG_DRAWN_ORDINAL, HF_PG_DRAWN_FENCE, HF_PG_DRA
 /* Numbers of the journal are drawn so many at a time. */
 enum { HF_PG_BLOCK = 32 };
 /* A fresh number, or 0 if not so many were drawn. */
-uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column);
+uint64_t hf_pg_drawn(const struct hf_pg_tx *w, int index, int column);
 
 /* One column of many slots as an array; numbers by themselves. */
 struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const *slots, size_t count,
@@ -101,29 +103,31 @@ struct hf_bytes hf_pg_param_told(unsigned char out[8], const struct hf_pg_sessio
 
 /* ---- want.c ---- */
 
-struct hf_pg_slot *hf_pg_want(struct hf_pg_work *w, enum hf_pg_table table, struct hf_bytes tenant,
+struct hf_pg_slot *hf_pg_want(struct hf_pg_tx *w, enum hf_pg_table table, struct hf_bytes tenant,
                               struct hf_bytes scope, struct hf_bytes name, uint64_t number, bool lock);
 /* What may answer the request without a lock. */
-void hf_pg_want_look(struct hf_pg_work *w, const struct hf_request *request);
+void hf_pg_want_look(struct hf_pg_tx *w, const struct hf_request *request);
 /* Everything that deciding it may read or change. */
-void hf_pg_want_take(struct hf_pg_work *w, const struct hf_request *request);
+void hf_pg_want_take(struct hf_pg_tx *w, const struct hf_request *request);
 /* Read all that is wanted without a lock; take: and what deciding needs besides. */
-void hf_pg_want_read(struct hf_pg_work *w, bool take);
+void hf_pg_want_read(struct hf_pg_tx *w, bool take);
 /* Lock and read all that is wanted, in the one order that everybody keeps. */
-void hf_pg_want_lock(struct hf_pg_work *w);
+void hf_pg_want_lock(struct hf_pg_tx *w);
 /* Wait for the locks of all guards that waiting requests go by, or set. statement: HF_PG_KEEP_GUARDS or HF_PG_CHANGE_GUARDS. */
-void hf_pg_want_guards(struct hf_pg_work *w, int statement);
+void hf_pg_want_guards(struct hf_pg_tx *w, int statement);
 /* Those of a table that are wanted, locked or not, in no order. Returns how many; *out: borrowed from the arena. */
-size_t hf_pg_wanted(struct hf_pg_work *w, enum hf_pg_table table, bool lock, struct hf_pg_slot ***out);
+size_t hf_pg_wanted(struct hf_pg_tx *w, enum hf_pg_table table, bool lock, struct hf_pg_slot ***out);
 /* Up to `each` overdue holds of each resource; 0: as many as its requests may expire. */
-void hf_pg_want_overdue(struct hf_pg_work *w, struct hf_pg_slot *const *slots, size_t count, unsigned each);
+void hf_pg_want_overdue(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, size_t count, unsigned each);
 
 /* ---- write.c ---- */
 
 /* The journal's entry of the session's plan, and the rows it changes. need: an upper bound of its size. False: without
  * memory, or it would be larger, by what a row had that was changed by hand. */
-bool hf_pg_write_entry(struct hf_pg_work *w, const struct hf_entry_head *head, size_t need);
+bool hf_pg_write_entry(struct hf_pg_tx *w, const struct hf_entry_head *head, size_t need);
+/* The same for an action of the store itself, which has no request. */
+bool hf_pg_write_own(struct hf_pg_tx *w, enum hf_action action, struct hf_bytes tenant);
 /* Write what was decided, COMMIT at its end; nothing if nothing changed. */
-enum hf_pg_end hf_pg_write(struct hf_pg_work *w);
+enum hf_pg_end hf_pg_write(struct hf_pg_tx *w);
 
 #endif

@@ -1,19 +1,19 @@
-#include "store/postgres/work.h"
+#include "store/postgres/transaction.h"
 
 #include "base/assert.h"
 #include "base/bug.h"
 
 #include <stdio.h>
 
-void hf_pg_work_send(struct hf_pg_work *w, int statement, enum hf_pg_table table,
-                     const struct hf_bytes *params, int count)
+void hf_pg_tx_send(struct hf_pg_tx *w, int statement, enum hf_pg_table table, const struct hf_bytes *params,
+                   int count)
 {
     HF_ASSERT(w->count < HF_PG_PIPELINE_MAX);
     w->sent[w->count++] = (struct hf_pg_sent){ statement, table };
     hf_pg_send(&w->s->conn, statement, params, count);
 }
 
-void hf_pg_work_clear(struct hf_pg_work *w)
+void hf_pg_tx_clear(struct hf_pg_tx *w)
 {
     hf_pg_results_free(w->results, w->count);
     w->count = 0;
@@ -61,8 +61,8 @@ static struct hf_bytes param_places(struct hf_buffer *b, struct hf_pg_slot *cons
 }
 
 /* Send a statement over the keys of `slots`, or over all columns; fixed ones are left out where rows change. */
-void hf_pg_work_slots(struct hf_pg_work *w, int statement, enum hf_pg_table table,
-                      struct hf_pg_slot *const *slots, size_t count, bool all, bool changing)
+void hf_pg_tx_slots(struct hf_pg_tx *w, int statement, enum hf_pg_table table,
+                    struct hf_pg_slot *const *slots, size_t count, bool all, bool changing)
 {
     const struct hf_pg_spec *spec = hf_pg_spec(table);
     struct hf_bytes params[HF_PG_PARAMS_MAX];
@@ -83,7 +83,7 @@ void hf_pg_work_slots(struct hf_pg_work *w, int statement, enum hf_pg_table tabl
         w->spoiled = w->spoiled || w->s->params[i].failed;
     if (changing)
         params[n++] = hf_pg_param8(number, (int64_t)count);
-    hf_pg_work_send(w, statement, statement < HF_PG_INSERT ? table : HF_PG_TABLES, params, n);
+    hf_pg_tx_send(w, statement, statement < HF_PG_INSERT ? table : HF_PG_TABLES, params, n);
 }
 
 struct hf_bytes hf_pg_param4(unsigned char out[4], int64_t value)
@@ -107,16 +107,16 @@ struct hf_bytes hf_pg_param_told(unsigned char out[8], const struct hf_pg_sessio
     return hf_pg_param8(out, hf_pg_time(clock > told ? clock : told));
 }
 
-void hf_pg_work_draw(struct hf_pg_work *w, int numbers, int ordinals, int fences, int outbox)
+void hf_pg_tx_draw(struct hf_pg_tx *w, int numbers, int ordinals, int fences, int outbox)
 {
     unsigned char room[4][4];
     const struct hf_bytes values[] = { hf_pg_param4(room[0], (numbers + HF_PG_BLOCK - 1) / HF_PG_BLOCK),
                                        hf_pg_param4(room[1], ordinals), hf_pg_param4(room[2], fences),
                                        hf_pg_param4(room[3], outbox) };
-    hf_pg_work_send(w, w->swift ? HF_PG_DRAW_LIGHTLY : HF_PG_DRAW, HF_PG_TABLES, values, 4);
+    hf_pg_tx_send(w, w->swift ? HF_PG_DRAW_LIGHTLY : HF_PG_DRAW, HF_PG_TABLES, values, 4);
 }
 
-uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column)
+uint64_t hf_pg_drawn(const struct hf_pg_tx *w, int index, int column)
 {
     int each = column == HF_PG_DRAWN_NUMBER ? HF_PG_BLOCK : 1;
     int64_t first;
@@ -128,7 +128,7 @@ uint64_t hf_pg_drawn(const struct hf_pg_work *w, int index, int column)
 /* ---- Taking in what comes back ---- */
 
 /* Behind the resource's overdue holds. They come in order, soonest first. */
-static void overdue_add(struct hf_pg_work *w, struct hf_pg_slot *hold)
+static void overdue_add(struct hf_pg_tx *w, struct hf_pg_slot *hold)
 {
     const struct hf_hold *h = &hold->record.row.hold;
     struct hf_pg_slot *resource =
@@ -150,7 +150,7 @@ static void overdue_add(struct hf_pg_work *w, struct hf_pg_slot *hold)
 }
 
 /* Keys that are locked now. Their rows come with another result. */
-static void take_locks(struct hf_pg_work *w, const PGresult *result)
+static void take_locks(struct hf_pg_tx *w, const PGresult *result)
 {
     struct hf_pg_set *set = &w->s->set;
     for (int i = 0; i < PQntuples(result); i++) {
@@ -164,14 +164,14 @@ static void take_locks(struct hf_pg_work *w, const PGresult *result)
 }
 
 /* May it be that no standby has what this transaction wrote? */
-static bool is_doubtful(const struct hf_pg_work *w, const unsigned char version[4])
+static bool is_doubtful(const struct hf_pg_tx *w, const unsigned char version[4])
 {
     const struct hf_pg_session *s = w->s;
     uint64_t xid = hf_pg_xid(hf_pg_version(version), s->next);
     return !w->timed || !hf_pg_replicated_has(&s->shared->replicated, s->conn.timeline, xid);
 }
 
-static void take_rows(struct hf_pg_work *w, const struct hf_pg_sent *sent, const PGresult *result)
+static void take_rows(struct hf_pg_tx *w, const struct hf_pg_sent *sent, const PGresult *result)
 {
     if (sent->statement == HF_PG_LOCK + HF_PG_TOKEN) {
         take_locks(w, result);
@@ -197,7 +197,7 @@ static void take_rows(struct hf_pg_work *w, const struct hf_pg_sent *sent, const
 
 /* A row that a call could have taken out did not come, and nobody knows which call: so the standbys must have all that could be
  * seen. */
-static void note_absent(struct hf_pg_work *w)
+static void note_absent(struct hf_pg_tx *w)
 {
     const struct hf_pg_session *s = w->s;
     bool doubtful = false, asked = !s->replicates || HF_BUG(absence_told);
@@ -216,7 +216,7 @@ static void note_absent(struct hf_pg_work *w)
 
 /* before: the latest time that was known when the question was sent. A clock that is behind what other sessions have heard
  * since was not set back: theirs was only the later question. asked: when that was, by the boot clock. */
-static void take_time(struct hf_pg_work *w, const PGresult *result, hf_time before, hf_time asked)
+static void take_time(struct hf_pg_tx *w, const PGresult *result, hf_time before, hf_time asked)
 {
     struct hf_pg_session *s = w->s;
     if (PQntuples(result) < 1) { /* somebody emptied holdfast.store */
@@ -244,7 +244,7 @@ static bool is_timed(int statement)
 }
 
 /* Send, wait, and take in the results: the time first, which also says what the others' rows are to be compared with. */
-enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
+enum hf_pg_end hf_pg_tx_trip(struct hf_pg_tx *w)
 {
     struct hf_pg_set *set = &w->s->set;
     if (w->spoiled || set->failed) {
@@ -295,7 +295,7 @@ enum hf_pg_end hf_pg_work_trip(struct hf_pg_work *w)
 
 /* ---- Beginning and ending ---- */
 
-void hf_pg_work_begin(struct hf_pg_work *w, struct hf_pg_session *s, struct hf_pg_batch *batch)
+void hf_pg_tx_begin(struct hf_pg_tx *w, struct hf_pg_session *s, struct hf_pg_batch *batch)
 {
     memset(w, 0, sizeof *w);
     w->s = s;
@@ -304,9 +304,9 @@ void hf_pg_work_begin(struct hf_pg_work *w, struct hf_pg_session *s, struct hf_p
     hf_pg_set_clear(&s->set);
 }
 
-enum hf_pg_end hf_pg_work_end(struct hf_pg_work *w, enum hf_pg_end end)
+enum hf_pg_end hf_pg_tx_end(struct hf_pg_tx *w, enum hf_pg_end end)
 {
-    hf_pg_work_clear(w);
+    hf_pg_tx_clear(w);
     PQclear(w->drawn);
     w->s->set.value = NULL;
     hf_pg_rollback(&w->s->conn);
