@@ -9,8 +9,8 @@
 #include "audit/postgres.h"
 
 #include "base/bytes.h"
-#include "base/conninfo.h"
 #include "base/error.h"
+#include "store/postgres/conninfo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* A directory, a database or a server: which of them a command acts on, and what only one of them takes. */
-#include "base/conninfo.h"
 #include "cli/commands.h"
 #include "cli/config.h"
+#include "store/postgres/conninfo.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

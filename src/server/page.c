@@ -1,8 +1,8 @@
 /* The start page: what runs here, how it is doing, and three commands to try it with. One page without scripts or
  * anything from elsewhere, so that the strictest policy can stand in its head. */
-#include "base/conninfo.h"
 #include "base/text.h"
 #include "server/inner.h"
+#include "store/postgres/conninfo.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #define _GNU_SOURCE /* O_PATH */
 #include "server/sandbox.h"
 
-#include "base/conninfo.h"
 #include "server/sandbox_calls.h"
+#include "store/postgres/conninfo.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,15 +17,15 @@ engine:         base store store/record
 http:           base
 json:           base
 api:            base http json
-audit:          base core json
+audit:          base core json store/postgres
 client:         base http api json
-server:         base http api audit json
+server:         base http api audit json store/postgres
 simulate:       base store audit judge
-cli:            base api audit client json server simulate
+cli:            base api audit client json server simulate store/postgres
 '
 # header: the only folders that may include it
 owned='
-libpq-fe.h:      store/postgres audit base
+libpq-fe.h:      store/postgres audit
 openssl/ssl.h:   http client
 sqlite3.h:       audit
 seccomp.h:       server

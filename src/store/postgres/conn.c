@@ -1,6 +1,6 @@
 #include "store/postgres/conn.h"
 
-#include "base/conninfo.h"
+#include "store/postgres/conninfo.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 #include "store/postgres/pool.h"
-#include "base/conninfo.h"
 #include "base/error.h"
+#include "store/postgres/conninfo.h"
 #include "store/postgres/migrate.h"
 #include "store/postgres/postgres.h"
 #include "store/record/options.h"

@@ -1,4 +1,4 @@
-#include "base/conninfo.h"
+#include "store/postgres/conninfo.h"
 #include "base/error.h"
 
 #include <libpq-fe.h>

@@ -1,5 +1,5 @@
 /* Connection strings: what is refused, what is shown, and that no password is in either. */
-#include "base/conninfo.h"
+#include "store/postgres/conninfo.h"
 #include "support/test.h"
 
 static int no_environment(void **state)

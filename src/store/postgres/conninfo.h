@@ -2,8 +2,8 @@
  *
  * Such a string may hold a password, and libpq repeats parts of one that it does not understand; so nobody prints a
  * connection string, or what libpq says about it, without these. */
-#ifndef HF_BASE_CONNINFO_H
-#define HF_BASE_CONNINFO_H
+#ifndef HF_STORE_POSTGRES_CONNINFO_H
+#define HF_STORE_POSTGRES_CONNINFO_H
 
 #include "holdfast.h"
 
