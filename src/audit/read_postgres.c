@@ -6,64 +6,118 @@
  *   chain = SHA-256(chain before, number of the batch, then for each entry: its number, its bytes)
  *
  * with SHA-256(store id, writer) before the first, and numbers as 8 bytes (the writer as 4), the lowest first. */
-#include "audit/postgres.h"
+#include "audit/read.h"
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "store/postgres/conninfo.h"
+#include "store/postgres/scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- Errors ---- */
+/* A writer while its batches are read. */
+struct writing {
+    struct hf_audit_writer told;
+    bool open; /* a batch has begun whose end is not known yet */
+    struct hf_sha256 sha;
+    uint64_t sequence, first;
+    uint32_t length, count;
+    hf_time now, previous_now;
+    bool number_fits;
+};
 
-/* What a database says may be anything: what a terminal would act on is not shown. */
-static void make_harmless(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
+enum phase { ENTRIES, BATCHES, WRITERS, TABLES };
 
-/* Its first line, without the word that it begins with. */
-static void message_copy(const struct hf_audit_postgres *r, char *out, size_t room)
-{
-    const char *text = r->pg ? PQerrorMessage(r->pg) : "";
-    if (strncmp(text, "ERROR:  ", 8) == 0 || strncmp(text, "FATAL:  ", 8) == 0)
-        text += 8;
-    snprintf(out, room, "%.*s", (int)strcspn(text, "\n"), text);
-    hf_conninfo_hide(r->conninfo, out, room);
-    make_harmless(out);
-    if (out[0] == '\0')
-        snprintf(out, room, "the rows are not of the types that Holdfast's tables have");
-}
-
-enum hf_status hf_audit_postgres_fail(const struct hf_audit_postgres *r, struct hf_error *why)
-{
-    char told[200];
-    message_copy(r, told, sizeof told);
-    bool rights = strncmp(told, "permission denied", 17) == 0;
-    return hf_error_set(why, HF_STORAGE_FAILURE, "The records in %s cannot be read: %s%s.",
-                        r->reader.journal.where, told,
-                        rights ? "; an auditor's role may (doc/POSTGRES.md, Roles)" : "");
-}
+struct postgres {
+    struct hf_audit_reader reader;
+    struct hf_pg_scan *scan; /* owned */
+    enum phase phase;
+    struct writing *writers; /* owned, in the order of their ids */
+    size_t writer_count, at; /* at: the writer that comes next */
+    uint64_t sequence;       /* batches that have begun */
+    struct hf_audit_fields beside;
+    bool broken;    /* an entry could not be read again: the next step fails */
+    bool no_memory; /* while the writers were read */
+};
 
 static enum hf_status fail_memory(struct hf_error *why)
 {
-    *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to read the journal." };
-    return why->status;
+    return hf_error_set(why, HF_NO_MEMORY, "There is not enough memory to read the journal.");
 }
 
-static enum hf_audit_step step_failed(const struct hf_audit_postgres *r, struct hf_error *why)
+static enum hf_audit_step step_failed(const struct postgres *r, struct hf_error *why)
 {
-    hf_audit_postgres_fail(r, why);
+    hf_pg_scan_failed(r->scan, why);
     return HF_AUDIT_FAILED;
+}
+
+/* ---- Rows ---- */
+
+static void fields_fill(const struct hf_pg_scan_row *row, struct hf_audit_fields *out)
+{
+    static const enum hf_audit_field_type types[] = {
+        [HF_PG_SCAN_NULL] = HF_AUDIT_NULL,    [HF_PG_SCAN_TEXT] = HF_AUDIT_TEXT,
+        [HF_PG_SCAN_BYTES] = HF_AUDIT_BYTES,  [HF_PG_SCAN_NUMBER] = HF_AUDIT_NUMBER,
+        [HF_PG_SCAN_TIME] = HF_AUDIT_TIME_MS,
+    };
+    out->keys = row->keys;
+    out->count = row->count;
+    for (size_t i = 0; i < row->count; i++)
+        out->field[i] =
+            (struct hf_audit_field){ row->values[i].name, types[row->values[i].type], row->values[i].value };
+}
+_Static_assert(HF_AUDIT_FIELDS_MAX == HF_PG_SCAN_VALUES_MAX, "a row of the tables fits");
+
+static const enum hf_audit_stored stored_as[HF_PG_SCAN_TABLES] = {
+    [HF_PG_SCAN_CONFIG] = HF_AUDIT_STORED_CONFIG,
+    [HF_PG_SCAN_TOKEN] = HF_AUDIT_STORED_TOKEN,
+    [HF_PG_SCAN_HOLD] = HF_AUDIT_STORED_HOLD,
+    [HF_PG_SCAN_REVERSED] = HF_AUDIT_STORED_REVERSED,
+    [HF_PG_SCAN_RESOURCE] = HF_AUDIT_STORED_RESOURCE,
+    [HF_PG_SCAN_RESOURCE_MADE] = HF_AUDIT_STORED_RESOURCE_MADE,
+    [HF_PG_SCAN_RESOURCE_DUE] = HF_AUDIT_STORED_RESOURCE_DUE,
+    [HF_PG_SCAN_GUARD] = HF_AUDIT_STORED_GUARD,
+    [HF_PG_SCAN_GUARD_MADE] = HF_AUDIT_STORED_GUARD_MADE,
+    [HF_PG_SCAN_IDENTITY] = HF_AUDIT_STORED_IDENTITY,
+    [HF_PG_SCAN_LEASE] = HF_AUDIT_STORED_LEASE,
+    [HF_PG_SCAN_LEASE_LEFT] = HF_AUDIT_STORED_LEASE_LEFT,
+    [HF_PG_SCAN_REGISTER] = HF_AUDIT_STORED_REGISTER,
+    [HF_PG_SCAN_CLIENT] = HF_AUDIT_STORED_CLIENT,
+    [HF_PG_SCAN_CALL] = HF_AUDIT_STORED_CALL,
+    [HF_PG_SCAN_VALUE] = HF_AUDIT_STORED_VALUE,
+    [HF_PG_SCAN_OUTBOX] = HF_AUDIT_STORED_OUTBOX,
+    [HF_PG_SCAN_COUNTER] = HF_AUDIT_STORED_COUNTER,
+    [HF_PG_SCAN_KEYLESS] = HF_AUDIT_STORED_KEYLESS,
+};
+
+/* The next row of the tables beside the journal, as hf_audit_reader_stored says. */
+static bool postgres_stored(struct hf_audit_reader *reader, struct hf_audit_fields *row, struct hf_error *why)
+{
+    struct postgres *r = (struct postgres *)reader;
+    struct hf_pg_scan_row got;
+    enum hf_pg_scan_step step = r->broken ? HF_PG_SCAN_FAILED : hf_pg_scan_row(r->scan, &got);
+    if (step == HF_PG_SCAN_FAILED)
+        hf_pg_scan_failed(r->scan, why);
+    if (step != HF_PG_SCAN_ROW)
+        return false;
+    *row = (struct hf_audit_fields){ .table = stored_as[got.table] };
+    fields_fill(&got, row);
+    /* A sequence whose place we may not look at has none. */
+    if (row->table == HF_AUDIT_STORED_COUNTER && row->field[1].type == HF_AUDIT_NULL) {
+        (void)hf_error_set(why, HF_STORAGE_FAILURE,
+                           "The sequences of the schema holdfast cannot be looked at: permission denied; an "
+                           "auditor's role may (doc/POSTGRES.md, Roles).");
+        return false;
+    }
+    return true;
 }
 
 /* ---- Writers ---- */
 
 /* The chain before a writer's first batch. */
-static void chain_begin(const struct hf_audit_postgres *r, uint32_t id, uint8_t out[HF_DIGEST_SIZE])
+static void chain_begin(const struct postgres *r, uint32_t id, uint8_t out[HF_DIGEST_SIZE])
 {
     struct hf_sha256 sha;
     unsigned char number[4];
@@ -75,7 +129,7 @@ static void chain_begin(const struct hf_audit_postgres *r, uint32_t id, uint8_t 
 }
 
 /* The writer with this id; one that the table does not have is added. NULL without memory. */
-static struct hf_audit_writing *writer_of(struct hf_audit_postgres *r, uint32_t id)
+static struct writing *writer_of(struct postgres *r, uint32_t id)
 {
     size_t low = 0, high = r->writer_count;
     while (low < high) {
@@ -87,47 +141,35 @@ static struct hf_audit_writing *writer_of(struct hf_audit_postgres *r, uint32_t 
     }
     if (low < r->writer_count && r->writers[low].told.id == id)
         return &r->writers[low];
-    struct hf_audit_writing *more = realloc(r->writers, (r->writer_count + 1) * sizeof *more);
+    struct writing *more = realloc(r->writers, (r->writer_count + 1) * sizeof *more);
     if (!more)
         return NULL;
     r->writers = more;
     memmove(&more[low + 1], &more[low], (r->writer_count - low) * sizeof *more);
     r->writer_count++;
-    more[low] = (struct hf_audit_writing){ .told = { .id = id }, .previous_now = INT64_MIN };
+    more[low] = (struct writing){ .told = { .id = id }, .previous_now = INT64_MIN };
     chain_begin(r, id, more[low].told.chain);
     return &more[low];
 }
 
-static bool writers_read(struct hf_audit_postgres *r, struct hf_error *why)
+static bool writer_add(void *arg, const struct hf_pg_scan_writer *writer)
 {
-    PGresult *result = PQexecParams(r->pg, "SELECT id, name, batch, chain FROM holdfast.writer ORDER BY id",
-                                    0, NULL, NULL, NULL, NULL, 1);
-    bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
-    if (!done)
-        hf_audit_postgres_fail(r, why);
-    for (int i = 0; done && i < PQntuples(result); i++) {
-        struct hf_audit_writing *w = writer_of(r, (uint32_t)hf_audit_get_number(result, i, 0));
-        struct hf_bytes chain = hf_audit_get_bytes(result, i, 3);
-        done = w != NULL;
-        if (!done) {
-            fail_memory(why);
-            break;
-        }
-        w->told.known = true;
-        w->told.told_batch = (uint64_t)hf_audit_get_number(result, i, 2);
-        snprintf(w->told.name, sizeof w->told.name, "%s", PQgetvalue(result, i, 1));
-        make_harmless(w->told.name);
-        if (chain.size == HF_DIGEST_SIZE)
-            memcpy(w->told.told_chain, chain.data, HF_DIGEST_SIZE);
-    }
-    PQclear(result);
-    return done;
+    struct postgres *r = arg;
+    struct writing *w = writer_of(r, writer->id);
+    r->no_memory = !w;
+    if (!w)
+        return false;
+    w->told.known = true;
+    w->told.told_batch = writer->batch;
+    snprintf(w->told.name, sizeof w->told.name, "%s", writer->name);
+    if (writer->chain.size == HF_DIGEST_SIZE)
+        memcpy(w->told.told_chain, writer->chain.data, HF_DIGEST_SIZE);
+    return true;
 }
 
 /* ---- Batches ---- */
 
-static void batch_begin(struct hf_audit_postgres *r, struct hf_audit_writing *w, uint64_t batch, hf_time now,
-                        uint64_t number)
+static void batch_begin(struct postgres *r, struct writing *w, uint64_t batch, hf_time now, uint64_t number)
 {
     unsigned char bytes[8];
     w->open = true;
@@ -143,7 +185,7 @@ static void batch_begin(struct hf_audit_postgres *r, struct hf_audit_writing *w,
     hf_sha256_add(&w->sha, bytes, sizeof bytes);
 }
 
-static void batch_add(struct hf_audit_writing *w, uint64_t number, struct hf_bytes entry)
+static void batch_add(struct writing *w, uint64_t number, struct hf_bytes entry)
 {
     unsigned char bytes[8];
     hf_put64(bytes, number);
@@ -154,7 +196,7 @@ static void batch_add(struct hf_audit_writing *w, uint64_t number, struct hf_byt
     w->told.entries++;
 }
 
-static enum hf_audit_step batch_end(struct hf_audit_writing *w, struct hf_audit_batch *out)
+static enum hf_audit_step batch_end(struct writing *w, struct hf_audit_batch *out)
 {
     *out = (struct hf_audit_batch){ .sequence = w->sequence,
                                     .position = w->first,
@@ -181,93 +223,80 @@ static enum hf_audit_step batch_end(struct hf_audit_writing *w, struct hf_audit_
 
 /* ---- Entries ---- */
 
-enum { COLUMN_NUMBER, COLUMN_WRITER, COLUMN_BATCH, COLUMN_ENTRY, COLUMN_BESIDE };
-#define JOURNAL                                                                                            \
-    "SELECT number, writer, batch, entry, at, tenant, action, status, key FROM holdfast.journal ORDER BY " \
-    "number"
-
 /* When the entry says that it was decided; that of the column beside it may have been changed. */
-static hf_time entry_time(const struct hf_audit_postgres *r, struct hf_bytes entry)
+static hf_time entry_time(const struct hf_pg_scan_entry *e)
 {
-    const unsigned char *p = entry.data;
-    return entry.size >= 24 ? (hf_time)hf_get64(p + 16)
-                            : hf_audit_get_time(r->journal.page, r->journal.row - 1, COLUMN_BESIDE);
+    const unsigned char *p = e->entry.data;
+    return e->entry.size >= 24 ? (hf_time)hf_get64(p + 16) : e->at;
 }
 
-/* The row that the cursor stands at. A batch that it shows to be whole comes first, and the row stays. */
-static enum hf_audit_step row_take(struct hf_audit_postgres *r, struct hf_audit_batch *out,
-                                   struct hf_error *why)
+/* A row of the journal. A batch that it shows to be whole comes first, and the row comes again. */
+static enum hf_audit_step row_take(struct postgres *r, const struct hf_pg_scan_entry *e,
+                                   struct hf_audit_batch *out, struct hf_error *why)
 {
-    const PGresult *page = r->journal.page;
-    int row = r->journal.row - 1;
-    uint64_t number = (uint64_t)hf_audit_get_number(page, row, COLUMN_NUMBER);
-    uint64_t batch = (uint64_t)hf_audit_get_number(page, row, COLUMN_BATCH);
-    uint32_t id = (uint32_t)hf_audit_get_number(page, row, COLUMN_WRITER);
-    struct hf_bytes entry = hf_audit_get_bytes(page, row, COLUMN_ENTRY);
-    struct hf_audit_writing *w = writer_of(r, id);
+    struct writing *w = writer_of(r, e->writer);
     if (!w) {
         fail_memory(why);
         return HF_AUDIT_FAILED;
     }
-    if (id != 0 && w->open && w->told.batch != batch) {
-        r->journal.row--;
+    if (e->writer != 0 && w->open && w->told.batch != e->batch) {
+        hf_pg_scan_entry_again(r->scan);
         return batch_end(w, out);
     }
-    if (id == 0)
+    if (e->writer == 0)
         w->told.entries++;
     else if (!w->open)
-        batch_begin(r, w, batch, entry_time(r, entry), number);
-    if (id != 0)
-        batch_add(w, number, entry);
+        batch_begin(r, w, e->batch, entry_time(e), e->number);
+    if (e->writer != 0)
+        batch_add(w, e->number, e->entry);
     r->beside = (struct hf_audit_fields){ .table = HF_AUDIT_STORED_BESIDE };
-    if (!hf_audit_row_fields(page, row, COLUMN_BESIDE, r->digits, &r->beside))
-        return step_failed(r, why);
-    *out = (struct hf_audit_batch){ .sequence = id ? w->sequence : 0,
-                                    .position = number,
-                                    .length = (uint32_t)entry.size,
+    fields_fill(&e->beside, &r->beside);
+    *out = (struct hf_audit_batch){ .sequence = e->writer ? w->sequence : 0,
+                                    .position = e->number,
+                                    .length = (uint32_t)e->entry.size,
                                     .entry_count = 1,
-                                    .now = id ? w->now : entry_time(r, entry),
+                                    .now = e->writer ? w->now : entry_time(e),
                                     .previous_now = w->previous_now,
-                                    .bytes = entry,
+                                    .bytes = e->entry,
                                     .chain_fits = true,
                                     .now_fits = true,
                                     .head_fits = true,
                                     .padding_fits = true,
                                     .single = true,
-                                    .writer = id,
-                                    .writer_batch = batch,
+                                    .writer = e->writer,
+                                    .writer_batch = e->batch,
                                     .number_fits = true,
                                     .beside = &r->beside };
-    r->reader.journal.end = number;
+    r->reader.journal.end = e->number;
     return HF_AUDIT_PART;
 }
 
 static enum hf_audit_step postgres_next(struct hf_audit_reader *reader, struct hf_audit_batch *out,
                                         struct hf_error *why)
 {
-    struct hf_audit_postgres *r = (struct hf_audit_postgres *)reader;
+    struct postgres *r = (struct postgres *)reader;
     if (r->broken)
         return step_failed(r, why);
-    if (r->phase == HF_AUDIT_PHASE_ENTRIES) {
-        int got = hf_audit_cursor_next(r, &r->journal);
-        if (got != 0)
-            return got > 0 ? row_take(r, out, why) : step_failed(r, why);
-        hf_audit_cursor_close(r, &r->journal);
-        r->phase = HF_AUDIT_PHASE_BATCHES;
+    if (r->phase == ENTRIES) {
+        struct hf_pg_scan_entry e;
+        enum hf_pg_scan_step step = hf_pg_scan_entry(r->scan, &e);
+        if (step != HF_PG_SCAN_END)
+            return step == HF_PG_SCAN_ROW ? row_take(r, &e, out, why) : step_failed(r, why);
+        r->phase = BATCHES;
     }
-    if (r->phase == HF_AUDIT_PHASE_BATCHES) {
+    if (r->phase == BATCHES) {
         for (; r->at < r->writer_count; r->at++)
             if (r->writers[r->at].open)
                 return batch_end(&r->writers[r->at], out);
-        r->phase = HF_AUDIT_PHASE_WRITERS;
+        r->phase = WRITERS;
         r->at = 0;
     }
-    if (r->phase == HF_AUDIT_PHASE_WRITERS && r->at < r->writer_count) {
+    if (r->phase == WRITERS && r->at < r->writer_count) {
         reader->writer = r->writers[r->at++].told;
         return HF_AUDIT_WRITER;
     }
-    if (r->phase == HF_AUDIT_PHASE_WRITERS) {
-        r->phase = HF_AUDIT_PHASE_TABLES;
+    if (r->phase == WRITERS) {
+        r->phase = TABLES;
         r->at = 0;
     }
     return HF_AUDIT_END;
@@ -275,18 +304,13 @@ static enum hf_audit_step postgres_next(struct hf_audit_reader *reader, struct h
 
 static bool postgres_entry(struct hf_audit_reader *reader, uint64_t position, struct hf_audit_entry *entry)
 {
-    struct hf_audit_postgres *r = (struct hf_audit_postgres *)reader;
-    char number[24];
-    const char *params[] = { number };
-    snprintf(number, sizeof number, "%lld", (long long)position); /* by hand it may be below 0 */
-    PQclear(r->side);
-    r->side = PQexecParams(r->pg, "SELECT entry FROM holdfast.journal WHERE number = $1::bigint", 1, NULL,
-                           params, NULL, NULL, 1);
-    if (PQresultStatus(r->side) != PGRES_TUPLES_OK) {
+    struct postgres *r = (struct postgres *)reader;
+    struct hf_bytes bytes;
+    if (!hf_pg_scan_entry_at(r->scan, position, &bytes)) {
         r->broken = true;
         return false;
     }
-    if (PQntuples(r->side) != 1 || hf_audit_entry_read(hf_audit_get_bytes(r->side, 0, 0), entry) != NULL)
+    if (bytes.size == 0 || hf_audit_entry_read(bytes, entry) != NULL)
         return false;
     entry->position = position;
     return true;
@@ -294,185 +318,52 @@ static bool postgres_entry(struct hf_audit_reader *reader, uint64_t position, st
 
 /* ---- Opening and closing ---- */
 
-static enum hf_status connect_to(struct hf_audit_postgres *r, struct hf_error *why)
-{
-    /* A database that falls silent must not be waited for for ever. What the connection string says stands behind, and
-     * wins. */
-    const char *const keywords[] = { "connect_timeout",
-                                     "keepalives_idle",
-                                     "keepalives_interval",
-                                     "tcp_user_timeout",
-                                     "fallback_application_name",
-                                     "dbname",
-                                     NULL };
-    const char *const values[] = { "10", "30", "10", "60000", "holdfast audit", r->conninfo, NULL };
-    char told[240];
-    r->pg = PQconnectdbParams(keywords, values, 1);
-    if (!r->pg)
-        return fail_memory(why);
-    if (PQstatus(r->pg) == CONNECTION_OK && PQsetClientEncoding(r->pg, "UTF8") == 0)
-        return HF_OK;
-    message_copy(r, told, sizeof told);
-    return hf_error_set(why, HF_STORAGE_FAILURE, "There is no connection to %s: %s.", r->reader.journal.where,
-                        told);
-}
-
-static bool run(struct hf_audit_postgres *r, const char *sql)
-{
-    PGresult *result = PQexec(r->pg, sql);
-    bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
-    PQclear(result);
-    return done;
-}
-
-/* A number that the database answers with. False: hf_audit_postgres_fail tells why. */
-static bool ask(struct hf_audit_postgres *r, const char *sql, int *answer)
-{
-    PGresult *result = PQexec(r->pg, sql);
-    bool asked = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1;
-    *answer = asked ? atoi(PQgetvalue(result, 0, 0)) : 0;
-    PQclear(result);
-    return asked;
-}
-
-/* Is there a store at all, and do we know its tables? */
-static enum hf_status store_find(struct hf_audit_postgres *r, struct hf_error *why)
-{
-    int there = 0, version = 0;
-    if (!ask(r, "SELECT (to_regclass('holdfast.journal') IS NOT NULL)::integer", &there) ||
-        (there && !ask(r, "SELECT max(version) FROM holdfast.migration", &version)))
-        return hf_audit_postgres_fail(r, why);
-    if (there && version <= HF_AUDIT_SCHEMA)
-        return HF_OK;
-    if (there) {
-        return hf_error_set(
-            why, HF_STORE_NEWER,
-            "The schema holdfast in %s has version %d; this program (%s) knows version %d. Use a newer "
-            "holdfast.",
-            r->reader.journal.where, version, HF_VERSION, HF_AUDIT_SCHEMA);
-    }
-    return hf_error_set(why, HF_STORE_ABSENT,
-                        "No Holdfast store is in %s: there is no table holdfast.journal.",
-                        r->reader.journal.where);
-}
-
-/* The secret in the ids of holds, which is not for every auditor: without it, ids are known by the records alone. */
-static bool key_read(struct hf_audit_postgres *r)
+/* The store's own row, the time, how far the journal goes, and who has written. */
+static enum hf_status store_read(struct postgres *r, struct hf_error *why)
 {
     struct hf_audit_journal *j = &r->reader.journal;
-    int may = 0;
-    if (!ask(r, "SELECT has_column_privilege('holdfast.store', 'id_key', 'SELECT')::integer", &may))
-        return false;
-    if (!may)
-        return true;
-    PGresult *result = PQexecParams(r->pg, "SELECT id_key FROM holdfast.store", 0, NULL, NULL, NULL, NULL, 1);
-    bool asked = PQresultStatus(result) == PGRES_TUPLES_OK;
-    struct hf_bytes key = asked && PQntuples(result) == 1 ? hf_audit_get_bytes(result, 0, 0) : hf_mem("", 0);
-    j->keys_known = key.size == sizeof j->database_key;
-    if (j->keys_known)
-        memcpy(j->database_key, key.data, key.size);
-    PQclear(result);
-    return asked;
-}
-
-/* The store's own row, the time, and how far the journal goes. */
-static enum hf_status store_read(struct hf_audit_postgres *r, struct hf_error *why)
-{
-    struct hf_audit_journal *j = &r->reader.journal;
-    if (!key_read(r))
-        return hf_audit_postgres_fail(r, why);
-    PGresult *result = PQexecParams(r->pg,
-                                    "SELECT store_id, date_trunc('milliseconds', now()), "
-                                    "(SELECT max(number) FROM holdfast.journal) FROM holdfast.store",
-                                    0, NULL, NULL, NULL, NULL, 1);
-    bool asked = PQresultStatus(result) == PGRES_TUPLES_OK;
-    if (asked && PQntuples(result) == 1) {
-        struct hf_bytes id = hf_audit_get_bytes(result, 0, 0);
-        if (id.size == sizeof j->store_id)
-            memcpy(j->store_id, id.data, id.size);
-        j->as_of = hf_audit_get_time(result, 0, 1);
-        j->bytes_total = (uint64_t)hf_audit_get_number(result, 0, 2);
-    } else if (asked) {
-        (void)hf_error_set(
-            why, HF_STORE_DAMAGED,
-            "The store in %s has lost its row in holdfast.store, and with it its id and its keys.", j->where);
-    } else {
-        hf_audit_postgres_fail(r, why);
-    }
-    PQclear(result);
-    return why->status;
-}
-
-/* Is it the primary that the reader knows? One that was replaced by its standby, and came back, has what nobody else has. */
-static enum hf_status timeline_is(struct hf_audit_postgres *r, uint32_t timeline, struct hf_error *why)
-{
-    int is = 0;
-    if (timeline == 0)
-        return HF_OK;
-    if (!ask(r, "SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint", &is))
-        return hf_audit_postgres_fail(r, why);
-    if ((uint32_t)is == timeline)
-        return HF_OK;
-    return hf_error_set(
-        why, HF_STORAGE_FAILURE,
-        "The database is on timeline %d, and the server on timeline %u: a standby was promoted, and one of "
-        "them must not be used any more.",
-        is, (unsigned)timeline);
-}
-
-static enum hf_status database_open(struct hf_audit_postgres *r, uint32_t timeline, struct hf_error *why)
-{
-    enum hf_status st = connect_to(r, why);
+    struct hf_pg_scan_store store;
+    enum hf_status st = hf_pg_scan_store(r->scan, &store, why);
     if (st != HF_OK)
         return st;
-    if (!run(r, "SET search_path = pg_catalog") || !run(r, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-        return hf_audit_postgres_fail(r, why);
-    st = timeline_is(r, timeline, why);
-    if (st == HF_OK)
-        st = store_find(r, why);
-    if (st == HF_OK)
-        st = store_read(r, why);
-    if (st == HF_OK && !writers_read(r, why))
-        st = why->status;
-    if (st == HF_OK && !hf_audit_cursor_open(r, &r->journal, "holdfast_audit", JOURNAL))
-        st = hf_audit_postgres_fail(r, why);
-    return st;
+    memcpy(j->store_id, store.store_id, sizeof j->store_id);
+    memcpy(j->database_key, store.id_key, sizeof j->database_key);
+    j->keys_known = store.has_key;
+    j->as_of = store.as_of;
+    j->bytes_total = store.newest;
+    if (!hf_pg_scan_writers(r->scan, writer_add, r))
+        return hf_pg_scan_failed(r->scan, why);
+    return r->no_memory ? fail_memory(why) : HF_OK;
 }
+_Static_assert(HF_AUDIT_ID_KEY == HF_PG_SCAN_ID_KEY, "the key of a database has one size");
 
 static void postgres_close(struct hf_audit_reader *reader)
 {
-    struct hf_audit_postgres *r = (struct hf_audit_postgres *)reader;
-    PQclear(r->journal.page);
-    PQclear(r->table.page);
-    PQclear(r->side);
-    PQfinish(r->pg);
+    struct postgres *r = (struct postgres *)reader;
+    hf_pg_scan_close(r->scan);
     free(r->writers);
-    free(r->conninfo);
     free(r);
 }
 
 enum hf_status hf_audit_reader_connect(const char *conninfo, uint32_t timeline,
                                        struct hf_audit_reader **reader, struct hf_error *why)
 {
-    static const struct hf_audit_source source = { postgres_next, postgres_entry, hf_audit_postgres_stored,
+    static const struct hf_audit_source source = { postgres_next, postgres_entry, postgres_stored,
                                                    postgres_close };
-    struct hf_audit_postgres *r = calloc(1, sizeof *r);
+    struct postgres *r = calloc(1, sizeof *r);
     *reader = NULL;
-    if (r)
-        r->conninfo = malloc(strlen(conninfo) + 1);
-    if (!r || !r->conninfo) {
-        free(r);
+    if (!r)
         return fail_memory(why);
-    }
-    memcpy(r->conninfo, conninfo, strlen(conninfo) + 1);
     r->reader.source = &source;
     r->reader.journal.database = true;
     *why = (struct hf_error){ HF_OK, "" };
     enum hf_status st = hf_conninfo_check(conninfo, why);
     if (st == HF_OK) {
         hf_conninfo_show(conninfo, r->reader.journal.where, sizeof r->reader.journal.where);
-        st = database_open(r, timeline, why);
+        st = hf_pg_scan_open(conninfo, r->reader.journal.where, timeline, &r->scan, why);
     }
+    if (st == HF_OK)
+        st = store_read(r, why);
     if (st == HF_OK)
         *reader = &r->reader;
     else

@@ -1,9 +1,9 @@
 /* Opening the store, asking it, and what to say when it does not answer with yes. */
 #include "api/encode.h"
 #include "api/problem.h"
-#include "audit/replicated.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "store/postgres/scan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -162,7 +162,7 @@ void hf_cli_warn_unreplicated(struct hf_cli *cli, const char *postgres)
 {
     enum { WAIT_MS = 4000 };
     fflush(stdout); /* what was asked for does not wait for it */
-    if (postgres && !hf_audit_replicated(postgres, WAIT_MS))
+    if (postgres && !hf_pg_scan_replicated(postgres, WAIT_MS))
         hf_cli_note(
             cli,
             "warning: the synchronous standbys have not confirmed all of this; if one takes over now, what "

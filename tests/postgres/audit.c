@@ -1,8 +1,8 @@
 /* The audit of a store in a database: what a server has written passes, with the same figures as in files, and whatever
  * somebody changes by hand is found and named. */
 #include "audit/export.h"
-#include "audit/postgres.h"
 #include "store/postgres/migrate.h"
+#include "store/postgres/scan.h"
 #include "support/functions_kit.h"
 #include "support/postgres_story.h"
 #include "support/test.h"
@@ -633,7 +633,7 @@ static void what_cannot_be_read_is_told_without_the_password(void **state)
 static void the_reader_knows_the_newest_schema(void **state)
 {
     (void)state;
-    assert_int_equal(hf_pg_migrations[hf_pg_migration_count - 1].version, HF_AUDIT_SCHEMA);
+    assert_int_equal(hf_pg_migrations[hf_pg_migration_count - 1].version, HF_PG_SCAN_SCHEMA);
 }
 
 /* The connection is cut in the middle. */

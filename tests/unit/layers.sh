@@ -25,7 +25,7 @@ cli:            base api audit client json server simulate store/postgres
 '
 # header: the only folders that may include it
 owned='
-libpq-fe.h:      store/postgres audit
+libpq-fe.h:      store/postgres
 openssl/ssl.h:   http client
 sqlite3.h:       audit
 seccomp.h:       server

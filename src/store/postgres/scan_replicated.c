@@ -1,4 +1,4 @@
-#include "audit/replicated.h"
+#include "store/postgres/scan.h"
 
 #include <libpq-fe.h>
 #include <poll.h>
@@ -27,7 +27,8 @@ static int64_t clock_ms(void)
 static void on_notice(void *warned, const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-    if (severity && strcmp(severity, "WARNING") == 0)
+    const char *function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+    if (severity && strcmp(severity, "WARNING") == 0 && (!function || strstr(function, "SyncRep")))
         *(bool *)warned = true;
 }
 
@@ -55,7 +56,7 @@ static bool await(PGconn *pg, int wait_ms)
     return true;
 }
 
-bool hf_audit_replicated(const char *conninfo, int wait_ms)
+bool hf_pg_scan_replicated(const char *conninfo, int wait_ms)
 {
     const char *const keywords[] = { "connect_timeout", "fallback_application_name", "dbname", NULL };
     const char *const values[] = { "10", "holdfast audit", conninfo, NULL };
