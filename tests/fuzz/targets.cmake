@@ -1,5 +1,6 @@
 # Every tests/fuzz/<name>.c is a fuzz target. With HF_FUZZ it is a libFuzzer program; in all other builds it is linked
-# with a main that runs the inputs kept in tests/fuzz/corpus/<name>, as the test fuzz_<name>.
+# with a main that runs the inputs kept in tests/fuzz/corpus/<name>.pack and the files in tests/fuzz/regressions/<name>,
+# as the test fuzz_<name>.
 file(GLOB fuzz_support CONFIGURE_DEPENDS fuzz/support/*.c)
 add_library(hf_fuzz OBJECT ${fuzz_support})
 target_include_directories(hf_fuzz PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
@@ -23,7 +24,9 @@ foreach(source ${fuzz_sources})
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   else()
     hf_fuzz_program(fuzz_${name} ${source} fuzz/main/replay.c)
-    add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name})
+    file(GLOB regressions CONFIGURE_DEPENDS fuzz/regressions/${name}/*)
+    add_test(NAME fuzz_${name}
+      COMMAND fuzz_${name} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name}.pack ${regressions})
     set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 300)
   endif()
   add_dependencies(fuzz_targets fuzz_${name})
@@ -32,3 +35,26 @@ endforeach()
 # Writes inputs to begin with, made by the code as it is now: fuzz_seeds FOLDER.
 hf_fuzz_program(fuzz_seeds fuzz/main/seeds.c)
 add_dependencies(fuzz_targets fuzz_seeds)
+
+# Inputs of a target that does not exist would never be run.
+file(GLOB kept CONFIGURE_DEPENDS fuzz/corpus/*.pack fuzz/regressions/*)
+foreach(inputs ${kept})
+  get_filename_component(name ${inputs} NAME_WE)
+  if(NOT TARGET fuzz_${name})
+    message(FATAL_ERROR "${inputs}: there is no fuzz target ${name}")
+  endif()
+endforeach()
+
+# Packs the inputs of a folder, and unpacks them: fuzz_corpus pack FOLDER PACK, fuzz_corpus unpack PACK FOLDER.
+hf_fuzz_program(fuzz_corpus fuzz/main/corpus.c)
+add_dependencies(fuzz_targets fuzz_corpus)
+
+# What reads packs refuses those that are broken, and so does a test that is given one.
+if(NOT HF_FUZZ)
+  hf_fuzz_program(fuzz_tests_corpus fuzz/tests/corpus.c)
+  add_dependencies(fuzz_targets fuzz_tests_corpus)
+  add_test(NAME fuzz_tests_corpus COMMAND fuzz_tests_corpus)
+  add_test(NAME fuzz_tests_packs COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/tests/packs.sh)
+  set_tests_properties(fuzz_tests_corpus fuzz_tests_packs PROPERTIES TIMEOUT 300
+    ENVIRONMENT "HF_BUILD=${CMAKE_BINARY_DIR};HF_SOURCE=${CMAKE_SOURCE_DIR}")
+endif()

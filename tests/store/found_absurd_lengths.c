@@ -1,6 +1,6 @@
 /* Numbers in right files that would have made a start ask for gigabytes: a batch in a compressed segment that says it is as
- * long as the segment, which may be mostly zeros and a few bytes on disk. (The highest hold of a snapshot, and an index
- * that covers more holds than numbers can count, are in tests/fuzz/corpus.) */
+ * long as the segment, which may be mostly zeros and a few bytes on disk. (The highest hold of a snapshot is
+ * tests/fuzz/regressions/snapshot/absurd-highest.) */
 #include "audit/audit.h"
 #include "base/bytes.h"
 #include "base/hash.h"

@@ -1,5 +1,6 @@
-/* The main of a fuzz target in builds without libFuzzer: gives it every file of the folders and files that are named.
- * Says the name of each before it runs, so that the last one is to blame. */
+/* The main of a fuzz target in builds without libFuzzer: gives it every input of the packs, folders and files that are
+ * named. Says the name of each before it runs, so that the last one is to blame. */
+#include "fuzz/support/corpus.h"
 #include "fuzz/support/fuzz.h"
 
 #include <dirent.h>
@@ -22,21 +23,56 @@ static int fail(const char *path)
     return -1;
 }
 
-/* Run one input. 1, or -1 if it cannot be read. */
-static int run_file(const char *path, size_t size)
+/* Run one input. It stands in a block of exactly its size, so that a sanitizer sees what is read beyond it. */
+static void run_input(const char *name, struct hf_bytes input)
 {
-    FILE *in = fopen(path, "rb");
-    if (!in)
-        return fail(path);
-    uint8_t *data = fuzz_alloc(size);
-    size_t got = fread(data, 1, size, in);
-    fclose(in);
-    printf("%s\n", path);
+    char *data = fuzz_copy(input);
+    printf("%s\n", name);
     fflush(stdout);
-    if (got == size)
-        (void)LLVMFuzzerTestOneInput(data, size);
+    (void)LLVMFuzzerTestOneInput((const uint8_t *)data, input.size);
     free(data);
-    return got == size ? 1 : fail(path);
+}
+
+/* Run all inputs of a pack. How many there were, or -1 if it is not a whole one. */
+static int run_pack(const char *path, struct hf_bytes pack)
+{
+    struct fuzz_corpus corpus;
+    const char *wrong = fuzz_corpus_read(pack, &corpus);
+    if (wrong) {
+        fprintf(stderr, "%s: %s\n", path, wrong);
+        return -1;
+    }
+    int count = (int)corpus.count;
+    for (size_t i = 0; i < corpus.count; i++) {
+        char name[FUZZ_NAME_ROOM], whole[4096];
+        fuzz_corpus_name(corpus.inputs[i], name);
+        snprintf(whole, sizeof whole, "%s: %s", path, name);
+        run_input(whole, corpus.inputs[i]);
+    }
+    fuzz_corpus_free(&corpus);
+    return count;
+}
+
+/* A file is a pack by its name alone: one that does not begin like a pack is a broken pack. */
+static bool is_pack(const char *path)
+{
+    size_t size = strlen(path);
+    return size > 5 && strcmp(path + size - 5, ".pack") == 0;
+}
+
+/* Run a pack, or the one input that any other file is. How many there were, or -1. */
+static int run_file(const char *path)
+{
+    struct hf_buffer file = { 0 };
+    int ran = 1;
+    if (!fuzz_file_read(path, &file))
+        ran = fail(path);
+    else if (is_pack(path))
+        ran = run_pack(path, fuzz_held(&file));
+    else
+        run_input(path, fuzz_held(&file));
+    hf_buffer_free(&file);
+    return ran;
 }
 
 /* Run a file, or all files of a folder. How many there were, or -1. */
@@ -46,7 +82,7 @@ static int run(const char *path)
     if (stat(path, &st) != 0)
         return fail(path);
     if (!S_ISDIR(st.st_mode))
-        return run_file(path, (size_t)st.st_size);
+        return run_file(path);
     struct dirent **names;
     int count = scandir(path, &names, NULL, alphasort), ran = 0;
     if (count < 0)
