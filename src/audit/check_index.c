@@ -126,10 +126,9 @@ static void file_judge(struct hf_audit_state *s, int fd, struct index *x)
 {
     struct hf_audit_report *r = s->report;
     unsigned char page[BLOCK];
-    int error = x->error;
     r->index_parts = x->parts;
     r->index_wrong = r->index_wrong_at = 0;
-    bool headed = head_right(x, fd, &r->journal);
+    bool headed = fd >= 0 && head_right(x, fd, &r->journal);
     for (uint64_t p = 1; p <= x->parts; p++) {
         uint64_t at = BLOCK * (2 * p - 1 + (x->sums[p - 1] & 1));
         if (headed && read_at(x, fd, page, sizeof page, at) && part_right(s, x, p, page))
@@ -137,13 +136,12 @@ static void file_judge(struct hf_audit_state *s, int fd, struct index *x)
         if (r->index_wrong++ == 0)
             r->index_wrong_at = headed ? at : 0;
     }
-    x->error = error; /* a part that the disk cannot read is a wrong one: the start makes it anew */
 }
 
-/* Is it the file that cannot be opened, and not that this process has no room for it? */
+/* Is it no file at all, but a directory or a pipe? The start makes it anew. */
 static bool is_bad_file(int error)
 {
-    return error != EMFILE && error != ENFILE && error != ENOMEM;
+    return error == EISDIR || error == ENXIO;
 }
 
 /* Open a file that may not be there: *fd is -1 then. False if it may be, and cannot be opened. */

@@ -212,7 +212,7 @@ static void answers_behind_unread_ones_are_bounded(void **state)
 #ifdef __SANITIZE_THREAD__ /* which takes a multiple of the memory and of the time */
     enum { COUNT = 40, MOST_MIB = 4096 };
 #else
-    enum { COUNT = 200, MOST_MIB = WATCH_SANITIZED ? 1536 : 640 };
+    enum { COUNT = 200, MOST_MIB = WATCH_SANITIZED ? 1536 : 1024 };
 #endif
     int fds[COUNT];
     struct text t = { 0 };
