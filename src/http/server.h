@@ -51,8 +51,8 @@ struct hf_http_exchange {
     /* set by the handler in `request`: the bytes of the arena once the request is decoded; 0 if another thread is still
      * going to take some */
     uint64_t took;
-    /* set by the handler in `refuse`: `request` is called when all before it on the connection are answered, because
-     * whoever works on it would not see what those change */
+    /* set by the handler in `refuse`: `request` is called when all requests before it on the connection are answered, because the
+     * thread that works on it reads the store by itself and would miss their changes */
     bool in_turn;
     bool hang_up;        /* set by the handler in `refuse`: the connection is closed behind the answer */
     bool waits;          /* private: for its turn; nothing behind it is looked at meanwhile */

@@ -342,7 +342,7 @@ static void *maintain_loop(void *arg)
     hf_touch_unblock();
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
-        /* Between two steps the others have the lock and the disk, unless somebody waits for what is made. */
+        /* Between two steps, requests have the lock and the disk, unless a request waits for the next segment. */
         bool more = maintain_step(w);
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);

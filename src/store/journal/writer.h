@@ -25,9 +25,9 @@ struct hf_writer {
     struct hf_journal *journal; /* owned */
     struct hf_lock journal_lock;
 
-    bool writing;     /* somebody is the writer */
-    bool maintaining; /* somebody is in a step of maintenance */
-    bool releasing;   /* somebody calls callbacks */
+    bool writing;     /* a thread is the writer */
+    bool maintaining; /* a thread is in a step of maintenance */
+    bool releasing;   /* a thread calls callbacks */
     bool stopping;
     bool failed;                          /* the journal could not be written: nothing goes on */
     struct hf_op *waiting, **waiting_end; /* submitted, not yet answered, in order of what they need */

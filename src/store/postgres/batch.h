@@ -73,8 +73,8 @@ enum hf_pg_end hf_pg_look(struct hf_pg_session *s);
 
 /* What the options change of the rules that are in force. */
 struct hf_rules hf_pg_rules_wanted(const struct hf_options *options, const struct hf_rules *in_force);
-/* Make them the configuration in force, if they are not, and write that into the journal. patience_ms: for so long it waits for the lock
- * that this takes; others who write wait for as long. HF_PG_STUCK: in vain. */
+/* Make them the configuration in force, if they are not, and write that into the journal. patience_ms: the lock timeout; other
+ * transactions that write wait as long. HF_PG_STUCK: the lock timed out. */
 enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options, int patience_ms);
 
 /* Take out keys, entries of guards and what deleted registers and leases have left, if their window has closed and no batch is under

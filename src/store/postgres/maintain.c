@@ -70,7 +70,7 @@ bool hf_pool_maintain(struct hf_store *store)
         s->conn.state[0] = '\0';
     if (end == HF_PG_NO)
         hf_pool_refused(r, &s->conn);
-    /* Whoever is told that the store is not ready sends nothing, so it must be found out here that it is again. */
+    /* Clients send nothing to a store that is not ready, so this thread must notice that it is ready again. */
     if (end == HF_PG_GONE)
         hf_pool_away(r, s->conn.why);
     else
