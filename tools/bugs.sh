@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Plant every bug of src/base/bug.h, one at a time, and see it caught: those of core, journal and engine by
-# `holdfast simulate` (one of the journal by a test), those of the server by the histories of real clients (tests/crash), each within its number of
+# `holdfast simulate` (one of the journal by a test), those of the server by the histories of real clients (proof/crash), each within its number of
 # seeds, and those of PostgreSQL by the test of what no standby has. Without any bug the same must find nothing.
 #
 #   tools/bugs.sh [--seeds N] [--write] [NAME...]
@@ -25,7 +25,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHF_BUGS=ON -DHF_TESTS=ON -DHF_WERROR=ON >/dev/null
-cmake --build "$build" -j "$jobs" --target holdfast store_found_sealed_header store_found_rot_at_work power_plain crash_kills server_tenants server_fair server_shares postgres_replicated postgres_removed postgres_reloaded postgres_lying postgres_failover postgres_swift_gone postgres_guards postgres_turns postgres_old_primary postgres_behind_commit postgres_silent -- --no-print-directory >"$work/build" 2>&1 ||
+cmake --build "$build" -j "$jobs" --target holdfast holdfast-simulate store_found_sealed_header store_found_rot_at_work power_plain crash_kills server_tenants server_fair server_shares postgres_replicated postgres_removed postgres_reloaded postgres_lying postgres_failover postgres_swift_gone postgres_guards postgres_turns postgres_old_primary postgres_behind_commit postgres_silent -- --no-print-directory >"$work/build" 2>&1 ||
   { cat "$work/build"; exit 1; }
 hf=$build/holdfast
 
@@ -37,7 +37,7 @@ by_simulation() {
   local from=1 many=5 code
   while [ $from -le "$seeds" ]; do
     code=0
-    timeout 300 "$hf" simulate --bug "$1" --seed $from --seeds $many >"$work/$1.out" 2>&1 || code=$?
+    HF_BUG=$1 timeout 300 "$hf" simulate --seed $from --seeds $many >"$work/$1.out" 2>&1 || code=$?
     if [ $code = 1 ]; then
       where=$(sed -n 's/^seed \([0-9]*\) failed.*/\1/p' "$work/$1.out" | head -1)
       said=$(sed -n 's/^seed [0-9]* failed: //p' "$work/$1.out" | head -1)
@@ -56,7 +56,7 @@ by_simulation() {
 # that tells of no bug and is no fault.
 round_ends() { # BUG-OR-NONE ROUND FILE: 0 fine, 1 something was lost or done twice, 3 fine but blind
   local code=0
-  env ${1:+"HF_BUG=$1"} timeout 120 "$build/tests/crash_kills" --kills 3 --seed "$2" --program "$hf" >"$3" 2>&1 || code=$?
+  env ${1:+"HF_BUG=$1"} timeout 120 "$build/proof/crash_kills" --kills 3 --seed "$2" --program "$hf" >"$3" 2>&1 || code=$?
   echo $code
 }
 
@@ -78,10 +78,12 @@ by_history() {
 
 # Who is who cannot be told from what one caller sees: the test of tenants tells. And a primary and its standby are real ones.
 by_test() { # NAME TEST
-  ! HF_BUG=$1 HF_BUILD=$build timeout 300 "$build/tests/$2" >"$work/$1.out" 2>&1 || return 1
+  local folder=tests
+  [ ! -e "$build/proof/$2" ] || folder=proof
+  ! HF_BUG=$1 HF_BUILD=$build timeout 300 "$build/$folder/$2" >"$work/$1.out" 2>&1 || return 1
   # That it passes without the bug is looked at by every other run of the tests; here other bugs run beside it.
-  HF_BUILD=$build timeout 300 "$build/tests/$2" >"$work/$1.clean" 2>&1 ||
-    HF_BUILD=$build timeout 300 "$build/tests/$2" >"$work/$1.clean" 2>&1 ||
+  HF_BUILD=$build timeout 300 "$build/$folder/$2" >"$work/$1.clean" 2>&1 ||
+    HF_BUILD=$build timeout 300 "$build/$folder/$2" >"$work/$1.clean" 2>&1 ||
     { echo "$2 fails without a bug, too:" && tail -n 40 "$work/$1.clean"; return 1; } >&2
   where=1
   said=$(grep -m 1 "FAILED" "$work/$1.out")

@@ -13,4 +13,4 @@ esac
 
 cmake --preset release -DHF_TESTS=ON >/dev/null
 cmake --build build -j "$jobs" --target holdfast crash_kills -- --no-print-directory
-exec build/tests/crash_kills --kills "$kills" --record build/kills.record
+exec build/proof/crash_kills --kills "$kills" --record build/kills.record

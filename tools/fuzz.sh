@@ -3,7 +3,7 @@
 #   tools/fuzz.sh SECONDS [TARGET]        JOBS targets run at once (one, if nothing is said)
 # Prints a line a target and adds it to doc/proof/fuzz.record. A crash, a sanitizer's report, more than 1 GiB or 10 s for
 # one input: says which input it was and how to run it again, and fails.
-# The kept inputs of a target are in tests/fuzz/corpus/TARGET.pack, those that once failed in tests/fuzz/regressions/TARGET.
+# The kept inputs of a target are in proof/fuzz/corpus/TARGET.pack, those that once failed in proof/fuzz/regressions/TARGET.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -16,19 +16,19 @@ shopt -s nullglob
 # One target: unpack, run, merge, pack, tell. Called by this script itself, which gives it a TMPDIR of its own.
 one() {
   name=$1
-  program=$build/tests/fuzz_$name
+  program=$build/proof/fuzz_$name
   log=$work/$name.log
   found=$work/$name.found
   merged=$work/$name.merged
-  pack=tests/fuzz/corpus/$name.pack
-  regressions=("tests/fuzz/regressions/$name"/*)
+  pack=proof/fuzz/corpus/$name.pack
+  regressions=("proof/fuzz/regressions/$name"/*)
   kept=$TMPDIR/$name.kept
   mkdir -p "$found" "$kept" "$work/seeds/$name"
   # A new target has no pack yet.
-  [ ! -e "$pack" ] || "$build/tests/fuzz_corpus" unpack "$pack" "$kept"
+  [ ! -e "$pack" ] || "$build/proof/fuzz_corpus" unpack "$pack" "$kept"
   [ ${#regressions[@]} = 0 ] || cp "${regressions[@]}" "$kept"
   set -- -rss_limit_mb=1024 -timeout=10 -max_len=8192
-  [ -f "tests/fuzz/dict/$name" ] && set -- "$@" "-dict=tests/fuzz/dict/$name"
+  [ -f "proof/fuzz/dict/$name" ] && set -- "$@" "-dict=proof/fuzz/dict/$name"
   status=0
   "$program" "$@" -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix="$work/$name-" \
     "$found" "$kept" "$work/seeds/$name" >"$log" 2>&1 || status=$?
@@ -44,7 +44,7 @@ one() {
   mkdir -p "$merged"
   "$program" "$@" -set_cover_merge=1 -use_counters=0 "$merged" "$kept" "$found" "$work/seeds/$name" \
     >"$work/$name.merge.log" 2>&1
-  "$build/tests/fuzz_corpus" pack "$merged" "$pack"
+  "$build/proof/fuzz_corpus" pack "$merged" "$pack"
   inputs=("$merged"/* "${regressions[@]}")
   printf '%s %-12s %5s s, %10s runs, %6s edges, %4s inputs of %7s bytes\n' "$(date -u +%Y-%m-%dT%H:%MZ)" "$name" "$seconds" \
     "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
@@ -60,7 +60,7 @@ fi
 cmake --preset fuzz -DHF_TESTS=ON >/dev/null
 cmake --build "$build" -j "${BUILD_JOBS:-$(nproc 2>/dev/null || echo 2)}" --target fuzz_targets >/dev/null
 mkdir -p "$work"
-HF_SOURCE=$PWD "$build/tests/fuzz_seeds" "$work/seeds"
+HF_SOURCE=$PWD "$build/proof/fuzz_seeds" "$work/seeds"
 
 # Those that read real files are faster where files are memory.
 parent=${TMPDIR:-/tmp}
@@ -70,7 +70,7 @@ export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 
 names=$only
-[ -n "$names" ] || names=$(for source in tests/fuzz/*.c; do basename "$source" .c; done)
+[ -n "$names" ] || names=$(for source in proof/fuzz/*.c; do basename "$source" .c; done)
 failed=0
 echo "$names" | xargs -n 1 -P "$jobs" "$0" "$seconds" --one || failed=1
 exit $failed

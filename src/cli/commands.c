@@ -309,8 +309,8 @@ const struct hf_cli_command hf_cli_commands[] = {
     { .name = "simulate",
       .run = hf_cmd_simulate,
       .args = "",
-      .options = BIT(SEED) | BIT(SEEDS) | BIT(OPS) | BIT(JOBS) | BIT(RECORD) | BIT(TRACE_HASH) |
-                 BIT(MINIMIZE) | BIT(BUG),
+      .options =
+          BIT(SEED) | BIT(SEEDS) | BIT(OPS) | BIT(JOBS) | BIT(RECORD) | BIT(TRACE_HASH) | BIT(MINIMIZE),
       .globals = PLAIN,
       .summary = "run the store through drawn faults, and judge it",
       .about =

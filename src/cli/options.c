@@ -90,8 +90,6 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                             "print a hash of everything that happened in each run" },
     [HF_OPT_MINIMIZE] = { "minimize", NULL, NULL, NULL,
                           "make the script of the first seed that fails as short as can be, and print it" },
-    [HF_OPT_BUG] = { "bug", "NAME", NULL, NULL,
-                     "switch a planted bug on, in a build that has them, to see that it is caught" },
     [HF_OPT_CONFIG] = { "config", "FILE", "HOLDFAST_CONFIG", NULL,
                         "a file with a line an option: name = value" },
     [HF_OPT_LISTEN] = { "listen", "ADDR:PORT", "HOLDFAST_LISTEN", NULL,

@@ -58,7 +58,6 @@ enum hf_cli_option_id {
     HF_OPT_RECORD,
     HF_OPT_TRACE_HASH,
     HF_OPT_MINIMIZE,
-    HF_OPT_BUG,
     /* of serve */
     HF_OPT_CONFIG,
     HF_OPT_LISTEN,

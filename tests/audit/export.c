@@ -1,7 +1,7 @@
 /* Both exports, and every question of doc/AUDIT.md on the database. */
 #include "audit/export.h"
 #include "audit/audit.h"
-#include "support/journal_story.h"
+#include "audit/kit/journal_story.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

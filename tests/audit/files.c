@@ -1,7 +1,7 @@
 /* Files as a crash, a bad disk or an enemy leaves them. */
 #include "audit/audit.h"
+#include "audit/kit/journal_story.h"
 #include "base/bytes.h"
-#include "support/journal_story.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * write of a batch over what an earlier crash has left: the batch is whole, the zeros behind it are not. The store
  * itself opens then, and cleans them up. */
 #include "audit/audit.h"
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* A right history has no violation. Each check of holds finds what is planted for it, by its name. */
-#include "support/audit_judge.h"
+#include "audit/kit/judge.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

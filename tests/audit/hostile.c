@@ -1,7 +1,7 @@
 /* Files that change while they are read, and files that an enemy wrote. */
 #include "audit/audit.h"
+#include "audit/kit/journal_story.h"
 #include "base/bytes.h"
-#include "support/journal_story.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The audit holds holds.idx against the journal, and tells what is wrong with it without calling the history damaged. */
 #include "audit/audit.h"
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <fcntl.h>

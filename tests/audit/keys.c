@@ -1,5 +1,5 @@
 /* Each check of keys, IR1 to IR8, finds what is planted for it, by its name. */
-#include "support/audit_judge.h"
+#include "audit/kit/judge.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Each check of guards (DP1 to DP4), claims, leases, fences, registers, clients and the outbox finds what
  * is planted for it, by its name. */
+#include "audit/kit/judge.h"
 #include "base/bytes.h"
-#include "support/audit_judge.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

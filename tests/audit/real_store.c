@@ -4,7 +4,7 @@
 #include "audit/audit.h"
 #include "audit/export.h"
 #include "audit/trace.h"
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <sqlite3.h>

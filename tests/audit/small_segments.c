@@ -1,7 +1,7 @@
 /* A store whose segments are not a multiple of the compressed frame: its last frame is filled up, and the audit has to
  * read it so. And the note of an orderly close, which the audit reads too. */
 #include "audit/audit.h"
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* What is shown to one tenant has no names of another: in the report, the trace and the export. */
 #include "audit/audit.h"
 #include "audit/export.h"
+#include "audit/kit/journal_story.h"
 #include "audit/trace.h"
-#include "support/journal_story.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

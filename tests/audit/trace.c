@@ -1,6 +1,6 @@
 /* The life of a hold and of a key, told from the files. */
 #include "audit/trace.h"
-#include "support/journal_story.h"
+#include "audit/kit/journal_story.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* hf_apply: the caller's function runs once a key, inside the atomic unit. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 /* Claims, fences, leases, registers, merges and compact keys over a real journal, across restarts. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 static struct kit *k;

@@ -1,5 +1,5 @@
 /* TSan: misused() reads db->deciding while another thread's apply writes it. And background is written unlocked. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* hf_list, hf_stats, hf_maintain, hf_flush and hf_submit from inside an apply function: a deadlock, not misuse. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 #include <unistd.h>
 static struct kit *k;

@@ -1,6 +1,6 @@
 /* A wall clock that was thirty days ahead for a second and a half was believed: the sweeper committed that time, every
  * key and every identity was forgotten, every hold expired, and a retry acted again. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #define JUMP (30 * DAY)

@@ -1,5 +1,5 @@
 /* hf_close: "finish what is in flight". An operation that a callback submits while hf_close flushes is never called back. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 struct chain {
     struct hf_op op;

@@ -1,6 +1,6 @@
 /* A segment that had been compressed was renamed to *.tmp and cut off piece by piece, and nothing made the new name
  * durable first: after a power cut the stump could stand under its old name, and the store did not open any more. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <errno.h>

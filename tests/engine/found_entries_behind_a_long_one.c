@@ -1,6 +1,6 @@
 /* A guard whose window was shortened once kept every later entry in memory until the last one of the old window
  * had run out (here ten years). */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 static void entries_of_a_shortened_window_leave_the_memory(void **s)
 {

@@ -1,6 +1,6 @@
 /* On a full disk a request waits for the next segment, and whoever waits for a segment was not to be disturbed by
  * compressing or by cutting off old files: so nothing ever gave room back, and the store refused for good. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 enum { MIB = 1 << 20, KIB = 1 << 10, SECOND_NS = 1100000000 /* after a failure there is a pause so long */ };

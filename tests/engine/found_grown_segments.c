@@ -1,6 +1,6 @@
 /* A store made with 64 KiB segments and reopened with larger ones: a request that is too big for the next
  * small segment makes hf_do prepare segments for ever (until the disk is full). */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 static enum hf_status fn(struct hf_tx *tx, void *arg)
 {

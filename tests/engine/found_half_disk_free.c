@@ -1,6 +1,6 @@
 /* Segments double in size, and when the next did not fit, the store said that the disk was full while half of it
  * was free. Now it takes what fits. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 enum { MIB = 1 << 20, SECOND_NS = 1100000000 /* after a failure there is a pause so long */ };

@@ -1,6 +1,6 @@
 /* hf_options.on_fatal: "every later [call answers] HF_STORAGE_FAILURE". hf_list answers HF_INDETERMINATE, or the
  * undurable state itself once nothing flies. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 static void a_list_after_the_store_has_failed_is_a_storage_failure(void **s)
 {

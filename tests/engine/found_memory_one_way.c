@@ -1,6 +1,6 @@
 /* A memory limit once reached is never left again: the sweeper is refused too, so overdue holds stay held, and
  * tables do not give back what expired keys took. Only a restart helps. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 static void after_everything_has_ended_there_is_room_again(void **s)
 {

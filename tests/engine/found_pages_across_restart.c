@@ -5,9 +5,9 @@
  * Here every list is read in pages before the restart, and from every one of their ends on after it. */
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "engine/kit/engine.h"
 #include "store/journal/format.h"
-#include "support/engine_kit.h"
-#include "support/journal_writer.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* A batch that cannot be read for a minute must not keep all later keys in memory: the cursor that frees keys passes it. Its
  * own keys were never looked at again, also when the batch could be read again, and counted against the tenant's quota for
  * ever: every snapshot wrote the count down. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <stdatomic.h>

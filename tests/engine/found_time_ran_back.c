@@ -1,6 +1,6 @@
 /* Found by the judge: a question moved nothing on disk, so when the wall clock stepped back behind it, engine time
  * went back as well. A guard that had said "not seen, the window is over" then said "seen" again. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 static void a_question_holds_the_time_too(void **state)

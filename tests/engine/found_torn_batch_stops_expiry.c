@@ -1,7 +1,7 @@
 /* A batch that a crash cut short stays where it is if the next one does not fit into its place. Its header may be
  * whole, and then the walk that frees expired keys took it for a batch, came to the part that was never written, and
  * stayed there for good: no key behind it was ever freed. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 enum { SEGMENT = 65536, BLOCK = 4096 };

@@ -1,5 +1,5 @@
 /* memory_max_bytes does not hold for guards that are kept in memory alone: they grow without limit. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 static void volatile_guards_keep_to_the_memory_limit(void **s)
 {

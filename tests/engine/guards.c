@@ -1,6 +1,6 @@
 /* Guards over a real journal: the four worked examples of Duplicate Prevention, its four invariants, and what
  * is kept, where, for how long. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <time.h>

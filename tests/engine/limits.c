@@ -1,5 +1,5 @@
 /* Every limit of holdfast.h at its edge and one past it, large values, odd bytes, full memory. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 static struct kit *k;

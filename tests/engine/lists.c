@@ -1,6 +1,6 @@
 /* Lists: pages newest first that stay put while writes go on, filters, limits, and tenants that never see each
  * other. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 static struct kit *k;

@@ -1,5 +1,5 @@
 /* Opening a store: who may, with which options, and what is in force then. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <sys/stat.h>

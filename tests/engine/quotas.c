@@ -1,5 +1,5 @@
 /* Limits of memory: what one tenant may use, and that what was begun can always be ended. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <stdatomic.h>

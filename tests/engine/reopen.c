@@ -1,7 +1,7 @@
 /* Stories at random over close and open: small segments, snapshots, compressed segments, lost help files, and
  * a disk that fails now and then. After each opening everything that can be seen is as it was, and every key
  * that is still in its window is answered as it was the first time. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 enum { RESOURCES = 8, CLIENTS = 3, REGISTERS = 4, CLAIMS = 30, MEMORY = 512 };

@@ -1,6 +1,6 @@
 /* The stories of Idempotent Reservation, told to a real store: the walkthrough in six steps, the four
  * examples from industry, the four adversarial scenarios. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* hf_submit and hf_flush: every callback once, in order, on whatever thread, and never before the disk has it. On
  * PostgreSQL nobody waits for a flush, and the order is that of deciding, inside a lane.
  * To be run under the thread sanitizer too. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <pthread.h>

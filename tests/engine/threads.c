@@ -1,6 +1,6 @@
 /* Many threads on one store: one effect a key, one answer for all, commits that are shared. To be run under
  * the thread sanitizer too. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* Time: engine time never runs backwards, windows are half-open on it, and what is overdue is expired: by the
  * next place_hold at once, by the background thread within a second. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <time.h>

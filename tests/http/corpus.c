@@ -1,7 +1,7 @@
 /* The hostile requests of tests/http/hostile, as far as the parsers alone decide about them; and the reader of
  * their format. */
 #include "http/chunk.h"
-#include "support/hostile.h"
+#include "server/kit/hostile.h"
 #include "support/test.h"
 #include "support/test_io.h"
 

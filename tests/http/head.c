@@ -1,6 +1,6 @@
 /* The head of a request: what it says, and what is refused. */
+#include "http/kit/head.h"
 #include "base/bytes.h"
-#include "support/head_kit.h"
 #include "support/test.h"
 
 static struct head_outcome got;

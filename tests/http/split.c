@@ -1,5 +1,5 @@
 /* The head of a request gives the same answer however it is split on its way. */
-#include "support/head_kit.h"
+#include "http/kit/head.h"
 #include "support/test.h"
 
 #define TYPICAL                                                                             \

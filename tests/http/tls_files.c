@@ -1,7 +1,7 @@
 /* The files of a certificate and its key: what is refused, in which words, and what only gets a note. */
+#include "http/kit/tls.h"
 #include "support/test.h"
 #include "support/test_io.h"
-#include "support/tls_kit.h"
 
 #include <fcntl.h>
 #include <openssl/err.h>

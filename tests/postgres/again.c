@@ -1,7 +1,7 @@
 /* What a retry is told: the row of its key and the request itself are enough for a place_hold, the journal's entry for the rest. */
 #include "base/bytes.h"
-#include "support/engine_kit.h"
-#include "support/functions_kit.h"
+#include "engine/kit/engine.h"
+#include "postgres/kit/functions.h"
 #include "support/test.h"
 
 static struct postgres p;

@@ -1,10 +1,10 @@
 /* The audit of a store in a database: what a server has written passes, with the same figures as in files, and whatever
  * somebody changes by hand is found and named. */
 #include "audit/export.h"
+#include "postgres/kit/functions.h"
+#include "postgres/kit/story.h"
 #include "store/postgres/migrate.h"
 #include "store/postgres/scan.h"
-#include "support/functions_kit.h"
-#include "support/postgres_story.h"
 #include "support/test.h"
 
 static struct postgres p;

@@ -1,8 +1,8 @@
 /* The audit of a database that two servers, several threads each, and users' own transactions write to at the same time: over
  * few names, with windows and leases that run out while everybody is at work. Whatever moment an audit sees must pass
  * every check, and so must the end. */
-#include "support/postgres_story.h"
-#include "support/server_kit.h"
+#include "postgres/kit/story.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include <pthread.h>

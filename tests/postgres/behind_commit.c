@@ -1,8 +1,8 @@
 /* Where commits wait for standbys, a question stands behind the COMMIT of each batch, in the same round trip: whether the settings were
  * loaded again meanwhile. It may fail: somebody cancels what the session does, memory is short, the session is ended. The batch is
  * committed all the same, and its callers are told so. */
-#include "support/postgres_kit.h"
-#include "support/postgres_story.h"
+#include "postgres/kit/postgres.h"
+#include "postgres/kit/story.h"
 #include "support/test.h"
 
 #include "audit/audit.h"

@@ -1,7 +1,7 @@
 /* What an operator or a timeout of the database stops half-way: a wait for the standby, a statement, a session, a disk that
  * is full. Nothing is half done, and nothing is called done that may be lost. */
 #define _GNU_SOURCE /* unshare */
-#include "support/postgres_kit.h"
+#include "postgres/kit/postgres.h"
 #include "support/test.h"
 
 #include "holdfast.h"

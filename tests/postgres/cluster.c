@@ -1,7 +1,7 @@
 /* The kit itself: one cluster, its beginning and its ends. */
-#include "support/postgres_kit.h"
-#include "support/postgres_process.h"
-#include "support/server_kit.h"
+#include "postgres/kit/postgres.h"
+#include "postgres/kit/process.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include <pthread.h>

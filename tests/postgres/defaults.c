@@ -1,7 +1,7 @@
 /* Databases, roles and sessions with other defaults than PostgreSQL ships with, or with something added by hand: the rules hold
  * all the same. */
-#include "support/engine_kit.h"
-#include "support/functions_kit.h"
+#include "engine/kit/engine.h"
+#include "postgres/kit/functions.h"
 #include "support/test.h"
 
 #include <pthread.h>

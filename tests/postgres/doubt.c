@@ -1,7 +1,7 @@
 /* Connections that break at COMMIT, databases that go away and come back: what the library answers is always true. */
-#include "support/postgres_kit.h"
-#include "support/relay_kit.h"
-#include "support/server_kit.h"
+#include "postgres/kit/postgres.h"
+#include "postgres/kit/relay.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include "holdfast.h"

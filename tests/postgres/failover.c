@@ -4,9 +4,9 @@
  * new one will not have. The controls: with asynchronous replication the same test sees a loss.
  *
  *   HF_CYCLES=N postgres_failover     as many cycles, in rounds of 20, each with a store of its own */
-#include "support/crash_check.h"
-#include "support/relay_kit.h"
-#include "support/server_watch.h"
+#include "crash/check.h"
+#include "postgres/kit/relay.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* What a review of the store found: each of these went wrong once. */
-#include "support/postgres_kit.h"
+#include "postgres/kit/postgres.h"
 #include "support/test.h"
 
 #include "audit/audit.h"

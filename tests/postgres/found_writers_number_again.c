@@ -1,8 +1,8 @@
 /* A session's row in holdfast.writer went with a primary whose standby did not have it yet, and the new primary gave the same
  * number to another session. The first one took that session's row for its own: it answered that its batch in doubt
  * had happened, or refused the database for ever. */
-#include "support/functions_kit.h"
-#include "support/swift_kit.h"
+#include "postgres/kit/functions.h"
+#include "postgres/kit/swift.h"
 #include "support/test.h"
 
 /* The row is another session's, which has committed so many batches. */

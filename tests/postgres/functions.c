@@ -1,5 +1,5 @@
 /* The SQL functions for holds and resources: each answer, replays and collisions, keys and their windows. */
-#include "support/functions_kit.h"
+#include "postgres/kit/functions.h"
 #include "support/test.h"
 
 static struct postgres p;

@@ -2,8 +2,8 @@
  * same payload. */
 #include "api/decode.h"
 #include "base/bytes.h"
-#include "support/functions_kit.h"
-#include "support/server_talk.h"
+#include "postgres/kit/functions.h"
+#include "server/kit/talk.h"
 #include "support/test.h"
 #include "json/reader.h"
 #include "json/stored.h"

@@ -2,8 +2,8 @@
 #include "base/bytes.h"
 #include "core/digest.h"
 #include "core/match.h"
+#include "postgres/kit/functions.h"
 #include "store/postgres/id.h"
-#include "support/functions_kit.h"
 #include "support/test.h"
 
 #include <utf8proc.h>

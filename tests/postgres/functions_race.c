@@ -1,7 +1,7 @@
 /* Eight sessions at once: one key, one effect; and the journal in the order of its numbers tells how the rows came about. */
 #include "base/bytes.h"
+#include "postgres/kit/functions.h"
 #include "store/record/entry.h"
-#include "support/functions_kit.h"
 #include "support/test.h"
 
 #include <pthread.h>

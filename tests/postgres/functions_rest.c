@@ -1,5 +1,5 @@
 /* The SQL functions for claims, guards, leases, registers and keys: each answer; misuse; and what a rollback leaves. */
-#include "support/functions_kit.h"
+#include "postgres/kit/functions.h"
 #include "support/test.h"
 
 static struct postgres p;

@@ -1,5 +1,5 @@
 /* Who may do what (schema/roles.sql), and the payment of examples/payment.sql, whose output stands in its comment. */
-#include "support/functions_kit.h"
+#include "postgres/kit/functions.h"
 #include "support/test.h"
 
 static struct postgres p;

@@ -1,7 +1,7 @@
 /* The same calls, chosen at random, through the library with a store in memory and through the SQL functions: every answer must
  * be the same, but for the moments in it. What differs by nature (ids, fences that the store gives out) is kept in pairs. */
 #include "base/text.h"
-#include "support/functions_kit.h"
+#include "postgres/kit/functions.h"
 #include "support/test.h"
 
 enum { NAMES = 4, CLAIMS = 6, HOLDS_MAX = 8192, ARGUMENT = 64 };

@@ -1,8 +1,8 @@
 /* The library on a database and the SQL functions share keys, holds, guards, claims, leases and registers: what one was asked
  * the other answers again, at any time and under load; and the audit finds nothing wrong with what both have written. */
 #include "base/text.h"
-#include "support/functions_kit.h"
-#include "support/postgres_story.h"
+#include "postgres/kit/functions.h"
+#include "postgres/kit/story.h"
 #include "support/test.h"
 
 #include <pthread.h>

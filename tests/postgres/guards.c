@@ -1,7 +1,7 @@
 /* What a server knows of guards while the database is away: every tenant's, however many another has made, and whatever their names
  * are. */
-#include "support/postgres_kit.h"
-#include "support/server_kit.h"
+#include "postgres/kit/postgres.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include "base/bug.h"

@@ -1,6 +1,6 @@
 /* doc/POSTGRES.md as its reader uses it: every query in it runs, as an auditor who may only read, and finds what it says. */
-#include "support/functions_kit.h"
-#include "support/postgres_story.h"
+#include "postgres/kit/functions.h"
+#include "postgres/kit/story.h"
 #include "support/test.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The head of each writer's chain is told at its first batch and at the end, so that a log kept elsewhere proves later what
  * was there. */
-#include "support/functions_kit.h"
-#include "support/swift_kit.h"
+#include "postgres/kit/functions.h"
+#include "postgres/kit/swift.h"
 #include "support/test.h"
 
 static char heads[4][160];

@@ -1,6 +1,6 @@
 /* Lists over what many wrote at once. */
-#include "support/engine_kit.h"
-#include "support/functions_kit.h"
+#include "engine/kit/engine.h"
+#include "postgres/kit/functions.h"
 #include "support/test.h"
 
 static struct postgres p;

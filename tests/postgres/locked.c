@@ -1,6 +1,6 @@
 /* What a transaction keeps locked under a guard stops those who need it, and nobody else. */
-#include "support/engine_kit.h"
-#include "support/functions_kit.h"
+#include "engine/kit/engine.h"
+#include "postgres/kit/functions.h"
 #include "support/test.h"
 
 #include <pthread.h>

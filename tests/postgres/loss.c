@@ -1,8 +1,8 @@
 /* What a primary takes with it when it dies: nothing that was acknowledged, if commits wait for the standby; and
  * if they do not, the test must see the loss, or it is blind. */
-#include "support/postgres_kit.h"
-#include "support/relay_kit.h"
-#include "support/server_kit.h"
+#include "postgres/kit/postgres.h"
+#include "postgres/kit/relay.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 static struct postgres a, b;

@@ -1,7 +1,7 @@
 /* Rows that an operator or an intruder has changed by hand. What the store cannot have written is refused where it is needed and
  * nowhere else; what it could have written is found by the audit. */
-#include "support/postgres_kit.h"
-#include "support/postgres_story.h"
+#include "postgres/kit/postgres.h"
+#include "postgres/kit/story.h"
 #include "support/test.h"
 
 #include "audit/audit.h"

@@ -1,6 +1,6 @@
 /* Two servers' stores on one database, many threads, the same few keys and resources, in every order. */
-#include "support/engine_kit.h"
-#include "support/postgres_kit.h"
+#include "engine/kit/engine.h"
+#include "postgres/kit/postgres.h"
 #include "support/test.h"
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
  * new one, nor is what was written there called done. It may never have been away: a server whose line to it was cut has moved to the
  * new one with some of its sessions, and the others still have their connections. And what was read of a primary before a failover is
  * not released by what the new one confirms. */
-#include "support/postgres_kit.h"
-#include "support/server_kit.h"
+#include "postgres/kit/postgres.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include "base/bug.h"

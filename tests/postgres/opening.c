@@ -1,7 +1,7 @@
 /* Opening a store in a database: making it, sharing it, and one clear sentence for everything that stands in the way. */
-#include "support/engine_kit.h"
-#include "support/postgres_kit.h"
-#include "support/server_kit.h"
+#include "engine/kit/engine.h"
+#include "postgres/kit/postgres.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include <pthread.h>

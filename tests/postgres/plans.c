@@ -1,6 +1,6 @@
 /* What a batch reads does not grow with what is stored: every row is found by its key, also by plans that were made while the
  * tables were empty, before the database has gathered any statistics of them, or when these say that the tables are empty. */
-#include "support/postgres_kit.h"
+#include "postgres/kit/postgres.h"
 #include "support/test.h"
 
 #include "holdfast.h"

@@ -2,11 +2,11 @@
  * its sandbox, and that no password is ever shown. */
 #define _GNU_SOURCE /* syscall */
 #include "api/call.h"
-#include "support/postgres_kit.h"
-#include "support/server_talk.h"
-#include "support/server_watch.h"
+#include "http/kit/tls.h"
+#include "postgres/kit/postgres.h"
+#include "server/kit/talk.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
-#include "support/tls_kit.h"
 
 #include <dirent.h>
 #include <fcntl.h>

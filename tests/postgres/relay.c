@@ -1,7 +1,7 @@
 /* The kit itself: each fault of the relay, as a client sees it and as the database tells it afterwards. */
-#include "support/postgres_kit.h"
-#include "support/relay_kit.h"
-#include "support/server_kit.h"
+#include "postgres/kit/relay.h"
+#include "postgres/kit/postgres.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include <poll.h>

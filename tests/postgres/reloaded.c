@@ -1,8 +1,8 @@
 /* synchronous_standby_names is emptied and set again while a batch is under way: its commit has waited for nobody. What it wrote must
  * not be taken for replicated when commits wait for standbys again. */
-#include "support/functions_kit.h"
-#include "support/server_kit.h"
-#include "support/swift_kit.h"
+#include "postgres/kit/functions.h"
+#include "postgres/kit/swift.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include "base/bug.h"

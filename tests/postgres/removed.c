@@ -2,8 +2,8 @@
  * is there again after a failover, although a client was told that it is not. The wait of such a deletion for the standby is
  * cancelled, so that PostgreSQL shows the rows to nobody any more; then another server is asked. Where everything is known to
  * be replicated, that something is not there costs no commit. */
-#include "support/postgres_kit.h"
-#include "support/server_kit.h"
+#include "postgres/kit/postgres.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include "base/bug.h"

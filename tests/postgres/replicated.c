@@ -4,8 +4,8 @@
  * has acted once for all that its clients were told.
  *
  * The control: with asynchronous replication the same questions are answered, and what they told is lost. */
-#include "support/crash_check.h"
-#include "support/server_watch.h"
+#include "crash/check.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <unistd.h>

@@ -1,11 +1,9 @@
-# The same tests on the other store: these programs are run a second time with HF_STORE=postgres (tests/support/both_kit.h).
+# The same tests on the other store: these programs are run a second time with HF_STORE=postgres (tests/engine/kit/both.h).
 # Those that are left out are about the files of the journal.
 function(hf_on_postgres folder)
   foreach(name ${ARGN})
-    set(test postgres_${folder}_${name})
-    add_test(NAME ${test} COMMAND ${folder}_${name})
-    set_tests_properties(${test} PROPERTIES TIMEOUT 600 COST 10
-      ENVIRONMENT "HF_STORE=postgres;HF_SCALE=${HF_SCALE};HF_BUILD=${CMAKE_BINARY_DIR};HF_SOURCE=${CMAKE_SOURCE_DIR}")
+    hf_test(postgres_${folder}_${name} ${folder}_${name} HF_STORE=postgres)
+    set_tests_properties(postgres_${folder}_${name} PROPERTIES COST 10)
   endforeach()
 endfunction()
 

@@ -1,9 +1,9 @@
 /* The synchronous standby is away, and commits wait for it: the server says so itself, in words of its own, whoever asks or does
  * not ask; and what needs no commit goes on beside those that wait. */
 #include "base/bug.h"
-#include "support/postgres_kit.h"
-#include "support/server_talk.h"
-#include "support/server_watch.h"
+#include "postgres/kit/postgres.h"
+#include "server/kit/talk.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include "holdfast.h"

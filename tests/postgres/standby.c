@@ -1,6 +1,6 @@
 /* The kit itself: a primary and its standby, and what is lost when the primary dies. */
-#include "support/postgres_kit.h"
-#include "support/server_kit.h"
+#include "postgres/kit/postgres.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 static struct postgres a, b;

@@ -1,5 +1,5 @@
 /* A day of keys that come and go: the table of tokens, the identities under guard and their indexes keep their size. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <libpq-fe.h>

@@ -1,7 +1,7 @@
 /* Batches without locks: rows are read in one round trip and written in the next, and whatever happens between the two is
  * found by the commit. */
-#include "support/functions_kit.h"
-#include "support/swift_kit.h"
+#include "postgres/kit/swift.h"
+#include "postgres/kit/functions.h"
 #include "support/test.h"
 
 #include "base/buffer.h"

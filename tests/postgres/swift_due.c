@@ -1,7 +1,7 @@
 /* Batches without locks look for overdue holds only where the resource says that there may be some: it must never say so too
  * late. And everybody at once: servers, functions and sweepers at the same few rows. */
-#include "support/functions_kit.h"
-#include "support/swift_kit.h"
+#include "postgres/kit/functions.h"
+#include "postgres/kit/swift.h"
 #include "support/test.h"
 
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
  * application keeps a key bound in an open transaction, so that the batch waits at that key, behind its reads and with its numbers
  * and fences drawn; meanwhile others make the row and take it out again, and the servers' maintenance runs; then the application
  * rolls back. */
-#include "support/functions_kit.h"
-#include "support/swift_kit.h"
+#include "postgres/kit/functions.h"
+#include "postgres/kit/swift.h"
 #include "support/test.h"
 
 #include "base/bug.h"

@@ -1,7 +1,7 @@
 /* Tenants take turns: a tenant that sends thousands of operations at a time does not make others wait behind them. How long others
  * wait is told in operations of the first that are answered meanwhile, whatever the machine. */
-#include "support/postgres_kit.h"
-#include "support/server_kit.h"
+#include "postgres/kit/postgres.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include "base/bug.h"

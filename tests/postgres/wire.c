@@ -1,5 +1,5 @@
 /* The relay's eye for COMMIT: messages in pieces, prepared statements, pipelines. */
-#include "support/relay_wire.h"
+#include "postgres/kit/relay_wire.h"
 #include "support/test.h"
 
 struct bytes {

@@ -1,7 +1,7 @@
 /* Claims under random workers that finish, fail, fall silent and come back late: the fence of a key only
  * rises, no two workers hold the current fence, and what was completed is never begun again. */
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define STEPS 40000
 #define KEYS 4

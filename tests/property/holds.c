@@ -2,7 +2,7 @@
  * hold ends once, and each answer is the one that the rules give over the records as they stand. */
 #include "base/bytes.h"
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define RUNS 40
 #define STEPS 400

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "core/merge.h"
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define ROUNDS 20000
 #define ITEMS 8

@@ -1,7 +1,7 @@
 /* One effect a token: random calls with few keys and numbers, repeated, reused for other things, and
  * waited out, against a model that remembers what each key's first call was answered. */
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define STEPS 40000
 #define KEYS 12

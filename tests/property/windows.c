@@ -1,7 +1,7 @@
 /* Guard windows are never stretched and never shrunk: every answer against a model that knows only the
  * list of fresh recordings, under random retries, times, guards that change and stores that refuse. */
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define STEPS 60000
 #define NAMES 6

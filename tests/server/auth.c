@@ -2,7 +2,7 @@
  * other is in tenants.c. */
 #include "api/call.h"
 #include "base/hash.h"
-#include "support/server_watch.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* Who may make which call: 401 and 403 for every row of the table. */
 #include "api/call.h"
 #include "base/hash.h"
-#include "support/calls_kit.h"
+#include "server/kit/calls.h"
 
 #include <sys/stat.h>
 

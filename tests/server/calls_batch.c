@@ -1,5 +1,5 @@
 /* Batches over HTTP: a line an operation, each by itself, all in one commit, answered in their order. */
-#include "support/calls_kit.h"
+#include "server/kit/calls.h"
 
 #define PLACE(key, resource)                                              \
     "{\"op\":\"place_hold\",\"key\":\"" key "\",\"resource\":\"" resource \

@@ -1,5 +1,5 @@
 /* Claims over HTTP: begun, kept alive, settled, abandoned, taken over. */
-#include "support/calls_kit.h"
+#include "server/kit/calls.h"
 
 #define DAY (24 * 60 * 60 * INT64_C(1000))
 #define STARTED                                                                                     \

@@ -1,7 +1,7 @@
 /* What the description says of answers, met one by one: each call, each media type, each field. That nothing else is sent
- * is asserted with every call of every test that talks (support/described.h). */
-#include "support/calls_kit.h"
-#include "support/described.h"
+ * is asserted with every call of every test that talks (server/kit/described.h). */
+#include "server/kit/calls.h"
+#include "server/kit/described.h"
 
 #define HOUR (60 * 60 * INT64_C(1000))
 

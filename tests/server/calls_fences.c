@@ -1,5 +1,5 @@
 /* Leases and registers over HTTP: fences that only rise, versions, and merges that may be heard twice. */
-#include "support/calls_kit.h"
+#include "server/kit/calls.h"
 
 /* ---- Leases ---- */
 

@@ -1,5 +1,5 @@
 /* Guards over HTTP: their rules, check, record and admit, and what is under guard. */
-#include "support/calls_kit.h"
+#include "server/kit/calls.h"
 
 static int ask(const char *guard, const char *verb, const char *identity)
 {

@@ -1,5 +1,5 @@
 /* Idempotency keys over HTTP: their forms, what they are bound to, for how long, and what is known of them. */
-#include "support/calls_kit.h"
+#include "server/kit/calls.h"
 
 #define DAY (24 * 60 * 60 * INT64_C(1000))
 #define PLACE "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"

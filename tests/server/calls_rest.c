@@ -1,7 +1,7 @@
 /* What is asked about the store and the server: audit, trace, export, description, health, figures, the start page;
  * and for every call: HEAD, unknown paths and wrong methods. */
 #include "api/call.h"
-#include "support/calls_kit.h"
+#include "server/kit/calls.h"
 
 #include <dirent.h>
 #include <sqlite3.h>

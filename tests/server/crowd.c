@@ -1,5 +1,5 @@
 /* Many at once: one key from all sides is done once, and a resource is never given to more than it has room for. */
-#include "support/server_talk.h"
+#include "server/kit/talk.h"
 #include "support/test.h"
 
 #include <unistd.h>

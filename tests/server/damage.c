@@ -1,6 +1,6 @@
 /* A journal that rots under a server: one request fails, the server lives, and the operator hears of it. */
-#include "support/calls_kit.h"
-#include "support/server_text.h"
+#include "server/kit/calls.h"
+#include "server/kit/text.h"
 
 #include <unistd.h>
 

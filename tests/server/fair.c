@@ -1,8 +1,8 @@
 /* Tenants share one server: what one of them does, however much, keeps no other one waiting or out. Order is told by what is
  * answered first, not by how long it takes. */
 #include "base/hash.h"
-#include "support/server_talk.h"
-#include "support/server_watch.h"
+#include "server/kit/talk.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <poll.h>

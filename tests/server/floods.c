@@ -2,8 +2,8 @@
  * than the system gives, more bytes than there is memory for. The server refuses clearly, stays small, and serves
  * whoever behaves. */
 #define _GNU_SOURCE /* prlimit */
-#include "support/server_text.h"
-#include "support/server_watch.h"
+#include "server/kit/text.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* The wall clock of a running server jumped thirty days ahead for a second and a half, while clients only asked: the
  * sweeper committed that time, every key was forgotten, and a retry acted again. */
-#include "support/calls_kit.h"
+#include "server/kit/calls.h"
 
 #define JUMP (INT64_C(30) * 24 * 3600 * 1000)
 #define HOLD "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"

@@ -1,6 +1,6 @@
 /* What a hostile review of the server found, each as it was shown. */
-#include "support/server_text.h"
-#include "support/server_watch.h"
+#include "server/kit/text.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <unistd.h>

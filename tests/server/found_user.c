@@ -1,7 +1,7 @@
 /* What a new user found who had nothing but the README, each as it was shown. */
-#include "support/calls_kit.h"
-#include "support/server_text.h"
-#include "support/server_watch.h"
+#include "server/kit/calls.h"
+#include "server/kit/text.h"
+#include "server/kit/watch.h"
 
 #include <unistd.h>
 

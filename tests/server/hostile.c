@@ -1,7 +1,7 @@
 /* Every case of tests/http/hostile over a real connection, whole and in pieces, while another client is served as if
  * nothing happened. */
-#include "support/hostile.h"
-#include "support/server_watch.h"
+#include "server/kit/hostile.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* Every limit on size: what just fits is taken, one more is refused with a code and a sentence of its own, before any
  * work. Limits on time are in patience.c, limits on connections in floods.c. */
-#include "support/server_talk.h"
-#include "support/server_watch.h"
+#include "server/kit/talk.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <unistd.h>

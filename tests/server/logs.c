@@ -2,9 +2,9 @@
  * log that does not read never stops the server. */
 #define _GNU_SOURCE /* F_SETPIPE_SZ */
 #include "base/hash.h"
-#include "support/json_tree.h"
-#include "support/server_talk.h"
-#include "support/server_watch.h"
+#include "server/kit/json_tree.h"
+#include "server/kit/talk.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <fcntl.h>

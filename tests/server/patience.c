@@ -1,6 +1,6 @@
 /* Limits on time: a head, a body and silence last only so long, however a client goes about it; and who is within the
  * limits is left alone. */
-#include "support/server_watch.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <poll.h>

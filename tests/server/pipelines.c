@@ -1,9 +1,9 @@
 /* Requests that are sent without waiting for answers: they are answered in order, however they were cut on their way, and
  * whoever leaves in the middle does no harm. Clients that do not read are in unread.c. */
 #define _GNU_SOURCE /* memmem */
-#include "support/server_case.h"
-#include "support/server_text.h"
-#include "support/server_watch.h"
+#include "server/kit/case.h"
+#include "server/kit/text.h"
+#include "server/kit/watch.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,8 +1,8 @@
 /* Several tenants on one server with a limit of memory: one that fills its share stops nobody else, what was begun can be
  * ended, and the operator is told. */
 #include "base/hash.h"
-#include "support/server_talk.h"
-#include "support/server_text.h"
+#include "server/kit/talk.h"
+#include "server/kit/text.h"
 #include "support/test.h"
 
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* Restarts under load: whatever was acknowledged is there, once, with the same answer, however the server went. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
-#include "support/server_talk.h"
+#include "server/kit/talk.h"
 #include "support/test.h"
 
 #include <dirent.h>

@@ -4,11 +4,11 @@
 #define _GNU_SOURCE /* syscall */
 #include "api/call.h"
 #include "base/hash.h"
-#include "support/server_talk.h"
-#include "support/server_tls.h"
-#include "support/server_watch.h"
+#include "http/kit/tls.h"
+#include "server/kit/talk.h"
+#include "server/kit/tls.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
-#include "support/tls_kit.h"
 
 #include <dirent.h>
 #include <sys/stat.h>

@@ -1,9 +1,9 @@
 /* What one tenant or an unknown caller may take of what the server has: connections, exports, memory for requests, and
  * requests a second. Each test lets one tenant take all it can, and then lets another one in. */
 #include "base/hash.h"
-#include "support/server_talk.h"
-#include "support/server_text.h"
-#include "support/server_watch.h"
+#include "server/kit/talk.h"
+#include "server/kit/text.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* A stop: what had come in is answered, nobody waits for long questions, and whoever has nothing to say is let go. */
-#include "support/server_case.h"
-#include "support/server_text.h"
-#include "support/server_watch.h"
+#include "server/kit/case.h"
+#include "server/kit/text.h"
+#include "server/kit/watch.h"
 
 #include <signal.h>
 #include <sys/socket.h>

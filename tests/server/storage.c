@@ -1,6 +1,6 @@
 /* A disk that is full or fails, a memory limit, and the time before the store is open: what is refused, what goes on. */
-#include "support/calls_kit.h"
-#include "support/server_text.h"
+#include "server/kit/calls.h"
+#include "server/kit/text.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -3,8 +3,8 @@
 #define _GNU_SOURCE /* memmem */
 #include "api/call.h"
 #include "base/hash.h"
-#include "support/server_talk.h"
-#include "support/server_watch.h"
+#include "server/kit/talk.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <sys/stat.h>

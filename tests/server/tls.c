@@ -1,9 +1,9 @@
 /* https: the same server behind TLS, with clients that stop in the handshake, speak something else, or trickle; and a new
  * certificate while it runs. */
-#include "support/server_tls.h"
-#include "support/server_watch.h"
+#include "server/kit/tls.h"
+#include "http/kit/tls.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
-#include "support/tls_kit.h"
 
 #include <openssl/err.h>
 #include <poll.h>

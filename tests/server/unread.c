@@ -1,6 +1,6 @@
 /* Clients that ask for much and read little or nothing: they cost little, keep nobody out, and are cut off. */
-#include "support/server_text.h"
-#include "support/server_watch.h"
+#include "server/kit/text.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The bytes between client and server: connections that are kept, requests that are pipelined, split, chunked,
  * announced, and cut off. */
-#include "support/calls_kit.h"
-#include "support/server_text.h"
+#include "server/kit/calls.h"
+#include "server/kit/text.h"
 
 #include <poll.h>
 #include <sys/socket.h>

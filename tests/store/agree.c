@@ -2,9 +2,9 @@
  * audit calls it damaged. Once there were 155 changes, among them garbage behind the end and a cut in a segment's unused
  * tail, that kept a store from opening while its audit said that all was well; and a change before the snapshot, with
  * its CRC put right, that was served and that only the audit saw. */
+#include "store/kit/agree.h"
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "support/agree_kit.h"
 #include "support/test.h"
 
 enum { BLOCK = 4096, SECTOR = 512 };

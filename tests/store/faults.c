@@ -1,5 +1,5 @@
 /* The store when the world fails it: a full disk, a disk that cannot sync, no memory, another process. */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 #include "support/test_io.h"
 

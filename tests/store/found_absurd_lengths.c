@@ -1,11 +1,11 @@
 /* Numbers in right files that would have made a start ask for gigabytes: a batch in a compressed segment that says it is as
  * long as the segment, which may be mostly zeros and a few bytes on disk. (The highest hold of a snapshot is
- * tests/fuzz/regressions/snapshot/absurd-highest.) */
+ * proof/fuzz/regressions/snapshot/absurd-highest.) */
 #include "audit/audit.h"
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "support/engine_kit.h"
-#include "support/journal_writer.h"
+#include "engine/kit/engine.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 #include <sys/resource.h>

@@ -4,8 +4,8 @@
  * a snapshot is not used, and the journal tells all. */
 #include "base/bytes.h"
 #include "base/id.h"
-#include "support/engine_kit.h"
-#include "support/journal_writer.h"
+#include "engine/kit/engine.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 enum { SEGMENT = 1 << 20 };

@@ -3,7 +3,7 @@
  * newest. Then a start opened what was damaged, dropped what had been acknowledged, and cleared the rest. */
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "support/agree_kit.h"
+#include "store/kit/agree.h"
 #include "support/test.h"
 
 #include <sys/stat.h>

@@ -2,8 +2,8 @@
  * million); and a mass of rows that were over at once was looked through again for each row that was freed, under the lock
  * that every request waits for. Counted, not timed. */
 #include "engine/engine.h"
+#include "engine/kit/engine.h"
 #include "store/journal/writer.h"
-#include "support/engine_kit.h"
 #include "support/test.h"
 
 enum { GROUP = 500, STEP_MAX = 4096, FREED_MAX = 1024 };

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE /* memmem */
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "support/engine_kit.h"
-#include "support/journal_writer.h"
+#include "engine/kit/engine.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "support/agree_kit.h"
+#include "store/kit/agree.h"
 #include "support/test.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* An unreadable sector of a mapped segment fails the requests that need it, and nothing else. Once it ended the server with
  * SIGBUS, without a word. A file that becomes shorter than its mapping gives the same signal. */
+#include "engine/kit/engine.h"
 #include "store/touch.h"
-#include "support/engine_kit.h"
 #include "support/test.h"
 
 #include <signal.h>

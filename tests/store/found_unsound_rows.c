@@ -3,8 +3,8 @@
  * count. Found by the fuzz targets rows and snapshot: they met assertions, or were read beyond a table's end. A start
  * says that the store is damaged, and what only work can meet is answered as a fault. */
 #include "base/id.h"
-#include "support/engine_kit.h"
-#include "support/journal_writer.h"
+#include "engine/kit/engine.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 enum { SEGMENT = 1 << 20 };

@@ -1,8 +1,8 @@
 /* A start used to check the last 8 GiB of the journal before the snapshot. Where that began behind the first segment, any
  * sequence was taken for the first: if the first batch there was damaged, the walk went on in the next segment, and
  * the whole segment passed for sound. Now everything is checked. The segments between are crafted: gigabytes of zeros, compressed to nothing. */
-#include "support/engine_kit.h"
-#include "support/journal_writer.h"
+#include "engine/kit/engine.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 #define GIB (UINT64_C(1) << 30)

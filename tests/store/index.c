@@ -1,7 +1,7 @@
 /* holds.idx is a help, and never believed more than the journal: whatever becomes of the file, a hold is shown as it is, or
  * not at all until the file is rebuilt, which happens by itself and is said. */
 #define _GNU_SOURCE /* memmem */
-#include "support/engine_kit.h"
+#include "engine/kit/engine.h"
 #include "support/test.h"
 
 #include <dirent.h>

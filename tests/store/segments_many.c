@@ -1,8 +1,8 @@
 /* A journal of many segments: descriptors and mappings stay few. Once each segment had a descriptor of its own for ever, and
  * a store of 5,232 of them could not start: "Too many open files". */
 #include "engine/engine.h"
+#include "engine/kit/engine.h"
 #include "store/journal/writer.h"
-#include "support/engine_kit.h"
 #include "support/test.h"
 
 #include <sys/resource.h>

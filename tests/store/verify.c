@@ -1,6 +1,6 @@
 /* What lies before the snapshot is checked, by the start for a second and then in the background. */
-#include "support/engine_kit.h"
-#include "support/journal_writer.h"
+#include "engine/kit/engine.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 enum { BLOCK = 4096 };

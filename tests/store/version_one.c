@@ -2,8 +2,8 @@
 #include "audit/audit.h"
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "support/engine_kit.h"
-#include "support/journal_writer.h"
+#include "engine/kit/engine.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 enum { BLOCK = 4096, SEGMENT = 131072 };

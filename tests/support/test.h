@@ -1,6 +1,6 @@
 /* test.h: cmocka with what it needs in front of it, and a random number for property tests. */
-#ifndef HF_TESTS_TEST_H
-#define HF_TESTS_TEST_H
+#ifndef HF_TESTS_SUPPORT_TEST_H
+#define HF_TESTS_SUPPORT_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>

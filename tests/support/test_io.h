@@ -1,7 +1,7 @@
 /* test_io.h: the operating system behind struct hf_io, with a clock that the test moves and faults that it
  * orders. Beneath are real files, so that what is tested is what runs. */
-#ifndef HF_TESTS_TEST_IO_H
-#define HF_TESTS_TEST_IO_H
+#ifndef HF_TESTS_SUPPORT_TEST_IO_H
+#define HF_TESTS_SUPPORT_TEST_IO_H
 
 #include "store/io.h"
 

@@ -1,5 +1,5 @@
 /* Requests out of path, key and body: every call, with what it takes and what it refuses. */
-#include "support/decode_kit.h"
+#include "unit/kit/decode.h"
 
 #define HOLD "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"15m\"}"
 

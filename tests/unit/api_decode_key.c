@@ -1,5 +1,5 @@
 /* Idempotency-Key: bare or quoted, needed or not. */
-#include "support/decode_kit.h"
+#include "unit/kit/decode.h"
 
 static void test_keys(void **state)
 {

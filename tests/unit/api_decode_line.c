@@ -1,5 +1,5 @@
 /* Lines of a batch: the same requests as over their own paths, and what only a line can say wrongly. */
-#include "support/decode_kit.h"
+#include "unit/kit/decode.h"
 
 static const struct hf_request *line(const char *text)
 {

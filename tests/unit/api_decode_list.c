@@ -1,6 +1,6 @@
 /* Queries: filters, limits and cursors of lists, and the format of an export. */
 #include "api/encode.h"
-#include "support/decode_kit.h"
+#include "unit/kit/decode.h"
 
 static const struct hf_query *listed(const char *target)
 {

@@ -1,6 +1,6 @@
 /* Values: those of merges, and any JSON as stored bytes; what goes in comes out, and what came out goes in. */
 #include "api/encode.h"
-#include "support/decode_kit.h"
+#include "unit/kit/decode.h"
 #include "json/reader.h"
 #include "json/stored.h"
 

@@ -1,7 +1,7 @@
 /* Claims: begin, complete, fail, heartbeat, and leases that run out. */
 #include "core/claim.h"
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define WINDOW INT64_C(86400000)
 #define LEASE INT64_C(1000)

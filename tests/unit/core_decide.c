@@ -1,7 +1,7 @@
 /* The way in: which actions there are, what reads answer, the sweep, and the six-step walkthrough. */
 #include "core/decide.h"
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define MINUTE INT64_C(60000)
 #define HOUR (60 * MINUTE)

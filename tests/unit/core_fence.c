@@ -1,7 +1,7 @@
 /* Registers: written with a fence or a version, or merged. */
 #include "core/fence.h"
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 static struct world *w;
 static int keys;

@@ -1,7 +1,7 @@
 /* Guards: what is seen, for how long, and what happens when the store cannot tell. */
 #include "core/guard.h"
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define MINUTE INT64_C(60000)
 #define HOUR (60 * MINUTE)

@@ -1,7 +1,7 @@
 /* Holds and resources: every rule, every refusal, every edge of a window. */
 #include "core/hold.h"
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define MINUTE INT64_C(60000)
 

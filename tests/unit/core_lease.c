@@ -1,7 +1,7 @@
 /* Leases: granted once at a time, renewed, given back, run out. */
 #include "core/lease.h"
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define TTL INT64_C(1000)
 

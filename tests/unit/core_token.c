@@ -1,7 +1,7 @@
 /* One key, one action, one effect; and the compact keys of clients that number their operations. */
 #include "core/token.h"
 #include "support/test.h"
-#include "support/world.h"
+#include "unit/kit/world.h"
 
 #define HOUR INT64_C(3600000)
 #define WINDOW (24 * HOUR)

@@ -20,8 +20,7 @@ api:            base http json
 audit:          base core json store/postgres
 client:         base http api json
 server:         base http api audit json store/postgres
-simulate:       base store audit judge
-cli:            base api audit client json server simulate store/postgres
+cli:            base api audit client json server store/postgres
 '
 # header: the only folders that may include it
 owned='

@@ -5,7 +5,7 @@
 #include "audit/trace.h"
 #include "base/bytes.h"
 #include "server/inner.h"
-#include "support/json_tree.h"
+#include "server/kit/json_tree.h"
 #include "support/test.h"
 #include "json/stored.h"
 

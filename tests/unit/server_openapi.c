@@ -3,7 +3,7 @@
 #include "api/problem.h"
 #include "base/bytes.h"
 #include "server/inner.h"
-#include "support/json_tree.h"
+#include "server/kit/json_tree.h"
 #include "support/test.h"
 
 static struct hf_arena arena;

@@ -1,9 +1,9 @@
 /* The sandbox, for real: children enter it and then try what they may and what they may not. */
 #define _GNU_SOURCE
 #include "audit/export.h"
+#include "http/kit/tls.h"
 #include "server/log.h"
-#include "support/sandbox_kit.h"
-#include "support/tls_kit.h"
+#include "unit/kit/sandbox.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The sandbox of a server whose store is in a database: it reaches the database, again and again, and nobody else. */
 #define _GNU_SOURCE /* syscall */
-#include "support/sandbox_kit.h"
+#include "unit/kit/sandbox.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Kernels that cannot do it, and kernels that can do less: what is missing is made to be missing, by a filter of system
  * calls that the child puts in force before it enters. */
 #define _GNU_SOURCE
-#include "support/sandbox_kit.h"
+#include "unit/kit/sandbox.h"
 
 #include <fcntl.h>
 #include <pthread.h>

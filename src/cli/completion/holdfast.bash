@@ -56,7 +56,7 @@ _holdfast() {
     ;;
   --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | --to | \
     --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | --server | --listen | --threads | --postgres | \
-    --max-body | --max-connections | --tenant-connections | --tenant-rate | --memory-max | --tenant-memory-max | --tenant-records-max | --seed | --seeds | --ops | --jobs | --bug) return ;;
+    --max-body | --max-connections | --tenant-connections | --tenant-rate | --memory-max | --tenant-memory-max | --tenant-records-max | --seed | --seeds | --ops | --jobs) return ;;
   esac
   if [ -n "$values" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
@@ -87,7 +87,7 @@ _holdfast() {
     fi
     ;;
   bench) options="--tokens --resources --time --rounds --dir --out --json --help" ;;
-  simulate) options="--seed --seeds --ops --jobs --record --trace-hash --minimize --bug --json --help" ;;
+  simulate) options="--seed --seeds --ops --jobs --record --trace-hash --minimize --json --help" ;;
   version) options="$asking --json --help" ;;
   help) options="--help $commands" ;;
   *) return ;;

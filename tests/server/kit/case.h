@@ -1,0 +1,30 @@
+/* case.h: the server of a test program, new for each test and ended behind it.
+ *
+ *     SERVER_TEST(what_had_come_in_is_answered, server_init, 2)
+ *
+ * is a test with a server of two threads that server_init makes. Instead of server_init there may be talk_server, or a
+ * function that calls one of them and changes options. Whoever wants a client beside it includes calls.h. */
+#ifndef HF_TESTS_SERVER_KIT_CASE_H
+#define HF_TESTS_SERVER_KIT_CASE_H
+
+#include "server/kit/server.h"
+#include "support/test.h"
+
+extern struct server s; /* of the test that runs */
+
+struct server_case {
+    void (*make)(struct server *server);
+    unsigned threads;
+};
+
+/* For cmocka. state: of case_setup, points to a struct server_case, which is borrowed. */
+int case_setup(void **state);
+int case_teardown(void **state);
+#define SERVER_TEST(name, how, count)                                         \
+    cmocka_unit_test_prestate_setup_teardown(name, case_setup, case_teardown, \
+                                             (&(struct server_case){ .make = (how), .threads = (count) }))
+
+/* Stop it, which must go well, unless it has ended by itself; and start it with the options that it has now. */
+void case_restart(void);
+
+#endif
