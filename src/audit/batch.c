@@ -4,7 +4,7 @@
 
 #define MAGIC_1 0x31424648U
 #define MAGIC_2 0x32424648U
-#define SEALED 104 /* bytes of a header that its tag and its hash cover */
+#define SEALED 104 /* bytes of a header that its tag covers */
 
 /* The header at `h`, as one of `version`. seal: NULL: the tag is not looked at. */
 static enum hf_audit_batch_state head_read(const unsigned char *h, uint32_t version,
@@ -31,14 +31,25 @@ static enum hf_audit_batch_state head_read(const unsigned char *h, uint32_t vers
     return HF_AUDIT_BATCH_CUT; /* as far as is known */
 }
 
-/* Are these the entries that the header was made for? */
-static bool entries_fit(const struct hf_audit_batch_head *head, const unsigned char *b)
+/* Are these the entries that the header was made for? Without the seal's key only version 1 can tell. bytes: the batch;
+ * failed without memory. */
+static bool entries_fit(const struct hf_audit_batch_head *head, const struct hf_sipkey *seal,
+                        uint64_t position, struct hf_buffer *bytes)
 {
-    uint8_t hash[HF_DIGEST_SIZE];
+    const unsigned char *b = (const unsigned char *)bytes->data;
+    uint8_t nonce[HF_GMAC_NONCE], tag[HF_GMAC_SIZE];
+    struct hf_bytes entries = hf_mem(b + head->size, head->length - head->size);
     if (head->version == 1)
-        return hf_crc32c(0, b + head->size, head->length - head->size) == hf_get32(b + 76);
-    hf_sha256_of(b + head->size, head->length - head->size, hash);
-    return memcmp(hash, b + 64, sizeof hash) == 0;
+        return hf_crc32c(0, entries.data, entries.size) == hf_get32(b + 76);
+    if (!seal)
+        return true;
+    hf_put64(nonce, position);
+    hf_put32(nonce + 8, (uint32_t)head->sequence);
+    if (!hf_gmac(seal, nonce, entries, tag)) {
+        bytes->failed = true;
+        return false;
+    }
+    return memcmp(tag, b + 64, sizeof tag) == 0;
 }
 
 static enum hf_audit_batch_state read_as(struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
@@ -58,8 +69,9 @@ static enum hf_audit_batch_state read_as(struct hf_audit_segment *seg, uint64_t 
         !hf_audit_segment_read(seg, offset, bytes->data, head->length))
         return HF_AUDIT_BATCH_CUT;
     bytes->size = head->length;
-    return memcmp(bytes->data, h, head->size) == 0 && entries_fit(head, bytes->data) ? HF_AUDIT_BATCH_WHOLE
-                                                                                     : HF_AUDIT_BATCH_CUT;
+    return memcmp(bytes->data, h, head->size) == 0 && entries_fit(head, seal, base + offset, bytes)
+               ? HF_AUDIT_BATCH_WHOLE
+               : HF_AUDIT_BATCH_CUT;
 }
 
 enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
@@ -76,5 +88,5 @@ enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint
 void hf_audit_batch_hash(const struct hf_audit_batch_head *head, const unsigned char *batch,
                          uint8_t out[HF_DIGEST_SIZE])
 {
-    hf_sha256_of(batch, head->version == 1 ? head->length : SEALED, out);
+    hf_sha256_of(batch, head->length, out);
 }

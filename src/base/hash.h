@@ -1,7 +1,8 @@
-/* hash.h: the three hashes. Each answers another question:
+/* hash.h: the four hashes. Each answers another question:
  *   CRC-32C   did the disk give back what we wrote?         (accidents)
  *   SHA-256   is this the same request, the same history?   (adversaries; also identities and digests)
- *   SipHash   where in a table?                             (keyed, so nobody can aim at one bucket) */
+ *   SipHash   where in a table? is this header ours?        (keyed, so that no client can aim or forge)
+ *   GMAC      are all these bytes ours?                     (keyed; four times as fast as SHA-256) */
 #ifndef HF_BASE_HASH_H
 #define HF_BASE_HASH_H
 
@@ -28,5 +29,15 @@ struct hf_sipkey {
 
 /* SipHash-2-4 of two runs of bytes as if they were one. */
 uint64_t hf_siphash(const struct hf_sipkey *key, struct hf_bytes first, struct hf_bytes second);
+
+#define HF_GMAC_SIZE 16
+#define HF_GMAC_NONCE 12
+
+/* AES-128-GMAC of `data`. Its key is made from `key` by SHA-256, so that one secret serves SipHash and this. nonce: never the
+ * same for two runs of bytes whose tags others may see. False without memory. Safe from many threads. */
+HF_MUST_USE bool hf_gmac(const struct hf_sipkey *key, const uint8_t nonce[HF_GMAC_NONCE],
+                         struct hf_bytes data, uint8_t out[HF_GMAC_SIZE]);
+/* Free what hf_gmac keeps for this thread. A thread that ends does so by itself. */
+void hf_gmac_forget(void);
 
 #endif

@@ -111,7 +111,12 @@ node -e '
   if (batch < 0 || name < 0 || name > batch + length) throw new Error("no such record");
   b.write("guest-92", name);
   b.writeUInt32LE(crc(b.subarray(entry + 8, entry + b.readUInt32LE(entry))), entry + 4);
-  require("crypto").createHash("sha256").update(b.subarray(entry, batch + length)).digest().copy(b, batch + 64);
+  const crypto = require("crypto");
+  const key = crypto.createHash("sha256").update("holdfast entries").update(b.subarray(104, 120)).digest().subarray(0, 16);
+  const nonce = Buffer.concat([b.subarray(batch + 16, batch + 24), b.subarray(batch + 8, batch + 12)]);
+  const gmac = crypto.createCipheriv("aes-128-gcm", key, nonce).setAAD(b.subarray(entry, batch + length));
+  gmac.final();
+  gmac.getAuthTag().copy(b, batch + 64);
   b.writeBigUInt64LE(siphash(b.readBigUInt64LE(104), b.readBigUInt64LE(112), b.subarray(batch, batch + 104)), batch + 104);
   fs.writeFileSync(file, b);
 ' "$work/tampered/journal-00000001.log"

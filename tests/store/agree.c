@@ -5,6 +5,7 @@
 #include "store/kit/agree.h"
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 enum { BLOCK = 4096, SECTOR = 512 };
@@ -69,7 +70,7 @@ static void reseal(unsigned char *data, size_t size, size_t at)
         hf_put32(data + e + 4, hf_crc32c(0, data + e + 8, n - 8));
         e += n;
     }
-    hf_sha256_of(data + b + 112, length - 112, data + b + 64);
+    jw_entries_tag(&seal, data + b, length);
     hf_put64(data + b + 104, hf_siphash(&seal, hf_mem(data + b, 104), hf_mem(NULL, 0)));
 }
 

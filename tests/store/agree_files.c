@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "store/kit/agree.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 
 #include <sys/stat.h>
@@ -146,7 +147,7 @@ static void batch_seal(unsigned char *plain, size_t at)
     size_t length = b < BLOCK ? 0 : hf_get32(plain + b + 4);
     if (length < 112 || length > FRAME - b)
         return;
-    hf_sha256_of(plain + b + 112, length - 112, plain + b + 64);
+    jw_entries_tag(&seal, plain + b, length);
     hf_put64(plain + b + 104, hf_siphash(&seal, hf_mem(plain + b, 104), hf_mem(NULL, 0)));
 }
 

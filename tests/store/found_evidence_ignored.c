@@ -458,7 +458,7 @@ static void an_old_note_is_compared(void **state)
             size_t length = hf_get32(f->data + at + 4);
             hf_put64(note->data + 8, hf_get64(f->data + at + 8));
             hf_put64(note->data + 16, hf_get64(f->data + at + 16) + (length + BLOCK - 1) / BLOCK * BLOCK);
-            hf_sha256_of(f->data + at, 104, note->data + 24);
+            hf_sha256_of(f->data + at, hf_get32(f->data + at + 4), note->data + 24);
             for (int wrong = 0; wrong < 2; wrong++) {
                 note->data[24 + at / BLOCK] ^= (unsigned char)wrong;
                 hf_put32(note->data + 60, hf_crc32c(0, note->data, 60));

@@ -6,6 +6,7 @@
 #include "audit/audit.h"
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "store/kit/journal_writer.h"
 #include "support/test.h"
 #include "support/test_io.h"
 
@@ -134,7 +135,7 @@ static struct end end_of(const struct bytes *segment)
         const unsigned char *b = segment->data + e.position;
         if (memcmp(b, "HFB", 3) != 0 || hf_get64(b + 16) != e.position)
             return e;
-        hf_sha256_of(b, head_size(b) == 80 ? hf_get32(b + 4) : 104, e.chain);
+        hf_sha256_of(b, hf_get32(b + 4), e.chain);
         e.sequence = hf_get64(b + 8);
         e.position += (hf_get32(b + 4) + BLOCK - 1) / BLOCK * BLOCK;
     }
@@ -181,7 +182,10 @@ static size_t batch_make(enum form form, const struct end *end, uint64_t positio
         return length;
     }
     hf_put32(out + 96, 1);
-    hf_sha256_of(out + head, entry.size, out + 64);
+    if (form == FORM_BORROWED_TAG)
+        memcpy(out + 64, borrowed + 64, 32);
+    else
+        jw_entries_tag(&(struct hf_sipkey){ 0, 0 }, out, length);
     if (form == FORM_ZERO_KEY)
         hf_put64(out + 104, hf_siphash(&(struct hf_sipkey){ 0, 0 }, hf_mem(out, 104), hf_mem(NULL, 0)));
     if (form == FORM_BORROWED_TAG)

@@ -131,6 +131,35 @@ static void siphash_reference_vectors(void **state)
     }
 }
 
+/* Made with `openssl mac`; the key is the SHA-256 of "holdfast entries" and the sixteen bytes 0, 1, 2 ... */
+static void gmac_reference_vectors(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t size;
+        const char *tag;
+    } vectors[] = { { 0, "2de8e9c1d5aaa3f0cd0d702980fe4eb6" },
+                    { 1, "ee6d2cbd7aa780bc525e5704168318f9" },
+                    { 16, "7e5092d44168410cd5591b79dd74efde" },
+                    { 100, "c84a3cd33a0a9cd5d93e5bbf2c952c26" },
+                    { 1000, "039410475260457c15aaf19a294533e9" } };
+    const struct hf_sipkey key = { 0x0706050403020100U, 0x0f0e0d0c0b0a0908U }, other = { 1, 2 };
+    uint8_t nonce[HF_GMAC_NONCE], tag[HF_GMAC_SIZE];
+    unsigned char message[1000];
+    char hex[2 * HF_GMAC_SIZE + 1];
+    for (size_t i = 0; i < sizeof message; i++)
+        message[i] = (unsigned char)i;
+    memcpy(nonce, message, sizeof nonce);
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        assert_true(
+            hf_gmac(&other, nonce, hf_mem(message, 5), tag)); /* the thread's context changes its key */
+        assert_true(hf_gmac(&key, nonce, hf_mem(message, vectors[i].size), tag));
+        for (size_t b = 0; b < sizeof tag; b++)
+            snprintf(hex + 2 * b, 3, "%02x", tag[b]);
+        assert_string_equal(hex, vectors[i].tag);
+    }
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -142,6 +171,7 @@ int main(void)
         cmocka_unit_test(sha256_known_vectors),
         cmocka_unit_test(sha256_in_pieces),
         cmocka_unit_test(siphash_reference_vectors),
+        cmocka_unit_test(gmac_reference_vectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

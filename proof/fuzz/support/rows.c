@@ -81,7 +81,7 @@ static bool batch_end(struct writer *w)
     memcpy(head.chain, w->chain, sizeof head.chain);
     unsigned char *batch = w->data + w->at;
     memcpy(batch + HF_BATCH_HEAD, w->batch.data, w->batch.size);
-    hf_batch_seal(&head, &fuzz_store_keys()->seal, batch);
+    FUZZ_WANT(hf_batch_seal(&head, &fuzz_store_keys()->seal, batch) == 0);
     if (w->at == HF_BLOCK) {
         struct hf_segment_head first = { .number = w->number,
                                          .base = w->base,
@@ -269,7 +269,7 @@ static void segment_of(struct hf_bytes segment, uint64_t base, hf_time *now, str
         struct hf_entry_view entry;
         const struct hf_batch_form form = { HF_FORMAT_VERSION, &fuzz_store_keys()->seal };
         if (!hf_batch_head_decode(&form, p + at, segment.size - at, base + at, &head) ||
-            !hf_batch_whole(&head, p + at))
+            hf_batch_whole(&form, &head, p + at) != 0)
             return;
         add8(out, OP_BATCH);
         add16(out, (size_t)(head.now - *now));

@@ -5,6 +5,8 @@
 #include "base/bytes.h"
 #include "store/record/sound.h"
 
+#include <errno.h>
+
 /* ---- Segment header ---- */
 
 /* Where what comes after the keys lies: in version 1 the CRC stands in place of the tag. */
@@ -74,9 +76,20 @@ enum hf_head_state hf_segment_head_decode(const unsigned char *in, struct hf_seg
 
 /* ---- Batch header ---- */
 
-enum { BODY_HASH = 64, COUNT = 96, BATCH_TAG = 104, COUNT_1 = 64, HEAD_CRC_1 = 72, BODY_CRC_1 = 76 };
+enum { ENTRIES_TAG = 64, COUNT = 96, BATCH_TAG = 104, COUNT_1 = 64, HEAD_CRC_1 = 72, BODY_CRC_1 = 76 };
 
-void hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal, unsigned char *batch)
+/* The tag of the entries. The place makes the nonce: a batch that is written again, because the first was torn, has it again,
+ * which only a reader of both tags could use. */
+static bool entries_tag(const struct hf_batch_head *head, const struct hf_sipkey *seal,
+                        const unsigned char *batch, uint8_t out[HF_GMAC_SIZE])
+{
+    uint8_t nonce[HF_GMAC_NONCE];
+    hf_put64(nonce, head->position);
+    hf_put32(nonce + 8, (uint32_t)head->sequence);
+    return hf_gmac(seal, nonce, hf_mem(batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD), out);
+}
+
+int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal, unsigned char *batch)
 {
     hf_put32(batch, HF_BATCH_MAGIC);
     hf_put32(batch + 4, head->length);
@@ -84,10 +97,13 @@ void hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *sea
     hf_put64(batch + 16, head->position);
     hf_put64(batch + 24, (uint64_t)head->now);
     memcpy(batch + 32, head->chain, HF_DIGEST_SIZE);
-    hf_sha256_of(batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD, batch + BODY_HASH);
+    memset(batch + ENTRIES_TAG, 0, COUNT - ENTRIES_TAG);
+    if (!entries_tag(head, seal, batch, batch + ENTRIES_TAG))
+        return -ENOMEM;
     hf_put32(batch + COUNT, head->count);
     hf_put32(batch + COUNT + 4, 0);
     hf_put64(batch + BATCH_TAG, tag_of(seal, batch, BATCH_TAG));
+    return 0;
 }
 
 bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char *in, size_t room,
@@ -113,17 +129,23 @@ bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char 
            hf_get64(in + BATCH_TAG) == tag_of(form->seal, in, BATCH_TAG);
 }
 
-bool hf_batch_whole(const struct hf_batch_head *head, const unsigned char *batch)
+int hf_batch_whole(const struct hf_batch_form *form, const struct hf_batch_head *head,
+                   const unsigned char *batch)
 {
-    uint8_t hash[HF_DIGEST_SIZE];
+    uint8_t tag[HF_GMAC_SIZE];
     if (head->version == 1)
         return hf_get32(batch + BODY_CRC_1) ==
-               hf_crc32c(0, batch + HF_BATCH_HEAD_1, head->length - HF_BATCH_HEAD_1);
-    hf_sha256_of(batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD, hash);
-    return memcmp(hash, batch + BODY_HASH, sizeof hash) == 0;
+                       hf_crc32c(0, batch + HF_BATCH_HEAD_1, head->length - HF_BATCH_HEAD_1)
+                   ? 0
+                   : -EBADMSG;
+    if (!form->seal)
+        return 0;
+    if (!entries_tag(head, form->seal, batch, tag))
+        return -ENOMEM;
+    return memcmp(tag, batch + ENTRIES_TAG, sizeof tag) == 0 ? 0 : -EBADMSG;
 }
 
 void hf_batch_hash(const struct hf_batch_head *head, const unsigned char *batch, uint8_t out[HF_DIGEST_SIZE])
 {
-    hf_sha256_of(batch, head->version == 1 ? head->length : BATCH_TAG, out);
+    hf_sha256_of(batch, head->length, out);
 }

@@ -58,8 +58,9 @@ static inline uint32_t hf_batch_head_size(uint32_t version)
     return version == 1 ? HF_BATCH_HEAD_1 : HF_BATCH_HEAD;
 }
 
-/* Fill in the header of the batch in `batch`, whose entries are in place; hash of the entries and tag are made here. */
-void hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal, unsigned char *batch);
+/* Fill in the header of the batch in `batch`, whose entries are in place; both tags are made here. 0, or -ENOMEM. */
+HF_MUST_USE int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal,
+                              unsigned char *batch);
 
 /* How a batch must look: as one of a segment of this version. seal: borrowed; NULL: the tag is not looked at, so what
  * is found is evidence that something was here, and nothing that may be believed. */
@@ -72,9 +73,10 @@ struct hf_batch_form {
  * `room`? Checks everything but the entries. */
 bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char *in, size_t room,
                           uint64_t position, struct hf_batch_head *head);
-/* Are the entries behind this header the ones that it was made for? head: as decoded from `batch`, whose
- * head->length bytes may be read. */
-bool hf_batch_whole(const struct hf_batch_head *head, const unsigned char *batch);
+/* Are the entries behind this header the ones that it was made for? head: as decoded from `batch` in this form; head->length
+ * bytes may be read. 0: they are; or, without the seal's key, they may be. -EBADMSG: they are not. -ENOMEM: it cannot be told. */
+HF_MUST_USE int hf_batch_whole(const struct hf_batch_form *form, const struct hf_batch_head *head,
+                               const unsigned char *batch);
 /* The hash of the batch, which the next one has as its chain. As above. */
 void hf_batch_hash(const struct hf_batch_head *head, const unsigned char *batch, uint8_t out[HF_DIGEST_SIZE]);
 

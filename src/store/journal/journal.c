@@ -589,10 +589,11 @@ int hf_journal_commit(struct hf_journal *j)
                                   .position = b->base,
                                   .now = b->now };
     memcpy(head.chain, j->chain, HF_DIGEST_SIZE);
-    hf_batch_seal(&head, &j->keys.seal, batch);
+    int error = hf_batch_seal(&head, &j->keys.seal, batch);
     size_t padded = (size_t)hf_block_up(b->size);
     memset(batch + b->size, 0, padded - b->size);
-    int error = b->lead ? segment_begin(j) : 0;
+    if (!error && b->lead)
+        error = segment_begin(j);
     if (!error)
         error = j->io->write(b->file, batch, padded, b->file_at + b->lead);
     if (error)

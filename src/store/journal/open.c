@@ -345,6 +345,7 @@ void hf_journal_close(struct hf_journal *j)
     if (!j)
         return;
     closed_note(j);
+    hf_gmac_forget();
     hf_verify_end(j);
     hf_snapshot_drop(j);
     hf_reindex_drop(j);

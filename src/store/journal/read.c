@@ -133,8 +133,9 @@ static int plain_batch(struct hf_journal *j, const struct hf_segment *g, uint64_
         if (!hf_batch_head_decode(&forms[i], *data, room, g->base + at, head))
             continue;
         error = plain_touch(j, g, at, head->length);
-        if (!error && (!deep || hf_batch_whole(head, *data)))
-            return 0;
+        int whole = error || !deep ? 0 : hf_batch_whole(&forms[i], head, *data);
+        if (!error && whole != -EBADMSG)
+            return whole;
     }
     return error ? error : -EBADMSG;
 }
@@ -152,9 +153,7 @@ static int packed_batch(struct hf_journal *j, const struct hf_segment *g, struct
     size_t padded = error ? 0 : (size_t)hf_block_up(head->length);
     if (!error)
         error = hf_pack_read(g->pack, cache, at, padded < room ? padded : room, data);
-    if (!error && deep && !hf_batch_whole(head, *data))
-        error = -EBADMSG;
-    return error;
+    return error || !deep ? error : hf_batch_whole(&forms[0], head, *data);
 }
 
 int hf_journal_batch_of(struct hf_journal *j, struct hf_segment *g, struct hf_pack_cache *cache,

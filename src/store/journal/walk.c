@@ -70,12 +70,14 @@ static bool is_later(struct hf_walk *w, uint64_t position)
         !HF_BUG(header_proves_nothing))
         return true;
     int error = hf_journal_batch(j, position, false, &data, &head);
+    if (!error && head.sequence <= w->link.sequence)
+        return false;
+    bool sealed = !error && j->has_seal && head.version >= 2 && !HF_BUG(header_proves_nothing);
+    if (!error && !sealed)
+        error = hf_journal_batch(j, position, true, &data, &head);
     if (hf_journal_unread(error))
         w->error = error;
-    if (error || head.sequence <= w->link.sequence)
-        return false;
-    bool sealed = j->has_seal && head.version >= 2 && !HF_BUG(header_proves_nothing);
-    return sealed || hf_batch_whole(&head, data);
+    return !error;
 }
 
 bool hf_walk_later(struct hf_walk *w, uint64_t position)

@@ -76,6 +76,8 @@ void jw_image(const struct hf_row *row, struct hf_buffer *out);
 void jw_fix(unsigned char *b, size_t room);
 /* The secret of every store that is made here. */
 extern const struct hf_sipkey jw_seal;
+/* Put the tag of the entries into the batch at `b`, of version 2 and `length` bytes, under this secret. */
+void jw_entries_tag(const struct hf_sipkey *seal, unsigned char *b, size_t length);
 /* Make the tag of the batch header at `b` right, of version 2, and nothing else. */
 void jw_fix_tag(unsigned char *b);
 /* Seal the segment header in the block at `h`, of version 2. */
