@@ -135,7 +135,9 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
         return;
     if (found == HF_ABSENT && !begin_is_new(view, cmd, now, plan))
         return;
-    if (found == HF_UNREADABLE || cmd->refuse_writes)
+    /* Fences rise, always. A store that was put back would let two workers settle. */
+    bool falls = found == HF_FOUND && cmd->fresh_fence <= claim.fence;
+    if (found == HF_UNREADABLE || falls || cmd->refuse_writes)
         hf_answer_status(plan, HF_STORAGE_FAILURE);
     else
         begin_start(cmd, lease_ms, now, plan);

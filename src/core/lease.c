@@ -29,6 +29,11 @@ void hf_lease_grant(const struct hf_view *view, const struct hf_command *cmd, hf
         hf_answer_status(plan, HF_LEASE_HELD);
         return;
     }
+    /* Fences rise, always. A store that was put back would let two holders write. */
+    if (found == HF_FOUND && cmd->fresh_fence <= before.fence) {
+        hf_answer_status(plan, HF_STORAGE_FAILURE);
+        return;
+    }
     struct hf_lease *lease = &hf_plan_row(plan, HF_ROW_LEASE)->lease;
     lease->tenant = r->tenant;
     lease->name = r->lease.name;

@@ -702,6 +702,41 @@ static int end(void **state)
     return 0;
 }
 
+/* Somebody puts the sequence back, as an old backup would. */
+static void a_fence_that_does_not_rise_is_not_given_out(void **state)
+{
+    (void)state;
+    begin_claim("", "one");
+    begin_claim("", "two");
+    assert_int_equal(grant("falls", "grant-1"), HF_OK);
+    uint64_t fence = got.answer.lease.fence;
+    assert_int_equal(
+        ask("falls",
+            (struct hf_request){ .action = HF_RETURN, .lease = { .name = hf_str("lease"), .fence = fence } }),
+        HF_OK);
+    long long drawn = postgres_number(&p, "SELECT last_value FROM holdfast.fence");
+    postgres_run(&p, "SELECT setval('holdfast.fence', 1)");
+    assert_int_equal(grant("falls", "grant-2"), HF_STORAGE_FAILURE);
+    char sql[80];
+    snprintf(sql, sizeof sql, "SELECT setval('holdfast.fence', %lld)", drawn);
+    postgres_run(&p, sql);
+    assert_int_equal(grant("falls", "grant-2"), HF_OK);
+    assert_true(got.answer.lease.fence > fence);
+}
+
+static void a_guard_without_a_name_is_passed_over(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        ask("unnamed", (struct hf_request){ .action = HF_SET_GUARD,
+                                            .set_guard = { .name = hf_str("cards"), .window_ms = HOUR_MS } }),
+        HF_OK);
+    postgres_run(&p, "UPDATE holdfast.guard SET name = '' WHERE tenant = 'unnamed'");
+    reopen();
+    hf_maintain(db);
+    postgres_run(&p, "DELETE FROM holdfast.guard WHERE tenant = 'unnamed'");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -729,6 +764,8 @@ int main(void)
         TEST(times_at_the_end_of_the_numbers_overflow_nothing),
         TEST(a_time_beyond_all_calendars_moves_no_clock),
         TEST(a_time_beyond_all_calendars_moves_no_clock_of_functions),
+        TEST(a_fence_that_does_not_rise_is_not_given_out),
+        TEST(a_guard_without_a_name_is_passed_over),
     };
 #ifdef HF_BUGS /* the sessions are in this process (tools/bugs.sh) */
     assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));

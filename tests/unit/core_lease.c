@@ -52,6 +52,20 @@ static const struct hf_lease *stored(const char *name)
     return &row->lease;
 }
 
+/* The store draws fences. One that it drew before may be in the hands of a holder who thinks that it is the newest. */
+static void a_fence_that_does_not_rise_is_not_given_out(void **state)
+{
+    (void)state;
+    assert_int_equal(grant("leader", "a", TTL), HF_OK);
+    w->now += TTL;
+    w->fence = 0;
+    assert_int_equal(grant("leader", "b", TTL), HF_STORAGE_FAILURE);
+    assert_int_equal(w->plan.row_count, 0);
+    w->fence = 1;
+    assert_int_equal(grant("leader", "b", TTL), HF_OK);
+    assert_int_equal(stored("leader")->fence, 2);
+}
+
 static void one_holder_at_a_time(void **state)
 {
     (void)state;
@@ -173,6 +187,7 @@ static void what_the_store_cannot_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_fence_that_does_not_rise_is_not_given_out),
         TEST(one_holder_at_a_time),
         TEST(malformed_grants),
         TEST(renewing),

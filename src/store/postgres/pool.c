@@ -25,17 +25,31 @@ void hf_pool_note(struct hf_pool *r, int level, const char *line)
         r->options.on_note(r->options.arg, level, line);
 }
 
-/* Say it once for as long as it stays the same. */
+/* Say it, unless it was said within the last minute: a trouble that lasts may have several texts in turns. */
 static void complain(struct hf_pool *r, const char *line)
 {
-    bool is_new;
+    enum { COUNT = sizeof r->complaints / sizeof *r->complaints, AGAIN_MS = 60000 };
+    int64_t now = hf_pool_clock_ms();
+    size_t at = 0;
     pthread_mutex_lock(&r->lock);
-    is_new = strcmp(r->complaint, line) != 0;
-    if (is_new)
-        snprintf(r->complaint, sizeof r->complaint, "%s", line);
+    while (at < COUNT - 1 && strcmp(r->complaints[at].line, line) != 0)
+        at++;
+    struct hf_pool_complaint *known = &r->complaints[at];
+    bool again = strcmp(known->line, line) == 0 && now - known->said_ms < AGAIN_MS;
+    if (!again) {
+        memmove(r->complaints + 1, r->complaints, at * sizeof *r->complaints);
+        r->complaints[0].said_ms = now;
+        snprintf(r->complaints[0].line, sizeof r->complaints[0].line, "%s", line);
+    }
     pthread_mutex_unlock(&r->lock);
-    if (is_new)
+    if (!again)
         hf_pool_note(r, 1, line);
+}
+
+/* With the lock. The trouble is over: if it comes again, it is said again. */
+static void complaints_forget(struct hf_pool *r)
+{
+    memset(r->complaints, 0, sizeof r->complaints);
 }
 
 void hf_pool_away(struct hf_pool *r, const char *why)
@@ -62,7 +76,7 @@ void hf_pool_back(struct hf_pool *r)
     r->away_since_ms = 0;
     r->away_said = false;
     if (was_away)
-        r->complaint[0] = '\0';
+        complaints_forget(r);
     pthread_mutex_unlock(&r->lock);
     if (was_away)
         hf_pool_note(r, 0, "the database can be reached again");
@@ -81,7 +95,7 @@ void hf_pool_refused(struct hf_pool *r, const struct hf_pg_conn *conn)
         r->is_full = conn && strcmp(conn->state, DISK_FULL) == 0;
     }
     if (was_refused && !conn)
-        r->complaint[0] = '\0';
+        complaints_forget(r);
     pthread_mutex_unlock(&r->lock);
     if (conn) {
         snprintf(line, sizeof line, "%s: %.400s",

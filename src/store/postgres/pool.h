@@ -147,8 +147,11 @@ struct hf_pool {
     bool away_said;        /* and the operator was told */
     bool refused;          /* it is there and refuses to write */
     bool is_full;          /* and that is for want of room */
-    char complaint[480];   /* what was said about that last */
-    bool behind_said;      /* that the clock was set back */
+    struct hf_pool_complaint {
+        char line[480];
+        int64_t said_ms;
+    } complaints[4];  /* what was said about that, newest first */
+    bool behind_said; /* that the clock was set back */
     struct hf_stats stats;
 
     struct hf_pool_guards *guards; /* owned */

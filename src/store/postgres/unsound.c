@@ -1,6 +1,7 @@
 /* Rows and rules that Holdfast cannot have written: they were changed by hand. */
 #include "base/bug.h"
 #include "base/bytes.h"
+#include "core/name.h"
 #include "store/postgres/session.h"
 #include "store/record/entry.h"
 #include "store/record/sound.h"
@@ -55,7 +56,7 @@ bool hf_pg_record_sound(enum hf_pg_table table, const struct hf_pg_record *recor
         return token_sound(&record->token);
     if (table == HF_PG_CALL)
         return record->call.client.size <= HF_NAME_MAX && hf_now_sound(record->call.recorded_at);
-    if (!hf_row_sound(&record->row))
+    if (!hf_row_sound(&record->row) || (table == HF_PG_GUARD && !hf_name_valid(record->row.guard.name)))
         return false;
     /* A list goes from hold to hold by that, and must come to an end. */
     if (table == HF_PG_HOLD && record->row.hold.previous >= record->row.hold.ordinal)
