@@ -2,12 +2,12 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/hash.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 struct hf_audit_name hf_audit_name_of(enum hf_audit_space space, struct hf_bytes tenant,
@@ -39,12 +39,10 @@ static struct hf_sipkey secret;
 
 static void secret_make(void)
 {
-    struct timespec now;
     if (getrandom(&secret, sizeof secret, 0) == (ssize_t)sizeof secret)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    secret = (struct hf_sipkey){ (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec,
-                                 (uint64_t)(uintptr_t)&now ^ (uint64_t)getpid() << 48 };
+    int64_t now_ns = hf_clock_monotonic_ns();
+    secret = (struct hf_sipkey){ (uint64_t)now_ns, (uint64_t)(uintptr_t)&now_ns ^ (uint64_t)getpid() << 48 };
 }
 
 static size_t first_slot(const struct hf_audit_table *t, struct hf_audit_name name)

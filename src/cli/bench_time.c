@@ -1,23 +1,19 @@
+#include "base/clock.h"
 #include "cli/bench.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-static double seconds_of(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 double hf_bench_clock(void)
 {
-    return seconds_of(CLOCK_MONOTONIC);
+    return (double)hf_clock_monotonic_ns() / 1e9;
 }
 
 double hf_bench_cpu(void)
 {
-    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 bool hf_bench_times_add(struct hf_bench_times *t, double us)

@@ -200,7 +200,4 @@ void hf_cli_progress(struct hf_cli *cli, const char *what, uint64_t done, uint64
 /* Take the line away. */
 void hf_cli_progress_end(struct hf_cli *cli);
 
-/* Milliseconds of a clock that only goes forward. */
-int64_t hf_cli_clock_ms(void);
-
 #endif

@@ -1,23 +1,16 @@
 /* One line on stderr that moves, for work that takes longer than a blink, and only if someone looks. */
+#include "base/clock.h"
 #include "cli/cli.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_MS = 500, BETWEEN_MS = 100 };
 
-int64_t hf_cli_clock_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 void hf_cli_progress(struct hf_cli *cli, const char *what, uint64_t done, uint64_t total)
 {
     struct hf_cli_progress *p = &cli->progress;
-    int64_t now = hf_cli_clock_ms();
+    int64_t now = hf_clock_monotonic_ms();
     if (!p->begun) {
         *p = (struct hf_cli_progress){ .begun = true, .begun_ms = now };
         return;

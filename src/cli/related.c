@@ -2,12 +2,14 @@
  * found among the resource's holds, newest first. */
 #include "cli/cli.h"
 
+#include "base/clock.h"
+
 /* How long is looked: some hundred thousand holds. What is further back is not worth the wait. */
 enum { LOOK_MS = 500 };
 
 static bool look_on(int64_t begun_ms)
 {
-    return hf_cli_clock_ms() - begun_ms < LOOK_MS;
+    return hf_clock_monotonic_ms() - begun_ms < LOOK_MS;
 }
 
 enum hf_cli_found hf_cli_reversal(struct hf_cli *cli, const struct hf_hold *hold, struct hf_hold *reversal)
@@ -19,7 +21,7 @@ enum hf_cli_found hf_cli_reversal(struct hf_cli *cli, const struct hf_hold *hold
                               .requester = hold->requester,
                               .from = hold->ended_at, /* it was confirmed before it was given back */
                               .limit = HF_LIST_MAX };
-    for (int64_t begun = hf_cli_clock_ms(); look_on(begun);) {
+    for (int64_t begun = hf_clock_monotonic_ms(); look_on(begun);) {
         enum hf_cli_found found = HF_CLI_NONE;
         struct hf_page page;
         if (hf_cli_list(cli, &query, &page, true) != HF_EXIT_DONE)
@@ -47,7 +49,7 @@ uint32_t hf_cli_overdue(struct hf_cli *cli, const struct hf_resource *resource, 
                               .resource = resource->name,
                               .limit = HF_LIST_MAX };
     uint32_t held = 0, overdue = 0;
-    for (int64_t begun = hf_cli_clock_ms(); held < resource->held && look_on(begun);) {
+    for (int64_t begun = hf_clock_monotonic_ms(); held < resource->held && look_on(begun);) {
         struct hf_page page;
         if (hf_cli_list(cli, &query, &page, true) != HF_EXIT_DONE)
             break;

@@ -1,6 +1,7 @@
 /* Opening the store, asking it, and what to say when it does not answer with yes. */
 #include "api/encode.h"
 #include "api/problem.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "store/postgres/scan.h"
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Long enough for a snapshot of a few million keys, short enough for a shell. */
@@ -246,12 +246,12 @@ enum hf_cli_exit hf_cli_open(struct hf_cli *cli, bool create)
 
 void hf_cli_close(struct hf_cli *cli, bool tidy)
 {
-    int64_t begun = hf_cli_clock_ms();
+    int64_t begun = hf_clock_monotonic_ms();
     fflush(stdout); /* the answer does not wait for the tidying */
     hf_client_close(cli->client);
     cli->client = NULL;
     while (tidy && cli->db)
-        tidy = hf_maintain(cli->db) && hf_cli_clock_ms() - begun < TIDY_MS;
+        tidy = hf_maintain(cli->db) && hf_clock_monotonic_ms() - begun < TIDY_MS;
     hf_close(cli->db);
     cli->db = NULL;
 }
@@ -259,12 +259,10 @@ void hf_cli_close(struct hf_cli *cli, bool tidy)
 /* A key that nobody else has, shown so that the call can be made again if its answer is lost. */
 static void key_make(struct hf_cli *cli)
 {
-    struct timespec t;
     uint8_t random[10];
-    clock_gettime(CLOCK_REALTIME, &t);
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         memset(random, 0, sizeof random); /* cannot happen for so few bytes; the time still tells */
-    hf_uuid7_make((hf_time)t.tv_sec * 1000 + t.tv_nsec / 1000000, random, cli->key);
+    hf_uuid7_make(hf_clock_wall_ms(), random, cli->key);
     hf_cli_note(cli, "key: %s", cli->key);
 }
 
@@ -344,11 +342,7 @@ enum hf_cli_exit hf_cli_list(struct hf_cli *cli, const struct hf_query *query, s
 hf_time hf_cli_now(const struct hf_cli *cli)
 {
     struct hf_stats stats = { .now = cli->server_now };
-    struct timespec t;
     if (cli->db)
         hf_stats(cli->db, &stats);
-    if (stats.now != 0)
-        return stats.now;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (hf_time)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return stats.now != 0 ? stats.now : hf_clock_wall_ms();
 }

@@ -1,4 +1,5 @@
 /* Asking, and asking again. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "client/inner.h"
 
@@ -206,7 +207,7 @@ static bool body_pour(struct attempt *a)
 {
     uint64_t left = a->answer->head.length;
     while (left > 0) {
-        if (a->input.size == 0 && !more(a, hf_client_clock() + HF_CLIENT_IDLE_MS))
+        if (a->input.size == 0 && !more(a, hf_clock_monotonic_ms() + HF_CLIENT_IDLE_MS))
             return false;
         size_t size = a->input.size < left ? a->input.size : (size_t)left;
         a->spilt = true;
@@ -250,8 +251,8 @@ static bool attempt_make(struct attempt *a, struct hf_bytes request)
         return false;
     bool whole = hf_wire_write(&c->wire, request, a->deadline, &unsent);
     a->sent |= whole;
-    if (!whole && hf_client_clock() + REFUSAL_MS < deadline)
-        a->deadline = hf_client_clock() + REFUSAL_MS;
+    if (!whole && hf_clock_monotonic_ms() + REFUSAL_MS < deadline)
+        a->deadline = hf_clock_monotonic_ms() + REFUSAL_MS;
     bool answered = receive(a);
     a->deadline = deadline;
     if (!answered) {
@@ -272,7 +273,7 @@ static void nap(int64_t ms)
 static bool may_again(const struct attempt *a, unsigned attempts)
 {
     return attempts < HF_CLIENT_ATTEMPTS && a->fault.transient && (!a->sent || a->call->again) && !a->spilt &&
-           hf_client_clock() < a->deadline;
+           hf_clock_monotonic_ms() < a->deadline;
 }
 
 /* A server that expects TLS may say nothing at all to plain HTTP. */
@@ -299,7 +300,7 @@ enum hf_status hf_client_ask(struct hf_client *client, const struct hf_client_ca
                              struct hf_client_answer *answer, struct hf_error *why)
 {
     struct attempt a = {
-        .client = client, .call = call, .answer = answer, .deadline = hf_client_clock() + call->wait_ms
+        .client = client, .call = call, .answer = answer, .deadline = hf_clock_monotonic_ms() + call->wait_ms
     };
     struct hf_buffer request = { 0 };
     *why = (struct hf_error){ HF_OK, "" };

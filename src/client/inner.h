@@ -27,9 +27,6 @@ bool hf_client_url_loopback(const struct hf_client_url *url);
 
 /* ---- wire.c ---- */
 
-/* Milliseconds of a clock that only goes forward. */
-int64_t hf_client_clock(void);
-
 struct hf_wire {
     int fd;   /* -1: not connected */
     SSL *ssl; /* NULL: plain */

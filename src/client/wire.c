@@ -1,5 +1,6 @@
 /* Bytes to and from the server, with a deadline on every wait. OpenSSL works on memory alone and the socket stays ours,
  * so that both kinds of connection wait in one place and no signal is raised when the server is gone. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "client/inner.h"
 
@@ -13,15 +14,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
-
-int64_t hf_client_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 __attribute__((format(printf, 3, 4))) static bool fail(struct hf_wire_fault *why, bool transient,
                                                        const char *format, ...)
@@ -45,7 +38,7 @@ static bool no_memory(struct hf_wire_fault *why)
 static bool ready(int fd, short events, int64_t deadline, struct hf_wire_fault *why)
 {
     for (;;) {
-        int64_t left = deadline - hf_client_clock();
+        int64_t left = deadline - hf_clock_monotonic_ms();
         struct pollfd p = { .fd = fd, .events = events };
         if (left <= 0)
             return fail(why, false, "the time for an answer has run out (--timeout D gives it more)");
@@ -94,7 +87,7 @@ static ssize_t socket_receive(int fd, void *data, size_t size, int64_t deadline,
 static int address_try(const struct addrinfo *address, int64_t deadline, struct hf_wire_fault *why)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int64_t soon = hf_client_clock() + HF_CLIENT_CONNECT_MS;
+    int64_t soon = hf_clock_monotonic_ms() + HF_CLIENT_CONNECT_MS;
     int error = 0, one = 1;
     socklen_t size = sizeof error;
     if (fd < 0) {
@@ -190,7 +183,8 @@ static bool tls_wait(const struct hf_wire *wire, int result, int64_t deadline, s
                (wants == SSL_ERROR_WANT_WRITE || tls_feed(wire, deadline, why));
     fail_tls(wire, why);
     struct hf_wire_fault ignored;
-    (void)tls_flush(wire, hf_client_clock() + 100, &ignored); /* the alert, so that the server knows too */
+    (void)tls_flush(wire, hf_clock_monotonic_ms() + 100,
+                    &ignored); /* the alert, so that the server knows too */
     return false;
 }
 

@@ -159,7 +159,6 @@ void hf_http_wake(struct hf_http_thread *thread);
 void hf_http_drop(struct hf_http_conn *conn);                             /* close and free */
 struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn); /* NULL without memory */
 void hf_http_exchange_free(struct hf_http_exchange *x);
-int64_t hf_http_clock_ms(void);
 
 /* join.c: connections that are in no group. Add a new one; take it off the list; close one for another, an idle one if there
  * is any: false if there is none; close those whose time is over. */

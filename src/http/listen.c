@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "base/error.h"
 #include "http/inner.h"
 
@@ -221,7 +222,7 @@ enum hf_status hf_http_start(struct hf_http_server *s, struct hf_error *why)
 
 void hf_http_stop(struct hf_http_server *s, unsigned wait_ms)
 {
-    s->stop_at_ms = hf_http_clock_ms() + wait_ms;
+    s->stop_at_ms = hf_clock_monotonic_ms() + wait_ms;
     s->stopping = true;
     for (unsigned i = 0; i < s->thread_count; i++)
         if (s->threads[i]->started)

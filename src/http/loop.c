@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* accept4 */
 #include "base/bug.h"
+#include "base/clock.h"
 #include "http/inner.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EVENTS = 256, ACCEPTS = 64, FREE_MAX = 1024, LINGER_MS = 2000, STOP_IDLE_MS = 500, TICK_MS = 200 };
@@ -16,13 +16,6 @@ enum { EVENTS = 256, ACCEPTS = 64, FREE_MAX = 1024, LINGER_MS = 2000, STOP_IDLE_
 enum { LAST_READS = 32 };
 
 static _Thread_local const struct hf_http_thread *this_thread;
-
-int64_t hf_http_clock_ms(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
-}
 
 static bool on_thread(const struct hf_http_thread *thread)
 {
@@ -596,7 +589,7 @@ static void round_of(struct hf_http_thread *t)
     do {
         t->handed_over = false;
         handler->round(handler->arg, t);
-        t->now_ms = hf_http_clock_ms(); /* what the disk took is not the clients' time */
+        t->now_ms = hf_clock_monotonic_ms(); /* what the disk took is not the clients' time */
         settle(t);
         tend_all(t);
         shed(t);
@@ -633,12 +626,12 @@ void *hf_http_loop(void *arg)
     struct hf_http_thread *t = arg;
     struct epoll_event events[EVENTS];
     this_thread = t;
-    t->now_ms = hf_http_clock_ms();
+    t->now_ms = hf_clock_monotonic_ms();
     listen_again(t, true);
     int64_t tick_ms = t->now_ms;
     for (;;) {
         int n = epoll_wait(t->epoll, events, EVENTS, patience_ms(t));
-        t->now_ms = hf_http_clock_ms();
+        t->now_ms = hf_clock_monotonic_ms();
         t->round++;
         go_on(t);
         for (int i = 0; i < n; i++) {

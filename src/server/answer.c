@@ -1,4 +1,5 @@
 /* Answers as JSON, with the fields that belong to them. */
+#include "base/clock.h"
 #include "base/text.h"
 
 #include "base/bug.h"
@@ -27,7 +28,7 @@ static void quota_log(const struct hf_work *work, const struct hf_request *reque
                       const struct hf_result *result)
 {
     enum { PAUSE_MS = 10000 };
-    hf_time now = hf_server_clock(), told = work->tenant->quota_told_at;
+    hf_time now = hf_clock_wall_ms(), told = work->tenant->quota_told_at;
     if ((told != 0 && now - told < PAUSE_MS && now >= told) ||
         !atomic_compare_exchange_strong(&work->tenant->quota_told_at, &told, now))
         return;
@@ -50,7 +51,7 @@ void hf_server_noticed(const struct hf_work *work, const struct hf_request *requ
     if (status != HF_OK && (unsigned)status < HF_STATUS_SLOTS)
         s->refusals[status]++;
     if (status == HF_OUTCOME_UNKNOWN && result->answer.kind == HF_RECORD_CLAIM &&
-        hf_tenant_may_log(work->tenant, hf_server_clock_us()))
+        hf_tenant_may_log(work->tenant, hf_clock_monotonic_ns() / 1000))
         unknown_log(s, request, result);
     if (status == HF_STORAGE_FAILURE && result->answer.limit >= HF_LIMIT_TENANT_MEMORY)
         quota_log(work, request, result);

@@ -2,31 +2,17 @@
 #include "server/inner.h"
 
 #include "base/bug.h"
+#include "base/clock.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct hf_work *work_of(struct hf_http_exchange *x)
 {
     return x->own;
-}
-
-hf_time hf_server_clock(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (hf_time)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-int64_t hf_server_clock_us(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
 void hf_work_refuse(struct hf_work *work, unsigned status, const char *code, const char *title,
@@ -457,7 +443,7 @@ bool hf_server_too_fast(struct hf_work *work, uint64_t count)
     struct hf_server *s = work->server;
     if (s->tenants.rate == 0 || work->tenant == &s->tenants.nobody)
         return false;
-    struct hf_charge charge = { .now_us = hf_server_clock_us(),
+    struct hf_charge charge = { .now_us = hf_clock_monotonic_ns() / 1000,
                                 .count = count,
                                 .ending = is_ending(work->match.call) };
     int64_t wait_us = hf_tenant_take(&s->tenants, work->tenant, &charge);
@@ -541,7 +527,7 @@ static void cut(void *arg, const struct hf_http_cut *cut)
         { .name = "sent", .type = HF_LOG_NUMBER, .number = (int64_t)cut->sent },
         { .name = "size", .type = HF_LOG_NUMBER, .number = (int64_t)cut->size },
     };
-    hf_log_line(s->log, HF_LOG_WARNING, hf_server_clock(), "export-cut", fields,
+    hf_log_line(s->log, HF_LOG_WARNING, hf_clock_wall_ms(), "export-cut", fields,
                 sizeof fields / sizeof *fields);
 }
 

@@ -118,8 +118,6 @@ size_t hf_server_answer_max(enum hf_action action);
 size_t hf_server_answer_size(const struct hf_result *result);
 /* Hand an operation to the engine when the round is over. On an I/O thread. */
 void hf_server_gather(struct hf_op *op);
-hf_time hf_server_clock(void);
-int64_t hf_server_clock_us(void); /* one that only goes forward */
 
 /* answer.c */
 void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);

@@ -1,4 +1,5 @@
 /* The buffer between those who log and the one thread that writes. */
+#include "base/clock.h"
 #include "server/log_text.h"
 
 #include <errno.h>
@@ -227,7 +228,6 @@ static void log_free(struct hf_log *log)
 enum hf_status hf_log_open(const struct hf_log_options *options, struct hf_log **out)
 {
     struct hf_log *log = calloc(1, sizeof *log);
-    pthread_condattr_t attr;
     struct stat st;
     *out = NULL;
     if (!log)
@@ -238,10 +238,7 @@ enum hf_status hf_log_open(const struct hf_log_options *options, struct hf_log *
     log->piece_max = known && S_ISREG(st.st_mode) ? PIECE_MAX : HF_LOG_LINE_MAX;
     pthread_mutex_init(&log->lock, NULL);
     pthread_cond_init(&log->filled, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&log->ended, &attr);
-    pthread_condattr_destroy(&attr);
+    hf_clock_cond_init(&log->ended);
     if (!writer_start(log)) {
         log_free(log);
         return HF_NO_MEMORY;
@@ -263,14 +260,10 @@ void hf_log_drain(struct hf_log *log)
 }
 
 /* Wait for the writer to end; the lock is held. */
-static void writer_wait(struct hf_log *log, long ms)
+static void writer_wait(struct hf_log *log, int64_t ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    while (!log->has_ended && pthread_cond_timedwait(&log->ended, &log->lock, &until) == 0)
+    int64_t until_ns = hf_clock_monotonic_ns() + ms * 1000000;
+    while (!log->has_ended && hf_clock_wait(&log->ended, &log->lock, until_ns))
         continue;
 }
 

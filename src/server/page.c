@@ -1,5 +1,6 @@
 /* The start page: what runs here, how it is doing, and three commands to try it with. One page without scripts or
  * anything from elsewhere, so that the strictest policy can stand in its head. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "server/inner.h"
 #include "store/postgres/conninfo.h"
@@ -212,7 +213,7 @@ static void facts_add(struct hf_server *s, bool figures, struct hf_buffer *out)
                  : strcmp(s->options.data, ":memory:") == 0 ? "in memory alone: nothing is kept"
                                                             : s->options.data);
     hf_buffer_printf(out, "<dt>Since</dt><dd><time datetime=\"%s\">%s</time> (", when, when);
-    since_add(out, hf_server_clock() - s->started_at);
+    since_add(out, hf_clock_wall_ms() - s->started_at);
     hf_buffer_add_text(out, ")</dd>\n");
     fact_add(out, "Callers",
              s->options.auth_file ? "with a token of the auth file" : "from this machine, without a token");
@@ -338,7 +339,7 @@ static void commands_add(struct hf_server *s, struct hf_buffer *out)
 static void footer_add(bool figures, struct hf_buffer *out)
 {
     char when[HF_TIME_TEXT];
-    hf_time_format(hf_server_clock(), when);
+    hf_time_format(hf_clock_wall_ms(), when);
     hf_buffer_printf(out, "<footer>As of <time datetime=\"%s\">%s</time>.%s</footer>\n", when, when,
                      figures ? " Reload for newer figures." : "");
     hf_buffer_add_text(out, "</body>\n</html>\n");

@@ -1,5 +1,6 @@
 /* Start, signals, stop. */
 #include "base/bug.h"
+#include "base/clock.h"
 #include "server/inner.h"
 #include "server/sandbox.h"
 
@@ -33,7 +34,7 @@ static int complain(int code, const char *place, const char *sentence)
 static void log_text(struct hf_server *s, enum hf_log_level level, const char *event, const char *text)
 {
     struct hf_log_field field = { .name = "text", .type = HF_LOG_TEXT, .text = hf_str(text) };
-    hf_log_line(s->log, level, hf_server_clock(), event, &field, 1);
+    hf_log_line(s->log, level, hf_clock_wall_ms(), event, &field, 1);
 }
 
 /* ---- What the store says ---- */
@@ -352,7 +353,7 @@ int hf_server_run(const struct hf_server_options *options)
     if (!s)
         return complain(EXIT_STORE, NULL, "there is no memory for the server");
     s->options = *options;
-    s->started_at = hf_server_clock();
+    s->started_at = hf_clock_wall_ms();
     hf_tenants_init(&s->tenants, 0, options->tenant_rate);
     pthread_mutex_init(&s->auth_lock, NULL);
     sigemptyset(&signals);

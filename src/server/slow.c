@@ -5,6 +5,7 @@
 #include "audit/export.h"
 #include "audit/trace.h"
 #include "base/bug.h"
+#include "base/clock.h"
 #include "server/inner.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LANE_PAGES, LANE_FILES };
@@ -40,13 +40,6 @@ static enum hf_status guard_hashes(struct hf_db *db, const struct hf_query *quer
     return st;
 }
 
-static int64_t clock_ms(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Go on until the page is full, the list has ended, or it took too long: the library looks at a bounded number of records
  * at a time, those of other tenants and those that do not match included, and whoever gets an empty page takes it for the
  * end. */
@@ -57,7 +50,7 @@ static enum hf_status page_fill(const struct hf_work *work, struct hf_query *que
     enum hf_status st = query->kind == HF_LIST_ENTRIES ? guard_hashes(db, query, &hashed) : HF_OK;
     if (st != HF_OK)
         return st;
-    int64_t until = clock_ms() + PAGE_MS;
+    int64_t until = hf_clock_monotonic_ms() + PAGE_MS;
     query->limit = query->limit ? query->limit : PAGE_ROWS;
     hf_api_page_begin(j, query->kind);
     for (;;) {
@@ -69,7 +62,7 @@ static enum hf_status page_fill(const struct hf_work *work, struct hf_query *que
         query->cursor = page.next_cursor;
         query->limit -= (uint32_t)page.count;
         hf_page_clear(&page);
-        if (query->cursor == 0 || query->limit == 0 || clock_ms() >= until || work->x->gone)
+        if (query->cursor == 0 || query->limit == 0 || hf_clock_monotonic_ms() >= until || work->x->gone)
             break;
     }
     hf_api_page_end(j, query->cursor);
@@ -148,7 +141,7 @@ static void records_fail(struct hf_work *work, enum hf_status status, const stru
 {
     struct hf_log_field field = { .name = "text", .type = HF_LOG_TEXT, .text = hf_str(why->text) };
     if (why->text[0])
-        hf_log_line(work->server->log, HF_LOG_ERROR, hf_server_clock(), "records-unreadable", &field, 1);
+        hf_log_line(work->server->log, HF_LOG_ERROR, hf_clock_wall_ms(), "records-unreadable", &field, 1);
     hf_work_fail(work, (enum hf_action)0, status,
                  why->text[0] ? "The records could not be read or written out. The server's log says why."
                               : NULL);

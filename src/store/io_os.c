@@ -1,5 +1,6 @@
 /* The operating system behind struct hf_io. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "store/io.h"
 #include "store/touch.h"
 
@@ -312,25 +313,19 @@ static void os_detach(struct hf_file *file)
 static hf_time os_wall_ms(void *ctx)
 {
     (void)ctx;
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (hf_time)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return hf_clock_wall_ms();
 }
 
 static hf_time os_boot_ms(void *ctx)
 {
-    struct timespec ts;
     (void)ctx;
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return (hf_time)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return hf_clock_boot_ms();
 }
 
 static uint64_t os_monotonic_ns(void *ctx)
 {
     (void)ctx;
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+    return (uint64_t)hf_clock_monotonic_ns();
 }
 
 static int os_random(void *ctx, void *data, size_t size)

@@ -1,4 +1,5 @@
 /* The start page and the three commands: what is shown, what is not, and that nothing from outside can become markup. */
+#include "base/clock.h"
 #include "server/inner.h"
 #include "support/test.h"
 
@@ -16,7 +17,7 @@ static int setup(void **state)
                                     .limits = { .connections_max = 8 } };
     struct hf_db *db = NULL;
     server = (struct hf_server){ .options = { .data = "/srv/holdfast" }, .url = "http://127.0.0.1:4653" };
-    server.started_at = hf_server_clock() - 100 * 1000;
+    server.started_at = hf_clock_wall_ms() - 100 * 1000;
     if (hf_http_listen(&http, &server.http, &why) != HF_OK || hf_open(":memory:", NULL, &db, &why) != HF_OK)
         return -1;
     server.db = db;

@@ -47,17 +47,17 @@ static void clock_read(struct hf_journal *j)
 {
     enum { MATTERS_MS = 100 };
     const struct hf_io *io = j->io;
-    struct hf_clock *c = &j->clock;
-    struct hf_clock_reading r = { .committed = j->now };
-    char line[HF_CLOCK_LINE];
+    struct hf_engine_clock *c = &j->clock;
+    struct hf_engine_clock_reading r = { .committed = j->now };
+    char line[HF_ENGINE_CLOCK_LINE];
     if (c->started && !c->doubted && io->wall_ms(io->ctx) == c->wall && j->now <= c->now)
         return;
     r.from = io->boot_ms(io->ctx);
     r.wall = io->wall_ms(io->ctx);
     r.to = r.wall > c->now + MATTERS_MS ? io->boot_ms(io->ctx) : r.from;
-    enum hf_clock_event event = hf_clock_read(c, &r);
-    if (event != HF_CLOCK_GOES && hf_clock_tell(c, event, "the wall", line))
-        hf_journal_note(j, event != HF_CLOCK_RETURNED, "%s", line);
+    enum hf_engine_clock_event event = hf_engine_clock_read(c, &r);
+    if (event != HF_ENGINE_CLOCK_GOES && hf_engine_clock_tell(c, event, "the wall", line))
+        hf_journal_note(j, event != HF_ENGINE_CLOCK_RETURNED, "%s", line);
 }
 
 hf_time hf_journal_now(struct hf_journal *j)

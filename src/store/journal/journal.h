@@ -12,7 +12,7 @@
 #define HF_STORE_JOURNAL_JOURNAL_H
 
 #include "core/decide.h"
-#include "store/clock.h"
+#include "store/engine_clock.h"
 #include "store/io.h"
 #include "store/journal/closed.h"
 #include "store/journal/holds.h"
@@ -134,7 +134,7 @@ struct hf_journal {
     bool begun_failed;             /* the last try */
     uint64_t durable;              /* everything before this position is on disk */
     hf_time now;                   /* engine time: of the newest batch */
-    struct hf_clock clock;         /* which gives engine time, to reads as well */
+    struct hf_engine_clock clock;  /* which gives engine time, to reads as well */
     uint8_t chain[HF_DIGEST_SIZE]; /* of the newest batch that was committed */
 
     uint64_t token_cursor;                   /* position of a batch: no live token is remembered before it */

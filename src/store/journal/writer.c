@@ -1,6 +1,7 @@
 #include "store/journal/writer.h"
 
 #include "base/bug.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "store/record/result.h"
 #include "store/touch.h"
@@ -8,7 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- The writer ---- */
@@ -344,14 +344,8 @@ static void *maintain_loop(void *arg)
     while (!w->stopping) {
         /* Between two steps, requests have the lock and the disk, unless a request waits for the next segment. */
         bool more = maintain_step(w);
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += !more ? TICK_NS : w->journal->segment_wanted ? 0 : PACE_NS;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&w->tick, &w->lock, &until);
+        int64_t pause_ns = !more ? TICK_NS : w->journal->segment_wanted ? 0 : PACE_NS;
+        (void)hf_clock_wait(&w->tick, &w->lock, hf_clock_monotonic_ns() + pause_ns);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -461,11 +455,7 @@ static struct hf_writer *writer_make(const struct hf_options *options, const str
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->landed, NULL);
     pthread_cond_init(&w->work, NULL);
-    pthread_condattr_t steady; /* a wall clock that is set back must not stop the maintainer */
-    pthread_condattr_init(&steady);
-    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->tick, &steady);
-    pthread_condattr_destroy(&steady);
+    hf_clock_cond_init(&w->tick); /* a wall clock that is set back must not stop the maintainer */
     w->waiting_end = &w->waiting;
     w->ready_end = &w->ready;
     w->journal_lock = (struct hf_lock){ lock, unlock, w };

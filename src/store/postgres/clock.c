@@ -18,26 +18,27 @@ static hf_time committed(const PGresult *result)
     return at > year_9999_ends ? 0 : at;
 }
 
-struct hf_clock_reading hf_pg_clock_reading(const struct hf_pg_shared *shared, const PGresult *result,
-                                            hf_time asked)
+struct hf_engine_clock_reading hf_pg_clock_reading(const struct hf_pg_shared *shared, const PGresult *result,
+                                                   hf_time asked)
 {
     const struct hf_io *io = shared->io;
-    return (struct hf_clock_reading){ .wall = io ? io->wall_ms(io->ctx) : hf_pg_get_time(result, 0, 0),
-                                      .from = asked,
-                                      .to = hf_pg_clock_boot(shared),
-                                      .committed = committed(result) };
+    return (struct hf_engine_clock_reading){ .wall = io ? io->wall_ms(io->ctx) : hf_pg_get_time(result, 0, 0),
+                                             .from = asked,
+                                             .to = hf_pg_clock_boot(shared),
+                                             .committed = committed(result) };
 }
 
-hf_time hf_pg_clock_read(struct hf_pg_shared *shared, const struct hf_clock_reading *reading)
+hf_time hf_pg_clock_read(struct hf_pg_shared *shared, const struct hf_engine_clock_reading *reading)
 {
-    char line[HF_CLOCK_LINE];
+    char line[HF_ENGINE_CLOCK_LINE];
     pthread_mutex_lock(&shared->clock_lock);
-    enum hf_clock_event event = hf_clock_read(&shared->clock, reading);
+    enum hf_engine_clock_event event = hf_engine_clock_read(&shared->clock, reading);
     hf_time now = shared->clock.now;
-    if (event != HF_CLOCK_GOES && hf_clock_tell(&shared->clock, event, "the database's", line) &&
+    if (event != HF_ENGINE_CLOCK_GOES &&
+        hf_engine_clock_tell(&shared->clock, event, "the database's", line) &&
         shared->said_count < HF_PG_SAID_MAX) {
         struct hf_pg_said *said = &shared->said[shared->said_count++];
-        said->level = event != HF_CLOCK_RETURNED;
+        said->level = event != HF_ENGINE_CLOCK_RETURNED;
         memcpy(said->line, line, sizeof said->line);
     }
     atomic_store(&shared->told, now); /* it never runs back, and nobody else writes it */

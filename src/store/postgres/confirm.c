@@ -5,13 +5,13 @@
  * The connection is its own because the wait may last as long as a standby is away: sessions that read and write stay free
  * for what needs no confirmation. */
 #include "base/bug.h"
+#include "base/clock.h"
 #include "store/postgres/pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 /* An empty commit that is written to the log, and so waits; the lowest transaction under way when it began, and its own number, so
@@ -64,7 +64,7 @@ static void note_sent(struct hf_pool_confirm *c, bool sent)
     if (!sent)
         c->silent_since_ms = 0;
     else if (c->silent_since_ms == 0)
-        c->silent_since_ms = hf_pool_clock_ms();
+        c->silent_since_ms = hf_clock_monotonic_ms();
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -114,8 +114,7 @@ static bool commit_once(struct hf_pool *r, bool *proven)
 
 static void wait_until(struct hf_pool_confirm *c, pthread_cond_t *cond, int64_t until_ms)
 {
-    struct timespec until = { (time_t)(until_ms / 1000), (long)(until_ms % 1000) * 1000000 };
-    pthread_cond_timedwait(cond, &c->lock, &until);
+    (void)hf_clock_wait(cond, &c->lock, until_ms * 1000000);
 }
 
 /* With the lock. */
@@ -135,14 +134,14 @@ static void note(struct hf_pool *r, bool stalled)
 /* With the lock. For how long nothing was confirmed; 0: for less than a call waits. */
 static uint64_t silent_ms(const struct hf_pool_confirm *c)
 {
-    int64_t ms = c->silent_since_ms ? hf_pool_clock_ms() - c->silent_since_ms : 0;
+    int64_t ms = c->silent_since_ms ? hf_clock_monotonic_ms() - c->silent_since_ms : 0;
     return ms >= WAIT_MS ? (uint64_t)ms : 0;
 }
 
 /* Without the lock. Is something being written for so long that it may be waiting for the standbys? */
 static bool is_slow(struct hf_pool *r)
 {
-    int64_t before = hf_pool_clock_ms() - SLOW_MS;
+    int64_t before = hf_clock_monotonic_ms() - SLOW_MS;
     if (!atomic_load(&r->shared.replicates))
         return false;
     pthread_mutex_lock(&r->lock);
@@ -161,7 +160,7 @@ static void await_need(struct hf_pool *r)
     bool slow = false;
     while (!slow && !c->stopping && (c->waiting == 0 || c->asked <= c->done) && c->silent_since_ms == 0) {
         c->since_ms = 0;
-        wait_until(c, &c->wake, hf_pool_clock_ms() + TICK_MS);
+        wait_until(c, &c->wake, hf_clock_monotonic_ms() + TICK_MS);
         pthread_mutex_unlock(&c->lock);
         slow = is_slow(r);
         pthread_mutex_lock(&c->lock);
@@ -180,7 +179,7 @@ static void *confirming(void *arg)
             break;
         uint64_t number = ++c->begun;
         if (c->since_ms == 0)
-            c->since_ms = hf_pool_clock_ms();
+            c->since_ms = hf_clock_monotonic_ms();
         pthread_mutex_unlock(&c->lock);
         bool proven = false, done = commit_once(r, &proven);
         pthread_mutex_lock(&c->lock);
@@ -194,7 +193,7 @@ static void *confirming(void *arg)
         } else if (!c->stopping) {
             if (silent_ms(c) > 0)
                 note(r, true);
-            wait_until(c, &c->wake, hf_pool_clock_ms() + PAUSE_MS);
+            wait_until(c, &c->wake, hf_clock_monotonic_ms() + PAUSE_MS);
         }
     }
     pthread_mutex_unlock(&c->lock);
@@ -215,8 +214,8 @@ bool hf_pool_confirm(struct hf_pool *r, uint32_t timeline, bool *proven)
     c->waiting++;
     pthread_cond_signal(&c->wake);
     /* Some seconds, but not again and again while a standby stays away. */
-    int64_t until = (c->since_ms ? c->since_ms : hf_pool_clock_ms()) + WAIT_MS;
-    while (c->done < wanted && hf_pool_clock_ms() < until && !c->stopping)
+    int64_t until = (c->since_ms ? c->since_ms : hf_clock_monotonic_ms()) + WAIT_MS;
+    while (c->done < wanted && hf_clock_monotonic_ms() < until && !c->stopping)
         wait_until(c, &c->confirmed, until);
     bool sure = c->done >= wanted && c->timeline == timeline;
     if (proven)
@@ -243,7 +242,7 @@ bool hf_pool_is_silent(struct hf_pool *r)
 {
     struct hf_pool_confirm *c = &r->confirm;
     pthread_mutex_lock(&c->lock);
-    bool silent = c->silent_since_ms && hf_pool_clock_ms() - c->silent_since_ms >= SLOW_MS;
+    bool silent = c->silent_since_ms && hf_clock_monotonic_ms() - c->silent_since_ms >= SLOW_MS;
     pthread_mutex_unlock(&c->lock);
     return silent;
 }
@@ -260,13 +259,9 @@ enum hf_status hf_pool_barrier(struct hf_store *store, uint32_t timeline)
 bool hf_pool_confirm_make(struct hf_pool *r)
 {
     struct hf_pool_confirm *c = &r->confirm;
-    pthread_condattr_t steady;
-    pthread_condattr_init(&steady);
-    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->wake, &steady);
-    pthread_cond_init(&c->confirmed, &steady);
-    pthread_condattr_destroy(&steady);
+    hf_clock_cond_init(&c->wake);
+    hf_clock_cond_init(&c->confirmed);
     c->socket = -1;
     return hf_pg_session_init(&c->session, &r->shared);
 }

@@ -1,12 +1,13 @@
 #include "store/postgres/conn.h"
 
+#include "base/clock.h"
+
 #include "store/postgres/conninfo.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* ---- What went wrong ---- */
 
@@ -61,13 +62,6 @@ static void on_notice(void *arg, const PGresult *result)
 
 /* ---- Waiting ---- */
 
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Wait until there is something to read (or to write, if more is to go out). False: too long, or the line is cut. */
 static bool wait_for(struct hf_pg_conn *conn, int64_t until)
 {
@@ -76,7 +70,7 @@ static bool wait_for(struct hf_pg_conn *conn, int64_t until)
         if (more < 0)
             return false;
         struct pollfd fd = { .fd = PQsocket(conn->pg), .events = (short)(more ? POLLIN | POLLOUT : POLLIN) };
-        int64_t left = until - clock_ms();
+        int64_t left = until - hf_clock_monotonic_ms();
         int n = fd.fd < 0 || left <= 0 ? -2 : poll(&fd, 1, (int)left);
         if (n == -1 && errno == EINTR)
             continue;
@@ -193,7 +187,7 @@ static enum hf_pg_outcome collect(struct hf_pg_conn *conn, int64_t until, PGresu
 enum hf_pg_outcome hf_pg_run(struct hf_pg_conn *conn, PGresult **results)
 {
     int count = conn->queued;
-    int64_t until = clock_ms() + conn->patience_ms;
+    int64_t until = hf_clock_monotonic_ms() + conn->patience_ms;
     enum hf_pg_outcome outcome = HF_PG_FINE;
     PGresult *sync;
     conn->queued = 0;
@@ -247,7 +241,7 @@ static enum hf_pg_outcome asked(struct hf_pg_conn *conn, PGresult **result)
 {
     PGresult *last = NULL, *one;
     enum hf_pg_outcome outcome = HF_PG_FINE;
-    int64_t until = clock_ms() + conn->patience_ms;
+    int64_t until = hf_clock_monotonic_ms() + conn->patience_ms;
     for (;;) {
         if (!next_result(conn, until, &one)) {
             PQclear(one);
@@ -616,10 +610,10 @@ static bool dial_once(struct hf_pg_conn *conn, const char *conninfo)
 static bool dial(struct hf_pg_conn *conn, const char *conninfo)
 {
     int hosts = hf_pg_hosts(conninfo);
-    int64_t until = clock_ms() + QUICK_MS;
+    int64_t until = hf_clock_monotonic_ms() + QUICK_MS;
     for (int i = 1; !dial_once(conn, conninfo); i++) {
         conn->first_host = (conn->first_host + 1) % hosts;
-        if (i >= hosts || clock_ms() > until)
+        if (i >= hosts || hf_clock_monotonic_ms() > until)
             return false;
     }
     return true;

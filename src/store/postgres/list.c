@@ -239,7 +239,7 @@ static void list_entries(struct listing *l)
     note_doubtful(l, result);
     bool known = PQntuples(result) == 1;
     if (known) {
-        struct hf_clock_reading reading = hf_pg_clock_reading(l->shared, result, asked);
+        struct hf_engine_clock_reading reading = hf_pg_clock_reading(l->shared, result, asked);
         l->now = hf_pg_clock_read(l->shared, &reading);
     }
     PQclear(result);

@@ -1,9 +1,10 @@
 /* Maintenance and figures, each on a session of its own. */
 #include "store/postgres/pool.h"
 
+#include "base/clock.h"
+
 #include <stddef.h>
 #include <stdio.h>
-#include <time.h>
 
 /* How much a step does, and how long the maintainer sleeps when there is nothing to do. */
 enum { SWEEP_MAX = 256, FREE_MAX = 2000, TICK_MS = 250 };
@@ -44,7 +45,7 @@ static bool takes_writes(struct hf_pg_session *s)
 static void sweeping(struct hf_pool *r, bool begins)
 {
     pthread_mutex_lock(&r->lock);
-    r->sweeping_since_ms = begins ? hf_pool_clock_ms() : 0;
+    r->sweeping_since_ms = begins ? hf_clock_monotonic_ms() : 0;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -95,20 +96,14 @@ void *hf_pool_maintain_run(void *arg)
     unsigned ticks = 0;
     pthread_mutex_lock(&r->lock);
     while (!r->stopping) {
-        struct timespec until;
         pthread_mutex_unlock(&r->lock);
         bool more = hf_pool_maintain(&r->store);
         if (ticks++ % 20 == 0)
             figures_read(r);
         pthread_mutex_lock(&r->lock);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += more ? 1000000L : TICK_MS * 1000000L;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
         if (!r->stopping)
-            pthread_cond_timedwait(&r->tick, &r->lock, &until);
+            (void)hf_clock_wait(&r->tick, &r->lock,
+                                hf_clock_monotonic_ns() + (more ? 1 : TICK_MS) * INT64_C(1000000));
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;

@@ -1,4 +1,5 @@
 #include "store/postgres/pool.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "store/postgres/conninfo.h"
 #include "store/postgres/migrate.h"
@@ -9,13 +10,6 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-
-int64_t hf_pool_clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- What an operator should know ---- */
 
@@ -29,7 +23,7 @@ void hf_pool_note(struct hf_pool *r, int level, const char *line)
 static void complain(struct hf_pool *r, const char *line)
 {
     enum { COUNT = sizeof r->complaints / sizeof *r->complaints, AGAIN_MS = 60000 };
-    int64_t now = hf_pool_clock_ms();
+    int64_t now = hf_clock_monotonic_ms();
     size_t at = 0;
     pthread_mutex_lock(&r->lock);
     while (at < COUNT - 1 && strcmp(r->complaints[at].line, line) != 0)
@@ -58,7 +52,7 @@ void hf_pool_away(struct hf_pool *r, const char *why)
     bool silent = hf_pool_silent_ms(r) > 0;
     pthread_mutex_lock(&r->lock);
     if (r->away_since_ms == 0)
-        r->away_since_ms = hf_pool_clock_ms();
+        r->away_since_ms = hf_clock_monotonic_ms();
     r->away_said = r->away_said || !silent;
     pthread_mutex_unlock(&r->lock);
     if (silent)
@@ -112,7 +106,7 @@ static void submit(struct hf_store *store, struct hf_op *first)
 {
     struct hf_pool *r = hf_pool_of(store);
     uint64_t count = 0;
-    int64_t now = hf_pool_clock_ms();
+    int64_t now = hf_clock_monotonic_ms();
     for (struct hf_op *op = first; op; op = op->next) {
         op->needs = hf_pool_ticket(now, 0, hf_pool_row(op->request));
         count++;
@@ -250,12 +244,12 @@ static enum hf_status configure(struct hf_pool *r, const struct hf_rules *in_for
                    rules.token_max_length != in_force->token_max_length ||
                    rules.registry_strict != in_force->registry_strict;
     enum hf_pg_end end = is_new || changed ? HF_PG_AGAIN : HF_PG_DONE;
-    int64_t until = hf_pool_clock_ms() + CONFIGURE_MS;
+    int64_t until = hf_clock_monotonic_ms() + CONFIGURE_MS;
     for (int patience_ms = CONFIGURE_LEAST_MS; end == HF_PG_AGAIN || end == HF_PG_STUCK;) {
         struct timespec pause = { patience_ms / 1000, patience_ms % 1000 * 1000000L };
         end = hf_pg_configure(s, &r->options, patience_ms);
         patience_ms = patience_ms * 2 < CONFIGURE_MOST_MS ? patience_ms * 2 : CONFIGURE_MOST_MS;
-        if (end == HF_PG_DONE || hf_pool_clock_ms() >= until)
+        if (end == HF_PG_DONE || hf_clock_monotonic_ms() >= until)
             break;
         nanosleep(&pause, NULL);
     }
@@ -388,24 +382,20 @@ static void name_make(char *name, size_t size)
 static struct hf_pool *pool_make(const struct hf_options *options, const struct hf_store_host *host)
 {
     struct hf_pool *r = calloc(1, sizeof *r);
-    pthread_condattr_t steady;
     if (!r)
         return NULL;
     r->store.does = &operations;
     r->host = *host;
     r->options = *options;
     hf_pool_queue_init(&r->queue);
-    pthread_condattr_init(&steady);
-    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->sweeper_lock, NULL);
     pthread_mutex_init(&r->reader_lock, NULL);
     pthread_mutex_init(&r->shared.clock_lock, NULL);
     for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
-        pthread_cond_init(&r->workers[i].wake, &steady);
+        hf_clock_cond_init(&r->workers[i].wake);
     pthread_cond_init(&r->rest, NULL);
-    pthread_cond_init(&r->tick, &steady);
-    pthread_condattr_destroy(&steady);
+    hf_clock_cond_init(&r->tick);
     name_make(r->shared.name, sizeof r->shared.name);
     r->conninfo = strdup(options->postgres);
     r->shared.conninfo = r->conninfo;

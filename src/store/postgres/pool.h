@@ -172,7 +172,6 @@ static inline struct hf_pool *hf_pool_of(struct hf_store *store)
     return (struct hf_pool *)store;
 }
 
-int64_t hf_pool_clock_ms(void);
 /* Without the lock. The session could not reach the database, or reached it. While the standbys are silent, nothing is said: the
  * session failed because it waited for a standby, and the database is there. */
 void hf_pool_away(struct hf_pool *pool, const char *why);

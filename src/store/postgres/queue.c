@@ -12,6 +12,7 @@
  * (hf_op) keep it wherever an operation is passed over. */
 #include "base/bug.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "core/decide.h"
 #include "store/postgres/pool.h"
@@ -166,7 +167,7 @@ static bool is_row_busy(const struct hf_pool_worker *w, const struct hf_op *op)
     const struct hf_pool_lane *row = hf_pool_row_lane(w->pool, op);
     if (!row || row->count == 0 || row->worker == w->index)
         return false;
-    return hf_pool_clock_ms() - w->pool->workers[row->worker].begun_ms <= HF_POOL_SLOW_MS;
+    return hf_clock_monotonic_ms() - w->pool->workers[row->worker].begun_ms <= HF_POOL_SLOW_MS;
 }
 
 /* Its lane and its row are this worker's from now on. */
@@ -361,7 +362,7 @@ static bool is_better_one(const struct hf_pool_worker *w)
 static bool is_standby_slow(struct hf_pool *r)
 {
     enum { SLOW_MS = 1000 };
-    int64_t before = hf_pool_clock_ms() - SLOW_MS;
+    int64_t before = hf_clock_monotonic_ms() - SLOW_MS;
     for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
         if (r->workers[i].begun_ms && r->workers[i].begun_ms < before)
             return true;
@@ -373,9 +374,9 @@ static void look_round(struct taking *t)
 {
     struct hf_pool *r = t->w->pool;
     unsigned most = r->queued >= HF_POOL_FULL ? HF_POOL_BUSY : 1, busy = r->busy, small = r->busy;
-    t->mixed = hf_pool_queue_mixed(r, hf_pool_clock_ms());
+    t->mixed = hf_pool_queue_mixed(r, hf_clock_monotonic_ms());
     if (r->busy >= most) {
-        int64_t now = hf_pool_clock_ms();
+        int64_t now = hf_clock_monotonic_ms();
         for (unsigned i = 0; i < HF_POOL_WORKERS; i++) {
             const struct hf_pool_worker *other = &r->workers[i];
             bool slow = other->begun_ms && now - other->begun_ms > HF_POOL_SLOW_MS;

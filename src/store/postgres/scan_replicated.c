@@ -1,10 +1,11 @@
 #include "store/postgres/scan.h"
 
+#include "base/clock.h"
+
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 /* The commit waits, whatever the default is, and says so if its wait was given up. */
 static const char set_up[] =
@@ -16,13 +17,6 @@ static const char commit[] =
     "AND current_setting('synchronous_standby_names') <> ''";
 
 enum { CANCEL_MS = 2000 }; /* how long the database may take to give the wait up */
-
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void on_notice(void *warned, const PGresult *result)
 {
@@ -45,9 +39,9 @@ static void cancel(PGconn *pg)
 /* Wait for the result. False: the time is up, or the line is cut. */
 static bool await(PGconn *pg, int wait_ms)
 {
-    for (int64_t until = clock_ms() + wait_ms; PQisBusy(pg);) {
+    for (int64_t until = hf_clock_monotonic_ms() + wait_ms; PQisBusy(pg);) {
         struct pollfd fd = { .fd = PQsocket(pg), .events = POLLIN };
-        int64_t left = until - clock_ms();
+        int64_t left = until - hf_clock_monotonic_ms();
         if (left <= 0)
             return false;
         if (poll(&fd, 1, (int)left) > 0 && PQconsumeInput(pg) != 1)

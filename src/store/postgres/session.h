@@ -7,7 +7,7 @@
 #ifndef HF_STORE_POSTGRES_SESSION_H
 #define HF_STORE_POSTGRES_SESSION_H
 
-#include "store/clock.h"
+#include "store/engine_clock.h"
 #include "store/io.h"
 #include "store/postgres/conn.h"
 #include "store/postgres/replicated.h"
@@ -19,7 +19,7 @@
 /* Something about the clock or the rows that the operator should be told. */
 struct hf_pg_said {
     int level;
-    char line[HF_CLOCK_LINE];
+    char line[HF_ENGINE_CLOCK_LINE];
 };
 enum { HF_PG_SAID_MAX = 4 };
 
@@ -32,7 +32,7 @@ struct hf_pg_shared {
     _Atomic uint32_t timeline; /* the highest that any of them has seen */
     pthread_mutex_t
         clock_lock; /* of the four below and the two of `unsound`; no other lock is taken inside it */
-    struct hf_clock clock;
+    struct hf_engine_clock clock;
     struct hf_pg_said said[HF_PG_SAID_MAX];
     size_t said_count;
     _Atomic int64_t
@@ -122,10 +122,10 @@ bool hf_pg_session_is_newest(struct hf_pg_session *s);
 /* What the boot clock of this machine says. */
 hf_time hf_pg_clock_boot(const struct hf_pg_shared *shared);
 /* The reading in a result whose first columns are HF_PG_TIMES. asked: what the boot clock said before the question was sent. */
-struct hf_clock_reading hf_pg_clock_reading(const struct hf_pg_shared *shared, const PGresult *result,
-                                            hf_time asked);
+struct hf_engine_clock_reading hf_pg_clock_reading(const struct hf_pg_shared *shared, const PGresult *result,
+                                                   hf_time asked);
 /* The database's clock was read, between two moments of the boot clock. Returns engine time. */
-hf_time hf_pg_clock_read(struct hf_pg_shared *shared, const struct hf_clock_reading *reading);
+hf_time hf_pg_clock_read(struct hf_pg_shared *shared, const struct hf_engine_clock_reading *reading);
 uint64_t hf_pg_clock_jumps(struct hf_pg_shared *shared);
 /* A row came that Holdfast cannot have written: it is counted, and the operator told: of one a second, and of
  * the same one once a minute. */

@@ -1,5 +1,6 @@
 /* Rows that stayed locked: somebody has a transaction open that changed them, and all who need them wait for its end. They
  * wait one by one in a single session, so that the others are there for everybody else. */
+#include "base/clock.h"
 #include "base/hash.h"
 #include "core/decide.h"
 #include "store/postgres/pool.h"
@@ -78,7 +79,7 @@ bool hf_pool_is_stuck(struct hf_pool *r, const struct hf_op *op)
     int64_t now;
     if (hf_action_reads(op->request->action)) /* it takes no lock */
         return false;
-    if (r->stuck_until_ms == 0 || (now = hf_pool_clock_ms()) >= r->stuck_until_ms)
+    if (r->stuck_until_ms == 0 || (now = hf_clock_monotonic_ms()) >= r->stuck_until_ms)
         return false;
     return find(r, target_of(op->request), now) || find(r, key_of(op->request), now) ||
            find(r, identity_of(op->request), now);
@@ -100,7 +101,7 @@ static void learn(struct hf_pool *r, uint64_t hash, int64_t now)
 
 void hf_pool_stuck_learn(struct hf_pool *r, const struct hf_op *op, bool by_guard)
 {
-    int64_t now = hf_pool_clock_ms();
+    int64_t now = hf_clock_monotonic_ms();
     uint64_t identity = by_guard ? 0 : identity_of(op->request);
     bool is_new;
     pthread_mutex_lock(&r->lock);

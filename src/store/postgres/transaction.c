@@ -223,7 +223,7 @@ static void take_time(struct hf_pg_tx *w, const PGresult *result, hf_time before
         w->unruled = true;
         return;
     }
-    struct hf_clock_reading r = hf_pg_clock_reading(s->shared, result, asked);
+    struct hf_engine_clock_reading r = hf_pg_clock_reading(s->shared, result, asked);
     s->read_at = hf_pg_get_time(result, 0, 0);
     s->now = hf_pg_clock_read(s->shared, &r);
     s->rules = (struct hf_rules){ .idempotency_window_ms = hf_pg_get_int8(result, 0, 2),

@@ -1,4 +1,5 @@
 /* A worker: runs what it takes out of the queue as a batch, and goes on until every operation has an answer that is true. */
+#include "base/clock.h"
 #include "core/decide.h"
 #include "core/digest.h"
 #include "store/postgres/pool.h"
@@ -95,7 +96,7 @@ static void apply(void *arg, const struct hf_request *request, const struct hf_v
 static void count(struct hf_pool_worker *w, int64_t begun_ms)
 {
     struct hf_pool *r = w->pool;
-    uint64_t changed = 0, took_us = (uint64_t)(hf_pool_clock_ms() - begun_ms) * 1000;
+    uint64_t changed = 0, took_us = (uint64_t)(hf_clock_monotonic_ms() - begun_ms) * 1000;
     pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < w->count; i++) {
         changed += w->items[i].changes;
@@ -123,7 +124,7 @@ void hf_pool_note_head(struct hf_pool_worker *w, bool now)
 {
     enum { HOUR_MS = 3600000 };
     const struct hf_pg_session *s = &w->session;
-    int64_t clock = hf_pool_clock_ms();
+    int64_t clock = hf_clock_monotonic_ms();
     char line[160];
     if (s->writer == 0 || s->batch == 0 || (!now && w->head_noted_ms && clock - w->head_noted_ms < HOUR_MS))
         return;
@@ -167,7 +168,7 @@ static void pause_ms(struct hf_pool_worker *w, unsigned least, unsigned most)
 static int64_t patience_until(struct hf_pool_worker *w, int64_t wait_ms)
 {
     struct hf_pool *r = w->pool;
-    int64_t now = hf_pool_clock_ms();
+    int64_t now = hf_clock_monotonic_ms();
     pthread_mutex_lock(&r->lock);
     int64_t until = r->away_since_ms ? r->away_since_ms + wait_ms : now + wait_ms;
     pthread_mutex_unlock(&r->lock);
@@ -185,7 +186,7 @@ static enum hf_pg_outcome reach(struct hf_pool_worker *w, int64_t until, bool *c
             return outcome;
         }
         hf_pool_away(w->pool, w->session.conn.why);
-        if (hf_pool_clock_ms() >= until)
+        if (hf_clock_monotonic_ms() >= until)
             return outcome;
         pause_ms(w, wait, 2 * wait);
         wait = wait < 500 ? wait * 2 : wait;
@@ -207,7 +208,7 @@ static bool settle_doubt(struct hf_pool_worker *w, bool *again)
     uint32_t timeline = w->session.conn.timeline; /* of what the answers were read of */
     hf_pg_disconnect(&w->session.conn);
     *again = false;
-    if (reach(w, hf_pool_clock_ms() + HF_POOL_DOUBT_MS, &committed) == HF_PG_FINE) {
+    if (reach(w, hf_clock_monotonic_ms() + HF_POOL_DOUBT_MS, &committed) == HF_PG_FINE) {
         *again = !committed;
         return committed;
     }
@@ -255,7 +256,7 @@ static bool has_changed(const struct hf_pool_worker *w)
 /* For a row that is locked: long enough? */
 static bool has_waited(const struct hf_op *op)
 {
-    return hf_pool_clock_ms() - hf_pool_since(op) >= HF_POOL_LOCKED_MS;
+    return hf_clock_monotonic_ms() - hf_pool_since(op) >= HF_POOL_LOCKED_MS;
 }
 
 /* Run the batch until all its operations have an answer. False: they are to be tried one by one. */
@@ -265,12 +266,12 @@ static bool batch_run(struct hf_pool_worker *w)
         .items = w->items, .count = w->count, .decided = decided, .apply = apply, .arg = w
     };
     const struct hf_pg_conn *conn = &w->session.conn;
-    int64_t first_ms = hf_pool_clock_ms();
+    int64_t first_ms = hf_clock_monotonic_ms();
     bool again = true;
     for (unsigned tries = 0; again; tries++) {
         batch.careful = tries > 0 || hf_pool_alone(w->ops[0]);
         batch.hurries = w->tried && !w->stuck && tries == 0; /* is it this one whose row is locked? */
-        int64_t begun_ms = hf_pool_clock_ms();
+        int64_t begun_ms = hf_clock_monotonic_ms();
         if (!conn->pg && reach(w, patience_until(w, HF_POOL_AWAY_MS), NULL) != HF_PG_FINE) {
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
@@ -320,7 +321,7 @@ static bool batch_run(struct hf_pool_worker *w)
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
         case HF_PG_GONE: /* connect, and begin again */
-            again = tries < 20 && hf_pool_clock_ms() - first_ms < 2 * HF_POOL_AWAY_MS;
+            again = tries < 20 && hf_clock_monotonic_ms() - first_ms < 2 * HF_POOL_AWAY_MS;
             if (!again)
                 fail_all(w, HF_STORAGE_FAILURE);
             else if (tries > 0)
@@ -357,16 +358,9 @@ static void work_once(struct hf_pool_worker *w)
 static void wait_a_little(struct hf_pool_worker *w)
 {
     struct hf_pool *r = w->pool;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += HF_POOL_SLOW_MS / 2 * 1000000L;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
     r->watchers++;
     w->idle = true;
-    pthread_cond_timedwait(&w->wake, &r->lock, &until);
+    (void)hf_clock_wait(&w->wake, &r->lock, hf_clock_monotonic_ns() + HF_POOL_SLOW_MS / 2 * 1000000L);
     w->idle = false;
     r->watchers--;
 }
@@ -378,7 +372,7 @@ void *hf_pool_worker_run(void *arg)
     pthread_mutex_lock(&r->lock);
     while (!r->stopping) {
         if (hf_pool_take(w)) {
-            w->begun_ms = hf_pool_clock_ms();
+            w->begun_ms = hf_clock_monotonic_ms();
             r->busy++;
             if (r->watchers == 0) /* somebody must see whether it becomes slow */
                 hf_pool_wake(r);

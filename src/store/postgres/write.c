@@ -178,7 +178,7 @@ static void send_writer(struct hf_pg_tx *w)
                                        hf_mem(s->next_chain, HF_DIGEST_SIZE),
                                        w->swift ? hf_mem(s->rules_version, sizeof s->rules_version)
                                                 : hf_pg_none(),
-                                       hf_pg_param8(from, hf_pg_time(s->read_at - HF_CLOCK_SLACK_MS)),
+                                       hf_pg_param8(from, hf_pg_time(s->read_at - HF_ENGINE_CLOCK_SLACK_MS)),
                                        hf_pg_param8(until, hf_pg_time(s->read_at + limit)) };
     hf_pg_tx_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 7);
 }

@@ -1,4 +1,4 @@
-#include "store/clock.h"
+#include "store/engine_clock.h"
 
 #include "base/bug.h"
 
@@ -12,15 +12,15 @@ static hf_time later(hf_time a, hf_time b)
 }
 
 /* What the boot clock confirms when it says `boot`. */
-static hf_time confirmed(const struct hf_clock *c, hf_time boot)
+static hf_time confirmed(const struct hf_engine_clock *c, hf_time boot)
 {
     hf_time passed = later(boot - c->line_boot, 0);
     hf_time regained = passed / REGAIN;
-    return c->line + passed + (regained < HF_CLOCK_SLACK_MS ? regained : HF_CLOCK_SLACK_MS);
+    return c->line + passed + (regained < HF_ENGINE_CLOCK_SLACK_MS ? regained : HF_ENGINE_CLOCK_SLACK_MS);
 }
 
 /* Engine time is `now`, whatever was known before. */
-static void follow(struct hf_clock *c, hf_time now, const struct hf_clock_reading *r)
+static void follow(struct hf_engine_clock *c, hf_time now, const struct hf_engine_clock_reading *r)
 {
     c->line = c->pace = c->now = now;
     c->line_boot = r->from;
@@ -28,18 +28,18 @@ static void follow(struct hf_clock *c, hf_time now, const struct hf_clock_readin
 }
 
 /* Others have committed something at a later time: there is no earlier one to hold on to. */
-static void reach(struct hf_clock *c, const struct hf_clock_reading *r)
+static void reach(struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     if (r->committed <= c->now)
         return;
-    if (r->committed > confirmed(c, r->to) + HF_CLOCK_SLACK_MS)
+    if (r->committed > confirmed(c, r->to) + HF_ENGINE_CLOCK_SLACK_MS)
         follow(c, r->committed, r);
     c->pace = c->now = r->committed;
     c->pace_boot = r->to;
 }
 
 /* It is where the boot clock says that it is, or behind. */
-static void believe(struct hf_clock *c, const struct hf_clock_reading *r)
+static void believe(struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     c->doubted = false;
     if (r->wall >= c->now) { /* else it was set back, or another reading was later: engine time waits */
@@ -55,16 +55,16 @@ static void believe(struct hf_clock *c, const struct hf_clock_reading *r)
 }
 
 /* How far from the place where it is watched, as far as the boot clock can say: 0 if it has stayed there. */
-static hf_time strayed(const struct hf_clock *c, const struct hf_clock_reading *r)
+static hf_time strayed(const struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     hf_time ahead = r->wall - (c->place + (r->to - c->place_from));
     hf_time behind = r->wall - (c->place + (r->from - c->place_to));
-    if (ahead > HF_CLOCK_SLACK_MS)
+    if (ahead > HF_ENGINE_CLOCK_SLACK_MS)
         return ahead;
-    return behind < -HF_CLOCK_SLACK_MS ? behind : 0;
+    return behind < -HF_ENGINE_CLOCK_SLACK_MS ? behind : 0;
 }
 
-static void watch(struct hf_clock *c, const struct hf_clock_reading *r)
+static void watch(struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     c->place = r->wall;
     c->place_from = r->from;
@@ -72,10 +72,10 @@ static void watch(struct hf_clock *c, const struct hf_clock_reading *r)
 }
 
 /* It is ahead of what the boot clock confirms. */
-static enum hf_clock_event doubt(struct hf_clock *c, const struct hf_clock_reading *r)
+static enum hf_engine_clock_event doubt(struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     hf_time by = c->doubted ? strayed(c, r) : 1; /* the first time it has come from behind */
-    bool believed = by == 0 && r->from - c->place_to >= HF_CLOCK_WATCH_MS;
+    bool believed = by == 0 && r->from - c->place_to >= HF_ENGINE_CLOCK_WATCH_MS;
     c->now = later(c->now, c->pace + later(r->from - c->pace_boot, 0));
     c->step = r->wall - c->now;
     c->doubted = !believed;
@@ -84,50 +84,52 @@ static enum hf_clock_event doubt(struct hf_clock *c, const struct hf_clock_readi
         watch(c, r);
     if (believed)
         follow(c, r->wall, r);
-    return believed ? HF_CLOCK_BELIEVED : by > 0 ? HF_CLOCK_JUMPED : HF_CLOCK_GOES;
+    return believed ? HF_ENGINE_CLOCK_BELIEVED : by > 0 ? HF_ENGINE_CLOCK_JUMPED : HF_ENGINE_CLOCK_GOES;
 }
 
-enum hf_clock_event hf_clock_read(struct hf_clock *c, const struct hf_clock_reading *r)
+enum hf_engine_clock_event hf_engine_clock_read(struct hf_engine_clock *c,
+                                                const struct hf_engine_clock_reading *r)
 {
     c->wall = r->wall;
     if (!c->started) {
         c->started = true;
         follow(c, later(later(c->now, r->committed), r->wall), r);
-        return HF_CLOCK_GOES;
+        return HF_ENGINE_CLOCK_GOES;
     }
     reach(c, r);
     bool was_doubted = c->doubted;
-    if (r->wall > confirmed(c, r->to) + HF_CLOCK_SLACK_MS && !HF_BUG(jump_believed))
+    if (r->wall > confirmed(c, r->to) + HF_ENGINE_CLOCK_SLACK_MS && !HF_BUG(jump_believed))
         return doubt(c, r);
     believe(c, r);
-    return was_doubted ? HF_CLOCK_RETURNED : HF_CLOCK_GOES;
+    return was_doubted ? HF_ENGINE_CLOCK_RETURNED : HF_ENGINE_CLOCK_GOES;
 }
 
-bool hf_clock_tell(struct hf_clock *c, enum hf_clock_event event, const char *whose, char line[HF_CLOCK_LINE])
+bool hf_engine_clock_tell(struct hf_engine_clock *c, enum hf_engine_clock_event event, const char *whose,
+                          char line[HF_ENGINE_CLOCK_LINE])
 {
     double seconds = (double)c->step / 1000;
     switch (event) {
-    case HF_CLOCK_GOES: return false;
-    case HF_CLOCK_JUMPED:
-        c->told = !c->told_ever || c->place_to - c->told_boot >= HF_CLOCK_WATCH_MS;
+    case HF_ENGINE_CLOCK_GOES: return false;
+    case HF_ENGINE_CLOCK_JUMPED:
+        c->told = !c->told_ever || c->place_to - c->told_boot >= HF_ENGINE_CLOCK_WATCH_MS;
         if (!c->told)
             return false;
         c->told_ever = true;
         c->told_boot = c->place_to;
         snprintf(
-            line, HF_CLOCK_LINE,
+            line, HF_ENGINE_CLOCK_LINE,
             "%s clock has jumped ahead by %.3f s, which the boot clock does not confirm: it is not believed "
             "unless it stays there for %d s; engine time goes on at the boot clock's pace",
-            whose, seconds, HF_CLOCK_WATCH_MS / 1000);
+            whose, seconds, HF_ENGINE_CLOCK_WATCH_MS / 1000);
         return true;
-    case HF_CLOCK_RETURNED:
-        snprintf(line, HF_CLOCK_LINE,
+    case HF_ENGINE_CLOCK_RETURNED:
+        snprintf(line, HF_ENGINE_CLOCK_LINE,
                  "%s clock has come back and is followed again: nothing was lost by its jump", whose);
         return c->told;
-    case HF_CLOCK_BELIEVED: break;
+    case HF_ENGINE_CLOCK_BELIEVED: break;
     }
-    snprintf(line, HF_CLOCK_LINE,
+    snprintf(line, HF_ENGINE_CLOCK_LINE,
              "%s clock has stayed ahead for %d s and is believed: engine time steps forward by %.3f s", whose,
-             HF_CLOCK_WATCH_MS / 1000, seconds);
+             HF_ENGINE_CLOCK_WATCH_MS / 1000, seconds);
     return true;
 }

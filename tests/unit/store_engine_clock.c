@@ -1,6 +1,6 @@
 /* The rule of engine time: a wall clock that the boot clock confirms is followed; one that steps back is waited for; one
  * that jumps ahead is not believed for a minute. */
-#include "store/clock.h"
+#include "store/engine_clock.h"
 
 #include "support/test.h"
 
@@ -9,27 +9,27 @@
 #define MINUTE INT64_C(60000)
 #define DAY (1440 * MINUTE)
 
-static struct hf_clock c;
+static struct hf_engine_clock c;
 
 /* The boot clock is `boot` after the start, and the wall clock says `wall` after it. Returns engine time after it. */
 static hf_time event;
 static hf_time say(hf_time boot, hf_time wall)
 {
-    struct hf_clock_reading r = { .wall = WALL + wall, .from = BOOT + boot, .to = BOOT + boot };
-    event = hf_clock_read(&c, &r);
+    struct hf_engine_clock_reading r = { .wall = WALL + wall, .from = BOOT + boot, .to = BOOT + boot };
+    event = hf_engine_clock_read(&c, &r);
     return c.now - WALL;
 }
 
-#define SAYS(boot, wall, now, what)               \
-    do {                                          \
-        assert_int_equal(say(boot, wall), (now)); \
-        assert_int_equal(event, HF_CLOCK_##what); \
+#define SAYS(boot, wall, now, what)                      \
+    do {                                                 \
+        assert_int_equal(say(boot, wall), (now));        \
+        assert_int_equal(event, HF_ENGINE_CLOCK_##what); \
     } while (0)
 
 static int setup(void **state)
 {
     (void)state;
-    c = (struct hf_clock){ .now = 0 };
+    c = (struct hf_engine_clock){ .now = 0 };
     SAYS(0, 0, 0, GOES);
     return 0;
 }
@@ -133,16 +133,16 @@ static void small_steps_are_tolerated_and_do_not_add_up(void **state)
     (void)state;
     hf_time boot = 1000, ahead = 0;
     SAYS(boot, boot + 400, boot + 400, GOES);
-    SAYS(boot, boot + HF_CLOCK_SLACK_MS, boot + HF_CLOCK_SLACK_MS, GOES);
-    SAYS(boot, boot + HF_CLOCK_SLACK_MS + 2, boot + HF_CLOCK_SLACK_MS, JUMPED);
-    SAYS(boot + 1, boot + HF_CLOCK_SLACK_MS, boot + HF_CLOCK_SLACK_MS, RETURNED);
+    SAYS(boot, boot + HF_ENGINE_CLOCK_SLACK_MS, boot + HF_ENGINE_CLOCK_SLACK_MS, GOES);
+    SAYS(boot, boot + HF_ENGINE_CLOCK_SLACK_MS + 2, boot + HF_ENGINE_CLOCK_SLACK_MS, JUMPED);
+    SAYS(boot + 1, boot + HF_ENGINE_CLOCK_SLACK_MS, boot + HF_ENGINE_CLOCK_SLACK_MS, RETURNED);
     /* Each millisecond a step of a hundred. */
-    c = (struct hf_clock){ .now = 0 };
+    c = (struct hf_engine_clock){ .now = 0 };
     for (boot = 0; boot < 2000; boot++, ahead += 100)
-        assert_true(say(boot, boot + ahead) <= boot + HF_CLOCK_SLACK_MS + 2);
+        assert_true(say(boot, boot + ahead) <= boot + HF_ENGINE_CLOCK_SLACK_MS + 2);
     assert_true(c.jumps > 0);
     /* What was used comes back in time. */
-    c = (struct hf_clock){ .now = 0 };
+    c = (struct hf_engine_clock){ .now = 0 };
     for (boot = 0, ahead = 0; boot < 10 * DAY; boot += 1000 * 1000, ahead += 999)
         SAYS(boot, boot + ahead, boot + ahead, GOES);
 }
@@ -151,15 +151,15 @@ static void small_steps_are_tolerated_and_do_not_add_up(void **state)
 static void a_start_behind_what_was_committed_waits(void **state)
 {
     (void)state;
-    struct hf_clock_reading r = { .wall = WALL, .from = BOOT, .to = BOOT, .committed = WALL + DAY };
-    c = (struct hf_clock){ .now = 0 };
-    assert_int_equal(hf_clock_read(&c, &r), HF_CLOCK_GOES);
+    struct hf_engine_clock_reading r = { .wall = WALL, .from = BOOT, .to = BOOT, .committed = WALL + DAY };
+    c = (struct hf_engine_clock){ .now = 0 };
+    assert_int_equal(hf_engine_clock_read(&c, &r), HF_ENGINE_CLOCK_GOES);
     assert_int_equal(c.now, WALL + DAY);
     SAYS(1000, 1000, DAY, GOES);
     /* The clock is put right: as far as the boot clock goes, that is fine. */
     SAYS(2000, DAY + 2000, DAY + 2000, GOES);
-    c = (struct hf_clock){ .now = 0 };
-    hf_clock_read(&c, &r);
+    c = (struct hf_engine_clock){ .now = 0 };
+    hf_engine_clock_read(&c, &r);
     SAYS(5000, 5000, DAY, GOES);
     SAYS(6000, DAY + MINUTE, DAY + 1000,
          JUMPED); /* that is farther; engine time goes on from where it stands */
@@ -170,18 +170,18 @@ static void a_start_behind_what_was_committed_waits(void **state)
 static void what_others_committed_is_engine_time(void **state)
 {
     (void)state;
-    struct hf_clock_reading r = { .wall = WALL + DAY + 100, .from = BOOT + 100, .to = BOOT + 100 };
-    assert_int_equal(hf_clock_read(&c, &r), HF_CLOCK_JUMPED);
+    struct hf_engine_clock_reading r = { .wall = WALL + DAY + 100, .from = BOOT + 100, .to = BOOT + 100 };
+    assert_int_equal(hf_engine_clock_read(&c, &r), HF_ENGINE_CLOCK_JUMPED);
     assert_int_equal(c.now, WALL + 100);
     r.committed = WALL + DAY;
-    assert_int_equal(hf_clock_read(&c, &r), HF_CLOCK_RETURNED); /* they believe it */
+    assert_int_equal(hf_engine_clock_read(&c, &r), HF_ENGINE_CLOCK_RETURNED); /* they believe it */
     assert_int_equal(c.now, WALL + DAY + 100);
     /* What is a little ahead does not bring new slack. */
     SAYS(200, DAY + 200, DAY + 200, GOES);
-    r = (struct hf_clock_reading){
+    r = (struct hf_engine_clock_reading){
         .wall = WALL + DAY + 300, .from = BOOT + 300, .to = BOOT + 300, .committed = WALL + DAY + 1200
     };
-    assert_int_equal(hf_clock_read(&c, &r), HF_CLOCK_GOES);
+    assert_int_equal(hf_engine_clock_read(&c, &r), HF_ENGINE_CLOCK_GOES);
     assert_int_equal(c.now, WALL + DAY + 1200);
     SAYS(400, DAY + 1500, DAY + 1300, JUMPED);
 }
@@ -190,27 +190,29 @@ static void what_others_committed_is_engine_time(void **state)
 static void a_reading_that_took_long_is_no_jump(void **state)
 {
     (void)state;
-    struct hf_clock_reading late = { .wall = WALL + 1000, .from = BOOT + 1000, .to = BOOT + 9000 };
-    assert_int_equal(hf_clock_read(&c, &late), HF_CLOCK_GOES);
+    struct hf_engine_clock_reading late = { .wall = WALL + 1000, .from = BOOT + 1000, .to = BOOT + 9000 };
+    assert_int_equal(hf_engine_clock_read(&c, &late), HF_ENGINE_CLOCK_GOES);
     SAYS(9001, 9001, 9001, GOES);
-    late = (struct hf_clock_reading){ .wall = WALL + 17000, .from = BOOT + 10000, .to = BOOT + 18000 };
-    assert_int_equal(hf_clock_read(&c, &late), HF_CLOCK_GOES);
+    late = (struct hf_engine_clock_reading){ .wall = WALL + 17000, .from = BOOT + 10000, .to = BOOT + 18000 };
+    assert_int_equal(hf_engine_clock_read(&c, &late), HF_ENGINE_CLOCK_GOES);
     SAYS(18001, 18001, 18001, GOES);
-    late = (struct hf_clock_reading){ .wall = WALL + 11000, .from = BOOT + 10500, .to = BOOT + 25000 };
-    assert_int_equal(hf_clock_read(&c, &late), HF_CLOCK_GOES); /* others were quicker */
+    late = (struct hf_engine_clock_reading){ .wall = WALL + 11000, .from = BOOT + 10500, .to = BOOT + 25000 };
+    assert_int_equal(hf_engine_clock_read(&c, &late), HF_ENGINE_CLOCK_GOES); /* others were quicker */
     SAYS(26000, 26000, 26000, GOES);
     /* Nor does it hide one. */
-    late = (struct hf_clock_reading){ .wall = WALL + DAY, .from = BOOT + 26000, .to = BOOT + 30000 };
-    assert_int_equal(hf_clock_read(&c, &late), HF_CLOCK_JUMPED);
-    late = (struct hf_clock_reading){ .wall = WALL + DAY + 500, .from = BOOT + 26100, .to = BOOT + 26200 };
-    assert_int_equal(hf_clock_read(&c, &late), HF_CLOCK_GOES);
+    late = (struct hf_engine_clock_reading){ .wall = WALL + DAY, .from = BOOT + 26000, .to = BOOT + 30000 };
+    assert_int_equal(hf_engine_clock_read(&c, &late), HF_ENGINE_CLOCK_JUMPED);
+    late = (struct hf_engine_clock_reading){ .wall = WALL + DAY + 500,
+                                             .from = BOOT + 26100,
+                                             .to = BOOT + 26200 };
+    assert_int_equal(hf_engine_clock_read(&c, &late), HF_ENGINE_CLOCK_GOES);
     assert_int_equal(c.jumps, 1);
 }
 
 static const char *said(void)
 {
-    static char line[HF_CLOCK_LINE];
-    return hf_clock_tell(&c, (enum hf_clock_event)event, "the wall", line) ? line : NULL;
+    static char line[HF_ENGINE_CLOCK_LINE];
+    return hf_engine_clock_tell(&c, (enum hf_engine_clock_event)event, "the wall", line) ? line : NULL;
 }
 
 static void a_clock_that_jumps_all_the_time_is_spoken_of_once_a_minute(void **state)
