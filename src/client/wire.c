@@ -3,11 +3,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "client/inner.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
@@ -84,33 +83,25 @@ static ssize_t socket_receive(int fd, void *data, size_t size, int64_t deadline,
 /* ---- Connecting ---- */
 
 /* Connect to one address. The socket, or -1 after filling why. */
-static int address_try(const struct addrinfo *address, int64_t deadline, struct hf_wire_fault *why)
+static int address_try(const struct addrinfo *found, int64_t deadline, struct hf_wire_fault *why)
 {
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct hf_address address = { .size = found->ai_addrlen };
+    memcpy(&address.addr, found->ai_addr, found->ai_addrlen);
+    int fd = hf_socket_make(&address);
     int64_t soon = hf_clock_monotonic_ms() + HF_CLIENT_CONNECT_MS;
-    int error = 0, one = 1;
-    socklen_t size = sizeof error;
     if (fd < 0) {
-        fail(why, false, "the system gives no socket: %s", strerror(errno));
+        fail(why, false, "the system gives no socket: %s", strerror(-fd));
         return -1;
     }
-    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0)
-        error = errno;
-    if (error == EINPROGRESS) {
-        bool in_time = ready(fd, POLLOUT, soon < deadline ? soon : deadline, why);
-        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
-            error = errno;
-        if (!in_time)
-            error = ETIMEDOUT;
-    }
+    int error = hf_socket_connect(fd, &address);
+    if (error == EINPROGRESS)
+        error = ready(fd, POLLOUT, soon < deadline ? soon : deadline, why) ? hf_socket_error(fd) : ETIMEDOUT;
     if (error) {
         fail(why, true, "%s%s", strerror(error),
              error == ECONNREFUSED ? "; is it running (holdfast serve), and is this its address?" : "");
         close(fd);
         return -1;
     }
-    /* Small requests are not held back to be sent together; if that cannot be had, they are only slower. */
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return fd;
 }
 

@@ -8,6 +8,7 @@
 
 #include "http/chunk.h"
 #include "http/server.h"
+#include "net/socket.h"
 
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -136,7 +137,7 @@ static inline void hf_http_count(_Atomic uint64_t *figure, uint64_t more)
 struct hf_http_server {
     struct hf_http_options options;
     int listener;
-    char address[64];
+    char address[HF_ADDRESS_TEXT];
     bool loopback;
     pthread_mutex_t lock; /* of tls */
     struct hf_tls *tls;

@@ -2,16 +2,11 @@
 #include "base/error.h"
 #include "http/inner.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { SPARE_FILES = 64 };
@@ -19,76 +14,6 @@ enum { SPARE_FILES = 64 };
 static enum hf_status say(struct hf_error *why, enum hf_status status, const char *listen, const char *what)
 {
     return hf_error_set(why, status, "cannot listen on \"%.100s\": %s", listen, what);
-}
-
-/* ---- Addresses ---- */
-
-struct place {
-    struct sockaddr_storage addr;
-    socklen_t size;
-};
-
-/* Numbers only: a name could mean another machine tomorrow. "localhost" is taken as 127.0.0.1. */
-static bool place_parse(const char *text, struct place *place)
-{
-    char host[64];
-    const char *colon = strrchr(text, ':');
-    if (!colon || (size_t)(colon - text) >= sizeof host || colon == text)
-        return false;
-    char *end;
-    if (colon[1] < '0' || colon[1] > '9')
-        return false;
-    long port = strtol(colon + 1, &end, 10);
-    if (*end != 0 || port < 0 || port > 65535)
-        return false;
-    memcpy(host, text, (size_t)(colon - text));
-    host[colon - text] = 0;
-    *place = (struct place){ 0 };
-    size_t length = strlen(host);
-    if (host[0] == '[' && host[length - 1] == ']') {
-        struct sockaddr_in6 *six = (struct sockaddr_in6 *)&place->addr;
-        host[length - 1] = 0;
-        six->sin6_family = AF_INET6;
-        six->sin6_port = htons((uint16_t)port);
-        place->size = sizeof *six;
-        return inet_pton(AF_INET6, host + 1, &six->sin6_addr) == 1;
-    }
-    struct sockaddr_in *four = (struct sockaddr_in *)&place->addr;
-    four->sin_family = AF_INET;
-    four->sin_port = htons((uint16_t)port);
-    place->size = sizeof *four;
-    return inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &four->sin_addr) == 1;
-}
-
-static void place_name(struct hf_http_server *s, const struct place *place)
-{
-    char host[INET6_ADDRSTRLEN];
-    if (place->addr.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&place->addr;
-        inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof host);
-        snprintf(s->address, sizeof s->address, "[%s]:%u", host, ntohs(six->sin6_port));
-        s->loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
-        return;
-    }
-    const struct sockaddr_in *four = (const struct sockaddr_in *)&place->addr;
-    inet_ntop(AF_INET, &four->sin_addr, host, sizeof host);
-    snprintf(s->address, sizeof s->address, "%s:%u", host, ntohs(four->sin_port));
-    s->loopback = ntohl(four->sin_addr.s_addr) >> 24 == 127;
-}
-
-static bool bind_and_listen(struct hf_http_server *s, struct place *place)
-{
-    int on = 1;
-    s->listener = socket(place->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (s->listener < 0)
-        return false;
-    setsockopt(s->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (place->addr.ss_family == AF_INET6)
-        setsockopt(s->listener, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (bind(s->listener, (struct sockaddr *)&place->addr, place->size) != 0 ||
-        listen(s->listener, HF_HTTP_BACKLOG) != 0)
-        return false;
-    return getsockname(s->listener, (struct sockaddr *)&place->addr, &place->size) == 0;
 }
 
 /* ---- Threads ---- */
@@ -130,31 +55,14 @@ static struct hf_http_thread *thread_new(struct hf_http_server *s)
     return t;
 }
 
-/* As many descriptors as the system lets us have, those of the store set apart. If they are too few, so many connections
- * fewer: the rest could not be refused with words, and the store would find no descriptor when it needs one. */
-static unsigned allow_files(unsigned connections, unsigned reserved)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return connections;
-    rlim_t files = limit.rlim_cur;
-    limit.rlim_cur = limit.rlim_max;
-    if (files < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0)
-        files = limit.rlim_max;
-    if (files == RLIM_INFINITY)
-        return connections;
-    rlim_t most = files > 2 * (rlim_t)reserved ? files - reserved : files / 2;
-    return connections < most ? connections : (unsigned)most;
-}
-
 /* ---- The server ---- */
 
 enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_http_server **out,
                               struct hf_error *why)
 {
-    struct place place;
+    struct hf_address address;
     *out = NULL;
-    if (!place_parse(options->listen, &place))
+    if (!hf_address_parse(options->listen, &address))
         return say(
             why, HF_INVALID_REQUEST, options->listen,
             "expected an address and a port, such as 127.0.0.1:4653 or [::1]:4653; port 0 picks a free one");
@@ -162,19 +70,21 @@ enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_h
     if (!s)
         return say(why, HF_NO_MEMORY, options->listen, "there is no memory for it");
     s->options = *options;
-    s->listener = -1;
+    s->listener = hf_socket_listen(&address, HF_HTTP_BACKLOG);
     s->tls = hf_tls_keep(options->tls);
     pthread_mutex_init(&s->lock, NULL);
-    if (!bind_and_listen(s, &place)) {
+    if (s->listener < 0) {
         char reason[160];
-        snprintf(reason, sizeof reason, "%s%s", strerror(errno),
-                 errno == EADDRINUSE ? ". Another process listens there; stop it or choose another port"
+        int error = -s->listener;
+        snprintf(reason, sizeof reason, "%s%s", strerror(error),
+                 error == EADDRINUSE ? ". Another process listens there; stop it or choose another port"
                                      : "");
         hf_http_free(s);
         return say(why, HF_STORAGE_FAILURE, options->listen, reason);
     }
-    place_name(s, &place);
-    s->options.limits.connections_max = allow_files(
+    hf_address_print(&address, s->address);
+    s->loopback = hf_address_is_loopback(&address);
+    s->options.limits.connections_max = hf_socket_allow(
         options->limits.connections_max, SPARE_FILES + 2 * options->threads + options->files_reserved);
     if (options->limits.must_join)
         s->unknown_max = hf_http_unknown_share(s->options.limits.connections_max);

@@ -1,11 +1,8 @@
-#define _GNU_SOURCE /* accept4 */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "http/inner.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -343,7 +340,6 @@ static void listen_again(struct hf_http_thread *t, bool on)
 static bool conn_open(struct hf_http_thread *t, int fd)
 {
     struct hf_http_conn *conn = calloc(1, sizeof *conn);
-    int on = 1;
     if (!conn)
         return false;
     conn->thread = t;
@@ -363,7 +359,6 @@ static bool conn_open(struct hf_http_thread *t, int fd)
         free(conn);
         return false;
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     conn->next_conn = t->conns;
     if (t->conns)
         t->conns->prev_conn = conn;
@@ -394,7 +389,7 @@ static bool accept_some(struct hf_http_thread *t)
     };
     struct hf_http_server *s = t->server;
     for (int i = 0; i < ACCEPTS; i++) {
-        int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = hf_socket_accept(s->listener);
         if (fd < 0) {
             /* Out of descriptors or memory: what waits in the backlog is taken at the next tick. */
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {

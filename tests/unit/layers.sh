@@ -14,11 +14,12 @@ store:          base core store/journal store/postgres
 store/journal:  base core store store/record
 store/postgres: base core store store/record
 engine:         base store store/record
-http:           base
+net:
+http:           base net
 json:           base
 api:            base http json
 audit:          base core json store/postgres
-client:         base http api json
+client:         base net http api json
 server:         base http api audit json store/postgres
 cli:            base api audit client json server store/postgres
 '
