@@ -112,7 +112,7 @@ static void talk_begin(struct talk *t)
     *t = (struct talk){ .conn = calloc(1, sizeof *t->conn), .peer = fds[1] };
     FUZZ_WANT(t->conn);
     t->conn->thread = thread;
-    t->conn->fd = fds[0];
+    t->conn->stream.fd = fds[0];
     t->conn->file = -1;
     t->conn->end = &t->conn->first;
     thread->conns = t->conn;
@@ -162,7 +162,7 @@ static void talk_send(struct talk *t, struct hf_bytes piece)
             char one;
             hf_http_input(t->conn);
             tend(t);
-            waits = recv(t->conn->fd, &one, 1, MSG_PEEK) > 0;
+            waits = recv(t->conn->stream.fd, &one, 1, MSG_PEEK) > 0;
         }
     }
 }

@@ -10,9 +10,9 @@
 
 struct hf_client {
     struct hf_client_url url;
-    SSL_CTX *tls;        /* owned; NULL: plain */
-    struct hf_wire wire; /* kept between calls */
-    char *token;         /* owned; NULL: none */
+    struct hf_tls *tls;    /* owned; NULL: plain */
+    struct hf_stream wire; /* kept between calls */
+    char *token;           /* owned; NULL: none */
 };
 
 /* ---- Opening ---- */
@@ -36,7 +36,7 @@ static enum hf_status client_fill(struct hf_client *client, const struct hf_clie
                                   "the token is not 1 to 4096 bytes of printable ASCII without blanks" };
         return why->status;
     }
-    if (client->url.tls && !(client->tls = hf_wire_context(options->ca_file, why)))
+    if (client->url.tls && hf_tls_trust(options->ca_file, &client->tls, why) != HF_OK)
         return why->status;
     if (options->token && !(client->token = strdup(options->token)))
         return why->status = HF_NO_MEMORY;
@@ -64,8 +64,8 @@ void hf_client_close(struct hf_client *client)
 {
     if (!client)
         return;
-    hf_wire_close(&client->wire);
-    SSL_CTX_free(client->tls);
+    hf_stream_close(&client->wire);
+    hf_tls_drop(client->tls);
     if (client->token)
         OPENSSL_cleanse(client->token, strlen(client->token));
     free(client->token);
@@ -232,7 +232,7 @@ static bool receive(struct attempt *a)
     if (!(pour ? body_pour(a) : body_keep(a)))
         return false;
     if (!head->keep_alive || a->input.size > 0)
-        hf_wire_close(&a->client->wire);
+        hf_stream_close(&a->client->wire);
     return true;
 }
 
@@ -246,7 +246,7 @@ static bool attempt_make(struct attempt *a, struct hf_bytes request)
     struct hf_wire_fault unsent;
     hf_buffer_reset(&a->input);
     if (c->wire.fd >= 0 && !hf_wire_quiet(&c->wire)) /* closed meanwhile, or with an answer to no question */
-        hf_wire_close(&c->wire);
+        hf_stream_close(&c->wire);
     if (c->wire.fd < 0 && !hf_wire_open(&c->wire, &c->url, c->tls, a->deadline, &a->fault))
         return false;
     bool whole = hf_wire_write(&c->wire, request, a->deadline, &unsent);
@@ -256,7 +256,7 @@ static bool attempt_make(struct attempt *a, struct hf_bytes request)
     bool answered = receive(a);
     a->deadline = deadline;
     if (!answered) {
-        hf_wire_close(&c->wire);
+        hf_stream_close(&c->wire);
         if (!whole)
             a->fault = unsent;
     }

@@ -3,10 +3,8 @@
 #define HF_CLIENT_INNER_H
 
 #include "client/client.h"
+#include "net/stream.h"
 #include "json/reader.h"
-
-#include <openssl/ssl.h>
-#include <sys/types.h>
 
 /* ---- url.c ---- */
 
@@ -27,30 +25,21 @@ bool hf_client_url_loopback(const struct hf_client_url *url);
 
 /* ---- wire.c ---- */
 
-struct hf_wire {
-    int fd;   /* -1: not connected */
-    SSL *ssl; /* NULL: plain */
-};
-
 struct hf_wire_fault {
     char text[512]; /* what happened, without its end */
     bool transient; /* it may work the next time */
 };
 
 /* Connect, and shake hands if `tls` is not NULL, before `deadline`. False: nothing is left open, and why is filled. */
-bool hf_wire_open(struct hf_wire *wire, const struct hf_client_url *url, SSL_CTX *tls, int64_t deadline,
-                  struct hf_wire_fault *why);
-void hf_wire_close(struct hf_wire *wire); /* also if it is not connected */
+bool hf_wire_open(struct hf_stream *wire, const struct hf_client_url *url, struct hf_tls *tls,
+                  int64_t deadline, struct hf_wire_fault *why);
 /* Has nothing come on it that nobody asked for, nor its end? */
-bool hf_wire_quiet(const struct hf_wire *wire);
+bool hf_wire_quiet(const struct hf_stream *wire);
 /* Send all of it. False: why is filled; a part may have left. */
-bool hf_wire_write(struct hf_wire *wire, struct hf_bytes data, int64_t deadline, struct hf_wire_fault *why);
+bool hf_wire_write(struct hf_stream *wire, struct hf_bytes data, int64_t deadline, struct hf_wire_fault *why);
 /* Receive at least a byte: how many, 0 at the end of the stream, -1 after filling why. */
-ssize_t hf_wire_read(struct hf_wire *wire, void *data, size_t size, int64_t deadline,
+ssize_t hf_wire_read(struct hf_stream *wire, void *data, size_t size, int64_t deadline,
                      struct hf_wire_fault *why);
-
-/* A context for clients that trusts `ca_file`, or the system if that is NULL. NULL after filling why. */
-SSL_CTX *hf_wire_context(const char *ca_file, struct hf_error *why);
 
 /* ---- member.c ---- */
 

@@ -9,6 +9,7 @@
 #include "http/chunk.h"
 #include "http/server.h"
 #include "net/socket.h"
+#include "net/stream.h"
 
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -26,10 +27,8 @@ enum hf_http_timer {
 
 struct hf_http_conn {
     struct hf_http_thread *thread;
-    int fd;
+    struct hf_stream stream;
     uint32_t events; /* what epoll is asked for */
-    struct hf_tls_conn *tls;
-    bool tls_wants_write; /* a read cannot go on before the socket can be written */
 
     struct hf_buffer in; /* bytes of an unfinished head, or behind a request that has to be answered first */
     size_t scanned;

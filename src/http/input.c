@@ -377,23 +377,10 @@ static void keep(struct hf_http_conn *conn, const char *data, size_t size)
         conn->broken = true;
 }
 
-/* recv, or the same through TLS. -1 and EAGAIN: nothing there now. */
-static ssize_t receive(struct hf_http_conn *conn, char *data, size_t size)
-{
-    if (!conn->tls)
-        return recv(conn->fd, data, size, 0);
-    enum hf_tls_wants wants;
-    ssize_t n = hf_tls_read(conn->tls, data, size, &wants);
-    conn->tls_wants_write = n < 0 && wants == HF_TLS_WANTS_WRITE;
-    if (n < 0)
-        errno = wants == HF_TLS_WANTS_NOTHING ? ECONNRESET : EAGAIN;
-    return n;
-}
-
 /* What a client sends after its last request is read and forgotten. */
 static void discard(struct hf_http_conn *conn)
 {
-    ssize_t n = recv(conn->fd, conn->thread->input, HF_HTTP_READ, 0);
+    ssize_t n = recv(conn->stream.fd, conn->thread->input, HF_HTTP_READ, 0);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         conn->broken = true;
 }
@@ -421,11 +408,11 @@ void hf_http_input(struct hf_http_conn *conn)
     if (before > HF_HTTP_READ)
         return;
     bool little = !fits(conn, 0) || conn->unknown;
-    ssize_t n = receive(conn, t->input + before, little ? HF_HTTP_READ_LITTLE : HF_HTTP_READ);
+    ssize_t n = hf_stream_read(&conn->stream, t->input + before, little ? HF_HTTP_READ_LITTLE : HF_HTTP_READ);
     if (n <= 0) {
         if (n == 0)
             ended(conn);
-        else if (errno != EAGAIN && errno != EINTR)
+        else if (errno != EAGAIN)
             conn->broken = true;
         return;
     }
@@ -436,7 +423,7 @@ void hf_http_input(struct hf_http_conn *conn)
     size_t size = before + (size_t)n;
     size_t used = consume(conn, t->input, size);
     keep(conn, t->input + used, size - used);
-    if (conn->tls && hf_tls_pending(conn->tls))
+    if (hf_stream_pending(&conn->stream))
         hf_http_mark(conn);
 }
 
@@ -450,6 +437,6 @@ void hf_http_input_again(struct hf_http_conn *conn)
         size_t used = consume(conn, data, size);
         keep(conn, data + used, size - used);
     }
-    if (conn->tls && may_take(conn) && hf_tls_pending(conn->tls))
+    if (conn->stream.tls && may_take(conn) && hf_stream_pending(&conn->stream))
         hf_http_input(conn);
 }

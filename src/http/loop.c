@@ -316,8 +316,7 @@ void hf_http_drop(struct hf_http_conn *conn)
     conn->answers = 0;
     hf_http_tally(conn);
     hf_http_file_close(conn);
-    hf_tls_close(conn->tls);
-    close(conn->fd);
+    hf_stream_close(&conn->stream);
     hf_http_unknown_remove(conn);
     if (conn->group) {
         atomic_fetch_sub(&conn->group->connections, 1);
@@ -343,19 +342,19 @@ static bool conn_open(struct hf_http_thread *t, int fd)
     if (!conn)
         return false;
     conn->thread = t;
-    conn->fd = fd;
+    conn->stream.fd = fd;
     conn->file = -1;
     conn->end = &conn->first;
     pthread_mutex_lock(&t->server->lock);
     struct hf_tls *tls = hf_tls_keep(t->server->tls);
     pthread_mutex_unlock(&t->server->lock);
     if (tls)
-        conn->tls = hf_tls_accept(tls, fd);
+        conn->stream.tls = hf_tls_accept(tls, fd);
     hf_tls_drop(tls);
     conn->events = EPOLLIN;
     struct epoll_event ev = { .events = EPOLLIN, .data.ptr = conn };
-    if ((tls && !conn->tls) || epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
-        hf_tls_close(conn->tls);
+    if ((tls && !conn->stream.tls) || epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
+        hf_tls_close(conn->stream.tls);
         free(conn);
         return false;
     }
@@ -424,12 +423,12 @@ static bool accept_some(struct hf_http_thread *t)
 static void watch(struct hf_http_conn *conn)
 {
     bool reads = conn->timer == HF_TIMER_LINGER || hf_http_may_read(conn);
-    uint32_t events =
-        (reads ? EPOLLIN : 0U) | (hf_http_output_waits(conn) || conn->tls_wants_write ? EPOLLOUT : 0U);
+    uint32_t events = (reads ? EPOLLIN : 0U) |
+                      (hf_http_output_waits(conn) || conn->stream.read_wants_write ? EPOLLOUT : 0U);
     if (events == conn->events)
         return;
     struct epoll_event ev = { .events = events, .data.ptr = conn };
-    if (epoll_ctl(conn->thread->epoll, EPOLL_CTL_MOD, conn->fd, &ev) == 0) {
+    if (epoll_ctl(conn->thread->epoll, EPOLL_CTL_MOD, conn->stream.fd, &ev) == 0) {
         conn->events = events;
         return;
     }
@@ -445,8 +444,7 @@ static void wind_up(struct hf_http_conn *conn)
         conn->broken |= conn->ended;
         return;
     }
-    hf_tls_finish(conn->tls);
-    if (shutdown(conn->fd, SHUT_WR) != 0)
+    if (!hf_stream_finish(&conn->stream))
         conn->broken = true;
     timer_set(conn, HF_TIMER_LINGER);
 }
@@ -455,7 +453,7 @@ static void wind_up(struct hf_http_conn *conn)
 static void hold_back(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
-    bool more = conn->in.size > 0 || (conn->tls && hf_tls_pending(conn->tls));
+    bool more = conn->in.size > 0 || hf_stream_pending(&conn->stream);
     if (conn->held || !more || !hf_http_share_used(conn))
         return;
     conn->held = true;
@@ -548,7 +546,7 @@ static void on_event(struct hf_http_conn *conn, uint32_t events)
     hf_http_mark(conn);
     if (events & (EPOLLHUP | EPOLLERR))
         conn->broken = true;
-    else if (events & EPOLLIN || conn->tls_wants_write)
+    else if (events & EPOLLIN || conn->stream.read_wants_write)
         hf_http_input(conn);
 }
 

@@ -188,17 +188,6 @@ bool hf_http_output_waits(const struct hf_http_conn *conn)
     return conn->out.size > conn->out_at || conn->file >= 0;
 }
 
-static ssize_t transmit(struct hf_http_conn *conn, const void *data, size_t size)
-{
-    if (!conn->tls)
-        return send(conn->fd, data, size, MSG_NOSIGNAL);
-    enum hf_tls_wants wants;
-    ssize_t n = hf_tls_write(conn->tls, data, size, &wants);
-    if (n < 0)
-        errno = wants == HF_TLS_WANTS_NOTHING ? ECONNRESET : EAGAIN;
-    return n;
-}
-
 /* Connections that send at once, as nearly all do, take turns with one buffer of the thread's; only who has to wait keeps
  * it. */
 static void out_borrow(struct hf_http_conn *conn)
@@ -239,9 +228,10 @@ static void out_close_up(struct hf_http_conn *conn)
 static bool send_out(struct hf_http_conn *conn)
 {
     while (conn->out.size > conn->out_at) {
-        ssize_t n = transmit(conn, conn->out.data + conn->out_at, conn->out.size - conn->out_at);
+        ssize_t n =
+            hf_stream_write(&conn->stream, conn->out.data + conn->out_at, conn->out.size - conn->out_at);
         if (n < 0) {
-            conn->broken |= errno != EAGAIN && errno != EINTR;
+            conn->broken |= errno != EAGAIN;
             out_close_up(conn);
             return false;
         }

@@ -18,7 +18,7 @@
 #include "base/buffer.h"
 #include "http/auth.h"
 #include "http/head.h"
-#include "http/tls.h"
+#include "net/tls.h"
 
 #include <stdatomic.h>
 

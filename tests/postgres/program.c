@@ -2,7 +2,7 @@
  * its sandbox, and that no password is ever shown. */
 #define _GNU_SOURCE /* syscall */
 #include "api/call.h"
-#include "http/kit/tls.h"
+#include "net/kit/tls.h"
 #include "postgres/kit/postgres.h"
 #include "server/kit/talk.h"
 #include "server/kit/watch.h"

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* syscall */
 #include "api/call.h"
 #include "base/hash.h"
-#include "http/kit/tls.h"
+#include "net/kit/tls.h"
 #include "server/kit/talk.h"
 #include "server/kit/tls.h"
 #include "server/kit/watch.h"

@@ -1,7 +1,7 @@
 /* https: the same server behind TLS, with clients that stop in the handshake, speak something else, or trickle; and a new
  * certificate while it runs. */
 #include "server/kit/tls.h"
-#include "http/kit/tls.h"
+#include "net/kit/tls.h"
 #include "server/kit/watch.h"
 #include "support/test.h"
 

@@ -14,7 +14,7 @@ store:          base core store/journal store/postgres
 store/journal:  base core store store/record
 store/postgres: base core store store/record
 engine:         base store store/record
-net:
+net:            base
 http:           base net
 json:           base
 api:            base http json
@@ -26,7 +26,7 @@ cli:            base api audit client json server store/postgres
 # header: the only folders that may include it
 owned='
 libpq-fe.h:      store/postgres
-openssl/ssl.h:   http client
+openssl/ssl.h:   net
 sqlite3.h:       audit
 seccomp.h:       server
 zstd.h:          store/journal audit

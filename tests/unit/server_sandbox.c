@@ -1,7 +1,7 @@
 /* The sandbox, for real: children enter it and then try what they may and what they may not. */
 #define _GNU_SOURCE
 #include "audit/export.h"
-#include "http/kit/tls.h"
+#include "net/kit/tls.h"
 #include "server/log.h"
 #include "unit/kit/sandbox.h"
 

@@ -1,5 +1,5 @@
 /* The files of a certificate and its key: what is refused, in which words, and what only gets a note. */
-#include "http/kit/tls.h"
+#include "net/kit/tls.h"
 #include "support/test.h"
 #include "support/test_io.h"
 

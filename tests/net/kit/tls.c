@@ -1,4 +1,4 @@
-#include "http/kit/tls.h"
+#include "net/kit/tls.h"
 
 #include "support/test.h"
 

@@ -1,7 +1,7 @@
 /* TLS as the server sees it: what is negotiated, what is refused, and that no client can hold, crash or fill it. The
  * client is OpenSSL's too, with every byte moved by hand. */
 #define _GNU_SOURCE /* mallinfo2 */
-#include "http/kit/tls.h"
+#include "net/kit/tls.h"
 #include "support/test.h"
 #include "support/test_io.h"
 

@@ -1,12 +1,13 @@
-#include "http/tls.h"
+#include "net/tls.h"
 
 #include "base/assert.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <stdarg.h>
+#include <openssl/x509v3.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +25,20 @@ struct hf_tls_conn {
     struct hf_tls *tls; /* kept */
     SSL *ssl;
     int fd;
-    bool broken; /* OpenSSL's state must not be used any more, not even to say goodbye; or that was said */
+    /* OpenSSL's state must not be used any more, not even to say goodbye; or that was said. */
+    bool broken;
+    bool mute;           /* the socket takes no more */
+    bool ended;          /* the socket's other end is closed */
+    int error;           /* errno of the socket when it failed; 0: it did not */
+    unsigned long fault; /* what OpenSSL said when the connection broke; 0: nothing */
 };
 
-/* ---- The socket, as OpenSSL sees it. Its own one writes with write(), and that raises SIGPIPE. ---- */
+/* ---- The socket, as OpenSSL sees it. Its own one writes with write(), and that raises SIGPIPE.
+ * ---- */
 
 static int socket_write(BIO *bio, const char *data, int size)
 {
-    const struct hf_tls_conn *conn = BIO_get_data(bio);
+    struct hf_tls_conn *conn = BIO_get_data(bio);
     ssize_t n;
     BIO_clear_retry_flags(bio);
     do
@@ -39,19 +46,24 @@ static int socket_write(BIO *bio, const char *data, int size)
     while (n < 0 && errno == EINTR);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         BIO_set_retry_write(bio);
+    else if (n < 0)
+        conn->error = errno;
     return (int)n;
 }
 
 static int socket_read(BIO *bio, char *data, int size)
 {
-    const struct hf_tls_conn *conn = BIO_get_data(bio);
+    struct hf_tls_conn *conn = BIO_get_data(bio);
     ssize_t n;
     BIO_clear_retry_flags(bio);
     do
         n = recv(conn->fd, data, (size_t)size, 0);
     while (n < 0 && errno == EINTR);
+    conn->ended = n == 0;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         BIO_set_retry_read(bio);
+    else if (n < 0)
+        conn->error = errno;
     return (int)n;
 }
 
@@ -77,17 +89,6 @@ static BIO_METHOD *socket_method(void)
 
 /* ---- Loading ---- */
 
-__attribute__((format(printf, 2, 3))) static enum hf_status refuse(struct hf_error *why, const char *format,
-                                                                   ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(why->text, sizeof why->text, format, args);
-    va_end(args);
-    why->status = HF_INVALID_REQUEST;
-    return HF_INVALID_REQUEST;
-}
-
 static enum hf_status no_memory(struct hf_error *why)
 {
     *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory for TLS." };
@@ -107,16 +108,16 @@ static enum hf_status file_check(const char *path, bool secret, struct hf_error 
     struct stat st;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return refuse(why, "%.200s cannot be opened: %s.", path, strerror(errno));
+        return hf_error_set(why, HF_INVALID_REQUEST, "%.200s cannot be opened: %s.", path, strerror(errno));
     int error = fstat(fd, &st) == 0 ? 0 : errno;
     close(fd);
     if (error)
-        return refuse(why, "%.200s cannot be read: %s.", path, strerror(error));
+        return hf_error_set(why, HF_INVALID_REQUEST, "%.200s cannot be read: %s.", path, strerror(error));
     if (!S_ISREG(st.st_mode))
-        return refuse(why, "%.200s is not a regular file.", path);
+        return hf_error_set(why, HF_INVALID_REQUEST, "%.200s is not a regular file.", path);
     if (secret && st.st_mode & (S_IROTH | S_IWOTH))
-        return refuse(why, "%.200s may be %s by everybody; do: chmod o-rw on it.", path,
-                      st.st_mode & S_IWOTH ? "written" : "read");
+        return hf_error_set(why, HF_INVALID_REQUEST, "%.200s may be %s by everybody; do: chmod o-rw on it.",
+                            path, st.st_mode & S_IWOTH ? "written" : "read");
     return HF_OK;
 }
 
@@ -141,21 +142,24 @@ static enum hf_status files_load(SSL_CTX *ctx, const struct hf_tls_files *files,
     SSL_CTX_set_default_passwd_cb(ctx, passphrase_none);
     SSL_CTX_set_default_passwd_cb_userdata(ctx, &asked);
     if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
-        return refuse(why, "%.200s is not a usable chain of certificates in PEM: %.200s.", files->cert,
-                      reason());
+        return hf_error_set(why, HF_INVALID_REQUEST,
+                            "%.200s is not a usable chain of certificates in PEM: %.200s.", files->cert,
+                            reason());
     ERR_clear_error();
     bool key_read = SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) == 1;
     SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
     if (key_read && SSL_CTX_check_private_key(ctx) == 1)
         return HF_OK;
     if (asked)
-        return refuse(why,
-                      "%.200s has a passphrase, and there is nobody to ask for it; store it without one.",
-                      files->key);
+        return hf_error_set(
+            why, HF_INVALID_REQUEST,
+            "%.200s has a passphrase, and there is nobody to ask for it; store it without one.", files->key);
     if (ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_X509)
-        return refuse(why, "%.180s is not the key of the certificate in %.180s: %.80s.", files->key,
-                      files->cert, reason());
-    return refuse(why, "%.200s is not a usable private key in PEM: %.200s.", files->key, reason());
+        return hf_error_set(why, HF_INVALID_REQUEST,
+                            "%.180s is not the key of the certificate in %.180s: %.80s.", files->key,
+                            files->cert, reason());
+    return hf_error_set(why, HF_INVALID_REQUEST, "%.200s is not a usable private key in PEM: %.200s.",
+                        files->key, reason());
 }
 
 /* Is now a time at which clients will accept the certificate? */
@@ -168,48 +172,59 @@ static void validity_note(SSL_CTX *ctx, const char *path, struct hf_error *why)
         snprintf(why->text, sizeof why->text, "The certificate in %.200s is not valid yet.", path);
 }
 
+static const unsigned char http[] = "\x08http/1.1"; /* the one protocol of both sides */
+
 static int protocol_choose(SSL *ssl, const unsigned char **out, unsigned char *out_size,
                            const unsigned char *in, unsigned in_size, void *arg)
 {
-    static const unsigned char ours[] = "\x08http/1.1";
     unsigned char *chosen;
     (void)ssl;
     (void)arg;
-    if (SSL_select_next_proto(&chosen, out_size, ours, sizeof ours - 1, in, in_size) !=
+    if (SSL_select_next_proto(&chosen, out_size, http, sizeof http - 1, in, in_size) !=
         OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL; /* it wants to speak something else: RFC 7301, 3.2 */
     *out = chosen;
     return SSL_TLSEXT_ERR_OK;
 }
 
-static bool context_set(SSL_CTX *ctx)
+static bool server_set(SSL_CTX *ctx)
 {
     static const unsigned char name[] = "holdfast";
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-                              SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
     SSL_CTX_set_alpn_select_cb(ctx, protocol_choose, NULL);
-    return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 &&
-           SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 &&
+    return SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 &&
            SSL_CTX_set_session_id_context(ctx, name, sizeof name - 1) == 1 &&
            SSL_CTX_set_max_early_data(ctx, 0) == 1;
 }
 
-enum hf_status hf_tls_load(const struct hf_tls_files *files, struct hf_tls **out, struct hf_error *why)
+/* A context with what both sides have in common, owned once; NULL without memory. */
+static struct hf_tls *context_make(const SSL_METHOD *method)
 {
     struct hf_tls *tls = calloc(1, sizeof *tls);
-    *out = NULL;
-    *why = (struct hf_error){ HF_OK, "" };
     if (!tls)
-        return no_memory(why);
+        return NULL;
     atomic_init(&tls->owners, 1);
     ERR_clear_error();
-    tls->ctx = SSL_CTX_new(TLS_server_method());
+    tls->ctx = SSL_CTX_new(method);
     tls->socket = socket_method();
-    enum hf_status st =
-        tls->ctx && tls->socket && context_set(tls->ctx) ? files_load(tls->ctx, files, why) : no_memory(why);
+    if (!tls->ctx || !tls->socket || SSL_CTX_set_min_proto_version(tls->ctx, TLS1_2_VERSION) != 1) {
+        ERR_clear_error();
+        hf_tls_drop(tls);
+        return NULL;
+    }
+    SSL_CTX_set_options(tls->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(tls->ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                   SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_session_cache_mode(tls->ctx, SSL_SESS_CACHE_OFF);
+    return tls;
+}
+
+enum hf_status hf_tls_load(const struct hf_tls_files *files, struct hf_tls **out, struct hf_error *why)
+{
+    struct hf_tls *tls = context_make(TLS_server_method());
+    *out = NULL;
+    *why = (struct hf_error){ HF_OK, "" };
+    enum hf_status st = tls && server_set(tls->ctx) ? files_load(tls->ctx, files, why) : no_memory(why);
     ERR_clear_error();
     if (st != HF_OK) {
         hf_tls_drop(tls);
@@ -218,6 +233,29 @@ enum hf_status hf_tls_load(const struct hf_tls_files *files, struct hf_tls **out
     validity_note(tls->ctx, files->cert, why);
     *out = tls;
     return HF_OK;
+}
+
+enum hf_status hf_tls_trust(const char *ca_file, struct hf_tls **out, struct hf_error *why)
+{
+    struct hf_tls *tls = context_make(TLS_client_method());
+    *out = NULL;
+    if (!tls || SSL_CTX_set_alpn_protos(tls->ctx, http, sizeof http - 1) != 0) {
+        hf_tls_drop(tls);
+        return hf_error_set(why, HF_NO_MEMORY, "there is not enough memory for TLS");
+    }
+    SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
+    ERR_clear_error();
+    if (ca_file ? SSL_CTX_load_verify_locations(tls->ctx, ca_file, NULL)
+                : SSL_CTX_set_default_verify_paths(tls->ctx)) {
+        *out = tls;
+        return HF_OK;
+    }
+    (void)hf_error_set(why, HF_INVALID_REQUEST,
+                       "%.300s is not a readable file of certificates in PEM: %.100s",
+                       ca_file ? ca_file : "what the system trusts", reason());
+    ERR_clear_error();
+    hf_tls_drop(tls);
+    return HF_INVALID_REQUEST;
 }
 
 struct hf_tls *hf_tls_keep(struct hf_tls *tls)
@@ -238,7 +276,8 @@ void hf_tls_drop(struct hf_tls *tls)
 
 /* ---- Connections ---- */
 
-struct hf_tls_conn *hf_tls_accept(struct hf_tls *tls, int fd)
+/* Either side's state, without which of them it is. */
+static struct hf_tls_conn *conn_make(struct hf_tls *tls, int fd)
 {
     struct hf_tls_conn *conn = calloc(1, sizeof *conn);
     BIO *bio = BIO_new(tls->socket);
@@ -254,8 +293,40 @@ struct hf_tls_conn *hf_tls_accept(struct hf_tls *tls, int fd)
     BIO_set_data(bio, conn);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl, bio, bio); /* it is the SSL's now */
-    SSL_set_accept_state(ssl);
     return conn;
+}
+
+struct hf_tls_conn *hf_tls_accept(struct hf_tls *tls, int fd)
+{
+    struct hf_tls_conn *conn = conn_make(tls, fd);
+    if (conn)
+        SSL_set_accept_state(conn->ssl);
+    return conn;
+}
+
+/* The certificate must be for this name or address. */
+static bool peer_expect(SSL *ssl, const struct hf_tls_peer *peer)
+{
+    if (peer->literal)
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), peer->host) == 1;
+    char name[TLSEXT_MAXLEN_host_name + 2]; /* OpenSSL takes no const here, and refuses what is longer */
+    snprintf(name, sizeof name, "%s", peer->host);
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+}
+
+struct hf_tls_conn *hf_tls_connect(struct hf_tls *tls, int fd, const struct hf_tls_peer *peer)
+{
+    struct hf_tls_conn *conn = conn_make(tls, fd);
+    if (!conn)
+        return NULL;
+    SSL_set_connect_state(conn->ssl);
+    if (peer_expect(conn->ssl, peer))
+        return conn;
+    ERR_clear_error();
+    conn->broken = true; /* there is nobody to say goodbye to */
+    hf_tls_close(conn);
+    return NULL;
 }
 
 void hf_tls_finish(struct hf_tls_conn *conn)
@@ -263,7 +334,7 @@ void hf_tls_finish(struct hf_tls_conn *conn)
     if (!conn || conn->broken)
         return;
     ERR_clear_error();
-    if (SSL_is_init_finished(conn->ssl))
+    if (SSL_is_init_finished(conn->ssl) && !conn->mute)
         SSL_shutdown(conn->ssl); /* one try; nobody waits for the peer's answer */
     ERR_clear_error();
     conn->broken = true;
@@ -283,6 +354,7 @@ void hf_tls_close(struct hf_tls_conn *conn)
 static ssize_t step_failed(struct hf_tls_conn *conn, int result, enum hf_tls_wants *wants)
 {
     int error = SSL_get_error(conn->ssl, result);
+    unsigned long fault = ERR_peek_error();
     ERR_clear_error();
     *wants = HF_TLS_WANTS_NOTHING;
     if (error == SSL_ERROR_ZERO_RETURN)
@@ -293,6 +365,22 @@ static ssize_t step_failed(struct hf_tls_conn *conn, int result, enum hf_tls_wan
         *wants = HF_TLS_WANTS_WRITE;
     else
         conn->broken = true;
+    if (conn->broken)
+        conn->fault = fault;
+    return -1;
+}
+
+int hf_tls_shake(struct hf_tls_conn *conn, enum hf_tls_wants *wants)
+{
+    *wants = HF_TLS_WANTS_NOTHING;
+    if (conn->broken)
+        return -1;
+    ERR_clear_error();
+    int result = SSL_do_handshake(conn->ssl);
+    if (result == 1)
+        return 1;
+    if (step_failed(conn, result, wants) == 0)
+        conn->broken = true; /* the peer said goodbye instead */
     return -1;
 }
 
@@ -313,10 +401,11 @@ ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size, en
     size_t done;
     HF_ASSERT(size > 0);
     *wants = HF_TLS_WANTS_NOTHING;
-    if (conn->broken)
+    if (conn->broken || conn->mute)
         return -1;
     ERR_clear_error();
-    /* One record. Of more, OpenSSL would tell nothing to a slow client's server until the last byte is gone. */
+    /* One record. Of more, OpenSSL would tell nothing to a slow client's server until the last
+     * byte is gone. */
     size = size < SSL3_RT_MAX_PLAIN_LENGTH ? size : SSL3_RT_MAX_PLAIN_LENGTH;
     int result = SSL_write_ex(conn->ssl, data, size, &done);
     if (result == 1)
@@ -324,10 +413,32 @@ ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size, en
     ssize_t failed = step_failed(conn, result, wants);
     if (failed == 0)
         conn->broken = true; /* the peer said goodbye before there was anything to answer */
+    if (conn->broken && conn->error && SSL_is_init_finished(conn->ssl)) {
+        conn->broken = false; /* the peer may have answered before it closed its end */
+        conn->mute = true;
+    }
     return -1;
 }
 
 bool hf_tls_pending(const struct hf_tls_conn *conn)
 {
     return !conn->broken && SSL_pending(conn->ssl) > 0;
+}
+
+/* What OpenSSL complains of comes first: it may have met a socket that was closed while it said
+ * so. */
+struct hf_tls_failure hf_tls_failure(const struct hf_tls_conn *conn)
+{
+    long verified = SSL_get_verify_result(conn->ssl);
+    int code = ERR_GET_REASON(conn->fault);
+    if (verified != X509_V_OK)
+        return (struct hf_tls_failure){ HF_TLS_UNTRUSTED, 0, X509_verify_cert_error_string(verified) };
+    if (code == SSL_R_WRONG_VERSION_NUMBER || code == SSL_R_HTTP_REQUEST)
+        return (struct hf_tls_failure){ HF_TLS_UNSPOKEN, 0, ERR_reason_error_string(conn->fault) };
+    if (conn->fault == 0 && conn->error)
+        return (struct hf_tls_failure){ HF_TLS_CUT, conn->error, "the socket failed" };
+    if (conn->fault == 0 && conn->ended)
+        return (struct hf_tls_failure){ HF_TLS_ENDED, 0, "the socket ended" };
+    const char *reason = ERR_reason_error_string(conn->fault);
+    return (struct hf_tls_failure){ HF_TLS_REFUSED, 0, reason ? reason : "no reason given" };
 }

@@ -1,6 +1,6 @@
 /* Every allocation of OpenSSL on the server's side fails once: a connection is refused or broken then, and nothing else
  * happens. */
-#include "http/kit/tls.h"
+#include "net/kit/tls.h"
 #include "support/test.h"
 #include "support/test_io.h"
 

@@ -1,8 +1,8 @@
 /* tls.h: certificates made on the spot, and a client whose every byte the test moves. */
-#ifndef HF_TESTS_HTTP_KIT_TLS_H
-#define HF_TESTS_HTTP_KIT_TLS_H
+#ifndef HF_TESTS_NET_KIT_TLS_H
+#define HF_TESTS_NET_KIT_TLS_H
 
-#include "http/tls.h"
+#include "net/tls.h"
 
 #include <openssl/ssl.h>
 
