@@ -6,23 +6,25 @@
 #ifndef HF_HTTP_INNER_H
 #define HF_HTTP_INNER_H
 
+#include "base/owner.h"
 #include "http/chunk.h"
 #include "http/server.h"
 #include "net/socket.h"
 #include "net/stream.h"
+#include "net/timer.h"
 
 #include <pthread.h>
 #include <sys/epoll.h>
 
 /* How long a connection may stay as it is. Every class has one duration, so its queue is sorted by itself. */
 enum hf_http_timer {
-    HF_TIMER_NONE,   /* a request is being worked on, or held back: the time is ours, not the client's */
-    HF_TIMER_HEAD,   /* a head has begun */
-    HF_TIMER_BODY,   /* a body is on its way */
-    HF_TIMER_IDLE,   /* nothing is on its way */
-    HF_TIMER_WRITE,  /* the client does not take its answer */
-    HF_TIMER_LINGER, /* we are done and wait for the client to see that */
-    HF_TIMER_COUNT
+    HF_HTTP_TIMER_NONE,   /* a request is being worked on, or held back: the time is ours, not the client's */
+    HF_HTTP_TIMER_HEAD,   /* a head has begun */
+    HF_HTTP_TIMER_BODY,   /* a body is on its way */
+    HF_HTTP_TIMER_IDLE,   /* nothing is on its way */
+    HF_HTTP_TIMER_WRITE,  /* the client does not take its answer */
+    HF_HTTP_TIMER_LINGER, /* we are done and wait for the client to see that */
+    HF_HTTP_TIMER_COUNT
 };
 
 struct hf_http_conn {
@@ -55,10 +57,9 @@ struct hf_http_conn {
     int64_t file_until_ms;
     _Atomic unsigned *file_count; /* one less when it is closed; or NULL */
 
-    enum hf_http_timer timer;
-    int64_t deadline_ms;
-    struct hf_http_conn *newer, *older; /* in the timer's queue */
-    struct hf_http_group *group;        /* NULL: none yet */
+    enum hf_http_timer timer; /* the queue in which `patience` is, or was when it ended */
+    struct hf_timer patience;
+    struct hf_http_group *group; /* NULL: none yet */
     struct hf_http_group
         *counted_in; /* where these bytes of `in` and `out` are counted, beside the thread; or NULL */
     uint64_t in_counted, out_counted;
@@ -72,9 +73,10 @@ struct hf_http_conn {
     struct hf_http_conn *next_conn, *prev_conn; /* of the thread */
 };
 
-struct hf_http_queue { /* of one timer */
-    struct hf_http_conn *oldest, *newest;
-};
+static inline struct hf_http_conn *hf_http_conn_of(struct hf_timer *patience)
+{
+    return HF_OWNER(struct hf_http_conn, patience, patience);
+}
 
 /* What a group has of a thread. Groups whose places in the table are the same have one share together: of sixty groups, seldom two. */
 struct hf_http_share {
@@ -101,7 +103,7 @@ struct hf_http_thread {
     struct hf_http_conn *held_oldest, *held_newest;
     uint64_t round;   /* how often the thread has asked what is ready */
     bool handed_over; /* the handler got something in this round */
-    struct hf_http_queue timers[HF_TIMER_COUNT];
+    struct hf_timer_queue timers[HF_HTTP_TIMER_COUNT];
     struct hf_http_conn *unknown_oldest, *unknown_newest;
     unsigned unknown_count;
 

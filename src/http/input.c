@@ -396,7 +396,7 @@ static void ended(struct hf_http_conn *conn)
 void hf_http_input(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
-    if (conn->timer == HF_TIMER_LINGER) {
+    if (conn->timer == HF_HTTP_TIMER_LINGER) {
         discard(conn);
         return;
     }

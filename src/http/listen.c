@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { SPARE_FILES = 64 };
+enum { SPARE_FILES = 64, LINGER_MS = 2000 };
 
 static enum hf_status say(struct hf_error *why, enum hf_status status, const char *listen, const char *what)
 {
@@ -44,6 +44,11 @@ static struct hf_http_thread *thread_new(struct hf_http_server *s)
     if (!t)
         return NULL;
     t->server = s;
+    const struct hf_http_limits *limits = &s->options.limits;
+    t->timers[HF_HTTP_TIMER_HEAD].duration_ms = limits->head_ms;
+    t->timers[HF_HTTP_TIMER_BODY].duration_ms = limits->body_ms;
+    t->timers[HF_HTTP_TIMER_IDLE].duration_ms = t->timers[HF_HTTP_TIMER_WRITE].duration_ms = limits->idle_ms;
+    t->timers[HF_HTTP_TIMER_LINGER].duration_ms = LINGER_MS;
     t->done_here_end = &t->done_here;
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
     t->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, ACCEPTS = 64, FREE_MAX = 1024, LINGER_MS = 2000, STOP_IDLE_MS = 500, TICK_MS = 200 };
+enum { EVENTS = 256, ACCEPTS = 64, FREE_MAX = 1024, STOP_IDLE_MS = 500, TICK_MS = 200 };
 /* How often a connection is read before it is called late: enough for a head or a body of 1 MiB that has come. */
 enum { LAST_READS = 32 };
 
@@ -128,72 +128,39 @@ static void settle(struct hf_http_thread *t)
 
 /* ---- Timers ---- */
 
-static void timer_unlink(struct hf_http_conn *conn)
-{
-    struct hf_http_queue *q = &conn->thread->timers[conn->timer];
-    if (conn->timer == HF_TIMER_NONE)
-        return;
-    if (conn->older)
-        conn->older->newer = conn->newer;
-    else
-        q->oldest = conn->newer;
-    if (conn->newer)
-        conn->newer->older = conn->older;
-    else
-        q->newest = conn->older;
-    conn->timer = HF_TIMER_NONE;
-}
-
-static unsigned timer_ms(const struct hf_http_limits *limits, enum hf_http_timer timer)
-{
-    switch (timer) {
-    case HF_TIMER_HEAD: return limits->head_ms;
-    case HF_TIMER_BODY: return limits->body_ms;
-    case HF_TIMER_LINGER: return LINGER_MS;
-    default: return limits->idle_ms;
-    }
-}
-
 static void timer_set(struct hf_http_conn *conn, enum hf_http_timer timer)
 {
-    struct hf_http_queue *q = &conn->thread->timers[timer];
-    timer_unlink(conn);
+    struct hf_http_thread *t = conn->thread;
     conn->timer = timer;
-    if (timer == HF_TIMER_NONE)
-        return;
-    conn->deadline_ms = conn->thread->now_ms + timer_ms(&conn->thread->server->options.limits, timer);
-    conn->newer = NULL;
-    conn->older = q->newest;
-    if (q->newest)
-        q->newest->newer = conn;
+    if (timer == HF_HTTP_TIMER_NONE)
+        hf_timer_clear(&conn->patience);
     else
-        q->oldest = conn;
-    q->newest = conn;
+        hf_timer_set(&conn->patience, &t->timers[timer], t->now_ms);
 }
 
 /* What the connection waits for now. */
 static enum hf_http_timer timer_due(const struct hf_http_conn *conn)
 {
-    if (conn->timer == HF_TIMER_LINGER)
-        return HF_TIMER_LINGER;
+    if (conn->timer == HF_HTTP_TIMER_LINGER)
+        return HF_HTTP_TIMER_LINGER;
     if (hf_http_output_waits(conn))
-        return HF_TIMER_WRITE;
+        return HF_HTTP_TIMER_WRITE;
     if (conn->held)
-        return HF_TIMER_NONE;
+        return HF_HTTP_TIMER_NONE;
     if (conn->building)
-        return conn->pending ? HF_TIMER_NONE : HF_TIMER_BODY;
+        return conn->pending ? HF_HTTP_TIMER_NONE : HF_HTTP_TIMER_BODY;
     if (conn->pending)
-        return HF_TIMER_NONE;
-    return conn->in.size ? HF_TIMER_HEAD : HF_TIMER_IDLE;
+        return HF_HTTP_TIMER_NONE;
+    return conn->in.size ? HF_HTTP_TIMER_HEAD : HF_HTTP_TIMER_IDLE;
 }
 
 /* Is the client late, and not we? What it sent or took in time may not have been looked at yet: this thread may have
  * stood still, or have more connections than it looks at in one round. */
 static bool is_late(struct hf_http_conn *conn)
 {
-    if (conn->timer == HF_TIMER_LINGER)
+    if (conn->timer == HF_HTTP_TIMER_LINGER)
         return true;
-    if (conn->timer == HF_TIMER_WRITE) {
+    if (conn->timer == HF_HTTP_TIMER_WRITE) {
         hf_http_output(conn);
         return !conn->sent && hf_http_output_waits(conn);
     }
@@ -216,7 +183,7 @@ static void timed_out(struct hf_http_conn *conn)
         "again, in one go."
     };
     hf_http_count(&conn->thread->timeouts, 1);
-    if (conn->timer == HF_TIMER_HEAD || conn->timer == HF_TIMER_BODY)
+    if (conn->timer == HF_HTTP_TIMER_HEAD || conn->timer == HF_HTTP_TIMER_BODY)
         hf_http_turn_down(conn, &late);
     else
         conn->broken = true;
@@ -228,8 +195,9 @@ static void timed_out(struct hf_http_conn *conn)
 static void files_run(struct hf_http_thread *t)
 {
     const struct hf_http_handler *handler = &t->server->options.handler;
-    struct hf_http_conn *conn = t->server->files > 0 ? t->timers[HF_TIMER_WRITE].oldest : NULL;
-    for (; conn; conn = conn->newer) {
+    struct hf_timer *timer = t->server->files > 0 ? t->timers[HF_HTTP_TIMER_WRITE].oldest : NULL;
+    for (; timer; timer = timer->newer) {
+        struct hf_http_conn *conn = hf_http_conn_of(timer);
         if (!hf_http_file_late(conn) || conn->broken)
             continue;
         handler->cut(handler->arg, &(struct hf_http_cut){ .group = conn->group,
@@ -245,17 +213,16 @@ static void timers_run(struct hf_http_thread *t)
 {
     hf_http_unknown_run(t);
     files_run(t);
-    for (int i = HF_TIMER_HEAD; i < HF_TIMER_COUNT; i++) {
-        struct hf_http_conn *conn = t->timers[i].oldest;
-        while (conn && conn->deadline_ms <= t->now_ms) {
-            struct hf_http_conn *newer = conn->newer;
+    for (int i = HF_HTTP_TIMER_HEAD; i < HF_HTTP_TIMER_COUNT; i++) {
+        struct hf_timer *due;
+        while ((due = hf_timer_take(&t->timers[i], t->now_ms))) {
+            struct hf_http_conn *conn = hf_http_conn_of(due);
             if (is_late(conn)) {
                 timed_out(conn);
-                timer_set(conn, HF_TIMER_NONE);
+                conn->timer = HF_HTTP_TIMER_NONE;
             } else {
                 hf_http_mark(conn); /* its timer is set anew with that */
             }
-            conn = newer;
         }
     }
 }
@@ -309,7 +276,7 @@ void hf_http_drop(struct hf_http_conn *conn)
         if (x->done || x->waits) /* nobody works on one that waits for its turn */
             hf_http_exchange_free(x);
     }
-    timer_unlink(conn);
+    hf_timer_clear(&conn->patience);
     let_go(conn);
     conn_unlink(conn);
     hf_buffer_free(&conn->out);
@@ -363,7 +330,7 @@ static bool conn_open(struct hf_http_thread *t, int fd)
         t->conns->prev_conn = conn;
     t->conns = conn;
     hf_http_unknown_add(conn);
-    timer_set(conn, HF_TIMER_IDLE);
+    timer_set(conn, HF_HTTP_TIMER_IDLE);
     return true;
 }
 
@@ -422,7 +389,7 @@ static bool accept_some(struct hf_http_thread *t)
 /* Tell epoll what the connection waits for, if that changed. */
 static void watch(struct hf_http_conn *conn)
 {
-    bool reads = conn->timer == HF_TIMER_LINGER || hf_http_may_read(conn);
+    bool reads = conn->timer == HF_HTTP_TIMER_LINGER || hf_http_may_read(conn);
     uint32_t events = (reads ? EPOLLIN : 0U) |
                       (hf_http_output_waits(conn) || conn->stream.read_wants_write ? EPOLLOUT : 0U);
     if (events == conn->events)
@@ -440,13 +407,13 @@ static void watch(struct hf_http_conn *conn)
  * arrive would reset the connection, and the answer would be lost with it. */
 static void wind_up(struct hf_http_conn *conn)
 {
-    if (conn->ended || conn->timer == HF_TIMER_LINGER) {
+    if (conn->ended || conn->timer == HF_HTTP_TIMER_LINGER) {
         conn->broken |= conn->ended;
         return;
     }
     if (!hf_stream_finish(&conn->stream))
         conn->broken = true;
-    timer_set(conn, HF_TIMER_LINGER);
+    timer_set(conn, HF_HTTP_TIMER_LINGER);
 }
 
 /* What is left of a connection that has had its share is looked at in the next round. */
@@ -483,8 +450,8 @@ static void tend(struct hf_http_conn *conn)
     hold_back(conn);
     enum hf_http_timer timer = timer_due(conn);
     /* Only what was answered or taken counts: bytes of a TLS record that never ends do not. */
-    if (timer != conn->timer || conn->began ||
-        (conn->sent && (timer == HF_TIMER_IDLE || timer == HF_TIMER_WRITE)))
+    if (timer != conn->timer || conn->began || !conn->patience.queue ||
+        (conn->sent && (timer == HF_HTTP_TIMER_IDLE || timer == HF_HTTP_TIMER_WRITE)))
         timer_set(conn, timer);
     conn->sent = conn->began = false;
     hf_http_tally(conn);
@@ -507,9 +474,11 @@ static void tend_all(struct hf_http_thread *t)
 static struct hf_http_group *group_with_most(const struct hf_http_thread *t)
 {
     struct hf_http_group *most = NULL;
-    for (struct hf_http_conn *conn = t->timers[HF_TIMER_WRITE].oldest; conn; conn = conn->newer)
-        if (conn->counted_in && (!most || conn->counted_in->out_bytes > most->out_bytes))
-            most = conn->counted_in;
+    for (struct hf_timer *timer = t->timers[HF_HTTP_TIMER_WRITE].oldest; timer; timer = timer->newer) {
+        struct hf_http_group *group = hf_http_conn_of(timer)->counted_in;
+        if (group && (!most || group->out_bytes > most->out_bytes))
+            most = group;
+    }
     return most;
 }
 
@@ -517,8 +486,9 @@ static struct hf_http_group *group_with_most(const struct hf_http_thread *t)
 static uint64_t shed_of(struct hf_http_thread *t, uint64_t left, const struct hf_http_group *group)
 {
     uint64_t max = t->server->options.limits.memory_max;
-    for (struct hf_http_conn *conn = t->timers[HF_TIMER_WRITE].oldest; conn && left > max;
-         conn = conn->newer) {
+    struct hf_timer *timer = t->timers[HF_HTTP_TIMER_WRITE].oldest;
+    for (; timer && left > max; timer = timer->newer) {
+        struct hf_http_conn *conn = hf_http_conn_of(timer);
         if (conn->broken || (group && conn->counted_in != group))
             continue;
         left -= conn->out_counted;
