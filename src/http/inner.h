@@ -14,7 +14,6 @@
 #include "net/timer.h"
 
 #include <pthread.h>
-#include <sys/epoll.h>
 
 /* How long a connection may stay as it is. Every class has one duration, so its queue is sorted by itself. */
 enum hf_http_timer {
@@ -30,7 +29,7 @@ enum hf_http_timer {
 struct hf_http_conn {
     struct hf_http_thread *thread;
     struct hf_stream stream;
-    uint32_t events; /* what epoll is asked for */
+    struct hf_source source; /* the same descriptor, in the thread's loop */
 
     struct hf_buffer in; /* bytes of an unfinished head, or behind a request that has to be answered first */
     size_t scanned;
@@ -92,10 +91,9 @@ struct hf_http_thread {
     struct hf_http_server *server;
     pthread_t id;
     bool started;
-    int epoll, wake;
-    bool listening;            /* the listening socket is in the epoll */
+    struct hf_loop loop;
+    struct hf_source listener;
     int64_t stopping_since_ms; /* 0: not stopping */
-    int64_t now_ms;
 
     struct hf_http_conn *conns;
     struct hf_http_conn *dirty;
@@ -114,8 +112,7 @@ struct hf_http_thread {
     uint64_t out_bytes;     /* of answers that are not sent, with what is sent of them */
     uint64_t answers_due;   /* bytes that those may take which are being made */
     struct hf_http_share shares[HF_HTTP_SHARES];
-    struct hf_http_exchange *done_here, **done_here_end; /* by this thread */
-    _Atomic(struct hf_http_exchange *) done_elsewhere;   /* by others, newest first */
+    struct hf_inbox done; /* exchanges that were answered, by their `task` */
 
     struct hf_buffer fields, body; /* what is being rendered */
     struct hf_buffer spare;        /* for the next connection that has something to send */
@@ -156,9 +153,9 @@ struct hf_http_server {
 
 /* loop.c */
 void *hf_http_loop(void *thread);
-void hf_http_mark(struct hf_http_conn *conn); /* look at it at the end of the round */
-void hf_http_wake(struct hf_http_thread *thread);
-void hf_http_drop(struct hf_http_conn *conn);                             /* close and free */
+void hf_http_accept(struct hf_source *listener, uint32_t events); /* of a thread */
+void hf_http_mark(struct hf_http_conn *conn);                     /* look at it at the end of the round */
+void hf_http_drop(struct hf_http_conn *conn);                     /* close and free */
 struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn); /* NULL without memory */
 void hf_http_exchange_free(struct hf_http_exchange *x);
 

@@ -20,7 +20,7 @@ unsigned hf_http_unknown_share(unsigned connections)
 void hf_http_unknown_add(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
-    conn->accepted_ms = t->now_ms;
+    conn->accepted_ms = t->loop.now_ms;
     if (t->server->unknown_max == 0)
         return;
     conn->unknown = true;
@@ -87,7 +87,7 @@ bool hf_http_unknown_fits(const struct hf_http_thread *t)
 void hf_http_unknown_run(struct hf_http_thread *t)
 {
     struct hf_http_conn *conn = t->unknown_oldest;
-    while (conn && conn->accepted_ms + t->server->options.limits.unknown_ms <= t->now_ms) {
+    while (conn && conn->accepted_ms + t->server->options.limits.unknown_ms <= t->loop.now_ms) {
         struct hf_http_conn *later = conn->known_later;
         close_unknown(conn);
         hf_http_count(&t->timeouts, 1);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum { SPARE_FILES = 64, LINGER_MS = 2000 };
@@ -20,8 +19,6 @@ static enum hf_status say(struct hf_error *why, enum hf_status status, const cha
 
 static void thread_free(struct hf_http_thread *t)
 {
-    if (!t)
-        return;
     while (t->free) {
         struct hf_http_exchange *x = t->free;
         t->free = x->next;
@@ -31,32 +28,25 @@ static void thread_free(struct hf_http_thread *t)
     hf_buffer_free(&t->fields);
     hf_buffer_free(&t->body);
     hf_buffer_free(&t->spare);
-    if (t->epoll >= 0)
-        close(t->epoll);
-    if (t->wake >= 0)
-        close(t->wake);
+    hf_loop_close(&t->loop);
     free(t);
 }
 
 static struct hf_http_thread *thread_new(struct hf_http_server *s)
 {
     struct hf_http_thread *t = calloc(1, sizeof *t);
-    if (!t)
+    if (!t || !hf_loop_open(&t->loop)) {
+        free(t);
         return NULL;
+    }
     t->server = s;
+    t->listener = (struct hf_source){ .fd = s->listener, .ready = hf_http_accept };
+    hf_inbox_open(&t->done, &t->loop);
     const struct hf_http_limits *limits = &s->options.limits;
     t->timers[HF_HTTP_TIMER_HEAD].duration_ms = limits->head_ms;
     t->timers[HF_HTTP_TIMER_BODY].duration_ms = limits->body_ms;
     t->timers[HF_HTTP_TIMER_IDLE].duration_ms = t->timers[HF_HTTP_TIMER_WRITE].duration_ms = limits->idle_ms;
     t->timers[HF_HTTP_TIMER_LINGER].duration_ms = LINGER_MS;
-    t->done_here_end = &t->done_here;
-    t->epoll = epoll_create1(EPOLL_CLOEXEC);
-    t->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    struct epoll_event ev = { .events = EPOLLIN };
-    if (t->epoll < 0 || t->wake < 0 || epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->wake, &ev) != 0) {
-        thread_free(t);
-        return NULL;
-    }
     return t;
 }
 
@@ -141,7 +131,7 @@ void hf_http_stop(struct hf_http_server *s, unsigned wait_ms)
     s->stopping = true;
     for (unsigned i = 0; i < s->thread_count; i++)
         if (s->threads[i]->started)
-            hf_http_wake(s->threads[i]);
+            hf_loop_wake(&s->threads[i]->loop);
     for (unsigned i = 0; i < s->thread_count; i++) {
         if (s->threads[i]->started)
             pthread_join(s->threads[i]->id, NULL);

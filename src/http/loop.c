@@ -1,30 +1,13 @@
 #include "base/bug.h"
-#include "base/clock.h"
 #include "http/inner.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, ACCEPTS = 64, FREE_MAX = 1024, STOP_IDLE_MS = 500, TICK_MS = 200 };
+enum { ACCEPTS = 64, FREE_MAX = 1024, STOP_IDLE_MS = 500, TICK_MS = 200 };
 /* How often a connection is read before it is called late: enough for a head or a body of 1 MiB that has come. */
 enum { LAST_READS = 32 };
-
-static _Thread_local const struct hf_http_thread *this_thread;
-
-static bool on_thread(const struct hf_http_thread *thread)
-{
-    return this_thread == thread;
-}
-
-void hf_http_wake(struct hf_http_thread *thread)
-{
-    uint64_t one = 1;
-    while (write(thread->wake, &one, sizeof one) < 0 && errno == EINTR)
-        ;
-}
 
 /* ---- Exchanges ---- */
 
@@ -84,27 +67,16 @@ void hf_http_exchange_free(struct hf_http_exchange *x)
 
 void hf_http_done(struct hf_http_exchange *x)
 {
-    struct hf_http_thread *t = x->thread;
-    if (on_thread(t)) {
-        x->next_done = NULL;
-        *t->done_here_end = x;
-        t->done_here_end = &x->next_done;
-        return;
-    }
-    struct hf_http_exchange *top = atomic_load_explicit(&t->done_elsewhere, memory_order_relaxed);
-    do
-        x->next_done = top;
-    while (!atomic_compare_exchange_weak_explicit(&t->done_elsewhere, &top, x, memory_order_release,
-                                                  memory_order_relaxed));
-    if (!top)
-        hf_http_wake(t);
+    hf_inbox_put(&x->thread->done, &x->task);
 }
 
 /* Let the connections of what is done be looked at. */
-static void settle_list(struct hf_http_exchange *x)
+static void settle(struct hf_http_thread *t)
 {
-    while (x) {
-        struct hf_http_exchange *next = x->next_done;
+    struct hf_task *next;
+    for (struct hf_task *task = hf_inbox_take(&t->done); task; task = next) {
+        struct hf_http_exchange *x = HF_OWNER(struct hf_http_exchange, task, task);
+        next = task->next;
         x->done = true;
         hf_http_due(x, 0);
         if (x->conn) {
@@ -113,17 +85,7 @@ static void settle_list(struct hf_http_exchange *x)
         } else {
             hf_http_exchange_free(x);
         }
-        x = next;
     }
-}
-
-static void settle(struct hf_http_thread *t)
-{
-    struct hf_http_exchange *here = t->done_here;
-    t->done_here = NULL;
-    t->done_here_end = &t->done_here;
-    settle_list(here);
-    settle_list(atomic_exchange_explicit(&t->done_elsewhere, NULL, memory_order_acquire));
 }
 
 /* ---- Timers ---- */
@@ -135,7 +97,7 @@ static void timer_set(struct hf_http_conn *conn, enum hf_http_timer timer)
     if (timer == HF_HTTP_TIMER_NONE)
         hf_timer_clear(&conn->patience);
     else
-        hf_timer_set(&conn->patience, &t->timers[timer], t->now_ms);
+        hf_timer_set(&conn->patience, &t->timers[timer], t->loop.now_ms);
 }
 
 /* What the connection waits for now. */
@@ -215,7 +177,7 @@ static void timers_run(struct hf_http_thread *t)
     files_run(t);
     for (int i = HF_HTTP_TIMER_HEAD; i < HF_HTTP_TIMER_COUNT; i++) {
         struct hf_timer *due;
-        while ((due = hf_timer_take(&t->timers[i], t->now_ms))) {
+        while ((due = hf_timer_take(&t->timers[i], t->loop.now_ms))) {
             struct hf_http_conn *conn = hf_http_conn_of(due);
             if (is_late(conn)) {
                 timed_out(conn);
@@ -293,13 +255,19 @@ void hf_http_drop(struct hf_http_conn *conn)
     free(conn);
 }
 
-static void listen_again(struct hf_http_thread *t, bool on)
+static void listen_again(struct hf_http_thread *t)
 {
-    struct epoll_event ev = { .events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = t };
-    if (on == t->listening)
-        return;
-    if (epoll_ctl(t->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, t->server->listener, &ev) == 0)
-        t->listening = on;
+    (void)hf_loop_watch(&t->loop, &t->listener, EPOLLIN | EPOLLEXCLUSIVE); /* else at the next tick */
+}
+
+static void on_event(struct hf_source *source, uint32_t events)
+{
+    struct hf_http_conn *conn = HF_OWNER(struct hf_http_conn, source, source);
+    hf_http_mark(conn);
+    if (events & (EPOLLHUP | EPOLLERR))
+        conn->broken = true;
+    else if (events & EPOLLIN || conn->stream.read_wants_write)
+        hf_http_input(conn);
 }
 
 /* Take a socket in. False without memory or descriptors. */
@@ -318,9 +286,8 @@ static bool conn_open(struct hf_http_thread *t, int fd)
     if (tls)
         conn->stream.tls = hf_tls_accept(tls, fd);
     hf_tls_drop(tls);
-    conn->events = EPOLLIN;
-    struct epoll_event ev = { .events = EPOLLIN, .data.ptr = conn };
-    if ((tls && !conn->stream.tls) || epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
+    conn->source = (struct hf_source){ .fd = fd, .ready = on_event };
+    if ((tls && !conn->stream.tls) || !hf_loop_watch(&t->loop, &conn->source, EPOLLIN)) {
         hf_tls_close(conn->stream.tls);
         free(conn);
         return false;
@@ -360,7 +327,7 @@ static bool accept_some(struct hf_http_thread *t)
             /* Out of descriptors or memory: what waits in the backlog is taken at the next tick. */
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
                 (void)hf_http_unknown_shed(t);
-                listen_again(t, false);
+                hf_loop_unwatch(&t->loop, &t->listener);
             }
             return false;
         }
@@ -384,6 +351,12 @@ static bool accept_some(struct hf_http_thread *t)
     return true;
 }
 
+void hf_http_accept(struct hf_source *listener, uint32_t events)
+{
+    (void)events;
+    (void)accept_some(HF_OWNER(struct hf_http_thread, listener, listener));
+}
+
 /* ---- Rounds ---- */
 
 /* Tell epoll what the connection waits for, if that changed. */
@@ -392,13 +365,8 @@ static void watch(struct hf_http_conn *conn)
     bool reads = conn->timer == HF_HTTP_TIMER_LINGER || hf_http_may_read(conn);
     uint32_t events = (reads ? EPOLLIN : 0U) |
                       (hf_http_output_waits(conn) || conn->stream.read_wants_write ? EPOLLOUT : 0U);
-    if (events == conn->events)
+    if (hf_loop_watch(&conn->thread->loop, &conn->source, events))
         return;
-    struct epoll_event ev = { .events = events, .data.ptr = conn };
-    if (epoll_ctl(conn->thread->epoll, EPOLL_CTL_MOD, conn->stream.fd, &ev) == 0) {
-        conn->events = events;
-        return;
-    }
     conn->broken = true; /* nobody would say when it can go on */
     hf_http_mark(conn);
 }
@@ -511,27 +479,18 @@ static void shed(struct hf_http_thread *t)
         (void)shed_of(t, left, NULL);
 }
 
-static void on_event(struct hf_http_conn *conn, uint32_t events)
-{
-    hf_http_mark(conn);
-    if (events & (EPOLLHUP | EPOLLERR))
-        conn->broken = true;
-    else if (events & EPOLLIN || conn->stream.read_wants_write)
-        hf_http_input(conn);
-}
-
 /* The server is to stop: nothing new. What has come in by now is still taken, what is idle is told that this is the end
  * and has a moment to see it. */
 static void stop_step(struct hf_http_thread *t)
 {
     bool first = t->stopping_since_ms == 0;
     if (first)
-        t->stopping_since_ms = t->now_ms;
+        t->stopping_since_ms = t->loop.now_ms;
     for (int left = HF_HTTP_BACKLOG; first && left > 0 && accept_some(t); left -= ACCEPTS)
         ; /* who connected before the stop may have sent a request too */
-    listen_again(t, false);
-    bool patience = t->now_ms < t->server->stop_at_ms;
-    bool moment = t->now_ms - t->stopping_since_ms < STOP_IDLE_MS;
+    hf_loop_unwatch(&t->loop, &t->listener);
+    bool patience = t->loop.now_ms < t->server->stop_at_ms;
+    bool moment = t->loop.now_ms - t->stopping_since_ms < STOP_IDLE_MS;
     for (struct hf_http_conn *conn = t->conns; conn; conn = conn->next_conn) {
         if (first && !conn->closing && !conn->broken) {
             hf_http_input_again(conn); /* it may have been held back */
@@ -552,12 +511,12 @@ static void round_of(struct hf_http_thread *t)
     do {
         t->handed_over = false;
         handler->round(handler->arg, t);
-        t->now_ms = hf_clock_monotonic_ms(); /* what the disk took is not the clients' time */
+        hf_loop_tick(&t->loop); /* what the disk took is not the clients' time */
         settle(t);
         tend_all(t);
         shed(t);
         /* What was pipelined behind an answer may have been handed over just now. */
-    } while (t->handed_over || t->done_here || t->dirty);
+    } while (t->handed_over || t->done.here || t->dirty);
 }
 
 /* A new round: those that were held back come before those that have something new, the one that waits longest first. Where
@@ -587,37 +546,25 @@ static int patience_ms(const struct hf_http_thread *t)
 void *hf_http_loop(void *arg)
 {
     struct hf_http_thread *t = arg;
-    struct epoll_event events[EVENTS];
-    this_thread = t;
-    t->now_ms = hf_clock_monotonic_ms();
-    listen_again(t, true);
-    int64_t tick_ms = t->now_ms;
+    hf_loop_begin(&t->loop);
+    listen_again(t);
+    int64_t tick_ms = t->loop.now_ms;
     for (;;) {
-        int n = epoll_wait(t->epoll, events, EVENTS, patience_ms(t));
-        t->now_ms = hf_clock_monotonic_ms();
+        hf_loop_wait(&t->loop, patience_ms(t));
         t->round++;
         go_on(t);
-        for (int i = 0; i < n; i++) {
-            void *what = events[i].data.ptr;
-            uint64_t count;
-            if (what == t)
-                (void)accept_some(t);
-            else if (!what)
-                (void)!read(t->wake, &count, sizeof count);
-            else
-                on_event(what, events[i].events);
-        }
-        if (t->now_ms - tick_ms >= TICK_MS) {
-            tick_ms = t->now_ms;
+        hf_loop_dispatch(&t->loop);
+        if (t->loop.now_ms - tick_ms >= TICK_MS) {
+            tick_ms = t->loop.now_ms;
             timers_run(t);
             if (!t->server->stopping)
-                listen_again(t, true);
+                listen_again(t);
         }
         bool stopping = t->server->stopping;
         if (stopping)
             stop_step(t);
         round_of(t);
-        if (stopping && !t->conns && (t->live == 0 || t->now_ms >= t->server->stop_at_ms))
+        if (stopping && !t->conns && (t->live == 0 || t->loop.now_ms >= t->server->stop_at_ms))
             return NULL; /* what is still being worked on then has nobody who waits for it */
     }
 }

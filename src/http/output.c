@@ -56,7 +56,7 @@ static void add_line(struct hf_buffer *out, unsigned status)
 /* The Date field, made anew each second. */
 static void add_date(struct hf_http_thread *t, struct hf_buffer *out)
 {
-    int64_t second = t->now_ms / 1000;
+    int64_t second = t->loop.now_ms / 1000;
     if (second != t->date_s || t->date[0] == 0) {
         time_t now = time(NULL);
         struct tm tm;
@@ -134,7 +134,7 @@ static void file_begin(struct hf_http_conn *conn, const struct hf_http_reply *re
     conn->file_at = 0;
     conn->file_left = reply->file_size;
     conn->file_until_ms =
-        conn->thread->now_ms + limits->file_ms + (int64_t)(reply->file_size >> 20) * limits->file_mib_ms;
+        conn->thread->loop.now_ms + limits->file_ms + (int64_t)(reply->file_size >> 20) * limits->file_mib_ms;
     atomic_fetch_add(&conn->thread->server->files, 1);
     if (!wanted)
         hf_http_file_close(conn);
@@ -142,7 +142,7 @@ static void file_begin(struct hf_http_conn *conn, const struct hf_http_reply *re
 
 bool hf_http_file_late(const struct hf_http_conn *conn)
 {
-    return conn->file >= 0 && conn->file_until_ms <= conn->thread->now_ms;
+    return conn->file >= 0 && conn->file_until_ms <= conn->thread->loop.now_ms;
 }
 
 /* Render the first exchange of the queue and let it go. */

@@ -18,6 +18,7 @@
 #include "base/buffer.h"
 #include "http/auth.h"
 #include "http/head.h"
+#include "net/loop.h"
 #include "net/tls.h"
 
 #include <stdatomic.h>
@@ -30,13 +31,13 @@ struct hf_http_conn;
 struct hf_http_exchange {
     struct hf_http_thread *thread; /* the one that it belongs to */
     struct hf_http_conn *conn;
-    struct hf_http_exchange *next;      /* private: of the connection's queue, or of the list of those done */
-    struct hf_http_exchange *next_done; /* private */
-    struct hf_http_head head;           /* its slices live in the arena */
-    struct hf_bytes body;               /* lives in `input` */
-    struct hf_arena arena;              /* the request's own memory, for the handler too */
-    struct hf_buffer input;             /* private: the bytes of the body */
-    struct hf_http_group *group;        /* private: where it counts; NULL: in none */
+    struct hf_http_exchange *next; /* private: of the connection's queue, or of the free ones */
+    struct hf_task task;           /* private: in the thread's inbox of those done */
+    struct hf_http_head head;      /* its slices live in the arena */
+    struct hf_bytes body;          /* lives in `input` */
+    struct hf_arena arena;         /* the request's own memory, for the handler too */
+    struct hf_buffer input;        /* private: the bytes of the body */
+    struct hf_http_group *group;   /* private: where it counts; NULL: in none */
     uint64_t counted; /* private: its bytes that are counted: head, body, `took` and the exchange itself */
     struct hf_http_refusal refusal; /* status 0: none */
     _Atomic bool gone;              /* nobody waits for the answer any more: there is no need to make one */
