@@ -1,8 +1,10 @@
 /* inner.h: what the files of the HTTP server share; nobody else includes it.
  *
- *   listen.c   addresses, sockets, starting and stopping      loop.c   one I/O thread: rounds, accepting, timers
- *   input.c    from bytes to exchanges                        output.c from answers to bytes
- *   join.c     whose a connection is, and those that are nobody's yet */
+ *   listen.c    starting and stopping          loop.c    one I/O thread: rounds
+ *   conn.c      let in, watched, closed        timer.c   how long a connection may take
+ *   input.c     from bytes to exchanges        output.c  from answers to bytes
+ *   exchange.c  made, used again, answered
+ *   join.c      whose a connection is, and those that are nobody's yet */
 #ifndef HF_HTTP_INNER_H
 #define HF_HTTP_INNER_H
 
@@ -85,7 +87,8 @@ struct hf_http_share {
 };
 
 enum { HF_HTTP_SHARES = 4096 };
-enum { HF_HTTP_READ = 65536, HF_HTTP_READ_LITTLE = 4096, HF_HTTP_OUT_MAX = 1 << 20, HF_HTTP_BACKLOG = 1024 };
+enum { HF_HTTP_READ = 65536, HF_HTTP_READ_LITTLE = 4096, HF_HTTP_OUT_MAX = 1 << 20 };
+enum { HF_HTTP_BACKLOG = 1024, HF_HTTP_ACCEPTS = 64 };
 
 struct hf_http_thread {
     struct hf_http_server *server;
@@ -151,13 +154,27 @@ struct hf_http_server {
     _Atomic uint64_t accepted, refused_connections;
 };
 
-/* loop.c */
-void *hf_http_loop(void *thread);
-void hf_http_accept(struct hf_source *listener, uint32_t events); /* of a thread */
-void hf_http_mark(struct hf_http_conn *conn);                     /* look at it at the end of the round */
-void hf_http_drop(struct hf_http_conn *conn);                     /* close and free */
-struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn); /* NULL without memory */
+/* loop.c: what an I/O thread does, until the server stops. arg: the thread. */
+void *hf_http_loop(void *arg);
+
+/* exchange.c: a new one for a request of the connection, NULL without memory; and what becomes of it. */
+struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn);
 void hf_http_exchange_free(struct hf_http_exchange *x);
+
+/* conn.c: look at the connection at the end of the round; hold it back no more; close and free it. */
+void hf_http_mark(struct hf_http_conn *conn);
+void hf_http_let_go(struct hf_http_conn *conn);
+void hf_http_drop(struct hf_http_conn *conn);
+/* Let in up to HF_HTTP_ACCEPTS clients that wait. True: there may be more of them. */
+bool hf_http_accept(struct hf_http_thread *thread);
+/* The same, as the thread's listener calls it; and let that be called. */
+void hf_http_on_listener(struct hf_source *listener, uint32_t events);
+void hf_http_listen_again(struct hf_http_thread *thread);
+
+/* timer.c: give the connection a time from now on; what it waits for now; close those whose time is over. */
+void hf_http_timer_set(struct hf_http_conn *conn, enum hf_http_timer timer);
+enum hf_http_timer hf_http_timer_due(const struct hf_http_conn *conn);
+void hf_http_timers_run(struct hf_http_thread *thread);
 
 /* join.c: connections that are in no group. Add a new one; take it off the list; close one for another, an idle one if there
  * is any: false if there is none; close those whose time is over. */

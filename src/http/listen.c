@@ -40,7 +40,7 @@ static struct hf_http_thread *thread_new(struct hf_http_server *s)
         return NULL;
     }
     t->server = s;
-    t->listener = (struct hf_source){ .fd = s->listener, .ready = hf_http_accept };
+    t->listener = (struct hf_source){ .fd = s->listener, .ready = hf_http_on_listener };
     hf_inbox_open(&t->done, &t->loop);
     const struct hf_http_limits *limits = &s->options.limits;
     t->timers[HF_HTTP_TIMER_HEAD].duration_ms = limits->head_ms;
