@@ -4,55 +4,9 @@
 #include "audit/words.h"
 
 #include "base/bytes.h"
+#include "core/action.h"
 
 /* ---- What each action does to the records when it is answered ok ---- */
-
-enum {
-    ROW_BIT_HOLD = 1 << HF_ROW_HOLD,
-    ROW_BIT_RESOURCE = 1 << HF_ROW_RESOURCE,
-    ROW_BIT_REVERSAL = 1 << HF_ROW_REVERSAL
-};
-
-struct action_rule {
-    enum hf_action action;
-    bool needs_key;
-    enum hf_row_kind main; /* exactly one such row when ok; 0: any number of the allowed ones */
-    unsigned allowed;      /* bits of the kinds that may be there */
-};
-
-static const struct action_rule rules[] = {
-    { HF_PLACE_HOLD, true, HF_ROW_RESOURCE, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
-    { HF_CONFIRM, true, HF_ROW_HOLD, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
-    { HF_RELEASE, true, HF_ROW_HOLD, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
-    { HF_EXPIRE, true, HF_ROW_HOLD, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
-    { HF_REVERSE, true, HF_ROW_REVERSAL, ROW_BIT_HOLD | ROW_BIT_RESOURCE | ROW_BIT_REVERSAL },
-    { HF_SET_RESOURCE, false, HF_ROW_RESOURCE, ROW_BIT_RESOURCE },
-    { HF_SET_GUARD, false, HF_ROW_GUARD, 1 << HF_ROW_GUARD },
-    { HF_RECORD, false, HF_ROW_ENTRY, 1 << HF_ROW_ENTRY },
-    { HF_ADMIT, false, HF_ROW_ENTRY, 1 << HF_ROW_ENTRY },
-    { HF_BEGIN, false, HF_ROW_CLAIM, 1 << HF_ROW_CLAIM },
-    { HF_COMPLETE, false, HF_ROW_CLAIM, 1 << HF_ROW_CLAIM },
-    { HF_FAIL, false, HF_ROW_CLAIM, 1 << HF_ROW_CLAIM },
-    { HF_HEARTBEAT, false, HF_ROW_CLAIM, 1 << HF_ROW_CLAIM },
-    { HF_GRANT, true, HF_ROW_LEASE, 1 << HF_ROW_LEASE },
-    { HF_RENEW, false, HF_ROW_LEASE, 1 << HF_ROW_LEASE },
-    { HF_RETURN, false, HF_ROW_LEASE, 1 << HF_ROW_LEASE },
-    { HF_WRITE, true, HF_ROW_REGISTER, 1 << HF_ROW_REGISTER },
-    { HF_MERGE, false, HF_ROW_REGISTER, 1 << HF_ROW_REGISTER },
-    { HF_DELETE_REGISTER, true, HF_ROW_REGISTER, 1 << HF_ROW_REGISTER },
-    { HF_DELETE_LEASE, true, HF_ROW_LEASE, 1 << HF_ROW_LEASE },
-    { HF_APPLY, true, 0, 1 << HF_ROW_VALUE | 1 << HF_ROW_OUTBOX },
-    { HF_SWEEP, false, HF_ROW_HOLD, ROW_BIT_HOLD | ROW_BIT_RESOURCE },
-    { HF_CONFIGURE, false, HF_ROW_CONFIG, 1 << HF_ROW_CONFIG },
-};
-
-static const struct action_rule *rule_of(enum hf_action action)
-{
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].action == action)
-            return &rules[i];
-    return NULL;
-}
 
 /* Did the entry do to holds exactly what its action and answer say, and nothing else? A refusal does
  * nothing; a place_hold may expire overdue holds besides, refused or not. */
@@ -79,15 +33,15 @@ static bool effects_fit(const struct hf_audit_entry *e, const struct hf_audit_ef
 void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entry *e)
 {
     const struct hf_audit_effects *did = &s->effects;
-    const struct action_rule *rule = rule_of(e->action);
+    const struct hf_action_info *rule = hf_action_of(e->action);
     hf_audit_looked(s, HF_AUDIT_IR8, 1);
-    if (!rule) {
+    if (!rule->changes) {
         if (e->action != HF_CHECK) /* DP3 names that one */
             hf_audit_break(s, HF_AUDIT_FORMAT, e, "action %d leaves no record, and yet here is one",
                            (int)e->action);
         return;
     }
-    if (rule->needs_key && e->remember == HF_REMEMBER_NOT)
+    if (rule->keyed && e->remember == HF_REMEMBER_NOT)
         hf_audit_break(s, HF_AUDIT_IR8, e, "a state-changing call was carried out without a key");
     if (!effects_fit(e, did))
         hf_audit_break(s, HF_AUDIT_IR8, e,
@@ -100,14 +54,14 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
         enum hf_row_kind kind = s->rows[i].kind;
         bool client = kind == HF_ROW_CLIENT && e->remember == HF_REMEMBER_SEQUENCE;
         bool may = e->status == HF_OK || e->action == HF_PLACE_HOLD;
-        main += kind == rule->main;
-        if (!client && !(may && (rule->allowed >> kind & 1)))
+        main += kind == rule->changes_once;
+        if (!client && !(may && (rule->changes >> kind & 1)))
             hf_audit_break(s, HF_AUDIT_IR8, e, "answered %s, it changed a %s", hf_status_code(e->status),
                            hf_audit_row_name(kind));
     }
-    if (e->status == HF_OK && rule->main != 0 && main != 1)
+    if (e->status == HF_OK && rule->changes_once != 0 && main != 1)
         hf_audit_break(s, HF_AUDIT_IR8, e, "it changed %u %s records instead of one", main,
-                       hf_audit_row_name(rule->main));
+                       hf_audit_row_name(rule->changes_once));
 }
 
 /* ---- The stored answer ---- */

@@ -1,4 +1,4 @@
-/* The names of statuses and actions: the one list that every interface shows. */
+/* The names of statuses: the one list that every interface shows. */
 #include "holdfast.h"
 
 static const char *const refusals[] = {
@@ -47,45 +47,6 @@ const char *hf_status_code(enum hf_status status)
     if (n >= HF_STORAGE_FAILURE && n - HF_STORAGE_FAILURE < FAULTS)
         return faults[n - HF_STORAGE_FAILURE];
     return status == HF_INDETERMINATE ? "indeterminate" : "unknown";
-}
-
-const char *hf_action_name(enum hf_action action)
-{
-    switch (action) {
-    case HF_PLACE_HOLD: return "place_hold";
-    case HF_CONFIRM: return "confirm";
-    case HF_RELEASE: return "release";
-    case HF_EXPIRE: return "expire";
-    case HF_REVERSE: return "reverse";
-    case HF_SET_RESOURCE: return "set_resource";
-    case HF_SET_GUARD: return "set_guard";
-    case HF_CHECK: return "check";
-    case HF_RECORD: return "record";
-    case HF_ADMIT: return "admit";
-    case HF_BEGIN: return "begin";
-    case HF_COMPLETE: return "complete";
-    case HF_FAIL: return "fail";
-    case HF_HEARTBEAT: return "heartbeat";
-    case HF_GRANT: return "grant";
-    case HF_RENEW: return "renew";
-    case HF_RETURN: return "return";
-    case HF_WRITE: return "write";
-    case HF_MERGE: return "merge";
-    case HF_APPLY: return "apply";
-    case HF_DELETE_REGISTER: return "delete_register";
-    case HF_DELETE_LEASE: return "delete_lease";
-    case HF_SWEEP: return "sweep";
-    case HF_CONFIGURE: return "configure";
-    case HF_GET_HOLD: return "get_hold";
-    case HF_GET_RESOURCE: return "get_resource";
-    case HF_GET_GUARD: return "get_guard";
-    case HF_GET_CLAIM: return "get_claim";
-    case HF_GET_LEASE: return "get_lease";
-    case HF_GET_REGISTER: return "get_register";
-    case HF_GET_TOKEN: return "get_token";
-    case HF_GET_VALUE: return "get_value";
-    }
-    return "unknown";
 }
 
 const char *hf_version(void)

@@ -3,7 +3,7 @@
 #define HF_CORE_ANSWER_H
 
 #include "base/bug.h"
-#include "core/core.h"
+#include "core/action.h"
 
 /* The answer is `status` and carries no record. */
 static inline void hf_answer_status(struct hf_plan *plan, enum hf_status status)
@@ -40,18 +40,13 @@ static inline bool hf_may_end(const struct hf_command *cmd)
 {
     if (!cmd->may_end)
         return false;
-    switch (cmd->request->action) {
-    case HF_CONFIRM:
-    case HF_RELEASE:
-    case HF_EXPIRE:
-    case HF_HEARTBEAT:
-    case HF_RENEW:
-    case HF_RETURN:
-    case HF_DELETE_REGISTER:
-    case HF_DELETE_LEASE: return true;
-    case HF_COMPLETE:
-    case HF_FAIL: return cmd->has_reserve || cmd->request->settle.response.size <= HF_ENDING_RESPONSE;
-    case HF_REVERSE: return cmd->has_reserve;
+    const struct hf_action_info *action = hf_action_of(cmd->request->action);
+    switch (action->ends) {
+    case HF_ENDS_BEGUN:
+    case HF_ENDS_RECORD: return true;
+    case HF_ENDS_PAYLOAD:
+        return cmd->has_reserve || hf_action_bytes(cmd->request, action->payload).size <= HF_ENDING_RESPONSE;
+    case HF_ENDS_RESERVE: return cmd->has_reserve;
     default: return false;
     }
 }

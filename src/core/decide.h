@@ -20,11 +20,9 @@ void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time
 void hf_decide_sweep(const struct hf_view *view, const struct hf_hold *hold, hf_time now,
                      struct hf_plan *plan);
 
-/* Does the action carry a key that is remembered with its answer (K)? */
-bool hf_action_keyed(enum hf_action action);
-/* Does the action only read? */
-bool hf_action_reads(enum hf_action action);
-/* Does it end, or keep alive, something that was begun before? Such actions are taken where nothing new is. */
-bool hf_action_ends(enum hf_action action);
+/* hf_decide_apply: the rule of HF_APPLY. The effect is the caller's function: here only its name is judged.
+ * HF_MISUSE (no function), HF_INVALID_REQUEST (name), or the plan says `run`. Pure. */
+void hf_decide_apply(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                     struct hf_plan *plan);
 
 #endif

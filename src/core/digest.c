@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "core/action.h"
 
 /* The canonical form on its way into the hash. Most requests fit into `held` as a whole, and one call of
  * the hash is cheaper than a dozen. */
@@ -53,18 +54,11 @@ static void form_number(struct form *f, const char *name, uint64_t value)
     form_add(f, b, sizeof b);
 }
 
-/* 0 means that no fence was given. */
-static void form_fence(struct form *f, uint64_t fence)
-{
-    if (fence != 0)
-        form_number(f, "fence", fence);
-}
-
 /* An id may come in either case and names the same hold. */
-static void form_id(struct form *f, struct hf_bytes id)
+static void form_id(struct form *f, const char *name, struct hf_bytes id)
 {
     const unsigned char *p = id.data;
-    form_head(f, "id", FIELD_BYTES, id.size);
+    form_head(f, name, FIELD_BYTES, id.size);
     for (size_t i = 0; i < id.size; i++) {
         unsigned char c = p[i];
         if (c >= 'A' && c <= 'Z')
@@ -73,47 +67,21 @@ static void form_id(struct form *f, struct hf_bytes id)
     }
 }
 
-/* The fields of each action, sorted by name. False if the action has no digest. */
-static bool form_fields(struct form *f, const struct hf_request *r)
+static void form_field(struct form *f, const struct hf_digest_field *field, const struct hf_request *r)
 {
-    switch (r->action) {
-    case HF_PLACE_HOLD:
-        form_number(f, "duration_ms", (uint64_t)r->place_hold.duration_ms);
-        form_fence(f, r->place_hold.fence);
-        form_bytes(f, "requester", r->place_hold.requester);
-        form_bytes(f, "resource", r->place_hold.resource);
-        return true;
-    case HF_CONFIRM:
-    case HF_RELEASE:
-    case HF_EXPIRE:
-    case HF_REVERSE: form_id(f, r->hold.id); return true;
-    case HF_GRANT:
-        form_bytes(f, "holder", r->lease.holder);
-        form_bytes(f, "name", r->lease.name);
-        form_number(f, "ttl_ms", (uint64_t)r->lease.ttl_ms);
-        return true;
-    case HF_WRITE:
-        form_fence(f, r->write.fence);
-        if (r->write.has_if_version)
-            form_number(f, "if_version", r->write.if_version);
-        form_bytes(f, "name", r->write.name);
-        form_bytes(f, "value", r->write.value);
-        return true;
-    case HF_DELETE_REGISTER:
-        form_fence(f, r->write.fence);
-        if (r->write.has_if_version)
-            form_number(f, "if_version", r->write.if_version);
-        form_bytes(f, "name", r->write.name);
-        return true;
-    case HF_DELETE_LEASE:
-        form_fence(f, r->lease.fence);
-        form_bytes(f, "name", r->lease.name);
-        return true;
-    case HF_APPLY:
-        form_bytes(f, "name", r->apply.name);
-        form_bytes(f, "payload", r->apply.payload);
-        return true;
-    default: return false;
+    const void *at = (const char *)r + field->at;
+    uint64_t number;
+    if (field->has && !*(const bool *)((const char *)r + field->has))
+        return;
+    switch (field->type) {
+    case HF_DIGEST_BYTES: form_bytes(f, field->name, hf_action_bytes(r, field->at)); return;
+    case HF_DIGEST_ID: form_id(f, field->name, hf_action_bytes(r, field->at)); return;
+    case HF_DIGEST_NUMBER:
+    case HF_DIGEST_GIVEN:
+        memcpy(&number, at, sizeof number);
+        if (number != 0 || field->type == HF_DIGEST_NUMBER)
+            form_number(f, field->name, number);
+        return;
     }
 }
 
@@ -126,13 +94,16 @@ void hf_digest(const struct hf_request *request, uint8_t out[HF_DIGEST_SIZE])
             hf_sha256_of(request->begin.payload.data, request->begin.payload.size, out);
         return;
     }
+    const struct hf_digest_field *field = hf_action_of(request->action)->digest;
+    if (!field) {
+        memset(out, 0, HF_DIGEST_SIZE);
+        return;
+    }
     struct form f;
     f.used = 0;
     hf_sha256_init(&f.sha);
-    if (form_fields(&f, request)) {
-        hf_sha256_add(&f.sha, f.held, f.used);
-        hf_sha256_end(&f.sha, out);
-    } else {
-        memset(out, 0, HF_DIGEST_SIZE);
-    }
+    for (; field->name; field++)
+        form_field(&f, field, request);
+    hf_sha256_add(&f.sha, f.held, f.used);
+    hf_sha256_end(&f.sha, out);
 }

@@ -1,4 +1,5 @@
 /* The way in: which actions there are, what reads answer, the sweep, and the six-step walkthrough. */
+#include "core/action.h"
 #include "core/decide.h"
 #include "support/test.h"
 #include "unit/kit/world.h"

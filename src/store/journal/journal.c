@@ -4,6 +4,7 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/id.h"
+#include "core/action.h"
 #include "core/digest.h"
 #include "store/journal/maintain.h"
 #include "store/record/options.h"

@@ -1,6 +1,7 @@
 #include "store/postgres/transaction.h"
 
 #include "base/assert.h"
+#include "core/action.h"
 #include "core/decide.h"
 
 /* ---- What is expected ---- */
@@ -232,11 +233,12 @@ struct demand {
 
 static void demand_add(struct demand *d, const struct hf_request *q)
 {
-    d->numbers += !hf_action_reads(q->action);
-    d->ordinals += q->action == HF_PLACE_HOLD || q->action == HF_REVERSE;
-    d->fences += q->action == HF_BEGIN || q->action == HF_GRANT;
-    d->asks_guards = d->asks_guards || q->action == HF_RECORD || q->action == HF_ADMIT;
-    d->sets_guards = d->sets_guards || q->action == HF_SET_GUARD;
+    const struct hf_action_info *action = hf_action_of(q->action);
+    d->numbers += !action->reads;
+    d->ordinals += action->draws == HF_DRAWS_ORDINAL;
+    d->fences += action->draws == HF_DRAWS_FENCE;
+    d->asks_guards = d->asks_guards || (action->row == HF_ROW_ENTRY && !action->reads);
+    d->sets_guards = d->sets_guards || (action->row == HF_ROW_GUARD && !action->reads);
     if (q->action == HF_APPLY) {
         d->outbox = 1;                                           /* which stands for HF_APPLY_ROWS_MAX */
         d->tenant = q->tenant.size > 0 ? q->tenant : hf_str(""); /* NULL data would be SQL's NULL */
@@ -300,16 +302,17 @@ static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes
     return slot->record.unsound ? HF_UNREADABLE : slot->found ? HF_FOUND : HF_ABSENT;
 }
 
-/* May the rows that the batch needs be taken without having looked? What a guard's rule makes of an identity is only known
- * when the guard has been read; and questions need no lock. */
+/* May the rows that the batch needs be taken without having looked? What a guard's rule makes of an identity is
+ * only known when the guard has been read, and what a function asks for (HF_APPLY) when it runs; and questions need
+ * no lock. */
 static bool is_clear(const struct hf_pg_batch *b)
 {
     bool changes = false;
     for (size_t i = 0; i < b->count; i++) {
-        enum hf_action action = b->items[i].request->action;
-        if (action == HF_CHECK || action == HF_RECORD || action == HF_ADMIT || action == HF_APPLY)
+        const struct hf_action_info *action = hf_action_of(b->items[i].request->action);
+        if (action->row == HF_ROW_ENTRY || !action->row_name)
             return false;
-        changes = changes || !hf_action_reads(action);
+        changes = changes || !action->reads;
     }
     return changes;
 }
@@ -328,25 +331,11 @@ static enum hf_pg_end look_and_take(struct hf_pg_tx *w)
 /* Is every row that deciding them reads changed by them, so that the commit tells whether it was still the same? */
 static bool may_be_swift(const struct hf_pg_batch *b)
 {
-    for (size_t i = 0; i < b->count; i++)
-        switch (b->items[i].request->action) {
-        case HF_PLACE_HOLD:
-        case HF_CONFIRM:
-        case HF_RELEASE:
-        case HF_EXPIRE:
-        case HF_REVERSE:
-        case HF_BEGIN:
-        case HF_COMPLETE:
-        case HF_FAIL:
-        case HF_HEARTBEAT:
-        case HF_GRANT:
-        case HF_RENEW:
-        case HF_RETURN:
-        case HF_WRITE: break;
-        default:
-            if (!hf_action_reads(b->items[i].request->action))
-                return false;
-        }
+    for (size_t i = 0; i < b->count; i++) {
+        const struct hf_action_info *action = hf_action_of(b->items[i].request->action);
+        if (!action->swift && !action->reads)
+            return false;
+    }
     return true;
 }
 

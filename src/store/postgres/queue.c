@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "core/decide.h"
+#include "core/action.h"
 #include "store/postgres/pool.h"
 
 /* ---- The parts of tenants ---- */
@@ -136,21 +136,8 @@ enum { BYTES_MAX = 64 << 20 };
 
 static size_t weight(const struct hf_request *q)
 {
-    switch (q->action) {
-    case HF_CHECK:
-    case HF_RECORD:
-    case HF_ADMIT: return HF_GUARD_RESULT_MAX / 4 + q->identity.result.size;
-    case HF_COMPLETE:
-    case HF_FAIL:
-    case HF_HEARTBEAT: return HF_RESPONSE_MAX / 4 + q->settle.response.size;
-    case HF_WRITE: return 1024 + q->write.value.size;
-    case HF_DELETE_REGISTER:
-    case HF_MERGE: return 1024 + HF_VALUE_MAX;
-    case HF_GET_CLAIM:
-    case HF_GET_TOKEN:
-    case HF_BEGIN: return HF_RESPONSE_MAX / 4;
-    default: return 1024;
-    }
+    const struct hf_action_info *action = hf_action_of(q->action);
+    return action->weight + hf_action_bytes(q, action->payload).size;
 }
 
 /* May this worker have the operation now? */

@@ -2,57 +2,44 @@
  * wait one by one in a single session, so that the others are there for everybody else. */
 #include "base/clock.h"
 #include "base/hash.h"
-#include "core/decide.h"
+#include "core/action.h"
 #include "store/postgres/pool.h"
 
 /* How long a row counts as locked since it was last found to be. */
 enum { BELIEVED_MS = 5000 };
 
-static uint64_t hash_of(enum hf_action sort, struct hf_bytes tenant, struct hf_bytes name)
+static uint64_t hash_of(enum hf_row_kind kind, struct hf_bytes tenant, struct hf_bytes name)
 {
-    const struct hf_sipkey key = { (uint64_t)sort + 1, 0 };
+    const struct hf_sipkey key = { (uint64_t)kind, 0 };
     uint64_t hash = hf_siphash(&key, tenant, name);
     return hash ? hash : 1;
-}
-
-/* What the request needs a lock on, besides its key. */
-static uint64_t target_of(const struct hf_request *q)
-{
-    switch (q->action) {
-    case HF_PLACE_HOLD: return hash_of(HF_PLACE_HOLD, q->tenant, q->place_hold.resource);
-    case HF_SET_RESOURCE: return hash_of(HF_PLACE_HOLD, q->tenant, q->set_resource.name);
-    case HF_CONFIRM:
-    case HF_RELEASE:
-    case HF_EXPIRE:
-    case HF_REVERSE: return hash_of(HF_CONFIRM, q->tenant, q->hold.id);
-    case HF_SET_GUARD: return hash_of(HF_ADMIT, q->tenant, q->set_guard.name);
-    case HF_RECORD:
-    case HF_ADMIT: return hash_of(HF_ADMIT, q->tenant, q->identity.guard);
-    case HF_GRANT:
-    case HF_RENEW:
-    case HF_RETURN:
-    case HF_DELETE_LEASE: return hash_of(HF_GRANT, q->tenant, q->lease.name);
-    case HF_WRITE:
-    case HF_DELETE_REGISTER: return hash_of(HF_WRITE, q->tenant, q->write.name);
-    case HF_MERGE: return hash_of(HF_WRITE, q->tenant, q->merge.name);
-    default: return 0;
-    }
 }
 
 /* Its key, or the client that numbers it. */
 static uint64_t key_of(const struct hf_request *q)
 {
     if (q->client.size > 0)
-        return hash_of(HF_COMPLETE, q->tenant, q->client);
-    return q->key.size > 0 ? hash_of(HF_BEGIN, q->tenant, q->key) : 0;
+        return hash_of(HF_ROW_CLIENT, q->tenant, q->client);
+    return q->key.size > 0 ? hash_of(HF_ROW_CLAIM, q->tenant, q->key) : 0;
+}
+
+/* What the request needs a lock on, besides its key; 0: nothing. Of an entry that is its guard. */
+static uint64_t target_of(const struct hf_request *q)
+{
+    const struct hf_action_info *action = hf_action_of(q->action);
+    enum hf_row_kind kind = action->row == HF_ROW_ENTRY ? HF_ROW_GUARD : action->row;
+    if (action->reads || kind == HF_ROW_CLAIM || !action->row_name)
+        return 0;
+    return hash_of(kind, q->tenant, hf_action_bytes(q, action->row_name));
 }
 
 /* What is recorded under a guard; 0: the request records nothing. */
 static uint64_t identity_of(const struct hf_request *q)
 {
-    if (q->action != HF_RECORD && q->action != HF_ADMIT)
+    const struct hf_action_info *action = hf_action_of(q->action);
+    if (action->reads || action->row != HF_ROW_ENTRY)
         return 0;
-    const struct hf_sipkey key = { HF_RECORD, target_of(q) };
+    const struct hf_sipkey key = { HF_ROW_ENTRY, target_of(q) };
     uint64_t hash = hf_siphash(&key, q->identity.guard, q->identity.identity);
     return hash ? hash : 1;
 }
@@ -60,8 +47,9 @@ static uint64_t identity_of(const struct hf_request *q)
 /* Guards are only read, by those who record what they have seen: these meet at what was seen. */
 unsigned hf_pool_row(const struct hf_request *q)
 {
+    const struct hf_action_info *action = hf_action_of(q->action);
     uint64_t hash = identity_of(q) ? identity_of(q) : target_of(q);
-    if (q->action >= HF_BEGIN && q->action <= HF_HEARTBEAT)
+    if (action->row == HF_ROW_CLAIM && !action->reads)
         hash = key_of(q);
     return (unsigned)(hash % HF_POOL_LANES);
 }

@@ -1,6 +1,6 @@
 #include "store/postgres/transaction.h"
 
-#include "core/decide.h"
+#include "core/action.h"
 #include "core/match.h"
 #include "core/name.h"
 
@@ -45,12 +45,43 @@ static void assume_free(struct hf_pg_tx *w, const struct hf_request *q)
         slot->assumed = slot->fetched = true;
 }
 
-static struct hf_pg_slot *want_hold(struct hf_pg_tx *w, struct hf_bytes id)
+/* lock: its resource. */
+static void want_hold(struct hf_pg_tx *w, struct hf_bytes id, bool lock)
 {
     uint64_t ordinal;
-    if (!hf_pg_id_read(w->s->shared->id_key, id, &ordinal) || ordinal > INT64_MAX)
-        return NULL;
-    return hf_pg_want(w, HF_PG_HOLD, hf_pg_none(), hf_pg_none(), hf_pg_none(), ordinal, false);
+    if (hf_pg_id_read(w->s->shared->id_key, id, &ordinal) && ordinal <= INT64_MAX)
+        hf_pg_want(w, HF_PG_HOLD, hf_pg_none(), hf_pg_none(), hf_pg_none(), ordinal, lock);
+}
+
+/* A request that may place a hold uses it: overdue ones make way. */
+static void want_resource(struct hf_pg_tx *w, const struct hf_request *q, struct hf_bytes name, bool lock)
+{
+    struct hf_pg_slot *slot = NULL;
+    if (hf_name_valid(name))
+        slot = hf_pg_want(w, HF_PG_RESOURCE, q->tenant, hf_pg_none(), name, 0, lock);
+    if (slot)
+        slot->uses += hf_action_of(q->action)->draws == HF_DRAWS_ORDINAL;
+}
+
+/* The row that the request is about; of an entry its guard, which nobody locks. */
+static void want_row(struct hf_pg_tx *w, const struct hf_request *q, bool lock)
+{
+    const struct hf_action_info *action = hf_action_of(q->action);
+    struct hf_bytes name = hf_action_bytes(q, action->row_name);
+    switch (action->row) {
+    case HF_ROW_HOLD: want_hold(w, name, lock); break;
+    case HF_ROW_RESOURCE: want_resource(w, q, name, lock); break;
+    case HF_ROW_GUARD: want_named(w, HF_PG_GUARD, q, name, lock); break;
+    case HF_ROW_ENTRY: want_named(w, HF_PG_GUARD, q, name, false); break;
+    case HF_ROW_CLAIM: want_token(w, q, lock, q->action == HF_GET_TOKEN); break;
+    case HF_ROW_LEASE: want_named(w, HF_PG_LEASE, q, name, lock); break;
+    case HF_ROW_REGISTER: want_named(w, HF_PG_REGISTER, q, name, lock); break;
+    case HF_ROW_VALUE:
+        if (name.size > 0 && name.size <= HF_APP_KEY_MAX)
+            hf_pg_want(w, HF_PG_VALUE, q->tenant, hf_pg_none(), name, 0, lock);
+        break;
+    default: break;
+    }
 }
 
 static bool by_key(const struct hf_request *q)
@@ -61,29 +92,15 @@ static bool by_key(const struct hf_request *q)
 /* What may answer the request without a lock. */
 void hf_pg_want_look(struct hf_pg_tx *w, const struct hf_request *q)
 {
+    const struct hf_action_info *action = hf_action_of(q->action);
     if (!hf_tenant_valid(q->tenant))
         return;
     if (by_key(q) && !w->blind)
         want_token(w, q, false, false);
     else if (by_key(q))
         assume_free(w, q);
-    switch (q->action) {
-    case HF_GET_TOKEN: want_token(w, q, false, true); break;
-    case HF_GET_CLAIM: want_token(w, q, false, false); break;
-    case HF_CHECK:
-    case HF_RECORD:
-    case HF_ADMIT: want_named(w, HF_PG_GUARD, q, q->identity.guard, false); break;
-    case HF_GET_HOLD: want_hold(w, q->hold.id); break;
-    case HF_GET_RESOURCE: want_named(w, HF_PG_RESOURCE, q, q->get.name, false); break;
-    case HF_GET_GUARD: want_named(w, HF_PG_GUARD, q, q->get.name, false); break;
-    case HF_GET_LEASE: want_named(w, HF_PG_LEASE, q, q->get.name, false); break;
-    case HF_GET_REGISTER: want_named(w, HF_PG_REGISTER, q, q->get.name, false); break;
-    case HF_GET_VALUE:
-        if (q->get.name.size > 0 && q->get.name.size <= HF_APP_KEY_MAX)
-            hf_pg_want(w, HF_PG_VALUE, q->tenant, hf_pg_none(), q->get.name, 0, false);
-        break;
-    default: break;
-    }
+    if (action->reads || action->row == HF_ROW_ENTRY)
+        want_row(w, q, false);
 }
 
 /* An entry is found by its identity after the guard's match rule, and the guard has been looked up. */
@@ -125,49 +142,17 @@ static void want_key(struct hf_pg_tx *w, const struct hf_request *q)
 /* Everything that deciding the request may read or change. */
 void hf_pg_want_take(struct hf_pg_tx *w, const struct hf_request *q)
 {
-    struct hf_pg_slot *slot;
+    const struct hf_action_info *action = hf_action_of(q->action);
     if (!hf_tenant_valid(q->tenant))
         return;
-    if (hf_action_keyed(q->action) && q->key.size <= HF_TOKEN_MAX)
+    if (action->keyed && q->key.size <= HF_TOKEN_MAX)
         want_key(w, q);
-    switch (q->action) {
-    case HF_PLACE_HOLD:
-        if (hf_name_valid(q->place_hold.resource)) {
-            slot = hf_pg_want(w, HF_PG_RESOURCE, q->tenant, hf_pg_none(), q->place_hold.resource, 0, true);
-            if (slot)
-                slot->uses++;
-        }
-        break;
-    case HF_CONFIRM:
-    case HF_RELEASE:
-    case HF_EXPIRE:
-    case HF_REVERSE:
-        slot = want_hold(w, q->hold.id);
-        if (slot)
-            slot->lock = true; /* by its resource */
-        break;
-    case HF_SET_RESOURCE: want_named(w, HF_PG_RESOURCE, q, q->set_resource.name, true); break;
-    case HF_SET_GUARD: want_named(w, HF_PG_GUARD, q, q->set_guard.name, true); break;
-    case HF_CHECK:
-    case HF_RECORD:
-    case HF_ADMIT:
-        want_entry(w, q);
-        want_named(w, HF_PG_GUARD, q, q->identity.guard,
-                   false); /* again: it may have changed since it was looked at */
-        break;
-    case HF_BEGIN:
-    case HF_COMPLETE:
-    case HF_FAIL:
-    case HF_HEARTBEAT: want_token(w, q, true, false); break;
-    case HF_GRANT:
-    case HF_RENEW:
-    case HF_RETURN:
-    case HF_DELETE_LEASE: want_named(w, HF_PG_LEASE, q, q->lease.name, true); break;
-    case HF_WRITE:
-    case HF_DELETE_REGISTER: want_named(w, HF_PG_REGISTER, q, q->write.name, true); break;
-    case HF_MERGE: want_named(w, HF_PG_REGISTER, q, q->merge.name, true); break;
-    default: hf_pg_want_look(w, q); break;
-    }
+    if (action->row == HF_ROW_ENTRY)
+        want_entry(w, q); /* and its guard again: it may have changed since it was looked at */
+    if (action->reads || !action->row_name)
+        hf_pg_want_look(w, q);
+    else
+        want_row(w, q, true);
 }
 
 /* ---- Asking for what is wanted ---- */
@@ -280,9 +265,10 @@ void hf_pg_want_guards(struct hf_pg_tx *w, int statement)
     size_t count = 0;
     for (size_t i = 0; i < b->count && slots; i++) {
         const struct hf_request *q = b->items[i].request;
-        bool sets = q->action == HF_SET_GUARD, asks = q->action == HF_RECORD || q->action == HF_ADMIT;
-        struct hf_bytes name = sets ? q->set_guard.name : q->identity.guard;
-        if (!b->items[i].deferred || !(sets || asks) || !hf_tenant_valid(q->tenant) || !hf_name_valid(name))
+        const struct hf_action_info *action = hf_action_of(q->action);
+        bool by_guard = (action->row == HF_ROW_GUARD || action->row == HF_ROW_ENTRY) && !action->reads;
+        struct hf_bytes name = hf_action_bytes(q, action->row_name);
+        if (!b->items[i].deferred || !by_guard || !hf_tenant_valid(q->tenant) || !hf_name_valid(name))
             continue;
         slots[count] = hf_pg_set_slot(&w->s->set, HF_PG_GUARD, q->tenant, hf_pg_none(), name, 0);
         if (slots[count])

@@ -1,6 +1,6 @@
 /* A worker: runs what it takes out of the queue as a batch, and goes on until every operation has an answer that is true. */
 #include "base/clock.h"
-#include "core/decide.h"
+#include "core/action.h"
 #include "core/digest.h"
 #include "store/postgres/pool.h"
 #include "store/record/options.h"

@@ -4,6 +4,7 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "core/action.h"
 #include "store/record/sound.h"
 
 void hf_entry_head_fill(const struct hf_request *request, const uint8_t digest[HF_DIGEST_SIZE],
@@ -29,22 +30,10 @@ static size_t least(size_t a, size_t b)
 
 size_t hf_entry_need(const struct hf_request *request)
 {
-    /* Names stand in the key, the row and its answer; lazily expired holds bring their own. */
-    enum { FIXED = 4096, OVERDUE = HF_OVERDUE_MAX * (128 + 2 * HF_NAME_MAX) };
-    size_t need = FIXED + HF_TENANT_MAX + HF_TOKEN_MAX + 2 * HF_NAME_MAX;
-    switch (request->action) {
-    case HF_PLACE_HOLD: return need + OVERDUE + 4 * HF_NAME_MAX;
-    case HF_RECORD:
-    case HF_ADMIT:
-        return need + 8 * HF_IDENTITY_MAX + HF_NAME_MAX +
-               least(request->identity.result.size, HF_GUARD_RESULT_MAX);
-    case HF_COMPLETE:
-    case HF_FAIL: return need + HF_TOKEN_MAX + least(request->settle.response.size, HF_RESPONSE_MAX);
-    case HF_WRITE: return need + HF_NAME_MAX + least(request->write.value.size, HF_VALUE_MAX);
-    case HF_MERGE: return need + HF_NAME_MAX + HF_VALUE_MAX;
-    case HF_APPLY: return need + HF_APPLY_BYTES_MAX + HF_APPLY_ROWS_MAX * (64 + 2 * HF_TOKEN_MAX);
-    default: return need + 4 * HF_NAME_MAX;
-    }
+    enum { FIXED = 4096 + HF_TENANT_MAX + HF_TOKEN_MAX + 2 * HF_NAME_MAX };
+    const struct hf_action_info *action = hf_action_of(request->action);
+    size_t payload = hf_action_bytes(request, action->payload).size;
+    return FIXED + action->record_max + least(payload, action->payload_max);
 }
 
 size_t hf_entry_size(const struct hf_entry_head *head, const struct hf_plan *plan)

@@ -2,7 +2,7 @@
 #include "store/record/result.h"
 
 #include "base/assert.h"
-#include "core/decide.h"
+#include "core/action.h"
 #include "core/merge.h"
 
 #include <stdlib.h>
