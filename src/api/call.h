@@ -44,6 +44,9 @@ struct hf_call_field { /* of a body or a query */
 struct hf_call {
     enum hf_http_method method; /* GET answers HEAD too */
     const char *path;           /* "/v1/holds/{id}/confirm" */
+    /* What stands in braces, as a line of a batch calls it; NULL if nothing does. Of a HF_CALL_DO it names
+     * the row that the action is about (hf_action_info.row_name). */
+    const char *param;
     enum hf_call_kind kind;
     enum hf_action action;              /* HF_CALL_DO */
     enum hf_list_kind list;             /* HF_CALL_LIST */

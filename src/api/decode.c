@@ -3,6 +3,9 @@
 
 #include "api/decode_part.h"
 #include "base/bytes.h"
+#include "core/action.h"
+
+#include <stddef.h>
 
 /* ---- The key ---- */
 
@@ -75,7 +78,8 @@ static enum hf_status header_key(const struct hf_call *call, const struct hf_api
 static enum hf_status claim_key(const struct hf_api_input *in, struct hf_bytes key,
                                 const struct hf_request *r, struct hf_api_fault *why)
 {
-    bool claims = r->action >= HF_BEGIN && r->action <= HF_HEARTBEAT;
+    const struct hf_action_info *action = hf_action_of(r->action);
+    bool claims = action->row == HF_ROW_CLAIM && !action->reads;
     if (!in->has_key || !claims || hf_bytes_equal(key, r->key))
         return HF_OK;
     return hf_decode_refuse(
@@ -86,38 +90,6 @@ static enum hf_status claim_key(const struct hf_api_input *in, struct hf_bytes k
 }
 
 /* ---- From fields to the request ---- */
-
-/* Put what stands in the path where the action has it. True: it is a key, which may be any bytes. */
-static bool param_put(struct hf_request *out, struct hf_bytes param)
-{
-    switch (out->action) {
-    case HF_CONFIRM:
-    case HF_RELEASE:
-    case HF_EXPIRE:
-    case HF_REVERSE:
-    case HF_GET_HOLD: out->hold.id = param; return false;
-    case HF_SET_RESOURCE: out->set_resource.name = param; return false;
-    case HF_SET_GUARD: out->set_guard.name = param; return false;
-    case HF_CHECK:
-    case HF_RECORD:
-    case HF_ADMIT: out->identity.guard = param; return false;
-    case HF_GRANT:
-    case HF_RENEW:
-    case HF_RETURN:
-    case HF_DELETE_LEASE: out->lease.name = param; return false;
-    case HF_DELETE_REGISTER:
-    case HF_WRITE: out->write.name = param; return false;
-    case HF_MERGE: out->merge.name = param; return false;
-    case HF_COMPLETE:
-    case HF_FAIL:
-    case HF_HEARTBEAT:
-    case HF_GET_CLAIM:
-    case HF_GET_TOKEN: out->key = param; return true;
-    case HF_PLACE_HOLD:
-    case HF_BEGIN: return true; /* nothing */
-    default: out->get.name = param; return false;
-    }
-}
 
 static enum hf_status place_put(struct hf_decoding *d, struct hf_request *out)
 {
@@ -261,7 +233,13 @@ static enum hf_status fields_put(struct hf_decoding *d, struct hf_request *out)
 
 enum hf_status hf_decode_request(struct hf_decoding *d, struct hf_bytes param, struct hf_request *out)
 {
-    enum hf_status status = param_put(out, param) ? HF_OK : hf_decode_name(d->why, d->param, param);
+    uint16_t at = hf_action_of(out->action)->row_name;
+    enum hf_status status = HF_OK;
+    if (d->call->param) {
+        *(struct hf_bytes *)(void *)((char *)out + at) = param;
+        if (at != offsetof(struct hf_request, key)) /* a key may be any bytes */
+            status = hf_decode_name(d->why, d->param, param);
+    }
     return status == HF_OK ? fields_put(d, out) : status;
 }
 

@@ -39,28 +39,6 @@ static enum hf_status op_find(struct hf_decoding *d)
     return hf_decode_failed(d, "op");
 }
 
-/* What stands for the parameter of the path, or NULL if the path has none. */
-static const char *param_name(const struct hf_call *call)
-{
-    switch (call->action) {
-    case HF_CONFIRM:
-    case HF_RELEASE:
-    case HF_EXPIRE:
-    case HF_REVERSE: return "id";
-    case HF_CHECK:
-    case HF_RECORD:
-    case HF_ADMIT: return "guard";
-    case HF_COMPLETE:
-    case HF_FAIL:
-    case HF_HEARTBEAT: return "key";
-    case HF_MERGE:
-    case HF_DELETE_REGISTER:
-    case HF_DELETE_LEASE:
-    case HF_WRITE: return "name";
-    default: return NULL;
-    }
-}
-
 /* Read a member that is no field of the call. */
 static enum hf_status extra_read(struct hf_decoding *d, struct hf_bytes name, struct extra *extra)
 {
@@ -127,7 +105,7 @@ enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant, 
     if (status != HF_OK)
         return status;
     out->action = d.call->action;
-    d.param = param_name(d.call);
+    d.param = d.call->param;
     d.r = (struct hf_reader){ .text = line, .arena = arena };
     status = members_read(&d, &extra);
     if (status == HF_OK && d.param && !extra.has_param)

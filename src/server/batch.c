@@ -2,6 +2,7 @@
 #include "server/inner.h"
 
 #include "base/bug.h"
+#include "core/action.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static void line_read(struct hf_batch *batch, struct line *line, struct hf_bytes
                                    .arg = batch,
                                    .lane = work->x->conn,
                                    .answer_max = share < ANSWER_LEAST ? ANSWER_LEAST : share };
-        size_t most = hf_server_answer_max(line->request.action);
+        size_t most = hf_action_of(line->request.action)->answer_max;
         work->x->answer_max += most < line->op.answer_max ? most : line->op.answer_max;
         return;
     }

@@ -3,6 +3,7 @@
 
 #include "base/bug.h"
 #include "base/clock.h"
+#include "core/action.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -286,26 +287,6 @@ void hf_server_gather(struct hf_op *op)
     gathered_end = &op->next;
 }
 
-size_t hf_server_answer_max(enum hf_action action)
-{
-    switch (action) {
-    case HF_CHECK:
-    case HF_RECORD:
-    case HF_ADMIT: return HF_GUARD_RESULT_MAX;
-    case HF_WRITE:
-    case HF_MERGE:
-    case HF_DELETE_REGISTER:
-    case HF_GET_REGISTER: return HF_VALUE_MAX + HF_MERGE_ITEMS_MAX * sizeof(struct hf_item);
-    case HF_BEGIN:
-    case HF_COMPLETE:
-    case HF_FAIL:
-    case HF_HEARTBEAT:
-    case HF_GET_CLAIM:
-    case HF_GET_TOKEN: return HF_RESPONSE_MAX;
-    default: return 0;
-    }
-}
-
 size_t hf_server_answer_size(const struct hf_result *result)
 {
     const struct hf_answer *answer = &result->answer;
@@ -385,7 +366,7 @@ static bool begin_request(struct hf_work *work)
     work->x->took = work->x->arena.held;
     /* Of those that are alone there is one for each connection. The others are counted. */
     if (!work->x->alone)
-        work->x->answer_max = hf_server_answer_max(work->request.action);
+        work->x->answer_max = hf_action_of(work->request.action)->answer_max;
     hf_server_gather(&work->op);
     return true;
 }
@@ -413,7 +394,7 @@ static bool needs_store(enum hf_call_kind kind)
 static bool may_be_large(const struct hf_call *call)
 {
     switch (call->kind) {
-    case HF_CALL_DO: return hf_server_answer_max(call->action) >= HF_RESPONSE_MAX;
+    case HF_CALL_DO: return hf_action_of(call->action)->answer_max >= HF_RESPONSE_MAX;
     case HF_CALL_BATCH: return true;
     default: return is_slow(call);
     }
@@ -422,19 +403,8 @@ static bool may_be_large(const struct hf_call *call)
 /* Does the call end something that was begun, or keep it from ending? */
 static bool is_ending(const struct hf_call *call)
 {
-    if (!call || call->kind != HF_CALL_DO)
-        return false;
-    switch (call->action) {
-    case HF_CONFIRM:
-    case HF_RELEASE:
-    case HF_EXPIRE:
-    case HF_COMPLETE:
-    case HF_FAIL:
-    case HF_HEARTBEAT:
-    case HF_RENEW:
-    case HF_RETURN: return true;
-    default: return false;
-    }
+    enum hf_ends ends = call ? hf_action_of(call->action)->ends : HF_ENDS_NOTHING;
+    return ends == HF_ENDS_BEGUN || ends == HF_ENDS_PAYLOAD;
 }
 
 /* Told when the body has come, so that the connection can be kept. */

@@ -112,9 +112,7 @@ void hf_work_refuse(struct hf_work *work, unsigned status, const char *code, con
 void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status status, const char *detail);
 /* Does the tenant make more requests than it may, with `count` more? True after refusing. */
 bool hf_server_too_fast(struct hf_work *work, uint64_t count);
-/* How many bytes the answer to the action may have, if they are more than a few names; else 0. */
-size_t hf_server_answer_max(enum hf_action action);
-/* How many of those it has. */
+/* How many of the bytes that hf_action_info.answer_max bounds the answer has. */
 size_t hf_server_answer_size(const struct hf_result *result);
 /* Hand an operation to the engine when the round is over. On an I/O thread. */
 void hf_server_gather(struct hf_op *op);

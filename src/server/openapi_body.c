@@ -173,18 +173,6 @@ static void extra_add(struct hf_json *j, const struct extra *extra)
     hf_json_object_end(j);
 }
 
-/* What stands for the parameter of the path, or NULL. A guard's name is called `guard` in a line. */
-static const char *param_of(const struct hf_call *call)
-{
-    if (strstr(call->path, "/guards/"))
-        return "guard";
-    if (strstr(call->path, "{id}"))
-        return "id";
-    if (strstr(call->path, "{key}"))
-        return "key";
-    return strstr(call->path, "{name}") ? "name" : NULL;
-}
-
 /* What a line has beside the fields of the call. Where the call needs no key, one is taken and not looked at. */
 static void extras_add(struct hf_json *j, const struct hf_call *call, const char *param)
 {
@@ -232,7 +220,7 @@ static void line_rules_add(struct hf_json *j, const struct hf_call *call, const 
 
 static void operation_add(struct hf_json *j, const struct hf_call *call)
 {
-    const char *param = param_of(call);
+    const char *param = call->param;
     hf_json_object(j);
     hf_openapi_text(j, "description", call->help);
     hf_openapi_text(j, "type", "object");

@@ -1,4 +1,5 @@
 /* The table of actions says nothing that cannot be. */
+#include "api/call.h"
 #include "core/action.h"
 #include "core/digest.h"
 #include "support/test.h"
@@ -77,6 +78,25 @@ static void what_a_row_says_fits_together(void **state)
     }
 }
 
+static void every_call_has_an_action(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < hf_call_count; i++) {
+        const struct hf_call *call = &hf_calls[i];
+        const struct hf_action_info *action = hf_action_of(call->action);
+        assert_int_equal(strchr(call->path, '{') != NULL, call->param != NULL);
+        if (call->kind != HF_CALL_DO) {
+            assert_int_equal(call->action, 0);
+            continue;
+        }
+        assert_non_null(action->decide);
+        assert_int_equal(call->key, action->keyed);
+        assert_int_equal(call->role == HF_ROLE_READ, action->reads);
+        if (call->param)
+            assert_true(action->row_name > 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +104,7 @@ int main(void)
         cmocka_unit_test(other_numbers_have_the_empty_row),
         cmocka_unit_test(keyed_actions_have_a_digest_and_no_others),
         cmocka_unit_test(what_a_row_says_fits_together),
+        cmocka_unit_test(every_call_has_an_action),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,10 +17,10 @@ engine:         base store store/record
 net:            base
 http:           base net
 json:           base
-api:            base http json
+api:            base core http json
 audit:          base core json store/postgres
 client:         base net http api json
-server:         base http api audit json store/postgres
+server:         base core http api audit json store/postgres
 cli:            base api audit client json server store/postgres
 '
 # header: the only folders that may include it
