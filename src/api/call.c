@@ -1,7 +1,8 @@
-/* The table of calls. The fields of each stand in the order of fields.h. */
+/* The table of calls. */
 #include "api/call.h"
 
-#include "api/fields.h"
+#include <stddef.h>
+#include <string.h>
 
 #define TEXT HF_TYPE_OF_TEXT
 #define DURATION HF_TYPE_OF_DURATION
@@ -12,135 +13,149 @@
 #define CHOICE HF_TYPE_OF_CHOICE
 #define TIME HF_TYPE_OF_TIME
 
-static const struct hf_call_field place_fields[F_PLACE_COUNT] = {
-    [F_PLACE_RESOURCE] = { "resource", TEXT, true, NULL, "what is held" },
-    [F_PLACE_REQUESTER] = { "requester", TEXT, true, NULL, "for whom" },
-    [F_PLACE_DURATION] = { "duration", DURATION, true, NULL, "how long the hold lasts unless it is ended" },
-    [F_PLACE_FENCE] = { "fence", NUMBER, false, NULL,
-                        "refuse unless it is above every fence that a hold on the resource has carried; "
-                        "without one, or "
-                        "with 0, no fence is looked at" },
+#define IN(member) .at = offsetof(struct hf_request, member), .size = sizeof((struct hf_request *)0)->member
+#define IN_QUERY(member) .at = offsetof(struct hf_query, member), .size = sizeof((struct hf_query *)0)->member
+#define HAS(member) .has = offsetof(struct hf_request, member)
+#define MEANS(for_false, for_true) .no = (for_false), .yes = (for_true)
+#define NAME .is_name = true
+#define BY_FUNCTION .at = 0
+
+static const struct hf_call_field place_fields[] = {
+    { "resource", TEXT, true, NULL, "what is held", IN(place_hold.resource), NAME },
+    { "requester", TEXT, true, NULL, "for whom", IN(place_hold.requester), NAME },
+    { "duration", DURATION, true, NULL, "how long the hold lasts unless it is ended",
+      IN(place_hold.duration_ms) },
+    { "fence", NUMBER, false, NULL,
+      "refuse unless it is above every fence that a hold on the resource has carried; without one, or with "
+      "0, no fence is looked at",
+      IN(place_hold.fence) },
 };
 
-static const struct hf_call_field resource_fields[F_RESOURCE_COUNT] = {
-    [F_RESOURCE_CAPACITY] = { "capacity", NUMBER, false, NULL,
-                              "how many units there are, 1 to 1000000000; as it is (1 if new) unless given" },
-    [F_RESOURCE_OPEN] = { "open", FLAG, false, NULL,
-                          "false: no new holds; as it is (true if new) unless given" },
+static const struct hf_call_field resource_fields[] = {
+    { "capacity", NUMBER, false, NULL,
+      "how many units there are, 1 to 1000000000; as it is (1 if new) unless given",
+      IN(set_resource.capacity), .most = HF_CAPACITY_MAX },
+    { "open", FLAG, false, NULL, "false: no new holds; as it is (true if new) unless given",
+      IN(set_resource.open), MEANS(HF_SET_CLOSED, HF_SET_OPEN) },
 };
 
-static const struct hf_call_field guard_fields[F_GUARD_COUNT] = {
-    [F_GUARD_WINDOW] = { "window", DURATION, true, NULL,
-                         "how long an identity is seen after it was recorded" },
-    [F_GUARD_MATCH] = { "match", MATCH, false, "exact|trim|casefold|normalize|hash",
-                        "what is done to an identity before it is compared, in order; exact unless given" },
-    [F_GUARD_ON_UNAVAILABLE] = { "on_unavailable", CHOICE, false, "open|closed",
-                                 "when the store cannot answer: not seen (open), or seen (closed)" },
-    [F_GUARD_DURABLE] = { "durable", FLAG, false, NULL,
-                          "false: entries are kept in memory alone; true unless given" },
+static const struct hf_call_field guard_fields[] = {
+    { "window", DURATION, true, NULL, "how long an identity is seen after it was recorded",
+      IN(set_guard.window_ms) },
+    { "match", MATCH, false, "exact|trim|casefold|normalize|hash",
+      "what is done to an identity before it is compared, in order; exact unless given",
+      IN(set_guard.match) },
+    { "on_unavailable", CHOICE, false, "open|closed",
+      "when the store cannot answer: not seen (open), or seen (closed)", IN(set_guard.on_unavailable),
+      .no = HF_FAIL_OPEN },
+    { "durable", FLAG, false, NULL, "false: entries are kept in memory alone; true unless given",
+      IN(set_guard.volatile_only), MEANS(true, false) },
 };
 
-static const struct hf_call_field identity_fields[F_IDENTITY_COUNT] = {
-    [F_IDENTITY_IDENTITY] = { "identity", TEXT, true, NULL, "what may come twice" },
-    [F_IDENTITY_RESULT] = { "result", JSON, false, NULL,
-                            "kept with the identity and shown to who comes again" },
+static const struct hf_call_field identity_fields[] = {
+    { "identity", TEXT, true, NULL, "what may come twice", IN(identity.identity) },
+    { "result", JSON, false, NULL, "kept with the identity and shown to who comes again", IN(identity.result),
+      HAS(identity.has_result) },
 };
 
-static const struct hf_call_field begin_fields[F_BEGIN_COUNT] = {
-    [F_BEGIN_KEY] = { "key", TEXT, true, NULL, "the key that is claimed" },
-    [F_BEGIN_FINGERPRINT] = { "fingerprint", TEXT, false, NULL,
-                              "of the work: the 64 hexadecimal digits of a SHA-256, or 1 to 1024 bytes that "
-                              "are hashed; this or payload" },
-    [F_BEGIN_PAYLOAD] = { "payload", JSON, false, NULL,
-                          "the work itself, hashed in canonical form; this or fingerprint" },
-    [F_BEGIN_LEASE] = { "lease", DURATION, false, NULL, "how long to stay silent at most; 60s unless given" },
-    [F_BEGIN_ON_ABANDON] = { "on_abandon", CHOICE, false, "unknown|retry",
-                             "when the lease runs out: nobody goes on (unknown, unless given), or the next "
-                             "begin "
-                             "does (retry); a begin that goes on sets it anew, so one without it makes it "
-                             "unknown" },
+static const struct hf_call_field begin_fields[] = {
+    { "key", TEXT, true, NULL, "the key that is claimed", IN(key) },
+    { "fingerprint", TEXT, false, NULL,
+      "of the work: the 64 hexadecimal digits of a SHA-256, or 1 to 1024 bytes that are hashed; this or "
+      "payload",
+      BY_FUNCTION },
+    { "payload", JSON, false, NULL, "the work itself, hashed in canonical form; this or fingerprint",
+      IN(begin.payload) },
+    { "lease", DURATION, false, NULL, "how long to stay silent at most; 60s unless given",
+      IN(begin.lease_ms) },
+    { "on_abandon", CHOICE, false, "unknown|retry",
+      "when the lease runs out: nobody goes on (unknown, unless given), or the next begin does (retry); a "
+      "begin that goes on sets it anew, so one without it makes it unknown",
+      IN(begin.on_abandon), .no = HF_ABANDON_UNKNOWN },
 };
 
-static const struct hf_call_field complete_fields[F_COMPLETE_COUNT] = {
-    [F_COMPLETE_FENCE] = { "fence", NUMBER, true, NULL, "that begin answered with" },
-    [F_COMPLETE_RESPONSE] = { "response", JSON, false, NULL, "what every later begin is answered with" },
+static const struct hf_call_field complete_fields[] = {
+    { "fence", NUMBER, true, NULL, "that begin answered with", IN(settle.fence) },
+    { "response", JSON, false, NULL, "what every later begin is answered with", IN(settle.response) },
 };
 
-static const struct hf_call_field fail_fields[F_FAIL_COUNT] = {
-    [F_FAIL_FENCE] = { "fence", NUMBER, true, NULL, "that begin answered with" },
-    [F_FAIL_RETRYABLE] = { "retryable", FLAG, false, NULL,
-                           "true: the key may be begun again; false unless given" },
-    [F_FAIL_ERROR] = { "error", JSON, false, NULL, "what went wrong" },
+static const struct hf_call_field fail_fields[] = {
+    { "fence", NUMBER, true, NULL, "that begin answered with", IN(settle.fence) },
+    { "retryable", FLAG, false, NULL, "true: the key may be begun again; false unless given",
+      IN(settle.retryable), MEANS(false, true) },
+    { "error", JSON, false, NULL, "what went wrong", IN(settle.response) },
 };
 
-static const struct hf_call_field heartbeat_fields[F_HEARTBEAT_COUNT] = {
-    [F_HEARTBEAT_FENCE] = { "fence", NUMBER, true, NULL, "that begin answered with" },
-    [F_HEARTBEAT_LEASE] = { "lease", DURATION, false, NULL, "from now on; as before unless given" },
+static const struct hf_call_field heartbeat_fields[] = {
+    { "fence", NUMBER, true, NULL, "that begin answered with", IN(settle.fence) },
+    { "lease", DURATION, false, NULL, "from now on; as before unless given", IN(settle.lease_ms) },
 };
 
-static const struct hf_call_field grant_fields[F_GRANT_COUNT] = {
-    [F_GRANT_HOLDER] = { "holder", TEXT, true, NULL, "who asks for the lease" },
-    [F_GRANT_TTL] = { "ttl", DURATION, true, NULL, "how long it lasts unless it is renewed" },
+static const struct hf_call_field grant_fields[] = {
+    { "holder", TEXT, true, NULL, "who asks for the lease", IN(lease.holder), NAME },
+    { "ttl", DURATION, true, NULL, "how long it lasts unless it is renewed", IN(lease.ttl_ms) },
 };
 
-static const struct hf_call_field renew_fields[F_RENEW_COUNT] = {
-    [F_RENEW_FENCE] = { "fence", NUMBER, true, NULL, "that the lease was granted with" },
-    [F_RENEW_TTL] = { "ttl", DURATION, false, NULL, "from now on; as before unless given" },
+static const struct hf_call_field renew_fields[] = {
+    { "fence", NUMBER, true, NULL, "that the lease was granted with", IN(lease.fence) },
+    { "ttl", DURATION, false, NULL, "from now on; as before unless given", IN(lease.ttl_ms) },
 };
 
-static const struct hf_call_field return_fields[F_RETURN_COUNT] = {
-    [F_RETURN_FENCE] = { "fence", NUMBER, true, NULL, "that the lease was granted with" },
+static const struct hf_call_field return_fields[] = {
+    { "fence", NUMBER, true, NULL, "that the lease was granted with", IN(lease.fence) },
 };
 
-static const struct hf_call_field write_fields[F_WRITE_COUNT] = {
-    [F_WRITE_VALUE] = { "value", JSON, true, NULL, "what the register holds from now on" },
-    [F_WRITE_FENCE] = { "fence", NUMBER, false, NULL,
-                        "refuse unless it is above every fence that a write has carried; without one, or "
-                        "with 0, no "
-                        "fence is looked at, and the write is applied" },
-    [F_WRITE_IF_VERSION] = { "if_version", NUMBER, false, NULL,
-                             "refuse unless the register has this version; 0: unless it is not there" },
+static const struct hf_call_field write_fields[] = {
+    { "value", JSON, true, NULL, "what the register holds from now on", IN(write.value) },
+    { "fence", NUMBER, false, NULL,
+      "refuse unless it is above every fence that a write has carried; without one, or with 0, no fence is "
+      "looked at, and the write is applied",
+      IN(write.fence) },
+    { "if_version", NUMBER, false, NULL,
+      "refuse unless the register has this version; 0: unless it is not there", IN(write.if_version),
+      HAS(write.has_if_version) },
 };
 
-static const struct hf_call_field delete_fields[F_DELETE_COUNT] = {
-    [F_DELETE_FENCE] = { "fence", NUMBER, false, NULL,
-                         "refuse unless it is above every fence that a write has carried; without one, or "
-                         "with 0, no "
-                         "fence is looked at" },
-    [F_DELETE_IF_VERSION] = { "if_version", NUMBER, false, NULL,
-                              "refuse unless the register has this version" },
+static const struct hf_call_field delete_fields[] = {
+    { "fence", NUMBER, false, NULL,
+      "refuse unless it is above every fence that a write has carried; without one, or with 0, no fence is "
+      "looked at",
+      IN(write.fence) },
+    { "if_version", NUMBER, false, NULL, "refuse unless the register has this version", IN(write.if_version),
+      HAS(write.has_if_version) },
 };
 
-static const struct hf_call_field delete_lease_fields[F_DELETE_LEASE_COUNT] = {
-    [F_DELETE_LEASE_FENCE] = { "fence", NUMBER, false, NULL,
-                               "that the lease was granted with; needed while it is held" },
+static const struct hf_call_field delete_lease_fields[] = {
+    { "fence", NUMBER, false, NULL, "that the lease was granted with; needed while it is held",
+      IN(lease.fence) },
 };
 
-static const struct hf_call_field merge_fields[F_MERGE_COUNT] = {
-    [F_MERGE_TYPE] = { "type", CHOICE, true, "max|min|or|union|lww|vector|counter|updown",
-                       "how it is merged" },
-    [F_MERGE_VALUE] = { "value", JSON, true, NULL,
-                        "max, min: a whole number; or: a flag; union: an array of strings; lww: {value, "
-                        "timestamp, node}; vector, counter: {node: number}; updown: {node: {up, down}}" },
+static const struct hf_call_field merge_fields[] = {
+    { "type", CHOICE, true, "max|min|or|union|lww|vector|counter|updown", "how it is merged", BY_FUNCTION },
+    { "value", JSON, true, NULL,
+      "max, min: a whole number; or: a flag; union: an array of strings; lww: {value, timestamp, node}; "
+      "vector, counter: {node: number}; updown: {node: {up, down}}",
+      BY_FUNCTION },
 };
 
-static const struct hf_call_field list_fields[F_HOLDS_COUNT] = {
-    [F_LIST_LIMIT] = { "limit", NUMBER, false, NULL,
-                       "how many records at most, 1 to 1000; 100 unless given" },
-    [F_LIST_CURSOR] = { "cursor", TEXT, false, NULL, "the next_cursor of the page before" },
-    [F_LIST_STATE] = { "state", CHOICE, false, "held|confirmed|released|expired",
-                       "only holds in this state" },
-    [F_LIST_RESOURCE] = { "resource", TEXT, false, NULL, "only holds on this resource" },
-    [F_LIST_REQUESTER] = { "requester", TEXT, false, NULL, "only holds for this requester" },
-    [F_LIST_FROM] = { "from", TIME, false, NULL, "only holds placed at this time or later" },
-    [F_LIST_TO] = { "to", TIME, false, NULL, "only holds placed before this time" },
+static const struct hf_call_field list_fields[] = {
+    { "limit", NUMBER, false, NULL, "how many records at most, 1 to 1000; 100 unless given", IN_QUERY(limit),
+      .most = HF_LIST_MAX },
+    { "cursor", TEXT, false, NULL, "the next_cursor of the page before", BY_FUNCTION },
+    { "state", CHOICE, false, "held|confirmed|released|expired", "only holds in this state", IN_QUERY(state),
+      .no = HF_HELD },
+    { "resource", TEXT, false, NULL, "only holds on this resource", IN_QUERY(resource) },
+    { "requester", TEXT, false, NULL, "only holds for this requester", IN_QUERY(requester) },
+    { "from", TIME, false, NULL, "only holds placed at this time or later", IN_QUERY(from) },
+    { "to", TIME, false, NULL, "only holds placed before this time", IN_QUERY(to) },
 };
 
-static const struct hf_call_field export_fields[F_EXPORT_COUNT] = {
-    [F_EXPORT_FORMAT] = { "format", CHOICE, false, "jsonl|sqlite", "jsonl unless given" },
+static const struct hf_call_field export_fields[] = {
+    { "format", CHOICE, false, "jsonl|sqlite", "jsonl unless given", BY_FUNCTION },
 };
 
-#define FIELDS(table, count) .fields = (table), .field_count = (count)
+#define FIELDS(table) FIRST(table, sizeof(table) / sizeof *(table))
+#define FIRST(table, count) .fields = (table), .field_count = (count)
 #define GET(p) .method = HF_HTTP_GET, .path = (p)
 #define POST(p) .method = HF_HTTP_POST, .path = (p)
 #define PUT(p) .method = HF_HTTP_PUT, .path = (p)
@@ -154,8 +169,8 @@ static const struct hf_call_field export_fields[F_EXPORT_COUNT] = {
 
 const struct hf_call hf_calls[] = {
     { POST("/v1/holds"), CHANGES(HF_PLACE_HOLD), KEYED, .op = "place_hold", .answers = "hold",
-      FIELDS(place_fields, F_PLACE_COUNT), .help = "Hold a unit of a resource for a requester." },
-    { GET("/v1/holds"), LISTS(HF_LIST_HOLDS), .answers = "holds", FIELDS(list_fields, F_HOLDS_COUNT),
+      FIELDS(place_fields), .help = "Hold a unit of a resource for a requester." },
+    { GET("/v1/holds"), LISTS(HF_LIST_HOLDS), .answers = "holds", FIELDS(list_fields),
       .help = "List holds, newest first." },
     { POST("/v1/holds/{id}/confirm"), PARAM("id"), CHANGES(HF_CONFIRM), KEYED, .op = "confirm",
       .answers = "hold", .help = "Take the unit for good, before the hold's time has run out." },
@@ -168,66 +183,63 @@ const struct hf_call hf_calls[] = {
     { GET("/v1/holds/{id}"), PARAM("id"), ASKS(HF_GET_HOLD), .answers = "hold", .help = "Show a hold." },
 
     { PUT("/v1/resources/{name}"), PARAM("name"), CHANGES(HF_SET_RESOURCE), .answers = "resource",
-      FIELDS(resource_fields, F_RESOURCE_COUNT),
+      FIELDS(resource_fields),
       .help = "Set a resource's capacity, open or close it; what is left out stays as it is." },
     { GET("/v1/resources/{name}"), PARAM("name"), ASKS(HF_GET_RESOURCE), .answers = "resource",
       .help = "Show a resource." },
-    { GET("/v1/resources"), LISTS(HF_LIST_RESOURCES), .answers = "resources",
-      FIELDS(list_fields, F_LIST_COUNT), .help = "List resources, newest first." },
+    { GET("/v1/resources"), LISTS(HF_LIST_RESOURCES), .answers = "resources", FIRST(list_fields, 2),
+      .help = "List resources, newest first." },
 
     { POST("/v1/guards/{name}/check"), PARAM("guard"), ASKS(HF_CHECK), .op = "check", .answers = "seen",
-      FIELDS(identity_fields, F_IDENTITY_IDENTITY + 1),
-      .help = "Was this identity recorded within the window?" },
+      FIRST(identity_fields, 1), .help = "Was this identity recorded within the window?" },
     { POST("/v1/guards/{name}/record"), PARAM("guard"), CHANGES(HF_RECORD), .op = "record", .answers = "ok",
-      FIELDS(identity_fields, F_IDENTITY_COUNT),
-      .help = "Record an identity unless it is under guard already." },
+      FIELDS(identity_fields), .help = "Record an identity unless it is under guard already." },
     { POST("/v1/guards/{name}/admit"), PARAM("guard"), CHANGES(HF_ADMIT), .op = "admit", .answers = "seen",
-      FIELDS(identity_fields, F_IDENTITY_COUNT), .help = "Check and record in one step." },
+      FIELDS(identity_fields), .help = "Check and record in one step." },
     { PUT("/v1/guards/{name}"), PARAM("guard"), CHANGES(HF_SET_GUARD), .answers = "guard",
-      FIELDS(guard_fields, F_GUARD_COUNT),
+      FIELDS(guard_fields),
       .help = "Set a guard up, or replace its rules: what is left out is as in a new one." },
     { GET("/v1/guards/{name}"), PARAM("guard"), ASKS(HF_GET_GUARD), .answers = "guard",
       .help = "Show a guard." },
     { GET("/v1/guards/{name}/entries"), PARAM("guard"), LISTS(HF_LIST_ENTRIES), .answers = "entries",
-      FIELDS(list_fields, F_LIST_COUNT), .help = "List the identities under a guard, newest first." },
-    { GET("/v1/guards"), LISTS(HF_LIST_GUARDS), .answers = "guards", FIELDS(list_fields, F_LIST_COUNT),
+      FIRST(list_fields, 2), .help = "List the identities under a guard, newest first." },
+    { GET("/v1/guards"), LISTS(HF_LIST_GUARDS), .answers = "guards", FIRST(list_fields, 2),
       .help = "List guards, newest first." },
 
-    { POST("/v1/claims"), CHANGES(HF_BEGIN), .op = "begin", .answers = "claim",
-      FIELDS(begin_fields, F_BEGIN_COUNT), .help = "Reserve a key for an effect outside of this store." },
+    { POST("/v1/claims"), CHANGES(HF_BEGIN), .op = "begin", .answers = "claim", FIELDS(begin_fields),
+      .help = "Reserve a key for an effect outside of this store." },
     { POST("/v1/claims/{key}/complete"), PARAM("key"), CHANGES(HF_COMPLETE), .op = "complete",
-      .answers = "claim", FIELDS(complete_fields, F_COMPLETE_COUNT),
-      .help = "Say that the effect has happened." },
+      .answers = "claim", FIELDS(complete_fields), .help = "Say that the effect has happened." },
     { POST("/v1/claims/{key}/fail"), PARAM("key"), CHANGES(HF_FAIL), .op = "fail", .answers = "claim",
-      FIELDS(fail_fields, F_FAIL_COUNT), .help = "Say that the effect has not happened." },
+      FIELDS(fail_fields), .help = "Say that the effect has not happened." },
     { POST("/v1/claims/{key}/heartbeat"), PARAM("key"), CHANGES(HF_HEARTBEAT), .op = "heartbeat",
-      .answers = "claim", FIELDS(heartbeat_fields, F_HEARTBEAT_COUNT), .help = "Say that the work goes on." },
+      .answers = "claim", FIELDS(heartbeat_fields), .help = "Say that the work goes on." },
     { GET("/v1/claims/{key}"), PARAM("key"), ASKS(HF_GET_CLAIM), .answers = "claim",
       .help = "Show a claim." },
 
     { POST("/v1/leases/{name}"), PARAM("name"), CHANGES(HF_GRANT), KEYED, .answers = "lease",
-      FIELDS(grant_fields, F_GRANT_COUNT), .help = "Ask for authority over a name, with a fence." },
+      FIELDS(grant_fields), .help = "Ask for authority over a name, with a fence." },
     { POST("/v1/leases/{name}/renew"), PARAM("name"), CHANGES(HF_RENEW), .answers = "lease",
-      FIELDS(renew_fields, F_RENEW_COUNT), .help = "Keep a lease." },
+      FIELDS(renew_fields), .help = "Keep a lease." },
     { POST("/v1/leases/{name}/release"), PARAM("name"), CHANGES(HF_RETURN), .answers = "lease",
-      FIELDS(return_fields, F_RETURN_COUNT), .help = "Give a lease back." },
+      FIELDS(return_fields), .help = "Give a lease back." },
     { GET("/v1/leases/{name}"), PARAM("name"), ASKS(HF_GET_LEASE), .answers = "lease",
       .help = "Show a lease." },
     { DELETE("/v1/leases/{name}"), PARAM("name"), CHANGES(HF_DELETE_LEASE), KEYED, .op = "delete_lease",
-      .answers = "lease", FIELDS(delete_lease_fields, F_DELETE_LEASE_COUNT),
+      .answers = "lease", FIELDS(delete_lease_fields),
       .help =
           "Delete a lease that nobody holds, or that the caller holds. Fences of its name go on rising." },
 
     { PUT("/v1/registers/{name}"), PARAM("name"), CHANGES(HF_WRITE), KEYED, .op = "write",
-      .answers = "register", FIELDS(write_fields, F_WRITE_COUNT),
+      .answers = "register", FIELDS(write_fields),
       .help = "Write a register, guarded by a fence or a version." },
     { POST("/v1/registers/{name}/merge"), PARAM("name"), CHANGES(HF_MERGE), .op = "merge",
-      .answers = "register", FIELDS(merge_fields, F_MERGE_COUNT),
+      .answers = "register", FIELDS(merge_fields),
       .help = "Merge a value into a register; hearing it twice changes nothing." },
     { GET("/v1/registers/{name}"), PARAM("name"), ASKS(HF_GET_REGISTER), .answers = "register",
       .help = "Show a register." },
     { DELETE("/v1/registers/{name}"), PARAM("name"), CHANGES(HF_DELETE_REGISTER), KEYED,
-      .op = "delete_register", .answers = "register", FIELDS(delete_fields, F_DELETE_COUNT),
+      .op = "delete_register", .answers = "register", FIELDS(delete_fields),
       .help = "Delete a register. Its highest fence stays in force, and its versions go on if it is made "
               "again." },
 
@@ -239,8 +251,8 @@ const struct hf_call hf_calls[] = {
       .help = "Check every invariant over the stored records." },
     { GET("/v1/trace/{id}"), PARAM("id"), OTHER(HF_CALL_TRACE, HF_ROLE_READ), .answers = "trace",
       .help = "The life of a hold, or what a key did; by the hold's id or by the key." },
-    { GET("/v1/export"), OTHER(HF_CALL_EXPORT, HF_ROLE_ADMIN), .answers = "export",
-      FIELDS(export_fields, F_EXPORT_COUNT), .help = "All records, to be kept or examined elsewhere." },
+    { GET("/v1/export"), OTHER(HF_CALL_EXPORT, HF_ROLE_ADMIN), .answers = "export", FIELDS(export_fields),
+      .help = "All records, to be kept or examined elsewhere." },
     { GET("/v1/openapi.json"), OTHER(HF_CALL_OPENAPI, HF_ROLE_NONE), .answers = "openapi",
       .help = "This interface, described for programs." },
 
@@ -254,3 +266,28 @@ const struct hf_call hf_calls[] = {
 };
 
 const size_t hf_call_count = sizeof hf_calls / sizeof *hf_calls;
+
+uint64_t hf_call_number(const struct hf_call_field *field, const void *from)
+{
+    const char *at = (const char *)from + field->at;
+    uint8_t one;
+    uint32_t four;
+    uint64_t eight;
+    switch (field->size) {
+    case sizeof one: memcpy(&one, at, sizeof one); return one;
+    case sizeof four: memcpy(&four, at, sizeof four); return four;
+    default: memcpy(&eight, at, sizeof eight); return eight;
+    }
+}
+
+void hf_call_number_set(const struct hf_call_field *field, void *to, uint64_t number)
+{
+    char *at = (char *)to + field->at;
+    uint8_t one = (uint8_t)number;
+    uint32_t four = (uint32_t)number;
+    switch (field->size) {
+    case sizeof one: memcpy(at, &one, sizeof one); return;
+    case sizeof four: memcpy(at, &four, sizeof four); return;
+    default: memcpy(at, &number, sizeof number); return;
+    }
+}

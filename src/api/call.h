@@ -33,12 +33,23 @@ enum hf_field_type {
     HF_TYPE_OF_TIME
 };
 
-struct hf_call_field { /* of a body or a query */
+#define HF_CALL_FIELDS_MAX 7 /* of one call */
+
+/* A field of a body or a query. Offsets are those in struct hf_request; for a list, in struct hf_query. */
+struct hf_call_field {
     const char *name;
     enum hf_field_type type;
     bool required;
     const char *choices; /* "a|b" or NULL */
     const char *help;
+    /* Where the value is, and how many bytes it has there. 0: nowhere by itself, decode.c has a function. */
+    uint16_t at;
+    uint16_t has; /* not 0: where a bool says whether it was given */
+    uint8_t size;
+    bool is_name; /* TEXT: without NUL */
+    /* FLAG: the numbers that stand for false and for true. CHOICE: `no` stands for the first. */
+    uint8_t no, yes;
+    uint32_t most; /* NUMBER: not 0: it is from 1 to this */
 };
 
 struct hf_call {
@@ -58,6 +69,10 @@ struct hf_call {
     size_t field_count;
     const char *help; /* one sentence */
 };
+
+/* The number that a request (or a query) has for a field that is no text, and setting it. */
+uint64_t hf_call_number(const struct hf_call_field *field, const void *from);
+void hf_call_number_set(const struct hf_call_field *field, void *to, uint64_t number);
 
 /* The rows that begin alike ("/v1/holds", "/v1/resources", ...) stand side by side. */
 extern const struct hf_call hf_calls[];

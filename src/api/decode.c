@@ -91,36 +91,6 @@ static enum hf_status claim_key(const struct hf_api_input *in, struct hf_bytes k
 
 /* ---- From fields to the request ---- */
 
-static enum hf_status place_put(struct hf_decoding *d, struct hf_request *out)
-{
-    const struct hf_got *got = d->got;
-    out->place_hold.resource = got[F_PLACE_RESOURCE].text;
-    out->place_hold.requester = got[F_PLACE_REQUESTER].text;
-    out->place_hold.duration_ms = got[F_PLACE_DURATION].ms;
-    out->place_hold.fence = got[F_PLACE_FENCE].number;
-    enum hf_status status = hf_decode_name(d->why, "resource", out->place_hold.resource);
-    return status == HF_OK ? hf_decode_name(d->why, "requester", out->place_hold.requester) : status;
-}
-
-/* For the library, a capacity of 0 means that none was given: nobody may say so by accident, and the field's bounds see
- * to that. */
-static void resource_put(const struct hf_got *got, struct hf_request *out)
-{
-    const struct hf_got *open = &got[F_RESOURCE_OPEN];
-    out->set_resource.capacity = (uint32_t)got[F_RESOURCE_CAPACITY].number;
-    out->set_resource.open = !open->given ? HF_LEAVE : open->flag ? HF_SET_OPEN : HF_SET_CLOSED;
-}
-
-static void guard_put(const struct hf_got *got, struct hf_request *out)
-{
-    out->set_guard.window_ms = got[F_GUARD_WINDOW].ms;
-    out->set_guard.match_count = (uint32_t)got[F_GUARD_MATCH].number;
-    for (size_t i = 0; i < out->set_guard.match_count; i++)
-        out->set_guard.match[i] = (enum hf_match)(HF_MATCH_EXACT + got[F_GUARD_MATCH].match[i]);
-    out->set_guard.on_unavailable = (enum hf_unavailable)got[F_GUARD_ON_UNAVAILABLE].number;
-    out->set_guard.volatile_only = got[F_GUARD_DURABLE].given && !got[F_GUARD_DURABLE].flag;
-}
-
 static int hex_digit(char c)
 {
     int low = c | 0x20;
@@ -142,9 +112,8 @@ static bool digest_parse(struct hf_bytes text, uint8_t *out)
     return true;
 }
 
-static enum hf_status fingerprint_put(struct hf_decoding *d, struct hf_request *out)
+static enum hf_status fingerprint_put(struct hf_decoding *d, struct hf_bytes text, struct hf_request *out)
 {
-    struct hf_bytes text = d->got[F_BEGIN_FINGERPRINT].text;
     if (text.size < 1 || text.size > 1024)
         return hf_decode_refuse(d->why, "fingerprint: expected 1 to 1024 bytes, got %zu.", text.size);
     uint8_t *digest = hf_arena_take(d->r.arena, HF_DIGEST_SIZE);
@@ -159,75 +128,19 @@ static enum hf_status fingerprint_put(struct hf_decoding *d, struct hf_request *
 
 static enum hf_status begin_put(struct hf_decoding *d, struct hf_request *out)
 {
-    const struct hf_got *got = d->got;
-    if (got[F_BEGIN_FINGERPRINT].given == got[F_BEGIN_PAYLOAD].given)
+    const struct hf_got *fingerprint = hf_decode_got(d, "fingerprint");
+    if (fingerprint->given == hf_decode_got(d, "payload")->given)
         return hf_decode_refuse(d->why, "fingerprint, payload: expected exactly one of the two.");
-    out->key = got[F_BEGIN_KEY].text;
-    out->begin.lease_ms = got[F_BEGIN_LEASE].ms;
-    out->begin.on_abandon = (enum hf_abandon)got[F_BEGIN_ON_ABANDON].number;
-    if (got[F_BEGIN_FINGERPRINT].given)
-        return fingerprint_put(d, out);
-    out->begin.payload = got[F_BEGIN_PAYLOAD].text;
-    return HF_OK;
+    return fingerprint->given ? fingerprint_put(d, fingerprint->text, out) : HF_OK;
 }
 
-static void write_put(const struct hf_got *got, struct hf_request *out)
+/* What the table of fields does not say. */
+static enum hf_status rest_put(struct hf_decoding *d, struct hf_request *out)
 {
-    out->write.value = got[F_WRITE_VALUE].text;
-    out->write.fence = got[F_WRITE_FENCE].number;
-    out->write.has_if_version = got[F_WRITE_IF_VERSION].given;
-    out->write.if_version = got[F_WRITE_IF_VERSION].number;
-}
-
-static enum hf_status grant_put(struct hf_decoding *d, struct hf_request *out)
-{
-    out->lease.holder = d->got[F_GRANT_HOLDER].text;
-    out->lease.ttl_ms = d->got[F_GRANT_TTL].ms;
-    return hf_decode_name(d->why, "holder", out->lease.holder);
-}
-
-static enum hf_status fields_put(struct hf_decoding *d, struct hf_request *out)
-{
-    const struct hf_got *got = d->got;
     switch (out->action) {
-    case HF_PLACE_HOLD: return place_put(d, out);
-    case HF_SET_RESOURCE: resource_put(got, out); return HF_OK;
-    case HF_SET_GUARD: guard_put(got, out); return HF_OK;
-    case HF_RECORD:
-    case HF_ADMIT:
-        out->identity.result = got[F_IDENTITY_RESULT].text;
-        out->identity.has_result = got[F_IDENTITY_RESULT].given;
-        /* fall through */
-    case HF_CHECK: out->identity.identity = got[F_IDENTITY_IDENTITY].text; return HF_OK;
     case HF_BEGIN: return begin_put(d, out);
-    case HF_COMPLETE:
-        out->settle.fence = got[F_COMPLETE_FENCE].number;
-        out->settle.response = got[F_COMPLETE_RESPONSE].text;
-        return HF_OK;
-    case HF_FAIL:
-        out->settle.fence = got[F_FAIL_FENCE].number;
-        out->settle.response = got[F_FAIL_ERROR].text;
-        out->settle.retryable = got[F_FAIL_RETRYABLE].flag;
-        return HF_OK;
-    case HF_HEARTBEAT:
-        out->settle.fence = got[F_HEARTBEAT_FENCE].number;
-        out->settle.lease_ms = got[F_HEARTBEAT_LEASE].ms;
-        return HF_OK;
-    case HF_GRANT: return grant_put(d, out);
-    case HF_RENEW:
-        out->lease.fence = got[F_RENEW_FENCE].number;
-        out->lease.ttl_ms = got[F_RENEW_TTL].ms;
-        return HF_OK;
-    case HF_RETURN: out->lease.fence = got[F_RETURN_FENCE].number; return HF_OK;
-    case HF_WRITE: write_put(got, out); return HF_OK;
-    case HF_DELETE_LEASE: out->lease.fence = got[F_DELETE_LEASE_FENCE].number; return HF_OK;
-    case HF_DELETE_REGISTER:
-        out->write.fence = got[F_DELETE_FENCE].number;
-        out->write.has_if_version = got[F_DELETE_IF_VERSION].given;
-        out->write.if_version = got[F_DELETE_IF_VERSION].number;
-        return HF_OK;
     case HF_MERGE: return hf_decode_value(d, &out->merge.value);
-    default: return HF_OK; /* without fields */
+    default: return HF_OK;
     }
 }
 
@@ -240,7 +153,9 @@ enum hf_status hf_decode_request(struct hf_decoding *d, struct hf_bytes param, s
         if (at != offsetof(struct hf_request, key)) /* a key may be any bytes */
             status = hf_decode_name(d->why, d->param, param);
     }
-    return status == HF_OK ? fields_put(d, out) : status;
+    if (status == HF_OK)
+        status = hf_decode_put(d, out);
+    return status == HF_OK ? rest_put(d, out) : status;
 }
 
 /* ---- The body ---- */

@@ -1,5 +1,6 @@
 /* One field of a body: found by its name, read by its type. */
 #include "api/decode_part.h"
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/text.h"
 #include "json/stored.h"
@@ -43,6 +44,13 @@ int hf_decode_field_of(const struct hf_call *call, struct hf_bytes name)
     return -1;
 }
 
+const struct hf_got *hf_decode_got(const struct hf_decoding *d, const char *name)
+{
+    int index = hf_decode_field_of(d->call, hf_str(name));
+    HF_ASSERT(index >= 0);
+    return &d->got[index];
+}
+
 int hf_decode_choice(const char *choices, struct hf_bytes word)
 {
     for (int i = 0; *choices; i++) {
@@ -55,12 +63,6 @@ int hf_decode_choice(const char *choices, struct hf_bytes word)
 }
 
 /* ---- What a field expects, in words ---- */
-
-/* Not 0: the field is a number from 1 to this. */
-static uint64_t most_of(const struct hf_call_field *field)
-{
-    return strcmp(field->name, "capacity") == 0 ? HF_CAPACITY_MAX : 0;
-}
 
 struct hf_decode_words hf_decode_expected(const struct hf_call_field *field)
 {
@@ -77,8 +79,8 @@ struct hf_decode_words hf_decode_expected(const struct hf_call_field *field)
     case HF_TYPE_OF_TIME: what = "a time such as 2026-11-15T21:39:57Z"; break;
     }
     size_t at = (size_t)snprintf(w.text, sizeof w.text, "%s", what);
-    if (most_of(field) > 0)
-        at += (size_t)snprintf(w.text + at, sizeof w.text - at, " from 1 to %" PRIu64, most_of(field));
+    if (field->most > 0)
+        at += (size_t)snprintf(w.text + at, sizeof w.text - at, " from 1 to %" PRIu32, field->most);
     for (const char *p = field->choices ? field->choices : ""; *p && at + 3 < sizeof w.text; p++) {
         if (*p == '|')
             w.text[at++] = ',';
@@ -165,11 +167,11 @@ static bool number_read(struct hf_reader *r, const struct hf_call_field *field, 
     struct hf_bytes text;
     enum hf_reader_type type = hf_reader_peek(r);
     size_t at = r->at;
-    if (most_of(field) == 0)
+    if (field->most == 0)
         return hf_reader_uint(r, number);
     if (type == HF_READ_NUMBER && !hf_reader_number(r, &text))
         return false;
-    if (type == HF_READ_NUMBER && hf_number_parse(text, number) && *number >= 1 && *number <= most_of(field))
+    if (type == HF_READ_NUMBER && hf_number_parse(text, number) && *number >= 1 && *number <= field->most)
         return true;
     return hf_reader_refuse(r, at, hf_decode_expected(field).text);
 }
@@ -269,4 +271,43 @@ enum hf_status hf_decode_field(struct hf_decoding *d, size_t index)
     }
     got->given = true;
     return ok ? HF_OK : hf_decode_failed(d, field->name);
+}
+
+/* ---- Putting ---- */
+
+static void match_put(const struct hf_got *got, struct hf_request *out)
+{
+    out->set_guard.match_count = (uint32_t)got->number;
+    for (size_t i = 0; i < out->set_guard.match_count; i++)
+        out->set_guard.match[i] = (enum hf_match)(HF_MATCH_EXACT + got->match[i]);
+}
+
+static void value_put(const struct hf_call_field *field, const struct hf_got *got, void *out)
+{
+    switch (field->type) {
+    case HF_TYPE_OF_JSON:
+    case HF_TYPE_OF_TEXT: memcpy((char *)out + field->at, &got->text, sizeof got->text); break;
+    case HF_TYPE_OF_TIME:
+    case HF_TYPE_OF_DURATION: hf_call_number_set(field, out, (uint64_t)got->ms); break;
+    case HF_TYPE_OF_NUMBER: hf_call_number_set(field, out, got->number); break;
+    case HF_TYPE_OF_FLAG: hf_call_number_set(field, out, got->flag ? field->yes : field->no); break;
+    case HF_TYPE_OF_CHOICE: hf_call_number_set(field, out, field->no + got->number); break;
+    case HF_TYPE_OF_MATCH: match_put(got, out); break;
+    }
+    if (field->has)
+        *(bool *)((char *)out + field->has) = true;
+}
+
+enum hf_status hf_decode_put(const struct hf_decoding *d, void *out)
+{
+    enum hf_status status = HF_OK;
+    for (size_t i = 0; i < d->call->field_count && status == HF_OK; i++) {
+        const struct hf_call_field *field = &d->call->fields[i];
+        if (!d->got[i].given || !field->at)
+            continue;
+        value_put(field, &d->got[i], out);
+        if (field->is_name)
+            status = hf_decode_name(d->why, field->name, d->got[i].text);
+    }
+    return status;
 }

@@ -90,27 +90,13 @@ static enum hf_status no_body(struct hf_decoding *d, const struct hf_api_input *
 
 static enum hf_status limits_put(struct hf_decoding *d, struct hf_query *out)
 {
-    const struct hf_got *limit = &d->got[F_LIST_LIMIT], *cursor = &d->got[F_LIST_CURSOR];
+    const struct hf_got *limit = hf_decode_got(d, "limit"), *cursor = hf_decode_got(d, "cursor");
     if (limit->given && (limit->number < 1 || limit->number > HF_LIST_MAX))
         return hf_decode_refuse(d->why, "limit: expected a whole number from 1 to %d.", HF_LIST_MAX);
-    out->limit = (uint32_t)limit->number;
     if (cursor->text.size > 0 && (!hf_number_parse(cursor->text, &out->cursor) || out->cursor == 0))
         return hf_decode_refuse(d->why,
                                 "cursor: expected the next_cursor of a page, or nothing for the start.");
     return HF_OK;
-}
-
-static void holds_put(const struct hf_got *got, struct hf_query *out)
-{
-    if (got[F_LIST_STATE].given)
-        out->state = (enum hf_hold_state)(HF_HELD + got[F_LIST_STATE].number);
-    out->resource = got[F_LIST_RESOURCE].text;
-    out->requester = got[F_LIST_REQUESTER].text;
-    out->from = got[F_LIST_FROM].ms;
-    out->to = got[F_LIST_TO].ms;
-    /* 0 would mean that no end was given; nothing was placed before 1970 or at its first millisecond. */
-    if (got[F_LIST_TO].given && out->to <= 0)
-        out->to = 1;
 }
 
 enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_api_input *in,
@@ -123,10 +109,13 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
         status = hf_decode_query(&d, in->query, call->field_count);
     if (status == HF_OK)
         status = limits_put(&d, out);
+    if (status == HF_OK)
+        status = hf_decode_put(&d, out);
     if (status != HF_OK)
         return status;
-    if (call->list == HF_LIST_HOLDS)
-        holds_put(d.got, out);
+    /* 0 would mean that no end was given; nothing was placed before 1970 or at its first millisecond. */
+    if (call->list == HF_LIST_HOLDS && hf_decode_got(&d, "to")->given && out->to <= 0)
+        out->to = 1;
     if (call->list == HF_LIST_ENTRIES) {
         out->name = in->params[0];
         status = hf_decode_name(why, "path", out->name);

@@ -3,7 +3,6 @@
 #define HF_API_DECODE_PART_H
 
 #include "api/decode.h"
-#include "api/fields.h"
 #include "json/reader.h"
 
 /* What came for one field; all zero if nothing came. */
@@ -46,12 +45,17 @@ struct hf_decode_words {
     char text[128];
 };
 struct hf_decode_words hf_decode_expected(const struct hf_call_field *field);
+/* What came for the field of this name, which the call has. */
+const struct hf_got *hf_decode_got(const struct hf_decoding *d, const char *name);
 /* Read the value of field `index` into d->got. */
 enum hf_status hf_decode_field(struct hf_decoding *d, size_t index);
 /* Refuse a member, or a parameter of the query, that the call does not have; it has `count` fields there. */
 enum hf_status hf_decode_unknown(struct hf_decoding *d, const char *what, struct hf_bytes name, size_t count);
 /* Refuse if a field is missing that is required. */
 enum hf_status hf_decode_complete(struct hf_decoding *d);
+
+/* Put what came into `out`, a request or a query, where the fields say. */
+enum hf_status hf_decode_put(const struct hf_decoding *d, void *out);
 
 /* Make the request from d->got and from what stands in the path (or is given instead). `out` has action and
  * tenant, and its key where that is not the parameter. */

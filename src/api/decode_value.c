@@ -188,7 +188,7 @@ static bool value_keep(struct hf_decoding *d, struct hf_value *value, const stru
 
 enum hf_status hf_decode_value(struct hf_decoding *d, const struct hf_value **out)
 {
-    const struct hf_got *got = &d->got[F_MERGE_VALUE];
+    const struct hf_got *got = hf_decode_got(d, "value");
     struct hf_value *value = hf_arena_take(d->r.arena, sizeof *value);
     struct hf_arena own = { 0 };
     struct items items;
@@ -199,7 +199,8 @@ enum hf_status hf_decode_value(struct hf_decoding *d, const struct hf_value **ou
     };
     if (!value)
         return HF_NO_MEMORY;
-    *value = (struct hf_value){ .type = (enum hf_register_type)(HF_TYPE_MAX + d->got[F_MERGE_TYPE].number) };
+    *value =
+        (struct hf_value){ .type = (enum hf_register_type)(HF_TYPE_MAX + hf_decode_got(d, "type")->number) };
     enum hf_status status = HF_OK;
     if (!value_read(&r, value, &items)) {
         (void)hf_decode_refuse(d->why, "value: %s.", r.error);

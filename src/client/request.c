@@ -2,6 +2,7 @@
 #include "api/encode.h"
 #include "base/text.h"
 #include "client/client.h"
+#include "core/action.h"
 #include "http/octet.h"
 
 #include <inttypes.h>
@@ -135,81 +136,84 @@ static void key_add(struct encoding *e, struct hf_bytes key)
 
 /* ---- Bodies ---- */
 
-/* A member that is text. */
-#define ADD_TEXT(e, name, text)               \
-    do {                                      \
-        text_check((e), "the " name, (text)); \
-        hf_json_name(&(e)->json, name);       \
-        hf_json_bytes(&(e)->json, (text));    \
-    } while (0)
-
-static void place_body(struct encoding *e, const struct hf_request *r)
+static void text_add(struct encoding *e, const char *name, struct hf_bytes text)
 {
-    ADD_TEXT(e, "resource", r->place_hold.resource);
-    ADD_TEXT(e, "requester", r->place_hold.requester);
-    hf_json_name(&e->json, "duration");
-    hf_json_duration(&e->json, r->place_hold.duration_ms);
-    if (r->place_hold.fence != 0) {
-        hf_json_name(&e->json, "fence");
-        hf_json_uint(&e->json, r->place_hold.fence);
-    }
+    char what[64];
+    snprintf(what, sizeof what, "the %s", name);
+    text_check(e, what, text);
+    hf_json_name_bytes(&e->json, hf_str(name));
+    hf_json_bytes(&e->json, text);
 }
 
-static void resource_body(struct encoding *e, const struct hf_request *r)
+static void match_add(struct encoding *e, const char *name, const struct hf_request *r)
 {
-    if (r->set_resource.capacity != 0) {
-        hf_json_name(&e->json, "capacity");
-        hf_json_uint(&e->json, r->set_resource.capacity);
-    }
-    if (r->set_resource.open != HF_LEAVE) {
-        hf_json_name(&e->json, "open");
-        hf_json_bool(&e->json, r->set_resource.open == HF_SET_OPEN);
-    }
+    if (r->set_guard.match_count == 0)
+        return;
+    hf_json_name_bytes(&e->json, hf_str(name));
+    hf_json_array(&e->json);
+    for (uint32_t i = 0; i < r->set_guard.match_count && i < HF_MATCH_MAX; i++)
+        hf_json_text(&e->json, hf_api_match(r->set_guard.match[i]));
+    hf_json_array_end(&e->json);
 }
 
-static void guard_body(struct encoding *e, const struct hf_request *r)
+static void flag_add(struct encoding *e, const struct hf_call_field *field, uint64_t number)
 {
-    struct hf_json *j = &e->json;
-    hf_json_name(j, "window");
-    hf_json_duration(j, r->set_guard.window_ms);
-    if (r->set_guard.match_count > 0) {
-        hf_json_name(j, "match");
-        hf_json_array(j);
-        for (uint32_t i = 0; i < r->set_guard.match_count && i < HF_MATCH_MAX; i++)
-            hf_json_text(j, hf_api_match(r->set_guard.match[i]));
-        hf_json_array_end(j);
-    }
-    hf_json_name(j, "on_unavailable");
-    hf_json_text(j, hf_api_unavailable(r->set_guard.on_unavailable));
-    hf_json_name(j, "durable");
-    hf_json_bool(j, !r->set_guard.volatile_only);
+    if (number != field->yes && number != field->no) /* left as it is */
+        return;
+    hf_json_name_bytes(&e->json, hf_str(field->name));
+    hf_json_bool(&e->json, number == field->yes);
 }
 
-static void identity_body(struct encoding *e, const struct hf_request *r)
+static void choice_add(struct encoding *e, const struct hf_call_field *field, uint64_t number)
 {
-    ADD_TEXT(e, "identity", r->identity.identity);
-    if (r->identity.has_result && r->action != HF_CHECK)
-        ADD_TEXT(e, "result", r->identity.result);
+    const char *word = field->choices;
+    for (uint64_t i = field->no; i < number; i++)
+        word += strcspn(word, "|") + 1;
+    hf_json_name_bytes(&e->json, hf_str(field->name));
+    hf_json_bytes(&e->json, hf_mem(word, strcspn(word, "|")));
 }
 
-/* The body, and what stands in the path. */
-static struct hf_bytes body_add(struct encoding *e, const struct hf_request *r)
+/* Was it given? Where nothing says so, 0 and no bytes mean that it was not. */
+static bool is_given(const struct hf_call_field *field, const struct hf_request *r, bool something)
 {
-    switch (r->action) {
-    case HF_PLACE_HOLD: place_body(e, r); return hf_mem(NULL, 0);
-    case HF_SET_RESOURCE: resource_body(e, r); return r->set_resource.name;
-    case HF_SET_GUARD: guard_body(e, r); return r->set_guard.name;
-    case HF_CHECK:
-    case HF_RECORD:
-    case HF_ADMIT: identity_body(e, r); return r->identity.guard;
-    case HF_CONFIRM:
-    case HF_RELEASE:
-    case HF_EXPIRE:
-    case HF_REVERSE:
-    case HF_GET_HOLD: return r->hold.id;
-    case HF_GET_TOKEN: return r->key;
-    default: return r->get.name;
+    return field->has ? *(const bool *)((const char *)r + field->has) : field->required || something;
+}
+
+static void field_add(struct encoding *e, const struct hf_call_field *field, const struct hf_request *r)
+{
+    struct hf_bytes text;
+    uint64_t number;
+    switch (field->type) {
+    case HF_TYPE_OF_TEXT:
+    case HF_TYPE_OF_JSON:
+        text = hf_action_bytes(r, field->at);
+        if (is_given(field, r, text.size > 0))
+            text_add(e, field->name, text);
+        return;
+    case HF_TYPE_OF_MATCH: match_add(e, field->name, r); return;
+    case HF_TYPE_OF_FLAG: flag_add(e, field, hf_call_number(field, r)); return;
+    case HF_TYPE_OF_CHOICE: choice_add(e, field, hf_call_number(field, r)); return;
+    default: break;
     }
+    number = hf_call_number(field, r);
+    if (!is_given(field, r, number != 0))
+        return;
+    hf_json_name_bytes(&e->json, hf_str(field->name));
+    if (field->type == HF_TYPE_OF_DURATION)
+        hf_json_duration(&e->json, (int64_t)number);
+    else
+        hf_json_uint(&e->json, number);
+}
+
+static void body_add(struct encoding *e, const struct hf_call *row, const struct hf_request *r)
+{
+    if (row->field_count == 0 || !hf_call_has_body(row))
+        return;
+    hf_json_object(&e->json);
+    for (size_t i = 0; i < row->field_count; i++)
+        if (row->fields[i].at) /* the others are of calls that the command line does not make */
+            field_add(e, &row->fields[i], r);
+    hf_json_object_end(&e->json);
 }
 
 /* ---- Calls ---- */
@@ -248,12 +252,8 @@ enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_cal
         return no_call(call, why);
     const struct hf_call *row = &hf_calls[i];
     struct encoding e = begin(call, row, why);
-    bool has_body = row->field_count > 0 && hf_call_has_body(row);
-    if (has_body)
-        hf_json_object(&e.json);
-    target_path(&e, row, body_add(&e, r));
-    if (has_body)
-        hf_json_object_end(&e.json);
+    body_add(&e, row, r);
+    target_path(&e, row, hf_action_bytes(r, hf_action_of(r->action)->row_name));
     if (row->key)
         key_add(&e, r->key);
     call->again = r->action !=

@@ -3,29 +3,6 @@
 
 #define BYTES_MAX 1024 /* of every name, identity, key and fingerprint */
 
-/* Bounds that the type alone does not tell. */
-static const struct bounds {
-    const char *name;
-    uint64_t lowest, highest;
-} bounds[] = { { "limit", 1, HF_LIST_MAX }, { "capacity", 1, HF_CAPACITY_MAX } };
-
-static void bounds_add(struct hf_json *j, const char *name)
-{
-    uint64_t lowest = 0, highest = 0;
-    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
-        if (strcmp(bounds[i].name, name) == 0) {
-            lowest = bounds[i].lowest;
-            highest = bounds[i].highest;
-        }
-    }
-    hf_json_name(j, "minimum");
-    hf_json_uint(j, lowest);
-    if (highest == 0)
-        return;
-    hf_json_name(j, "maximum");
-    hf_json_uint(j, highest);
-}
-
 static void text_add(struct hf_json *j, bool required)
 {
     hf_openapi_text(j, "type", "string");
@@ -73,7 +50,12 @@ void hf_openapi_field(struct hf_json *j, const struct hf_call_field *field, bool
         break;
     case HF_TYPE_OF_NUMBER:
         hf_openapi_text(j, "type", "integer");
-        bounds_add(j, field->name);
+        hf_json_name(j, "minimum");
+        hf_json_uint(j, field->most ? 1 : 0);
+        if (field->most) {
+            hf_json_name(j, "maximum");
+            hf_json_uint(j, field->most);
+        }
         break;
     case HF_TYPE_OF_FLAG: hf_openapi_text(j, "type", "boolean"); break;
     case HF_TYPE_OF_JSON: break;

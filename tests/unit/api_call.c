@@ -1,6 +1,5 @@
 /* The table of calls: every promise of the interface is a row, and every row is found by its path alone. */
 #include "api/call.h"
-#include "api/fields.h"
 #include "base/bytes.h"
 #include "support/test.h"
 
@@ -241,6 +240,27 @@ static void test_ops(void **state)
     assert_null(hf_call_of_op(hf_mem("fail\0", 5)));
 }
 
+/* Does the field's value have the size in the request that its type needs? */
+static bool is_placed(const struct hf_call *call, const struct hf_call_field *field)
+{
+    size_t whole = call->kind == HF_CALL_LIST ? sizeof(struct hf_query) : sizeof(struct hf_request);
+    if (field->at == 0)
+        return !field->has && !field->is_name;
+    if (field->at + field->size > whole || field->has >= whole)
+        return false;
+    switch (field->type) {
+    case HF_TYPE_OF_TEXT:
+    case HF_TYPE_OF_JSON: return field->size == sizeof(struct hf_bytes);
+    case HF_TYPE_OF_DURATION:
+    case HF_TYPE_OF_TIME: return field->size == sizeof(int64_t);
+    case HF_TYPE_OF_NUMBER: return field->size == sizeof(uint64_t) || field->most > 0;
+    case HF_TYPE_OF_FLAG: return field->yes != field->no;
+    case HF_TYPE_OF_CHOICE: return field->size == sizeof(enum hf_abandon);
+    case HF_TYPE_OF_MATCH: return field->size == HF_MATCH_MAX * sizeof(enum hf_match);
+    }
+    return false;
+}
+
 /* What a description for people and programs is made from. */
 static void test_words(void **state)
 {
@@ -255,6 +275,7 @@ static void test_words(void **state)
             bool chosen = field->type == HF_TYPE_OF_CHOICE || field->type == HF_TYPE_OF_MATCH;
             assert_true(field->name[0] && field->help[0]);
             assert_int_equal(field->choices != NULL, chosen);
+            assert_true(is_placed(row, field));
             for (size_t k = 0; k < i; k++)
                 assert_string_not_equal(row->fields[k].name, field->name);
         }

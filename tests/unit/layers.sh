@@ -19,7 +19,7 @@ http:           base net
 json:           base
 api:            base core http json
 audit:          base core json store/postgres
-client:         base net http api json
+client:         base core net http api json
 server:         base core http api audit json store/postgres
 cli:            base api audit client json server store/postgres
 '
