@@ -243,7 +243,7 @@ const struct hf_call hf_calls[] = {
       .help = "Delete a register. Its highest fence stays in force, and its versions go on if it is made "
               "again." },
 
-    { POST("/v1/batch"), OTHER(HF_CALL_BATCH, HF_ROLE_WRITE), .answers = "batch",
+    { POST("/v1/batch"), OTHER(HF_CALL_BULK, HF_ROLE_WRITE), .answers = "batch",
       .help = "Many operations, one a line, independent of each other, answered in the same order." },
     { GET("/v1/tokens/{key}"), PARAM("key"), ASKS(HF_GET_TOKEN), .answers = "token",
       .help = "What happened to the request with this key? A claim's key shows the claim as it is now." },

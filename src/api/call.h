@@ -11,7 +11,7 @@
 enum hf_call_kind {
     HF_CALL_DO,   /* one request of the library */
     HF_CALL_LIST, /* a page */
-    HF_CALL_BATCH,
+    HF_CALL_BULK,
     HF_CALL_AUDIT, /* reads the journal's files */
     HF_CALL_TRACE,
     HF_CALL_EXPORT,

@@ -184,8 +184,8 @@ static void render_call(struct hf_work *work, struct hf_http_reply *reply)
     reply->content_type = json;
     switch (work->match.call->kind) {
     case HF_CALL_DO: render_answer(work, reply); return;
-    case HF_CALL_BATCH:
-        hf_batch_render(work, reply->body);
+    case HF_CALL_BULK:
+        hf_bulk_render(work, reply->body);
         reply->content_type = "application/x-ndjson";
         return;
     case HF_CALL_LIST:

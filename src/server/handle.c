@@ -169,7 +169,7 @@ static bool may_call(const struct hf_work *work)
     if (!call)
         return true;
     if (work->caller.is_operator)
-        return call->kind != HF_CALL_DO && call->kind != HF_CALL_LIST && call->kind != HF_CALL_BATCH;
+        return call->kind != HF_CALL_DO && call->kind != HF_CALL_LIST && call->kind != HF_CALL_BULK;
     return call->kind != HF_CALL_METRICS || work->figures;
 }
 
@@ -395,7 +395,7 @@ static bool may_be_large(const struct hf_call *call)
 {
     switch (call->kind) {
     case HF_CALL_DO: return hf_action_of(call->action)->answer_max >= HF_RESPONSE_MAX;
-    case HF_CALL_BATCH: return true;
+    case HF_CALL_BULK: return true;
     default: return is_slow(call);
     }
 }
@@ -434,7 +434,7 @@ static void request(void *arg, struct hf_http_exchange *x)
     struct hf_work *work = work_of(x);
     const struct hf_call *call = work->match.call;
     x->alone = call && may_be_large(call);
-    bool batch = call && call->kind == HF_CALL_BATCH; /* it counts its lines first */
+    bool batch = call && call->kind == HF_CALL_BULK; /* it counts its lines first */
     if (!batch && hf_server_too_fast(work, 1)) {
         hf_http_done(x);
         return;
@@ -451,9 +451,9 @@ static void request(void *arg, struct hf_http_exchange *x)
             if (begin_request(work))
                 return;
             break;
-        case HF_CALL_BATCH:
-            hf_batch_begin(work);
-            if (work->batch)
+        case HF_CALL_BULK:
+            hf_bulk_begin(work);
+            if (work->bulk)
                 return;
             break;
         case HF_CALL_LIST:
@@ -506,7 +506,7 @@ static void release(void *arg, struct hf_http_exchange *x)
     struct hf_work *work = work_of(x);
     (void)arg;
     hf_result_clear(&work->result);
-    hf_batch_free(work);
+    hf_bulk_free(work);
     hf_buffer_free(&work->text);
     if (work->server &&
         work->file >= 0) { /* an export whose caller has left; without a server, nothing was asked yet */

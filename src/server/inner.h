@@ -1,7 +1,7 @@
 /* inner.h: what the files of the server share; nobody else includes it.
  *
  *   serve.c    start, signals, stop                 handle.c   who may ask, what is asked, gathering for the engine
- *   answer.c   answers as JSON, with their fields   batch.c    many operations in one body
+ *   answer.c   answers as JSON, with their fields   bulk.c     many operations in one body
  *   slow.c     what takes long, on threads of its own: lists, audit, trace, export
  *   tenant.c   what each tenant may have at one time
  *   metrics.c  figures for Prometheus               page.c     the start page     openapi.c  the description
@@ -20,7 +20,7 @@
 
 #include <pthread.h>
 
-#define HF_BATCH_LINES_MAX 8192
+#define HF_BULK_LINES_MAX 8192
 #define HF_STATUS_SLOTS 72 /* more than the highest hf_status */
 
 struct hf_server;
@@ -44,7 +44,7 @@ struct hf_work {
     struct hf_api_problem problem; /* an answer of the server itself, if problem.code is set */
     struct hf_api_fault fault;     /* the words of it */
 
-    struct hf_batch *batch;
+    struct hf_bulk *bulk;
     struct hf_buffer text;    /* a body that was made on another thread; owned */
     const char *content_type; /* of `text` or of the file */
     const char *verdict;      /* of an audit or an export, static: "ok", "violations", "damaged" */
@@ -126,10 +126,10 @@ void hf_server_answer(struct hf_json *j, const struct hf_request *request, const
 void hf_server_noticed(const struct hf_work *work, const struct hf_request *request,
                        const struct hf_result *result);
 
-/* batch.c */
-void hf_batch_begin(struct hf_work *work);
-void hf_batch_render(struct hf_work *work, struct hf_buffer *body);
-void hf_batch_free(struct hf_work *work);
+/* bulk.c: what a client sends to /v1/batch */
+void hf_bulk_begin(struct hf_work *work);
+void hf_bulk_render(struct hf_work *work, struct hf_buffer *body);
+void hf_bulk_free(struct hf_work *work);
 
 /* slow.c */
 enum hf_status hf_slow_start(struct hf_server *server);

@@ -88,7 +88,7 @@ static void parameters_add(struct hf_json *j, const struct hf_call *call)
 
 static void body_add(struct hf_json *j, const struct hf_call *call)
 {
-    bool batch = call->kind == HF_CALL_BATCH;
+    bool batch = call->kind == HF_CALL_BULK;
     if (!hf_call_has_body(call))
         return;
     hf_json_name(j, "requestBody");

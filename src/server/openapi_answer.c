@@ -139,7 +139,7 @@ static void answer_content_add(struct hf_json *j, const struct hf_call *call)
     hf_json_name(j, "content");
     hf_json_object(j);
     switch (call->kind) {
-    case HF_CALL_BATCH: hf_openapi_content(j, "application/x-ndjson", NULL, "batch_line"); break;
+    case HF_CALL_BULK: hf_openapi_content(j, "application/x-ndjson", NULL, "batch_line"); break;
     case HF_CALL_EXPORT:
         hf_openapi_content(j, "application/x-ndjson", NULL, NULL);
         hf_json_name(j, "application/vnd.sqlite3");

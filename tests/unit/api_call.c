@@ -45,7 +45,7 @@ static const struct {
     { HF_HTTP_GET, "/v1/registers/{name}", HF_CALL_DO, HF_GET_REGISTER, HF_ROLE_READ, false, NULL },
     { HF_HTTP_DELETE, "/v1/registers/{name}", HF_CALL_DO, HF_DELETE_REGISTER, HF_ROLE_WRITE, true,
       "delete_register" },
-    { HF_HTTP_POST, "/v1/batch", HF_CALL_BATCH, 0, HF_ROLE_WRITE, false, NULL },
+    { HF_HTTP_POST, "/v1/batch", HF_CALL_BULK, 0, HF_ROLE_WRITE, false, NULL },
     { HF_HTTP_GET, "/v1/tokens/{key}", HF_CALL_DO, HF_GET_TOKEN, HF_ROLE_READ, false, NULL },
     { HF_HTTP_GET, "/v1/audit", HF_CALL_AUDIT, 0, HF_ROLE_READ, false, NULL },
     { HF_HTTP_GET, "/v1/trace/{id}", HF_CALL_TRACE, 0, HF_ROLE_READ, false, NULL },

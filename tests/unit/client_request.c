@@ -309,7 +309,7 @@ static void what_cannot_be_sent(void **state)
     q = (struct hf_query){ .kind = HF_LIST_OUTBOX };
     assert_int_equal(hf_client_encode_list(&q, &call, &why), HF_INVALID_REQUEST);
     assert_int_equal(hf_client_encode_other(HF_CALL_TRACE, broken, "", &call, &why), HF_INVALID_REQUEST);
-    assert_int_equal(hf_client_encode_other(HF_CALL_BATCH, hf_str(""), "", &call, &why), HF_INVALID_REQUEST);
+    assert_int_equal(hf_client_encode_other(HF_CALL_BULK, hf_str(""), "", &call, &why), HF_INVALID_REQUEST);
 }
 
 int main(void)

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* So many lines may be worked on at one time, over all connections: about 80 MiB. */
-enum { LINES_NOW_MAX = 8 * HF_BATCH_LINES_MAX };
-/* The answers of one batch: what all may have together, and what each may have at least (more than a hold has). */
+enum { LINES_NOW_MAX = 8 * HF_BULK_LINES_MAX };
+/* The answers of one bulk request: what all may have together, and what each may have at least (more than a hold has). */
 enum { ANSWERS_MAX = 32 << 20, ANSWER_LEAST = 4096 };
 
 struct line {
@@ -22,7 +22,7 @@ struct line {
     char *fault; /* in the arena */
 };
 
-struct hf_batch {
+struct hf_bulk {
     struct hf_work *work;
     size_t count;
     _Atomic size_t left; /* not yet answered */
@@ -43,37 +43,37 @@ static size_t lines_of(struct hf_bytes body)
     return count;
 }
 
-/* One is answered. The last of them ends the batch, and knows what all answers take. */
-static void one_less(struct hf_batch *batch)
+/* One is answered. The last of them ends the request, and knows what all answers take. */
+static void one_less(struct hf_bulk *bulk)
 {
-    if (atomic_fetch_sub(&batch->left, 1) != 1)
+    if (atomic_fetch_sub(&bulk->left, 1) != 1)
         return;
-    for (size_t i = 0; i < batch->count; i++)
-        batch->work->x->answer_size += hf_server_answer_size(&batch->lines[i].result);
-    hf_http_done(batch->work->x);
+    for (size_t i = 0; i < bulk->count; i++)
+        bulk->work->x->answer_size += hf_server_answer_size(&bulk->lines[i].result);
+    hf_http_done(bulk->work->x);
 }
 
 static void line_done(struct hf_op *op, enum hf_status status)
 {
-    struct hf_batch *batch = op->arg;
+    struct hf_bulk *bulk = op->arg;
     struct line *line = (struct line *)((char *)op - offsetof(struct line, op));
     line->status = status;
-    one_less(batch);
+    one_less(bulk);
 }
 
-static void line_read(struct hf_batch *batch, struct line *line, struct hf_bytes text)
+static void line_read(struct hf_bulk *bulk, struct line *line, struct hf_bytes text)
 {
-    struct hf_work *work = batch->work;
+    struct hf_work *work = bulk->work;
     struct hf_bytes tenant = hf_mem(work->caller.tenant, work->caller.tenant_size);
     struct hf_api_fault fault = { .detail = "" };
     line->status = hf_api_decode_line(text, tenant, &work->x->arena, &line->request, &line->call, &fault);
     if (line->status == HF_OK) {
-        /* All answers of a batch are in memory at one time. */
-        size_t share = ANSWERS_MAX / batch->count;
+        /* All answers of a bulk request are in memory at one time. */
+        size_t share = ANSWERS_MAX / bulk->count;
         line->op = (struct hf_op){ .request = &line->request,
                                    .result = &line->result,
                                    .done = line_done,
-                                   .arg = batch,
+                                   .arg = bulk,
                                    .lane = work->x->conn,
                                    .answer_max = share < ANSWER_LEAST ? ANSWER_LEAST : share };
         size_t most = hf_action_of(line->request.action)->answer_max;
@@ -88,24 +88,24 @@ static void line_read(struct hf_batch *batch, struct line *line, struct hf_bytes
 }
 
 /* Read all lines, then hand over those that make sense: nothing begins before everything was read. */
-static void lines_begin(struct hf_batch *batch, struct hf_bytes body)
+static void lines_begin(struct hf_bulk *bulk, struct hf_bytes body)
 {
     const char *at = body.data, *end = at + body.size;
     size_t good = 0;
-    for (size_t i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < bulk->count; i++) {
         const char *feed = memchr(at, '\n', (size_t)(end - at));
         const char *stop = feed ? feed : end;
-        line_read(batch, &batch->lines[i], hf_mem(at, (size_t)(stop - at)));
-        good += batch->lines[i].call != NULL;
+        line_read(bulk, &bulk->lines[i], hf_mem(at, (size_t)(stop - at)));
+        good += bulk->lines[i].call != NULL;
         at = stop + 1;
     }
-    batch->work->x->took = batch->work->x->arena.held;
+    bulk->work->x->took = bulk->work->x->arena.held;
     /* One more than there are, so that it is not done before all were handed over. */
-    batch->left = good + 1;
-    for (size_t i = 0; i < batch->count; i++)
-        if (batch->lines[i].call)
-            hf_server_gather(&batch->lines[i].op);
-    one_less(batch);
+    bulk->left = good + 1;
+    for (size_t i = 0; i < bulk->count; i++)
+        if (bulk->lines[i].call)
+            hf_server_gather(&bulk->lines[i].op);
+    one_less(bulk);
 }
 
 /* More lines than its tenant may owe for? True after refusing. */
@@ -153,7 +153,7 @@ static bool may_begin(struct hf_work *work, size_t count)
                      "The batch is empty. Send one JSON object a line, each with an \"op\".");
         return false;
     }
-    if (count > HF_BATCH_LINES_MAX) {
+    if (count > HF_BULK_LINES_MAX) {
         hf_work_refuse(
             work, 413, "batch-too-large", "Too many operations",
             "A batch has at most 8192 lines. Send the rest in another one; nothing of this one was done.");
@@ -173,30 +173,30 @@ static bool may_begin(struct hf_work *work, size_t count)
     return false;
 }
 
-void hf_batch_begin(struct hf_work *work)
+void hf_bulk_begin(struct hf_work *work)
 {
     struct hf_server *s = work->server;
     struct hf_bytes body = work->x->body;
     size_t count = lines_of(body);
     if (!may_begin(work, count))
         return;
-    struct hf_batch *batch = malloc(sizeof *batch + count * sizeof(struct line));
-    if (!batch) {
+    struct hf_bulk *bulk = malloc(sizeof *bulk + count * sizeof(struct line));
+    if (!bulk) {
         lines_give(work, count);
         hf_work_fail(work, (enum hf_action)0, HF_NO_MEMORY, NULL);
         return;
     }
-    batch->work = work;
-    batch->count = count;
+    bulk->work = work;
+    bulk->count = count;
     for (size_t i = 0; i < count; i++) {
-        batch->lines[i].result.heap = NULL;
-        batch->lines[i].fault = NULL;
-        hf_result_clear(&batch->lines[i].result);
+        bulk->lines[i].result.heap = NULL;
+        bulk->lines[i].fault = NULL;
+        hf_result_clear(&bulk->lines[i].result);
     }
-    work->batch = batch;
+    work->bulk = bulk;
     s->batches++;
     s->batch_lines += count;
-    lines_begin(batch, body);
+    lines_begin(bulk, body);
 }
 
 static void line_render(const struct hf_work *work, struct line *line, struct hf_buffer *body)
@@ -242,21 +242,21 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
     hf_buffer_add_char(body, '\n');
 }
 
-void hf_batch_render(struct hf_work *work, struct hf_buffer *body)
+void hf_bulk_render(struct hf_work *work, struct hf_buffer *body)
 {
-    bool swap = HF_BUG(server_batch_swapped) && work->batch->count > 1;
-    for (size_t i = 0; i < work->batch->count; i++)
-        line_render(work, &work->batch->lines[swap && i < 2 ? 1 - i : i], body);
+    bool swap = HF_BUG(server_batch_swapped) && work->bulk->count > 1;
+    for (size_t i = 0; i < work->bulk->count; i++)
+        line_render(work, &work->bulk->lines[swap && i < 2 ? 1 - i : i], body);
 }
 
-void hf_batch_free(struct hf_work *work)
+void hf_bulk_free(struct hf_work *work)
 {
-    struct hf_batch *batch = work->batch;
-    if (!batch)
+    struct hf_bulk *bulk = work->bulk;
+    if (!bulk)
         return;
-    for (size_t i = 0; i < batch->count; i++)
-        hf_result_clear(&batch->lines[i].result);
-    lines_give(work, batch->count);
-    free(batch);
-    work->batch = NULL;
+    for (size_t i = 0; i < bulk->count; i++)
+        hf_result_clear(&bulk->lines[i].result);
+    lines_give(work, bulk->count);
+    free(bulk);
+    work->bulk = NULL;
 }
