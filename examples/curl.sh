@@ -3,10 +3,10 @@
 #
 #     holdfast serve &
 #     sh curl.sh                           # http://127.0.0.1:4653
-#     TOKEN=... sh curl.sh https://holdfast.example.com     # a token with the role admin, if the server asks for one
+#     TOKEN=... sh curl.sh https://holdfast.example.com     # a token with the role admin, if the server has an auth file
 #
-# Every group of calls is visited, and every answer is compared with what it must be. What is different ends the tour with
-# exit code 1. It uses names of its own, so it can be run again, also on a server that others use.
+# The tour makes calls of every group and compares every answer. The first difference ends it with exit code 1. It uses
+# names of its own, so you can run it again, also on a server with other clients.
 # CURL_OPTIONS has more options for curl, such as "--cacert ca.pem".
 set -eu
 
@@ -77,7 +77,7 @@ call 200 GET "/v1/resources/$run-room"
 call 200 GET '/v1/resources?limit=1'
 has "\"$run-room\""
 
-say "Holds: place one, and place it again because the answer got lost"
+say "Holds: place one, and retry because the answer was lost"
 order="{\"resource\":\"$run-room\",\"requester\":\"guest-91\",\"duration\":\"15m\"}"
 call 201 POST /v1/holds "$run-1" "$order"
 is state held
@@ -91,7 +91,7 @@ same
 call 201 POST /v1/holds "\"$run-1\"" "$order" # in quotes it is the same key
 same
 
-say "What cannot be: a key for something else, no key, a field that is not known"
+say "Refused: a key of another request, no key, an unknown field"
 call 422 POST /v1/holds "$run-1" "{\"resource\":\"$run-room\",\"requester\":\"guest-92\",\"duration\":\"15m\"}"
 is code token-collision
 call 400 POST /v1/holds - "$order"
@@ -117,7 +117,7 @@ is code not-known
 call 200 GET "/v1/holds/$id"
 is state confirmed
 
-say "No more units than there are; a refusal is remembered like a success"
+say "The capacity is never exceeded; a refusal is remembered like a success"
 call 201 POST /v1/holds "$run-7" "$order"
 second=$(field id)
 call 201 POST /v1/holds "$run-8" "$order"
@@ -187,7 +187,7 @@ call 200 GET "/v1/leases/$run-leader"
 is holder node-a
 call 200 POST "/v1/leases/$run-leader/release" - "{\"fence\":$fence}"
 
-say "Registers: written by who has the newest fence or the right version, or merged"
+say "Registers: written with the newest fence or the right version, or merged"
 call 200 PUT "/v1/registers/$run-price" "$run-13" "{\"value\":{\"eur\":12},\"fence\":$fence}"
 is version 1
 call 412 PUT "/v1/registers/$run-price" "$run-14" "{\"value\":{\"eur\":13},\"fence\":$fence}"
@@ -202,7 +202,7 @@ call 200 POST "/v1/registers/$run-visits/merge" - '{"type":"counter","value":{"n
 is total 7
 call 200 GET "/v1/registers/$run-visits"
 
-say "A batch: many operations, one commit, answers in the same order"
+say "A bulk request: many operations, one commit, answers in the same order"
 call 200 POST /v1/batch - "{\"op\":\"place_hold\",\"key\":\"$run-20\",\"resource\":\"$run-desk\",\"requester\":\"guest-91\",\"duration\":\"15m\"}
 {\"op\":\"place_hold\",\"key\":\"$run-20\",\"resource\":\"$run-desk\",\"requester\":\"guest-91\",\"duration\":\"15m\"}
 {\"op\":\"check\",\"guard\":\"$run-comments\",\"identity\":\"Nice post!\"}

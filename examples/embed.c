@@ -36,7 +36,7 @@ static enum hf_status place_order(struct hf_tx *tx, void *arg)
     return HF_OK;
 }
 
-/* What the web server calls for each POST. `token` was made when the form was opened. */
+/* What the web server calls for each POST. `token` was created when the form was opened. */
 static int submit(struct hf_db *db, const char *token, struct order order)
 {
     char payload[128];
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     submit(db, "form-1", (struct order){ "ada", "lamp" });
     submit(db, "form-1", (struct order){ "ada", "lamp" }); /* the second click */
     submit(db, "form-2", (struct order){ "bob", "chair" });
-    submit(db, "form-1", (struct order){ "eve", "yacht" }); /* somebody else's order under the same token */
+    submit(db, "form-1", (struct order){ "eve", "yacht" }); /* another order under the same key */
 
     struct hf_page page;
     struct hf_query outbox = { .kind = HF_LIST_OUTBOX };

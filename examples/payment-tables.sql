@@ -1,5 +1,5 @@
--- payment-tables.sql: the application's own tables for payment.sql. Run it once, as a role that may make a schema; `role`
--- is the one that is to pay, and has been given holdfast_application:
+-- payment-tables.sql: the application's own tables for payment.sql. Run it once, as a role that may create a schema.
+-- `role` is the role that will pay; it was granted holdfast_application:
 --
 -- $ psql -X -q -f examples/payment-tables.sql -v role=billing
 

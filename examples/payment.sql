@@ -1,36 +1,36 @@
--- payment.sql: charge an account once, however often the request comes.
+-- payment.sql: charge an account once, however often the client retries.
 --
--- Check, effect and record are one transaction of the application's own: either the claim, the debit, the charge and the
--- response that the next attempt gets are all there, or nothing is. A second attempt that comes at the same time waits for
--- the first to commit, and then finds its response. The account carries the fence of its newest writer, so that one who
--- was asleep for a while (and holds an older lease) can no longer write.
+-- Check, effect and record are one transaction of the application: either the claim, the debit, the charge and the
+-- stored response all exist, or none of them does. A second attempt at the same time waits for the first to commit, and
+-- then finds its response. The account has the fence of its newest writer, so a late writer with an older lease is
+-- refused.
 --
--- The tables are made by payment-tables.sql; the role that pays owns nothing and has been given holdfast_application.
+-- payment-tables.sql creates the tables. The role that pays owns nothing and was granted holdfast_application.
 -- Real output, on a database (named by PGDATABASE) where both have just been done:
 --
 -- $ psql -X -q -U billing -f examples/payment.sql -v key=K -v amount=100 -v token=42
 -- charged: {"charge": "C1"}. The balance is 900.
 --
--- The answer got lost on its way, so the client sends the same again:
+-- The answer was lost, so the client retries:
 --
 -- $ psql -X -q -U billing -f examples/payment.sql -v key=K -v amount=100 -v token=42
 -- charged before: {"charge": "C1"}. The balance is 900.
 --
--- A writer that was asleep since it got token 41 wakes up; and its own retry hears the same:
+-- A late writer has the older fence 41 and is refused; its retry gets the same answer:
 --
 -- $ psql -X -q -U billing -f examples/payment.sql -v key=L -v amount=100 -v token=41
 -- not charged: stale-fence. The balance is 900.
 -- $ psql -X -q -U billing -f examples/payment.sql -v key=L -v amount=100 -v token=41
 -- not charged before: "stale-fence". The balance is 900.
 --
--- The key of the first payment with another amount is a mistake of the client:
+-- The client uses the key of the first payment with another amount, which is a mistake:
 --
 -- $ psql -X -q -U billing -f examples/payment.sql -v key=K -v amount=200 -v token=43
 -- refused: token-collision. The balance is 900.
 --
--- A server answers the same: to POST /v1/claims with {"key":"K","payload":{"account":"alice","amount":100}} it says
--- that the claim is completed, with "response":{"charge":"C1"}. And a payment that was begun and completed through a
--- server is one that was made before to this script.
+-- A server answers the same: POST /v1/claims with {"key":"K","payload":{"account":"alice","amount":100}} returns the
+-- completed claim, with "response":{"charge":"C1"}. And for a payment that was completed through a server, this script
+-- answers "charged before".
 
 \set ON_ERROR_STOP on
 \set ECHO none
@@ -40,8 +40,8 @@ SET client_min_messages = warning;
 
 BEGIN;
 
--- Check: is this the first request with the key? What the client asked for is the payload, so that the same key with
--- another amount is told apart. The response is read as JSON, whoever stored it.
+-- Check: is this the first request with the key? The payload is what the client asked for, so the same key with another
+-- amount is a collision. as_json reads the response, whether this script or a server stored it.
 SELECT status, status = 'ok' AS ok, replayed, state = 'completed' AS done, fence,
     holdfast.as_json(response) AS response
 FROM holdfast.begin(:'key', holdfast.payload(json_build_object('account', 'alice', 'amount', :amount))) \gset claim_
@@ -53,7 +53,7 @@ FROM holdfast.begin(:'key', holdfast.payload(json_build_object('account', 'alice
         SELECT 'not charged before: ' || :'claim_response' AS said \gset
     \endif
 \elif :claim_ok
-    -- Fencing: whoever writes to this account must have a newer token than all before.
+    -- Fencing: a writer to this account must have a higher fence than all before.
     SELECT status, status = 'ok' AS ok
     FROM holdfast.write(:'key' || '/alice', 'account/alice', :'key', fence => :token) \gset write_
     \if :write_ok
