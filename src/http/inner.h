@@ -82,8 +82,9 @@ static inline struct hf_http_conn *hf_http_conn_of(struct hf_timer *patience)
 /* What a group has of a thread. Groups whose places in the table are the same have one share together: of sixty groups, seldom two. */
 struct hf_http_share {
     uint64_t answers_due;
-    uint64_t round; /* in which `bytes` was counted */
-    uint64_t bytes; /* of requests that were begun in that round */
+    uint64_t round;                    /* in which `bytes` was counted */
+    uint64_t bytes;                    /* of requests that were begun in that round */
+    uint64_t rendered_round, rendered; /* the same for the bytes of answers that were rendered */
 };
 
 enum { HF_HTTP_SHARES = 4096 };
@@ -102,7 +103,10 @@ struct hf_http_thread {
     struct hf_http_conn *dirty;
     /* They, or their group, have had their share of a round, and more has come from them. Who waits longest is first. */
     struct hf_http_conn *held_oldest, *held_newest;
-    uint64_t round;   /* how often the thread has asked what is ready */
+    uint64_t round; /* how often the thread has asked what is ready */
+    /* What handshakes took of the round that is named. */
+    uint64_t handshake_round;
+    int64_t handshake_ns;
     bool handed_over; /* the handler got something in this round */
     struct hf_timer_queue timers[HF_HTTP_TIMER_COUNT];
     struct hf_http_conn *unknown_oldest, *unknown_newest;
@@ -214,6 +218,8 @@ void hf_http_output(struct hf_http_conn *conn);
 /* One answer to a connection that is not let in; fd is not closed. */
 void hf_http_turn_away(struct hf_http_thread *thread, int fd, const struct hf_http_refusal *why);
 bool hf_http_output_waits(const struct hf_http_conn *conn);
+/* Is an answer done, and not rendered because its group has had its share of this round? */
+bool hf_http_render_waits(const struct hf_http_conn *conn);
 void hf_http_file_close(struct hf_http_conn *conn); /* if there is one */
 bool hf_http_file_late(const struct hf_http_conn *conn);
 

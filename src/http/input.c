@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "http/inner.h"
 
 #include <errno.h>
@@ -13,6 +14,8 @@ enum { SHARE = 128, SHARE_UNKNOWN = 1 };
 /* And so many bytes of all connections of a group, with one body more: others wait for as long as it takes to work on them.
  * Behind that each of its connections may still have one small request, so that those do not wait for large ones. */
 enum { SHARE_BYTES = 512 << 10 };
+/* So long may handshakes take in a round, with one more. */
+enum { SHARE_HANDSHAKES_NS = 1000000 };
 
 static const struct hf_http_refusal no_memory = {
     503, "storage-failure",
@@ -393,6 +396,26 @@ static void ended(struct hf_http_conn *conn)
     hf_http_mark(conn);
 }
 
+/* Read. Handshakes have a share of the round: a flood of them, which costs its clients nothing, would keep all others waiting. What
+ * has come of the others stays in their sockets, and epoll tells of it again. */
+static ssize_t read_some(struct hf_http_conn *conn, char *to, size_t size)
+{
+    struct hf_http_thread *t = conn->thread;
+    if (!conn->stream.tls || hf_tls_is_ready(conn->stream.tls))
+        return hf_stream_read(&conn->stream, to, size);
+    if (t->handshake_round != t->round)
+        t->handshake_ns = 0;
+    t->handshake_round = t->round;
+    if (t->handshake_ns >= SHARE_HANDSHAKES_NS && !t->server->stopping) {
+        errno = EAGAIN;
+        return -1;
+    }
+    int64_t before = hf_clock_monotonic_ns();
+    ssize_t n = hf_stream_read(&conn->stream, to, size);
+    t->handshake_ns += hf_clock_monotonic_ns() - before;
+    return n;
+}
+
 void hf_http_input(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
@@ -408,7 +431,7 @@ void hf_http_input(struct hf_http_conn *conn)
     if (before > HF_HTTP_READ)
         return;
     bool little = !fits(conn, 0) || conn->unknown;
-    ssize_t n = hf_stream_read(&conn->stream, t->input + before, little ? HF_HTTP_READ_LITTLE : HF_HTTP_READ);
+    ssize_t n = read_some(conn, t->input + before, little ? HF_HTTP_READ_LITTLE : HF_HTTP_READ);
     if (n <= 0) {
         if (n == 0)
             ended(conn);

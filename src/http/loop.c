@@ -12,7 +12,7 @@ static void settle(struct hf_http_thread *t)
         struct hf_http_exchange *x = HF_OWNER(struct hf_http_exchange, task, task);
         next = task->next;
         x->done = true;
-        hf_http_due(x, 0);
+        hf_http_due(x, x->answer_size); /* until it is rendered, or waits for others than us */
         if (x->conn) {
             x->conn->answers += x->answer_size;
             hf_http_mark(x->conn);
@@ -52,7 +52,7 @@ static void hold_back(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
     bool more = conn->in.size > 0 || hf_stream_pending(&conn->stream);
-    if (conn->held || !more || !hf_http_share_used(conn))
+    if (conn->held || !((more && hf_http_share_used(conn)) || hf_http_render_waits(conn)))
         return;
     conn->held = true;
     conn->held_later = NULL;
@@ -62,6 +62,15 @@ static void hold_back(struct hf_http_conn *conn)
     else
         t->held_oldest = conn;
     t->held_newest = conn;
+}
+
+/* What is made and waits behind an answer that its client does not take, or that is not made, is not for us to hurry: it counts
+ * with what is to be sent, and no more with what is being made. */
+static void due_no_more(struct hf_http_conn *conn)
+{
+    for (struct hf_http_exchange *x = hf_http_render_waits(conn) ? NULL : conn->first; x; x = x->next)
+        if (x->done)
+            hf_http_due(x, 0);
 }
 
 static void tend(struct hf_http_conn *conn)
@@ -78,6 +87,7 @@ static void tend(struct hf_http_conn *conn)
             hf_http_drop(conn);
         return;
     }
+    due_no_more(conn);
     hold_back(conn);
     enum hf_http_timer timer = hf_http_timer_due(conn);
     /* Only what was answered or taken counts: bytes of a TLS record that never ends do not. */
@@ -189,10 +199,12 @@ static void go_on(struct hf_http_thread *t)
     struct hf_http_conn *later;
     for (struct hf_http_conn *conn = t->held_oldest; conn; conn = later) {
         later = conn->held_later;
-        if (hf_http_share_used(conn))
+        bool answered = conn->first && conn->first->done;
+        if (answered ? hf_http_render_waits(conn) : hf_http_share_used(conn))
             continue;
         hf_http_let_go(conn);
         hf_http_mark(conn);
+        hf_http_output(conn);
         hf_http_input_again(conn);
     }
 }

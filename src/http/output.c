@@ -12,6 +12,8 @@
 /* ---- Heads of answers ---- */
 
 enum { SPARE_MAX = 65536, FILE_TURN = 1 << 20 };
+/* So many bytes of answers are rendered for a group in a round, with one answer more; then the others have their turn. */
+enum { SHARE_RENDERED = 1 << 20 };
 
 struct line {
     unsigned status;
@@ -145,6 +147,34 @@ bool hf_http_file_late(const struct hf_http_conn *conn)
     return conn->file >= 0 && conn->file_until_ms <= conn->thread->loop.now_ms;
 }
 
+/* ---- Shares of a round ---- */
+
+static void rendered_count(struct hf_http_conn *conn, uint64_t bytes)
+{
+    struct hf_http_share *share = hf_http_share_of(conn->thread, hf_http_counts_in(conn));
+    if (share->rendered_round != conn->thread->round)
+        share->rendered = 0;
+    share->rendered_round = conn->thread->round;
+    share->rendered += bytes;
+}
+
+static bool had_share(const struct hf_http_conn *conn)
+{
+    const struct hf_http_share *share = hf_http_share_of(conn->thread, hf_http_counts_in(conn));
+    return share->rendered_round == conn->thread->round && share->rendered >= SHARE_RENDERED;
+}
+
+static bool may_render(const struct hf_http_conn *conn)
+{
+    return conn->first && conn->first->done && conn->file < 0 && !conn->broken &&
+           conn->out.size - conn->out_at < HF_HTTP_OUT_MAX;
+}
+
+bool hf_http_render_waits(const struct hf_http_conn *conn)
+{
+    return may_render(conn) && had_share(conn);
+}
+
 /* Render the first exchange of the queue and let it go. */
 static void render(struct hf_http_conn *conn)
 {
@@ -161,6 +191,7 @@ static void render(struct hf_http_conn *conn)
     bool last = x->last || (conn->closing && !x->next);
     bool head_only = x->head.method == HF_HTTP_HEAD;
     add_reply(t, &conn->out, &reply, last, head_only);
+    rendered_count(conn, t->fields.size + t->body.size + reply.static_body.size);
     if (t->body.room > HF_HTTP_OUT_MAX)
         hf_buffer_free(&t->body); /* one large answer is not kept room for */
     if (t->fields.failed || t->body.failed || conn->out.failed)
@@ -303,13 +334,12 @@ void hf_http_output(struct hf_http_conn *conn)
 {
     for (;;) {
         out_borrow(conn);
-        while (conn->first && conn->first->done && conn->file < 0 &&
-               conn->out.size - conn->out_at < HF_HTTP_OUT_MAX && !conn->broken)
+        while (may_render(conn) && !had_share(conn))
             render(conn);
         send_continue(conn);
         if (conn->broken || !send_out(conn) || !send_file(conn))
             return;
-        if ((!conn->first || !conn->first->done) && !continue_due(conn))
+        if ((!may_render(conn) || had_share(conn)) && !continue_due(conn))
             return;
     }
 }

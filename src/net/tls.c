@@ -420,6 +420,11 @@ ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size, en
     return -1;
 }
 
+bool hf_tls_is_ready(const struct hf_tls_conn *conn)
+{
+    return SSL_is_init_finished(conn->ssl) != 0;
+}
+
 bool hf_tls_pending(const struct hf_tls_conn *conn)
 {
     return !conn->broken && SSL_pending(conn->ssl) > 0;

@@ -77,6 +77,8 @@ ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size, en
 /* The handshake alone: 1 when it is done, or -1 like the two above. For a caller that has nothing
  * to send yet, or that must know the other end before anything leaves. */
 int hf_tls_shake(struct hf_tls_conn *conn, enum hf_tls_wants *wants);
+/* Is the handshake over? Until then a read may cost a signature, which takes milliseconds. */
+bool hf_tls_is_ready(const struct hf_tls_conn *conn);
 /* Are decrypted bytes waiting that epoll cannot see? */
 bool hf_tls_pending(const struct hf_tls_conn *conn);
 

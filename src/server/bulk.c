@@ -245,8 +245,13 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
 void hf_bulk_render(struct hf_work *work, struct hf_buffer *body)
 {
     bool swap = HF_BUG(server_batch_swapped) && work->bulk->count > 1;
-    for (size_t i = 0; i < work->bulk->count; i++)
-        line_render(work, &work->bulk->lines[swap && i < 2 ? 1 - i : i], body);
+    for (size_t i = 0; i < work->bulk->count; i++) {
+        struct line *line = &work->bulk->lines[swap && i < 2 ? 1 - i : i];
+        /* A byte may take six in JSON, so what fitted in memory may be far larger now. */
+        if (body->size > ANSWERS_MAX && line->call && hf_server_answer_size(&line->result) > ANSWER_LEAST)
+            line->status = HF_INDETERMINATE;
+        line_render(work, line, body);
+    }
 }
 
 void hf_bulk_free(struct hf_work *work)

@@ -589,6 +589,69 @@ static void unknown_callers_have_one_request_a_turn(void **state)
     free(all.data);
 }
 
+/* A register of 61 KB, of bytes that take six each in JSON. */
+static void escapes_make(void)
+{
+    struct text body = { 0 };
+    struct reply r;
+    text_string(&body, "{\"type\":\"union\",\"value\":[");
+    for (int i = 0; i < 60; i++) {
+        char number[8];
+        snprintf(number, sizeof number, "%s\"%02d", i ? "," : "", i);
+        text_string(&body, number);
+        text_repeat(&body, "\\u0001", 1000);
+        text_string(&body, "\"");
+    }
+    text_string(&body, "]}");
+    server_ask(&s, "POST /v1/registers/escapes/merge", AS_ALPHA, body.data, &r);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    free(body.data);
+}
+
+/* A tenant asks for many large answers at one time. What another tenant asks for comes before most of them. */
+static void large_answers_have_a_share_of_a_turn(void **state)
+{
+    (void)state;
+    enum { CALLERS = 10, EACH = 60 };
+    static int fds[CALLERS];
+    struct text all = { 0 };
+    struct reply r;
+    int how;
+    server_start(&s);
+    escapes_make();
+    for (int i = 0; i < EACH; i++)
+        text_request(&all, "HEAD /v1/registers/escapes", AS_ALPHA, NULL);
+    int fd = server_connect(&s);
+    assert_true(server_call(fd, "GET /v1/resources", AS_BETA, NULL, &r));
+    reply_free(&r);
+    for (int i = 0; i < CALLERS; i++)
+        fds[i] = server_connect(&s);
+    assert_int_equal(kill(s.pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(s.pid, &how, WUNTRACED), s.pid);
+    for (int i = 0; i < CALLERS; i++)
+        assert_true(server_send(fds[i], all.data, all.size));
+    assert_int_equal(kill(s.pid, SIGCONT), 0);
+    while (received(fds, CALLERS) == 0)
+        ;
+    assert_true(server_call(fd, "GET /v1/resources", AS_BETA, NULL, &r));
+    size_t by_then = received(fds, CALLERS), in_the_end = 0;
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    for (int i = 0; i < CALLERS; i++) { /* and theirs are answered, too */
+        shutdown(fds[i], SHUT_WR);
+        char part[4096];
+        for (ssize_t n; (n = recv(fds[i], part, sizeof part, 0)) > 0;)
+            in_the_end += (size_t)n;
+        close(fds[i]);
+    }
+    printf("%zu of %zu bytes to others when the tenant had its own\n", by_then, in_the_end);
+    assert_true(in_the_end > (size_t)CALLERS * EACH * 100);
+    assert_true(by_then < in_the_end / 2);
+    close(fd);
+    free(all.data);
+}
+
 /* ---- Credentials that were taken out ---- */
 
 /* A connection that belongs to a tenant is closed behind a request without a known credential: else a token that was taken
@@ -637,6 +700,7 @@ int main(void)
         TEST(each_tenant_at_its_quota_is_named),
         TEST(warnings_about_one_tenant_have_a_rate),
         TEST(unknown_callers_have_one_request_a_turn),
+        TEST(large_answers_have_a_share_of_a_turn),
         TEST(a_lost_credential_keeps_no_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

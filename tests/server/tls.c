@@ -7,7 +7,10 @@
 
 #include <openssl/err.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { YEAR = 365 * 86400, IDLE_MS = 1000, HEAD_MS = 500 };
@@ -505,6 +508,67 @@ static void half_of_it_is_not_enough(void **state)
     free(log);
 }
 
+/* The first bytes of a client, which cost it nothing: the server has to sign. */
+static size_t hello_make(char *out, size_t room)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(ctx);
+    BIO *from = BIO_new(BIO_s_mem()), *to = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl, from, to);
+    assert_true(SSL_connect(ssl) < 0);
+    int size = BIO_read(to, out, (int)room);
+    assert_true(size > 100 && (size_t)size < room);
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+    return (size_t)size;
+}
+
+static int answered(const int *fds, int count)
+{
+    int sum = 0;
+    for (int i = 0; i < count; i++) {
+        int size = 0;
+        assert_int_equal(ioctl(fds[i], FIONREAD, &size), 0);
+        sum += size > 0;
+    }
+    return sum;
+}
+
+/* Many begin a handshake at one time. A client that is connected is served before most of them. */
+static void handshakes_have_a_share_of_a_turn(void **state)
+{
+    (void)state;
+    enum { CALLERS = 240 };
+    static int fds[CALLERS];
+    char hello[4096];
+    size_t size = hello_make(hello, sizeof hello);
+    struct client c;
+    int how;
+    server_start(&s);
+    client_connect(&c, &s, NULL);
+    is_served(&c);
+    for (int i = 0; i < CALLERS; i++)
+        fds[i] = server_connect(&s);
+    is_served(&c); /* all are let in */
+    assert_int_equal(kill(s.pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(s.pid, &how, WUNTRACED), s.pid);
+    for (int i = 0; i < CALLERS; i++)
+        assert_true(server_send(fds[i], hello, size));
+    assert_int_equal(kill(s.pid, SIGCONT), 0);
+    while (answered(fds, CALLERS) == 0)
+        ;
+    is_served(&c);
+    int by_then = answered(fds, CALLERS);
+    printf("%d of %d handshakes when the client had its answer\n", by_then, CALLERS);
+    assert_true(by_then < CALLERS / 2);
+    for (int i = 0; i < CALLERS; i++) { /* and they get theirs, too */
+        struct pollfd p = { .fd = fds[i], .events = POLLIN };
+        assert_int_equal(poll(&p, 1, 30000), 1);
+        close(fds[i]);
+    }
+    client_close(&c);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -528,6 +592,7 @@ int main(void)
         TEST(a_broken_certificate_changes_nothing),
         TEST_STOPPED(a_certificate_that_has_expired_is_remarked_upon),
         TEST_STOPPED(half_of_it_is_not_enough),
+        TEST_STOPPED(handshakes_have_a_share_of_a_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
