@@ -1,7 +1,6 @@
 #include "store/journal/writer.h"
 
 #include "base/bug.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "store/record/result.h"
 #include "store/touch.h"
@@ -336,19 +335,17 @@ static bool maintain(struct hf_store *store)
 /* How long the maintainer sleeps when there is nothing to do, and between two steps. */
 enum { TICK_NS = 50000000, PACE_NS = 500000 };
 
-static void *maintain_loop(void *arg)
+/* A step of the maintainer. Between two, requests have the lock and the disk, unless a request waits for
+ * the next segment. */
+static int64_t maintain_pace(void *arg)
 {
     struct hf_writer *w = arg;
     hf_touch_unblock();
     pthread_mutex_lock(&w->lock);
-    while (!w->stopping) {
-        /* Between two steps, requests have the lock and the disk, unless a request waits for the next segment. */
-        bool more = maintain_step(w);
-        int64_t pause_ns = !more ? TICK_NS : w->journal->segment_wanted ? 0 : PACE_NS;
-        (void)hf_clock_wait(&w->tick, &w->lock, hf_clock_monotonic_ns() + pause_ns);
-    }
+    bool more = maintain_step(w);
+    int64_t pause_ns = !more ? TICK_NS : w->journal->segment_wanted ? 0 : PACE_NS;
     pthread_mutex_unlock(&w->lock);
-    return NULL;
+    return pause_ns;
 }
 
 /* ---- Opening and closing ---- */
@@ -368,13 +365,11 @@ static void threads_stop(struct hf_writer *w)
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
     pthread_cond_broadcast(&w->work);
-    pthread_cond_broadcast(&w->tick);
     pthread_mutex_unlock(&w->lock);
+    hf_worker_stop(&w->maintainer);
     if (w->committing)
         pthread_join(w->committer, NULL);
-    if (w->background)
-        pthread_join(w->maintainer, NULL);
-    w->committing = w->background = false;
+    w->committing = false;
 }
 
 static bool threads_start(struct hf_writer *w, bool committer)
@@ -384,10 +379,10 @@ static bool threads_start(struct hf_writer *w, bool committer)
         w->committing = false;
         return false;
     }
-    w->background = pthread_create(&w->maintainer, NULL, maintain_loop, w) == 0;
-    if (!w->background)
-        threads_stop(w);
-    return w->background;
+    if (hf_worker_start(&w->maintainer, maintain_pace, w))
+        return true;
+    threads_stop(w);
+    return false;
 }
 
 static void writer_free(struct hf_writer *w)
@@ -395,7 +390,6 @@ static void writer_free(struct hf_writer *w)
     hf_journal_close(w->journal);
     pthread_cond_destroy(&w->landed);
     pthread_cond_destroy(&w->work);
-    pthread_cond_destroy(&w->tick);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }
@@ -416,7 +410,7 @@ static void close_store(struct hf_store *store)
 {
     struct hf_writer *w = hf_writer_of(store);
     drain(w);
-    if (w->background) {
+    if (w->maintainer.started) {
         threads_stop(w);
         drain(w); /* what the last step of maintenance gathered */
     }
@@ -455,7 +449,6 @@ static struct hf_writer *writer_make(const struct hf_options *options, const str
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->landed, NULL);
     pthread_cond_init(&w->work, NULL);
-    hf_clock_cond_init(&w->tick); /* a wall clock that is set back must not stop the maintainer */
     w->waiting_end = &w->waiting;
     w->ready_end = &w->ready;
     w->journal_lock = (struct hf_lock){ lock, unlock, w };

@@ -7,6 +7,7 @@
 #ifndef HF_STORE_JOURNAL_WRITER_H
 #define HF_STORE_JOURNAL_WRITER_H
 
+#include "base/worker.h"
 #include "store/journal/journal.h"
 #include "store/journal/maintain.h"
 #include "store/store.h"
@@ -21,7 +22,6 @@ struct hf_writer {
     _Atomic unsigned wanted;    /* how many that decide or commit wait for the lock (hf_writer_lock) */
     pthread_cond_t landed;      /* the durable position moved, the writer left, or a segment became ready */
     pthread_cond_t work;        /* for the committer: something was submitted */
-    pthread_cond_t tick;        /* for the maintainer: stop */
     struct hf_journal *journal; /* owned */
     struct hf_lock journal_lock;
 
@@ -33,9 +33,9 @@ struct hf_writer {
     struct hf_op *waiting, **waiting_end; /* submitted, not yet answered, in order of what they need */
     struct hf_op *ready, **ready_end;     /* may be answered */
 
-    bool background; /* there is a maintainer */
+    struct hf_worker maintainer;
     bool committing; /* there is a committer */
-    pthread_t committer, maintainer;
+    pthread_t committer;
     void (*on_fatal)(void *arg, const char *sentence);
     void *arg;
 };

@@ -90,23 +90,13 @@ bool hf_pool_maintain(struct hf_store *store)
 
 static void figures_read(struct hf_pool *r);
 
-void *hf_pool_maintain_run(void *arg)
+int64_t hf_pool_maintain_pace(void *arg)
 {
     struct hf_pool *r = arg;
-    unsigned ticks = 0;
-    pthread_mutex_lock(&r->lock);
-    while (!r->stopping) {
-        pthread_mutex_unlock(&r->lock);
-        bool more = hf_pool_maintain(&r->store);
-        if (ticks++ % 20 == 0)
-            figures_read(r);
-        pthread_mutex_lock(&r->lock);
-        if (!r->stopping)
-            (void)hf_clock_wait(&r->tick, &r->lock,
-                                hf_clock_monotonic_ns() + (more ? 1 : TICK_MS) * INT64_C(1000000));
-    }
-    pthread_mutex_unlock(&r->lock);
-    return NULL;
+    bool more = hf_pool_maintain(&r->store);
+    if (r->ticks++ % 20 == 0)
+        figures_read(r);
+    return (more ? 1 : TICK_MS) * INT64_C(1000000);
 }
 
 /* ---- Figures ---- */

@@ -280,13 +280,11 @@ static void threads_stop(struct hf_pool *r)
     r->stopping = true;
     for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
         pthread_cond_signal(&r->workers[i].wake);
-    pthread_cond_broadcast(&r->tick);
     pthread_mutex_unlock(&r->lock);
+    hf_worker_stop(&r->maintainer);
     for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
         if (r->workers[i].started)
             pthread_join(r->workers[i].thread, NULL);
-    if (r->maintained)
-        pthread_join(r->maintainer, NULL);
     hf_pool_confirm_stop(r);
 }
 
@@ -300,9 +298,7 @@ static bool threads_start(struct hf_pool *r)
     }
     if (!hf_pool_confirm_start(r))
         return false;
-    if (!r->options.no_background)
-        r->maintained = pthread_create(&r->maintainer, NULL, hf_pool_maintain_run, r) == 0;
-    return r->options.no_background || r->maintained;
+    return r->options.no_background || hf_worker_start(&r->maintainer, hf_pool_maintain_pace, r);
 }
 
 static void pool_free(struct hf_pool *r)
@@ -321,7 +317,6 @@ static void pool_free(struct hf_pool *r)
     pthread_mutex_destroy(&r->reader_lock);
     pthread_mutex_destroy(&r->shared.clock_lock);
     pthread_cond_destroy(&r->rest);
-    pthread_cond_destroy(&r->tick);
     hf_pool_guards_free(r->guards);
     free(r->conninfo);
     free(r);
@@ -395,7 +390,6 @@ static struct hf_pool *pool_make(const struct hf_options *options, const struct 
     for (unsigned i = 0; i < HF_POOL_WORKERS; i++)
         hf_clock_cond_init(&r->workers[i].wake);
     pthread_cond_init(&r->rest, NULL);
-    hf_clock_cond_init(&r->tick);
     name_make(r->shared.name, sizeof r->shared.name);
     r->conninfo = strdup(options->postgres);
     r->shared.conninfo = r->conninfo;

@@ -20,6 +20,7 @@
 #ifndef HF_STORE_POSTGRES_POOL_H
 #define HF_STORE_POSTGRES_POOL_H
 
+#include "base/worker.h"
 #include "store/postgres/batch.h"
 #include "store/record/result.h"
 #include "store/store.h"
@@ -162,9 +163,8 @@ struct hf_pool {
     pthread_mutex_t sweeper_lock, reader_lock;
     struct hf_pg_session sweeper, reader;
     int64_t sweeping_since_ms; /* with `lock`; 0: it is not at work */
-    pthread_t maintainer;
-    bool maintained;
-    pthread_cond_t tick;
+    struct hf_worker maintainer;
+    unsigned ticks; /* its steps */
 };
 
 static inline struct hf_pool *hf_pool_of(struct hf_store *store)
@@ -249,8 +249,8 @@ enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query
 enum hf_status hf_pool_barrier(struct hf_store *store, uint32_t timeline);
 void hf_pool_flush(struct hf_store *store);
 
-/* maintain.c: the maintainer's thread. arg: the pool. */
-void *hf_pool_maintain_run(void *arg);
+/* maintain.c: a step of the maintainer, and how long it pauses then. arg: the pool. */
+int64_t hf_pool_maintain_pace(void *arg);
 
 /* What an operation carries in `needs`: its epoch, whether it was tried in a batch and is to be alone, since when it waits, and
  * its row. */
