@@ -18,8 +18,8 @@ hf_time hf_clock_wall_ms(void);
 
 /* A condition for hf_clock_wait. cond: out, owned, free with pthread_cond_destroy. */
 void hf_clock_cond_init(pthread_cond_t *cond);
-/* Wait for `cond`, at the latest until hf_clock_monotonic_ns says `until_ns`. lock: held, given back
- * meanwhile. False: the time is up. True says nothing about what is waited for: look again. */
+/* Wait for `cond`, at the latest until hf_clock_monotonic_ns says `until_ns`. lock: held, given
+ * back meanwhile. False: the time is up. True says nothing about what is waited for: look again. */
 bool hf_clock_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until_ns);
 
 #endif

@@ -460,6 +460,6 @@ void hf_http_input_again(struct hf_http_conn *conn)
         size_t used = consume(conn, data, size);
         keep(conn, data + used, size - used);
     }
-    if (conn->stream.tls && may_take(conn) && hf_stream_pending(&conn->stream))
+    if (hf_stream_pending(&conn->stream) && may_take(conn))
         hf_http_input(conn);
 }

@@ -19,6 +19,8 @@ static enum hf_status say(struct hf_error *why, enum hf_status status, const cha
 
 static void thread_free(struct hf_http_thread *t)
 {
+    if (!t)
+        return;
     while (t->free) {
         struct hf_http_exchange *x = t->free;
         t->free = x->next;

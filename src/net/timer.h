@@ -1,8 +1,8 @@
 /* timer.h: deadlines in queues of equal duration.
  *
- * Whatever is set last in a queue is due last, so a queue is sorted by itself: setting, clearing and
- * looking for what is due take the same few steps however many timers there are. For one thread; the
- * caller says what time it is. */
+ * Whatever is set last in a queue is due last, so a queue is sorted by itself: setting, clearing
+ * and looking for what is due take the same few steps however many timers there are. For one
+ * thread; the caller says what time it is. */
 #ifndef HF_NET_TIMER_H
 #define HF_NET_TIMER_H
 
@@ -15,7 +15,7 @@ struct hf_timer {
     struct hf_timer *newer, *older; /* private */
 };
 
-/* All zero but for the duration: empty. Who wants to see all of them goes from `oldest` by `newer`. */
+/* All zero but for the duration: empty. To see all of them, go from `oldest` by `newer`. */
 struct hf_timer_queue {
     int64_t duration_ms;
     struct hf_timer *oldest, *newest;

@@ -1,7 +1,7 @@
 /* tls.h: TLS 1.2 and 1.3 by OpenSSL, in both directions, over sockets that never block.
  *
  * What a payment server has no use for is off: older versions, compression, renegotiation, early
- * data (which could be sent twice by anybody). A connection that rests has no buffers.
+ * data (which an attacker could send twice). A connection that rests has no buffers.
  *
  * A server takes no ciphers without forward secrecy or without authentication of the data.
  * Sessions are resumed by tickets alone, so nothing is kept here for clients that are gone. A
