@@ -19,7 +19,8 @@ enum hf_call_kind {
     HF_CALL_METRICS,
     HF_CALL_HEALTH,
     HF_CALL_READY,
-    HF_CALL_PAGE
+    HF_CALL_PAGE,
+    HF_CALL_KINDS
 };
 
 enum hf_field_type {

@@ -97,7 +97,7 @@ void hf_server_answer(struct hf_json *j, const struct hf_request *request, const
     hf_api_problem(j, &problem);
 }
 
-static void render_answer(struct hf_work *work, struct hf_http_reply *reply)
+void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply)
 {
     const struct hf_result *result = &work->result;
     enum hf_action action = work->request.action;
@@ -129,9 +129,9 @@ static void render_answer(struct hf_work *work, struct hf_http_reply *reply)
 }
 
 /* Ready: the store is open and takes new keys. */
-static void render_ready(struct hf_server *s, struct hf_http_reply *reply)
+void hf_render_ready(struct hf_work *work, struct hf_http_reply *reply)
 {
-    struct hf_db *db = s->db;
+    struct hf_db *db = work->server->db;
     const char *why = db ? NULL : "recovering";
     if (db) {
         struct hf_stats stats;
@@ -147,7 +147,7 @@ static void render_ready(struct hf_server *s, struct hf_http_reply *reply)
 }
 
 /* A body that another thread has made. */
-static void render_made(struct hf_work *work, struct hf_http_reply *reply)
+void hf_render_made(struct hf_work *work, struct hf_http_reply *reply)
 {
     reply->status = 200;
     reply->content_type = work->content_type;
@@ -165,7 +165,7 @@ static void render_made(struct hf_work *work, struct hf_http_reply *reply)
     hf_buffer_add(reply->body, work->text.data, work->text.size);
 }
 
-static void render_page(struct hf_work *work, struct hf_http_reply *reply)
+void hf_render_page(struct hf_work *work, struct hf_http_reply *reply)
 {
     hf_server_page(work->server, work->figures, reply->body);
     reply->status = 200;
@@ -175,32 +175,6 @@ static void render_page(struct hf_work *work, struct hf_http_reply *reply)
         "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors "
         "'none'; base-uri 'none'; form-action 'none'\r\nX-Content-Type-Options: nosniff\r\n"
         "Referrer-Policy: no-referrer\r\nCache-Control: no-store\r\n");
-}
-
-static void render_call(struct hf_work *work, struct hf_http_reply *reply)
-{
-    static const char healthy[] = "{\"ok\":true}";
-    reply->status = 200;
-    reply->content_type = json;
-    switch (work->match.call->kind) {
-    case HF_CALL_DO: render_answer(work, reply); return;
-    case HF_CALL_BULK:
-        hf_bulk_render(work, reply->body);
-        reply->content_type = "application/x-ndjson";
-        return;
-    case HF_CALL_LIST:
-    case HF_CALL_AUDIT:
-    case HF_CALL_TRACE:
-    case HF_CALL_EXPORT: render_made(work, reply); return;
-    case HF_CALL_OPENAPI: hf_server_openapi(reply->body); return;
-    case HF_CALL_METRICS:
-        hf_server_metrics(work->server, &work->caller, reply->body);
-        reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
-        return;
-    case HF_CALL_HEALTH: reply->static_body = hf_mem(healthy, sizeof healthy - 1); return;
-    case HF_CALL_READY: render_ready(work->server, reply); return;
-    case HF_CALL_PAGE: render_page(work, reply); return;
-    }
 }
 
 static void add_allow(const struct hf_work *work, struct hf_http_reply *reply)
@@ -215,7 +189,9 @@ void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_r
     struct hf_work *work = x->own;
     (void)server;
     if (!work->problem.code) {
-        render_call(work, reply);
+        reply->status = 200;
+        reply->content_type = json;
+        hf_handler_of(work->match.call)->render(work, reply);
         return;
     }
     render_problem(&work->problem, reply);

@@ -173,18 +173,18 @@ static bool may_begin(struct hf_work *work, size_t count)
     return false;
 }
 
-void hf_bulk_begin(struct hf_work *work)
+bool hf_bulk_begin(struct hf_work *work)
 {
     struct hf_server *s = work->server;
     struct hf_bytes body = work->x->body;
     size_t count = lines_of(body);
     if (!may_begin(work, count))
-        return;
+        return false;
     struct hf_bulk *bulk = malloc(sizeof *bulk + count * sizeof(struct line));
     if (!bulk) {
         lines_give(work, count);
         hf_work_fail(work, (enum hf_action)0, HF_NO_MEMORY, NULL);
-        return;
+        return false;
     }
     bulk->work = work;
     bulk->count = count;
@@ -197,6 +197,7 @@ void hf_bulk_begin(struct hf_work *work)
     s->batches++;
     s->batch_lines += count;
     lines_begin(bulk, body);
+    return true;
 }
 
 static void line_render(const struct hf_work *work, struct line *line, struct hf_buffer *body)

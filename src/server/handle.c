@@ -106,7 +106,7 @@ static bool field_is(const struct hf_http_head *head, enum hf_http_field field, 
 static bool foreign_page(const struct hf_server *s, const struct hf_call *call,
                          const struct hf_http_head *head)
 {
-    if (s->options.auth_file || (call && (call->kind == HF_CALL_HEALTH || call->kind == HF_CALL_READY)))
+    if (s->options.auth_file || (call && hf_handler_of(call)->at_any_host))
         return false;
     return (head->has[HF_FIELD_HOST] && !local_host(s, head->field[HF_FIELD_HOST])) ||
            field_is(head, HF_FIELD_SEC_FETCH_SITE, "cross-site");
@@ -169,20 +169,8 @@ static bool may_call(const struct hf_work *work)
     if (!call)
         return true;
     if (work->caller.is_operator)
-        return call->kind != HF_CALL_DO && call->kind != HF_CALL_LIST && call->kind != HF_CALL_BULK;
-    return call->kind != HF_CALL_METRICS || work->figures;
-}
-
-/* Is it worked on by the threads of slow.c, which know nothing of what the engine has not been handed yet? */
-static bool is_slow(const struct hf_call *call)
-{
-    switch (call->kind) {
-    case HF_CALL_LIST:
-    case HF_CALL_AUDIT:
-    case HF_CALL_TRACE:
-    case HF_CALL_EXPORT: return true;
-    default: return false;
-    }
+        return !hf_handler_of(call)->of_tenant;
+    return !hf_handler_of(call)->of_operators || work->figures;
 }
 
 static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal *why)
@@ -237,7 +225,8 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     work->file = -1;
     work->retry_after = 0;
     hf_call_find(x->head.method, x->head.path, &work->match);
-    x->in_turn = work->match.call && is_slow(work->match.call);
+    /* The threads of slow.c know nothing of what the engine has not been handed yet. */
+    x->in_turn = work->match.call && hf_handler_of(work->match.call)->make;
     enum hf_role needed = work->match.call ? work->match.call->role : HF_ROLE_NONE;
     bool known = identify(s, &x->head, work);
     /* A connection of a tenant is for callers that are known: a token that was taken out keeps none. */
@@ -345,8 +334,7 @@ static bool input_make(struct hf_work *work)
     return true;
 }
 
-/* One request of the library. True if the engine has it now. */
-static bool begin_request(struct hf_work *work)
+bool hf_request_begin(struct hf_work *work)
 {
     const struct hf_call *call = work->match.call;
     if (!input_make(work))
@@ -371,6 +359,14 @@ static bool begin_request(struct hf_work *work)
     return true;
 }
 
+bool hf_slow_begin(struct hf_work *work)
+{
+    if (!input_make(work))
+        return false;
+    hf_slow_add(work);
+    return true;
+}
+
 static void not_found(struct hf_work *work)
 {
     if (work->match.allow[0] == 0) {
@@ -381,23 +377,6 @@ static void not_found(struct hf_work *work)
     hf_work_refuse(
         work, 405, "method-not-allowed", "Not with this method",
         "This path is there, but not with this method. The field Allow names those that it takes.");
-}
-
-/* Does the call need the store? */
-static bool needs_store(enum hf_call_kind kind)
-{
-    return kind <= HF_CALL_EXPORT;
-}
-
-/* May its answer be so large that one of many, unread, would be dear? A claim carries a response of up to
- * HF_RESPONSE_MAX. */
-static bool may_be_large(const struct hf_call *call)
-{
-    switch (call->kind) {
-    case HF_CALL_DO: return hf_action_of(call->action)->answer_max >= HF_RESPONSE_MAX;
-    case HF_CALL_BULK: return true;
-    default: return is_slow(call);
-    }
 }
 
 /* Does the call end something that was begun, or keep it from ending? */
@@ -433,40 +412,20 @@ static void request(void *arg, struct hf_http_exchange *x)
     struct hf_server *s = arg;
     struct hf_work *work = work_of(x);
     const struct hf_call *call = work->match.call;
-    x->alone = call && may_be_large(call);
-    bool batch = call && call->kind == HF_CALL_BULK; /* it counts its lines first */
-    if (!batch && hf_server_too_fast(work, 1)) {
+    const struct hf_handler *handler = call ? hf_handler_of(call) : NULL;
+    x->alone = call && (handler->is_large || hf_action_of(call->action)->answer_max >= HF_RESPONSE_MAX);
+    if (!(call && handler->charges) && hf_server_too_fast(work, 1)) {
         hf_http_done(x);
         return;
     }
-    if (!call) {
+    if (!call)
         not_found(work);
-    } else if (needs_store(call->kind) && !s->db) {
+    else if (handler->needs_store && !s->db)
         hf_work_fail(
             work, (enum hf_action)0, HF_STORAGE_FAILURE,
             "The server is reading its journal and not ready yet. Try again in a moment with the same key.");
-    } else {
-        switch (call->kind) {
-        case HF_CALL_DO:
-            if (begin_request(work))
-                return;
-            break;
-        case HF_CALL_BULK:
-            hf_bulk_begin(work);
-            if (work->bulk)
-                return;
-            break;
-        case HF_CALL_LIST:
-        case HF_CALL_AUDIT:
-        case HF_CALL_TRACE:
-        case HF_CALL_EXPORT:
-            if (!input_make(work))
-                break;
-            hf_slow_add(work);
-            return;
-        default: break;
-        }
-    }
+    else if (handler->begin && handler->begin(work))
+        return;
     hf_http_done(x);
 }
 

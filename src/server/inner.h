@@ -3,7 +3,7 @@
  *   serve.c    start, signals, stop                 handle.c   who may ask, what is asked, gathering for the engine
  *   answer.c   answers as JSON, with their fields   bulk.c     many operations in one body
  *   slow.c     what takes long, on threads of its own: lists, audit, trace, export
- *   tenant.c   what each tenant may have at one time
+ *   handler.c  what happens for each call           tenant.c   what each tenant may have at one time
  *   metrics.c  figures for Prometheus               page.c     the start page     openapi.c  the description
  *   log.c      lines for operators                  sandbox.c  what the process gives up */
 #ifndef HF_SERVER_INNER_H
@@ -14,6 +14,7 @@
 #include "api/encode.h"
 #include "api/problem.h"
 #include "http/server.h"
+#include "server/handler.h"
 #include "server/log.h"
 #include "server/server.h"
 #include "server/tenant.h"
@@ -105,6 +106,9 @@ const char *hf_server_unready(const struct hf_stats *stats);
 
 /* handle.c */
 void hf_server_handler(struct hf_server *server, struct hf_http_handler *handler);
+/* As hf_handler.begin: one request of the library; what takes long. */
+bool hf_request_begin(struct hf_work *work);
+bool hf_slow_begin(struct hf_work *work);
 /* Answer with the server's own words. detail: copied. */
 void hf_work_refuse(struct hf_work *work, unsigned status, const char *code, const char *title,
                     const char *detail);
@@ -120,6 +124,12 @@ void hf_server_gather(struct hf_op *op);
 /* answer.c */
 void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
 void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
+/* What handlers render: the engine's answer, a body that another thread has made, whether the server
+ * is ready (the store is open and takes new keys), the start page. */
+void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply);
+void hf_render_made(struct hf_work *work, struct hf_http_reply *reply);
+void hf_render_ready(struct hf_work *work, struct hf_http_reply *reply);
+void hf_render_page(struct hf_work *work, struct hf_http_reply *reply);
 /* The body of an answer: as hf_api_answer, but a refusal that nobody remembers says exactly what was wrong. */
 void hf_server_answer(struct hf_json *j, const struct hf_request *request, const struct hf_result *result);
 /* Count a refusal, log a duplicate or an outcome that is not known. */
@@ -127,7 +137,7 @@ void hf_server_noticed(const struct hf_work *work, const struct hf_request *requ
                        const struct hf_result *result);
 
 /* bulk.c: what a client sends to /v1/batch */
-void hf_bulk_begin(struct hf_work *work);
+bool hf_bulk_begin(struct hf_work *work); /* as hf_handler.begin */
 void hf_bulk_render(struct hf_work *work, struct hf_buffer *body);
 void hf_bulk_free(struct hf_work *work);
 
@@ -135,8 +145,13 @@ void hf_bulk_free(struct hf_work *work);
 enum hf_status hf_slow_start(struct hf_server *server);
 /* False: something is still being worked on, and its thread goes on. */
 bool hf_slow_stop(struct hf_server *server);
-/* Do it on the slow thread; it ends with hf_http_done. Too many waiting: refused at once. */
+/* Do it on a thread of its lane; it ends with hf_http_done. Too many waiting: refused at once. */
 void hf_slow_add(struct hf_work *work);
+/* As hf_handler.make: a page of a list, an audit, a trace, an export. */
+void hf_slow_page(struct hf_work *work);
+void hf_slow_audit(struct hf_work *work);
+void hf_slow_trace(struct hf_work *work);
+void hf_slow_export(struct hf_work *work);
 
 /* metrics.c, page.c, openapi.c: the body, appended. caller: sees its own tenant alone, if there is an auth file. */
 void hf_server_metrics(struct hf_server *server, const struct hf_caller *caller, struct hf_buffer *out);

@@ -1,5 +1,6 @@
 /* What a call is answered with: its successes, its refusals, and those that all calls share. */
 #include "api/problem.h"
+#include "server/handler.h"
 #include "server/openapi.h"
 
 /* ---- What a call can be refused with ---- */
@@ -43,7 +44,7 @@ static const struct refusals {
 static bool may_refuse(const struct hf_call *call, enum hf_status status)
 {
     if (status == HF_INVALID_REQUEST)
-        return call->kind <= HF_CALL_EXPORT;
+        return hf_handler_of(call)->needs_store;
     if (call->kind == HF_CALL_TRACE || (call->kind == HF_CALL_LIST && call->list == HF_LIST_ENTRIES))
         return status == HF_NOT_KNOWN;
     if (call->kind != HF_CALL_DO)
@@ -89,16 +90,10 @@ static void success_headers_add(struct hf_json *j, const struct hf_call *call, u
     static const char *const none[] = { NULL };
     static const char *const keyed[] = { "Idempotency-Expires", "Idempotent-Replayed", NULL };
     static const char *const replayed[] = { "Idempotent-Replayed", NULL };
-    static const char *const judged[] = { "Holdfast-Verdict", NULL };
-    static const char *const page[] = { "Content-Security-Policy", "X-Content-Type-Options",
-                                        "Referrer-Policy", "Cache-Control", NULL };
-    switch (call->kind) {
-    case HF_CALL_DO: headers_add(j, call->key ? keyed : may_replay(call) && !first ? replayed : none); return;
-    case HF_CALL_AUDIT:
-    case HF_CALL_EXPORT: headers_add(j, judged); return;
-    case HF_CALL_PAGE: headers_add(j, page); return;
-    default: return;
-    }
+    if (call->kind == HF_CALL_DO)
+        headers_add(j, call->key ? keyed : may_replay(call) && !first ? replayed : none);
+    else
+        headers_add(j, hf_handler_of(call)->headers);
 }
 
 /* Those of a refusal by the rules, which is remembered and given again like any answer. */
@@ -136,24 +131,19 @@ void hf_openapi_content(struct hf_json *j, const char *media, const char *schema
 
 static void answer_content_add(struct hf_json *j, const struct hf_call *call)
 {
+    const char *const *media = hf_handler_of(call)->media;
     hf_json_name(j, "content");
     hf_json_object(j);
-    switch (call->kind) {
-    case HF_CALL_BULK: hf_openapi_content(j, "application/x-ndjson", NULL, "batch_line"); break;
-    case HF_CALL_EXPORT:
-        hf_openapi_content(j, "application/x-ndjson", NULL, NULL);
-        hf_json_name(j, "application/vnd.sqlite3");
-        hf_json_object(j);
-        hf_json_object_end(j);
-        break;
-    case HF_CALL_METRICS: hf_openapi_content(j, "text/plain", NULL, NULL); break;
-    case HF_CALL_PAGE: hf_openapi_content(j, "text/html", NULL, NULL); break;
-    case HF_CALL_AUDIT:
-    case HF_CALL_TRACE:
-        hf_openapi_content(j, "application/json", call->answers, NULL);
-        hf_openapi_content(j, "text/plain", NULL, NULL); /* for people, if Accept asks for it first */
-        break;
-    default: hf_openapi_content(j, "application/json", call->answers, NULL); break;
+    for (; *media; media++) {
+        if (strcmp(*media, "application/json") == 0) {
+            hf_openapi_content(j, *media, call->answers, NULL);
+        } else if (strcmp(*media, "application/vnd.sqlite3") == 0) {
+            hf_json_name_bytes(j, hf_str(*media)); /* bytes that no schema describes */
+            hf_json_object(j);
+            hf_json_object_end(j);
+        } else {
+            hf_openapi_content(j, *media, NULL, call->kind == HF_CALL_BULK ? "batch_line" : NULL);
+        }
     }
     hf_json_object_end(j);
 }
@@ -262,7 +252,7 @@ void hf_openapi_responses(struct hf_json *j, const struct hf_call *call)
     refused_add(j, call, 422);
     if (call->role > HF_ROLE_NONE)
         shared_add(j, 429, "too-many");
-    if (call->kind <= HF_CALL_EXPORT)
+    if (hf_handler_of(call)->needs_store)
         shared_add(j, 503, "unavailable");
     if (call->kind == HF_CALL_READY)
         not_ready_add(j, call);

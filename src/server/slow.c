@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LANE_PAGES, LANE_FILES };
 /* How many threads each has, and how much may wait in it: of one tenant, and where there is one only. An audit may need
  * much memory, so there are few at one time. */
 static const unsigned lane_workers[HF_LANES] = { 2, HF_LANE_WORKERS };
@@ -69,7 +68,7 @@ static enum hf_status page_fill(const struct hf_work *work, struct hf_query *que
     return HF_OK;
 }
 
-static void page_make(struct hf_work *work)
+void hf_slow_page(struct hf_work *work)
 {
     struct hf_query query;
     struct hf_json j = { .out = &work->text };
@@ -147,7 +146,7 @@ static void records_fail(struct hf_work *work, enum hf_status status, const stru
                               : NULL);
 }
 
-static void audit_make(struct hf_work *work)
+void hf_slow_audit(struct hf_work *work)
 {
     struct hf_audit_options options = { .has_tenant = sees_one_tenant(work),
                                         .tenant = tenant_of(work),
@@ -178,7 +177,7 @@ static void audit_make(struct hf_work *work)
     records_fail(work, st == HF_OK ? HF_NO_MEMORY : st, &why);
 }
 
-static void trace_make(struct hf_work *work)
+void hf_slow_trace(struct hf_work *work)
 {
     struct hf_stats stats;
     hf_stats(work->server->db, &stats);
@@ -266,7 +265,7 @@ static void export_make(struct hf_work *work)
 }
 
 /* Make it if the tenant may have one more. It counts until the file is closed: by the server, or when the work is released. */
-static void export_take(struct hf_work *work)
+void hf_slow_export(struct hf_work *work)
 {
     if (!export_begin(work))
         return;
@@ -292,16 +291,13 @@ static void make(struct hf_work *work)
 {
     work->verdict = NULL;
     work->timeline = hf_timeline(work->server->db); /* before anything is read */
-    if (work->match.call->kind != HF_CALL_LIST && !query_read(work))
+    const struct hf_handler *handler = hf_handler_of(work->match.call);
+    bool files = handler->lane == HF_LANE_FILES;
+    if (files && !query_read(work))
         return;
-    switch (work->match.call->kind) {
-    case HF_CALL_AUDIT: audit_make(work); break;
-    case HF_CALL_TRACE: trace_make(work); break;
-    case HF_CALL_EXPORT: export_take(work); break;
-    default: page_make(work); return;
-    }
+    handler->make(work);
     /* The files show what is written and not yet synced: nobody is told before it is. */
-    if (hf_barrier_on(work->server->db, work->timeline) != HF_OK)
+    if (files && hf_barrier_on(work->server->db, work->timeline) != HF_OK)
         hf_work_fail(work, (enum hf_action)0, HF_INDETERMINATE, NULL);
 }
 
@@ -316,7 +312,8 @@ static void make_whole(struct hf_work *work)
 /* Is there somebody who waits, and time to wait? Pages are quick, so a server that stops still makes those. */
 static bool of_use(const struct hf_work *work)
 {
-    return !work->x->gone && (!work->server->stopping || work->match.call->kind == HF_CALL_LIST);
+    return !work->x->gone &&
+           (!work->server->stopping || hf_handler_of(work->match.call)->lane == HF_LANE_PAGES);
 }
 
 /* The tenant has work waiting, and none under way: it stands in line, behind the others. */
@@ -429,7 +426,7 @@ bool hf_slow_stop(struct hf_server *s)
 
 void hf_slow_add(struct hf_work *work)
 {
-    int which = work->match.call->kind == HF_CALL_LIST ? LANE_PAGES : LANE_FILES;
+    enum hf_lane which = hf_handler_of(work->match.call)->lane;
     struct hf_slow *lane = &work->server->lanes[which];
     struct hf_tenant *tenant = HF_BUG(server_one_line) ? &work->server->tenants.nobody : work->tenant;
     struct hf_turns *turns = &tenant->turns[which];
