@@ -77,7 +77,7 @@ bool crash_ledger_put_off(int status, const char *body)
 /* The first answer counts, and "not now" is none. */
 static void answer_keep(struct crash_op *op, int status, uint64_t ns, const char *body)
 {
-    bool unsure = !op->status && status == 503 && strstr(body, "\"code\":\"outcome-unknown\"");
+    bool unsure = !op->status && status == 503 && strstr(body, "\"code\":\"indeterminate\"");
     op->doubts += unsure;
     op->unknowns += unsure;
     if (op->status || crash_ledger_put_off(status, body))

@@ -304,7 +304,7 @@ static void judge_reply(const struct fault_route *r, const struct base *b, const
     if (r->guard && got->status == 200) /* by its policy; the effect is looked at */
         return;
     bool unknown =
-        (got->status == 503 || line_failed(got)) && strcmp(reply_text(got, "code"), "outcome-unknown") == 0;
+        (got->status == 503 || line_failed(got)) && strcmp(reply_text(got, "code"), "indeterminate") == 0;
     if (!is_put_off(got) && !(unknown && r->look))
         blame("answers %d %.500s instead of %d %.500s", got->status, got->body, b->status, b->body);
     if (line_failed(got))

@@ -235,15 +235,10 @@ unsigned hf_api_answer_status(enum hf_action action, const struct hf_answer *ans
     return action == HF_PLACE_HOLD || action == HF_GRANT ? 201 : 200;
 }
 
-const char *hf_api_code(enum hf_status status)
-{
-    return hf_status_code(status == HF_INDETERMINATE ? HF_OUTCOME_UNKNOWN : status);
-}
-
 struct hf_api_problem hf_api_problem_of(enum hf_action action, enum hf_status status)
 {
     const struct words *w = words_of(status);
-    struct hf_api_problem problem = { .code = hf_api_code(status),
+    struct hf_api_problem problem = { .code = hf_status_code(status),
                                       .title = w ? w->title : "Something went wrong",
                                       .detail = hf_str(w ? w->detail : "The program has no words for this."),
                                       .http_status = hf_api_http_status(status) };

@@ -14,10 +14,6 @@ struct hf_api_problem {
     unsigned http_status;
 };
 
-/* The code of a status as callers read it: that of the library, but `outcome-unknown` for HF_INDETERMINATE. With 503 it is that,
- * and the same request with the same key finds out; with 409 it is a claim that nobody runs again. Static. */
-const char *hf_api_code(enum hf_status status);
-
 /* The HTTP status of a status: 200 for HF_OK, 500 for numbers that are none. */
 unsigned hf_api_http_status(enum hf_status status);
 

@@ -37,7 +37,7 @@ enum hf_cli_exit hf_cli_remote_lost(struct hf_cli *cli, const struct hf_client_c
         hf_buffer_add_text(&text, ". It may have happened: ");
         retry_advice(cli, call, &text);
     }
-    struct hf_api_problem problem = { .code = unknown ? hf_api_code(HF_INDETERMINATE) : "server-failed",
+    struct hf_api_problem problem = { .code = unknown ? hf_status_code(HF_INDETERMINATE) : "server-failed",
                                       .title = unknown ? "The outcome is not known yet"
                                                        : "The server cannot be asked",
                                       .detail = hf_str(hf_buffer_text(&text)),

@@ -283,14 +283,11 @@ static bool code_valid(struct hf_bytes code)
     return code.size > 0 && code.size < HF_CLIENT_CODE_MAX;
 }
 
-/* The status that has this code. One code has two: a claim's outcome that is settled as unknown, and one that a retry finds. */
-static enum hf_status status_of(const char *code, unsigned http_status)
+/* The status that has this code; HF_OK: none. */
+static enum hf_status status_of(const char *code)
 {
     const char *gap = hf_status_code((enum hf_status)UINT_MAX);
-    if (strcmp(code, hf_api_code(HF_INDETERMINATE)) == 0 &&
-        http_status == hf_api_http_status(HF_INDETERMINATE))
-        return HF_INDETERMINATE;
-    for (unsigned i = 1; i < HF_INDETERMINATE; i++) {
+    for (unsigned i = 1; i <= HF_INDETERMINATE; i++) {
         const char *name = hf_status_code((enum hf_status)i);
         if (strcmp(name, gap) != 0 && strcmp(name, code) == 0)
             return (enum hf_status)i;
@@ -323,7 +320,7 @@ bool hf_client_read_problem(struct hf_bytes body, struct hf_client_problem *out,
         memcpy(out->code, p.code.data, p.code.size);
         if (size > 0)
             memcpy(out->detail, p.detail.data, size);
-        out->status = status_of(out->code, p.status);
+        out->status = status_of(out->code);
     } else {
         failed(&r, why);
     }

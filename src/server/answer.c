@@ -114,7 +114,7 @@ void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply)
     reply->content_type = status == HF_OK ? json : problem_json;
     hf_server_answer(&j, &work->request, result);
     if (status != HF_OK)
-        add_retry_after(reply, reply->status, hf_api_code(status));
+        add_retry_after(reply, reply->status, hf_status_code(status));
     if (HF_BUG(server_refusal_ok) && result->replayed)
         reply->status = 200;
     if ((result->replayed || (action == HF_BEGIN && reply->status == 200)) && !HF_BUG(server_replay_unmarked))

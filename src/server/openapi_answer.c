@@ -274,7 +274,7 @@ static const struct shared {
     { "too-large", "`body-too-large`, `batch-too-large`: nothing was done.", { NULL } },
     { "too-many", "`too-many-requests`: the tenant makes more requests a second than it may. Nothing happened: try again after the time in "
                   "Retry-After, with the same key.", { "Retry-After" } },
-    { "unavailable", "`storage-failure`, `no-memory`, `too-busy`: nothing happened and nothing is remembered. `outcome-unknown`: it may "
+    { "unavailable", "`storage-failure`, `no-memory`, `too-busy`: nothing happened and nothing is remembered. `indeterminate`: it may "
                      "have happened. Either way, try again with the same key.", { "Retry-After" } },
 };
 /* clang-format on */

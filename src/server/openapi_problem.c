@@ -62,8 +62,7 @@ static void codes_add(struct hf_json *j)
     hf_json_name(j, "enum");
     hf_json_array(j);
     for (enum hf_status s = status_next(HF_OK); s != HF_OK; s = status_next(s))
-        if (s != HF_INDETERMINATE) /* its code is there already */
-            hf_json_text(j, hf_api_code(s));
+        hf_json_text(j, hf_status_code(s));
     for (size_t i = 0; i < sizeof own_codes / sizeof *own_codes; i++)
         hf_json_text(j, own_codes[i].code);
     hf_json_array_end(j);

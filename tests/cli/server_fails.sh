@@ -15,14 +15,14 @@ asked() { # how often it was asked
 while IFS='|' read -r how words; do
   standin "$how"
   hold 4
-  has err "outcome-unknown: "
+  has err "indeterminate: "
   has err "$words"
   has err 'It may have happened: ask again with the same key, --key "k1"'
   checks=$((checks + 1))
   [ ! -s out ] || fail "something on stdout"
   rm -f asked
   hold 4 --json
-  json 'j.code === "outcome-unknown" && j.status === 503 && j.detail.includes("k1")'
+  json 'j.code === "indeterminate" && j.status === 503 && j.detail.includes("k1")'
   asked 1 # nonsense is not asked for twice
   try 3 list --timeout 5s --server "$url" # looking changes nothing, so nothing is unknown
   has err "server-failed: "

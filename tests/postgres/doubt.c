@@ -231,7 +231,7 @@ static void an_outcome_that_cannot_be_found_out_is_told_as_such(void **state)
 }
 
 /* A server's caller reads it from the code, and is asked to come again. */
-static void a_server_calls_it_outcome_unknown_and_its_retry_finds_the_truth(void **state)
+static void a_server_calls_it_indeterminate_and_its_retry_finds_the_truth(void **state)
 {
     struct server s;
     struct reply reply;
@@ -251,8 +251,8 @@ static void a_server_calls_it_outcome_unknown_and_its_retry_finds_the_truth(void
         relay_refuse(&relay, true);
         server_ask_keyed(&s, "POST /v1/holds", key, body, &reply);
         assert_int_equal(reply.status, 503);
-        assert_string_equal(reply_text(&reply, "code"), "outcome-unknown");
-        assert_string_equal(reply_text(&reply, "type"), "urn:holdfast:outcome-unknown");
+        assert_string_equal(reply_text(&reply, "code"), "indeterminate");
+        assert_string_equal(reply_text(&reply, "type"), "urn:holdfast:indeterminate");
         assert_non_null(reply_field(&reply, "Retry-After"));
         reply_free(&reply);
         assert_int_equal(holds(), before + committed);
@@ -393,7 +393,7 @@ int main(void)
         TEST(a_host_that_ends_connections_is_passed_over),
         TEST(while_the_database_is_away_nothing_happens_and_it_is_said_within_seconds),
         TEST(an_outcome_that_cannot_be_found_out_is_told_as_such),
-        cmocka_unit_test_setup_teardown(a_server_calls_it_outcome_unknown_and_its_retry_finds_the_truth,
+        cmocka_unit_test_setup_teardown(a_server_calls_it_indeterminate_and_its_retry_finds_the_truth,
                                         setup_without_store, teardown_without_store),
         TEST(what_was_seen_of_an_unknown_outcome_is_unknown_too),
         TEST(guards_answer_by_their_rule_while_the_database_is_away),

@@ -47,7 +47,7 @@ const fixed = {
   "new-code": problem(409, "brand-new", "Something new."),
   "new-500": problem(500, "brand-new", "Something new."),
   busy: problem(503, "too-busy", "Later."),
-  unsure: problem(503, "outcome-unknown", "The store failed."),
+  unsure: problem(503, "indeterminate", "The store failed."),
   "same-page": answer(200, "application/json", page(1, "5")),
   "long-page": answer(200, "application/json", page(101, null)),
   "longer-page": answer(200, "application/json", page(1001, null)),

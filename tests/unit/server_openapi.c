@@ -389,8 +389,8 @@ static void test_every_code(void **state)
         if (!has_words((enum hf_status)i))
             continue;
         codes++;
-        assert_true(
-            tree_has(tree_at(problem, "properties", "code", "enum", NULL), hf_api_code((enum hf_status)i)));
+        assert_true(tree_has(tree_at(problem, "properties", "code", "enum", NULL),
+                             hf_status_code((enum hf_status)i)));
         assert_true(has_number(tree_at(problem, "properties", "status", "enum", NULL),
                                hf_api_http_status((enum hf_status)i)));
     }
