@@ -166,90 +166,106 @@ static const struct hf_call_field export_fields[] = {
 #define LISTS(l) .kind = HF_CALL_LIST, .list = (l), .role = HF_ROLE_READ
 #define OTHER(k, r) .kind = (k), .role = (r)
 #define KEYED .key = true
+#define REFUSES(...) .refuses = { __VA_ARGS__ }
 
 const struct hf_call hf_calls[] = {
     { POST("/v1/holds"), CHANGES(HF_PLACE_HOLD), KEYED, .op = "place_hold", .answers = "hold",
-      FIELDS(place_fields), .help = "Hold a unit of a resource for a requester." },
+      REFUSES(HF_RESOURCE_UNAVAILABLE, HF_STALE_FENCE), FIELDS(place_fields),
+      .help = "Hold a unit of a resource for a requester." },
     { GET("/v1/holds"), LISTS(HF_LIST_HOLDS), .answers = "holds", FIELDS(list_fields),
       .help = "List holds, newest first." },
     { POST("/v1/holds/{id}/confirm"), PARAM("id"), CHANGES(HF_CONFIRM), KEYED, .op = "confirm",
-      .answers = "hold", .help = "Take the unit for good, before the hold's time has run out." },
+      .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_ELAPSED),
+      .help = "Take the unit for good, before the hold's time has run out." },
     { POST("/v1/holds/{id}/release"), PARAM("id"), CHANGES(HF_RELEASE), KEYED, .op = "release",
-      .answers = "hold", .help = "Give the unit of a hold back." },
+      .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD), .help = "Give the unit of a hold back." },
     { POST("/v1/holds/{id}/expire"), PARAM("id"), CHANGES(HF_EXPIRE), KEYED, .op = "expire",
-      .answers = "hold", .help = "End a hold whose time has run out." },
+      .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_NOT_ELAPSED),
+      .help = "End a hold whose time has run out." },
     { POST("/v1/holds/{id}/reverse"), PARAM("id"), CHANGES(HF_REVERSE), KEYED, .op = "reverse",
-      .answers = "hold", .help = "Give the unit of a confirmed hold back, in a new record." },
-    { GET("/v1/holds/{id}"), PARAM("id"), ASKS(HF_GET_HOLD), .answers = "hold", .help = "Show a hold." },
+      .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD),
+      .help = "Give the unit of a confirmed hold back, in a new record." },
+    { GET("/v1/holds/{id}"), PARAM("id"), ASKS(HF_GET_HOLD), .answers = "hold", REFUSES(HF_NOT_KNOWN),
+      .help = "Show a hold." },
 
     { PUT("/v1/resources/{name}"), PARAM("name"), CHANGES(HF_SET_RESOURCE), .answers = "resource",
-      FIELDS(resource_fields),
+      REFUSES(HF_RESOURCE_UNAVAILABLE), FIELDS(resource_fields),
       .help = "Set a resource's capacity, open or close it; what is left out stays as it is." },
     { GET("/v1/resources/{name}"), PARAM("name"), ASKS(HF_GET_RESOURCE), .answers = "resource",
-      .help = "Show a resource." },
+      REFUSES(HF_NOT_KNOWN), .help = "Show a resource." },
     { GET("/v1/resources"), LISTS(HF_LIST_RESOURCES), .answers = "resources", FIRST(list_fields, 2),
       .help = "List resources, newest first." },
 
     { POST("/v1/guards/{name}/check"), PARAM("guard"), ASKS(HF_CHECK), .op = "check", .answers = "seen",
-      FIRST(identity_fields, 1), .help = "Was this identity recorded within the window?" },
+      REFUSES(HF_NOT_KNOWN), FIRST(identity_fields, 1),
+      .help = "Was this identity recorded within the window?" },
     { POST("/v1/guards/{name}/record"), PARAM("guard"), CHANGES(HF_RECORD), .op = "record", .answers = "ok",
-      FIELDS(identity_fields), .help = "Record an identity unless it is under guard already." },
+      REFUSES(HF_NOT_KNOWN), FIELDS(identity_fields),
+      .help = "Record an identity unless it is under guard already." },
     { POST("/v1/guards/{name}/admit"), PARAM("guard"), CHANGES(HF_ADMIT), .op = "admit", .answers = "seen",
-      FIELDS(identity_fields), .help = "Check and record in one step." },
+      REFUSES(HF_NOT_KNOWN), FIELDS(identity_fields), .help = "Check and record in one step." },
     { PUT("/v1/guards/{name}"), PARAM("guard"), CHANGES(HF_SET_GUARD), .answers = "guard",
       FIELDS(guard_fields),
       .help = "Set a guard up, or replace its rules: what is left out is as in a new one." },
-    { GET("/v1/guards/{name}"), PARAM("guard"), ASKS(HF_GET_GUARD), .answers = "guard",
+    { GET("/v1/guards/{name}"), PARAM("guard"), ASKS(HF_GET_GUARD), .answers = "guard", REFUSES(HF_NOT_KNOWN),
       .help = "Show a guard." },
     { GET("/v1/guards/{name}/entries"), PARAM("guard"), LISTS(HF_LIST_ENTRIES), .answers = "entries",
-      FIRST(list_fields, 2), .help = "List the identities under a guard, newest first." },
+      REFUSES(HF_NOT_KNOWN), FIRST(list_fields, 2),
+      .help = "List the identities under a guard, newest first." },
     { GET("/v1/guards"), LISTS(HF_LIST_GUARDS), .answers = "guards", FIRST(list_fields, 2),
       .help = "List guards, newest first." },
 
-    { POST("/v1/claims"), CHANGES(HF_BEGIN), .op = "begin", .answers = "claim", FIELDS(begin_fields),
+    { POST("/v1/claims"), CHANGES(HF_BEGIN), .op = "begin", .answers = "claim",
+      REFUSES(HF_IN_PROGRESS, HF_OUTCOME_UNKNOWN, HF_TOKEN_COLLISION), FIELDS(begin_fields),
       .help = "Reserve a key for an effect outside of this store." },
     { POST("/v1/claims/{key}/complete"), PARAM("key"), CHANGES(HF_COMPLETE), .op = "complete",
-      .answers = "claim", FIELDS(complete_fields), .help = "Say that the effect has happened." },
+      .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION), FIELDS(complete_fields),
+      .help = "Say that the effect has happened." },
     { POST("/v1/claims/{key}/fail"), PARAM("key"), CHANGES(HF_FAIL), .op = "fail", .answers = "claim",
-      FIELDS(fail_fields), .help = "Say that the effect has not happened." },
+      REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION), FIELDS(fail_fields),
+      .help = "Say that the effect has not happened." },
     { POST("/v1/claims/{key}/heartbeat"), PARAM("key"), CHANGES(HF_HEARTBEAT), .op = "heartbeat",
-      .answers = "claim", FIELDS(heartbeat_fields), .help = "Say that the work goes on." },
-    { GET("/v1/claims/{key}"), PARAM("key"), ASKS(HF_GET_CLAIM), .answers = "claim",
+      .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD), FIELDS(heartbeat_fields),
+      .help = "Say that the work goes on." },
+    { GET("/v1/claims/{key}"), PARAM("key"), ASKS(HF_GET_CLAIM), .answers = "claim", REFUSES(HF_NOT_KNOWN),
       .help = "Show a claim." },
 
     { POST("/v1/leases/{name}"), PARAM("name"), CHANGES(HF_GRANT), KEYED, .answers = "lease",
-      FIELDS(grant_fields), .help = "Ask for authority over a name, with a fence." },
+      REFUSES(HF_LEASE_HELD), FIELDS(grant_fields), .help = "Ask for authority over a name, with a fence." },
     { POST("/v1/leases/{name}/renew"), PARAM("name"), CHANGES(HF_RENEW), .answers = "lease",
-      FIELDS(renew_fields), .help = "Keep a lease." },
+      REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD), FIELDS(renew_fields), .help = "Keep a lease." },
     { POST("/v1/leases/{name}/release"), PARAM("name"), CHANGES(HF_RETURN), .answers = "lease",
-      FIELDS(return_fields), .help = "Give a lease back." },
-    { GET("/v1/leases/{name}"), PARAM("name"), ASKS(HF_GET_LEASE), .answers = "lease",
+      REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD), FIELDS(return_fields),
+      .help = "Give a lease back." },
+    { GET("/v1/leases/{name}"), PARAM("name"), ASKS(HF_GET_LEASE), .answers = "lease", REFUSES(HF_NOT_KNOWN),
       .help = "Show a lease." },
     { DELETE("/v1/leases/{name}"), PARAM("name"), CHANGES(HF_DELETE_LEASE), KEYED, .op = "delete_lease",
-      .answers = "lease", FIELDS(delete_lease_fields),
+      .answers = "lease", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_LEASE_HELD), FIELDS(delete_lease_fields),
       .help =
           "Delete a lease that nobody holds, or that the caller holds. Fences of its name go on rising." },
 
     { PUT("/v1/registers/{name}"), PARAM("name"), CHANGES(HF_WRITE), KEYED, .op = "write",
-      .answers = "register", FIELDS(write_fields),
+      .answers = "register", REFUSES(HF_STALE_FENCE, HF_VERSION_MISMATCH), FIELDS(write_fields),
       .help = "Write a register, guarded by a fence or a version." },
     { POST("/v1/registers/{name}/merge"), PARAM("name"), CHANGES(HF_MERGE), .op = "merge",
       .answers = "register", FIELDS(merge_fields),
       .help = "Merge a value into a register; hearing it twice changes nothing." },
     { GET("/v1/registers/{name}"), PARAM("name"), ASKS(HF_GET_REGISTER), .answers = "register",
-      .help = "Show a register." },
+      REFUSES(HF_NOT_KNOWN), .help = "Show a register." },
     { DELETE("/v1/registers/{name}"), PARAM("name"), CHANGES(HF_DELETE_REGISTER), KEYED,
-      .op = "delete_register", .answers = "register", FIELDS(delete_fields),
+      .op = "delete_register", .answers = "register",
+      REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_VERSION_MISMATCH), FIELDS(delete_fields),
       .help = "Delete a register. Its highest fence stays in force, and its versions go on if it is made "
               "again." },
 
     { POST("/v1/batch"), OTHER(HF_CALL_BULK, HF_ROLE_WRITE), .answers = "batch",
       .help = "Many operations, one a line, independent of each other, answered in the same order." },
-    { GET("/v1/tokens/{key}"), PARAM("key"), ASKS(HF_GET_TOKEN), .answers = "token",
+    { GET("/v1/tokens/{key}"), PARAM("key"), ASKS(HF_GET_TOKEN), .answers = "token", REFUSES(HF_NOT_KNOWN),
       .help = "What happened to the request with this key? A claim's key shows the claim as it is now." },
     { GET("/v1/audit"), OTHER(HF_CALL_AUDIT, HF_ROLE_READ), .answers = "audit",
       .help = "Check every invariant over the stored records." },
     { GET("/v1/trace/{id}"), PARAM("id"), OTHER(HF_CALL_TRACE, HF_ROLE_READ), .answers = "trace",
+      REFUSES(HF_NOT_KNOWN),
       .help = "The life of a hold, or what a key did; by the hold's id or by the key." },
     { GET("/v1/export"), OTHER(HF_CALL_EXPORT, HF_ROLE_ADMIN), .answers = "export", FIELDS(export_fields),
       .help = "All records, to be kept or examined elsewhere." },
@@ -266,6 +282,19 @@ const struct hf_call hf_calls[] = {
 };
 
 const size_t hf_call_count = sizeof hf_calls / sizeof *hf_calls;
+
+const struct hf_call_group hf_call_groups[] = {
+#define GROUP(prefix, rows)              \
+    {                                    \
+        prefix, sizeof(prefix) - 1, rows \
+    }
+    GROUP("/v1/holds", 7),  GROUP("/v1/resources", 3), GROUP("/v1/guards", 7), GROUP("/v1/claims", 5),
+    GROUP("/v1/leases", 5), GROUP("/v1/registers", 4), GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),
+    GROUP("/v1/audit", 1),  GROUP("/v1/trace", 1),     GROUP("/v1/export", 1), GROUP("/v1/openapi.json", 1),
+    GROUP("/healthz", 1),   GROUP("/readyz", 1),       GROUP("/metrics", 1),   GROUP("/", 1),
+};
+
+const size_t hf_call_group_count = sizeof hf_call_groups / sizeof *hf_call_groups;
 
 uint64_t hf_call_number(const struct hf_call_field *field, const void *from)
 {

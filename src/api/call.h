@@ -60,11 +60,14 @@ struct hf_call {
      * the row that the action is about (hf_action_info.row_name). */
     const char *param;
     enum hf_call_kind kind;
-    enum hf_action action;              /* HF_CALL_DO */
-    enum hf_list_kind list;             /* HF_CALL_LIST */
-    enum hf_role role;                  /* the least that the caller must have */
-    bool key;                           /* Idempotency-Key is required */
-    const char *op;                     /* its name in a batch, or NULL */
+    enum hf_action action;  /* HF_CALL_DO */
+    enum hf_list_kind list; /* HF_CALL_LIST */
+    enum hf_role role;      /* the least that the caller must have */
+    bool key;               /* Idempotency-Key is required */
+    const char *op;         /* its name in a batch, or NULL */
+    /* What its rules may refuse it with, beside HF_INVALID_REQUEST, and HF_TOKEN_COLLISION if it needs a
+     * key; HF_OK behind the last. */
+    enum hf_status refuses[4];
     const char *answers;                /* name of the answer's schema: "hold", "holds", ... */
     const struct hf_call_field *fields; /* of the body, or of the query if the method is GET or DELETE */
     size_t field_count;
@@ -78,6 +81,14 @@ void hf_call_number_set(const struct hf_call_field *field, void *to, uint64_t nu
 /* The rows that begin alike ("/v1/holds", "/v1/resources", ...) stand side by side. */
 extern const struct hf_call hf_calls[];
 extern const size_t hf_call_count;
+
+/* The rows by how their paths begin, in their order. */
+struct hf_call_group {
+    const char *prefix;
+    size_t prefix_size, rows;
+};
+extern const struct hf_call_group hf_call_groups[];
+extern const size_t hf_call_group_count;
 
 /* Does the call read a body? */
 static inline bool hf_call_has_body(const struct hf_call *call)

@@ -5,21 +5,6 @@
 
 #include <stdio.h>
 
-/* The rows of hf_calls by how their paths begin, in their order. */
-static const struct group {
-    const char *prefix;
-    size_t prefix_size, rows;
-} groups[] = {
-#define GROUP(prefix, rows)              \
-    {                                    \
-        prefix, sizeof(prefix) - 1, rows \
-    }
-    GROUP("/v1/holds", 7),  GROUP("/v1/resources", 3), GROUP("/v1/guards", 7), GROUP("/v1/claims", 5),
-    GROUP("/v1/leases", 5), GROUP("/v1/registers", 4), GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),
-    GROUP("/v1/audit", 1),  GROUP("/v1/trace", 1),     GROUP("/v1/export", 1), GROUP("/v1/openapi.json", 1),
-    GROUP("/healthz", 1),   GROUP("/readyz", 1),       GROUP("/metrics", 1),   GROUP("/", 1),
-};
-
 /* What a path has behind its group: "", "/{param}" or "/{param}/verb". */
 struct tail {
     bool has_param, has_verb;
@@ -67,8 +52,8 @@ static void allow_write(unsigned methods, char *out, size_t size)
             at += (size_t)snprintf(out + at, size - at, "%s%s", at > 0 ? ", " : "", names[i].name);
 }
 
-static void rows_search(enum hf_http_method method, const struct hf_call *row, const struct group *group,
-                        struct hf_bytes text, struct hf_call_match *match)
+static void rows_search(enum hf_http_method method, const struct hf_call *row,
+                        const struct hf_call_group *group, struct hf_bytes text, struct hf_call_match *match)
 {
     unsigned others = 0;
     struct tail tail;
@@ -94,13 +79,13 @@ void hf_call_find(enum hf_http_method method, struct hf_bytes path, struct hf_ca
     *match = (struct hf_call_match){ .call = NULL };
     if (method == HF_HTTP_HEAD)
         method = HF_HTTP_GET;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; row += groups[i++].rows) {
-        size_t size = groups[i].prefix_size;
-        if (path.size < size || memcmp(p, groups[i].prefix, size) != 0)
+    for (size_t i = 0; i < hf_call_group_count; row += hf_call_groups[i++].rows) {
+        size_t size = hf_call_groups[i].prefix_size;
+        if (path.size < size || memcmp(p, hf_call_groups[i].prefix, size) != 0)
             continue;
         if (path.size > size && p[size] != '/')
             continue;
-        rows_search(method, row, &groups[i], hf_mem(p + size, path.size - size), match);
+        rows_search(method, row, &hf_call_groups[i], hf_mem(p + size, path.size - size), match);
         return;
     }
 }

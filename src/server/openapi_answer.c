@@ -5,54 +5,16 @@
 
 /* ---- What a call can be refused with ---- */
 
-/* Beside invalid-request, which every call has, and what the server itself says. */
-/* clang-format off */
-#define KEYED HF_TOKEN_COLLISION
-static const struct refusals {
-    enum hf_action action;
-    enum hf_status statuses[4]; /* HF_OK behind the last */
-} refusals[] = {
-    { HF_PLACE_HOLD, { HF_RESOURCE_UNAVAILABLE, HF_STALE_FENCE, KEYED } },
-    { HF_CONFIRM, { HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_ELAPSED, KEYED } },
-    { HF_RELEASE, { HF_NOT_KNOWN, HF_NOT_HELD, KEYED } },
-    { HF_EXPIRE, { HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_NOT_ELAPSED, KEYED } },
-    { HF_REVERSE, { HF_NOT_KNOWN, HF_NOT_HELD, KEYED } },
-    { HF_SET_RESOURCE, { HF_RESOURCE_UNAVAILABLE } },
-    { HF_CHECK, { HF_NOT_KNOWN } },
-    { HF_RECORD, { HF_NOT_KNOWN } },
-    { HF_ADMIT, { HF_NOT_KNOWN } },
-    { HF_BEGIN, { HF_IN_PROGRESS, HF_OUTCOME_UNKNOWN, KEYED } },
-    { HF_COMPLETE, { HF_NOT_KNOWN, HF_STALE_FENCE, KEYED } },
-    { HF_FAIL, { HF_NOT_KNOWN, HF_STALE_FENCE, KEYED } },
-    { HF_HEARTBEAT, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD } },
-    { HF_GRANT, { HF_LEASE_HELD, KEYED } },
-    { HF_RENEW, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD } },
-    { HF_RETURN, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD } },
-    { HF_WRITE, { HF_STALE_FENCE, HF_VERSION_MISMATCH, KEYED } },
-    { HF_DELETE_REGISTER, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_VERSION_MISMATCH, KEYED } },
-    { HF_DELETE_LEASE, { HF_NOT_KNOWN, HF_STALE_FENCE, HF_LEASE_HELD, KEYED } },
-    { HF_GET_HOLD, { HF_NOT_KNOWN } },
-    { HF_GET_RESOURCE, { HF_NOT_KNOWN } },
-    { HF_GET_GUARD, { HF_NOT_KNOWN } },
-    { HF_GET_CLAIM, { HF_NOT_KNOWN } },
-    { HF_GET_LEASE, { HF_NOT_KNOWN } },
-    { HF_GET_REGISTER, { HF_NOT_KNOWN } },
-    { HF_GET_TOKEN, { HF_NOT_KNOWN } },
-};
-/* clang-format on */
-
+/* Beside what the server itself says. */
 static bool may_refuse(const struct hf_call *call, enum hf_status status)
 {
     if (status == HF_INVALID_REQUEST)
         return hf_handler_of(call)->needs_store;
-    if (call->kind == HF_CALL_TRACE || (call->kind == HF_CALL_LIST && call->list == HF_LIST_ENTRIES))
-        return status == HF_NOT_KNOWN;
-    if (call->kind != HF_CALL_DO)
-        return false;
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
-        for (size_t k = 0; refusals[i].action == call->action && k < 4; k++)
-            if (refusals[i].statuses[k] == status)
-                return true;
+    if (status == HF_TOKEN_COLLISION && call->key)
+        return true;
+    for (size_t i = 0; i < sizeof call->refuses / sizeof *call->refuses; i++)
+        if (call->refuses[i] == status)
+            return true;
     return false;
 }
 
