@@ -1,4 +1,5 @@
 /* The SQL functions for claims, guards, leases, registers and keys: each answer; misuse; and what a rollback leaves. */
+#include "core/action.h"
 #include "postgres/kit/functions.h"
 #include "support/test.h"
 
@@ -405,16 +406,39 @@ static void test_isolation(void **state)
     PQfinish(other);
 }
 
+/* The functions number their actions as the table does; those that they do not write have no number. */
+static void test_numbers_of_actions(void **state)
+{
+    (void)state;
+    int known = 0;
+    for (int a = 1; a < HF_ACTIONS_END; a++) {
+        if (!hf_actions[a].name)
+            continue;
+        char *number = COLUMN(c, "_action_number", "_action_number", hf_actions[a].name);
+        known += number[0] != 0;
+        assert_true(number[0] == 0 || atoi(number) == a);
+        free(number);
+    }
+    assert_int_equal(known, HF_WRITE);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_claims),           TEST(test_begin_in_other_words),
-        TEST(test_failures),         TEST(test_leases_that_run_out),
-        TEST(test_guards),           TEST(test_guards_forget),
-        TEST(test_limits_of_guards), TEST(test_leases),
-        TEST(test_registers),        TEST(test_token_status),
-        TEST(test_misuse),           TEST(test_rollback_leaves_nothing),
+        TEST(test_numbers_of_actions),
+        TEST(test_claims),
+        TEST(test_begin_in_other_words),
+        TEST(test_failures),
+        TEST(test_leases_that_run_out),
+        TEST(test_guards),
+        TEST(test_guards_forget),
+        TEST(test_limits_of_guards),
+        TEST(test_leases),
+        TEST(test_registers),
+        TEST(test_token_status),
+        TEST(test_misuse),
+        TEST(test_rollback_leaves_nothing),
         TEST(test_isolation),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
