@@ -1,6 +1,7 @@
 #include "api/cause.h"
 
 #include "api/encode.h"
+#include "core/action.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -198,15 +199,6 @@ struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_res
     if ((!invalid && answer->status != HF_STALE_FENCE) || result->token.expires_at != 0)
         return c;
     switch (r->action) {
-    case HF_PLACE_HOLD:
-    case HF_CONFIRM:
-    case HF_RELEASE:
-    case HF_EXPIRE:
-    case HF_REVERSE:
-    case HF_GRANT:
-    case HF_DELETE_REGISTER:
-    case HF_DELETE_LEASE:
-    case HF_WRITE: blame_keyed(&c, r); break;
     case HF_BEGIN: blame_begin(&c, r); break;
     case HF_COMPLETE:
     case HF_FAIL:
@@ -216,7 +208,10 @@ struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_res
     case HF_MERGE: blame_merge(&c, r, answer); break;
     case HF_GET_CLAIM:
     case HF_GET_TOKEN: blame_key(&c, r->key); break;
-    default: break;
+    default:
+        if (hf_action_keyed(r->action))
+            blame_keyed(&c, r);
+        break;
     }
     return c;
 }
