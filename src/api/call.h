@@ -36,14 +36,16 @@ enum hf_field_type {
 
 #define HF_CALL_FIELDS_MAX 7 /* of one call */
 
-/* A field of a body or a query. Offsets are those in struct hf_request; for a list, in struct hf_query. */
+/* A field of a body or a query. Offsets are those in struct hf_request; for a list, in struct
+ * hf_query. */
 struct hf_call_field {
     const char *name;
     enum hf_field_type type;
     bool required;
     const char *choices; /* "a|b" or NULL */
     const char *help;
-    /* Where the value is, and how many bytes it has there. 0: nowhere by itself, decode.c has a function. */
+    /* Where the value is, and how many bytes it has there. 0: nowhere by itself, decode.c has a
+     * function. */
     uint16_t at;
     uint16_t has; /* not 0: where a bool says whether it was given */
     uint8_t size;
@@ -56,8 +58,8 @@ struct hf_call_field {
 struct hf_call {
     enum hf_http_method method; /* GET answers HEAD too */
     const char *path;           /* "/v1/holds/{id}/confirm" */
-    /* What stands in braces, as a line of a batch calls it; NULL if nothing does. Of a HF_CALL_DO it names
-     * the row that the action is about (hf_action_info.row_name). */
+    /* What stands in braces, as a line of a batch calls it; NULL if nothing does. Of a HF_CALL_DO
+     * it names the row that the action is about (hf_action_info.row_name). */
     const char *param;
     enum hf_call_kind kind;
     enum hf_action action;  /* HF_CALL_DO */
@@ -65,8 +67,8 @@ struct hf_call {
     enum hf_role role;      /* the least that the caller must have */
     bool key;               /* Idempotency-Key is required */
     const char *op;         /* its name in a batch, or NULL */
-    /* What its rules may refuse it with, beside HF_INVALID_REQUEST, and HF_TOKEN_COLLISION if it needs a
-     * key; HF_OK behind the last. */
+    /* What its rules may refuse it with, beside HF_INVALID_REQUEST, and HF_TOKEN_COLLISION if it
+     * needs a key; HF_OK behind the last. */
     enum hf_status refuses[4];
     const char *answers;                /* name of the answer's schema: "hold", "holds", ... */
     const struct hf_call_field *fields; /* of the body, or of the query if the method is GET or DELETE */

@@ -113,7 +113,8 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
         status = hf_decode_put(&d, out);
     if (status != HF_OK)
         return status;
-    /* 0 would mean that no end was given; nothing was placed before 1970 or at its first millisecond. */
+    /* 0 would mean that no end was given; nothing was placed before 1970 or at its first
+     * millisecond. */
     if (call->list == HF_LIST_HOLDS && hf_decode_got(&d, "to")->given && out->to <= 0)
         out->to = 1;
     if (call->list == HF_LIST_ENTRIES) {

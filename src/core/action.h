@@ -1,7 +1,8 @@
 /* action.h: what every action is, one row each.
  *
- * Engine, stores, interface and audit read this table and have no list of actions of their own. What an action
- * decides is in its rule; everything that others must know of it beforehand is here. */
+ * Engine, stores, interface and audit read this table and have no list of actions of their own.
+ * What an action decides is in its rule; everything that others must know of it beforehand is
+ * here. */
 #ifndef HF_CORE_ACTION_H
 #define HF_CORE_ACTION_H
 
@@ -30,7 +31,7 @@ enum hf_digest_type {
     HF_DIGEST_GIVEN = 4   /* 64 bits, left out of the digest if they are 0 */
 };
 
-/* A member of a request that its key is bound to. `at` and `has` are offsets in struct hf_request. */
+/* A member of a request that its key is bound to. Offsets are those in struct hf_request. */
 struct hf_digest_field {
     const char *name; /* NULL behind the last */
     enum hf_digest_type type;
@@ -38,7 +39,7 @@ struct hf_digest_field {
     uint16_t has; /* not 0: a bool; if it is false, the field is left out of the digest */
 };
 
-/* Offsets are those of a struct hf_bytes in struct hf_request; 0 (where the action is) stands for none. */
+/* Offsets are those of a struct hf_bytes in struct hf_request; 0 means none. */
 struct hf_action_info {
     const char *name;     /* in every interface; NULL: there is no such action */
     hf_decide_fn *decide; /* NULL: not for requests */
@@ -51,13 +52,13 @@ struct hf_action_info {
     enum hf_ends ends;
     enum hf_draws draws;
 
-    /* The row that it is about, and where the request names it. An entry (HF_ROW_ENTRY) is named by its guard:
-     * what the guard makes of the identity is not known beforehand. */
+    /* The row that it is about, and where the request names it. An entry (HF_ROW_ENTRY) is named by
+     * its guard: what the guard makes of the identity is not known beforehand. */
     enum hf_row_kind row;
     uint16_t row_name;
 
-    /* What its record in the journal has: bits 1 << hf_row_kind of all rows that may be there, and the kind of
-     * which an answer ok has exactly one (0: any number). */
+    /* What its record in the journal has: bits 1 << hf_row_kind of all rows that may be there, and
+     * the kind of which an answer ok has exactly one (0: any number). */
     uint16_t changes;
     enum hf_row_kind changes_once;
 
@@ -102,7 +103,8 @@ static inline bool hf_action_reads(enum hf_action action)
     return hf_action_of(action)->reads;
 }
 
-/* Does it end, or keep alive, something that was begun before? Such actions are taken where nothing new is. */
+/* Does it end, or keep alive, something that was begun before? Such actions are taken where nothing
+ * new is. */
 static inline bool hf_action_ends(enum hf_action action)
 {
     enum hf_ends ends = hf_action_of(action)->ends;

@@ -20,8 +20,8 @@ void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time
 void hf_decide_sweep(const struct hf_view *view, const struct hf_hold *hold, hf_time now,
                      struct hf_plan *plan);
 
-/* hf_decide_apply: the rule of HF_APPLY. The effect is the caller's function: here only its name is judged.
- * HF_MISUSE (no function), HF_INVALID_REQUEST (name), or the plan says `run`. Pure. */
+/* hf_decide_apply: the rule of HF_APPLY. The effect is the caller's function: here only its name is
+ * judged. HF_MISUSE (no function), HF_INVALID_REQUEST (name), or the plan says `run`. Pure. */
 void hf_decide_apply(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                      struct hf_plan *plan);
 

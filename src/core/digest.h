@@ -14,9 +14,9 @@
 
 #include "core/core.h"
 
-/* hf_digest: the digest of `request`, for actions with a key; zeros for all others. Pure. Reads names
- * and values of any length: limits are checked by hf_decide. A hold's id is digested as given, except
- * that upper case letters are taken as lower case. */
+/* hf_digest: the digest of `request`, for actions with a key; zeros for all others. Pure. Reads
+ * names and values of any length: limits are checked by hf_decide. A hold's id is digested as
+ * given, except that upper case letters are taken as lower case. */
 void hf_digest(const struct hf_request *request, uint8_t out[HF_DIGEST_SIZE]);
 
 #endif

@@ -10,7 +10,8 @@
 
 /* So many lines may be worked on at one time, over all connections: about 80 MiB. */
 enum { LINES_NOW_MAX = 8 * HF_BULK_LINES_MAX };
-/* The answers of one bulk request: what all may have together, and what each may have at least (more than a hold has). */
+/* The answers of one bulk request: what all may have together, and what each may have at least
+ * (more than a hold has). */
 enum { ANSWERS_MAX = 32 << 20, ANSWER_LEAST = 4096 };
 
 struct line {

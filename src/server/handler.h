@@ -11,8 +11,9 @@ struct hf_work;
 enum hf_lane { HF_LANE_PAGES = 0, HF_LANE_FILES = 1 };
 
 struct hf_handler {
-    /* Begin it, on an I/O thread. True: it is under way, and another thread or a later round ends it
-     * with hf_http_done. False: it can be answered. NULL: there is nothing to do before the answer. */
+    /* Begin it, on an I/O thread. True: it is under way, and another thread or a later round ends
+     * it with hf_http_done. False: it can be answered. NULL: there is nothing to do before the
+     * answer. */
     bool (*begin)(struct hf_work *work);
     /* Of what takes long: make the answer, on a thread of the lane, into work->text or work->file.
      * Else NULL. */
@@ -31,7 +32,7 @@ struct hf_handler {
     bool at_any_host;
     /* It counts its operations against the tenant's rate itself. */
     bool charges;
-    /* For the description: the types of the body and the fields of the head; NULL behind the last. */
+    /* For the description: types of the body, fields of the head; NULL behind the last. */
     const char *media[3];
     const char *headers[5];
 };

@@ -124,8 +124,8 @@ void hf_server_gather(struct hf_op *op);
 /* answer.c */
 void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
 void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
-/* What handlers render: the engine's answer, a body that another thread has made, whether the server
- * is ready (the store is open and takes new keys), the start page. */
+/* What handlers render: the engine's answer, a body that another thread has made, whether the
+ * server is ready (the store is open and takes new keys), the start page. */
 void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply);
 void hf_render_made(struct hf_work *work, struct hf_http_reply *reply);
 void hf_render_ready(struct hf_work *work, struct hf_http_reply *reply);

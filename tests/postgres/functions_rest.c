@@ -406,7 +406,8 @@ static void test_isolation(void **state)
     PQfinish(other);
 }
 
-/* The functions number their actions as the table does; those that they do not write have no number. */
+/* The functions number their actions as the table does; those that they do not write have no
+ * number. */
 static void test_numbers_of_actions(void **state)
 {
     (void)state;

@@ -302,9 +302,9 @@ static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes
     return slot->record.unsound ? HF_UNREADABLE : slot->found ? HF_FOUND : HF_ABSENT;
 }
 
-/* May the rows that the batch needs be taken without having looked? What a guard's rule makes of an identity is
- * only known when the guard has been read, and what a function asks for (HF_APPLY) when it runs; and questions need
- * no lock. */
+/* May the rows that the batch needs be taken without having looked? What a guard's rule makes of an
+ * identity is only known when the guard has been read, and what a function asks for (HF_APPLY) when
+ * it runs; and questions need no lock. */
 static bool is_clear(const struct hf_pg_batch *b)
 {
     bool changes = false;
