@@ -45,7 +45,7 @@ static bool entries_fit(const struct hf_audit_batch_head *head, const struct hf_
         return true;
     hf_put64(nonce, position);
     hf_put32(nonce + 8, (uint32_t)head->sequence);
-    if (!hf_gmac(seal, nonce, entries, tag)) {
+    if (!hf_gmac_once(seal, nonce, entries, tag)) {
         bytes->failed = true;
         return false;
     }
@@ -83,6 +83,21 @@ enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint
     if (seg->head_good || seal || state == HF_AUDIT_BATCH_WHOLE)
         return state;
     return read_as(seg, base, offset, 1, NULL, head, bytes);
+}
+
+uint64_t hf_audit_sealed_sequence(struct hf_audit_segment *seg, uint64_t offset, const struct hf_sipkey *seal)
+{
+    unsigned char b[160];
+    if (!hf_audit_segment_read(seg, offset, b, sizeof b))
+        return 0;
+    bool batch = hf_get32(b) == MAGIC_2;
+    size_t size = batch ? SEALED : 152;
+    if (!batch && (memcmp(b, "HOLDSEG1", 8) != 0 || hf_get32(b + 8) < 2 || hf_get64(b + 104) != seal->k0 ||
+                   hf_get64(b + 112) != seal->k1))
+        return 0;
+    if (hf_siphash(seal, hf_mem(b, size), hf_mem(NULL, 0)) != hf_get64(b + size))
+        return 0;
+    return hf_get64(b + (batch ? 8 : 40));
 }
 
 void hf_audit_batch_hash(const struct hf_audit_batch_head *head, const unsigned char *batch,

@@ -32,6 +32,10 @@ enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint
                                               const struct hf_sipkey *seal, struct hf_audit_batch_head *head,
                                               struct hf_buffer *bytes);
 
+/* The sequence that a sealed header at `offset` has, of a batch or of a segment of version 2, wherever it was meant to be; 0: there is
+ * none. */
+uint64_t hf_audit_sealed_sequence(struct hf_audit_segment *seg, uint64_t offset,
+                                  const struct hf_sipkey *seal);
 /* The hash of a whole batch, which the next one has as its chain. */
 void hf_audit_batch_hash(const struct hf_audit_batch_head *head, const unsigned char *batch,
                          uint8_t out[HF_DIGEST_SIZE]);

@@ -90,6 +90,11 @@ enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_erro
 static bool batch_counts(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
                          uint64_t lowest, bool whole)
 {
+    uint64_t sequence = r->seal_known && !whole ? hf_audit_sealed_sequence(seg, offset, &r->seal) : 0;
+    if (sequence >= lowest) { /* wherever it was meant to be */
+        r->head.sequence = sequence;
+        return true;
+    }
     enum hf_audit_batch_state state =
         hf_audit_batch_read(seg, base, offset, r->seal_known ? &r->seal : NULL, &r->head, &r->bytes);
     if (r->bytes.failed) {

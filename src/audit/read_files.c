@@ -298,7 +298,6 @@ static void files_close(struct hf_audit_reader *reader)
     struct hf_files *r = (struct hf_files *)reader;
     hf_audit_segment_close(&r->seg);
     hf_audit_segment_close(&r->side);
-    hf_gmac_forget();
     hf_buffer_free(&r->bytes);
     hf_buffer_free(&r->side_bytes);
     free(r->walked);

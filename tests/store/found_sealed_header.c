@@ -304,12 +304,33 @@ static void what_a_clearing_has_left_proves_nothing(void **state)
     story_end(k);
 }
 
+/* The disk put the last batch, or the header of its segment, onto the one before. */
+static void the_next_batch_in_its_place(void **state)
+{
+    (void)state;
+    for (int next = 0; next < 2; next++) {
+        struct kit *k = story(next);
+        struct place last = batch(0), before = batch(last.sequence - 1);
+        size_t size = next ? BLOCK : last.length;
+        unsigned char *from = last.file->data + (next ? 0 : last.at);
+        assert_true(before.length <= BLOCK);
+        unsigned char *moved = malloc(size);
+        memcpy(moved, from, size);
+        memset(last.file->data + (next ? 0 : last.at), 0, last.file->size - (next ? 0 : last.at));
+        memcpy(before.file->data + before.at, moved, size);
+        free(moved);
+        assert_false(look(k, "a batch on the place of another").opens);
+        story_end(k);
+    }
+}
+
 int main(void)
 {
 #ifdef HF_BUGS
     assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
 #endif
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_next_batch_in_its_place),
         cmocka_unit_test(a_torn_batch_is_the_end_and_its_header_proves_those_before),
         cmocka_unit_test(the_header_of_the_next_segment_proves_those_before),
         cmocka_unit_test(a_first_batch_without_its_header_is_damage),

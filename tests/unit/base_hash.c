@@ -143,7 +143,7 @@ static void gmac_reference_vectors(void **state)
                     { 16, "7e5092d44168410cd5591b79dd74efde" },
                     { 100, "c84a3cd33a0a9cd5d93e5bbf2c952c26" },
                     { 1000, "039410475260457c15aaf19a294533e9" } };
-    const struct hf_sipkey key = { 0x0706050403020100U, 0x0f0e0d0c0b0a0908U }, other = { 1, 2 };
+    const struct hf_sipkey key = { 0x0706050403020100U, 0x0f0e0d0c0b0a0908U };
     uint8_t nonce[HF_GMAC_NONCE], tag[HF_GMAC_SIZE];
     unsigned char message[1000];
     char hex[2 * HF_GMAC_SIZE + 1];
@@ -151,9 +151,7 @@ static void gmac_reference_vectors(void **state)
         message[i] = (unsigned char)i;
     memcpy(nonce, message, sizeof nonce);
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-        assert_true(
-            hf_gmac(&other, nonce, hf_mem(message, 5), tag)); /* the thread's context changes its key */
-        assert_true(hf_gmac(&key, nonce, hf_mem(message, vectors[i].size), tag));
+        assert_true(hf_gmac_once(&key, nonce, hf_mem(message, vectors[i].size), tag));
         for (size_t b = 0; b < sizeof tag; b++)
             snprintf(hex + 2 * b, 3, "%02x", tag[b]);
         assert_string_equal(hex, vectors[i].tag);

@@ -78,19 +78,23 @@ enum hf_head_state hf_segment_head_decode(const unsigned char *in, struct hf_seg
 
 enum { ENTRIES_TAG = 64, COUNT = 96, BATCH_TAG = 104, COUNT_1 = 64, HEAD_CRC_1 = 72, BODY_CRC_1 = 76 };
 
-/* The tag of the entries. The place makes the nonce: a batch that is written again, because the first was torn, has it again,
- * which only a reader of both tags could use. */
-static bool entries_tag(const struct hf_batch_head *head, const struct hf_sipkey *seal,
-                        const unsigned char *batch, uint8_t out[HF_GMAC_SIZE])
+/* The nonce of the entries' tag: their place. A batch that is written again, because the first was torn, has it again, which
+ * only a reader of both tags could use. */
+static void nonce_make(const struct hf_batch_head *head, uint8_t nonce[HF_GMAC_NONCE])
 {
-    uint8_t nonce[HF_GMAC_NONCE];
     hf_put64(nonce, head->position);
     hf_put32(nonce + 8, (uint32_t)head->sequence);
-    return hf_gmac(seal, nonce, hf_mem(batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD), out);
 }
 
-int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal, unsigned char *batch)
+static struct hf_bytes entries_of(const struct hf_batch_head *head, const unsigned char *batch)
 {
+    return hf_mem(batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD);
+}
+
+int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal, struct hf_gmac *gmac,
+                  unsigned char *batch)
+{
+    uint8_t nonce[HF_GMAC_NONCE];
     hf_put32(batch, HF_BATCH_MAGIC);
     hf_put32(batch + 4, head->length);
     hf_put64(batch + 8, head->sequence);
@@ -98,8 +102,9 @@ int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal
     hf_put64(batch + 24, (uint64_t)head->now);
     memcpy(batch + 32, head->chain, HF_DIGEST_SIZE);
     memset(batch + ENTRIES_TAG, 0, COUNT - ENTRIES_TAG);
-    if (!entries_tag(head, seal, batch, batch + ENTRIES_TAG))
-        return -ENOMEM;
+    nonce_make(head, nonce);
+    if (!hf_gmac_of(gmac, nonce, entries_of(head, batch), batch + ENTRIES_TAG))
+        return -EIO;
     hf_put32(batch + COUNT, head->count);
     hf_put32(batch + COUNT + 4, 0);
     hf_put64(batch + BATCH_TAG, tag_of(seal, batch, BATCH_TAG));
@@ -129,10 +134,21 @@ bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char 
            hf_get64(in + BATCH_TAG) == tag_of(form->seal, in, BATCH_TAG);
 }
 
+uint64_t hf_sealed_sequence(const struct hf_sipkey *seal, const unsigned char *in)
+{
+    struct hf_segment_head head;
+    if (hf_get32(in) == HF_BATCH_MAGIC)
+        return hf_get64(in + BATCH_TAG) == tag_of(seal, in, BATCH_TAG) ? hf_get64(in + 8) : 0;
+    return hf_segment_head_decode(in, &head) == HF_HEAD_GOOD && head.version >= 2 &&
+                   memcmp(&head.keys.seal, seal, sizeof *seal) == 0
+               ? head.first_sequence
+               : 0;
+}
+
 int hf_batch_whole(const struct hf_batch_form *form, const struct hf_batch_head *head,
                    const unsigned char *batch)
 {
-    uint8_t tag[HF_GMAC_SIZE];
+    uint8_t nonce[HF_GMAC_NONCE], tag[HF_GMAC_SIZE];
     if (head->version == 1)
         return hf_get32(batch + BODY_CRC_1) ==
                        hf_crc32c(0, batch + HF_BATCH_HEAD_1, head->length - HF_BATCH_HEAD_1)
@@ -140,7 +156,8 @@ int hf_batch_whole(const struct hf_batch_form *form, const struct hf_batch_head 
                    : -EBADMSG;
     if (!form->seal)
         return 0;
-    if (!entries_tag(head, form->seal, batch, tag))
+    nonce_make(head, nonce);
+    if (!hf_gmac_once(form->seal, nonce, entries_of(head, batch), tag))
         return -ENOMEM;
     return memcmp(tag, batch + ENTRIES_TAG, sizeof tag) == 0 ? 0 : -EBADMSG;
 }

@@ -58,9 +58,10 @@ static inline uint32_t hf_batch_head_size(uint32_t version)
     return version == 1 ? HF_BATCH_HEAD_1 : HF_BATCH_HEAD;
 }
 
-/* Fill in the header of the batch in `batch`, whose entries are in place; both tags are made here. 0, or -ENOMEM. */
+/* Fill in the header of the batch in `batch`, whose entries are in place; both tags are made here, under the
+ * same key. 0, or -EIO if libcrypto fails. */
 HF_MUST_USE int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal,
-                              unsigned char *batch);
+                              struct hf_gmac *gmac, unsigned char *batch);
 
 /* How a batch must look: as one of a segment of this version. seal: borrowed; NULL: the tag is not looked at, so what
  * is found is evidence that something was here, and nothing that may be believed. */
@@ -73,6 +74,9 @@ struct hf_batch_form {
  * `room`? Checks everything but the entries. */
 bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char *in, size_t room,
                           uint64_t position, struct hf_batch_head *head);
+/* The sequence that a sealed header in the block at `in` has, of a batch or of a segment of version 2, wherever it was meant to be; 0:
+ * there is none. in: HF_SEGMENT_HEAD bytes. */
+uint64_t hf_sealed_sequence(const struct hf_sipkey *seal, const unsigned char *in);
 /* Are the entries behind this header the ones that it was made for? head: as decoded from `batch` in this form; head->length
  * bytes may be read. 0: they are; or, without the seal's key, they may be. -EBADMSG: they are not. -ENOMEM: it cannot be told. */
 HF_MUST_USE int hf_batch_whole(const struct hf_batch_form *form, const struct hf_batch_head *head,

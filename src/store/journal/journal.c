@@ -590,7 +590,7 @@ int hf_journal_commit(struct hf_journal *j)
                                   .position = b->base,
                                   .now = b->now };
     memcpy(head.chain, j->chain, HF_DIGEST_SIZE);
-    int error = hf_batch_seal(&head, &j->keys.seal, batch);
+    int error = hf_batch_seal(&head, &j->keys.seal, j->gmac, batch);
     size_t padded = (size_t)hf_block_up(b->size);
     memset(batch + b->size, 0, padded - b->size);
     if (!error && b->lead)

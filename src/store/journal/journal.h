@@ -109,6 +109,7 @@ struct hf_journal {
     bool has_twins; /* a segment is there plain and compressed */
     bool has_seal;  /* keys.seal is known: the store has a segment of version 2 */
     struct hf_store_keys keys;
+    struct hf_gmac *gmac; /* owned; for hf_journal_commit alone: others read meanwhile */
     struct hf_rules rules;
     uint64_t memory_max, tenant_memory_max, tenant_records_max, snapshot_every;
     bool keep_plain, no_verify;
@@ -248,6 +249,9 @@ enum hf_status hf_journal_configure(struct hf_journal *j);
 int hf_journal_entry(struct hf_journal *j, uint64_t position, struct hf_entry_view *out);
 bool hf_journal_is_packed(const struct hf_journal *j, uint64_t position);
 
+/* sequence: out, of the sealed header that stands at `position`, wherever it was meant to be; 0: there is none. 0 or an error: it
+ * cannot be read. */
+int hf_journal_sealed_at(struct hf_journal *j, uint64_t position, uint64_t *sequence);
 /* The batch at `position`, sealed; if `deep`, whole. data, head: out, as above. -EBADMSG: there is none. Another error:
  * it cannot be read now. */
 int hf_journal_batch(struct hf_journal *j, uint64_t position, bool deep, const unsigned char **data,

@@ -279,6 +279,9 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
         st = seal_make(j, why);
     if (st != HF_OK)
         return st;
+    j->gmac = hf_gmac_new(&j->keys.seal);
+    if (!j->gmac)
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory to open a store");
     st = config_commit(j, first_sealed, why);
     if (st != HF_OK)
         return st;
@@ -345,7 +348,6 @@ void hf_journal_close(struct hf_journal *j)
     if (!j)
         return;
     closed_note(j);
-    hf_gmac_forget();
     hf_verify_end(j);
     hf_snapshot_drop(j);
     hf_reindex_drop(j);
@@ -358,6 +360,7 @@ void hf_journal_close(struct hf_journal *j)
     if (j->plan)
         free(j->plan->scratch);
     free(j->plan);
+    hf_gmac_free(j->gmac);
     free(j->gather.data);
     free(j->flight.data);
     if (j->dir)

@@ -57,8 +57,8 @@ bool hf_padding_clean(const struct hf_batch_head *head, const unsigned char *dat
 /* ---- The end ---- */
 
 /* Does what stands at `position`, if it has a higher sequence than the expected one, prove that the expected one was there? Every
- * batch is written when those before it are durable. Its header alone is enough if it is sealed: no client can make that. In
- * version 1, and without the key, it must be whole. */
+ * batch is written when those before it are durable. Its header alone is enough if it is sealed: no client can make that; and
+ * wherever it stands: a disk may put a write in the wrong place. In version 1, and without the key, it must be whole. */
 static bool is_later(struct hf_walk *w, uint64_t position)
 {
     struct hf_journal *j = w->j;
@@ -68,6 +68,10 @@ static bool is_later(struct hf_walk *w, uint64_t position)
     /* The header of a segment is written with its first batch, and no client's bytes ever stand there. */
     if (g->base == position && g->version && g->first_sequence > w->link.sequence &&
         !HF_BUG(header_proves_nothing))
+        return true;
+    uint64_t sequence;
+    w->error = hf_journal_sealed_at(j, position, &sequence);
+    if (w->error || (sequence > w->link.sequence && !HF_BUG(header_proves_nothing)))
         return true;
     int error = hf_journal_batch(j, position, false, &data, &head);
     if (!error && head.sequence <= w->link.sequence)
