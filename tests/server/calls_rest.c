@@ -151,7 +151,7 @@ static void an_export_that_nobody_takes_is_closed(void **state)
         setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
         close(fds[i]);
     }
-    for (int64_t until = server_clock_ms() + 10000; after > before && server_clock_ms() < until;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; after > before && server_clock_ms() < until;
          server_pause_ms(10))
         after = talk_figure(&t, "holdfast_queue") > 1 ? before + 1 : files_open(s.pid);
     assert_int_equal(after, before);

@@ -73,7 +73,7 @@ static void damage_found_in_the_background_is_told(void **state)
         snprintf(key, sizeof key, "big-%d", i);
         assert_int_equal(talk(&t, "PUT /v1/registers/big", key, body), 200);
     }
-    for (int64_t until = server_clock_ms() + 20000;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
          talk_figure(&t, "holdfast_snapshots_total") == 0 && server_clock_ms() < until; server_pause_ms(20))
         ;
     talk_close(&t);
@@ -88,7 +88,7 @@ static void damage_found_in_the_background_is_told(void **state)
     server_start(&s);
     talk_open(&t, &s);
     atomic_store(&s.io->step_ns, 0);
-    for (int64_t until = server_clock_ms() + 20000;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
          talk_figure(&t, "holdfast_journal_damaged") == 0 && server_clock_ms() < until; server_pause_ms(20))
         ;
     assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503);

@@ -219,7 +219,10 @@ for pair in "health /healthz" "ready /readyz" "batch_line /v1/batch"; do
 done
 
 kill -HUP "$pid"
-sleep 0.2
+for _ in $(seq 600); do
+  grep -q reloaded server.err && break
+  sleep 0.1
+done
 kill -TERM "$pid"
 code=0
 wait "$pid" || code=$?

@@ -57,13 +57,7 @@ static void reset(int fd)
 /* Wait until the server has so many connections, the one that asks included. */
 static void await_connections(int count)
 {
-    for (int64_t until = server_clock_ms() + 20000;; server_pause_ms(10)) {
-        int now = (int)watch_figure(&s, "", "holdfast_http_connections");
-        if (now == count)
-            return;
-        if (server_clock_ms() > until)
-            fail_msg("there are %d connections instead of %d", now, count);
-    }
+    watch_await_figure(&s, "", "holdfast_http_connections", count);
 }
 
 /* ---- Connections that are too many ---- */
@@ -95,7 +89,7 @@ static void the_one_too_many_is_told_so(void **state)
         asks_and_gets(fds[i], 200); /* those who are in are not disturbed */
     close(fds[0]);
     int status = 503;
-    for (int64_t until = server_clock_ms() + 10000; status != 200 && server_clock_ms() < until;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; status != 200 && server_clock_ms() < until;
          server_pause_ms(5)) {
         fds[0] = server_connect(&s);
         assert_true(server_call(fds[0], "GET /metrics", "", NULL, &r));
@@ -114,7 +108,6 @@ static void the_one_too_many_is_told_so(void **state)
 /* ---- Thousands that trickle ---- */
 
 enum { TRICKLERS = 2000, WORKERS = 32, WORK_MS = 1500, REQUESTS_MAX = 500000 };
-enum { WORST_MS = WATCH_SANITIZED ? 20000 : 5000 };
 
 struct worker {
     int fd;
@@ -163,7 +156,7 @@ static struct delay work(struct worker *workers, const int *tricklers, size_t co
         ask(&workers[i], first + i);
     }
     while (waiting > 0) {
-        assert_true(poll(p, WORKERS, WORST_MS) > 0);
+        assert_true(poll(p, WORKERS, SERVER_PATIENCE_MS) > 0);
         passed_us = clock_us() - begun_us;
         for (int i = 0; i < WORKERS; i++) {
             struct reply r;
@@ -204,15 +197,16 @@ static void all_are_told(const int *fds, size_t count)
     }
 }
 
-static void tricklers_do_not_disturb(void **state)
+/* True if the tricklers were there until the workers had done their work: a head has `head_ms`, and on a busy
+ * machine that is over too soon. */
+static bool work_among_tricklers(unsigned head_ms)
 {
-    (void)state;
     static int fds[TRICKLERS];
     struct worker workers[WORKERS];
     size_t count = TRICKLERS;
     if (watch_allow_files(TRICKLERS + 200) < TRICKLERS + 200)
         count = watch_allow_files(TRICKLERS + 200) / 2;
-    s.options.head_ms = WATCH_SANITIZED ? 20000 : 6000;
+    s.options.head_ms = head_ms;
     server_start(&s);
     for (int i = 0; i < WORKERS; i++)
         workers[i].fd = server_connect(&s);
@@ -225,17 +219,29 @@ static void tricklers_do_not_disturb(void **state)
     }
     await_connections((int)count + WORKERS + 1);
     struct delay crowded = work(workers, fds, count, REQUESTS_MAX);
-    assert_true(server_clock_ms() - begun < s.options.head_ms); /* or the crowd was gone before the end */
+    bool there = server_clock_ms() - begun < head_ms;
     long grown = watch_memory_kib(&s) - before;
     print_delay("alone", alone);
     printf("%zu tricklers take %ld KiB\n", count, grown);
     print_delay("among them", crowded);
-    assert_true(crowded.worst_us < WORST_MS * INT64_C(1000));
+    assert_true(!there || crowded.requests > alone.requests / 20);
     assert_true(grown < watch_bound_kib((long)count * 24));
     all_are_told(fds, count);
     for (int i = 0; i < WORKERS; i++) {
         asks_and_gets(workers[i].fd, 200);
         close(workers[i].fd);
+    }
+    return there;
+}
+
+static void tricklers_do_not_disturb(void **state)
+{
+    (void)state;
+    unsigned head_ms = 6000;
+    while (!work_among_tricklers(head_ms)) {
+        assert_true(head_ms < 100000);
+        head_ms *= 3;
+        assert_int_equal(server_stop(&s), 0);
     }
 }
 
@@ -374,6 +380,7 @@ static void without_files_the_others_wait(void **state)
     assert_true(server_receive(waiting[0], &r, false));
     assert_int_equal(r.status, 200);
     reply_free(&r);
+    /* One leaves, and one is let in. 300 ms are for one too many; if it takes longer, this test misses it. */
     assert_int_equal(poll(&(struct pollfd){ .fd = waiting[1], .events = POLLIN }, 1, 300), 0);
     allow_server(1000);
     for (int i = 1; i < WAITING; i++) {
@@ -506,16 +513,10 @@ static void without_files_the_cause_is_named(void **state)
     assert_true(reply_has(&r, "\nholdfast_out_of_space 0\n"));
     assert_true(reply_has(&r, "\nholdfast_out_of_files 1\n"));
     reply_free(&r);
-    bool said = false; /* another thread writes the log */
-    for (int64_t until = server_clock_ms() + 10000; !said && server_clock_ms() < until; server_pause_ms(5)) {
-        char *log = server_log(&s);
-        said = strstr(log, "Too many open files") != NULL;
-        free(log);
-    }
-    assert_true(said);
+    assert_true(watch_log(&s, "Too many open files", 1)); /* another thread writes the log */
     allow_server(1000);
     int status = 503; /* it tries again by itself */
-    for (int64_t until = server_clock_ms() + 20000; status != 200 && server_clock_ms() < until;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; status != 200 && server_clock_ms() < until;
          server_pause_ms(20))
         status = write_much(writer, 1, "c");
     assert_int_equal(status, 200);
@@ -542,22 +543,13 @@ static int hold_back(size_t size)
     return fd;
 }
 
-/* Wait until the server has read all that was sent. */
-static void await_quiet(void)
-{
-    double before = -1e9, now = 0;
-    for (int64_t until = server_clock_ms() + 20000; now - before > 10000; server_pause_ms(50)) {
-        assert_true(server_clock_ms() < until);
-        before = now;
-        now = watch_figure(&s, "", "holdfast_http_received_bytes_total");
-    }
-}
-
-/* Is it refused, within `ms`? For want of memory, then. */
-static bool is_refused(int fd, int ms)
+/* Is it refused, when the server has read it? For want of memory, then. */
+static bool is_refused(int fd)
 {
     struct reply r;
-    if (poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, ms) != 1)
+    server_await_read(fd);
+    is_served(); /* then the one thread has done with what it read before */
+    if (poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) != 1)
         return false;
     assert_true(server_receive(fd, &r, false));
     watch_refused(&r, 503, "too-busy", "Too many bytes of requests");
@@ -578,15 +570,14 @@ static void large_bodies_have_a_bound_together(void **state)
     long before = watch_memory_kib(&s);
     while (count < LARGE)
         fds[count++] = hold_back(1000000);
-    await_quiet();
     for (int i = 0; i < LARGE; i++)
-        refused += is_refused(fds[i], 0);
+        refused += is_refused(fds[i]);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         bool full = false;
         while (!full) {
             assert_true(count < LARGE + REST);
             fds[count] = hold_back(sizes[i]);
-            full = is_refused(fds[count++], 15);
+            full = is_refused(fds[count++]);
         }
     }
     int small[SMALL];
@@ -630,7 +621,7 @@ static void unread_answers_have_a_bound_together(void **state)
         assert_true(server_send_text(fds[i], requests));
         asks_and_gets(control, 200);
     }
-    for (int64_t until = server_clock_ms() + 20000; closed < 10 && server_clock_ms() < until;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; closed < 10 && server_clock_ms() < until;
          server_pause_ms(50)) {
         closed = COUNT + 2 - (int)watch_figure(&s, "", "holdfast_http_connections");
         asks_and_gets(control, 200);

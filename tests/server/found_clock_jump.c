@@ -27,7 +27,8 @@ static void sweeper_comes_by(void)
 {
     enum { LOOKS = 7 };
     uint64_t before = atomic_load(&s.io->looks);
-    for (int64_t until = server_clock_ms() + 20000; atomic_load(&s.io->looks) < before + LOOKS;) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         atomic_load(&s.io->looks) < before + LOOKS;) {
         assert_true(server_clock_ms() < until);
         server_pause_ms(1);
     }

@@ -116,7 +116,7 @@ static void send_pieces(int fd, const struct hf_hostile_case *c, uint64_t *rando
     for (int i = 0; i < 3; i++) {
         if (!server_send(fd, c->bytes + cut[i], cut[i + 1] - cut[i]))
             return;
-        server_pause_ms(2);
+        server_pause_ms(2); /* so that the pieces are mostly read one by one */
     }
 }
 
@@ -157,7 +157,7 @@ static void closes(int fd, const struct hf_hostile_case *c)
 {
     char byte;
     struct pollfd p = { .fd = fd, .events = POLLIN };
-    if (poll(&p, 1, 5000) != 1)
+    if (poll(&p, 1, SERVER_PATIENCE_MS) != 1)
         complain(c, "the connection was not closed");
     else if (recv(fd, &byte, 1, 0) > 0)
         complain(c, "there is more behind the last answer");

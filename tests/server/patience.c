@@ -4,9 +4,7 @@
 #include "support/test.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -14,7 +12,6 @@ enum {
     IDLE_MS = 1000,
     BODY_MS = 700,
     EARLY_MS = 50,
-    LATE_MS = WATCH_SANITIZED ? 10000 : 4000
 };
 
 static struct server s;
@@ -126,7 +123,7 @@ static void run(const struct slow *clients, size_t count)
             const struct slow *c = &clients[i];
             if (w[i].ended_ms)
                 continue;
-            if (now > c->limit_ms + LATE_MS)
+            if (now > c->limit_ms + SERVER_PATIENCE_MS)
                 fail_msg("%s: not ended after %d ms", c->name, (int)now);
             if (readable(w[i].fd)) {
                 ends_as_told(c, &w[i], now);
@@ -202,16 +199,35 @@ static void whoever_may_send_and_does_not_is_told_so(void **state)
 
 /* ---- Clients that are within the limits ---- */
 
+/* Is the connection still good, after it was used at `used_ms`? On a busy machine this client may itself be
+ * idle for too long; then nothing is known, and it is closed. */
+static bool stays(int fd, int64_t used_ms)
+{
+    struct reply r;
+    bool answered = server_call(fd, "GET /healthz", "", NULL, &r);
+    if (answered)
+        assert_int_equal(r.status, 200);
+    else if (server_clock_ms() - used_ms < IDLE_MS)
+        fail_msg("closed after %d ms", (int)(server_clock_ms() - used_ms));
+    else
+        close(fd);
+    reply_free(&r);
+    return answered;
+}
+
 static void a_connection_in_use_stays(void **state)
 {
     (void)state;
-    int fd = server_connect(&s);
-    for (int64_t until = server_clock_ms() + 3 * IDLE_MS; server_clock_ms() < until;
-         server_pause_ms(IDLE_MS / 4)) {
-        struct reply r;
-        assert_true(server_call(fd, "GET /healthz", "", NULL, &r));
-        assert_int_equal(r.status, 200);
-        reply_free(&r);
+    int fd = server_connect(&s), late = 0;
+    int64_t begun = server_clock_ms();
+    while (server_clock_ms() - begun < 3 * IDLE_MS) {
+        int64_t used = server_clock_ms();
+        server_pause_ms(IDLE_MS / 4);
+        if (stays(fd, used))
+            continue;
+        assert_true(late++ < 20);
+        begun = server_clock_ms();
+        fd = server_connect(&s);
     }
     close(fd);
 }
@@ -220,17 +236,21 @@ static void a_connection_in_use_stays(void **state)
 static void a_request_that_is_worked_on_stays(void **state)
 {
     (void)state;
-    struct reply r;
-    int fd = server_connect(&s);
-    atomic_store(&s.io->slow_sync_us, (IDLE_MS + HEAD_MS) * 1000);
-    assert_true(server_call(fd, "POST /v1/holds", "Idempotency-Key: k\r\n",
-                            "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}", &r));
-    atomic_store(&s.io->slow_sync_us, 0);
-    assert_int_equal(r.status, 201);
-    reply_free(&r);
-    assert_true(server_call(fd, "GET /healthz", "", NULL, &r));
-    assert_int_equal(r.status, 200);
-    reply_free(&r);
+    int fd = -1;
+    int64_t answered;
+    for (int late = 0; fd < 0 || !stays(fd, answered); late++) {
+        char fields[64];
+        assert_true(late < 20);
+        snprintf(fields, sizeof fields, "Idempotency-Key: k%d\r\n", late);
+        fd = server_connect(&s);
+        server_stop_commits(&s);
+        assert_true(server_send_request(fd, "PUT /v1/registers/x", fields, "{\"value\":1}"));
+        server_await_commit(&s);
+        server_pause_ms(IDLE_MS + HEAD_MS);
+        answered = server_clock_ms(); /* or later */
+        server_let_commits(&s);
+        server_expect(fd, 200);
+    }
     close(fd);
 }
 
@@ -245,19 +265,17 @@ static void a_server_that_stood_still_blames_nobody(void **state)
                                              GET "\r\n" };
     static const int status[KINDS] = { 200, 201, 200 };
     static int fds[KINDS * EACH];
-    int how;
     s.options.head_ms = s.options.body_ms = s.options.idle_ms = STILL_MS;
     server_start(&s);
     for (int i = 0; i < KINDS * EACH; i++) {
         fds[i] = server_connect(&s);
         assert_true(server_send_text(fds[i], first[i % KINDS]));
     }
-    assert_int_equal(kill(s.pid, SIGSTOP), 0);
-    assert_int_equal(waitpid(s.pid, &how, WUNTRACED), s.pid);
+    server_freeze(&s);
     for (int i = 0; i < KINDS * EACH; i++)
         assert_true(server_send_text(fds[i], rest[i % KINDS]));
     server_pause_ms(STILL_MS + IDLE_MS);
-    assert_int_equal(kill(s.pid, SIGCONT), 0);
+    server_thaw(&s);
     for (int i = 0; i < KINDS * EACH; i++)
         server_expect(fds[i], status[i % KINDS]);
     assert_int_equal((int)watch_figure(&s, "", "holdfast_http_timeouts_total"), 0);
@@ -317,7 +335,7 @@ int main(void)
         TEST(a_request_that_is_worked_on_stays),
         cmocka_unit_test_setup_teardown(a_server_that_stood_still_blames_nobody, setup_stopped, teardown),
         TEST_DEFAULT(whoever_is_slow_within_the_limits_is_served),
-        TEST(whoever_sends_no_more_gets_its_answers),
+        TEST_DEFAULT(whoever_sends_no_more_gets_its_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Restarts under load: whatever was acknowledged is there, once, with the same answer, however the server went. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "server/kit/talk.h"
+#include "server/kit/watch.h"
 #include "support/test.h"
 
 #include <dirent.h>
@@ -166,6 +167,24 @@ static void clients_start(pid_t pids[CLIENTS])
     }
 }
 
+/* How many calls of all clients are acknowledged. */
+static int calls_done(void)
+{
+    int done = 0;
+    for (int i = 0; i < CLIENTS; i++)
+        done += ledger->clients[i].count;
+    return done;
+}
+
+/* Wait until the clients have made so many more calls. */
+static void await_calls(int more)
+{
+    int wanted = calls_done() + more;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; calls_done() < wanted; server_pause_ms(1))
+        if (server_clock_ms() > until)
+            break; /* the clients complain about what they have not got */
+}
+
 static void clients_stop(const pid_t pids[CLIENTS])
 {
     bool fine = true;
@@ -224,21 +243,20 @@ static void nothing_is_lost_or_done_twice(void **state)
     pid_t pids[CLIENTS];
     clients_start(pids);
     for (int i = 0; i < restarts; i++) {
+        await_calls(120 / restarts);
         atomic_store(&s.io->slow_sync_us, (int)test_below(&random, 2000)); /* wider and narrower windows */
-        server_pause_ms(20 + (int)test_below(&random, 100));
+        server_pause_ms((int)test_below(&random, 100));                    /* so that it ends at any moment */
         if (test_below(&random, 3) == 0)
             assert_int_equal(server_stop(&s), 0);
         else
             server_kill(&s);
         server_start(&s);
     }
-    server_pause_ms(100);
+    await_calls(1);
     clients_stop(pids);
-    uint64_t calls = 0, attempts = 0;
-    for (int i = 0; i < CLIENTS; i++) {
-        calls += (uint64_t)ledger->clients[i].count;
+    uint64_t calls = (uint64_t)calls_done(), attempts = 0;
+    for (int i = 0; i < CLIENTS; i++)
         attempts += ledger->clients[i].attempts;
-    }
     assert_true(calls > 100);
     assert_true(attempts > 2 * calls); /* some had to be sent again */
     ledger_check();
@@ -252,14 +270,14 @@ static void a_crash_between_commit_and_answer_is_mended_by_the_retry(void **stat
     for (int i = 0; i < 3; i++) {
         char *request = request_of(0, i + 1);
         struct reply first, again;
-        server_slow(&s, both_is_postgres() ? 1500 : 10 * 1000); /* a database goes on by itself */
+        server_stop_commits(&s);
         int fd = server_connect(&s);
         assert_true(server_send_text(fd, request));
-        server_await_slow(&s); /* it is written, and not yet acknowledged */
+        server_await_commit(&s); /* it is written, and not yet acknowledged */
         server_kill(&s);
         assert_false(server_receive(fd, &first, false));
         close(fd);
-        server_slow(&s, 0);
+        server_let_commits(&s);
         server_start(&s);
         fd = server_connect(&s);
         for (int k = 0; k < 2; k++) {
@@ -291,17 +309,18 @@ static void sigterm_finishes_what_is_in_flight(void **state)
     assert_true(server_send_text(
         unfinished, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: half\r\nContent-Length: "
                     "100\r\n\r\n{\"resource\":"));
-    server_slow(&s, both_is_postgres() ? 1500 : 300);
+    server_stop_commits(&s);
     for (int i = 0; i < CALLERS; i++) {
         char *request = request_of(i, 1);
         fds[i] = server_connect(&s);
         assert_true(server_send_text(fds[i], request));
         free(request);
     }
-    server_await_slow(&s);
-    server_pause_ms(100); /* the others were read, or come behind the first sync */
+    server_await_commit(&s);
+    server_await_read(unfinished);
     int64_t begun = server_clock_ms();
     assert_int_equal(kill(s.pid, SIGTERM), 0);
+    server_let_commits(&s);
     int answered = 0;
     bool there[CALLERS];
     for (int i = 0; i < CALLERS; i++) {
@@ -311,17 +330,16 @@ static void sigterm_finishes_what_is_in_flight(void **state)
         close(fds[i]);
     }
     assert_int_equal(answered, CALLERS);
-    assert_true(server_closed(idle, 10000));
-    assert_true(server_closed(unfinished, 10000));
+    assert_true(server_closed(idle, SERVER_PATIENCE_MS));
+    assert_true(server_closed(unfinished, SERVER_PATIENCE_MS));
     close(idle);
     close(unfinished);
     assert_int_equal(server_wait(&s), 0);
-    assert_true(server_clock_ms() - begun < 20000);
+    assert_true(server_clock_ms() - begun < 20000); /* 30 s if it waited for the unfinished one */
     char *log = server_log(&s);
     assert_non_null(strstr(log, " stopping "));
     assert_non_null(strstr(log, " stopped "));
     free(log);
-    server_slow(&s, 0);
     server_start(&s);
     for (int i = 0; i < CALLERS; i++) { /* who was answered finds it done; the others can do it now */
         char *request = request_of(i, 1);
@@ -386,9 +404,8 @@ static int export_files(void)
 static int export_begun(void)
 {
     int fd = server_connect(&s);
-    assert_true(server_send_text(fd, "GET /v1/export?format=sqlite HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-    for (int64_t until = server_clock_ms() + 20000; export_files() == 0;)
-        assert_true(server_clock_ms() < until);
+    assert_true(server_send_request(fd, "GET /v1/export?format=sqlite", "", NULL));
+    watch_await_file(&s, "/export.");
     return fd;
 }
 
@@ -414,9 +431,16 @@ static void a_crash_in_an_export_leaves_nothing(void **state)
     struct reply r;
     both_needs_files();
     fill();
-    int fd = export_begun();
+    /* One that is made before the server stands still has no name any more. */
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;; server_thaw(&s)) {
+        int fd = export_begun();
+        server_freeze(&s);
+        close(fd);
+        if (export_files() > 0)
+            break;
+        assert_true(server_clock_ms() < until);
+    }
     server_kill(&s);
-    close(fd);
     assert_int_equal(export_files(), 1);
     server_start(&s);
     server_ask(&s, "GET /v1/export?format=sqlite", "", NULL, &r);

@@ -208,7 +208,8 @@ static void snapshots_are_made_inside(void **state)
     server_start(&s);
     is_inside();
     fill(&s, 24 << 20);
-    for (int64_t until = server_clock_ms() + 20000; files_with("snapshot") == 0; server_pause_ms(20))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; files_with("snapshot") == 0;
+         server_pause_ms(20))
         if (server_clock_ms() > until) {
             char *log = server_log(&s);
             fail_msg("there is no snapshot: %s", log);

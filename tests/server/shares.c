@@ -189,7 +189,7 @@ static int unread_export(void)
 {
     int fd = server_connect_narrow(&s);
     assert_true(server_send_request(fd, "GET /v1/export", AS_ALPHA, NULL));
-    assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 60000), 1);
+    assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, SERVER_PATIENCE_MS), 1);
     return fd;
 }
 
@@ -213,7 +213,8 @@ static void unread_exports_of_a_tenant_are_two(void **state)
     assert_int_equal(r.status, 200);
     reply_free(&r);
     server_leave(first, true);
-    for (int64_t until = server_clock_ms() + 20000; status == 503 && server_clock_ms() < until;) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         status == 503 && server_clock_ms() < until;) {
         assert_true(server_call(third, "GET /v1/export", AS_ALPHA, NULL, &r));
         status = r.status;
         reply_free(&r);
@@ -236,14 +237,15 @@ static void a_slow_reader_of_an_export_is_cut_off(void **state)
     server_start(&s);
     fill();
     int slow = unread_export();
-    for (int64_t until = server_clock_ms() + 20000; !cut && server_clock_ms() < until; server_pause_ms(20)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !cut && server_clock_ms() < until;
+         server_pause_ms(20)) {
         (void)recv(slow, part, sizeof part, MSG_DONTWAIT);
         char *log = server_log(&s);
         cut = strstr(log, " warning export-cut tenant=\"alpha\" sent=") != NULL;
         free(log);
     }
     assert_true(cut);
-    assert_true(server_closed(slow, 5000));
+    assert_true(server_closed(slow, SERVER_PATIENCE_MS));
     close(slow);
     int fast = server_connect(&s);
     assert_true(server_call(fast, "GET /v1/export", AS_ALPHA, NULL, &r));
@@ -311,10 +313,10 @@ static void small_requests_of_one_have_a_bound_together(void **state)
     }
     long before = watch_memory_kib(&s);
     watch_peak_forget(&s);
-    server_slow(&s, 1500);
+    atomic_store(&s.io->slow_sync_us, 1500000);
     bool ended = false;
     for (int left = PIPES; left > 0;) {
-        assert_true(poll(polls, PIPES, 60000) > 0);
+        assert_true(poll(polls, PIPES, SERVER_PATIENCE_MS) > 0);
         for (int i = 0; i < PIPES; i++) {
             struct pipe_of *p = &pipes[i];
             if (polls[i].revents & POLLOUT) {
@@ -335,7 +337,7 @@ static void small_requests_of_one_have_a_bound_together(void **state)
             assert_true(server_call(control, what, AS_ALPHA "Idempotency-Key: e\r\n", NULL, &r));
             assert_int_equal(r.status, 200);
             reply_free(&r);
-            server_slow(&s, 0);
+            atomic_store(&s.io->slow_sync_us, 0);
             ended = true;
         }
     }
@@ -364,13 +366,13 @@ static void unread_answers_cost_beta_nothing(const char *as)
     server_start(&s);
     int reader = server_connect_narrow(&s);
     assert_true(server_send(reader, beta.data, beta.size));
-    assert_int_equal(poll(&(struct pollfd){ .fd = reader, .events = POLLIN }, 1, 20000), 1);
+    assert_int_equal(poll(&(struct pollfd){ .fd = reader, .events = POLLIN }, 1, SERVER_PATIENCE_MS), 1);
     for (int i = 0; i < COUNT; i++) {
         fds[i] = server_connect_narrow(&s);
         assert_true(server_send(fds[i], other.data, other.size));
         watch_figure(&s, AS_OPERATOR, "holdfast_queue");
     }
-    for (int64_t until = server_clock_ms() + 20000; closed == 0 && server_clock_ms() < until;)
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; closed == 0 && server_clock_ms() < until;)
         closed = COUNT + 2 - (int)watch_figure(&s, AS_OPERATOR, "holdfast_http_connections");
     printf("%d of %d closed\n", closed, COUNT);
     assert_true(closed > 0 && closed < COUNT);
@@ -558,7 +560,6 @@ static void unknown_callers_have_one_request_a_turn(void **state)
     static int fds[CALLERS];
     struct text all = { 0 };
     struct reply r;
-    int how;
     text_repeat(&all, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", EACH);
     server_start(&s);
     int fd = server_connect(&s);
@@ -567,13 +568,12 @@ static void unknown_callers_have_one_request_a_turn(void **state)
     reply_free(&r);
     for (int i = 0; i < CALLERS; i++)
         fds[i] = server_connect(&s);
-    assert_int_equal(kill(s.pid, SIGSTOP), 0);
-    assert_int_equal(waitpid(s.pid, &how, WUNTRACED), s.pid);
+    server_freeze(&s);
     for (int i = 0; i < CALLERS; i++)
         assert_true(server_send(fds[i], all.data, all.size));
-    assert_int_equal(kill(s.pid, SIGCONT), 0);
+    server_thaw(&s);
     struct pollfd first = { .fd = fds[0], .events = POLLIN };
-    assert_int_equal(poll(&first, 1, 30000), 1);
+    assert_int_equal(poll(&first, 1, SERVER_PATIENCE_MS), 1);
     assert_true(server_call(fd, "GET /v1/resources", AS_ALPHA, NULL, &r));
     size_t by_then = received(fds + 1, CALLERS - 1);
     assert_int_equal(r.status, 200);

@@ -122,7 +122,7 @@ static void what_is_new_is_refused(void)
 static void work_resumes(void)
 {
     int status = 503;
-    for (int64_t until = server_clock_ms() + 20000; status == 503 && server_clock_ms() < until;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; status == 503 && server_clock_ms() < until;
          server_pause_ms(20)) {
         status = talk(&t, "POST /v1/holds", "refused",
                       "{\"resource\":\"n\",\"requester\":\"q\",\"duration\":\"1h\"}");
@@ -206,16 +206,15 @@ static void a_memory_limit_takes_nothing_new_and_goes_on(void **state)
 
 /* ---- A disk that fails ---- */
 
-/* Wait until the background has nothing to write, so that the next write is the one that is meant. */
-static void wait_for_quiet(void)
+static void await_syncs(uint64_t count)
 {
-    uint64_t before = 0, now = 1;
-    for (int64_t until = server_clock_ms() + 20000; before != now; before = now, server_pause_ms(100)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; atomic_load(&s.io->syncs) < count;
+         server_pause_ms(1))
         assert_true(server_clock_ms() < until);
-        now = atomic_load(&s.io->syncs) + atomic_load(&s.io->writes);
-    }
 }
 
+/* The next write is the one that is meant: the background thread writes files other than its note `closed`, which
+ * is left out of the faults, only when a quarter of a segment is used. */
 static void a_failed_write(_Atomic int *countdown)
 {
     struct reply r;
@@ -225,7 +224,6 @@ static void a_failed_write(_Atomic int *countdown)
     int fd = server_connect(&s), other = server_connect(&s);
     assert_true(server_call(other, "GET /healthz", "", NULL, &r));
     reply_free(&r);
-    wait_for_quiet();
     atomic_store(countdown, 1);
     assert_true(server_send_request(fd, "POST /v1/holds", "Idempotency-Key: k2\r\n",
                                     "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}"));
@@ -276,13 +274,13 @@ static void a_sync_that_fails_under_load_takes_back_nothing(void **state)
     int fds[CALLERS], answered[CALLERS];
     char fields[64], body[100];
     assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
-    wait_for_quiet();
+    uint64_t before = atomic_load(&s.io->syncs);
     atomic_store(&s.io->fail_sync, 2);
     for (int i = 0; i < CALLERS; i++)
         fds[i] = server_connect(&s);
     for (int k = 0; k < CALLS; k++) {
-        if (k == 4)
-            server_pause_ms(20); /* what came before has a sync of its own */
+        if (k == 4) /* what came before has a sync of its own */
+            await_syncs(before + 1);
         for (int i = 0; i < CALLERS; i++) {
             snprintf(fields, sizeof fields, "Idempotency-Key: l%d-%d\r\n", i, k);
             snprintf(body, sizeof body, "{\"resource\":\"l%d-%d\",\"requester\":\"q\",\"duration\":\"1h\"}",
@@ -313,15 +311,15 @@ static void a_sync_that_fails_under_load_takes_back_nothing(void **state)
 
 /* ---- Before the store is open ---- */
 
-/* Start it again, and be there before the store is open. */
-static void restart_slowly(int sync_ms)
+/* Start it again, and be there before the store is open, which it is not until server_let_commits. */
+static void restart_slowly(void)
 {
     server_fix_port(&s); /* it is connected to before it has said where it listens */
     assert_int_equal(server_stop(&s), 0);
     talk_close(&t);
-    /* Another configuration is written down when the store is opened, and the disk takes its time for that. */
+    /* Another configuration is written down when the store is opened, and the disk is busy. */
     s.options.store.idempotency_window_ms = 3600000;
-    atomic_store(&s.io->slow_sync_us, sync_ms * 1000);
+    server_stop_commits(&s);
     server_begin(&s);
     talk_open(&t, &s);
     while (t.fd < 0)
@@ -344,7 +342,7 @@ static void nothing_is_served_before_the_store_is_open(void **state)
         { "POST /v1/guards/g/check", "{\"identity\":\"i\"}" },
     };
     furnish();
-    restart_slowly(800);
+    restart_slowly();
     talk_is(&t, "{\"ready\":false,\"why\":\"recovering\"}");
     for (size_t i = 0; i < sizeof needs_store / sizeof *needs_store; i++) {
         talk(&t, needs_store[i][0], "early", needs_store[i][1]);
@@ -356,8 +354,8 @@ static void nothing_is_served_before_the_store_is_open(void **state)
     assert_int_equal(talk(&t, "GET /", NULL, NULL), 200);
     assert_true(talk_figure(&t, "holdfast_ready") == 0);
     assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503); /* all that was before it was open */
+    server_let_commits(&s);
     server_await(&s);
-    atomic_store(&s.io->slow_sync_us, 0);
     assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 200);
     assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
     talk_replayed(&t);
@@ -367,9 +365,10 @@ static void nothing_is_served_before_the_store_is_open(void **state)
 static void a_server_can_be_stopped_while_it_recovers(void **state)
 {
     (void)state;
-    restart_slowly(500);
-    assert_int_equal(server_stop(&s), 0);
-    atomic_store(&s.io->slow_sync_us, 0);
+    restart_slowly();
+    assert_int_equal(kill(s.pid, SIGTERM), 0);
+    server_let_commits(&s);
+    assert_int_equal(server_wait(&s), 0);
 }
 
 static void a_store_that_cannot_be_opened_ends_the_process(void **state)

@@ -190,6 +190,8 @@ static int t_sync(struct hf_file *file)
     int slow = atomic_load(&t->slow_sync_us);
     if (slow)
         usleep((useconds_t)slow);
+    while (atomic_load(&t->stop_sync))
+        usleep(500);
     return os()->sync(file->real);
 }
 

@@ -27,6 +27,7 @@ struct test_io {
     _Atomic size_t torn;      /* of a write that fails, so many bytes are written all the same */
     _Atomic int fail_open;    /* the n-th open from now fails; 0: none */
     _Atomic int slow_sync_us; /* every sync takes so much longer */
+    _Atomic bool stop_sync;   /* no sync goes on while this is set */
     _Atomic uint64_t syncs, writes;
     _Atomic int descriptors, descriptors_most; /* files that are open now, and at most so far */
     _Atomic int unreadable_segment;            /* of this segment alone; 0: of every one */

@@ -16,12 +16,12 @@ struct postgres *both_cluster(void);
 /* Throw away all that the store in the database has. No one may have it open. Nothing if the store is in files. */
 void both_empty(void);
 
-/* For the next `ms` nobody commits: the journal's table is locked. Only on PostgreSQL. Returns when that has begun; the lock
- * goes by itself. Sessions of the store wait for a lock for two seconds, and then try again. */
-void both_stop_commits(int ms);
+/* From now on the store cannot commit: the journal's table is locked. Only on PostgreSQL. Returns when
+ * that has begun. A request that waits for longer than six seconds is refused. */
+void both_stop_commits(void);
 /* Wait until somebody is about to commit and cannot. */
 void both_await_stopped(void);
-/* Let everybody commit before the time is up. Nothing if the store is in files. */
+/* Let the store commit again. Nothing if it can. */
 void both_let_commits(void);
 
 /* Whatever a test did: the records in the database must pass every check. Nothing if there is no store in it. */

@@ -9,6 +9,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -21,8 +24,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { PATIENCE_MS = 40000, RECEIVE_S = 30 };
 
 /* ---- The server ---- */
 
@@ -116,7 +117,8 @@ static int code_of(int status)
 int server_wait(struct server *s)
 {
     int status;
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; server_clock_ms() < until; server_pause_ms(2))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; server_clock_ms() < until;
+         server_pause_ms(2))
         if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
             s->pid = 0;
             close(s->out);
@@ -193,6 +195,19 @@ void server_kill(struct server *s)
     (void)server_wait(s);
 }
 
+void server_freeze(const struct server *s)
+{
+    int how;
+    assert_int_equal(kill(s->pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(s->pid, &how, WUNTRACED), s->pid);
+    assert_true(WIFSTOPPED(how));
+}
+
+void server_thaw(const struct server *s)
+{
+    assert_int_equal(kill(s->pid, SIGCONT), 0);
+}
+
 void server_end(struct server *s)
 {
     int code = s->pid ? server_stop(s) : 0;
@@ -219,23 +234,29 @@ char *server_log(struct server *s)
     return text;
 }
 
-void server_slow(struct server *s, int ms)
+void server_stop_commits(struct server *s)
 {
+    atomic_store(&s->io->stop_sync, true);
     s->syncs = atomic_load(&s->io->syncs);
-    atomic_store(&s->io->slow_sync_us, ms * 1000);
-    if (both_is_postgres() && ms > 0)
-        both_stop_commits(ms);
+    if (both_is_postgres())
+        both_stop_commits();
 }
 
-void server_await_slow(struct server *s)
+void server_await_commit(struct server *s)
 {
     if (both_is_postgres()) {
         both_await_stopped();
         return;
     }
-    for (int64_t until = server_clock_ms() + 20000; atomic_load(&s->io->syncs) == s->syncs;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; atomic_load(&s->io->syncs) == s->syncs;
          server_pause_ms(1))
         assert_true(server_clock_ms() < until);
+}
+
+void server_let_commits(struct server *s)
+{
+    atomic_store(&s->io->stop_sync, false);
+    both_let_commits();
 }
 
 uint64_t server_commits(struct server *s)
@@ -268,7 +289,7 @@ uint64_t server_audit(const struct server *s)
 int server_try_connect(const struct server *s)
 {
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->port) };
-    struct timeval patience = { .tv_sec = RECEIVE_S };
+    struct timeval patience = { .tv_sec = SERVER_PATIENCE_MS / 1000 };
     int on = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
@@ -305,6 +326,51 @@ bool server_send(int fd, const void *data, size_t size)
 bool server_send_text(int fd, const char *text)
 {
     return server_send(fd, text, strlen(text));
+}
+
+/* Ask the system, over `ask`, about the server's end of a connection: is it accepted, and everything read, or is it
+ * closed? */
+static bool is_read(int ask, const struct sockaddr_in *server, const struct sockaddr_in *client)
+{
+    struct {
+        struct nlmsghdr head;
+        struct inet_diag_req_v2 body;
+    } question = { .head = { .nlmsg_len = sizeof question,
+                             .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                             .nlmsg_flags = NLM_F_REQUEST },
+                   .body = { .sdiag_family = AF_INET,
+                             .sdiag_protocol = IPPROTO_TCP,
+                             .idiag_states = ~0u,
+                             .id = { .idiag_sport = server->sin_port,
+                                     .idiag_dport = client->sin_port,
+                                     .idiag_src = { server->sin_addr.s_addr },
+                                     .idiag_dst = { client->sin_addr.s_addr },
+                                     .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } } };
+    struct {
+        struct nlmsghdr head;
+        struct inet_diag_msg body;
+        char attributes[512];
+    } answer = { 0 };
+    assert_int_equal(send(ask, &question, sizeof question, 0), sizeof question);
+    assert_true(recv(ask, &answer, sizeof answer, 0) > 0);
+    bool open = answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
+                (answer.body.idiag_state == TCP_ESTABLISHED || answer.body.idiag_state == TCP_CLOSE_WAIT);
+    /* Without an inode it is not accepted. */
+    return !open || (answer.body.idiag_inode != 0 && answer.body.idiag_rqueue == 0);
+}
+
+void server_await_read(int fd)
+{
+    struct sockaddr_in here, there;
+    socklen_t size = sizeof here;
+    int ask = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    assert_true(ask >= 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&here, &size), 0);
+    assert_int_equal(getpeername(fd, (struct sockaddr *)&there, &size), 0);
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !is_read(ask, &there, &here);
+         server_pause_ms(1))
+        assert_true(server_clock_ms() < until);
+    close(ask);
 }
 
 /* Where the head that begins at `head` ends, or NULL. */

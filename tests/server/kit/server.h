@@ -14,6 +14,9 @@
 
 #include <sys/types.h>
 
+/* How long a test waits for what must happen, before it fails. */
+enum { SERVER_PATIENCE_MS = 60000 };
+
 struct server {
     char *dir; /* owned: the store is in DIR/data, stderr goes to DIR/log */
     char data[512];
@@ -27,7 +30,7 @@ struct server {
     const char *const *argv; /* borrowed: run this program instead of hf_server_run; NULL: do not */
     char address[32];        /* by server_fix_port */
     char first_line[160];    /* the first line on stdout */
-    uint64_t syncs;          /* private: how many there were at server_slow */
+    uint64_t syncs;          /* private: how many there were at server_stop_commits */
 };
 
 /* Defaults: a new directory, 127.0.0.1 and a free port, one thread, no sandbox, a line a duplicate, real time. */
@@ -41,21 +44,25 @@ void server_await(struct server *s);
 void server_fix_port(struct server *s);
 /* Start one that is expected not to come up: its exit code. */
 int server_start_fails(struct server *s);
-/* SIGTERM; its exit code (128 + n after signal n). Fails the test if it takes longer than 40 s. */
+/* SIGTERM; its exit code (128 + n after signal n). Fails the test if it takes longer than a minute. */
 int server_stop(struct server *s);
 /* SIGKILL. */
 void server_kill(struct server *s);
-/* Wait for it to end by itself: its exit code, or -1 if it does not within 40 s. */
+/* Let the server stand still, and go on. What clients send in between is there at once when it goes on. */
+void server_freeze(const struct server *s);
+void server_thaw(const struct server *s);
+/* Wait for it to end by itself: its exit code, or -1 if it does not within a minute. */
 int server_wait(struct server *s);
 /* Stop if it runs (exit code 0 is asserted), and remove the directory. */
 void server_end(struct server *s);
 /* Everything on its stderr so far. Owned, free with free(). */
 char *server_log(struct server *s);
 
-/* From now on each commit takes `ms` longer; 0: no longer. On PostgreSQL: for the next `ms` there is none. */
-void server_slow(struct server *s, int ms);
-/* Wait until one is under way since then. */
-void server_await_slow(struct server *s);
+/* From now on no commit ends, until server_let_commits. PostgreSQL: both_stop_commits. */
+void server_stop_commits(struct server *s);
+/* Wait until a commit is under way since then. */
+void server_await_commit(struct server *s);
+void server_let_commits(struct server *s);
 /* How many commits there have been. */
 uint64_t server_commits(struct server *s);
 
@@ -71,13 +78,15 @@ struct reply {
     size_t body_size;
 };
 
-/* A connection. Reads and writes time out after 30 s. */
+/* A connection. Reads and writes time out after a minute. */
 int server_connect(const struct server *s);
 /* The same, or -1 if nobody listens. */
 int server_try_connect(const struct server *s);
 /* Send all of it; false if the server closed. */
 bool server_send(int fd, const void *data, size_t size);
 bool server_send_text(int fd, const char *text);
+/* Wait until the server has accepted this connection and read all that was sent on it, or has closed it. */
+void server_await_read(int fd);
 /* Read one answer, no byte more: what follows stays for the next call. `head_only`: it answers HEAD. Interim 100s are
  * skipped. reply: out, owned, free with reply_free. False if none came. */
 bool server_receive(int fd, struct reply *reply, bool head_only);
@@ -113,6 +122,8 @@ const char *reply_text(const struct reply *reply, const char *name);
 long long reply_number(const struct reply *reply, const char *name);
 /* Milliseconds that only go forward. */
 int64_t server_clock_ms(void);
+/* A test never counts on a pause being long enough for something to happen. It pauses between two looks at
+ * what it waits for, for up to SERVER_PATIENCE_MS; or to give a bug the time to show. */
 void server_pause_ms(int ms);
 
 #endif

@@ -66,6 +66,29 @@ int watch_files(const struct server *s)
     return count;
 }
 
+static bool has_file(const struct server *s, const char *part)
+{
+    char path[64], link[400], target[512];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)s->pid);
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    for (const struct dirent *entry; !found && (entry = readdir(dir)) != NULL;) {
+        snprintf(link, sizeof link, "%s/%s", path, entry->d_name);
+        ssize_t size = readlink(link, target, sizeof target - 1);
+        target[size > 0 ? size : 0] = 0;
+        found = strstr(target, part) != NULL;
+    }
+    closedir(dir);
+    return found;
+}
+
+void watch_await_file(const struct server *s, const char *part)
+{
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !has_file(s, part); server_pause_ms(1))
+        assert_true(server_clock_ms() < until);
+}
+
 unsigned watch_allow_files(unsigned count)
 {
     struct rlimit limit;
@@ -93,6 +116,17 @@ double watch_figure(const struct server *s, const char *fields, const char *name
     return value;
 }
 
+void watch_await_figure(const struct server *s, const char *fields, const char *name, double value)
+{
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;; server_pause_ms(5)) {
+        double now = watch_figure(s, fields, name);
+        if (now == value)
+            return;
+        if (server_clock_ms() > until)
+            fail_msg("%s is %g instead of %g", name, now, value);
+    }
+}
+
 static unsigned log_count(struct server *s, const char *text)
 {
     unsigned count = 0;
@@ -105,7 +139,8 @@ static unsigned log_count(struct server *s, const char *text)
 
 bool watch_log(struct server *s, const char *text, unsigned times)
 {
-    for (int64_t until = server_clock_ms() + 20000; server_clock_ms() < until; server_pause_ms(5))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; server_clock_ms() < until;
+         server_pause_ms(5))
         if (log_count(s, text) >= times)
             return true;
     return false;
@@ -158,7 +193,7 @@ void watch_ends(int fd)
 {
     char byte;
     struct pollfd p = { .fd = fd, .events = POLLIN };
-    if (poll(&p, 1, 5000) != 1)
+    if (poll(&p, 1, SERVER_PATIENCE_MS) != 1)
         fail_msg("the server did not close the connection");
     ssize_t n = recv(fd, &byte, 1, 0);
     if (n > 0)

@@ -26,11 +26,15 @@ long watch_bound_kib(long plain_kib);
 
 /* Files and sockets that the server has open. */
 int watch_files(const struct server *s);
+/* Wait until it has one open whose path has `part` in it. */
+void watch_await_file(const struct server *s, const char *part);
 
 /* The figure of /metrics, -1 if it is not there. fields: as for server_ask. */
 double watch_figure(const struct server *s, const char *fields, const char *name);
+/* Wait until the figure, of what is there now, has this value. */
+void watch_await_figure(const struct server *s, const char *fields, const char *name, double value);
 
-/* Wait until the log has the text so often, for at most 20 s. False if it does not come. */
+/* Wait until the log has the text so often, for at most a minute. False if it does not come. */
 bool watch_log(struct server *s, const char *text, unsigned times);
 /* SIGHUP, and wait until the log says what came of it: one more line with `event`. */
 void watch_hangup(struct server *s, const char *event);
@@ -41,7 +45,7 @@ void watch_refused(const struct reply *r, int status, const char *code, const ch
 /* Is it a whole problem+json of its status? NULL, or what is wrong. Static. */
 const char *watch_problem(const struct reply *r);
 
-/* Assert that the server closes the connection by itself, within 5 s and without another byte. */
+/* Assert that the server closes the connection by itself, within a minute and without another byte. */
 void watch_ends(int fd);
 
 /* Let this process have so many files, as far as it may. How many it may have now. */
