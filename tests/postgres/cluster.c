@@ -100,7 +100,7 @@ static void test_pause(void **state)
     assert_true(shared.paused);
     assert_false(postgres_accepting(&shared));
     assert_int_equal(PQsendQuery(c, "SELECT 1"), 1);
-    server_pause_ms(50);
+    server_pause_ms(50); /* an answer that takes longer is missed */
     assert_int_equal(PQconsumeInput(c), 1);
     assert_int_equal(PQisBusy(c), 1);
     postgres_resume(&shared);
@@ -135,7 +135,7 @@ static void test_ends_of_others(void **state)
     postgres_init(&other);
     assert_int_equal(pthread_create(&thread, NULL, start_other, &other), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    server_pause_ms(100);
+    server_pause_ms(100); /* for it to go with the thread; if it takes longer, this test misses it */
     assert_true(postgres_accepting(&other));
     postgres_end(&other);
     assert_true(postgres_accepting(&shared));
@@ -196,7 +196,8 @@ static void test_killed_process_leaves_nothing(void **state)
     copy = strdup(data);
     *strrchr(copy, '/') = 0; /* the cluster */
     *strrchr(copy, '/') = 0; /* the root */
-    for (int64_t until = server_clock_ms() + 20000; access(copy, F_OK) == 0 && server_clock_ms() < until;)
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         access(copy, F_OK) == 0 && server_clock_ms() < until;)
         server_pause_ms(10);
     assert_int_equal(postgres_signal_all(data, 0), 0);
     assert_int_not_equal(access(copy, F_OK), 0);

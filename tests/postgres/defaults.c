@@ -2,6 +2,7 @@
  * all the same. */
 #include "engine/kit/engine.h"
 #include "postgres/kit/functions.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include <pthread.h>
@@ -86,7 +87,7 @@ static void functions_see_each_other_whatever_the_isolation_of_the_database(void
         first_runs = false;
         assert_int_equal(pthread_create(&thread, NULL, apply_first, one), 0);
         while (!first_runs)
-            functions_pause_ms(1);
+            server_pause_ms(1);
         assert_int_equal(apply(two, "second", second_function), HF_OK);
         pthread_join(thread, NULL);
         hf_close(two);

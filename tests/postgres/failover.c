@@ -24,7 +24,6 @@ enum {
     TOLD_MS = 1500,   /* and clients have so long to be told what came of it */
     AWAY_MS = 11000,
     ENOUGH = 60, /* so much goes on between two things that happen */
-    PATIENCE_MS = 40000
 };
 
 static struct postgres a, b, *primary, *standby;
@@ -71,7 +70,7 @@ static _Noreturn void accuse(const char *complaint)
 static void more(unsigned count)
 {
     uint64_t wanted = crash_crowd_acknowledged(&crowd) + count;
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; crash_crowd_acknowledged(&crowd) < wanted;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; crash_crowd_acknowledged(&crowd) < wanted;
          server_pause_ms(2)) {
         if (crash_crowd_accused(&crowd))
             accuse(crowd.complaint);
@@ -115,7 +114,8 @@ static void server_make(unsigned i)
 static void server_up(unsigned i)
 {
     struct server *s = &servers[i];
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; server_clock_ms() < until; server_pause_ms(20)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; server_clock_ms() < until;
+         server_pause_ms(20)) {
         server_begin(s);
         if (crash_listens(s))
             return;
@@ -128,7 +128,7 @@ static void server_up(unsigned i)
 static void server_reaches(unsigned i)
 {
     int status = 0;
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; status != 200; server_pause_ms(5)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; status != 200; server_pause_ms(5)) {
         int fd = server_try_connect(&servers[i]);
         struct reply r;
         if (fd >= 0 && server_call(fd, "GET /v1/resources/shared-0", "", NULL, &r)) {
@@ -496,7 +496,7 @@ static void without_a_synchronous_standby_the_clients_see_the_loss(void **state)
     relay_black_hole(&relay, true);
     more(2 * ENOUGH);
     dies(BOTH, 0);
-    for (int64_t until = server_clock_ms() + PATIENCE_MS;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
          !crash_crowd_accused(&crowd) && server_clock_ms() < until;)
         server_pause_ms(2);
     assert_true(crash_crowd_accused(&crowd));

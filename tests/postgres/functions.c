@@ -1,5 +1,6 @@
 /* The SQL functions for holds and resources: each answer, replays and collisions, keys and their windows. */
 #include "postgres/kit/functions.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 static struct postgres p;
@@ -156,7 +157,7 @@ static void test_confirm_and_the_rest(void **state)
     (void)state;
     char *a = place("a", "room-a", "1 hour"), *b = place("b", "room-b", "1 hour"),
          *o = place("o", "room-o", "1 ms");
-    functions_pause_ms(3);
+    server_pause_ms(3);
     EXPECT(c, "window-not-elapsed", false, "expire", "1", a);
     EXPECT(c, "ok", false, "confirm", "2", a);
     EXPECT(c, "ok", true, "confirm", "2", a);
@@ -183,7 +184,7 @@ static void test_confirm_and_the_rest(void **state)
     assert_int_equal(count("SELECT newest FROM holdfast.resource WHERE name = 'room-a'"), 4);
     assert_int_equal(count("SELECT count(*) FROM holdfast.token WHERE hold IS NOT NULL"), 7);
     char *released = place("r", "room-a", "1 ms");
-    functions_pause_ms(3);
+    server_pause_ms(3);
     EXPECT(c, "ok", false, "release", "14", released); /* overdue, but still held */
     EXPECT(c, "not-known", false, "get_hold", "nothing");
     free(a);
@@ -276,19 +277,19 @@ static void test_keys_are_free_again(void **state)
     PQfinish(c);
     begin_with(&(struct hf_options){ .idempotency_window_ms = 1 });
     free(place("k", "room-1", "1 hour"));
-    functions_pause_ms(3);
+    server_pause_ms(3);
     EXPECT(c, "not-known", false, "get_claim", "k");
     IS(c, "not-known", "status", "token_status", "k");
     free(place("k", "room-2", "2 hours"));
-    functions_pause_ms(3);
+    server_pause_ms(3);
     PGresult *got = CALL(c, "begin", "k", "payload");
     assert_string_equal(functions_text(got, "state"), "started");
     char *fence = strdup(functions_text(got, "fence"));
     PQclear(got);
-    functions_pause_ms(3); /* a claim that is not settled does not leave */
+    server_pause_ms(3); /* a claim that is not settled does not leave */
     EXPECT(c, "token-collision", false, "place_hold", "k", "room-3", "guest", "1 hour");
     EXPECT(c, "ok", false, "complete", "k", fence, "response");
-    functions_pause_ms(3);
+    server_pause_ms(3);
     EXPECT(c, "not-known", false, "complete", "k", fence, "response");
     free(place("k", "room-3", "1 hour"));
     assert_int_equal(count("SELECT count(*) FROM holdfast.token"), 1);

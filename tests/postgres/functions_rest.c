@@ -1,6 +1,7 @@
 /* The SQL functions for claims, guards, leases, registers and keys: each answer; misuse; and what a rollback leaves. */
 #include "core/action.h"
 #include "postgres/kit/functions.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 static struct postgres p;
@@ -136,7 +137,7 @@ static void test_leases_that_run_out(void **state)
     (void)state;
     EXPECT(c, "ok", false, "begin", "unknown", "payload", "1 ms");
     EXPECT(c, "ok", false, "begin", "retry", "payload", "1 ms", "retry");
-    functions_pause_ms(3);
+    server_pause_ms(3);
     EXPECT(c, "outcome-unknown", false, "begin", "unknown", "payload");
     IS(c, "unknown", "state", "begin", "unknown", "payload");
     IS(c, "unknown", "state", "token_status", "unknown");
@@ -192,7 +193,7 @@ static void test_guards_forget(void **state)
     EXPECT(c, "ok", false, "set_guard", "g", "1 ms");
     for (int i = 0; i < 3; i++) {
         IS(c, "f", "seen", "admit", "g", "identity");
-        functions_pause_ms(3);
+        server_pause_ms(3);
         IS(c, "f", "seen", "check_seen", "g", "identity");
     }
     assert_int_equal(count("SELECT count(*) FROM holdfast.guard_entry"), 1);
@@ -240,7 +241,7 @@ static void test_leases(void **state)
     IS(c, "3600000", "ttl_ms", "grant_lease", "k1", "leader", "a", "1 hour"); /* as it was granted */
     EXPECT(c, "token-collision", false, "grant_lease", "k1", "leader", "b", "1 hour");
     EXPECT(c, "ok", false, "grant_lease", "k3", "leader", "b", "1 ms");
-    functions_pause_ms(3);
+    server_pause_ms(3);
     char *last = COLUMN(c, "fence", "get_lease", "leader");
     EXPECT(c, "not-held", false, "return_lease", "leader", last);
     EXPECT(c, "stale-fence", false, "return_lease", "leader", fence);

@@ -2,6 +2,7 @@
  * be the same, but for the moments in it. What differs by nature (ids, fences that the store gives out) is kept in pairs. */
 #include "base/text.h"
 #include "postgres/kit/functions.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 enum { NAMES = 4, CLAIMS = 6, HOLDS_MAX = 8192, ARGUMENT = 64 };
@@ -575,7 +576,7 @@ static void run(const struct hf_options *options, uint64_t seed, size_t steps)
         run_step(&w, s, &ours);
         statuses[ours.answer.status]++;
         replays += ours.replayed;
-        functions_pause_ms(3); /* what lasts a millisecond is over in both */
+        server_pause_ms(3); /* what lasts a millisecond is over in both */
     }
     for (unsigned i = 0; i <= HF_REFUSED; i++)
         if (statuses[i] > 0)

@@ -164,14 +164,15 @@ static void what_was_seen_last_counts(void **state)
     postgres_start(&p);
 }
 
+/* What this process works for reading the figures, and the guards with them. */
 static int64_t reading_ms(void)
 {
     struct hf_stats stats;
     int64_t best = INT64_MAX;
     for (int i = 0; i < 3; i++) {
-        int64_t since = server_clock_ms();
+        int64_t since = test_cpu_ns();
         hf_stats(db, &stats);
-        int64_t took = server_clock_ms() - since;
+        int64_t took = (test_cpu_ns() - since) / 1000000;
         best = took < best ? took : best;
     }
     return best;

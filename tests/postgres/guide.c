@@ -1,11 +1,11 @@
 /* doc/POSTGRES.md as its reader uses it: every query in it runs, as an auditor who may only read, and finds what it says. */
 #include "postgres/kit/functions.h"
 #include "postgres/kit/story.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 static struct postgres p;
 static struct kit *k;
@@ -67,8 +67,7 @@ static void every_query_of_the_guide_finds_what_it_says(void **state)
     char *roles = functions_file("src/store/postgres/schema/roles.sql"),
          *guide = functions_file("doc/POSTGRES.md"), *at = guide;
     postgres_run(&p, roles);
-    const struct timespec lease = { 1, 100000000 };
-    nanosleep(&lease, NULL);
+    server_pause_ms(1100); /* the lease of the one that is silent runs out */
     PGconn *auditor = postgres_connect(&p);
     PQclear(PQexec(auditor, "SET ROLE holdfast_auditor"));
     int asked = 0;

@@ -42,7 +42,7 @@ static void lose(enum postgres_copy how)
         assert_int_equal(PQresultStatus(result), PGRES_COMMAND_OK);
         PQclear(result);
     } else {
-        server_pause_ms(200);
+        postgres_await_waiting(&a);
         assert_int_equal(PQconsumeInput(c), 1);
         assert_int_equal(PQisBusy(c), 1);
     }

@@ -70,7 +70,7 @@ static void no_record_of_an_old_primary_is_shown(void **state)
     server_start(&s);
     assert_int_equal(status_of("GET /v1/audit"), 200);
     fail_over();
-    for (int64_t until = server_clock_ms() + 30000; !places("key"); server_pause_ms(50))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !places("key"); server_pause_ms(50))
         assert_true(server_clock_ms() < until);
     postgres_set(&a, "synchronous_standby_names", "");
     postgres_start(&a);
@@ -96,7 +96,7 @@ static void what_was_read_before_a_failover_is_not_released(void **state)
     assert_int_equal(before, 1);
     assert_int_equal(hf_barrier_on(db, before), HF_OK);
     fail_over();
-    for (int64_t until = server_clock_ms() + 30000; hf_do(db, &get, NULL) != HF_NOT_KNOWN;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; hf_do(db, &get, NULL) != HF_NOT_KNOWN;
          server_pause_ms(50))
         assert_true(server_clock_ms() < until);
     assert_int_equal(hf_timeline(db), 2);
@@ -127,7 +127,7 @@ static long long told(PGconn *c, const char *sql)
 
 static void await(PGconn *c, const char *sql, long long wanted)
 {
-    for (int64_t until = server_clock_ms() + 30000; told(c, sql) != wanted; server_pause_ms(5))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; told(c, sql) != wanted; server_pause_ms(5))
         if (server_clock_ms() >= until)
             fail_msg("%s: it is still not %lld", sql, wanted);
 }

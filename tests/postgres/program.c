@@ -443,7 +443,7 @@ static void the_server_answers_in_its_sandbox(void **state)
 /* Ask until it is ready, or is not. */
 static void await_ready(struct talk *t, int status)
 {
-    int64_t until = server_clock_ms() + 30000;
+    int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
     while (talk(t, "GET /readyz", NULL, NULL) != status) {
         if (server_clock_ms() > until)
             fail_msg("/readyz is not %d: %s", status, t->got.body);

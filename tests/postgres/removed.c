@@ -12,8 +12,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { PATIENCE_MS = 40000 };
-
 static struct postgres a, b; /* the primary and its standby */
 static struct hf_db *first, *second, *third;
 static struct hf_result got = HF_RESULT_INIT;
@@ -47,7 +45,7 @@ static enum hf_status get(struct hf_db *db, enum hf_action action, const char *n
 static enum hf_status get_soon(struct hf_db *db, enum hf_action action, const char *name)
 {
     enum hf_status st;
-    for (int64_t until = server_clock_ms() + PATIENCE_MS;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
          (st = get(db, action, name)) >= HF_STORAGE_FAILURE && server_clock_ms() < until; server_pause_ms(20))
         ;
     return st;
@@ -137,7 +135,7 @@ static void leave_behind(void)
         hf_submit(i < CHANGES - 1 ? first : third,
                   &ops[i]); /* a server keeps one of its workers for questions */
     }
-    for (int64_t until = server_clock_ms() + PATIENCE_MS;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
          postgres_number(
              &a, "SELECT (SELECT count(*) FROM holdfast.lease WHERE deleted_at IS NULL) + (SELECT count(*) "
                  "FROM holdfast.register "
@@ -153,7 +151,7 @@ static void leave_behind(void)
 
 static void all_are_answered(void)
 {
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; atomic_load(&answered) < CHANGES;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; atomic_load(&answered) < CHANGES;
          server_pause_ms(20))
         assert_true(server_clock_ms() < until);
 }

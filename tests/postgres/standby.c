@@ -35,10 +35,10 @@ static long long rows(const struct postgres *p)
     return postgres_number(p, "SELECT count(*) FROM t");
 }
 
-/* Is this session's INSERT still waiting after a while? */
+/* Does this session's INSERT wait for the standby? */
 static bool waits(PGconn *c)
 {
-    server_pause_ms(100);
+    postgres_await_waiting(&a);
     assert_int_equal(PQconsumeInput(c), 1);
     return PQisBusy(c) != 0;
 }

@@ -2,6 +2,7 @@
  * found by the commit. */
 #include "postgres/kit/swift.h"
 #include "postgres/kit/functions.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include "base/buffer.h"
@@ -117,7 +118,7 @@ static void who_comes_second_decides_again(void **state)
         const struct race *race = &races[i];
         room_make(i);
         act(race->made);
-        functions_pause_ms(2);
+        server_pause_ms(2);
         struct hf_request q = request_of(race->action);
         swift_between(&q, 1);
         act(race->changed);
@@ -317,7 +318,7 @@ static void a_key_that_leaves_between_the_trips_was_bound(void **state)
     assert_int_equal(hf_pg_session_connect(&sweeper, NULL), HF_PG_FINE);
     assert_int_equal(swift_do(swift_placing("key", "room", SWIFT_HOUR_MS)), HF_OK);
     swift_between(&q, 1);
-    functions_pause_ms(450);
+    server_pause_ms(450);
     assert_int_equal(hf_pg_look(&sweeper), HF_PG_DONE);
     assert_int_equal(hf_pg_free_expired(&sweeper, 10, &freed), HF_PG_DONE);
     hf_pg_session_free(&sweeper);
@@ -442,7 +443,7 @@ static void overdue_holds_that_came_behind_their_resource_are_no_damage(void **s
     swift_await_blocked();
     functions_run(swift.user, "SELECT holdfast.place_hold('u', 'room', 'u', interval '100 ms')");
     functions_run(swift.user, "SELECT holdfast.place_hold('v', 'room', 'u', interval '100 ms')");
-    functions_pause_ms(150);
+    server_pause_ms(150);
     functions_run(swift.user, "COMMIT");
     assert_int_equal(swift_join(), HF_PG_AGAIN);
     assert_int_equal(swift_again(), HF_PG_DONE);
@@ -468,7 +469,7 @@ static void a_sweep_passes_over_what_was_changed_by_hand(void **state)
     assert_int_equal(swift_do(swift_placing("first", "room", 1)), HF_OK);
     functions_run(swift.user, "UPDATE holdfast.resource SET held = 0");
     assert_int_equal(swift_do(swift_placing("second", "other", 1)), HF_OK);
-    functions_pause_ms(5);
+    server_pause_ms(5);
     assert_int_equal(hf_pg_sweep(&swift.session, 10, &swept), HF_PG_DONE);
     assert_int_equal(swept, 1);
 }

@@ -2,6 +2,7 @@
  * late. And everybody at once: servers, functions and sweepers at the same few rows. */
 #include "postgres/kit/functions.h"
 #include "postgres/kit/swift.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include <stdatomic.h>
@@ -29,7 +30,7 @@ static void who_places_expires_what_is_overdue(void **state)
         else
             EXPECT(swift.user, "ok", false, "place_hold", first, room, "guest", "20 ms");
         q = swift_placing(second, room, SWIFT_HOUR_MS);
-        functions_pause_ms(30);
+        server_pause_ms(30);
         if (came_here)
             assert_int_equal(swift_do(q), HF_OK);
         else
@@ -66,7 +67,7 @@ static void what_was_overdue_is_forgotten(void **state)
 {
     (void)state;
     assert_int_equal(swift_do(swift_placing("first", "room", 1)), HF_OK);
-    functions_pause_ms(5);
+    server_pause_ms(5);
     assert_int_equal(swift_do(swift_placing("second", "room", SWIFT_HOUR_MS)), HF_OK);
     assert_int_equal(
         postgres_number(&swift.p,
@@ -187,7 +188,7 @@ static void *call_functions(void *arg)
         snprintf(sql, sizeof sql, "SELECT holdfast.place_hold('f-%d', '%s', 'f', interval '3 ms')", n,
                  n % 2 ? "a" : "b");
         PQclear(PQexec(c, sql));
-        functions_pause_ms(2);
+        server_pause_ms(2);
     }
     PQfinish(c);
     return NULL;
@@ -198,7 +199,7 @@ static void *sweep(void *arg)
     (void)arg;
     for (int n = 0; !atomic_load(&stop); n++) {
         (void)hf_maintain(servers[n % SERVERS]);
-        functions_pause_ms(10);
+        server_pause_ms(10);
     }
     return NULL;
 }
@@ -221,7 +222,10 @@ static void everybody_at_the_same_rows_comes_to_what_the_audit_expects(void **st
     }
     assert_int_equal(pthread_create(&threads[CALLERS * SERVERS], NULL, call_functions, NULL), 0);
     assert_int_equal(pthread_create(&threads[CALLERS * SERVERS + 1], NULL, sweep, NULL), 0);
-    functions_pause_ms(full ? 6000 : 1500);
+    server_pause_ms(full ? 6000 : 1500);
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         atomic_load(&effects) <= 20 && server_clock_ms() < until;)
+        server_pause_ms(20);
     atomic_store(&stop, true);
     for (int i = 0; i < CALLERS * SERVERS + 2; i++)
         pthread_join(threads[i], NULL);

@@ -4,6 +4,7 @@
  * rolls back. */
 #include "postgres/kit/functions.h"
 #include "postgres/kit/swift.h"
+#include "server/kit/server.h"
 #include "support/test.h"
 
 #include "base/bug.h"
@@ -42,7 +43,7 @@ static int end(void **state)
 static void maintained(void)
 {
     uint64_t freed;
-    functions_pause_ms(5);
+    server_pause_ms(5);
     assert_int_equal(hf_pg_look(&sweeper), HF_PG_DONE);
     assert_int_equal(hf_pg_free_expired(&sweeper, 100, &freed), HF_PG_DONE);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* splitmix64: small, and the same on every machine. */
 static inline uint64_t test_random(uint64_t *state)
@@ -26,6 +27,14 @@ static inline uint64_t test_random(uint64_t *state)
 static inline uint64_t test_below(uint64_t *state, uint64_t n)
 {
     return test_random(state) % n;
+}
+
+/* What this process has worked so far: whatever else runs on the machine does not count. */
+static inline int64_t test_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* The seed of a property test: HF_SEED from the environment, or `fixed`. It is printed, so that a

@@ -2,16 +2,7 @@
 #include "audit/table.h"
 #include "support/test.h"
 
-#include <time.h>
-
 enum { NAMES = 20000 };
-
-static int64_t cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static struct hf_audit_name name_of(uint64_t i, bool chosen)
 {
@@ -22,13 +13,13 @@ static struct hf_audit_name name_of(uint64_t i, bool chosen)
 static int64_t spent(bool chosen)
 {
     struct hf_audit_table t = { .item_size = sizeof(struct hf_audit_name) };
-    int64_t begun = cpu_ns();
+    int64_t begun = test_cpu_ns();
     for (uint64_t i = 0; i < NAMES; i++)
         assert_non_null(hf_audit_table_add(&t, name_of(i, chosen), 0));
     for (uint64_t i = 0; i < NAMES; i++)
         assert_non_null(hf_audit_table_find(&t, name_of(i, chosen)));
     assert_null(hf_audit_table_find(&t, name_of(NAMES, chosen)));
-    int64_t took = cpu_ns() - begun;
+    int64_t took = test_cpu_ns() - begun;
     hf_audit_table_free(&t);
     return took;
 }

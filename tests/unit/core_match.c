@@ -3,7 +3,6 @@
 #include "core/match.h"
 #include "support/test.h"
 
-#include <time.h>
 #include <utf8proc.h>
 
 static struct hf_plan plan;
@@ -275,13 +274,6 @@ static void marks_are_put_in_order_as_utf8proc_does(void **state)
     }
 }
 
-static int64_t cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* An identity of nothing but marks in the worst order costs about what it costs in the best: a request cannot be made expensive. */
 static void no_order_of_marks_is_expensive(void **state)
 {
@@ -291,9 +283,9 @@ static void no_order_of_marks_is_expensive(void **state)
     for (int round = 0; round < 50; round++)
         for (int falling = 0; falling < 2; falling++) {
             struct hf_bytes identity = marks(falling, text[falling], sizeof text[falling]);
-            int64_t begun = cpu_ns();
+            int64_t begun = test_cpu_ns();
             (void)!APPLY(identity, C, N);
-            spent[falling] += cpu_ns() - begun;
+            spent[falling] += test_cpu_ns() - begun;
         }
     printf("%lld us in order, %lld us the other way round\n", (long long)spent[0] / 50000,
            (long long)spent[1] / 50000);

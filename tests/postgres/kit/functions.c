@@ -6,8 +6,6 @@
 #include "store/record/sound.h"
 #include "support/test.h"
 
-#include <time.h>
-
 char *functions_file(const char *path)
 {
     char full[1024];
@@ -118,11 +116,6 @@ void functions_is(PGresult *got, const char *column, const char *wanted)
 {
     assert_string_equal(functions_text(got, column), wanted);
     PQclear(got);
-}
-
-void functions_pause_ms(int ms)
-{
-    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000L }, NULL);
 }
 
 void functions_run(PGconn *c, const char *sql)

@@ -50,9 +50,6 @@ void functions_is(PGresult *got, const char *column, const char *wanted);
 char *functions_column(PGresult *got, const char *column);
 #define COLUMN(c, column, ...) functions_column(CALL(c, __VA_ARGS__), column)
 
-/* Wait, so that the database's clock moves on. */
-void functions_pause_ms(int ms);
-
 /* Run one statement that has no rows or whose rows do not matter. */
 void functions_run(PGconn *c, const char *sql);
 /* It must fail with this SQLSTATE. */

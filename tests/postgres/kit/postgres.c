@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 30000, ASK_PATIENCE_MS = 20000, ACCEPT_MS = 500, LOOK_MS = 5, LOG_END = 4096 };
+enum { ACCEPT_MS = 500, LOOK_MS = 5, LOG_END = 4096 };
 
 /* Everything in the folder, nothing in /dev/shm, and no waiting that only a large server would want. */
 static const char base_settings[] = "listen_addresses = '127.0.0.1'\n"
@@ -183,7 +183,7 @@ void postgres_await(struct postgres *p)
 {
     enum { STARTS_MAX = 5 };
     int starts = 1;
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; server_clock_ms() < until;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; server_clock_ms() < until;
          server_pause_ms(LOOK_MS)) {
         if (waitpid(p->pid, NULL, WNOHANG) == p->pid) {
             p->pid = 0;
@@ -208,14 +208,25 @@ void postgres_start(struct postgres *p)
 void postgres_reload(struct postgres *p)
 {
     assert_true(p->pid > 0);
+    char *before = postgres_ask(p, "SELECT pg_conf_load_time()");
     write_settings(p);
     assert_int_equal(kill(p->pid, SIGHUP), 0);
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;; server_pause_ms(LOOK_MS)) {
+        char *now = postgres_ask(p, "SELECT pg_conf_load_time()");
+        bool same = strcmp(now, before) == 0;
+        free(now);
+        if (!same)
+            break;
+        assert_true(server_clock_ms() < until);
+    }
+    free(before);
 }
 
 /* The postmaster, our child. False if it does not end in time. */
 static bool reap(struct postgres *p)
 {
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; server_clock_ms() < until; server_pause_ms(LOOK_MS))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; server_clock_ms() < until;
+         server_pause_ms(LOOK_MS))
         if (waitpid(p->pid, NULL, WNOHANG) == p->pid) {
             p->pid = 0;
             return true;
@@ -311,7 +322,7 @@ PGconn *postgres_connect(const struct postgres *p)
 /* Wait until the next result is there. False if it takes too long: a commit may wait for a standby forever. */
 static bool ready(PGconn *c)
 {
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; PQisBusy(c);) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; PQisBusy(c);) {
         struct pollfd one = { .fd = PQsocket(c), .events = POLLIN };
         int64_t left = until - server_clock_ms();
         if (left <= 0 || poll(&one, 1, (int)left) <= 0)
@@ -398,11 +409,17 @@ long long postgres_number(const struct postgres *p, const char *query)
 
 void postgres_await_number(const struct postgres *p, const char *query, long long wanted)
 {
-    for (int64_t until = server_clock_ms() + ASK_PATIENCE_MS; server_clock_ms() < until;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; server_clock_ms() < until;
          server_pause_ms(LOOK_MS))
         if (postgres_number(p, query) == wanted)
             return;
     fail_msg("this did not become %lld: %s", wanted, query);
+}
+
+void postgres_await_waiting(const struct postgres *p)
+{
+    postgres_await_number(
+        p, "SELECT (count(*) > 0)::integer FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 1);
 }
 
 /* ---- A primary and its standby ---- */

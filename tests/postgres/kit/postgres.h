@@ -63,7 +63,8 @@ void postgres_start(struct postgres *p);
 /* The same without waiting: recovery may take its time. postgres_await waits. */
 void postgres_begin(struct postgres *p);
 void postgres_await(struct postgres *p);
-/* Write the settings and let the running server read them (SIGHUP). It does so soon, not at once. */
+/* Write the settings and let the running server read them (SIGHUP): for new sessions from now on, and for others
+ * before their next statement. */
 void postgres_reload(struct postgres *p);
 /* Stop it, paused or not, and wait until no process of it is left. */
 void postgres_stop(struct postgres *p, enum postgres_stop how);
@@ -93,7 +94,7 @@ void postgres_conninfo_port(char *out, int port);
 void postgres_conninfo_pair(char *out, const struct postgres *a, const struct postgres *b);
 /* A connection. Owned, PQfinish ends it. */
 PGconn *postgres_connect(const struct postgres *p);
-/* Run a script of any number of statements on a connection of its own; all must succeed, each within 30 s. */
+/* Run a script of any number of statements on a connection of its own; all must succeed, each within a minute. */
 void postgres_run(const struct postgres *p, const char *script);
 /* The same; whether all succeeded. */
 bool postgres_try(const struct postgres *p, const char *script);
@@ -101,8 +102,10 @@ bool postgres_try(const struct postgres *p, const char *script);
 char *postgres_ask(const struct postgres *p, const char *query);
 /* That as a number. */
 long long postgres_number(const struct postgres *p, const char *query);
-/* Ask until the answer is this number; fails the test after 20 s. */
+/* Ask until the answer is this number; fails the test after a minute. */
 void postgres_await_number(const struct postgres *p, const char *query, long long wanted);
+/* Wait until a commit waits for the synchronous standby. */
+void postgres_await_waiting(const struct postgres *p);
 
 /* ---- A primary and its standby ---- */
 

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GUARD_LOOK_MS = 50, PATIENCE_MS = 20000, RANDOM = 6 /* letters by mkdtemp */ };
+enum { GUARD_LOOK_MS = 50, RANDOM = 6 /* letters by mkdtemp */ };
 #define MEMORY_MIN (UINT64_C(4) << 30)
 
 static struct {
@@ -133,7 +133,7 @@ static size_t each(const struct family *f, bool running, int signal)
 /* A process that was told to stop may still finish a fork, so look until all that are there have stopped. */
 static void freeze(const struct family *f)
 {
-    for (int64_t until = server_clock_ms() + PATIENCE_MS;
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
          each(f, true, SIGSTOP) > 0 && server_clock_ms() < until;)
         server_pause_ms(1);
 }
@@ -142,7 +142,8 @@ static bool kill_and_wait(const struct family *f)
 {
     freeze(f);
     each(f, false, SIGKILL);
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; server_clock_ms() < until; server_pause_ms(1))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; server_clock_ms() < until;
+         server_pause_ms(1))
         if (each(f, false, 0) == 0)
             return true;
     return false;

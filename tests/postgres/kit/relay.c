@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 20000, CONTROL = 3 };
+enum { CONTROL = 3 };
 
 /* The relay keeps its end and stderr; whoever waits for the end of another descriptor must not wait for the relay. */
 static _Noreturn void child(int control, int target, pid_t parent)
@@ -136,7 +136,8 @@ uint64_t relay_count(struct relay *r, unsigned counter)
 
 void relay_await(struct relay *r, unsigned counter, uint64_t wanted)
 {
-    for (int64_t until = server_clock_ms() + PATIENCE_MS; server_clock_ms() < until; server_pause_ms(2))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; server_clock_ms() < until;
+         server_pause_ms(2))
         if (relay_count(r, counter) >= wanted)
             return;
     fail_msg("the relay's count %u did not become %llu", counter, (unsigned long long)wanted);

@@ -95,7 +95,7 @@ void relay_pass(struct relay *r);
 
 /* counter: an enum relay_fault or an enum relay_counter. */
 uint64_t relay_count(struct relay *r, unsigned counter);
-/* Wait until that is at least `wanted`; fails the test after 20 s. */
+/* Wait until that is at least `wanted`; fails the test after a minute. */
 void relay_await(struct relay *r, unsigned counter, uint64_t wanted);
 
 #endif
