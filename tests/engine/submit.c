@@ -170,7 +170,7 @@ static const struct timespec millisecond = { 0, 1000000 };
 
 static void wait_for_calls(int count)
 {
-    for (int i = 0; atomic_load(&called) < count && i < 20000; i++)
+    for (int i = 0; atomic_load(&called) < count && i < 60000; i++)
         nanosleep(&millisecond, NULL);
     assert_int_equal(atomic_load(&called), count);
 }

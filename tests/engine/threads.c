@@ -174,7 +174,7 @@ static void place_own_keys(struct kit_worker *w)
 static void threads_that_wait_together_share_a_sync(void **state)
 {
     (void)state;
-    atomic_store(&k->io.slow_sync_us, 2000);
+    atomic_store(&k->io.slow_sync_us, 20000); /* others get the processor meanwhile */
     uint64_t before = atomic_load(&k->io.syncs);
     run(32, place_own_keys);
     uint64_t syncs = atomic_load(&k->io.syncs) - before;
@@ -483,12 +483,12 @@ static void the_background_sweeps_snapshots_and_compresses_while_everybody_write
         assert_int_equal(atomic_load(&boxes_out), 0);
         snapshots += kit_stats(k).snapshots;
         atomic_fetch_add(&k->io.wall, DAY); /* everything is overdue now */
-        for (int i = 0; kit_stats(k).holds_live > 0 && i < 20000; i++) {
+        for (int i = 0; kit_stats(k).holds_live > 0 && i < 60000; i++) {
             hf_maintain(k->db); /* beside the background thread */
             nanosleep(&millisecond, NULL);
         }
         assert_int_equal(kit_stats(k).holds_live, 0);
-        for (int i = 0; !k->remote && kit_files(k, ".zst") == 0 && i < 5000; i++)
+        for (int i = 0; !k->remote && kit_files(k, ".zst") == 0 && i < 60000; i++)
             nanosleep(&millisecond, NULL); /* the background gets round to it */
         char *before = kit_dump(k, tenants, 1);
         kit_reopen(k);
@@ -508,7 +508,7 @@ static void without_a_background_thread_nothing_expires_by_itself(void **state)
     kit_held(k, "room", 1, id);
     kit_at(k, HOUR);
     struct timespec a_while = { 0, 200000000 };
-    nanosleep(&a_while, NULL);
+    nanosleep(&a_while, NULL); /* for it to expire after all; if it takes longer, this test misses it */
     assert_int_equal(kit_get_hold(k, id), HF_OK);
     assert_int_equal(k->got.answer.hold.state, HF_HELD);
     assert_true(hf_maintain(k->db));
