@@ -144,7 +144,7 @@ command -v curl >/dev/null || { echo "curl is missing; tests/server/examples.sh 
 "$hf" serve --config holdfast.conf >server.out 2>server.err </dev/null &
 pid=$!
 trap 'kill "$pid" 2>/dev/null || true; rm -rf "$work"' EXIT
-for _ in $(seq 300); do
+for _ in $(seq 600); do
   grep -q '^holdfast: listening on ' server.out && [ "$(wc -l <server.out)" -ge 4 ] && break
   kill -0 "$pid" 2>/dev/null || break
   sleep 0.1

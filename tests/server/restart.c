@@ -114,7 +114,7 @@ static bool attempt(int *fd, const char *request, struct reply *r)
 static void insist(int client, int number, int *fd, struct reply *r)
 {
     char *request = request_of(client, number);
-    for (int64_t until = server_clock_ms() + 60000;;) {
+    for (int64_t until = server_clock_ms() + 2 * SERVER_PATIENCE_MS;;) {
         ledger->clients[client].attempts++;
         bool answered = attempt(fd, request, r);
         if (answered && (r->status == 201 || r->status == 409))
@@ -122,7 +122,7 @@ static void insist(int client, int number, int *fd, struct reply *r)
         if (answered && r->status != 503)
             complain(client, "an answer that cannot be", number, r);
         if (server_clock_ms() > until)
-            complain(client, "no answer for a minute", number, r);
+            complain(client, "no answer for two minutes", number, r);
         reply_free(r);
         server_pause_ms(1);
     }
