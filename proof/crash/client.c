@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GROUP = 16, PATIENCE_MS = 60000, SAMPLE_NEW = 6, SAMPLE_OLD = 6, SWEEP = 64 };
+enum { GROUP = 16, PATIENCE_MS = 2 * SERVER_PATIENCE_MS, SAMPLE_NEW = 6, SAMPLE_OLD = 6, SWEEP = 64 };
 
 /* Operations that leave together, in this order. */
 struct group {
@@ -58,7 +58,7 @@ static void turn_away(struct crash_client *c)
     c->at = (c->at + 1) % c->servers;
 }
 
-/* Be connected. False after a complaint: nobody has listened for a minute. */
+/* Be connected. False after a complaint: nobody has listened for two minutes. */
 static bool dial(struct crash_client *c)
 {
     for (int64_t until = server_clock_ms() + PATIENCE_MS; c->fd < 0; server_pause_ms(1)) {
@@ -102,7 +102,7 @@ static bool ask(struct crash_client *c, const char *what, const char *body, stru
         c->broke = c->broke || !answered;
         server_pause_ms(1);
     }
-    return complain(c, NULL, "no answer for a minute", 0, what);
+    return complain(c, NULL, "no answer for two minutes", 0, what);
 }
 
 /* ---- Answers ---- */
@@ -308,7 +308,7 @@ static void group_settle(struct crash_client *c, const struct group *g)
         if (!group_send(c, &one) || g->ops[i]->status == 0)
             rest(c);
         if (server_clock_ms() > until)
-            (void)complain(c, g->ops[i], "no answer for a minute", 0, "");
+            (void)complain(c, g->ops[i], "no answer for two minutes", 0, "");
     }
 }
 
@@ -414,7 +414,7 @@ static void group_repeat(struct crash_client *c, const struct group *g)
     while (fine(c) && (!group_send(c, g) || c->put_off > 0)) {
         rest(c);
         if (server_clock_ms() > until)
-            (void)complain(c, g->ops[0], "no answer again for a minute", 0, "");
+            (void)complain(c, g->ops[0], "no answer again for two minutes", 0, "");
     }
 }
 

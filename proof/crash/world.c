@@ -132,7 +132,8 @@ static bool life(struct crash_world *w, unsigned number)
     life_begin(w);
     /* A control needs something to lose. */
     while (w->round->control != CRASH_FAIR && !crash_crowd_accused(&w->crowd) &&
-           crash_crowd_acknowledged(&w->crowd) < before + 2000 && server_clock_ms() < begun + 20000)
+           crash_crowd_acknowledged(&w->crowd) < before + 2000 &&
+           server_clock_ms() < begun + SERVER_PATIENCE_MS)
         server_pause_ms(2);
     bool fine = crash_kill(w, sort) && crash_control_after(w);
     /* No such file was made in time: then it was a kill like others. */

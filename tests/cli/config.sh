@@ -134,7 +134,7 @@ serve() {
   last="holdfast serve $*"
   : >out
   "$hf" serve "$@" >out 2>err </dev/null &
-  local pid=$! tries=200
+  local pid=$! tries=1200
   until grep -q 'listening on' out || [ $((tries -= 1)) = 0 ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
   kill -TERM $pid 2>/dev/null || true
   wait $pid || fail "the server ended with $?"

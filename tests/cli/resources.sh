@@ -39,7 +39,7 @@ try 0 resource late --capacity 3
 try 0 hold late --for a --duration 15m --key l1
 try 0 hold late --for b --duration 6s --key l2
 try 0 hold late --for c --duration 6s --key l3
-for _ in $(seq 300); do
+for _ in $(seq 600); do
   try 0 resource late
   ! grep -q 'of which 2 overdue' out || break
   sleep 0.1

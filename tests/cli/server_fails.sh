@@ -166,7 +166,7 @@ for how in silent drip; do
     try ${what%% *} ${what#* } --timeout 700ms --server "$url"
     has err "the time for an answer has run out"
     checks=$((checks + 1))
-    [ $((SECONDS - begun)) -le 3 ] || fail "it took $((SECONDS - begun)) s"
+    [ $((SECONDS - begun)) -le 14 ] || fail "it took $((SECONDS - begun)) s"
   done
   unstand
 done
@@ -248,7 +248,12 @@ try 3 list --timeout 500ms --server "$url"
 got=0
 "$hf" hold dying --for q --duration 15m --key d1 --timeout 20s --server "$url" >out 2>err &
 asking=$!
-sleep 2 # until it has surely been sent
+# Until the system has it for the server, which stands still: an open connection with bytes that are not read.
+unread=$(printf ': [0-9A-F]+:%04X [0-9A-F]+:[0-9A-F]+ 01 [0-9A-F]+:0*[1-9A-F][0-9A-F]* ' "${url##*:}")
+for _ in $(seq 1200); do
+  ! grep -qE "$unread" /proc/net/tcp || break
+  sleep 0.05
+done
 kill -KILL "$server"
 wait "$asking" || got=$?
 wait "$server" 2>/dev/null || true

@@ -6,7 +6,7 @@ set -eu
 
 logged() { # TEXT: does the log have it, or get it soon? Its lines are written by a thread of their own.
   checks=$((checks + 1))
-  for _ in $(seq 100); do
+  for _ in $(seq 1200); do
     ! grep -q "$1" serve.log || return 0
     sleep 0.05
   done

@@ -18,7 +18,7 @@ trap at_exit EXIT
 
 # Wait until the file has a line with an address in it.
 address_of() {
-  for _ in $(seq 200); do
+  for _ in $(seq 1200); do
     url=$(sed -n 's/.*listening on \(http[^ ]*\)$/\1/p' "$1" | head -1)
     [ -z "$url" ] || return 0
     sleep 0.05

@@ -419,7 +419,7 @@ static void close_does_not_wait_for_ever(void **state)
     struct hf_log *log = log_full(fds);
     int64_t begun = clock_ms();
     hf_log_close(log);
-    assert_in_range(clock_ms() - begun, 500, 5000); /* about a second */
+    assert_in_range(clock_ms() - begun, 500, 20000); /* about a second */
     close(fds[0]);
     close(fds[1]);
 }
@@ -431,7 +431,7 @@ static void the_end_does_not_wait_for_ever(void **state)
     struct hf_log *log = log_full(fds);
     int64_t begun = clock_ms();
     hf_log_drain(log); /* nobody reads */
-    assert_in_range(clock_ms() - begun, 500, 5000);
+    assert_in_range(clock_ms() - begun, 500, 20000);
     hf_log_close(log);
     close(fds[0]);
     close(fds[1]);
@@ -468,7 +468,7 @@ static void warnings_find_room(void **state)
 
 static void dropped_becomes(const struct hf_log *log, uint64_t want)
 {
-    for (int i = 0; i < 10000 && hf_log_dropped(log) < want; i++)
+    for (int i = 0; i < 60000 && hf_log_dropped(log) < want; i++)
         pause_ms(1);
     assert_int_equal(hf_log_dropped(log), want);
 }
@@ -491,7 +491,7 @@ static void reader_that_is_gone(void **state)
         dropped_becomes(log, 10);
         int64_t begun = clock_ms();
         hf_log_close(log);
-        assert_true(clock_ms() - begun < 5000);
+        assert_true(clock_ms() - begun < 20000);
         close(gone[i]);
     }
 }

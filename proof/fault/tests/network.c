@@ -105,7 +105,7 @@ static unsigned in_pieces(int fd)
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         if (!server_send_text(fd, pieces[i]))
             break;
-        server_pause_ms(1);
+        server_pause_ms(1); /* so that the pieces are mostly read one by one */
     }
     return answer_comes(fd, 200);
 }
@@ -145,7 +145,7 @@ static void somebody_waits(void)
 {
     beside = server_connect_narrow(fault_server());
     ask_for_much(beside);
-    server_pause_ms(10);
+    server_await_read(beside);
 }
 
 static unsigned large(int fd)

@@ -135,7 +135,7 @@ static bool look_fails(enum fault_call call, enum fault_mode mode, unsigned n)
     fault_arm(call, n, mode);
     assert_int_equal(kill(server.pid, SIGHUP), 0);
     for (int ms = 0; looks() == before; ms++) {
-        if (ms > 5000)
+        if (ms > SERVER_PATIENCE_MS)
             fail_msg("%s: nothing was said", trying);
         server_pause_ms(1);
     }

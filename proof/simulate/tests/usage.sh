@@ -68,7 +68,7 @@ has err "cannot be opened"
 "$hf" simulate --seeds 1000000 --jobs 2 >out 2>err &
 parent=$!
 workers=
-for _ in $(seq 100); do
+for _ in $(seq 1200); do
   workers=$(cat /proc/$parent/task/$parent/children)
   [ "$(wc -w <<<"$workers")" -lt 2 ] || break
   sleep 0.05
@@ -78,7 +78,7 @@ checks=$((checks + 1))
 [ "$(wc -w <<<"$workers")" = 2 ] || fail "there are not two workers: $workers"
 kill -9 $parent
 wait $parent 2>/dev/null || true
-for _ in $(seq 100); do
+for _ in $(seq 1200); do
   kill -0 $workers 2>/dev/null || break
   sleep 0.05
 done
