@@ -163,12 +163,12 @@ static void too_many_long_questions_are_refused(void **state)
     (void)state;
     enum { COUNT = 200 };
     int fds[COUNT], done = 0, refused = 0;
-    char *request = server_request("GET /v1/export?format=sqlite", "", NULL);
+    server_freeze(&s); /* so that all come at once; and of audits, unlike exports, any number may be unsent */
     for (int i = 0; i < COUNT; i++) {
         fds[i] = server_connect(&s);
-        assert_true(server_send_text(fds[i], request));
+        assert_true(server_send_request(fds[i], "GET /v1/audit", "", NULL));
     }
-    free(request);
+    server_thaw(&s);
     for (int i = 0; i < COUNT; i++) {
         struct reply r;
         assert_true(server_receive(fds[i], &r, false));
