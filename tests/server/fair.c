@@ -1,9 +1,8 @@
 /* Tenants share one server: what one of them does, however much, keeps no other one waiting or out. Order is told by what is
  * answered first, not by how long it takes. */
 #include "base/hash.h"
-#include "server/kit/talk.h"
+#include "server/kit/case.h"
 #include "server/kit/watch.h"
-#include "support/test.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -17,7 +16,6 @@ enum { TRIES = 20 };
 #define AS_ALPHA "Authorization: Bearer alpha\r\n"
 #define AS_BETA "Authorization: Bearer beta\r\n"
 
-static struct server s;
 static char path[600];
 
 static void tokens_write(void)
@@ -37,22 +35,13 @@ static void tokens_write(void)
     assert_int_equal(chmod(path, 0600), 0);
 }
 
-static int setup(void **state)
+static void make(struct server *server)
 {
-    (void)state;
-    server_init(&s);
-    snprintf(path, sizeof path, "%s/tokens", s.dir);
+    server_init(server);
+    snprintf(path, sizeof path, "%s/tokens", server->dir);
     tokens_write();
-    s.options.auth_file = path;
-    s.options.log_duplicates = false;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    server_end(&s);
-    return 0;
+    server->options.auth_file = path;
+    server->options.log_duplicates = false;
 }
 
 /* ---- Lists, audits and exports ---- */
@@ -451,16 +440,15 @@ static void a_tenant_has_its_own_rate(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(tenants_take_turns),
-        TEST(small_ones_do_not_wait_for_all_large_ones),
-        TEST(who_waits_too_much_is_told_so),
-        TEST(a_tenant_has_its_own_connections),
-        TEST(silent_connections_keep_nobody_out),
-        TEST(unread_answers_keep_nobody_out),
-        TEST(a_tenant_has_its_own_rate),
-        TEST(bodies_of_one_leave_room_for_another),
+        SERVER_TEST_STOPPED(tenants_take_turns, make),
+        SERVER_TEST_STOPPED(small_ones_do_not_wait_for_all_large_ones, make),
+        SERVER_TEST_STOPPED(who_waits_too_much_is_told_so, make),
+        SERVER_TEST_STOPPED(a_tenant_has_its_own_connections, make),
+        SERVER_TEST_STOPPED(silent_connections_keep_nobody_out, make),
+        SERVER_TEST_STOPPED(unread_answers_keep_nobody_out, make),
+        SERVER_TEST_STOPPED(a_tenant_has_its_own_rate, make),
+        SERVER_TEST_STOPPED(bodies_of_one_leave_room_for_another, make),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

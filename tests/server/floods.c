@@ -2,9 +2,9 @@
  * than the system gives, more bytes than there is memory for. The server refuses clearly, stays small, and serves
  * whoever behaves. */
 #define _GNU_SOURCE /* prlimit */
+#include "server/kit/case.h"
 #include "server/kit/text.h"
 #include "server/kit/watch.h"
-#include "support/test.h"
 
 #include <poll.h>
 #include <sys/resource.h>
@@ -14,22 +14,6 @@
 #include <unistd.h>
 
 #define HOLD "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"
-
-static struct server s;
-
-static int setup(void **state)
-{
-    (void)state;
-    server_init(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    server_end(&s);
-    return 0;
-}
 
 static void asks_and_gets(int fd, int status)
 {
@@ -43,14 +27,6 @@ static void is_served(void)
 {
     int fd = server_connect(&s);
     asks_and_gets(fd, 200);
-    close(fd);
-}
-
-/* Close so that the server hears a reset. */
-static void reset(int fd)
-{
-    struct linger hard = { .l_onoff = 1 };
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
     close(fd);
 }
 
@@ -261,7 +237,7 @@ static void ten_thousand_come_and_go(void **state)
         if (i % 8 == 0)
             close(fd);
         else
-            reset(fd);
+            server_leave(fd, true);
         if (i % 500 == 0)
             asks_and_gets(control, 200);
     }
@@ -298,7 +274,7 @@ static void thousands_stop_in_the_middle(void **state)
         if (i % 3 == 0)
             close(fd);
         else
-            reset(fd);
+            server_leave(fd, true);
         if (i % 100 == 0)
             asks_and_gets(control, 200);
     }
@@ -596,7 +572,7 @@ static void large_bodies_have_a_bound_together(void **state)
     assert_true(refused > 0 && refused < LARGE);
     assert_true(peak < watch_bound_kib(MEMORY_KIB + SLACK_KIB));
     for (int i = 0; i < count; i++)
-        reset(fds[i]);
+        server_leave(fds[i], true);
     await_connections(1);
     is_served();
 }
@@ -640,18 +616,17 @@ static void unread_answers_have_a_bound_together(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(the_one_too_many_is_told_so),
-        TEST(tricklers_do_not_disturb),
-        TEST(ten_thousand_come_and_go),
-        TEST(thousands_stop_in_the_middle),
-        TEST(without_files_the_others_wait),
-        TEST(connections_leave_files_for_the_store),
-        TEST(idle_connections_take_no_file_of_the_store),
-        TEST(without_files_the_cause_is_named),
-        TEST(large_bodies_have_a_bound_together),
-        TEST(unread_answers_have_a_bound_together),
+        SERVER_TEST_STOPPED(the_one_too_many_is_told_so, server_init),
+        SERVER_TEST_STOPPED(tricklers_do_not_disturb, server_init),
+        SERVER_TEST_STOPPED(ten_thousand_come_and_go, server_init),
+        SERVER_TEST_STOPPED(thousands_stop_in_the_middle, server_init),
+        SERVER_TEST_STOPPED(without_files_the_others_wait, server_init),
+        SERVER_TEST_STOPPED(connections_leave_files_for_the_store, server_init),
+        SERVER_TEST_STOPPED(idle_connections_take_no_file_of_the_store, server_init),
+        SERVER_TEST_STOPPED(without_files_the_cause_is_named, server_init),
+        SERVER_TEST_STOPPED(large_bodies_have_a_bound_together, server_init),
+        SERVER_TEST_STOPPED(unread_answers_have_a_bound_together, server_init),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,40 +2,15 @@
  * log that does not read never stops the server. */
 #define _GNU_SOURCE /* F_SETPIPE_SZ */
 #include "base/hash.h"
+#include "server/kit/calls.h"
 #include "server/kit/json_tree.h"
-#include "server/kit/talk.h"
 #include "server/kit/watch.h"
-#include "support/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #define HOLD "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"
-
-static struct server s;
-static struct talk t;
-
-static int setup(void **state)
-{
-    (void)state;
-    talk_server(&s);
-    return 0;
-}
-
-static void start(void)
-{
-    server_start(&s);
-    talk_open(&t, &s);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    talk_close(&t);
-    server_end(&s);
-    return 0;
-}
 
 /* ---- Lines ---- */
 
@@ -88,7 +63,7 @@ static void cause_duplicates(void)
 static void a_duplicate_is_a_line(void **state)
 {
     (void)state;
-    start();
+    server_start(&s);
     cause_duplicates();
     char *lines = await_lines(" duplicate ", 4);
     assert_string_equal(
@@ -108,7 +83,7 @@ static void each_line_is_json(void **state)
     (void)state;
     struct hf_arena arena = { 0 };
     s.options.log_json = true;
-    start();
+    server_start(&s);
     cause_duplicates();
     free(await_lines("\"duplicate\"", 4));
     assert_int_equal(kill(s.pid, SIGHUP), 0);
@@ -140,7 +115,7 @@ static void keys_can_be_hashed(void **state)
     uint8_t digest[HF_DIGEST_SIZE];
     char key[17] = "";
     s.options.log_hash_keys = true;
-    start();
+    server_start(&s);
     cause_duplicates();
     char *lines = await_lines(" duplicate ", 4);
     hf_sha256_of("order-1", 7, digest);
@@ -158,7 +133,7 @@ static void duplicates_can_be_left_out(void **state)
 {
     (void)state;
     s.options.log_duplicates = false;
-    start();
+    server_start(&s);
     cause_duplicates();
     free(await_lines(" duplicate ", 0));
 }
@@ -213,7 +188,7 @@ static void nothing_but_lines(const char *log)
 static void a_hostile_name_stays_in_its_line(void **state)
 {
     (void)state;
-    start();
+    server_start(&s);
     send_hostile();
     char *lines = await_lines(TALK_AT " info duplicate key=\"", HOSTILE);
     size_t total = 0;
@@ -230,7 +205,7 @@ static void a_hostile_name_stays_in_its_json(void **state)
     (void)state;
     struct hf_arena arena = { 0 };
     s.options.log_json = true;
-    start();
+    server_start(&s);
     send_hostile();
     char *lines = await_lines("\"event\":\"duplicate\"", HOSTILE), *rest = lines;
     nothing_but_lines(lines);
@@ -272,7 +247,7 @@ static void a_reader_that_does_not_read_stops_nothing(void **state)
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_true(fcntl(ends[1], F_SETPIPE_SZ, 4096) > 0);
     s.err = ends[1];
-    start();
+    server_start(&s);
     close(ends[1]);
     flood(BATCHES); /* all are answered, before anyone reads */
     assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 200);
@@ -308,7 +283,7 @@ static void it_stops_in_time_although_nobody_reads(void **state)
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_true(fcntl(ends[1], F_SETPIPE_SZ, 4096) > 0);
     s.err = ends[1];
-    start();
+    server_start(&s);
     close(ends[1]);
     flood(20);
     assert_int_equal(server_stop(&s), 0);
@@ -321,7 +296,7 @@ static void a_reader_that_has_gone_stops_nothing(void **state)
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     s.err = ends[1];
-    start();
+    server_start(&s);
     close(ends[0]);
     close(ends[1]);
     flood(10);
@@ -331,17 +306,16 @@ static void a_reader_that_has_gone_stops_nothing(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_duplicate_is_a_line),
-        TEST(each_line_is_json),
-        TEST(keys_can_be_hashed),
-        TEST(duplicates_can_be_left_out),
-        TEST(a_hostile_name_stays_in_its_line),
-        TEST(a_hostile_name_stays_in_its_json),
-        TEST(a_reader_that_does_not_read_stops_nothing),
-        TEST(it_stops_in_time_although_nobody_reads),
-        TEST(a_reader_that_has_gone_stops_nothing),
+        SERVER_TEST_STOPPED(a_duplicate_is_a_line, talk_server),
+        SERVER_TEST_STOPPED(each_line_is_json, talk_server),
+        SERVER_TEST_STOPPED(keys_can_be_hashed, talk_server),
+        SERVER_TEST_STOPPED(duplicates_can_be_left_out, talk_server),
+        SERVER_TEST_STOPPED(a_hostile_name_stays_in_its_line, talk_server),
+        SERVER_TEST_STOPPED(a_hostile_name_stays_in_its_json, talk_server),
+        SERVER_TEST_STOPPED(a_reader_that_does_not_read_stops_nothing, talk_server),
+        SERVER_TEST_STOPPED(it_stops_in_time_although_nobody_reads, talk_server),
+        SERVER_TEST_STOPPED(a_reader_that_has_gone_stops_nothing, talk_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Limits on time: a head, a body and silence last only so long, however a client goes about it; and who is within the
  * limits is left alone. */
+#include "server/kit/case.h"
 #include "server/kit/watch.h"
-#include "support/test.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -14,39 +14,12 @@ enum {
     EARLY_MS = 50,
 };
 
-static struct server s;
-
-static int setup(void **state)
+static void impatient(struct server *server)
 {
-    (void)state;
-    server_init(&s);
-    s.options.head_ms = HEAD_MS;
-    s.options.idle_ms = IDLE_MS;
-    s.options.body_ms = BODY_MS;
-    server_start(&s);
-    return 0;
-}
-
-static int setup_stopped(void **state)
-{
-    (void)state;
-    server_init(&s);
-    return 0;
-}
-
-static int setup_default(void **state)
-{
-    (void)state;
-    server_init(&s);
-    server_start(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    server_end(&s);
-    return 0;
+    server_init(server);
+    server->options.head_ms = HEAD_MS;
+    server->options.idle_ms = IDLE_MS;
+    server->options.body_ms = BODY_MS;
 }
 
 /* ---- Clients that are slow side by side ---- */
@@ -325,17 +298,15 @@ static void whoever_sends_no_more_gets_its_answers(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_DEFAULT(name) cmocka_unit_test_setup_teardown(name, setup_default, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(whoever_is_too_slow_is_told_so),
-        TEST_DEFAULT(the_head_has_ten_seconds_unless_told_otherwise),
-        TEST(whoever_may_send_and_does_not_is_told_so),
-        TEST(a_connection_in_use_stays),
-        TEST(a_request_that_is_worked_on_stays),
-        cmocka_unit_test_setup_teardown(a_server_that_stood_still_blames_nobody, setup_stopped, teardown),
-        TEST_DEFAULT(whoever_is_slow_within_the_limits_is_served),
-        TEST_DEFAULT(whoever_sends_no_more_gets_its_answers),
+        SERVER_TEST(whoever_is_too_slow_is_told_so, impatient, 1),
+        SERVER_TEST(the_head_has_ten_seconds_unless_told_otherwise, server_init, 1),
+        SERVER_TEST(whoever_may_send_and_does_not_is_told_so, impatient, 1),
+        SERVER_TEST(a_connection_in_use_stays, impatient, 1),
+        SERVER_TEST(a_request_that_is_worked_on_stays, impatient, 1),
+        SERVER_TEST_STOPPED(a_server_that_stood_still_blames_nobody, server_init),
+        SERVER_TEST(whoever_is_slow_within_the_limits_is_served, server_init, 1),
+        SERVER_TEST(whoever_sends_no_more_gets_its_answers, server_init, 1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

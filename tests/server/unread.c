@@ -1,7 +1,7 @@
 /* Clients that ask for much and read little or nothing: they cost little, keep nobody out, and are cut off. */
+#include "server/kit/case.h"
 #include "server/kit/text.h"
 #include "server/kit/watch.h"
-#include "support/test.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,30 +12,10 @@
 
 enum { IDLE_MS = 1500, MANY = 256 }; /* more than are worked on at one time */
 
-static struct server s;
-
-static int setup(void **state)
+static void impatient(struct server *server)
 {
-    (void)state;
-    server_init(&s);
-    server_start(&s);
-    return 0;
-}
-
-static int setup_impatient(void **state)
-{
-    (void)state;
-    server_init(&s);
-    s.options.idle_ms = IDLE_MS;
-    server_start(&s);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    server_end(&s);
-    return 0;
+    server_init(server);
+    server->options.idle_ms = IDLE_MS;
 }
 
 /* Send and receive what goes without waiting; false if nothing did. */
@@ -294,16 +274,14 @@ static void a_batch_cannot_ask_for_gigabytes(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_IMPATIENT(name) cmocka_unit_test_setup_teardown(name, setup_impatient, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(what_was_sent_is_not_kept),
-        TEST_IMPATIENT(whoever_does_not_read_its_lists_is_cut_off),
-        TEST_IMPATIENT(whoever_does_not_read_its_batches_is_cut_off),
-        TEST_IMPATIENT(whoever_does_not_read_its_claims_is_cut_off),
-        TEST(answers_behind_unread_ones_are_bounded),
-        TEST(a_large_answer_leaves_nothing_behind),
-        TEST(a_batch_cannot_ask_for_gigabytes),
+        SERVER_TEST(what_was_sent_is_not_kept, server_init, 1),
+        SERVER_TEST(whoever_does_not_read_its_lists_is_cut_off, impatient, 1),
+        SERVER_TEST(whoever_does_not_read_its_batches_is_cut_off, impatient, 1),
+        SERVER_TEST(whoever_does_not_read_its_claims_is_cut_off, impatient, 1),
+        SERVER_TEST(answers_behind_unread_ones_are_bounded, server_init, 1),
+        SERVER_TEST(a_large_answer_leaves_nothing_behind, server_init, 1),
+        SERVER_TEST(a_batch_cannot_ask_for_gigabytes, server_init, 1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

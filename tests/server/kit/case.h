@@ -14,7 +14,7 @@ extern struct server s; /* of the test that runs */
 
 struct server_case {
     void (*make)(struct server *server);
-    unsigned threads;
+    unsigned threads; /* 0: do not start it */
 };
 
 /* For cmocka. state: of case_setup, points to a struct server_case, which is borrowed. */
@@ -23,6 +23,9 @@ int case_teardown(void **state);
 #define SERVER_TEST(name, how, count)                                         \
     cmocka_unit_test_prestate_setup_teardown(name, case_setup, case_teardown, \
                                              (&(struct server_case){ .make = (how), .threads = (count) }))
+
+/* The same with a server that the test itself starts, after it has changed options; it has one thread. */
+#define SERVER_TEST_STOPPED(name, how) SERVER_TEST(name, how, 0)
 
 /* Stop it, which must go well, unless it has ended by itself; and start it with the options that it has now. */
 void case_restart(void);
