@@ -136,7 +136,7 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
     if (found == HF_ABSENT && !begin_is_new(view, cmd, now, plan))
         return;
     /* Fences rise, always. A store that was put back would let two workers settle. */
-    bool falls = found == HF_FOUND && cmd->fresh_fence <= claim.fence;
+    bool falls = found == HF_FOUND && cmd->fresh_fence != 0 && cmd->fresh_fence <= claim.fence;
     if (found == HF_UNREADABLE || falls || cmd->refuse_writes)
         hf_answer_status(plan, HF_STORAGE_FAILURE);
     else

@@ -147,8 +147,9 @@ struct hf_command {
                                      * the fingerprint */
     uint64_t fresh_ordinal;         /* for a hold that the plan may make */
     char fresh_id[HF_ID_SIZE];
-    uint64_t fresh_fence; /* above every fence ever given out */
-    bool refuse_writes;   /* the store cannot take anything new now (disk or memory full) */
+    /* Above every fence ever given out; 0: none was drawn, and what is planned is not carried out. */
+    uint64_t fresh_fence;
+    bool refuse_writes; /* the store cannot take anything new now (disk or memory full) */
     bool may_end;     /* though it refuses writes, it takes what ends something that was begun (hf_may_end) */
     bool has_reserve; /* and what ends something and takes more memory than was kept for it */
 };

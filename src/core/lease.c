@@ -30,7 +30,7 @@ void hf_lease_grant(const struct hf_view *view, const struct hf_command *cmd, hf
         return;
     }
     /* Fences rise, always. A store that was put back would let two holders write. */
-    if (found == HF_FOUND && cmd->fresh_fence <= before.fence) {
+    if (found == HF_FOUND && cmd->fresh_fence != 0 && cmd->fresh_fence <= before.fence) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return;
     }
