@@ -49,7 +49,7 @@ void hf_http_drop(struct hf_http_conn *conn)
     while (conn->first) {
         struct hf_http_exchange *x = conn->first;
         conn->first = x->next;
-        x->conn = NULL; /* whoever works on it says done some day, and nobody is told */
+        x->conn = NULL; /* the handler may still work on it: its answer is thrown away then */
         x->gone = true;
         if (x->done || x->waits) /* nobody works on one that waits for its turn */
             hf_http_exchange_free(x);
