@@ -92,7 +92,7 @@ static const struct hf_call_field heartbeat_fields[] = {
 };
 
 static const struct hf_call_field grant_fields[] = {
-    { "holder", TEXT, true, NULL, "who asks for the lease", IN(lease.holder), NAME },
+    { "holder", TEXT, true, NULL, "the worker that gets the lease", IN(lease.holder), NAME },
     { "ttl", DURATION, true, NULL, "how long it lasts unless it is renewed", IN(lease.ttl_ms) },
 };
 
