@@ -11,7 +11,8 @@
 static const char usage[] =
     "hf_load run    --peer holdfast|redis|postgres --address HOST:PORT[,...]\n"
     "               --job place|replay|select|empty|resource\n"
-    "               [--connections N] [--group N] [--seconds S] [--warm S] [--count N] [--rate CALLS]\n"
+    "               [--connections N] [--group N] [--seconds S] [--warm S] [--count N] [--rate "
+    "CALLS]\n"
     "               [--first N] [--loaded N] [--resources N] [--script SHA1] [--pid PID[,...]]\n"
     "hf_load idle   --address HOST:PORT --connections N --pid PID\n"
     "hf_load slow   --address HOST:PORT --connections N\n"
@@ -32,9 +33,10 @@ static bool address_take(struct hf_load_options *o, const char *value)
         size_t length = strcspn(value, ",");
         const char *colon = memrchr(value, ':', length);
         if (!colon ||
-            snprintf(a->host, sizeof a->host, "%.*s", (int)(colon - value), value) >= (int)sizeof a->host ||
-            snprintf(a->port, sizeof a->port, "%.*s", (int)(value + length - colon - 1), colon + 1) >=
-                (int)sizeof a->port)
+            snprintf(a->host, sizeof a->host, "%.*s", (int)(colon - value), value) >=
+                (int)sizeof a->host ||
+            snprintf(a->port, sizeof a->port, "%.*s", (int)(value + length - colon - 1),
+                     colon + 1) >= (int)sizeof a->port)
             return false;
         value += length;
         if (!*value)
@@ -151,7 +153,8 @@ static const char *objection(const struct hf_load_options *o)
     return NULL;
 }
 
-/* What neither the client nor the server used, in percent of the machine: a noisy neighbour shows here. */
+/* What neither the client nor the server used, in percent of the machine: a noisy neighbour shows
+ * here. */
 static double others_percent(const struct hf_load_result *r)
 {
     double others = r->machine_cpu - r->client_cpu - r->server_cpu;
@@ -166,16 +169,17 @@ static bool run(const struct hf_load_options *o)
     double per_second = r.seconds > 0 ? (double)r.requests / r.seconds : 0;
     double requests = r.requests ? (double)r.requests : 1;
     printf("per_second %.1f\n", per_second);
-    printf("p50_us %.1f\np99_us %.1f\np999_us %.1f\nmax_us %.1f\n", hf_load_histogram_at(&r.calls, 0.5),
-           hf_load_histogram_at(&r.calls, 0.99), hf_load_histogram_at(&r.calls, 0.999),
-           (double)r.calls.max_ns / 1000);
+    printf("p50_us %.1f\np99_us %.1f\np999_us %.1f\nmax_us %.1f\n",
+           hf_load_histogram_at(&r.calls, 0.5), hf_load_histogram_at(&r.calls, 0.99),
+           hf_load_histogram_at(&r.calls, 0.999), (double)r.calls.max_ns / 1000);
     printf("client_cpu_us %.2f\nserver_cpu_us %.2f\n", r.client_cpu * 1e6 / requests,
            r.server_cpu * 1e6 / requests);
     if (o->pids[0] && r.seconds > 0)
         printf("others_percent %.1f\n", others_percent(&r));
-    printf("calls %llu\nseconds %.3f\nrequests %llu\n", (unsigned long long)r.calls.total, r.seconds,
-           (unsigned long long)r.requests);
-    for (unsigned status = 0; status < sizeof r.tally.by_status / sizeof *r.tally.by_status; status++)
+    printf("calls %llu\nseconds %.3f\nrequests %llu\n", (unsigned long long)r.calls.total,
+           r.seconds, (unsigned long long)r.requests);
+    for (unsigned status = 0; status < sizeof r.tally.by_status / sizeof *r.tally.by_status;
+         status++)
         if (r.tally.by_status[status])
             printf("status_%u %llu\n", status, (unsigned long long)r.tally.by_status[status]);
     printf("right %llu\nwrong %llu\nnext %llu\n", (unsigned long long)r.tally.right,
@@ -207,7 +211,8 @@ static bool memory_print(const struct hf_load_options *o)
 {
     struct hf_load_usage u = { 0 };
     if (!hf_load_usage_memory(o, &u)) {
-        fprintf(stderr, "hf_load: no process %ld, or its memory may not be read\n", (long)o->pids[0]);
+        fprintf(stderr, "hf_load: no process %ld, or its memory may not be read\n",
+                (long)o->pids[0]);
         return false;
     }
     printf("memory_bytes %llu\nprivate_bytes %llu\nmachine_shared_bytes %llu\n",

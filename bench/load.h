@@ -9,10 +9,10 @@
  *   load_process.c     a server's CPU and memory      load_disk.c       what an fdatasync takes
  *   load_crowd.c       idle connections and slow senders
  *
- * A *call* is what a connection sends and waits for before it sends again: one request, some requests in a
- * pipeline, or one batch. A request is numbered, and everything in it follows from its number; so a replay
- * is the same number again, and fresh requests are numbers not used before. Any answer but the expected one
- * makes the run fail. */
+ * A *call* is what a connection sends and waits for before it sends again: one request, some
+ * requests in a pipeline, or one batch. A request is numbered, and everything in it follows from
+ * its number; so a replay is the same number again, and fresh requests are numbers not used before.
+ * Any answer but the expected one makes the run fail. */
 #ifndef HF_LOAD_H
 #define HF_LOAD_H
 
@@ -41,7 +41,8 @@ struct hf_load_address {
 
 struct hf_load_options {
     const struct hf_load_peer *peer;
-    struct hf_load_address servers[HF_LOAD_SERVERS_MAX]; /* the connections are dealt out to them in turn */
+    struct hf_load_address
+        servers[HF_LOAD_SERVERS_MAX]; /* the connections are dealt out to them in turn */
     unsigned server_count;
     const char *script; /* SHA-1 of the Lua script, Redis alone */
     enum hf_load_job job;
@@ -75,7 +76,8 @@ void hf_load_resource(uint64_t number, char out[HF_LOAD_NAME]);
 /* A number of [0, below), from a small generator whose state is *seed. */
 uint64_t hf_load_random(uint64_t *seed, uint64_t below);
 
-/* A request's bytes, made once; only token, resource and requester are filled in for each request. */
+/* A request's bytes, made once; only token, resource and requester are filled in for each
+ * request. */
 struct hf_load_template {
     char text[1024];
     size_t length;
@@ -88,7 +90,8 @@ struct hf_load_template {
 /* Find the marks in text[0 .. length). */
 void hf_load_template_mark(struct hf_load_template *t);
 /* Write the request into `to`, which has room for t->length bytes. */
-void hf_load_template_fill(const struct hf_load_template *t, const struct hf_load_request *r, char *to);
+void hf_load_template_fill(const struct hf_load_template *t, const struct hf_load_request *r,
+                           char *to);
 
 /* ---- What was answered ---- */
 
@@ -98,12 +101,14 @@ struct hf_load_tally {
     char first_wrong[240];
 };
 
-/* Count one answer. It is right if its status is the one that the job expects and `replayed` says what the
- * job did; `text` (borrowed) is kept for the first that is not. */
-void hf_load_tally_add(struct hf_load_tally *t, enum hf_load_job job, unsigned status, bool replayed,
-                       const char *text, size_t length);
-/* Count an answer of the scripts for Redis and PostgreSQL: "0 201 ...", the first digit 1 if replayed. */
-void hf_load_tally_add_text(struct hf_load_tally *t, enum hf_load_job job, const char *text, size_t length);
+/* Count one answer. It is right if its status is the one that the job expects and `replayed` says
+ * what the job did; `text` (borrowed) is kept for the first that is not. */
+void hf_load_tally_add(struct hf_load_tally *t, enum hf_load_job job, unsigned status,
+                       bool replayed, const char *text, size_t length);
+/* Count an answer of the scripts for Redis and PostgreSQL: "0 201 ...", the first digit 1 if
+ * replayed. */
+void hf_load_tally_add_text(struct hf_load_tally *t, enum hf_load_job job, const char *text,
+                            size_t length);
 
 /* Log-linear: 64 steps in each power of two of nanoseconds, so a value is off by 1.6 % at most. */
 struct hf_load_histogram {
@@ -136,17 +141,20 @@ struct hf_load_conn {
     char why[160];       /* after false: what failed */
 };
 
-/* How a server is spoken to. Each function answers false, with conn->why filled, if the connection failed. */
+/* How a server is spoken to. Each function answers false, with conn->why filled, if the connection
+ * failed. */
 struct hf_load_peer {
     const char *name;
     bool (*connect)(const struct hf_load_options *o, struct hf_load_conn *c);
-    /* Encode a call of `count` requests and send what the socket takes. The caller has set c->busy and c->due. */
+    /* Encode a call of `count` requests and send what the socket takes. The caller has set c->busy
+     * and c->due. */
     bool (*send)(const struct hf_load_options *o, struct hf_load_conn *c, const uint64_t *numbers,
                  unsigned count);
     /* Send what was left. */
     bool (*flush)(struct hf_load_conn *c);
     /* Read what came, and count answers; c->busy is false when the call is over. */
-    bool (*receive)(const struct hf_load_options *o, struct hf_load_conn *c, struct hf_load_tally *t);
+    bool (*receive)(const struct hf_load_options *o, struct hf_load_conn *c,
+                    struct hf_load_tally *t);
     void (*close)(struct hf_load_conn *c);
 };
 extern const struct hf_load_peer hf_load_holdfast, hf_load_redis, hf_load_postgres;
@@ -159,7 +167,8 @@ bool hf_load_stream_flush(struct hf_load_conn *c);
 bool hf_load_stream_fill(struct hf_load_conn *c);
 void hf_load_stream_eat(struct hf_load_conn *c, size_t bytes);
 void hf_load_stream_close(struct hf_load_conn *c);
-bool hf_load_fail(struct hf_load_conn *c, const char *what); /* fills why from what and errno; false */
+bool hf_load_fail(struct hf_load_conn *c,
+                  const char *what); /* fills why from what and errno; false */
 
 /* The head of an HTTP answer. Answers its length, 0 if it is not whole yet. */
 struct hf_load_head {
@@ -178,7 +187,8 @@ struct hf_load_usage {
     uint64_t private_bytes;        /* of these, anonymous: neither shared nor a file's */
     uint64_t machine_shared_bytes; /* shared memory of the whole machine */
 };
-/* CPU alone, of all that o->pids names; memory takes the kernel much longer to say. False: no such process. */
+/* CPU alone, of all that o->pids names; memory takes the kernel much longer to say. False: no such
+ * process. */
 bool hf_load_usage_cpu(const struct hf_load_options *o, struct hf_load_usage *out);
 bool hf_load_usage_memory(const struct hf_load_options *o, struct hf_load_usage *out);
 /* Seconds that all cores together have been busy, with whatever. */
@@ -195,7 +205,8 @@ struct hf_load_result {
     double client_cpu, server_cpu, machine_cpu; /* seconds, within the measured time */
 };
 
-/* Run a load. False: it failed, and stderr says why; right and wrong answers are counted all the same. */
+/* Run a load. False: it failed, and stderr says why; right and wrong answers are counted all the
+ * same. */
 bool hf_load_drive(const struct hf_load_options *o, struct hf_load_result *out);
 
 /* Time writing and syncing 4 KiB again and again in a file that was written before. */

@@ -1,5 +1,5 @@
-/* Crowds of connections to Holdfast: idle ones, whose memory is measured, and slow ones, which are there to
- * disturb the others. And the walk over the resources that counts what is held. */
+/* Crowds of connections to Holdfast: idle ones, whose memory is measured, and slow ones, which are
+ * there to disturb the others. And the walk over the resources that counts what is held. */
 #include "load.h"
 
 #include <ctype.h>
@@ -21,8 +21,8 @@ static bool refuse(const char *what)
 
 /* ---- Idle connections ---- */
 
-/* Every connection puts the same resource: a request with a body, so that connections are measured which have
- * been of use, and the store does not grow with them. */
+/* Every connection puts the same resource: a request with a body, so that connections are measured
+ * which have been of use, and the store does not grow with them. */
 static bool ask(const struct hf_load_options *o, struct hf_load_conn *c)
 {
     const uint64_t number = 0;
@@ -31,7 +31,8 @@ static bool ask(const struct hf_load_options *o, struct hf_load_conn *c)
     return o->peer->send(o, c, &number, 1) || refuse(c->why);
 }
 
-static bool answer_await(const struct hf_load_options *o, struct hf_load_conn *c, struct hf_load_tally *t)
+static bool answer_await(const struct hf_load_options *o, struct hf_load_conn *c,
+                         struct hf_load_tally *t)
 {
     while (c->busy) {
         struct pollfd p = { .fd = c->fd, .events = POLLIN };
@@ -43,8 +44,10 @@ static bool answer_await(const struct hf_load_options *o, struct hf_load_conn *c
     return t->wrong == 0 || refuse(t->first_wrong);
 }
 
-/* All ask before the first is listened to: a server that keeps what each of them needed will show it. */
-static bool crowd_open(const struct hf_load_options *o, struct hf_load_conn *conns, struct hf_load_tally *t)
+/* All ask before the first is listened to: a server that keeps what each of them needed will show
+ * it. */
+static bool crowd_open(const struct hf_load_options *o, struct hf_load_conn *conns,
+                       struct hf_load_tally *t)
 {
     for (unsigned i = 0; i < o->connections; i++)
         if (!o->peer->connect(o, &conns[i]))
@@ -78,7 +81,8 @@ bool hf_load_idle(const struct hf_load_options *o)
         return refuse("memory");
     for (unsigned i = 0; i < o->connections; i++)
         conns[i].fd = -1;
-    /* Some requests first, on one connection: what the server sets up for the first is not the crowd's. */
+    /* Some requests first, on one connection: what the server sets up for the first is not the
+     * crowd's. */
     static struct hf_load_tally tally;
     bool done = o->peer->connect(o, &conns[0]) || refuse(conns[0].why);
     for (unsigned i = 0; done && i < WARM; i++)
@@ -110,7 +114,8 @@ static void stop(int signal)
 }
 
 /* Every other one sends its head at once and trickles the body; the rest trickle the head. */
-static bool slow_dial(const struct hf_load_options *o, struct slow *s, bool head_at_once, const char *head)
+static bool slow_dial(const struct hf_load_options *o, struct slow *s, bool head_at_once,
+                      const char *head)
 {
     s->sent = 0;
     s->fd = hf_load_stream_dial(&o->servers[0]);
@@ -161,12 +166,14 @@ bool hf_load_slow(const struct hf_load_options *o)
                 continue;
             closed++;
             close(all[i].fd);
-            done = slow_dial(o, &all[i], i % 2 == 1, head) || refuse("a slow sender could not reconnect");
+            done = slow_dial(o, &all[i], i % 2 == 1, head) ||
+                   refuse("a slow sender could not reconnect");
         }
         const struct timespec pause = { .tv_nsec = 1000000000 / TICKS };
         nanosleep(&pause, NULL);
     }
-    printf("slow_connections %u\nslow_closed_by_server %llu\n", o->connections, (unsigned long long)closed);
+    printf("slow_connections %u\nslow_closed_by_server %llu\n", o->connections,
+           (unsigned long long)closed);
     for (unsigned i = 0; all && i < o->connections; i++)
         close(all[i].fd);
     free(all);
@@ -175,14 +182,15 @@ bool hf_load_slow(const struct hf_load_options *o)
 
 /* ---- What is held ---- */
 
-/* Ask on a blocking connection; in has the whole answer. Answers the head's length, 0 on failure. */
+/* Ask on a blocking connection; in has the whole answer. Answers the head's length, 0 on
+ * failure. */
 static size_t fetch(const struct hf_load_options *o, struct hf_load_conn *c, const char *cursor,
                     struct hf_load_head *head)
 {
     char request[4096];
-    int n =
-        snprintf(request, sizeof request, "GET /v1/resources?limit=1000%s%s HTTP/1.1\r\nHost: %s:%s\r\n\r\n",
-                 cursor[0] ? "&cursor=" : "", cursor, o->servers[0].host, o->servers[0].port);
+    int n = snprintf(request, sizeof request,
+                     "GET /v1/resources?limit=1000%s%s HTTP/1.1\r\nHost: %s:%s\r\n\r\n",
+                     cursor[0] ? "&cursor=" : "", cursor, o->servers[0].host, o->servers[0].port);
     if (n >= (int)sizeof request || send(c->fd, request, (size_t)n, MSG_NOSIGNAL) != n)
         return 0;
     for (;;) {

@@ -54,6 +54,7 @@ bool hf_load_disk(const char *dir, double seconds)
     close(fd);
     if (done)
         printf("fdatasync_p50_us %.1f\nfdatasync_p99_us %.1f\nfdatasync_count %llu\n",
-               hf_load_histogram_at(&h, 0.5), hf_load_histogram_at(&h, 0.99), (unsigned long long)h.total);
+               hf_load_histogram_at(&h, 0.5), hf_load_histogram_at(&h, 0.99),
+               (unsigned long long)h.total);
     return done;
 }

@@ -1,8 +1,9 @@
 /* The driver: N connections on one epoll thread.
  *
- * Closed loop: a connection sends its next call as soon as the last one is answered. Fixed rate: calls are
- * due at even distances, whichever connection is free takes the next, and a call's time runs from the moment
- * it was due, so that a server that stalls is charged for everybody who had to wait. */
+ * Closed loop: a connection sends its next call as soon as the last one is answered. Fixed rate:
+ * calls are due at even distances, whichever connection is free takes the next, and a call's time
+ * runs from the moment it was due, so that a server that stalls is charged for everybody who had to
+ * wait. */
 #include "load.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Holdfast over HTTP/1.1, keep-alive. A call of one request is POST /v1/holds; a call of more is one
- * POST /v1/batch, a line each. */
+/* Holdfast over HTTP/1.1, keep-alive. A call of one request is POST /v1/holds; a call of more is
+ * one POST /v1/batch, a line each. */
 #include "load.h"
 
 #include <errno.h>
@@ -10,11 +10,11 @@
 
 static struct hf_load_template single, line, empty, resource;
 
-static void template_make(struct hf_load_template *t, const struct hf_load_options *o, const char *request,
-                          const char *headers, const char *body)
+static void template_make(struct hf_load_template *t, const struct hf_load_options *o,
+                          const char *request, const char *headers, const char *body)
 {
-    int n = snprintf(t->text, sizeof t->text, "%s HTTP/1.1\r\nHost: %s:%s\r\n%s", request, o->servers[0].host,
-                     o->servers[0].port, headers);
+    int n = snprintf(t->text, sizeof t->text, "%s HTTP/1.1\r\nHost: %s:%s\r\n%s", request,
+                     o->servers[0].host, o->servers[0].port, headers);
     if (body[0])
         n += snprintf(t->text + n, sizeof t->text - (size_t)n,
                       "Content-Type: application/json\r\nContent-Length: %zu\r\n", strlen(body));
@@ -28,14 +28,16 @@ static void templates_make(const struct hf_load_options *o)
     char capacity[64];
     snprintf(capacity, sizeof capacity, "{\"capacity\":%d}", HF_LOAD_CAPACITY);
     template_make(&single, o, "POST /v1/holds", "Idempotency-Key: " HF_LOAD_TOKEN_MARK "\r\n",
-                  "{\"resource\":\"" HF_LOAD_RESOURCE_MARK "\",\"requester\":\"" HF_LOAD_REQUESTER_MARK
-                  "\",\"duration\":\"" HF_LOAD_DURATION "\"}");
+                  "{\"resource\":\"" HF_LOAD_RESOURCE_MARK
+                  "\",\"requester\":\"" HF_LOAD_REQUESTER_MARK "\",\"duration\":\"" HF_LOAD_DURATION
+                  "\"}");
     template_make(&empty, o, "GET /healthz", "", "");
     template_make(&resource, o, "PUT /v1/resources/" HF_LOAD_RESOURCE_MARK, "", capacity);
-    line.length = (size_t)snprintf(
-        line.text, sizeof line.text,
-        "{\"op\":\"place_hold\",\"key\":\"" HF_LOAD_TOKEN_MARK "\",\"resource\":\"" HF_LOAD_RESOURCE_MARK
-        "\",\"requester\":\"" HF_LOAD_REQUESTER_MARK "\",\"duration\":\"" HF_LOAD_DURATION "\"}\n");
+    line.length = (size_t)snprintf(line.text, sizeof line.text,
+                                   "{\"op\":\"place_hold\",\"key\":\"" HF_LOAD_TOKEN_MARK
+                                   "\",\"resource\":\"" HF_LOAD_RESOURCE_MARK
+                                   "\",\"requester\":\"" HF_LOAD_REQUESTER_MARK
+                                   "\",\"duration\":\"" HF_LOAD_DURATION "\"}\n");
     hf_load_template_mark(&line);
 }
 
@@ -46,22 +48,24 @@ static bool holdfast_connect(const struct hf_load_options *o, struct hf_load_con
     return hf_load_stream_connect(o, c);
 }
 
-static void append(struct hf_load_conn *c, const struct hf_load_template *t, const struct hf_load_request *r)
+static void append(struct hf_load_conn *c, const struct hf_load_template *t,
+                   const struct hf_load_request *r)
 {
     hf_load_template_fill(t, r, c->out.bytes + c->out.length);
     c->out.length += t->length;
 }
 
-static bool batch_append(const struct hf_load_options *o, struct hf_load_conn *c, const uint64_t *numbers,
-                         unsigned count)
+static bool batch_append(const struct hf_load_options *o, struct hf_load_conn *c,
+                         const uint64_t *numbers, unsigned count)
 {
     struct hf_load_request r = { 0 };
     if (!hf_load_buffer_reserve(&c->out, 512 + count * line.length))
         return hf_load_fail(c, "memory");
-    c->out.length += (size_t)snprintf(c->out.bytes, c->out.room,
-                                      "POST /v1/batch HTTP/1.1\r\nHost: %s:%s\r\n"
-                                      "Content-Type: application/x-ndjson\r\nContent-Length: %zu\r\n\r\n",
-                                      o->servers[0].host, o->servers[0].port, count * line.length);
+    c->out.length +=
+        (size_t)snprintf(c->out.bytes, c->out.room,
+                         "POST /v1/batch HTTP/1.1\r\nHost: %s:%s\r\n"
+                         "Content-Type: application/x-ndjson\r\nContent-Length: %zu\r\n\r\n",
+                         o->servers[0].host, o->servers[0].port, count * line.length);
     for (unsigned i = 0; i < count; i++) {
         hf_load_request(numbers[i], o->resources, &r);
         append(c, &line, &r);
@@ -87,8 +91,8 @@ static bool single_append(const struct hf_load_options *o, struct hf_load_conn *
     return true;
 }
 
-static bool holdfast_send(const struct hf_load_options *o, struct hf_load_conn *c, const uint64_t *numbers,
-                          unsigned count)
+static bool holdfast_send(const struct hf_load_options *o, struct hf_load_conn *c,
+                          const uint64_t *numbers, unsigned count)
 {
     bool made = o->group > 1 ? batch_append(o, c, numbers, count) : single_append(o, c, numbers[0]);
     return made && hf_load_stream_flush(c);
@@ -130,8 +134,8 @@ static void line_count(const struct hf_load_options *o, struct hf_load_tally *t,
     hf_load_tally_add(t, o->job, code, replayed, text, length);
 }
 
-static bool batch_count(const struct hf_load_options *o, struct hf_load_conn *c, struct hf_load_tally *t,
-                        const char *body, size_t length)
+static bool batch_count(const struct hf_load_options *o, struct hf_load_conn *c,
+                        struct hf_load_tally *t, const char *body, size_t length)
 {
     const char *at = body, *end = body + length;
     unsigned lines = 0;
@@ -150,7 +154,8 @@ static bool batch_count(const struct hf_load_options *o, struct hf_load_conn *c,
     return true;
 }
 
-static bool holdfast_receive(const struct hf_load_options *o, struct hf_load_conn *c, struct hf_load_tally *t)
+static bool holdfast_receive(const struct hf_load_options *o, struct hf_load_conn *c,
+                             struct hf_load_tally *t)
 {
     struct hf_load_head head;
     if (!hf_load_stream_fill(c))

@@ -1,6 +1,6 @@
 /* PostgreSQL through libpq, asynchronous: the whole job is one call of a prepared function of
- * bench/postgres/schema.sql, or one SELECT of a token's row. A call of more than one request hands over arrays, in the
- * binary format. */
+ * bench/postgres/schema.sql, or one SELECT of a token's row. A call of more than one request hands
+ * over arrays, in the binary format. */
 #include "load.h"
 
 #include <arpa/inet.h>
@@ -46,7 +46,8 @@ static bool prepare(const struct hf_load_options *o, struct hf_load_conn *c, PGc
 static bool postgres_connect(const struct hf_load_options *o, struct hf_load_conn *c)
 {
     const char *names[] = { "host", "port", "user", "dbname", NULL };
-    const char *values[] = { o->servers[c->server].host, o->servers[c->server].port, "bench", "bench", NULL };
+    const char *values[] = { o->servers[c->server].host, o->servers[c->server].port, "bench",
+                             "bench", NULL };
     PGconn *pg = PQconnectdbParams(names, values, 0);
     c->handle = pg;
     if (PQstatus(pg) != CONNECTION_OK)
@@ -88,8 +89,8 @@ static void put_array(struct hf_load_buffer *b, unsigned count)
 
 enum { ARRAY_HEAD = 20 };
 
-static bool arrays_send(const struct hf_load_options *o, struct hf_load_conn *c, const uint64_t *numbers,
-                        unsigned count)
+static bool arrays_send(const struct hf_load_options *o, struct hf_load_conn *c,
+                        const uint64_t *numbers, unsigned count)
 {
     static struct hf_load_request requests[HF_LOAD_GROUP_MAX];
     const size_t token_bytes = ARRAY_HEAD + count * (4U + HF_LOAD_TOKEN);
@@ -110,9 +111,11 @@ static bool arrays_send(const struct hf_load_options *o, struct hf_load_conn *c,
         put_text(&c->out, requests[i].requester, HF_LOAD_NAME);
     const char *at = c->out.bytes;
     const char *values[4] = { at, at + token_bytes, at + token_bytes + name_bytes, duration_ms };
-    const int lengths[4] = { (int)token_bytes, (int)name_bytes, (int)name_bytes, sizeof duration_ms };
+    const int lengths[4] = { (int)token_bytes, (int)name_bytes, (int)name_bytes,
+                             sizeof duration_ms };
     const int binary[4] = { 1, 1, 1, 1 };
-    return PQsendQueryPrepared(c->handle, "ask", 4, values, lengths, binary, 1) || pq_fail(c, c->handle);
+    return PQsendQueryPrepared(c->handle, "ask", 4, values, lengths, binary, 1) ||
+           pq_fail(c, c->handle);
 }
 
 static bool single_send(const struct hf_load_options *o, struct hf_load_conn *c, uint64_t number)
@@ -122,21 +125,21 @@ static bool single_send(const struct hf_load_options *o, struct hf_load_conn *c,
     const char *values[4] = { r.token, r.resource, r.requester, duration_ms };
     const int lengths[4] = { HF_LOAD_TOKEN, HF_LOAD_NAME, HF_LOAD_NAME, sizeof duration_ms };
     const int binary[4] = { 1, 1, 1, 1 };
-    return PQsendQueryPrepared(c->handle, "ask", o->job == HF_LOAD_SELECT ? 1 : 4, values, lengths, binary,
-                               1) ||
+    return PQsendQueryPrepared(c->handle, "ask", o->job == HF_LOAD_SELECT ? 1 : 4, values, lengths,
+                               binary, 1) ||
            pq_fail(c, c->handle);
 }
 
-static bool postgres_send(const struct hf_load_options *o, struct hf_load_conn *c, const uint64_t *numbers,
-                          unsigned count)
+static bool postgres_send(const struct hf_load_options *o, struct hf_load_conn *c,
+                          const uint64_t *numbers, unsigned count)
 {
     bool sent = o->group > 1 ? arrays_send(o, c, numbers, count) : single_send(o, c, numbers[0]);
     return sent && postgres_flush(c);
 }
 
 /* A value of a row: one answer, or as many lines as the arrays had elements. */
-static bool value_count(const struct hf_load_options *o, struct hf_load_conn *c, struct hf_load_tally *t,
-                        const char *text, size_t length)
+static bool value_count(const struct hf_load_options *o, struct hf_load_conn *c,
+                        struct hf_load_tally *t, const char *text, size_t length)
 {
     const char *at = text, *end = text + length;
     while (at < end) {
@@ -153,8 +156,8 @@ static bool value_count(const struct hf_load_options *o, struct hf_load_conn *c,
     return true;
 }
 
-static bool result_count(const struct hf_load_options *o, struct hf_load_conn *c, struct hf_load_tally *t,
-                         PGresult *r)
+static bool result_count(const struct hf_load_options *o, struct hf_load_conn *c,
+                         struct hf_load_tally *t, PGresult *r)
 {
     if (PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) == 1)
         return value_count(o, c, t, PQgetvalue(r, 0, 0), (size_t)PQgetlength(r, 0, 0));
@@ -164,14 +167,16 @@ static bool result_count(const struct hf_load_options *o, struct hf_load_conn *c
     return true;
 }
 
-static bool postgres_receive(const struct hf_load_options *o, struct hf_load_conn *c, struct hf_load_tally *t)
+static bool postgres_receive(const struct hf_load_options *o, struct hf_load_conn *c,
+                             struct hf_load_tally *t)
 {
     PGconn *pg = c->handle;
     if (!PQconsumeInput(pg))
         return pq_fail(c, pg);
     if (c->writing && !postgres_flush(c))
         return false;
-    /* The call is over when libpq says so, not when its row has come: the next call may be sent only then. */
+    /* The call is over when libpq says so, not when its row has come: the next call may be sent
+     * only then. */
     while (!PQisBusy(pg)) {
         PGresult *r = PQgetResult(pg);
         if (!r) {

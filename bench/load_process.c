@@ -21,7 +21,8 @@ static bool stat_read(pid_t pid, struct stat_line *out)
         return false;
     bool read = fgets(line, sizeof line, f) != NULL;
     fclose(f);
-    /* The name stands in brackets and may hold anything; what follows the last bracket is numbers. */
+    /* The name stands in brackets and may hold anything; what follows the last bracket is
+     * numbers. */
     char *at = read ? strrchr(line, ')') : NULL;
     if (!at || strlen(at) < 5)
         return false;
@@ -47,7 +48,8 @@ static bool family(pid_t pid, void (*each)(pid_t, const struct stat_line *, stru
     if (!proc)
         return false;
     for (struct dirent *entry; (entry = readdir(proc));) {
-        pid_t child = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+        pid_t child =
+            isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
         if (child && stat_read(child, &line) && line.parent == pid)
             each(child, &line, out);
     }
@@ -112,8 +114,8 @@ double hf_load_machine_cpu(void)
     return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Pages of shared memory in the whole machine. PostgreSQL's buffers are among them, and once its backends have
- * ended no process has them mapped, so they are in nobody's sum. */
+/* Pages of shared memory in the whole machine. PostgreSQL's buffers are among them, and once its
+ * backends have ended no process has them mapped, so they are in nobody's sum. */
 static uint64_t machine_shared(void)
 {
     char text[256];
@@ -130,6 +132,7 @@ static uint64_t machine_shared(void)
 bool hf_load_usage_memory(const struct hf_load_options *o, struct hf_load_usage *out)
 {
     out->machine_shared_bytes = machine_shared();
-    /* A child may end while it is looked at; a server that may not be looked at would seem to need nothing. */
+    /* A child may end while it is looked at; a server that may not be looked at would seem to need
+     * nothing. */
     return families(o, memory_add, out) && out->memory_bytes > 0;
 }

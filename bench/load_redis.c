@@ -1,5 +1,5 @@
-/* Redis: the whole job is one EVALSHA of bench/redis/place_hold.lua; a call of more than one request is so
- * many of them in a pipeline. */
+/* Redis: the whole job is one EVALSHA of bench/redis/place_hold.lua; a call of more than one
+ * request is so many of them in a pipeline. */
 #include "load.h"
 
 #include <errno.h>
@@ -18,15 +18,16 @@ static bool redis_connect(const struct hf_load_options *o, struct hf_load_conn *
         command.length = (size_t)snprintf(
             command.text, sizeof command.text,
             "*7\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n2\r\n$%d\r\nt:" HF_LOAD_TOKEN_MARK
-            "\r\n$%d\r\nr:" HF_LOAD_RESOURCE_MARK "\r\n$%d\r\n" HF_LOAD_REQUESTER_MARK "\r\n$8\r\n%d\r\n",
+            "\r\n$%d\r\nr:" HF_LOAD_RESOURCE_MARK "\r\n$%d\r\n" HF_LOAD_REQUESTER_MARK
+            "\r\n$8\r\n%d\r\n",
             o->script, HF_LOAD_TOKEN + 2, HF_LOAD_NAME + 2, HF_LOAD_NAME, HF_LOAD_DURATION_MS);
         hf_load_template_mark(&command);
     }
     return hf_load_stream_connect(o, c);
 }
 
-static bool redis_send(const struct hf_load_options *o, struct hf_load_conn *c, const uint64_t *numbers,
-                       unsigned count)
+static bool redis_send(const struct hf_load_options *o, struct hf_load_conn *c,
+                       const uint64_t *numbers, unsigned count)
 {
     struct hf_load_request r = { 0 };
     if (!hf_load_buffer_reserve(&c->out, count * command.length))
@@ -39,8 +40,8 @@ static bool redis_send(const struct hf_load_options *o, struct hf_load_conn *c, 
     return hf_load_stream_flush(c);
 }
 
-/* One reply at the start of `bytes`: answers its length, 0 if it is not whole yet. A bulk string's text is
- * given out, of an error or anything else the whole line. */
+/* One reply at the start of `bytes`: answers its length, 0 if it is not whole yet. A bulk string's
+ * text is given out, of an error or anything else the whole line. */
 static size_t reply_parse(const char *bytes, size_t length, const char **text, size_t *text_length)
 {
     const char *end = length > 3 ? memchr(bytes, '\n', length) : NULL;
@@ -60,7 +61,8 @@ static size_t reply_parse(const char *bytes, size_t length, const char **text, s
     return head + (size_t)size + 2;
 }
 
-static bool redis_receive(const struct hf_load_options *o, struct hf_load_conn *c, struct hf_load_tally *t)
+static bool redis_receive(const struct hf_load_options *o, struct hf_load_conn *c,
+                          struct hf_load_tally *t)
 {
     if (!hf_load_stream_fill(c))
         return false;

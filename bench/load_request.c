@@ -63,15 +63,19 @@ static size_t offset_of(const struct hf_load_template *t, const char *mark)
 
 void hf_load_template_mark(struct hf_load_template *t)
 {
-    static_assert(sizeof HF_LOAD_TOKEN_MARK == HF_LOAD_TOKEN + 1, "a mark is as long as what replaces it");
-    static_assert(sizeof HF_LOAD_RESOURCE_MARK == HF_LOAD_NAME + 1, "a mark is as long as what replaces it");
-    static_assert(sizeof HF_LOAD_REQUESTER_MARK == HF_LOAD_NAME + 1, "a mark is as long as what replaces it");
+    static_assert(sizeof HF_LOAD_TOKEN_MARK == HF_LOAD_TOKEN + 1,
+                  "a mark is as long as what replaces it");
+    static_assert(sizeof HF_LOAD_RESOURCE_MARK == HF_LOAD_NAME + 1,
+                  "a mark is as long as what replaces it");
+    static_assert(sizeof HF_LOAD_REQUESTER_MARK == HF_LOAD_NAME + 1,
+                  "a mark is as long as what replaces it");
     t->token = offset_of(t, HF_LOAD_TOKEN_MARK);
     t->resource = offset_of(t, HF_LOAD_RESOURCE_MARK);
     t->requester = offset_of(t, HF_LOAD_REQUESTER_MARK);
 }
 
-void hf_load_template_fill(const struct hf_load_template *t, const struct hf_load_request *r, char *to)
+void hf_load_template_fill(const struct hf_load_template *t, const struct hf_load_request *r,
+                           char *to)
 {
     memcpy(to, t->text, t->length);
     if (t->token)

@@ -12,7 +12,8 @@
 
 bool hf_load_fail(struct hf_load_conn *c, const char *what)
 {
-    snprintf(c->why, sizeof c->why, "%s%s%s", what, errno ? ": " : "", errno ? strerror(errno) : "");
+    snprintf(c->why, sizeof c->why, "%s%s%s", what, errno ? ": " : "",
+             errno ? strerror(errno) : "");
     return false;
 }
 

@@ -7,13 +7,14 @@ static unsigned expected_status(enum hf_load_job job)
     return job <= HF_LOAD_SELECT ? 201 : 200;
 }
 
-void hf_load_tally_add(struct hf_load_tally *t, enum hf_load_job job, unsigned status, bool replayed,
-                       const char *text, size_t length)
+void hf_load_tally_add(struct hf_load_tally *t, enum hf_load_job job, unsigned status,
+                       bool replayed, const char *text, size_t length)
 {
     if (status >= sizeof t->by_status / sizeof *t->by_status)
         status = 0;
     t->by_status[status]++;
-    if (status == expected_status(job) && replayed == (job == HF_LOAD_REPLAY || job == HF_LOAD_SELECT)) {
+    if (status == expected_status(job) &&
+        replayed == (job == HF_LOAD_REPLAY || job == HF_LOAD_SELECT)) {
         t->right++;
         return;
     }
@@ -24,7 +25,8 @@ void hf_load_tally_add(struct hf_load_tally *t, enum hf_load_job job, unsigned s
     }
 }
 
-void hf_load_tally_add_text(struct hf_load_tally *t, enum hf_load_job job, const char *text, size_t length)
+void hf_load_tally_add_text(struct hf_load_tally *t, enum hf_load_job job, const char *text,
+                            size_t length)
 {
     unsigned status = 0;
     bool whole = length >= 5 && (text[0] == '0' || text[0] == '1') && text[1] == ' ';

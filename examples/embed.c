@@ -3,8 +3,8 @@
  *     cc embed.c $(pkg-config --cflags --libs holdfast) -o embed && ./embed
  *
  * The shop's own effect (count the order, write it down, ask for a receipt to be sent) runs inside
- * Holdfast's atomic unit: it happens once for each key, together with the key, or not at all. The second
- * click, the browser that reloads and the retry after a crash all get the first answer. */
+ * Holdfast's atomic unit: it happens once for each key, together with the key, or not at all. The
+ * second click, the browser that reloads and the retry after a crash all get the first answer. */
 #include <holdfast.h>
 
 #include <stdio.h>
@@ -52,7 +52,8 @@ static int submit(struct hf_db *db, const char *token, struct order order)
                                   &result);
     if (status == HF_OK)
         printf("%s: order %.*s%s\n", token, (int)result.answer.value.size,
-               (const char *)result.answer.value.data, result.replayed ? " (already submitted)" : "");
+               (const char *)result.answer.value.data,
+               result.replayed ? " (already submitted)" : "");
     else
         printf("%s: %s\n", token, hf_status_code(status));
     hf_result_clear(&result);

@@ -101,14 +101,15 @@ static bool shelf_fill(struct crash_check *k, struct shelf *s)
 /* Each hold is ended once at most, and given back once at most and only if it was confirmed. */
 static bool ends_check(struct crash_check *k, const struct shelf *s)
 {
-    unsigned enders = 1 << CRASH_CONFIRM | 1 << CRASH_RELEASE | 1 << CRASH_EXPIRE | 1 << CRASH_REVERSE;
+    unsigned enders =
+        1 << CRASH_CONFIRM | 1 << CRASH_RELEASE | 1 << CRASH_EXPIRE | 1 << CRASH_REVERSE;
     size_t count = 0;
     struct crash_op **ops = crash_gather(k, enders, true, NULL, &count);
     for (size_t i = 0; i < count; i++) {
         struct known *hold = known_find(s, ops[i]->subject);
         if (!hold)
-            crash_complain(k, "c%u-%u ended the hold %s, which nobody placed", ops[i]->client, ops[i]->number,
-                           ops[i]->subject);
+            crash_complain(k, "c%u-%u ended the hold %s, which nobody placed", ops[i]->client,
+                           ops[i]->number, ops[i]->subject);
         else
             crash_op_ends(hold->op, ops[i]);
     }
@@ -118,8 +119,9 @@ static bool ends_check(struct crash_check *k, const struct shelf *s)
         if (op->ends > 1 || op->reversals > 1 ||
             (op->reversals && strcmp(op->state ? op->state : "", "confirmed") != 0))
             return crash_complain(
-                k, "hold %s of c%u-%u was ended %u times (last: %s) and given back %u times", s->known[i].id,
-                op->client, op->number, op->ends, op->state ? op->state : "-", op->reversals);
+                k, "hold %s of c%u-%u was ended %u times (last: %s) and given back %u times",
+                s->known[i].id, op->client, op->number, op->ends, op->state ? op->state : "-",
+                op->reversals);
     }
     return !k->complaint[0];
 }
@@ -137,7 +139,8 @@ static bool hold_listed(struct crash_check *k, struct shelf *s, const char *hold
     if (known->seen)
         return crash_complain(k, "hold %s is listed twice", id);
     if (reversal ? strcmp(reverses, known->op->subject) != 0 : !crash_op_may_be(known->op, state))
-        return crash_complain(k, "hold of c%u-%u, left %s: %s", known->op->client, known->op->number,
+        return crash_complain(k, "hold of c%u-%u, left %s: %s", known->op->client,
+                              known->op->number,
                               known->op->state ? known->op->state : "as it was placed", hold);
     known->seen = true;
     s->listed++;
@@ -170,8 +173,8 @@ static bool holds_list(struct crash_check *k, struct shelf *s)
         crash_complain(k, "%zu holds are listed, and %zu were made", s->listed, s->count);
     for (size_t i = 0; i < s->count && s->listed != s->count; i++)
         if (!s->known[i].seen)
-            return crash_complain(k, "the hold %s of c%u-%u is lost", s->known[i].id, s->known[i].op->client,
-                                  s->known[i].op->number);
+            return crash_complain(k, "the hold %s of c%u-%u is lost", s->known[i].id,
+                                  s->known[i].op->client, s->known[i].op->number);
     return !k->complaint[0];
 }
 
@@ -190,8 +193,8 @@ static long long held_listed(struct crash_check *k, unsigned resource)
     return held;
 }
 
-/* What a resource says it has taken is what its holds say. Brief holds may still run out meanwhile, one after the other:
- * between two answers that agree none has. */
+/* What a resource says it has taken is what its holds say. Brief holds may still run out meanwhile,
+ * one after the other: between two answers that agree none has. */
 static bool resource_check(struct crash_check *k, const struct shelf *s, unsigned i)
 {
     char what[64];
@@ -209,8 +212,8 @@ static bool resource_check(struct crash_check *k, const struct shelf *s, unsigne
     }
     if (held != before || reply_number(&r, "confirmed") != s->confirmed[i] ||
         held + s->confirmed[i] > CRASH_SHARED_CAPACITY)
-        crash_complain(k, "its holds are %lld held and %u confirmed, and the resource says %s", held,
-                       s->confirmed[i], r.body);
+        crash_complain(k, "its holds are %lld held and %u confirmed, and the resource says %s",
+                       held, s->confirmed[i], r.body);
     reply_free(&r);
     return !k->complaint[0];
 }
@@ -234,8 +237,8 @@ void crash_check_sum(const struct crash_check *k, struct crash_sum *sum)
 bool crash_check_server(struct crash_check *k)
 {
     struct shelf s = { .known = NULL };
-    bool fine = shelf_fill(k, &s) && ends_check(k, &s) && holds_list(k, &s) && resources_check(k, &s) &&
-                crash_check_rest(k);
+    bool fine = shelf_fill(k, &s) && ends_check(k, &s) && holds_list(k, &s) &&
+                resources_check(k, &s) && crash_check_rest(k);
     k->holds = s.count;
     free(s.known);
     return fine;

@@ -6,7 +6,8 @@
  *   entries.c  the journal's entries in memory, in the order in which they were decided
  *   history.c  the same as a history, told to the judge of proof/judge
  *
- * Nothing here trusts the server: what must be there is counted from what the clients wrote down. */
+ * Nothing here trusts the server: what must be there is counted from what the clients wrote
+ * down. */
 #ifndef HF_PROOF_CRASH_CHECK_H
 #define HF_PROOF_CRASH_CHECK_H
 
@@ -16,13 +17,13 @@
 #define CRASH_LATE_NS UINT64_C(20000000)
 
 struct crash_check {
-    const struct server *server;        /* borrowed: one that can be asked; files go to its folder */
-    const char *postgres;               /* borrowed: where the store is; NULL: in the server's own files */
+    const struct server *server; /* borrowed: one that can be asked; files go to its folder */
+    const char *postgres;        /* borrowed: where the store is; NULL: in the server's own files */
     const struct crash_ledger *ledgers; /* borrowed */
     unsigned clients;                   /* how many ledgers there are */
-    const char *program;                /* borrowed: the holdfast to run, or NULL: that of the build */
-    bool hush;                          /* control: keep some decisions from the judge */
-    bool late; /* control: tell the judge that client 0 was earlier, by CRASH_LATE_NS */
+    const char *program; /* borrowed: the holdfast to run, or NULL: that of the build */
+    bool hush;           /* control: keep some decisions from the judge */
+    bool late;           /* control: tell the judge that client 0 was earlier, by CRASH_LATE_NS */
     uint64_t holds, entries, judged, timed; /* out: how many there were */
     char complaint[CRASH_COMPLAINT];        /* out: what is wrong, or "" */
 };
@@ -31,8 +32,8 @@ struct crash_check {
 bool crash_check_server(struct crash_check *k);
 /* After it was stopped in order; if the store is in a database, while nobody changes anything. */
 bool crash_check_journal(struct crash_check *k);
-/* Write the whole journal, as people can read it, to DIR/export.jsonl in the server's folder, and say where that is. False
- * after a complaint. */
+/* Write the whole journal, as people can read it, to DIR/export.jsonl in the server's folder, and
+ * say where that is. False after a complaint. */
 bool crash_check_export(struct crash_check *k, char file[600]);
 /* How much was looked at. */
 void crash_check_sum(const struct crash_check *k, struct crash_sum *sum);
@@ -40,9 +41,10 @@ void crash_check_sum(const struct crash_check *k, struct crash_sum *sum);
 /* ---- For the files above ---- */
 
 /* Always false. The first complaint counts. */
-bool crash_complain(struct crash_check *k, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* All operations of the kinds in `kinds` (1 << kind) that were answered; done: those that succeeded alone. Sorted by `by`.
- * count: out. Owned, free with free(). */
+bool crash_complain(struct crash_check *k, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* All operations of the kinds in `kinds` (1 << kind) that were answered; done: those that succeeded
+ * alone. Sorted by `by`. count: out. Owned, free with free(). */
 struct crash_op **crash_gather(const struct crash_check *k, unsigned kinds, bool done,
                                int (*by)(const void *, const void *), size_t *count);
 /* Ask; false after a complaint unless the answer is 200. */
@@ -53,15 +55,18 @@ bool crash_check_history(struct crash_check *k);
 
 /* Operations by what the journal has of them. */
 struct crash_index {
-    const struct crash_check *check;        /* borrowed */
-    uint64_t *positions[CRASH_CLIENTS_MAX]; /* owned, by number: where the entry is; 0: not met yet */
+    const struct crash_check *check; /* borrowed */
+    uint64_t
+        *positions[CRASH_CLIENTS_MAX]; /* owned, by number: where the entry is; 0: not met yet */
     struct crash_op **by_sequence[CRASH_CLIENTS_MAX]; /* owned */
     unsigned sequences[CRASH_CLIENTS_MAX];            /* the highest */
 };
 void crash_index_make(const struct crash_check *k, struct crash_index *x);
 void crash_index_free(struct crash_index *x);
-/* The operation of this name ("c2-17"), or with this number of the client of this name. NULL: there is none. */
+/* The operation of this name ("c2-17"), or with this number of the client of this name. NULL: there
+ * is none. */
 struct crash_op *crash_index_name(const struct crash_index *x, const char *name);
-struct crash_op *crash_index_sequence(const struct crash_index *x, const char *client, uint64_t sequence);
+struct crash_op *crash_index_sequence(const struct crash_index *x, const char *client,
+                                      uint64_t sequence);
 
 #endif

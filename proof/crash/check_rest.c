@@ -16,7 +16,8 @@ static int compare(uint64_t a, uint64_t b)
 }
 
 /* The first of the operations behind `from` that is about something else. */
-static size_t run_end(struct crash_op **ops, size_t count, size_t from, int (*by)(const void *, const void *))
+static size_t run_end(struct crash_op **ops, size_t count, size_t from,
+                      int (*by)(const void *, const void *))
 {
     size_t to = from + 1;
     while (to < count && by(&ops[from], &ops[to]) == 0)
@@ -90,14 +91,16 @@ static int by_subject(const void *a, const void *b)
     return strcmp(at(a)->subject, at(b)->subject);
 }
 
-/* A fail that was in doubt, and refused when it was sent again: perhaps it had been done, and somebody has begun anew. */
+/* A fail that was in doubt, and refused when it was sent again: perhaps it had been done, and
+ * somebody has begun anew. */
 static bool perhaps_given_up(const struct crash_op *op)
 {
     return op->kind == CRASH_FAIL && !crash_op_done(op) && op->doubts > 0 &&
            strstr(op->fields, "\"retryable\":true");
 }
 
-/* By claim, and within it by fence; a begin stands in front of what settled it, and who was refused at the end. */
+/* By claim, and within it by fence; a begin stands in front of what settled it, and who was refused
+ * at the end. */
 static uint64_t fence_of(const struct crash_op *op)
 {
     if (op->kind == CRASH_BEGIN)
@@ -115,7 +118,8 @@ static int by_claim(const void *a, const void *b)
     return order ? order : compare(at(a)->kind, at(b)->kind);
 }
 
-/* Two begins of one claim, the later under the higher fence: the earlier one had been given up, or its time was over. */
+/* Two begins of one claim, the later under the higher fence: the earlier one had been given up, or
+ * its time was over. */
 static bool begin_follows(struct crash_check *k, const struct crash_op *a, const struct crash_op *b,
                           bool given_up)
 {
@@ -125,8 +129,8 @@ static bool begin_follows(struct crash_check *k, const struct crash_op *a, const
     crash_text(a->body, "lease_expires_at", over, sizeof over);
     crash_text(b->body, "begun_at", begun, sizeof begun);
     return strcmp(begun, over) >= 0 ||
-           crash_complain(k, "the claim %s was begun by c%u-%u until %s and by c%u-%u at %s", a->subject,
-                          a->client, a->number, over, b->client, b->number, begun);
+           crash_complain(k, "the claim %s was begun by c%u-%u until %s and by c%u-%u at %s",
+                          a->subject, a->client, a->number, over, b->client, b->number, begun);
 }
 
 static bool claim_check(struct crash_check *k, struct crash_op **ops, size_t count)
@@ -139,13 +143,14 @@ static bool claim_check(struct crash_check *k, struct crash_op **ops, size_t cou
         if (fence_of(op) == UINT64_MAX)
             continue;
         if (settled)
-            return crash_complain(k,
-                                  "c%u-%u has something to do with the claim %s after c%u-%u had settled it",
-                                  op->client, op->number, op->subject, settled->client, settled->number);
+            return crash_complain(
+                k, "c%u-%u has something to do with the claim %s after c%u-%u had settled it",
+                op->client, op->number, op->subject, settled->client, settled->number);
         if (op->kind == CRASH_BEGIN) {
             if (begun && fence_of(begun) == fence_of(op))
-                return crash_complain(k, "c%u-%u and c%u-%u have begun %s with one fence", begun->client,
-                                      begun->number, op->client, op->number, op->subject);
+                return crash_complain(k, "c%u-%u and c%u-%u have begun %s with one fence",
+                                      begun->client, begun->number, op->client, op->number,
+                                      op->subject);
             if (begun && !begin_follows(k, begun, op, given_up))
                 return false;
             begun = op;
@@ -200,8 +205,8 @@ static bool leases_check(struct crash_check *k)
         crash_text(b->body, "granted_at", granted, sizeof granted);
         if (by_subject(&ops[i - 1], &ops[i]) == 0 &&
             (by_fence(&ops[i - 1], &ops[i]) == 0 || strcmp(granted, over) < 0))
-            crash_complain(k, "both c%u-%u and c%u-%u have the lease %s: %s, %s", a->client, a->number,
-                           b->client, b->number, a->subject, a->body, b->body);
+            crash_complain(k, "both c%u-%u and c%u-%u have the lease %s: %s, %s", a->client,
+                           a->number, b->client, b->number, a->subject, a->body, b->body);
     }
     free(ops);
     return !k->complaint[0];
@@ -224,19 +229,20 @@ static bool register_check(struct crash_check *k, struct crash_op **ops, size_t 
     struct reply r;
     for (size_t i = 0; i < count; i++) {
         if (crash_number(ops[i]->body, "version") != (long long)i + 1)
-            return crash_complain(k, "write %zu of %s is c%u-%u's, which was told %s", i + 1, ops[i]->subject,
-                                  ops[i]->client, ops[i]->number, ops[i]->body);
+            return crash_complain(k, "write %zu of %s is c%u-%u's, which was told %s", i + 1,
+                                  ops[i]->subject, ops[i]->client, ops[i]->number, ops[i]->body);
         if (i > 0 && strncmp(ops[i]->subject, "fenced-", 7) == 0 &&
             crash_number(ops[i]->body, "fence") <= crash_number(ops[i - 1]->body, "fence"))
-            return crash_complain(k, "the fence of %s falls with c%u-%u: %s, then %s", ops[i]->subject,
-                                  ops[i]->client, ops[i]->number, ops[i - 1]->body, ops[i]->body);
+            return crash_complain(k, "the fence of %s falls with c%u-%u: %s, then %s",
+                                  ops[i]->subject, ops[i]->client, ops[i]->number, ops[i - 1]->body,
+                                  ops[i]->body);
     }
     snprintf(what, sizeof what, "GET /v1/registers/%s", ops[0]->subject);
     if (!crash_get(k, what, &r))
         return false;
     if (strcmp(r.body, ops[count - 1]->body) != 0)
-        crash_complain(k, "the last of %zu writes to %s was told %s, and it is %s", count, ops[0]->subject,
-                       ops[count - 1]->body, r.body);
+        crash_complain(k, "the last of %zu writes to %s was told %s, and it is %s", count,
+                       ops[0]->subject, ops[count - 1]->body, r.body);
     reply_free(&r);
     return !k->complaint[0];
 }
@@ -264,8 +270,8 @@ static bool merged_check(struct crash_check *k, struct crash_op **ops, size_t co
     for (unsigned c = 0; c < k->clients && counter; c++) {
         snprintf(name, sizeof name, "c%u", c);
         if (counted[c] && crash_number(r.body, name) != counted[c])
-            crash_complain(k, "client %u has counted to %lld, and the counter says %s", c, counted[c],
-                           r.body);
+            crash_complain(k, "client %u has counted to %lld, and the counter says %s", c,
+                           counted[c], r.body);
     }
     /* Each merge adds something, so that there are as many versions as merges. */
     if (!counter && crash_number(r.body, "version") != (long long)count)
@@ -306,5 +312,6 @@ static bool settled_check(struct crash_check *k)
 
 bool crash_check_rest(struct crash_check *k)
 {
-    return settled_check(k) && guards_check(k) && claims_check(k) && leases_check(k) && registers_check(k);
+    return settled_check(k) && guards_check(k) && claims_check(k) && leases_check(k) &&
+           registers_check(k);
 }

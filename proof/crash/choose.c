@@ -1,4 +1,5 @@
-/* What a client asks for next. All kinds come all the time, and most can be refused: refusals are remembered too. */
+/* What a client asks for next. All kinds come all the time, and most can be refused: refusals are
+ * remembered too. */
 #include "crash/client.h"
 #include "support/test.h"
 
@@ -54,7 +55,8 @@ static bool place(struct crash_client *c, struct crash_op *op, bool batch)
         op->kind = CRASH_NUMBERED;
         op->sequence = ++c->sequence;
     }
-    FIELDS(op, "\"resource\":\"%s\",\"requester\":\"client %u\",\"duration\":\"%s\"", resource, me, duration);
+    FIELDS(op, "\"resource\":\"%s\",\"requester\":\"client %u\",\"duration\":\"%s\"", resource, me,
+           duration);
     return true;
 }
 
@@ -126,13 +128,14 @@ static bool settle(struct crash_client *c, struct crash_op *op)
     SUBJECT(op, "%s", claim.key);
     if (draw < 3) {
         op->kind = CRASH_COMPLETE;
-        FIELDS(op, "\"fence\":%llu,\"response\":{\"by\":\"c%u-%016u\"}", (unsigned long long)claim.fence,
-               c->ledger.client, number(c));
+        FIELDS(op, "\"fence\":%llu,\"response\":{\"by\":\"c%u-%016u\"}",
+               (unsigned long long)claim.fence, c->ledger.client, number(c));
         return true;
     }
     op->kind = CRASH_FAIL;
-    FIELDS(op, "\"fence\":%llu,\"error\":\"c%u-%016u\",\"retryable\":%s", (unsigned long long)claim.fence,
-           c->ledger.client, number(c), draw < 5 ? "true" : "false");
+    FIELDS(op, "\"fence\":%llu,\"error\":\"c%u-%016u\",\"retryable\":%s",
+           (unsigned long long)claim.fence, c->ledger.client, number(c),
+           draw < 5 ? "true" : "false");
     return true;
 }
 
@@ -146,7 +149,8 @@ static bool grant(struct crash_client *c, struct crash_op *op)
     return true;
 }
 
-/* With the newest fence that it was given: sometimes for the first time, often again, sometimes too late. */
+/* With the newest fence that it was given: sometimes for the first time, often again, sometimes too
+ * late. */
 static bool write_fenced(struct crash_client *c, struct crash_op *op)
 {
     unsigned which = below(c, CRASH_LEASES);
@@ -168,7 +172,8 @@ static bool write_plain(struct crash_client *c, struct crash_op *op)
         FIELDS(op, "\"value\":\"c%u-%016u\"", c->ledger.client, number(c));
     } else {
         SUBJECT(op, "version-%u", c->ledger.client);
-        FIELDS(op, "\"value\":\"c%u-%016u\",\"if_version\":%u", c->ledger.client, number(c), c->version);
+        FIELDS(op, "\"value\":\"c%u-%016u\",\"if_version\":%u", c->ledger.client, number(c),
+               c->version);
     }
     return true;
 }
@@ -242,8 +247,9 @@ void crash_learn(struct crash_client *c, struct crash_op *op)
         crash_op_ends(c->ledger.ops[op->target], op);
     if (op->kind == CRASH_BEGIN && crash_op_done(op))
         op->fence = (uint64_t)crash_number(op->body, "fence");
-    if (op->kind == CRASH_BEGIN || (op->kind == CRASH_FAIL && crash_op_done(op) && !crash_claim_shared(op) &&
-                                    strstr(op->fields, "\"retryable\":true")))
+    if (op->kind == CRASH_BEGIN ||
+        (op->kind == CRASH_FAIL && crash_op_done(op) && !crash_claim_shared(op) &&
+         strstr(op->fields, "\"retryable\":true")))
         learn_claim(c, op);
     if (op->kind == CRASH_GRANT)
         c->fences[strtoul(strchr(op->subject, '-') + 1, NULL, 10)] =

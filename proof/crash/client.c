@@ -6,7 +6,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GROUP = 16, PATIENCE_MS = 2 * SERVER_PATIENCE_MS, SAMPLE_NEW = 6, SAMPLE_OLD = 6, SWEEP = 64 };
+enum {
+    GROUP = 16,
+    PATIENCE_MS = 2 * SERVER_PATIENCE_MS,
+    SAMPLE_NEW = 6,
+    SAMPLE_OLD = 6,
+    SWEEP = 64
+};
 
 /* Operations that leave together, in this order. */
 struct group {
@@ -18,8 +24,8 @@ struct group {
 /* ---- Complaints ---- */
 
 /* Say what is wrong with `op`; always false. Only the first complaint counts. */
-static bool complain(struct crash_client *c, const struct crash_op *op, const char *what, int status,
-                     const char *body)
+static bool complain(struct crash_client *c, const struct crash_op *op, const char *what,
+                     int status, const char *body)
 {
     char name[CRASH_NAME_MAX] = "-";
     if (c->tally->complaint[0])
@@ -28,8 +34,8 @@ static bool complain(struct crash_client *c, const struct crash_op *op, const ch
         crash_op_name(op, name);
     snprintf(c->tally->complaint, sizeof c->tally->complaint,
              "%s (%s %s, sent %u times, in doubt %u times): %s: %d %s%s%s", name,
-             op ? crash_calls[op->kind].op ? crash_calls[op->kind].op : "grant" : "", op ? op->subject : "",
-             op ? op->attempts : 0, op ? op->doubts : 0, what, status, body,
+             op ? crash_calls[op->kind].op ? crash_calls[op->kind].op : "grant" : "",
+             op ? op->subject : "", op ? op->attempts : 0, op ? op->doubts : 0, what, status, body,
              op && op->status ? "; it was told " : "", op && op->status ? op->body : "");
     crash_ledger_says(&c->ledger, c->tally->complaint);
     crash_ledger_flush(&c->ledger);
@@ -50,8 +56,9 @@ static void hang_up(struct crash_client *c)
     c->fd = -1;
 }
 
-/* Ask the other server next, if there is one. Only behind all that this one was asked for: what it still has under way
- * could otherwise be done behind the back of who asks elsewhere, and without a key be done twice. */
+/* Ask the other server next, if there is one. Only behind all that this one was asked for: what it
+ * still has under way could otherwise be done behind the back of who asks elsewhere, and without a
+ * key be done twice. */
 static void turn_away(struct crash_client *c)
 {
     hang_up(c);
@@ -120,7 +127,8 @@ static bool same_again(struct crash_client *c, struct crash_op *op, int status, 
     return replayed || complain(c, op, "done again, and not a replay", status, body);
 }
 
-/* A claim that only this client wants is in progress, so the begin that was in doubt had been done. Ask for its fence. */
+/* A claim that only this client wants is in progress, so the begin that was in doubt had been done.
+ * Ask for its fence. */
 static bool fence_find(struct crash_client *c, struct crash_op *op)
 {
     char what[80];
@@ -179,13 +187,15 @@ static bool first_answer(struct crash_client *c, struct crash_op *op, bool repla
     c->tally->kinds[op->kind] += crash_op_done(op);
     if (op->doubts)
         doubt_settled(c, op, replayed);
-    if (op->kind == CRASH_BEGIN && op->status == 409 && !crash_claim_shared(op) && !fence_find(c, op))
+    if (op->kind == CRASH_BEGIN && op->status == 409 && !crash_claim_shared(op) &&
+        !fence_find(c, op))
         return false;
     crash_learn(c, op);
     return true;
 }
 
-static bool answered(struct crash_client *c, struct crash_op *op, int status, bool replayed, const char *body)
+static bool answered(struct crash_client *c, struct crash_op *op, int status, bool replayed,
+                     const char *body)
 {
     bool first = op->status == 0;
     unsigned doubts = op->doubts;
@@ -206,7 +216,8 @@ static bool lines_answered(struct crash_client *c, const struct group *g, struct
         int status = 0;
         char *end = strchr(at, '\n'), *body = strstr(at, ",\"body\":");
         if (!end || !body || body > end || sscanf(at, "{\"status\":%d,", &status) != 1)
-            return complain(c, g->ops[i], "a batch was answered with too little", r->status, r->body);
+            return complain(c, g->ops[i], "a batch was answered with too little", r->status,
+                            r->body);
         end[-1] = 0; /* the brace of the line */
         bool replayed = strstr(at, "\"replayed\":true,") == at + strcspn(at, ",") + 1;
         if (!answered(c, g->ops[i], status, replayed, body + strlen(",\"body\":")))
@@ -256,8 +267,8 @@ static unsigned group_hear(struct crash_client *c, const struct group *g)
     return heard;
 }
 
-/* Send the group once. False if the server went away before all was answered; what was answered with "not now" is counted
- * in c->put_off. */
+/* Send the group once. False if the server went away before all was answered; what was answered
+ * with "not now" is counted in c->put_off. */
 static bool group_send(struct crash_client *c, const struct group *g)
 {
     struct text request = { 0 };
@@ -312,7 +323,8 @@ static void group_settle(struct crash_client *c, const struct group *g)
     }
 }
 
-/* What survived of a group that left together is its beginning; but behind what a server gave up, it goes on. */
+/* What survived of a group that left together is its beginning; but behind what a server gave up,
+ * it goes on. */
 static void group_prefix(struct crash_client *c, const struct group *g)
 {
     const struct crash_op *lost = NULL;
@@ -420,7 +432,9 @@ static void group_repeat(struct crash_client *c, const struct group *g)
 
 static void ask_again(struct crash_client *c, struct crash_op *op)
 {
-    struct group one = { .how = crash_calls[op->kind].method ? 's' : 'b', .count = 1, .ops = { op } };
+    struct group one = { .how = crash_calls[op->kind].method ? 's' : 'b',
+                         .count = 1,
+                         .ops = { op } };
     if (op->status && crash_calls[op->kind].keyed)
         group_repeat(c, &one);
     if (op->status && fine(c))
@@ -462,10 +476,12 @@ static void group_choose(struct crash_client *c, struct group *g)
     g->how = how < 4 ? 's' : how < 7 ? 'p' : 'b';
     g->count = g->how == 's' ? 1 : 2 + (unsigned)test_below(&c->random, GROUP - 2);
     for (unsigned i = 0; i < g->count; i++) {
-        /* Sometimes a request is sent twice without waiting: one of the two is the other's replay. */
+        /* Sometimes a request is sent twice without waiting: one of the two is the other's
+         * replay. */
         bool twice = g->how == 'p' && i > 0 && test_below(&c->random, 8) == 0;
         struct crash_op *before = twice ? g->ops[i - 1] : NULL;
-        g->ops[i] = before && crash_calls[before->kind].keyed ? before : crash_choose(c, g->how == 'b');
+        g->ops[i] =
+            before && crash_calls[before->kind].keyed ? before : crash_choose(c, g->how == 'b');
     }
 }
 
@@ -475,7 +491,8 @@ static void ghost(struct crash_client *c)
     struct text request = { 0 };
     struct reply r;
     char fields[64];
-    snprintf(fields, sizeof fields, "Idempotency-Key: ghost-%u-%zu\r\n", c->ledger.client, c->ledger.count);
+    snprintf(fields, sizeof fields, "Idempotency-Key: ghost-%u-%zu\r\n", c->ledger.client,
+             c->ledger.count);
     text_request(&request, "POST /v1/holds", fields,
                  "{\"resource\":\"shared-0\",\"requester\":\"ghost\",\"duration\":\"10ms\"}");
     if (dial(c) && server_send(c->fd, request.data, request.size) && hear(c, &r))

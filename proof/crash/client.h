@@ -1,12 +1,14 @@
-/* client.h: a client of the crash tests: a process of its own with its own ledger, which outlives every server.
+/* client.h: a client of the crash tests: a process of its own with its own ledger, which outlives
+ * every server.
  *
  *   choose.c   what to ask next, and what was learnt from an answer
- *   client.c   asking: alone, pipelined, in batches; again when in doubt; again although there was an answer
+ *   client.c   asking: alone, pipelined, in batches; again when in doubt; again although there was
+ *              an answer
  *
- * It asks for operations of all kinds, as fast as it is told to. When the server goes away without a word, or says that
- * it cannot tell what happened, it asks the same again until it knows: at the other server, if there is one. Then it asks
- * for some of what it had been told before: the newest, and a few of any age. Whatever is not as it must be is a
- * complaint, and the end of it. */
+ * It asks for operations of all kinds, as fast as it is told to. When the server goes away without
+ * a word, or says that it cannot tell what happened, it asks the same again until it knows: at the
+ * other server, if there is one. Then it asks for some of what it had been told before: the newest,
+ * and a few of any age. Whatever is not as it must be is a complaint, and the end of it. */
 #ifndef HF_PROOF_CRASH_CLIENT_H
 #define HF_PROOF_CRASH_CLIENT_H
 
@@ -29,18 +31,19 @@ struct crash_tally {
     _Atomic uint64_t acknowledged; /* operations that were answered */
     _Atomic uint64_t
         in_doubt; /* operations that were sent, and of which nobody said whether they happened, */
-    _Atomic uint64_t survived;           /* of which so many had been done all the same, */
-    _Atomic uint64_t undone;             /* and so many had not; of the rest, the answer cannot tell */
-    _Atomic uint64_t resent;             /* requests that were sent because the one before had no answer */
-    _Atomic uint64_t not_yet;            /* answers that said: not now */
-    _Atomic uint64_t asked_again;        /* questions about what had been answered before */
-    _Atomic uint64_t breaks;             /* connections that broke while a request was under way */
+    _Atomic uint64_t survived;    /* of which so many had been done all the same, */
+    _Atomic uint64_t undone;      /* and so many had not; of the rest, the answer cannot tell */
+    _Atomic uint64_t resent;      /* requests that were sent because the one before had no answer */
+    _Atomic uint64_t not_yet;     /* answers that said: not now */
+    _Atomic uint64_t asked_again; /* questions about what had been answered before */
+    _Atomic uint64_t breaks;      /* connections that broke while a request was under way */
     _Atomic uint64_t kinds[CRASH_KINDS]; /* operations that were done, by kind */
     char complaint[CRASH_COMPLAINT];     /* "" while nothing is wrong */
 };
 
 struct crash_board {
-    _Atomic bool stop; /* ask for nothing new, settle what is in doubt, ask for everything again, and end */
+    _Atomic bool
+        stop; /* ask for nothing new, settle what is in doubt, ask for everything again, and end */
     struct crash_tally clients[CRASH_CLIENTS_MAX];
 };
 
@@ -81,7 +84,8 @@ int crash_client_run(struct crash_client *c);
 
 /* ---- choose.c ---- */
 
-/* Note the next operation in the ledger; batch: one that can stand in a batch, else one that can stand alone. */
+/* Note the next operation in the ledger; batch: one that can stand in a batch, else one that can
+ * stand alone. */
 struct crash_op *crash_choose(struct crash_client *c, bool batch);
 /* Learn from the first answer to `op`. */
 void crash_learn(struct crash_client *c, struct crash_op *op);

@@ -15,8 +15,8 @@ static bool run(struct crash_world *w, char *const argv[])
 {
     pid_t pid;
     int status = -1;
-    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0 || waitpid(pid, &status, 0) != pid ||
-        status != 0)
+    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0 ||
+        waitpid(pid, &status, 0) != pid || status != 0)
         return crash_world_complain(w, "cannot run %s", argv[0]);
     return true;
 }
@@ -46,7 +46,8 @@ static uint64_t sequence_of(const unsigned char *block)
     return sequence;
 }
 
-/* Look at the batches of a segment: find the highest sequence, and overwrite those from `from` on with zeros. */
+/* Look at the batches of a segment: find the highest sequence, and overwrite those from `from` on
+ * with zeros. */
 static uint64_t segment_walk(const char *path, uint64_t from)
 {
     static const unsigned char nothing[BLOCK];

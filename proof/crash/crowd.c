@@ -16,7 +16,8 @@
 enum { START_MS = 60000 };
 
 /* Always false. The first complaint counts. */
-__attribute__((format(printf, 2, 3))) static bool complain(struct crash_crowd *c, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool complain(struct crash_crowd *c,
+                                                           const char *format, ...)
 {
     va_list args;
     if (c->complaint[0])
@@ -61,13 +62,14 @@ int crash_port_find(void)
 bool crash_listens(struct server *s)
 {
     struct pollfd p = { .fd = s->out, .events = POLLIN };
-    ssize_t n = poll(&p, 1, START_MS) > 0 ? read(s->out, s->first_line, sizeof s->first_line - 1) : -1;
+    ssize_t n =
+        poll(&p, 1, START_MS) > 0 ? read(s->out, s->first_line, sizeof s->first_line - 1) : -1;
     s->first_line[n > 0 ? n : 0] = 0;
     return n > 0 && strstr(s->first_line, "listening on");
 }
 
-/* Closed: a guard that cannot be asked for its entry says "seen" without one, which is no answer to the client. Open, it
- * would say what it says to the first. */
+/* Closed: a guard that cannot be asked for its entry says "seen" without one, which is no answer to
+ * the client. Open, it would say what it says to the first. */
 #define RULE "\"window\":\"1d\",\"on_unavailable\":\"closed\""
 
 bool crash_furnish(const struct server *s)
@@ -125,7 +127,8 @@ static _Noreturn void client_process(struct crash_crowd *crowd, unsigned i)
 
 bool crash_crowd_start(struct crash_crowd *c)
 {
-    c->board = mmap(NULL, sizeof *c->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    c->board =
+        mmap(NULL, sizeof *c->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (c->board == MAP_FAILED) {
         c->board = NULL;
         return complain(c, "there is no memory to share with the clients");
@@ -161,8 +164,8 @@ bool crash_crowd_accused(struct crash_crowd *c)
 
 void crash_crowd_sum(const struct crash_crowd *c, struct crash_sum *n)
 {
-    n->acknowledged = n->in_doubt = n->survived = n->undone = n->resent = n->not_yet = n->asked_again =
-        n->breaks = 0;
+    n->acknowledged = n->in_doubt = n->survived = n->undone = n->resent = n->not_yet =
+        n->asked_again = n->breaks = 0;
     memset(n->kinds, 0, sizeof n->kinds);
     for (unsigned i = 0; i < c->count; i++) {
         const struct crash_tally *t = &c->board->clients[i];
@@ -226,16 +229,19 @@ void crash_crowd_free(struct crash_crowd *c)
 
 void crash_sum_print(const struct crash_sum *n)
 {
-    static const char *const kinds[CRASH_KINDS] = { "place",   "numbered", "confirm", "release",  "expire",
-                                                    "reverse", "admit",    "begin",   "complete", "fail",
-                                                    "grant",   "write",    "merge" };
+    static const char *const kinds[CRASH_KINDS] = { "place",    "numbered", "confirm", "release",
+                                                    "expire",   "reverse",  "admit",   "begin",
+                                                    "complete", "fail",     "grant",   "write",
+                                                    "merge" };
     printf("%" PRIu64 " operations acknowledged; done:", n->acknowledged);
     for (unsigned i = 0; i < CRASH_KINDS; i++)
         printf(" %s %" PRIu64, kinds[i], n->kinds[i]);
     printf("\n%" PRIu64 " in doubt: %" PRIu64 " had survived, %" PRIu64 " had not, %" PRIu64
            " cannot be told; %" PRIu64 " requests sent again, %" PRIu64 " times not yet\n",
-           n->in_doubt, n->survived, n->undone, n->in_doubt - n->survived - n->undone, n->resent, n->not_yet);
-    printf("%" PRIu64 " connections broken; %" PRIu64 " questions about what had been acknowledged\n",
+           n->in_doubt, n->survived, n->undone, n->in_doubt - n->survived - n->undone, n->resent,
+           n->not_yet);
+    printf("%" PRIu64 " connections broken; %" PRIu64
+           " questions about what had been acknowledged\n",
            n->breaks, n->asked_again);
     printf("%" PRIu64 " holds and %" PRIu64 " journal entries, all of them asked for; %" PRIu64
            " operations judged, %" PRIu64 " of them with their times\n",

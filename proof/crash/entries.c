@@ -9,7 +9,8 @@ static bool wrong(struct hf_error *why, uint64_t position, const char *what)
 }
 
 /* The entries of a batch, or the one entry of a part of it. */
-static bool batch_keep(struct crash_entries *e, const struct hf_audit_batch *batch, struct hf_error *why)
+static bool batch_keep(struct crash_entries *e, const struct hf_audit_batch *batch,
+                       struct hf_error *why)
 {
     struct hf_audit_batch copy = *batch;
     const char *problem = NULL;
@@ -30,7 +31,8 @@ static bool batch_keep(struct crash_entries *e, const struct hf_audit_batch *bat
     }
 }
 
-static bool journal_keep(struct crash_entries *e, struct hf_audit_reader *reader, struct hf_error *why)
+static bool journal_keep(struct crash_entries *e, struct hf_audit_reader *reader,
+                         struct hf_error *why)
 {
     for (;;) {
         struct hf_audit_batch batch;

@@ -1,8 +1,9 @@
-/* The journal as a history, for the judge who shares nothing with the program: what was asked, out of the ledgers; in which
- * order and with what result, out of the journal; what was shown, and when it was asked for and answered, out of the
- * ledgers again.
+/* The journal as a history, for the judge who shares nothing with the program: what was asked, out
+ * of the ledgers; in which order and with what result, out of the journal; what was shown, and when
+ * it was asked for and answered, out of the ledgers again.
  *
- * Only what changed something has an entry. Of the rest, the replays of the last sweep are told, which came behind it all. */
+ * Only what changed something has an entry. Of the rest, the replays of the last sweep are told,
+ * which came behind it all. */
 #include "api/decode.h"
 #include "api/encode.h"
 #include "api/problem.h"
@@ -72,7 +73,8 @@ static bool request_of(struct telling *t, const struct crash_op *op, struct hf_r
 /* What the driver asked for before the clients began. */
 static void furnishing(const struct hf_audit_row *row, struct hf_request *out)
 {
-    *out = (struct hf_request){ .action = row->kind == HF_ROW_GUARD ? HF_SET_GUARD : HF_SET_RESOURCE };
+    *out =
+        (struct hf_request){ .action = row->kind == HF_ROW_GUARD ? HF_SET_GUARD : HF_SET_RESOURCE };
     if (row->kind == HF_ROW_GUARD) {
         bool folded = row->guard.name.size == strlen("folded");
         out->set_guard.name = row->guard.name;
@@ -144,7 +146,9 @@ static struct crash_op *op_named_in(const struct telling *t, struct hf_bytes byt
     if (bytes.size > 2 &&
         memcmp(bytes.data, HF_STORED_JSON, 2) == 0) /* else it is a string, stored as it is */
         at =
-            strchr(text_of(hf_mem((const char *)bytes.data + 2, bytes.size - 2), text, sizeof text), ':') + 2;
+            strchr(text_of(hf_mem((const char *)bytes.data + 2, bytes.size - 2), text, sizeof text),
+                   ':') +
+            2;
     return crash_index_name(&t->index, at);
 }
 
@@ -159,7 +163,8 @@ static uint64_t fence_of(const struct crash_op *op)
     return crash_op_done(op) ? (uint64_t)crash_number(op->body, "fence") : op->fence;
 }
 
-/* Who began it: the one that knows its fence, or else someone of whom nobody knows whether it did. */
+/* Who began it: the one that knows its fence, or else someone of whom nobody knows whether it
+ * did. */
 static struct crash_op *op_of_begin(const struct telling *t, const struct hf_claim *claim)
 {
     struct crash_op wanted = { .kind = CRASH_BEGIN }, *key = &wanted, *perhaps = NULL;
@@ -173,7 +178,8 @@ static struct crash_op *op_of_begin(const struct telling *t, const struct hf_cla
         struct crash_op *op = *found;
         if (fence_of(op) == claim->fence)
             return op;
-        if (op->doubts) /* it may have begun it, and again when the lease had run out before it heard of it */
+        /* it may have begun it, and again when the lease had run out before it heard of it */
+        if (op->doubts)
             perhaps = op;
     }
     return perhaps;
@@ -201,13 +207,16 @@ static struct crash_op *op_of_merge(const struct telling *t, const struct hf_val
 {
     for (size_t i = 0; i < value->item_count; i++) {
         char name[CRASH_NAME_MAX], fields[64];
-        struct crash_op *op = crash_index_name(&t->index, text_of(value->items[i].name, name, sizeof name));
+        struct crash_op *op =
+            crash_index_name(&t->index, text_of(value->items[i].name, name, sizeof name));
         if (value->type == HF_TYPE_COUNTER) {
             struct crash_op wanted = { .kind = CRASH_MERGE }, *key = &wanted;
             wanted.client = (unsigned)strtoul(name + 1, NULL, 10);
-            snprintf(fields, sizeof fields, "\"%s\":%llu", name, (unsigned long long)value->items[i].up);
+            snprintf(fields, sizeof fields, "\"%s\":%llu", name,
+                     (unsigned long long)value->items[i].up);
             snprintf(wanted.fields, sizeof wanted.fields, "%s", fields);
-            struct crash_op **found = bsearch(&key, t->counts, t->count_count, sizeof *t->counts, by_count);
+            struct crash_op **found =
+                bsearch(&key, t->counts, t->count_count, sizeof *t->counts, by_count);
             op = found ? *found : NULL;
         }
         if (op && !t->index.positions[op->client][op->number])
@@ -259,8 +268,8 @@ static bool was_shown(struct telling *t, const struct crash_op *op, enum hf_acti
            strcmp(hf_buffer_text(&t->json), op->body) == 0;
 }
 
-/* When it was asked for and answered, so that the judge can compare that with the order of the journal. Who began a claim
- * in doubt may be a guess, and the times of a guess prove nothing. */
+/* When it was asked for and answered, so that the judge can compare that with the order of the
+ * journal. Who began a claim in doubt may be a guess, and the times of a guess prove nothing. */
 static void times_tell(struct telling *t, const struct crash_op *op, const struct hf_result *result,
                        uint64_t number)
 {
@@ -268,7 +277,8 @@ static void times_tell(struct telling *t, const struct crash_op *op, const struc
     if (op->kind == CRASH_BEGIN && fence_of(op) != result->answer.claim.fence)
         return;
     t->k->timed++;
-    judge_timed(t->judge, number, op->called_ns - late, op->answered_ns ? op->answered_ns - late : 0);
+    judge_timed(t->judge, number, op->called_ns - late,
+                op->answered_ns ? op->answered_ns - late : 0);
 }
 
 static bool entry_tell(struct telling *t, size_t place)
@@ -279,8 +289,10 @@ static bool entry_tell(struct telling *t, size_t place)
     struct crash_op *op = NULL;
     const char *problem = hf_audit_rows_read(e, t->rows);
     if (problem)
-        return crash_complain(t->k, "an entry at %llu: %s", (unsigned long long)e->position, problem);
-    if (e->action == HF_SWEEP || e->action == HF_CONFIGURE || (t->k->hush && e->action == HF_RELEASE))
+        return crash_complain(t->k, "an entry at %llu: %s", (unsigned long long)e->position,
+                              problem);
+    if (e->action == HF_SWEEP || e->action == HF_CONFIGURE ||
+        (t->k->hush && e->action == HF_RELEASE))
         return true;
     if (!result_of(t, e, &result))
         return false;
@@ -296,15 +308,16 @@ static bool entry_tell(struct telling *t, size_t place)
     }
     t->last = e->recorded_at;
     t->k->judged++;
-    uint64_t number = judge_decided(t->judge, t->wall, JUDGE_FAIR, &request, NULL, e->status, &result);
+    uint64_t number =
+        judge_decided(t->judge, t->wall, JUDGE_FAIR, &request, NULL, e->status, &result);
     if (objects(t, op, e->position) || !op)
         return !op && !t->k->complaint[0];
     t->index.positions[op->client][op->number] = place + 1;
     if (was_shown(t, op, e->action, &result.answer))
         judge_shown(t->judge, number, e->status, &result);
     else if (crash_calls[op->kind].keyed || op->doubts == 0)
-        return crash_complain(t->k, "c%u-%u was told %d %s, and the journal has %s", op->client, op->number,
-                              op->status, op->body, hf_buffer_text(&t->json));
+        return crash_complain(t->k, "c%u-%u was told %d %s, and the journal has %s", op->client,
+                              op->number, op->status, op->body, hf_buffer_text(&t->json));
     times_tell(t, op, &result, number);
     return !objects(t, op, e->position);
 }
@@ -347,7 +360,8 @@ static bool replays_tell(struct telling *t)
 
 /* ---- What is there at the end ---- */
 
-/* All of a list, one page behind the other. rows: out, owned; the bytes in it are those of `pages`, which stay. */
+/* All of a list, one page behind the other. rows: out, owned; the bytes in it are those of `pages`,
+ * which stay. */
 struct listed {
     struct hf_page *pages; /* owned */
     size_t page_count;
@@ -388,10 +402,12 @@ static bool view_tell(struct telling *t, struct hf_db *db)
     struct listed holds = { 0 }, resources = { 0 }, guards = { 0 }, entries = { 0 };
     struct hf_stats stats;
     bool fine =
-        list_all(t, db, (struct hf_query){ .kind = HF_LIST_HOLDS }, sizeof(struct hf_hold), &holds) &&
+        list_all(t, db, (struct hf_query){ .kind = HF_LIST_HOLDS }, sizeof(struct hf_hold),
+                 &holds) &&
         list_all(t, db, (struct hf_query){ .kind = HF_LIST_RESOURCES }, sizeof(struct hf_resource),
                  &resources) &&
-        list_all(t, db, (struct hf_query){ .kind = HF_LIST_GUARDS }, sizeof(struct hf_guard), &guards) &&
+        list_all(t, db, (struct hf_query){ .kind = HF_LIST_GUARDS }, sizeof(struct hf_guard),
+                 &guards) &&
         list_all(t, db, (struct hf_query){ .kind = HF_LIST_ENTRIES, .name = hf_str("plain") },
                  sizeof(struct hf_entry), &entries) &&
         list_all(t, db, (struct hf_query){ .kind = HF_LIST_ENTRIES, .name = hf_str("folded") },
@@ -400,7 +416,8 @@ static bool view_tell(struct telling *t, struct hf_db *db)
     struct judge_view view = { .now = stats.now > t->last ? stats.now : t->last,
                                .holds = (const struct hf_hold *)(const void *)holds.rows,
                                .hold_count = holds.count,
-                               .resources = (const struct hf_resource *)(const void *)resources.rows,
+                               .resources =
+                                   (const struct hf_resource *)(const void *)resources.rows,
                                .resource_count = resources.count,
                                .guards = (const struct hf_guard *)(const void *)guards.rows,
                                .guard_count = guards.count,
@@ -418,7 +435,9 @@ static bool view_tell(struct telling *t, struct hf_db *db)
 /* The store is opened by the library itself, without anything that would change it. */
 static bool store_tell(struct telling *t)
 {
-    struct hf_options options = { .no_create = true, .no_background = true, .postgres = t->k->postgres };
+    struct hf_options options = { .no_create = true,
+                                  .no_background = true,
+                                  .postgres = t->k->postgres };
     struct hf_error why;
     struct hf_db *db;
     if (hf_open(t->k->postgres ? NULL : t->k->server->data, &options, &db, &why) != HF_OK)
@@ -436,9 +455,10 @@ static void telling_begin(struct telling *t)
     clock_gettime(CLOCK_REALTIME, &ts);
     t->wall = (hf_time)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
     t->judge = judge_new();
-    judge_opened(t->judge, &(struct judge_rules){ .idempotency_window_ms = INT64_C(24) * 3600 * 1000,
-                                                  .token_max_length = 256,
-                                                  .many = t->k->postgres != NULL });
+    judge_opened(t->judge,
+                 &(struct judge_rules){ .idempotency_window_ms = INT64_C(24) * 3600 * 1000,
+                                        .token_max_length = 256,
+                                        .many = t->k->postgres != NULL });
     crash_index_make(t->k, &t->index);
     t->begins = crash_gather(t->k, 1 << CRASH_BEGIN, false, by_key, &t->begin_count);
     t->counts = crash_gather(t->k, 1 << CRASH_MERGE, false, by_count, &t->count_count);

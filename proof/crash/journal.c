@@ -1,5 +1,5 @@
-/* What is in the journal, held against the ledgers: each operation that was answered has one entry, in the order in which it
- * was decided, and there is no entry that nobody asked for. */
+/* What is in the journal, held against the ledgers: each operation that was answered has one entry,
+ * in the order in which it was decided, and there is no entry that nobody asked for. */
 #define _GNU_SOURCE /* environ */
 #include "crash/check.h"
 #include "support/test.h"
@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Run the program with these arguments; what it says goes to DIR/said. False after a complaint unless it ends with 0. */
+/* Run the program with these arguments; what it says goes to DIR/said. False after a complaint
+ * unless it ends with 0. */
 static bool program_run(struct crash_check *k, char *const argv[])
 {
     char said[600];
@@ -20,8 +21,8 @@ static bool program_run(struct crash_check *k, char *const argv[])
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    bool ran =
-        posix_spawn(&pid, argv[0], &actions, NULL, argv, environ) == 0 && waitpid(pid, &status, 0) == pid;
+    bool ran = posix_spawn(&pid, argv[0], &actions, NULL, argv, environ) == 0 &&
+               waitpid(pid, &status, 0) == pid;
     posix_spawn_file_actions_destroy(&actions);
     if (ran && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
@@ -65,7 +66,8 @@ struct crash_op *crash_index_name(const struct crash_index *x, const char *name)
     return x->check->ledgers[c].ops[number];
 }
 
-struct crash_op *crash_index_sequence(const struct crash_index *x, const char *client, uint64_t sequence)
+struct crash_op *crash_index_sequence(const struct crash_index *x, const char *client,
+                                      uint64_t sequence)
 {
     unsigned c = 0;
     if (sscanf(client, "c%u", &c) != 1 || c >= x->check->clients || sequence > x->sequences[c])
@@ -116,11 +118,12 @@ static bool entry_read(struct crash_check *k, struct crash_index *x, char *line)
         return crash_complain(k, "an entry that nobody asked for: %s", line);
     uint64_t *place = &x->positions[op->client][op->number];
     if (*place)
-        return crash_complain(k, "c%u-%u was done twice, at %llu and at %lld", op->client, op->number,
-                              (unsigned long long)*place, position);
+        return crash_complain(k, "c%u-%u was done twice, at %llu and at %lld", op->client,
+                              op->number, (unsigned long long)*place, position);
     *place = (uint64_t)position;
-    return entry_fits(op, line, rows) || crash_complain(k, "c%u-%u was told %d %s, and the journal has %s",
-                                                        op->client, op->number, op->status, op->body, line);
+    return entry_fits(op, line, rows) ||
+           crash_complain(k, "c%u-%u was told %d %s, and the journal has %s", op->client,
+                          op->number, op->status, op->body, line);
 }
 
 /* Nothing that was answered is missing. */
@@ -130,8 +133,8 @@ static bool entries_whole(struct crash_check *k, const struct crash_index *x)
         for (size_t i = 0; i < k->ledgers[c].count; i++) {
             const struct crash_op *op = k->ledgers[c].ops[i];
             if (crash_calls[op->kind].keyed && !x->positions[c][i])
-                return crash_complain(k, "c%u-%zu was told %d, and the journal has nothing of it", c, i,
-                                      op->status);
+                return crash_complain(k, "c%u-%zu was told %d, and the journal has nothing of it",
+                                      c, i, op->status);
         }
     return true;
 }
@@ -158,7 +161,8 @@ static bool export_read(struct crash_check *k, const char *path)
 }
 
 /* Run the program's command on the store; file: what comes behind the options, or NULL. */
-static bool command_run(struct crash_check *k, const char *command, const char *format, const char *file)
+static bool command_run(struct crash_check *k, const char *command, const char *format,
+                        const char *file)
 {
     char parts[6][600];
     char *argv[7] = { NULL };
@@ -187,6 +191,6 @@ bool crash_check_export(struct crash_check *k, char file[600])
 bool crash_check_journal(struct crash_check *k)
 {
     char file[600];
-    return command_run(k, "audit", NULL, NULL) && crash_check_export(k, file) && export_read(k, file) &&
-           crash_check_history(k);
+    return command_run(k, "audit", NULL, NULL) && crash_check_export(k, file) &&
+           export_read(k, file) && crash_check_history(k);
 }

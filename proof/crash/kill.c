@@ -15,11 +15,13 @@ const char *const crash_sort_names[CRASH_SORTS] = { "kill",    "commit",   "stop
 
 static void pause_us(uint64_t us)
 {
-    nanosleep(&(struct timespec){ .tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000) * 1000 },
+    nanosleep(&(struct timespec){ .tv_sec = (time_t)(us / 1000000),
+                                  .tv_nsec = (long)(us % 1000000) * 1000 },
               NULL);
 }
 
-/* A random while, up to `most`; short ones are as likely as long ones: the logarithm is what is drawn. */
+/* A random while, up to `most`; short ones are as likely as long ones: the logarithm is what is
+ * drawn. */
 static uint64_t some_us(struct crash_world *w, uint64_t most)
 {
     uint64_t us = most >> test_below(&w->random, 8);
@@ -66,7 +68,8 @@ static bool event_of(const char *events, ssize_t size, const char *prefix)
     return false;
 }
 
-/* Wait until something happens to a file whose name begins so. False if nothing does for a while. */
+/* Wait until something happens to a file whose name begins so. False if nothing does for a
+ * while. */
 static bool file_happens(struct crash_world *w, const char *prefix)
 {
     char events[8192];
@@ -145,7 +148,8 @@ bool crash_kill(struct crash_world *w, enum crash_sort sort)
         if (!signal_send(w, SIGTERM))
             return false;
         pause_us(some_us(w, 8000));
-        int code = signal_send(w, SIGKILL) ? server_wait(&w->server) : -1; /* it may have been quicker */
+        int code =
+            signal_send(w, SIGKILL) ? server_wait(&w->server) : -1; /* it may have been quicker */
         return code == 0 || code == 128 + SIGKILL ||
                crash_world_complain(w, "the server ended with %d", code);
     }

@@ -49,8 +49,8 @@ static struct crash_op *op_add(struct crash_ledger *l, const struct crash_op *op
 struct crash_op *crash_ledger_add(struct crash_ledger *l, const struct crash_op *op)
 {
     struct crash_op *copy = op_add(l, op);
-    fprintf(l->file, "+\t%u\t%d\t%u\t%s\t%s\n", copy->number, (int)copy->kind, copy->sequence, copy->subject,
-            copy->fields);
+    fprintf(l->file, "+\t%u\t%d\t%u\t%s\t%s\n", copy->number, (int)copy->kind, copy->sequence,
+            copy->subject, copy->fields);
     return copy;
 }
 

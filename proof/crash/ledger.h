@@ -1,7 +1,8 @@
 /* ledger.h: what one client of the crash tests asked for and was told, kept on its own side.
  *
- * A file that only grows, a line a fact, its parts separated by tabs, written before a request leaves and after an answer
- * came. It outlives everyone and is read by the judge, and by a person when something is wrong:
+ * A file that only grows, a line a fact, its parts separated by tabs, written before a request
+ * leaves and after an answer came. It outlives everyone and is read by the judge, and by a person
+ * when something is wrong:
  *
  *   +  number  kind  sequence  subject  fields        this is going to be asked
  *   >  number  how  time                              it leaves: s alone, p pipelined, b in a batch
@@ -10,8 +11,8 @@
  *   f  number  fence                                  a claim in doubt turned out to be begun, with this fence
  *   !  sentence                                       what is wrong
  *
- * A time is in nanoseconds of CLOCK_MONOTONIC, taken before the request leaves and when the answer has come: what was
- * asked for happened between the two. */
+ * A time is in nanoseconds of CLOCK_MONOTONIC, taken before the request leaves and when the answer
+ * has come: what was asked for happened between the two. */
 #ifndef HF_PROOF_CRASH_LEDGER_H
 #define HF_PROOF_CRASH_LEDGER_H
 
@@ -28,8 +29,8 @@ struct crash_ledger {
 
 /* A new one. False if the file cannot be made. */
 bool crash_ledger_make(struct crash_ledger *l, const char *path, unsigned client);
-/* One that was written before: the operations with their first answers. False, with why in `complaint`, if it cannot be
- * read or does not make sense. */
+/* One that was written before: the operations with their first answers. False, with why in
+ * `complaint`, if it cannot be read or does not make sense. */
 bool crash_ledger_read(struct crash_ledger *l, const char *path, unsigned client, char *complaint,
                        size_t size);
 void crash_ledger_free(struct crash_ledger *l);

@@ -2,9 +2,11 @@
 
 #include "support/test.h"
 
-#define HOLD(verb) \
-    .op = verb, .method = "POST", .before = "/v1/holds/", .after = "/" verb, .subject = "id", .keyed = true
-#define CLAIM(verb) .op = verb, .method = "POST", .before = "/v1/claims/", .after = "/" verb, .subject = "key"
+#define HOLD(verb)                                                                            \
+    .op = verb, .method = "POST", .before = "/v1/holds/", .after = "/" verb, .subject = "id", \
+    .keyed = true
+#define CLAIM(verb) \
+    .op = verb, .method = "POST", .before = "/v1/claims/", .after = "/" verb, .subject = "key"
 
 const struct crash_call crash_calls[CRASH_KINDS] = {
     [CRASH_PLACE] = { .op = "place_hold",
@@ -58,7 +60,8 @@ const struct crash_call crash_calls[CRASH_KINDS] = {
 
 const char *crash_op_name(const struct crash_op *op, char out[CRASH_NAME_MAX])
 {
-    snprintf(out, CRASH_NAME_MAX, "c%u-%016u", op->client, op->number); /* long, and different at its end */
+    snprintf(out, CRASH_NAME_MAX, "c%u-%016u", op->client,
+             op->number); /* long, and different at its end */
     return out;
 }
 
@@ -84,13 +87,16 @@ void crash_op_line(const struct crash_op *op, struct text *out)
     char name[CRASH_NAME_MAX], line[384];
     int n = snprintf(line, sizeof line, "{\"op\":\"%s\"", call->op);
     if (op->kind == CRASH_NUMBERED)
-        n += snprintf(line + n, sizeof line - (size_t)n, ",\"client\":\"c%u\",\"sequence\":%u", op->client,
-                      op->sequence);
+        n += snprintf(line + n, sizeof line - (size_t)n, ",\"client\":\"c%u\",\"sequence\":%u",
+                      op->client, op->sequence);
     else if (call->keyed)
-        n += snprintf(line + n, sizeof line - (size_t)n, ",\"key\":\"%s\"", crash_op_name(op, name));
+        n +=
+            snprintf(line + n, sizeof line - (size_t)n, ",\"key\":\"%s\"", crash_op_name(op, name));
     if (call->subject)
-        n += snprintf(line + n, sizeof line - (size_t)n, ",\"%s\":\"%s\"", call->subject, op->subject);
-    n += snprintf(line + n, sizeof line - (size_t)n, "%s%s}\n", op->fields[0] ? "," : "", op->fields);
+        n += snprintf(line + n, sizeof line - (size_t)n, ",\"%s\":\"%s\"", call->subject,
+                      op->subject);
+    n += snprintf(line + n, sizeof line - (size_t)n, "%s%s}\n", op->fields[0] ? "," : "",
+                  op->fields);
     text_add(out, line, (size_t)n);
 }
 
@@ -123,7 +129,8 @@ bool crash_op_done(const struct crash_op *op)
 bool crash_op_fits(const struct crash_op *op, int status)
 {
     const struct crash_call *call = &crash_calls[op->kind];
-    return status == call->done || (status && (status == call->refused[0] || status == call->refused[1]));
+    return status == call->done ||
+           (status && (status == call->refused[0] || status == call->refused[1]));
 }
 
 const char *crash_text(const char *body, const char *name, char *out, size_t size)

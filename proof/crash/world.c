@@ -139,9 +139,11 @@ static bool life(struct crash_world *w, unsigned number)
     /* No such file was made in time: then it was a kill like others. */
     w->round->count.kills[w->reached ? sort : CRASH_KILL]++;
     crash_crowd_sum(&w->crowd, &w->round->count.sum);
-    fprintf(w->notes, "%u: %s%s of a %s server of %u threads, %lld ms after its start, %llu acknowledged\n",
-            number, crash_sort_names[sort], w->reached ? "" : " (not reached)", w->small ? "small" : "real",
-            w->server.options.threads, (long long)(server_clock_ms() - begun),
+    fprintf(w->notes,
+            "%u: %s%s of a %s server of %u threads, %lld ms after its start, %llu acknowledged\n",
+            number, crash_sort_names[sort], w->reached ? "" : " (not reached)",
+            w->small ? "small" : "real", w->server.options.threads,
+            (long long)(server_clock_ms() - begun),
             (unsigned long long)(w->round->count.sum.acknowledged - before));
     fflush(w->notes);
     if (w->round->progress)
@@ -159,8 +161,8 @@ static bool world_judge(struct crash_world *w)
                              .program = w->round->program,
                              .hush = w->round->control == CRASH_HUSH,
                              .late = w->round->control == CRASH_LATE };
-    bool fine = crash_crowd_read(&w->crowd, ledgers) && crash_check_server(&k) && crash_end(w, SIGTERM) &&
-                crash_check_journal(&k);
+    bool fine = crash_crowd_read(&w->crowd, ledgers) && crash_check_server(&k) &&
+                crash_end(w, SIGTERM) && crash_check_journal(&k);
     crash_check_sum(&k, &w->round->count.sum);
     for (unsigned i = 0; i < CRASH_CLIENTS; i++)
         crash_ledger_free(&ledgers[i]);

@@ -4,9 +4,10 @@
  *   kill.c     the sorts of kills
  *   control.c  a store that forgets, to see whether that is found
  *
- * Most lives are those of the program itself, `holdfast serve`. It has no options for small segments and frequent
- * snapshots, so the lives that are to end while such files are written run the same server in a child of this program, with
- * options of the library. All lives of a round share one directory. */
+ * Most lives are those of the program itself, `holdfast serve`. It has no options for small
+ * segments and frequent snapshots, so the lives that are to end while such files are written run
+ * the same server in a child of this program, with options of the library. All lives of a round
+ * share one directory. */
 #ifndef HF_PROOF_CRASH_WORLD_H
 #define HF_PROOF_CRASH_WORLD_H
 
@@ -33,8 +34,10 @@ enum crash_control {
     CRASH_OLD_COPY, /* an older copy of the directory takes its place */
     CRASH_CUT,      /* the journal's newest batches are lost */
     CRASH_GHOSTS,   /* things happen that no ledger has */
-    CRASH_HUSH, /* a few decisions are kept from the judge, as if they had not been needed for what followed */
-    CRASH_LATE  /* what a client asked for is decided long after it was answered, by what the judge is told */
+    /* a few decisions are kept from the judge, as if they had not been needed for what followed */
+    CRASH_HUSH,
+    /* what a client asked for is decided long after it was answered, by what the judge is told */
+    CRASH_LATE
 };
 
 struct crash_count {
@@ -48,17 +51,20 @@ struct crash_round {
     uint64_t seed;
     unsigned kills;
     enum crash_control control;
-    const char *program; /* borrowed: the holdfast to run; in its sandbox, unless a sanitizer forbids that */
-    unsigned pause_us;   /* of a client between two requests, at most */
+    const char *
+        /* borrowed: the holdfast to run; in its sandbox, unless a sanitizer forbids that */
+        program;
+    unsigned pause_us; /* of a client between two requests, at most */
     void (*progress)(const struct crash_count *count, void *arg); /* after each kill, or NULL */
     void *arg;
     /* Out. */
     struct crash_count count;
-    char dir[256];                   /* what is kept if something is wrong; "" if nothing was kept */
+    char dir[256]; /* what is kept if something is wrong; "" if nothing was kept */
     char complaint[CRASH_COMPLAINT]; /* "" if all is well */
 };
 
-/* Run the round. True if nothing is wrong; else `complaint` says what, and `dir` has the ledgers, the store and the log. */
+/* Run the round. True if nothing is wrong; else `complaint` says what, and `dir` has the ledgers,
+ * the store and the log. */
 bool crash_round_run(struct crash_round *round);
 
 /* Add to totals. */
@@ -82,9 +88,11 @@ struct crash_world {
 bool crash_world_complain(struct crash_world *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* kill.c: let the life that was begun go on as the sort wants, and end it. False after a complaint. */
+/* kill.c: let the life that was begun go on as the sort wants, and end it. False after a
+ * complaint. */
 bool crash_kill(struct crash_world *w, enum crash_sort sort);
-/* End the server by this signal, and wait for it: SIGTERM must lead to exit code 0. False after a complaint. */
+/* End the server by this signal, and wait for it: SIGTERM must lead to exit code 0. False after a
+ * complaint. */
 bool crash_end(struct crash_world *w, int signal);
 /* Wait until the server listens. False after a complaint. */
 bool crash_listening(struct crash_world *w);

@@ -129,12 +129,13 @@ static void judge_item(const struct fault_case *c, const struct outcome_item *go
         return;
     if (c->guard && got->status == HF_OK)
         return; /* by the guard's policy; that it was missed is looked at later */
-    fault_blame("answers %s (%s) instead of %s", got->text, hf_status_code(got->status), base->text);
+    fault_blame("answers %s (%s) instead of %s", got->text, hf_status_code(got->status),
+                base->text);
 }
 
 /* What has been done by now must fit what was said: all of it, or nothing. */
-static void judge_effect(const struct fault_case *c, const struct base *b, const struct outcome *got,
-                         const char *now, bool missed)
+static void judge_effect(const struct fault_case *c, const struct base *b,
+                         const struct outcome *got, const char *now, bool missed)
 {
     bool done = strcmp(now, b->after) == 0, undone = strcmp(now, b->before) == 0;
     enum hf_status st = got->item[0].status;

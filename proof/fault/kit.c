@@ -1,4 +1,5 @@
-/* The wrapped functions. Their names are the linker's: __wrap_x is called instead of x, __real_x is x itself. */
+/* The wrapped functions. Their names are the linker's: __wrap_x is called instead of x, __real_x is
+ * x itself. */
 #define _GNU_SOURCE
 #include "fault/kit.h"
 
@@ -130,7 +131,8 @@ static bool is_lasting(void)
 
 bool fault_has_mode(enum fault_call call, enum fault_mode mode)
 {
-    bool moves = call == FAULT_READ || call == FAULT_WRITE || call == FAULT_RECV || call == FAULT_SEND;
+    bool moves =
+        call == FAULT_READ || call == FAULT_WRITE || call == FAULT_RECV || call == FAULT_SEND;
     if (mode == FAULT_SHORT)
         return moves;
     return mode != FAULT_INTERRUPTED || moves || call == FAULT_ACCEPT || call == FAULT_WAIT ||
@@ -287,7 +289,8 @@ unsigned fault_leaked(uint64_t mark)
         if (!blocks[i].address || blocks[i].serial <= mark)
             continue;
         if (count++ < SHOWN)
-            fprintf(stderr, "leaked: block %llu, allocated at %#lx\n", (unsigned long long)blocks[i].serial,
+            fprintf(stderr, "leaked: block %llu, allocated at %#lx\n",
+                    (unsigned long long)blocks[i].serial,
                     (unsigned long)((const char *)blocks[i].site - __executable_start));
     }
     leave();
@@ -303,12 +306,15 @@ static void *kept(void *address, const void *site)
 
 WRAP(void *, malloc, size_t size)
 {
-    return fails(FAULT_ALLOC, ENOMEM) ? NULL : kept(__real_malloc(size), __builtin_return_address(0));
+    return fails(FAULT_ALLOC, ENOMEM) ? NULL
+                                      : kept(__real_malloc(size), __builtin_return_address(0));
 }
 
 WRAP(void *, calloc, size_t count, size_t size)
 {
-    return fails(FAULT_ALLOC, ENOMEM) ? NULL : kept(__real_calloc(count, size), __builtin_return_address(0));
+    return fails(FAULT_ALLOC, ENOMEM)
+               ? NULL
+               : kept(__real_calloc(count, size), __builtin_return_address(0));
 }
 
 WRAP(void *, realloc, void *old, size_t size)
@@ -331,7 +337,8 @@ WRAP(void, free, void *old)
 
 WRAP(char *, strdup, const char *text)
 {
-    return fails(FAULT_ALLOC, ENOMEM) ? NULL : kept(__real_strdup(text), __builtin_return_address(0));
+    return fails(FAULT_ALLOC, ENOMEM) ? NULL
+                                      : kept(__real_strdup(text), __builtin_return_address(0));
 }
 
 WRAP(FILE *, open_memstream, char **data, size_t *size)
@@ -421,7 +428,8 @@ void fault_sqlite(void)
                                                  .xRoundup = sqlite_round,
                                                  .xInit = sqlite_start,
                                                  .xShutdown = sqlite_end };
-    if (sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) != SQLITE_OK || sqlite3_initialize() != SQLITE_OK)
+    if (sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) != SQLITE_OK ||
+        sqlite3_initialize() != SQLITE_OK)
         abort();
 }
 
@@ -493,7 +501,8 @@ WRAP(ssize_t, write, int fd, const void *data, size_t size)
     return fails(FAULT_SAY, EIO) ? -1 : __real_write(fd, data, size);
 }
 
-/* What is written stays in the system's cache, and no test here cuts the power: the disk is left alone. */
+/* What is written stays in the system's cache, and no test here cuts the power: the disk is left
+ * alone. */
 WRAP(int, fdatasync, int fd)
 {
     (void)fd;
@@ -524,8 +533,8 @@ static atomic_int mappings;
 
 WRAP(void *, mmap, void *address, size_t size, int protection, int flags, int fd, off_t at)
 {
-    void *made =
-        fails(FAULT_MAP, ENOMEM) ? MAP_FAILED : __real_mmap(address, size, protection, flags, fd, at);
+    void *made = fails(FAULT_MAP, ENOMEM) ? MAP_FAILED
+                                          : __real_mmap(address, size, protection, flags, fd, at);
     if (made != MAP_FAILED)
         atomic_fetch_add(&mappings, 1);
     return made;
@@ -572,7 +581,8 @@ WRAP(ssize_t, getrandom, void *data, size_t size, unsigned flags)
     return fails(FAULT_RANDOM, EIO) ? -1 : __real_getrandom(data, size, flags);
 }
 
-WRAP(int, pthread_create, pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+WRAP(int, pthread_create, pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *),
+     void *arg)
 {
     return fails(FAULT_THREAD, EAGAIN) ? EAGAIN : __real_pthread_create(id, attr, run, arg);
 }
@@ -630,7 +640,8 @@ WRAP(int, accept4, int fd, struct sockaddr *address, socklen_t *size, int flags)
 
 WRAP(ssize_t, recv, int fd, void *data, size_t size, int flags)
 {
-    return fails_or_shrinks(FAULT_RECV, ECONNRESET, &size) ? -1 : __real_recv(fd, data, size, flags);
+    return fails_or_shrinks(FAULT_RECV, ECONNRESET, &size) ? -1
+                                                           : __real_recv(fd, data, size, flags);
 }
 
 WRAP(ssize_t, send, int fd, const void *data, size_t size, int flags)

@@ -1,9 +1,10 @@
 /* kit.h: the n-th allocation, open, write, sync ... fails, for every n, on order.
  *
- * The programs in proof/fault are linked with --wrap for the functions that kit.c names (proof/CMakeLists.txt
- * lists them), so every such call of the program's own objects comes here first: those of the library, the server, the
- * audit and the client, not those that other libraries make inside. zstd is let fail as a whole, SQLite allocates
- * through fault_sqlite, OpenSSL is left alone (tests/http/tls_memory.c has its allocations).
+ * The programs in proof/fault are linked with --wrap for the functions that kit.c names
+ * (proof/CMakeLists.txt lists them), so every such call of the program's own objects comes here
+ * first: those of the library, the server, the audit and the client, not those that other libraries
+ * make inside. zstd is let fail as a whole, SQLite allocates through fault_sqlite, OpenSSL is left
+ * alone (tests/http/tls_memory.c has its allocations).
  *
  *     fault_here(true);                          what this process calls from now on is counted
  *     for (unsigned n = 1;; n = fault_next(n)) {
@@ -13,8 +14,9 @@
  *             break;                             it makes fewer than n such calls
  *     }
  *
- * What is ordered stands in memory that forked children share: a test lets the calls of its server fail. A program of
- * another folder that links this file is not affected: nothing is wrapped there. */
+ * What is ordered stands in memory that forked children share: a test lets the calls of its server
+ * fail. A program of another folder that links this file is not affected: nothing is wrapped
+ * there. */
 #ifndef HF_PROOF_FAULT_KIT_H
 #define HF_PROOF_FAULT_KIT_H
 
@@ -23,12 +25,13 @@
 
 enum fault_call {
     FAULT_NONE,
-    FAULT_ALLOC, /* malloc, calloc, realloc, strdup; a stream, a directory's reader; zstd; getaddrinfo */
-    FAULT_OPEN,  /* open, openat */
-    FAULT_STAT,  /* fstat */
-    FAULT_READ,  /* pread, read */
-    FAULT_WRITE, /* pwrite */
-    FAULT_SYNC,  /* fdatasync */
+    /* malloc, calloc, realloc, strdup; a stream, a directory's reader; zstd; getaddrinfo */
+    FAULT_ALLOC,
+    FAULT_OPEN,        /* open, openat */
+    FAULT_STAT,        /* fstat */
+    FAULT_READ,        /* pread, read */
+    FAULT_WRITE,       /* pwrite */
+    FAULT_SYNC,        /* fdatasync */
     FAULT_FOLDER_SYNC, /* fsync */
     FAULT_TRUNCATE,
     FAULT_MAP,
@@ -70,7 +73,8 @@ unsigned fault_lift(void);
 /* The same without withdrawing it. */
 unsigned fault_failed(void);
 
-/* Every read of byte `at` of this file fails from now on. path: borrowed until the next call; NULL: none does. */
+/* Every read of byte `at` of this file fails from now on. path: borrowed until the next call; NULL:
+ * none does. */
 void fault_sector(const char *path, int64_t at);
 
 /* How many calls of this kind were made since the last fault_forget, failed or not. */
@@ -81,7 +85,8 @@ void fault_forget(void);
 
 /* HF_SCALE=full? */
 bool fault_full(void);
-/* The number behind n: n + 1 in a full run. In a small one the steps grow, and chance decides how large they are. */
+/* The number behind n: n + 1 in a full run. In a small one the steps grow, and chance decides how
+ * large they are. */
 unsigned fault_next(unsigned n);
 /* Is it this one's turn? One in `of` times, by chance (HF_SEED). */
 bool fault_chosen(unsigned of);
@@ -97,18 +102,20 @@ void fault_report(const char *program);
 
 /* Memory that was allocated while fault_here was on, since the mark. */
 uint64_t fault_mark(void);
-/* How many blocks since the mark are still there; where the first of them were allocated goes to stderr, as addresses
- * in the program for addr2line. */
+/* How many blocks since the mark are still there; where the first of them were allocated goes to
+ * stderr, as addresses in the program for addr2line. */
 unsigned fault_leaked(uint64_t mark);
 /* Descriptors and mappings of this process. */
 unsigned fault_descriptors(void);
 int fault_mappings(void);
-/* When this process exits, its leaks since now are counted for fault_leaked_there, which the parent reads. */
+/* When this process exits, its leaks since now are counted for fault_leaked_there, which the parent
+ * reads. */
 void fault_watch_exit(void);
 /* -1: the child did not come to its end. */
 int fault_leaked_there(void);
 
-/* Naps of this process take no time while faults are on, so that whoever tries again does it at once. */
+/* Naps of this process take no time while faults are on, so that whoever tries again does it at
+ * once. */
 void fault_no_naps(void);
 
 /* SQLite's memory comes from here too. Before anything else is asked of it. */

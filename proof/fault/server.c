@@ -77,13 +77,15 @@ void fault_server_end(int kept)
     server_end(&server);
 }
 
-/* It may have stopped, which is right if the journal could not be written. True if it had to be started again. */
+/* It may have stopped, which is right if the journal could not be written. True if it had to be
+ * started again. */
 static bool revive(enum fault_call call)
 {
     int status;
     pid_t ended = 0;
     /* It says why before it ends. */
-    for (int ms = 0; ended == 0 && ms < (call == FAULT_WRITE || call == FAULT_SYNC ? STUCK_MS : 1); ms++) {
+    for (int ms = 0; ended == 0 && ms < (call == FAULT_WRITE || call == FAULT_SYNC ? STUCK_MS : 1);
+         ms++) {
         ended = waitpid(server.pid, &status, WNOHANG);
         if (ended == 0)
             server_pause_ms(1);
@@ -94,8 +96,8 @@ static bool revive(enum fault_call call)
     close(server.out);
     char *log = server_log(&server);
     bool said = strstr(log, " error fatal ") != NULL;
-    if ((call != FAULT_WRITE && call != FAULT_SYNC) || !WIFEXITED(status) || WEXITSTATUS(status) != 3 ||
-        !said)
+    if ((call != FAULT_WRITE && call != FAULT_SYNC) || !WIFEXITED(status) ||
+        WEXITSTATUS(status) != 3 || !said)
         blame("the server has ended (status %#x): %s", (unsigned)status,
               log + (strlen(log) > 1000 ? strlen(log) - 1000 : 0));
     free(log);
@@ -120,7 +122,8 @@ static const char *text_of(const char *pattern, char *out, size_t room)
     return out;
 }
 
-/* What is another number in each trial becomes a word: the number itself, ids, digests, fences, positions. Owned. */
+/* What is another number in each trial becomes a word: the number itself, ids, digests, fences,
+ * positions. Owned. */
 static char *mask(const char *text)
 {
     char own[24];
@@ -188,9 +191,10 @@ void fault_ask(const struct fault_request *request, const char *fields, struct r
     close(fd);
 }
 
-/* Ask while the fault is on. What does not come while it lasts must come, or be closed, when it is over. Status 0: the
- * connection was closed. */
-static void ask_faulty(const struct fault_route *r, int fd, enum fault_mode mode, struct reply *reply)
+/* Ask while the fault is on. What does not come while it lasts must come, or be closed, when it is
+ * over. Status 0: the connection was closed. */
+static void ask_faulty(const struct fault_route *r, int fd, enum fault_mode mode,
+                       struct reply *reply)
 {
     char *text = request_of(&r->call, r->fields);
     *reply = (struct reply){ 0 };
@@ -226,7 +230,8 @@ static bool is_put_off(const struct reply *got)
 }
 
 /* Ask, and ask again while it is put off: a segment that could not be made is made soon. */
-static void ask_until_taken(const struct fault_request *request, const char *fields, struct reply *reply)
+static void ask_until_taken(const struct fault_request *request, const char *fields,
+                            struct reply *reply)
 {
     fault_ask(request, fields, reply);
     for (int ms = 0; ms < STUCK_MS && is_put_off(reply); ms += 10) {
@@ -303,8 +308,8 @@ static void judge_reply(const struct fault_route *r, const struct base *b, const
         return;
     if (r->guard && got->status == 200) /* by its policy; the effect is looked at */
         return;
-    bool unknown =
-        (got->status == 503 || line_failed(got)) && strcmp(reply_text(got, "code"), "indeterminate") == 0;
+    bool unknown = (got->status == 503 || line_failed(got)) &&
+                   strcmp(reply_text(got, "code"), "indeterminate") == 0;
     if (!is_put_off(got) && !(unknown && r->look))
         blame("answers %d %.500s instead of %d %.500s", got->status, got->body, b->status, b->body);
     if (line_failed(got))
@@ -331,13 +336,14 @@ static bool judge_effect(const struct fault_route *r, const struct base *b, cons
     return done;
 }
 
-static void judge_again(const struct fault_route *r, const struct base *b, const struct reply *first)
+static void judge_again(const struct fault_route *r, const struct base *b,
+                        const struct reply *first)
 {
     struct reply got;
     ask_until_taken(&r->call, r->fields, &got);
     if (!is_base(r, b, &got))
-        blame("the second try answers %d %.500s instead of %d %.500s", got.status, got.body, b->status,
-              b->body);
+        blame("the second try answers %d %.500s instead of %d %.500s", got.status, got.body,
+              b->status, b->body);
     bool replayed = reply_field(&got, "Idempotent-Replayed") != NULL;
     if (r->call.key && is_put_off(first) && replayed != b->replayed)
         blame("a failure was remembered");
@@ -376,7 +382,8 @@ static bool trial(const struct fault_route *r, const struct base *b, enum fault_
         fd = connection(false);
     ask_faulty(r, fd, mode, &got);
     bool failed = fault_lift() > 0;
-    atomic_fetch_add(&server.io->later_ns, UINT64_C(2000000000)); /* what failed may be tried again */
+    atomic_fetch_add(&server.io->later_ns,
+                     UINT64_C(2000000000)); /* what failed may be tried again */
     close(fd);
     bool revived = got.status == 0 && revive(call);
     if (failed)
@@ -417,7 +424,8 @@ static void base_make(const struct fault_route *r, struct base *b, bool kept)
     reply_free(&got);
 }
 
-void fault_route_try(const struct fault_route *r, enum fault_call from, enum fault_call to, bool kept)
+void fault_route_try(const struct fault_route *r, enum fault_call from, enum fault_call to,
+                     bool kept)
 {
     struct base b;
     fault_tried();
@@ -426,7 +434,8 @@ void fault_route_try(const struct fault_route *r, enum fault_call from, enum fau
         for (int mode = 0; mode < FAULT_MODES; mode++)
             if (b.makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode) &&
                 fault_wanted(2))
-                for (unsigned n = 1; trial(r, &b, (enum fault_call)call, (enum fault_mode)mode, n, kept);)
+                for (unsigned n = 1;
+                     trial(r, &b, (enum fault_call)call, (enum fault_mode)mode, n, kept);)
                     n = r->sparse && n > SPARSE_FROM ? n + n / 4 : fault_next(n);
     free(b.body);
     free(b.before);

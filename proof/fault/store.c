@@ -111,9 +111,10 @@ static void wants(enum hf_status got, enum hf_status wanted, const char *what)
 
 static void furnish_guards(void)
 {
-    struct hf_request memory = { .action = HF_SET_GUARD,
-                                 .set_guard = {
-                                     .name = hf_str("memory"), .window_ms = HOUR, .volatile_only = true } };
+    struct hf_request memory = {
+        .action = HF_SET_GUARD,
+        .set_guard = { .name = hf_str("memory"), .window_ms = HOUR, .volatile_only = true }
+    };
     struct hf_request closed = { .action = HF_SET_GUARD,
                                  .set_guard = { .name = hf_str("closed"),
                                                 .window_ms = HOUR,
@@ -133,11 +134,13 @@ static void furnish_claims(void)
     OK(kit_begin(kit, "claim-retry", "work", HOUR, HF_ABANDON_UNKNOWN));
     OK(kit_settle_claim(kit, HF_FAIL, "claim-retry", kit->got.answer.claim.fence, "no luck", true));
     OK(kit_begin(kit, "claim-done", "work", HOUR, HF_ABANDON_UNKNOWN));
-    OK(kit_settle_claim(kit, HF_COMPLETE, "claim-done", kit->got.answer.claim.fence, "well done", false));
-    OK(kit_do(kit, (struct hf_request){
-                       .action = HF_GRANT,
-                       .key = hf_str(kit_key(kit)),
-                       .lease = { .name = hf_str("lease"), .holder = hf_str("me"), .ttl_ms = HOUR } }));
+    OK(kit_settle_claim(kit, HF_COMPLETE, "claim-done", kit->got.answer.claim.fence, "well done",
+                        false));
+    OK(kit_do(kit,
+              (struct hf_request){
+                  .action = HF_GRANT,
+                  .key = hf_str(kit_key(kit)),
+                  .lease = { .name = hf_str("lease"), .holder = hf_str("me"), .ttl_ms = HOUR } }));
 }
 
 static enum hf_status put_values(struct hf_tx *tx, void *arg)
@@ -154,11 +157,12 @@ static void furnish_registers(void)
 {
     const struct hf_item one = { .name = hf_str("a"), .up = 1 };
     const struct hf_value set = { .type = HF_TYPE_UNION, .items = &one, .item_count = 1 };
-    OK(kit_do(kit, (struct hf_request){ .action = HF_WRITE,
-                                        .key = hf_str(kit_key(kit)),
-                                        .write = { .name = hf_str("plain"), .value = hf_str("small") } }));
-    OK(kit_do(kit,
-              (struct hf_request){ .action = HF_MERGE, .merge = { .name = hf_str("set"), .value = &set } }));
+    OK(kit_do(kit, (struct hf_request){
+                       .action = HF_WRITE,
+                       .key = hf_str(kit_key(kit)),
+                       .write = { .name = hf_str("plain"), .value = hf_str("small") } }));
+    OK(kit_do(kit, (struct hf_request){ .action = HF_MERGE,
+                                        .merge = { .name = hf_str("set"), .value = &set } }));
     OK(kit_do(kit, (struct hf_request){ .action = HF_APPLY,
                                         .key = hf_str(kit_key(kit)),
                                         .apply = { .name = hf_str("put"), .fn = put_values } }));
@@ -291,17 +295,20 @@ static void dump_gets(struct kit *k, FILE *out)
         enum hf_action action;
         const char *name;
     } gets[] = {
-        { HF_GET_REGISTER, "plain" },     { HF_GET_REGISTER, "set" },      { HF_GET_REGISTER, "fresh" },
-        { HF_GET_CLAIM, "claim-begun" },  { HF_GET_CLAIM, "claim-retry" }, { HF_GET_CLAIM, "claim-done" },
-        { HF_GET_CLAIM, FAULT_KEY },      { HF_GET_LEASE, "lease" },       { HF_GET_LEASE, "fresh" },
-        { HF_GET_VALUE, "value" },        { HF_GET_VALUE, "gone" },        { HF_GET_VALUE, "fresh" },
-        { HF_GET_TOKEN, FAULT_KEY },      { HF_GET_TOKEN, "used-key" },    { HF_GET_TOKEN, FAULT_KEY "-2" },
-        { HF_GET_TOKEN, FAULT_KEY "-3" },
+        { HF_GET_REGISTER, "plain" },     { HF_GET_REGISTER, "set" },
+        { HF_GET_REGISTER, "fresh" },     { HF_GET_CLAIM, "claim-begun" },
+        { HF_GET_CLAIM, "claim-retry" },  { HF_GET_CLAIM, "claim-done" },
+        { HF_GET_CLAIM, FAULT_KEY },      { HF_GET_LEASE, "lease" },
+        { HF_GET_LEASE, "fresh" },        { HF_GET_VALUE, "value" },
+        { HF_GET_VALUE, "gone" },         { HF_GET_VALUE, "fresh" },
+        { HF_GET_TOKEN, FAULT_KEY },      { HF_GET_TOKEN, "used-key" },
+        { HF_GET_TOKEN, FAULT_KEY "-2" }, { HF_GET_TOKEN, FAULT_KEY "-3" },
     };
     for (size_t i = 0; i < sizeof gets / sizeof *gets; i++) {
         enum hf_status st = kit_get(k, gets[i].action, gets[i].name);
         char *text = kit_answer(k);
-        fprintf(out, "get %d %s: %s %s\n", (int)gets[i].action, gets[i].name, hf_status_code(st), text);
+        fprintf(out, "get %d %s: %s %s\n", (int)gets[i].action, gets[i].name, hf_status_code(st),
+                text);
         free(text);
     }
 }
@@ -319,11 +326,12 @@ char *fault_dump(struct kit *k)
     free(lists);
     dump_gets(k, out);
     fprintf(out, "%llu holds, %llu live, %llu resources, %llu guards, %llu entries, %llu claims, ",
-            (unsigned long long)s.holds, (unsigned long long)s.holds_live, (unsigned long long)s.resources,
-            (unsigned long long)s.guards, (unsigned long long)s.entries, (unsigned long long)s.claims);
+            (unsigned long long)s.holds, (unsigned long long)s.holds_live,
+            (unsigned long long)s.resources, (unsigned long long)s.guards,
+            (unsigned long long)s.entries, (unsigned long long)s.claims);
     fprintf(out, "%llu registers, %llu rows to deliver, %llu values\n" FAULT_TOKENS "%llu\n",
-            (unsigned long long)s.registers, (unsigned long long)s.outbox, (unsigned long long)s.values,
-            (unsigned long long)s.tokens);
+            (unsigned long long)s.registers, (unsigned long long)s.outbox,
+            (unsigned long long)s.values, (unsigned long long)s.tokens);
     fclose(out);
     return text;
 }

@@ -1,8 +1,8 @@
 /* store.h: one call of the library after the other, let fail at every point.
  *
- * Each trial begins with the same store: a copy of one that was furnished once, with something of every kind in it, a
- * part of which is in a packed segment behind a snapshot. Its clock stands still, so what a call answers and what it
- * leaves behind is the same each time, byte for byte. */
+ * Each trial begins with the same store: a copy of one that was furnished once, with something of
+ * every kind in it, a part of which is in a packed segment behind a snapshot. Its clock stands
+ * still, so what a call answers and what it leaves behind is the same each time, byte for byte. */
 #ifndef HF_PROOF_FAULT_STORE_H
 #define HF_PROOF_FAULT_STORE_H
 
@@ -42,8 +42,12 @@ struct fault_case {
     const char *name;
     void (*run)(struct kit *k, struct outcome *o); /* make the call; faults are on */
     bool reads;                                    /* it changes nothing */
-    bool once;  /* asked a second time it is another call: it has no key and is not idempotent by itself */
-    bool guard; /* record, admit: a store that cannot write leaves the answer to the guard's policy */
+    bool
+        /* asked a second time it is another call: it has no key and is not idempotent by itself */
+        once;
+    bool
+        /* record, admit: a store that cannot write leaves the answer to the guard's policy */
+        guard;
     bool group; /* several requests, each of which may have its own fate */
 };
 
@@ -55,13 +59,14 @@ void fault_unfurnish(void);
 struct kit *fault_begin(void);
 /* Open it with faults off (they are counted, though); the open must succeed. */
 void fault_open(struct kit *k);
-/* Close it; assert that nothing is left behind by what was done since fault_begin; remove the copy. */
+/* Close it; assert that nothing is left behind by what was done since fault_begin; remove the
+ * copy. */
 void fault_end(struct kit *k);
 /* Close it and forget what it was, without looking. */
 void fault_close(struct kit *k);
 
-/* Everything that can be read out of the store, as text. Its last line is the number of keys, which depends on which of
- * those that are over have been freed already. Owned, free with free(). */
+/* Everything that can be read out of the store, as text. Its last line is the number of keys, which
+ * depends on which of those that are over have been freed already. Owned, free with free(). */
 #define FAULT_TOKENS "keys: "
 char *fault_dump(struct kit *k);
 /* Assert that two dumps are the same. */

@@ -47,7 +47,8 @@ static FILE *sink;
 
 static void refused(enum hf_status status, const struct hf_error *why)
 {
-    FUZZ_WANT(status == HF_STORE_ABSENT || status == HF_STORE_NEWER || status == HF_STORAGE_FAILURE);
+    FUZZ_WANT(status == HF_STORE_ABSENT || status == HF_STORE_NEWER ||
+              status == HF_STORAGE_FAILURE);
     FUZZ_WANT(why->status == status && fuzz_sentence(why->text, sizeof why->text));
 }
 

@@ -1,5 +1,6 @@
-/* A call of the interface: its key, what stands in its path, its query and its body, decoded for every row of the
- * table. What was understood can be written down and understood again as the same. */
+/* A call of the interface: its key, what stands in its path, its query and its body, decoded for
+ * every row of the table. What was understood can be written down and understood again as the
+ * same. */
 #include "fuzz/support/fuzz.h"
 
 #include "api/decode.h"
@@ -160,7 +161,8 @@ static void merge_again(const struct hf_call *call, const struct hf_request *req
     hf_buffer_free(&shown);
 }
 
-/* ---- The input: the call's number, then lines with key, parameter and query, then the body ---- */
+/* ---- The input: the call's number, then lines with key, parameter and query, then the body
+ * ---- */
 
 static struct hf_bytes line(struct fuzz_input *in)
 {

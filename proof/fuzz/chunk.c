@@ -15,7 +15,8 @@ struct outcome {
     struct hf_http_refusal why;
 };
 
-static void decode(const struct fuzz_split *split, const size_t *ends, size_t count, struct outcome *out)
+static void decode(const struct fuzz_split *split, const size_t *ends, size_t count,
+                   struct outcome *out)
 {
     struct hf_http_chunk c = { 0 };
     *out = (struct outcome){ .parse = HF_HTTP_MORE };

@@ -1,13 +1,15 @@
-/* The body of an answer, as our client reads it. What it understands can be written as an answer and read again. */
+/* The body of an answer, as our client reads it. What it understands can be written as an answer
+ * and read again. */
 #include "fuzz/support/fuzz.h"
 
 #include "api/encode.h"
 #include "base/bytes.h"
 #include "client/client.h"
 
-static const enum hf_action actions[] = { HF_PLACE_HOLD, HF_CONFIRM,      HF_RELEASE,   HF_EXPIRE,
-                                          HF_REVERSE,    HF_GET_HOLD,     HF_SET_GUARD, HF_SET_RESOURCE,
-                                          HF_GET_GUARD,  HF_GET_RESOURCE, HF_CHECK,     HF_RECORD,
+static const enum hf_action actions[] = { HF_PLACE_HOLD,   HF_CONFIRM,      HF_RELEASE,
+                                          HF_EXPIRE,       HF_REVERSE,      HF_GET_HOLD,
+                                          HF_SET_GUARD,    HF_SET_RESOURCE, HF_GET_GUARD,
+                                          HF_GET_RESOURCE, HF_CHECK,        HF_RECORD,
                                           HF_ADMIT };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -16,7 +18,8 @@ static void refused(const struct hf_error *why)
     FUZZ_WANT(fuzz_sentence(why->text, sizeof why->text));
 }
 
-static void write_answer(enum hf_action action, const struct hf_answer *answer, struct hf_buffer *out)
+static void write_answer(enum hf_action action, const struct hf_answer *answer,
+                         struct hf_buffer *out)
 {
     struct hf_json json = { .out = out };
     hf_api_answer(&json, action, answer);

@@ -12,8 +12,8 @@ struct outcome {
 };
 
 /* suffix: what comes behind the last piece, or "". */
-static void parse(const struct fuzz_split *split, const size_t *ends, size_t count, const char *suffix,
-                  struct outcome *out)
+static void parse(const struct fuzz_split *split, const size_t *ends, size_t count,
+                  const char *suffix, struct outcome *out)
 {
     size_t scanned = 0, more = strlen(suffix);
     *out = (struct outcome){ .parse = HF_HTTP_MORE };

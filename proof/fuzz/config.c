@@ -1,7 +1,9 @@
-/* The lines of a config file. What is understood can be written down again, quoted, and means the same. */
+/* The lines of a config file. What is understood can be written down again, quoted, and means the
+ * same. */
 #include "fuzz/support/fuzz.h"
 
-/* The program's own objects bring a main along, so the one file that is tried here is taken in whole. */
+/* The program's own objects bring a main along, so the one file that is tried here is taken in
+ * whole. */
 #include "cli/config_text.c" /* NOLINT(bugprone-suspicious-include): see above */
 
 #include "base/buffer.h"

@@ -1,4 +1,5 @@
-/* The head of a request, whole and in the pieces that the input asks for: the same answer, and what head.h promises. */
+/* The head of a request, whole and in the pieces that the input asks for: the same answer, and what
+ * head.h promises. */
 #include "http/kit/head.h"
 #include "fuzz/support/fuzz.h"
 

@@ -1,5 +1,6 @@
-/* Whole requests on one connection, through the server's own reader and writer of connections: however the bytes are
- * split on their way, the same requests are handed over, the same answers leave and the same refusal ends them. */
+/* Whole requests on one connection, through the server's own reader and writer of connections:
+ * however the bytes are split on their way, the same requests are handed over, the same answers
+ * leave and the same refusal ends them. */
 #include "fuzz/support/fuzz.h"
 
 #include "base/bytes.h"
@@ -41,7 +42,8 @@ static bool on_head(void *arg, struct hf_http_exchange *x, struct hf_http_refusa
 {
     const struct hf_http_head *h = &x->head;
     (void)arg;
-    hf_buffer_printf(&talk->told, "\nhead %d %d %d %d", h->method, h->chunked, h->keep_alive, x->has_body);
+    hf_buffer_printf(&talk->told, "\nhead %d %d %d %d", h->method, h->chunked, h->keep_alive,
+                     x->has_body);
     tell(h->method_name);
     tell(h->path);
     tell(h->query);
@@ -167,7 +169,8 @@ static void talk_send(struct talk *t, struct hf_bytes piece)
     }
 }
 
-static void talk_pieces(struct talk *t, const struct fuzz_split *split, const size_t *ends, size_t count)
+static void talk_pieces(struct talk *t, const struct fuzz_split *split, const size_t *ends,
+                        size_t count)
 {
     talk_begin(t);
     for (size_t i = 0, at = 0; i < count; at = ends[i++])
@@ -175,7 +178,8 @@ static void talk_pieces(struct talk *t, const struct fuzz_split *split, const si
     FUZZ_WANT(!t->conn->broken && !t->told.failed && !t->answered.failed);
 }
 
-/* Something wrong in a head may be noticed when it is complete, so it is completed if only one has noticed. */
+/* Something wrong in a head may be noticed when it is complete, so it is completed if only one has
+ * noticed. */
 static void talk_complete(struct talk *t)
 {
     talk = t;

@@ -1,4 +1,5 @@
-/* The index of holds: any numbers in it, with right sums too. It is only a help, so what the store shows is what it showed. */
+/* The index of holds: any numbers in it, with right sums too. It is only a help, so what the store
+ * shows is what it showed. */
 #include "fuzz/support/fuzz.h"
 #include "fuzz/support/store.h"
 
@@ -13,13 +14,13 @@ static void page_fix(unsigned char *page)
 {
     unsigned char crc[4];
     hf_put32(crc, hf_crc32c(0, page + PART_HEAD, HF_BLOCK - PART_HEAD));
-    uint64_t sum =
-        hf_siphash(&fuzz_store_keys()->table, hf_mem(page + 8, PART_HEAD - 8), hf_mem(crc, sizeof crc));
+    uint64_t sum = hf_siphash(&fuzz_store_keys()->table, hf_mem(page + 8, PART_HEAD - 8),
+                              hf_mem(crc, sizeof crc));
     hf_put64(page, (sum & ~UINT64_C(1)) | (page[0] & 1));
 }
 
-/* The first byte says whether the sum of the header (1) and those of the pages (4) are made right, and whether the store's
- * id is put in (2); then come the header and the pages behind it. */
+/* The first byte says whether the sum of the header (1) and those of the pages (4) are made right,
+ * and whether the store's id is put in (2); then come the header and the pages behind it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input in = { data, size };

@@ -1,4 +1,5 @@
-/* Recovery from a journal of any bytes: a store that opens works, and one that does not says why. */
+/* Recovery from a journal of any bytes: a store that opens works, and one that does not says
+ * why. */
 #include "fuzz/support/journal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

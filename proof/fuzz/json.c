@@ -1,4 +1,5 @@
-/* Any text as JSON: all ways to read a value agree about it, and what is written of it reads as the same. */
+/* Any text as JSON: all ways to read a value agree about it, and what is written of it reads as the
+ * same. */
 #include "fuzz/support/fuzz.h"
 
 #include "api/decode.h"

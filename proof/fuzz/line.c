@@ -22,7 +22,8 @@ static void decode(struct hf_bytes text)
         FUZZ_WANT(request.client.size == 0 || (call->key && request.key.size == 0));
     } else {
         FUZZ_WANT(status == HF_INVALID_REQUEST);
-        FUZZ_WANT(fuzz_sentence(why.detail, sizeof why.detail) && why.detail[strlen(why.detail) - 1] == '.');
+        FUZZ_WANT(fuzz_sentence(why.detail, sizeof why.detail) &&
+                  why.detail[strlen(why.detail) - 1] == '.');
     }
     free(copy);
 }

@@ -1,5 +1,5 @@
-/* A compressed segment of any bytes, and one whose CRCs are right. The store opens and shows what it showed, as far as it
- * can be read, or says what is damaged. */
+/* A compressed segment of any bytes, and one whose CRCs are right. The store opens and shows what
+ * it showed, as far as it can be read, or says what is damaged. */
 #include "fuzz/support/pack.h"
 #include "fuzz/support/fuzz.h"
 #include "fuzz/support/store.h"
@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-/* The first byte says whether the CRCs are made right (1) and whether snapshot and index are taken away (2), so that the
- * segment is read; the rest is the file. */
+/* The first byte says whether the CRCs are made right (1) and whether snapshot and index are taken
+ * away (2), so that the segment is read; the rest is the file. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input in = { data, size };

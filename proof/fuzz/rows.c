@@ -1,4 +1,5 @@
-/* Recovery from a journal of right form and any content: rows that no store writes behind CRCs that are right. */
+/* Recovery from a journal of right form and any content: rows that no store writes behind CRCs that
+ * are right. */
 #include "fuzz/support/journal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
-/* Operations: bytes become requests to the library over files in memory, while the clock runs, stands, jumps and steps
- * back, and the store is closed and opened again. An independent judge, who knows the rules alone, must have nothing to
- * object to. */
+/* Operations: bytes become requests to the library over files in memory, while the clock runs,
+ * stands, jumps and steps back, and the store is closed and opened again. An independent judge, who
+ * knows the rules alone, must have nothing to object to. */
 #include "fuzz/support/script.h"
 #include "fuzz/support/files.h"
 
@@ -34,7 +34,8 @@ static void world_open(struct world *w)
 {
     const struct hf_options options = { .idempotency_window_ms = w->rules.idempotency_window_ms,
                                         .token_max_length = w->rules.token_max_length,
-                                        .registry = w->rules.strict ? HF_REGISTRY_STRICT : HF_REGISTRY_OPEN,
+                                        .registry =
+                                            w->rules.strict ? HF_REGISTRY_STRICT : HF_REGISTRY_OPEN,
                                         .segment_max_bytes = SEGMENT,
                                         .no_background = true,
                                         .io = &w->files.io,
@@ -58,7 +59,8 @@ struct look {
 };
 
 /* One page is all: there are fewer records than it may have. */
-static const struct hf_page *list(struct world *w, struct hf_page *page, const struct hf_query *query)
+static const struct hf_page *list(struct world *w, struct hf_page *page,
+                                  const struct hf_query *query)
 {
     FUZZ_WANT(hf_list(w->db, query, page) == HF_OK && page->next_cursor == 0);
     return page;
@@ -101,7 +103,8 @@ static void look_tenant(struct world *w, struct look *l, size_t t)
 static hf_time now_of(struct world *w)
 {
     struct hf_result got = HF_RESULT_INIT;
-    (void)!hf_do(w->db, &(struct hf_request){ .action = HF_GET_RESOURCE, .get = { hf_str("now") } }, &got);
+    (void)!hf_do(w->db, &(struct hf_request){ .action = HF_GET_RESOURCE, .get = { hf_str("now") } },
+                 &got);
     hf_time now = got.now;
     hf_result_clear(&got);
     return now;
@@ -134,8 +137,9 @@ static void operate(struct world *w)
     struct hf_result result = HF_RESULT_INIT;
     fuzz_script_next(s);
     enum hf_status status = hf_do(w->db, &s->request, &result);
-    uint64_t number = judge_decided(w->judge, w->latest, JUDGE_FAIR, &s->request,
-                                    s->request.action == HF_APPLY ? &s->apply.effect : NULL, status, &result);
+    uint64_t number =
+        judge_decided(w->judge, w->latest, JUDGE_FAIR, &s->request,
+                      s->request.action == HF_APPLY ? &s->apply.effect : NULL, status, &result);
     judge_shown(w->judge, number, status, &result);
     fuzz_script_learn(s, &result);
     hf_result_clear(&result);

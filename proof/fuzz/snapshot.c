@@ -1,5 +1,5 @@
-/* A snapshot of any bytes: it is not used, and the store shows what it showed; and one of right form and any content: the
- * store opens or says why. */
+/* A snapshot of any bytes: it is not used, and the store shows what it showed; and one of right
+ * form and any content: the store opens or says why. */
 #include "fuzz/support/snapshot.h"
 #include "fuzz/support/fuzz.h"
 #include "fuzz/support/store.h"

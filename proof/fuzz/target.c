@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-/* Unescaping where it stands gives the same as into another place, and what it gives can be escaped again. */
+/* Unescaping where it stands gives the same as into another place, and what it gives can be escaped
+ * again. */
 static void unescape(struct hf_bytes text)
 {
     char *apart = fuzz_alloc(text.size), *place = fuzz_copy(text), *all = fuzz_alloc(3 * text.size);
@@ -14,7 +15,8 @@ static void unescape(struct hf_bytes text)
     bool good = hf_http_unescape(text, apart, &size);
     FUZZ_WANT(hf_http_unescape(hf_mem(place, text.size), place, &again) == good);
     if (good) {
-        FUZZ_WANT(size <= text.size && again == size && (size == 0 || memcmp(apart, place, size) == 0));
+        FUZZ_WANT(size <= text.size && again == size &&
+                  (size == 0 || memcmp(apart, place, size) == 0));
         for (size_t i = 0; i < size; i++) {
             static const char digits[] = "0123456789abcdef";
             all[3 * i] = '%';
@@ -67,7 +69,8 @@ static void find(enum hf_http_method method, struct hf_bytes path)
     }
     const char *row = match.call->path, *open = strchr(row, '{');
     size_t before = open ? (size_t)(open - row) : strlen(row);
-    FUZZ_WANT(match.call->method == method || (method == HF_HTTP_HEAD && match.call->method == HF_HTTP_GET));
+    FUZZ_WANT(match.call->method == method ||
+              (method == HF_HTTP_HEAD && match.call->method == HF_HTTP_GET));
     FUZZ_WANT(path.size >= before && memcmp(path.data, row, before) == 0);
     if (open) {
         const char *close = strchr(open, '}') + 1;

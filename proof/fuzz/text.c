@@ -1,5 +1,5 @@
-/* Durations, times, sizes, numbers and ids as people write them: what is understood is written so that it is understood
- * as the same. */
+/* Durations, times, sizes, numbers and ids as people write them: what is understood is written so
+ * that it is understood as the same. */
 #include "fuzz/support/fuzz.h"
 
 #include "base/bytes.h"
@@ -31,7 +31,8 @@ static void moment(struct hf_bytes text)
     char same[HF_TIME_TEXT];
     hf_time_format(again, same);
     FUZZ_WANT(strcmp(shown, same) == 0);
-    FUZZ_WANT(again == t || strncmp(shown, "0000-01-01", 10) == 0 || strncmp(shown, "9999-12-31", 10) == 0);
+    FUZZ_WANT(again == t || strncmp(shown, "0000-01-01", 10) == 0 ||
+              strncmp(shown, "9999-12-31", 10) == 0);
 }
 
 static void number(struct hf_bytes text)

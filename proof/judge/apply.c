@@ -1,4 +1,5 @@
-/* apply.c: the caller's function runs once a key, and what it did commits with the key or not at all. */
+/* apply.c: the caller's function runs once a key, and what it did commits with the key or not at
+ * all. */
 #include "judge/model.h"
 
 #include <stdio.h>
@@ -52,7 +53,8 @@ static void enqueue(struct judge_step *s, const struct judge_effect *e)
     judge_change(s, j->counters)->counters.outbox = s->note.first_row + e->outbox_count - 1;
     for (size_t i = 0; i < e->outbox_count; i++) {
         uint64_t number = s->note.first_row + i;
-        struct judge_record *r = judge_find(j, JUDGE_OUTBOX, none(), hf_mem(&number, sizeof number), none());
+        struct judge_record *r =
+            judge_find(j, JUDGE_OUTBOX, none(), hf_mem(&number, sizeof number), none());
         struct judge_body *b = judge_change(s, r);
         b->present = true;
         b->outbox = (struct hf_outbox){ .tenant = s->op->request.tenant,

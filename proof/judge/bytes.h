@@ -4,8 +4,8 @@
 
 #include "holdfast.h"
 
-/* A copy that lives until free() of its data. Aborts without memory: a judge that cannot remember must not pass
- * a verdict. */
+/* A copy that lives until free() of its data. Aborts without memory: a judge that cannot remember
+ * must not pass a verdict. */
 struct hf_bytes judge_bytes_copy(struct hf_bytes bytes);
 bool judge_bytes_equal(struct hf_bytes a, struct hf_bytes b);
 

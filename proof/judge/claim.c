@@ -42,12 +42,13 @@ static void shown(struct judge_step *s, const struct hf_claim *claim, bool neede
     if (!needed && s->op->answer.kind == HF_NO_RECORD)
         return;
     if (judge_has(s, HF_RECORD_CLAIM) && !judge_claim_same(&want, &s->op->answer.claim))
-        judge_object(
-            s,
-            "the claim is not as it should be: state %d, fence %llu, begun at %lld, its lease until %lld, "
-            "settled at %lld, remembered until %lld",
-            (int)want.state, (unsigned long long)want.fence, (long long)want.begun_at,
-            (long long)want.lease_expires_at, (long long)want.settled_at, (long long)want.expires_at);
+        judge_object(s,
+                     "the claim is not as it should be: state %d, fence %llu, begun at %lld, its "
+                     "lease until %lld, "
+                     "settled at %lld, remembered until %lld",
+                     (int)want.state, (unsigned long long)want.fence, (long long)want.begun_at,
+                     (long long)want.lease_expires_at, (long long)want.settled_at,
+                     (long long)want.expires_at);
 }
 
 static bool key_valid(const struct judge_step *s)
@@ -68,7 +69,8 @@ static void started(struct judge_step *s, struct judge_record *key, const uint8_
         judge_object(s, "the fence of a key rises strictly, for ever: %llu is not above %llu",
                      (unsigned long long)fence, (unsigned long long)key->body.key.highest);
     if (s->op->replayed)
-        judge_object(s, "the claim is begun, and the answer says that it is a first answer given again");
+        judge_object(
+            s, "the claim is begun, and the answer says that it is a first answer given again");
     struct judge_body *b = judge_change(s, key);
     int64_t lease = q->begin.lease_ms ? q->begin.lease_ms : DEFAULT_LEASE_MS;
     b->present = true;
@@ -92,7 +94,8 @@ static void begun_before(struct judge_step *s, struct judge_record *key, const u
     const struct hf_claim *c = &key->body.key.claim;
     enum hf_claim_state state = judge_claim_shown(c, s->now).state;
     if (memcmp(c->fingerprint, fingerprint, HF_DIGEST_SIZE) != 0) {
-        judge_allow(s, JUDGE_IS(HF_TOKEN_COLLISION), "IR4: the claim was begun with another fingerprint");
+        judge_allow(s, JUDGE_IS(HF_TOKEN_COLLISION),
+                    "IR4: the claim was begun with another fingerprint");
     } else if (state == HF_CLAIM_RETRYABLE ||
                (state == HF_CLAIM_UNKNOWN && c->on_abandon == HF_ABANDON_RETRY)) {
         judge_allow(s, JUDGE_IS(HF_OK), "the claim may be begun again");
@@ -233,6 +236,7 @@ void judge_rule_get_claim(struct judge_step *s)
     const struct hf_claim *c = judge_claim_alive(key, s->now);
     if (!c)
         judge_allow(s, JUDGE_IS(HF_NOT_KNOWN), "nobody remembers such a claim");
-    else if (judge_allow(s, JUDGE_IS(HF_OK), "a claim is remembered until one window after it was settled"))
+    else if (judge_allow(s, JUDGE_IS(HF_OK),
+                         "a claim is remembered until one window after it was settled"))
         shown(s, c, true);
 }

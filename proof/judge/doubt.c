@@ -51,7 +51,8 @@ void judge_doubt_free(struct judge *j)
 /* What every view shows in full, and in the order of placing: it is never in doubt. */
 static bool definite(enum judge_kind kind)
 {
-    return kind == JUDGE_COUNTERS || kind == JUDGE_HOLD || kind == JUDGE_RESOURCE || kind == JUDGE_OUTBOX;
+    return kind == JUDGE_COUNTERS || kind == JUDGE_HOLD || kind == JUDGE_RESOURCE ||
+           kind == JUDGE_OUTBOX;
 }
 
 static void mark(struct judge_doubt *d, struct judge_record *r)
@@ -113,14 +114,17 @@ struct judge_doubt *judge_doubt_merge(struct judge *j, struct judge_doubt *a, st
         return a;
     if (a->count * b->count > ALTERNATIVES_MAX) {
         judge_doubt_object(
-            j, "more is in doubt than the judge can follow: ask for the keys in doubt after a crash");
+            j,
+            "more is in doubt than the judge can follow: ask for the keys in doubt after a crash");
         return a;
     }
     struct judge_doubt *d = judge_doubt_make(j, a->item_count + b->item_count, a->count * b->count);
     for (size_t i = 0, k = 0; i < a->item_count || k < b->item_count;) {
-        bool left = k == b->item_count || (i < a->item_count && a->items[i]->number < b->items[k]->number);
+        bool left =
+            k == b->item_count || (i < a->item_count && a->items[i]->number < b->items[k]->number);
         for (size_t n = 0; n < d->count; n++)
-            d->takes[n][d->item_count] = left ? a->takes[n / b->count][i] : b->takes[n % b->count][k];
+            d->takes[n][d->item_count] =
+                left ? a->takes[n / b->count][i] : b->takes[n % b->count][k];
         d->items[d->item_count++] = left ? a->items[i++] : b->items[k++];
     }
     for (size_t i = 0; i < a->record_count; i++)
@@ -176,7 +180,8 @@ void judge_doubt_certain(struct judge *j, struct judge_doubt *d, struct judge_op
 
 /* ---- Going through the alternatives ---- */
 
-void judge_walk_begin(struct judge_walk *w, struct judge *j, const struct judge_doubt *d, size_t item_count)
+void judge_walk_begin(struct judge_walk *w, struct judge *j, const struct judge_doubt *d,
+                      size_t item_count)
 {
     *w = (struct judge_walk){ .j = j, .d = d, .item_count = item_count };
     w->takes = judge_grow(NULL, item_count + 1);
@@ -210,14 +215,16 @@ void judge_walk_end(struct judge_walk *w)
 
 /* ---- Settling ---- */
 
-/* Of a key, only what is still remembered counts; of its fences, the lower of two that may have been the highest. */
+/* Of a key, only what is still remembered counts; of its fences, the lower of two that may have
+ * been the highest. */
 static bool key_same(const struct judge_record *r, struct judge_body *a, const struct judge_body *b,
                      hf_time now)
 {
     bool token_a = a->key.first && (r->kind == JUDGE_NUMBER || now < a->key.expires_at);
     bool token_b = b->key.first && (r->kind == JUDGE_NUMBER || now < b->key.expires_at);
     struct judge_record x = { .body = *a }, y = { .body = *b };
-    const struct hf_claim *claim_a = judge_claim_alive(&x, now), *claim_b = judge_claim_alive(&y, now);
+    const struct hf_claim *claim_a = judge_claim_alive(&x, now),
+                          *claim_b = judge_claim_alive(&y, now);
     if (token_a != token_b || (token_a && a->key.first != b->key.first) || !claim_a != !claim_b ||
         (claim_a && !judge_claim_same(claim_a, claim_b)))
         return false;
@@ -226,10 +233,11 @@ static bool key_same(const struct judge_record *r, struct judge_body *a, const s
     return true;
 }
 
-/* Do two alternatives make the same of a record? Bodies point to what the judge keeps, so equal ones are mostly equal
- * byte for byte; a merged value is made anew each time. a: changed so that it can stand for both. */
-static bool body_same(const struct judge_record *r, struct judge_body *a, const struct judge_body *b,
-                      hf_time now)
+/* Do two alternatives make the same of a record? Bodies point to what the judge keeps, so equal
+ * ones are mostly equal byte for byte; a merged value is made anew each time. a: changed so that it
+ * can stand for both. */
+static bool body_same(const struct judge_record *r, struct judge_body *a,
+                      const struct judge_body *b, hf_time now)
 {
     /* Unequal is not the last word. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
     if (memcmp(a, b, sizeof *a) == 0)
@@ -241,13 +249,15 @@ static bool body_same(const struct judge_record *r, struct judge_body *a, const 
                (!b->present || now >= b->entry.entry.expires_at);
     if (r->kind == JUDGE_VALUE)
         return a->present == b->present && (!a->present || judge_bytes_equal(a->value, b->value));
-    return r->kind == JUDGE_REGISTER && a->present && b->present && a->reg.version == b->reg.version &&
-           a->reg.fence == b->reg.fence && a->reg.changed_at == b->reg.changed_at &&
-           judge_value_same(&a->reg.value, &b->reg.value);
+    return r->kind == JUDGE_REGISTER && a->present && b->present &&
+           a->reg.version == b->reg.version && a->reg.fence == b->reg.fence &&
+           a->reg.changed_at == b->reg.changed_at && judge_value_same(&a->reg.value, &b->reg.value);
 }
 
-/* bodies[i]: what all alternatives make of records[i] with the items that are on disk; agreed[i]: do they? */
-static void compare(struct judge *j, const struct judge_doubt *d, struct judge_body *bodies, bool *agreed)
+/* bodies[i]: what all alternatives make of records[i] with the items that are on disk; agreed[i]:
+ * do they? */
+static void compare(struct judge *j, const struct judge_doubt *d, struct judge_body *bodies,
+                    bool *agreed)
 {
     hf_time now = judge_time_on_disk(j);
     struct judge_walk w;
@@ -260,15 +270,15 @@ static void compare(struct judge *j, const struct judge_doubt *d, struct judge_b
         for (size_t i = 0; i < d->record_count; i++) {
             if (a == 0)
                 bodies[i] = d->records[i]->body;
-            agreed[i] =
-                a == 0 || (agreed[i] && body_same(d->records[i], &bodies[i], &d->records[i]->body, now));
+            agreed[i] = a == 0 || (agreed[i] &&
+                                   body_same(d->records[i], &bodies[i], &d->records[i]->body, now));
         }
     }
     judge_walk_end(&w);
 }
 
-/* What is agreed goes into the model for good: nothing has looked at it since the recovery, so that it might as well
- * have been known from there on. Then come the items that are not on disk. */
+/* What is agreed goes into the model for good: nothing has looked at it since the recovery, so that
+ * it might as well have been known from there on. Then come the items that are not on disk. */
 static void take_over(struct judge *j, struct judge_doubt *d, const struct judge_body *bodies,
                       const bool *agreed)
 {
@@ -328,13 +338,16 @@ struct row {
 static int by_hash(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
-    return x->hash != y->hash ? (x->hash > y->hash) - (x->hash < y->hash)
-                              : (x->alternative > y->alternative) - (x->alternative < y->alternative);
+    return x->hash != y->hash
+               ? (x->hash > y->hash) - (x->hash < y->hash)
+               : (x->alternative > y->alternative) - (x->alternative < y->alternative);
 }
 
-/* How many different rows the alternatives have over the items with which[item]. rows: out, one of each kind is
- * first in its run. (By a hash of 64 bits: that two rows share one by chance does not happen.) */
-static size_t kinds_of_rows(const struct judge_doubt *d, const bool *which, bool wanted, struct row *rows)
+/* How many different rows the alternatives have over the items with which[item]. rows: out, one of
+ * each kind is first in its run. (By a hash of 64 bits: that two rows share one by chance does not
+ * happen.) */
+static size_t kinds_of_rows(const struct judge_doubt *d, const bool *which, bool wanted,
+                            struct row *rows)
 {
     for (size_t a = 0; a < d->count; a++) {
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -366,11 +379,14 @@ static void keep_rows(struct judge_doubt *d, const struct row *rows, size_t kind
     free(keep);
 }
 
-/* ---- Splitting: two crashes that one operation has brought together, and that are strangers again ---- */
+/* ---- Splitting: two crashes that one operation has brought together, and that are strangers again
+ * ---- */
 
-/* Is there no record that both items with which[item] and others change, under any alternative? Then those that the first
- * change have bit 1 in `bits`, and those of the others bit 2. Mostly there is one, and it is found soon. */
-static bool strangers(struct judge *j, const struct judge_doubt *d, const bool *which, unsigned char *bits)
+/* Is there no record that both items with which[item] and others change, under any alternative?
+ * Then those that the first change have bit 1 in `bits`, and those of the others bit 2. Mostly
+ * there is one, and it is found soon. */
+static bool strangers(struct judge *j, const struct judge_doubt *d, const bool *which,
+                      unsigned char *bits)
 {
     bool apart = true;
     struct judge_walk w;
@@ -389,8 +405,8 @@ static bool strangers(struct judge *j, const struct judge_doubt *d, const bool *
     return apart;
 }
 
-static void split_off(struct judge *j, struct judge_doubt *d, bool *which, const unsigned char *bits,
-                      const struct row *rows, size_t kinds)
+static void split_off(struct judge *j, struct judge_doubt *d, bool *which,
+                      const unsigned char *bits, const struct row *rows, size_t kinds)
 {
     struct judge_doubt *made = judge_doubt_make(j, d->item_count, kinds);
     for (size_t i = 0; i < d->item_count; i++) {
@@ -428,7 +444,8 @@ static bool split_by(struct judge *j, struct judge_doubt *d, uint64_t crash)
         own += which[i];
     }
     if (own > 0 && own < d->item_count) {
-        size_t kinds_in = kinds_of_rows(d, which, true, in), kinds_out = kinds_of_rows(d, which, false, out);
+        size_t kinds_in = kinds_of_rows(d, which, true, in),
+               kinds_out = kinds_of_rows(d, which, false, out);
         apart = kinds_in * kinds_out == d->count && strangers(j, d, which, bits);
         if (apart) {
             split_off(j, d, which, bits, in, kinds_in);
@@ -450,7 +467,8 @@ static bool first_of_its_crash(const struct judge_doubt *d, size_t item)
     return i == item;
 }
 
-/* Each crash is tried once, not once for each of its items: that may go through all alternatives. */
+/* Each crash is tried once, not once for each of its items: that may go through all
+ * alternatives. */
 static void split(struct judge *j, struct judge_doubt *d)
 {
     for (size_t i = 1; i < d->item_count; i++) {

@@ -45,7 +45,8 @@ void judge_rule_set_guard(struct judge_step *s)
                              .match_count = q->set_guard.match_count,
                              .on_unavailable = q->set_guard.on_unavailable,
                              .durable = !q->set_guard.volatile_only,
-                             .created_at = r->body.present ? r->body.guard.guard.created_at : s->now };
+                             .created_at =
+                                 r->body.present ? r->body.guard.guard.created_at : s->now };
     memcpy(want.match, q->set_guard.match, want.match_count * sizeof *want.match);
     if (!judge_guard_same(&want, &s->op->answer.guard))
         judge_object(s, "the guard is not as it was set");
@@ -64,7 +65,8 @@ void judge_rule_get_guard(struct judge_step *s)
         return;
     }
     struct judge_record *r = judge_look(s, JUDGE_GUARD, s->op->request.get.name, none());
-    if (!judge_allow(s, JUDGE_IS(r->body.present ? HF_OK : HF_NOT_KNOWN), "a guard is known once it was set"))
+    if (!judge_allow(s, JUDGE_IS(r->body.present ? HF_OK : HF_NOT_KNOWN),
+                     "a guard is known once it was set"))
         return;
     if (r->body.present && judge_has(s, HF_RECORD_GUARD) &&
         !judge_guard_same(&r->body.guard.guard, &s->op->answer.guard))
@@ -89,10 +91,12 @@ enum judge_there judge_entry_there(struct judge *j, const struct judge_record *e
 
 static bool blind(const struct hf_seen *seen)
 {
-    return seen->recorded_at == 0 && seen->expires_at == 0 && !seen->has_result && seen->result.size == 0;
+    return seen->recorded_at == 0 && seen->expires_at == 0 && !seen->has_result &&
+           seen->result.size == 0;
 }
 
-/* The store was in trouble and may not have been able to look or to write. True: that explains the answer. */
+/* The store was in trouble and may not have been able to look or to write. True: that explains the
+ * answer. */
 static bool unavailable(struct judge_step *s, const struct hf_guard *guard)
 {
     const struct hf_seen *shown = &s->op->answer.seen;
@@ -165,8 +169,8 @@ static void seen(struct judge_step *s, struct judge_record *guard, struct judge_
     }
     if (shown->recorded_at != e->recorded_at || shown->expires_at != e->expires_at)
         judge_object(s, "DP2: it was recorded at %lld until %lld, and is shown from %lld to %lld",
-                     (long long)e->recorded_at, (long long)e->expires_at, (long long)shown->recorded_at,
-                     (long long)shown->expires_at);
+                     (long long)e->recorded_at, (long long)e->expires_at,
+                     (long long)shown->recorded_at, (long long)shown->expires_at);
     else if (shown->has_result != e->has_result || !judge_bytes_equal(shown->result, e->result))
         judge_object(s, "DP2: the result is not the one that was recorded first");
     if (there == JUDGE_MAYBE) {
@@ -179,7 +183,8 @@ static void seen(struct judge_step *s, struct judge_record *guard, struct judge_
 /* The identity is beyond what the judge's match rules know: either answer is right. */
 static void cloudy(struct judge_step *s, struct judge_record *guard)
 {
-    judge_allow(s, JUDGE_IS(HF_OK) | JUDGE_IS(HF_INVALID_REQUEST), "check, record and admit answer");
+    judge_allow(s, JUDGE_IS(HF_OK) | JUDGE_IS(HF_INVALID_REQUEST),
+                "check, record and admit answer");
     if (s->op->request.action == HF_CHECK || s->note.expires_at <= guard->body.guard.cloudy_until)
         return;
     struct judge_body *b = s->note.kept ? judge_change(s, guard) : judge_learn(s, guard);
@@ -193,7 +198,8 @@ void judge_rule_identity(struct judge_step *s)
     bool malformed = !judge_name_valid(q->identity.guard) || q->identity.identity.size < 1 ||
                      q->identity.identity.size > HF_IDENTITY_MAX ||
                      (q->identity.has_result && q->identity.result.size > HF_GUARD_RESULT_MAX);
-    struct judge_record *guard = malformed ? NULL : judge_look(s, JUDGE_GUARD, q->identity.guard, none());
+    struct judge_record *guard =
+        malformed ? NULL : judge_look(s, JUDGE_GUARD, q->identity.guard, none());
     if (!guard) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the request is malformed");
         return;
@@ -214,7 +220,8 @@ void judge_rule_identity(struct judge_step *s)
     s->note.opened = s->j->opened;
     unsigned char form[JUDGE_FORM_MAX];
     size_t size;
-    enum judge_form known = judge_match(&guard->body.guard.guard, q->identity.identity, form, &size);
+    enum judge_form known =
+        judge_match(&guard->body.guard.guard, q->identity.identity, form, &size);
     if (known == JUDGE_FORM_CLOUDY) {
         cloudy(s, guard);
         return;

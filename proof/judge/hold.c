@@ -1,7 +1,8 @@
 /* hold.c: one unit of one resource, held for one requester, for a bounded time.
  *
- * The sweeper may expire an overdue hold at any moment, and nobody is told. So an overdue hold that was held when
- * last heard of is counted apart, and an answer may show it either way; what an answer showed is then known. */
+ * The sweeper may expire an overdue hold at any moment, and nobody is told. So an overdue hold that
+ * was held when last heard of is counted apart, and an answer may show it either way; what an
+ * answer showed is then known. */
 #include "judge/model.h"
 
 static struct hf_bytes none(void)
@@ -22,7 +23,8 @@ static void live_add(struct judge_step *s, struct judge_record *resource, struct
     r->resource.live_count++;
 }
 
-static void live_remove(struct judge_step *s, struct judge_record *resource, struct judge_record *hold)
+static void live_remove(struct judge_step *s, struct judge_record *resource,
+                        struct judge_record *hold)
 {
     struct judge_body *r = judge_learn(s, resource), *h = judge_learn(s, hold);
     if (h->hold.before)
@@ -61,8 +63,8 @@ void judge_hold_revive(struct judge_step *s)
     for (struct judge_record *h = s->j->kinds[JUDGE_HOLD]; h; h = h->next) {
         if (!h->body.present || !h->body.hold.overdue || s->now >= h->body.hold.hold.expires_at)
             continue;
-        struct judge_record *r =
-            judge_find(s->j, JUDGE_RESOURCE, h->body.hold.hold.tenant, h->body.hold.hold.resource, none());
+        struct judge_record *r = judge_find(s->j, JUDGE_RESOURCE, h->body.hold.hold.tenant,
+                                            h->body.hold.hold.resource, none());
         judge_learn(s, h)->hold.overdue = false;
         judge_learn(s, r)->resource.overdue_count--;
         live_add(s, r, h);
@@ -83,7 +85,8 @@ static void leave(struct judge_step *s, struct judge_record *hold)
 
 static hf_time expired_from(const struct judge_body *b)
 {
-    return b->hold.hold.expires_at > b->hold.held_until ? b->hold.hold.expires_at : b->hold.held_until;
+    return b->hold.hold.expires_at > b->hold.held_until ? b->hold.hold.expires_at
+                                                        : b->hold.held_until;
 }
 
 /* The answer shows that the sweeper, or a place_hold, has had it. */
@@ -103,7 +106,8 @@ static void learn_held(struct judge_step *s, struct judge_record *hold)
     struct judge_record *r = resource_of(s, hold);
     const struct judge_body *b = &r->body;
     if (hold->body.hold.overdue &&
-        (uint64_t)b->resource.live_count + b->resource.resource.confirmed >= b->resource.resource.capacity)
+        (uint64_t)b->resource.live_count + b->resource.resource.confirmed >=
+            b->resource.resource.capacity)
         judge_object(s, "PC11: hold %s is held, and so are all %u units of its resource without it",
                      hold->body.hold.hold.id, b->resource.resource.capacity);
     judge_learn(s, hold)->hold.held_until = s->now;
@@ -111,7 +115,8 @@ static void learn_held(struct judge_step *s, struct judge_record *hold)
 
 /* ---- Showing ---- */
 
-const char *judge_hold_differs(const struct judge_record *record, const struct hf_hold *shown, hf_time now)
+const char *judge_hold_differs(const struct judge_record *record, const struct hf_hold *shown,
+                               hf_time now)
 {
     const struct judge_body *b = &record->body;
     struct hf_hold want = b->hold.hold;
@@ -139,7 +144,8 @@ const char *judge_hold_differs(const struct judge_record *record, const struct h
     return "PC4: id, ordinals and times never change";
 }
 
-void judge_hold_learn(struct judge_step *s, struct judge_record *record, const struct hf_hold *shown)
+void judge_hold_learn(struct judge_step *s, struct judge_record *record,
+                      const struct hf_hold *shown)
 {
     struct judge_body *b = &record->body;
     if (b->hold.hold.state == HF_HELD && shown->state == HF_EXPIRED) {
@@ -156,8 +162,8 @@ void judge_hold_learn(struct judge_step *s, struct judge_record *record, const s
     }
 }
 
-const char *judge_resource_differs(const struct judge_record *record, const struct hf_resource *shown,
-                                   hf_time now)
+const char *judge_resource_differs(const struct judge_record *record,
+                                   const struct hf_resource *shown, hf_time now)
 {
     const struct judge_body *b = &record->body;
     const struct hf_resource *want = &b->resource.resource;
@@ -166,7 +172,8 @@ const char *judge_resource_differs(const struct judge_record *record, const stru
         least += now < h->body.hold.hold.expires_at;
     if ((uint64_t)shown->held + shown->confirmed > shown->capacity)
         return "PC11: more is taken than there is";
-    if (shown->held < least || shown->held > (uint64_t)b->resource.live_count + b->resource.overdue_count)
+    if (shown->held < least ||
+        shown->held > (uint64_t)b->resource.live_count + b->resource.overdue_count)
         return "its count of held units is wrong";
     if (shown->confirmed != want->confirmed)
         return "its count of confirmed units is wrong";
@@ -176,7 +183,8 @@ const char *judge_resource_differs(const struct judge_record *record, const stru
         return "its fence is not the highest that a hold has carried";
     if (shown->newest != want->newest || shown->created_at != want->created_at)
         return "its newest hold or its time of creation is wrong";
-    if (!judge_bytes_equal(shown->tenant, record->tenant) || !judge_bytes_equal(shown->name, record->name))
+    if (!judge_bytes_equal(shown->tenant, record->tenant) ||
+        !judge_bytes_equal(shown->name, record->name))
         return "its name is wrong";
     return NULL;
 }
@@ -187,16 +195,19 @@ static void resource_answered(struct judge_step *s, struct judge_record *r)
         return;
     const char *wrong = judge_resource_differs(r, &s->op->answer.resource, s->now);
     if (wrong)
-        judge_object(s, "%s (held %u, confirmed %u, capacity %u; known: %u live, %u overdue, %u confirmed)",
-                     wrong, s->op->answer.resource.held, s->op->answer.resource.confirmed,
-                     s->op->answer.resource.capacity, r->body.resource.live_count,
-                     r->body.resource.overdue_count, r->body.resource.resource.confirmed);
+        judge_object(
+            s, "%s (held %u, confirmed %u, capacity %u; known: %u live, %u overdue, %u confirmed)",
+            wrong, s->op->answer.resource.held, s->op->answer.resource.confirmed,
+            s->op->answer.resource.capacity, r->body.resource.live_count,
+            r->body.resource.overdue_count, r->body.resource.resource.confirmed);
 }
 
 /* ---- Placing ---- */
 
-/* A new record: all that the system makes is checked here. shown: the answer's hold; want: the rest of it. */
-static void new_hold(struct judge_step *s, struct judge_record *resource, const struct hf_hold *want)
+/* A new record: all that the system makes is checked here. shown: the answer's hold; want: the rest
+ * of it. */
+static void new_hold(struct judge_step *s, struct judge_record *resource,
+                     const struct hf_hold *want)
 {
     const struct hf_hold *shown = &s->op->answer.hold;
     struct judge *j = s->j;
@@ -212,11 +223,11 @@ static void new_hold(struct judge_step *s, struct judge_record *resource, const 
     uint64_t ordinal = j->counters->body.counters.holds + 1;
     uint64_t before = resource->body.resource.resource.newest;
     if (j->rules.many && shown->ordinal <= before)
-        judge_object(s, "PC10: the ordinal should be above %llu, and is %llu", (unsigned long long)before,
-                     (unsigned long long)shown->ordinal);
+        judge_object(s, "PC10: the ordinal should be above %llu, and is %llu",
+                     (unsigned long long)before, (unsigned long long)shown->ordinal);
     else if (!j->rules.many && shown->ordinal != ordinal)
-        judge_object(s, "PC10: the ordinal should be %llu, and is %llu", (unsigned long long)ordinal,
-                     (unsigned long long)shown->ordinal);
+        judge_object(s, "PC10: the ordinal should be %llu, and is %llu",
+                     (unsigned long long)ordinal, (unsigned long long)shown->ordinal);
     struct hf_hold all = *want;
     memcpy(all.id, shown->id, sizeof all.id);
     all.ordinal = shown->ordinal;
@@ -224,9 +235,11 @@ static void new_hold(struct judge_step *s, struct judge_record *resource, const 
     all.tenant = s->op->request.tenant;
     all.placed_at = s->now;
     if (!judge_hold_same(&all, shown))
-        judge_object(
-            s, "PC6: the new hold is not what was asked for: it should be of %lld to %lld, after hold %llu",
-            (long long)all.placed_at, (long long)all.expires_at, (unsigned long long)all.previous);
+        judge_object(s,
+                     "PC6: the new hold is not what was asked for: it should be of %lld to %lld, "
+                     "after hold %llu",
+                     (long long)all.placed_at, (long long)all.expires_at,
+                     (unsigned long long)all.previous);
     judge_change(s, j->counters)->counters.holds = shown->ordinal;
     struct judge_body *h = judge_change(s, hold);
     h->present = true;
@@ -274,11 +287,14 @@ void judge_rule_place(struct judge_step *s)
     uint64_t taken = (uint64_t)b->resource.live_count + b->resource.resource.confirmed;
     bool full = b->present ? !b->resource.resource.open || taken >= b->resource.resource.capacity
                            : s->j->rules.strict;
-    bool stale = b->present && q->place_hold.fence != 0 && q->place_hold.fence <= b->resource.resource.fence;
-    uint64_t may = (full ? JUDGE_IS(HF_RESOURCE_UNAVAILABLE) : 0) | (stale ? JUDGE_IS(HF_STALE_FENCE) : 0);
+    bool stale =
+        b->present && q->place_hold.fence != 0 && q->place_hold.fence <= b->resource.resource.fence;
+    uint64_t may =
+        (full ? JUDGE_IS(HF_RESOURCE_UNAVAILABLE) : 0) | (stale ? JUDGE_IS(HF_STALE_FENCE) : 0);
     if (may)
         judge_allow(s, may,
-                    stale ? "the fence is not above the highest" : "PC11: there is no unit to be had");
+                    stale ? "the fence is not above the highest"
+                          : "PC11: there is no unit to be had");
     else
         judge_allow(s, JUDGE_IS(HF_OK), "a unit is free");
     if (s->op->status == HF_OK)
@@ -300,7 +316,8 @@ static void ended(struct judge_step *s, struct judge_record *hold, enum hf_hold_
     if (state == HF_CONFIRMED)
         judge_change(s, resource_of(s, hold))->resource.resource.confirmed++;
     if (!judge_hold_same(&b->hold.hold, &s->op->answer.hold))
-        judge_object(s, "PC4, PC5, PC8: the hold is not as it was, with this end at %lld", (long long)s->now);
+        judge_object(s, "PC4, PC5, PC8: the hold is not as it was, with this end at %lld",
+                     (long long)s->now);
 }
 
 static void reversed(struct judge_step *s, struct judge_record *hold)
@@ -328,7 +345,8 @@ static uint64_t end_allowed(const struct judge_step *s, const struct judge_body 
     enum hf_action action = s->op->request.action;
     bool over = s->now >= b->hold.hold.expires_at;
     if (action == HF_REVERSE)
-        return JUDGE_IS(b->hold.hold.state == HF_CONFIRMED && !b->hold.given_back ? HF_OK : HF_NOT_HELD);
+        return JUDGE_IS(b->hold.hold.state == HF_CONFIRMED && !b->hold.given_back ? HF_OK
+                                                                                  : HF_NOT_HELD);
     if (b->hold.hold.state != HF_HELD)
         return JUDGE_IS(HF_NOT_HELD);
     uint64_t may = over ? JUDGE_IS(HF_NOT_HELD) : 0; /* the sweeper may have had it */
@@ -369,7 +387,8 @@ void judge_rule_end(struct judge_step *s)
     }
     judge_allow(s, end_allowed(s, b), end_rule(s, b));
     enum hf_status status = s->op->status;
-    if (b->hold.hold.state == HF_HELD && s->now >= b->hold.hold.expires_at && q->action != HF_REVERSE) {
+    if (b->hold.hold.state == HF_HELD && s->now >= b->hold.hold.expires_at &&
+        q->action != HF_REVERSE) {
         if (status == HF_NOT_HELD)
             learn_expired(s, hold);
         else
@@ -409,7 +428,8 @@ void judge_rule_get_hold(struct judge_step *s)
                     "there is no such hold");
         return;
     }
-    if (!judge_allow(s, JUDGE_IS(HF_OK), "PC10: a record is never deleted") || !judge_has(s, HF_RECORD_HOLD))
+    if (!judge_allow(s, JUDGE_IS(HF_OK), "PC10: a record is never deleted") ||
+        !judge_has(s, HF_RECORD_HOLD))
         return;
     const char *wrong = judge_hold_differs(hold, &s->op->answer.hold, s->now);
     if (wrong)
@@ -432,12 +452,12 @@ void judge_rule_set_resource(struct judge_step *s)
     struct judge_record *r = judge_look(s, JUDGE_RESOURCE, q->set_resource.name, none());
     age(s, r);
     const struct judge_body *b = &r->body;
-    struct hf_resource now =
-        b->present
-            ? b->resource.resource
-            : (struct hf_resource){
-                  .tenant = r->tenant, .name = r->name, .capacity = 1, .open = true, .created_at = s->now
-              };
+    struct hf_resource now = b->present ? b->resource.resource
+                                        : (struct hf_resource){ .tenant = r->tenant,
+                                                                .name = r->name,
+                                                                .capacity = 1,
+                                                                .open = true,
+                                                                .created_at = s->now };
     struct hf_resource next = now;
     next.capacity = q->set_resource.capacity ? q->set_resource.capacity : now.capacity;
     next.open = open == HF_LEAVE ? now.open : open == HF_SET_OPEN;

@@ -14,7 +14,8 @@ hf_time judge_time_on_disk(const struct judge *j)
 static void object(struct judge *j, uint64_t number, const char *why)
 {
     if (!j->verdict[0])
-        snprintf(j->verdict, sizeof j->verdict, "operation %llu: %s", (unsigned long long)number, why);
+        snprintf(j->verdict, sizeof j->verdict, "operation %llu: %s", (unsigned long long)number,
+                 why);
 }
 
 void judge_opened(struct judge *j, const struct judge_rules *rules)
@@ -38,9 +39,9 @@ static void add_up(struct judge *j, const struct judge_op *op)
     j->count.refusals += op->status != HF_OK && op->status < HF_STORAGE_FAILURE && !op->replayed;
 }
 
-uint64_t judge_decided(struct judge *j, hf_time wall, unsigned weather, const struct hf_request *request,
-                       const struct judge_effect *effect, enum hf_status status,
-                       const struct hf_result *result)
+uint64_t judge_decided(struct judge *j, hf_time wall, unsigned weather,
+                       const struct hf_request *request, const struct judge_effect *effect,
+                       enum hf_status status, const struct hf_result *result)
 {
     if (j->verdict[0])
         return ++j->count.operations;
@@ -65,7 +66,8 @@ uint64_t judge_decided(struct judge *j, hf_time wall, unsigned weather, const st
     return op->number;
 }
 
-void judge_shown(struct judge *j, uint64_t number, enum hf_status status, const struct hf_result *result)
+void judge_shown(struct judge *j, uint64_t number, enum hf_status status,
+                 const struct hf_result *result)
 {
     if (j->verdict[0] || status == HF_INDETERMINATE)
         return;
@@ -122,13 +124,14 @@ static bool view_time(struct judge *j, const struct judge_view *view, hf_time le
     if (view->now >= least)
         return true;
     char why[128];
-    snprintf(why, sizeof why, "the view after it is of %lld, and engine time was %lld", (long long)view->now,
-             (long long)least);
+    snprintf(why, sizeof why, "the view after it is of %lld, and engine time was %lld",
+             (long long)view->now, (long long)least);
     object(j, j->op_count, why);
     return false;
 }
 
-void judge_recovered(struct judge *j, const struct judge_rules *rules, const struct judge_view *view)
+void judge_recovered(struct judge *j, const struct judge_rules *rules,
+                     const struct judge_view *view)
 {
     char why[JUDGE_WORDS] = "";
     if (j->verdict[0])

@@ -1,4 +1,5 @@
-/* key.c: one key, one action, one effect; and the compact keys of clients that number their operations. */
+/* key.c: one key, one action, one effect; and the compact keys of clients that number their
+ * operations. */
 #include "judge/model.h"
 
 /* Where the key of the request is remembered. */
@@ -60,7 +61,8 @@ static void answered_again(struct judge_step *s, const struct judge_op *first)
         judge_object(s, "IR8: the key was answered by operation %llu, and this is no replay",
                      (unsigned long long)first->number);
     else if (!judge_answer_same(&op->answer, &first->answer))
-        judge_object(s, "IR1, IR2: the replay is not, byte for byte, what operation %llu was answered",
+        judge_object(s,
+                     "IR1, IR2: the replay is not, byte for byte, what operation %llu was answered",
                      (unsigned long long)first->number);
     else if (memcmp(op->token.digest, first->token.digest, HF_DIGEST_SIZE) != 0 ||
              op->token.action != first->token.action || op->token.status != first->token.status ||
@@ -75,11 +77,11 @@ static void remember(struct judge_step *s, struct place *p)
     const struct judge_op *op = s->op;
     int64_t window = s->j->rules.idempotency_window_ms;
     if (op->token.action != op->request.action || op->token.status != op->status)
-        judge_object(s, "IR4: the key should be bound to %s and %s", judge_action_name(op->request.action),
-                     judge_status_name(op->status));
+        judge_object(s, "IR4: the key should be bound to %s and %s",
+                     judge_action_name(op->request.action), judge_status_name(op->status));
     if (op->token.recorded_at != op->now)
-        judge_object(s, "IR6: the key should be recorded at %lld, and is at %lld", (long long)op->now,
-                     (long long)op->token.recorded_at);
+        judge_object(s, "IR6: the key should be recorded at %lld, and is at %lld",
+                     (long long)op->now, (long long)op->token.recorded_at);
     if (!p->client && op->token.expires_at != op->now + window)
         judge_object(s, "IR6: the key's window should close at %lld, and closes at %lld",
                      (long long)op->now + (long long)window, (long long)op->token.expires_at);
@@ -88,7 +90,8 @@ static void remember(struct judge_step *s, struct place *p)
     b->key.first = op;
     b->key.recorded_at = op->now;
     b->key.expires_at = op->token.expires_at;
-    if (p->client && (!p->client->body.present || p->client->body.client.highest < op->request.sequence)) {
+    if (p->client &&
+        (!p->client->body.present || p->client->body.client.highest < op->request.sequence)) {
         b = judge_change(s, p->client);
         b->present = true;
         b->client.highest = op->request.sequence;
@@ -157,7 +160,8 @@ void judge_rule_get_token(struct judge_step *s)
     const struct judge_op *op = s->op;
     struct place p = place_of(s);
     if (!p.record ||
-        (p.client && op->status == HF_INVALID_REQUEST)) { /* a number need not be taken for a key here */
+        (p.client &&
+         op->status == HF_INVALID_REQUEST)) { /* a number need not be taken for a key here */
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the key is malformed");
         return;
     }
@@ -175,7 +179,8 @@ void judge_rule_get_token(struct judge_step *s)
     if (!judge_allow(s, JUDGE_IS(HF_OK), "IR7: the key is remembered"))
         return;
     if (!judge_answer_same(&op->answer, &first->answer))
-        judge_object(s, "IR1: the answer is not that of operation %llu", (unsigned long long)first->number);
+        judge_object(s, "IR1: the answer is not that of operation %llu",
+                     (unsigned long long)first->number);
     else if (op->token.action != first->request.action || op->token.status != first->status ||
              op->token.recorded_at != first->token.recorded_at ||
              op->token.expires_at != first->token.expires_at ||

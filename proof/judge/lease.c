@@ -16,20 +16,22 @@ static void shown(struct judge_step *s, const struct hf_lease *want)
     const struct hf_lease *got = &s->op->answer.lease;
     if (!judge_has(s, HF_RECORD_LEASE))
         return;
-    if (!judge_bytes_equal(want->tenant, got->tenant) || !judge_bytes_equal(want->name, got->name) ||
+    if (!judge_bytes_equal(want->tenant, got->tenant) ||
+        !judge_bytes_equal(want->name, got->name) ||
         !judge_bytes_equal(want->holder, got->holder) || want->fence != got->fence ||
         want->ttl_ms != got->ttl_ms || want->granted_at != got->granted_at ||
         want->expires_at != got->expires_at || want->released_at != got->released_at)
-        judge_object(s, "the lease is not as it should be: fence %llu, from %lld to %lld, released at %lld",
-                     (unsigned long long)want->fence, (long long)want->granted_at,
-                     (long long)want->expires_at, (long long)want->released_at);
+        judge_object(
+            s, "the lease is not as it should be: fence %llu, from %lld to %lld, released at %lld",
+            (unsigned long long)want->fence, (long long)want->granted_at,
+            (long long)want->expires_at, (long long)want->released_at);
 }
 
 void judge_rule_grant(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;
-    if (!judge_name_valid(q->lease.name) || !judge_name_valid(q->lease.holder) || q->lease.ttl_ms < 1 ||
-        q->lease.ttl_ms > HF_DURATION_MAX_MS) {
+    if (!judge_name_valid(q->lease.name) || !judge_name_valid(q->lease.holder) ||
+        q->lease.ttl_ms < 1 || q->lease.ttl_ms > HF_DURATION_MAX_MS) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the request is malformed");
         return;
     }

@@ -1,8 +1,8 @@
 /* match.c: an identity as a guard compares it.
  *
- * By hand for ASCII and Latin-1 (U+0000 to U+00FF), and for the marks that make a letter of Latin-1 out of an ASCII
- * one. White space is known in full. Whatever else a rule would have to fold or to compose is "cloudy": the judge
- * then accepts either answer. */
+ * By hand for ASCII and Latin-1 (U+0000 to U+00FF), and for the marks that make a letter of Latin-1
+ * out of an ASCII one. White space is known in full. Whatever else a rule would have to fold or to
+ * compose is "cloudy": the judge then accepts either answer. */
 #include "judge/model.h"
 
 #define POINTS_MAX (2 * HF_IDENTITY_MAX)
@@ -15,8 +15,8 @@ static bool is_mark(uint32_t c)
 static bool is_space(uint32_t c)
 {
     return (c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
-           c == 0x3000;
+           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
+           c == 0x205f || c == 0x3000;
 }
 
 /* ---- UTF-8 ---- */
@@ -24,7 +24,12 @@ static bool is_space(uint32_t c)
 /* One code point, or 0 bytes if it is malformed. */
 static size_t decode(const unsigned char *p, size_t left, uint32_t *c)
 {
-    size_t size = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+    size_t size = p[0] < 0x80   ? 1
+                  : p[0] < 0xc2 ? 0
+                  : p[0] < 0xe0 ? 2
+                  : p[0] < 0xf0 ? 3
+                  : p[0] < 0xf5 ? 4
+                                : 0;
     if (size == 0 || size > left)
         return 0;
     *c = size == 1 ? p[0] : p[0] & (0x7fu >> size);
@@ -94,16 +99,19 @@ static uint32_t composed(uint32_t letter, uint32_t mark)
         const unsigned char *made;
     } table[] = {
         { 0x300, "AEIOUaeiou", (const unsigned char *)"\xc0\xc8\xcc\xd2\xd9\xe0\xe8\xec\xf2\xf9" },
-        { 0x301, "AEIOUYaeiouy", (const unsigned char *)"\xc1\xc9\xcd\xd3\xda\xdd\xe1\xe9\xed\xf3\xfa\xfd" },
+        { 0x301, "AEIOUYaeiouy",
+          (const unsigned char *)"\xc1\xc9\xcd\xd3\xda\xdd\xe1\xe9\xed\xf3\xfa\xfd" },
         { 0x302, "AEIOUaeiou", (const unsigned char *)"\xc2\xca\xce\xd4\xdb\xe2\xea\xee\xf4\xfb" },
         { 0x303, "ANOano", (const unsigned char *)"\xc3\xd1\xd5\xe3\xf1\xf5" },
-        { 0x308, "AEIOUaeiouy", (const unsigned char *)"\xc4\xcb\xcf\xd6\xdc\xe4\xeb\xef\xf6\xfc\xff" },
+        { 0x308, "AEIOUaeiouy",
+          (const unsigned char *)"\xc4\xcb\xcf\xd6\xdc\xe4\xeb\xef\xf6\xfc\xff" },
         { 0x30a, "Aa", (const unsigned char *)"\xc5\xe5" },
         { 0x327, "Cc", (const unsigned char *)"\xc7\xe7" },
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        const char *at =
-            table[i].mark == mark && letter < 0x80 && letter ? strchr(table[i].letters, (int)letter) : NULL;
+        const char *at = table[i].mark == mark && letter < 0x80 && letter
+                             ? strchr(table[i].letters, (int)letter)
+                             : NULL;
         if (at)
             return table[i].made[at - table[i].letters];
     }

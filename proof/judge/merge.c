@@ -1,4 +1,5 @@
-/* merge.c: the joins. Each is idempotent, commutative and associative because it takes a greatest or a least. */
+/* merge.c: the joins. Each is idempotent, commutative and associative because it takes a greatest
+ * or a least. */
 #include "judge/model.h"
 
 #include <stdlib.h>
@@ -26,7 +27,8 @@ static int by_name(const void *a, const void *b)
     return order(((const struct hf_item *)a)->name, ((const struct hf_item *)b)->name);
 }
 
-/* A name, two numbers: how many bytes of them are kept, so that HF_VALUE_MAX can be held against it. */
+/* A name, two numbers: how many bytes of them are kept, so that HF_VALUE_MAX can be held against
+ * it. */
 static size_t item_size(enum hf_register_type type, const struct hf_item *i)
 {
     size_t numbers = type == HF_TYPE_UNION ? 0 : type == HF_TYPE_UPDOWN ? 16 : 8;
@@ -34,13 +36,15 @@ static size_t item_size(enum hf_register_type type, const struct hf_item *i)
 }
 
 /* Sorted items: within every limit, and with a total that can be told? */
-static bool items_fit(enum hf_register_type type, const struct hf_item *items, size_t count, int64_t *total)
+static bool items_fit(enum hf_register_type type, const struct hf_item *items, size_t count,
+                      int64_t *total)
 {
     uint64_t up = 0, down = 0;
     size_t size = 0;
     for (size_t i = 0; i < count; i++) {
         bool ups = counts_up(type), downs = type == HF_TYPE_UPDOWN;
-        if (!judge_name_valid(items[i].name) || (i > 0 && order(items[i - 1].name, items[i].name) == 0) ||
+        if (!judge_name_valid(items[i].name) ||
+            (i > 0 && order(items[i - 1].name, items[i].name) == 0) ||
             (ups && items[i].up > INT64_MAX) || (downs && items[i].down > INT64_MAX))
             return false;
         size += item_size(type, &items[i]);
@@ -115,8 +119,8 @@ bool judge_join(struct judge *j, const struct hf_value *old, const struct hf_val
         return join_items(j, old, value, out);
     const struct hf_value *won = value;
     if (old && ((type == HF_TYPE_MAX && old->number > value->number) ||
-                (type == HF_TYPE_MIN && old->number < value->number) || (type == HF_TYPE_OR && old->flag) ||
-                (type == HF_TYPE_LWW && later(old, value))))
+                (type == HF_TYPE_MIN && old->number < value->number) ||
+                (type == HF_TYPE_OR && old->flag) || (type == HF_TYPE_LWW && later(old, value))))
         won = old;
     *out = (struct hf_value){ .type = type };
     if (type == HF_TYPE_LWW) {
@@ -136,8 +140,8 @@ bool judge_value_same(const struct hf_value *a, const struct hf_value *b)
     if (a->type != b->type || a->item_count != b->item_count)
         return false;
     for (size_t i = 0; i < a->item_count; i++)
-        if (!judge_bytes_equal(a->items[i].name, b->items[i].name) || a->items[i].up != b->items[i].up ||
-            a->items[i].down != b->items[i].down)
+        if (!judge_bytes_equal(a->items[i].name, b->items[i].name) ||
+            a->items[i].up != b->items[i].up || a->items[i].down != b->items[i].down)
             return false;
     switch (a->type) {
     case HF_TYPE_MAX:

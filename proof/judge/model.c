@@ -191,10 +191,9 @@ void judge_object(struct judge_step *s, const char *format, ...)
     if (s->bad || s->quiet)
         return;
     s->bad = true;
-    int n = snprintf(s->why, sizeof s->why,
-                     "operation %llu (%s, answered %s at %lld): ", (unsigned long long)s->op->number,
-                     judge_action_name(s->op->request.action), judge_status_name(s->op->status),
-                     (long long)s->now);
+    int n = snprintf(s->why, sizeof s->why, "operation %llu (%s, answered %s at %lld): ",
+                     (unsigned long long)s->op->number, judge_action_name(s->op->request.action),
+                     judge_status_name(s->op->status), (long long)s->now);
     va_list args;
     va_start(args, format);
     vsnprintf(s->why + n, sizeof s->why - (size_t)n, format, args);
@@ -230,7 +229,8 @@ bool judge_has(struct judge_step *s, enum hf_record kind)
 struct judge *judge_new(void)
 {
     struct judge *j = judge_grow(NULL, sizeof *j);
-    *j = (struct judge){ .rules = { .idempotency_window_ms = INT64_C(86400000), .token_max_length = 256 } };
+    *j = (struct judge){ .rules = { .idempotency_window_ms = INT64_C(86400000),
+                                    .token_max_length = 256 } };
     j->counters = judge_find(j, JUDGE_COUNTERS, hf_mem("", 0), hf_mem("", 0), hf_mem("", 0));
     return j;
 }

@@ -1,9 +1,10 @@
 /* model.h: what the judge believes is in the store, and how it changes its mind.
  *
- * Everything is a record: found by kind, tenant and one or two names, and never removed. A record that is not
- * `present` is one that the store does not have, so that finding a record and making one are the same. Only bodies
- * change, and only through judge_change, which first puts the old body on a stack: going back to an earlier moment is
- * taking bodies off that stack. The memory of a judge is freed with the judge alone. */
+ * Everything is a record: found by kind, tenant and one or two names, and never removed. A record
+ * that is not `present` is one that the store does not have, so that finding a record and making
+ * one are the same. Only bodies change, and only through judge_change, which first puts the old
+ * body on a stack: going back to an earlier moment is taking bodies off that stack. The memory of a
+ * judge is freed with the judge alone. */
 #ifndef HF_PROOF_JUDGE_MODEL_H
 #define HF_PROOF_JUDGE_MODEL_H
 
@@ -17,8 +18,8 @@ struct judge_record;
 
 /* ---- What was told ---- */
 
-/* What an operation did that its answer does not tell, but depends on what was there: noted when it is judged, so that
- * it can be carried out again when something else is there. */
+/* What an operation did that its answer does not tell, but depends on what was there: noted when it
+ * is judged, so that it can be carried out again when something else is there. */
 struct judge_note {
     uint64_t first_row;         /* the number of its first row of the outbox */
     struct judge_record *entry; /* that it recorded, or NULL */
@@ -95,14 +96,19 @@ struct judge_body {
         } hold;
         struct {
             struct hf_resource resource; /* its `held` is not used: see live and overdue */
-            struct judge_record *live;   /* held, and their time has not come: never more than the capacity */
+            struct judge_record
+                *live; /* held, and their time has not come: never more than the capacity */
             uint32_t live_count;
-            uint32_t overdue_count; /* held when last heard of, and overdue: the sweeper may have had them */
+            uint32_t
+                /* held when last heard of, and overdue: the sweeper may have had them */
+                overdue_count;
         } resource;
         struct {
             struct hf_guard guard;
-            bool switched;        /* it was durable at one time and not at another */
-            hf_time cloudy_until; /* until then it may have seen what the judge's match rules do not know */
+            bool switched; /* it was durable at one time and not at another */
+            hf_time
+                /* until then it may have seen what the judge's match rules do not know */
+                cloudy_until;
         } guard;
         struct {
             struct hf_entry entry;
@@ -190,7 +196,9 @@ struct judge_step {
     const struct judge_op *op;
     hf_time now;
     uint64_t serial;
-    bool quiet;   /* it was judged before, perhaps under other rules: only carry out what its answer says */
+    bool
+        /* it was judged before, perhaps under other rules: only carry out what its answer says */
+        quiet;
     bool bad;     /* objected to; the words are in `why` */
     bool lasting; /* see judge_op */
     bool unsure;  /* see judge_op */
@@ -201,7 +209,8 @@ struct judge_step {
     char why[JUDGE_WORDS];
 };
 
-/* Run a step. It writes nothing into `op`; what it learned about it is in `s`, and judge_step_note writes it there. */
+/* Run a step. It writes nothing into `op`; what it learned about it is in `s`, and judge_step_note
+ * writes it there. */
 void judge_step_run(struct judge_step *s, struct judge *j, const struct judge_op *op, bool quiet);
 void judge_step_note(const struct judge_step *s, struct judge_op *op);
 
@@ -216,7 +225,8 @@ struct judge_body *judge_change(struct judge_step *s, struct judge_record *recor
 /* The body, to be changed by something that was learned, or that does not last. */
 struct judge_body *judge_learn(struct judge_step *s, struct judge_record *record);
 
-__attribute__((format(printf, 2, 3))) void judge_object(struct judge_step *s, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void judge_object(struct judge_step *s, const char *format,
+                                                        ...);
 
 /* Sets of statuses. */
 #define JUDGE_IS(status) (UINT64_C(1) << (status))
@@ -258,7 +268,8 @@ void judge_rule_get_value(struct judge_step *s);
 void judge_rule_get_token(struct judge_step *s);
 /* A call that needs a key: answer again, collide, or run `rule` and remember. */
 void judge_rule_keyed(struct judge_step *s, void (*rule)(struct judge_step *s));
-/* Is the answer to this request bound by what was remembered, so that even a full disk must give it? */
+/* Is the answer to this request bound by what was remembered, so that even a full disk must give
+ * it? */
 bool judge_key_remembered(struct judge_step *s);
 
 /* The claim of a key, if it is remembered at `now`; else NULL. */
@@ -301,18 +312,21 @@ const char *judge_status_name(enum hf_status status);
 /* The newest time that is known to be on disk: engine time cannot be before it. */
 hf_time judge_time_on_disk(const struct judge *j);
 
-/* Engine time may be less than before the crash: holds that are no longer overdue are live again. */
+/* Engine time may be less than before the crash: holds that are no longer overdue are live
+ * again. */
 void judge_hold_revive(struct judge_step *s);
 /* Does the store have this entry, whatever the time? */
 enum judge_there { JUDGE_ABSENT, JUDGE_MAYBE, JUDGE_THERE };
 enum judge_there judge_entry_there(struct judge *j, const struct judge_record *entry,
                                    const struct judge_record *guard);
 /* What a row of the view says about a hold, a resource ... is taken over. */
-void judge_hold_learn(struct judge_step *s, struct judge_record *record, const struct hf_hold *shown);
+void judge_hold_learn(struct judge_step *s, struct judge_record *record,
+                      const struct hf_hold *shown);
 /* NULL, or how the hold cannot be what the model has. */
-const char *judge_hold_differs(const struct judge_record *record, const struct hf_hold *shown, hf_time now);
-const char *judge_resource_differs(const struct judge_record *record, const struct hf_resource *shown,
-                                   hf_time now);
+const char *judge_hold_differs(const struct judge_record *record, const struct hf_hold *shown,
+                               hf_time now);
+const char *judge_resource_differs(const struct judge_record *record,
+                                   const struct hf_resource *shown, hf_time now);
 
 /* Hang the rows of a view onto the records. False: it contradicts itself, and `why` says how. */
 bool judge_view_hang(struct judge *j, const struct judge_view *view, char why[JUDGE_WORDS]);

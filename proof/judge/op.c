@@ -69,7 +69,8 @@ static void keep_request(struct judge *j, struct hf_request *r)
     case HF_ADMIT:
         keep(j, &r->identity.guard);
         keep(j, &r->identity.identity);
-        r->identity.result = r->identity.has_result ? judge_keep(j, r->identity.result) : hf_mem("", 0);
+        r->identity.result =
+            r->identity.has_result ? judge_keep(j, r->identity.result) : hf_mem("", 0);
         break;
     case HF_BEGIN: keep_begin(j, r); break;
     case HF_COMPLETE:
@@ -139,12 +140,12 @@ static void keep_effect(struct judge *j, struct judge_effect *e)
     keep(j, &e->result);
     struct judge_row *rows = judge_take(j, (e->row_count + 1) * sizeof *rows);
     for (size_t i = 0; i < e->row_count; i++)
-        rows[i] = (struct judge_row){ judge_keep(j, e->rows[i].key), judge_keep(j, e->rows[i].value),
-                                      e->rows[i].deleted };
+        rows[i] = (struct judge_row){ judge_keep(j, e->rows[i].key),
+                                      judge_keep(j, e->rows[i].value), e->rows[i].deleted };
     struct judge_intent *outbox = judge_take(j, (e->outbox_count + 1) * sizeof *outbox);
     for (size_t i = 0; i < e->outbox_count; i++)
-        outbox[i] =
-            (struct judge_intent){ judge_keep(j, e->outbox[i].topic), judge_keep(j, e->outbox[i].payload) };
+        outbox[i] = (struct judge_intent){ judge_keep(j, e->outbox[i].topic),
+                                           judge_keep(j, e->outbox[i].payload) };
     e->rows = rows;
     e->outbox = outbox;
 }
@@ -196,13 +197,16 @@ bool judge_request_same(const struct hf_request *a, const struct hf_request *b)
     case HF_GRANT:
         return same(a->lease.name, b->lease.name) && same(a->lease.holder, b->lease.holder) &&
                a->lease.ttl_ms == b->lease.ttl_ms;
-    case HF_DELETE_LEASE: return same(a->lease.name, b->lease.name) && a->lease.fence == b->lease.fence;
+    case HF_DELETE_LEASE:
+        return same(a->lease.name, b->lease.name) && a->lease.fence == b->lease.fence;
     case HF_WRITE:
     case HF_DELETE_REGISTER:
         return same(a->write.name, b->write.name) && same(a->write.value, b->write.value) &&
-               a->write.fence == b->write.fence && a->write.has_if_version == b->write.has_if_version &&
+               a->write.fence == b->write.fence &&
+               a->write.has_if_version == b->write.has_if_version &&
                (!a->write.has_if_version || a->write.if_version == b->write.if_version);
-    case HF_APPLY: return same(a->apply.name, b->apply.name) && same(a->apply.payload, b->apply.payload);
+    case HF_APPLY:
+        return same(a->apply.name, b->apply.name) && same(a->apply.payload, b->apply.payload);
     default: return false;
     }
 }
@@ -211,17 +215,18 @@ bool judge_request_same(const struct hf_request *a, const struct hf_request *b)
 
 bool judge_hold_same(const struct hf_hold *a, const struct hf_hold *b)
 {
-    return strcmp(a->id, b->id) == 0 && strcmp(a->reverses, b->reverses) == 0 && a->ordinal == b->ordinal &&
-           a->previous == b->previous && a->state == b->state && same(a->tenant, b->tenant) &&
-           same(a->resource, b->resource) && same(a->requester, b->requester) &&
-           a->placed_at == b->placed_at && a->expires_at == b->expires_at && a->ended_at == b->ended_at;
+    return strcmp(a->id, b->id) == 0 && strcmp(a->reverses, b->reverses) == 0 &&
+           a->ordinal == b->ordinal && a->previous == b->previous && a->state == b->state &&
+           same(a->tenant, b->tenant) && same(a->resource, b->resource) &&
+           same(a->requester, b->requester) && a->placed_at == b->placed_at &&
+           a->expires_at == b->expires_at && a->ended_at == b->ended_at;
 }
 
 static bool resource_same(const struct hf_resource *a, const struct hf_resource *b)
 {
     return same(a->tenant, b->tenant) && same(a->name, b->name) && a->capacity == b->capacity &&
-           a->held == b->held && a->confirmed == b->confirmed && a->open == b->open && a->fence == b->fence &&
-           a->newest == b->newest && a->created_at == b->created_at;
+           a->held == b->held && a->confirmed == b->confirmed && a->open == b->open &&
+           a->fence == b->fence && a->newest == b->newest && a->created_at == b->created_at;
 }
 
 bool judge_guard_same(const struct hf_guard *a, const struct hf_guard *b)
@@ -238,8 +243,9 @@ bool judge_guard_same(const struct hf_guard *a, const struct hf_guard *b)
 
 static bool seen_same(const struct hf_seen *a, const struct hf_seen *b)
 {
-    return a->seen == b->seen && a->has_result == b->has_result && a->recorded_at == b->recorded_at &&
-           a->expires_at == b->expires_at && same(a->result, b->result);
+    return a->seen == b->seen && a->has_result == b->has_result &&
+           a->recorded_at == b->recorded_at && a->expires_at == b->expires_at &&
+           same(a->result, b->result);
 }
 
 static bool lease_same(const struct hf_lease *a, const struct hf_lease *b)
@@ -252,7 +258,8 @@ static bool lease_same(const struct hf_lease *a, const struct hf_lease *b)
 static bool register_same(const struct hf_register *a, const struct hf_register *b)
 {
     return same(a->tenant, b->tenant) && same(a->name, b->name) && a->version == b->version &&
-           a->fence == b->fence && a->changed_at == b->changed_at && judge_value_same(&a->value, &b->value);
+           a->fence == b->fence && a->changed_at == b->changed_at &&
+           judge_value_same(&a->value, &b->value);
 }
 
 bool judge_answer_same(const struct hf_answer *a, const struct hf_answer *b)

@@ -31,7 +31,8 @@ static void drop_by_time(struct judge *j, const struct judge_op *op)
     }
 }
 
-/* Note what the operation did under one more alternative. It promises no more than it does under any of them. */
+/* Note what the operation did under one more alternative. It promises no more than it does under
+ * any of them. */
 static void note(const struct judge_step *s, struct judge_op *op, bool first)
 {
     struct judge_op before = *op;
@@ -44,13 +45,14 @@ static void note(const struct judge_step *s, struct judge_op *op, bool first)
     if (!s->lasting && !s->note.recorded)
         op->note = before.note;
     else if (!op->note.entry && op->note.expires_at < before.note.expires_at)
-        op->note.expires_at = before.note.expires_at; /* of a cloudy identity: under the longer window */
+        op->note.expires_at =
+            before.note.expires_at; /* of a cloudy identity: under the longer window */
 }
 
-/* Judge `op` under each alternative and drop those that it contradicts. mark: mark what it changes. The doubt is
- * returned; *again: it has grown, and all has to be done again. */
-static struct judge_doubt *try_all(struct judge *j, struct judge_op *op, struct judge_doubt *d, bool mark,
-                                   bool *again, char why[JUDGE_WORDS])
+/* Judge `op` under each alternative and drop those that it contradicts. mark: mark what it changes.
+ * The doubt is returned; *again: it has grown, and all has to be done again. */
+static struct judge_doubt *try_all(struct judge *j, struct judge_op *op, struct judge_doubt *d,
+                                   bool mark, bool *again, char why[JUDGE_WORDS])
 {
     bool first = true;
     const struct judge_doubt *whole = d;
@@ -90,8 +92,8 @@ static struct judge_doubt *touched(struct judge *j, const struct judge_step *s)
 }
 
 /* Returns the doubt, with the alternatives that explain the answer; NULL after an objection. */
-static struct judge_doubt *explained(struct judge *j, struct judge_op *op, const struct judge_step *s,
-                                     bool mark)
+static struct judge_doubt *explained(struct judge *j, struct judge_op *op,
+                                     const struct judge_step *s, bool mark)
 {
     char why[JUDGE_WORDS] = "";
     bool again = true;
@@ -126,7 +128,8 @@ void judge_doubt_step(struct judge *j, struct judge_op *op)
                 judge_doubt_settle(j, s.touched[i]);
             continue;
         }
-        /* Find out what its answer tells; if it is still open then what it did, it is in doubt itself. */
+        /* Find out what its answer tells; if it is still open then what it did, it is in doubt
+         * itself. */
         struct judge_doubt *d = explained(j, op, &s, tries > 1);
         if (d && tries > 1) {
             if (op->lasting || op->note.recorded)
@@ -170,7 +173,8 @@ bool judge_doubt_look(struct judge *j, const struct judge_view *v, char why[JUDG
 
 /* ---- Crash ---- */
 
-/* Take off the stack what operations after the floor have changed. What is kept are changes that came late. */
+/* Take off the stack what operations after the floor have changed. What is kept are changes that
+ * came late. */
 static void back_to_floor(struct judge *j)
 {
     if (j->undo_count == j->undo_from)
@@ -259,15 +263,17 @@ static void explain(struct judge *j, const struct judge_view *v, const struct ch
     (void)judge_view_count(j, v, with);
     judge_undo_to(j, from);
     if (c->count == 0)
-        snprintf(why, sizeof why, "after the crash behind operation %llu, with nothing in doubt: %.700s",
+        snprintf(why, sizeof why,
+                 "after the crash behind operation %llu, with nothing in doubt: %.700s",
                  (unsigned long long)j->op_count, without);
     else
         snprintf(
             why, sizeof why,
-            "after the crash behind operation %llu no beginning of the %zu operations in doubt explains what "
+            "after the crash behind operation %llu no beginning of the %zu operations in doubt "
+            "explains what "
             "is seen; if operation %llu and all after it are lost: %.350s; if none is lost: %.350s",
-            (unsigned long long)j->op_count, c->count, (unsigned long long)c->ops[0]->number, without,
-            with[0] ? with : "nothing differs, but a part of it does not fit");
+            (unsigned long long)j->op_count, c->count, (unsigned long long)c->ops[0]->number,
+            without, with[0] ? with : "nothing differs, but a part of it does not fit");
     judge_doubt_object(j, why);
 }
 

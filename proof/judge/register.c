@@ -13,15 +13,16 @@ static void shown(struct judge_step *s, const struct hf_register *want)
         return;
     if (!judge_value_same(&want->value, &got->value))
         judge_object(s, "the value of the register is wrong");
-    else if (!judge_bytes_equal(want->tenant, got->tenant) || !judge_bytes_equal(want->name, got->name) ||
-             want->version != got->version || want->fence != got->fence ||
-             want->changed_at != got->changed_at)
-        judge_object(
-            s,
-            "the register should have version %llu, fence %llu and be changed at %lld, and has %llu, %llu "
-            "and %lld",
-            (unsigned long long)want->version, (unsigned long long)want->fence, (long long)want->changed_at,
-            (unsigned long long)got->version, (unsigned long long)got->fence, (long long)got->changed_at);
+    else if (!judge_bytes_equal(want->tenant, got->tenant) ||
+             !judge_bytes_equal(want->name, got->name) || want->version != got->version ||
+             want->fence != got->fence || want->changed_at != got->changed_at)
+        judge_object(s,
+                     "the register should have version %llu, fence %llu and be changed at %lld, "
+                     "and has %llu, %llu "
+                     "and %lld",
+                     (unsigned long long)want->version, (unsigned long long)want->fence,
+                     (long long)want->changed_at, (unsigned long long)got->version,
+                     (unsigned long long)got->fence, (long long)got->changed_at);
 }
 
 /* Is there a register, and not only what a deleted one has left? */
@@ -30,7 +31,8 @@ static bool there(const struct judge_record *r)
     return r->body.present && r->body.reg.value.type != HF_TYPE_DELETED;
 }
 
-/* Is anything known of it? What a deleted one has left, its version and its fence, is forgotten in time, unless it has a fence. */
+/* Is anything known of it? What a deleted one has left, its version and its fence, is forgotten in
+ * time, unless it has a fence. */
 static bool known(const struct judge_record *r, hf_time now)
 {
     return there(r) || (r->body.present && now < r->body.reg.value.number);
@@ -66,7 +68,8 @@ void judge_rule_write(struct judge_step *s)
     if (q->write.has_if_version && q->write.if_version != version)
         may |= JUDGE_IS(HF_VERSION_MISMATCH);
     judge_allow(s, may ? may : JUDGE_IS(HF_OK),
-                may ? "an old fence or another version is refused" : "nothing stands against the write");
+                may ? "an old fence or another version is refused"
+                    : "nothing stands against the write");
     if (s->op->status != HF_OK)
         return;
     struct hf_register *reg = changed(s, r);
@@ -90,7 +93,8 @@ void judge_rule_delete_register(struct judge_step *s)
     if (there(r) && q->write.has_if_version && q->write.if_version != r->body.reg.version)
         may |= JUDGE_IS(HF_VERSION_MISMATCH);
     judge_allow(s, may ? may : JUDGE_IS(HF_OK),
-                may ? "an old fence or another version is refused" : "nothing stands against the deletion");
+                may ? "an old fence or another version is refused"
+                    : "nothing stands against the deletion");
     if (s->op->status != HF_OK)
         return;
     struct hf_register *reg = changed(s, r);

@@ -1,4 +1,5 @@
-/* step.c: which rule an operation is held against, what time it may say, and which faults are excused. */
+/* step.c: which rule an operation is held against, what time it may say, and which faults are
+ * excused. */
 #include "judge/model.h"
 
 /* Those that change nothing, and those that need a key. */
@@ -50,7 +51,8 @@ static bool asked_for(const struct judge_op *op)
         return op->status == HF_MISUSE;
     if (op->effect.runs == 0 || op->effect.returned == HF_OK || op->effect.returned == HF_REFUSED)
         return false;
-    bool fault = op->effect.returned >= HF_STORAGE_FAILURE && op->effect.returned < HF_INDETERMINATE;
+    bool fault =
+        op->effect.returned >= HF_STORAGE_FAILURE && op->effect.returned < HF_INDETERMINATE;
     return op->status == (fault ? op->effect.returned : HF_MISUSE);
 }
 
@@ -68,7 +70,8 @@ static bool needs_hold(enum hf_action action)
     }
 }
 
-/* Is it about something that was begun, and can it be ended? For that there is room at every limit of memory. */
+/* Is it about something that was begun, and can it be ended? For that there is room at every limit
+ * of memory. */
 static bool can_be_ended(struct judge_step *s)
 {
     switch (s->op->request.action) {
@@ -83,8 +86,8 @@ static bool can_be_ended(struct judge_step *s)
     }
 }
 
-/* A fault has no effect, so all there is to judge is whether it is excused. A full disk excuses writes alone: what is
- * remembered is still answered, and reading needs no room. */
+/* A fault has no effect, so all there is to judge is whether it is excused. A full disk excuses
+ * writes alone: what is remembered is still answered, and reading needs no room. */
 static void judge_fault(struct judge_step *s, enum sort sort)
 {
     const struct judge_op *op = s->op;
@@ -119,7 +122,8 @@ static void judge_time(struct judge_step *s)
 {
     const struct judge_op *op = s->op;
     if (op->now > op->wall)
-        judge_object(s, "engine time is past the wall clock, or past what it could be believed: %lld",
+        judge_object(s,
+                     "engine time is past the wall clock, or past what it could be believed: %lld",
                      (long long)op->wall);
     if (op->now < s->j->now)
         judge_object(s, "engine time ran back from %lld", (long long)s->j->now);
@@ -143,7 +147,8 @@ void judge_step_run(struct judge_step *s, struct judge *j, const struct judge_op
     while (i < sizeof rules / sizeof *rules && rules[i].action != op->request.action)
         i++;
     if (i == sizeof rules / sizeof *rules) {
-        judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST) | JUDGE_IS(HF_MISUSE), "there is no such action");
+        judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST) | JUDGE_IS(HF_MISUSE),
+                    "there is no such action");
         return;
     }
     if (op->status >= HF_INDETERMINATE) {
@@ -151,7 +156,8 @@ void judge_step_run(struct judge_step *s, struct judge *j, const struct judge_op
         return;
     }
     if (op->status >= HF_STORAGE_FAILURE) {
-        if (s->now == 0) /* it was not decided, so it has no time: take the latest that it can have been */
+        if (s->now ==
+            0) /* it was not decided, so it has no time: take the latest that it can have been */
             s->now = op->wall;
         judge_fault(s, rules[i].sort);
         return;

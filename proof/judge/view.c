@@ -22,8 +22,8 @@ __attribute__((format(printf, 2, 3))) static bool say(char *why, const char *for
 
 bool judge_kind_viewed(enum judge_kind kind)
 {
-    return kind == JUDGE_HOLD || kind == JUDGE_RESOURCE || kind == JUDGE_GUARD || kind == JUDGE_ENTRY ||
-           kind == JUDGE_OUTBOX;
+    return kind == JUDGE_HOLD || kind == JUDGE_RESOURCE || kind == JUDGE_GUARD ||
+           kind == JUDGE_ENTRY || kind == JUDGE_OUTBOX;
 }
 
 /* ---- Rows and records ---- */
@@ -75,23 +75,27 @@ bool judge_view_hang(struct judge *j, const struct judge_view *v, char why[JUDGE
     bool well = true;
     j->views++;
     for (size_t i = 0; i < v->hold_count && well; i++) {
-        well = hang(j, judge_find(j, JUDGE_HOLD, none(), hf_str(v->holds[i].id), none()), &v->holds[i], why);
+        well = hang(j, judge_find(j, JUDGE_HOLD, none(), hf_str(v->holds[i].id), none()),
+                    &v->holds[i], why);
         tally(j, &v->holds[i]);
     }
     for (size_t i = 0; i < v->resource_count && well; i++)
-        well = hang(j, judge_find(j, JUDGE_RESOURCE, v->resources[i].tenant, v->resources[i].name, none()),
-                    &v->resources[i], why);
+        well = hang(
+            j, judge_find(j, JUDGE_RESOURCE, v->resources[i].tenant, v->resources[i].name, none()),
+            &v->resources[i], why);
     for (size_t i = 0; i < v->guard_count && well; i++)
         well = hang(j, judge_find(j, JUDGE_GUARD, v->guards[i].tenant, v->guards[i].name, none()),
                     &v->guards[i], why);
     for (size_t i = 0; i < v->entry_count && well; i++)
-        well = hang(
-            j, judge_find(j, JUDGE_ENTRY, v->entries[i].tenant, v->entries[i].guard, v->entries[i].identity),
-            &v->entries[i], why);
+        well = hang(j,
+                    judge_find(j, JUDGE_ENTRY, v->entries[i].tenant, v->entries[i].guard,
+                               v->entries[i].identity),
+                    &v->entries[i], why);
     for (size_t i = 0; i < v->outbox_count && well; i++)
-        well = hang(
-            j, judge_find(j, JUDGE_OUTBOX, none(), hf_mem(&v->outbox[i].number, sizeof(uint64_t)), none()),
-            &v->outbox[i], why);
+        well = hang(j,
+                    judge_find(j, JUDGE_OUTBOX, none(),
+                               hf_mem(&v->outbox[i].number, sizeof(uint64_t)), none()),
+                    &v->outbox[i], why);
     return well && tallies(v, j, why);
 }
 
@@ -107,37 +111,40 @@ static bool entry_differs(struct judge *j, const struct judge_view *v, const str
         there = JUDGE_ABSENT;
     if (!row)
         return there == JUDGE_THERE &&
-               say(why, "DP4: an identity of guard %.*s that operation %llu recorded, until %lld, is gone",
+               say(why,
+                   "DP4: an identity of guard %.*s that operation %llu recorded, until %lld, is "
+                   "gone",
                    (int)r->name.size, (const char *)r->name.data, (unsigned long long)r->body.stamp,
                    (long long)e->expires_at);
     if (v->now >= row->expires_at || row->recorded_at > v->now)
-        return say(why, "DP1: an identity of guard %.*s is shown outside its window", (int)r->name.size,
-                   (const char *)r->name.data);
+        return say(why, "DP1: an identity of guard %.*s is shown outside its window",
+                   (int)r->name.size, (const char *)r->name.data);
     if (there == JUDGE_ABSENT)
         return !judge_doubt_cloudy(guard, v->now) &&
-               say(why, "DP4: guard %.*s shows an identity that it should not have seen", (int)r->name.size,
-                   (const char *)r->name.data);
+               say(why, "DP4: guard %.*s shows an identity that it should not have seen",
+                   (int)r->name.size, (const char *)r->name.data);
     return (row->recorded_at != e->recorded_at || row->expires_at != e->expires_at ||
             row->has_result != e->has_result || !judge_bytes_equal(row->result, e->result)) &&
-           say(why, "DP2: an identity of guard %.*s is not as it was recorded at %lld", (int)r->name.size,
-               (const char *)r->name.data, (long long)e->recorded_at);
+           say(why, "DP2: an identity of guard %.*s is not as it was recorded at %lld",
+               (int)r->name.size, (const char *)r->name.data, (long long)e->recorded_at);
 }
 
 static bool outbox_differs(const struct judge_record *r, const struct hf_outbox *row, char *why)
 {
     const struct hf_outbox *o = &r->body.outbox;
     if (r->body.present && !row)
-        return say(why, "row %llu of the outbox, of operation %llu, is gone", (unsigned long long)o->number,
-                   (unsigned long long)r->body.stamp);
+        return say(why, "row %llu of the outbox, of operation %llu, is gone",
+                   (unsigned long long)o->number, (unsigned long long)r->body.stamp);
     if (!r->body.present && row)
         return say(why, "row %llu of the outbox belongs to nothing that happened",
                    (unsigned long long)row->number);
     return row &&
            (!judge_bytes_equal(o->tenant, row->tenant) || !judge_bytes_equal(o->key, row->key) ||
-            !judge_bytes_equal(o->topic, row->topic) || !judge_bytes_equal(o->payload, row->payload) ||
-            o->state != row->state || o->created_at != row->created_at) &&
-           say(why, "row %llu of the outbox is not as operation %llu left it", (unsigned long long)o->number,
-               (unsigned long long)r->body.stamp);
+            !judge_bytes_equal(o->topic, row->topic) ||
+            !judge_bytes_equal(o->payload, row->payload) || o->state != row->state ||
+            o->created_at != row->created_at) &&
+           say(why, "row %llu of the outbox is not as operation %llu left it",
+               (unsigned long long)o->number, (unsigned long long)r->body.stamp);
 }
 
 /* Holds, resources and guards: there or not, and then with the words of their own rules. */
@@ -151,8 +158,9 @@ static bool plain_differs(const struct judge_view *v, const struct judge_record 
     int size = (int)r->name.size;
     const char *name = r->name.data;
     if (r->body.present && !row)
-        return say(why, "%s%s %.*s, of operation %llu, is gone", r->kind == JUDGE_HOLD ? "PC10: " : "", kind,
-                   size, name, (unsigned long long)r->body.stamp);
+        return say(why, "%s%s %.*s, of operation %llu, is gone",
+                   r->kind == JUDGE_HOLD ? "PC10: " : "", kind, size, name,
+                   (unsigned long long)r->body.stamp);
     if (!r->body.present && row)
         return say(why, "%s %.*s is there, and nothing made it", kind, size, name);
     if (!row)
@@ -200,7 +208,8 @@ size_t judge_view_count(struct judge *j, const struct judge_view *v, char why[JU
 static void entry_learn(struct judge_step *s, struct judge_record *r)
 {
     const struct judge_record *guard = judge_find(s->j, JUDGE_GUARD, r->tenant, r->name, none());
-    if (judge_entry_there(s->j, r, guard) != JUDGE_MAYBE || s->now >= r->body.entry.entry.expires_at)
+    if (judge_entry_there(s->j, r, guard) != JUDGE_MAYBE ||
+        s->now >= r->body.entry.entry.expires_at)
         return;
     struct judge_body *b = judge_learn(s, r);
     b->present = r->row_of == s->j->views && r->row;

@@ -65,7 +65,8 @@ static bool seen_insert(uint64_t *table, size_t room, uint64_t key)
 static bool is_new(struct power_ledger *l, const struct power *p)
 {
     uint64_t shown = p->step * 16 + p->extra_count * 4 + p->pinned * 2 + p->answered;
-    uint64_t key = sim_disk_hash(p->disk) ^ (shown * 2 + (p->level > 1)) * UINT64_C(0xff51afd7ed558ccd);
+    uint64_t key =
+        sim_disk_hash(p->disk) ^ (shown * 2 + (p->level > 1)) * UINT64_C(0xff51afd7ed558ccd);
     if (l->seen_count * 2 >= l->seen_room) {
         size_t room = l->seen_room ? l->seen_room * 2 : 1024;
         uint64_t *table = calloc(room, sizeof *table);
@@ -101,8 +102,9 @@ static void try_one(struct power *p, struct power_choosing *choosing)
     choosing->combinations = 1;
     q.choosing = *choosing;
     q.level = p->level + 1;
-    snprintf(q.where, sizeof q.where, "what survives: way %d, index %llu, random %llu", (int)choosing->way,
-             (unsigned long long)choosing->index, (unsigned long long)choosing->random);
+    snprintf(q.where, sizeof q.where, "what survives: way %d, index %llu, random %llu",
+             (int)choosing->way, (unsigned long long)choosing->index,
+             (unsigned long long)choosing->random);
     sim_disk_cut(q.disk);
     sim_disk_restart(q.disk);
     *choosing = q.choosing;
@@ -157,8 +159,10 @@ static void try_some(struct power *p, size_t asked, const struct power_limits *l
 {
     size_t names = sim_disk_names_unsynced(p->disk);
     /* Of many single ones every n-th, and always the last. */
-    size_t stride = asked > limits->ones_max ? (asked + limits->ones_max - 1) / limits->ones_max : 1;
-    for (size_t i = 0; i < asked; i = i + stride < asked || i == asked - 1 ? i + stride : asked - 1) {
+    size_t stride =
+        asked > limits->ones_max ? (asked + limits->ones_max - 1) / limits->ones_max : 1;
+    for (size_t i = 0; i < asked;
+         i = i + stride < asked || i == asked - 1 ? i + stride : asked - 1) {
         try_way(p, WAY_ONE_LOST, i);
         try_way(p, WAY_ONE_KEPT, i);
         try_way(p, WAY_PREFIX, i);
@@ -167,7 +171,8 @@ static void try_some(struct power *p, size_t asked, const struct power_limits *l
     }
     size_t bits = names < limits->names_max ? names : limits->names_max;
     for (uint64_t set = 0; names > 0 && set < UINT64_C(1) << bits; set++) {
-        /* With more names than that, the oldest ones are all there: the newest are the ones in doubt. */
+        /* With more names than that, the oldest ones are all there: the newest are the ones in
+         * doubt. */
         uint64_t all = ((UINT64_C(1) << (names - bits)) - 1) | set << (names - bits);
         try_way(p, WAY_NAMES_OLDEST, all);
         try_way(p, WAY_NAMES_NEWEST, all);

@@ -33,11 +33,13 @@ struct power_choosing {
 
 struct power_limits {
     uint64_t all_max; /* every combination, if there are so many at most */
-    size_t ones_max;  /* else so many single changes are dropped, kept and torn, and so many prefixes */
+    size_t
+        ones_max; /* else so many single changes are dropped, kept and torn, and so many prefixes */
     size_t names_max; /* changes of names of which all subsets are tried */
     size_t random;    /* and so many combinations are drawn */
-    size_t second_every, fault_every, audit_every; /* of the states that are judged, one in so many */
-    size_t go_on;                                  /* steps after the recovery */
+    size_t second_every, fault_every,
+        audit_every; /* of the states that are judged, one in so many */
+    size_t go_on;    /* steps after the recovery */
 };
 
 struct power_answered {
@@ -81,15 +83,16 @@ struct power {
     struct power_choosing choosing;
     uint64_t calls, fault_at;
     int fault;
-    char where[200];               /* the call that is cut or fails, and what survives */
-    bool pinned;                   /* what was seen after the recovery must stay: */
-    uint64_t pins[2];              /* this, or, once house was kept and overdue holds were expired, that */
+    char where[200];  /* the call that is cut or fails, and what survives */
+    bool pinned;      /* what was seen after the recovery must stay: */
+    uint64_t pins[2]; /* this, or, once house was kept and overdue holds were expired, that */
     uint64_t extras[POWER_EXTRAS]; /* answers to requests outside the script ... */
     size_t extra_count;            /* ... that were shown */
 };
 
 /* ---- kit.c ---- */
-/* A run over a copy of the disk (NULL: a new one). p: out, stays where it is. above: may be NULL. */
+/* A run over a copy of the disk (NULL: a new one). p: out, stays where it is. above: may be
+ * NULL. */
 void power_branch(struct power *p, struct power_ledger *ledger, const struct power *above,
                   const struct sim_disk *disk);
 void power_end(struct power *p); /* close and free */

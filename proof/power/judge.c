@@ -60,28 +60,32 @@ static void audit(struct power *p, const char *when)
 
 /* ---- Requests outside the script ---- */
 
-/* They write registers that nothing else looks at: long, so that it covers what a batch cut short has left, or short. */
+/* They write registers that nothing else looks at: long, so that it covers what a batch cut short
+ * has left, or short. */
 static enum hf_status extra(struct power *p, size_t n, struct hf_result *got)
 {
     static char value[6000];
     char key[32];
     memset(value, 'x', sizeof value);
     snprintf(key, sizeof key, "extra-%zu", n);
-    return hf_do(p->db,
-                 &(struct hf_request){
-                     .action = HF_WRITE,
-                     .key = hf_str(key),
-                     .write = { .name = hf_str(key), .value = hf_mem(value, n == 0 ? sizeof value : 40) } },
-                 got);
+    return hf_do(
+        p->db,
+        &(struct hf_request){
+            .action = HF_WRITE,
+            .key = hf_str(key),
+            .write = { .name = hf_str(key), .value = hf_mem(value, n == 0 ? sizeof value : 40) } },
+        got);
 }
 
 static void extras_check(struct power *p)
 {
     struct hf_result got = HF_RESULT_INIT;
     for (size_t i = 0; i < p->extra_count; i++)
-        if (extra(p, i, &got) != HF_OK || !got.replayed || power_answer_hash(&got.answer) != p->extras[i])
-            power_object(p, "a write that was answered after the first recovery is answered otherwise: %s%s",
-                         hf_status_code(got.answer.status), got.replayed ? "" : ", and done again");
+        if (extra(p, i, &got) != HF_OK || !got.replayed ||
+            power_answer_hash(&got.answer) != p->extras[i])
+            power_object(
+                p, "a write that was answered after the first recovery is answered otherwise: %s%s",
+                hf_status_code(got.answer.status), got.replayed ? "" : ", and done again");
     hf_result_clear(&got);
 }
 
@@ -121,7 +125,8 @@ static bool state_allowed(struct power *p, uint64_t *state)
     else if (!p->pinned && p->answered && !after)
         power_object(p, "what was answered is gone");
     else if (!p->pinned && !before && !after)
-        power_object(p, "the store shows neither what was there before the step nor what was after it");
+        power_object(
+            p, "the store shows neither what was there before the step nor what was after it");
     return !power_objected(p);
 }
 
@@ -143,7 +148,8 @@ static size_t last_there(const struct power *p, uint64_t state)
 {
     const uint64_t *states = p->ledger->states;
     /* A step that changes nothing to be seen may have happened or not, unless it was answered. */
-    bool doubt = p->step > 0 && !p->answered && (state != states[p->step] || state == states[p->step - 1]);
+    bool doubt =
+        p->step > 0 && !p->answered && (state != states[p->step] || state == states[p->step - 1]);
     return p->step - doubt;
 }
 
@@ -247,7 +253,8 @@ void power_second_cuts(const struct power *p)
 /* Is this a way to refuse that says what is wrong and makes nobody throw a store away? */
 static bool refusal_is_clear(enum hf_status st, const struct hf_error *why)
 {
-    return (st == HF_STORAGE_FAILURE || st == HF_NO_MEMORY) && strlen(why->text) > 10 && why->status == st;
+    return (st == HF_STORAGE_FAILURE || st == HF_NO_MEMORY) && strlen(why->text) > 10 &&
+           why->status == st;
 }
 
 /* Call number `at` of the recovery fails. */
@@ -270,8 +277,9 @@ static void fault_at(const struct power *p, uint64_t at, int fault)
     } else {
         p->ledger->count->refusals++;
         if (!refusal_is_clear(st, &why))
-            power_object(&q, "a call of the recovery fails with %d (%s), and the refusal is: %s: %s", fault,
-                         strerror(-fault), hf_status_code(st), why.text);
+            power_object(&q,
+                         "a call of the recovery fails with %d (%s), and the refusal is: %s: %s",
+                         fault, strerror(-fault), hf_status_code(st), why.text);
     }
     power_close(&q);
     /* Later all is well again; once after another cut, and once without. */
@@ -293,7 +301,8 @@ void power_faults(const struct power *p)
     enum hf_status st = power_open(&q, &why);
     uint64_t calls = q.calls;
     if (st != HF_OK)
-        power_object(&q, "the store does not open after the cut: %s: %s", hf_status_code(st), why.text);
+        power_object(&q, "the store does not open after the cut: %s: %s", hf_status_code(st),
+                     why.text);
     power_end(&q);
     for (uint64_t at = 1; at <= calls && !power_objected(p); at++) {
         fault_at(p, at, -EIO);

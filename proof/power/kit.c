@@ -193,7 +193,8 @@ static void id_add(struct power_ledger *l, const char *id)
 }
 
 /* The first run: write down what was answered. */
-static void note_answer(struct power *p, const struct hf_request *request, const struct hf_result *got)
+static void note_answer(struct power *p, const struct hf_request *request,
+                        const struct hf_result *got)
 {
     struct power_ledger *l = p->ledger;
     size_t n = l->answer_counts[p->step]++;
@@ -201,7 +202,8 @@ static void note_answer(struct power *p, const struct hf_request *request, const
     assert_non_null(l->answers[p->step]);
     l->answers[p->step][n] =
         (struct power_answered){ .hash = power_answer_hash(&got->answer),
-                                 .expires_at = has_key(request->action) ? got->token.expires_at : 0 };
+                                 .expires_at =
+                                     has_key(request->action) ? got->token.expires_at : 0 };
     if (hf_status_kind(got->answer.status) > HF_KIND_REFUSAL)
         power_object(p, "%s was answered with %s in the first run", hf_action_name(request->action),
                      hf_status_code(got->answer.status));
@@ -217,9 +219,10 @@ static void check_answer(struct power *p, size_t step, size_t n, const struct hf
     if (!has_key(request->action))
         return;
     if (power_answer_hash(&got->answer) != was->hash)
-        power_object(p, "request %zu of step %zu (%s %.*s) is answered with something else than before: %s",
-                     n, step, hf_action_name(request->action), (int)request->key.size,
-                     (const char *)request->key.data, hf_status_code(got->answer.status));
+        power_object(
+            p, "request %zu of step %zu (%s %.*s) is answered with something else than before: %s",
+            n, step, hf_action_name(request->action), (int)request->key.size,
+            (const char *)request->key.data, hf_status_code(got->answer.status));
     else if (p->doing == DOING_REPLAY && !got->replayed)
         power_object(p, "request %zu of step %zu (%s %.*s) was done a second time", n, step,
                      hf_action_name(request->action), (int)request->key.size,
@@ -248,8 +251,8 @@ static void group_answered(struct hf_op *op, enum hf_status status)
         p->answered = true;
 }
 
-/* Without waiting, and with a retry of the first request and a look at its key in the same group: none of them may be
- * answered before all is durable. */
+/* Without waiting, and with a retry of the first request and a look at its key in the same group:
+ * none of them may be answered before all is durable. */
 static void submit(struct power *p, const struct hf_request *requests, struct hf_result *results,
                    size_t count)
 {
@@ -322,8 +325,8 @@ void power_reopen(struct power *p, int64_t window_ms)
     power_close(p);
     enum hf_status st = power_open(p, &why);
     if (st != HF_OK)
-        power_object(p, "the store that was closed in order does not open: %s: %s", hf_status_code(st),
-                     why.text);
+        power_object(p, "the store that was closed in order does not open: %s: %s",
+                     hf_status_code(st), why.text);
 }
 
 const char *power_id(const struct power *p, size_t n)
@@ -446,11 +449,11 @@ const char *power_explore(const struct power_script *script, struct power_count 
 
 void power_print(const struct power_script *script, const struct power_count *count)
 {
-    printf(
-        "%s: %llu cuts left %llu disks, %llu different ones judged (%llu of them after a second cut); %llu "
-        "recoveries with a fault, %llu of them refused; %llu audits\n",
-        script->name, (unsigned long long)count->cuts, (unsigned long long)count->states,
-        (unsigned long long)count->judged, (unsigned long long)count->second_states,
-        (unsigned long long)count->faults, (unsigned long long)count->refusals,
-        (unsigned long long)count->audits);
+    printf("%s: %llu cuts left %llu disks, %llu different ones judged (%llu of them after a second "
+           "cut); %llu "
+           "recoveries with a fault, %llu of them refused; %llu audits\n",
+           script->name, (unsigned long long)count->cuts, (unsigned long long)count->states,
+           (unsigned long long)count->judged, (unsigned long long)count->second_states,
+           (unsigned long long)count->faults, (unsigned long long)count->refusals,
+           (unsigned long long)count->audits);
 }

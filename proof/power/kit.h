@@ -1,18 +1,21 @@
 /* kit.h: the power goes, before every call that changes the disk.
  *
- * A script runs over the real library and a simulated disk, twice. The first run writes down what every request was
- * answered with and what could be seen after each step. The second stops before each write, sync, rename,
- * removal, truncation, creation and directory sync, and takes the disk as a power cut could leave it: every way if
- * there are few, else a systematic selection. Each such disk is recovered and judged:
+ * A script runs over the real library and a simulated disk, twice. The first run writes down what
+ * every request was answered with and what could be seen after each step. The second stops before
+ * each write, sync, rename, removal, truncation, creation and directory sync, and takes the disk as
+ * a power cut could leave it: every way if there are few, else a systematic selection. Each such
+ * disk is recovered and judged:
  *
- *   - the store opens, and shows what it showed before the step that was going on, or after it: nothing else;
+ *   - the store opens, and shows what it showed before the step that was going on, or after it:
+ *     nothing else;
  *   - every answer that was given is given again, byte for byte;
  *   - what is shown after the recovery stays, even if the power goes again at once;
  *   - the steps that follow give what they gave in the first run;
  *   - the audit finds nothing.
  *
- * Some of them meet a second fault: the power goes at every call of the recovery and of the work after it, and every call
- * of the recovery fails once; a refusal must say why, and a later start must find everything.
+ * Some of them meet a second fault: the power goes at every call of the recovery and of the work
+ * after it, and every call of the recovery fails once; a refusal must say why, and a later start
+ * must find everything.
  *
  * One thread. The first objection ends the exploration. */
 #ifndef HF_PROOF_POWER_KIT_H
@@ -31,7 +34,8 @@ struct power_script {
     void (*step)(struct power *p,
                  size_t number); /* by the calls below, one of power_do or power_settle at most */
     const char *const *tenants;  /* NULL-ended: whose records are looked at */
-    const char *const *names;    /* NULL-ended: registers, claims, leases and values that are looked at */
+    const char *const
+        *names; /* NULL-ended: registers, claims, leases and values that are looked at */
     /* Plant a bug: change the table that the library gets (not the disk behind it). NULL: none. */
     void (*plant)(struct hf_io *io);
 };
@@ -59,11 +63,12 @@ struct power_count {
     uint64_t faults;        /* recoveries in which a call failed */
     uint64_t refusals;      /* of them, that refused to open */
     uint64_t audits;
-    uint64_t snapshots, packed; /* made by the first run: snapshots, and compressed segments at its end */
+    uint64_t snapshots,
+        packed; /* made by the first run: snapshots, and compressed segments at its end */
 };
 
-/* NULL: nothing to object to. Else what is wrong, where in the script and in which state. Borrowed until the next
- * call. count: out. HF_SCALE in the environment says how much is done. */
+/* NULL: nothing to object to. Else what is wrong, where in the script and in which state. Borrowed
+ * until the next call. count: out. HF_SCALE in the environment says how much is done. */
 const char *power_explore(const struct power_script *script, struct power_count *count);
 
 /* One line with the counts. */

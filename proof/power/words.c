@@ -207,10 +207,11 @@ static bool add_list(uint64_t *hash, struct hf_db *db, struct hf_query query, st
 }
 
 /* Whatever is called by this name. */
-static bool add_named(uint64_t *hash, struct hf_db *db, struct hf_request request, struct hf_bytes name,
-                      struct hf_error *why)
+static bool add_named(uint64_t *hash, struct hf_db *db, struct hf_request request,
+                      struct hf_bytes name, struct hf_error *why)
 {
-    static const enum hf_action looks[] = { HF_GET_REGISTER, HF_GET_LEASE, HF_GET_VALUE, HF_GET_CLAIM };
+    static const enum hf_action looks[] = { HF_GET_REGISTER, HF_GET_LEASE, HF_GET_VALUE,
+                                            HF_GET_CLAIM };
     struct hf_result got = HF_RESULT_INIT;
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
         request.action = looks[i];
@@ -221,8 +222,8 @@ static bool add_named(uint64_t *hash, struct hf_db *db, struct hf_request reques
         enum hf_status st = hf_do(db, &request, &got);
         if (hf_status_kind(st) != HF_KIND_OK && hf_status_kind(st) != HF_KIND_REFUSAL) {
             why->status = st;
-            snprintf(why->text, sizeof why->text, "%s cannot be answered: %s", hf_action_name(looks[i]),
-                     hf_status_code(st));
+            snprintf(why->text, sizeof why->text, "%s cannot be answered: %s",
+                     hf_action_name(looks[i]), hf_status_code(st));
             hf_result_clear(&got);
             return false;
         }
@@ -232,8 +233,8 @@ static bool add_named(uint64_t *hash, struct hf_db *db, struct hf_request reques
     return true;
 }
 
-bool power_state_hash(struct hf_db *db, const char *const *tenants, const char *const *names, uint64_t *out,
-                      struct hf_error *why)
+bool power_state_hash(struct hf_db *db, const char *const *tenants, const char *const *names,
+                      uint64_t *out, struct hf_error *why)
 {
     static const enum hf_list_kind kinds[] = { HF_LIST_HOLDS, HF_LIST_RESOURCES, HF_LIST_GUARDS,
                                                HF_LIST_OUTBOX };
@@ -244,7 +245,8 @@ bool power_state_hash(struct hf_db *db, const char *const *tenants, const char *
         for (size_t i = 0; good && i < sizeof kinds / sizeof *kinds; i++)
             good = add_list(out, db, (struct hf_query){ .kind = kinds[i], .tenant = tenant }, why);
         for (size_t i = 0; good && names[i]; i++)
-            good = add_named(out, db, (struct hf_request){ .tenant = tenant }, hf_str(names[i]), why);
+            good =
+                add_named(out, db, (struct hf_request){ .tenant = tenant }, hf_str(names[i]), why);
     }
     return good;
 }

@@ -67,9 +67,11 @@ static void outcome_of_death(pid_t pid, unsigned seconds, struct sim_outcome *ou
     out->failed = true;
     snprintf(out->fault, sizeof out->fault, "not known");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-        snprintf(out->sentence, sizeof out->sentence, "the run did not end within %u seconds", seconds);
+        snprintf(out->sentence, sizeof out->sentence, "the run did not end within %u seconds",
+                 seconds);
     else if (WIFSIGNALED(status))
-        snprintf(out->sentence, sizeof out->sentence, "the process died: %s", strsignal(WTERMSIG(status)));
+        snprintf(out->sentence, sizeof out->sentence, "the process died: %s",
+                 strsignal(WTERMSIG(status)));
     else
         snprintf(out->sentence, sizeof out->sentence, "the process exited with status %d",
                  WEXITSTATUS(status));
@@ -216,8 +218,8 @@ static bool workers_hear(struct crew *crew)
     bool good = true;
     while (good && crew->live > 0 && !crew->stopped) {
         for (unsigned i = 0; i < crew->c->jobs; i++)
-            crew->polls[i] =
-                (struct pollfd){ .fd = crew->workers[i].pid ? crew->workers[i].fd : -1, .events = POLLIN };
+            crew->polls[i] = (struct pollfd){ .fd = crew->workers[i].pid ? crew->workers[i].fd : -1,
+                                              .events = POLLIN };
         if (poll(crew->polls, crew->c->jobs, -1) < 0 && errno != EINTR)
             return false;
         for (unsigned i = 0; good && !crew->stopped && i < crew->c->jobs; i++)

@@ -1,5 +1,5 @@
-/* apart.h: runs in processes of their own, so that an assertion, a signal or a run without end is a result like
- * any other. */
+/* apart.h: runs in processes of their own, so that an assertion, a signal or a run without end is a
+ * result like any other. */
 #ifndef HF_PROOF_SIMULATE_APART_H
 #define HF_PROOF_SIMULATE_APART_H
 

@@ -68,11 +68,13 @@ static struct hf_bytes filled(struct hf_arena *arena, size_t size, uint64_t draw
     return hf_mem(p, size);
 }
 
-static struct hf_bytes thing(const struct sim_mix *mix, struct hf_arena *arena, char prefix, uint32_t number)
+static struct hf_bytes thing(const struct sim_mix *mix, struct hf_arena *arena, char prefix,
+                             uint32_t number)
 {
     if (number == SIM_NAME_EMPTY)
         return hf_mem(NULL, 0);
-    return named(arena, prefix, number, number == SIM_NAME_LONG ? HF_NAME_MAX + 1 : mix->name_bytes);
+    return named(arena, prefix, number,
+                 number == SIM_NAME_LONG ? HF_NAME_MAX + 1 : mix->name_bytes);
 }
 
 struct hf_bytes sim_tenant(uint32_t number)
@@ -292,8 +294,8 @@ static void make_guard(const struct sim_step *s, struct hf_request *r)
         r->set_guard.match[r->set_guard.match_count++] = rule[i];
 }
 
-static void make_claim(const struct sim_step *s, const struct sim_shown *known, struct hf_arena *arena,
-                       struct hf_request *r)
+static void make_claim(const struct sim_step *s, const struct sim_shown *known,
+                       struct hf_arena *arena, struct hf_request *r)
 {
     if (r->action == HF_BEGIN) {
         r->begin.payload = filled(arena, 8, s->who);
@@ -307,8 +309,8 @@ static void make_claim(const struct sim_step *s, const struct sim_shown *known, 
     r->settle.lease_ms = r->action == HF_HEARTBEAT ? s->amount : 0;
 }
 
-static void make_write(const struct sim_step *s, const struct sim_shown *known, struct hf_arena *arena,
-                       struct hf_request *r)
+static void make_write(const struct sim_step *s, const struct sim_shown *known,
+                       struct hf_arena *arena, struct hf_request *r)
 {
     r->write.value = filled(arena, s->size, s->draw);
     r->write.fence = known->fence;
@@ -327,8 +329,9 @@ static void make_apply(struct sim_ask *ask, const struct sim_mix *mix, struct hf
 {
     const struct sim_step *s = &ask->step;
     struct hf_request *r = &ask->request;
-    ask->effect =
-        (struct sim_effect){ .step = s, .arena = arena, .key = thing(mix, arena, 'v', s->thing % 8) };
+    ask->effect = (struct sim_effect){ .step = s,
+                                       .arena = arena,
+                                       .key = thing(mix, arena, 'v', s->thing % 8) };
     r->apply.name = thing(mix, arena, 'a', s->thing);
     r->apply.payload = filled(arena, 12, s->draw);
     r->apply.fn = apply;

@@ -1,7 +1,8 @@
 /* ask.h: a step of a script, as a request to the library.
  *
- * What the script cannot know, a client knows from the answers that it was shown: ids of holds, fences, versions. A
- * request that is made again is made with what was known the first time, because that is what a retry is. */
+ * What the script cannot know, a client knows from the answers that it was shown: ids of holds,
+ * fences, versions. A request that is made again is made with what was known the first time,
+ * because that is what a retry is. */
 #ifndef HF_PROOF_SIMULATE_ASK_H
 #define HF_PROOF_SIMULATE_ASK_H
 
@@ -53,8 +54,8 @@ void sim_known_free(struct sim_known *known);
 /* A client was shown this answer. */
 void sim_known_learn(struct sim_known *known, const struct sim_ask *ask);
 
-/* sim_ask_make: turn ask->step into ask->request.
- * mix: borrowed. known: what is used is noted in it. arena: borrowed; holds the bytes until the answer. */
+/* sim_ask_make: turn ask->step into ask->request. mix: borrowed. known: what is used is noted in
+ * it. arena: borrowed; holds the bytes until the answer. */
 void sim_ask_make(struct sim_ask *ask, const struct sim_mix *mix, struct sim_known *known,
                   struct hf_arena *arena);
 

@@ -17,7 +17,8 @@ static bool dump_file(void *arg, const char *name, uint64_t size)
     struct dump *d = arg;
     struct hf_bytes bytes;
     int fd = openat(d->to, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (!sim_disk_bytes(d->w->disk, name, &bytes) || fd < 0 || write(fd, bytes.data, size) != (ssize_t)size)
+    if (!sim_disk_bytes(d->w->disk, name, &bytes) || fd < 0 ||
+        write(fd, bytes.data, size) != (ssize_t)size)
         sim_fail(d->w, "%s could not be written out for the audit", name);
     if (fd >= 0)
         close(fd);
@@ -41,8 +42,9 @@ static void judge_report(struct sim_world *w, const struct hf_audit_report *repo
     for (size_t i = 0; i < HF_AUDIT_CHECKS; i++) {
         const struct hf_audit_check *c = &report->checks[i];
         if (c->violations > 0)
-            sim_fail(w, "the audit finds %llu violations of %s: %s", (unsigned long long)c->violations,
-                     c->name, c->example_count ? c->examples[0] : "");
+            sim_fail(w, "the audit finds %llu violations of %s: %s",
+                     (unsigned long long)c->violations, c->name,
+                     c->example_count ? c->examples[0] : "");
     }
     sim_fail(w, "the audit finds the journal damaged");
 }

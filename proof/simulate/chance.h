@@ -1,4 +1,5 @@
-/* chance.h: numbers that look random and are a function of the seed (xoshiro256**, seeded by splitmix64). */
+/* chance.h: numbers that look random and are a function of the seed (xoshiro256**, seeded by
+ * splitmix64). */
 #ifndef HF_PROOF_SIMULATE_CHANCE_H
 #define HF_PROOF_SIMULATE_CHANCE_H
 

@@ -81,8 +81,9 @@ static struct sim_ask *ask_new(struct sim_world *w)
     return ask;
 }
 
-/* Need the judge not hear of it? Because it was refused when the store could not read or write, so that nothing happened
- * at all; or because the power went while it was asked: then it was decided after that, for nobody and for nothing. */
+/* Need the judge not hear of it? Because it was refused when the store could not read or write, so
+ * that nothing happened at all; or because the power went while it was asked: then it was decided
+ * after that, for nobody and for nothing. */
 static bool is_excused(struct sim_world *w, const struct sim_ask *ask, bool failures)
 {
     if (sim_disk_is_cut(w->disk))
@@ -100,8 +101,8 @@ static void tell(struct sim_world *w, struct sim_ask *ask, bool failures)
         return;
     }
     const struct judge_effect *effect = ask->request.action == HF_APPLY ? &ask->effect.did : NULL;
-    ask->number = judge_decided(w->judge, sim_clock_latest(w), sim_weather(w), &ask->request, effect,
-                                ask->op.status, &ask->result);
+    ask->number = judge_decided(w->judge, sim_clock_latest(w), sim_weather(w), &ask->request,
+                                effect, ask->op.status, &ask->result);
     if (ask->done)
         show(w, ask);
 }
@@ -111,7 +112,8 @@ void sim_submit(struct sim_world *w, const struct sim_step *step)
     struct sim_ask *ask = ask_new(w);
     ask->step = *step;
     sim_ask_make(ask, w->mix, &w->known, &w->arena);
-    ask->op = (struct hf_op){ .request = &ask->request, .result = &ask->result, .done = done, .arg = w };
+    ask->op =
+        (struct hf_op){ .request = &ask->request, .result = &ask->result, .done = done, .arg = w };
     sim_trace_number(&w->trace, step->label);
     sim_trace_number(&w->trace, (uint64_t)w->wall_us);
     sim_trace_request(&w->trace, &ask->request);

@@ -141,8 +141,8 @@ bool sim_disk_is_cut(const struct sim_disk *d)
     return d->cut;
 }
 
-/* Back to the durable names, and then each change that survives. A file has one name at most, and a name one file:
- * the one that was replaced comes back if what replaced it is lost. */
+/* Back to the durable names, and then each change that survives. A file has one name at most, and a
+ * name one file: the one that was replaced comes back if what replaced it is lost. */
 static void names_settle(struct sim_disk *d)
 {
     for (size_t i = 0; i < d->file_count; i++)
@@ -302,7 +302,8 @@ static void used_truncate(struct sim_disk *d, struct sim_file *f, uint64_t size)
     sim_file_truncate(f, size);
 }
 
-static int disk_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
+static int disk_open(struct hf_dir *dir, const char *name, enum hf_open_how how,
+                     struct hf_file **out)
 {
     struct sim_disk *d = dir->disk;
     int error = ask(d, SIM_OPEN, name, (uint64_t)how, 0);
@@ -358,7 +359,8 @@ static int disk_read(struct hf_file *file, void *data, size_t size, uint64_t at)
     return 0;
 }
 
-static void write_part(struct sim_disk *d, struct sim_file *f, const void *data, size_t size, uint64_t at)
+static void write_part(struct sim_disk *d, struct sim_file *f, const void *data, size_t size,
+                       uint64_t at)
 {
     uint64_t had = f->size;
     if (size > 0)
@@ -552,7 +554,8 @@ uint64_t sim_disk_used(const struct sim_disk *d)
     return d->used;
 }
 
-bool sim_disk_each(struct sim_disk *d, bool (*each)(void *arg, const char *name, uint64_t size), void *arg)
+bool sim_disk_each(struct sim_disk *d, bool (*each)(void *arg, const char *name, uint64_t size),
+                   void *arg)
 {
     for (size_t i = 0; i < d->file_count; i++)
         if (d->files[i]->name[0] && !each(arg, d->files[i]->name, d->files[i]->size))
@@ -597,7 +600,8 @@ uint64_t sim_disk_hash(const struct sim_disk *d)
             continue;
         uint64_t hash =
             hash_add(UINT64_C(0xcbf29ce484222325), (const unsigned char *)f->name, strlen(f->name));
-        sum += hash_add(hash ^ f->size, f->data, f->size); /* a sum: the order of the files says nothing */
+        sum += hash_add(hash ^ f->size, f->data,
+                        f->size); /* a sum: the order of the files says nothing */
     }
     return sum;
 }

@@ -111,8 +111,8 @@ void sim_file_write(struct sim_file *f, const void *data, size_t size, uint64_t 
     while (at < end) {
         uint64_t next = (at / SIM_SECTOR + 1) * SIM_SECTOR;
         size_t n = (size_t)((next < end ? next : end) - at);
-        /* Writing what is there already leaves nothing to lose, as with most zeros; unless a sync that failed has left
-         * it in doubt. */
+        /* Writing what is there already leaves nothing to lose, as with most zeros; unless a sync
+         * that failed has left it in doubt. */
         if (f->change_doubted > 0 || memcmp(f->data + at, p, n) != 0) {
             remember(f, (uint32_t)(at / SIM_SECTOR), false);
             memcpy(f->data + at, p, n);
@@ -164,7 +164,8 @@ static bool rewritten(const struct sim_file *f, size_t change)
     return false;
 }
 
-/* After a sync that went well there remains what an earlier one, which failed, has left in doubt. */
+/* After a sync that went well there remains what an earlier one, which failed, has left in
+ * doubt. */
 static void keep_doubted(struct sim_file *f)
 {
     bool size_known = f->size_count - 1 > f->size_doubted;
@@ -217,7 +218,8 @@ static void walk_back(struct sim_file *f)
 }
 
 /* How many bytes of a change survive. */
-static size_t survives(const struct sim_change *c, uint32_t size_chosen, const struct sim_disk_owner *owner)
+static size_t survives(const struct sim_change *c, uint32_t size_chosen,
+                       const struct sim_disk_owner *owner)
 {
     if (c->cut > size_chosen)
         return 0;

@@ -1,8 +1,9 @@
 /* disk_file.h: the bytes of one file, and which of them a power cut may take back.
  *
- * The newest content is one block of memory. Beside it, for every change of a sector since the last sync, stands what
- * was in the sector before, in order; and every size that the file had since then. A cut walks back to what is
- * durable and then forward again, asking what survives. For disk.c alone. */
+ * The newest content is one block of memory. Beside it, for every change of a sector since the last
+ * sync, stands what was in the sector before, in order; and every size that the file had since
+ * then. A cut walks back to what is durable and then forward again, asking what survives. For
+ * disk.c alone. */
 #ifndef HF_PROOF_SIMULATE_DISK_FILE_H
 #define HF_PROOF_SIMULATE_DISK_FILE_H
 
@@ -14,7 +15,9 @@
 struct sim_change {
     uint32_t sector;
     uint32_t
-        cut; /* it came after this size change, which made the file shorter and which it cannot outlive; 0: none */
+        /* it came after this size change, which made the file shorter and which it cannot outlive;
+         * 0: none */
+        cut;
     bool by_length; /* it is a part of that size change, not a write: both survive, or neither */
 };
 
@@ -29,8 +32,9 @@ struct sim_file {
     size_t change_count, change_room;
     uint64_t *sizes; /* owned: [0] is durable, the newest is last; only [0] if it did not change */
     size_t size_count, size_room;
-    uint32_t newest_cut;                 /* index in `sizes` of the newest that made it shorter; 0: none */
-    size_t change_doubted, size_doubted; /* so many met a sync that failed: a later one does not help them */
+    uint32_t newest_cut; /* index in `sizes` of the newest that made it shorter; 0: none */
+    size_t change_doubted,
+        size_doubted; /* so many met a sync that failed: a later one does not help them */
 };
 
 /* owned, free with sim_file_free. */

@@ -1,5 +1,6 @@
-/* What a client's payload may leave behind the end of the journal: a batch of the client's own making, right in everything
- * but the tag, because a torn write can bring any part of a payload to any place there. */
+/* What a client's payload may leave behind the end of the journal: a batch of the client's own
+ * making, right in everything but the tag, because a torn write can bring any part of a payload to
+ * any place there. */
 #include "simulate/world.h"
 
 #include "base/bytes.h"

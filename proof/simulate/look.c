@@ -97,12 +97,16 @@ static bool read_tenant(struct sim_world *w, struct hf_db *db, uint32_t tenant, 
     /* Sometimes small pages, so that a list of many is read, too. */
     uint32_t limit = w->calls % 5 == 0 ? 1 + (uint32_t)(w->calls / 5 % 40) : HF_LIST_MAX;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        struct hf_query query = { .kind = lists[i].kind, .tenant = sim_tenant(tenant), .limit = limit };
+        struct hf_query query = { .kind = lists[i].kind,
+                                  .tenant = sim_tenant(tenant),
+                                  .limit = limit };
         if (!read_list(w, db, &query, s, lists[i].rows, lists[i].size))
             return false;
     }
     for (uint32_t g = 0; w->mix->weights[HF_ADMIT] && g < w->mix->things; g++) {
-        struct hf_query query = { .kind = HF_LIST_ENTRIES, .tenant = sim_tenant(tenant), .limit = limit };
+        struct hf_query query = { .kind = HF_LIST_ENTRIES,
+                                  .tenant = sim_tenant(tenant),
+                                  .limit = limit };
         query.name = sim_guard_name(w->mix, g, &s->arena);
         if (!read_list(w, db, &query, s, &s->entries, sizeof(struct hf_entry)))
             return false;

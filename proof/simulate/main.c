@@ -1,5 +1,6 @@
-/* holdfast-simulate: the real store, run through faults that are drawn from a seed, and judged. `holdfast simulate` runs this
- * program; it checks the options by its own table first, so that people get its words. */
+/* holdfast-simulate: the real store, run through faults that are drawn from a seed, and judged.
+ * `holdfast simulate` runs this program; it checks the options by its own table first, so that
+ * people get its words. */
 #include "base/buffer.h"
 #include "base/bug.h"
 #include "base/text.h"
@@ -69,8 +70,8 @@ static void progress(const char *what, uint64_t number, const char *unit)
     int64_t now = clock_ms();
     if (progress_begun_ms == 0)
         progress_begun_ms = now;
-    if (now - progress_begun_ms < PROGRESS_AFTER_MS || now - progress_shown_ms < PROGRESS_EVERY_MS ||
-        !isatty(STDERR_FILENO))
+    if (now - progress_begun_ms < PROGRESS_AFTER_MS ||
+        now - progress_shown_ms < PROGRESS_EVERY_MS || !isatty(STDERR_FILENO))
         return;
     progress_shown_ms = now;
     fprintf(stderr, "\r%s %" PRIu64 "%s\033[K", what, number, unit);
@@ -104,14 +105,16 @@ static bool first_seed(struct simulation *s)
 }
 
 static const char usage[] =
-    "usage: holdfast-simulate [--seed N] [--seeds N] [--ops N] [--jobs N] [--record FILE] [--trace-hash]\n"
+    "usage: holdfast-simulate [--seed N] [--seeds N] [--ops N] [--jobs N] [--record FILE] "
+    "[--trace-hash]\n"
     "                         [--minimize] [--json]; see: holdfast help simulate\n";
 
 static bool number_take(const char *name, const char *text, uint64_t most, uint64_t *out)
 {
     if (hf_number_parse(hf_str(text), out) && *out >= 1 && *out <= most)
         return true;
-    complain("--%s: \"%s\" does not fit; a whole number from 1 to %" PRIu64 " is expected", name, text, most);
+    complain("--%s: \"%s\" does not fit; a whole number from 1 to %" PRIu64 " is expected", name,
+             text, most);
     return false;
 }
 
@@ -208,7 +211,8 @@ static bool ended(void *arg, uint64_t seed, const struct sim_outcome *outcome)
         if (s->failure_count < SHOWN_MAX)
             s->failures[s->failure_count++] = (struct failure){ seed, *outcome };
     }
-    progress(s->failed ? "simulating, with failures," : "simulating", 100 * s->done / s->seeds, " %");
+    progress(s->failed ? "simulating, with failures," : "simulating", 100 * s->done / s->seeds,
+             " %");
     if (s->record && clock_ms() - s->recorded_ms > RECORD_EVERY_MS)
         record(s);
     return !s->record_failed;
@@ -272,11 +276,13 @@ static void shorten(struct simulation *s, const struct failure *f)
     struct sim_script script;
     sim_mix_draw(&mix, f->seed, (uint32_t)s->operations);
     sim_script_draw(&mix, &script);
-    struct shortening h = {
-        .mix = &mix, .outcome = f->outcome, .until_ms = clock_ms() + MINIMIZE_MS, .steps = script.count
-    };
+    struct shortening h = { .mix = &mix,
+                            .outcome = f->outcome,
+                            .until_ms = clock_ms() + MINIMIZE_MS,
+                            .steps = script.count };
     size_t before = script.count;
-    sim_minimize(&script, &(struct sim_minimize){ .fails = still_fails, .go_on = go_on, .arg = &h });
+    sim_minimize(&script,
+                 &(struct sim_minimize){ .fails = still_fails, .go_on = go_on, .arg = &h });
     progress_end();
     printf("The shortest script found that fails, %zu of %zu steps:\n", script.count, before);
     for (size_t i = 0; i < script.count; i++)
@@ -295,8 +301,8 @@ static void tell_failure(const struct simulation *s, const struct failure *f)
     else
         fputs("  before the first step or after the last", stdout);
     printf("; the last fault before it: %s\n", f->outcome.fault);
-    printf("  to see it again: holdfast simulate --seed %" PRIu64 " --ops %" PRIu64 " --minimize\n", f->seed,
-           s->operations);
+    printf("  to see it again: holdfast simulate --seed %" PRIu64 " --ops %" PRIu64 " --minimize\n",
+           f->seed, s->operations);
 }
 
 static void tell_text(struct simulation *s, double seconds)
@@ -309,8 +315,8 @@ static void tell_text(struct simulation *s, double seconds)
         printf("%" PRIu64 " more seeds failed\n", s->failed - s->failure_count);
     if (s->failure_count && s->minimize)
         shorten(s, &s->failures[0]);
-    printf("%" PRIu64 " seeds from %" PRIu64 ", %" PRIu64 " operations, %" PRIu64 " crashes, %" PRIu64
-           " starts, %" PRIu64 " looks, %" PRIu64 " audits: ",
+    printf("%" PRIu64 " seeds from %" PRIu64 ", %" PRIu64 " operations, %" PRIu64
+           " crashes, %" PRIu64 " starts, %" PRIu64 " looks, %" PRIu64 " audits: ",
            s->done, s->seed, s->asked, s->crashes, s->opens, s->looks, s->audits);
     if (s->failed)
         printf("%" PRIu64 " failed", s->failed);
@@ -399,7 +405,8 @@ int main(int argc, char **argv)
     free(s.ended);
     free(s.traces);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain("the answer could not be written to the standard output; ask again when there is room");
+        complain(
+            "the answer could not be written to the standard output; ask again when there is room");
         return EXIT_STORE;
     }
     return s.failed ? EXIT_REFUSED : good ? EXIT_DONE : EXIT_STORE;

@@ -6,12 +6,14 @@
 
 struct attempt {
     const struct sim_minimize *how;
-    struct sim_script *best, next; /* next: the same without some; has the room of the first script */
+    struct sim_script *best,
+        next; /* next: the same without some; has the room of the first script */
     unsigned asked;
     bool ended;
 };
 
-/* The steps [from, to) are to be left out. True if the rest still fails: then it is the script from now on. */
+/* The steps [from, to) are to be left out. True if the rest still fails: then it is the script from
+ * now on. */
 static bool without(struct attempt *a, size_t from, size_t to)
 {
     struct sim_script *best = a->best, *next = &a->next;
@@ -32,7 +34,8 @@ static bool without(struct attempt *a, size_t from, size_t to)
     return true;
 }
 
-/* Try to leave out each run of `size` steps, from the end on: what comes after the failure is of no use. */
+/* Try to leave out each run of `size` steps, from the end on: what comes after the failure is of no
+ * use. */
 static bool pass(struct attempt *a, size_t size)
 {
     bool shorter = false;

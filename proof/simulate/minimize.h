@@ -1,7 +1,8 @@
 /* minimize.h: the shortest script that still fails.
  *
- * Steps are taken out in runs, half of the script at first and single ones at the end, and stay out if the rest
- * still fails. What is left is not the shortest of all scripts, but none of its steps can be missed. */
+ * Steps are taken out in runs, half of the script at first and single ones at the end, and stay out
+ * if the rest still fails. What is left is not the shortest of all scripts, but none of its steps
+ * can be missed. */
 #ifndef HF_PROOF_SIMULATE_MINIMIZE_H
 #define HF_PROOF_SIMULATE_MINIMIZE_H
 

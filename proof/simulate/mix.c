@@ -23,8 +23,8 @@ static const struct group {
     { { HF_WRITE, HF_DELETE_REGISTER }, { 12, 2 } },
     { { HF_MERGE, HF_DELETE_REGISTER }, { 10, 1 } },
     { { HF_APPLY, HF_GET_VALUE }, { 16, 2 } },
-    { { HF_GET_HOLD, HF_GET_RESOURCE, HF_GET_GUARD, HF_GET_CLAIM, HF_GET_LEASE, HF_GET_REGISTER, HF_GET_TOKEN,
-        HF_GET_VALUE },
+    { { HF_GET_HOLD, HF_GET_RESOURCE, HF_GET_GUARD, HF_GET_CLAIM, HF_GET_LEASE, HF_GET_REGISTER,
+        HF_GET_TOKEN, HF_GET_VALUE },
       { 2, 2, 1, 2, 1, 1, 4, 1 } },
 };
 
@@ -90,7 +90,8 @@ static void draw_store(struct sim_mix *m, struct sim_chance *c)
     m->token_max = ONE_OF(c, token_max);
     m->strict = sim_chance_once_in(c, 5);
     m->keep_plain = sim_chance_once_in(c, 2);
-    /* The store sets room aside for the largest effect that an apply may have, and the largest value of a merge. */
+    /* The store sets room aside for the largest effect that an apply may have, and the largest
+     * value of a merge. */
     m->segment_least = m->weights[HF_APPLY] ? 2 << 20 : m->weights[HF_MERGE] ? 128 << 10 : 64 << 10;
     m->segment_bytes = m->segment_least + below(c, 1 + below(c, 4)) * 65536;
     m->snapshot_bytes = ONE_OF(c, snapshot);

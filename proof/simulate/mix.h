@@ -1,8 +1,8 @@
 /* mix.h: what a seed's world is like.
  *
- * Each seed draws its own mix, so that some runs are all retries, some have one resource and many who want it, some
- * lose the power ten times, and some are calm. What every run has a little of is found in every run or never; what is
- * mixed anew each time meets everything sooner or later. */
+ * Each seed draws its own mix, so that some runs are all retries, some have one resource and many
+ * who want it, some lose the power ten times, and some are calm. What every run has a little of is
+ * found in every run or never; what is mixed anew each time meets everything sooner or later. */
 #ifndef HF_PROOF_SIMULATE_MIX_H
 #define HF_PROOF_SIMULATE_MIX_H
 

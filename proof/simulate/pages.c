@@ -1,5 +1,6 @@
-/* A client that reads a list in pages may read some of them before a restart of the store, and the others after it. All rows
- * that are there all the time must be in one of the pages, and in one alone. */
+/* A client that reads a list in pages may read some of them before a restart of the store, and the
+ * others after it. All rows that are there all the time must be in one of the pages, and in one
+ * alone. */
 #include "simulate/world.h"
 
 #include "base/assert.h"
@@ -82,9 +83,11 @@ static bool rest_read(struct hf_db *db, const struct hf_query *query, const stru
     return true;
 }
 
-/* The rows that are still there must stand in the order of then, and behind the mark exactly those that were there then. */
-static void mark_check(struct sim_world *w, const struct hf_query *query, const struct sim_mark *mark,
-                       const uint64_t *now, size_t now_count, const uint64_t *rest, size_t rest_count)
+/* The rows that are still there must stand in the order of then, and behind the mark exactly those
+ * that were there then. */
+static void mark_check(struct sim_world *w, const struct hf_query *query,
+                       const struct sim_mark *mark, const uint64_t *now, size_t now_count,
+                       const uint64_t *rest, size_t rest_count)
 {
     size_t at = 0, rest_at = 0;
     for (size_t i = 0; i < mark->count; i++) {

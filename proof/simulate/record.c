@@ -105,7 +105,8 @@ uint64_t sim_record_last(const struct sim_record *r, uint32_t operations, uint32
     return last;
 }
 
-void sim_record_total(const struct sim_record *r, uint32_t version, uint64_t *seeds, uint64_t *failed)
+void sim_record_total(const struct sim_record *r, uint32_t version, uint64_t *seeds,
+                      uint64_t *failed)
 {
     *seeds = *failed = 0;
     for (size_t i = 0; i < r->count; i++) {
@@ -119,7 +120,8 @@ void sim_record_total(const struct sim_record *r, uint32_t version, uint64_t *se
 
 /* ---- The file ---- */
 
-static bool refuse(struct hf_error *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool refuse(struct hf_error *why, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static bool refuse(struct hf_error *why, const char *format, ...)
 {
@@ -144,13 +146,15 @@ static bool line_parse(const char *line, struct sim_range *out)
 }
 
 /* All lines of the file, added to the record. */
-static bool lines_read(FILE *file, const char *path, struct sim_record *record, struct hf_error *why)
+static bool lines_read(FILE *file, const char *path, struct sim_record *record,
+                       struct hf_error *why)
 {
     char line[160];
     for (unsigned number = 1; fgets(line, sizeof line, file); number++) {
         struct sim_range range;
         if (!line_parse(line, &range))
-            return refuse(why, "line %u of %s is not `from-to operations version result`", number, path);
+            return refuse(why, "line %u of %s is not `from-to operations version result`", number,
+                          path);
         sim_record_add(record, &range);
     }
     return !ferror(file) || refuse(why, "%s cannot be read: %s", path, strerror(errno));
@@ -169,7 +173,8 @@ bool sim_record_read(const char *path, struct sim_record *record, struct hf_erro
     return good;
 }
 
-/* Write it beside the file, then put it in its place: whoever reads sees the old one or the new one. */
+/* Write it beside the file, then put it in its place: whoever reads sees the old one or the new
+ * one. */
 static bool replace(const char *path, const struct sim_record *record, struct hf_error *why)
 {
     char beside[4096];
@@ -180,8 +185,8 @@ static bool replace(const char *path, const struct sim_record *record, struct hf
         return refuse(why, "%s cannot be written: %s", beside, strerror(errno));
     for (size_t i = 0; i < record->count; i++) {
         const struct sim_range *r = &record->ranges[i];
-        fprintf(file, "%" PRIu64 "-%" PRIu64 " %" PRIu32 " %" PRIu32 " %s\n", r->from, r->to, r->operations,
-                r->version, r->failed ? "failed" : "ok");
+        fprintf(file, "%" PRIu64 "-%" PRIu64 " %" PRIu32 " %" PRIu32 " %s\n", r->from, r->to,
+                r->operations, r->version, r->failed ? "failed" : "ok");
     }
     bool bad = ferror(file) || fflush(file) != 0 || fsync(fileno(file)) != 0;
     bad |= fclose(file) != 0;
@@ -193,8 +198,8 @@ static bool replace(const char *path, const struct sim_record *record, struct hf
     return true;
 }
 
-/* The file, locked until it is closed. It may have been replaced while the lock was waited for: then the new one is
- * wanted. NULL: errno says why. */
+/* The file, locked until it is closed. It may have been replaced while the lock was waited for:
+ * then the new one is wanted. NULL: errno says why. */
 static FILE *lock_open(const char *path)
 {
     for (;;) {

@@ -1,7 +1,7 @@
 /* record.h: which seeds have been run, in a file that grows over many runs.
  *
- * A line is `from-to operations version result`, where result is `ok` or `failed`; version is that of the simulator.
- * Ranges that touch or overlap are one line, if all else is the same. */
+ * A line is `from-to operations version result`, where result is `ok` or `failed`; version is that
+ * of the simulator. Ranges that touch or overlap are one line, if all else is the same. */
 #ifndef HF_PROOF_SIMULATE_RECORD_H
 #define HF_PROOF_SIMULATE_RECORD_H
 
@@ -14,7 +14,8 @@ struct sim_range {
 };
 
 struct sim_record {
-    struct sim_range *ranges; /* owned, free with sim_record_free; in order of version, operations, from */
+    struct sim_range
+        *ranges; /* owned, free with sim_record_free; in order of version, operations, from */
     size_t count, room;
 };
 
@@ -26,7 +27,8 @@ void sim_record_add(struct sim_record *record, const struct sim_range *range);
 /* The highest seed that was run with as many operations by this version; 0: none. */
 uint64_t sim_record_last(const struct sim_record *record, uint32_t operations, uint32_t version);
 /* How many seeds were run by this version, and how many of them failed. */
-void sim_record_total(const struct sim_record *record, uint32_t version, uint64_t *seeds, uint64_t *failed);
+void sim_record_total(const struct sim_record *record, uint32_t version, uint64_t *seeds,
+                      uint64_t *failed);
 
 /* sim_record_read: the record in the file; a file that does not exist is an empty one.
  * record: out, owned. why: out, a sentence. False if it cannot be read, or is not a record. */

@@ -106,8 +106,8 @@ static void carry_out(struct sim_world *w, const struct sim_step *s)
 
 /* ---- The end ---- */
 
-/* Maintenance says that nothing is left to do, now and a little later, and the store has got over what failed. No time
- * passes after it has said so the last time. */
+/* Maintenance says that nothing is left to do, now and a little later, and the store has got over
+ * what failed. No time passes after it has said so the last time. */
 static void settle_store(struct sim_world *w)
 {
     for (int round = 0; round < SETTLE_ROUNDS; round++) {
@@ -137,18 +137,21 @@ static void settle_clients(struct sim_world *w)
         ask_judge(w);
     }
     if (w->lost_count > 0)
-        sim_fail(w, "%zu clients get no answer though nothing fails any more; the first is that of step %u",
-                 w->lost_count, w->lost[0].first);
+        sim_fail(
+            w,
+            "%zu clients get no answer though nothing fails any more; the first is that of step %u",
+            w->lost_count, w->lost[0].first);
 }
 
-/* Long after the last window has closed, no key is left in memory. Windows close by the time of what was written last,
- * so something is written. */
+/* Long after the last window has closed, no key is left in memory. Windows close by the time of
+ * what was written last, so something is written. */
 static void settle_windows(struct sim_world *w)
 {
     struct hf_stats stats;
     struct sim_step set = { .kind = SIM_ASK, .action = HF_SET_RESOURCE, .variant = HF_SET_OPEN };
     sim_pass_us(w, (UINT64_C(86400000) * 2) * 1000);
-    for (set.amount = HF_CAPACITY_MAX - 1; set.amount <= HF_CAPACITY_MAX && !sim_failed(w); set.amount++) {
+    for (set.amount = HF_CAPACITY_MAX - 1; set.amount <= HF_CAPACITY_MAX && !sim_failed(w);
+         set.amount++) {
         sim_submit(w, &set);
         sim_flush(w);
     }
@@ -200,9 +203,9 @@ static void settle(struct sim_world *w)
 
 static void finish(struct sim_world *w)
 {
-    static void (*const acts[])(struct sim_world * w) = { settle,         look,           sim_store_close,
-                                                          sim_store_open, settle_windows, look,
-                                                          sim_store_close };
+    static void (*const acts[])(struct sim_world * w) = {
+        settle, look, sim_store_close, sim_store_open, settle_windows, look, sim_store_close
+    };
     for (size_t i = 0; i < sizeof acts / sizeof *acts && !sim_failed(w); i++) {
         acts[i](w);
         ask_judge(w);

@@ -1,14 +1,16 @@
-/* run.h: the real core, engine and journal, run through a script over simulated files, clock, entropy and clients.
+/* run.h: the real core, engine and journal, run through a script over simulated files, clock,
+ * entropy and clients.
  *
- * One thread, and nothing is read from the world outside, so a run is a function of its mix and its script. */
+ * One thread, and nothing is read from the world outside, so a run is a function of its mix and its
+ * script. */
 #ifndef HF_PROOF_SIMULATE_RUN_H
 #define HF_PROOF_SIMULATE_RUN_H
 
 #include "simulate/mix.h"
 #include "simulate/step.h"
 
-/* What runs of an older simulator have shown says nothing about this one: counted up with each change of what a seed
- * means. */
+/* What runs of an older simulator have shown says nothing about this one: counted up with each
+ * change of what a seed means. */
 #define SIM_VERSION 2
 
 struct sim_outcome {

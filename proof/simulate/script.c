@@ -58,7 +58,8 @@ static uint32_t any_time(struct draft *d)
     return (uint32_t)below(d, d->mix->operations);
 }
 
-/* What lasts for a while: `step` begins it, and another of its kind with the amount `end` ends it. */
+/* What lasts for a while: `step` begins it, and another of its kind with the amount `end` ends
+ * it. */
 static void plan_span(struct draft *d, struct sim_step step, int64_t end)
 {
     uint32_t at = any_time(d);
@@ -76,11 +77,13 @@ static void plan_retry(struct draft *d, uint32_t at)
     plan(d, at + (uint32_t)below(d, 30), retry);
 }
 
-/* Draws are made one after the other, never two in one list of values: a compiler may take those in any order. */
+/* Draws are made one after the other, never two in one list of values: a compiler may take those in
+ * any order. */
 static void plan_cut(struct draft *d)
 {
     uint32_t at = any_time(d);
-    struct sim_step cut = { .kind = SIM_CUT, .variant = (uint8_t)(once_in(d, 2) ? 0 : below(d, 4)) };
+    struct sim_step cut = { .kind = SIM_CUT,
+                            .variant = (uint8_t)(once_in(d, 2) ? 0 : below(d, 4)) };
     if (!once_in(d, 6))
         cut.amount = 1 + (int64_t)below(d, 1 + below(d, 200));
     plan(d, at, cut);
@@ -92,10 +95,11 @@ static void plan_cut(struct draft *d)
 
 static void plan_failure(struct draft *d)
 {
-    static const uint8_t calls[] = { SIM_SYNC,     SIM_SYNC,     SIM_SYNC,     SIM_WRITE,   SIM_WRITE,
-                                     SIM_WRITE,    SIM_READ,     SIM_READ,     SIM_OPEN,    SIM_OPEN,
-                                     SIM_RENAME,   SIM_DIR_SYNC, SIM_REMOVE,   SIM_MAP,     SIM_SIZE,
-                                     SIM_TRUNCATE, SIM_LOCK,     SIM_DIR_LIST, SIM_DIR_OPEN };
+    static const uint8_t calls[] = { SIM_SYNC,   SIM_SYNC,     SIM_SYNC,    SIM_WRITE,
+                                     SIM_WRITE,  SIM_WRITE,    SIM_READ,    SIM_READ,
+                                     SIM_OPEN,   SIM_OPEN,     SIM_RENAME,  SIM_DIR_SYNC,
+                                     SIM_REMOVE, SIM_MAP,      SIM_SIZE,    SIM_TRUNCATE,
+                                     SIM_LOCK,   SIM_DIR_LIST, SIM_DIR_OPEN };
     struct sim_step fail = { .kind = SIM_FAIL };
     uint32_t at = any_time(d);
     fail.variant = calls[below(d, sizeof calls)];
@@ -113,11 +117,12 @@ static void plan_jump(struct draft *d)
     int64_t by = 1 + (int64_t)below(d, (uint64_t)most);
     bool back = d->mix->back && once_in(d, 2);
     bool asleep = !back && by % 2 == 0; /* then the boot clock confirms it */
-    plan(d, any_time(d), (struct sim_step){ .kind = SIM_JUMP, .variant = asleep, .amount = back ? -by : by });
+    plan(d, any_time(d),
+         (struct sim_step){ .kind = SIM_JUMP, .variant = asleep, .amount = back ? -by : by });
 }
 
-/* The wall clock jumps ahead and comes back, mostly before anybody may believe it. What it says meanwhile is looked at. Drawn
- * apart from the rest, so that the rest stays as it is. */
+/* The wall clock jumps ahead and comes back, mostly before anybody may believe it. What it says
+ * meanwhile is looked at. Drawn apart from the rest, so that the rest stays as it is. */
 static void plan_flashes(struct draft *d)
 {
     static const int64_t spans[] = { 3000, 61000, 3601000, 86401000, 2592000000 };
@@ -153,7 +158,8 @@ static void plan_stales(struct draft *d)
         bool looked = sim_chance_once_in(&chance, 2);
         plan(d, at, (struct sim_step){ .kind = SIM_STALE, .draw = sim_chance_next(&chance) | 1 });
         if (looked)
-            plan(d, at, (struct sim_step){ .kind = SIM_LOOK, .draw = sim_chance_next(&chance) | 1 });
+            plan(d, at,
+                 (struct sim_step){ .kind = SIM_LOOK, .draw = sim_chance_next(&chance) | 1 });
     }
 }
 
@@ -372,8 +378,9 @@ static void spoil(struct draft *d, struct sim_step *s)
 
 static bool is_keyed(enum hf_action action)
 {
-    return (action >= HF_PLACE_HOLD && action <= HF_REVERSE) || action == HF_GRANT || action == HF_WRITE ||
-           action == HF_APPLY || action == HF_DELETE_REGISTER || action == HF_DELETE_LEASE;
+    return (action >= HF_PLACE_HOLD && action <= HF_REVERSE) || action == HF_GRANT ||
+           action == HF_WRITE || action == HF_APPLY || action == HF_DELETE_REGISTER ||
+           action == HF_DELETE_LEASE;
 }
 
 static void remember(struct draft *d, const struct sim_step *s)
@@ -404,7 +411,8 @@ static void ask(struct draft *d)
     if (is_keyed((enum hf_action)s.action))
         draw_key(d, &s);
     draw_parameters(d, &s);
-    if (s.action == HF_GET_TOKEN || (s.key_kind != SIM_KEY_NONE && m->wrong_in && once_in(d, m->wrong_in)))
+    if (s.action == HF_GET_TOKEN ||
+        (s.key_kind != SIM_KEY_NONE && m->wrong_in && once_in(d, m->wrong_in)))
         borrow_key(d, &s);
     if (m->odd_in && once_in(d, m->odd_in))
         spoil(d, &s);
@@ -458,7 +466,8 @@ static void end_batch(struct draft *d)
 {
     add(d, (struct sim_step){ .kind = SIM_FLUSH });
     if (d->mix->pace_ms)
-        add(d, (struct sim_step){ .kind = SIM_PASS, .amount = (int64_t)below(d, d->mix->pace_ms + 1) });
+        add(d, (struct sim_step){ .kind = SIM_PASS,
+                                  .amount = (int64_t)below(d, d->mix->pace_ms + 1) });
 }
 
 void sim_script_draw(const struct sim_mix *mix, struct sim_script *script)

@@ -49,11 +49,11 @@ static void print_key(const struct sim_step *s, FILE *out)
 static void print_ask(const struct sim_step *s, FILE *out)
 {
     static const char *const fences[] = { "", " newest fence", " old fence", " next fence" };
-    fprintf(out, "client %u asks %s: tenant %u", s->client, hf_action_name((enum hf_action)s->action),
-            s->tenant);
+    fprintf(out, "client %u asks %s: tenant %u", s->client,
+            hf_action_name((enum hf_action)s->action), s->tenant);
     print_key(s, out);
-    fprintf(out, " thing %" PRIu32 " who %" PRIu32 " amount %" PRId64 " variant %u", s->thing, s->who,
-            s->amount, s->variant);
+    fprintf(out, " thing %" PRIu32 " who %" PRIu32 " amount %" PRId64 " variant %u", s->thing,
+            s->who, s->amount, s->variant);
     fputs(fences[s->fence], out);
     if (s->size)
         fprintf(out, " %" PRIu32 " bytes", s->size);
@@ -78,12 +78,16 @@ static void print_event(const struct sim_step *s, FILE *out)
                            : "the wall clock jumps by %" PRId64 " ms",
                 s->amount);
         break;
-    case SIM_STALL: fputs(s->amount ? "the wall clock stands still" : "the wall clock goes on", out); break;
+    case SIM_STALL:
+        fputs(s->amount ? "the wall clock stands still" : "the wall clock goes on", out);
+        break;
     case SIM_CUT:
         if (s->amount == 0)
             fprintf(out, "the power goes now, then %u times in starts", s->variant);
         else
-            fprintf(out, "the power goes at call %" PRId64 " to the disk from here, then %u times in starts",
+            fprintf(out,
+                    "the power goes at call %" PRId64
+                    " to the disk from here, then %u times in starts",
                     s->amount, s->variant);
         break;
     case SIM_REOPEN: fprintf(out, "close, open again (variant %u)", s->variant); break;
@@ -94,10 +98,13 @@ static void print_event(const struct sim_step *s, FILE *out)
             fprintf(out, "the disk has %" PRId64 " bytes left", s->amount);
         break;
     case SIM_FAIL:
-        fprintf(out, "call %" PRId64 " of %s from here fails", s->amount, calls[s->variant % SIM_CALLS]);
+        fprintf(out, "call %" PRId64 " of %s from here fails", s->amount,
+                calls[s->variant % SIM_CALLS]);
         break;
     case SIM_SLOW: fprintf(out, "each call to the disk takes %" PRId64 " us", s->amount); break;
-    case SIM_STALE: fputs("the disk loses writes to holds.idx since the last such step", out); break;
+    case SIM_STALE:
+        fputs("the disk loses writes to holds.idx since the last such step", out);
+        break;
     case SIM_ROT:
         fputs("close; a bit flips in a copy of the files, which is opened and looked at", out);
         break;

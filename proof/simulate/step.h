@@ -1,8 +1,9 @@
 /* step.h: a run, written down before it begins.
  *
- * A script is a list of steps: what clients ask, what the clock does, what goes wrong. It is drawn from the seed
- * before anything runs, so that steps can be taken out of it and the rest run again. A step therefore holds only
- * plain numbers; what is not known before the run (the id of a hold, a fence) is named by the step that gets it. */
+ * A script is a list of steps: what clients ask, what the clock does, what goes wrong. It is drawn
+ * from the seed before anything runs, so that steps can be taken out of it and the rest run again.
+ * A step therefore holds only plain numbers; what is not known before the run (the id of a hold, a
+ * fence) is named by the step that gets it. */
 #ifndef HF_PROOF_SIMULATE_STEP_H
 #define HF_PROOF_SIMULATE_STEP_H
 
@@ -15,19 +16,23 @@ enum sim_kind {
     SIM_FLUSH,    /* commit what was submitted, and answer */
     SIM_MAINTAIN, /* `amount` steps of the work in the background */
     SIM_LOOK,     /* read everything that can be listed, and have it judged */
-    SIM_RETRY, /* clients ask again what got no answer, `amount` of them; variant 1: after a look at the key */
-    SIM_PASS,  /* `amount` ms pass */
-    SIM_JUMP,  /* the wall clock jumps by `amount` ms, which may be below 0; variant 1: all clocks do */
-    SIM_STALL,  /* the wall clock stands still (amount 1) or goes on (0) */
-    SIM_CUT,    /* the power goes at the `amount`-th call to the disk from here; 0: now. `variant` more cuts
-                   * follow, in the starts */
+    /* clients ask again what got no answer, `amount` of them; variant 1: after a look at the key */
+    SIM_RETRY,
+    SIM_PASS, /* `amount` ms pass */
+    /* the wall clock jumps by `amount` ms, which may be below 0; variant 1: all clocks do */
+    SIM_JUMP,
+    SIM_STALL, /* the wall clock stands still (amount 1) or goes on (0) */
+    /* the power goes at the `amount`-th call to the disk from here; 0: now. `variant` more cuts
+     * follow, in the starts */
+    SIM_CUT,
     SIM_REOPEN, /* close in order and open again; `variant` says what changes */
     SIM_ROOM,   /* the disk has `amount` bytes left; below 0: enough again */
     SIM_FAIL,   /* the `amount`-th call of kind `variant` from here fails */
     SIM_SLOW,   /* each call to the disk takes `amount` us more */
     SIM_ROT,    /* a bit flips while the store is closed */
-    SIM_STALE /* the disk gives blocks of holds.idx back as they were at the step of this kind before, as if writes had
-                   * been lost; the first such step only notes them */
+    /* the disk gives blocks of holds.idx back as they were at the step of this kind before, as if
+     * writes had been lost; the first such step only notes them */
+    SIM_STALE
 };
 
 /* How a step's fence relates to the newest one that was shown for the same name. */

@@ -7,7 +7,9 @@
 #include <string.h>
 
 enum { STARTS_MAX = 40, STARTS_PATIENT = 8 };
-enum { UNREAD_IN = 12 }; /* `closed` and the first snapshot are among the first files that a start reads */
+enum {
+    UNREAD_IN = 12
+}; /* `closed` and the first snapshot are among the first files that a start reads */
 
 static void on_fatal(void *arg, const char *sentence)
 {
@@ -20,7 +22,8 @@ static void on_fatal(void *arg, const char *sentence)
 static void on_note(void *arg, int level, const char *line)
 {
     struct sim_world *w = arg;
-    if (level > 0 && w->faults_happened == 0 && !sim_disk_is_cut(w->disk) && strstr(line, "cannot be used"))
+    if (level > 0 && w->faults_happened == 0 && !sim_disk_is_cut(w->disk) &&
+        strstr(line, "cannot be used"))
         sim_fail(w, "after a power cut: %s", line);
 }
 
@@ -38,7 +41,8 @@ static void bury(struct sim_world *w)
     hf_close(w->db);
     w->db = NULL;
     w->doubted = sim_asks_lose(w);
-    /* After a failed sync, what the system still shows may be on no disk: sometimes the power goes as well. */
+    /* After a failed sync, what the system still shows may be on no disk: sometimes the power goes
+     * as well. */
     if (!was_cut && sim_chance_once_in(&w->chance, 2))
         sim_disk_cut(w->disk);
     if (sim_disk_is_cut(w->disk))
@@ -96,7 +100,8 @@ static bool start(struct sim_world *w, unsigned tries)
     uint64_t failures = w->faults_happened;
     if (w->cuts_left > 0) {
         w->cuts_left--;
-        w->cut_at = w->calls + 1 + sim_chance_below(&w->chance, 1 + sim_chance_below(&w->chance, 80));
+        w->cut_at =
+            w->calls + 1 + sim_chance_below(&w->chance, 1 + sim_chance_below(&w->chance, 80));
     }
     w->unread = w->stale = false;
     w->starting = true;
@@ -164,7 +169,8 @@ void sim_store_close(struct sim_world *w)
 
 /* ---- Changing the configuration ---- */
 
-/* Limits of memory: a fixed one, or one that is reached at once or soon. used: what the store uses now. */
+/* Limits of memory: a fixed one, or one that is reached at once or soon. used: what the store uses
+ * now. */
 static void limit(struct sim_world *w, uint64_t used, uint64_t draw)
 {
     enum { ANY = 400000, LITTLE = 20000 };
@@ -193,7 +199,8 @@ static void change(struct sim_world *w, uint8_t changes, uint64_t draw, uint64_t
         w->options.snapshot_every_bytes = snapshots[(draw >> 24) % 3];
     if (changes & SIM_CHANGE_PLAIN)
         w->options.keep_plain = !w->options.keep_plain;
-    w->options.memory_max_bytes = w->options.tenant_memory_max_bytes = w->options.tenant_records_max = 0;
+    w->options.memory_max_bytes = w->options.tenant_memory_max_bytes =
+        w->options.tenant_records_max = 0;
     if (changes & SIM_CHANGE_MEMORY)
         limit(w, used, draw);
 }
@@ -231,8 +238,8 @@ static bool files_add(void *arg, const char *name, uint64_t size)
     return f->count < sizeof f->list / sizeof *f->list;
 }
 
-/* Open the files with one bit changed. Refusing to open them is right, and so is showing what is true; anything
- * else is for the judge. */
+/* Open the files with one bit changed. Refusing to open them is right, and so is showing what is
+ * true; anything else is for the judge. */
 static void rot_look(struct sim_world *w, struct sim_disk *copy)
 {
     struct hf_options options = w->options;
@@ -252,8 +259,10 @@ static void rot_look(struct sim_world *w, struct sim_disk *copy)
     hf_close(db);
 }
 
-/* The last byte of the journal that is not zero: it is in the newest batch. False if there is none in a plain segment. */
-static bool journal_last(struct sim_disk *copy, const struct files *files, size_t *which, uint64_t *at)
+/* The last byte of the journal that is not zero: it is in the newest batch. False if there is none
+ * in a plain segment. */
+static bool journal_last(struct sim_disk *copy, const struct files *files, size_t *which,
+                         uint64_t *at)
 {
     bool found = false;
     for (size_t i = 0; i < files->count; i++) {
@@ -294,8 +303,8 @@ void sim_store_rot(struct sim_world *w, const struct sim_step *step)
         if ((step->draw >> 40) % 3 == 0 && journal_last(copy, &files, &which, &at))
             w->unread_in = 1 + (unsigned)(step->draw >> 44) % UNREAD_IN;
         sim_disk_flip(copy, files.list[which].name, at, step->draw >> 60 & 7);
-        snprintf(w->fault, sizeof w->fault, "a flipped bit in %s at byte %llu", files.list[which].name,
-                 (unsigned long long)at);
+        snprintf(w->fault, sizeof w->fault, "a flipped bit in %s at byte %llu",
+                 files.list[which].name, (unsigned long long)at);
         rot_look(w, copy);
         w->quiet = false;
         w->stopped = stopped;

@@ -1,7 +1,8 @@
 /* trace.h: everything that happened in a run, in one number.
  *
- * Requests, answers, calls to the disk and times are folded in one after the other, so two runs with the same
- * hash did the same in the same order. Not a cryptographic hash: nobody tries to fool it. */
+ * Requests, answers, calls to the disk and times are folded in one after the other, so two runs
+ * with the same hash did the same in the same order. Not a cryptographic hash: nobody tries to fool
+ * it. */
 #ifndef HF_PROOF_SIMULATE_TRACE_H
 #define HF_PROOF_SIMULATE_TRACE_H
 

@@ -88,11 +88,13 @@ void sim_clock_catch_up(struct sim_world *w)
 
 static void note(struct sim_world *w, const char *what, enum sim_call call, const char *name)
 {
-    static const char *const calls[SIM_CALLS] = { "dir_open", "dir_sync", "dir_list", "rename", "remove",
-                                                  "lock",     "open",     "size",     "read",   "write",
-                                                  "sync",     "truncate", "map" };
+    static const char *const calls[SIM_CALLS] = { "dir_open", "dir_sync", "dir_list", "rename",
+                                                  "remove",   "lock",     "open",     "size",
+                                                  "read",     "write",    "sync",     "truncate",
+                                                  "map" };
     snprintf(w->fault, sizeof w->fault, "%s at call %llu to the disk, %s %s%s", what,
-             (unsigned long long)w->calls, calls[call], name ? name : "", w->starting ? ", in a start" : "");
+             (unsigned long long)w->calls, calls[call], name ? name : "",
+             w->starting ? ", in a start" : "");
 }
 
 static int fault_of(struct sim_world *w, enum sim_call call, const char *name)
@@ -229,7 +231,10 @@ unsigned sim_weather(const struct sim_world *w)
 
 void sim_trouble_over(struct sim_world *w)
 {
-    enum { PATIENCE_NS = 1100000000, PATIENCE_CALLS = 64 }; /* the store tries again after a second */
+    enum {
+        PATIENCE_NS = 1100000000,
+        PATIENCE_CALLS = 64
+    }; /* the store tries again after a second */
     /* On a slow disk, trying again takes its time too. */
     uint64_t patience = PATIENCE_NS + (uint64_t)w->slow_us * 1000 * PATIENCE_CALLS;
     if (w->troubled && !w->limited && w->steady_ns - w->troubled_ns > patience)
@@ -238,7 +243,8 @@ void sim_trouble_over(struct sim_world *w)
 
 /* ---- Beginning and end ---- */
 
-void sim_world_init(struct sim_world *w, const struct sim_mix *mix, uint32_t labels, struct sim_outcome *out)
+void sim_world_init(struct sim_world *w, const struct sim_mix *mix, uint32_t labels,
+                    struct sim_outcome *out)
 {
     memset(w, 0, offsetof(struct sim_world, lost));
     w->lost_count = w->doubted = 0;

@@ -1,4 +1,5 @@
-/* world.h: one run of one script: the store, the disk under it, the clock, the clients and the judge.
+/* world.h: one run of one script: the store, the disk under it, the clock, the clients and the
+ * judge.
  *
  *   run.c      the steps, one after the other, and the end in which everything must settle
  *   world.c    what the disk asks of its owner: the clock, chance, and what goes wrong
@@ -37,7 +38,8 @@ struct sim_mark {
 
 struct sim_world {
     const struct sim_mix *mix;
-    const struct sim_step *step; /* the one that is being carried out; NULL: the beginning or the end */
+    const struct sim_step
+        *step; /* the one that is being carried out; NULL: the beginning or the end */
     struct sim_trace trace;
     struct sim_outcome *out;
 
@@ -66,7 +68,7 @@ struct sim_world {
     bool limited;       /* the disk has a limit */
     bool quiet;         /* nothing goes wrong now */
     unsigned unread_in; /* but for the call that opens or reads a file after so many; 0: none */
-    bool frozen;        /* calls to the disk take no time: engine time may go with the steady clock */
+    bool frozen; /* calls to the disk take no time: engine time may go with the steady clock */
     char fault[160];
 
     /* ---- the store ---- */
@@ -79,11 +81,13 @@ struct sim_world {
     bool stale;          /* what holds.idx says may be old, since it was opened */
     unsigned char *kept; /* owned: holds.idx as it was at some time; NULL: not noted yet */
     size_t kept_size;
-    bool orderly;         /* it was closed in order, and nothing went wrong since */
-    bool starting;        /* inside hf_open */
-    bool troubled;        /* something failed: writes may be refused until the store has recovered from it */
-    bool unread;          /* a read failed since it was opened */
-    uint64_t troubled_ns; /* when, by the steady clock */
+    bool orderly;  /* it was closed in order, and nothing went wrong since */
+    bool starting; /* inside hf_open */
+    bool
+        /* something failed: writes may be refused until the store has recovered from it */
+        troubled;
+    bool unread;              /* a read failed since it was opened */
+    uint64_t troubled_ns;     /* when, by the steady clock */
     uint64_t faults_happened; /* calls that failed, ever */
     hf_time told;             /* the latest engine time that anybody was shown */
     hf_time lasting;          /* the latest that was shown and is on disk for sure */
@@ -108,7 +112,8 @@ bool sim_failed(const struct sim_world *w);
 
 /* ---- world.c ---- */
 
-void sim_world_init(struct sim_world *w, const struct sim_mix *mix, uint32_t labels, struct sim_outcome *out);
+void sim_world_init(struct sim_world *w, const struct sim_mix *mix, uint32_t labels,
+                    struct sim_outcome *out);
 void sim_world_free(struct sim_world *w);
 /* Time passes. */
 void sim_pass_us(struct sim_world *w, uint64_t us);
@@ -118,20 +123,22 @@ void sim_clock_jump(struct sim_world *w, int64_t ms);
 void sim_clock_sleep(struct sim_world *w, int64_t ms);
 /* The store is about to be opened: it believes the wall clock as it finds it, or waits for it. */
 void sim_clock_first(struct sim_world *w);
-/* The latest that engine time may be. A wall clock that is ahead of what the steady clock confirms, by more than a second
- * and for less than a minute, must not have moved it. This is not how the store works it out, and it is told more: the
- * jump itself, not when it was first seen. */
+/* The latest that engine time may be. A wall clock that is ahead of what the steady clock confirms,
+ * by more than a second and for less than a minute, must not have moved it. This is not how the
+ * store works it out, and it is told more: the jump itself, not when it was first seen. */
 hf_time sim_clock_latest(struct sim_world *w);
 void sim_fault_arm(struct sim_world *w, enum sim_call call, uint64_t count, uint64_t draw);
-/* Before a start: engine time that was only shown, and left nothing on disk, is not remembered by the store. No rule says
- * what those who saw it may expect of a store that is started under a clock that has stepped back, so the clock does not
- * start before that. It may well be behind what is on disk. */
+/* Before a start: engine time that was only shown, and left nothing on disk, is not remembered by
+ * the store. No rule says what those who saw it may expect of a store that is started under a clock
+ * that has stepped back, so the clock does not start before that. It may well be behind what is on
+ * disk. */
 void sim_clock_catch_up(struct sim_world *w);
 /* Nothing goes wrong from here on. */
 void sim_faults_stop(struct sim_world *w);
 /* What excuses a refusal, for the judge. */
 unsigned sim_weather(const struct sim_world *w);
-/* The store had time to recover from what failed, if it can now. Told by whoever saw maintenance end. */
+/* The store had time to recover from what failed, if it can now. Told by whoever saw maintenance
+ * end. */
 void sim_trouble_over(struct sim_world *w);
 
 /* ---- store.c ---- */
@@ -140,8 +147,8 @@ void sim_trouble_over(struct sim_world *w);
 void sim_store_open(struct sim_world *w);
 /* Close it in order. */
 void sim_store_close(struct sim_world *w);
-/* After each call into the library: did the power go, or has the store stopped? Then it is open again when this
- * returns. True if so. */
+/* After each call into the library: did the power go, or has the store stopped? Then it is open
+ * again when this returns. True if so. */
 bool sim_store_died(struct sim_world *w);
 void sim_store_reopen(struct sim_world *w, const struct sim_step *step);
 void sim_store_rot(struct sim_world *w, const struct sim_step *step);
@@ -150,7 +157,8 @@ void sim_store_stale(struct sim_world *w, const struct sim_step *step);
 
 /* ---- forge.c ---- */
 
-/* Leave a batch that a client made up behind `end`, where the journal ended. The store is closed. */
+/* Leave a batch that a client made up behind `end`, where the journal ended. The store is
+ * closed. */
 void sim_forge(struct sim_world *w, uint64_t end);
 
 /* ---- clients.c ---- */
@@ -161,8 +169,8 @@ void sim_maintain(struct sim_world *w, int64_t steps);
 void sim_retry(struct sim_world *w, const struct sim_step *step);
 /* Those in flight have no answer, and get none. The store is closed. Returns how many. */
 size_t sim_asks_lose(struct sim_world *w);
-/* After a crash that left many requests without an answer, ask what became of them: the judge follows every history
- * that explains what it is told, and should not have to follow too many. */
+/* After a crash that left many requests without an answer, ask what became of them: the judge
+ * follows every history that explains what it is told, and should not have to follow too many. */
 void sim_ask_doubted(struct sim_world *w);
 
 /* ---- pages.c ---- */
@@ -174,16 +182,17 @@ struct sim_read {
     const void *rows;
     size_t count;
 };
-/* Go on with the list where it was left the last time, and compare; then leave it somewhere in it. False if it cannot be
- * read. */
+/* Go on with the list where it was left the last time, and compare; then leave it somewhere in it.
+ * False if it cannot be read. */
 bool sim_pages_look(struct sim_world *w, struct hf_db *db, const struct sim_read *read);
 void sim_pages_free(struct sim_world *w);
 
 /* ---- look.c ---- */
 
 enum sim_look { SIM_LOOK_OK, SIM_LOOK_FAULT };
-/* Read everything from `db` and give it to the judge, as a look or as what is there after a crash. recovered: NULL, or
- * the rules that it was opened with. SIM_LOOK_FAULT: the store could not read it; the judge was told nothing. */
+/* Read everything from `db` and give it to the judge, as a look or as what is there after a crash.
+ * recovered: NULL, or the rules that it was opened with. SIM_LOOK_FAULT: the store could not read
+ * it; the judge was told nothing. */
 enum sim_look sim_look(struct sim_world *w, struct hf_db *db, const struct judge_rules *recovered);
 /* How many holds are held and overdue. */
 size_t sim_overdue(struct sim_world *w);

@@ -13,8 +13,10 @@
 #define CHOICE HF_TYPE_OF_CHOICE
 #define TIME HF_TYPE_OF_TIME
 
-#define IN(member) .at = offsetof(struct hf_request, member), .size = sizeof((struct hf_request *)0)->member
-#define IN_QUERY(member) .at = offsetof(struct hf_query, member), .size = sizeof((struct hf_query *)0)->member
+#define IN(member) \
+    .at = offsetof(struct hf_request, member), .size = sizeof((struct hf_request *)0)->member
+#define IN_QUERY(member) \
+    .at = offsetof(struct hf_query, member), .size = sizeof((struct hf_query *)0)->member
 #define HAS(member) .has = offsetof(struct hf_request, member)
 #define MEANS(for_false, for_true) .no = (for_false), .yes = (for_true)
 #define NAME .is_name = true
@@ -26,7 +28,8 @@ static const struct hf_call_field place_fields[] = {
     { "duration", DURATION, true, NULL, "how long the hold lasts unless it is ended",
       IN(place_hold.duration_ms) },
     { "fence", NUMBER, false, NULL,
-      "refuse unless it is above every fence that a hold on the resource has carried; without one, or with "
+      "refuse unless it is above every fence that a hold on the resource has carried; without one, "
+      "or with "
       "0, no fence is looked at",
       IN(place_hold.fence) },
 };
@@ -46,37 +49,40 @@ static const struct hf_call_field guard_fields[] = {
       "what is done to an identity before it is compared, in order; exact unless given",
       IN(set_guard.match) },
     { "on_unavailable", CHOICE, false, "open|closed",
-      "when the store cannot answer: not seen (open), or seen (closed)", IN(set_guard.on_unavailable),
-      .no = HF_FAIL_OPEN },
+      "when the store cannot answer: not seen (open), or seen (closed)",
+      IN(set_guard.on_unavailable), .no = HF_FAIL_OPEN },
     { "durable", FLAG, false, NULL, "false: entries are kept in memory alone; true unless given",
       IN(set_guard.volatile_only), MEANS(true, false) },
 };
 
 static const struct hf_call_field identity_fields[] = {
     { "identity", TEXT, true, NULL, "what may come twice", IN(identity.identity) },
-    { "result", JSON, false, NULL, "kept with the identity and shown to who comes again", IN(identity.result),
-      HAS(identity.has_result) },
+    { "result", JSON, false, NULL, "kept with the identity and shown to who comes again",
+      IN(identity.result), HAS(identity.has_result) },
 };
 
 static const struct hf_call_field begin_fields[] = {
     { "key", TEXT, true, NULL, "the key that is claimed", IN(key) },
     { "fingerprint", TEXT, false, NULL,
-      "of the work: the 64 hexadecimal digits of a SHA-256, or 1 to 1024 bytes that are hashed; this or "
+      "of the work: the 64 hexadecimal digits of a SHA-256, or 1 to 1024 bytes that are hashed; "
+      "this or "
       "payload",
       BY_FUNCTION },
-    { "payload", JSON, false, NULL, "the work itself, hashed in canonical form; this or fingerprint",
-      IN(begin.payload) },
+    { "payload", JSON, false, NULL,
+      "the work itself, hashed in canonical form; this or fingerprint", IN(begin.payload) },
     { "lease", DURATION, false, NULL, "how long to stay silent at most; 60s unless given",
       IN(begin.lease_ms) },
     { "on_abandon", CHOICE, false, "unknown|retry",
-      "when the lease runs out: nobody goes on (unknown, unless given), or the next begin does (retry); a "
+      "when the lease runs out: nobody goes on (unknown, unless given), or the next begin does "
+      "(retry); a "
       "begin that goes on sets it anew, so one without it makes it unknown",
       IN(begin.on_abandon), .no = HF_ABANDON_UNKNOWN },
 };
 
 static const struct hf_call_field complete_fields[] = {
     { "fence", NUMBER, true, NULL, "that begin answered with", IN(settle.fence) },
-    { "response", JSON, false, NULL, "what every later begin is answered with", IN(settle.response) },
+    { "response", JSON, false, NULL, "what every later begin is answered with",
+      IN(settle.response) },
 };
 
 static const struct hf_call_field fail_fields[] = {
@@ -108,21 +114,23 @@ static const struct hf_call_field return_fields[] = {
 static const struct hf_call_field write_fields[] = {
     { "value", JSON, true, NULL, "what the register holds from now on", IN(write.value) },
     { "fence", NUMBER, false, NULL,
-      "refuse unless it is above every fence that a write has carried; without one, or with 0, no fence is "
+      "refuse unless it is above every fence that a write has carried; without one, or with 0, no "
+      "fence is "
       "looked at, and the write is applied",
       IN(write.fence) },
     { "if_version", NUMBER, false, NULL,
-      "refuse unless the register has this version; 0: unless it is not there", IN(write.if_version),
-      HAS(write.has_if_version) },
+      "refuse unless the register has this version; 0: unless it is not there",
+      IN(write.if_version), HAS(write.has_if_version) },
 };
 
 static const struct hf_call_field delete_fields[] = {
     { "fence", NUMBER, false, NULL,
-      "refuse unless it is above every fence that a write has carried; without one, or with 0, no fence is "
+      "refuse unless it is above every fence that a write has carried; without one, or with 0, no "
+      "fence is "
       "looked at",
       IN(write.fence) },
-    { "if_version", NUMBER, false, NULL, "refuse unless the register has this version", IN(write.if_version),
-      HAS(write.has_if_version) },
+    { "if_version", NUMBER, false, NULL, "refuse unless the register has this version",
+      IN(write.if_version), HAS(write.has_if_version) },
 };
 
 static const struct hf_call_field delete_lease_fields[] = {
@@ -131,19 +139,21 @@ static const struct hf_call_field delete_lease_fields[] = {
 };
 
 static const struct hf_call_field merge_fields[] = {
-    { "type", CHOICE, true, "max|min|or|union|lww|vector|counter|updown", "how it is merged", BY_FUNCTION },
+    { "type", CHOICE, true, "max|min|or|union|lww|vector|counter|updown", "how it is merged",
+      BY_FUNCTION },
     { "value", JSON, true, NULL,
-      "max, min: a whole number; or: a flag; union: an array of strings; lww: {value, timestamp, node}; "
+      "max, min: a whole number; or: a flag; union: an array of strings; lww: {value, timestamp, "
+      "node}; "
       "vector, counter: {node: number}; updown: {node: {up, down}}",
       BY_FUNCTION },
 };
 
 static const struct hf_call_field list_fields[] = {
-    { "limit", NUMBER, false, NULL, "how many records at most, 1 to 1000; 100 unless given", IN_QUERY(limit),
-      .most = HF_LIST_MAX },
+    { "limit", NUMBER, false, NULL, "how many records at most, 1 to 1000; 100 unless given",
+      IN_QUERY(limit), .most = HF_LIST_MAX },
     { "cursor", TEXT, false, NULL, "the next_cursor of the page before", BY_FUNCTION },
-    { "state", CHOICE, false, "held|confirmed|released|expired", "only holds in this state", IN_QUERY(state),
-      .no = HF_HELD },
+    { "state", CHOICE, false, "held|confirmed|released|expired", "only holds in this state",
+      IN_QUERY(state), .no = HF_HELD },
     { "resource", TEXT, false, NULL, "only holds on this resource", IN_QUERY(resource) },
     { "requester", TEXT, false, NULL, "only holds for this requester", IN_QUERY(requester) },
     { "from", TIME, false, NULL, "only holds placed at this time or later", IN_QUERY(from) },
@@ -178,15 +188,16 @@ const struct hf_call hf_calls[] = {
       .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_ELAPSED),
       .help = "Take the unit for good, before the hold's time has run out." },
     { POST("/v1/holds/{id}/release"), PARAM("id"), CHANGES(HF_RELEASE), KEYED, .op = "release",
-      .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD), .help = "Give the unit of a hold back." },
+      .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD),
+      .help = "Give the unit of a hold back." },
     { POST("/v1/holds/{id}/expire"), PARAM("id"), CHANGES(HF_EXPIRE), KEYED, .op = "expire",
       .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_NOT_ELAPSED),
       .help = "End a hold whose time has run out." },
     { POST("/v1/holds/{id}/reverse"), PARAM("id"), CHANGES(HF_REVERSE), KEYED, .op = "reverse",
       .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD),
       .help = "Give the unit of a confirmed hold back, in a new record." },
-    { GET("/v1/holds/{id}"), PARAM("id"), ASKS(HF_GET_HOLD), .answers = "hold", REFUSES(HF_NOT_KNOWN),
-      .help = "Show a hold." },
+    { GET("/v1/holds/{id}"), PARAM("id"), ASKS(HF_GET_HOLD), .answers = "hold",
+      REFUSES(HF_NOT_KNOWN), .help = "Show a hold." },
 
     { PUT("/v1/resources/{name}"), PARAM("name"), CHANGES(HF_SET_RESOURCE), .answers = "resource",
       REFUSES(HF_RESOURCE_UNAVAILABLE), FIELDS(resource_fields),
@@ -196,21 +207,22 @@ const struct hf_call hf_calls[] = {
     { GET("/v1/resources"), LISTS(HF_LIST_RESOURCES), .answers = "resources", FIRST(list_fields, 2),
       .help = "List resources, newest first." },
 
-    { POST("/v1/guards/{name}/check"), PARAM("guard"), ASKS(HF_CHECK), .op = "check", .answers = "seen",
-      REFUSES(HF_NOT_KNOWN), FIRST(identity_fields, 1),
+    { POST("/v1/guards/{name}/check"), PARAM("guard"), ASKS(HF_CHECK), .op = "check",
+      .answers = "seen", REFUSES(HF_NOT_KNOWN), FIRST(identity_fields, 1),
       .help = "Was this identity recorded within the window?" },
-    { POST("/v1/guards/{name}/record"), PARAM("guard"), CHANGES(HF_RECORD), .op = "record", .answers = "ok",
-      REFUSES(HF_NOT_KNOWN), FIELDS(identity_fields),
+    { POST("/v1/guards/{name}/record"), PARAM("guard"), CHANGES(HF_RECORD), .op = "record",
+      .answers = "ok", REFUSES(HF_NOT_KNOWN), FIELDS(identity_fields),
       .help = "Record an identity unless it is under guard already." },
-    { POST("/v1/guards/{name}/admit"), PARAM("guard"), CHANGES(HF_ADMIT), .op = "admit", .answers = "seen",
-      REFUSES(HF_NOT_KNOWN), FIELDS(identity_fields), .help = "Check and record in one step." },
+    { POST("/v1/guards/{name}/admit"), PARAM("guard"), CHANGES(HF_ADMIT), .op = "admit",
+      .answers = "seen", REFUSES(HF_NOT_KNOWN), FIELDS(identity_fields),
+      .help = "Check and record in one step." },
     { PUT("/v1/guards/{name}"), PARAM("guard"), CHANGES(HF_SET_GUARD), .answers = "guard",
       FIELDS(guard_fields),
       .help = "Set a guard up, or replace its rules: what is left out is as in a new one." },
-    { GET("/v1/guards/{name}"), PARAM("guard"), ASKS(HF_GET_GUARD), .answers = "guard", REFUSES(HF_NOT_KNOWN),
-      .help = "Show a guard." },
-    { GET("/v1/guards/{name}/entries"), PARAM("guard"), LISTS(HF_LIST_ENTRIES), .answers = "entries",
-      REFUSES(HF_NOT_KNOWN), FIRST(list_fields, 2),
+    { GET("/v1/guards/{name}"), PARAM("guard"), ASKS(HF_GET_GUARD), .answers = "guard",
+      REFUSES(HF_NOT_KNOWN), .help = "Show a guard." },
+    { GET("/v1/guards/{name}/entries"), PARAM("guard"), LISTS(HF_LIST_ENTRIES),
+      .answers = "entries", REFUSES(HF_NOT_KNOWN), FIRST(list_fields, 2),
       .help = "List the identities under a guard, newest first." },
     { GET("/v1/guards"), LISTS(HF_LIST_GUARDS), .answers = "guards", FIRST(list_fields, 2),
       .help = "List guards, newest first." },
@@ -219,30 +231,33 @@ const struct hf_call hf_calls[] = {
       REFUSES(HF_IN_PROGRESS, HF_OUTCOME_UNKNOWN, HF_TOKEN_COLLISION), FIELDS(begin_fields),
       .help = "Reserve a key for an effect outside of this store." },
     { POST("/v1/claims/{key}/complete"), PARAM("key"), CHANGES(HF_COMPLETE), .op = "complete",
-      .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION), FIELDS(complete_fields),
-      .help = "Say that the effect has happened." },
-    { POST("/v1/claims/{key}/fail"), PARAM("key"), CHANGES(HF_FAIL), .op = "fail", .answers = "claim",
-      REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION), FIELDS(fail_fields),
-      .help = "Say that the effect has not happened." },
+      .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION),
+      FIELDS(complete_fields), .help = "Say that the effect has happened." },
+    { POST("/v1/claims/{key}/fail"), PARAM("key"), CHANGES(HF_FAIL), .op = "fail",
+      .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION),
+      FIELDS(fail_fields), .help = "Say that the effect has not happened." },
     { POST("/v1/claims/{key}/heartbeat"), PARAM("key"), CHANGES(HF_HEARTBEAT), .op = "heartbeat",
-      .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD), FIELDS(heartbeat_fields),
-      .help = "Say that the work goes on." },
-    { GET("/v1/claims/{key}"), PARAM("key"), ASKS(HF_GET_CLAIM), .answers = "claim", REFUSES(HF_NOT_KNOWN),
-      .help = "Show a claim." },
+      .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD),
+      FIELDS(heartbeat_fields), .help = "Say that the work goes on." },
+    { GET("/v1/claims/{key}"), PARAM("key"), ASKS(HF_GET_CLAIM), .answers = "claim",
+      REFUSES(HF_NOT_KNOWN), .help = "Show a claim." },
 
     { POST("/v1/leases/{name}"), PARAM("name"), CHANGES(HF_GRANT), KEYED, .answers = "lease",
-      REFUSES(HF_LEASE_HELD), FIELDS(grant_fields), .help = "Ask for authority over a name, with a fence." },
+      REFUSES(HF_LEASE_HELD), FIELDS(grant_fields),
+      .help = "Ask for authority over a name, with a fence." },
     { POST("/v1/leases/{name}/renew"), PARAM("name"), CHANGES(HF_RENEW), .answers = "lease",
-      REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD), FIELDS(renew_fields), .help = "Keep a lease." },
+      REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD), FIELDS(renew_fields),
+      .help = "Keep a lease." },
     { POST("/v1/leases/{name}/release"), PARAM("name"), CHANGES(HF_RETURN), .answers = "lease",
       REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD), FIELDS(return_fields),
       .help = "Give a lease back." },
-    { GET("/v1/leases/{name}"), PARAM("name"), ASKS(HF_GET_LEASE), .answers = "lease", REFUSES(HF_NOT_KNOWN),
-      .help = "Show a lease." },
-    { DELETE("/v1/leases/{name}"), PARAM("name"), CHANGES(HF_DELETE_LEASE), KEYED, .op = "delete_lease",
-      .answers = "lease", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_LEASE_HELD), FIELDS(delete_lease_fields),
-      .help =
-          "Delete a lease that nobody holds, or that the caller holds. Fences of its name go on rising." },
+    { GET("/v1/leases/{name}"), PARAM("name"), ASKS(HF_GET_LEASE), .answers = "lease",
+      REFUSES(HF_NOT_KNOWN), .help = "Show a lease." },
+    { DELETE("/v1/leases/{name}"), PARAM("name"), CHANGES(HF_DELETE_LEASE), KEYED,
+      .op = "delete_lease", .answers = "lease",
+      REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_LEASE_HELD), FIELDS(delete_lease_fields),
+      .help = "Delete a lease that nobody holds, or that the caller holds. Fences of its name go "
+              "on rising." },
 
     { PUT("/v1/registers/{name}"), PARAM("name"), CHANGES(HF_WRITE), KEYED, .op = "write",
       .answers = "register", REFUSES(HF_STALE_FENCE, HF_VERSION_MISMATCH), FIELDS(write_fields),
@@ -255,20 +270,24 @@ const struct hf_call hf_calls[] = {
     { DELETE("/v1/registers/{name}"), PARAM("name"), CHANGES(HF_DELETE_REGISTER), KEYED,
       .op = "delete_register", .answers = "register",
       REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_VERSION_MISMATCH), FIELDS(delete_fields),
-      .help = "Delete a register. Its highest fence stays in force, and its versions go on if it is made "
+      .help = "Delete a register. Its highest fence stays in force, and its versions go on if it "
+              "is made "
               "again." },
 
     { POST("/v1/batch"), OTHER(HF_CALL_BULK, HF_ROLE_WRITE), .answers = "batch",
-      .help = "Many operations, one a line, independent of each other, answered in the same order." },
-    { GET("/v1/tokens/{key}"), PARAM("key"), ASKS(HF_GET_TOKEN), .answers = "token", REFUSES(HF_NOT_KNOWN),
-      .help = "What happened to the request with this key? A claim's key shows the claim as it is now." },
+      .help =
+          "Many operations, one a line, independent of each other, answered in the same order." },
+    { GET("/v1/tokens/{key}"), PARAM("key"), ASKS(HF_GET_TOKEN), .answers = "token",
+      REFUSES(HF_NOT_KNOWN),
+      .help = "What happened to the request with this key? A claim's key shows the claim as it is "
+              "now." },
     { GET("/v1/audit"), OTHER(HF_CALL_AUDIT, HF_ROLE_READ), .answers = "audit",
       .help = "Check every invariant over the stored records." },
     { GET("/v1/trace/{id}"), PARAM("id"), OTHER(HF_CALL_TRACE, HF_ROLE_READ), .answers = "trace",
       REFUSES(HF_NOT_KNOWN),
       .help = "The life of a hold, or what a key did; by the hold's id or by the key." },
-    { GET("/v1/export"), OTHER(HF_CALL_EXPORT, HF_ROLE_ADMIN), .answers = "export", FIELDS(export_fields),
-      .help = "All records, to be kept or examined elsewhere." },
+    { GET("/v1/export"), OTHER(HF_CALL_EXPORT, HF_ROLE_ADMIN), .answers = "export",
+      FIELDS(export_fields), .help = "All records, to be kept or examined elsewhere." },
     { GET("/v1/openapi.json"), OTHER(HF_CALL_OPENAPI, HF_ROLE_NONE), .answers = "openapi",
       .help = "This interface, described for programs." },
 
@@ -278,7 +297,8 @@ const struct hf_call hf_calls[] = {
       .help = "Does the server take requests?" },
     { GET("/metrics"), OTHER(HF_CALL_METRICS, HF_ROLE_READ), .answers = "metrics",
       .help = "Figures, in the text format of Prometheus." },
-    { GET("/"), OTHER(HF_CALL_PAGE, HF_ROLE_NONE), .answers = "page", .help = "The console, for a browser." },
+    { GET("/"), OTHER(HF_CALL_PAGE, HF_ROLE_NONE), .answers = "page",
+      .help = "The console, for a browser." },
 };
 
 const size_t hf_call_count = sizeof hf_calls / sizeof *hf_calls;
@@ -288,10 +308,12 @@ const struct hf_call_group hf_call_groups[] = {
     {                                    \
         prefix, sizeof(prefix) - 1, rows \
     }
-    GROUP("/v1/holds", 7),  GROUP("/v1/resources", 3), GROUP("/v1/guards", 7), GROUP("/v1/claims", 5),
-    GROUP("/v1/leases", 5), GROUP("/v1/registers", 4), GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),
-    GROUP("/v1/audit", 1),  GROUP("/v1/trace", 1),     GROUP("/v1/export", 1), GROUP("/v1/openapi.json", 1),
-    GROUP("/healthz", 1),   GROUP("/readyz", 1),       GROUP("/metrics", 1),   GROUP("/", 1),
+    GROUP("/v1/holds", 7),  GROUP("/v1/resources", 3), GROUP("/v1/guards", 7),
+    GROUP("/v1/claims", 5), GROUP("/v1/leases", 5),    GROUP("/v1/registers", 4),
+    GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),    GROUP("/v1/audit", 1),
+    GROUP("/v1/trace", 1),  GROUP("/v1/export", 1),    GROUP("/v1/openapi.json", 1),
+    GROUP("/healthz", 1),   GROUP("/readyz", 1),       GROUP("/metrics", 1),
+    GROUP("/", 1),
 };
 
 const size_t hf_call_group_count = sizeof hf_call_groups / sizeof *hf_call_groups;

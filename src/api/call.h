@@ -1,7 +1,7 @@
 /* call.h: every call of the HTTP interface, in one table.
  *
- * The server dispatches by it, the description at /v1/openapi.json is made from it, the command line finds
- * its paths in it, and tests walk it: a call that is not here does not exist. */
+ * The server dispatches by it, the description at /v1/openapi.json is made from it, the command
+ * line finds its paths in it, and tests walk it: a call that is not here does not exist. */
 #ifndef HF_API_CALL_H
 #define HF_API_CALL_H
 
@@ -70,8 +70,9 @@ struct hf_call {
     /* What its rules may refuse it with, beside HF_INVALID_REQUEST, and HF_TOKEN_COLLISION if it
      * needs a key; HF_OK behind the last. */
     enum hf_status refuses[4];
-    const char *answers;                /* name of the answer's schema: "hold", "holds", ... */
-    const struct hf_call_field *fields; /* of the body, or of the query if the method is GET or DELETE */
+    const char *answers; /* name of the answer's schema: "hold", "holds", ... */
+    const struct hf_call_field
+        *fields; /* of the body, or of the query if the method is GET or DELETE */
     size_t field_count;
     const char *help; /* one sentence */
 };
@@ -106,8 +107,8 @@ struct hf_call_match {
     char allow[48]; /* no call with this method, but these: "GET, PUT"; "" if the path is unknown */
 };
 
-/* Find the call. HEAD finds what GET finds. A parameter is one segment of the path, not empty; all other
- * segments must be written exactly as in the table. */
+/* Find the call. HEAD finds what GET finds. A parameter is one segment of the path, not empty; all
+ * other segments must be written exactly as in the table. */
 void hf_call_find(enum hf_http_method method, struct hf_bytes path, struct hf_call_match *match);
 
 /* The call that has this name in a batch, or NULL. */

@@ -1,5 +1,5 @@
-/* Finding a call, which is done for every request: by how its path begins, then among the few that begin
- * alike. */
+/* Finding a call, which is done for every request: by how its path begins, then among the few that
+ * begin alike. */
 #include "api/call.h"
 #include "base/bytes.h"
 
@@ -43,9 +43,10 @@ static void allow_write(unsigned methods, char *out, size_t size)
     static const struct {
         enum hf_http_method method;
         const char *name;
-    } names[] = {
-        { HF_HTTP_GET, "GET" }, { HF_HTTP_POST, "POST" }, { HF_HTTP_PUT, "PUT" }, { HF_HTTP_DELETE, "DELETE" }
-    };
+    } names[] = { { HF_HTTP_GET, "GET" },
+                  { HF_HTTP_POST, "POST" },
+                  { HF_HTTP_PUT, "PUT" },
+                  { HF_HTTP_DELETE, "DELETE" } };
     size_t at = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (methods & 1U << names[i].method)
@@ -53,7 +54,8 @@ static void allow_write(unsigned methods, char *out, size_t size)
 }
 
 static void rows_search(enum hf_http_method method, const struct hf_call *row,
-                        const struct hf_call_group *group, struct hf_bytes text, struct hf_call_match *match)
+                        const struct hf_call_group *group, struct hf_bytes text,
+                        struct hf_call_match *match)
 {
     unsigned others = 0;
     struct tail tail;

@@ -7,9 +7,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define DURATION "expected a duration from 1ms to 3650d, got %" PRId64 "ms. Correct it and ask again."
+#define DURATION \
+    "expected a duration from 1ms to 3650d, got %" PRId64 "ms. Correct it and ask again."
 
-__attribute__((format(printf, 2, 3))) static void say(struct hf_api_cause *c, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(struct hf_api_cause *c, const char *format,
+                                                      ...)
 {
     va_list args;
     if (c->text[0]) /* the first thing that is wrong is told */
@@ -24,11 +26,13 @@ __attribute__((format(printf, 2, 3))) static void say(struct hf_api_cause *c, co
 static void blame_key(struct hf_api_cause *c, struct hf_bytes key)
 {
     if (key.size == 0)
-        say(c, "key: it is empty. A key has 1 byte or more, the same for every attempt and new for every new "
+        say(c, "key: it is empty. A key has 1 byte or more, the same for every attempt and new for "
+               "every new "
                "request.");
     else
         say(c,
-            "key: it has %zu bytes, and the limit is what the server is configured to (token-max-length, 256 "
+            "key: it has %zu bytes, and the limit is what the server is configured to "
+            "(token-max-length, 256 "
             "unless "
             "set). Use a shorter one.",
             key.size);
@@ -72,7 +76,8 @@ static void blame_fence(struct hf_api_cause *c, const char *what, const char *ag
             given, what, newest, again);
 }
 
-static void blame_settle(struct hf_api_cause *c, const struct hf_request *r, const struct hf_answer *answer)
+static void blame_settle(struct hf_api_cause *c, const struct hf_request *r,
+                         const struct hf_answer *answer)
 {
     if (answer->kind == HF_RECORD_CLAIM && answer->claim.fence != r->settle.fence) {
         blame_fence(c, "claim", "begun again", r->settle.fence, answer->claim.fence);
@@ -82,14 +87,15 @@ static void blame_settle(struct hf_api_cause *c, const struct hf_request *r, con
         return;
     blame_fence_zero(c, r->settle.fence);
     if (r->settle.response.size > HF_RESPONSE_MAX)
-        say(c, "%s: expected at most %d bytes, got %zu.", r->action == HF_FAIL ? "error" : "response",
-            HF_RESPONSE_MAX, r->settle.response.size);
+        say(c, "%s: expected at most %d bytes, got %zu.",
+            r->action == HF_FAIL ? "error" : "response", HF_RESPONSE_MAX, r->settle.response.size);
     if (r->action == HF_HEARTBEAT)
         blame_duration(c, "lease", r->settle.lease_ms);
     blame_key(c, r->key);
 }
 
-static void blame_lease(struct hf_api_cause *c, const struct hf_request *r, const struct hf_answer *answer)
+static void blame_lease(struct hf_api_cause *c, const struct hf_request *r,
+                        const struct hf_answer *answer)
 {
     if (answer->kind == HF_RECORD_LEASE && answer->lease.fence != r->lease.fence) {
         blame_fence(c, "lease", "granted again", r->lease.fence, answer->lease.fence);
@@ -124,11 +130,12 @@ static void blame_items(struct hf_api_cause *c, const struct hf_value *value)
         down = down > INT64_MAX ? down : down + item->down;
     }
     if (sums(value->type) && (up > INT64_MAX || down > INT64_MAX))
-        say(c,
-            "value: its numbers add up to more than 9223372036854775807, which no counter here can count.");
+        say(c, "value: its numbers add up to more than 9223372036854775807, which no counter here "
+               "can count.");
 }
 
-static void blame_merge(struct hf_api_cause *c, const struct hf_request *r, const struct hf_answer *answer)
+static void blame_merge(struct hf_api_cause *c, const struct hf_request *r,
+                        const struct hf_answer *answer)
 {
     const struct hf_value *value = r->merge.value;
     const char *type = value ? hf_api_register_type(value->type) : NULL;
@@ -137,23 +144,27 @@ static void blame_merge(struct hf_api_cause *c, const struct hf_request *r, cons
     if (answer->kind == HF_RECORD_REGISTER && answer->reg.value.type != value->type) {
         const char *has = hf_api_register_type(answer->reg.value.type);
         say(c,
-            "type: the register is of type %s and stays so, and this is a merge of type %s. Use another "
+            "type: the register is of type %s and stays so, and this is a merge of type %s. Use "
+            "another "
             "name.",
             has ? has : "unknown", type);
         return;
     }
     if (answer->kind == HF_RECORD_REGISTER) {
         say(c,
-            "value: together with what the register has, it is more than a register holds (%d items, %d "
+            "value: together with what the register has, it is more than a register holds (%d "
+            "items, %d "
             "bytes%s).",
-            HF_MERGE_ITEMS_MAX, HF_VALUE_MAX, sums(value->type) ? ", a total of 9223372036854775807" : "");
+            HF_MERGE_ITEMS_MAX, HF_VALUE_MAX,
+            sums(value->type) ? ", a total of 9223372036854775807" : "");
         return;
     }
     blame_name(c, "name", r->merge.name);
     if (value->type == HF_TYPE_LWW)
         blame_name(c, "value: node", value->node);
     blame_items(c, value);
-    say(c, "value: it is more than a register holds (%d items, %d bytes).", HF_MERGE_ITEMS_MAX, HF_VALUE_MAX);
+    say(c, "value: it is more than a register holds (%d items, %d bytes).", HF_MERGE_ITEMS_MAX,
+        HF_VALUE_MAX);
 }
 
 /* ---- All of them ---- */
@@ -178,7 +189,8 @@ static void blame_limit(struct hf_api_cause *c, enum hf_limit limit)
 {
     static const char again[] =
         "Nothing was changed and nothing is remembered: try again later with the same key.";
-    static const char left[] = "What was begun can be ended, and registers and leases can be deleted. ";
+    static const char left[] =
+        "What was begun can be ended, and registers and leases can be deleted. ";
     if (limit == HF_LIMIT_DISK)
         say(c, "There is no room on disk. %s", again);
     if (limit == HF_LIMIT_MEMORY)

@@ -9,8 +9,8 @@
 
 /* ---- The key ---- */
 
-/* HF_INVALID_REQUEST: a broken string. The bytes of a string are what RFC 8941 allows in one: ASCII that
- * prints. */
+/* HF_INVALID_REQUEST: a broken string. The bytes of a string are what RFC 8941 allows in one: ASCII
+ * that prints. */
 static enum hf_status key_read(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *key)
 {
     const char *p = field.data;
@@ -50,8 +50,8 @@ bool hf_api_key(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *
     return key_read(field, arena, key) == HF_OK;
 }
 
-enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *arena, struct hf_bytes *key,
-                             struct hf_api_fault *why)
+enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *arena,
+                             struct hf_bytes *key, struct hf_api_fault *why)
 {
     *key = hf_mem(NULL, 0);
     enum hf_status status = in->has_key ? key_read(in->key_field, arena, key) : HF_OK;
@@ -62,19 +62,21 @@ enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *are
     return status;
 }
 
-/* A call without need of a key ignores it, but a broken one is broken everywhere. key: out, what the header says. */
+/* A call without need of a key ignores it, but a broken one is broken everywhere. key: out, what
+ * the header says. */
 static enum hf_status header_key(const struct hf_call *call, const struct hf_api_input *in,
-                                 struct hf_arena *arena, struct hf_bytes *key, struct hf_api_fault *why)
+                                 struct hf_arena *arena, struct hf_bytes *key,
+                                 struct hf_api_fault *why)
 {
     if (!in->has_key && call->key)
-        return hf_decode_refuse(why,
-                                "Idempotency-Key: this header is missing, and the call needs one that is "
-                                "the same for every attempt and new for every new request.");
+        return hf_decode_refuse(
+            why, "Idempotency-Key: this header is missing, and the call needs one that is "
+                 "the same for every attempt and new for every new request.");
     return hf_decode_key(in, arena, key, why);
 }
 
-/* A claim's key stands in its body or its path. A header that names another one is a mistake of the caller's, who would
- * look for the claim under the wrong key later. */
+/* A claim's key stands in its body or its path. A header that names another one is a mistake of the
+ * caller's, who would look for the claim under the wrong key later. */
 static enum hf_status claim_key(const struct hf_api_input *in, struct hf_bytes key,
                                 const struct hf_request *r, struct hf_api_fault *why)
 {
@@ -112,10 +114,12 @@ static bool digest_parse(struct hf_bytes text, uint8_t *out)
     return true;
 }
 
-static enum hf_status fingerprint_put(struct hf_decoding *d, struct hf_bytes text, struct hf_request *out)
+static enum hf_status fingerprint_put(struct hf_decoding *d, struct hf_bytes text,
+                                      struct hf_request *out)
 {
     if (text.size < 1 || text.size > 1024)
-        return hf_decode_refuse(d->why, "fingerprint: expected 1 to 1024 bytes, got %zu.", text.size);
+        return hf_decode_refuse(d->why, "fingerprint: expected 1 to 1024 bytes, got %zu.",
+                                text.size);
     uint8_t *digest = hf_arena_take(d->r.arena, HF_DIGEST_SIZE);
     if (!digest)
         return HF_NO_MEMORY;
@@ -144,7 +148,8 @@ static enum hf_status rest_put(struct hf_decoding *d, struct hf_request *out)
     }
 }
 
-enum hf_status hf_decode_request(struct hf_decoding *d, struct hf_bytes param, struct hf_request *out)
+enum hf_status hf_decode_request(struct hf_decoding *d, struct hf_bytes param,
+                                 struct hf_request *out)
 {
     uint16_t at = hf_action_of(out->action)->row_name;
     enum hf_status status = HF_OK;
@@ -166,8 +171,9 @@ static enum hf_status body_read(struct hf_decoding *d)
     if (hf_reader_object(&d->r)) {
         while (hf_reader_member(&d->r, &name)) {
             int index = hf_decode_field_of(d->call, name);
-            enum hf_status status = index < 0 ? hf_decode_unknown(d, "member", name, d->call->field_count)
-                                              : hf_decode_field(d, (size_t)index);
+            enum hf_status status = index < 0
+                                        ? hf_decode_unknown(d, "member", name, d->call->field_count)
+                                        : hf_decode_field(d, (size_t)index);
             if (status != HF_OK)
                 return status;
         }
@@ -181,14 +187,16 @@ static enum hf_status body_check(struct hf_decoding *d)
 {
     bool bare = !hf_call_has_body(d->call);
     if (bare && d->r.text.size > 0)
-        return hf_decode_refuse(d->why, "body: expected none, because nothing is read from one here.");
+        return hf_decode_refuse(d->why,
+                                "body: expected none, because nothing is read from one here.");
     if (bare || (d->call->field_count == 0 && d->r.text.size == 0))
         return HF_OK;
     return body_read(d);
 }
 
 enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_input *in,
-                             struct hf_arena *arena, struct hf_request *out, struct hf_api_fault *why)
+                             struct hf_arena *arena, struct hf_request *out,
+                             struct hf_api_fault *why)
 {
     struct hf_decoding d = {
         .call = call, .why = why, .param = "path", .r = { .text = in->body, .arena = arena }
@@ -199,7 +207,8 @@ enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_inp
     if (call->key)
         out->key = key;
     if (status == HF_OK)
-        status = hf_decode_query(&d, in->query, call->method == HF_HTTP_DELETE ? call->field_count : 0);
+        status =
+            hf_decode_query(&d, in->query, call->method == HF_HTTP_DELETE ? call->field_count : 0);
     if (status == HF_OK)
         status = body_check(&d);
     if (status == HF_OK)

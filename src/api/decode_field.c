@@ -90,7 +90,8 @@ struct hf_decode_words hf_decode_expected(const struct hf_call_field *field)
     return w;
 }
 
-enum hf_status hf_decode_unknown(struct hf_decoding *d, const char *what, struct hf_bytes name, size_t count)
+enum hf_status hf_decode_unknown(struct hf_decoding *d, const char *what, struct hf_bytes name,
+                                 size_t count)
 {
     char list[120] = "none", text[HF_READER_EXCERPT];
     size_t at = 0;
@@ -98,9 +99,10 @@ enum hf_status hf_decode_unknown(struct hf_decoding *d, const char *what, struct
         at = (size_t)snprintf(list, sizeof list, "op, key%s%s", d->param ? ", " : "",
                               d->param ? d->param : "");
     for (size_t i = 0; i < count && at < sizeof list; i++)
-        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", d->call->fields[i].name);
-    return hf_decode_refuse(d->why, "The %s \"%s\" is not known to this call, which takes %s.", what,
-                            hf_reader_excerpt(name, text), list);
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "",
+                               d->call->fields[i].name);
+    return hf_decode_refuse(d->why, "The %s \"%s\" is not known to this call, which takes %s.",
+                            what, hf_reader_excerpt(name, text), list);
 }
 
 enum hf_status hf_decode_complete(struct hf_decoding *d)
@@ -116,8 +118,8 @@ enum hf_status hf_decode_complete(struct hf_decoding *d)
 
 /* ---- Reading ---- */
 
-/* Seconds as a JSON number, whole or with up to three decimals, to milliseconds. Negative and longer than allowed are
- * numbers too: the core refuses them, under the key. */
+/* Seconds as a JSON number, whole or with up to three decimals, to milliseconds. Negative and
+ * longer than allowed are numbers too: the core refuses them, under the key. */
 static bool seconds_read(struct hf_bytes text, int64_t *ms)
 {
     const char *p = text.data;
@@ -140,7 +142,8 @@ static bool seconds_read(struct hf_bytes text, int64_t *ms)
     return true;
 }
 
-/* For the library, 0 means that an optional duration was not given: nobody may say so by accident. */
+/* For the library, 0 means that an optional duration was not given: nobody may say so by
+ * accident. */
 static bool duration_read(struct hf_reader *r, const struct hf_call_field *field, int64_t *ms)
 {
     struct hf_bytes text;
@@ -158,7 +161,8 @@ static bool duration_read(struct hf_reader *r, const struct hf_call_field *field
     }
     if (!fits)
         return hf_reader_refuse(r, at, A_DURATION);
-    return field->required || *ms != 0 || hf_reader_refuse(r, at, "a duration of 1ms or more, or nothing");
+    return field->required || *ms != 0 ||
+           hf_reader_refuse(r, at, "a duration of 1ms or more, or nothing");
 }
 
 /* A capacity has its own bounds, so that whatever is wrong with one is told in the same words. */
@@ -171,7 +175,8 @@ static bool number_read(struct hf_reader *r, const struct hf_call_field *field, 
         return hf_reader_uint(r, number);
     if (type == HF_READ_NUMBER && !hf_reader_number(r, &text))
         return false;
-    if (type == HF_READ_NUMBER && hf_number_parse(text, number) && *number >= 1 && *number <= field->most)
+    if (type == HF_READ_NUMBER && hf_number_parse(text, number) && *number >= 1 &&
+        *number <= field->most)
         return true;
     return hf_reader_refuse(r, at, hf_decode_expected(field).text);
 }
@@ -221,7 +226,8 @@ static bool match_read(struct hf_reader *r, const struct hf_call_field *field, s
     if (type == HF_READ_STRING) {
         if (!hf_reader_string(r, &text))
             return false;
-        return match_split(field, text, got) || hf_reader_refuse(r, at, hf_decode_expected(field).text);
+        return match_split(field, text, got) ||
+               hf_reader_refuse(r, at, hf_decode_expected(field).text);
     }
     if (type != HF_READ_ARRAY)
         return hf_reader_refuse(r, at, hf_decode_expected(field).text);
@@ -237,8 +243,8 @@ static bool match_read(struct hf_reader *r, const struct hf_call_field *field, s
     return !r->failed;
 }
 
-/* What becomes of a value of any type depends on the call: a payload is hashed, a merge is read when its type
- * is known, and all others are stored. */
+/* What becomes of a value of any type depends on the call: a payload is hashed, a merge is read
+ * when its type is known, and all others are stored. */
 static bool json_read(struct hf_reader *r, enum hf_action action, struct hf_got *got)
 {
     if (action == HF_BEGIN)

@@ -19,13 +19,14 @@ static enum hf_status op_find(struct hf_decoding *d)
         (void)hf_reader_skip(r);
     if (r->failed && !r->no_memory)
         return hf_decode_refuse(
-            d->why, "line: %s. Each line is one whole JSON object, such as {\"op\":\"check\", ...}.",
+            d->why,
+            "line: %s. Each line is one whole JSON object, such as {\"op\":\"check\", ...}.",
             r->error);
     if (r->failed)
         return hf_decode_failed(d, "line");
     if (r->depth == 0)
-        return hf_decode_refuse(d->why,
-                                "op: missing, expected the name of an operation such as \"place_hold\".");
+        return hf_decode_refuse(
+            d->why, "op: missing, expected the name of an operation such as \"place_hold\".");
     (void)hf_reader_peek(r);
     size_t at = r->at;
     if (!hf_reader_string(r, &op))
@@ -33,9 +34,10 @@ static enum hf_status op_find(struct hf_decoding *d)
     d->call = hf_call_of_op(op);
     if (d->call)
         return HF_OK;
-    (void)hf_reader_refuse(r, at,
-                           "place_hold, confirm, release, expire, reverse, check, record, admit, begin, "
-                           "complete, fail, heartbeat, merge, write, delete_register or delete_lease");
+    (void)hf_reader_refuse(
+        r, at,
+        "place_hold, confirm, release, expire, reverse, check, record, admit, begin, "
+        "complete, fail, heartbeat, merge, write, delete_register or delete_lease");
     return hf_decode_failed(d, "op");
 }
 
@@ -71,7 +73,8 @@ static enum hf_status members_read(struct hf_decoding *d, struct extra *extra)
     (void)hf_reader_object(&d->r);
     while (hf_reader_member(&d->r, &name)) {
         int index = hf_decode_field_of(d->call, name);
-        enum hf_status status = index < 0 ? extra_read(d, name, extra) : hf_decode_field(d, (size_t)index);
+        enum hf_status status =
+            index < 0 ? extra_read(d, name, extra) : hf_decode_field(d, (size_t)index);
         if (status != HF_OK)
             return status;
     }
@@ -80,22 +83,23 @@ static enum hf_status members_read(struct hf_decoding *d, struct extra *extra)
     return hf_decode_complete(d);
 }
 
-static enum hf_status key_put(struct hf_decoding *d, const struct extra *extra, struct hf_request *out)
+static enum hf_status key_put(struct hf_decoding *d, const struct extra *extra,
+                              struct hf_request *out)
 {
     if (extra->has_client != extra->has_sequence)
         return hf_decode_refuse(d->why, "client, sequence: expected both or none.");
     if (extra->has_key == extra->has_client)
-        return hf_decode_refuse(d->why,
-                                "key: expected a string, or client and sequence instead, but not both.");
+        return hf_decode_refuse(
+            d->why, "key: expected a string, or client and sequence instead, but not both.");
     out->key = extra->key;
     out->client = extra->client;
     out->sequence = extra->sequence;
     return hf_decode_name(d->why, "client", extra->client);
 }
 
-enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant, struct hf_arena *arena,
-                                  struct hf_request *out, const struct hf_call **call,
-                                  struct hf_api_fault *why)
+enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant,
+                                  struct hf_arena *arena, struct hf_request *out,
+                                  const struct hf_call **call, struct hf_api_fault *why)
 {
     struct hf_decoding d = { .why = why, .line = true, .r = { .text = line, .arena = arena } };
     struct extra extra = { .has_key = false };

@@ -33,15 +33,17 @@ static enum hf_status value_read(struct hf_decoding *d, size_t index, struct hf_
         return HF_OK;
     case HF_TYPE_OF_TIME:
         if (!hf_time_parse(text, &got->ms))
-            return hf_decode_refuse(d->why,
-                                    "%s: expected a time such as 2026-11-15T21:39:57Z, a date such as "
-                                    "2026-11-15, or @ and milliseconds since 1970.",
-                                    field->name);
+            return hf_decode_refuse(
+                d->why,
+                "%s: expected a time such as 2026-11-15T21:39:57Z, a date such as "
+                "2026-11-15, or @ and milliseconds since 1970.",
+                field->name);
         return HF_OK;
     case HF_TYPE_OF_CHOICE:
         choice = hf_decode_choice(field->choices, text);
         if (choice < 0)
-            return hf_decode_refuse(d->why, "%s: expected %s.", field->name, hf_decode_expected(field).text);
+            return hf_decode_refuse(d->why, "%s: expected %s.", field->name,
+                                    hf_decode_expected(field).text);
         got->number = (uint64_t)choice;
         return HF_OK;
     default: return hf_decode_name(d->why, field->name, text);
@@ -84,7 +86,8 @@ static enum hf_status no_body(struct hf_decoding *d, const struct hf_api_input *
     if (status != HF_OK)
         return status;
     if (in->body.size > 0)
-        return hf_decode_refuse(d->why, "body: expected none, because nothing is read from one here.");
+        return hf_decode_refuse(d->why,
+                                "body: expected none, because nothing is read from one here.");
     return HF_OK;
 }
 
@@ -92,15 +95,17 @@ static enum hf_status limits_put(struct hf_decoding *d, struct hf_query *out)
 {
     const struct hf_got *limit = hf_decode_got(d, "limit"), *cursor = hf_decode_got(d, "cursor");
     if (limit->given && (limit->number < 1 || limit->number > HF_LIST_MAX))
-        return hf_decode_refuse(d->why, "limit: expected a whole number from 1 to %d.", HF_LIST_MAX);
+        return hf_decode_refuse(d->why, "limit: expected a whole number from 1 to %d.",
+                                HF_LIST_MAX);
     if (cursor->text.size > 0 && (!hf_number_parse(cursor->text, &out->cursor) || out->cursor == 0))
-        return hf_decode_refuse(d->why,
-                                "cursor: expected the next_cursor of a page, or nothing for the start.");
+        return hf_decode_refuse(
+            d->why, "cursor: expected the next_cursor of a page, or nothing for the start.");
     return HF_OK;
 }
 
 enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_api_input *in,
-                                  struct hf_arena *arena, struct hf_query *out, struct hf_api_fault *why)
+                                  struct hf_arena *arena, struct hf_query *out,
+                                  struct hf_api_fault *why)
 {
     struct hf_decoding d = { .call = call, .why = why, .r = { .arena = arena } };
     *out = (struct hf_query){ .kind = call->list, .tenant = in->tenant };
@@ -125,7 +130,8 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
 }
 
 enum hf_status hf_api_decode_other(const struct hf_call *call, const struct hf_api_input *in,
-                                   struct hf_arena *arena, unsigned *choice, struct hf_api_fault *why)
+                                   struct hf_arena *arena, unsigned *choice,
+                                   struct hf_api_fault *why)
 {
     struct hf_decoding d = { .call = call, .why = why, .r = { .arena = arena } };
     enum hf_status status = no_body(&d, in);

@@ -162,7 +162,8 @@ static void bytes_keep(struct hf_bytes text, struct hf_bytes *bytes, unsigned ch
     *to += size;
 }
 
-/* Put what is not in the text into the arena, where it takes as much as it needs and no more. False without memory. */
+/* Put what is not in the text into the arena, where it takes as much as it needs and no more. False
+ * without memory. */
 static bool value_keep(struct hf_decoding *d, struct hf_value *value, const struct items *items)
 {
     struct hf_bytes text = d->r.text;
@@ -193,14 +194,15 @@ enum hf_status hf_decode_value(struct hf_decoding *d, const struct hf_value **ou
     struct hf_arena own = { 0 };
     struct items items;
     items.count = 0;
-    /* The value may have come before its type, so it is read for the second time, where it stands. */
+    /* The value may have come before its type, so it is read for the second time, where it
+     * stands. */
     struct hf_reader r = {
         .text = hf_mem(d->r.text.data, got->end), .arena = &own, .at = got->at, .depth = 1
     };
     if (!value)
         return HF_NO_MEMORY;
-    *value =
-        (struct hf_value){ .type = (enum hf_register_type)(HF_TYPE_MAX + hf_decode_got(d, "type")->number) };
+    *value = (struct hf_value){ .type = (enum hf_register_type)(HF_TYPE_MAX +
+                                                                hf_decode_got(d, "type")->number) };
     enum hf_status status = HF_OK;
     if (!value_read(&r, value, &items)) {
         (void)hf_decode_refuse(d->why, "value: %s.", r.error);

@@ -13,9 +13,10 @@ static const char *name_of(const char *const *names, size_t count, unsigned numb
 
 const char *hf_api_hold_state(enum hf_hold_state state)
 {
-    static const char *const names[] = {
-        [HF_HELD] = "held", [HF_CONFIRMED] = "confirmed", [HF_RELEASED] = "released", [HF_EXPIRED] = "expired"
-    };
+    static const char *const names[] = { [HF_HELD] = "held",
+                                         [HF_CONFIRMED] = "confirmed",
+                                         [HF_RELEASED] = "released",
+                                         [HF_EXPIRED] = "expired" };
     return NAME_OF(names, state);
 }
 
@@ -99,7 +100,8 @@ void hf_api_hold(struct hf_json *j, const struct hf_hold *hold)
 uint32_t hf_api_available(const struct hf_resource *resource)
 {
     uint64_t taken = (uint64_t)resource->held + resource->confirmed;
-    return resource->open && taken < resource->capacity ? (uint32_t)(resource->capacity - taken) : 0;
+    return resource->open && taken < resource->capacity ? (uint32_t)(resource->capacity - taken)
+                                                        : 0;
 }
 
 void hf_api_resource(struct hf_json *j, const struct hf_resource *resource)

@@ -25,11 +25,12 @@ void hf_api_seen(struct hf_json *j, const struct hf_seen *seen);
 void hf_api_claim(struct hf_json *j, const struct hf_claim *claim);
 void hf_api_lease(struct hf_json *j, const struct hf_lease *lease);
 void hf_api_register(struct hf_json *j, const struct hf_register *reg);
-/* hashed: the guard keeps SHA-256 values, so the identity is shown as identity_sha256, in hexadecimal.
- */
+/* hashed: the guard keeps SHA-256 values, so the identity is shown as identity_sha256, in
+ * hexadecimal. */
 void hf_api_entry(struct hf_json *j, const struct hf_entry *entry, bool hashed);
 
-/* The body that `action` is answered with: the record, or the problem if answer->status is not HF_OK. */
+/* The body that `action` is answered with: the record, or the problem if answer->status is not
+ * HF_OK. */
 void hf_api_answer(struct hf_json *j, enum hf_action action, const struct hf_answer *answer);
 /* What is known of a key: `token` and `answer` as HF_GET_TOKEN fills them. */
 void hf_api_token(struct hf_json *j, const struct hf_token *token, const struct hf_answer *answer);
@@ -37,10 +38,11 @@ void hf_api_token(struct hf_json *j, const struct hf_token *token, const struct 
 /* The member next_cursor: a string, or null at the end. */
 void hf_api_cursor(struct hf_json *j, uint64_t cursor);
 
-/* A page in parts, for one that is put together of several: begin, any number of rows, end. kind: not HF_LIST_OUTBOX.
- * hashed: as for hf_api_entry. */
+/* A page in parts, for one that is put together of several: begin, any number of rows, end. kind:
+ * not HF_LIST_OUTBOX. hashed: as for hf_api_entry. */
 void hf_api_page_begin(struct hf_json *j, enum hf_list_kind kind);
-void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page, bool hashed);
+void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page,
+                      bool hashed);
 void hf_api_page_end(struct hf_json *j, uint64_t next_cursor);
 
 /* A whole page: {"holds":[...],"next_cursor":...} and so on. hashed: as for hf_api_entry. */

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A cursor is opaque to whoever gets it, so it is a string: numbers invite arithmetic, and 64 bits do
- * not fit into the numbers of every language. */
+/* A cursor is opaque to whoever gets it, so it is a string: numbers invite arithmetic, and 64 bits
+ * do not fit into the numbers of every language. */
 void hf_api_cursor(struct hf_json *j, uint64_t cursor)
 {
     char text[24];
@@ -29,7 +29,8 @@ void hf_api_page_begin(struct hf_json *j, enum hf_list_kind kind)
     hf_json_array(j);
 }
 
-void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page, bool hashed)
+void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page,
+                      bool hashed)
 {
     for (size_t i = 0; i < page->count; i++) {
         switch (kind) {
@@ -49,7 +50,8 @@ void hf_api_page_end(struct hf_json *j, uint64_t next_cursor)
     hf_json_object_end(j);
 }
 
-static void page_add(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page, bool hashed)
+static void page_add(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page,
+                     bool hashed)
 {
     hf_api_page_begin(j, kind);
     hf_api_page_rows(j, kind, page, hashed);

@@ -1,7 +1,7 @@
 /* problem.h: refusals and faults as people and programs read them (RFC 9457, problem+json).
  *
- * Each has a fixed title and a fixed sentence or two of detail: what was wrong, and what to do. Fixed,
- * because a refusal that is replayed must be the same bytes as the first one. */
+ * Each has a fixed title and a fixed sentence or two of detail: what was wrong, and what to do.
+ * Fixed, because a refusal that is replayed must be the same bytes as the first one. */
 #ifndef HF_API_PROBLEM_H
 #define HF_API_PROBLEM_H
 
@@ -26,7 +26,8 @@ struct hf_api_problem hf_api_problem_of(enum hf_action action, enum hf_status st
 /* {"type":"urn:holdfast:<code>","title":...,"status":...,"detail":...,"code":...} */
 void hf_api_problem(struct hf_json *j, const struct hf_api_problem *problem);
 
-/* The problem of an answer that is not HF_OK. HF_REFUSED has the words of the function that refused. */
+/* The problem of an answer that is not HF_OK. HF_REFUSED has the words of the function that
+ * refused. */
 void hf_api_refusal(struct hf_json *j, enum hf_action action, const struct hf_answer *answer);
 
 #endif

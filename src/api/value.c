@@ -59,7 +59,8 @@ static void value_add(struct hf_json *j, const struct hf_value *value)
     hf_json_null(j);
 }
 
-/* A counter's value goes back into a merge as it came out, so its sum stands beside it, as `total`. */
+/* A counter's value goes back into a merge as it came out, so its sum stands beside it, as
+ * `total`. */
 void hf_api_register(struct hf_json *j, const struct hf_register *reg)
 {
     const char *type = hf_api_register_type(reg->value.type);

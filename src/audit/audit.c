@@ -35,17 +35,20 @@ static void state_init(struct hf_audit_state *s)
 {
     s->resource_names.item_size = sizeof(struct hf_audit_resource_item);
     s->keys = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_use), .old = use_old };
-    s->identities =
-        (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_identity), .old = identity_old };
+    s->identities = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_identity),
+                                             .old = identity_old };
     s->guards.item_size = sizeof(struct hf_audit_guard);
-    s->claims = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_claim), .old = claim_old };
+    s->claims =
+        (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_claim), .old = claim_old };
     s->leases.item_size = sizeof(struct hf_audit_lease);
     s->registers.item_size = sizeof(struct hf_audit_register);
     s->clients.item_size = sizeof(struct hf_audit_numbers);
-    s->close = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_close), .old = close_old };
+    s->close =
+        (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_close), .old = close_old };
     s->outbox_numbers.item_size = sizeof(struct hf_audit_number);
     s->ids.item_size = sizeof(struct hf_audit_id);
-    s->stored = (struct hf_audit_table){ .item_size = hf_audit_stored_size, .old = hf_audit_stored_old };
+    s->stored =
+        (struct hf_audit_table){ .item_size = hf_audit_stored_size, .old = hf_audit_stored_old };
     hf_sha256_init(&s->heads);
 }
 
@@ -131,8 +134,8 @@ static void judge_rows(struct hf_audit_state *s, const struct hf_audit_entry *e)
         if ((row->flags & ~HF_AUDIT_ROW_LEAVES) != 0 ||
             (row->flags != 0 && row->kind != HF_ROW_VALUE && row->kind != HF_ROW_HOLD &&
              row->kind != HF_ROW_LEASE))
-            hf_audit_break(s, HF_AUDIT_FORMAT, e, "a %s record has flags %u", hf_audit_row_name(row->kind),
-                           (unsigned)row->flags);
+            hf_audit_break(s, HF_AUDIT_FORMAT, e, "a %s record has flags %u",
+                           hf_audit_row_name(row->kind), (unsigned)row->flags);
     }
 }
 
@@ -146,7 +149,8 @@ static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e
         hf_audit_break(s, HF_AUDIT_CONFIG, e, "the first entry is not a configuration");
     hf_audit_looked(s, HF_AUDIT_TIME, 1);
     if (e->recorded_at != s->batch->now)
-        hf_audit_break(s, HF_AUDIT_TIME, e, "the entry's batch has time %s", hf_audit_at(s->batch->now).text);
+        hf_audit_break(s, HF_AUDIT_TIME, e, "the entry's batch has time %s",
+                       hf_audit_at(s->batch->now).text);
     hf_audit_judge_holds(s, e);
     if (!s->no_memory)
         hf_audit_judge_token(s, e);
@@ -160,7 +164,8 @@ static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e
 
 /* ---- One batch ---- */
 
-/* What was looked at and is nobody's alone: a report for one tenant counts that tenant's entries instead. */
+/* What was looked at and is nobody's alone: a report for one tenant counts that tenant's entries
+ * instead. */
 static void looked_store(struct hf_audit_state *s, enum hf_audit_check_id id)
 {
     hf_audit_looked(s, id, s->report->has_tenant ? 0 : 1);
@@ -173,33 +178,37 @@ static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b
     looked_store(s, HF_AUDIT_CHAIN);
     looked_store(s, HF_AUDIT_SEQUENCE);
     looked_store(s, HF_AUDIT_TIME);
-    s->report->broken_batches += !b->chain_fits || !b->now_fits || !b->head_fits || s->padded_sequence;
+    s->report->broken_batches +=
+        !b->chain_fits || !b->now_fits || !b->head_fits || s->padded_sequence;
     if (!b->chain_fits)
         hf_audit_break_store(s, HF_AUDIT_CHAIN,
                              "batch %llu (position %llu, segment %llu, offset %llu) does not name "
                              "the SHA-256 of the batch before it: something before it was changed",
                              n, at, (unsigned long long)b->segment, (unsigned long long)b->offset);
     if (!b->head_fits)
-        hf_audit_break_store(
-            s, HF_AUDIT_CHAIN,
-            "the header of segment %llu does not fit its first batch, %llu, or the size of its file",
-            (unsigned long long)b->segment, n);
+        hf_audit_break_store(s, HF_AUDIT_CHAIN,
+                             "the header of segment %llu does not fit its first batch, %llu, or "
+                             "the size of its file",
+                             (unsigned long long)b->segment, n);
     if (!b->now_fits)
         hf_audit_break_store(s, HF_AUDIT_TIME,
-                             "batch %llu (position %llu) has time %s, earlier than %s before it", n, at,
-                             hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
-    /* A crash may have torn the padding off the newest batch; only one with a follower was surely written in full. */
+                             "batch %llu (position %llu) has time %s, earlier than %s before it", n,
+                             at, hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
+    /* A crash may have torn the padding off the newest batch; only one with a follower was surely
+     * written in full. */
     if (s->padded_sequence)
         hf_audit_break_store(s, HF_AUDIT_FORMAT,
                              "there are bytes behind batch %llu (position %llu) that belong to no "
                              "batch",
-                             (unsigned long long)s->padded_sequence, (unsigned long long)s->padded_position);
+                             (unsigned long long)s->padded_sequence,
+                             (unsigned long long)s->padded_position);
     s->padded_sequence = b->padding_fits ? 0 : b->sequence;
     s->padded_position = b->position;
 }
 
-/* An entry of another tenant than the one that the report is for. What it takes of the numbers that run through the whole
- * store is noted, so that those of the tenant's own records are judged by all that came before them. */
+/* An entry of another tenant than the one that the report is for. What it takes of the numbers that
+ * run through the whole store is noted, so that those of the tenant's own records are judged by all
+ * that came before them. */
 static void pass_over(struct hf_audit_state *s, const struct hf_audit_entry *e)
 {
     if (!s->config_known && s->seen == 1)
@@ -261,9 +270,9 @@ static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch 
             s->report->entries += !s->report->has_tenant;
             looked_store(s, HF_AUDIT_FORMAT);
             s->report->unreadable++;
-            hf_audit_break_store(s, HF_AUDIT_FORMAT,
-                                 "the entry at position %llu (batch %llu) cannot be read: %s",
-                                 (unsigned long long)e.position, (unsigned long long)b->sequence, problem);
+            hf_audit_break_store(
+                s, HF_AUDIT_FORMAT, "the entry at position %llu (batch %llu) cannot be read: %s",
+                (unsigned long long)e.position, (unsigned long long)b->sequence, problem);
             continue;
         }
         bool config = hf_audit_is_config(&e, s->rows);
@@ -273,9 +282,10 @@ static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch 
             pass_over(s, &e);
     }
     if (count != b->entry_count)
-        hf_audit_break_store(s, HF_AUDIT_FORMAT, "batch %llu (position %llu) says %u entries and has %u",
-                             (unsigned long long)b->sequence, (unsigned long long)b->position, b->entry_count,
-                             count);
+        hf_audit_break_store(s, HF_AUDIT_FORMAT,
+                             "batch %llu (position %llu) says %u entries and has %u",
+                             (unsigned long long)b->sequence, (unsigned long long)b->position,
+                             b->entry_count, count);
 }
 
 static void take_entries(struct hf_audit_state *s, const struct hf_audit_batch *b)
@@ -317,10 +327,11 @@ static void take_whole(struct hf_audit_state *s, const struct hf_audit_batch *b)
             "this writer are missing, or in another order",
             (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position);
     if (!b->now_fits)
-        hf_audit_break_store(s, HF_AUDIT_TIME,
-                             "batch %llu of writer %u (entry %llu) has time %s, earlier than %s before it",
-                             (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position,
-                             hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
+        hf_audit_break_store(
+            s, HF_AUDIT_TIME,
+            "batch %llu of writer %u (entry %llu) has time %s, earlier than %s before it",
+            (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position,
+            hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
 }
 
 /* The newest are listed: who looks for one that writes now finds it. */
@@ -349,14 +360,15 @@ static void take_writer(struct hf_audit_state *s, const struct hf_audit_writer *
     looked_store(s, HF_AUDIT_SEQUENCE);
     bool chain_fits = w->known && memcmp(w->chain, w->told_chain, HF_DIGEST_SIZE) == 0;
     if (!w->known)
-        hf_audit_break_store(s, HF_AUDIT_SEQUENCE, "%s of writer %u, which is not in holdfast.writer",
+        hf_audit_break_store(s, HF_AUDIT_SEQUENCE,
+                             "%s of writer %u, which is not in holdfast.writer",
                              hf_audit_count(w->entries, "entry is", "entries are").text, w->id);
     else if (batch != told)
-        hf_audit_break_store(
-            s, HF_AUDIT_SEQUENCE,
-            "the newest batch of writer %u (%s) is %llu, though holdfast.writer says %llu: its last "
-            "ones are missing, or somebody has added some",
-            w->id, w->name, batch, told);
+        hf_audit_break_store(s, HF_AUDIT_SEQUENCE,
+                             "the newest batch of writer %u (%s) is %llu, though holdfast.writer "
+                             "says %llu: its last "
+                             "ones are missing, or somebody has added some",
+                             w->id, w->name, batch, told);
     if (w->known && !chain_fits)
         hf_audit_break_store(
             s, HF_AUDIT_CHAIN,
@@ -379,17 +391,18 @@ static void take_damage(struct hf_audit_state *s)
         r->damage[r->damages] = *d;
     r->damages++;
     r->gaps += d->found_sequence != d->sequence;
-    hf_audit_break_store(s, HF_AUDIT_SEQUENCE, "%s, offset %llu: batch %llu should be here, but %s", d->file,
-                         (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
+    hf_audit_break_store(s, HF_AUDIT_SEQUENCE, "%s, offset %llu: batch %llu should be here, but %s",
+                         d->file, (unsigned long long)d->offset, (unsigned long long)d->sequence,
+                         d->what);
 }
 
 /* ---- The whole ---- */
 
 static enum hf_status no_memory(struct hf_error *why)
 {
-    *why =
-        (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to audit this journal. Audit a copy of "
-                                         "the directory on a machine that has more." };
+    *why = (struct hf_error){ HF_NO_MEMORY,
+                              "There is not enough memory to audit this journal. Audit a copy of "
+                              "the directory on a machine that has more." };
     return why->status;
 }
 
@@ -426,7 +439,8 @@ static void count_holds(struct hf_audit_state *s)
     for (uint64_t n = 1; n <= s->hold_count && (n - 1) / HF_AUDIT_CHUNK < s->chunk_count; n++) {
         const struct hf_audit_hold *h = hf_audit_hold_at(s, n);
         if (!s->holds[(n - 1) / HF_AUDIT_CHUNK])
-            n += HF_AUDIT_CHUNK - 1; /* we are at its first: a whole chunk of numbers that nobody has */
+            n += HF_AUDIT_CHUNK -
+                 1; /* we are at its first: a whole chunk of numbers that nobody has */
         if (!h)
             continue;
         r->holds++;
@@ -439,8 +453,8 @@ static void count_holds(struct hf_audit_state *s)
 }
 
 /* A check that stands for others: as many violations as they have, told by their names. */
-static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum, enum hf_audit_check_id first,
-                   enum hf_audit_check_id last)
+static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum,
+                   enum hf_audit_check_id first, enum hf_audit_check_id last)
 {
     for (unsigned i = first; i <= (unsigned)last; i++) {
         const struct hf_audit_check *part = &s->report->checks[i];
@@ -453,8 +467,8 @@ static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum, enum hf
     }
 }
 
-/* What could not be read was not judged. A check that found nothing wrong in the rest has not been passed,
- * and must not look as if it had. */
+/* What could not be read was not judged. A check that found nothing wrong in the rest has not been
+ * passed, and must not look as if it had. */
 static void mark_incomplete(const struct hf_audit_state *s)
 {
     struct hf_audit_report *r = s->report;
@@ -525,9 +539,9 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
     s->database = options->postgres != NULL;
     if (!s->database)
         hf_audit_holder(dir, report->holder);
-    enum hf_status st = s->database
-                            ? hf_audit_reader_connect(options->postgres, options->timeline, &s->reader, why)
-                            : hf_audit_reader_open(dir, &s->reader, why);
+    enum hf_status st =
+        s->database ? hf_audit_reader_connect(options->postgres, options->timeline, &s->reader, why)
+                    : hf_audit_reader_open(dir, &s->reader, why);
     if (st == HF_OK)
         st = read_all(s, options, why);
     if (st == HF_OK && s->database)

@@ -14,25 +14,27 @@ static enum hf_audit_batch_state head_read(const unsigned char *h, uint32_t vers
     bool first = version == 1;
     if (hf_get32(h) != (first ? MAGIC_1 : MAGIC_2))
         return HF_AUDIT_BATCH_NONE;
-    bool sealed = first   ? hf_crc32c(0, h, 72) == hf_get32(h + 72)
-                  : !seal ? true
-                          : hf_siphash(seal, hf_mem(h, SEALED), hf_mem(NULL, 0)) == hf_get64(h + SEALED);
+    bool sealed =
+        first   ? hf_crc32c(0, h, 72) == hf_get32(h + 72)
+        : !seal ? true
+                : hf_siphash(seal, hf_mem(h, SEALED), hf_mem(NULL, 0)) == hf_get64(h + SEALED);
     if (!sealed)
         return HF_AUDIT_BATCH_UNSEALED;
     if (hf_get64(h + 16) != position)
         return HF_AUDIT_BATCH_ELSEWHERE;
-    *head = (struct hf_audit_batch_head){ .version = version,
-                                          .size = first ? HF_AUDIT_BATCH_HEAD_1 : HF_AUDIT_BATCH_HEAD,
-                                          .length = hf_get32(h + 4),
-                                          .count = hf_get32(h + (first ? 64 : 96)),
-                                          .sequence = hf_get64(h + 8),
-                                          .now = (hf_time)hf_get64(h + 24) };
+    *head =
+        (struct hf_audit_batch_head){ .version = version,
+                                      .size = first ? HF_AUDIT_BATCH_HEAD_1 : HF_AUDIT_BATCH_HEAD,
+                                      .length = hf_get32(h + 4),
+                                      .count = hf_get32(h + (first ? 64 : 96)),
+                                      .sequence = hf_get64(h + 8),
+                                      .now = (hf_time)hf_get64(h + 24) };
     memcpy(head->chain, h + 32, HF_DIGEST_SIZE);
     return HF_AUDIT_BATCH_CUT; /* as far as is known */
 }
 
-/* Are these the entries that the header was made for? Without the seal's key only version 1 can tell. bytes: the batch;
- * failed without memory. */
+/* Are these the entries that the header was made for? Without the seal's key only version 1 can
+ * tell. bytes: the batch; failed without memory. */
 static bool entries_fit(const struct hf_audit_batch_head *head, const struct hf_sipkey *seal,
                         uint64_t position, struct hf_buffer *bytes)
 {
@@ -52,8 +54,9 @@ static bool entries_fit(const struct hf_audit_batch_head *head, const struct hf_
     return memcmp(tag, b + 64, sizeof tag) == 0;
 }
 
-static enum hf_audit_batch_state read_as(struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
-                                         uint32_t version, const struct hf_sipkey *seal,
+static enum hf_audit_batch_state read_as(struct hf_audit_segment *seg, uint64_t base,
+                                         uint64_t offset, uint32_t version,
+                                         const struct hf_sipkey *seal,
                                          struct hf_audit_batch_head *head, struct hf_buffer *bytes)
 {
     unsigned char h[HF_AUDIT_BATCH_HEAD];
@@ -62,7 +65,8 @@ static enum hf_audit_batch_state read_as(struct hf_audit_segment *seg, uint64_t 
     enum hf_audit_batch_state state = head_read(h, version, seal, base + offset, head);
     if (state != HF_AUDIT_BATCH_CUT)
         return state;
-    if (head->length < head->size || head->length > HF_AUDIT_BATCH_MAX || head->length > seg->size - offset)
+    if (head->length < head->size || head->length > HF_AUDIT_BATCH_MAX ||
+        head->length > seg->size - offset)
         return HF_AUDIT_BATCH_UNSEALED;
     hf_buffer_reset(bytes);
     if (!hf_buffer_reserve(bytes, head->length) ||
@@ -74,8 +78,9 @@ static enum hf_audit_batch_state read_as(struct hf_audit_segment *seg, uint64_t 
                : HF_AUDIT_BATCH_CUT;
 }
 
-enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
-                                              const struct hf_sipkey *seal, struct hf_audit_batch_head *head,
+enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint64_t base,
+                                              uint64_t offset, const struct hf_sipkey *seal,
+                                              struct hf_audit_batch_head *head,
                                               struct hf_buffer *bytes)
 {
     uint32_t version = seg->head_good ? seg->head.version : HF_AUDIT_VERSION;
@@ -85,15 +90,16 @@ enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint
     return read_as(seg, base, offset, 1, NULL, head, bytes);
 }
 
-uint64_t hf_audit_sealed_sequence(struct hf_audit_segment *seg, uint64_t offset, const struct hf_sipkey *seal)
+uint64_t hf_audit_sealed_sequence(struct hf_audit_segment *seg, uint64_t offset,
+                                  const struct hf_sipkey *seal)
 {
     unsigned char b[160];
     if (!hf_audit_segment_read(seg, offset, b, sizeof b))
         return 0;
     bool batch = hf_get32(b) == MAGIC_2;
     size_t size = batch ? SEALED : 152;
-    if (!batch && (memcmp(b, "HOLDSEG1", 8) != 0 || hf_get32(b + 8) < 2 || hf_get64(b + 104) != seal->k0 ||
-                   hf_get64(b + 112) != seal->k1))
+    if (!batch && (memcmp(b, "HOLDSEG1", 8) != 0 || hf_get32(b + 8) < 2 ||
+                   hf_get64(b + 104) != seal->k0 || hf_get64(b + 112) != seal->k1))
         return 0;
     if (hf_siphash(seal, hf_mem(b, size), hf_mem(NULL, 0)) != hf_get64(b + size))
         return 0;

@@ -1,8 +1,9 @@
 /* check.h: inside the auditor. What it knows after each entry, and the judges, one a file.
  *
- * The state is built from the records alone, by rules written here from doc/FORMAT.md and the behaviour
- * page: never by asking the library. Where a record breaks a rule, it is counted and named, and the
- * state follows the record, so that one wrong record is not reported again at each one after it. */
+ * The state is built from the records alone, by rules written here from doc/FORMAT.md and the
+ * behaviour page: never by asking the library. Where a record breaks a rule, it is counted and
+ * named, and the state follows the record, so that one wrong record is not reported again at each
+ * one after it. */
 #ifndef HF_AUDIT_CHECK_H
 #define HF_AUDIT_CHECK_H
 
@@ -137,7 +138,8 @@ struct hf_audit_state {
     unsigned counters_seen;              /* a bit for each sequence that is there */
     struct hf_audit_resource *resources; /* owned */
     uint32_t resource_count, resource_room;
-    struct hf_audit_table resource_names, keys, identities, guards, claims, leases, registers, clients, close;
+    struct hf_audit_table resource_names, keys, identities, guards, claims, leases, registers,
+        clients, close;
     uint64_t highest_fence, outbox_number;
 
     /* of a database */
@@ -159,8 +161,8 @@ static inline hf_time hf_audit_plus(hf_time t, int64_t ms)
     return (hf_time)((uint64_t)t + (uint64_t)ms);
 }
 
-/* What was over at `now` and need not be remembered. Entries of a database that touch different rows may be out of order
- * by their times, though never by much. */
+/* What was over at `now` and need not be remembered. Entries of a database that touch different
+ * rows may be out of order by their times, though never by much. */
 static inline hf_time hf_audit_over(const struct hf_audit_state *s, hf_time now)
 {
     return s->database ? hf_audit_plus(now, -3600000) : now;
@@ -171,8 +173,9 @@ static inline hf_time hf_audit_over(const struct hf_audit_state *s, hf_time now)
 /* `count` more records were looked at for this check. */
 void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64_t count);
 
-/* A position, or another number that runs through the whole store, for a sentence: digits, or "(not shown)" if the report
- * is for one tenant, as such a number tells how much the others have written. */
+/* A position, or another number that runs through the whole store, for a sentence: digits, or "(not
+ * shown)" if the report is for one tenant, as such a number tells how much the others have
+ * written. */
 struct hf_audit_numeral {
     char text[24];
 };
@@ -182,14 +185,16 @@ struct hf_audit_numeral hf_audit_figure(const struct hf_audit_state *s, uint64_t
 bool hf_audit_may_name(const struct hf_audit_state *s, struct hf_bytes tenant);
 
 /* A violation. The sentence is completed with the entry's action, key, time and position. Names the
- * records: callers give ids, keys and times, and numbers of the store by hf_audit_figure. Where the report is for one
- * tenant, callers come only with entries of that tenant, or with configurations. */
-void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const struct hf_audit_entry *entry,
-                    const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The same for what is wrong with the journal itself, and so with nobody's records in particular. A report for one tenant
- * says that it is so, once, and neither where nor how often. */
-void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+ * records: callers give ids, keys and times, and numbers of the store by hf_audit_figure. Where the
+ * report is for one tenant, callers come only with entries of that tenant, or with
+ * configurations. */
+void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id,
+                    const struct hf_audit_entry *entry, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same for what is wrong with the journal itself, and so with nobody's records in particular. A
+ * report for one tenant says that it is so, once, and neither where nor how often. */
+void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, const char *format,
+                          ...) __attribute__((format(printf, 3, 4)));
 
 /* The names, titles and meanings; counts at zero. */
 void hf_audit_checks_init(struct hf_audit_report *report, bool database);
@@ -233,18 +238,20 @@ extern const size_t hf_audit_stored_size;
 /* Another tenant has a hold with this ordinal: not kept, only counted as given out. */
 void hf_audit_note_ordinal(struct hf_audit_state *s, uint64_t ordinal);
 
-/* Hold holds.idx against what was read. After the end of the journal. Not HF_OK: it cannot be read. */
+/* Hold holds.idx against what was read. After the end of the journal. Not HF_OK: it cannot be
+ * read. */
 HF_MUST_USE enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir,
                                                 struct hf_error *why);
 /* The hold with this ordinal, or NULL. */
 struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t ordinal);
-/* The ordinal inside an id; 0 if it is not one of this store. Where the id key is not known, the ordinal of the hold that was placed
- * with the id. */
+/* The ordinal inside an id; 0 if it is not one of this store. Where the id key is not known, the
+ * ordinal of the hold that was placed with the id. */
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id);
 /* Is `until` one window after `from`, by the configuration in force? */
 bool hf_audit_window_fits(const struct hf_audit_state *s, hf_time from, hf_time until);
 /* Is a claim alive under this key at `now`? */
-bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry, hf_time now);
+bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry,
+                          hf_time now);
 /* Is a key's window open at `now`? */
 bool hf_audit_key_alive(const struct hf_audit_state *s, struct hf_bytes tenant, struct hf_bytes key,
                         hf_time now);

@@ -23,17 +23,20 @@ static void *item_of(struct hf_audit_state *s, struct hf_audit_table *t, struct 
     return item;
 }
 
-/* A fence that is given out now is above every one that was given out before; in a database, above those of the same key or
- * name, because writers draw theirs at the same time. before: the last one of the same. */
-static void judge_fresh_fence(struct hf_audit_state *s, const struct hf_audit_entry *e, const char *what,
-                              struct hf_bytes name, uint64_t before, uint64_t fence)
+/* A fence that is given out now is above every one that was given out before; in a database, above
+ * those of the same key or name, because writers draw theirs at the same time. before: the last one
+ * of the same. */
+static void judge_fresh_fence(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                              const char *what, struct hf_bytes name, uint64_t before,
+                              uint64_t fence)
 {
     uint64_t above = s->database ? before : s->highest_fence;
     hf_audit_looked(s, HF_AUDIT_FENCES, 1);
     if (fence <= above)
         hf_audit_break(s, HF_AUDIT_FENCES, e,
                        "%s %s gets fence %llu, which is not above %s, given out before", what,
-                       hf_audit_show(name).text, (unsigned long long)fence, hf_audit_figure(s, above).text);
+                       hf_audit_show(name).text, (unsigned long long)fence,
+                       hf_audit_figure(s, above).text);
     if (fence > s->highest_fence)
         s->highest_fence = fence;
 }
@@ -51,15 +54,17 @@ static bool claim_forgotten(const struct hf_audit_claim *c, hf_time now)
     return c->expires_at != 0 && c->state != HF_CLAIM_STARTED && now >= c->expires_at;
 }
 
-bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *e, hf_time now)
+bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *e,
+                          hf_time now)
 {
-    const struct hf_audit_claim *c =
-        hf_audit_table_find(&s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, e->tenant, e->key, nothing()));
+    const struct hf_audit_claim *c = hf_audit_table_find(
+        &s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, e->tenant, e->key, nothing()));
     return c && !claim_forgotten(c, now);
 }
 
 /* May the key begin (again)? NULL, or why not. */
-static const char *begin_wrong(const struct hf_audit_claim *before, const struct hf_claim *row, hf_time now)
+static const char *begin_wrong(const struct hf_audit_claim *before, const struct hf_claim *row,
+                               hf_time now)
 {
     if (row->state != HF_CLAIM_STARTED || row->begun_at != now || row->settled_at != 0)
         return "begins in another state than started now";
@@ -75,7 +80,8 @@ static const char *begin_wrong(const struct hf_audit_claim *before, const struct
         return "begins again although it is settled";
     if (now < before->lease_expires_at)
         return "begins again while it is in progress";
-    return before->on_abandon == HF_ABANDON_RETRY ? NULL : "begins again although its outcome is unknown";
+    return before->on_abandon == HF_ABANDON_RETRY ? NULL
+                                                  : "begins again although its outcome is unknown";
 }
 
 /* Complete, fail or heartbeat: by the holder of the fence, of a claim that is started. */
@@ -83,8 +89,9 @@ static const char *settle_wrong(const struct hf_audit_claim *before, const struc
                                 const struct hf_audit_entry *e)
 {
     bool fits = e->action == HF_COMPLETE ? row->state == HF_CLAIM_COMPLETED
-                : e->action == HF_FAIL   ? row->state == HF_CLAIM_FAILED || row->state == HF_CLAIM_RETRYABLE
-                                         : e->action == HF_HEARTBEAT && row->state == HF_CLAIM_STARTED;
+                : e->action == HF_FAIL
+                    ? row->state == HF_CLAIM_FAILED || row->state == HF_CLAIM_RETRYABLE
+                    : e->action == HF_HEARTBEAT && row->state == HF_CLAIM_STARTED;
     if (!before)
         return "is settled without ever having begun";
     if (!fits)
@@ -104,8 +111,8 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
                           const struct hf_claim *row)
 {
     bool fresh;
-    struct hf_audit_claim *c =
-        item_of(s, &s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, row->tenant, row->key, nothing()), &fresh);
+    struct hf_audit_claim *c = item_of(
+        s, &s->claims, hf_audit_name_of(HF_AUDIT_CLAIMS, row->tenant, row->key, nothing()), &fresh);
     if (!c)
         return;
     s->report->claims += fresh;
@@ -116,14 +123,16 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
         !hf_audit_window_fits(s, row->settled_at, row->expires_at))
         wrong = "is not remembered for one window after it was settled";
     if (wrong)
-        hf_audit_break(s, HF_AUDIT_CLAIM, e, "claim %s (fence %llu, before: %s since position %s) %s",
+        hf_audit_break(s, HF_AUDIT_CLAIM, e,
+                       "claim %s (fence %llu, before: %s since position %s) %s",
                        hf_audit_show(row->key).text, (unsigned long long)row->fence,
                        fresh ? "nothing" : hf_audit_claim_name(c->state),
                        hf_audit_figure(s, c->position).text, wrong);
     if (e->action == HF_BEGIN) {
         judge_fresh_fence(s, e, "claim", row->key, c->fence, row->fence);
         if (hf_audit_key_alive(s, row->tenant, row->key, e->recorded_at))
-            hf_audit_break(s, HF_AUDIT_IR4, e, "claim %s begins under a key that is bound to another call",
+            hf_audit_break(s, HF_AUDIT_IR4, e,
+                           "claim %s begins under a key that is bound to another call",
                            hf_audit_show(row->key).text);
     }
     c->fence = row->fence;
@@ -144,8 +153,9 @@ static bool lease_over(const struct hf_audit_lease *l, hf_time now)
 }
 
 /* Renew, return and delete: of the lease as it was granted. NULL, or what is wrong. */
-static const char *lease_change_wrong(const struct hf_audit_lease *before, const struct hf_lease *row,
-                                      const struct hf_audit_entry *e, uint64_t holder)
+static const char *lease_change_wrong(const struct hf_audit_lease *before,
+                                      const struct hf_lease *row, const struct hf_audit_entry *e,
+                                      uint64_t holder)
 {
     hf_time now = e->recorded_at;
     if (!before || before->gone || before->fence != row->fence || before->holder != holder ||
@@ -186,7 +196,8 @@ void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry 
     const struct hf_lease *row = &record->lease;
     bool fresh;
     struct hf_audit_lease *l =
-        item_of(s, &s->leases, hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, nothing()), &fresh);
+        item_of(s, &s->leases, hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, nothing()),
+                &fresh);
     if (!l)
         return;
     uint64_t holder = hf_audit_name_of(HF_AUDIT_LEASES, row->tenant, row->name, row->holder).high;
@@ -210,7 +221,8 @@ void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry 
 /* ---- Registers ---- */
 
 /* What a deletion leaves: NULL, or what is wrong with it. */
-static const char *deletion_wrong(const struct hf_audit_state *s, const struct hf_audit_register *before,
+static const char *deletion_wrong(const struct hf_audit_state *s,
+                                  const struct hf_audit_register *before,
                                   const struct hf_register *row, const struct hf_audit_entry *e)
 {
     struct hf_value left;
@@ -222,7 +234,8 @@ static const char *deletion_wrong(const struct hf_audit_state *s, const struct h
         return "is deleted though it is not there";
     if (!hf_audit_value_read(&row->value, NULL, 0, &left))
         return "leaves a record that is not well-formed";
-    if (row->fence != 0 ? left.number != INT64_MAX : !hf_audit_window_fits(s, e->recorded_at, left.number))
+    if (row->fence != 0 ? left.number != INT64_MAX
+                        : !hf_audit_window_fits(s, e->recorded_at, left.number))
         return "is deleted, and its version and fence are kept for another time than they must be";
     return NULL;
 }
@@ -241,8 +254,9 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
 {
     const struct hf_register *row = &record->reg;
     bool fresh;
-    struct hf_audit_register *r = item_of(
-        s, &s->registers, hf_audit_name_of(HF_AUDIT_REGISTERS, row->tenant, row->name, nothing()), &fresh);
+    struct hf_audit_register *r =
+        item_of(s, &s->registers,
+                hf_audit_name_of(HF_AUDIT_REGISTERS, row->tenant, row->name, nothing()), &fresh);
     if (!r)
         return;
     s->report->registers += fresh;
@@ -250,20 +264,23 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
     register_forget(r, e->recorded_at);
     const char *wrong = deletion_wrong(s, r, row, e);
     if (wrong)
-        hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s %s", hf_audit_show(row->name).text, wrong);
+        hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s %s", hf_audit_show(row->name).text,
+                       wrong);
     if (row->version != r->version + 1)
         hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s goes from version %llu to %llu",
                        hf_audit_show(row->name).text, (unsigned long long)r->version,
                        (unsigned long long)row->version);
     if (row->fence < r->fence)
-        hf_audit_break(s, HF_AUDIT_REGISTER, e, "the highest fence of register %s falls from %llu to %llu",
+        hf_audit_break(s, HF_AUDIT_REGISTER, e,
+                       "the highest fence of register %s falls from %llu to %llu",
                        hf_audit_show(row->name).text, (unsigned long long)r->fence,
                        (unsigned long long)row->fence);
     if (row->fence > r->fence && !hf_audit_digest_raises(e, s->rows, record))
-        hf_audit_break(
-            s, HF_AUDIT_REGISTER, e,
-            "the highest fence of register %s rises from %llu to %llu, and the call did not carry it",
-            hf_audit_show(row->name).text, (unsigned long long)r->fence, (unsigned long long)row->fence);
+        hf_audit_break(s, HF_AUDIT_REGISTER, e,
+                       "the highest fence of register %s rises from %llu to %llu, and the call did "
+                       "not carry it",
+                       hf_audit_show(row->name).text, (unsigned long long)r->fence,
+                       (unsigned long long)row->fence);
     if (r->version > 0 && r->type != (uint8_t)row->value.type && r->type != HF_TYPE_DELETED &&
         row->value.type != HF_TYPE_DELETED)
         hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s changes its type from %s to %s",
@@ -313,8 +330,8 @@ static const struct hf_audit_client *client_row(const struct hf_audit_state *s,
 void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_entry *e)
 {
     bool fresh;
-    struct hf_audit_numbers *c =
-        item_of(s, &s->clients, hf_audit_name_of(HF_AUDIT_CLIENTS, e->tenant, e->key, nothing()), &fresh);
+    struct hf_audit_numbers *c = item_of(
+        s, &s->clients, hf_audit_name_of(HF_AUDIT_CLIENTS, e->tenant, e->key, nothing()), &fresh);
     if (!c)
         return;
     uint64_t n = e->sequence;
@@ -337,7 +354,8 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
         number_use(c, n);
     const struct hf_audit_client *row = client_row(s, e);
     if (!row || !hf_bytes_equal(row->name, e->key))
-        hf_audit_break(s, HF_AUDIT_SEQUENCES, e, "number %llu is remembered without the client's record",
+        hf_audit_break(s, HF_AUDIT_SEQUENCES, e,
+                       "number %llu is remembered without the client's record",
                        (unsigned long long)n);
     else if (row->highest != c->highest || memcmp(row->used, c->used, sizeof c->used) != 0)
         hf_audit_break(s, HF_AUDIT_SEQUENCES, e,
@@ -349,13 +367,14 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
 /* ---- Outbox ---- */
 
 /* In a database numbers may be missing and come in any order, but none comes twice. */
-static void judge_outbox_number(struct hf_audit_state *s, const struct hf_audit_entry *e, uint64_t number)
+static void judge_outbox_number(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                                uint64_t number)
 {
     bool fresh;
     unsigned char bytes[8];
     hf_put64(bytes, number);
-    struct hf_audit_name name =
-        hf_audit_name_of(HF_AUDIT_OUTBOX_NUMBERS, nothing(), hf_mem(bytes, sizeof bytes), nothing());
+    struct hf_audit_name name = hf_audit_name_of(HF_AUDIT_OUTBOX_NUMBERS, nothing(),
+                                                 hf_mem(bytes, sizeof bytes), nothing());
     if (item_of(s, &s->outbox_numbers, name, &fresh) && !fresh)
         hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s is there already",
                        hf_audit_figure(s, number).text);
@@ -369,7 +388,8 @@ void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry
         judge_outbox_number(s, e, row->number);
     else if (row->number != s->outbox_number + 1)
         hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s comes after row %s",
-                       hf_audit_figure(s, row->number).text, hf_audit_figure(s, s->outbox_number).text);
+                       hf_audit_figure(s, row->number).text,
+                       hf_audit_figure(s, s->outbox_number).text);
     if (row->key.size == 0 && e->remember != HF_REMEMBER_SEQUENCE)
         hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s has no key to be delivered with",
                        hf_audit_figure(s, row->number).text);

@@ -4,7 +4,8 @@
 
 static void guard_set(struct hf_audit_state *s, const struct hf_guard *row, hf_time now)
 {
-    struct hf_audit_name name = hf_audit_name_of(HF_AUDIT_GUARDS, row->tenant, row->name, hf_mem("", 0));
+    struct hf_audit_name name =
+        hf_audit_name_of(HF_AUDIT_GUARDS, row->tenant, row->name, hf_mem("", 0));
     struct hf_audit_guard *g = hf_audit_table_find(&s->guards, name);
     if (!g) {
         g = hf_audit_table_add(&s->guards, name, now);
@@ -31,7 +32,8 @@ static void judge_guard_window(struct hf_audit_state *s, const struct hf_audit_e
     struct hf_audit_shown guard = hf_audit_show(row->guard);
     hf_audit_looked(s, HF_AUDIT_DP1, 1);
     if (!g)
-        hf_audit_break(s, HF_AUDIT_DP1, e, "identity %s is recorded in guard %s, of which there is no record",
+        hf_audit_break(s, HF_AUDIT_DP1, e,
+                       "identity %s is recorded in guard %s, of which there is no record",
                        identity.text, guard.text);
     else if (row->recorded_at != e->recorded_at ||
              row->expires_at != hf_audit_plus(row->recorded_at, g->window_ms))
@@ -42,15 +44,17 @@ static void judge_guard_window(struct hf_audit_state *s, const struct hf_audit_e
     hf_audit_looked(s, HF_AUDIT_DP4, 1);
     if (row->expires_at <= row->recorded_at ||
         (uint64_t)row->expires_at - (uint64_t)row->recorded_at > (uint64_t)HF_DURATION_MAX_MS)
-        hf_audit_break(
-            s, HF_AUDIT_DP4, e, "identity %s in guard %s is recorded from %s until %s: it would never leave",
-            identity.text, guard.text, hf_audit_at(row->recorded_at).text, hf_audit_at(row->expires_at).text);
+        hf_audit_break(s, HF_AUDIT_DP4, e,
+                       "identity %s in guard %s is recorded from %s until %s: it would never leave",
+                       identity.text, guard.text, hf_audit_at(row->recorded_at).text,
+                       hf_audit_at(row->expires_at).text);
 }
 
 static void judge_identity(struct hf_audit_state *s, const struct hf_audit_entry *e,
                            const struct hf_entry *row)
 {
-    struct hf_audit_name name = hf_audit_name_of(HF_AUDIT_IDENTITIES, row->tenant, row->guard, row->identity);
+    struct hf_audit_name name =
+        hf_audit_name_of(HF_AUDIT_IDENTITIES, row->tenant, row->guard, row->identity);
     struct hf_audit_identity *i = hf_audit_table_find(&s->identities, name);
     judge_guard_window(s, e, row);
     hf_audit_looked(s, HF_AUDIT_DP2, 1);
@@ -75,7 +79,8 @@ void hf_audit_judge_guards(struct hf_audit_state *s, const struct hf_audit_entry
 {
     hf_audit_looked(s, HF_AUDIT_DP3, 1);
     if (e->action == HF_CHECK)
-        hf_audit_break(s, HF_AUDIT_DP3, e, "a check left a record with %u rows", (unsigned)e->row_count);
+        hf_audit_break(s, HF_AUDIT_DP3, e, "a check left a record with %u rows",
+                       (unsigned)e->row_count);
     for (size_t i = 0; i < e->row_count; i++) {
         if (s->rows[i].kind == HF_ROW_GUARD)
             guard_set(s, &s->rows[i].guard, e->recorded_at);

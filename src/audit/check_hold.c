@@ -8,8 +8,9 @@
 
 #include <stdlib.h>
 
-/* Ordinals that may be missing at once before a number counts as nonsense. In a database those of transactions that were
- * rolled back are missing, so that there is room for many: an eighth of a byte for each. */
+/* Ordinals that may be missing at once before a number counts as nonsense. In a database those of
+ * transactions that were rolled back are missing, so that there is room for many: an eighth of a
+ * byte for each. */
 #define GAP_MAX 1024
 #define GAP_MAX_DATABASE (UINT64_C(1) << 32)
 
@@ -64,7 +65,8 @@ static struct hf_audit_hold *hold_add(struct hf_audit_state *s, uint64_t ordinal
 }
 
 /* The resource's index; a new one for a name that was not met before. */
-static uint32_t resource_index(struct hf_audit_state *s, struct hf_bytes tenant, struct hf_bytes name)
+static uint32_t resource_index(struct hf_audit_state *s, struct hf_bytes tenant,
+                               struct hf_bytes name)
 {
     struct hf_audit_name n = hf_audit_name_of(HF_AUDIT_RESOURCES, tenant, name, hf_mem("", 0));
     struct hf_audit_resource_item *item = hf_audit_table_find(&s->resource_names, n);
@@ -78,7 +80,8 @@ static uint32_t resource_index(struct hf_audit_state *s, struct hf_bytes tenant,
             s->resource_room = room;
         }
     }
-    item = s->resource_count < s->resource_room ? hf_audit_table_add(&s->resource_names, n, 0) : NULL;
+    item =
+        s->resource_count < s->resource_room ? hf_audit_table_add(&s->resource_names, n, 0) : NULL;
     if (!item) {
         s->no_memory = true;
         return UINT32_MAX;
@@ -98,13 +101,14 @@ static void touch(struct hf_audit_state *s, uint32_t index, struct hf_bytes name
 
 /* ---- One record of a hold, by itself ---- */
 
-static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
+static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                        const struct hf_hold *h)
 {
     bool known = h->state >= HF_HELD && h->state <= HF_EXPIRED;
     hf_audit_looked(s, HF_AUDIT_PC1, 1);
     if (!known || (h->state == HF_HELD) != (h->ended_at == 0))
-        hf_audit_break(s, HF_AUDIT_PC1, e, "hold %s is recorded in state %s (%d) with an end of %s", h->id,
-                       hf_audit_state_name(h->state), (int)h->state,
+        hf_audit_break(s, HF_AUDIT_PC1, e, "hold %s is recorded in state %s (%d) with an end of %s",
+                       h->id, hf_audit_state_name(h->state), (int)h->state,
                        h->ended_at ? hf_audit_at(h->ended_at).text : "none");
     hf_audit_looked(s, HF_AUDIT_PC6, 1);
     if (h->placed_at >= h->expires_at)
@@ -113,14 +117,15 @@ static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e
     if (h->state == HF_CONFIRMED) {
         hf_audit_looked(s, HF_AUDIT_PC7, 1);
         if (h->ended_at >= h->expires_at)
-            hf_audit_break(s, HF_AUDIT_PC7, e, "hold %s expires at %s and is confirmed at %s", h->id,
-                           hf_audit_at(h->expires_at).text, hf_audit_at(h->ended_at).text);
+            hf_audit_break(s, HF_AUDIT_PC7, e, "hold %s expires at %s and is confirmed at %s",
+                           h->id, hf_audit_at(h->expires_at).text, hf_audit_at(h->ended_at).text);
     }
     hf_audit_looked(s, HF_AUDIT_PC8, 1);
     if (h->state != HF_HELD && (h->ended_at < h->placed_at || h->ended_at != e->recorded_at ||
                                 (h->state == HF_EXPIRED && h->ended_at < h->expires_at)))
-        hf_audit_break(s, HF_AUDIT_PC8, e, "hold %s (placed %s, expires %s) is %s at %s, recorded at %s",
-                       h->id, hf_audit_at(h->placed_at).text, hf_audit_at(h->expires_at).text,
+        hf_audit_break(s, HF_AUDIT_PC8, e,
+                       "hold %s (placed %s, expires %s) is %s at %s, recorded at %s", h->id,
+                       hf_audit_at(h->placed_at).text, hf_audit_at(h->expires_at).text,
                        hf_audit_state_name(h->state), hf_audit_at(h->ended_at).text,
                        hf_audit_at(e->recorded_at).text);
 }
@@ -135,7 +140,8 @@ static uint64_t id_take(struct hf_audit_state *s, const struct hf_hold *h)
     return h->ordinal;
 }
 
-static void judge_id(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
+static void judge_id(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                     const struct hf_hold *h)
 {
     uint64_t inside = hf_audit_ordinal_of(s, h->id);
     bool key = hf_audit_reader_journal(s->reader)->keys_known;
@@ -148,14 +154,15 @@ static void judge_id(struct hf_audit_state *s, const struct hf_audit_entry *e, c
                    hf_audit_figure(s, h->ordinal).text, h->id,
                    inside ? "another hold's" : "not an id of this store");
     if (hf_audit_hold_at(s, inside))
-        hf_audit_break(s, HF_AUDIT_PC9, e, "id %s of hold number %s is used again by hold number %s", h->id,
+        hf_audit_break(s, HF_AUDIT_PC9, e,
+                       "id %s of hold number %s is used again by hold number %s", h->id,
                        hf_audit_figure(s, inside).text, hf_audit_figure(s, h->ordinal).text);
 }
 
 /* ---- The first record of a hold ---- */
 
-static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
-                           uint32_t resource, uint64_t requester)
+static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                           const struct hf_hold *h, uint32_t resource, uint64_t requester)
 {
     uint64_t ordinal = hf_audit_ordinal_of(s, h->reverses);
     struct hf_audit_hold *original = hf_audit_hold_at(s, ordinal);
@@ -172,10 +179,11 @@ static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry
     else if (original->resource != resource || original->requester != requester)
         wrong = "has another resource or requester";
     if (wrong)
-        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "%s reverses hold %s, which %s", h->id, h->reverses, wrong);
+        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "%s reverses hold %s, which %s", h->id,
+                       h->reverses, wrong);
     if (h->state != HF_RELEASED)
-        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "reversal %s is in state %s instead of released", h->id,
-                       hf_audit_state_name(h->state));
+        hf_audit_break(s, HF_AUDIT_REVERSALS, e, "reversal %s is in state %s instead of released",
+                       h->id, hf_audit_state_name(h->state));
     if (original && original->state == HF_CONFIRMED && !(original->flags & HF_AUDIT_IS_REVERSED)) {
         original->flags |= HF_AUDIT_IS_REVERSED;
         s->resources[original->resource].confirmed--;
@@ -195,44 +203,49 @@ void hf_audit_note_ordinal(struct hf_audit_state *s, uint64_t ordinal)
         s->hold_count = ordinal;
 }
 
-static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h)
+static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                            const struct hf_hold *h)
 {
     hf_audit_looked(s, HF_AUDIT_PC9, 1);
     hf_audit_looked(s, HF_AUDIT_PC10, 1);
-    if (s->database) { /* numbers come from a sequence; one that is used twice is met again as a later record */
+    /* numbers come from a sequence; one that is used twice is met again as a later record */
+    if (s->database) {
         if (!number_makes_sense(s, h->ordinal))
-            hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s has number %s, far above the highest so far, %s",
-                           h->id, hf_audit_figure(s, h->ordinal).text,
-                           hf_audit_figure(s, s->hold_count).text);
+            hf_audit_break(
+                s, HF_AUDIT_PC9, e, "hold %s has number %s, far above the highest so far, %s",
+                h->id, hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, s->hold_count).text);
         return;
     }
     if (h->ordinal > s->hold_count + 1)
         hf_audit_break(s, HF_AUDIT_PC10, e,
                        "hold %s has number %s, though the one before had %s: %s "
                        "records are missing",
-                       h->id, hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, s->hold_count).text,
+                       h->id, hf_audit_figure(s, h->ordinal).text,
+                       hf_audit_figure(s, s->hold_count).text,
                        hf_audit_figure(s, h->ordinal - s->hold_count - 1).text);
     else if (h->ordinal <= s->hold_count)
-        hf_audit_break(s, HF_AUDIT_PC9, e, "hold %s has number %s, which is not above the highest so far, %s",
-                       h->id, hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, s->hold_count).text);
+        hf_audit_break(s, HF_AUDIT_PC9, e,
+                       "hold %s has number %s, which is not above the highest so far, %s", h->id,
+                       hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, s->hold_count).text);
 }
 
-/* `previous` leads to the hold before this one on the resource, so that a resource's history is whole.
- */
-static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
-                           struct hf_audit_resource *r)
+/* `previous` leads to the hold before this one on the resource, so that a resource's history is
+ * whole. */
+static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                           const struct hf_hold *h, struct hf_audit_resource *r)
 {
     hf_audit_looked(s, HF_AUDIT_LINKS, 1);
     if (h->previous != r->newest)
         hf_audit_break(s, HF_AUDIT_LINKS, e,
                        "hold %s says that number %s was before it on its resource; it was "
                        "%s",
-                       h->id, hf_audit_figure(s, h->previous).text, hf_audit_figure(s, r->newest).text);
+                       h->id, hf_audit_figure(s, h->previous).text,
+                       hf_audit_figure(s, r->newest).text);
     r->newest = h->ordinal;
 }
 
-static void hold_first(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
-                       uint32_t resource, uint64_t requester)
+static void hold_first(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                       const struct hf_hold *h, uint32_t resource, uint64_t requester)
 {
     bool reversal = h->reverses[0] != '\0';
     judge_numbering(s, e, h);
@@ -283,8 +296,9 @@ static enum hf_hold_state outcome_of(enum hf_action action)
     }
 }
 
-static void judge_unchanged(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
-                            const struct hf_audit_hold *mine, uint32_t resource, uint64_t requester)
+static void judge_unchanged(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                            const struct hf_hold *h, const struct hf_audit_hold *mine,
+                            uint32_t resource, uint64_t requester)
 {
     hf_audit_looked(s, HF_AUDIT_PC5, 1);
     if (mine->resource != resource || mine->requester != requester)
@@ -311,22 +325,24 @@ static void count_end(struct hf_audit_state *s, enum hf_hold_state state, uint64
     }
 }
 
-static void hold_later(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *h,
-                       struct hf_audit_hold *mine)
+static void hold_later(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                       const struct hf_hold *h, struct hf_audit_hold *mine)
 {
     struct hf_audit_resource *r = &s->resources[mine->resource];
     hf_audit_looked(s, HF_AUDIT_PC3, 1);
     count_end(s, h->state, h->ordinal);
     if (mine->state != HF_HELD) {
-        hf_audit_break(s, HF_AUDIT_PC3, e, "hold %s was %s since %s, and a later record makes it %s", h->id,
+        hf_audit_break(s, HF_AUDIT_PC3, e,
+                       "hold %s was %s since %s, and a later record makes it %s", h->id,
                        hf_audit_state_name(mine->state), hf_audit_at(mine->ended_at).text,
                        hf_audit_state_name(h->state));
         r->confirmed -= mine->state == HF_CONFIRMED && !(mine->flags & HF_AUDIT_IS_REVERSED);
     } else {
         hf_audit_looked(s, HF_AUDIT_PC2, 1);
         if (h->state != outcome_of(e->action))
-            hf_audit_break(s, HF_AUDIT_PC2, e, "hold %s, held, becomes %s by an action that does not do that",
-                           h->id, hf_audit_state_name(h->state));
+            hf_audit_break(s, HF_AUDIT_PC2, e,
+                           "hold %s, held, becomes %s by an action that does not do that", h->id,
+                           hf_audit_state_name(h->state));
         r->held--;
     }
     r->held += h->state == HF_HELD;
@@ -342,7 +358,8 @@ static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e,
     const struct hf_hold *h = &row->hold;
     struct hf_audit_hold *mine = hf_audit_hold_at(s, h->ordinal);
     uint32_t resource = resource_index(s, h->tenant, h->resource);
-    uint64_t requester = hf_audit_name_of(HF_AUDIT_REQUESTERS, h->tenant, h->requester, hf_mem("", 0)).high;
+    uint64_t requester =
+        hf_audit_name_of(HF_AUDIT_REQUESTERS, h->tenant, h->requester, hf_mem("", 0)).high;
     if (s->no_memory)
         return;
     touch(s, resource, h->resource);
@@ -360,9 +377,9 @@ static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e,
                        hf_audit_figure(s, h->ordinal).text, hf_audit_state_name(h->state));
     } else if (places) {
         hf_audit_looked(s, HF_AUDIT_PC9, 1);
-        hf_audit_break(s, HF_AUDIT_PC9, e,
-                       "hold %s (number %s) was placed at position %s and is placed again", h->id,
-                       hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, mine->position).text);
+        hf_audit_break(
+            s, HF_AUDIT_PC9, e, "hold %s (number %s) was placed at position %s and is placed again",
+            h->id, hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, mine->position).text);
         s->effects.placed += e->action == HF_PLACE_HOLD;
     } else {
         judge_unchanged(s, e, h, mine, resource, requester);
@@ -386,14 +403,16 @@ static void judge_resource(struct hf_audit_state *s, const struct hf_audit_entry
     touch(s, index, row->name);
     hf_audit_looked(s, HF_AUDIT_FENCES, 1);
     if (row->fence < r->fence)
-        hf_audit_break(s, HF_AUDIT_FENCES, e, "the highest fence of resource %s falls from %llu to %llu",
+        hf_audit_break(s, HF_AUDIT_FENCES, e,
+                       "the highest fence of resource %s falls from %llu to %llu",
                        hf_audit_show(row->name).text, (unsigned long long)r->fence,
                        (unsigned long long)row->fence);
     if (row->fence > r->fence && !hf_audit_digest_raises(e, s->rows, record))
-        hf_audit_break(
-            s, HF_AUDIT_FENCES, e,
-            "the highest fence of resource %s rises from %llu to %llu, and the call did not carry it",
-            hf_audit_show(row->name).text, (unsigned long long)r->fence, (unsigned long long)row->fence);
+        hf_audit_break(s, HF_AUDIT_FENCES, e,
+                       "the highest fence of resource %s rises from %llu to %llu, and the call did "
+                       "not carry it",
+                       hf_audit_show(row->name).text, (unsigned long long)r->fence,
+                       (unsigned long long)row->fence);
     s->report->resources += !r->recorded;
     r->capacity = row->capacity;
     r->row_held = row->held;
@@ -424,14 +443,16 @@ static void judge_taken(struct hf_audit_state *s, const struct hf_audit_entry *e
                        name.text, r->row_held, r->row_confirmed, r->held, r->confirmed);
     else if (taken > r->capacity)
         hf_audit_break(s, HF_AUDIT_PC11, e,
-                       "resource %s has capacity %u and %llu units taken (%u held, %u confirmed)", name.text,
-                       r->capacity, taken, r->held, r->confirmed);
+                       "resource %s has capacity %u and %llu units taken (%u held, %u confirmed)",
+                       name.text, r->capacity, taken, r->held, r->confirmed);
     else if (s->effects.placed > 0 && !r->open)
-        hf_audit_break(s, HF_AUDIT_PC11, e, "a hold is placed on resource %s, which is closed", name.text);
+        hf_audit_break(s, HF_AUDIT_PC11, e, "a hold is placed on resource %s, which is closed",
+                       name.text);
     if (r->recorded && r->newest != r->row_newest)
         hf_audit_break(s, HF_AUDIT_LINKS, e,
-                       "resource %s is recorded with hold number %s as its newest; it is %s", name.text,
-                       hf_audit_figure(s, r->row_newest).text, hf_audit_figure(s, r->newest).text);
+                       "resource %s is recorded with hold number %s as its newest; it is %s",
+                       name.text, hf_audit_figure(s, r->row_newest).text,
+                       hf_audit_figure(s, r->newest).text);
 }
 
 static void judge_reversal_row(struct hf_audit_state *s, const struct hf_audit_entry *e,

@@ -1,5 +1,5 @@
-/* holds.idx against the journal (doc/FORMAT.md). It is no part of the history: what is wrong in it is told, and breaks no
- * check. */
+/* holds.idx against the journal (doc/FORMAT.md). It is no part of the history: what is wrong in it
+ * is told, and breaks no check. */
 #include "audit/check.h"
 #include "audit/directory.h"
 
@@ -14,7 +14,13 @@
 #include <unistd.h>
 
 enum { BLOCK = 4096, ENTRIES = 509, PART_HEAD = 24, HEAD_SUM = 32, TRIES = 3 };
-enum { SNAP_HEAD = 16, SNAP_FIRST = 1, SNAP_INDEX = 6, SNAP_FIRST_LEAST = 72, SNAP_INDEX_MAX = 1 << 20 };
+enum {
+    SNAP_HEAD = 16,
+    SNAP_FIRST = 1,
+    SNAP_INDEX = 6,
+    SNAP_FIRST_LEAST = 72,
+    SNAP_INDEX_MAX = 1 << 20
+};
 
 struct index {
     uint64_t start, covered; /* of the newest snapshot */
@@ -29,7 +35,8 @@ static bool read_at(struct index *x, int fd, void *data, size_t size, uint64_t a
     return fd >= 0 && hf_audit_read_at(fd, data, size, at, &x->error);
 }
 
-/* The payload of the block at `at`, if its CRC is right. owned; NULL: it is not, or there is no memory. */
+/* The payload of the block at `at`, if its CRC is right. owned; NULL: it is not, or there is no
+ * memory. */
 static unsigned char *payload_read(struct index *x, int fd, uint64_t at, const unsigned char *head)
 {
     size_t size = hf_get32(head + 4);
@@ -65,7 +72,8 @@ static bool snapshot_read(int fd, const struct hf_audit_journal *j, struct index
 {
     unsigned char head[SNAP_HEAD];
     bool told = false;
-    for (uint64_t at = 0; read_at(x, fd, head, sizeof head, at); at += SNAP_HEAD + hf_get32(head + 4)) {
+    for (uint64_t at = 0; read_at(x, fd, head, sizeof head, at);
+         at += SNAP_HEAD + hf_get32(head + 4)) {
         uint32_t type = hf_get32(head);
         if (told && type != SNAP_INDEX)
             return x->count == x->parts;
@@ -92,7 +100,8 @@ static bool head_right(struct index *x, int fd, const struct hf_audit_journal *j
     unsigned char head[HEAD_SUM + 8];
     return read_at(x, fd, head, sizeof head, 0) && memcmp(head, "HOLDIDX2", 8) == 0 &&
            hf_get32(head + 8) == 2 && memcmp(head + 16, j->store_id, 16) == 0 &&
-           hf_get64(head + HEAD_SUM) == hf_siphash(&j->table_key, hf_mem(head, HEAD_SUM), hf_mem("", 0));
+           hf_get64(head + HEAD_SUM) ==
+               hf_siphash(&j->table_key, hf_mem(head, HEAD_SUM), hf_mem("", 0));
 }
 
 /* The sum, without its lowest bit, which is the place. */
@@ -106,7 +115,8 @@ static bool sum_right(const struct hf_sipkey *key, const unsigned char *page)
     return sum >> 1 == hf_get64(page) >> 1;
 }
 
-/* Does part p say of each of its holds where its newest record is? Of one that has changed since, nobody asks the file. */
+/* Does part p say of each of its holds where its newest record is? Of one that has changed since,
+ * nobody asks the file. */
 static bool part_right(const struct hf_audit_state *s, const struct index *x, uint64_t p,
                        const unsigned char *page)
 {
@@ -151,8 +161,8 @@ static bool file_open(int dir, const char *name, int *fd)
     return *fd >= 0 || errno == ENOENT;
 }
 
-/* Read what the newest snapshot and the file say. *told: there was something to judge. 0 or a negative errno: it cannot be
- * read, be it right or wrong. */
+/* Read what the newest snapshot and the file say. *told: there was something to judge. 0 or a
+ * negative errno: it cannot be read, be it right or wrong. */
 static int index_judge(struct hf_audit_state *s, int dir, struct index *x, bool *told)
 {
     char name[40];
@@ -169,7 +179,8 @@ static int index_judge(struct hf_audit_state *s, int dir, struct index *x, bool 
         error = bad ? 0 : -errno;
     }
     s->report->index_missing = !error && !bad && snapshot >= 0 && file < 0;
-    *told = (file >= 0 || bad || s->report->index_missing) && snapshot_read(snapshot, &s->report->journal, x);
+    *told = (file >= 0 || bad || s->report->index_missing) &&
+            snapshot_read(snapshot, &s->report->journal, x);
     if (*told)
         file_judge(s, file, x);
     if (file >= 0)
@@ -179,8 +190,8 @@ static int index_judge(struct hf_audit_state *s, int dir, struct index *x, bool 
     return x->error ? -x->error : error;
 }
 
-/* A place that the newest snapshot uses is written again only when a newer one is there: if there is none, what was read
- * is what the file has. */
+/* A place that the newest snapshot uses is written again only when a newer one is there: if there
+ * is none, what was read is what the file has. */
 enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir, struct hf_error *why)
 {
     struct hf_audit_report *r = s->report;
@@ -191,7 +202,8 @@ enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir, s
         struct index x = { .start = r->journal.snapshot_start };
         uint64_t newer = 0;
         bool told = false;
-        if (!r->journal.snapshots_unusable) /* what the start passes over says nothing of the index */
+        if (!r->journal
+                 .snapshots_unusable) /* what the start passes over says nothing of the index */
             error = hf_audit_directory_snapshot(fd, &x.start);
         if (!error)
             error = index_judge(s, fd, &x, &told);
@@ -207,5 +219,6 @@ enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir, s
     if (!error)
         return HF_OK;
     return hf_error_set(why, error == -ENOMEM ? HF_NO_MEMORY : HF_STORAGE_FAILURE,
-                        "Cannot hold holds.idx in %s against the journal: %s.", dir, strerror(-error));
+                        "Cannot hold holds.idx in %s against the journal: %s.", dir,
+                        strerror(-error));
 }

@@ -1,8 +1,8 @@
 /* Near-duplicates: "show me every double charge".
  *
- * Two holds of one requester on one resource within a minute look like a double. The records say which
- * key each came from and what had become of the first when the second was placed; that is what tells two
- * requests from one request made twice. */
+ * Two holds of one requester on one resource within a minute look like a double. The records say
+ * which key each came from and what had become of the first when the second was placed; that is
+ * what tells two requests from one request made twice. */
 #include "audit/check.h"
 #include "audit/id.h"
 #include "audit/words.h"
@@ -38,23 +38,25 @@ static void why_first(struct hf_buffer *why, const struct hf_audit_state *s,
     else if (first->flags & HF_AUDIT_IS_REVERSED)
         hf_buffer_add_text(why, "the first had been confirmed and given back by a reversal");
     else
-        hf_buffer_printf(why,
-                         "the first was %s then, and both fit: %s of the resource %s taken with the second",
-                         hf_audit_state_name(first->state), hf_audit_count(taken, "unit", "units").text,
-                         taken == 1 ? "is" : "are");
+        hf_buffer_printf(
+            why, "the first was %s then, and both fit: %s of the resource %s taken with the second",
+            hf_audit_state_name(first->state), hf_audit_count(taken, "unit", "units").text,
+            taken == 1 ? "is" : "are");
 }
 
 static bool same_key(const struct hf_audit_entry *a, const struct hf_audit_entry *b)
 {
-    return a->remember == b->remember && a->sequence == b->sequence && hf_bytes_equal(a->tenant, b->tenant) &&
-           hf_bytes_equal(a->key, b->key);
+    return a->remember == b->remember && a->sequence == b->sequence &&
+           hf_bytes_equal(a->tenant, b->tenant) && hf_bytes_equal(a->key, b->key);
 }
 
 /* Is it legitimate, and why? `first_entry` is NULL if it could not be read again. */
-static bool explain(struct hf_buffer *why, const struct hf_audit_state *s, const struct hf_audit_hold *first,
-                    const struct hf_audit_entry *first_entry, const struct hf_audit_entry *second)
+static bool explain(struct hf_buffer *why, const struct hf_audit_state *s,
+                    const struct hf_audit_hold *first, const struct hf_audit_entry *first_entry,
+                    const struct hf_audit_entry *second)
 {
-    if (!first_entry || first_entry->remember == HF_REMEMBER_NOT || second->remember == HF_REMEMBER_NOT) {
+    if (!first_entry || first_entry->remember == HF_REMEMBER_NOT ||
+        second->remember == HF_REMEMBER_NOT) {
         hf_buffer_add_text(why, "one of the two cannot be traced to a key");
         return false;
     }
@@ -80,13 +82,14 @@ static struct hf_audit_near *near_slot(struct hf_audit_state *s)
     return NULL;
 }
 
-static void near_list(struct hf_audit_state *s, struct hf_audit_near *near, const struct hf_audit_entry *e,
-                      const struct hf_hold *hold, const struct hf_audit_hold *first)
+static void near_list(struct hf_audit_state *s, struct hf_audit_near *near,
+                      const struct hf_audit_entry *e, const struct hf_hold *hold,
+                      const struct hf_audit_hold *first)
 {
     struct hf_audit_entry entry;
     struct hf_buffer why = { 0 };
-    bool known =
-        hf_audit_reader_entry(s->reader, first->position, &entry) && hf_audit_may_name(s, entry.tenant);
+    bool known = hf_audit_reader_entry(s->reader, first->position, &entry) &&
+                 hf_audit_may_name(s, entry.tenant);
     near->legitimate = explain(&why, s, first, known ? &entry : NULL, e);
     near->first_at = first->placed_at;
     near->second_at = hold->placed_at;
@@ -102,12 +105,13 @@ static void near_list(struct hf_audit_state *s, struct hf_audit_near *near, cons
 }
 
 /* Where ids cannot be made: that of the hold is in the entry that placed it. */
-static void id_again(struct hf_audit_state *s, uint64_t position, uint64_t ordinal, char id[HF_ID_SIZE])
+static void id_again(struct hf_audit_state *s, uint64_t position, uint64_t ordinal,
+                     char id[HF_ID_SIZE])
 {
     struct hf_audit_entry entry;
     struct hf_audit_row *rows = malloc(HF_AUDIT_ROWS_MAX * sizeof *rows);
-    bool read =
-        rows && hf_audit_reader_entry(s->reader, position, &entry) && !hf_audit_rows_read(&entry, rows);
+    bool read = rows && hf_audit_reader_entry(s->reader, position, &entry) &&
+                !hf_audit_rows_read(&entry, rows);
     for (size_t i = 0; read && i < entry.row_count; i++)
         if (rows[i].kind == HF_ROW_HOLD && rows[i].hold.ordinal == ordinal)
             memcpy(id, rows[i].hold.id, HF_ID_SIZE);
@@ -115,15 +119,16 @@ static void id_again(struct hf_audit_state *s, uint64_t position, uint64_t ordin
     free(rows);
 }
 
-static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *hold,
-                       const struct hf_audit_close *before)
+static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                       const struct hf_hold *hold, const struct hf_audit_close *before)
 {
     const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
     struct hf_audit_hold *first = hf_audit_hold_at(s, before->ordinal);
     s->report->near_count++;
-    /* The keys stand in the journal, not in memory: reading them again is for those that are listed. The
-     * others are judged by IR3 and IR8 like all entries. */
-    if (!first || s->report->near_listed == HF_AUDIT_LISTED_MAX || !hf_audit_may_name(s, hold->tenant))
+    /* The keys stand in the journal, not in memory: reading them again is for those that are
+     * listed. The others are judged by IR3 and IR8 like all entries. */
+    if (!first || s->report->near_listed == HF_AUDIT_LISTED_MAX ||
+        !hf_audit_may_name(s, hold->tenant))
         return;
     struct hf_audit_near *near = near_slot(s);
     if (!near)
@@ -136,7 +141,8 @@ static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e,
     s->report->near_illegitimate += !near->legitimate;
 }
 
-void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *e, const struct hf_hold *hold)
+void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                         const struct hf_hold *hold)
 {
     struct hf_audit_name name =
         hf_audit_name_of(HF_AUDIT_REQUESTERS, hold->tenant, hold->resource, hold->requester);

@@ -1,7 +1,9 @@
-/* The tables of a database: each row must say what the newest entry about it says, and nothing else may be there.
+/* The tables of a database: each row must say what the newest entry about it says, and nothing else
+ * may be there.
  *
- * While the journal is read, a hash of what each row must say is noted, with the entry that says so; a few words a row.
- * Then the tables are read, once. Where something differs the entry is read again, so that it can be told what. */
+ * While the journal is read, a hash of what each row must say is noted, with the entry that says
+ * so; a few words a row. Then the tables are read, once. Where something differs the entry is read
+ * again, so that it can be told what. */
 #include "audit/check.h"
 #include "audit/words.h"
 
@@ -49,8 +51,9 @@ static void note(struct hf_audit_state *s, const struct hf_audit_entry *e,
     item->content = hash.content;
     item->position = e->position;
     item->until = until;
-    item->gone = (fields->table == HF_AUDIT_STORED_VALUE || fields->table == HF_AUDIT_STORED_LEASE) &&
-                 fields->count == fields->keys;
+    item->gone =
+        (fields->table == HF_AUDIT_STORED_VALUE || fields->table == HF_AUDIT_STORED_LEASE) &&
+        fields->count == fields->keys;
 }
 
 static hf_time until_of(const struct hf_audit_row *row)
@@ -72,8 +75,9 @@ static void beside_judge(struct hf_audit_state *s, const struct hf_audit_entry *
     if (!wrong)
         return;
     const struct hf_audit_field *other = hf_audit_fields_find(is, wrong->name);
-    hf_audit_break(s, HF_AUDIT_TABLES, e, "column %s of holdfast.journal is %s, and the entry says %s",
-                   wrong->name, other ? hf_audit_field_show(other).text : "missing",
+    hf_audit_break(s, HF_AUDIT_TABLES, e,
+                   "column %s of holdfast.journal is %s, and the entry says %s", wrong->name,
+                   other ? hf_audit_field_show(other).text : "missing",
                    hf_audit_field_show(wrong).text);
 }
 
@@ -103,12 +107,13 @@ void hf_audit_note_tables(struct hf_audit_state *s, const struct hf_audit_entry 
 /* ---- Telling what differs ---- */
 
 /* The row of an entry, read again, that has this name. entry: out, borrowed from the reader. */
-static bool find_again(struct hf_audit_state *s, const struct stored *item, struct hf_audit_entry *entry,
-                       struct hf_audit_fields *out)
+static bool find_again(struct hf_audit_state *s, const struct stored *item,
+                       struct hf_audit_entry *entry, struct hf_audit_fields *out)
 {
     struct hf_audit_fields_hash hash;
     hf_arena_reset(&s->arena);
-    if (!hf_audit_reader_entry(s->reader, item->position, entry) || hf_audit_rows_read(entry, s->rows))
+    if (!hf_audit_reader_entry(s->reader, item->position, entry) ||
+        hf_audit_rows_read(entry, s->rows))
         return false;
     for (size_t i = 0; i < (size_t)entry->row_count * 2 + 1; i++) {
         bool made = i % 2 == 1;
@@ -127,7 +132,8 @@ static bool find_again(struct hf_audit_state *s, const struct stored *item, stru
     return false;
 }
 
-/* The field in words. A report for one tenant does not show the numbers that run through the whole store. */
+/* The field in words. A report for one tenant does not show the numbers that run through the whole
+ * store. */
 static struct hf_audit_field_shown field_told(const struct hf_audit_state *s,
                                               const struct hf_audit_field *field)
 {
@@ -141,7 +147,8 @@ static struct hf_audit_field_shown field_told(const struct hf_audit_state *s,
 }
 
 /* "holdfast.token, tenant "shop", key "order-1"" */
-static void row_named(const struct hf_audit_state *s, struct hf_buffer *b, const struct hf_audit_fields *row)
+static void row_named(const struct hf_audit_state *s, struct hf_buffer *b,
+                      const struct hf_audit_fields *row)
 {
     hf_buffer_printf(b, "holdfast.%s", hf_audit_stored_name(row->table));
     for (size_t i = 0; i < row->keys; i++)
@@ -213,12 +220,12 @@ static bool row_over(const struct hf_audit_state *s, const struct hf_audit_field
     return strtoll(digits, NULL, 10) <= hf_audit_reader_journal(s->reader)->as_of;
 }
 
-static const char *const counter_names[] = { "journal_number", "hold_ordinal", "fence", "outbox_number",
-                                             "writer_id" };
+static const char *const counter_names[] = { "journal_number", "hold_ordinal", "fence",
+                                             "outbox_number", "writer_id" };
 enum { COUNTERS = sizeof counter_names / sizeof *counter_names };
 
-/* A sequence must not be behind what has been drawn from it: it would give the same again. A number of the journal or of
- * the outbox that is drawn stands for a block of them. */
+/* A sequence must not be behind what has been drawn from it: it would give the same again. A number
+ * of the journal or of the outbox that is drawn stands for a block of them. */
 static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     enum { BLOCK = 32 };
@@ -240,8 +247,10 @@ static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields
         s->counters_seen |= 1U << i;
         if (stands + counters[i].drawn - 1 < counters[i].highest)
             hf_audit_break_store(
-                s, HF_AUDIT_TABLES, "the sequence holdfast.%s stands at %llu, though %llu has been given out",
-                counter_names[i], (unsigned long long)stands, (unsigned long long)counters[i].highest);
+                s, HF_AUDIT_TABLES,
+                "the sequence holdfast.%s stands at %llu, though %llu has been given out",
+                counter_names[i], (unsigned long long)stands,
+                (unsigned long long)counters[i].highest);
     }
 }
 
@@ -250,19 +259,21 @@ static void judge_counters(struct hf_audit_state *s)
 {
     for (size_t i = 0; i < COUNTERS; i++)
         if (!(s->counters_seen & 1U << i))
-            hf_audit_break_store(s, HF_AUDIT_TABLES, "the sequence holdfast.%s is missing", counter_names[i]);
+            hf_audit_break_store(s, HF_AUDIT_TABLES, "the sequence holdfast.%s is missing",
+                                 counter_names[i]);
 }
 
 /* Two batches that make the same row meet at its primary key, and nowhere else. */
 static void judge_keyless(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     struct hf_bytes name = row->field[0].value;
-    hf_audit_break_store(s, HF_AUDIT_TABLES, "the table holdfast.%.*s has no primary key", (int)name.size,
-                         (const char *)name.data);
+    hf_audit_break_store(s, HF_AUDIT_TABLES, "the table holdfast.%.*s has no primary key",
+                         (int)name.size, (const char *)name.data);
 }
 
-/* Who places a hold looks for overdue ones only where the resource says that there may be some. The journal does not have
- * that; the holds do, and only resources come here that are wrong about theirs. */
+/* Who places a hold looks for overdue ones only where the resource says that there may be some. The
+ * journal does not have that; the holds do, and only resources come here that are wrong about
+ * theirs. */
 static void judge_due(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     char what[200];
@@ -273,7 +284,8 @@ static void judge_due(struct hf_audit_state *s, const struct hf_audit_fields *ro
     tell(s, row, NULL, what);
 }
 
-/* A server refuses such a row and sends the operator here. The journal does not have it; it says only that the lease was deleted. */
+/* A server refuses such a row and sends the operator here. The journal does not have it; it says
+ * only that the lease was deleted. */
 static void judge_left(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     if (may_tell(s))
@@ -330,7 +342,8 @@ static bool is_missing(const struct hf_audit_state *s, const struct stored *item
 static void judge_missing(struct hf_audit_state *s)
 {
     for (size_t i = 0; i < s->stored.room && !s->no_memory; i++) {
-        const struct stored *item = (const struct stored *)(s->stored.slots + i * s->stored.item_size);
+        const struct stored *item =
+            (const struct stored *)(s->stored.slots + i * s->stored.item_size);
         struct hf_audit_fields must;
         struct hf_audit_entry entry;
         if (!is_missing(s, item))
@@ -338,7 +351,8 @@ static void judge_missing(struct hf_audit_state *s)
         if (s->report->checks[HF_AUDIT_TABLES].example_count == HF_AUDIT_LISTED_MAX)
             s->report->checks[HF_AUDIT_TABLES].violations++;
         else if (!find_again(s, item, &entry, &must))
-            hf_audit_break(s, HF_AUDIT_TABLES, NULL, "a row that entry %s made or changed is missing",
+            hf_audit_break(s, HF_AUDIT_TABLES, NULL,
+                           "a row that entry %s made or changed is missing",
                            hf_audit_figure(s, item->position).text);
         else if (may_tell(s))
             tell(s, &must, &entry, "the row is missing");

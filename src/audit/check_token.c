@@ -8,8 +8,8 @@
 
 /* ---- What each action does to the records when it is answered ok ---- */
 
-/* Did the entry do to holds exactly what its action and answer say, and nothing else? A refusal does
- * nothing; a place_hold may expire overdue holds besides, refused or not. */
+/* Did the entry do to holds exactly what its action and answer say, and nothing else? A refusal
+ * does nothing; a place_hold may expire overdue holds besides, refused or not. */
 static bool effects_fit(const struct hf_audit_entry *e, const struct hf_audit_effects *did)
 {
     unsigned once = e->status == HF_OK;
@@ -26,8 +26,9 @@ static bool effects_fit(const struct hf_audit_entry *e, const struct hf_audit_ef
     case HF_REVERSE: want.reversed = once; break;
     default: break;
     }
-    return did->placed == want.placed && did->confirmed == want.confirmed && did->released == want.released &&
-           did->expired == want.expired && did->reversed == want.reversed && did->other == 0;
+    return did->placed == want.placed && did->confirmed == want.confirmed &&
+           did->released == want.released && did->expired == want.expired &&
+           did->reversed == want.reversed && did->other == 0;
 }
 
 void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entry *e)
@@ -47,8 +48,8 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
         hf_audit_break(s, HF_AUDIT_IR8, e,
                        "answered %s, it placed %u, confirmed %u, released %u, expired %u and "
                        "reversed %u holds",
-                       hf_status_code(e->status), did->placed, did->confirmed, did->released, did->expired,
-                       did->reversed);
+                       hf_status_code(e->status), did->placed, did->confirmed, did->released,
+                       did->expired, did->reversed);
     unsigned main = 0;
     for (size_t i = 0; i < e->row_count; i++) {
         enum hf_row_kind kind = s->rows[i].kind;
@@ -56,8 +57,8 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
         bool may = e->status == HF_OK || e->action == HF_PLACE_HOLD;
         main += kind == rule->changes_once;
         if (!client && !(may && (rule->changes >> kind & 1)))
-            hf_audit_break(s, HF_AUDIT_IR8, e, "answered %s, it changed a %s", hf_status_code(e->status),
-                           hf_audit_row_name(kind));
+            hf_audit_break(s, HF_AUDIT_IR8, e, "answered %s, it changed a %s",
+                           hf_status_code(e->status), hf_audit_row_name(kind));
     }
     if (e->status == HF_OK && rule->changes_once != 0 && main != 1)
         hf_audit_break(s, HF_AUDIT_IR8, e, "it changed %u %s records instead of one", main,
@@ -140,8 +141,9 @@ static void judge_window(struct hf_audit_state *s, const struct hf_audit_entry *
                        hf_audit_for(s->config.idempotency_window_ms).text);
     hf_audit_looked(s, HF_AUDIT_CONFIG, 1);
     if (e->key.size == 0 || e->key.size > s->config.token_max_length)
-        hf_audit_break(s, HF_AUDIT_CONFIG, e, "a key of %zu bytes was accepted; 1 to %u are allowed",
-                       e->key.size, s->config.token_max_length);
+        hf_audit_break(s, HF_AUDIT_CONFIG, e,
+                       "a key of %zu bytes was accepted; 1 to %u are allowed", e->key.size,
+                       s->config.token_max_length);
 }
 
 /* Two entries under one key while the first one's window was open: the heart of the matter. */
@@ -151,19 +153,22 @@ static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry 
     struct hf_audit_numeral at = hf_audit_figure(s, first->position);
     bool placed = s->effects.placed > 0;
     struct hf_audit_clock until = hf_audit_at(first->expires_at);
-    hf_audit_break(s, HF_AUDIT_IR6, e, "the key was recorded at position %s until %s, and is recorded again",
-                   at.text, until.text);
-    hf_audit_break(s, HF_AUDIT_IR7, e, "the key was bound at position %s until %s, and is free again before",
-                   at.text, until.text);
-    hf_audit_break(s, HF_AUDIT_IR8, e,
-                   "the key has had its effect at position %s, open until %s, and has another", at.text,
+    hf_audit_break(s, HF_AUDIT_IR6, e,
+                   "the key was recorded at position %s until %s, and is recorded again", at.text,
                    until.text);
+    hf_audit_break(s, HF_AUDIT_IR7, e,
+                   "the key was bound at position %s until %s, and is free again before", at.text,
+                   until.text);
+    hf_audit_break(s, HF_AUDIT_IR8, e,
+                   "the key has had its effect at position %s, open until %s, and has another",
+                   at.text, until.text);
     if (placed && first->placed)
         hf_audit_break(s, HF_AUDIT_IR3, e,
                        "hold number %s shares its key with the hold placed at position %s",
                        hf_audit_figure(s, s->effects.placed_ordinal).text, at.text);
     if (first->action != (uint8_t)e->action || first->digest != hf_get64(e->digest))
-        hf_audit_break(s, HF_AUDIT_IR4, e, "the key was bound to %s with other parameters at position %s",
+        hf_audit_break(s, HF_AUDIT_IR4, e,
+                       "the key was bound to %s with other parameters at position %s",
                        hf_action_name((enum hf_action)first->action), at.text);
     else if (e->action <= HF_REVERSE)
         hf_audit_break(s, e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2, e,

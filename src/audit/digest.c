@@ -54,7 +54,8 @@ static bool id_fits(const struct hf_audit_entry *entry, const char *id)
 }
 
 /* fence: 0 for none. */
-static bool place_fits_with(const struct hf_audit_entry *entry, const struct hf_hold *hold, uint64_t fence)
+static bool place_fits_with(const struct hf_audit_entry *entry, const struct hf_hold *hold,
+                            uint64_t fence)
 {
     struct hf_sha256 s;
     uint8_t digest[HF_DIGEST_SIZE];
@@ -74,7 +75,8 @@ static bool place_fits(const struct hf_audit_entry *entry, const struct hf_audit
 {
     uint64_t fence = 0;
     for (size_t i = 0; i < entry->row_count; i++)
-        if (rows[i].kind == HF_ROW_RESOURCE && hf_bytes_equal(rows[i].resource.name, hold->resource))
+        if (rows[i].kind == HF_ROW_RESOURCE &&
+            hf_bytes_equal(rows[i].resource.name, hold->resource))
             fence = rows[i].resource.fence;
     return place_fits_with(entry, hold, 0) || (fence > 0 && place_fits_with(entry, hold, fence));
 }
@@ -91,9 +93,11 @@ static bool grant_fits(const struct hf_audit_entry *entry, const struct hf_lease
     return same(entry, digest);
 }
 
-/* A write or a deletion may or may not have carried the version that it replaced, which is 0 if the register was not there: also
- * then it may go on with the version of one that was deleted. fenced: and its fence. */
-static bool write_fits_with(const struct hf_audit_entry *entry, const struct hf_register *reg, bool fenced)
+/* A write or a deletion may or may not have carried the version that it replaced, which is 0 if the
+ * register was not there: also then it may go on with the version of one that was deleted. fenced:
+ * and its fence. */
+static bool write_fits_with(const struct hf_audit_entry *entry, const struct hf_register *reg,
+                            bool fenced)
 {
     for (int with = 0; with < 3; with++) {
         struct hf_sha256 s;
@@ -134,7 +138,8 @@ static bool delete_lease_fits(const struct hf_audit_entry *entry, const struct h
     return false;
 }
 
-enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
+enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry,
+                                        const struct hf_audit_row *rows,
                                         const struct hf_audit_row *answer)
 {
     if (!entry->digest || entry->status != HF_OK)
@@ -146,11 +151,13 @@ enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry, cons
     case HF_RELEASE:
     case HF_EXPIRE: return verdict(hold && id_fits(entry, answer->hold.id));
     case HF_REVERSE: return verdict(hold && id_fits(entry, answer->hold.reverses));
-    case HF_GRANT: return verdict(answer->kind == HF_ROW_LEASE && grant_fits(entry, &answer->lease));
+    case HF_GRANT:
+        return verdict(answer->kind == HF_ROW_LEASE && grant_fits(entry, &answer->lease));
     case HF_DELETE_LEASE:
         return verdict(answer->kind == HF_ROW_LEASE && delete_lease_fits(entry, &answer->lease));
     case HF_DELETE_REGISTER:
-    case HF_WRITE: return verdict(answer->kind == HF_ROW_REGISTER && write_fits(entry, &answer->reg));
+    case HF_WRITE:
+        return verdict(answer->kind == HF_ROW_REGISTER && write_fits(entry, &answer->reg));
     default: return HF_AUDIT_CANNOT_TELL;
     }
 }

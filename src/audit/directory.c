@@ -16,7 +16,10 @@ int hf_audit_open(int dir, const char *name)
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -1;
-    int error = fstat(fd, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : S_ISREG(st.st_mode) ? 0 : ENXIO;
+    int error = fstat(fd, &st) != 0   ? errno
+                : S_ISDIR(st.st_mode) ? EISDIR
+                : S_ISREG(st.st_mode) ? 0
+                                      : ENXIO;
     if (error == 0)
         return fd;
     close(fd);
@@ -136,7 +139,8 @@ int hf_audit_directory_snapshot(int dir, uint64_t *start)
     return each_name(dir, snapshot_at, start);
 }
 
-/* Asking is trying: a shared lock that is given at once, and given back, means that no process has it. */
+/* Asking is trying: a shared lock that is given at once, and given back, means that no process has
+ * it. */
 static bool locked(int fd)
 {
     if (fd < 0)

@@ -32,7 +32,8 @@ static bool make_own(struct export *x, struct hf_audit_entry *e, struct hf_error
     if (e->answer == HF_AUDIT_ANSWER_RECORD)
         hf_audit_own_row(&x->own, &x->answer);
     if (x->own.no_memory)
-        *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
+        *why =
+            (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
     return !x->own.no_memory;
 }
 
@@ -44,8 +45,8 @@ static void times_of(struct hf_audit_export_sum *sum, hf_time now, bool first)
         sum->last_now = now;
 }
 
-static bool write_entry(struct export *x, const struct hf_audit_batch *batch, struct hf_audit_entry *e,
-                        struct hf_error *why)
+static bool write_entry(struct export *x, const struct hf_audit_batch *batch,
+                        struct hf_audit_entry *e, struct hf_error *why)
 {
     const struct hf_audit_export_options *o = x->options;
     bool config = hf_audit_is_config(e, x->rows);
@@ -61,7 +62,8 @@ static bool write_entry(struct export *x, const struct hf_audit_batch *batch, st
     return x->sink.entry(x->sink.ctx, batch, e, x->rows, answered ? &x->answer : NULL, why);
 }
 
-static bool write_entries(struct export *x, const struct hf_audit_batch *batch, struct hf_error *why)
+static bool write_entries(struct export *x, const struct hf_audit_batch *batch,
+                          struct hf_error *why)
 {
     struct hf_audit_export_sum *sum = &x->sum;
     struct hf_audit_entry e;
@@ -87,8 +89,8 @@ static bool write_batch(struct export *x, const struct hf_audit_batch *batch, st
     return x->options->has_tenant || x->sink.batch(x->sink.ctx, batch, why);
 }
 
-/* A writer of a database: the last batch that was written is no chain head of the whole. Damaged if its entries are not
- * those that it wrote. */
+/* A writer of a database: the last batch that was written is no chain head of the whole. Damaged if
+ * its entries are not those that it wrote. */
 static bool write_writer(struct export *x, const struct hf_audit_writer *w)
 {
     if (w->id != 0)
@@ -130,7 +132,8 @@ static bool write_all(struct export *x, struct hf_audit_reader *reader, struct h
         good = write_step(x, reader, step, &batch, why);
         more = step != HF_AUDIT_END;
         if (options->progress && (!more || sum->entries % 64 == 1))
-            options->progress(options->arg, more && j->end < j->bytes_total ? j->end : j->bytes_total,
+            options->progress(options->arg,
+                              more && j->end < j->bytes_total ? j->end : j->bytes_total,
                               j->bytes_total);
     }
     free(x->rows);
@@ -139,8 +142,8 @@ static bool write_all(struct export *x, struct hf_audit_reader *reader, struct h
     return good && x->sink.end(x->sink.ctx, sum, why);
 }
 
-/* The whole file gets its name in one step, and never in place of another: link refuses where rename
- * would not. File systems without links get the rename, after one more look. */
+/* The whole file gets its name in one step, and never in place of another: link refuses where
+ * rename would not. File systems without links get the rename, after one more look. */
 static bool file_name(const char *tmp, const char *file, struct hf_error *why)
 {
     struct stat st;
@@ -152,18 +155,19 @@ static bool file_name(const char *tmp, const char *file, struct hf_error *why)
         return true;
     (void)hf_error_set(
         why, HF_STORAGE_FAILURE,
-        "The export is done, but cannot get the name %.200s: %s. Export again, to another file.", file,
-        strerror(errno));
+        "The export is done, but cannot get the name %.200s: %s. Export again, to another file.",
+        file, strerror(errno));
     return false;
 }
 
 static int damage_told(const struct hf_audit_export_sum *sum, struct hf_error *why)
 {
-    (void)hf_error_set(why, HF_STORE_DAMAGED,
-                       "The journal is damaged in %s and %s cannot be read: what is whole was exported. "
-                       "`holdfast audit` says where.",
-                       hf_audit_count(sum->damages, "place", "places").text,
-                       hf_audit_count(sum->unreadable, "entry", "entries").text);
+    (void)hf_error_set(
+        why, HF_STORE_DAMAGED,
+        "The journal is damaged in %s and %s cannot be read: what is whole was exported. "
+        "`holdfast audit` says where.",
+        hf_audit_count(sum->damages, "place", "places").text,
+        hf_audit_count(sum->unreadable, "entry", "entries").text);
     return 1;
 }
 
@@ -181,18 +185,19 @@ static int told(const struct export *x, struct hf_error *why)
     return 0;
 }
 
-static int export_to(const char *dir, const struct hf_audit_export_options *options, const char *tmp,
-                     struct hf_error *why)
+static int export_to(const char *dir, const struct hf_audit_export_options *options,
+                     const char *tmp, struct hf_error *why)
 {
     struct hf_audit_reader *reader;
     struct export x = { .options = options };
     bool sqlite = options->format == HF_AUDIT_SQLITE;
-    enum hf_status st = options->postgres
-                            ? hf_audit_reader_connect(options->postgres, options->timeline, &reader, why)
-                            : hf_audit_reader_open(dir, &reader, why);
+    enum hf_status st = options->postgres ? hf_audit_reader_connect(options->postgres,
+                                                                    options->timeline, &reader, why)
+                                          : hf_audit_reader_open(dir, &reader, why);
     if (st != HF_OK)
         return 3;
-    bool good = sqlite ? hf_audit_sqlite_open(tmp, &x.sink, why) : hf_audit_jsonl_open(tmp, &x.sink, why);
+    bool good =
+        sqlite ? hf_audit_sqlite_open(tmp, &x.sink, why) : hf_audit_jsonl_open(tmp, &x.sink, why);
     if (good) {
         good = write_all(&x, reader, why);
         x.sink.close(x.sink.ctx);
@@ -207,8 +212,8 @@ static int refuse(struct hf_error *why, const char *file, const char *what)
     return 1;
 }
 
-int hf_audit_export(const char *dir, const struct hf_audit_export_options *options, const char *file,
-                    struct hf_error *why)
+int hf_audit_export(const char *dir, const struct hf_audit_export_options *options,
+                    const char *file, struct hf_error *why)
 {
     struct stat st;
     *why = (struct hf_error){ HF_OK, "" };
@@ -226,7 +231,8 @@ int hf_audit_export(const char *dir, const struct hf_audit_export_options *optio
     snprintf(tmp, size, "%s.tmp", file);
     int code;
     if (lstat(tmp, &st) == 0) {
-        code = refuse(why, tmp, "is in the way, perhaps of an export that was cut short: remove it.");
+        code =
+            refuse(why, tmp, "is in the way, perhaps of an export that was cut short: remove it.");
     } else {
         code = export_to(dir, options, tmp, why);
         if (code != 3 && !file_name(tmp, file, why))

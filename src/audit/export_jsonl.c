@@ -233,7 +233,8 @@ static void row_json(struct hf_json *j, const struct hf_audit_row *row, struct h
 static bool write_failed(struct hf_error *why, const char *reason)
 {
     (void)hf_error_set(why, HF_STORAGE_FAILURE,
-                       "The export cannot be written: %s. Make room, or export to another place.", reason);
+                       "The export cannot be written: %s. Make room, or export to another place.",
+                       reason);
     return false;
 }
 
@@ -279,9 +280,9 @@ static bool jsonl_batch(void *ctx, const struct hf_audit_batch *batch, struct hf
     return true; /* each entry names its batch */
 }
 
-static bool jsonl_entry(void *ctx, const struct hf_audit_batch *batch, const struct hf_audit_entry *e,
-                        const struct hf_audit_row *rows, const struct hf_audit_row *answer,
-                        struct hf_error *why)
+static bool jsonl_entry(void *ctx, const struct hf_audit_batch *batch,
+                        const struct hf_audit_entry *e, const struct hf_audit_row *rows,
+                        const struct hf_audit_row *answer, struct hf_error *why)
 {
     struct jsonl *x = ctx;
     struct hf_json j = line_begin(x, "entry");
@@ -365,8 +366,9 @@ bool hf_audit_jsonl_open(const char *path, struct hf_audit_sink *sink, struct hf
         x->out = fd < 0 ? NULL : fdopen(fd, "w");
     }
     if (!x || !x->out) {
-        (void)hf_error_set(why, HF_STORAGE_FAILURE, "%.300s cannot be written: %s. Name a file elsewhere.",
-                           path, x ? strerror(errno) : "not enough memory");
+        (void)hf_error_set(why, HF_STORAGE_FAILURE,
+                           "%.300s cannot be written: %s. Name a file elsewhere.", path,
+                           x ? strerror(errno) : "not enough memory");
         if (fd >= 0)
             close(fd);
         free(x);

@@ -1,8 +1,8 @@
 /* The tables and views of the SQLite export.
  *
- * Times are milliseconds since 1970-01-01 UTC; each has a column beside it whose name ends in _text and
- * that shows it for people. Those are computed when they are read: they cannot disagree. Names and keys
- * are TEXT where they are valid UTF-8 and BLOB where they are not. */
+ * Times are milliseconds since 1970-01-01 UTC; each has a column beside it whose name ends in _text
+ * and that shows it for people. Those are computed when they are read: they cannot disagree. Names
+ * and keys are TEXT where they are valid UTF-8 and BLOB where they are not. */
 #include "audit/export.h"
 
 /* SQL is laid out for those who read SQL. */
@@ -141,8 +141,8 @@ const char *hf_audit_sqlite_views(void)
         "CREATE INDEX guard_entries_by_identity"
         " ON guard_entries(tenant, guard, identity, recorded_at);"
 
-        /* What happened to each hold, refused attempts included: those are found by the digest that any
-         * action on the hold carries. */
+        /* What happened to each hold, refused attempts included: those are found by the digest that
+         * any action on the hold carries. */
         "CREATE VIEW hold_life AS"
         " SELECT h.id, v.at, v.at_text, v.action, v.state AS outcome, t.key, t.client,"
         "  t.client_sequence, t.expires_text AS key_until, v.position"
@@ -180,8 +180,9 @@ const char *hf_audit_sqlite_views(void)
         " FROM tokens a JOIN tokens b ON b.tenant = a.tenant AND b.client = a.client"
         "  AND b.client_sequence = a.client_sequence AND b.position > a.position;"
 
-        /* Holds of one requester on one resource within a minute of the one before: each with its neighbour alone,
-         * as the audit counts them, so that a hundred in a row are 99 and not 4950. */
+        /* Holds of one requester on one resource within a minute of the one before: each with its
+         * neighbour alone, as the audit counts them, so that a hundred in a row are 99 and not
+         * 4950. */
         "CREATE VIEW near_duplicates AS"
         " WITH placed AS (SELECT *, lag(ordinal) OVER (PARTITION BY tenant, resource, requester ORDER BY ordinal)"
         "   AS before FROM hold_keys WHERE reverses IS NULL)"

@@ -40,15 +40,16 @@ enum statement {
     STATEMENTS
 };
 
-/* `OR IGNORE` where a wrong history might have a thing twice: the first one stays, and the audit tells.
- */
+/* `OR IGNORE` where a wrong history might have a thing twice: the first one stays, and the audit
+ * tells. */
 static const char *const statements[STATEMENTS] = {
     [ADD_STORE] = "INSERT INTO store VALUES(?,?)",
     [ADD_BATCH] = "INSERT INTO batches VALUES(?,?,?,?,?,?,?,?,?,?)",
     [ADD_ENTRY] = "INSERT INTO entries VALUES(?,?,?,?,?,?,?)",
     [ADD_TOKEN] = "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
-    [ADD_HOLD] = ("INSERT INTO holds VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(ordinal) DO UPDATE SET "
-                  "state = excluded.state, ended_at = excluded.ended_at"),
+    [ADD_HOLD] =
+        ("INSERT INTO holds VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(ordinal) DO UPDATE SET "
+         "state = excluded.state, ended_at = excluded.ended_at"),
     [ADD_HOLD_EVENT] = "INSERT OR IGNORE INTO hold_events VALUES(?,?,?,?,?,?)",
     [ADD_REVERSAL] = "INSERT OR IGNORE INTO reversals VALUES(?,?,?)",
     [ADD_RESOURCE] = "INSERT OR REPLACE INTO resources VALUES(?,?,?,?,?,?,?,?,?)",
@@ -101,7 +102,8 @@ static void add_int(struct row *r, int64_t v)
     bound(r, sqlite3_bind_int64(r->st, ++r->n, v));
 }
 
-/* SQLite has no unsigned numbers; fences and the like never come near its limit in a right history. */
+/* SQLite has no unsigned numbers; fences and the like never come near its limit in a right
+ * history. */
 static void add_uint(struct row *r, uint64_t v)
 {
     add_int(r, v > INT64_MAX ? INT64_MAX : (int64_t)v);
@@ -147,8 +149,8 @@ static void add_hex(struct row *r, const uint8_t *bytes)
 static void write_failed(const struct sqlite *x, struct hf_error *why)
 {
     (void)hf_error_set(why, HF_STORAGE_FAILURE,
-                       "%.200s cannot be written: %.200s. Make room, or name a file elsewhere.", x->path,
-                       sqlite3_errmsg(x->db));
+                       "%.200s cannot be written: %.200s. Make room, or name a file elsewhere.",
+                       x->path, sqlite3_errmsg(x->db));
 }
 
 /* Carry it out. Values that are borrowed are let go. */
@@ -198,8 +200,8 @@ static bool put_hold(struct sqlite *x, const struct hf_audit_entry *e, const str
     return put(x, &r, why);
 }
 
-static bool put_resource(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_resource *row,
-                         struct hf_error *why)
+static bool put_resource(struct sqlite *x, const struct hf_audit_entry *e,
+                         const struct hf_resource *row, struct hf_error *why)
 {
     struct row r = row_of(x, ADD_RESOURCE);
     add_bytes(&r, row->tenant);
@@ -243,8 +245,8 @@ static bool put_guard(struct sqlite *x, const struct hf_guard *g, struct hf_erro
     return put(x, &r, why);
 }
 
-static bool put_identity(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_entry *row,
-                         struct hf_error *why)
+static bool put_identity(struct sqlite *x, const struct hf_audit_entry *e,
+                         const struct hf_entry *row, struct hf_error *why)
 {
     struct row r = row_of(x, ADD_GUARD_ENTRY);
     add_uint(&r, e->position);
@@ -288,8 +290,8 @@ static bool put_claim(struct sqlite *x, const struct hf_audit_entry *e, const st
     return put(x, &r, why);
 }
 
-static bool put_lease(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_row *row,
-                      struct hf_error *why)
+static bool put_lease(struct sqlite *x, const struct hf_audit_entry *e,
+                      const struct hf_audit_row *row, struct hf_error *why)
 {
     const struct hf_lease *l = &row->lease;
     bool leaves = row->flags & HF_AUDIT_ROW_LEAVES;
@@ -341,8 +343,8 @@ static void add_value(struct row *r, const struct hf_value *stored)
     }
 }
 
-static bool put_register(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_register *g,
-                         struct hf_error *why)
+static bool put_register(struct sqlite *x, const struct hf_audit_entry *e,
+                         const struct hf_register *g, struct hf_error *why)
 {
     struct row r = row_of(x, ADD_REGISTER);
     add_bytes(&r, g->tenant);
@@ -365,8 +367,8 @@ static bool put_register(struct sqlite *x, const struct hf_audit_entry *e, const
     return put(x, &r, why);
 }
 
-static bool put_value(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_row *row,
-                      struct hf_error *why)
+static bool put_value(struct sqlite *x, const struct hf_audit_entry *e,
+                      const struct hf_audit_row *row, struct hf_error *why)
 {
     bool leaves = row->flags & HF_AUDIT_ROW_LEAVES;
     struct row r = row_of(x, leaves ? DROP_VALUE : ADD_VALUE);
@@ -377,8 +379,8 @@ static bool put_value(struct sqlite *x, const struct hf_audit_entry *e, const st
     return put(x, &r, why);
 }
 
-static bool put_client(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_client *c,
-                       struct hf_error *why)
+static bool put_client(struct sqlite *x, const struct hf_audit_entry *e,
+                       const struct hf_audit_client *c, struct hf_error *why)
 {
     struct row r = row_of(x, ADD_CLIENT);
     add_bytes(&r, e->tenant);
@@ -403,8 +405,8 @@ static bool put_outbox(struct sqlite *x, const struct hf_audit_entry *e, const s
     return put(x, &r, why);
 }
 
-static bool put_config(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_config *c,
-                       struct hf_error *why)
+static bool put_config(struct sqlite *x, const struct hf_audit_entry *e,
+                       const struct hf_audit_config *c, struct hf_error *why)
 {
     struct row r = row_of(x, ADD_CONFIG);
     add_uint(&r, e->position);
@@ -417,8 +419,8 @@ static bool put_config(struct sqlite *x, const struct hf_audit_entry *e, const s
     return put(x, &r, why);
 }
 
-static bool put_reversal(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_reversal *v,
-                         struct hf_error *why)
+static bool put_reversal(struct sqlite *x, const struct hf_audit_entry *e,
+                         const struct hf_audit_reversal *v, struct hf_error *why)
 {
     struct row r = row_of(x, ADD_REVERSAL);
     add_text(&r, v->original);
@@ -427,8 +429,8 @@ static bool put_reversal(struct sqlite *x, const struct hf_audit_entry *e, const
     return put(x, &r, why);
 }
 
-static bool put_row(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_row *row,
-                    struct hf_error *why)
+static bool put_row(struct sqlite *x, const struct hf_audit_entry *e,
+                    const struct hf_audit_row *row, struct hf_error *why)
 {
     switch (row->kind) {
     case HF_ROW_HOLD: return put_hold(x, e, &row->hold, why);
@@ -449,8 +451,8 @@ static bool put_row(struct sqlite *x, const struct hf_audit_entry *e, const stru
 
 /* ---- Batches and entries ---- */
 
-static bool put_token(struct sqlite *x, const struct hf_audit_entry *e, const struct hf_audit_row *answer,
-                      struct hf_error *why)
+static bool put_token(struct sqlite *x, const struct hf_audit_entry *e,
+                      const struct hf_audit_row *answer, struct hf_error *why)
 {
     struct row r = row_of(x, ADD_TOKEN);
     add_uint(&r, e->position);
@@ -480,9 +482,9 @@ static bool put_token(struct sqlite *x, const struct hf_audit_entry *e, const st
     return put(x, &r, why);
 }
 
-static bool sqlite_entry(void *ctx, const struct hf_audit_batch *batch, const struct hf_audit_entry *e,
-                         const struct hf_audit_row *rows, const struct hf_audit_row *answer,
-                         struct hf_error *why)
+static bool sqlite_entry(void *ctx, const struct hf_audit_batch *batch,
+                         const struct hf_audit_entry *e, const struct hf_audit_row *rows,
+                         const struct hf_audit_row *answer, struct hf_error *why)
 {
     struct sqlite *x = ctx;
     struct row r = row_of(x, ADD_ENTRY);
@@ -535,7 +537,8 @@ static bool run(struct sqlite *x, const char *sql, struct hf_error *why)
     return false;
 }
 
-static bool put_bytes(struct sqlite *x, const char *name, struct hf_bytes value, struct hf_error *why)
+static bool put_bytes(struct sqlite *x, const char *name, struct hf_bytes value,
+                      struct hf_error *why)
 {
     struct row r = row_of(x, ADD_STORE);
     add_text(&r, name);
@@ -548,13 +551,15 @@ static bool put_fact(struct sqlite *x, const char *name, const char *value, stru
     return put_bytes(x, name, hf_str(value), why);
 }
 
-/* The file is made from nothing and named only when it is whole, so it needs no journal of its own. */
+/* The file is made from nothing and named only when it is whole, so it needs no journal of its
+ * own. */
 static bool sqlite_begin(void *ctx, const struct hf_audit_journal *journal,
                          const struct hf_audit_export_options *options, struct hf_error *why)
 {
     struct sqlite *x = ctx;
     char hex[33];
-    if (!run(x, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA page_size = 8192;", why) ||
+    if (!run(x, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA page_size = 8192;",
+             why) ||
         !run(x, hf_audit_sqlite_tables(), why) || !run(x, "BEGIN", why))
         return false;
     for (int i = 0; i < STATEMENTS; i++)
@@ -564,7 +569,8 @@ static bool sqlite_begin(void *ctx, const struct hf_audit_journal *journal,
         }
     hf_audit_hex(journal->store_id, sizeof journal->store_id, hex);
     x->options = options;
-    return put_fact(x, "format", "holdfast-export/1", why) && put_fact(x, "program", HF_VERSION, why) &&
+    return put_fact(x, "format", "holdfast-export/1", why) &&
+           put_fact(x, "program", HF_VERSION, why) &&
            (options->has_tenant ? put_bytes(x, "tenant", options->tenant, why)
                                 : put_fact(x, "store_id", hex, why));
 }
@@ -592,25 +598,27 @@ static bool make_durable(const struct sqlite *x, struct hf_error *why)
 }
 
 /* Facts about the whole journal: not for one tenant. */
-static bool put_journal(struct sqlite *x, const struct hf_audit_export_sum *sum, struct hf_error *why)
+static bool put_journal(struct sqlite *x, const struct hf_audit_export_sum *sum,
+                        struct hf_error *why)
 {
     char hex[2 * HF_DIGEST_SIZE + 1];
     hf_audit_hex(sum->chain_head, HF_DIGEST_SIZE, hex);
     return put_fact(x, "chain_head", hex, why) && put_number(x, "batches", sum->batches, why) &&
            put_number(x, "entries_unreadable", sum->unreadable, why) &&
-           put_number(x, "damages", sum->damages, why) && put_number(x, "torn_bytes", sum->torn_bytes, why);
+           put_number(x, "damages", sum->damages, why) &&
+           put_number(x, "torn_bytes", sum->torn_bytes, why);
 }
 
 static bool sqlite_end(void *ctx, const struct hf_audit_export_sum *sum, struct hf_error *why)
 {
     struct sqlite *x = ctx;
-    bool good =
-        put_number(x, "entries", sum->entries, why) &&
-        (x->options->has_tenant ? put_number(x, "damaged", sum->damages > 0 || sum->unreadable > 0, why)
-                                : put_journal(x, sum, why)) &&
-        put_fact(x, "first_at", hf_audit_at(sum->first_now).text, why) &&
-        put_fact(x, "last_at", hf_audit_at(sum->last_now).text, why) &&
-        run(x, hf_audit_sqlite_views(), why) && run(x, "COMMIT", why);
+    bool good = put_number(x, "entries", sum->entries, why) &&
+                (x->options->has_tenant
+                     ? put_number(x, "damaged", sum->damages > 0 || sum->unreadable > 0, why)
+                     : put_journal(x, sum, why)) &&
+                put_fact(x, "first_at", hf_audit_at(sum->first_now).text, why) &&
+                put_fact(x, "last_at", hf_audit_at(sum->last_now).text, why) &&
+                run(x, hf_audit_sqlite_views(), why) && run(x, "COMMIT", why);
     return good && make_durable(x, why);
 }
 
@@ -624,7 +632,8 @@ static void sqlite_close(void *ctx)
     free(x);
 }
 
-/* SQLite would let everybody read the file that it makes. It takes an empty one as a new database. */
+/* SQLite would let everybody read the file that it makes. It takes an empty one as a new
+ * database. */
 static bool file_make(const char *path, struct hf_error *why)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -632,7 +641,8 @@ static bool file_make(const char *path, struct hf_error *why)
         close(fd);
         return true;
     }
-    (void)hf_error_set(why, HF_STORAGE_FAILURE, "%.300s cannot be written: %s. Name a file elsewhere.", path,
+    (void)hf_error_set(why, HF_STORAGE_FAILURE,
+                       "%.300s cannot be written: %s. Name a file elsewhere.", path,
                        strerror(errno));
     return false;
 }
@@ -643,7 +653,8 @@ bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct h
     if (x)
         x->path = malloc(strlen(path) + 1);
     if (!x || !x->path) {
-        *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
+        *why =
+            (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
         free(x);
         return false;
     }
@@ -658,6 +669,7 @@ bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct h
         sqlite_close(x);
         return false;
     }
-    *sink = (struct hf_audit_sink){ x, sqlite_begin, sqlite_batch, sqlite_entry, sqlite_end, sqlite_close };
+    *sink = (struct hf_audit_sink){ x,          sqlite_begin, sqlite_batch, sqlite_entry,
+                                    sqlite_end, sqlite_close };
     return true;
 }

@@ -1,4 +1,5 @@
-/* Rows of the tables, out of the entries that make them. Written from the comments of the tables alone. */
+/* Rows of the tables, out of the entries that make them. Written from the comments of the tables
+ * alone. */
 #include "audit/fields.h"
 
 #include "audit/words.h"
@@ -25,7 +26,8 @@ static struct building begin(struct hf_audit_fields *out, enum hf_audit_stored t
     return (struct building){ .out = out, .arena = arena };
 }
 
-static void add(struct building *b, const char *name, enum hf_audit_field_type type, struct hf_bytes value)
+static void add(struct building *b, const char *name, enum hf_audit_field_type type,
+                struct hf_bytes value)
 {
     b->out->field[b->out->count++] = (struct hf_audit_field){ name, type, value };
 }
@@ -128,7 +130,8 @@ static size_t character(const unsigned char *p, size_t left)
 struct hf_bytes hf_audit_key_text(struct hf_bytes key, struct hf_arena *arena)
 {
     const unsigned char *p = key.data;
-    if (key.size == 0 || (!memchr(p, '\\', key.size) && !memchr(p, '\0', key.size) && hf_utf8_valid(key)))
+    if (key.size == 0 ||
+        (!memchr(p, '\\', key.size) && !memchr(p, '\0', key.size) && hf_utf8_valid(key)))
         return key;
     char *text = hf_arena_take(arena, 4 * key.size + 1);
     size_t n = 0;
@@ -153,7 +156,8 @@ struct hf_bytes hf_audit_key_text(struct hf_bytes key, struct hf_arena *arena)
 
 /* ---- The rows ---- */
 
-static bool hold_fields(const struct hf_hold *h, struct hf_arena *arena, struct hf_audit_fields *out)
+static bool hold_fields(const struct hf_hold *h, struct hf_arena *arena,
+                        struct hf_audit_fields *out)
 {
     struct building b = begin(out, HF_AUDIT_STORED_HOLD, 1, arena);
     add_uint(&b, "ordinal", h->ordinal);
@@ -180,7 +184,8 @@ static bool reversed_fields(const struct hf_audit_entry *e, const struct hf_audi
     return end(&b);
 }
 
-static bool resource_fields(const struct hf_resource *r, struct hf_arena *arena, struct hf_audit_fields *out)
+static bool resource_fields(const struct hf_resource *r, struct hf_arena *arena,
+                            struct hf_audit_fields *out)
 {
     struct building b = begin(out, HF_AUDIT_STORED_RESOURCE, 2, arena);
     add_text(&b, "tenant", r->tenant);
@@ -206,7 +211,8 @@ static void add_match(struct building *b, const struct hf_guard *g)
     add_text(b, "match", hf_mem(text, n));
 }
 
-static bool guard_fields(const struct hf_guard *g, struct hf_arena *arena, struct hf_audit_fields *out)
+static bool guard_fields(const struct hf_guard *g, struct hf_arena *arena,
+                         struct hf_audit_fields *out)
 {
     struct building b = begin(out, HF_AUDIT_STORED_GUARD, 2, arena);
     add_text(&b, "tenant", g->tenant);
@@ -219,8 +225,8 @@ static bool guard_fields(const struct hf_guard *g, struct hf_arena *arena, struc
     return end(&b);
 }
 
-static bool identity_fields(const struct hf_audit_entry *e, const struct hf_entry *i, struct hf_arena *arena,
-                            struct hf_audit_fields *out)
+static bool identity_fields(const struct hf_audit_entry *e, const struct hf_entry *i,
+                            struct hf_arena *arena, struct hf_audit_fields *out)
 {
     struct building b = begin(out, HF_AUDIT_STORED_IDENTITY, 3, arena);
     add_text(&b, "tenant", i->tenant);
@@ -234,8 +240,8 @@ static bool identity_fields(const struct hf_audit_entry *e, const struct hf_entr
 }
 
 /* A claim is a token whose call is begin. */
-static bool claim_fields(const struct hf_audit_entry *e, const struct hf_claim *c, struct hf_arena *arena,
-                         struct hf_audit_fields *out)
+static bool claim_fields(const struct hf_audit_entry *e, const struct hf_claim *c,
+                         struct hf_arena *arena, struct hf_audit_fields *out)
 {
     struct building b = begin(out, HF_AUDIT_STORED_TOKEN, 2, arena);
     add_text(&b, "tenant", c->tenant);
@@ -259,7 +265,8 @@ static bool claim_fields(const struct hf_audit_entry *e, const struct hf_claim *
 }
 
 /* A lease that has left has no fields but its key. */
-static bool lease_fields(const struct hf_audit_row *row, struct hf_arena *arena, struct hf_audit_fields *out)
+static bool lease_fields(const struct hf_audit_row *row, struct hf_arena *arena,
+                         struct hf_audit_fields *out)
 {
     const struct hf_lease *l = &row->lease;
     struct building b = begin(out, HF_AUDIT_STORED_LEASE, 2, arena);
@@ -276,7 +283,8 @@ static bool lease_fields(const struct hf_audit_row *row, struct hf_arena *arena,
     return end(&b);
 }
 
-static bool register_fields(const struct hf_register *r, struct hf_arena *arena, struct hf_audit_fields *out)
+static bool register_fields(const struct hf_register *r, struct hf_arena *arena,
+                            struct hf_audit_fields *out)
 {
     struct building b = begin(out, HF_AUDIT_STORED_REGISTER, 2, arena);
     add_text(&b, "tenant", r->tenant);
@@ -312,7 +320,8 @@ static bool value_fields(const struct hf_audit_entry *e, const struct hf_audit_r
     return end(&b);
 }
 
-static bool outbox_fields(const struct hf_outbox *o, struct hf_arena *arena, struct hf_audit_fields *out)
+static bool outbox_fields(const struct hf_outbox *o, struct hf_arena *arena,
+                          struct hf_audit_fields *out)
 {
     struct building b = begin(out, HF_AUDIT_STORED_OUTBOX, 1, arena);
     add_uint(&b, "number", o->number);
@@ -374,7 +383,8 @@ bool hf_audit_fields_made(const struct hf_audit_entry *e, const struct hf_audit_
 
 /* ---- Keys and numbers ---- */
 
-static bool call_fields(const struct hf_audit_entry *e, struct hf_arena *arena, struct hf_audit_fields *out)
+static bool call_fields(const struct hf_audit_entry *e, struct hf_arena *arena,
+                        struct hf_audit_fields *out)
 {
     struct building b = begin(out, HF_AUDIT_STORED_CALL, 3, arena);
     add_text(&b, "tenant", e->tenant);
@@ -420,7 +430,8 @@ bool hf_audit_fields_remembered(const struct hf_audit_entry *e, const struct hf_
 }
 
 /* The key of the claim that the entry changes; NULL: none. */
-static const struct hf_bytes *claim_key(const struct hf_audit_entry *e, const struct hf_audit_row *rows)
+static const struct hf_bytes *claim_key(const struct hf_audit_entry *e,
+                                        const struct hf_audit_row *rows)
 {
     for (size_t i = 0; i < e->row_count; i++)
         if (rows[i].kind == HF_ROW_CLAIM)
@@ -429,7 +440,8 @@ static const struct hf_bytes *claim_key(const struct hf_audit_entry *e, const st
 }
 
 /* The key, client/number, or the claim's key, as text. */
-static void add_under(struct building *b, const struct hf_audit_entry *e, const struct hf_audit_row *rows)
+static void add_under(struct building *b, const struct hf_audit_entry *e,
+                      const struct hf_audit_row *rows)
 {
     char number[24];
     if (e->remember == HF_REMEMBER_KEY) {
@@ -509,7 +521,8 @@ const struct hf_audit_field *hf_audit_fields_differ(const struct hf_audit_fields
     return NULL;
 }
 
-const struct hf_audit_field *hf_audit_fields_find(const struct hf_audit_fields *fields, const char *name)
+const struct hf_audit_field *hf_audit_fields_find(const struct hf_audit_fields *fields,
+                                                  const char *name)
 {
     for (size_t i = 0; i < fields->count; i++)
         if (strcmp(fields->field[i].name, name) == 0)
@@ -553,12 +566,14 @@ struct hf_audit_field_shown hf_audit_field_show(const struct hf_audit_field *fie
     if (field->type == HF_AUDIT_TEXT || field->type == HF_AUDIT_BYTES) {
         snprintf(s.text, sizeof s.text, "%s", hf_audit_show(field->value).text);
     } else if (field->type != HF_AUDIT_NULL) {
-        snprintf(digits, sizeof digits, "%.*s", (int)field->value.size, (const char *)field->value.data);
+        snprintf(digits, sizeof digits, "%.*s", (int)field->value.size,
+                 (const char *)field->value.data);
         snprintf(s.text, sizeof s.text, "%s", digits);
         if (field->type == HF_AUDIT_TIME_MS && digits[0] != 'i') {
             struct hf_audit_clock at = hf_audit_at((hf_time)strtoll(digits, NULL, 10));
             const char *rest = strchr(digits, '.');
-            snprintf(s.text, sizeof s.text, rest ? "%s and %s us" : "%s", at.text, rest ? rest + 1 : "");
+            snprintf(s.text, sizeof s.text, rest ? "%s and %s us" : "%s", at.text,
+                     rest ? rest + 1 : "");
         }
     }
     return s;

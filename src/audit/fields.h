@@ -1,8 +1,8 @@
 /* fields.h: a row of a database's tables as named values, wherever it comes from.
  *
- * The tables beside the journal must say what the journal says. So each row is brought to this one form from both sides:
- * out of the database (read_postgres.c), and out of the entry that should have made it (fields.c). Values are compared as
- * the text or the bytes that stand here. */
+ * The tables beside the journal must say what the journal says. So each row is brought to this one
+ * form from both sides: out of the database (read_postgres.c), and out of the entry that should
+ * have made it (fields.c). Values are compared as the text or the bytes that stand here. */
 #ifndef HF_AUDIT_FIELDS_H
 #define HF_AUDIT_FIELDS_H
 
@@ -17,12 +17,14 @@ enum hf_audit_stored {
     HF_AUDIT_STORED_REVERSED, /* holds that were given back: by which record */
     HF_AUDIT_STORED_RESOURCE,
     HF_AUDIT_STORED_RESOURCE_MADE, /* which entry made it */
-    HF_AUDIT_STORED_RESOURCE_DUE,  /* one that has a hold which ends before its due_at: there must be none */
+    /* one that has a hold which ends before its due_at: there must be none */
+    HF_AUDIT_STORED_RESOURCE_DUE,
     HF_AUDIT_STORED_GUARD,
     HF_AUDIT_STORED_GUARD_MADE,
     HF_AUDIT_STORED_IDENTITY,
     HF_AUDIT_STORED_LEASE,
-    HF_AUDIT_STORED_LEASE_LEFT, /* what a deleted one has left, and cannot have: there must be none */
+    /* what a deleted one has left, and cannot have: there must be none */
+    HF_AUDIT_STORED_LEASE_LEFT,
     HF_AUDIT_STORED_REGISTER,
     HF_AUDIT_STORED_CLIENT,
     HF_AUDIT_STORED_CALL,
@@ -60,13 +62,15 @@ struct hf_audit_fields {
 /* The name of the table, without its schema. Static. */
 const char *hf_audit_stored_name(enum hf_audit_stored table);
 
-/* hf_audit_fields_of: the row of a table that `row` of `entry` makes or changes, as it is after that. Bytes are borrowed
- * from the entry or the arena. False if this row stands in no table (then out->count is 0), or without memory (then it
- * is 1). A token's row may also come from the entry itself, as hf_audit_fields_token says. */
+/* hf_audit_fields_of: the row of a table that `row` of `entry` makes or changes, as it is after
+ * that. Bytes are borrowed from the entry or the arena. False if this row stands in no table (then
+ * out->count is 0), or without memory (then it is 1). A token's row may also come from the entry
+ * itself, as hf_audit_fields_token says. */
 bool hf_audit_fields_of(const struct hf_audit_entry *entry, const struct hf_audit_row *row,
                         struct hf_arena *arena, struct hf_audit_fields *out);
 
-/* The row for the key or the client's number that the entry was remembered under. rows: of the entry. */
+/* The row for the key or the client's number that the entry was remembered under. rows: of the
+ * entry. */
 bool hf_audit_fields_remembered(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                                 struct hf_arena *arena, struct hf_audit_fields *out);
 
@@ -90,7 +94,8 @@ const struct hf_audit_field *hf_audit_fields_differ(const struct hf_audit_fields
                                                     const struct hf_audit_fields *b);
 
 /* The field of that name, or NULL. */
-const struct hf_audit_field *hf_audit_fields_find(const struct hf_audit_fields *fields, const char *name);
+const struct hf_audit_field *hf_audit_fields_find(const struct hf_audit_fields *fields,
+                                                  const char *name);
 
 /* The value of a field for a sentence. */
 #define HF_AUDIT_FIELD_SHOW 180
@@ -99,8 +104,9 @@ struct hf_audit_field_shown {
 };
 struct hf_audit_field_shown hf_audit_field_show(const struct hf_audit_field *field);
 
-/* Bytes as the text that a key stands as in the tables: a backslash is \\, a NUL or a byte of no valid character \xHH.
- * Borrowed from `key` if it needs none of that, else from the arena; {NULL, 1} without memory. */
+/* Bytes as the text that a key stands as in the tables: a backslash is \\, a NUL or a byte of no
+ * valid character \xHH. Borrowed from `key` if it needs none of that, else from the arena; {NULL,
+ * 1} without memory. */
 struct hf_bytes hf_audit_key_text(struct hf_bytes key, struct hf_arena *arena);
 
 #endif

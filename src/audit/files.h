@@ -49,7 +49,7 @@ struct hf_files {
     bool closed_met;             /* its batch has been read, at closed_at, and has this hash: */
     uint8_t closed_hash[HF_DIGEST_SIZE];
     struct hf_files_place closed_at;
-    bool padded;                    /* there is something behind the newest batch, up to the next block */
+    bool padded; /* there is something behind the newest batch, up to the next block */
     struct hf_files_walked *walked; /* owned; walked[n - 1] is segment n */
     size_t walked_count, walked_room;
     struct hf_audit_segment side; /* for hf_audit_reader_entry */
@@ -60,10 +60,12 @@ struct hf_files {
     struct hf_files_place found;
     int io_error; /* of a later segment that was searched */
     uint32_t
-        newer; /* the format version of `newer_name`, which this program does not know; 0: none was met */
+        /* the format version of `newer_name`, which this program does not know; 0: none was met */
+        newer;
     char newer_name[HF_AUDIT_NAME_SIZE];
     int open_error; /* errno of a file that is there and could not be opened, or ENOMEM; 0: none */
-    char open_name[HF_AUDIT_NAME_SIZE]; /* which file, of this or of io_error; "": it is not known */
+    char
+        open_name[HF_AUDIT_NAME_SIZE]; /* which file, of this or of io_error; "": it is not known */
 };
 
 static inline uint64_t hf_files_block_up(uint64_t n)
@@ -75,18 +77,19 @@ static inline uint64_t hf_files_block_up(uint64_t n)
 
 enum hf_status hf_files_fail_newer(struct hf_error *why, const char *file, uint32_t version);
 /* The segment could not be opened: note what that means for the reader. */
-void hf_files_unopened(struct hf_files *r, enum hf_audit_opened got, const struct hf_audit_segment *seg,
-                       uint32_t version);
+void hf_files_unopened(struct hf_files *r, enum hf_audit_opened got,
+                       const struct hf_audit_segment *seg, uint32_t version);
 enum hf_status hf_files_fail_memory(struct hf_error *why);
 /* errno says why. */
 enum hf_status hf_files_fail_io(struct hf_error *why, const char *file);
 
 /* ---- One batch (files_batch.c) ---- */
 
-/* Is there a whole batch at `offset` of the segment, with its own position in it and at least sequence
- * `lowest`? It comes into r->head and r->bytes. Memory that runs out shows as r->bytes.failed. */
-bool hf_files_batch_at(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
-                       uint64_t lowest);
+/* Is there a whole batch at `offset` of the segment, with its own position in it and at least
+ * sequence `lowest`? It comes into r->head and r->bytes. Memory that runs out shows as
+ * r->bytes.failed. */
+bool hf_files_batch_at(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
+                       uint64_t offset, uint64_t lowest);
 
 /* The batch that is wanted, at the place where it should be: is it there? As hf_files_batch_at. */
 bool hf_files_batch_here(struct hf_files *r);
@@ -101,7 +104,8 @@ uint64_t hf_files_torn_bytes(struct hf_files *r);
 bool hf_files_same_keys(const struct hf_files *r, const struct hf_audit_segment *seg);
 
 /* Does the header of a used segment say what it should? */
-bool hf_files_head_belongs(const struct hf_files *r, const struct hf_audit_segment *seg, uint64_t base);
+bool hf_files_head_belongs(const struct hf_files *r, const struct hf_audit_segment *seg,
+                           uint64_t base);
 
 /* Has the file of a segment the size that it must have? */
 const char *hf_files_size_differs(const struct hf_audit_segment *seg);
@@ -134,11 +138,13 @@ enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_erro
  * missing or whose header is not right is taken to be as long as its header or its file says. */
 bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_files_place *found);
 
-/* Is there such a batch, or a header that only the store can have made of one? Then all batches before it were there. */
+/* Is there such a batch, or a header that only the store can have made of one? Then all batches
+ * before it were there. */
 bool hf_files_journal_goes_on(struct hf_files *r, uint64_t lowest);
 
-/* Nothing right here, though whole batches follow: note where, and where reading goes on. The search
- * begins with the wanted sequence itself: behind a wrong segment header nothing need be lost. */
+/* Nothing right here, though whole batches follow: note where, and where reading goes on. The
+ * search begins with the wanted sequence itself: behind a wrong segment header nothing need be
+ * lost. */
 enum hf_audit_step hf_files_damage_note(struct hf_files *r);
 
 /* The next segment is compressed and cannot be read: damage, even if nothing is behind it. */
@@ -155,17 +161,20 @@ void hf_files_look_again(struct hf_files *r);
 /* Read the note. False: it cannot be read, and r->open_error says why. */
 bool hf_files_closed_read(struct hf_files *r, struct hf_files_note *out);
 
-/* What the note proves to be missing or other in the journal that was read, or NULL. at: out, where. No note, or none that is
- * whole, proves nothing. */
+/* What the note proves to be missing or other in the journal that was read, or NULL. at: out,
+ * where. No note, or none that is whole, proves nothing. */
 const char *hf_files_closed_differs(struct hf_files *r, struct hf_files_place *at);
 
-/* No batch was read. Are there files that are only made behind the first one? What that proves, or NULL. */
+/* No batch was read. Are there files that are only made behind the first one? What that proves, or
+ * NULL. */
 const char *hf_files_remains(struct hf_files *r);
 
-/* A snapshot that was taken of more than is here, or of something else, proves that something is lost. */
+/* A snapshot that was taken of more than is here, or of something else, proves that something is
+ * lost. */
 const char *hf_files_snapshot_differs(const struct hf_files *r);
 
-/* Segments from here on hold no batch; their files must be there in full all the same. name: out, the one that is not. */
+/* Segments from here on hold no batch; their files must be there in full all the same. name: out,
+ * the one that is not. */
 const char *hf_files_rest_differs(struct hf_files *r, char name[HF_AUDIT_NAME_SIZE]);
 
 #endif

@@ -1,11 +1,11 @@
 /* One batch, and the segment that it lies in. */
 #include "audit/files.h"
 
-bool hf_files_batch_at(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
-                       uint64_t lowest)
+bool hf_files_batch_at(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
+                       uint64_t offset, uint64_t lowest)
 {
-    return hf_audit_batch_read(seg, base, offset, r->seal_known ? &r->seal : NULL, &r->head, &r->bytes) ==
-               HF_AUDIT_BATCH_WHOLE &&
+    return hf_audit_batch_read(seg, base, offset, r->seal_known ? &r->seal : NULL, &r->head,
+                               &r->bytes) == HF_AUDIT_BATCH_WHOLE &&
            r->head.sequence >= lowest;
 }
 
@@ -17,8 +17,8 @@ bool hf_files_batch_here(struct hf_files *r)
 
 enum hf_audit_batch_state hf_files_look_here(struct hf_files *r)
 {
-    return hf_audit_batch_read(&r->seg, r->base, r->offset, r->seal_known ? &r->seal : NULL, &r->head,
-                               &r->bytes);
+    return hf_audit_batch_read(&r->seg, r->base, r->offset, r->seal_known ? &r->seal : NULL,
+                               &r->head, &r->bytes);
 }
 
 uint64_t hf_files_torn_bytes(struct hf_files *r)
@@ -39,7 +39,8 @@ bool hf_files_same_keys(const struct hf_files *r, const struct hf_audit_segment 
            (h->version == 1 || !r->seal_known || memcmp(&h->seal, &r->seal, sizeof h->seal) == 0);
 }
 
-bool hf_files_head_belongs(const struct hf_files *r, const struct hf_audit_segment *seg, uint64_t base)
+bool hf_files_head_belongs(const struct hf_files *r, const struct hf_audit_segment *seg,
+                           uint64_t base)
 {
     return seg->head_good && seg->head.base == base && seg->head.size == seg->size &&
            (!seg->packed || seg->pack_base == base) && hf_files_same_keys(r, seg);
@@ -51,21 +52,23 @@ const char *hf_files_size_differs(const struct hf_audit_segment *seg)
         return NULL;
     if (seg->head_good && seg->file_size != seg->head.size)
         return "the file does not have the size that its header says";
-    if (!seg->head_good && (seg->file_size % HF_AUDIT_BLOCK != 0 || seg->file_size < 2 * HF_AUDIT_BLOCK))
+    if (!seg->head_good &&
+        (seg->file_size % HF_AUDIT_BLOCK != 0 || seg->file_size < 2 * HF_AUDIT_BLOCK))
         return "the file has a size that no segment has";
     return NULL;
 }
 
-/* The first batch behind the place where the newest snapshot began: does the snapshot fit what came before? */
+/* The first batch behind the place where the newest snapshot began: does the snapshot fit what came
+ * before? */
 static void snapshot_pass(struct hf_files *r, const struct hf_audit_batch *b)
 {
     const struct hf_audit_snapshot *s = &r->snapshot;
     if (!s->found || r->snapshot_passed || b->position < s->start)
         return;
     r->snapshot_passed = true;
-    r->snapshot_fits = b->now >= s->now &&
-                       (!r->chain_known ||
-                        (b->sequence == s->next_sequence && memcmp(r->chain, s->chain, HF_DIGEST_SIZE) == 0));
+    r->snapshot_fits =
+        b->now >= s->now && (!r->chain_known || (b->sequence == s->next_sequence &&
+                                                 memcmp(r->chain, s->chain, HF_DIGEST_SIZE) == 0));
 }
 
 void hf_files_batch_take(struct hf_files *r, struct hf_audit_batch *out)
@@ -89,8 +92,9 @@ void hf_files_batch_take(struct hf_files *r, struct hf_audit_batch *out)
     out->head_fits =
         r->offset != HF_AUDIT_BLOCK || !r->seg.head_good ||
         (!r->seg.head_dirty && !hf_files_size_differs(&r->seg) &&
-         hf_files_head_belongs(r, &r->seg, r->base) && r->seg.head.first_sequence == out->sequence &&
-         r->seg.head.first_now == out->now && memcmp(r->seg.head.chain, out->chain, HF_DIGEST_SIZE) == 0);
+         hf_files_head_belongs(r, &r->seg, r->base) &&
+         r->seg.head.first_sequence == out->sequence && r->seg.head.first_now == out->now &&
+         memcmp(r->seg.head.chain, out->chain, HF_DIGEST_SIZE) == 0);
     unsigned char padding[HF_AUDIT_BLOCK] = { 0 };
     uint64_t end = r->offset + out->length;
     size_t rest = (size_t)(hf_files_block_up(end) - end);

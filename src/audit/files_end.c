@@ -1,4 +1,5 @@
-/* What is damage where the journal ends (doc/FORMAT.md): what says that there was more, or something else. */
+/* What is damage where the journal ends (doc/FORMAT.md): what says that there was more, or
+ * something else. */
 #include "audit/directory.h"
 #include "audit/files.h"
 #include "base/bytes.h"
@@ -36,7 +37,8 @@ bool hf_files_closed_read(struct hf_files *r, struct hf_files_note *out)
     close(fd);
     if (error)
         return unread(r, name, error);
-    if (whole && memcmp(note, "HFclose1", 8) == 0 && hf_crc32c(0, note, 60) == hf_get32(note + 60)) {
+    if (whole && memcmp(note, "HFclose1", 8) == 0 &&
+        hf_crc32c(0, note, 60) == hf_get32(note + 60)) {
         out->sequence = hf_get64(note + 8);
         memcpy(out->hash, note + 24, HF_DIGEST_SIZE);
     }
@@ -52,7 +54,8 @@ const char *hf_files_closed_differs(struct hf_files *r, struct hf_files_place *a
         return NULL;
     if (note.sequence > newest)
         return "the note `closed` names a later batch than this: batches are lost or damaged";
-    if (note.sequence == newest && r->chain_known && memcmp(note.hash, r->chain, HF_DIGEST_SIZE) != 0)
+    if (note.sequence == newest && r->chain_known &&
+        memcmp(note.hash, r->chain, HF_DIGEST_SIZE) != 0)
         return "the note `closed` names another batch than this one";
     if (note.sequence != r->closed.sequence || !r->closed_met ||
         memcmp(note.hash, r->closed_hash, HF_DIGEST_SIZE) == 0)
@@ -67,7 +70,8 @@ const char *hf_files_remains(struct hf_files *r)
     int error = r->next_sequence > 1 ? 0 : hf_audit_directory_remains(r->dir, &found);
     if (error)
         r->open_error = -error;
-    return found ? "there is no whole batch, and files that are only made behind the first one" : NULL;
+    return found ? "there is no whole batch, and files that are only made behind the first one"
+                 : NULL;
 }
 
 /* What is wrong with the segment, which was opened, or not, and should begin at `base`? */
@@ -88,8 +92,9 @@ static const char *unused_differs(const struct hf_files *r, enum hf_audit_opened
         return "the segment's header is of another segment";
     if (seg->head_good && !hf_files_same_keys(r, seg))
         return "the segment belongs to another store";
-    return seg->head_good && !hf_files_head_belongs(r, seg, base) ? "the segment's header is not right"
-                                                                  : NULL;
+    return seg->head_good && !hf_files_head_belongs(r, seg, base)
+               ? "the segment's header is not right"
+               : NULL;
 }
 
 const char *hf_files_rest_differs(struct hf_files *r, char name[HF_AUDIT_NAME_SIZE])

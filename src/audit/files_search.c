@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void hf_files_unopened(struct hf_files *r, enum hf_audit_opened got, const struct hf_audit_segment *seg,
-                       uint32_t version)
+void hf_files_unopened(struct hf_files *r, enum hf_audit_opened got,
+                       const struct hf_audit_segment *seg, uint32_t version)
 {
     if (got == HF_AUDIT_IO) {
         r->open_error = errno;
@@ -85,30 +85,33 @@ enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_erro
     return HF_FILES_AHEAD_TAKEN;
 }
 
-/* Is there a batch of sequence `lowest` or more? whole: all of it. If not, its header is enough if that is sealed: only the store can
- * have made it, and when all batches before were durable. */
-static bool batch_counts(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
-                         uint64_t lowest, bool whole)
+/* Is there a batch of sequence `lowest` or more? whole: all of it. If not, its header is enough if
+ * that is sealed: only the store can have made it, and when all batches before were durable. */
+static bool batch_counts(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
+                         uint64_t offset, uint64_t lowest, bool whole)
 {
-    uint64_t sequence = r->seal_known && !whole ? hf_audit_sealed_sequence(seg, offset, &r->seal) : 0;
+    uint64_t sequence =
+        r->seal_known && !whole ? hf_audit_sealed_sequence(seg, offset, &r->seal) : 0;
     if (sequence >= lowest) { /* wherever it was meant to be */
         r->head.sequence = sequence;
         return true;
     }
-    enum hf_audit_batch_state state =
-        hf_audit_batch_read(seg, base, offset, r->seal_known ? &r->seal : NULL, &r->head, &r->bytes);
+    enum hf_audit_batch_state state = hf_audit_batch_read(
+        seg, base, offset, r->seal_known ? &r->seal : NULL, &r->head, &r->bytes);
     if (r->bytes.failed) {
         r->open_error = ENOMEM;
         return false;
     }
     /* What cannot be read is not cut short. */
-    bool sealed = state == HF_AUDIT_BATCH_CUT && r->seal_known && r->head.version > 1 && seg->io_error == 0;
+    bool sealed =
+        state == HF_AUDIT_BATCH_CUT && r->seal_known && r->head.version > 1 && seg->io_error == 0;
     return (state == HF_AUDIT_BATCH_WHOLE || (sealed && !whole)) && r->head.sequence >= lowest;
 }
 
 /* A batch of sequence `lowest` or more in the segment, from `offset` on. whole: as above. */
-static bool segment_search(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base, uint64_t offset,
-                           uint64_t lowest, bool whole, struct hf_files_place *found)
+static bool segment_search(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
+                           uint64_t offset, uint64_t lowest, bool whole,
+                           struct hf_files_place *found)
 {
     for (; (offset = hf_audit_segment_skip(seg, offset)) < seg->size; offset += HF_AUDIT_BLOCK) {
         if (!batch_counts(r, seg, base, offset, lowest, whole))
@@ -121,7 +124,8 @@ static bool segment_search(struct hf_files *r, struct hf_audit_segment *seg, uin
     return false;
 }
 
-/* Does the header of the segment say that its first batch has sequence `lowest` or more? It was written together with that batch. */
+/* Does the header of the segment say that its first batch has sequence `lowest` or more? It was
+ * written together with that batch. */
 static bool head_counts(const struct hf_files *r, const struct hf_audit_segment *seg, uint64_t base,
                         uint64_t lowest)
 {
@@ -133,9 +137,11 @@ static bool search(struct hf_files *r, uint64_t lowest, bool whole, struct hf_fi
 {
     uint64_t base = r->base;
     uint64_t size = r->seg.size;
-    /* A header that is right tells how long its batch was meant to be: what lies inside it are its own bytes. */
+    /* A header that is right tells how long its batch was meant to be: what lies inside it are its
+     * own bytes. */
     uint64_t from = r->offset + hf_files_block_up(hf_files_torn_bytes(r));
-    if (!whole && r->seg.fd >= 0 && r->offset == HF_AUDIT_BLOCK && head_counts(r, &r->seg, base, lowest))
+    if (!whole && r->seg.fd >= 0 && r->offset == HF_AUDIT_BLOCK &&
+        head_counts(r, &r->seg, base, lowest))
         return true;
     if (r->seg.fd >= 0 && segment_search(r, &r->seg, base, from, lowest, whole, found))
         return true;
@@ -176,8 +182,8 @@ bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_file
     return search(r, lowest, true, found);
 }
 
-/* Is the wanted batch the whole first one of a segment whose header is not right? From version 2 on the header is durable before that
- * batch is written. */
+/* Is the wanted batch the whole first one of a segment whose header is not right? From version 2 on
+ * the header is durable before that batch is written. */
 static bool lost_its_header(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base)
 {
     return seg->fd >= 0 && !seg->head_good &&
@@ -218,7 +224,8 @@ static const char *what_is_wrong(struct hf_files *r)
     switch (hf_files_look_here(r)) {
     case HF_AUDIT_BATCH_NONE: return "there is no batch where one should be";
     case HF_AUDIT_BATCH_UNSEALED: return "the batch's header does not fit its check";
-    case HF_AUDIT_BATCH_CUT: return "the batch's entries are not those that its header was made for";
+    case HF_AUDIT_BATCH_CUT:
+        return "the batch's entries are not those that its header was made for";
     default: return "there is a batch with another position or sequence";
     }
 }
@@ -260,7 +267,8 @@ bool hf_files_resume_there(struct hf_files *r)
     uint32_t version;
     while (r->seg.number < r->found.segment) {
         r->base += r->seg.size;
-        if (hf_files_segment_enter(r, r->seg.number + 1, &version) == HF_AUDIT_OPENED && r->seg.head_good)
+        if (hf_files_segment_enter(r, r->seg.number + 1, &version) == HF_AUDIT_OPENED &&
+            r->seg.head_good)
             r->base = r->seg.head.base;
         if (!hf_files_walked_add(r, &r->seg, r->base))
             return false;

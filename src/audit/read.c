@@ -3,8 +3,8 @@
 
 #include "base/bytes.h"
 
-enum hf_audit_step hf_audit_reader_next(struct hf_audit_reader *reader, struct hf_audit_batch *batch,
-                                        struct hf_error *why)
+enum hf_audit_step hf_audit_reader_next(struct hf_audit_reader *reader,
+                                        struct hf_audit_batch *batch, struct hf_error *why)
 {
     return reader->source->next(reader, batch, why);
 }
@@ -46,8 +46,8 @@ static void entry_alone(const struct hf_audit_batch *batch, struct hf_audit_entr
     entry->position = batch->position;
 }
 
-bool hf_audit_batch_entry(const struct hf_audit_batch *batch, uint32_t *at, struct hf_audit_entry *entry,
-                          const char **problem)
+bool hf_audit_batch_entry(const struct hf_audit_batch *batch, uint32_t *at,
+                          struct hf_audit_entry *entry, const char **problem)
 {
     if (batch->single) {
         if ((*at)++ > 0)
@@ -66,12 +66,14 @@ bool hf_audit_batch_entry(const struct hf_audit_batch *batch, uint32_t *at, stru
     return true;
 }
 
-bool hf_audit_reader_entry(struct hf_audit_reader *reader, uint64_t position, struct hf_audit_entry *entry)
+bool hf_audit_reader_entry(struct hf_audit_reader *reader, uint64_t position,
+                           struct hf_audit_entry *entry)
 {
     return reader->source->entry(reader, position, entry);
 }
 
-bool hf_audit_reader_stored(struct hf_audit_reader *reader, struct hf_audit_fields *row, struct hf_error *why)
+bool hf_audit_reader_stored(struct hf_audit_reader *reader, struct hf_audit_fields *row,
+                            struct hf_error *why)
 {
     *why = (struct hf_error){ HF_OK, "" };
     return reader->source->stored && reader->source->stored(reader, row, why);

@@ -19,18 +19,18 @@
 
 enum hf_status hf_files_fail_newer(struct hf_error *why, const char *file, uint32_t version)
 {
-    return hf_error_set(
-        why, HF_STORE_NEWER,
-        "%s is written in format version %u; this program (%s) knows version %d. Use a newer holdfast.", file,
-        version, HF_VERSION, HF_AUDIT_VERSION);
+    return hf_error_set(why, HF_STORE_NEWER,
+                        "%s is written in format version %u; this program (%s) knows version %d. "
+                        "Use a newer holdfast.",
+                        file, version, HF_VERSION, HF_AUDIT_VERSION);
 }
 
 enum hf_status hf_files_fail_memory(struct hf_error *why)
 {
-    return hf_error_set(
-        why, HF_NO_MEMORY,
-        "There is not enough memory to read the journal. Read a copy of the directory on a machine that "
-        "has more.");
+    return hf_error_set(why, HF_NO_MEMORY,
+                        "There is not enough memory to read the journal. Read a copy of the "
+                        "directory on a machine that "
+                        "has more.");
 }
 
 enum hf_status hf_files_fail_io(struct hf_error *why, const char *file)
@@ -38,7 +38,8 @@ enum hf_status hf_files_fail_io(struct hf_error *why, const char *file)
     if (errno == ENOMEM)
         return hf_files_fail_memory(why);
     return hf_error_set(why, HF_STORAGE_FAILURE,
-                        "%s cannot be read: %s. Check who may read it, and the disk.", file, strerror(errno));
+                        "%s cannot be read: %s. Check who may read it, and the disk.", file,
+                        strerror(errno));
 }
 
 /* error: of opening the directory, or 0. */
@@ -65,7 +66,8 @@ static enum hf_audit_step step_failed(enum hf_status status)
 /* A first batch counts only with its header, which was durable before it. */
 static bool wanted_here(struct hf_files *r)
 {
-    return (r->offset != HF_AUDIT_BLOCK || r->seg.head_good || r->headless) && hf_files_batch_here(r);
+    return (r->offset != HF_AUDIT_BLOCK || r->seg.head_good || r->headless) &&
+           hf_files_batch_here(r);
 }
 
 /* Nothing right at this place, and no batch that proves that there was: the end, unless the files
@@ -79,7 +81,8 @@ static enum hf_audit_step end_here(struct hf_files *r, struct hf_error *why)
     return HF_AUDIT_END;
 }
 
-/* A file that is there could not be opened, or is of a format that is not known: what it holds is neither read nor missing. */
+/* A file that is there could not be opened, or is of a format that is not known: what it holds is
+ * neither read nor missing. */
 static bool is_unknown(const struct hf_files *r)
 {
     return r->open_error || r->newer;
@@ -93,7 +96,8 @@ static enum hf_audit_step open_failed(const struct hf_files *r, struct hf_error 
     return step_failed(hf_files_fail_io(why, r->open_name[0] ? r->open_name : "the journal"));
 }
 
-static enum hf_audit_step end_damage(struct hf_files *r, const char *file, uint64_t offset, const char *what)
+static enum hf_audit_step end_damage(struct hf_files *r, const char *file, uint64_t offset,
+                                     const char *what)
 {
     r->reader.damage =
         (struct hf_audit_damage){ .offset = offset, .sequence = r->next_sequence, .what = what };
@@ -102,8 +106,9 @@ static enum hf_audit_step end_damage(struct hf_files *r, const char *file, uint6
     return HF_AUDIT_DAMAGE;
 }
 
-/* Which store it is, by the first header that is whole: the one of the first segment may be what is damaged. The seal key is only
- * in those of version 2. store: out, that header; returns false if there is none. */
+/* Which store it is, by the first header that is whole: the one of the first segment may be what is
+ * damaged. The seal key is only in those of version 2. store: out, that header; returns false if
+ * there is none. */
 static bool keys_find(struct hf_files *r, struct hf_audit_head *store)
 {
     struct hf_audit_journal *j = &r->reader.journal;
@@ -136,8 +141,8 @@ static bool keys_find(struct hf_files *r, struct hf_audit_head *store)
     return j->keys_known;
 }
 
-/* No batch has been read yet, and a store that is being made may have written its first one since its file was opened: look at that
- * again, with its header. */
+/* No batch has been read yet, and a store that is being made may have written its first one since
+ * its file was opened: look at that again, with its header. */
 static void begin_again(struct hf_files *r)
 {
     struct hf_audit_head store;
@@ -157,7 +162,8 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
     if (is_unknown(r))
         return open_failed(r, why);
     for (int look = 0;; look++) {
-        enum hf_files_ahead ahead = wanted_here(r) ? HF_FILES_AHEAD_TAKEN : hf_files_next_segment_try(r, why);
+        enum hf_files_ahead ahead =
+            wanted_here(r) ? HF_FILES_AHEAD_TAKEN : hf_files_next_segment_try(r, why);
         if (ahead == HF_FILES_AHEAD_TAKEN) {
             r->headless = false;
             hf_files_batch_take(r, batch);
@@ -169,10 +175,12 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
             return HF_AUDIT_FAILED;
         if (look < RETRIES && hf_files_segment_renewed(r))
             continue;
-        bool later = ahead == HF_FILES_AHEAD_BAD || hf_files_journal_goes_on(r, r->next_sequence + 1);
+        bool later =
+            ahead == HF_FILES_AHEAD_BAD || hf_files_journal_goes_on(r, r->next_sequence + 1);
         if (is_unknown(r))
             return open_failed(r, why);
-        /* What could not be read is neither there nor missing, and what was found behind it does not tell which. */
+        /* What could not be read is neither there nor missing, and what was found behind it does
+         * not tell which. */
         if (r->seg.io_error || r->io_error) {
             if (look >= RETRIES)
                 return end_here(r, why);
@@ -191,12 +199,15 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
             if ((lost || wrong) && look < RETRIES) {
                 if (r->next_sequence == 1)
                     begin_again(r);
-                continue; /* a store that was closed meanwhile has written more since this place was looked at */
+                /* a store that was closed meanwhile has written more since this place was looked
+                 * at */
+                continue;
             }
             if (is_unknown(r))
                 return open_failed(r, why);
             if (lost)
-                snprintf(name, sizeof name, "%s", at.segment == r->seg.number ? r->seg.name : at.file);
+                snprintf(name, sizeof name, "%s",
+                         at.segment == r->seg.number ? r->seg.name : at.file);
             return lost    ? end_damage(r, name, at.offset, lost)
                    : wrong ? end_damage(r, name, 0, wrong)
                            : end_here(r, why);
@@ -217,7 +228,8 @@ static enum hf_status first_open(struct hf_files *r, const char *dir, struct hf_
     uint32_t version = 0;
     struct hf_audit_head store;
     r->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (r->dir >= 0 && !hf_audit_directory_look(r->dir, &r->last_segment, &r->reader.journal.bytes_total))
+    if (r->dir >= 0 &&
+        !hf_audit_directory_look(r->dir, &r->last_segment, &r->reader.journal.bytes_total))
         return hf_files_fail_io(why, dir);
     if (r->dir < 0 && errno != ENOENT && errno != ENOTDIR)
         return hf_files_fail_io(why, dir);
@@ -246,7 +258,8 @@ static enum hf_status first_open(struct hf_files *r, const char *dir, struct hf_
     }
     known = known || keys_find(r, &store); /* the look before may have been the bad one */
     if (!hf_audit_snapshot_look(r->dir, known ? &store : NULL, &r->snapshot))
-        return hf_files_fail_io(why, r->snapshot.unusable_name[0] ? r->snapshot.unusable_name : dir);
+        return hf_files_fail_io(why,
+                                r->snapshot.unusable_name[0] ? r->snapshot.unusable_name : dir);
     r->reader.journal.snapshots_unusable = r->snapshot.unusable;
     memcpy(r->reader.journal.snapshot_unusable, r->snapshot.unusable_name,
            sizeof r->reader.journal.snapshot_unusable);
@@ -254,7 +267,8 @@ static enum hf_status first_open(struct hf_files *r, const char *dir, struct hf_
     return hf_files_walked_add(r, &r->seg, 0) ? HF_OK : hf_files_fail_memory(why);
 }
 
-static bool files_entry(struct hf_audit_reader *reader, uint64_t position, struct hf_audit_entry *entry)
+static bool files_entry(struct hf_audit_reader *reader, uint64_t position,
+                        struct hf_audit_entry *entry)
 {
     struct hf_files *r = (struct hf_files *)reader;
     size_t n = r->walked_count;
@@ -270,7 +284,8 @@ static bool files_entry(struct hf_audit_reader *reader, uint64_t position, struc
             hf_audit_segment_close(&r->side);
             enum hf_audit_opened got = hf_audit_segment_open(r->dir, n, &r->side, &version);
             if (got != HF_AUDIT_OPENED) {
-                r->open_error = got == HF_AUDIT_IO ? errno : r->side.io_error; /* it was read before */
+                r->open_error =
+                    got == HF_AUDIT_IO ? errno : r->side.io_error; /* it was read before */
                 return false;
             }
         }
@@ -306,7 +321,8 @@ static void files_close(struct hf_audit_reader *reader)
     free(r);
 }
 
-enum hf_status hf_audit_reader_open(const char *dir, struct hf_audit_reader **reader, struct hf_error *why)
+enum hf_status hf_audit_reader_open(const char *dir, struct hf_audit_reader **reader,
+                                    struct hf_error *why)
 {
     static const struct hf_audit_source source = { files_next, files_entry, NULL, files_close };
     struct hf_files *r = calloc(1, sizeof *r);

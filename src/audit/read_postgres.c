@@ -1,11 +1,13 @@
 /* The records of a store in a database: the table holdfast.journal, entry by entry.
  *
- * Everything is read in one transaction that sees the database as it was when it began. Entries come in the order of their
- * numbers; batches of several writers may lie among each other, so each writer's chain is followed by itself:
+ * Everything is read in one transaction that sees the database as it was when it began. Entries
+ * come in the order of their numbers; batches of several writers may lie among each other, so each
+ * writer's chain is followed by itself:
  *
  *   chain = SHA-256(chain before, number of the batch, then for each entry: its number, its bytes)
  *
- * with SHA-256(store id, writer) before the first, and numbers as 8 bytes (the writer as 4), the lowest first. */
+ * with SHA-256(store id, writer) before the first, and numbers as 8 bytes (the writer as 4), the
+ * lowest first. */
 #include "audit/read.h"
 
 #include "base/bytes.h"
@@ -65,8 +67,8 @@ static void fields_fill(const struct hf_pg_scan_row *row, struct hf_audit_fields
     out->keys = row->keys;
     out->count = row->count;
     for (size_t i = 0; i < row->count; i++)
-        out->field[i] =
-            (struct hf_audit_field){ row->values[i].name, types[row->values[i].type], row->values[i].value };
+        out->field[i] = (struct hf_audit_field){ row->values[i].name, types[row->values[i].type],
+                                                 row->values[i].value };
 }
 _Static_assert(HF_AUDIT_FIELDS_MAX == HF_PG_SCAN_VALUES_MAX, "a row of the tables fits");
 
@@ -93,7 +95,8 @@ static const enum hf_audit_stored stored_as[HF_PG_SCAN_TABLES] = {
 };
 
 /* The next row of the tables beside the journal, as hf_audit_reader_stored says. */
-static bool postgres_stored(struct hf_audit_reader *reader, struct hf_audit_fields *row, struct hf_error *why)
+static bool postgres_stored(struct hf_audit_reader *reader, struct hf_audit_fields *row,
+                            struct hf_error *why)
 {
     struct postgres *r = (struct postgres *)reader;
     struct hf_pg_scan_row got;
@@ -106,9 +109,10 @@ static bool postgres_stored(struct hf_audit_reader *reader, struct hf_audit_fiel
     fields_fill(&got, row);
     /* A sequence whose place we may not look at has none. */
     if (row->table == HF_AUDIT_STORED_COUNTER && row->field[1].type == HF_AUDIT_NULL) {
-        (void)hf_error_set(why, HF_STORAGE_FAILURE,
-                           "The sequences of the schema holdfast cannot be looked at: permission denied; an "
-                           "auditor's role may (doc/POSTGRES.md, Roles).");
+        (void)hf_error_set(
+            why, HF_STORAGE_FAILURE,
+            "The sequences of the schema holdfast cannot be looked at: permission denied; an "
+            "auditor's role may (doc/POSTGRES.md, Roles).");
         return false;
     }
     return true;
@@ -169,7 +173,8 @@ static bool writer_add(void *arg, const struct hf_pg_scan_writer *writer)
 
 /* ---- Batches ---- */
 
-static void batch_begin(struct postgres *r, struct writing *w, uint64_t batch, hf_time now, uint64_t number)
+static void batch_begin(struct postgres *r, struct writing *w, uint64_t batch, hf_time now,
+                        uint64_t number)
 {
     unsigned char bytes[8];
     w->open = true;
@@ -198,21 +203,22 @@ static void batch_add(struct writing *w, uint64_t number, struct hf_bytes entry)
 
 static enum hf_audit_step batch_end(struct writing *w, struct hf_audit_batch *out)
 {
-    *out = (struct hf_audit_batch){ .sequence = w->sequence,
-                                    .position = w->first,
-                                    .length = w->length,
-                                    .entry_count = w->count,
-                                    .now = w->now,
-                                    .previous_now = w->previous_now,
-                                    .bytes = hf_mem("", 0),
-                                    .chain_fits = true, /* the last batch tells: see HF_AUDIT_WRITER */
-                                    .now_fits = w->now >= w->previous_now,
-                                    .head_fits = true,
-                                    .padding_fits = true,
-                                    .single = true,
-                                    .writer = w->told.id,
-                                    .writer_batch = w->told.batch,
-                                    .number_fits = w->number_fits };
+    *out =
+        (struct hf_audit_batch){ .sequence = w->sequence,
+                                 .position = w->first,
+                                 .length = w->length,
+                                 .entry_count = w->count,
+                                 .now = w->now,
+                                 .previous_now = w->previous_now,
+                                 .bytes = hf_mem("", 0),
+                                 .chain_fits = true, /* the last batch tells: see HF_AUDIT_WRITER */
+                                 .now_fits = w->now >= w->previous_now,
+                                 .head_fits = true,
+                                 .padding_fits = true,
+                                 .single = true,
+                                 .writer = w->told.id,
+                                 .writer_batch = w->told.batch,
+                                 .number_fits = w->number_fits };
     memcpy(out->chain, w->told.chain, HF_DIGEST_SIZE);
     hf_sha256_end(&w->sha, w->told.chain);
     memcpy(out->hash, w->told.chain, HF_DIGEST_SIZE);
@@ -302,7 +308,8 @@ static enum hf_audit_step postgres_next(struct hf_audit_reader *reader, struct h
     return HF_AUDIT_END;
 }
 
-static bool postgres_entry(struct hf_audit_reader *reader, uint64_t position, struct hf_audit_entry *entry)
+static bool postgres_entry(struct hf_audit_reader *reader, uint64_t position,
+                           struct hf_audit_entry *entry)
 {
     struct postgres *r = (struct postgres *)reader;
     struct hf_bytes bytes;

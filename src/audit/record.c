@@ -4,8 +4,8 @@
 #include "base/hash.h"
 #include "base/id.h"
 
-/* What is left of the input. Once something was longer than what is left, `bad` stays set, everything
- * after it reads as zero and empty, and the caller looks once at the end. */
+/* What is left of the input. Once something was longer than what is left, `bad` stays set,
+ * everything after it reads as zero and empty, and the caller looks once at the end. */
 struct cursor {
     const unsigned char *p;
     size_t left;
@@ -366,8 +366,8 @@ bool hf_audit_value_read(const struct hf_value *stored, struct hf_item *items, s
 
 bool hf_audit_is_config(const struct hf_audit_entry *e, const struct hf_audit_row *rows)
 {
-    bool only = e->action == HF_CONFIGURE && e->remember == HF_REMEMBER_NOT && e->tenant.size == 0 &&
-                e->answer == HF_AUDIT_ANSWER_STATUS;
+    bool only = e->action == HF_CONFIGURE && e->remember == HF_REMEMBER_NOT &&
+                e->tenant.size == 0 && e->answer == HF_AUDIT_ANSWER_STATUS;
     for (size_t i = 0; i < e->row_count; i++)
         only = only && rows[i].kind == HF_ROW_CONFIG;
     return only;

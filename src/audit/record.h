@@ -1,9 +1,9 @@
 /* record.h: entries and rows out of bytes, as doc/FORMAT.md says.
  *
  * Written from that page alone and shared with nothing else: what the store's own decoder might get
- * wrong, this one does not get wrong the same way. No byte is trusted: every length is checked against
- * what is left before it is followed. Pure; nothing is allocated; all slices are borrowed from the
- * input. */
+ * wrong, this one does not get wrong the same way. No byte is trusted: every length is checked
+ * against what is left before it is followed. Pure; nothing is allocated; all slices are borrowed
+ * from the input. */
 #ifndef HF_AUDIT_RECORD_H
 #define HF_AUDIT_RECORD_H
 
@@ -77,17 +77,17 @@ struct hf_audit_row {
     };
 };
 
-/* hf_audit_entry_read: the entry at the front of `in`, its CRC included.
- * in: borrowed. out: out. NULL if it is well-formed, else what is wrong with it (static); out->size is
- * then the entry's size if at least that can be relied on (the CRC is right), or 0. */
+/* hf_audit_entry_read: the entry at the front of `in`, its CRC included. in: borrowed. out: out.
+ * NULL if it is well-formed, else what is wrong with it (static); out->size is then the entry's
+ * size if at least that can be relied on (the CRC is right), or 0. */
 const char *hf_audit_entry_read(struct hf_bytes in, struct hf_audit_entry *out);
 
-/* hf_audit_rows_read: all rows of the entry. rows: out, HF_AUDIT_ROWS_MAX of them; entry->row_count are
- * filled. NULL, or what is wrong (static). */
+/* hf_audit_rows_read: all rows of the entry. rows: out, HF_AUDIT_ROWS_MAX of them; entry->row_count
+ * are filled. NULL, or what is wrong (static). */
 const char *hf_audit_rows_read(const struct hf_audit_entry *entry, struct hf_audit_row *rows);
 
-/* hf_audit_answer_read: the record that the entry was answered with, whether it is a row or follows by
- * itself (a value then is a row of kind HF_ROW_VALUE without a key). rows: as filled above.
+/* hf_audit_answer_read: the record that the entry was answered with, whether it is a row or follows
+ * by itself (a value then is a row of kind HF_ROW_VALUE without a key). rows: as filled above.
  * False if the answer is a status alone or not well-formed. */
 bool hf_audit_answer_read(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                           struct hf_audit_row *out);
@@ -95,8 +95,8 @@ bool hf_audit_answer_read(const struct hf_audit_entry *entry, const struct hf_au
 /* Is it a configuration and nothing else? Such an entry is nobody's, and everybody may see it. */
 bool hf_audit_is_config(const struct hf_audit_entry *entry, const struct hf_audit_row *rows);
 
-/* A register's stored form for people: fills the members of `out` that its type has, and up to `room`
- * items. False if the form is not well-formed. out->item_count may be larger than `room`. */
+/* A register's stored form for people: fills the members of `out` that its type has, and up to
+ * `room` items. False if the form is not well-formed. out->item_count may be larger than `room`. */
 bool hf_audit_value_read(const struct hf_value *stored, struct hf_item *items, size_t room,
                          struct hf_value *out);
 

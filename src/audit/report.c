@@ -15,12 +15,14 @@ struct wording {
 
 static const struct wording wordings[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_CHAIN] = { "CHAIN", "nothing was changed afterwards",
-                         "Every batch carries the SHA-256 of the batch before it, and each segment's "
+                         "Every batch carries the SHA-256 of the batch before it, and each "
+                         "segment's "
                          "header repeats "
                          "what its first batch says; so a change to any byte of the history shows "
                          "here." },
     [HF_AUDIT_SEQUENCE] = { "SEQUENCE", "no batch is missing",
-                            "Batches are numbered 1, 2, 3 without a gap, each lies where it says it "
+                            "Batches are numbered 1, 2, 3 without a gap, each lies where it says "
+                            "it "
                             "lies, and all "
                             "its bytes fit their checksums." },
     [HF_AUDIT_TIME] = { "TIME", "time never runs back",
@@ -28,20 +30,25 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                         "recorded at the "
                         "time of its batch." },
     [HF_AUDIT_FORMAT] = { "FORMAT", "every record can be read",
-                          "Every entry and every row is well-formed, and what lies between batches is "
+                          "Every entry and every row is well-formed, and what lies between batches "
+                          "is "
                           "zeros." },
     [HF_AUDIT_CONFIG] = { "CONFIG", "the configuration in force is on record",
-                          "The first entry of all is a configuration, digests are sha256/1, and every "
+                          "The first entry of all is a configuration, digests are sha256/1, and "
+                          "every "
                           "key is from 1 "
                           "to token_max_length bytes long." },
     [HF_AUDIT_PC1] = { "PC1", "a hold is in exactly one state",
-                       "Every record of a hold has one of the four states, and an end time exactly if "
+                       "Every record of a hold has one of the four states, and an end time exactly "
+                       "if "
                        "the state is "
                        "not Held." },
     [HF_AUDIT_PC2] = { "PC2", "Held until acted upon",
-                       "A hold's first record is Held, and it leaves that state only by the action that "
+                       "A hold's first record is Held, and it leaves that state only by the action "
+                       "that "
                        "does it: "
-                       "confirm, release, expire, the sweeper, or a place_hold that expires an overdue "
+                       "confirm, release, expire, the sweeper, or a place_hold that expires an "
+                       "overdue "
                        "hold." },
     [HF_AUDIT_PC3] = { "PC3", "terminal states absorb",
                        "No record changes a hold that is Confirmed, Released or Expired." },
@@ -56,23 +63,30 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_PC7] = { "PC7", "confirmed only in time",
                        "Every hold that is Confirmed was confirmed before its expires_at." },
     [HF_AUDIT_PC8] = { "PC8", "times are in order",
-                       "placed_at is the time of the placing call; no hold ended before it was placed, "
+                       "placed_at is the time of the placing call; no hold ended before it was "
+                       "placed, "
                        "none expired "
-                       "before its expires_at, and each end is the time of the call that made it." },
+                       "before its expires_at, and each end is the time of the call that made "
+                       "it." },
     [HF_AUDIT_PC9] = { "PC9", "no id is used again",
-                       "Every hold that is placed has a number above all before it, and no two holds "
+                       "Every hold that is placed has a number above all before it, and no two "
+                       "holds "
                        "share an id." },
     [HF_AUDIT_PC10] = { "PC10", "no record is deleted",
-                        "Hold numbers have no gap, no record of a hold leaves, and every hold that is "
+                        "Hold numbers have no gap, no record of a hold leaves, and every hold that "
+                        "is "
                         "acted upon has "
                         "a record of its placing." },
     [HF_AUDIT_PC11] = { "PC11", "never more taken than there is",
-                        "After every entry, held + confirmed of a resource is at most its capacity, the "
+                        "After every entry, held + confirmed of a resource is at most its "
+                        "capacity, the "
                         "resource's "
-                        "record counts exactly the holds in those states, and holds are placed only "
+                        "record counts exactly the holds in those states, and holds are placed "
+                        "only "
                         "while it is open." },
     [HF_AUDIT_REVERSALS] = { "REVERSALS", "a unit comes back once",
-                             "Every reversal names a Confirmed hold of the same resource and requester "
+                             "Every reversal names a Confirmed hold of the same resource and "
+                             "requester "
                              "that was not "
                              "reversed before, and leaves it Confirmed." },
     [HF_AUDIT_LINKS] = { "LINKS", "a resource's history is whole",
@@ -80,109 +94,143 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                          "record names the "
                          "newest." },
     [HF_AUDIT_DP1] = { "DP1", "under guard for one window",
-                       "Every recorded identity is recorded at the time of the call and until exactly "
+                       "Every recorded identity is recorded at the time of the call and until "
+                       "exactly "
                        "one window of "
-                       "its guard later, so that it is seen only while now - recorded_at < window." },
+                       "its guard later, so that it is seen only while now - recorded_at < "
+                       "window." },
     [HF_AUDIT_DP2] = { "DP2", "single recording",
-                       "An identity is recorded again in a guard only at or after the end of its last "
+                       "An identity is recorded again in a guard only at or after the end of its "
+                       "last "
                        "recording: "
                        "repeats never push the window forward." },
     [HF_AUDIT_DP3] = { "DP3", "check is read-only", "No check left any record." },
     [HF_AUDIT_DP4] = { "DP4", "recordings end",
-                       "Every recording has an end, after its beginning and at most ten years away." },
+                       "Every recording has an end, after its beginning and at most ten years "
+                       "away." },
     [HF_AUDIT_IR1] = { "IR1", "same place_hold, same answer",
-                       "Every place_hold under a key left its one answer on record (the hold it placed, "
+                       "Every place_hold under a key left its one answer on record (the hold it "
+                       "placed, "
                        "or the "
                        "refusal), and none was decided again while its window was open." },
     [HF_AUDIT_IR2] = { "IR2", "same confirm, release, expire, same answer",
-                       "The same for confirm, release, expire and reverse: one answer on record, the "
+                       "The same for confirm, release, expire and reverse: one answer on record, "
+                       "the "
                        "hold as that "
                        "call left it, and none decided again while its window was open." },
     [HF_AUDIT_IR3] = { "IR3", "one key, at most one hold",
-                       "Every hold is traced to the key that placed it, no call placed two, and no two "
+                       "Every hold is traced to the key that placed it, no call placed two, and no "
+                       "two "
                        "holds share "
                        "a key whose window was still open." },
     [HF_AUDIT_IR4] = { "IR4", "one key, one action and digest",
-                       "No key was used for another action or other parameters while its window was "
+                       "No key was used for another action or other parameters while its window "
+                       "was "
                        "open, and the "
                        "digest on record is computed again from what was done and fits." },
     [HF_AUDIT_IR5] = { "IR5", "all rules for holds kept",
                        "PC1 to PC11 have no violation: calls under keys never go round them." },
     [HF_AUDIT_IR6] = { "IR6", "all rules for guards kept, one record per first call",
-                       "DP1 to DP4 have no violation, every key is recorded once, and its window is the "
+                       "DP1 to DP4 have no violation, every key is recorded once, and its window "
+                       "is the "
                        "configured "
                        "one from the first call on: retries never extended it." },
     [HF_AUDIT_IR7] = { "IR7", "a key is free again only after its window",
-                       "A key appears again only at or after the end of its last window; key and answer "
+                       "A key appears again only at or after the end of its last window; key and "
+                       "answer "
                        "are one "
                        "record, so neither could leave before the other." },
     [HF_AUDIT_IR8] = { "IR8", "exactly one effect per key",
-                       "Every call that was answered ok had exactly the one effect of its action, every "
+                       "Every call that was answered ok had exactly the one effect of its action, "
+                       "every "
                        "refusal had "
-                       "none, none went without a key, and no key had a second effect while its window "
+                       "none, none went without a key, and no key had a second effect while its "
+                       "window "
                        "was open." },
     [HF_AUDIT_FAILURES] = { "FAILURES", "failures were remembered like successes",
-                            "Every remembered outcome is a success or a refusal by a rule; no storage "
+                            "Every remembered outcome is a success or a refusal by a rule; no "
+                            "storage "
                             "failure and no "
                             "collision was remembered as an answer." },
     [HF_AUDIT_SEQUENCES] = { "SEQUENCES", "a client's number is used once",
-                             "No client's number appears twice or further back than is remembered, and "
+                             "No client's number appears twice or further back than is remembered, "
+                             "and "
                              "the client's "
                              "record shows exactly the numbers used." },
     [HF_AUDIT_CLAIM] = { "CLAIMS", "claims follow their states",
-                         "A claim begins when new, retryable or abandoned under retry; it is completed, "
+                         "A claim begins when new, retryable or abandoned under retry; it is "
+                         "completed, "
                          "failed or kept "
-                         "alive only by the fence it began with; settled ones stay as they are for one "
+                         "alive only by the fence it began with; settled ones stay as they are for "
+                         "one "
                          "window." },
     [HF_AUDIT_LEASE] = { "LEASES", "one holder at a time",
-                         "A lease is granted only when the last one was over, and renewed or returned "
+                         "A lease is granted only when the last one was over, and renewed or "
+                         "returned "
                          "only by its "
                          "fence, in time." },
     [HF_AUDIT_FENCES] = { "FENCES", "fences only rise",
-                          "Every fence that a claim or a lease gets is above all given out before it, "
+                          "Every fence that a claim or a lease gets is above all given out before "
+                          "it, "
                           "so above all of "
-                          "its own key or name; a resource's highest fence never falls, and rises only to "
+                          "its own key or name; a resource's highest fence never falls, and rises "
+                          "only to "
                           "one "
                           "that the call which placed a hold carried." },
     [HF_AUDIT_REGISTER] = { "REGISTERS", "versions count every change",
                             "A register's version rises by one with each change, its highest fence "
-                            "never falls, rises only to one that a write or deletion carried, and its "
-                            "type never changes, until it is deleted; what its deletion leaves keeps both." },
+                            "never falls, rises only to one that a write or deletion carried, and "
+                            "its "
+                            "type never changes, until it is deleted; what its deletion leaves "
+                            "keeps both." },
     [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is missing",
-                          "Outbox rows are numbered 1, 2, 3 without a gap, and each has a key to be "
+                          "Outbox rows are numbered 1, 2, 3 without a gap, and each has a key to "
+                          "be "
                           "delivered with." },
 };
 
 /* What is otherwise in a database, which several write to at the same time. */
 static const struct wording database[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_CHAIN] = { "CHAIN", "nothing was changed afterwards",
-                         "The SHA-256 over all entries of each writer, batch by batch, is the one that is "
+                         "The SHA-256 over all entries of each writer, batch by batch, is the one "
+                         "that is "
                          "kept "
-                         "with the writer; so a change to any entry, and one that is missing, shows here." },
+                         "with the writer; so a change to any entry, and one that is missing, "
+                         "shows here." },
     [HF_AUDIT_SEQUENCE] = { "SEQUENCE", "no batch is missing",
-                            "The batches of each writer are numbered 1, 2, 3 without a gap, up to the one "
-                            "that is kept with the writer as its last. Numbers of entries may be missing: "
+                            "The batches of each writer are numbered 1, 2, 3 without a gap, up to "
+                            "the one "
+                            "that is kept with the writer as its last. Numbers of entries may be "
+                            "missing: "
                             "those of transactions that were rolled back are." },
     [HF_AUDIT_TIME] = { "TIME", "time never runs back",
-                        "No batch has an earlier time than the batch before it of the same writer, and every "
+                        "No batch has an earlier time than the batch before it of the same writer, "
+                        "and every "
                         "entry is recorded at the time of its batch." },
     [HF_AUDIT_FORMAT] = { "FORMAT", "every record can be read",
                           "Every entry and every row of it is well-formed." },
     [HF_AUDIT_PC9] = { "PC9", "no id is used again",
-                       "Every hold that is placed has a number of its own, and no two holds share an id." },
+                       "Every hold that is placed has a number of its own, and no two holds share "
+                       "an id." },
     [HF_AUDIT_PC10] = { "PC10", "no record is deleted",
-                        "No record of a hold leaves, and every hold that is acted upon has a record of its "
+                        "No record of a hold leaves, and every hold that is acted upon has a "
+                        "record of its "
                         "placing." },
     [HF_AUDIT_FENCES] = { "FENCES", "fences only rise",
-                          "Every fence that a claim or a lease gets is above all that its own key or name "
+                          "Every fence that a claim or a lease gets is above all that its own key "
+                          "or name "
                           "was "
-                          "given before; a resource's highest fence never falls, and rises only to one "
+                          "given before; a resource's highest fence never falls, and rises only to "
+                          "one "
                           "that the call which placed a hold carried." },
     [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is there twice",
-                          "Every outbox row has a number of its own and a key to be delivered with." },
+                          "Every outbox row has a number of its own and a key to be delivered "
+                          "with." },
     [HF_AUDIT_TABLES] = { "TABLES", "the tables say what the journal says",
-                          "Every row of every table says what the newest entry about it says, no row is "
-                          "missing and none is there that no entry made, the columns beside an entry say "
+                          "Every row of every table says what the newest entry about it says, no "
+                          "row is "
+                          "missing and none is there that no entry made, the columns beside an "
+                          "entry say "
                           "what "
                           "it says, and no sequence is behind what has been drawn from it." },
 };
@@ -208,7 +256,8 @@ enum hf_audit_outcome hf_audit_outcome(const struct hf_audit_check *check)
 
 bool hf_audit_may_name(const struct hf_audit_state *s, struct hf_bytes tenant)
 {
-    return !s->report->has_tenant || HF_BUG(server_audit_of_all) || hf_bytes_equal(s->report->tenant, tenant);
+    return !s->report->has_tenant || HF_BUG(server_audit_of_all) ||
+           hf_bytes_equal(s->report->tenant, tenant);
 }
 
 void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64_t count)
@@ -224,7 +273,8 @@ struct hf_audit_numeral hf_audit_figure(const struct hf_audit_state *s, uint64_t
     return n;
 }
 
-static void entry_named(const struct hf_audit_state *s, struct hf_buffer *b, const struct hf_audit_entry *e)
+static void entry_named(const struct hf_audit_state *s, struct hf_buffer *b,
+                        const struct hf_audit_entry *e)
 {
     hf_buffer_printf(b, " [%s under %s at %s", hf_action_name(e->action), hf_audit_who(e).text,
                      hf_audit_at(e->recorded_at).text);
@@ -251,8 +301,8 @@ static void example_add(struct hf_audit_state *s, struct hf_audit_check *c,
     c->examples[c->example_count++] = (char *)b.data;
 }
 
-void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const struct hf_audit_entry *entry,
-                    const char *format, ...)
+void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id,
+                    const struct hf_audit_entry *entry, const char *format, ...)
 {
     struct hf_audit_check *c = &s->report->checks[id];
     char sentence[1024];
@@ -264,7 +314,8 @@ void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id, const s
     example_add(s, c, entry, sentence);
 }
 
-void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, const char *format, ...)
+void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, const char *format,
+                          ...)
 {
     struct hf_audit_check *c = &s->report->checks[id];
     bool one = s->report->has_tenant;
@@ -277,11 +328,11 @@ void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, c
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    example_add(
-        s, c, NULL,
-        one ? "the journal that the records are in is not whole, or was changed: an audit of the whole "
-              "store says where"
-            : sentence);
+    example_add(s, c, NULL,
+                one ? "the journal that the records are in is not whole, or was changed: an audit "
+                      "of the whole "
+                      "store says where"
+                    : sentence);
 }
 
 void hf_audit_report_free(struct hf_audit_report *report)

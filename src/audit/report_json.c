@@ -210,7 +210,8 @@ static void json_journal(struct hf_json *j, const struct hf_audit_report *r)
     r->holder[0] ? hf_json_text(j, r->holder) : hf_json_null(j);
     put_hex(j, "store_id", r->journal.store_id, sizeof r->journal.store_id);
     hf_json_name(j, "chain_head");
-    r->head_sequence ? hf_json_hex(j, "", hf_mem(r->chain_head, sizeof r->chain_head)) : hf_json_null(j);
+    r->head_sequence ? hf_json_hex(j, "", hf_mem(r->chain_head, sizeof r->chain_head))
+                     : hf_json_null(j);
     put_uint(j, "chain_head_sequence", r->head_sequence);
     put_uint(j, "batches", r->batches);
     put_uint(j, "batches_judged", r->judged_batches);

@@ -43,7 +43,8 @@ static void print_verdict(const struct hf_audit_report *r, FILE *out)
         return;
     }
     if (r->verdict == HF_AUDIT_DAMAGED)
-        fprintf(out, "DAMAGED: the journal is not whole or was changed; what is whole was audited.\n");
+        fprintf(out,
+                "DAMAGED: the journal is not whole or was changed; what is whole was audited.\n");
     fprintf(out, "VIOLATIONS: %llu, by the checks", (unsigned long long)violations_of(r));
     for (size_t i = 0; i < r->check_count; i++) {
         incomplete += hf_audit_outcome(&r->checks[i]) == HF_AUDIT_INCOMPLETE;
@@ -53,7 +54,8 @@ static void print_verdict(const struct hf_audit_report *r, FILE *out)
     fprintf(out, "\n");
     if (incomplete > 0)
         fprintf(out,
-                "INCOMPLETE: %s found nothing wrong, but could not look at everything: what is lost or\n"
+                "INCOMPLETE: %s found nothing wrong, but could not look at everything: what is "
+                "lost or\n"
                 "cannot be read, and what builds on it, was not judged.\n",
                 COUNT(incomplete, "other check", "other checks"));
 }
@@ -63,13 +65,14 @@ static void print_damage(const struct hf_audit_report *r, FILE *out)
     size_t listed = sizeof r->damage / sizeof *r->damage;
     for (size_t i = 0; i < r->damages && i < listed; i++) {
         const struct hf_audit_damage *d = &r->damage[i];
-        fprintf(out, "  damaged at     %s, offset %llu: batch %llu should be there, but %s\n", d->file,
-                (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
+        fprintf(out, "  damaged at     %s, offset %llu: batch %llu should be there, but %s\n",
+                d->file, (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
         if (d->found_sequence == 0)
             fprintf(out, "                 nothing whole is behind it\n");
         else
             fprintf(out, "                 the next whole batch is %llu, at %s, offset %llu%s\n",
-                    (unsigned long long)d->found_sequence, d->found_file, (unsigned long long)d->found_offset,
+                    (unsigned long long)d->found_sequence, d->found_file,
+                    (unsigned long long)d->found_offset,
                     d->found_sequence == d->sequence ? ": nothing is lost" : "");
     }
     if (r->judged_batches < r->batches)
@@ -95,10 +98,12 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
     if (r->directory)
         fprintf(out, "  directory      %s\n", r->directory);
     if (r->journal.database)
-        fprintf(out, "  database       %s; a position is the number of an entry in holdfast.journal\n",
+        fprintf(out,
+                "  database       %s; a position is the number of an entry in holdfast.journal\n",
                 r->journal.where);
     if (r->holder[0])
-        fprintf(out, "  in use         the store is open by: %s\n", hf_audit_show(hf_str(r->holder)).text);
+        fprintf(out, "  in use         the store is open by: %s\n",
+                hf_audit_show(hf_str(r->holder)).text);
     fprintf(out, "  store id       %s\n", hex);
     hf_audit_hex(r->chain_head, sizeof r->chain_head, hex);
     const char *head = r->head_sequence ? hex : "none: the journal is empty";
@@ -106,33 +111,40 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
         fprintf(out, "  chain head     %s (over those of %s)\n", head,
                 COUNT(r->writers, "writer", "writers"));
     else
-        fprintf(out, "  chain head     %s (batch %llu)\n", head, (unsigned long long)r->head_sequence);
+        fprintf(out, "  chain head     %s (batch %llu)\n", head,
+                (unsigned long long)r->head_sequence);
     fprintf(out, "  batches        %llu\n  entries        %llu\n  records        %llu\n",
-            (unsigned long long)r->batches, (unsigned long long)r->entries, (unsigned long long)r->rows);
+            (unsigned long long)r->batches, (unsigned long long)r->entries,
+            (unsigned long long)r->rows);
     if (!r->journal.database)
         fprintf(out, "  segments       %llu, %llu of them compressed\n",
                 (unsigned long long)r->journal.segments, (unsigned long long)r->journal.packed);
     fprintf(out, "  end            position %llu\n", (unsigned long long)r->journal.end);
     if (r->journal.torn_bytes > 0)
-        fprintf(out,
-                "  torn end       %s of a batch that is not whole: cut short by a crash before\n"
-                "                 anybody had its answer, or damaged since; a noted chain head tells\n",
-                COUNT(r->journal.torn_bytes, "byte", "bytes"));
+        fprintf(
+            out,
+            "  torn end       %s of a batch that is not whole: cut short by a crash before\n"
+            "                 anybody had its answer, or damaged since; a noted chain head tells\n",
+            COUNT(r->journal.torn_bytes, "byte", "bytes"));
     if (r->journal.snapshots_unusable > 0)
-        fprintf(out,
-                "  snapshot       %s cannot be used: it is not as it was written, or of version 1.\n"
-                "                 The history is not affected: the next start reads the journal instead\n",
-                r->journal.snapshot_unusable);
+        fprintf(
+            out,
+            "  snapshot       %s cannot be used: it is not as it was written, or of version 1.\n"
+            "                 The history is not affected: the next start reads the journal "
+            "instead\n",
+            r->journal.snapshot_unusable);
     if (r->index_wrong > 0 && r->index_missing)
-        fprintf(out,
-                "  holds.idx      missing.\n"
-                "                 The history is not affected: it is rebuilt from the journal at the next "
-                "start\n");
+        fprintf(out, "  holds.idx      missing.\n"
+                     "                 The history is not affected: it is rebuilt from the journal "
+                     "at the next "
+                     "start\n");
     else if (r->index_wrong > 0)
         fprintf(out,
-                "  holds.idx      damaged: %llu of its %llu parts do not agree with the journal, the first "
+                "  holds.idx      damaged: %llu of its %llu parts do not agree with the journal, "
+                "the first "
                 "at byte %llu.\n"
-                "                 The history is not affected: it is rebuilt from the journal at the next "
+                "                 The history is not affected: it is rebuilt from the journal at "
+                "the next "
                 "start\n",
                 (unsigned long long)r->index_wrong, (unsigned long long)r->index_parts,
                 (unsigned long long)r->index_wrong_at);
@@ -155,7 +167,8 @@ static void print_writers(const struct hf_audit_report *r, FILE *out)
                 "  vouches for these, because no chain runs through them\n",
                 COUNT(r->function_entries, "entry was", "entries were"));
     if (r->writers > r->writers_listed)
-        fprintf(out, "  %llu older ones, and\n", (unsigned long long)(r->writers - r->writers_listed));
+        fprintf(out, "  %llu older ones, and\n",
+                (unsigned long long)(r->writers - r->writers_listed));
     for (size_t i = 0; i < r->writers_listed; i++) {
         const struct hf_audit_writer *w = &r->writer[i];
         hf_audit_hex(w->chain, sizeof w->chain, hex);
@@ -184,7 +197,9 @@ static void print_check(const struct hf_audit_report *r, size_t id, FILE *out)
 
 static void print_checks(const struct hf_audit_report *r, FILE *out)
 {
-    fprintf(out, "\nChecks: what each means over the records, how many were looked at, how many break it\n");
+    fprintf(
+        out,
+        "\nChecks: what each means over the records, how many were looked at, how many break it\n");
     for (size_t i = 0; i < r->check_count; i++)
         print_check(r, i, out);
 }
@@ -194,12 +209,14 @@ static void print_configs(const struct hf_audit_report *r, FILE *out)
     fprintf(out, "\nConfiguration in force\n");
     for (size_t i = 0; i < r->config_count; i++) {
         const struct hf_audit_in_force *c = &r->configs[i];
-        fprintf(out, "  since %s  window %s, keys up to %u bytes, registry %s, digest %s, holdfast %s\n",
-                hf_audit_at(c->since).text, hf_audit_for(c->idempotency_window_ms).text, c->token_max_length,
-                c->strict ? "strict" : "open", c->digest_name, c->program);
+        fprintf(out,
+                "  since %s  window %s, keys up to %u bytes, registry %s, digest %s, holdfast %s\n",
+                hf_audit_at(c->since).text, hf_audit_for(c->idempotency_window_ms).text,
+                c->token_max_length, c->strict ? "strict" : "open", c->digest_name, c->program);
     }
     if (r->configs_seen > r->config_count)
-        fprintf(out, "  ... and %llu more\n", (unsigned long long)(r->configs_seen - r->config_count));
+        fprintf(out, "  ... and %llu more\n",
+                (unsigned long long)(r->configs_seen - r->config_count));
     if (r->config_count == 0)
         fprintf(out, "  none on record\n");
 }
@@ -208,11 +225,13 @@ static void print_records(const struct hf_audit_report *r, FILE *out)
 {
     fprintf(out, "\nHolds\n  %llu in all, %llu of them traced to the key that made it\n",
             (unsigned long long)r->holds, (unsigned long long)r->holds_traced);
-    fprintf(out, "  %llu held (%llu of them overdue), %llu confirmed, %llu released, %llu expired, %s\n",
+    fprintf(out,
+            "  %llu held (%llu of them overdue), %llu confirmed, %llu released, %llu expired, %s\n",
             (unsigned long long)r->holds_by_state[HF_HELD], (unsigned long long)r->overdue,
             (unsigned long long)r->holds_by_state[HF_CONFIRMED],
             (unsigned long long)r->holds_by_state[HF_RELEASED],
-            (unsigned long long)r->holds_by_state[HF_EXPIRED], COUNT(r->reversals, "reversal", "reversals"));
+            (unsigned long long)r->holds_by_state[HF_EXPIRED],
+            COUNT(r->reversals, "reversal", "reversals"));
     fprintf(out, "\nOther records\n  %s, %s, %s in guards, %s, %s, %s,\n  %s, %s\n",
             COUNT(r->resources, "resource", "resources"), COUNT(r->guards, "guard", "guards"),
             COUNT(r->identities, "recording", "recordings"), COUNT(r->claims, "claim", "claims"),
@@ -223,7 +242,8 @@ static void print_records(const struct hf_audit_report *r, FILE *out)
         fprintf(out, "  recordings of %s are kept in memory alone and are not in the journal\n",
                 COUNT(r->guards_in_memory, "guard", "guards"));
     fprintf(out,
-            "\nFailures remembered\n  %s kept under a key: a retry is told the same and causes no call\n",
+            "\nFailures remembered\n  %s kept under a key: a retry is told the same and causes no "
+            "call\n",
             COUNT(r->failures, "refusal", "refusals"));
     for (unsigned i = 0; i < 256; i++)
         if (r->failures_by_status[i] > 0)
@@ -235,11 +255,13 @@ static void print_near(const struct hf_audit_report *r, FILE *out)
 {
     fprintf(out, "\nNear-duplicates: holds of one requester on one resource, at most %s apart\n",
             hf_audit_for(r->near_ms).text);
-    fprintf(out, "  %s, %zu listed, %llu of those not legitimate\n", COUNT(r->near_count, "pair", "pairs"),
-            r->near_listed, (unsigned long long)r->near_illegitimate);
+    fprintf(out, "  %s, %zu listed, %llu of those not legitimate\n",
+            COUNT(r->near_count, "pair", "pairs"), r->near_listed,
+            (unsigned long long)r->near_illegitimate);
     for (size_t i = 0; i < r->near_listed; i++) {
         const struct hf_audit_near *n = &r->near[i];
-        fprintf(out, "  - %s at %s by %s\n    %s at %s by %s\n    resource %s, requester %s: %s%s\n",
+        fprintf(out,
+                "  - %s at %s by %s\n    %s at %s by %s\n    resource %s, requester %s: %s%s\n",
                 n->first, hf_audit_at(n->first_at).text, n->first_key, n->second,
                 hf_audit_at(n->second_at).text, n->second_key, n->resource, n->requester,
                 n->legitimate ? "" : "NOT LEGITIMATE: ", n->why);

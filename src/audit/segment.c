@@ -64,7 +64,8 @@ static void frames_free(struct hf_audit_frames *f)
     free(f);
 }
 
-/* The table is bounded by the file's size, so a wrong count cannot ask for more memory than that. */
+/* The table is bounded by the file's size, so a wrong count cannot ask for more memory than
+ * that. */
 static struct hf_audit_frames *frames_new(const unsigned char *head, uint64_t file_size)
 {
     uint32_t count = hf_get32(head + 40);
@@ -98,7 +99,8 @@ static bool frame_table_read(struct hf_audit_segment *seg, const unsigned char *
     return crc == hf_get32(head + 44);
 }
 
-static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t file_size, uint32_t *version)
+static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t file_size,
+                                      uint32_t *version)
 {
     unsigned char head[PACK_HEAD];
     if (!read_full(seg, head, sizeof head, 0) || memcmp(head, "HOLDZST1", 8) != 0)
@@ -123,7 +125,8 @@ static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t fil
     return HF_AUDIT_OPENED;
 }
 
-/* Bring frame `n` into f->plain. The last one is as long as the others, with zeros behind the segment's end. */
+/* Bring frame `n` into f->plain. The last one is as long as the others, with zeros behind the
+ * segment's end. */
 static bool frame_load(struct hf_audit_segment *seg, uint32_t n)
 {
     struct hf_audit_frames *f = seg->frames;
@@ -142,7 +145,8 @@ static bool frame_load(struct hf_audit_segment *seg, uint32_t n)
     return true;
 }
 
-static bool pack_read(struct hf_audit_segment *seg, uint64_t offset, unsigned char *out, size_t size)
+static bool pack_read(struct hf_audit_segment *seg, uint64_t offset, unsigned char *out,
+                      size_t size)
 {
     while (size > 0) {
         uint32_t n = (uint32_t)(offset / PACK_FRAME);
@@ -190,7 +194,8 @@ static struct hf_sipkey key_get(const unsigned char *in)
     return (struct hf_sipkey){ hf_get64(in), hf_get64(in + 8) };
 }
 
-/* Does the header's own check fit: a CRC in version 1, then a tag under the key that stands beside it? */
+/* Does the header's own check fit: a CRC in version 1, then a tag under the key that stands beside
+ * it? */
 static bool head_check(const unsigned char *b, uint32_t version)
 {
     struct hf_sipkey seal = key_get(b + 104);
@@ -235,7 +240,8 @@ static enum hf_audit_opened head_read(struct hf_audit_segment *seg, uint32_t *ve
                      hf_get32(b + 12) == HF_AUDIT_BLOCK;
     for (size_t i = *version == 1 ? HEAD_SIZE_1 : HEAD_SIZE; i < sizeof b; i++)
         seg->head_dirty = seg->head_dirty || (seg->head_good && b[i] != 0);
-    /* A plain file that was cut off is still read as far as it goes, so the header's word counts. */
+    /* A plain file that was cut off is still read as far as it goes, so the header's word
+     * counts. */
     if (seg->head_good && !seg->packed)
         seg->size = h->size;
     return HF_AUDIT_OPENED;

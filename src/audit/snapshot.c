@@ -41,7 +41,8 @@ struct reading {
     struct hf_sha256 sha;
 };
 
-/* Read `size` bytes more. crc: that of what came before in the block. False if they are not there. */
+/* Read `size` bytes more. crc: that of what came before in the block. False if they are not
+ * there. */
 static bool bytes_pass(struct reading *r, uint64_t size, uint32_t *crc)
 {
     unsigned char piece[65536];
@@ -65,8 +66,8 @@ static bool block_pass(struct reading *r, uint64_t last)
         return false;
     uint32_t type = hf_get32(head), crc = hf_crc32c(0, head, 12);
     uint64_t size = hf_get32(head + 4);
-    if ((type == TYPE_HEADER) != (r->blocks == 0) || type == 0 || type == TYPE_END || type > TYPE_PASSED ||
-        last - r->at < BLOCK_HEAD || size > last - r->at - BLOCK_HEAD)
+    if ((type == TYPE_HEADER) != (r->blocks == 0) || type == 0 || type == TYPE_END ||
+        type > TYPE_PASSED || last - r->at < BLOCK_HEAD || size > last - r->at - BLOCK_HEAD)
         return false;
     hf_sha256_add(&r->sha, head, sizeof head);
     r->at += BLOCK_HEAD;
@@ -75,8 +76,8 @@ static bool block_pass(struct reading *r, uint64_t last)
     return bytes_pass(r, size, &crc) && crc == hf_get32(head + 12);
 }
 
-/* Are all blocks before the last one, whose header is at `end`, as they were written, and is it? owned: out, one of them has the
- * owners. */
+/* Are all blocks before the last one, whose header is at `end`, as they were written, and is it?
+ * owned: out, one of them has the owners. */
 static bool blocks_fit(int fd, uint64_t size, const unsigned char *end, bool *owned, int *error)
 {
     struct reading r = { .fd = fd, .error = error };
@@ -118,9 +119,10 @@ static bool file_look(int dir, const char *name, const struct hf_audit_head *sto
     out->found = size >= LEAST && hf_audit_read_at(fd, head, sizeof head, 0, error) &&
                  hf_audit_read_at(fd, last, sizeof last, size - sizeof last, error) &&
                  hf_get32(head) == TYPE_HEADER && hf_get32(head + 4) == HEADER &&
-                 memcmp(head + BLOCK_HEAD, "HOLDSNP1", 8) == 0 && hf_get32(head + BLOCK_HEAD + 8) == 1 &&
-                 hf_get32(last) == TYPE_END && hf_get32(last + 4) == END &&
-                 blocks_fit(fd, size, last, &owned, error) && (!store || is_of(head + BLOCK_HEAD, store));
+                 memcmp(head + BLOCK_HEAD, "HOLDSNP1", 8) == 0 &&
+                 hf_get32(head + BLOCK_HEAD + 8) == 1 && hf_get32(last) == TYPE_END &&
+                 hf_get32(last + 4) == END && blocks_fit(fd, size, last, &owned, error) &&
+                 (!store || is_of(head + BLOCK_HEAD, store));
     close(fd);
     if (!out->found)
         return false;
@@ -144,7 +146,8 @@ static bool still_there(int dir, const char *name)
     return fstatat(dir, name, &st, 0) == 0;
 }
 
-/* The newest name of a snapshot below `below`, or below none if that is ""; "" if there is none. False: errno says why. */
+/* The newest name of a snapshot below `below`, or below none if that is ""; "" if there is none.
+ * False: errno says why. */
 static bool name_next(int dir, const char *below, char newest[NAME + 1])
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -167,7 +170,8 @@ static bool name_next(int dir, const char *below, char newest[NAME + 1])
     return error == 0;
 }
 
-bool hf_audit_snapshot_look(int dir, const struct hf_audit_head *store, struct hf_audit_snapshot *out)
+bool hf_audit_snapshot_look(int dir, const struct hf_audit_head *store,
+                            struct hf_audit_snapshot *out)
 {
     char newest[NAME + 1], below[NAME + 1] = "";
     *out = (struct hf_audit_snapshot){ .found = false };

@@ -13,7 +13,8 @@
 struct hf_audit_name hf_audit_name_of(enum hf_audit_space space, struct hf_bytes tenant,
                                       struct hf_bytes first, struct hf_bytes second)
 {
-    /* Lengths stand before the parts, so that no two lists of parts run together to the same bytes. */
+    /* Lengths stand before the parts, so that no two lists of parts run together to the same
+     * bytes. */
     struct hf_sha256 s;
     unsigned char lengths[7] = { (unsigned char)space };
     uint8_t digest[HF_DIGEST_SIZE];
@@ -33,8 +34,9 @@ static void *slot_at(const struct hf_audit_table *t, size_t i)
     return t->slots + i * t->item_size;
 }
 
-/* A key that nobody knows before the audit runs. Clients choose the names, and the hash of a name has no secret: they could choose
- * many whose slots are next to each other, and the audit would take days. */
+/* A key that nobody knows before the audit runs. Clients choose the names, and the hash of a name
+ * has no secret: they could choose many whose slots are next to each other, and the audit would
+ * take days. */
 static struct hf_sipkey secret;
 
 static void secret_make(void)
@@ -42,7 +44,8 @@ static void secret_make(void)
     if (getrandom(&secret, sizeof secret, 0) == (ssize_t)sizeof secret)
         return;
     int64_t now_ns = hf_clock_monotonic_ns();
-    secret = (struct hf_sipkey){ (uint64_t)now_ns, (uint64_t)(uintptr_t)&now_ns ^ (uint64_t)getpid() << 48 };
+    secret = (struct hf_sipkey){ (uint64_t)now_ns, (uint64_t)(uintptr_t)&now_ns ^ (uint64_t)getpid()
+                                                                                      << 48 };
 }
 
 static size_t first_slot(const struct hf_audit_table *t, struct hf_audit_name name)

@@ -1,9 +1,9 @@
 /* table.h: what the auditor remembers, in little room.
  *
  * A table of items of one size, found by a 128-bit hash of their names (SHA-256, cut): the names
- * themselves stay in the journal. An item begins with its struct hf_audit_name. A table with an `old`
- * function drops items that can no longer matter when it would have to grow, so that a journal of any
- * length needs only the room of what is alive at one time. */
+ * themselves stay in the journal. An item begins with its struct hf_audit_name. A table with an
+ * `old` function drops items that can no longer matter when it would have to grow, so that a
+ * journal of any length needs only the room of what is alive at one time. */
 #ifndef HF_AUDIT_TABLE_H
 #define HF_AUDIT_TABLE_H
 
@@ -42,8 +42,8 @@ struct hf_audit_table {
 /* The item, or NULL. Valid until the next add. */
 void *hf_audit_table_find(const struct hf_audit_table *t, struct hf_audit_name name);
 
-/* A new item, all zero but its name, which must not be there yet. Other items may move or, if they are
- * old at `now`, leave. NULL without memory. */
+/* A new item, all zero but its name, which must not be there yet. Other items may move or, if they
+ * are old at `now`, leave. NULL without memory. */
 void *hf_audit_table_add(struct hf_audit_table *t, struct hf_audit_name name, hf_time now);
 
 void hf_audit_table_free(struct hf_audit_table *t);

@@ -12,8 +12,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* How many events a trace shows: the first, and the newest. A client can extend a claim millions of times; the reader of the
- * trace needs to know how it began and where it stands. */
+/* How many events a trace shows: the first, and the newest. A client can extend a claim millions of
+ * times; the reader of the trace needs to know how it began and where it stands. */
 enum { FIRST = 500, NEWEST = 500 };
 
 struct trace {
@@ -33,7 +33,9 @@ struct trace {
     unsigned long long fence; /* and what it can be settled with */
     enum hf_abandon on_abandon;
     hf_time
-        as_of; /* of the newest batch; for one tenant: of its newest, or what the caller says is now if that is later */
+        /* of the newest batch; for one tenant: of its newest, or what the caller says is now if
+         * that is later */
+        as_of;
     unsigned long long damages;
     struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
 };
@@ -127,11 +129,12 @@ static void hold_placed(struct trace *t, const struct hf_audit_entry *e, const s
               hf_audit_who(e).text, h->reverses, hf_audit_show(h->resource).text);
         return;
     }
-    event(t, e, "placed by %s for %s: resource %s, requester %s, held until %s; the key is bound %s",
+    event(t, e,
+          "placed by %s for %s: resource %s, requester %s, held until %s; the key is bound %s",
           hf_audit_who(e).text,
           hf_audit_for((int64_t)((uint64_t)h->expires_at - (uint64_t)h->placed_at)).text,
-          hf_audit_show(h->resource).text, hf_audit_show(h->requester).text, hf_audit_at(h->expires_at).text,
-          hf_audit_until(e->expires_at).text);
+          hf_audit_show(h->resource).text, hf_audit_show(h->requester).text,
+          hf_audit_at(h->expires_at).text, hf_audit_until(e->expires_at).text);
 }
 
 static void hold_row(struct trace *t, const struct hf_audit_entry *e, const struct hf_hold *h)
@@ -140,7 +143,8 @@ static void hold_row(struct trace *t, const struct hf_audit_entry *e, const stru
     if (held || e->action == HF_REVERSE)
         hold_placed(t, e, h);
     else if (e->action == HF_SWEEP)
-        event(t, e, "expired by the store itself: it was overdue since %s", hf_audit_at(h->expires_at).text);
+        event(t, e, "expired by the store itself: it was overdue since %s",
+              hf_audit_at(h->expires_at).text);
     else if (e->action == HF_PLACE_HOLD)
         event(t, e, "expired to make way for the place_hold of %s: it was overdue since %s",
               hf_audit_who(e).text, hf_audit_at(h->expires_at).text);
@@ -160,13 +164,14 @@ static void hold_entry(struct trace *t, const struct hf_audit_entry *e)
         if (strcmp(h->id, t->id) == 0) {
             hold_row(t, e, h);
         } else if (strcmp(h->reverses, t->id) == 0) {
-            event(t, e, "given back by %s: reversal %s; this record stays confirmed", hf_audit_who(e).text,
-                  h->id);
+            event(t, e, "given back by %s: reversal %s; this record stays confirmed",
+                  hf_audit_who(e).text, h->id);
             t->reversed = true;
         }
     }
     bool acts = e->action >= HF_CONFIRM && e->action <= HF_REVERSE;
-    if (acts && e->status != HF_OK && e->digest && memcmp(e->digest, t->digest, HF_DIGEST_SIZE) == 0)
+    if (acts && e->status != HF_OK && e->digest &&
+        memcmp(e->digest, t->digest, HF_DIGEST_SIZE) == 0)
         event(t, e, "%s by %s refused: %s; nothing changed, and a retry is told the same %s",
               hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status),
               hf_audit_until(e->expires_at).text);
@@ -179,7 +184,8 @@ static void key_used(struct trace *t, const struct hf_audit_entry *e)
     struct hf_audit_row answer;
     char led[128] = "";
     if (hf_audit_answer_read(e, t->rows, &answer) && answer.kind == HF_ROW_HOLD)
-        snprintf(led, sizeof led, ", hold %s, %s", answer.hold.id, hf_audit_state_name(answer.hold.state));
+        snprintf(led, sizeof led, ", hold %s, %s", answer.hold.id,
+                 hf_audit_state_name(answer.hold.state));
     t->key_until = e->expires_at;
     event(t, e, "%s by %s answered %s%s; every retry %s is told the same and does nothing",
           hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status), led,
@@ -222,7 +228,8 @@ static void key_entry(struct trace *t, const struct hf_audit_entry *e)
         const struct hf_audit_row *row = &t->rows[i];
         if (row->kind == HF_ROW_CLAIM && !o->sequence && hf_bytes_equal(row->claim.key, t->name))
             key_claim(t, e, &row->claim);
-        else if (row->kind == HF_ROW_OUTBOX && !o->sequence && hf_bytes_equal(row->outbox.key, t->name))
+        else if (row->kind == HF_ROW_OUTBOX && !o->sequence &&
+                 hf_bytes_equal(row->outbox.key, t->name))
             outbox_row(t, e, &row->outbox);
     }
 }
@@ -272,12 +279,13 @@ static void summary_unsettled(const struct trace *t, hf_time now, struct hf_buff
                          hf_audit_at(now).text, hf_audit_at(t->lease_until).text);
         return;
     }
-    hf_buffer_printf(
-        b,
-        "As of %s: the lease ran out without a word, so the outcome is unknown since %s; bound until its "
-        "claim is settled with fence %llu%s",
-        hf_audit_at(now).text, hf_audit_at(t->lease_until).text, t->fence,
-        t->on_abandon == HF_ABANDON_RETRY ? " or begun again (on_abandon is retry)" : "");
+    hf_buffer_printf(b,
+                     "As of %s: the lease ran out without a word, so the outcome is unknown since "
+                     "%s; bound until its "
+                     "claim is settled with fence %llu%s",
+                     hf_audit_at(now).text, hf_audit_at(t->lease_until).text, t->fence,
+                     t->on_abandon == HF_ABANDON_RETRY ? " or begun again (on_abandon is retry)"
+                                                       : "");
 }
 
 static void summary(const struct trace *t, struct hf_buffer *b)
@@ -364,7 +372,8 @@ static bool print(const struct trace *t, FILE *out)
     return done;
 }
 
-static enum hf_status read_all(struct trace *t, struct hf_audit_reader *reader, struct hf_error *why)
+static enum hf_status read_all(struct trace *t, struct hf_audit_reader *reader,
+                               struct hf_error *why)
 {
     for (;;) {
         struct hf_audit_batch batch;
@@ -380,13 +389,16 @@ static enum hf_status read_all(struct trace *t, struct hf_audit_reader *reader, 
     }
 }
 
-/* Read the whole journal once, as the life of a hold if the name may be one and `as_key` is not set. */
-static enum hf_status trace_pass(struct trace *t, const char *dir, bool as_key, struct hf_error *why)
+/* Read the whole journal once, as the life of a hold if the name may be one and `as_key` is not
+ * set. */
+static enum hf_status trace_pass(struct trace *t, const char *dir, bool as_key,
+                                 struct hf_error *why)
 {
     struct hf_audit_reader *reader;
     const char *postgres = t->options->postgres;
-    enum hf_status st = postgres ? hf_audit_reader_connect(postgres, t->options->timeline, &reader, why)
-                                 : hf_audit_reader_open(dir, &reader, why);
+    enum hf_status st = postgres
+                            ? hf_audit_reader_connect(postgres, t->options->timeline, &reader, why)
+                            : hf_audit_reader_open(dir, &reader, why);
     if (st != HF_OK)
         return st;
     t->damages = 0;
@@ -406,8 +418,8 @@ static void trace_reset(struct trace *t)
     t->count = 0;
 }
 
-/* Read as much as is needed. A tenant's own refused calls on an id that is not its own do not count: they
- * would tell it that somebody has this hold. */
+/* Read as much as is needed. A tenant's own refused calls on an id that is not its own do not
+ * count: they would tell it that somebody has this hold. */
 static enum hf_status trace_read(struct trace *t, const char *dir, struct hf_error *why)
 {
     enum hf_status st = trace_pass(t, dir, false, why);
@@ -426,9 +438,9 @@ static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_erro
     if (trace_read(t, dir, why) != HF_OK)
         return 3;
     if (!print(t, out)) {
-        *why =
-            (struct hf_error){ HF_STORAGE_FAILURE, "The trace could not be written. Ask again when there is "
-                                                   "room for it." };
+        *why = (struct hf_error){ HF_STORAGE_FAILURE,
+                                  "The trace could not be written. Ask again when there is "
+                                  "room for it." };
         return 3;
     }
     if (t->count > 0)
@@ -436,14 +448,15 @@ static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_erro
     const char *what = t->options->subject == HF_AUDIT_SUBJECT_HOLD  ? "hold"
                        : t->options->subject == HF_AUDIT_SUBJECT_KEY ? "key"
                                                                      : "hold or key";
-    (void)hf_error_set(why, HF_NOT_KNOWN, "No %s %s is in the journal%s. Check the spelling%s and the store.",
-                       what, hf_audit_show(t->name).text, t->damages ? ", as far as it can be read" : "",
+    (void)hf_error_set(why, HF_NOT_KNOWN,
+                       "No %s %s is in the journal%s. Check the spelling%s and the store.", what,
+                       hf_audit_show(t->name).text, t->damages ? ", as far as it can be read" : "",
                        t->options->has_tenant ? ", the tenant" : "");
     return 1;
 }
 
-int hf_audit_trace(const char *dir, struct hf_bytes name, const struct hf_audit_trace_options *options,
-                   FILE *out, struct hf_error *why)
+int hf_audit_trace(const char *dir, struct hf_bytes name,
+                   const struct hf_audit_trace_options *options, FILE *out, struct hf_error *why)
 {
     static const struct hf_audit_trace_options defaults;
     struct trace *t = calloc(1, sizeof *t);

@@ -145,7 +145,8 @@ struct hf_audit_clock hf_audit_for(int64_t ms)
 struct hf_audit_counted hf_audit_count(uint64_t number, const char *one, const char *many)
 {
     struct hf_audit_counted c;
-    snprintf(c.text, sizeof c.text, "%llu %s", (unsigned long long)number, number == 1 ? one : many);
+    snprintf(c.text, sizeof c.text, "%llu %s", (unsigned long long)number,
+             number == 1 ? one : many);
     return c;
 }
 
@@ -158,8 +159,8 @@ struct hf_audit_who hf_audit_who(const struct hf_audit_entry *entry)
     if (entry->remember == HF_REMEMBER_KEY)
         snprintf(w.text, sizeof w.text, "key %s%s", hf_audit_show(entry->key).text, tenant);
     else if (entry->remember == HF_REMEMBER_SEQUENCE)
-        snprintf(w.text, sizeof w.text, "number %llu of client %s%s", (unsigned long long)entry->sequence,
-                 hf_audit_show(entry->key).text, tenant);
+        snprintf(w.text, sizeof w.text, "number %llu of client %s%s",
+                 (unsigned long long)entry->sequence, hf_audit_show(entry->key).text, tenant);
     else
         snprintf(w.text, sizeof w.text, "no key%s", tenant);
     return w;

@@ -13,8 +13,8 @@ const char *hf_audit_type_name(enum hf_register_type type);
 const char *hf_audit_match_name(enum hf_match match);
 const char *hf_audit_row_name(enum hf_row_kind kind);
 
-/* Bytes for a sentence: in quotes if they are text without control characters, else 0x and hexadecimal;
- * cut with "..." where they are long. */
+/* Bytes for a sentence: in quotes if they are text without control characters, else 0x and
+ * hexadecimal; cut with "..." where they are long. */
 #define HF_AUDIT_SHOW 160
 struct hf_audit_shown {
     char text[HF_AUDIT_SHOW];

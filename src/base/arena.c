@@ -33,7 +33,8 @@ void *hf_arena_take(struct hf_arena *arena, size_t size)
     const size_t unit = alignof(max_align_t);
     if (size > SIZE_MAX / 2)
         return NULL;
-    size = size > 0 ? (size + unit - 1) / unit * unit : unit; /* nothing is not the same as no memory */
+    size = size > 0 ? (size + unit - 1) / unit * unit
+                    : unit; /* nothing is not the same as no memory */
     if (size > (size_t)(arena->end - arena->at) && !grow(arena, size))
         return NULL;
     void *taken = arena->at;

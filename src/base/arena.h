@@ -1,7 +1,7 @@
 /* arena.h: memory that is given back all at once.
  *
- * A request's pieces (unescaped text, lists of items) live exactly as long as the request, so they are cut off
- * one block after another and never freed one by one. */
+ * A request's pieces (unescaped text, lists of items) live exactly as long as the request, so they
+ * are cut off one block after another and never freed one by one. */
 #ifndef HF_BASE_ARENA_H
 #define HF_BASE_ARENA_H
 
@@ -15,7 +15,8 @@ struct hf_arena {
     size_t held;                   /* bytes of all blocks */
 };
 
-/* `size` bytes, aligned for any type, not cleared; good until reset or free. NULL without memory. */
+/* `size` bytes, aligned for any type, not cleared; good until reset or free. NULL without
+ * memory. */
 void *hf_arena_take(struct hf_arena *arena, size_t size);
 /* Forget everything; one block of moderate size is kept for the next request. */
 void hf_arena_reset(struct hf_arena *arena);

@@ -1,7 +1,7 @@
 /* buffer.h: a growable run of bytes.
  *
- * Appends never fail one by one: the first that finds no memory marks the buffer as failed, later ones
- * do nothing, and the owner looks at `failed` once at the end. */
+ * Appends never fail one by one: the first that finds no memory marks the buffer as failed, later
+ * ones do nothing, and the owner looks at `failed` once at the end. */
 #ifndef HF_BASE_BUFFER_H
 #define HF_BASE_BUFFER_H
 
@@ -21,7 +21,8 @@ bool hf_buffer_reserve(struct hf_buffer *b, size_t more);
 /* Append. Inline, because an answer is written in many small pieces. */
 static inline void hf_buffer_add(struct hf_buffer *b, const void *data, size_t size)
 {
-    if (size > 0 && ((!b->failed && size <= b->room - b->size) || hf_buffer_reserve(b, size)) && b->data) {
+    if (size > 0 && ((!b->failed && size <= b->room - b->size) || hf_buffer_reserve(b, size)) &&
+        b->data) {
         memcpy(b->data + b->size, data, size);
         b->size += size;
     }
@@ -42,7 +43,8 @@ static inline void hf_buffer_add_char(struct hf_buffer *b, char c)
     hf_buffer_add(b, &c, 1);
 }
 
-void hf_buffer_printf(struct hf_buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void hf_buffer_printf(struct hf_buffer *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The text with a NUL behind it that is not counted, or NULL if the buffer failed. Borrowed. */
 const char *hf_buffer_text(struct hf_buffer *b);
 

@@ -1,8 +1,9 @@
 /* bug.h: bugs on purpose, to see that the proof would find them.
  *
- * A build with -DHF_BUGS=ON has one switch for each line below; the variable HF_BUG
- * turns one on. Any other build has none of it: HF_BUG(name) is the constant 0 there. The list names each
- * bug, the part that it is in, and what goes wrong. doc/TESTING.md has the table of how each was caught. */
+ * A build with -DHF_BUGS=ON has one switch for each line below; the variable HF_BUG turns one on.
+ * Any other build has none of it: HF_BUG(name) is the constant 0 there. The list names each bug,
+ * the part that it is in, and what goes wrong. doc/TESTING.md has the table of how each was
+ * caught. */
 #ifndef HF_BASE_BUG_H
 #define HF_BASE_BUG_H
 

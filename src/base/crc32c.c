@@ -41,9 +41,9 @@ static uint32_t crc_table(uint32_t crc, const unsigned char *p, size_t size)
 #ifdef __x86_64__
 #include <nmmintrin.h>
 
-/* The instruction takes three cycles but one can start each cycle: three runs at once go three times as fast. To
- * put them together, the CRC of a run is moved over the LANE bytes behind it, which is linear and so a table
- * look-up for each of its four bytes. */
+/* The instruction takes three cycles but one can start each cycle: three runs at once go three
+ * times as fast. To put them together, the CRC of a run is moved over the LANE bytes behind it,
+ * which is linear and so a table look-up for each of its four bytes. */
 enum { LANE = 1024 };
 static uint32_t shift[4][256];
 
@@ -74,7 +74,8 @@ static uint32_t over_lane(uint32_t crc)
            shift[3][crc >> 24];
 }
 
-__attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const unsigned char *p, size_t size)
+__attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const unsigned char *p,
+                                                            size_t size)
 {
     uint64_t a = crc;
     for (; size >= 3 * LANE; p += 3 * LANE, size -= 3 * LANE) {

@@ -17,14 +17,16 @@ static bool digits_read(const char *text, size_t count, unsigned radix, uint64_t
 enum hf_filename hf_filename_read(const char *name, uint64_t *number)
 {
     enum { JOURNAL = 8, NUMBER = 8, SNAPSHOT = 9, POSITION = 16 };
-    if (strncmp(name, "journal-", JOURNAL) == 0 && digits_read(name + JOURNAL, NUMBER, 10, number)) {
+    if (strncmp(name, "journal-", JOURNAL) == 0 &&
+        digits_read(name + JOURNAL, NUMBER, 10, number)) {
         const char *suffix = name + JOURNAL + NUMBER;
         if (*number > 0 && strcmp(suffix, ".log") == 0)
             return HF_FILENAME_LOG;
         if (*number > 0 && strcmp(suffix, ".zst") == 0)
             return HF_FILENAME_PACK;
     }
-    if (strncmp(name, "snapshot-", SNAPSHOT) == 0 && digits_read(name + SNAPSHOT, POSITION, 16, number) &&
+    if (strncmp(name, "snapshot-", SNAPSHOT) == 0 &&
+        digits_read(name + SNAPSHOT, POSITION, 16, number) &&
         strcmp(name + SNAPSHOT + POSITION, ".snap") == 0)
         return HF_FILENAME_SNAPSHOT;
     *number = 0;

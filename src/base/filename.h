@@ -1,6 +1,7 @@
 /* filename.h: the names of a store's files (doc/FORMAT.md, "The directory").
  *
- * The start and the audit read them here, so that no file counts for the one and not for the other. */
+ * The start and the audit read them here, so that no file counts for the one and not for the
+ * other. */
 #ifndef HF_BASE_FILENAME_H
 #define HF_BASE_FILENAME_H
 
@@ -16,12 +17,12 @@ enum hf_filename {
     HF_FILENAME_TMP       /* anything that ends with .tmp: of a process that died */
 };
 
-/* What the name says, taken exactly: eight decimal digits, of which one is not 0; sixteen hexadecimal ones, without capitals.
- * number: out, 0 where there is none. */
+/* What the name says, taken exactly: eight decimal digits, of which one is not 0; sixteen
+ * hexadecimal ones, without capitals. number: out, 0 where there is none. */
 enum hf_filename hf_filename_read(const char *name, uint64_t *number);
 
-/* Is it the name of a file that only a store with a batch in its journal has? A segment behind the first, a snapshot or
- * holds.idx. */
+/* Is it the name of a file that only a store with a batch in its journal has? A segment behind the
+ * first, a snapshot or holds.idx. */
 bool hf_filename_follows_batch(enum hf_filename kind, uint64_t number);
 
 #endif

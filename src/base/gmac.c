@@ -52,13 +52,14 @@ bool hf_gmac_of(struct hf_gmac *g, const uint8_t nonce[HF_GMAC_NONCE], struct hf
     unsigned char none[HF_GMAC_SIZE];
     int n = 0;
     return data.size <= INT32_MAX && EVP_EncryptInit_ex(g->ctx, NULL, NULL, NULL, nonce) == 1 &&
-           (data.size == 0 || EVP_EncryptUpdate(g->ctx, NULL, &n, data.data, (int)data.size) == 1) &&
+           (data.size == 0 ||
+            EVP_EncryptUpdate(g->ctx, NULL, &n, data.data, (int)data.size) == 1) &&
            EVP_EncryptFinal_ex(g->ctx, none, &n) == 1 &&
            EVP_CIPHER_CTX_ctrl(g->ctx, EVP_CTRL_GCM_GET_TAG, HF_GMAC_SIZE, out) == 1;
 }
 
-bool hf_gmac_once(const struct hf_sipkey *key, const uint8_t nonce[HF_GMAC_NONCE], struct hf_bytes data,
-                  uint8_t out[HF_GMAC_SIZE])
+bool hf_gmac_once(const struct hf_sipkey *key, const uint8_t nonce[HF_GMAC_NONCE],
+                  struct hf_bytes data, uint8_t out[HF_GMAC_SIZE])
 {
     struct hf_gmac *g = hf_gmac_new(key);
     bool good = g && hf_gmac_of(g, nonce, data, out);

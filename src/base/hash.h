@@ -33,15 +33,16 @@ uint64_t hf_siphash(const struct hf_sipkey *key, struct hf_bytes first, struct h
 #define HF_GMAC_SIZE 16
 #define HF_GMAC_NONCE 12
 
-/* AES-128-GMAC. Its key is made from `key` by SHA-256, so that one secret serves SipHash and this. nonce: never the same for
- * two runs of bytes whose tags others may see. */
+/* AES-128-GMAC. Its key is made from `key` by SHA-256, so that one secret serves SipHash and this.
+ * nonce: never the same for two runs of bytes whose tags others may see. */
 struct hf_gmac;
-/* For many tags under one key, by one thread at a time. Owned, free with hf_gmac_free. NULL without memory. */
+/* For many tags under one key, by one thread at a time. Owned, free with hf_gmac_free. NULL without
+ * memory. */
 struct hf_gmac *hf_gmac_new(const struct hf_sipkey *key);
 void hf_gmac_free(struct hf_gmac *gmac);
 /* Takes no memory. False if libcrypto fails, which it has no reason to. */
-HF_MUST_USE bool hf_gmac_of(struct hf_gmac *gmac, const uint8_t nonce[HF_GMAC_NONCE], struct hf_bytes data,
-                            uint8_t out[HF_GMAC_SIZE]);
+HF_MUST_USE bool hf_gmac_of(struct hf_gmac *gmac, const uint8_t nonce[HF_GMAC_NONCE],
+                            struct hf_bytes data, uint8_t out[HF_GMAC_SIZE]);
 /* One tag. False without memory. */
 HF_MUST_USE bool hf_gmac_once(const struct hf_sipkey *key, const uint8_t nonce[HF_GMAC_NONCE],
                               struct hf_bytes data, uint8_t out[HF_GMAC_SIZE]);

@@ -19,8 +19,9 @@ static const unsigned char values[256] = {
 
 static uint64_t big_get(const uint8_t *p)
 {
-    return (uint64_t)p[0] << 56 | (uint64_t)p[1] << 48 | (uint64_t)p[2] << 40 | (uint64_t)p[3] << 32 |
-           (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 | (uint64_t)p[6] << 8 | p[7];
+    return (uint64_t)p[0] << 56 | (uint64_t)p[1] << 48 | (uint64_t)p[2] << 40 |
+           (uint64_t)p[3] << 32 | (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 |
+           (uint64_t)p[6] << 8 | p[7];
 }
 
 static void big_put(uint8_t *p, uint64_t v)
@@ -29,8 +30,8 @@ static void big_put(uint8_t *p, uint64_t v)
         p[i] = (uint8_t)v;
 }
 
-/* 26 digits of 5 bits are 130: two zero bits and the 128. Digits 0 to 12 and one bit of digit 13 are the high
- * half, the rest of digit 13 and digits 14 to 25 the low one. */
+/* 26 digits of 5 bits are 130: two zero bits and the 128. Digits 0 to 12 and one bit of digit 13
+ * are the high half, the rest of digit 13 and digits 14 to 25 the low one. */
 enum { SPLIT = 13 };
 
 void hf_id_unpack(const uint8_t raw[HF_ID_RAW], char text[HF_ID_SIZE])
@@ -106,14 +107,16 @@ bool hf_id_read(const struct hf_sipkey *key, struct hf_bytes text, uint64_t *ord
 /* Four rounds of a Feistel network with a keyed hash: a permutation of all numbers of 64 bits. */
 enum { ROUNDS = 4 };
 
-static uint32_t round_of(const struct hf_sipkey *key, struct hf_bytes tenant, int round, uint32_t half)
+static uint32_t round_of(const struct hf_sipkey *key, struct hf_bytes tenant, int round,
+                         uint32_t half)
 {
     unsigned char b[8] = { 'c', 'u', 'r', (unsigned char)round };
     hf_put32(b + 4, half);
     return (uint32_t)hf_siphash(key, tenant, hf_mem(b, sizeof b));
 }
 
-static uint64_t permute(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t value, bool back)
+static uint64_t permute(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t value,
+                        bool back)
 {
     uint32_t left = (uint32_t)(value >> 32), right = (uint32_t)value;
     for (int i = 0; i < ROUNDS; i++) {
@@ -131,7 +134,8 @@ static uint64_t permute(const struct hf_sipkey *key, struct hf_bytes tenant, uin
 }
 
 /* 0 is none, so a number that would become 0 becomes what 0 would. */
-static uint64_t permute_kept(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t value, bool back)
+static uint64_t permute_kept(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t value,
+                             bool back)
 {
     uint64_t other = value ? permute(key, tenant, value, back) : 0;
     return value && other == 0 ? permute(key, tenant, 0, back) : other;
@@ -150,7 +154,8 @@ uint64_t hf_cursor_read(const struct hf_sipkey *key, struct hf_bytes tenant, uin
 void hf_uuid7_make(hf_time now, const uint8_t random[10], char text[HF_UUID_SIZE])
 {
     uint64_t ms = (uint64_t)now & 0xffffffffffffU;
-    snprintf(text, HF_UUID_SIZE, "%08x-%04x-7%x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", (unsigned)(ms >> 16),
-             (unsigned)(ms & 0xffff), random[0] & 15U, random[1], (random[2] & 0x3fU) | 0x80U, random[3],
-             random[4], random[5], random[6], random[7], random[8], random[9]);
+    snprintf(text, HF_UUID_SIZE, "%08x-%04x-7%x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             (unsigned)(ms >> 16), (unsigned)(ms & 0xffff), random[0] & 15U, random[1],
+             (random[2] & 0x3fU) | 0x80U, random[3], random[4], random[5], random[6], random[7],
+             random[8], random[9]);
 }

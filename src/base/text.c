@@ -77,7 +77,8 @@ struct unit {
 };
 
 /* A number and one of `units`; the first unit is the one of a bare number. */
-static bool quantity_parse(struct hf_bytes text, const struct unit *units, size_t count, uint64_t *out)
+static bool quantity_parse(struct hf_bytes text, const struct unit *units, size_t count,
+                           uint64_t *out)
 {
     struct hf_bytes rest;
     uint64_t v;
@@ -110,7 +111,8 @@ bool hf_duration_read(struct hf_bytes text, int64_t *ms)
 bool hf_duration_parse(struct hf_bytes text, int64_t *ms)
 {
     int64_t read;
-    if (!hf_duration_read(text, &read) || *(const char *)text.data == '-' || read > HF_DURATION_MAX_MS)
+    if (!hf_duration_read(text, &read) || *(const char *)text.data == '-' ||
+        read > HF_DURATION_MAX_MS)
         return false;
     *ms = read;
     return true;
@@ -248,7 +250,8 @@ static bool take_offset(struct cursor *c, int *minutes)
     if (take_char(c, "Zz"))
         return true;
     int sign = c->p < c->end && *c->p == '-' ? -1 : 1;
-    if (!take_char(c, "+-") || !take_digits(c, 2, &h) || !take_char(c, ":") || !take_digits(c, 2, &m))
+    if (!take_char(c, "+-") || !take_digits(c, 2, &h) || !take_char(c, ":") ||
+        !take_digits(c, 2, &m))
         return false;
     *minutes = sign * (h * 60 + m);
     return h < 24 && m < 60;
@@ -276,14 +279,15 @@ bool hf_time_parse(struct hf_bytes text, hf_time *t)
     struct cursor c = { text.data, (const char *)text.data + text.size };
     if (take_char(&c, "@")) {
         uint64_t ms;
-        if (!hf_number_parse(hf_mem(c.p, (size_t)(c.end - c.p)), &ms) || ms > (uint64_t)TIME_HIGHEST)
+        if (!hf_number_parse(hf_mem(c.p, (size_t)(c.end - c.p)), &ms) ||
+            ms > (uint64_t)TIME_HIGHEST)
             return false;
         *t = (hf_time)ms;
         return true;
     }
     int y, mo, d, h = 0, mi = 0, s = 0, ms = 0, offset = 0;
-    if (!take_digits(&c, 4, &y) || !take_char(&c, "-") || !take_digits(&c, 2, &mo) || !take_char(&c, "-") ||
-        !take_digits(&c, 2, &d))
+    if (!take_digits(&c, 4, &y) || !take_char(&c, "-") || !take_digits(&c, 2, &mo) ||
+        !take_char(&c, "-") || !take_digits(&c, 2, &d))
         return false;
     if (mo < 1 || mo > 12 || d < 1 || d > days_in_month(y, mo))
         return false;

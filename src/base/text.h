@@ -7,11 +7,12 @@
 /* Well-formed UTF-8 (no surrogates, nothing overlong, nothing above U+10FFFF). */
 bool hf_utf8_valid(struct hf_bytes text);
 
-/* A duration: "250ms", "30s", "15m", "24h", "7d", or a bare number of seconds. Digits only, no sign, no
- * fraction, no space. False if it is not one, or longer than HF_DURATION_MAX_MS. */
+/* A duration: "250ms", "30s", "15m", "24h", "7d", or a bare number of seconds. Digits only, no
+ * sign, no fraction, no space. False if it is not one, or longer than HF_DURATION_MAX_MS. */
 bool hf_duration_parse(struct hf_bytes text, int64_t *ms);
-/* The same with a sign or without, and of any length: what is too long, or negative, can be read, and is refused by
- * whoever has a rule against it. False if it is not one, or if no int64_t holds its milliseconds. */
+/* The same with a sign or without, and of any length: what is too long, or negative, can be read,
+ * and is refused by whoever has a rule against it. False if it is not one, or if no int64_t holds
+ * its milliseconds. */
 bool hf_duration_read(struct hf_bytes text, int64_t *ms);
 /* The shortest exact form of the same, such as "15m". `out` has at least 24 bytes. */
 void hf_duration_format(int64_t ms, char *out);

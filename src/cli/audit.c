@@ -1,5 +1,5 @@
-/* holdfast audit: the regulator's question, answered from the records alone. No lock is taken and nothing
- * is written, so it may be asked about a store that is at work. */
+/* holdfast audit: the regulator's question, answered from the records alone. No lock is taken and
+ * nothing is written, so it may be asked about a store that is at work. */
 #include "audit/audit.h"
 
 #include "cli/commands.h"
@@ -34,8 +34,9 @@ int hf_cmd_audit(struct hf_cli *cli)
     if (status != HF_OK) {
         code = hf_cli_refuse_store(cli, &why);
     } else if (!print(cli, &report)) {
-        hf_cli_error(cli,
-                     "the report could not be written to the standard output; ask again when there is room");
+        hf_cli_error(
+            cli,
+            "the report could not be written to the standard output; ask again when there is room");
         code = HF_EXIT_STORE;
     } else {
         hf_cli_warn_unreplicated(cli, options.postgres);

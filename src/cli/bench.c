@@ -71,12 +71,14 @@ static bool options_parse(struct hf_cli *cli, struct hf_bench_options *o)
         } else if (value_of(cli, &i, "--out", &value)) {
             o->out = value;
         } else if (value_of(cli, &i, "--server", &value)) {
-            hf_cli_error(cli,
-                         "bench measures the store on this machine and not a server: leave --server out; "
-                         "bench/compare, in the source, measures servers side by side");
+            hf_cli_error(
+                cli,
+                "bench measures the store on this machine and not a server: leave --server out; "
+                "bench/compare, in the source, measures servers side by side");
             return false;
         } else {
-            hf_cli_error(cli, "bench does not know \"%s\"; see `holdfast help bench`", cli->args[i]);
+            hf_cli_error(cli, "bench does not know \"%s\"; see `holdfast help bench`",
+                         cli->args[i]);
             return false;
         }
     }
@@ -90,14 +92,16 @@ static bool folder_make(struct hf_cli *cli, const char *dir)
     if (mkdir(dir, 0700) == 0)
         return true;
     hf_cli_error(cli,
-                 errno == EEXIST ? "%s is there already: bench makes its folder itself and removes it "
-                                   "afterwards; name another with --dir"
-                                 : "cannot make %s",
+                 errno == EEXIST
+                     ? "%s is there already: bench makes its folder itself and removes it "
+                       "afterwards; name another with --dir"
+                     : "cannot make %s",
                  dir);
     return false;
 }
 
-/* Only what bench and the store have put there; a folder inside would stay, and the folder with it. */
+/* Only what bench and the store have put there; a folder inside would stay, and the folder with
+ * it. */
 static void folder_remove(const char *dir)
 {
     char path[8192];
@@ -226,7 +230,8 @@ static bool pauses_run(struct hf_bench_report *r, struct hf_error *why)
     if (hf_bench_load_open(&r->options, PAUSE_SNAPSHOT_EVERY, &l, why) != HF_OK)
         return false;
     hf_stats(hf_bench_load_db(l), &before);
-    bool good = hf_bench_place(l, PAUSE_GROUP, r->options.seconds * r->options.rounds * 3, 0, &r->pause);
+    bool good =
+        hf_bench_place(l, PAUSE_GROUP, r->options.seconds * r->options.rounds * 3, 0, &r->pause);
     hf_stats(hf_bench_load_db(l), &after);
     r->pause_snapshots = after.snapshots;
     r->pause_segments = (after.journal_bytes - before.journal_bytes) >> 26;
@@ -301,7 +306,8 @@ int hf_cmd_bench(struct hf_cli *cli)
     folder_remove(r.options.dir);
     if (!good) {
         hf_cli_error(cli, "the benchmark could not be finished: %s",
-                     why.text[0] ? why.text : "the store or the disk refused; is there enough room?");
+                     why.text[0] ? why.text
+                                 : "the store or the disk refused; is there enough room?");
         return HF_EXIT_STORE;
     }
     if (r.options.json)

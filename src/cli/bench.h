@@ -3,8 +3,9 @@
  *   bench.c         what is run, in which order         bench_log.c     the bare log
  *   bench_store.c   the store under load                bench_report.c  table, JSON, SVG
  *
- * "The bare log" appends and syncs the same bytes, to files prepared the same way, and does nothing else:
- * no disk-bound store that syncs each group can be faster. Ratios to it say what deciding costs. */
+ * "The bare log" appends and syncs the same bytes, to files prepared the same way, and does nothing
+ * else: no disk-bound store that syncs each group can be faster. Ratios to it say what deciding
+ * costs. */
 #ifndef HF_CLI_BENCH_H
 #define HF_CLI_BENCH_H
 
@@ -61,7 +62,8 @@ struct hf_db *hf_bench_load_db(struct hf_bench_load *l);
 bool hf_bench_place(struct hf_bench_load *l, unsigned group, double seconds, uint64_t count,
                     struct hf_bench_point *out);
 /* Repeat requests that were answered, at random. */
-bool hf_bench_replay(struct hf_bench_load *l, unsigned group, double seconds, struct hf_bench_point *out);
+bool hf_bench_replay(struct hf_bench_load *l, unsigned group, double seconds,
+                     struct hf_bench_point *out);
 
 /* ---- bench_log.c ---- */
 

@@ -62,7 +62,8 @@ bool hf_bench_log_run(struct hf_bench_log *log, unsigned group, double bytes, do
     while (now - begun < seconds) {
         if (log->at + size > FILE_BYTES)
             log->at = 0;
-        if (pwrite(log->fd, log->bytes, size, (off_t)log->at) != (ssize_t)size || fdatasync(log->fd) != 0)
+        if (pwrite(log->fd, log->bytes, size, (off_t)log->at) != (ssize_t)size ||
+            fdatasync(log->fd) != 0)
             return false;
         log->at += size;
         double then = now;
@@ -71,10 +72,11 @@ bool hf_bench_log_run(struct hf_bench_log *log, unsigned group, double bytes, do
         if (!hf_bench_times_add(&times, (now - then) * 1e6))
             return false;
     }
-    *out = (struct hf_bench_point){ .group = group,
-                                    .per_second = (double)(groups * group) / (now - begun),
-                                    .cpu_us = (hf_bench_cpu() - cpu) * 1e6 / (double)(groups * group),
-                                    .group_bytes = (double)size };
+    *out =
+        (struct hf_bench_point){ .group = group,
+                                 .per_second = (double)(groups * group) / (now - begun),
+                                 .cpu_us = (hf_bench_cpu() - cpu) * 1e6 / (double)(groups * group),
+                                 .group_bytes = (double)size };
     hf_bench_times_end(&times, out);
     return true;
 }

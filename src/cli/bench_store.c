@@ -1,13 +1,14 @@
-/* The store under load: one thread that submits groups and waits for each. (Submitting the next group while one is
- * on its way to the disk was tried: on two cores handing the groups to another thread costs what it hides.) */
+/* The store under load: one thread that submits groups and waits for each. (Submitting the next
+ * group while one is on its way to the disk was tried: on two cores handing the groups to another
+ * thread costs what it hides.) */
 #include "cli/bench.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Requests are made in advance, a pool at a time, and the clock runs only while they are submitted: making their
- * texts is the load's work, not the store's. */
+/* Requests are made in advance, a pool at a time, and the clock runs only while they are submitted:
+ * making their texts is the load's work, not the store's. */
 enum { POOL = 16384, GROUPS_MAX = 1024, TEXT = 48 };
 
 struct hf_bench_load {
@@ -24,8 +25,8 @@ static void request_make(struct hf_bench_load *l, size_t at, uint64_t n)
 {
     uint64_t mixed = n * UINT64_C(0x9e3779b97f4a7c15);
     snprintf(l->keys[at], TEXT, "%08" PRIx64 "-%04x-7%03x-8%03x-%012" PRIx64, mixed >> 32,
-             (unsigned)(mixed >> 16 & 0xffff), (unsigned)(mixed & 0xfff), (unsigned)(n >> 48 & 0xfff),
-             n & 0xffffffffffff);
+             (unsigned)(mixed >> 16 & 0xffff), (unsigned)(mixed & 0xfff),
+             (unsigned)(n >> 48 & 0xfff), n & 0xffffffffffff);
     snprintf(l->names[at], TEXT, "room-%07" PRIu64, mixed % l->resources);
     snprintf(l->requesters[at], TEXT, "guest-%07" PRIu64, n % 10000000);
     l->requests[at] = (struct hf_request){ .action = HF_PLACE_HOLD,
@@ -46,7 +47,8 @@ static bool resources_make(struct hf_bench_load *l)
                                                   .set_resource = { .name = hf_str(l->names[i]),
                                                                     .capacity = 1000000000 } };
         }
-        if (hf_do_many(l->db, l->requests, l->results, n) != HF_OK || l->results[0].answer.status != HF_OK)
+        if (hf_do_many(l->db, l->requests, l->results, n) != HF_OK ||
+            l->results[0].answer.status != HF_OK)
             return false;
     }
     return true;
@@ -160,8 +162,8 @@ static bool run(struct hf_bench_load *l, struct measuring *m, double seconds, ui
                                     .per_second = (double)m->done / m->busy,
                                     .cpu_us = m->cpu * 1e6 / (double)m->done };
     if (after.batches > before.batches)
-        out->group_bytes =
-            (double)(after.journal_bytes - before.journal_bytes) / (double)(after.batches - before.batches);
+        out->group_bytes = (double)(after.journal_bytes - before.journal_bytes) /
+                           (double)(after.batches - before.batches);
     hf_bench_times_end(&m->times, out);
     return true;
 }
@@ -173,7 +175,8 @@ bool hf_bench_place(struct hf_bench_load *l, unsigned group, double seconds, uin
     return run(l, &m, seconds, count, out);
 }
 
-bool hf_bench_replay(struct hf_bench_load *l, unsigned group, double seconds, struct hf_bench_point *out)
+bool hf_bench_replay(struct hf_bench_load *l, unsigned group, double seconds,
+                     struct hf_bench_point *out)
 {
     struct measuring m = { .group = group, .again = true };
     return run(l, &m, seconds, 0, out);

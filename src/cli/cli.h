@@ -39,7 +39,8 @@ struct hf_cli {
     const char *values[HF_OPT_COUNT];    /* NULL: not given; flags have "" */
     bool from_environment[HF_OPT_COUNT]; /* the value came from there */
     const char *config;                  /* the config file, or NULL; borrowed */
-    unsigned config_line[HF_OPT_COUNT];  /* the value stands in this line of it; 0: it came from elsewhere */
+    unsigned config_line
+        [HF_OPT_COUNT]; /* the value stands in this line of it; 0: it came from elsewhere */
     bool json, color_out, color_err;
     char key[HF_UUID_SIZE]; /* the key that was made, if none was given */
     struct hf_db *db;       /* one of the two is there while the command asks */
@@ -54,31 +55,34 @@ struct hf_cli {
 /* The exit code of a status. */
 enum hf_cli_exit hf_cli_exit_of(enum hf_status status);
 
-/* The directory of the store: --data, HOLDFAST_DATA or ./holdfast-data; "" if the store is in a database. NULL, with the
- * sentence said, if --data is empty. */
+/* The directory of the store: --data, HOLDFAST_DATA or ./holdfast-data; "" if the store is in a
+ * database. NULL, with the sentence said, if --data is empty. */
 const char *hf_cli_directory(struct hf_cli *cli);
-/* The same for a command that reads the records by itself, and so checks its arguments too. postgres: out, the database's
- * connection string, or NULL. NULL, with the sentence said and the exit code in *code, if something is wrong. */
+/* The same for a command that reads the records by itself, and so checks its arguments too.
+ * postgres: out, the database's connection string, or NULL. NULL, with the sentence said and the
+ * exit code in *code, if something is wrong. */
 const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cli_exit *code);
-/* The records were shown. postgres: as above. Warn if a failover may undo some of them: no synchronous standby is known to have them. */
+/* The records were shown. postgres: as above. Warn if a failover may undo some of them: no
+ * synchronous standby is known to have them. */
 void hf_cli_warn_unreplicated(struct hf_cli *cli, const char *postgres);
 
-/* Fill the configuration in from the options; what is not given stays as the store has it. False after saying what is
- * wrong. */
+/* Fill the configuration in from the options; what is not given stays as the store has it. False
+ * after saying what is wrong. */
 bool hf_cli_store_options(struct hf_cli *cli, struct hf_options *options);
 
-/* Open the store, or get ready to ask the server; `create` as the command changes something. HF_EXIT_DONE, or
- * the exit code after saying why. */
+/* Open the store, or get ready to ask the server; `create` as the command changes something.
+ * HF_EXIT_DONE, or the exit code after saying why. */
 enum hf_cli_exit hf_cli_open(struct hf_cli *cli, bool create);
-/* Sweep and tidy up for a bounded time if the command was one that writes, then give the store back. */
+/* Sweep and tidy up for a bounded time if the command was one that writes, then give the store
+ * back. */
 void hf_cli_close(struct hf_cli *cli, bool tidy);
 
-/* Open, ask, show the answer, close: what most commands are. Fills in the tenant and, for actions that
- * carry a key, the key. */
+/* Open, ask, show the answer, close: what most commands are. Fills in the tenant and, for actions
+ * that carry a key, the key. */
 enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool create);
 
-/* Show that `status` was the answer to `action`: the sentence on stderr, with --json also the problem
- * on stdout. sentence: NULL for the fixed one. Answers the exit code. */
+/* Show that `status` was the answer to `action`: the sentence on stderr, with --json also the
+ * problem on stdout. sentence: NULL for the fixed one. Answers the exit code. */
 enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum hf_status status,
                                const char *sentence);
 /* The same for a store that could not be opened or read, with what to do about it. */
@@ -87,8 +91,8 @@ enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *
 struct hf_api_problem;
 void hf_cli_say_problem(struct hf_cli *cli, const struct hf_api_problem *problem);
 
-/* A page of a list, from the store or the server. page: out, owned, free with hf_page_clear. HF_EXIT_DONE, or the
- * exit code after saying why (not if `quiet`). */
+/* A page of a list, from the store or the server. page: out, owned, free with hf_page_clear.
+ * HF_EXIT_DONE, or the exit code after saying why (not if `quiet`). */
 enum hf_cli_exit hf_cli_list(struct hf_cli *cli, const struct hf_query *query, struct hf_page *page,
                              bool quiet);
 /* The time by which the answers were made: the store's, or the server's to the second. */
@@ -98,14 +102,16 @@ void hf_cli_say_replayed(const struct hf_cli *cli, hf_time recorded_at);
 
 /* ---- place.c ---- */
 
-/* Is it a server that the command acts through? --server, else --data, --store and --postgres, else HOLDFAST_SERVER says
- * so. */
+/* Is it a server that the command acts through? --server, else --data, --store and --postgres, else
+ * HOLDFAST_SERVER says so. */
 bool hf_cli_remote(const struct hf_cli *cli);
-/* The connection string of the database that the store is in, "" for what libpq takes by itself; NULL: it is in a directory.
- * What is given on the command line goes before what is in the environment, and that before what is in the config file;
- * of one place, --store counts, else --postgres, else --data. */
+/* The connection string of the database that the store is in, "" for what libpq takes by itself;
+ * NULL: it is in a directory. What is given on the command line goes before what is in the
+ * environment, and that before what is in the config file; of one place, --store counts, else
+ * --postgres, else --data. */
 const char *hf_cli_postgres(const struct hf_cli *cli);
-/* Do the options for a directory, for a database and for a server fit together? False after saying which do not. */
+/* Do the options for a directory, for a database and for a server fit together? False after saying
+ * which do not. */
 bool hf_cli_place_fits(const struct hf_cli *cli);
 /* Get ready to ask the server. HF_EXIT_DONE, or the exit code after saying why. */
 enum hf_cli_exit hf_cli_remote_open(struct hf_cli *cli);
@@ -114,11 +120,11 @@ enum hf_cli_exit hf_cli_remote_open(struct hf_cli *cli);
 
 /* Ask, and show the answer. */
 enum hf_cli_exit hf_cli_remote_ask(struct hf_cli *cli, const struct hf_request *request);
-enum hf_cli_exit hf_cli_remote_list(struct hf_cli *cli, const struct hf_query *query, struct hf_page *page,
-                                    bool quiet);
-/* Send the call and get an answer of the type that it accepts, or say why there is none (not if `quiet`).
- * call: borrowed; its wait_ms is filled in unless it has one. answer: out, owned, also after a failure; what was
- * refused is in it. */
+enum hf_cli_exit hf_cli_remote_list(struct hf_cli *cli, const struct hf_query *query,
+                                    struct hf_page *page, bool quiet);
+/* Send the call and get an answer of the type that it accepts, or say why there is none (not if
+ * `quiet`). call: borrowed; its wait_ms is filled in unless it has one. answer: out, owned, also
+ * after a failure; what was refused is in it. */
 enum hf_cli_exit hf_cli_remote_call(struct hf_cli *cli, struct hf_client_call *call,
                                     struct hf_client_answer *answer, bool quiet);
 /* Say that there is an answer that cannot be used. */
@@ -133,13 +139,13 @@ enum hf_cli_exit hf_cli_remote_export(struct hf_cli *cli, bool sqlite);
 
 /* ---- explain.c ---- */
 
-/* If one of the arguments can be blamed for `status`, add the sentence that names it, what was given and
- * what is expected. */
+/* If one of the arguments can be blamed for `status`, add the sentence that names it, what was
+ * given and what is expected. */
 void hf_cli_explain(const struct hf_cli *cli, enum hf_status status, struct hf_buffer *out);
 
-/* Is one of the arguments malformed, whatever the store holds? HF_INVALID_REQUEST or HF_NOT_KNOWN with the sentence,
- * or HF_OK. Asked before the store is opened, so that a slip of the fingers neither makes a store nor binds a
- * key. */
+/* Is one of the arguments malformed, whatever the store holds? HF_INVALID_REQUEST or HF_NOT_KNOWN
+ * with the sentence, or HF_OK. Asked before the store is opened, so that a slip of the fingers
+ * neither makes a store nor binds a key. */
 enum hf_status hf_cli_malformed(const struct hf_cli *cli, struct hf_buffer *out);
 
 /* ---- print.c ---- */
@@ -147,28 +153,34 @@ enum hf_status hf_cli_malformed(const struct hf_cli *cli, struct hf_buffer *out)
 /* The answer to a request that was HF_OK, as JSON or for people, to stdout. The store is open. */
 void hf_cli_print(struct hf_cli *cli, enum hf_action action, const struct hf_result *result);
 
-/* ---- related.c: found by going through the newest holds of a resource, and not through all of a long
- * history. People are told; the JSON of a record is the record alone. ---- */
+/* ---- related.c: found by going through the newest holds of a resource, and not through all of a
+ * long history. People are told; the JSON of a record is the record alone. ---- */
 
 enum hf_cli_found { HF_CLI_NONE, HF_CLI_FOUND, HF_CLI_TOO_FAR };
 
-/* The record that gave the confirmed `hold` back. reversal: out, its id and placed_at, if HF_CLI_FOUND. */
-enum hf_cli_found hf_cli_reversal(struct hf_cli *cli, const struct hf_hold *hold, struct hf_hold *reversal);
+/* The record that gave the confirmed `hold` back. reversal: out, its id and placed_at, if
+ * HF_CLI_FOUND. */
+enum hf_cli_found hf_cli_reversal(struct hf_cli *cli, const struct hf_hold *hold,
+                                  struct hf_hold *reversal);
 
-/* How many of the resource's held units are overdue at `now`. *exact: out, false if there may be more. */
-uint32_t hf_cli_overdue(struct hf_cli *cli, const struct hf_resource *resource, hf_time now, bool *exact);
+/* How many of the resource's held units are overdue at `now`. *exact: out, false if there may be
+ * more. */
+uint32_t hf_cli_overdue(struct hf_cli *cli, const struct hf_resource *resource, hf_time now,
+                        bool *exact);
 
 /* ---- say.c ---- */
 
 enum hf_cli_color { HF_PLAIN, HF_DIM, HF_BOLD, HF_GREEN, HF_YELLOW, HF_RED };
 
 /* "holdfast: ..." and a line end, to stderr. */
-void hf_cli_error(const struct hf_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void hf_cli_error(const struct hf_cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The same for what is not wrong: no prefix. */
-void hf_cli_note(const struct hf_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void hf_cli_note(const struct hf_cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-/* Text from outside, made harmless for a terminal: control characters as \xNN, broken UTF-8 as U+FFFD.
- */
+/* Text from outside, made harmless for a terminal: control characters as \xNN, broken UTF-8 as
+ * U+FFFD. */
 void hf_cli_add_clean(struct hf_buffer *out, struct hf_bytes text);
 /* The same in quotes, cut after 60 bytes: for sentences. */
 void hf_cli_add_quoted(struct hf_buffer *out, struct hf_bytes text);

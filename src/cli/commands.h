@@ -1,4 +1,5 @@
-/* commands.h: the commands, in the one table that dispatch, help, man page and completions follow. */
+/* commands.h: the commands, in the one table that dispatch, help, man page and completions
+ * follow. */
 #ifndef HF_CLI_COMMANDS_H
 #define HF_CLI_COMMANDS_H
 
@@ -10,11 +11,11 @@ struct hf_cli_command {
     int (*run)(struct hf_cli *cli);
     const char *args; /* positional arguments as in the usage line */
     int args_min, args_max;
-    hf_cli_set options;   /* HF_OPT_BIT of each that it takes, besides the global ones */
-    hf_cli_set required;  /* those of them that must be there */
-    hf_cli_set globals;   /* the global options that mean something to it, for its help */
-    bool raw;             /* all behind the name are arguments: the command parses its options itself */
-    bool keyed;           /* it carries an idempotency key */
+    hf_cli_set options;  /* HF_OPT_BIT of each that it takes, besides the global ones */
+    hf_cli_set required; /* those of them that must be there */
+    hf_cli_set globals;  /* the global options that mean something to it, for its help */
+    bool raw;   /* all behind the name are arguments: the command parses its options itself */
+    bool keyed; /* it carries an idempotency key */
     const char *summary;  /* half a line */
     const char *about;    /* a paragraph or two */
     const char *example;  /* with its output */

@@ -59,7 +59,8 @@ static bool unknown(const struct loading *l, const struct hf_cli_setting *s)
 }
 
 /* What was given elsewhere goes before it. */
-static void value_set(const struct loading *l, enum hf_cli_option_id id, unsigned line, const char *value)
+static void value_set(const struct loading *l, enum hf_cli_option_id id, unsigned line,
+                      const char *value)
 {
     if (l->cli->values[id])
         return;
@@ -84,7 +85,8 @@ static bool setting_take(void *arg, const struct hf_cli_setting *s)
 {
     struct loading *l = arg;
     int id = 0;
-    while (id < HF_OPT_COUNT && (!(l->known >> id & 1) || strcmp(hf_cli_options[id].name, s->name) != 0))
+    while (id < HF_OPT_COUNT &&
+           (!(l->known >> id & 1) || strcmp(hf_cli_options[id].name, s->name) != 0))
         id++;
     if (id == HF_OPT_COUNT)
         return unknown(l, s);
@@ -108,7 +110,9 @@ static const char *file_read(const char *path, char *text, size_t *size)
         return strerror(errno);
     *size = fread(text, 1, HF_CLI_CONFIG_MAX, file);
     bool longer = *size == HF_CLI_CONFIG_MAX && fgetc(file) != EOF;
-    const char *wrong = ferror(file) ? strerror(errno) : longer ? "it has more than 65536 bytes" : NULL;
+    const char *wrong = ferror(file) ? strerror(errno)
+                        : longer     ? "it has more than 65536 bytes"
+                                     : NULL;
     fclose(file);
     return wrong;
 }

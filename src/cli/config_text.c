@@ -14,7 +14,8 @@ static char *skip_space(char *p)
     return p;
 }
 
-/* A line as text: of bounded length, UTF-8, and without control characters but tab. NULL, or what is wrong. */
+/* A line as text: of bounded length, UTF-8, and without control characters but tab. NULL, or what
+ * is wrong. */
 static const char *line_check(const char *line, size_t size)
 {
     if (size > HF_CLI_CONFIG_LINE_MAX)
@@ -44,7 +45,8 @@ static const char *quoted_parse(char *p)
     return NULL;
 }
 
-/* Up to a comment or the end, without white space before it; in place. Something stands in front of p. */
+/* Up to a comment or the end, without white space before it; in place. Something stands in front of
+ * p. */
 static const char *bare_parse(char *p)
 {
     const char *begin = p;
@@ -60,7 +62,8 @@ static const char *bare_parse(char *p)
     return NULL;
 }
 
-/* One line, ended by a NUL. setting: out; its name is NULL if the line has nothing to say. NULL, or what is wrong. */
+/* One line, ended by a NUL. setting: out; its name is NULL if the line has nothing to say. NULL, or
+ * what is wrong. */
 static const char *line_parse(char *line, struct hf_cli_setting *setting)
 {
     char *name = skip_space(line);

@@ -1,4 +1,5 @@
-/* holdfast export through a server: the server makes the file, and it comes here whole or not at all. */
+/* holdfast export through a server: the server makes the file, and it comes here whole or not at
+ * all. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@
 enum { LONG_WAIT_MS = 3600000 };
 
 /* "code: FILE what", the name made harmless. */
-static void complain(const struct hf_cli *cli, enum hf_status status, const char *file, const char *what)
+static void complain(const struct hf_cli *cli, enum hf_status status, const char *file,
+                     const char *what)
 {
     struct hf_buffer text = { 0 };
     hf_cli_add_clean(&text, hf_str(file));
@@ -27,8 +29,8 @@ static enum hf_cli_exit fetch(struct hf_cli *cli, bool sqlite, FILE *sink, bool 
     struct hf_client_answer answer = { .head = { .status = 0 } };
     struct hf_error why;
     *whole = false;
-    if (hf_client_encode_other(HF_CALL_EXPORT, hf_mem(NULL, 0), sqlite ? "format=sqlite" : "format=jsonl",
-                               &call, &why) != HF_OK) {
+    if (hf_client_encode_other(HF_CALL_EXPORT, hf_mem(NULL, 0),
+                               sqlite ? "format=sqlite" : "format=jsonl", &call, &why) != HF_OK) {
         hf_cli_error(cli, "export: %s", why.text);
         return HF_EXIT_STORE;
     }
@@ -38,11 +40,11 @@ static enum hf_cli_exit fetch(struct hf_cli *cli, bool sqlite, FILE *sink, bool 
     enum hf_cli_exit code = hf_cli_remote_call(cli, &call, &answer, false);
     *whole = code == HF_EXIT_DONE;
     if (*whole && strcmp(answer.head.verdict, "damaged") == 0) {
-        hf_cli_error(
-            cli,
-            "%s: The journal of the server is damaged: what is whole was exported. `holdfast audit` says "
-            "where.",
-            hf_status_code(HF_STORE_DAMAGED));
+        hf_cli_error(cli,
+                     "%s: The journal of the server is damaged: what is whole was exported. "
+                     "`holdfast audit` says "
+                     "where.",
+                     hf_status_code(HF_STORE_DAMAGED));
         code = HF_EXIT_REFUSED;
     }
     hf_client_answer_free(&answer);
@@ -50,8 +52,8 @@ static enum hf_cli_exit fetch(struct hf_cli *cli, bool sqlite, FILE *sink, bool 
     return code;
 }
 
-/* The whole file gets its name in one step, and never in place of another: link refuses where rename would not. File
- * systems without links get the rename, after one more look. */
+/* The whole file gets its name in one step, and never in place of another: link refuses where
+ * rename would not. File systems without links get the rename, after one more look. */
 static bool name_give(const char *tmp, const char *file)
 {
     struct stat st;
@@ -61,7 +63,8 @@ static bool name_give(const char *tmp, const char *file)
 }
 
 /* Fetch into `tmp`, which is new, and give it the name of the file when it is whole. */
-static enum hf_cli_exit fetch_file(struct hf_cli *cli, bool sqlite, const char *tmp, const char *file)
+static enum hf_cli_exit fetch_file(struct hf_cli *cli, bool sqlite, const char *tmp,
+                                   const char *file)
 {
     bool whole = false;
     int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* as an export by hand */
@@ -93,7 +96,8 @@ static enum hf_cli_exit export_to(struct hf_cli *cli, bool sqlite, const char *f
     hf_buffer_printf(&tmp, "%s.tmp", file);
     const char *beside = hf_buffer_text(&tmp);
     if (lstat(file, &st) == 0)
-        complain(cli, HF_INVALID_REQUEST, file, "is there already and is left as it is: name another file.");
+        complain(cli, HF_INVALID_REQUEST, file,
+                 "is there already and is left as it is: name another file.");
     else if (!beside)
         code = HF_EXIT_STORE;
     else if (lstat(beside, &st) == 0)

@@ -1,5 +1,5 @@
-/* Which argument was it? The library refuses a request as a whole; here the arguments are still known by
- * the names that the user typed them under. */
+/* Which argument was it? The library refuses a request as a whole; here the arguments are still
+ * known by the names that the user typed them under. */
 #include "base/id.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -80,7 +80,8 @@ static bool blame_options(const struct hf_cli *cli, struct hf_buffer *out)
     return false;
 }
 
-/* What the store allows is not known here; that it was too much is, if it is more than the default. */
+/* What the store allows is not known here; that it was too much is, if it is more than the
+ * default. */
 static bool blame_key(const struct hf_cli *cli, struct hf_buffer *out)
 {
     const char *key = cli->values[HF_OPT_KEY];
@@ -94,13 +95,14 @@ static bool blame_key(const struct hf_cli *cli, struct hf_buffer *out)
     return blame(&(struct rule){ "--key", 1, (size_t)limit, false, expected }, key, out);
 }
 
-static bool blame_duration(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_buffer *out)
+static bool blame_duration(const struct hf_cli *cli, enum hf_cli_option_id id,
+                           struct hf_buffer *out)
 {
     int64_t ms = 1;
     if (!cli->values[id] || !hf_duration_parse(hf_str(cli->values[id]), &ms) || ms > 0)
         return false;
-    hf_buffer_printf(out, "--%s \"%s\" is no time at all; expected is 1ms or more", hf_cli_options[id].name,
-                     cli->values[id]);
+    hf_buffer_printf(out, "--%s \"%s\" is no time at all; expected is 1ms or more",
+                     hf_cli_options[id].name, cli->values[id]);
     return true;
 }
 
@@ -111,20 +113,21 @@ static void blame_id(const struct hf_cli *cli, struct hf_buffer *out)
         return;
     hf_buffer_add_text(out, "ID ");
     hf_cli_add_quoted(out, hf_str(cli->args[0]));
-    hf_buffer_add_text(out,
-                       " is not the id of a hold; expected are the 26 letters and digits that hold answered "
-                       "with");
+    hf_buffer_add_text(
+        out, " is not the id of a hold; expected are the 26 letters and digits that hold answered "
+             "with");
 }
 
 /* The guard is asked for and is not there: its name, and how to set it up. */
 static void blame_guard(const struct hf_cli *cli, struct hf_buffer *out)
 {
-    if (strcmp(cli->command->args, "GUARD IDENTITY") != 0 && strcmp(cli->command->name, "guard") != 0)
+    if (strcmp(cli->command->args, "GUARD IDENTITY") != 0 &&
+        strcmp(cli->command->name, "guard") != 0)
         return;
     hf_buffer_add_text(out, "there is no guard ");
     hf_cli_add_quoted(out, hf_str(cli->args[0]));
-    hf_buffer_add_text(out,
-                       " here; check the name and the tenant, or set it up: holdfast guard NAME --window D");
+    hf_buffer_add_text(
+        out, " here; check the name and the tenant, or set it up: holdfast guard NAME --window D");
 }
 
 /* A key that no store takes, whatever its limit. */

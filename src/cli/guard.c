@@ -3,7 +3,8 @@
 
 static int show(struct hf_cli *cli)
 {
-    static const enum hf_cli_option_id needy[] = { HF_OPT_MATCH, HF_OPT_ON_UNAVAILABLE, HF_OPT_DURABLE };
+    static const enum hf_cli_option_id needy[] = { HF_OPT_MATCH, HF_OPT_ON_UNAVAILABLE,
+                                                   HF_OPT_DURABLE };
     for (size_t i = 0; i < sizeof needy / sizeof *needy; i++) {
         if (!cli->values[needy[i]])
             continue;
@@ -35,8 +36,8 @@ int hf_cmd_guard(struct hf_cli *cli)
     request.set_guard.volatile_only = durable == 1;
     int code = hf_cli_ask(cli, &request, true);
     if (code == HF_EXIT_DONE && durable == 1 && !hf_cli_remote(cli))
-        hf_cli_note(cli,
-                    "note: what is recorded in this guard is kept only while one process has the store open, "
-                    "so each holdfast command forgets it at its end; --durable yes keeps it");
+        hf_cli_note(cli, "note: what is recorded in this guard is kept only while one process has "
+                         "the store open, "
+                         "so each holdfast command forgets it at its end; --durable yes keeps it");
     return code;
 }

@@ -84,12 +84,15 @@ static void exits_list(FILE *to, const struct hf_cli_command *c)
         wrap(to, c->refusals, 5, 5);
     }
     fputs("  2  the command line is wrong\n", to);
-    bool store = (c->globals & HF_OPT_BIT(DATA)) || c->raw, server = c->globals & HF_OPT_BIT(SERVER);
+    bool store = (c->globals & HF_OPT_BIT(DATA)) || c->raw,
+         server = c->globals & HF_OPT_BIT(SERVER);
     if (store)
-        fprintf(to, "  3  the store failed: absent, in use, damaged, newer, full, or out of reach%s\n",
+        fprintf(to,
+                "  3  the store failed: absent, in use, damaged, newer, full, or out of reach%s\n",
                 server ? ";" : "");
     if (server)
-        fprintf(to, "  %s  the server failed: it cannot be reached, or is not one\n", store ? " " : "3");
+        fprintf(to, "  %s  the server failed: it cannot be reached, or is not one\n",
+                store ? " " : "3");
     if (c->keyed)
         fputs("  4  the outcome is unknown: ask again with the same key\n", to);
     else if (server && (c->globals & HF_OPT_BIT(REGISTRY)))
@@ -132,7 +135,8 @@ static void names_list(void)
 static int general(void)
 {
     hf_cli_help_short(stdout);
-    options_list(stdout, "Common options (a command refuses those that mean nothing to it):", HF_OPT_GLOBAL);
+    options_list(
+        stdout, "Common options (a command refuses those that mean nothing to it):", HF_OPT_GLOBAL);
     fputs("\nExit codes: 0 done, 1 refused by a rule, 2 wrong usage, 3 the store or server\n"
           "failed, 4 outcome unknown. Durations are 250ms, 30s, 15m, 24h, 7d or a number of\n"
           "seconds; times are RFC 3339, a date, or @ and milliseconds since 1970.\n",

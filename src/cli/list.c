@@ -1,5 +1,5 @@
-/* holdfast list: holds, newest first, as a table or as JSON. Pages are fetched and written one by one,
- * so that a long list needs no more memory than a short one. */
+/* holdfast list: holds, newest first, as a table or as JSON. Pages are fetched and written one by
+ * one, so that a long list needs no more memory than a short one. */
 #include "api/encode.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -23,14 +23,16 @@ static bool query_read(struct list *list)
     struct hf_query *q = &list->query;
     unsigned state = 0;
     list->limit = 100;
-    if (!hf_cli_choice(cli, HF_OPT_STATE, &state) || !hf_cli_filled(cli, HF_OPT_RESOURCE, &q->resource) ||
-        !hf_cli_filled(cli, HF_OPT_REQUESTER, &q->requester) || !hf_cli_time(cli, HF_OPT_FROM, &q->from) ||
-        !hf_cli_time(cli, HF_OPT_TO, &q->to) ||
+    if (!hf_cli_choice(cli, HF_OPT_STATE, &state) ||
+        !hf_cli_filled(cli, HF_OPT_RESOURCE, &q->resource) ||
+        !hf_cli_filled(cli, HF_OPT_REQUESTER, &q->requester) ||
+        !hf_cli_time(cli, HF_OPT_FROM, &q->from) || !hf_cli_time(cli, HF_OPT_TO, &q->to) ||
         !hf_cli_number(cli, HF_OPT_LIMIT, (struct hf_cli_range){ 0, UINT32_MAX }, &list->limit) ||
         !hf_cli_number(cli, HF_OPT_CURSOR, (struct hf_cli_range){ 1, UINT64_MAX }, &q->cursor))
         return false;
     q->kind = HF_LIST_HOLDS;
-    q->state = cli->values[HF_OPT_STATE] ? (enum hf_hold_state)(HF_HELD + state) : (enum hf_hold_state)0;
+    q->state =
+        cli->values[HF_OPT_STATE] ? (enum hf_hold_state)(HF_HELD + state) : (enum hf_hold_state)0;
     q->tenant = hf_str(cli->values[HF_OPT_TENANT]);
     return true;
 }
@@ -162,10 +164,12 @@ static void list_end(struct list *list)
         hf_buffer_add_char(&list->out, '\n');
         hf_cli_flush_to_stdout(&list->out);
     } else if (list->shown == 0) {
-        hf_cli_note(list->cli, list_filtered(list->cli) ? "no holds that fit these options" : "no holds");
+        hf_cli_note(list->cli,
+                    list_filtered(list->cli) ? "no holds that fit these options" : "no holds");
     }
     if (cursor != 0 && !list->cli->json)
-        hf_cli_note(list->cli, "there are more: go on with --cursor %llu, or give --limit 0 for all", cursor);
+        hf_cli_note(list->cli,
+                    "there are more: go on with --cursor %llu, or give --limit 0 for all", cursor);
 }
 
 int hf_cmd_list(struct hf_cli *cli)

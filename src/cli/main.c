@@ -59,7 +59,8 @@ int main(int argc, char **argv)
         /* What was asked for has happened; whoever asked does not know it. */
         bool changed = cli.command && cli.command->keyed;
         hf_cli_error(&cli, "the answer could not be written to the standard output%s",
-                     changed ? "; ask again with the same key to get it" : "; ask again when there is room");
+                     changed ? "; ask again with the same key to get it"
+                             : "; ask again when there is room");
         return code != HF_EXIT_DONE ? code : changed ? HF_EXIT_UNKNOWN : HF_EXIT_STORE;
     }
     return code;

@@ -10,31 +10,39 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_DATA] = { "data", "DIR", "HOLDFAST_DATA", NULL,
                       "the store's directory (./holdfast-data); :memory: keeps nothing" },
     [HF_OPT_STORE] = { "store", "KIND", "HOLDFAST_STORE", "journal|postgres",
-                       "where records are kept: in the files of a directory, or in a PostgreSQL database "
+                       "where records are kept: in the files of a directory, or in a PostgreSQL "
+                       "database "
                        "that others may share (journal); --postgres alone means postgres" },
     [HF_OPT_POSTGRES] = { "postgres", "CONNINFO", "HOLDFAST_POSTGRES", NULL,
                           "the database, as libpq takes it: \"host=db1 dbname=shop\" or "
-                          "postgresql://db1/shop; what is left out is taken from PGHOST, PGDATABASE ..." },
+                          "postgresql://db1/shop; what is left out is taken from PGHOST, "
+                          "PGDATABASE ..." },
     [HF_OPT_SERVER] = { "server", "URL", "HOLDFAST_SERVER", NULL,
-                        "ask the server at this address, such as http://127.0.0.1:4653, instead of opening a "
+                        "ask the server at this address, such as http://127.0.0.1:4653, instead of "
+                        "opening a "
                         "directory" },
     [HF_OPT_TOKEN_FILE] = { "token-file", "FILE", "HOLDFAST_TOKEN_FILE", NULL,
-                            "with --server: the file with the token that says who calls (HOLDFAST_TOKEN has "
+                            "with --server: the file with the token that says who calls "
+                            "(HOLDFAST_TOKEN has "
                             "the token itself)" },
     [HF_OPT_TLS_CA] = { "tls-ca", "FILE", "HOLDFAST_TLS_CA", NULL,
-                        "with --server https://...: trust the authorities in this file, in PEM, instead of "
+                        "with --server https://...: trust the authorities in this file, in PEM, "
+                        "instead of "
                         "the "
                         "system's" },
     [HF_OPT_TIMEOUT] = { "timeout", "D", "HOLDFAST_TIMEOUT", NULL,
-                         "with --server: how long to wait for an answer (30s; audit, trace and export: 1h)" },
+                         "with --server: how long to wait for an answer (30s; audit, trace and "
+                         "export: 1h)" },
     [HF_OPT_TENANT] = { "tenant", "T", "HOLDFAST_TENANT", NULL,
-                        "whose names, keys and holds are meant (the default tenant; audit, trace and export: "
+                        "whose names, keys and holds are meant (the default tenant; audit, trace "
+                        "and export: "
                         "all tenants)" },
     [HF_OPT_IDEMPOTENCY_WINDOW] = { "idempotency-window", "D", "HOLDFAST_IDEMPOTENCY_WINDOW", NULL,
                                     "from now on, how long a key is remembered (as before; 24h at "
                                     "first)" },
     [HF_OPT_TOKEN_MAX_LENGTH] = { "token-max-length", "N", "HOLDFAST_TOKEN_MAX_LENGTH", NULL,
-                                  "from now on, bytes that a key may have, up to 1024 (as before; 256 "
+                                  "from now on, bytes that a key may have, up to 1024 (as before; "
+                                  "256 "
                                   "at first)" },
     [HF_OPT_REGISTRY] = { "registry", "MODE", "HOLDFAST_REGISTRY", "open|strict",
                           "open makes a resource at its first hold, strict refuses unknown ones "
@@ -49,36 +57,44 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_KEY] = { "key", "K", NULL, NULL,
                      "idempotency key: the same call with the same key acts once (one is made and "
                      "shown)" },
-    [HF_OPT_STATE] = { "state", "S", NULL, "held|confirmed|released|expired", "only holds in this state" },
+    [HF_OPT_STATE] = { "state", "S", NULL, "held|confirmed|released|expired",
+                       "only holds in this state" },
     [HF_OPT_RESOURCE] = { "resource", "R", NULL, NULL, "only holds on this resource" },
     [HF_OPT_REQUESTER] = { "requester", "Q", NULL, NULL, "only holds of this requester" },
     [HF_OPT_FROM] = { "from", "T", NULL, NULL, "only holds placed at this time or later" },
     [HF_OPT_TO] = { "to", "T", NULL, NULL, "only holds placed before this time" },
     [HF_OPT_LIMIT] = { "limit", "N", NULL, NULL, "how many at most; 0 is all (100)" },
     [HF_OPT_CURSOR] = { "cursor", "C", NULL, NULL, "go on where a list with a limit ended" },
-    [HF_OPT_CAPACITY] = { "capacity", "N", NULL, NULL, "how many units it has, never below those taken" },
+    [HF_OPT_CAPACITY] = { "capacity", "N", NULL, NULL,
+                          "how many units it has, never below those taken" },
     [HF_OPT_CLOSE] = { "close", NULL, NULL, NULL, "take no new holds; those there are stay" },
     [HF_OPT_OPEN] = { "open", NULL, NULL, NULL, "take holds again" },
     [HF_OPT_WINDOW] = { "window", "D", NULL, NULL, "how long an identity counts as seen" },
     [HF_OPT_MATCH] = { "match", "M1,M2", NULL, "exact|trim|casefold|normalize|hash",
-                       "what is done to identities before they are compared, in order; hash comes last "
+                       "what is done to identities before they are compared, in order; hash comes "
+                       "last "
                        "and "
                        "keeps only a SHA-256 (exact)" },
     [HF_OPT_ON_UNAVAILABLE] = { "on-unavailable", "HOW", NULL, "open|closed",
-                                "what to answer when the store cannot: open is not seen, closed is seen "
+                                "what to answer when the store cannot: open is not seen, closed is "
+                                "seen "
                                 "(open)" },
     [HF_OPT_DURABLE] = { "durable", "YN", NULL, "yes|no",
                          "whether recordings survive the end of the process (yes)" },
-    [HF_OPT_RESULT] = { "result", "R", NULL, NULL, "what to keep with the identity and answer with later" },
+    [HF_OPT_RESULT] = { "result", "R", NULL, NULL,
+                        "what to keep with the identity and answer with later" },
     [HF_OPT_FORMAT] = { "format", "F", NULL, "jsonl|sqlite", "what to write" },
     [HF_OPT_TOKENS] = { "tokens", "N", NULL, NULL, "live keys to begin with (1000000)" },
     [HF_OPT_RESOURCES] = { "resources", "N", NULL, NULL,
                            "resources that the holds are spread over (100000)" },
-    [HF_OPT_TIME] = { "time", "D", NULL, NULL, "how long each point of each round is measured (1s)" },
-    [HF_OPT_ROUNDS] = { "rounds", "N", NULL, NULL, "how many rounds, of which the medians count (3)" },
+    [HF_OPT_TIME] = { "time", "D", NULL, NULL,
+                      "how long each point of each round is measured (1s)" },
+    [HF_OPT_ROUNDS] = { "rounds", "N", NULL, NULL,
+                        "how many rounds, of which the medians count (3)" },
     [HF_OPT_DIR] = { "dir", "DIR", NULL, NULL,
                      "where to work: made, and removed at the end (holdfast-bench-PID)" },
-    [HF_OPT_OUT] = { "out", "DIR", NULL, NULL, "also write bench.txt, bench.json and bench.svg there" },
+    [HF_OPT_OUT] = { "out", "DIR", NULL, NULL,
+                     "also write bench.txt, bench.json and bench.svg there" },
     [HF_OPT_LIST] = { "list", NULL, NULL, NULL, NULL },
     [HF_OPT_SEED] = { "seed", "N", NULL, NULL,
                       "the first seed (1; with --record, the one behind the last recorded)" },
@@ -89,20 +105,24 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_TRACE_HASH] = { "trace-hash", NULL, NULL, NULL,
                             "print a hash of everything that happened in each run" },
     [HF_OPT_MINIMIZE] = { "minimize", NULL, NULL, NULL,
-                          "make the script of the first seed that fails as short as can be, and print it" },
+                          "make the script of the first seed that fails as short as can be, and "
+                          "print it" },
     [HF_OPT_CONFIG] = { "config", "FILE", "HOLDFAST_CONFIG", NULL,
                         "a file with a line an option: name = value" },
     [HF_OPT_LISTEN] = { "listen", "ADDR:PORT", "HOLDFAST_LISTEN", NULL,
                         "where to listen; port 0 picks a free one (127.0.0.1:4653)" },
-    [HF_OPT_THREADS] = { "threads", "N", "HOLDFAST_THREADS", NULL, "I/O threads; one fills a core (1)" },
+    [HF_OPT_THREADS] = { "threads", "N", "HOLDFAST_THREADS", NULL,
+                         "I/O threads; one fills a core (1)" },
     [HF_OPT_AUTH_FILE] = { "auth-file", "FILE", "HOLDFAST_AUTH_FILE", NULL,
-                           "who may call: a line a credential, `tenant role sha256-of-token`; without it "
+                           "who may call: a line a credential, `tenant role sha256-of-token`; "
+                           "without it "
                            "only "
                            "a loopback address may be listened on" },
     [HF_OPT_TLS_CERT] = { "tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
                           "the certificate and its chain, in PEM: serve https" },
     [HF_OPT_TLS_KEY] = { "tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL, "its private key, in PEM" },
-    [HF_OPT_MAX_BODY] = { "max-body", "SIZE", "HOLDFAST_MAX_BODY", NULL, "the largest request body (1MiB)" },
+    [HF_OPT_MAX_BODY] = { "max-body", "SIZE", "HOLDFAST_MAX_BODY", NULL,
+                          "the largest request body (1MiB)" },
     [HF_OPT_MAX_CONNECTIONS] = { "max-connections", "N", "HOLDFAST_MAX_CONNECTIONS", NULL,
                                  "connections at one time (4096)" },
     [HF_OPT_TENANT_CONNECTIONS] = { "tenant-connections", "N", "HOLDFAST_TENANT_CONNECTIONS", NULL,
@@ -112,18 +132,21 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_MEMORY_MAX] = { "memory-max", "SIZE", "HOLDFAST_MEMORY_MAX", NULL,
                             "memory for all tables; beyond it new keys are refused (no limit)" },
     [HF_OPT_TENANT_MEMORY_MAX] = { "tenant-memory-max", "SIZE", "HOLDFAST_TENANT_MEMORY_MAX", NULL,
-                                   "memory for the tables of one tenant; with several tenants in the auth "
+                                   "memory for the tables of one tenant; with several tenants in "
+                                   "the auth "
                                    "file "
                                    "half of --memory-max (no limit)" },
     [HF_OPT_TENANT_RECORDS_MAX] = { "tenant-records-max", "N", "HOLDFAST_TENANT_RECORDS_MAX", NULL,
                                     "rows, live keys and held holds of one tenant (no limit)" },
-    [HF_OPT_LOG] = { "log", "FORM", "HOLDFAST_LOG", "text|json", "the form of log lines, on stderr (text)" },
+    [HF_OPT_LOG] = { "log", "FORM", "HOLDFAST_LOG", "text|json",
+                     "the form of log lines, on stderr (text)" },
     [HF_OPT_LOG_KEYS] = { "log-keys", "HOW", "HOLDFAST_LOG_KEYS", "plain|hashed",
                           "how keys and names stand in log lines (plain)" },
     [HF_OPT_LOG_DUPLICATES] = { "log-duplicates", "YN", "HOLDFAST_LOG_DUPLICATES", "yes|no",
                                 "a line for each duplicate (yes)" },
     [HF_OPT_SANDBOX] = { "sandbox", "ONOFF", "HOLDFAST_SANDBOX", "on|off",
-                         "give up all files but the store's and all system calls but those needed (on)" },
+                         "give up all files but the store's and all system calls but those needed "
+                         "(on)" },
     [HF_OPT_WELCOME] = { "welcome", NULL, NULL, NULL, "also print three lines to try" },
 };
 
@@ -158,8 +181,9 @@ static bool option_unknown(const struct hf_cli *cli, const char *given, const ch
     const char *near = option_nearest(allowed_now(cli), name);
     hf_cli_add_quoted(&text, hf_str(given));
     hf_cli_error(cli, "%s%sunknown option %s%s%s; see: holdfast help%s%s", help_of(cli),
-                 cli->command ? ": " : "", hf_buffer_text(&text), near ? ", perhaps you mean --" : "",
-                 near ? near : "", cli->command ? " " : "", help_of(cli));
+                 cli->command ? ": " : "", hf_buffer_text(&text),
+                 near ? ", perhaps you mean --" : "", near ? near : "", cli->command ? " " : "",
+                 help_of(cli));
     hf_buffer_free(&text);
     return false;
 }
@@ -174,8 +198,8 @@ static enum hf_cli_option_id option_find(hf_cli_set allowed, const char *name, s
     return (enum hf_cli_option_id)i;
 }
 
-/* A connection string may have a password in it, and whoever lists the processes of the machine sees their arguments: keep
- * a copy, and cover what they see. */
+/* A connection string may have a password in it, and whoever lists the processes of the machine
+ * sees their arguments: keep a copy, and cover what they see. */
 static bool hide(struct hf_cli *cli, char *value)
 {
     static char copy[HF_CLI_CONFIG_LINE_MAX];
@@ -214,7 +238,8 @@ static bool option_take(struct hf_cli *cli, int argc, char **argv, int *at)
     }
     if (option->value && !value) {
         if (*at + 1 >= argc) {
-            hf_cli_error(cli, "--%s needs a value: --%s %s", option->name, option->name, option->value);
+            hf_cli_error(cli, "--%s needs a value: --%s %s", option->name, option->name,
+                         option->value);
             return false;
         }
         value = argv[++*at];
@@ -257,8 +282,9 @@ static void environment_take(struct hf_cli *cli)
     }
 }
 
-/* Is a global option given that means nothing to the command? It is refused, because whoever gave it thinks
- * that it does something. The environment is for all commands, so what comes from there may be idle. */
+/* Is a global option given that means nothing to the command? It is refused, because whoever gave
+ * it thinks that it does something. The environment is for all commands, so what comes from there
+ * may be idle. */
 static bool idle_option(const struct hf_cli *cli)
 {
     const struct hf_cli_command *c = cli->command;
@@ -289,8 +315,9 @@ static bool complete(const struct hf_cli *cli)
         if (!(c->required >> i & 1) || cli->values[i])
             continue;
         const struct hf_cli_option *o = &hf_cli_options[i];
-        hf_cli_error(cli, "%s needs --%s %s: %s%s%s; see: holdfast help %s", c->name, o->name, o->value,
-                     o->help, o->choices ? ", one of " : "", o->choices ? o->choices : "", c->name);
+        hf_cli_error(cli, "%s needs --%s %s: %s%s%s; see: holdfast help %s", c->name, o->name,
+                     o->value, o->help, o->choices ? ", one of " : "", o->choices ? o->choices : "",
+                     c->name);
         return false;
     }
     return true;

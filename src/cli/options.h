@@ -1,7 +1,7 @@
 /* options.h: long options, found in a table.
  *
- * `--name VALUE` and `--name=VALUE` are the same; `--` ends the options; `-` alone is an argument. What
- * is not given is looked for in the environment, where the table names a variable. */
+ * `--name VALUE` and `--name=VALUE` are the same; `--` ends the options; `-` alone is an argument.
+ * What is not given is looked for in the environment, where the table names a variable. */
 #ifndef HF_CLI_OPTIONS_H
 #define HF_CLI_OPTIONS_H
 
@@ -104,11 +104,11 @@ bool hf_cli_parse(struct hf_cli *cli, int argc, char **argv);
 /* Was the option given on the command line? */
 bool hf_cli_given(const struct hf_cli *cli, enum hf_cli_option_id id);
 
-/* ---- values.c: all of these answer false after saying what was given and what is expected. An option
- * that was not given leaves *out alone and is fine. ---- */
+/* ---- values.c: all of these answer false after saying what was given and what is expected. An
+ * option that was not given leaves *out alone and is fine. ---- */
 
-/* Say that the value of this option does not fit, and where it was given: the option, the variable, or the file and its
- * line. Always false. */
+/* Say that the value of this option does not fit, and where it was given: the option, the variable,
+ * or the file and its line. Always false. */
 bool hf_cli_unfit(const struct hf_cli *cli, enum hf_cli_option_id id, const char *expected);
 
 bool hf_cli_duration(const struct hf_cli *cli, enum hf_cli_option_id id, int64_t *out_ms);

@@ -1,4 +1,5 @@
-/* A directory, a database or a server: which of them a command acts on, and what only one of them takes. */
+/* A directory, a database or a server: which of them a command acts on, and what only one of them
+ * takes. */
 #include "cli/commands.h"
 #include "cli/config.h"
 #include "store/postgres/conninfo.h"
@@ -14,14 +15,17 @@ enum { WAIT_MS = 30000 };
 
 /* ---- A directory or a database ---- */
 
-/* Where a value came from: the command line goes before the environment, and that before the config file. */
+/* Where a value came from: the command line goes before the environment, and that before the config
+ * file. */
 enum level { NOWHERE, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND };
 
 static enum level level_of(const struct hf_cli *cli, enum hf_cli_option_id id)
 {
     if (!cli->values[id])
         return NOWHERE;
-    return cli->from_environment[id] ? FROM_ENVIRONMENT : cli->config_line[id] ? FROM_FILE : FROM_COMMAND;
+    return cli->from_environment[id] ? FROM_ENVIRONMENT
+           : cli->config_line[id]    ? FROM_FILE
+                                     : FROM_COMMAND;
 }
 
 /* The highest level at which anything says where the store is, and what is said there. */
@@ -37,7 +41,8 @@ static struct told told_of(const struct hf_cli *cli)
     enum level top = data > store ? data : store;
     if (postgres > top)
         top = postgres;
-    return (struct told){ top, data && data == top, store && store == top, postgres && postgres == top };
+    return (struct told){ top, data && data == top, store && store == top,
+                          postgres && postgres == top };
 }
 
 static bool store_is_database(const struct hf_cli *cli)
@@ -65,15 +70,17 @@ static bool misplaced(const struct hf_cli *cli, enum hf_cli_option_id id, const 
     return false;
 }
 
-/* Whoever writes a database into the config file and names a directory elsewhere, or the other way round, would get a store of
- * its own that nobody shares: only --store may decide between them. */
+/* Whoever writes a database into the config file and names a directory elsewhere, or the other way
+ * round, would get a store of its own that nobody shares: only --store may decide between them. */
 static bool file_fits(const struct hf_cli *cli)
 {
     struct told told = told_of(cli);
     bool database = hf_cli_postgres(cli) != NULL;
     bool file_data = level_of(cli, HF_OPT_DATA) == FROM_FILE;
-    enum hf_cli_option_id id = level_of(cli, HF_OPT_POSTGRES) == FROM_FILE ? HF_OPT_POSTGRES : HF_OPT_STORE;
-    bool file_database = level_of(cli, id) == FROM_FILE && (id == HF_OPT_POSTGRES || store_is_database(cli));
+    enum hf_cli_option_id id =
+        level_of(cli, HF_OPT_POSTGRES) == FROM_FILE ? HF_OPT_POSTGRES : HF_OPT_STORE;
+    bool file_database =
+        level_of(cli, id) == FROM_FILE && (id == HF_OPT_POSTGRES || store_is_database(cli));
     if (told.level <= FROM_FILE || told.store || (database ? !file_data : !file_database))
         return true;
     const char *other = told.level == FROM_COMMAND ? database ? "--postgres" : "--data"
@@ -81,7 +88,8 @@ static bool file_fits(const struct hf_cli *cli)
                                                    : "HOLDFAST_DATA";
     char sentence[320];
     snprintf(sentence, sizeof sentence,
-             "the config file says that the store is in a %s, and %s names a %s: leave one of them out, or "
+             "the config file says that the store is in a %s, and %s names a %s: leave one of them "
+             "out, or "
              "decide with "
              "--store %s",
              database ? "directory" : "database", other, database ? "database" : "directory",
@@ -101,7 +109,8 @@ static bool tables_fit(const struct hf_cli *cli, enum hf_cli_option_id id)
     return misplaced(cli, id, text);
 }
 
-/* Two that say different things in one breath. The environment is for all commands, so what stands there may be idle. */
+/* Two that say different things in one breath. The environment is for all commands, so what stands
+ * there may be idle. */
 static bool kept_fits(const struct hf_cli *cli)
 {
     struct told told = told_of(cli);
@@ -111,24 +120,28 @@ static bool kept_fits(const struct hf_cli *cli)
     if (!hf_cli_choice(cli, HF_OPT_STORE, &kind))
         return false;
     if (told.level != FROM_ENVIRONMENT && told.store && database && told.data)
-        return misplaced(cli, HF_OPT_DATA,
-                         "--data names a directory, and with --store postgres the store is in a database: "
-                         "leave one of them out, and name the database with --postgres");
+        return misplaced(
+            cli, HF_OPT_DATA,
+            "--data names a directory, and with --store postgres the store is in a database: "
+            "leave one of them out, and name the database with --postgres");
     if (told.level != FROM_ENVIRONMENT && told.store && !database && told.postgres)
-        return misplaced(cli, HF_OPT_POSTGRES,
-                         "--postgres names a database, and with --store journal the store is in a directory: "
-                         "leave one of them out");
+        return misplaced(
+            cli, HF_OPT_POSTGRES,
+            "--postgres names a database, and with --store journal the store is in a directory: "
+            "leave one of them out");
     if (told.level != FROM_ENVIRONMENT && !told.store && told.data && told.postgres)
-        return misplaced(cli, HF_OPT_POSTGRES,
-                         "--data and --postgres exclude each other: a store is in a directory or in a "
-                         "database; give one of them");
+        return misplaced(
+            cli, HF_OPT_POSTGRES,
+            "--data and --postgres exclude each other: a store is in a directory or in a "
+            "database; give one of them");
     if (!file_fits(cli))
         return false;
     const char *conninfo = hf_cli_postgres(cli);
     if (conninfo && hf_conninfo_check(conninfo, &why) != HF_OK)
         return misplaced(cli, HF_OPT_POSTGRES, why.text);
-    return !conninfo || (tables_fit(cli, HF_OPT_MEMORY_MAX) && tables_fit(cli, HF_OPT_TENANT_MEMORY_MAX) &&
-                         tables_fit(cli, HF_OPT_TENANT_RECORDS_MAX));
+    return !conninfo ||
+           (tables_fit(cli, HF_OPT_MEMORY_MAX) && tables_fit(cli, HF_OPT_TENANT_MEMORY_MAX) &&
+            tables_fit(cli, HF_OPT_TENANT_RECORDS_MAX));
 }
 
 bool hf_cli_remote(const struct hf_cli *cli)
@@ -144,32 +157,33 @@ static const char *server_name(const struct hf_cli *cli)
     return hf_cli_given(cli, HF_OPT_SERVER) ? "--server" : "HOLDFAST_SERVER";
 }
 
-/* Whoever names a tenant means that tenant: to act on another one's records would be worse than not to act. So it
- * counts from the environment too. */
+/* Whoever names a tenant means that tenant: to act on another one's records would be worse than not
+ * to act. So it counts from the environment too. */
 static bool tenant_fits(const struct hf_cli *cli)
 {
     const char *given = hf_cli_given(cli, HF_OPT_TENANT) ? "--tenant" : "HOLDFAST_TENANT";
     if (!cli->values[HF_OPT_TENANT] || !(cli->command->globals & HF_OPT_BIT(TENANT)))
         return true;
-    hf_cli_error(
-        cli,
-        "a server knows the tenant by the token of the caller, so %s cannot be chosen with %s; leave it "
-        "out, and call with a token of that tenant (--token-file FILE or HOLDFAST_TOKEN)",
-        given, server_name(cli));
+    hf_cli_error(cli,
+                 "a server knows the tenant by the token of the caller, so %s cannot be chosen "
+                 "with %s; leave it "
+                 "out, and call with a token of that tenant (--token-file FILE or HOLDFAST_TOKEN)",
+                 given, server_name(cli));
     return false;
 }
 
 /* What is set where the server is started. */
 static bool settings_fit(const struct hf_cli *cli)
 {
-    static const enum hf_cli_option_id setting[] = { HF_OPT_IDEMPOTENCY_WINDOW, HF_OPT_TOKEN_MAX_LENGTH,
-                                                     HF_OPT_REGISTRY };
+    static const enum hf_cli_option_id setting[] = { HF_OPT_IDEMPOTENCY_WINDOW,
+                                                     HF_OPT_TOKEN_MAX_LENGTH, HF_OPT_REGISTRY };
     for (size_t i = 0; i < sizeof setting / sizeof *setting; i++) {
         if (!hf_cli_given(cli, setting[i]))
             continue;
-        hf_cli_error(cli,
-                     "--%s is set where the server is started and not by who asks it; leave it out with %s",
-                     hf_cli_options[setting[i]].name, server_name(cli));
+        hf_cli_error(
+            cli,
+            "--%s is set where the server is started and not by who asks it; leave it out with %s",
+            hf_cli_options[setting[i]].name, server_name(cli));
         return false;
     }
     return true;
@@ -178,12 +192,15 @@ static bool settings_fit(const struct hf_cli *cli)
 /* What means something to a server alone. */
 static bool callings_fit(const struct hf_cli *cli)
 {
-    static const enum hf_cli_option_id calling[] = { HF_OPT_TOKEN_FILE, HF_OPT_TLS_CA, HF_OPT_TIMEOUT };
+    static const enum hf_cli_option_id calling[] = { HF_OPT_TOKEN_FILE, HF_OPT_TLS_CA,
+                                                     HF_OPT_TIMEOUT };
     for (size_t i = 0; i < sizeof calling / sizeof *calling; i++) {
         if (!hf_cli_given(cli, calling[i]))
             continue;
-        hf_cli_error(cli, "--%s is for asking a server, and none is named; add --server URL, or leave it out",
-                     hf_cli_options[calling[i]].name);
+        hf_cli_error(
+            cli,
+            "--%s is for asking a server, and none is named; add --server URL, or leave it out",
+            hf_cli_options[calling[i]].name);
         return false;
     }
     return true;
@@ -195,10 +212,11 @@ bool hf_cli_place_fits(const struct hf_cli *cli)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         if (!hf_cli_given(cli, kept[i]) || !hf_cli_given(cli, HF_OPT_SERVER))
             continue;
-        hf_cli_error(cli,
-                     "--%s and --server exclude each other: a command acts on a directory or a database by "
-                     "itself, or through a server; give one of them",
-                     hf_cli_options[kept[i]].name);
+        hf_cli_error(
+            cli,
+            "--%s and --server exclude each other: a command acts on a directory or a database by "
+            "itself, or through a server; give one of them",
+            hf_cli_options[kept[i]].name);
         return false;
     }
     if (!hf_cli_remote(cli) || !(cli->command->globals & HF_OPT_BIT(SERVER)))
@@ -208,8 +226,8 @@ bool hf_cli_place_fits(const struct hf_cli *cli)
 
 /* ---- The token ---- */
 
-/* Read the file: the token alone, perhaps with a line end. out: HF_CLIENT_TOKEN_MAX + 3 bytes. NULL, or what is
- * wrong. */
+/* Read the file: the token alone, perhaps with a line end. out: HF_CLIENT_TOKEN_MAX + 3 bytes.
+ * NULL, or what is wrong. */
 static const char *token_read(const char *path, char *out)
 {
     struct stat st;
@@ -218,7 +236,8 @@ static const char *token_read(const char *path, char *out)
         return strerror(errno);
     size_t size = fread(out, 1, HF_CLIENT_TOKEN_MAX + 2, file);
     const char *wrong = ferror(file) ? strerror(errno) : NULL;
-    if (!wrong && fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & (S_IROTH | S_IWOTH)))
+    if (!wrong && fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode) &&
+        (st.st_mode & (S_IROTH | S_IWOTH)))
         wrong = "everybody may read or write it; do: chmod o-rw on it";
     fclose(file);
     if (size > 0 && out[size - 1] == '\n')
@@ -229,8 +248,9 @@ static const char *token_read(const char *path, char *out)
     return wrong ? wrong : strlen(out) != size ? "it is not text" : NULL;
 }
 
-/* The token: --token-file, else HOLDFAST_TOKEN, else HOLDFAST_TOKEN_FILE. It is never an argument, because those are
- * shown to everybody on the machine. token: out, NULL if there is none. False after saying what is wrong. */
+/* The token: --token-file, else HOLDFAST_TOKEN, else HOLDFAST_TOKEN_FILE. It is never an argument,
+ * because those are shown to everybody on the machine. token: out, NULL if there is none. False
+ * after saying what is wrong. */
 static bool token_find(const struct hf_cli *cli, char *room, const char **token)
 {
     const char *path = cli->values[HF_OPT_TOKEN_FILE], *own = getenv("HOLDFAST_TOKEN");
@@ -288,8 +308,9 @@ enum hf_cli_exit hf_cli_remote_open(struct hf_cli *cli)
         return status == HF_INVALID_REQUEST ? HF_EXIT_USAGE : HF_EXIT_STORE;
     }
     if (hf_client_exposed(cli->client))
-        hf_cli_error(
-            cli, "warning: the token goes to %s unencrypted, so everybody on the way can read it; use https",
-            hf_client_url(cli->client));
+        hf_cli_error(cli,
+                     "warning: the token goes to %s unencrypted, so everybody on the way can read "
+                     "it; use https",
+                     hf_client_url(cli->client));
     return HF_EXIT_DONE;
 }

@@ -1,5 +1,5 @@
-/* Answers, for people and for programs. What a call with a key prints on stdout depends on the record
- * alone, so that a replay prints the same. */
+/* Answers, for people and for programs. What a call with a key prints on stdout depends on the
+ * record alone, so that a replay prints the same. */
 #include "api/decode.h"
 #include "api/encode.h"
 #include "base/text.h"
@@ -20,7 +20,8 @@ static const char *state_label(enum hf_hold_state state)
 }
 
 /* Was the confirmed hold given back? Tells it only as it is now, so only `show` asks. */
-static const char *reversal_text(struct hf_cli *cli, const struct hf_hold *hold, char *out, size_t room)
+static const char *reversal_text(struct hf_cli *cli, const struct hf_hold *hold, char *out,
+                                 size_t room)
 {
     struct hf_hold reversal;
     char at[HF_TIME_TEXT];
@@ -32,7 +33,9 @@ static const char *reversal_text(struct hf_cli *cli, const struct hf_hold *hold,
         hf_time_format(reversal.placed_at, at);
         snprintf(out, room, "%s  by %s", at, reversal.id);
         break;
-    case HF_CLI_TOO_FAR: snprintf(out, room, "perhaps, long ago: holdfast trace %s tells", hold->id); break;
+    case HF_CLI_TOO_FAR:
+        snprintf(out, room, "perhaps, long ago: holdfast trace %s tells", hold->id);
+        break;
     }
     return out;
 }
@@ -64,7 +67,8 @@ static void print_hold(struct hf_cli *cli, const struct hf_hold *hold, bool now,
     hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
 }
 
-/* Overdue units are held until somebody expires them, and the next hold does: people are told both. */
+/* Overdue units are held until somebody expires them, and the next hold does: people are told
+ * both. */
 static void print_resource(struct hf_cli *cli, const struct hf_resource *resource, hf_time now)
 {
     char units[128], available[96], fence[24], late[48] = "", soon[72] = "";
@@ -74,13 +78,14 @@ static void print_resource(struct hf_cli *cli, const struct hf_resource *resourc
         snprintf(late, sizeof late, " of which %s%u overdue", exact ? "" : "at least ", overdue);
     if (overdue > 0 && resource->open)
         snprintf(soon, sizeof soon, "  (and overdue ones, which a new hold expires first)");
-    snprintf(units, sizeof units, "%u  (%u held%s, %u confirmed)", resource->capacity, resource->held, late,
-             resource->confirmed);
+    snprintf(units, sizeof units, "%u  (%u held%s, %u confirmed)", resource->capacity,
+             resource->held, late, resource->confirmed);
     snprintf(available, sizeof available, "%u%s", hf_api_available(resource), soon);
     snprintf(fence, sizeof fence, "%llu", (unsigned long long)resource->fence);
     const struct hf_cli_field fields[] = {
         { "resource", resource->name, HF_BOLD },
-        { "state", hf_str(resource->open ? "open" : "closed"), resource->open ? HF_GREEN : HF_YELLOW },
+        { "state", hf_str(resource->open ? "open" : "closed"),
+          resource->open ? HF_GREEN : HF_YELLOW },
         { "capacity", hf_str(units), HF_PLAIN },
         { "available", hf_str(available), HF_PLAIN },
         { "fence", hf_str(fence), HF_PLAIN },
@@ -93,9 +98,11 @@ static void print_guard(const struct hf_cli *cli, const struct hf_guard *guard)
     char window[24], created[HF_TIME_TEXT], match[64] = "";
     hf_duration_format(guard->window_ms, window);
     hf_time_format(guard->created_at, created);
-    for (uint32_t i = 0, at = 0; i < guard->match_count && i < HF_MATCH_MAX && at < sizeof match; i++) {
+    for (uint32_t i = 0, at = 0; i < guard->match_count && i < HF_MATCH_MAX && at < sizeof match;
+         i++) {
         const char *name = hf_api_match(guard->match[i]);
-        at += (uint32_t)snprintf(match + at, sizeof match - at, "%s%s", i ? "," : "", name ? name : "?");
+        at += (uint32_t)snprintf(match + at, sizeof match - at, "%s%s", i ? "," : "",
+                                 name ? name : "?");
     }
     const char *how = hf_api_unavailable(guard->on_unavailable);
     const struct hf_cli_field fields[] = {
@@ -103,7 +110,8 @@ static void print_guard(const struct hf_cli *cli, const struct hf_guard *guard)
         { "window", hf_str(window), HF_PLAIN },
         { "match", hf_str(match[0] ? match : "exact"), HF_PLAIN },
         { "on unavailable", hf_str(how ? how : "?"), HF_PLAIN },
-        { "durable", hf_str(guard->durable ? "yes" : "no  (kept in memory, while the store stays open)"),
+        { "durable",
+          hf_str(guard->durable ? "yes" : "no  (kept in memory, while the store stays open)"),
           HF_PLAIN },
         { "created", hf_str(created), HF_PLAIN },
     };
@@ -155,7 +163,8 @@ void hf_cli_print(struct hf_cli *cli, enum hf_action action, const struct hf_res
     switch (answer->kind) {
     case HF_RECORD_HOLD:
         print_hold(cli, &answer->hold, shown,
-                   shown && answer->hold.state == HF_HELD && result->now >= answer->hold.expires_at);
+                   shown && answer->hold.state == HF_HELD &&
+                       result->now >= answer->hold.expires_at);
         break;
     case HF_RECORD_RESOURCE: print_resource(cli, &answer->resource, result->now); break;
     case HF_RECORD_GUARD: print_guard(cli, &answer->guard); break;

@@ -1,4 +1,5 @@
-/* One line on stderr that moves, for work that takes longer than a blink, and only if someone looks. */
+/* One line on stderr that moves, for work that takes longer than a blink, and only if someone
+ * looks. */
 #include "base/clock.h"
 #include "cli/cli.h"
 

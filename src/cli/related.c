@@ -1,5 +1,5 @@
-/* What belongs to a record but is not in it: who gave a hold back, how much of a resource is overdue. Both are
- * found among the resource's holds, newest first. */
+/* What belongs to a record but is not in it: who gave a hold back, how much of a resource is
+ * overdue. Both are found among the resource's holds, newest first. */
 #include "cli/cli.h"
 
 #include "base/clock.h"
@@ -12,14 +12,16 @@ static bool look_on(int64_t begun_ms)
     return hf_clock_monotonic_ms() - begun_ms < LOOK_MS;
 }
 
-enum hf_cli_found hf_cli_reversal(struct hf_cli *cli, const struct hf_hold *hold, struct hf_hold *reversal)
+enum hf_cli_found hf_cli_reversal(struct hf_cli *cli, const struct hf_hold *hold,
+                                  struct hf_hold *reversal)
 {
     struct hf_query query = { .kind = HF_LIST_HOLDS,
                               .tenant = hold->tenant,
                               .state = HF_RELEASED,
                               .resource = hold->resource,
                               .requester = hold->requester,
-                              .from = hold->ended_at, /* it was confirmed before it was given back */
+                              .from =
+                                  hold->ended_at, /* it was confirmed before it was given back */
                               .limit = HF_LIST_MAX };
     for (int64_t begun = hf_clock_monotonic_ms(); look_on(begun);) {
         enum hf_cli_found found = HF_CLI_NONE;
@@ -41,7 +43,8 @@ enum hf_cli_found hf_cli_reversal(struct hf_cli *cli, const struct hf_hold *hold
     return HF_CLI_TOO_FAR;
 }
 
-uint32_t hf_cli_overdue(struct hf_cli *cli, const struct hf_resource *resource, hf_time now, bool *exact)
+uint32_t hf_cli_overdue(struct hf_cli *cli, const struct hf_resource *resource, hf_time now,
+                        bool *exact)
 {
     struct hf_query query = { .kind = HF_LIST_HOLDS,
                               .tenant = resource->tenant,

@@ -1,5 +1,5 @@
-/* The commands through a server: the same words and exit codes as with a directory, and what only a network can
- * bring about: that nobody knows whether it happened. */
+/* The commands through a server: the same words and exit codes as with a directory, and what only a
+ * network can bring about: that nobody knows whether it happened. */
 #include "api/problem.h"
 #include "base/bytes.h"
 #include "cli/commands.h"
@@ -13,7 +13,8 @@ enum { LONG_WAIT_MS = 3600000 };
 /* ---- What to say when there is no answer ---- */
 
 /* How whoever asked finds out what happened. */
-static void retry_advice(const struct hf_cli *cli, const struct hf_client_call *call, struct hf_buffer *out)
+static void retry_advice(const struct hf_cli *cli, const struct hf_client_call *call,
+                         struct hf_buffer *out)
 {
     const char *key = cli->values[HF_OPT_KEY] ? cli->values[HF_OPT_KEY] : cli->key;
     if (cli->command->keyed) {
@@ -37,27 +38,30 @@ enum hf_cli_exit hf_cli_remote_lost(struct hf_cli *cli, const struct hf_client_c
         hf_buffer_add_text(&text, ". It may have happened: ");
         retry_advice(cli, call, &text);
     }
-    struct hf_api_problem problem = { .code = unknown ? hf_status_code(HF_INDETERMINATE) : "server-failed",
-                                      .title = unknown ? "The outcome is not known yet"
-                                                       : "The server cannot be asked",
-                                      .detail = hf_str(hf_buffer_text(&text)),
-                                      .http_status = 503 };
+    struct hf_api_problem problem = {
+        .code = unknown ? hf_status_code(HF_INDETERMINATE) : "server-failed",
+        .title = unknown ? "The outcome is not known yet" : "The server cannot be asked",
+        .detail = hf_str(hf_buffer_text(&text)),
+        .http_status = 503
+    };
     hf_cli_say_problem(cli, &problem);
     hf_buffer_free(&text);
     return unknown ? HF_EXIT_UNKNOWN : HF_EXIT_STORE;
 }
 
-/* An answer that is neither what was asked for nor a refusal of ours. Somebody in between who says that it is the
- * caller's fault has not passed the request on; any other has perhaps. */
+/* An answer that is neither what was asked for nor a refusal of ours. Somebody in between who says
+ * that it is the caller's fault has not passed the request on; any other has perhaps. */
 static enum hf_cli_exit strange(struct hf_cli *cli, const struct hf_client_call *call,
                                 const struct hf_client_answer *answer)
 {
     unsigned status = answer->head.status;
-    struct hf_error why = { .status = status >= 300 && status < 500 ? HF_STORAGE_FAILURE : HF_INDETERMINATE };
-    snprintf(why.text, sizeof why.text,
-             "what answers at %.150s is not a Holdfast server, or somebody in between: status %u, %s",
-             hf_client_url(cli->client), status,
-             answer->head.content_type[0] ? answer->head.content_type : "of no type that is known here");
+    struct hf_error why = { .status = status >= 300 && status < 500 ? HF_STORAGE_FAILURE
+                                                                    : HF_INDETERMINATE };
+    snprintf(
+        why.text, sizeof why.text,
+        "what answers at %.150s is not a Holdfast server, or somebody in between: status %u, %s",
+        hf_client_url(cli->client), status,
+        answer->head.content_type[0] ? answer->head.content_type : "of no type that is known here");
     return hf_cli_remote_lost(cli, call, &why);
 }
 
@@ -93,8 +97,8 @@ static enum hf_cli_exit refused(struct hf_cli *cli, const struct hf_client_call 
     if (sentence.size == 0)
         hf_cli_add_clean(&sentence, hf_str(problem->detail));
     if (answer->head.status == 401)
-        hf_buffer_add_text(&sentence,
-                           " Here that is --token-file FILE, or the token itself in HOLDFAST_TOKEN.");
+        hf_buffer_add_text(
+            &sentence, " Here that is --token-file FILE, or the token itself in HOLDFAST_TOKEN.");
     if (cli->json)
         body_print(answer);
     hf_cli_error(cli, "%s: %s", problem->code, hf_buffer_text(&sentence));
@@ -156,8 +160,8 @@ static hf_time first_answered(struct hf_cli *cli, struct hf_bytes key)
     return recorded_at;
 }
 
-static enum hf_cli_exit show(struct hf_cli *cli, const struct hf_client_call *call, enum hf_action action,
-                             const struct hf_client_answer *answer)
+static enum hf_cli_exit show(struct hf_cli *cli, const struct hf_client_call *call,
+                             enum hf_action action, const struct hf_client_answer *answer)
 {
     struct hf_result result = HF_RESULT_INIT;
     struct hf_error why = { .status = HF_OK };
@@ -189,7 +193,8 @@ enum hf_cli_exit hf_cli_remote_ask(struct hf_cli *cli, const struct hf_request *
     return code;
 }
 
-/* Read a page, and see that it brings the list on: a server that always has more must not keep us for ever. */
+/* Read a page, and see that it brings the list on: a server that always has more must not keep us
+ * for ever. */
 static bool page_read(const struct hf_query *query, const struct hf_client_answer *answer,
                       struct hf_page *page, struct hf_error *why)
 {
@@ -198,12 +203,13 @@ static bool page_read(const struct hf_query *query, const struct hf_client_answe
     if (page->count <= query->limit && (query->cursor == 0 || page->next_cursor != query->cursor))
         return true;
     hf_page_clear(page);
-    *why = (struct hf_error){ HF_INDETERMINATE, "the pages of the server do not follow each other" };
+    *why =
+        (struct hf_error){ HF_INDETERMINATE, "the pages of the server do not follow each other" };
     return false;
 }
 
-enum hf_cli_exit hf_cli_remote_list(struct hf_cli *cli, const struct hf_query *query, struct hf_page *page,
-                                    bool quiet)
+enum hf_cli_exit hf_cli_remote_list(struct hf_cli *cli, const struct hf_query *query,
+                                    struct hf_page *page, bool quiet)
 {
     struct hf_client_call call;
     struct hf_client_answer answer = { .head = { .status = 0 } };
@@ -220,7 +226,8 @@ enum hf_cli_exit hf_cli_remote_list(struct hf_cli *cli, const struct hf_query *q
 
 /* ---- What reads the journal ---- */
 
-/* A text for people. It is the server's, and a terminal is ours: line by line, whatever is in it is made harmless. */
+/* A text for people. It is the server's, and a terminal is ours: line by line, whatever is in it is
+ * made harmless. */
 static void text_print(const struct hf_client_answer *answer)
 {
     struct hf_buffer out = { 0 };
@@ -238,9 +245,11 @@ static void text_print(const struct hf_client_answer *answer)
 }
 
 /* The audit's verdict is the exit code, so an answer without one is no audit. */
-static enum hf_cli_exit judged(struct hf_cli *cli, const struct hf_client_call *call, const char *verdict)
+static enum hf_cli_exit judged(struct hf_cli *cli, const struct hf_client_call *call,
+                               const char *verdict)
 {
-    struct hf_error why = { HF_INDETERMINATE, "the server's answer has no verdict that is known here" };
+    struct hf_error why = { HF_INDETERMINATE,
+                            "the server's answer has no verdict that is known here" };
     if (strcmp(verdict, "ok") == 0)
         return HF_EXIT_DONE;
     if (strcmp(verdict, "violations") == 0 || strcmp(verdict, "damaged") == 0)
@@ -286,8 +295,10 @@ enum hf_cli_exit hf_cli_remote_audit(struct hf_cli *cli)
 
 enum hf_cli_exit hf_cli_remote_trace(struct hf_cli *cli)
 {
-    if (cli->args[0][0] == '\0') /* a path cannot have an empty part, and nothing has an empty name */
-        return hf_cli_refuse(cli, (enum hf_action)0, HF_NOT_KNOWN,
-                             "No hold or key \"\" is in the journal. Check the spelling and the store.");
+    if (cli->args[0][0] ==
+        '\0') /* a path cannot have an empty part, and nothing has an empty name */
+        return hf_cli_refuse(
+            cli, (enum hf_action)0, HF_NOT_KNOWN,
+            "No hold or key \"\" is in the journal. Check the spelling and the store.");
     return report(cli, HF_CALL_TRACE, hf_str(cli->args[0]));
 }

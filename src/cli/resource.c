@@ -3,7 +3,8 @@
 
 static int show(struct hf_cli *cli)
 {
-    struct hf_request request = { .action = HF_GET_RESOURCE, .get = { .name = hf_str(cli->args[0]) } };
+    struct hf_request request = { .action = HF_GET_RESOURCE,
+                                  .get = { .name = hf_str(cli->args[0]) } };
     return hf_cli_ask(cli, &request, false);
 }
 
@@ -16,7 +17,8 @@ int hf_cmd_resource(struct hf_cli *cli)
         hf_cli_error(cli, "resource: --close and --open exclude each other; give one of them");
         return HF_EXIT_USAGE;
     }
-    if (!hf_cli_number(cli, HF_OPT_CAPACITY, (struct hf_cli_range){ 1, HF_CAPACITY_MAX }, &capacity))
+    if (!hf_cli_number(cli, HF_OPT_CAPACITY, (struct hf_cli_range){ 1, HF_CAPACITY_MAX },
+                       &capacity))
         return HF_EXIT_USAGE;
     if (!close && !open && capacity == 0)
         return show(cli);

@@ -1,5 +1,5 @@
-/* Words, lists and colours. Everything that came from outside is made harmless before a terminal sees
- * it: a resource may be named with escape sequences in it. */
+/* Words, lists and colours. Everything that came from outside is made harmless before a terminal
+ * sees it: a resource may be named with escape sequences in it. */
 #include "cli/cli.h"
 
 #include <stdarg.h>
@@ -46,8 +46,10 @@ void hf_cli_add_clean(struct hf_buffer *out, struct hf_bytes text)
         utf8proc_category_t kind = utf8proc_category(c);
         if (c < 0x20 || (c >= 0x7f && c < 0xa0))
             hf_buffer_printf(out, "\\x%02x", (unsigned)c);
-        else if (kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP)
-            hf_buffer_printf(out, "\\u{%x}", (unsigned)c); /* would turn the line around, or break it */
+        else if (kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_ZL ||
+                 kind == UTF8PROC_CATEGORY_ZP)
+            hf_buffer_printf(out, "\\u{%x}",
+                             (unsigned)c); /* would turn the line around, or break it */
         else
             hf_buffer_add(out, p + at, (size_t)n);
         at += (size_t)n;
@@ -60,7 +62,8 @@ void hf_cli_add_quoted(struct hf_buffer *out, struct hf_bytes text)
     struct hf_bytes part = text;
     if (part.size > SHOWN) {
         part.size = SHOWN;
-        while (part.size > SHOWN - 3 && (((const unsigned char *)text.data)[part.size] & 0xc0) == 0x80)
+        while (part.size > SHOWN - 3 &&
+               (((const unsigned char *)text.data)[part.size] & 0xc0) == 0x80)
             part.size--; /* not in the middle of a character */
     }
     hf_buffer_add_char(out, '"');
@@ -85,7 +88,8 @@ size_t hf_cli_width(struct hf_bytes clean)
 
 const char *hf_cli_color_begin(bool enabled, enum hf_cli_color color)
 {
-    static const char *const begin[] = { "", "\033[2m", "\033[1m", "\033[32m", "\033[33m", "\033[31m" };
+    static const char *const begin[] = { "",         "\033[2m",  "\033[1m",
+                                         "\033[32m", "\033[33m", "\033[31m" };
     return enabled ? begin[color] : "";
 }
 
@@ -105,8 +109,8 @@ void hf_cli_fields(const struct hf_cli *cli, const struct hf_cli_field *fields, 
         const struct hf_cli_field *f = &fields[i];
         if (!f->label)
             continue;
-        hf_buffer_printf(&out, "%s%-*s%s  %s", hf_cli_color_begin(cli->color_out, HF_DIM), widest, f->label,
-                         hf_cli_color_end(cli->color_out, HF_DIM),
+        hf_buffer_printf(&out, "%s%-*s%s  %s", hf_cli_color_begin(cli->color_out, HF_DIM), widest,
+                         f->label, hf_cli_color_end(cli->color_out, HF_DIM),
                          hf_cli_color_begin(cli->color_out, f->color));
         hf_cli_add_clean(&out, f->text);
         hf_buffer_printf(&out, "%s\n", hf_cli_color_end(cli->color_out, f->color));

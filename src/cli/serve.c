@@ -1,4 +1,5 @@
-/* holdfast serve: the options of the server, out of the command line, the environment and a file. */
+/* holdfast serve: the options of the server, out of the command line, the environment and a
+ * file. */
 #include "cli/commands.h"
 #include "cli/config.h"
 #include "server/server.h"
@@ -14,10 +15,12 @@ static bool sizes_read(const struct hf_cli *cli, struct hf_server_options *o)
     uint64_t threads = 1, connections = 4096, tenant_connections = 0, tenant_rate = 0;
     o->max_body = 1 << 20;
     if (!hf_cli_number(cli, HF_OPT_THREADS, (struct hf_cli_range){ 1, 64 }, &threads) ||
-        !hf_cli_number(cli, HF_OPT_MAX_CONNECTIONS, (struct hf_cli_range){ 1, 1000000 }, &connections) ||
+        !hf_cli_number(cli, HF_OPT_MAX_CONNECTIONS, (struct hf_cli_range){ 1, 1000000 },
+                       &connections) ||
         !hf_cli_number(cli, HF_OPT_TENANT_CONNECTIONS, (struct hf_cli_range){ 1, 1000000 },
                        &tenant_connections) ||
-        !hf_cli_number(cli, HF_OPT_TENANT_RATE, (struct hf_cli_range){ 1, 1000000 }, &tenant_rate) ||
+        !hf_cli_number(cli, HF_OPT_TENANT_RATE, (struct hf_cli_range){ 1, 1000000 },
+                       &tenant_rate) ||
         !hf_cli_size(cli, HF_OPT_MAX_BODY, (struct hf_cli_range){ 1024, 64 << 20 }, &o->max_body) ||
         !hf_cli_size(cli, HF_OPT_MEMORY_MAX, (struct hf_cli_range){ 1 << 20, UINT64_MAX },
                      &o->store.memory_max_bytes) ||
@@ -62,7 +65,8 @@ struct places {
 };
 
 /* "FILE:LINE: " if the value came from the config file, else NULL. text: out, owned. */
-static const char *place_of(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_buffer *text)
+static const char *place_of(const struct hf_cli *cli, enum hf_cli_option_id id,
+                            struct hf_buffer *text)
 {
     if (!cli->config_line[id])
         return NULL;
@@ -90,8 +94,9 @@ static void places_free(struct places *p)
     hf_buffer_free(&p->tls_key);
 }
 
-/* glibc keeps small pieces that are freed apart and joins them all at once when some large one is asked for. After a mass
- * of rows has expired that took a tenth of a second, in the middle of a request. So they are joined one by one. */
+/* glibc keeps small pieces that are freed apart and joins them all at once when some large one is
+ * asked for. After a mass of rows has expired that took a tenth of a second, in the middle of a
+ * request. So they are joined one by one. */
 static void allocator_set(void)
 {
 #ifdef __GLIBC__

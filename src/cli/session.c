@@ -37,9 +37,10 @@ const char *hf_cli_directory(struct hf_cli *cli)
     if (hf_cli_postgres(cli))
         return "";
     if (place_of(cli)[0] == '\0') {
-        hf_cli_error(cli,
-                     "--data is empty; give the store's directory, such as --data ./holdfast-data, or leave "
-                     "--data out to mean that one");
+        hf_cli_error(
+            cli,
+            "--data is empty; give the store's directory, such as --data ./holdfast-data, or leave "
+            "--data out to mean that one");
         return NULL;
     }
     return place_of(cli);
@@ -51,11 +52,12 @@ static void note(void *arg, int level, const char *line)
         hf_cli_error(arg, "warning: %s", line);
 }
 
-/* Returning from here makes the call that waits answer HF_INDETERMINATE, and so the program ends with
- * the exit code of that. */
+/* Returning from here makes the call that waits answer HF_INDETERMINATE, and so the program ends
+ * with the exit code of that. */
 static void fatal(void *arg, const char *sentence)
 {
-    static const char prefix[] = "holdfast: "; /* the library speaks for itself where no one listens */
+    static const char prefix[] =
+        "holdfast: "; /* the library speaks for itself where no one listens */
     size_t skip = strncmp(sentence, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;
     hf_cli_error(arg, "%s", sentence + skip);
 }
@@ -92,19 +94,22 @@ enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum h
     if (sentence && hf_status_kind(status) != HF_KIND_REFUSAL)
         shown.detail = hf_str(sentence);
     problem_print(cli, &shown);
-    hf_cli_error(cli, "%s: %s", problem.code, sentence ? sentence : (const char *)problem.detail.data);
+    hf_cli_error(cli, "%s: %s", problem.code,
+                 sentence ? sentence : (const char *)problem.detail.data);
     return hf_cli_exit_of(status);
 }
 
 /* What to do about a store that cannot be had in a database; "" if nobody can tell. */
 static const char *database_advice(enum hf_status status)
 {
-    return status == HF_STORE_ABSENT    ? "--postgres names another database; the first change makes a store"
+    return status == HF_STORE_ABSENT
+               ? "--postgres names another database; the first change makes a store"
            : status == HF_STORE_DAMAGED ? "holdfast audit shows what is whole"
                                         : "";
 }
 
-/* The same for a directory: what is in the way of a store at this place, and what to do about it; "" if nobody can tell. */
+/* The same for a directory: what is in the way of a store at this place, and what to do about it;
+ * "" if nobody can tell. */
 static const char *advice(const char *place, enum hf_status status)
 {
     struct stat st;
@@ -114,19 +119,22 @@ static const char *advice(const char *place, enum hf_status status)
     if (status != HF_STORE_ABSENT && status != HF_STORAGE_FAILURE)
         return "";
     if (strcmp(place, ":memory:") == 0)
-        return ":memory: is empty at the beginning of each command; --data DIR names a store that lasts";
+        return ":memory: is empty at the beginning of each command; --data DIR names a store that "
+               "lasts";
     if (error == ENOTDIR || (!error && !S_ISDIR(st.st_mode)))
         return "a store is a directory, and there is a file in its place; --data DIR names another";
     if (status == HF_STORE_ABSENT)
         return "--data DIR names another place; the first change makes a store";
     if (error == ENOENT)
-        return "the folder that it would be in is not there; make that first, or give another --data DIR";
+        return "the folder that it would be in is not there; make that first, or give another "
+               "--data DIR";
     if (error == EACCES || (!error && access(place, R_OK | X_OK) != 0))
         return "ask its owner to let you in, or give another --data DIR";
     return "";
 }
 
-/* The URL of the server that has the store open, cut out of the sentence that says so; empty if it is no server. */
+/* The URL of the server that has the store open, cut out of the sentence that says so; empty if it
+ * is no server. */
 static struct hf_bytes holder_of(const struct hf_error *why)
 {
     static const char by[] = ", by ";
@@ -163,10 +171,9 @@ void hf_cli_warn_unreplicated(struct hf_cli *cli, const char *postgres)
     enum { WAIT_MS = 4000 };
     fflush(stdout); /* what was asked for does not wait for it */
     if (postgres && !hf_pg_scan_replicated(postgres, WAIT_MS))
-        hf_cli_note(
-            cli,
-            "warning: the synchronous standbys have not confirmed all of this; if one takes over now, what "
-            "is newest may be gone");
+        hf_cli_note(cli, "warning: the synchronous standbys have not confirmed all of this; if one "
+                         "takes over now, what "
+                         "is newest may be gone");
 }
 
 const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cli_exit *code)
@@ -182,19 +189,20 @@ const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cl
     return directory;
 }
 
-/* Is the command, which only looks, told to configure the store? The environment may say so to all commands. */
+/* Is the command, which only looks, told to configure the store? The environment may say so to all
+ * commands. */
 static bool configures(const struct hf_cli *cli)
 {
-    static const enum hf_cli_option_id setting[] = { HF_OPT_IDEMPOTENCY_WINDOW, HF_OPT_TOKEN_MAX_LENGTH,
-                                                     HF_OPT_REGISTRY };
+    static const enum hf_cli_option_id setting[] = { HF_OPT_IDEMPOTENCY_WINDOW,
+                                                     HF_OPT_TOKEN_MAX_LENGTH, HF_OPT_REGISTRY };
     for (size_t i = 0; i < sizeof setting / sizeof *setting; i++) {
         if (!cli->values[setting[i]] || cli->from_environment[setting[i]])
             continue;
-        hf_cli_error(
-            cli,
-            "--%s counts for commands that change something, and this one only looks; leave it out, or "
-            "see what %s can set: holdfast help %s",
-            hf_cli_options[setting[i]].name, cli->command->name, cli->command->name);
+        hf_cli_error(cli,
+                     "--%s counts for commands that change something, and this one only looks; "
+                     "leave it out, or "
+                     "see what %s can set: holdfast help %s",
+                     hf_cli_options[setting[i]].name, cli->command->name, cli->command->name);
         return true;
     }
     return false;
@@ -206,7 +214,8 @@ bool hf_cli_store_options(struct hf_cli *cli, struct hf_options *options)
     uint64_t length = 0;
     unsigned registry = 0;
     if (!hf_cli_duration(cli, HF_OPT_IDEMPOTENCY_WINDOW, &options->idempotency_window_ms) ||
-        !hf_cli_number(cli, HF_OPT_TOKEN_MAX_LENGTH, (struct hf_cli_range){ 1, HF_TOKEN_MAX }, &length) ||
+        !hf_cli_number(cli, HF_OPT_TOKEN_MAX_LENGTH, (struct hf_cli_range){ 1, HF_TOKEN_MAX },
+                       &length) ||
         !hf_cli_choice(cli, HF_OPT_REGISTRY, &registry))
         return false;
     if (cli->values[HF_OPT_IDEMPOTENCY_WINDOW] && options->idempotency_window_ms == 0)
@@ -276,7 +285,8 @@ void hf_cli_say_replayed(const struct hf_cli *cli, hf_time recorded_at)
         hf_cli_note(cli, "(replayed)");
 }
 
-static enum hf_cli_exit refused(struct hf_cli *cli, enum hf_action action, const struct hf_result *result)
+static enum hf_cli_exit refused(struct hf_cli *cli, enum hf_action action,
+                                const struct hf_result *result)
 {
     struct hf_buffer sentence = { 0 };
     enum hf_status status = result->answer.status;
@@ -306,9 +316,9 @@ enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool
 {
     struct hf_buffer blame = { 0 };
     enum hf_status malformed = hf_cli_malformed(cli, &blame);
-    enum hf_cli_exit code = malformed == HF_OK
-                                ? hf_cli_open(cli, create)
-                                : hf_cli_refuse(cli, request->action, malformed, hf_buffer_text(&blame));
+    enum hf_cli_exit code =
+        malformed == HF_OK ? hf_cli_open(cli, create)
+                           : hf_cli_refuse(cli, request->action, malformed, hf_buffer_text(&blame));
     hf_buffer_free(&blame);
     if (code != HF_EXIT_DONE)
         return code;

@@ -1,4 +1,5 @@
-/* holdfast simulate: runs holdfast-simulate, a program of its own, because nothing of the proof belongs into the server's. */
+/* holdfast simulate: runs holdfast-simulate, a program of its own, because nothing of the proof
+ * belongs into the server's. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -70,7 +71,8 @@ int hf_cmd_simulate(struct hf_cli *cli)
         words[count++] = "--json";
     words[count++] = NULL;
     run(words, count);
-    hf_cli_error(cli, "%s could not be run: %s; it belongs beside this program or into a folder of PATH",
+    hf_cli_error(cli,
+                 "%s could not be run: %s; it belongs beside this program or into a folder of PATH",
                  program, strerror(errno));
     return HF_EXIT_STORE;
 }

@@ -27,8 +27,9 @@ bool hf_cli_duration(const struct hf_cli *cli, enum hf_cli_option_id id, int64_t
 {
     const char *value = cli->values[id];
     return !value || hf_duration_parse(hf_str(value), out_ms) ||
-           hf_cli_unfit(cli, id,
-                        "a duration such as 250ms, 30s, 15m, 24h, 7d or a number of seconds, at most 3650d");
+           hf_cli_unfit(
+               cli, id,
+               "a duration such as 250ms, 30s, 15m, 24h, 7d or a number of seconds, at most 3650d");
 }
 
 bool hf_cli_time(const struct hf_cli *cli, enum hf_cli_option_id id, hf_time *out)
@@ -48,7 +49,8 @@ bool hf_cli_number(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf
     char expected[80];
     if (!value)
         return true;
-    if (hf_number_parse(hf_str(value), &number) && number >= range.lowest && number <= range.highest) {
+    if (hf_number_parse(hf_str(value), &number) && number >= range.lowest &&
+        number <= range.highest) {
         *out = number;
         return true;
     }
@@ -57,7 +59,8 @@ bool hf_cli_number(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf
     return hf_cli_unfit(cli, id, expected);
 }
 
-bool hf_cli_size(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range, uint64_t *out)
+bool hf_cli_size(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_cli_range range,
+                 uint64_t *out)
 {
     const char *value = cli->values[id];
     uint64_t size;
@@ -68,8 +71,9 @@ bool hf_cli_size(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_c
         *out = size;
         return true;
     }
-    snprintf(expected, sizeof expected, "a size from %" PRIu64 " to %" PRIu64 " bytes, such as 1MiB",
-             range.lowest, range.highest);
+    snprintf(expected, sizeof expected,
+             "a size from %" PRIu64 " to %" PRIu64 " bytes, such as 1MiB", range.lowest,
+             range.highest);
     return hf_cli_unfit(cli, id, expected);
 }
 

@@ -2,7 +2,8 @@
 #include "cli/commands.h"
 #include "json/writer.h"
 
-/* Ask the server. A variable in the environment is for all commands, so it does not make this one need a server. */
+/* Ask the server. A variable in the environment is for all commands, so it does not make this one
+ * need a server. */
 static enum hf_cli_exit server_ask(struct hf_cli *cli, struct hf_client_version *version)
 {
     struct hf_client_call call;
@@ -38,7 +39,8 @@ static void print_text(const struct hf_client_version *server)
 int hf_cmd_version(struct hf_cli *cli)
 {
     struct hf_client_version server = { "" };
-    enum hf_cli_exit code = hf_cli_given(cli, HF_OPT_SERVER) ? server_ask(cli, &server) : HF_EXIT_DONE;
+    enum hf_cli_exit code =
+        hf_cli_given(cli, HF_OPT_SERVER) ? server_ask(cli, &server) : HF_EXIT_DONE;
     if (code != HF_EXIT_DONE)
         return code;
     if (!cli->json) {

@@ -32,8 +32,9 @@ static enum hf_status client_fill(struct hf_client *client, const struct hf_clie
     if (!hf_client_url_parse(options->url, &client->url, why))
         return why->status;
     if (options->token && !token_valid(options->token)) {
-        *why = (struct hf_error){ HF_INVALID_REQUEST,
-                                  "the token is not 1 to 4096 bytes of printable ASCII without blanks" };
+        *why = (struct hf_error){
+            HF_INVALID_REQUEST, "the token is not 1 to 4096 bytes of printable ASCII without blanks"
+        };
         return why->status;
     }
     if (client->url.tls && hf_tls_trust(options->ca_file, &client->tls, why) != HF_OK)
@@ -131,19 +132,21 @@ struct attempt {
 
 static bool nonsense(struct attempt *a, const char *what)
 {
-    snprintf(a->fault.text, sizeof a->fault.text, "what came is not the answer of a Holdfast server: %s",
-             what);
+    snprintf(a->fault.text, sizeof a->fault.text,
+             "what came is not the answer of a Holdfast server: %s", what);
     a->fault.transient = false;
     return false;
 }
 
-/* Receive more into a->input. False at the end of the stream too: there, an answer is never whole yet. */
+/* Receive more into a->input. False at the end of the stream too: there, an answer is never whole
+ * yet. */
 static bool more(struct attempt *a, int64_t deadline)
 {
     const size_t step = 16384;
     if (!hf_buffer_reserve(&a->input, step))
         return nonsense(a, "there is not enough memory for it");
-    ssize_t n = hf_wire_read(&a->client->wire, a->input.data + a->input.size, step, deadline, &a->fault);
+    ssize_t n =
+        hf_wire_read(&a->client->wire, a->input.data + a->input.size, step, deadline, &a->fault);
     if (n > 0) {
         a->heard = true;
         a->input.size += (size_t)n;
@@ -151,7 +154,8 @@ static bool more(struct attempt *a, int64_t deadline)
     }
     if (n == 0) {
         a->fault.transient = true;
-        snprintf(a->fault.text, sizeof a->fault.text, "it closed the connection before its answer was whole");
+        snprintf(a->fault.text, sizeof a->fault.text,
+                 "it closed the connection before its answer was whole");
     }
     return false;
 }
@@ -170,7 +174,8 @@ static bool head_receive(struct attempt *a)
     for (unsigned interim = 0; interim <= INTERIM_MAX;) {
         const char *why = NULL;
         struct hf_client_head *head = &a->answer->head;
-        switch (hf_client_head_parse((const char *)a->input.data, a->input.size, &scanned, head, &why)) {
+        switch (hf_client_head_parse((const char *)a->input.data, a->input.size, &scanned, head,
+                                     &why)) {
         case HF_HTTP_BAD: return nonsense(a, why);
         case HF_HTTP_MORE:
             if (!more(a, a->deadline))
@@ -187,7 +192,8 @@ static bool head_receive(struct attempt *a)
     return nonsense(a, "it begins again and again");
 }
 
-/* The body into memory. What was announced is not believed before it has come: memory grows with what is there. */
+/* The body into memory. What was announced is not believed before it has come: memory grows with
+ * what is there. */
 static bool body_keep(struct attempt *a)
 {
     uint64_t length = a->answer->head.length;
@@ -228,7 +234,8 @@ static bool receive(struct attempt *a)
     if (!head_receive(a))
         return false;
     hf_buffer_reset(&a->answer->body);
-    bool pour = a->call->sink && head->status == 200 && strcmp(head->content_type, a->call->accept) == 0;
+    bool pour =
+        a->call->sink && head->status == 200 && strcmp(head->content_type, a->call->accept) == 0;
     if (!(pour ? body_pour(a) : body_keep(a)))
         return false;
     if (!head->keep_alive || a->input.size > 0)
@@ -236,8 +243,8 @@ static bool receive(struct attempt *a)
     return true;
 }
 
-/* Send it once and receive its answer. A server that refuses a request early may stop reading it: then its answer is
- * there although the sending failed, or comes soon. */
+/* Send it once and receive its answer. A server that refuses a request early may stop reading it:
+ * then its answer is there although the sending failed, or comes soon. */
 static bool attempt_make(struct attempt *a, struct hf_bytes request)
 {
     enum { REFUSAL_MS = 500 };
@@ -245,7 +252,8 @@ static bool attempt_make(struct attempt *a, struct hf_bytes request)
     int64_t deadline = a->deadline;
     struct hf_wire_fault unsent;
     hf_buffer_reset(&a->input);
-    if (c->wire.fd >= 0 && !hf_wire_quiet(&c->wire)) /* closed meanwhile, or with an answer to no question */
+    if (c->wire.fd >= 0 &&
+        !hf_wire_quiet(&c->wire)) /* closed meanwhile, or with an answer to no question */
         hf_stream_close(&c->wire);
     if (c->wire.fd < 0 && !hf_wire_open(&c->wire, &c->url, c->tls, a->deadline, &a->fault))
         return false;
@@ -272,21 +280,23 @@ static void nap(int64_t ms)
 /* Is another attempt allowed, and worth it? */
 static bool may_again(const struct attempt *a, unsigned attempts)
 {
-    return attempts < HF_CLIENT_ATTEMPTS && a->fault.transient && (!a->sent || a->call->again) && !a->spilt &&
-           hf_clock_monotonic_ms() < a->deadline;
+    return attempts < HF_CLIENT_ATTEMPTS && a->fault.transient && (!a->sent || a->call->again) &&
+           !a->spilt && hf_clock_monotonic_ms() < a->deadline;
 }
 
 /* A server that expects TLS may say nothing at all to plain HTTP. */
 static const char *advice(const struct attempt *a)
 {
-    return a->sent && !a->heard && !a->client->tls ? "; if it serves TLS, its URL begins with https://" : "";
+    return a->sent && !a->heard && !a->client->tls
+               ? "; if it serves TLS, its URL begins with https://"
+               : "";
 }
 
 static bool attempts_make(struct attempt *a, struct hf_bytes request)
 {
     for (unsigned attempts = 1;; attempts++) {
-        bool kept =
-            a->client->wire.fd >= 0; /* it may have been closed while nobody spoke: no reason to wait */
+        bool kept = a->client->wire.fd >=
+                    0; /* it may have been closed while nobody spoke: no reason to wait */
         if (attempt_make(a, request))
             return true;
         if (!may_again(a, attempts))
@@ -299,16 +309,18 @@ static bool attempts_make(struct attempt *a, struct hf_bytes request)
 enum hf_status hf_client_ask(struct hf_client *client, const struct hf_client_call *call,
                              struct hf_client_answer *answer, struct hf_error *why)
 {
-    struct attempt a = {
-        .client = client, .call = call, .answer = answer, .deadline = hf_clock_monotonic_ms() + call->wait_ms
-    };
+    struct attempt a = { .client = client,
+                         .call = call,
+                         .answer = answer,
+                         .deadline = hf_clock_monotonic_ms() + call->wait_ms };
     struct hf_buffer request = { 0 };
     *why = (struct hf_error){ HF_OK, "" };
     request_write(client, call, &request);
     if (request.failed) {
         *why = (struct hf_error){ HF_NO_MEMORY, "there is not enough memory to ask the server" };
     } else if (!attempts_make(&a, hf_mem(request.data, request.size))) {
-        (void)hf_error_set(why, a.sent ? HF_INDETERMINATE : HF_STORAGE_FAILURE, "%s %.150s: %.250s%s",
+        (void)hf_error_set(why, a.sent ? HF_INDETERMINATE : HF_STORAGE_FAILURE,
+                           "%s %.150s: %.250s%s",
                            a.sent ? "no usable answer came from" : "cannot ask the server at",
                            client->url.shown, a.fault.text, advice(&a));
     }

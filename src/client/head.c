@@ -33,8 +33,8 @@ static bool status_take(struct reading *r, struct hf_bytes line)
     static const char version[] = "HTTP/1.";
     const char *p = line.data;
     const size_t least = sizeof "HTTP/1.1 200" - 1;
-    if (line.size < least || memcmp(p, version, sizeof version - 1) != 0 || (p[7] != '0' && p[7] != '1') ||
-        p[8] != ' ' || (line.size > least && p[least] != ' '))
+    if (line.size < least || memcmp(p, version, sizeof version - 1) != 0 ||
+        (p[7] != '0' && p[7] != '1') || p[8] != ' ' || (line.size > least && p[least] != ' '))
         return bad(r, "it does not begin with a status line of HTTP/1.1");
     r->close = p[7] == '0';
     for (size_t i = 9; i < least; i++) {
@@ -75,7 +75,8 @@ static void date_take(struct reading *r, struct hf_bytes value)
     }
 }
 
-/* A word in lower case, up to a semicolon. Longer than the room: none of those that anybody asks for. */
+/* A word in lower case, up to a semicolon. Longer than the room: none of those that anybody asks
+ * for. */
 static void word_take(struct hf_bytes value, char *out, size_t room)
 {
     const char *p = value.data;

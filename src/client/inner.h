@@ -30,13 +30,15 @@ struct hf_wire_fault {
     bool transient; /* it may work the next time */
 };
 
-/* Connect, and shake hands if `tls` is not NULL, before `deadline`. False: nothing is left open, and why is filled. */
+/* Connect, and shake hands if `tls` is not NULL, before `deadline`. False: nothing is left open,
+ * and why is filled. */
 bool hf_wire_open(struct hf_stream *wire, const struct hf_client_url *url, struct hf_tls *tls,
                   int64_t deadline, struct hf_wire_fault *why);
 /* Has nothing come on it that nobody asked for, nor its end? */
 bool hf_wire_quiet(const struct hf_stream *wire);
 /* Send all of it. False: why is filled; a part may have left. */
-bool hf_wire_write(struct hf_stream *wire, struct hf_bytes data, int64_t deadline, struct hf_wire_fault *why);
+bool hf_wire_write(struct hf_stream *wire, struct hf_bytes data, int64_t deadline,
+                   struct hf_wire_fault *why);
 /* Receive at least a byte: how many, 0 at the end of the stream, -1 after filling why. */
 ssize_t hf_wire_read(struct hf_stream *wire, void *data, size_t size, int64_t deadline,
                      struct hf_wire_fault *why);
@@ -52,8 +54,10 @@ enum hf_member_type {
     HF_MEMBER_U32,
     HF_MEMBER_U64,
     HF_MEMBER_FLAG, /* bool */
-    HF_MEMBER_NAMED, /* an enum by its names, behind a NULL at 0 if it begins with 1; 0 if the name is not known */
-    HF_MEMBER_LIST, /* the same, an array of up to HF_MATCH_MAX; how many goes to a uint32_t behind it */
+    /* an enum by its names, behind a NULL at 0 if it begins with 1; 0 if the name is not known */
+    HF_MEMBER_NAMED,
+    /* the same, an array of up to HF_MATCH_MAX; how many goes to a uint32_t behind it */
+    HF_MEMBER_LIST,
 };
 
 struct hf_member {
@@ -66,9 +70,9 @@ struct hf_member {
 
 #define HF_MEMBERS_MAX 16
 
-/* Read the object that comes next into `record`. given: out, a bit for each member that was there. False: r->error
- * says why. */
-bool hf_member_read(struct hf_reader *r, const struct hf_member *members, size_t count, void *record,
-                    unsigned *given);
+/* Read the object that comes next into `record`. given: out, a bit for each member that was there.
+ * False: r->error says why. */
+bool hf_member_read(struct hf_reader *r, const struct hf_member *members, size_t count,
+                    void *record, unsigned *given);
 
 #endif

@@ -27,7 +27,8 @@ static bool time_read(struct hf_reader *r, hf_time *out)
 {
     struct hf_bytes text;
     size_t at = r->at;
-    return hf_reader_string(r, &text) && (hf_time_parse(text, out) || hf_reader_refuse(r, at, "a time"));
+    return hf_reader_string(r, &text) &&
+           (hf_time_parse(text, out) || hf_reader_refuse(r, at, "a time"));
 }
 
 static bool duration_read(struct hf_reader *r, int64_t *out)
@@ -77,7 +78,8 @@ static bool list_read(struct hf_reader *r, const struct hf_member *m, struct lis
         return false;
     while (hf_reader_element(r)) {
         if (out->count == HF_MATCH_MAX)
-            return hf_reader_fail(r, "expected at most %d in \"%s\", got more", HF_MATCH_MAX, m->name);
+            return hf_reader_fail(r, "expected at most %d in \"%s\", got more", HF_MATCH_MAX,
+                                  m->name);
         if (!named_read(r, m, &out->items[out->count++]))
             return false;
     }
@@ -102,8 +104,8 @@ static bool value_read(struct hf_reader *r, const struct hf_member *m, void *rec
     return false;
 }
 
-bool hf_member_read(struct hf_reader *r, const struct hf_member *members, size_t count, void *record,
-                    unsigned *given)
+bool hf_member_read(struct hf_reader *r, const struct hf_member *members, size_t count,
+                    void *record, unsigned *given)
 {
     struct hf_bytes name;
     HF_ASSERT(count <= HF_MEMBERS_MAX);

@@ -110,7 +110,8 @@ static bool record_read(struct hf_reader *r, enum hf_action action, struct hf_an
     case HF_SET_RESOURCE:
     case HF_GET_RESOURCE:
         answer->kind = HF_RECORD_RESOURCE;
-        return hf_member_read(r, resource_members, COUNT(resource_members), &answer->resource, &given);
+        return hf_member_read(r, resource_members, COUNT(resource_members), &answer->resource,
+                              &given);
     case HF_SET_GUARD:
     case HF_GET_GUARD:
         answer->kind = HF_RECORD_GUARD;
@@ -175,7 +176,8 @@ bool hf_client_read_answer(enum hf_action action, struct hf_bytes body, struct h
     struct hf_arena arena = { 0 };
     struct hf_reader r = { .text = body, .arena = &arena };
     hf_result_clear(result);
-    bool good = record_read(&r, action, &result->answer) && hf_reader_end(&r) && result_keep(result);
+    bool good =
+        record_read(&r, action, &result->answer) && hf_reader_end(&r) && result_keep(result);
     if (!good) {
         failed(&r, why);
         hf_result_clear(result);
@@ -306,7 +308,8 @@ static const struct hf_member problem_members[] = {
     { "status", HF_MEMBER_U32, AT(problem, status), false, NULL },
 };
 
-bool hf_client_read_problem(struct hf_bytes body, struct hf_client_problem *out, struct hf_error *why)
+bool hf_client_read_problem(struct hf_bytes body, struct hf_client_problem *out,
+                            struct hf_error *why)
 {
     struct hf_arena arena = { 0 };
     struct hf_reader r = { .text = body, .arena = &arena };
@@ -314,7 +317,8 @@ bool hf_client_read_problem(struct hf_bytes body, struct hf_client_problem *out,
     unsigned given;
     *out = (struct hf_client_problem){ .status = HF_OK };
     bool good = hf_member_read(&r, problem_members, COUNT(problem_members), &p, &given) &&
-                hf_reader_end(&r) && (code_valid(p.code) || hf_reader_fail(&r, "its code is not a code"));
+                hf_reader_end(&r) &&
+                (code_valid(p.code) || hf_reader_fail(&r, "its code is not a code"));
     if (good) {
         size_t size = p.detail.size < sizeof out->detail ? p.detail.size : sizeof out->detail - 1;
         memcpy(out->code, p.code.data, p.code.size);
@@ -342,7 +346,8 @@ bool hf_client_read_token(struct hf_bytes body, hf_time *recorded_at, struct hf_
     struct hf_reader r = { .text = body, .arena = &arena };
     struct token token = { 0 };
     unsigned given;
-    bool good = hf_member_read(&r, token_members, COUNT(token_members), &token, &given) && hf_reader_end(&r);
+    bool good = hf_member_read(&r, token_members, COUNT(token_members), &token, &given) &&
+                hf_reader_end(&r);
     *recorded_at = token.recorded_at;
     if (!good)
         failed(&r, why);
@@ -378,7 +383,8 @@ static bool version_read(struct hf_reader *r, struct info *info)
             hf_reader_fail(r, "it does not describe Holdfast"));
 }
 
-bool hf_client_read_version(struct hf_bytes body, struct hf_client_version *version, struct hf_error *why)
+bool hf_client_read_version(struct hf_bytes body, struct hf_client_version *version,
+                            struct hf_error *why)
 {
     struct hf_arena arena = { 0 };
     struct hf_reader r = { .text = body, .arena = &arena };

@@ -23,7 +23,8 @@ struct encoding {
     struct hf_json json; /* over the body */
 };
 
-__attribute__((format(printf, 2, 3))) static void refuse(struct encoding *e, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void refuse(struct encoding *e, const char *format,
+                                                         ...)
 {
     va_list args;
     if (e->why->status != HF_OK)
@@ -122,9 +123,11 @@ static void key_add(struct encoding *e, struct hf_bytes key)
     hf_buffer_add_char(out, '"');
     for (size_t i = 0; i < key.size; i++) {
         if (p[i] < 0x20 || p[i] > 0x7e) {
-            refuse(e, "the key has bytes that are not printable ASCII, and a field of HTTP cannot carry "
-                      "others; give "
-                      "one without them, such as a UUID");
+            refuse(
+                e,
+                "the key has bytes that are not printable ASCII, and a field of HTTP cannot carry "
+                "others; give "
+                "one without them, such as a UUID");
             return;
         }
         if (p[i] == '"' || p[i] == '\\')
@@ -176,10 +179,12 @@ static void choice_add(struct encoding *e, const struct hf_call_field *field, ui
 /* Was it given? Where nothing says so, 0 and no bytes mean that it was not. */
 static bool is_given(const struct hf_call_field *field, const struct hf_request *r, bool something)
 {
-    return field->has ? *(const bool *)((const char *)r + field->has) : field->required || something;
+    return field->has ? *(const bool *)((const char *)r + field->has)
+                      : field->required || something;
 }
 
-static void field_add(struct encoding *e, const struct hf_call_field *field, const struct hf_request *r)
+static void field_add(struct encoding *e, const struct hf_call_field *field,
+                      const struct hf_request *r)
 {
     struct hf_bytes text;
     uint64_t number;
@@ -218,9 +223,12 @@ static void body_add(struct encoding *e, const struct hf_call *row, const struct
 
 /* ---- Calls ---- */
 
-static struct encoding begin(struct hf_client_call *call, const struct hf_call *row, struct hf_error *why)
+static struct encoding begin(struct hf_client_call *call, const struct hf_call *row,
+                             struct hf_error *why)
 {
-    *call = (struct hf_client_call){ .method = row->method, .accept = "application/json", .again = true };
+    *call = (struct hf_client_call){ .method = row->method,
+                                     .accept = "application/json",
+                                     .again = true };
     call->changes = row->role > HF_ROLE_READ && row->method != HF_HTTP_GET;
     *why = (struct hf_error){ HF_OK, "" };
     return (struct encoding){ .call = call, .why = why, .json = { .out = &call->body } };
@@ -243,7 +251,8 @@ static enum hf_status no_call(struct hf_client_call *call, struct hf_error *why)
     return why->status;
 }
 
-enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_call *call, struct hf_error *why)
+enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_call *call,
+                                struct hf_error *why)
 {
     size_t i = 0;
     while (i < hf_call_count && (hf_calls[i].kind != HF_CALL_DO || hf_calls[i].action != r->action))
@@ -256,8 +265,9 @@ enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_cal
     target_path(&e, row, hf_action_bytes(r, hf_action_of(r->action)->row_name));
     if (row->key)
         key_add(&e, r->key);
-    call->again = r->action !=
-                  HF_ADMIT; /* twice would be answered with seen; setting and recording twice is like once */
+    call->again =
+        r->action !=
+        HF_ADMIT; /* twice would be answered with seen; setting and recording twice is like once */
     return end(&e);
 }
 
@@ -272,7 +282,8 @@ static const struct hf_call *row_of(enum hf_call_kind kind, enum hf_list_kind li
 enum hf_status hf_client_encode_list(const struct hf_query *q, struct hf_client_call *call,
                                      struct hf_error *why)
 {
-    const struct hf_call *row = q->kind == HF_LIST_HOLDS ? row_of(HF_CALL_LIST, HF_LIST_HOLDS) : NULL;
+    const struct hf_call *row =
+        q->kind == HF_LIST_HOLDS ? row_of(HF_CALL_LIST, HF_LIST_HOLDS) : NULL;
     bool first = true;
     if (!row)
         return no_call(call, why);
@@ -290,8 +301,9 @@ enum hf_status hf_client_encode_list(const struct hf_query *q, struct hf_client_
     return end(&e);
 }
 
-enum hf_status hf_client_encode_other(enum hf_call_kind kind, struct hf_bytes name, const char *query,
-                                      struct hf_client_call *call, struct hf_error *why)
+enum hf_status hf_client_encode_other(enum hf_call_kind kind, struct hf_bytes name,
+                                      const char *query, struct hf_client_call *call,
+                                      struct hf_error *why)
 {
     const struct hf_call *row = row_of(kind, (enum hf_list_kind)0);
     if (!row || row->method != HF_HTTP_GET)

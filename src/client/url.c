@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-__attribute__((format(printf, 2, 3))) static bool refuse(struct hf_error *why, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool refuse(struct hf_error *why, const char *format,
+                                                         ...)
 {
     va_list args;
     va_start(args, format);
@@ -22,7 +23,8 @@ static bool scheme_take(const char **p, struct hf_client_url *url, struct hf_err
     static const char plain[] = "http://", secure[] = "https://";
     url->tls = strncmp(*p, secure, sizeof secure - 1) == 0;
     if (!url->tls && strncmp(*p, plain, sizeof plain - 1) != 0)
-        return refuse(why, "a server's URL begins with http:// or https://, such as http://127.0.0.1:4653");
+        return refuse(
+            why, "a server's URL begins with http:// or https://, such as http://127.0.0.1:4653");
     *p += url->tls ? sizeof secure - 1 : sizeof plain - 1;
     return true;
 }
@@ -43,9 +45,10 @@ static bool literal_take(const char **p, struct hf_client_url *url, struct hf_er
     size_t size = strcspn(*p + 1, "]");
     if ((*p)[1 + size] != ']' || !copy(url->host, sizeof url->host, *p + 1, size) ||
         inet_pton(AF_INET6, url->host, &address) != 1)
-        return refuse(why,
-                      "the URL has a [ in it, so an IPv6 address and a ] are expected behind that, such as "
-                      "http://[::1]:4653");
+        return refuse(
+            why,
+            "the URL has a [ in it, so an IPv6 address and a ] are expected behind that, such as "
+            "http://[::1]:4653");
     url->literal = true;
     *p += size + 2;
     return true;
@@ -60,9 +63,9 @@ static bool host_take(const char **p, struct hf_client_url *url, struct hf_error
     while (hf_octet_is((unsigned char)(*p)[size], HF_OCTET_HOST))
         size++;
     if (size == 0 || !copy(url->host, sizeof url->host, *p, size))
-        return refuse(
-            why, "the URL has no usable host name; expected is one of 1 to 255 letters, digits, dashes and "
-                 "points, such as http://localhost:4653");
+        return refuse(why, "the URL has no usable host name; expected is one of 1 to 255 letters, "
+                           "digits, dashes and "
+                           "points, such as http://localhost:4653");
     url->literal = inet_pton(AF_INET, url->host, &address) == 1;
     *p += size;
     return true;
@@ -79,7 +82,8 @@ static bool port_take(const char **p, struct hf_client_url *url, struct hf_error
     for (size_t i = 0; i < size && number <= 65535; i++)
         number = number * 10 + (unsigned)((*p)[i] - '0');
     if (number < 1 || number > 65535)
-        return refuse(why, "the URL has a : behind its host, so a port from 1 to 65535 is expected there");
+        return refuse(
+            why, "the URL has a : behind its host, so a port from 1 to 65535 is expected there");
     snprintf(url->port, sizeof url->port, "%u", number);
     *p += size;
     return true;
@@ -106,14 +110,15 @@ bool hf_client_url_parse(const char *text, struct hf_client_url *url, struct hf_
     if (!scheme_take(&p, url, why))
         return false;
     if (memchr(p, '@', strcspn(p, "/?#")))
-        return refuse(
-            why,
-            "the URL has an @ in it; who calls is told by HOLDFAST_TOKEN or --token-file, never in a URL");
+        return refuse(why, "the URL has an @ in it; who calls is told by HOLDFAST_TOKEN or "
+                           "--token-file, never in a URL");
     if (!host_take(&p, url, why) || !port_take(&p, url, why) || !prefix_take(&p, url, why))
         return false;
     if (*p != '\0')
-        return refuse(why, "the URL has something behind its host, port and path that does not belong there");
-    bool six = strchr(url->host, ':') != NULL, usual = strcmp(url->port, url->tls ? "443" : "80") == 0;
+        return refuse(
+            why, "the URL has something behind its host, port and path that does not belong there");
+    bool six = strchr(url->host, ':') != NULL,
+         usual = strcmp(url->port, url->tls ? "443" : "80") == 0;
     snprintf(url->field, sizeof url->field, "%s%s%s%s%s", six ? "[" : "", url->host, six ? "]" : "",
              usual ? "" : ":", usual ? "" : url->port);
     snprintf(url->shown, sizeof url->shown, "%s://%s%s", url->tls ? "https" : "http", url->field,

@@ -28,7 +28,8 @@ static bool ready(int fd, short events, int64_t deadline, struct hf_wire_fault *
         int64_t left = deadline - hf_clock_monotonic_ms();
         struct pollfd p = { .fd = fd, .events = events };
         if (left <= 0)
-            return fail(why, false, "the time for an answer has run out (--timeout D gives it more)");
+            return fail(why, false,
+                        "the time for an answer has run out (--timeout D gives it more)");
         int n = poll(&p, 1, left > 60000 ? 60000 : (int)left);
         if (n > 0)
             return true;
@@ -73,10 +74,12 @@ static int address_try(const struct addrinfo *found, int64_t deadline, struct hf
     }
     int error = hf_socket_connect(fd, &address);
     if (error == EINPROGRESS)
-        error = ready(fd, POLLOUT, soon < deadline ? soon : deadline, why) ? hf_socket_error(fd) : ETIMEDOUT;
+        error = ready(fd, POLLOUT, soon < deadline ? soon : deadline, why) ? hf_socket_error(fd)
+                                                                           : ETIMEDOUT;
     if (error) {
         fail(why, true, "%s%s", strerror(error),
-             error == ECONNREFUSED ? "; is it running (holdfast serve), and is this its address?" : "");
+             error == ECONNREFUSED ? "; is it running (holdfast serve), and is this its address?"
+                                   : "");
         close(fd);
         return -1;
     }
@@ -132,7 +135,8 @@ bool hf_wire_quiet(const struct hf_stream *wire)
     return poll(&p, 1, 0) == 0;
 }
 
-bool hf_wire_write(struct hf_stream *wire, struct hf_bytes data, int64_t deadline, struct hf_wire_fault *why)
+bool hf_wire_write(struct hf_stream *wire, struct hf_bytes data, int64_t deadline,
+                   struct hf_wire_fault *why)
 {
     const char *p = data.data;
     for (size_t at = 0; at < data.size;) {

@@ -73,7 +73,8 @@ enum {
     VALUE = HF_VALUE_MAX + HF_MERGE_ITEMS_MAX * sizeof(struct hf_item),
 };
 
-/* A response of a claim and a result of a guard are read with their rows, and few are as large as they may be. */
+/* A response of a claim and a result of a guard are read with their rows, and few are as large as
+ * they may be. */
 enum {
     LIGHT = 1024,
     HEAVY = LIGHT + HF_VALUE_MAX,
@@ -95,7 +96,8 @@ enum {
 #define KEYED(fields) .keyed = true, .digest = (fields)
 #define SWIFT .swift = true
 /* The bytes of its record, of its answer, and of deciding it. */
-#define SIZES(record, answer, weighs) .record_max = (record), .answer_max = (answer), .weight = (weighs)
+#define SIZES(record, answer, weighs) \
+    .record_max = (record), .answer_max = (answer), .weight = (weighs)
 #define SMALL SIZES(NAMES, 0, LIGHT)
 #define READS(rule) .decide = (rule), .reads = true
 

@@ -1,4 +1,5 @@
-/* answer.h: the small steps that many decisions share. Private to this folder, header only, pure. */
+/* answer.h: the small steps that many decisions share. Private to this folder, header only,
+ * pure. */
 #ifndef HF_CORE_ANSWER_H
 #define HF_CORE_ANSWER_H
 
@@ -29,13 +30,15 @@ static inline bool hf_answer_found(struct hf_plan *plan, enum hf_found found)
     return false;
 }
 
-/* How many bytes the response of a claim may have that is settled while the store refuses writes. So much was kept for it. */
+/* How many bytes the response of a claim may have that is settled while the store refuses writes.
+ * So much was kept for it. */
 #define HF_ENDING_RESPONSE 1024
 
-/* Does the store take the command's action though it refuses writes? True for what ends something that was begun before, and
- * for which room was kept since then: it takes no more than that. An action that turns out to end nothing is refused as a
- * write, so that nothing of it has to be remembered. A reversal makes a record that stays, for which no room was kept, and a
- * long response takes more than was kept: both need the reserve. */
+/* Does the store take the command's action though it refuses writes? True for what ends something
+ * that was begun before, and for which room was kept since then: it takes no more than that. An
+ * action that turns out to end nothing is refused as a write, so that nothing of it has to be
+ * remembered. A reversal makes a record that stays, for which no room was kept, and a long response
+ * takes more than was kept: both need the reserve. */
 static inline bool hf_may_end(const struct hf_command *cmd)
 {
     if (!cmd->may_end)
@@ -45,7 +48,8 @@ static inline bool hf_may_end(const struct hf_command *cmd)
     case HF_ENDS_BEGUN:
     case HF_ENDS_RECORD: return true;
     case HF_ENDS_PAYLOAD:
-        return cmd->has_reserve || hf_action_bytes(cmd->request, action->payload).size <= HF_ENDING_RESPONSE;
+        return cmd->has_reserve ||
+               hf_action_bytes(cmd->request, action->payload).size <= HF_ENDING_RESPONSE;
     case HF_ENDS_RESERVE: return cmd->has_reserve;
     default: return false;
     }

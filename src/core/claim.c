@@ -29,8 +29,8 @@ void hf_claim_show(const struct hf_claim *claim, hf_time now, struct hf_answer *
 }
 
 /* The live claim under the command's key. HF_ABSENT if there is none, or only a forgotten one. */
-static enum hf_found claim_find(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
-                                struct hf_claim *out)
+static enum hf_found claim_find(const struct hf_view *view, const struct hf_command *cmd,
+                                hf_time now, struct hf_claim *out)
 {
     struct hf_scoped key = { cmd->request->tenant, cmd->request->key };
     enum hf_found found = view->claim(view->ctx, key, out);
@@ -64,7 +64,8 @@ static const struct meeting {
 static bool begin_meets(const struct hf_command *cmd, const struct hf_claim *claim, hf_time now,
                         struct hf_plan *plan)
 {
-    if (memcmp(claim->fingerprint, cmd->digest, sizeof cmd->digest) != 0 && !HF_BUG(claim_other_payload)) {
+    if (memcmp(claim->fingerprint, cmd->digest, sizeof cmd->digest) != 0 &&
+        !HF_BUG(claim_other_payload)) {
         hf_token_of_claim(claim, &plan->token);
         hf_answer_status(plan, HF_TOKEN_COLLISION);
         return false;
@@ -83,7 +84,8 @@ static bool begin_meets(const struct hf_command *cmd, const struct hf_claim *cla
     return false;
 }
 
-/* No claim has the key. True: no call that carries one has it either. False: the answer is complete. */
+/* No claim has the key. True: no call that carries one has it either. False: the answer is
+ * complete. */
 static bool begin_is_new(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                          struct hf_plan *plan)
 {
@@ -102,7 +104,8 @@ static bool begin_is_new(const struct hf_view *view, const struct hf_command *cm
     return true;
 }
 
-static void begin_start(const struct hf_command *cmd, int64_t lease_ms, hf_time now, struct hf_plan *plan)
+static void begin_start(const struct hf_command *cmd, int64_t lease_ms, hf_time now,
+                        struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
     struct hf_claim *claim = &hf_plan_row(plan, HF_ROW_CLAIM)->claim;
@@ -158,8 +161,10 @@ static enum hf_claim_state settled_state(const struct hf_request *r)
 static bool settle_valid(const struct hf_command *cmd)
 {
     const struct hf_request *r = cmd->request;
-    return hf_key_valid(cmd, r->key) && r->settle.fence != 0 && r->settle.response.size <= HF_RESPONSE_MAX &&
-           (r->action != HF_HEARTBEAT || r->settle.lease_ms == 0 || hf_duration_valid(r->settle.lease_ms));
+    return hf_key_valid(cmd, r->key) && r->settle.fence != 0 &&
+           r->settle.response.size <= HF_RESPONSE_MAX &&
+           (r->action != HF_HEARTBEAT || r->settle.lease_ms == 0 ||
+            hf_duration_valid(r->settle.lease_ms));
 }
 
 /* Somebody has settled it under this fence: say the same again, or be refused. */
@@ -172,7 +177,8 @@ static void settle_again(const struct hf_command *cmd, const struct hf_claim *cl
         return;
     }
     hf_token_of_claim(claim, &plan->token);
-    plan->replayed = settled_state(r) == claim->state && hf_bytes_equal(r->settle.response, claim->response);
+    plan->replayed =
+        settled_state(r) == claim->state && hf_bytes_equal(r->settle.response, claim->response);
     if (plan->replayed)
         answer_claim(claim, now, HF_OK, plan);
     else

@@ -4,12 +4,13 @@
  *     command ─┼──▶ hf_decide ──▶ plan: the answer, the rows to write, whether to remember the key
  *     now ─────┘
  *
- * Everything in this folder is pure: no I/O, no clock, no randomness, no allocation, no state between
- * calls. Ids, fences and the time come in with the command. tests/unit/purity checks that from the
- * linker's view. A shell (src/store, src/engine) provides the view and carries the plan out.
+ * Everything in this folder is pure: no I/O, no clock, no randomness, no allocation, no state
+ * between calls. Ids, fences and the time come in with the command. tests/unit/purity checks that
+ * from the linker's view. A shell (src/store, src/engine) provides the view and carries the plan
+ * out.
  *
- * All bytes in a view's answers are borrowed until the plan has been carried out; all bytes in a plan
- * are borrowed from the request, the view or the plan's scratch space. */
+ * All bytes in a view's answers are borrowed until the plan has been carried out; all bytes in a
+ * plan are borrowed from the request, the view or the plan's scratch space. */
 #ifndef HF_CORE_CORE_H
 #define HF_CORE_CORE_H
 
@@ -66,8 +67,9 @@ struct hf_config {
     struct hf_bytes program;     /* the version that wrote it */
 };
 
-/* Inside core and store a register's value is in its stored form (merge.h): value.type, and the form in
- * value.bytes; the members of struct hf_value for people are filled when a result is made. */
+/* Inside core and store a register's value is in its stored form (merge.h): value.type, and the
+ * form in value.bytes; the members of struct hf_value for people are filled when a result is
+ * made. */
 struct hf_row {
     enum hf_row_kind kind;
     bool erase; /* HF_ROW_VALUE and HF_ROW_LEASE only: the row leaves */
@@ -95,8 +97,8 @@ enum hf_found {
     HF_UNREADABLE = 2 /* the store has it but cannot read it: the decision is HF_STORAGE_FAILURE */
 };
 
-/* What a key's first call left behind. The view gives it also when its window has closed and it has not
- * been freed yet: the core judges by `expires_at`. */
+/* What a key's first call left behind. The view gives it also when its window has closed and it has
+ * not been freed yet: the core judges by `expires_at`. */
 struct hf_remembered {
     enum hf_action action;
     uint8_t digest[HF_DIGEST_SIZE];
@@ -125,7 +127,8 @@ struct hf_view {
     enum hf_found (*overdue)(void *ctx, struct hf_scoped resource, hf_time now,
                              struct hf_hold out[HF_OVERDUE_MAX], size_t *count);
     enum hf_found (*guard)(void *ctx, struct hf_scoped name, struct hf_guard *out);
-    enum hf_found (*entry)(void *ctx, struct hf_scoped guard, struct hf_bytes identity, struct hf_entry *out);
+    enum hf_found (*entry)(void *ctx, struct hf_scoped guard, struct hf_bytes identity,
+                           struct hf_entry *out);
     enum hf_found (*claim)(void *ctx, struct hf_scoped key, struct hf_claim *out);
     enum hf_found (*lease)(void *ctx, struct hf_scoped name, struct hf_lease *out);
     enum hf_found (*reg)(void *ctx, struct hf_scoped name, struct hf_register *out);
@@ -143,14 +146,18 @@ struct hf_rules {
 struct hf_command {
     const struct hf_request *request;
     const struct hf_rules *rules;
-    uint8_t digest[HF_DIGEST_SIZE]; /* hf_digest(request), for actions that carry a key; for HF_BEGIN
+    uint8_t
+        digest[HF_DIGEST_SIZE]; /* hf_digest(request), for actions that carry a key; for HF_BEGIN
                                      * the fingerprint */
-    uint64_t fresh_ordinal;         /* for a hold that the plan may make */
+    uint64_t fresh_ordinal;     /* for a hold that the plan may make */
     char fresh_id[HF_ID_SIZE];
-    /* Above every fence ever given out; 0: none was drawn, and what is planned is not carried out. */
+    /* Above every fence ever given out; 0: none was drawn, and what is planned is not carried
+     * out. */
     uint64_t fresh_fence;
     bool refuse_writes; /* the store cannot take anything new now (disk or memory full) */
-    bool may_end;     /* though it refuses writes, it takes what ends something that was begun (hf_may_end) */
+    bool
+        /* though it refuses writes, it takes what ends something that was begun (hf_may_end) */
+        may_end;
     bool has_reserve; /* and what ends something and takes more memory than was kept for it */
 };
 

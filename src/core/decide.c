@@ -7,8 +7,8 @@
 #include "core/name.h"
 #include "core/token.h"
 
-/* The key's first call. Whatever the answer is, it is remembered, except for a fault: nothing happened
- * then, and the next call with the key is the first. */
+/* The key's first call. Whatever the answer is, it is remembered, except for a fault: nothing
+ * happened then, and the next call with the key is the first. */
 static void decide_keyed(const struct hf_action_info *action, const struct hf_view *view,
                          const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
 {
@@ -16,7 +16,8 @@ static void decide_keyed(const struct hf_action_info *action, const struct hf_vi
         return;
     action->decide(view, cmd, now, plan);
     enum hf_status status = plan->answer.status;
-    if (cmd->refuse_writes && status != HF_OK) /* it ends nothing, and there is no room to remember that */
+    if (cmd->refuse_writes &&
+        status != HF_OK) /* it ends nothing, and there is no room to remember that */
         status = HF_STORAGE_FAILURE;
     if (status >= HF_STORAGE_FAILURE) {
         hf_plan_reset(plan);
@@ -28,7 +29,8 @@ static void decide_keyed(const struct hf_action_info *action, const struct hf_vi
         plan->remember = HF_REMEMBER_NOT;
 }
 
-void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
+void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+               struct hf_plan *plan)
 {
     const struct hf_action_info *action = hf_action_of(cmd->request->action);
     hf_plan_reset(plan);

@@ -4,8 +4,8 @@
 #include "base/hash.h"
 #include "core/action.h"
 
-/* The canonical form on its way into the hash. Most requests fit into `held` as a whole, and one call of
- * the hash is cheaper than a dozen. */
+/* The canonical form on its way into the hash. Most requests fit into `held` as a whole, and one
+ * call of the hash is cheaper than a dozen. */
 struct form {
     struct hf_sha256 sha;
     size_t used;
@@ -67,7 +67,8 @@ static void form_id(struct form *f, const char *name, struct hf_bytes id)
     }
 }
 
-static void form_field(struct form *f, const struct hf_digest_field *field, const struct hf_request *r)
+static void form_field(struct form *f, const struct hf_digest_field *field,
+                       const struct hf_request *r)
 {
     const void *at = (const char *)r + field->at;
     uint64_t number;

@@ -1,14 +1,13 @@
 /* digest.h: is this the same request?
  *
- * "sha256/1": SHA-256 over the parameters in a canonical form. The form is a list of fields sorted by
- * name (bytewise); a field is
+ * "sha256/1": SHA-256 over the parameters in a canonical form. The form is a list of fields sorted
+ * by name (bytewise); a field is
  *     u16 length of the name, the name, u8 type, u32 length of the value, the value
- * with type 1 for bytes, 2 for a number (8 bytes, signed), 3 for a truth value (1 byte); all numbers
- * little-endian. A parameter that was not given is left out, so that a parameter added in a later version
- * does not change the digests of requests that do not use it. The key, the tenant and the action are not
- * part of it: they are compared by themselves. The fields of each action
- * are in action.c.
- * For begin it is the fingerprint itself: given, or the SHA-256 of the payload. */
+ * with type 1 for bytes, 2 for a number (8 bytes, signed), 3 for a truth value (1 byte); all
+ * numbers little-endian. A parameter that was not given is left out, so that a parameter added in a
+ * later version does not change the digests of requests that do not use it. The key, the tenant and
+ * the action are not part of it: they are compared by themselves. The fields of each action are in
+ * action.c. For begin it is the fingerprint itself: given, or the SHA-256 of the payload. */
 #ifndef HF_CORE_DIGEST_H
 #define HF_CORE_DIGEST_H
 

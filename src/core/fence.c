@@ -21,10 +21,11 @@ bool hf_register_forgotten(const struct hf_register *reg, hf_time now)
     return !hf_register_there(reg) && now >= (hf_time)hf_get64(reg->value.bytes.data);
 }
 
-/* The register. If it is not there, an empty one of `type`, which goes on with the version and the fence of one that was deleted.
- * there: out. False: unreadable, the answer is complete. */
-static bool register_find(const struct hf_view *view, struct hf_scoped name, enum hf_register_type type,
-                          hf_time now, struct hf_register *out, bool *there, struct hf_plan *plan)
+/* The register. If it is not there, an empty one of `type`, which goes on with the version and the
+ * fence of one that was deleted. there: out. False: unreadable, the answer is complete. */
+static bool register_find(const struct hf_view *view, struct hf_scoped name,
+                          enum hf_register_type type, hf_time now, struct hf_register *out,
+                          bool *there, struct hf_plan *plan)
 {
     enum hf_found found = view->reg(view->ctx, name, out);
     if (found == HF_UNREADABLE) {
@@ -46,7 +47,8 @@ static bool register_find(const struct hf_view *view, struct hf_scoped name, enu
 }
 
 /* Write the register with the stored form `form`, one version up, and answer with it. */
-static void register_change(struct hf_register *reg, struct hf_bytes form, hf_time now, struct hf_plan *plan)
+static void register_change(struct hf_register *reg, struct hf_bytes form, hf_time now,
+                            struct hf_plan *plan)
 {
     reg->value.bytes = form;
     reg->version += 1;
@@ -55,8 +57,10 @@ static void register_change(struct hf_register *reg, struct hf_bytes form, hf_ti
     hf_answer_record(plan, HF_RECORD_REGISTER)->reg = *reg;
 }
 
-/* What writing and deleting check alike. there: the register is; else it has version 0 for the caller. */
-static enum hf_status write_status(const struct hf_request *r, const struct hf_register *reg, bool there)
+/* What writing and deleting check alike. there: the register is; else it has version 0 for the
+ * caller. */
+static enum hf_status write_status(const struct hf_request *r, const struct hf_register *reg,
+                                   bool there)
 {
     if (hf_fence_stale(r->write.fence, reg->fence))
         return HF_STALE_FENCE;
@@ -111,14 +115,16 @@ void hf_register_delete(const struct hf_view *view, const struct hf_command *cmd
     }
     if (r->write.fence != 0)
         reg.fence = r->write.fence;
-    hf_put64(form, (uint64_t)(reg.fence != 0 ? INT64_MAX : now + cmd->rules->idempotency_window_ms));
+    hf_put64(form,
+             (uint64_t)(reg.fence != 0 ? INT64_MAX : now + cmd->rules->idempotency_window_ms));
     reg.value = (struct hf_value){ .type = HF_TYPE_DELETED };
     register_change(&reg, hf_mem(form, 8), now, plan);
 }
 
 /* The value that `reg` has after merging `given`, both in stored form. */
 static enum hf_status merge_form(const struct hf_register *reg, bool there, struct hf_bytes given,
-                                 enum hf_register_type type, struct hf_plan *plan, struct hf_bytes *out)
+                                 enum hf_register_type type, struct hf_plan *plan,
+                                 struct hf_bytes *out)
 {
     if (reg->value.type != type)
         return HF_INVALID_REQUEST;

@@ -1,5 +1,5 @@
-/* fence.h: registers. A stale writer is refused by its fence or by the version it saw; merged values
- * need neither. */
+/* fence.h: registers. A stale writer is refused by its fence or by the version it saw; merged
+ * values need neither. */
 #ifndef HF_CORE_FENCE_H
 #define HF_CORE_FENCE_H
 
@@ -8,15 +8,17 @@
 /* The rule of fencing: a write carries a fence above every fence seen before. 0 means no fence. */
 bool hf_fence_stale(uint64_t fence, uint64_t highest);
 
-/* hf_register_write: HF_OK, HF_INVALID_REQUEST (name, value longer than HF_VALUE_MAX, the register holds
- * a merged type), HF_STALE_FENCE, HF_VERSION_MISMATCH, in that order. The version rises by one. */
+/* hf_register_write: HF_OK, HF_INVALID_REQUEST (name, value longer than HF_VALUE_MAX, the register
+ * holds a merged type), HF_STALE_FENCE, HF_VERSION_MISMATCH, in that order. The version rises by
+ * one. */
 void hf_register_write(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                        struct hf_plan *plan);
 
-/* hf_register_delete: HF_OK, HF_INVALID_REQUEST (name), HF_NOT_KNOWN, HF_STALE_FENCE, HF_VERSION_MISMATCH, in that order. What
- * stays is a row of the type HF_TYPE_DELETED, one version up and with the highest fence, whose value is the time from which on it
- * may be forgotten: one window from now, or INT64_MAX if there is a fence. Nobody is shown such a row, and a register that is
- * made under its name goes on with its version and its fence. */
+/* hf_register_delete: HF_OK, HF_INVALID_REQUEST (name), HF_NOT_KNOWN, HF_STALE_FENCE,
+ * HF_VERSION_MISMATCH, in that order. What stays is a row of the type HF_TYPE_DELETED, one version
+ * up and with the highest fence, whose value is the time from which on it may be forgotten: one
+ * window from now, or INT64_MAX if there is a fence. Nobody is shown such a row, and a register
+ * that is made under its name goes on with its version and its fence. */
 void hf_register_delete(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                         struct hf_plan *plan);
 /* Is there a register, and not only what a deleted one has left? */
@@ -25,7 +27,8 @@ bool hf_register_there(const struct hf_register *reg);
 bool hf_register_forgotten(const struct hf_register *reg, hf_time now);
 
 /* hf_register_merge: HF_OK, HF_INVALID_REQUEST (name, value, the register has another type),
- * HF_STORAGE_FAILURE. What the register itself forbids is refused with the register. A merge that changes nothing has no row, is HF_OK, and leaves the version. */
+ * HF_STORAGE_FAILURE. What the register itself forbids is refused with the register. A merge that
+ * changes nothing has no row, is HF_OK, and leaves the version. */
 void hf_register_merge(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                        struct hf_plan *plan);
 

@@ -21,7 +21,8 @@ static bool same_rules(const struct hf_guard *a, const struct hf_guard *b)
            a->on_unavailable == b->on_unavailable && a->durable == b->durable;
 }
 
-void hf_guard_set(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
+void hf_guard_set(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                  struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
     if (!set_valid(r)) {
@@ -58,9 +59,11 @@ static bool ask_valid(const struct hf_request *r)
            (!r->identity.has_result || r->identity.result.size <= HF_GUARD_RESULT_MAX);
 }
 
-/* What the guard could not read, or could not write, leaves the asker without an answer. The guard says
- * whether that counts as seen, and a recording that is lost is counted; record never blocks. */
-static void ask_unavailable(const struct hf_command *cmd, const struct hf_guard *guard, struct hf_plan *plan)
+/* What the guard could not read, or could not write, leaves the asker without an answer. The guard
+ * says whether that counts as seen, and a recording that is lost is counted; record never
+ * blocks. */
+static void ask_unavailable(const struct hf_command *cmd, const struct hf_guard *guard,
+                            struct hf_plan *plan)
 {
     enum hf_action action = cmd->request->action;
     bool seen = action != HF_RECORD && guard->on_unavailable == HF_FAIL_CLOSED;
@@ -83,7 +86,8 @@ static void ask_record(const struct hf_command *cmd, const struct hf_guard *guar
     entry->expires_at = now + guard->window_ms;
 }
 
-void hf_guard_ask(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
+void hf_guard_ask(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                  struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
     struct hf_scoped name = { r->tenant, r->identity.guard };
@@ -105,8 +109,8 @@ void hf_guard_ask(const struct hf_view *view, const struct hf_command *cmd, hf_t
     hf_answer_record(plan, HF_RECORD_SEEN)->seen = (struct hf_seen){ .seen = false };
     /* An entry whose window has closed but that is still in memory is not under guard. */
     if (found == HF_FOUND && now < entry.expires_at + HF_BUG(guard_window_closed)) {
-        plan->answer.seen =
-            (struct hf_seen){ true, entry.has_result, entry.recorded_at, entry.expires_at, entry.result };
+        plan->answer.seen = (struct hf_seen){ true, entry.has_result, entry.recorded_at,
+                                              entry.expires_at, entry.result };
         if (HF_BUG(guard_retry_extends) && r->action != HF_CHECK && !cmd->refuse_writes)
             ask_record(cmd, &guard, now, identity, plan);
         if (HF_BUG(guard_result_replaced) && r->action != HF_CHECK && !cmd->refuse_writes)

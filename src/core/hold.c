@@ -112,7 +112,8 @@ void hf_hold_place(const struct hf_view *view, const struct hf_command *cmd, hf_
 
 enum when { AT_ANY_TIME, BEFORE_THE_END, FROM_THE_END_ON };
 
-/* The arrows out of HELD: where each leads, when it may be taken, and the answer when it may not. */
+/* The arrows out of HELD: where each leads, when it may be taken, and the answer when it may
+ * not. */
 static const struct arrow {
     enum hf_hold_state to;
     enum when when;
@@ -135,8 +136,8 @@ static enum hf_status end_status(const struct arrow *arrow, const struct hf_hold
 }
 
 /* The hold's resource. A hold without one is a store that cannot read it. */
-static bool resource_of(const struct hf_view *view, const struct hf_hold *hold, struct hf_resource *resource,
-                        struct hf_plan *plan)
+static bool resource_of(const struct hf_view *view, const struct hf_hold *hold,
+                        struct hf_resource *resource, struct hf_plan *plan)
 {
     struct hf_scoped name = { hold->tenant, hold->resource };
     if (view->resource(view->ctx, name, resource) == HF_FOUND)
@@ -145,7 +146,8 @@ static bool resource_of(const struct hf_view *view, const struct hf_hold *hold, 
     return false;
 }
 
-void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
+void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                 struct hf_plan *plan)
 {
     const struct arrow *arrow = &arrows[cmd->request->action];
     struct hf_scoped id = { cmd->request->tenant, cmd->request->hold.id };

@@ -4,8 +4,8 @@
  *     ├───release──▶ RELEASED       no arrow back
  *     └───expire───▶ EXPIRED
  *
- * A resource's unit is taken while its hold is HELD or CONFIRMED. A confirmed unit comes back only by a
- * reversal: a new record in state RELEASED that names the original, which stays as it is.
+ * A resource's unit is taken while its hold is HELD or CONFIRMED. A confirmed unit comes back only
+ * by a reversal: a new record in state RELEASED that names the original, which stays as it is.
  * Invariants PC1 to PC11 in doc/ARCHITECTURE.md. */
 #ifndef HF_CORE_HOLD_H
 #define HF_CORE_HOLD_H
@@ -14,21 +14,24 @@
 
 /* All of these: view, cmd borrowed; plan out, the answer is always set; pure. */
 
-/* hf_hold_place: HF_OK, HF_INVALID_REQUEST (name empty, too long, not UTF-8 or with NUL; duration not in
- * 1 .. HF_DURATION_MAX_MS), HF_STALE_FENCE (fence given and not above the resource's), or
- * HF_RESOURCE_UNAVAILABLE (full, closed, or unknown to a strict registry), in that order. Overdue holds
- * on the resource are expired first, by rows of the same plan, also when the answer is a refusal. */
+/* hf_hold_place: HF_OK, HF_INVALID_REQUEST (name empty, too long, not UTF-8 or with NUL; duration
+ * not in 1 .. HF_DURATION_MAX_MS), HF_STALE_FENCE (fence given and not above the resource's), or
+ * HF_RESOURCE_UNAVAILABLE (full, closed, or unknown to a strict registry), in that order. Overdue
+ * holds on the resource are expired first, by rows of the same plan, also when the answer is a
+ * refusal. */
 void hf_hold_place(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                    struct hf_plan *plan);
 
 /* hf_hold_end: confirm, release or expire, by cmd's action. HF_OK, HF_NOT_KNOWN, HF_NOT_HELD,
- * HF_WINDOW_ELAPSED (confirm at now >= expires_at), HF_WINDOW_NOT_ELAPSED (expire before it), in that
- * order. Release of an overdue hold that is still held is fine. Rows only for HF_OK. */
-void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan);
+ * HF_WINDOW_ELAPSED (confirm at now >= expires_at), HF_WINDOW_NOT_ELAPSED (expire before it), in
+ * that order. Release of an overdue hold that is still held is fine. Rows only for HF_OK. */
+void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                 struct hf_plan *plan);
 
-/* hf_hold_reverse: HF_OK, HF_NOT_KNOWN, HF_NOT_HELD (not confirmed, or given back before, or itself a
- * reversal). The new record: fresh id and ordinal, the original's resource and requester, RELEASED,
- * placed_at = ended_at = now, expires_at = now + the original's duration, `reverses` the original's id. */
+/* hf_hold_reverse: HF_OK, HF_NOT_KNOWN, HF_NOT_HELD (not confirmed, or given back before, or itself
+ * a reversal). The new record: fresh id and ordinal, the original's resource and requester,
+ * RELEASED, placed_at = ended_at = now, expires_at = now + the original's duration, `reverses` the
+ * original's id. */
 void hf_hold_reverse(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                      struct hf_plan *plan);
 
@@ -38,7 +41,8 @@ void hf_hold_expire_row(const struct hf_hold *hold, hf_time now, struct hf_resou
                         struct hf_plan *plan);
 
 /* hf_resource_set: HF_OK, HF_INVALID_REQUEST (name, capacity above HF_CAPACITY_MAX),
- * HF_RESOURCE_UNAVAILABLE (capacity below what is taken), HF_STORAGE_FAILURE. No row if nothing changes. */
+ * HF_RESOURCE_UNAVAILABLE (capacity below what is taken), HF_STORAGE_FAILURE. No row if nothing
+ * changes. */
 void hf_resource_set(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                      struct hf_plan *plan);
 

@@ -46,10 +46,10 @@ void hf_lease_grant(const struct hf_view *view, const struct hf_command *cmd, hf
     hf_answer_record(plan, HF_RECORD_LEASE)->lease = *lease;
 }
 
-/* What renewing and returning check alike. True: `lease` is the one that the caller's fence was given
- * with, held or not. False: the answer is complete. */
-static bool lease_find(const struct hf_view *view, const struct hf_request *r, struct hf_lease *lease,
-                       struct hf_plan *plan)
+/* What renewing and returning check alike. True: `lease` is the one that the caller's fence was
+ * given with, held or not. False: the answer is complete. */
+static bool lease_find(const struct hf_view *view, const struct hf_request *r,
+                       struct hf_lease *lease, struct hf_plan *plan)
 {
     if (!hf_name_valid(r->lease.name) || r->lease.fence == 0) {
         hf_answer_status(plan, HF_INVALID_REQUEST);
@@ -67,7 +67,8 @@ static bool lease_find(const struct hf_view *view, const struct hf_request *r, s
 }
 
 /* Write the changed lease and answer with it, if the store takes writes. */
-static void lease_change(const struct hf_command *cmd, const struct hf_lease *lease, struct hf_plan *plan)
+static void lease_change(const struct hf_command *cmd, const struct hf_lease *lease,
+                         struct hf_plan *plan)
 {
     if (hf_refuses(cmd)) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);

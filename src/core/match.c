@@ -36,8 +36,9 @@ static bool is_space(int32_t c)
     static const struct {
         int32_t from, to;
     } spaces[] = {
-        { 0x0009, 0x000d }, { 0x0020, 0x0020 }, { 0x0085, 0x0085 }, { 0x00a0, 0x00a0 }, { 0x1680, 0x1680 },
-        { 0x2000, 0x200a }, { 0x2028, 0x2029 }, { 0x202f, 0x202f }, { 0x205f, 0x205f }, { 0x3000, 0x3000 },
+        { 0x0009, 0x000d }, { 0x0020, 0x0020 }, { 0x0085, 0x0085 }, { 0x00a0, 0x00a0 },
+        { 0x1680, 0x1680 }, { 0x2000, 0x200a }, { 0x2028, 0x2029 }, { 0x202f, 0x202f },
+        { 0x205f, 0x205f }, { 0x3000, 0x3000 },
     };
     size_t i = 0;
     while (i + 1 < sizeof spaces / sizeof *spaces && c > spaces[i].to)
@@ -53,7 +54,8 @@ static size_t first_char(struct hf_bytes text, int32_t *c)
     return (size_t)n;
 }
 
-/* The code point at the end of `text`, and its size: back over the continuation bytes to its first. */
+/* The code point at the end of `text`, and its size: back over the continuation bytes to its
+ * first. */
 static size_t last_char(struct hf_bytes text, int32_t *c)
 {
     const unsigned char *p = text.data;
@@ -95,9 +97,10 @@ static unsigned class_of(int32_t c)
     return (unsigned)utf8proc_get_property(c)->combining_class;
 }
 
-/* Unicode's canonical ordering: marks behind a letter stand by their combining class, those of one class as they came.
- * utf8proc_decompose exchanges neighbours for that, which takes milliseconds for an identity of nothing but marks, and a client can
- * send many of these. Here each mark is put into its place at once. */
+/* Unicode's canonical ordering: marks behind a letter stand by their combining class, those of one
+ * class as they came. utf8proc_decompose exchanges neighbours for that, which takes milliseconds
+ * for an identity of nothing but marks, and a client can send many of these. Here each mark is put
+ * into its place at once. */
 static void put_in_order(int32_t *points, size_t count)
 {
     size_t run = 0; /* where the marks began */
@@ -122,7 +125,8 @@ static void put_in_order(int32_t *points, size_t count)
 }
 
 /* Decompose each character. Answers how many code points that gives. */
-static size_t decompose(struct hf_bytes text, utf8proc_option_t options, int32_t *points, size_t count_max)
+static size_t decompose(struct hf_bytes text, utf8proc_option_t options, int32_t *points,
+                        size_t count_max)
 {
     size_t count = 0;
     int boundary = UTF8PROC_BOUNDCLASS_START;
@@ -138,8 +142,9 @@ static size_t decompose(struct hf_bytes text, utf8proc_option_t options, int32_t
     return count;
 }
 
-/* `text` through decomposition, ordering and, if asked for, composition, into scratch. No character becomes more than
- * four code points a byte, and writing UTF-8 over the code points needs one byte more than they take. */
+/* `text` through decomposition, ordering and, if asked for, composition, into scratch. No character
+ * becomes more than four code points a byte, and writing UTF-8 over the code points needs one byte
+ * more than they take. */
 static struct hf_bytes transform(struct hf_bytes text, int how, struct hf_plan *plan)
 {
     size_t count_max = 4 * text.size;
@@ -156,7 +161,8 @@ static struct hf_bytes step_casefold(struct hf_bytes text, struct hf_plan *plan)
 {
     if (!is_ascii(text)) {
         /* Decomposed first, as Unicode's canonical caseless matching (D145) asks: folding turns the
-         * iota subscript into a letter, which would keep the marks behind it from being put in order. */
+         * iota subscript into a letter, which would keep the marks behind it from being put in
+         * order. */
         text = transform(text, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE, plan);
         return transform(text, UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD, plan);
     }
@@ -219,8 +225,8 @@ static bool needs_text(enum hf_match step)
     return step != HF_MATCH_EXACT && step != HF_MATCH_HASH;
 }
 
-enum hf_status hf_match_apply(const struct hf_guard *guard, struct hf_bytes identity, struct hf_plan *plan,
-                              struct hf_bytes *out)
+enum hf_status hf_match_apply(const struct hf_guard *guard, struct hf_bytes identity,
+                              struct hf_plan *plan, struct hf_bytes *out)
 {
     if (identity.size == 0 || identity.size > HF_IDENTITY_MAX)
         return HF_INVALID_REQUEST;

@@ -7,7 +7,15 @@
 
 /* ---- The shape of each type's stored form ---- */
 
-enum form { FORM_NONE = 0, FORM_PLAIN, FORM_NUMBER, FORM_FLAG, FORM_STAMPED, FORM_ITEMS, FORM_DELETED };
+enum form {
+    FORM_NONE = 0,
+    FORM_PLAIN,
+    FORM_NUMBER,
+    FORM_FLAG,
+    FORM_STAMPED,
+    FORM_ITEMS,
+    FORM_DELETED
+};
 
 static const struct shape {
     enum form form;
@@ -40,8 +48,8 @@ struct sum {
     uint64_t up, down;
 };
 
-/* Add an item whose numbers are at most INT64_MAX. False if a sum has left int64_t; for the types whose
- * value is a sum, ups and downs are bounded each by itself, so their difference fits too. */
+/* Add an item whose numbers are at most INT64_MAX. False if a sum has left int64_t; for the types
+ * whose value is a sum, ups and downs are bounded each by itself, so their difference fits too. */
 static bool sum_add(const struct shape *s, struct sum *sum, const struct hf_item *item)
 {
     if (!s->total)
@@ -78,8 +86,8 @@ static unsigned char *item_put(const struct shape *s, const struct hf_item *item
     return p;
 }
 
-/* Take the next item off the front of `rest`. False at the end, or where no whole item follows: then
- * `rest` is not empty. */
+/* Take the next item off the front of `rest`. False at the end, or where no whole item follows:
+ * then `rest` is not empty. */
 static bool item_take(const struct shape *s, struct hf_bytes *rest, struct hf_item *item)
 {
     const unsigned char *p = rest->data;
@@ -96,7 +104,8 @@ static bool item_take(const struct shape *s, struct hf_bytes *rest, struct hf_it
 
 /* ---- Encoding ---- */
 
-/* Pointers to the items, sorted by name: Shell's sort, which needs no recursion and no more memory. */
+/* Pointers to the items, sorted by name: Shell's sort, which needs no recursion and no more
+ * memory. */
 static const struct hf_item **items_sorted(const struct hf_value *value, struct hf_plan *plan)
 {
     size_t n = value->item_count;
@@ -118,8 +127,8 @@ static const struct hf_item **items_sorted(const struct hf_value *value, struct 
     return order;
 }
 
-static enum hf_status encode_items(const struct shape *s, const struct hf_value *value, struct hf_plan *plan,
-                                   struct hf_bytes *out)
+static enum hf_status encode_items(const struct shape *s, const struct hf_value *value,
+                                   struct hf_plan *plan, struct hf_bytes *out)
 {
     struct sum sum = { 0, 0 };
     size_t size = 0;
@@ -145,7 +154,8 @@ static enum hf_status encode_items(const struct shape *s, const struct hf_value 
     return HF_OK;
 }
 
-static enum hf_status encode_stamped(const struct hf_value *value, struct hf_plan *plan, struct hf_bytes *out)
+static enum hf_status encode_stamped(const struct hf_value *value, struct hf_plan *plan,
+                                     struct hf_bytes *out)
 {
     struct hf_bytes node = value->node, bytes = value->bytes;
     if (!hf_name_valid(node) || bytes.size > HF_VALUE_MAX - 10 - node.size)
@@ -161,7 +171,8 @@ static enum hf_status encode_stamped(const struct hf_value *value, struct hf_pla
     return HF_OK;
 }
 
-enum hf_status hf_merge_encode(const struct hf_value *value, struct hf_plan *plan, struct hf_bytes *out)
+enum hf_status hf_merge_encode(const struct hf_value *value, struct hf_plan *plan,
+                               struct hf_bytes *out)
 {
     const struct shape *s = shape_of(value->type);
     unsigned char *form;
@@ -207,7 +218,8 @@ static bool stamped_read(struct hf_bytes form, struct stamped *out)
     return true;
 }
 
-/* Greatest by timestamp, then node, then bytes: a total order, so that every replica picks the same. */
+/* Greatest by timestamp, then node, then bytes: a total order, so that every replica picks the
+ * same. */
 static bool stamped_above(struct hf_bytes a, struct hf_bytes b)
 {
     struct stamped x, y;
@@ -267,7 +279,8 @@ enum hf_status hf_merge_join(enum hf_register_type type, struct hf_bytes a, stru
     bool a_wins;
     switch (s->form) {
     case FORM_NUMBER:
-        a_wins = (number_of(a) >= number_of(b)) == (type == HF_TYPE_MAX) && !HF_BUG(merge_max_overwrites);
+        a_wins = (number_of(a) >= number_of(b)) == (type == HF_TYPE_MAX) &&
+                 !HF_BUG(merge_max_overwrites);
         break;
     case FORM_FLAG:
         HF_ASSERT(a.size == 1 && b.size == 1);
@@ -283,8 +296,8 @@ enum hf_status hf_merge_join(enum hf_register_type type, struct hf_bytes a, stru
 
 /* ---- Decoding ---- */
 
-static bool decode_items(const struct shape *s, struct hf_bytes form, struct hf_item *items, size_t items_max,
-                         struct hf_value *out)
+static bool decode_items(const struct shape *s, struct hf_bytes form, struct hf_item *items,
+                         size_t items_max, struct hf_value *out)
 {
     struct sum sum = { 0, 0 };
     struct hf_item item;

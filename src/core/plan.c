@@ -2,12 +2,14 @@
 #include "base/assert.h"
 #include "core/core.h"
 
-/* Scratch is given out in steps of this many bytes, so that code points and pointers fit anywhere. */
+/* Scratch is given out in steps of this many bytes, so that code points and pointers fit
+ * anywhere. */
 #define STEP ((size_t)16)
 
 void hf_plan_reset(struct hf_plan *plan)
 {
-    /* Everything in front of the rows. The rows are some 11 KiB and are zeroed one by one when used. */
+    /* Everything in front of the rows. The rows are some 11 KiB and are zeroed one by one when
+     * used. */
     memset(plan, 0, offsetof(struct hf_plan, rows));
     plan->scratch_used = 0;
 }

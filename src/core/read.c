@@ -6,7 +6,8 @@
 #include "core/fence.h"
 #include "core/name.h"
 
-void hf_read_hold(const struct hf_view *view, const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
+void hf_read_hold(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                  struct hf_plan *plan)
 {
     (void)now;
     struct hf_scoped id = { cmd->request->tenant, cmd->request->hold.id };
@@ -84,7 +85,8 @@ void hf_read_token(const struct hf_view *view, const struct hf_command *cmd, hf_
 {
     struct hf_scoped key = { cmd->request->tenant, cmd->request->key };
     struct hf_remembered first;
-    enum hf_found found = hf_key_valid(cmd, key.name) ? view->token(view->ctx, key, &first) : HF_ABSENT;
+    enum hf_found found =
+        hf_key_valid(cmd, key.name) ? view->token(view->ctx, key, &first) : HF_ABSENT;
     if (found == HF_UNREADABLE) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);
     } else if (found == HF_FOUND && now < first.expires_at) {

@@ -5,13 +5,15 @@
 #include "core/claim.h"
 #include "core/name.h"
 
-/* The key has been used: is this the same call again? Collisions have no record, but the caller may see
- * what the key is bound to. */
-static void judge(const struct hf_command *cmd, const struct hf_remembered *first, struct hf_plan *plan)
+/* The key has been used: is this the same call again? Collisions have no record, but the caller may
+ * see what the key is bound to. */
+static void judge(const struct hf_command *cmd, const struct hf_remembered *first,
+                  struct hf_plan *plan)
 {
     hf_token_of_call(first, &plan->token);
     if ((first->action != cmd->request->action && !HF_BUG(token_action_ignored)) ||
-        (memcmp(first->digest, cmd->digest, sizeof cmd->digest) != 0 && !HF_BUG(token_digest_ignored))) {
+        (memcmp(first->digest, cmd->digest, sizeof cmd->digest) != 0 &&
+         !HF_BUG(token_digest_ignored))) {
         hf_answer_status(plan, HF_TOKEN_COLLISION);
         return;
     }
@@ -20,13 +22,15 @@ static void judge(const struct hf_command *cmd, const struct hf_remembered *firs
 }
 
 /* The key is new: bind it. token.status is set once the action is decided. */
-static void bind(const struct hf_command *cmd, hf_time now, enum hf_remember how, struct hf_plan *plan)
+static void bind(const struct hf_command *cmd, hf_time now, enum hf_remember how,
+                 struct hf_plan *plan)
 {
     plan->remember = how;
     plan->token.action = cmd->request->action;
     memcpy(plan->token.digest, cmd->digest, sizeof cmd->digest);
     plan->token.recorded_at = now;
-    plan->token.expires_at = how == HF_REMEMBER_KEY ? now + cmd->rules->idempotency_window_ms : INT64_MAX;
+    plan->token.expires_at =
+        how == HF_REMEMBER_KEY ? now + cmd->rules->idempotency_window_ms : INT64_MAX;
 }
 
 /* True: no call and no claim has the key at `now`. False: the answer is complete. */
@@ -74,7 +78,8 @@ static void number_use(struct hf_client *c, uint64_t n)
 }
 
 /* The number `n` has been used: the first answer, or a collision. */
-static void number_again(const struct hf_view *view, const struct hf_command *cmd, struct hf_plan *plan)
+static void number_again(const struct hf_view *view, const struct hf_command *cmd,
+                         struct hf_plan *plan)
 {
     struct hf_scoped client = { cmd->request->tenant, cmd->request->client };
     struct hf_remembered first;
@@ -85,10 +90,10 @@ static void number_again(const struct hf_view *view, const struct hf_command *cm
         hf_answer_status(plan, HF_STORAGE_FAILURE);
 }
 
-/* True: the client's number is new, and `client` has it marked; *known: the client has called before. False: the answer is
- * complete. */
-static bool number_is_new(const struct hf_view *view, const struct hf_command *cmd, struct hf_client *client,
-                          bool *known, struct hf_plan *plan)
+/* True: the client's number is new, and `client` has it marked; *known: the client has called
+ * before. False: the answer is complete. */
+static bool number_is_new(const struct hf_view *view, const struct hf_command *cmd,
+                          struct hf_client *client, bool *known, struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
     struct hf_scoped name = { r->tenant, r->client };
@@ -134,9 +139,11 @@ bool hf_token_admit(const struct hf_view *view, const struct hf_command *cmd, hf
     bool by_key = cmd->request->client.size == 0;
     struct hf_client client;
     bool known = true;
-    if (!(by_key ? key_is_new(view, cmd, now, plan) : number_is_new(view, cmd, &client, &known, plan)))
+    if (!(by_key ? key_is_new(view, cmd, now, plan)
+                 : number_is_new(view, cmd, &client, &known, plan)))
         return false;
-    if (hf_refuses(cmd) || (cmd->refuse_writes && !known)) { /* for a new client's row no room was kept */
+    if (hf_refuses(cmd) ||
+        (cmd->refuse_writes && !known)) { /* for a new client's row no room was kept */
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return false;
     }

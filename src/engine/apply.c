@@ -1,4 +1,5 @@
-/* hf_apply: the caller's function, once a key, inside the atomic unit. Its effects are rows of the plan. */
+/* hf_apply: the caller's function, once a key, inside the atomic unit. Its effects are rows of the
+ * plan. */
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "engine/engine.h"
@@ -127,16 +128,17 @@ static bool delivery_key(struct hf_tx *tx, struct hf_bytes *out)
         *out = r->key;
         return true;
     }
-    int n = snprintf(text, sizeof text, "%.*s/%llu", (int)r->client.size, (const char *)r->client.data,
-                     (unsigned long long)r->sequence);
+    int n = snprintf(text, sizeof text, "%.*s/%llu", (int)r->client.size,
+                     (const char *)r->client.data, (unsigned long long)r->sequence);
     return keep(tx, hf_mem(text, (size_t)n), out);
 }
 
 enum hf_status hf_tx_enqueue(struct hf_tx *tx, struct hf_bytes topic, struct hf_bytes payload)
 {
     struct hf_bytes kept_topic, kept_payload, key;
-    if (topic.size < 1 || topic.size > HF_NAME_MAX || tx->plan->row_count - tx->first >= HF_APPLY_ROWS_MAX ||
-        !keep(tx, topic, &kept_topic) || !keep(tx, payload, &kept_payload) || !delivery_key(tx, &key)) {
+    if (topic.size < 1 || topic.size > HF_NAME_MAX ||
+        tx->plan->row_count - tx->first >= HF_APPLY_ROWS_MAX || !keep(tx, topic, &kept_topic) ||
+        !keep(tx, payload, &kept_payload) || !delivery_key(tx, &key)) {
         tx->spoiled = true;
         return HF_INVALID_REQUEST;
     }
@@ -179,7 +181,8 @@ void hf_engine_apply(void *arg, const struct hf_request *request, const struct h
         st = request->apply.fn(&tx, request->apply.arg);
     hf_engine_applying = NULL;
     if (tx.spoiled && (st == HF_OK || st == HF_REFUSED))
-        st = HF_INVALID_REQUEST; /* past a limit: nothing of it, but the key remembers the refusal */
+        st =
+            HF_INVALID_REQUEST; /* past a limit: nothing of it, but the key remembers the refusal */
     else if (st != HF_OK && st != HF_REFUSED && hf_status_kind(st) != HF_KIND_FAULT)
         st = HF_MISUSE;
     if (st != HF_OK && !(HF_BUG(apply_keeps_refused) && st == HF_REFUSED))

@@ -53,8 +53,8 @@ enum hf_status hf_do(struct hf_db *db, const struct hf_request *request, struct 
     return db->store->does->decide(db->store, request, result);
 }
 
-enum hf_status hf_do_many(struct hf_db *db, const struct hf_request *requests, struct hf_result *results,
-                          size_t count)
+enum hf_status hf_do_many(struct hf_db *db, const struct hf_request *requests,
+                          struct hf_result *results, size_t count)
 {
     if (count > HF_GROUP_MAX || misused(db))
         return HF_MISUSE;

@@ -1,4 +1,5 @@
-/* engine.h: the calls of the library that every store shares. What a store does for them is in store/store.h. */
+/* engine.h: the calls of the library that every store shares. What a store does for them is in
+ * store/store.h. */
 #ifndef HF_ENGINE_ENGINE_H
 #define HF_ENGINE_ENGINE_H
 

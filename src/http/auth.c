@@ -14,13 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The digests stand apart from what they give, so that a check reads nothing but digests until it knows. */
+/* The digests stand apart from what they give, so that a check reads nothing but digests until it
+ * knows. */
 struct hf_auth {
     atomic_size_t owners;
     size_t count;
     bool has_operator;
     uint8_t digests[HF_AUTH_MAX][HF_DIGEST_SIZE];
-    struct hf_caller callers[HF_AUTH_MAX + 1]; /* callers[0] is nobody, callers[i + 1] has digests[i] */
+    struct hf_caller
+        callers[HF_AUTH_MAX + 1]; /* callers[0] is nobody, callers[i + 1] has digests[i] */
 };
 
 struct loading {
@@ -32,13 +34,14 @@ struct loading {
     bool readable; /* by everybody */
 };
 
-__attribute__((format(printf, 3, 4))) static enum hf_status refuse(struct loading *l, enum hf_status status,
-                                                                   const char *format, ...)
+__attribute__((format(printf, 3, 4))) static enum hf_status
+refuse(struct loading *l, enum hf_status status, const char *format, ...)
 {
     struct hf_error *why = l->why;
     va_list args;
-    size_t size = l->line ? (size_t)snprintf(why->text, sizeof why->text, "%.200s:%u: ", l->path, l->line)
-                          : (size_t)snprintf(why->text, sizeof why->text, "%.200s ", l->path);
+    size_t size =
+        l->line ? (size_t)snprintf(why->text, sizeof why->text, "%.200s:%u: ", l->path, l->line)
+                : (size_t)snprintf(why->text, sizeof why->text, "%.200s ", l->path);
     va_start(args, format);
     vsnprintf(why->text + size, sizeof why->text - size, format, args);
     va_end(args);
@@ -115,8 +118,8 @@ static enum hf_status role_read(struct loading *l, struct hf_bytes word, struct 
             return HF_OK;
         }
     }
-    return BAD(
-        l, "the second word is the role: it must be read, write or admin, or operator with the tenant *.");
+    return BAD(l, "the second word is the role: it must be read, write or admin, or operator with "
+                  "the tenant *.");
 }
 
 static int digit_of(char c)
@@ -128,7 +131,8 @@ static int digit_of(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-static enum hf_status digest_read(struct loading *l, struct hf_bytes word, uint8_t digest[HF_DIGEST_SIZE])
+static enum hf_status digest_read(struct loading *l, struct hf_bytes word,
+                                  uint8_t digest[HF_DIGEST_SIZE])
 {
     const char *p = word.data;
     uint8_t empty[HF_DIGEST_SIZE];
@@ -140,8 +144,9 @@ static enum hf_status digest_read(struct loading *l, struct hf_bytes word, uint8
         digest[i] = (uint8_t)(good ? high << 4 | low : 0);
     }
     if (!good)
-        return BAD(l, "the third word must be the SHA-256 of the token, 64 hexadecimal digits; the token "
-                      "itself does not belong here.");
+        return BAD(
+            l, "the third word must be the SHA-256 of the token, 64 hexadecimal digits; the token "
+               "itself does not belong here.");
     hf_sha256_of("", 0, empty);
     if (memcmp(digest, empty, sizeof empty) == 0)
         return BAD(l, "this is the SHA-256 of nothing: the token was empty when it was hashed.");
@@ -240,7 +245,8 @@ static enum hf_status file_read(struct loading *l, int fd, char *text, size_t *s
 static enum hf_status file_load(struct loading *l, char *text)
 {
     size_t size = 0;
-    /* Without O_NONBLOCK, somebody's named pipe would hold a server up that reads its file again. */
+    /* Without O_NONBLOCK, somebody's named pipe would hold a server up that reads its file
+     * again. */
     int fd = open(l->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return refuse(l, HF_STORAGE_FAILURE, "cannot be opened: %s.", strerror(errno));
@@ -253,8 +259,9 @@ enum hf_status hf_auth_load(const char *path, struct hf_auth **auth, struct hf_e
 {
     struct loading l = { .path = path, .auth = calloc(1, sizeof *l.auth), .why = why };
     char *text = malloc(HF_AUTH_FILE_MAX + 1);
-    enum hf_status st = l.auth && text ? file_load(&l, text)
-                                       : refuse(&l, HF_NO_MEMORY, "cannot be read: there is no memory.");
+    enum hf_status st = l.auth && text
+                            ? file_load(&l, text)
+                            : refuse(&l, HF_NO_MEMORY, "cannot be read: there is no memory.");
     free(text);
     *auth = NULL;
     if (st != HF_OK) {
@@ -265,8 +272,8 @@ enum hf_status hf_auth_load(const char *path, struct hf_auth **auth, struct hf_e
     *auth = l.auth;
     *why = (struct hf_error){ HF_OK, "" };
     if (l.readable) /* what stands there are hashes: worth a word, not a refusal */
-        snprintf(why->text, sizeof why->text, "%.200s may be read by everybody; better: chmod o-r on it",
-                 path);
+        snprintf(why->text, sizeof why->text,
+                 "%.200s may be read by everybody; better: chmod o-r on it", path);
     return HF_OK;
 }
 
@@ -290,7 +297,8 @@ bool hf_auth_has_operator(const struct hf_auth *auth)
 
 /* ---- Checking ---- */
 
-/* What stands behind "Bearer" and its spaces. The name of the scheme may be in any case (RFC 9110). */
+/* What stands behind "Bearer" and its spaces. The name of the scheme may be in any case (RFC
+ * 9110). */
 static struct hf_bytes token_of(struct hf_bytes field)
 {
     static const char scheme[] = "bearer";
@@ -321,8 +329,9 @@ size_t hf_auth_tenants(const struct hf_auth *auth)
         size_t k = 1;
         if (one->is_operator)
             continue;
-        while (k < i && (auth->callers[k].is_operator || auth->callers[k].tenant_size != one->tenant_size ||
-                         memcmp(auth->callers[k].tenant, one->tenant, one->tenant_size) != 0))
+        while (k < i &&
+               (auth->callers[k].is_operator || auth->callers[k].tenant_size != one->tenant_size ||
+                memcmp(auth->callers[k].tenant, one->tenant, one->tenant_size) != 0))
             k++;
         count += k == i;
     }

@@ -7,10 +7,11 @@
  *     -         admin  9a4e27f0...
  *     *         operator 41c0d3aa...
  *
- * The role is read, write or admin. The tenant "-" is the default tenant (the empty name). The role operator stands with
- * "*" alone: it is of no tenant, and sees the whole store and the figures of the server. Tokens themselves are
- * nowhere: only their SHA-256, in hexadecimal. A caller sends `Authorization: Bearer TOKEN`; the hash of what came is
- * compared with every line, all 32 bytes of each, so that the time tells nothing. */
+ * The role is read, write or admin. The tenant "-" is the default tenant (the empty name). The role
+ * operator stands with "*" alone: it is of no tenant, and sees the whole store and the figures of
+ * the server. Tokens themselves are nowhere: only their SHA-256, in hexadecimal. A caller sends
+ * `Authorization: Bearer TOKEN`; the hash of what came is compared with every line, all 32 bytes of
+ * each, so that the time tells nothing. */
 #ifndef HF_HTTP_AUTH_H
 #define HF_HTTP_AUTH_H
 
@@ -31,12 +32,14 @@ struct hf_caller {
 
 struct hf_auth; /* never changes once loaded; counted */
 
-/* Read the file. path: borrowed. auth: out, owned, free with hf_auth_drop; NULL unless HF_OK. why: out.
- * HF_OK, or HF_INVALID_REQUEST (why names the file, the line and what is wrong; also when the file may be
- * written by everybody, is not a regular file, or passes a limit above), HF_STORAGE_FAILURE (cannot be read),
- * HF_NO_MEMORY. If everybody may read it: HF_OK, and why->text is a note for the operator; otherwise it is empty. One token may stand in one line only: it would not be clear who calls. A file without any credential
- * is refused: it would lock everybody out. */
-HF_MUST_USE enum hf_status hf_auth_load(const char *path, struct hf_auth **auth, struct hf_error *why);
+/* Read the file. path: borrowed. auth: out, owned, free with hf_auth_drop; NULL unless HF_OK. why:
+ * out. HF_OK, or HF_INVALID_REQUEST (why names the file, the line and what is wrong; also when the
+ * file may be written by everybody, is not a regular file, or passes a limit above),
+ * HF_STORAGE_FAILURE (cannot be read), HF_NO_MEMORY. If everybody may read it: HF_OK, and why->text
+ * is a note for the operator; otherwise it is empty. One token may stand in one line only: it would
+ * not be clear who calls. A file without any credential is refused: it would lock everybody out. */
+HF_MUST_USE enum hf_status hf_auth_load(const char *path, struct hf_auth **auth,
+                                        struct hf_error *why);
 
 /* One more owner; and one less. Safe from many threads. NULL is allowed. */
 struct hf_auth *hf_auth_keep(struct hf_auth *auth);
@@ -47,9 +50,9 @@ bool hf_auth_has_operator(const struct hf_auth *auth);
 /* How many tenants are named in it. */
 size_t hf_auth_tenants(const struct hf_auth *auth);
 
-/* Who sent this Authorization value? field: borrowed. caller: out. False if nobody: no Bearer, or a token that no
- * line has; the caller is then nobody, with HF_ROLE_NONE. Takes the same time for every token of one length, known
- * ones included. */
+/* Who sent this Authorization value? field: borrowed. caller: out. False if nobody: no Bearer, or a
+ * token that no line has; the caller is then nobody, with HF_ROLE_NONE. Takes the same time for
+ * every token of one length, known ones included. */
 bool hf_auth_check(const struct hf_auth *auth, struct hf_bytes field, struct hf_caller *caller);
 
 #endif

@@ -23,7 +23,8 @@ static bool take_size(struct hf_http_chunk *c, unsigned char b, struct hf_http_r
         return true;
     }
     if (b != '\r' || c->state == SIZE_FIRST)
-        return refuse(why, "A chunk begins with its size in hexadecimal digits and CR LF, and no extension.");
+        return refuse(
+            why, "A chunk begins with its size in hexadecimal digits and CR LF, and no extension.");
     c->state = SIZE_LF;
     return true;
 }
@@ -38,20 +39,24 @@ static bool take_byte(struct hf_http_chunk *c, unsigned char b, struct hf_http_r
         c->state = c->size > 0 ? DATA : LAST_CR;
         c->left = c->size;
         c->size = c->digits = 0;
-        return b == '\n' || refuse(why, "A CR stands alone behind a chunk's size. Lines end with CR LF.");
+        return b == '\n' ||
+               refuse(why, "A CR stands alone behind a chunk's size. Lines end with CR LF.");
     case DATA_CR:
         c->state = DATA_LF;
-        return b == '\r' || refuse(why, "A chunk is longer than its size says, or does not end with CR LF.");
+        return b == '\r' ||
+               refuse(why, "A chunk is longer than its size says, or does not end with CR LF.");
     case DATA_LF:
         c->state = SIZE_FIRST;
         return b == '\n' || refuse(why, "A CR stands alone behind a chunk. Chunks end with CR LF.");
     case LAST_CR:
         c->state = LAST_LF;
         return b == '\r' ||
-               refuse(why, "The last chunk is followed by an empty line: no trailer is taken here.");
+               refuse(why,
+                      "The last chunk is followed by an empty line: no trailer is taken here.");
     default:
         c->state = OVER;
-        return b == '\n' || refuse(why, "A CR stands alone behind the last chunk. Lines end with CR LF.");
+        return b == '\n' ||
+               refuse(why, "A CR stands alone behind the last chunk. Lines end with CR LF.");
     }
 }
 
@@ -68,8 +73,8 @@ static size_t take_data(struct hf_http_chunk *c, char *to, const char *from, siz
     return size;
 }
 
-enum hf_http_parse hf_http_chunk_decode(struct hf_http_chunk *c, char *data, size_t *size, size_t *used,
-                                        struct hf_http_refusal *why)
+enum hf_http_parse hf_http_chunk_decode(struct hf_http_chunk *c, char *data, size_t *size,
+                                        size_t *used, struct hf_http_refusal *why)
 {
     size_t raw = 0, decoded = 0;
     bool good = true;

@@ -75,7 +75,8 @@ void hf_http_drop(struct hf_http_conn *conn)
 
 void hf_http_listen_again(struct hf_http_thread *t)
 {
-    (void)hf_loop_watch(&t->loop, &t->listener, EPOLLIN | EPOLLEXCLUSIVE); /* else at the next tick */
+    (void)hf_loop_watch(&t->loop, &t->listener,
+                        EPOLLIN | EPOLLEXCLUSIVE); /* else at the next tick */
 }
 
 static void on_event(struct hf_source *source, uint32_t events)
@@ -121,8 +122,8 @@ static bool conn_open(struct hf_http_thread *t, int fd)
 
 enum room { ROOM_FREE, ROOM_MADE, ROOM_NONE };
 
-/* Is there room for one more? It is made by closing one that nobody has said who it is, if there is such a one. The place
- * that it takes is free when the round ends, so no more are let in before. */
+/* Is there room for one more? It is made by closing one that nobody has said who it is, if there is
+ * such a one. The place that it takes is free when the round ends, so no more are let in before. */
 static enum room room_for_one(struct hf_http_thread *t, unsigned before)
 {
     const struct hf_http_server *s = t->server;

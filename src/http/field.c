@@ -19,8 +19,9 @@ enum hf_http_parse hf_http_bad(struct hf_http_reader *r, const char *detail)
 
 /* ---- Words and lists ---- */
 
-/* Is `text` the word, in any case? word: lower case letters, digits and '-'. The control bytes that would pass
- * for those were refused before. Eight bytes at once; the last eight may overlap those before. */
+/* Is `text` the word, in any case? word: lower case letters, digits and '-'. The control bytes that
+ * would pass for those were refused before. Eight bytes at once; the last eight may overlap those
+ * before. */
 static bool is_word(struct hf_bytes text, const char *word, size_t size)
 {
     const unsigned char *p = text.data, *w = (const unsigned char *)word;
@@ -91,8 +92,9 @@ static bool port_valid(struct hf_bytes port)
     return number <= 65535;
 }
 
-/* A name, an IPv4 address or an IPv6 address in brackets, with a port or without. Of what RFC 3986 allows in a
- * name, escapes and punctuation are refused: no host is called so, and "a,b" may be two fields made one. */
+/* A name, an IPv4 address or an IPv6 address in brackets, with a port or without. Of what RFC 3986
+ * allows in a name, escapes and punctuation are refused: no host is called so, and "a,b" may be two
+ * fields made one. */
 static bool host_valid(struct hf_bytes host)
 {
     const unsigned char *p = host.data;
@@ -125,7 +127,8 @@ static enum hf_http_parse take_length(struct hf_http_reader *r, struct hf_bytes 
     for (size_t i = 0; i < value.size; i++) {
         uint64_t digit = (uint64_t)(p[i] - '0');
         if (!hf_octet_digit(p[i]))
-            return hf_http_bad(r, "Content-Length has digits only, and only one number. Correct it.");
+            return hf_http_bad(r,
+                               "Content-Length has digits only, and only one number. Correct it.");
         fits = fits && length <= (UINT64_MAX - digit) / 10;
         length = length * 10 + digit;
     }
@@ -139,15 +142,16 @@ static enum hf_http_parse take_length(struct hf_http_reader *r, struct hf_bytes 
     return HF_HTTP_DONE;
 }
 
-/* Exactly "chunked". RFC 9112, 6.3: if another coding is the last one, nobody knows where the body ends, which is
- * 400; 6.1: if chunked is the last and only the others are not known here, 501. */
+/* Exactly "chunked". RFC 9112, 6.3: if another coding is the last one, nobody knows where the body
+ * ends, which is 400; 6.1: if chunked is the last and only the others are not known here, 501. */
 static enum hf_http_parse take_coding(struct hf_http_reader *r, struct hf_bytes value)
 {
     struct hf_bytes item;
     unsigned items = 0, empty = 0, chunked = 0;
     bool last = false;
     if (r->old)
-        return hf_http_bad(r, "HTTP/1.0 has no Transfer-Encoding. Send HTTP/1.1, or Content-Length.");
+        return hf_http_bad(r,
+                           "HTTP/1.0 has no Transfer-Encoding. Send HTTP/1.1, or Content-Length.");
     if (r->out->has_length)
         return hf_http_bad(r, "Content-Length and Transfer-Encoding were sent. Send one of them.");
     while (item_next(&value, &item)) {
@@ -157,7 +161,8 @@ static enum hf_http_parse take_coding(struct hf_http_reader *r, struct hf_bytes 
         items++;
     }
     if (!last || chunked > 1 || empty > 0)
-        return hf_http_bad(r, "Transfer-Encoding must be \"chunked\" and nothing else. Correct it.");
+        return hf_http_bad(r,
+                           "Transfer-Encoding must be \"chunked\" and nothing else. Correct it.");
     if (items > 1)
         return hf_http_refuse(r, 501, "not-implemented",
                               "The only transfer coding here is \"chunked\". Leave others out.");
@@ -170,11 +175,13 @@ static enum hf_http_parse take_expect(struct hf_http_reader *r, struct hf_bytes 
     if (!IS_WORD(value, "100-continue"))
         return hf_http_refuse(r, 417, "expectation-failed",
                               "Expect may say \"100-continue\" only. Leave it out.");
-    r->out->expect_continue = !r->old; /* RFC 9110, 10.1.1: not for a client that cannot read the 100 */
+    r->out->expect_continue =
+        !r->old; /* RFC 9110, 10.1.1: not for a client that cannot read the 100 */
     return HF_HTTP_DONE;
 }
 
-/* A list of tokens, of which "close" is the only one that changes anything. Empty items are legal in lists. */
+/* A list of tokens, of which "close" is the only one that changes anything. Empty items are legal
+ * in lists. */
 static enum hf_http_parse take_connection(struct hf_http_reader *r, struct hf_bytes value)
 {
     struct hf_bytes item;
@@ -200,9 +207,10 @@ static enum hf_http_parse take_kept(struct hf_http_reader *r, unsigned field, st
         all |= p[i];
     if (all & UINT64_C(0x8080808080808080))
         return hf_http_bad(
-            r, "Authorization, Idempotency-Key, Content-Type, Content-Encoding, Accept, Origin and "
-               "Sec-Fetch-Site are plain ASCII. Correct it; a key of other bytes can be sent encoded, "
-               "as hexadecimal or base64.");
+            r,
+            "Authorization, Idempotency-Key, Content-Type, Content-Encoding, Accept, Origin and "
+            "Sec-Fetch-Site are plain ASCII. Correct it; a key of other bytes can be sent encoded, "
+            "as hexadecimal or base64.");
     if (field == HF_FIELD_HOST && !host_valid(value))
         return hf_http_bad(r, "Host is a name or an address, with a port or without. Correct it.");
     r->out->has[field] = true;
@@ -215,7 +223,8 @@ static enum hf_http_parse take_kept(struct hf_http_reader *r, unsigned field, st
 /* Those whose value is kept have the numbers of enum hf_http_field; these follow. */
 enum { LENGTH = HF_FIELD_COUNT, CODING, EXPECT, CONNECTION, UNKNOWN };
 
-/* By length, and first_of_length says where each length begins; for lengths that none has, anywhere. */
+/* By length, and first_of_length says where each length begins; for lengths that none has,
+ * anywhere. */
 static const struct known {
     const char *name;
     unsigned char size, field;
@@ -250,7 +259,8 @@ static unsigned field_of(struct hf_bytes name)
     return UNKNOWN;
 }
 
-static enum hf_http_parse take_known(struct hf_http_reader *r, unsigned field, struct hf_bytes value)
+static enum hf_http_parse take_known(struct hf_http_reader *r, unsigned field,
+                                     struct hf_bytes value)
 {
     bool again = r->seen & 1U << field;
     r->seen |= 1U << field;
@@ -259,9 +269,10 @@ static enum hf_http_parse take_known(struct hf_http_reader *r, unsigned field, s
     if (again && field == HF_FIELD_IDEMPOTENCY_KEY)
         return hf_http_bad(r, "Idempotency-Key was sent more than once. Send one.");
     if (again && field != CONNECTION)
-        return hf_http_bad(
-            r, "A field that may come once came twice: Host, Content-Length, Transfer-Encoding, Expect, "
-               "Authorization, Content-Type, Content-Encoding, Origin or Sec-Fetch-Site. Send one of each.");
+        return hf_http_bad(r, "A field that may come once came twice: Host, Content-Length, "
+                              "Transfer-Encoding, Expect, "
+                              "Authorization, Content-Type, Content-Encoding, Origin or "
+                              "Sec-Fetch-Site. Send one of each.");
     switch (field) {
     case LENGTH: return take_length(r, value);
     case CODING: return take_coding(r, value);
@@ -271,7 +282,8 @@ static enum hf_http_parse take_known(struct hf_http_reader *r, unsigned field, s
     }
 }
 
-enum hf_http_parse hf_http_field_take(struct hf_http_reader *r, struct hf_bytes name, struct hf_bytes value)
+enum hf_http_parse hf_http_field_take(struct hf_http_reader *r, struct hf_bytes name,
+                                      struct hf_bytes value)
 {
     const unsigned char *p = value.data;
     unsigned field = field_of(name);

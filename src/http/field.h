@@ -22,6 +22,7 @@ enum hf_http_parse hf_http_bad(struct hf_http_reader *r, const char *detail);
 
 /* Judge a field and keep what is needed of it in r->out. HF_HTTP_DONE or HF_HTTP_BAD.
  * name: a token. value: without control bytes but tab; blanks at its end are cut off here. */
-enum hf_http_parse hf_http_field_take(struct hf_http_reader *r, struct hf_bytes name, struct hf_bytes value);
+enum hf_http_parse hf_http_field_take(struct hf_http_reader *r, struct hf_bytes name,
+                                      struct hf_bytes value);
 
 #endif

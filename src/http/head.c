@@ -25,8 +25,8 @@ static bool is_value(unsigned char c)
     return (c >= 0x20 && c != 0x7f) || c == '\t';
 }
 
-/* The first byte that may not stand in a value, or `end`. Eight bytes at once: in each of the two masks the
- * lowest top bit that is set is the first byte below 0x20, and the first that is 0x7f. */
+/* The first byte that may not stand in a value, or `end`. Eight bytes at once: in each of the two
+ * masks the lowest top bit that is set is the first byte below 0x20, and the first that is 0x7f. */
 static const unsigned char *value_end(const unsigned char *p, const unsigned char *end)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
@@ -51,13 +51,15 @@ static enum hf_http_parse read_field(struct hf_http_reader *r)
 {
     const unsigned char *p = r->p, *end = r->end, *name = p;
     if (hf_octet_blank(*p))
-        return hf_http_bad(r, "A line begins with white space. Put each field on a line of its own.");
+        return hf_http_bad(r,
+                           "A line begins with white space. Put each field on a line of its own.");
     while (p < end && hf_octet_is(*p, HF_OCTET_TOKEN))
         p++;
     if (p == end)
         return HF_HTTP_MORE;
     if (*p != ':' || p == name)
-        return hf_http_bad(r, "A field is a name, a colon directly behind it, and a value, and then CR LF.");
+        return hf_http_bad(
+            r, "A field is a name, a colon directly behind it, and a value, and then CR LF.");
     struct hf_bytes name_bytes = hf_mem(name, (size_t)(p - name));
     p++;
     while (p < end && hf_octet_blank(*p))
@@ -89,8 +91,9 @@ static enum hf_http_method method_of(struct hf_bytes name)
     static const struct {
         const char *name;
         enum hf_http_method method;
-    } methods[] = { { "POST", HF_HTTP_POST }, { "GET", HF_HTTP_GET },       { "PUT", HF_HTTP_PUT },
-                    { "HEAD", HF_HTTP_HEAD }, { "DELETE", HF_HTTP_DELETE }, { "OPTIONS", HF_HTTP_OPTIONS } };
+    } methods[] = { { "POST", HF_HTTP_POST },     { "GET", HF_HTTP_GET },
+                    { "PUT", HF_HTTP_PUT },       { "HEAD", HF_HTTP_HEAD },
+                    { "DELETE", HF_HTTP_DELETE }, { "OPTIONS", HF_HTTP_OPTIONS } };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (hf_bytes_equal(name, hf_str(methods[i].name)))
             return methods[i].method;
@@ -105,7 +108,8 @@ static enum hf_http_parse read_method(struct hf_http_reader *r)
     if (r->p == r->end)
         return HF_HTTP_MORE;
     if (*r->p != ' ' || r->p == method)
-        return hf_http_bad(r, "A request begins with a method and a space. Is this HTTP/1.1, without TLS?");
+        return hf_http_bad(
+            r, "A request begins with a method and a space. Is this HTTP/1.1, without TLS?");
     r->out->method_name = hf_mem(method, (size_t)(r->p - method));
     r->out->method = method_of(r->out->method_name);
     r->p++;
@@ -127,8 +131,8 @@ static enum hf_http_parse read_target(struct hf_http_reader *r)
             if (end - p == i)
                 return HF_HTTP_MORE;
             if (!hf_octet_is(p[i], HF_OCTET_HEX))
-                return hf_http_bad(r,
-                                   "Behind a % in the target stand two hexadecimal digits. Write % as %25.");
+                return hf_http_bad(
+                    r, "Behind a % in the target stand two hexadecimal digits. Write % as %25.");
         }
         p += 3;
     }
@@ -159,11 +163,13 @@ static enum hf_http_parse read_version(struct hf_http_reader *r)
         return parse;
     r->old = version[7] == '0';
     if (version[5] != '1' || version[7] > '1')
-        return hf_http_refuse(r, 505, "version-not-supported", "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
+        return hf_http_refuse(r, 505, "version-not-supported",
+                              "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
     return HF_HTTP_DONE;
 }
 
-/* The version is judged before the target's form, so that the preface of HTTP/2 is answered with 505. */
+/* The version is judged before the target's form, so that the preface of HTTP/2 is answered with
+ * 505. */
 static enum hf_http_parse read_request_line(struct hf_http_reader *r)
 {
     enum hf_http_parse parse = read_method(r);
@@ -174,7 +180,8 @@ static enum hf_http_parse read_request_line(struct hf_http_reader *r)
     if (parse != HF_HTTP_DONE)
         return parse;
     if (*(const char *)r->out->path.data != '/')
-        return hf_http_bad(r, "The target must be a path that begins with '/'. This is not a proxy.");
+        return hf_http_bad(r,
+                           "The target must be a path that begins with '/'. This is not a proxy.");
     return HF_HTTP_DONE;
 }
 
@@ -184,7 +191,8 @@ static enum hf_http_parse skip_empty_lines(struct hf_http_reader *r)
         if (*r->p != '\r')
             return HF_HTTP_DONE;
         if (count == HF_HTTP_EMPTY_MAX)
-            return hf_http_bad(r, "Too many empty lines stand before the request. Send it at once.");
+            return hf_http_bad(r,
+                               "Too many empty lines stand before the request. Send it at once.");
         enum hf_http_parse parse = line_end(r);
         if (parse != HF_HTTP_DONE)
             return parse;
@@ -194,7 +202,8 @@ static enum hf_http_parse skip_empty_lines(struct hf_http_reader *r)
 
 /* ---- The head ---- */
 
-/* From left to right, and the first byte that is wrong decides: so more bytes never change a refusal. */
+/* From left to right, and the first byte that is wrong decides: so more bytes never change a
+ * refusal. */
 static enum hf_http_parse read_head(const char *data, size_t size, struct hf_http_head *out,
                                     struct hf_http_refusal *why)
 {
@@ -215,8 +224,9 @@ static enum hf_http_parse read_head(const char *data, size_t size, struct hf_htt
     return HF_HTTP_DONE;
 }
 
-/* Can the bytes from `from` on have ended the head, or made it bad? An empty line and a LF without CR can, and so
- * can the end of the request line: other protocols are told at once. All this happens a few times a head. */
+/* Can the bytes from `from` on have ended the head, or made it bad? An empty line and a LF without
+ * CR can, and so can the end of the request line: other protocols are told at once. All this
+ * happens a few times a head. */
 static bool worth_reading(const char *data, size_t from, size_t size)
 {
     const char *end = data + size, *p = memchr(data + from, '\n', size - from);

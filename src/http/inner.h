@@ -17,9 +17,11 @@
 
 #include <pthread.h>
 
-/* How long a connection may stay as it is. Every class has one duration, so its queue is sorted by itself. */
+/* How long a connection may stay as it is. Every class has one duration, so its queue is sorted by
+ * itself. */
 enum hf_http_timer {
-    HF_HTTP_TIMER_NONE,   /* a request is being worked on, or held back: the time is ours, not the client's */
+    /* a request is being worked on, or held back: the time is ours, not the client's */
+    HF_HTTP_TIMER_NONE,
     HF_HTTP_TIMER_HEAD,   /* a head has begun */
     HF_HTTP_TIMER_BODY,   /* a body is on its way */
     HF_HTTP_TIMER_IDLE,   /* nothing is on its way */
@@ -33,7 +35,8 @@ struct hf_http_conn {
     struct hf_stream stream;
     struct hf_source source; /* the same descriptor, in the thread's loop */
 
-    struct hf_buffer in; /* bytes of an unfinished head, or behind a request that has to be answered first */
+    struct hf_buffer
+        in; /* bytes of an unfinished head, or behind a request that has to be answered first */
     size_t scanned;
     struct hf_http_exchange *building; /* its body is on its way */
     struct hf_http_chunk chunk;
@@ -49,7 +52,8 @@ struct hf_http_conn {
     bool ended;     /* the client sends nothing more */
     bool broken;    /* nothing can be sent or received any more */
 
-    uint64_t answers; /* bytes of answers that are made and not rendered, because of those before them */
+    uint64_t
+        answers; /* bytes of answers that are made and not rendered, because of those before them */
     struct hf_buffer out;
     size_t out_at;
     bool sent; /* some of it went out in this round */
@@ -61,12 +65,14 @@ struct hf_http_conn {
     enum hf_http_timer timer; /* the queue in which `patience` is, or was when it ended */
     struct hf_timer patience;
     struct hf_http_group *group; /* NULL: none yet */
-    struct hf_http_group
-        *counted_in; /* where these bytes of `in` and `out` are counted, beside the thread; or NULL */
+    struct hf_http_group *
+        /* where these bytes of `in` and `out` are counted, beside the thread; or NULL */
+        counted_in;
     uint64_t in_counted, out_counted;
     bool unknown; /* in the thread's list of those that must join one */
     int64_t accepted_ms;
-    struct hf_http_conn *known_later, *known_earlier; /* in that list: who came after it, and before */
+    struct hf_http_conn *known_later,
+        *known_earlier; /* in that list: who came after it, and before */
     bool dirty;
     struct hf_http_conn *next_dirty;
     bool held; /* in the thread's list of those that are held back */
@@ -79,7 +85,8 @@ static inline struct hf_http_conn *hf_http_conn_of(struct hf_timer *patience)
     return HF_OWNER(struct hf_http_conn, patience, patience);
 }
 
-/* What a group has of a thread. Groups whose places in the table are the same have one share together: of sixty groups, seldom two. */
+/* What a group has of a thread. Groups whose places in the table are the same have one share
+ * together: of sixty groups, seldom two. */
 struct hf_http_share {
     uint64_t answers_due;
     uint64_t round;                    /* in which `bytes` was counted */
@@ -101,7 +108,8 @@ struct hf_http_thread {
 
     struct hf_http_conn *conns;
     struct hf_http_conn *dirty;
-    /* They, or their group, have had their share of a round, and more has come from them. Who waits longest is first. */
+    /* They, or their group, have had their share of a round, and more has come from them. Who waits
+     * longest is first. */
     struct hf_http_conn *held_oldest, *held_newest;
     uint64_t round; /* how often the thread has asked what is ready */
     /* What handshakes took of the round that is named. */
@@ -151,8 +159,9 @@ struct hf_http_server {
     _Atomic bool stopping;
     _Atomic int64_t stop_at_ms; /* when patience ends */
     _Atomic unsigned connections;
-    _Atomic unsigned joined;      /* those of them that are in a group */
-    unsigned unknown_max;         /* how many places are kept for those in none; 0: they need not join one */
+    _Atomic unsigned joined; /* those of them that are in a group */
+    unsigned
+        unknown_max; /* how many places are kept for those in none; 0: they need not join one */
     struct hf_http_group unknown; /* the bytes of those */
     _Atomic unsigned files;       /* that are being sent */
     _Atomic uint64_t accepted, refused_connections;
@@ -161,11 +170,13 @@ struct hf_http_server {
 /* loop.c: what an I/O thread does, until the server stops. arg: the thread. */
 void *hf_http_loop(void *arg);
 
-/* exchange.c: a new one for a request of the connection, NULL without memory; and what becomes of it. */
+/* exchange.c: a new one for a request of the connection, NULL without memory; and what becomes of
+ * it. */
 struct hf_http_exchange *hf_http_exchange_new(struct hf_http_conn *conn);
 void hf_http_exchange_free(struct hf_http_exchange *x);
 
-/* conn.c: look at the connection at the end of the round; hold it back no more; close and free it. */
+/* conn.c: look at the connection at the end of the round; hold it back no more; close and free
+ * it. */
 void hf_http_mark(struct hf_http_conn *conn);
 void hf_http_let_go(struct hf_http_conn *conn);
 void hf_http_drop(struct hf_http_conn *conn);
@@ -175,23 +186,26 @@ bool hf_http_accept(struct hf_http_thread *thread);
 void hf_http_on_listener(struct hf_source *listener, uint32_t events);
 void hf_http_listen_again(struct hf_http_thread *thread);
 
-/* timer.c: give the connection a time from now on; what it waits for now; close those whose time is over. */
+/* timer.c: give the connection a time from now on; what it waits for now; close those whose time is
+ * over. */
 void hf_http_timer_set(struct hf_http_conn *conn, enum hf_http_timer timer);
 enum hf_http_timer hf_http_timer_due(const struct hf_http_conn *conn);
 void hf_http_timers_run(struct hf_http_thread *thread);
 
-/* join.c: connections that are in no group. Add a new one; take it off the list; close one for another, an idle one if there
- * is any: false if there is none; close those whose time is over. */
+/* join.c: connections that are in no group. Add a new one; take it off the list; close one for
+ * another, an idle one if there is any: false if there is none; close those whose time is over. */
 void hf_http_unknown_add(struct hf_http_conn *conn);
 void hf_http_unknown_remove(struct hf_http_conn *conn);
 bool hf_http_unknown_shed(struct hf_http_thread *thread);
 void hf_http_unknown_run(struct hf_http_thread *thread);
-/* The group in which what the connection has counts; NULL: in none, because none has to be joined. */
+/* The group in which what the connection has counts; NULL: in none, because none has to be
+ * joined. */
 struct hf_http_group *hf_http_counts_in(const struct hf_http_conn *conn);
 /* Count the bytes that the connection keeps, of requests and of answers, as they are now. */
 void hf_http_tally(struct hf_http_conn *conn);
 /* The share of a group; NULL is one too. */
-struct hf_http_share *hf_http_share_of(struct hf_http_thread *thread, const struct hf_http_group *group);
+struct hf_http_share *hf_http_share_of(struct hf_http_thread *thread,
+                                       const struct hf_http_group *group);
 /* The answer to x may take so many bytes when it is made; 0: it is made. */
 void hf_http_due(struct hf_http_exchange *x, uint64_t bytes);
 /* May what is being made for the connection's group, or for all, take as much as it may? */
@@ -201,7 +215,8 @@ unsigned hf_http_unknown_share(unsigned connections);
 /* May this thread have one more without closing one? */
 bool hf_http_unknown_fits(const struct hf_http_thread *thread);
 
-/* input.c: read once and hand over what is complete; and again what was left, after an answer made room. */
+/* input.c: read once and hand over what is complete; and again what was left, after an answer made
+ * room. */
 void hf_http_input(struct hf_http_conn *conn);
 void hf_http_input_again(struct hf_http_conn *conn);
 /* Refuse whatever is coming in with the server's own words and close behind it. */

@@ -8,11 +8,13 @@
 /* A body that is always taken; and the arena of a small request. */
 enum { SMALL_BODY = 4096, ARENA = 1024 };
 
-/* So many requests of one connection are begun in a round; then the others have their turn. A connection that is in no group
- * has one: nobody has said yet who calls, and there may be hundreds that send as fast as they can. */
+/* So many requests of one connection are begun in a round; then the others have their turn. A
+ * connection that is in no group has one: nobody has said yet who calls, and there may be hundreds
+ * that send as fast as they can. */
 enum { SHARE = 128, SHARE_UNKNOWN = 1 };
-/* And so many bytes of all connections of a group, with one body more: others wait for as long as it takes to work on them.
- * Behind that each of its connections may still have one small request, so that those do not wait for large ones. */
+/* And so many bytes of all connections of a group, with one body more: others wait for as long as
+ * it takes to work on them. Behind that each of its connections may still have one small request,
+ * so that those do not wait for large ones. */
 enum { SHARE_BYTES = 512 << 10 };
 /* So long may handshakes take in a round, with one more. */
 enum { SHARE_HANDSHAKES_NS = 1000000 };
@@ -38,12 +40,14 @@ static bool fits(const struct hf_http_conn *conn, uint64_t more)
     uint64_t max = conn->thread->server->options.limits.memory_max;
     const struct hf_http_group *group = hf_http_counts_in(conn);
     return conn->thread->request_bytes + more <= max &&
-           (!group || atomic_load_explicit(&group->request_bytes, memory_order_relaxed) + more <= max / 2);
+           (!group ||
+            atomic_load_explicit(&group->request_bytes, memory_order_relaxed) + more <= max / 2);
 }
 
-/* Is there memory for a body of `size` bytes, `more` of which have not come yet? For a small one always: otherwise
- * a client that sends large ones slowly would keep all others out. How many small ones there can be is limited by
- * has_place: one for each connection, once there is no memory for more. */
+/* Is there memory for a body of `size` bytes, `more` of which have not come yet? For a small one
+ * always: otherwise a client that sends large ones slowly would keep all others out. How many small
+ * ones there can be is limited by has_place: one for each connection, once there is no memory for
+ * more. */
 static bool has_room(const struct hf_http_conn *conn, uint64_t size, uint64_t more)
 {
     return size <= SMALL_BODY || fits(conn, more);
@@ -165,7 +169,8 @@ static void give(struct hf_http_conn *conn, struct hf_http_exchange *x)
     conn->alone = x->alone;
 }
 
-/* Is there one that waits for its turn, and is it? All before it are answered, and their answers do not pile up. */
+/* Is there one that waits for its turn, and is it? All before it are answered, and their answers do
+ * not pile up. */
 static bool turn_has_come(const struct hf_http_conn *conn)
 {
     return conn->first && conn->first->waits && conn->out.size - conn->out_at < HF_HTTP_OUT_MAX;
@@ -308,7 +313,8 @@ static size_t body_take(struct hf_http_conn *conn, char *data, size_t size)
     if (!body_add(conn, data, decoded))
         return size;
     /* A chunk that cannot fit is refused when it is announced, not when it has come. */
-    if (conn->chunk.left > conn->thread->server->options.limits.body_max - conn->building->input.size) {
+    if (conn->chunk.left >
+        conn->thread->server->options.limits.body_max - conn->building->input.size) {
         hf_http_turn_down(conn, &body_too_large);
         return size;
     }
@@ -337,7 +343,8 @@ bool hf_http_may_read(const struct hf_http_conn *conn)
     return has_place(conn) && ((!conn->alone && !hf_http_share_used(conn)) || conn->in.size == 0);
 }
 
-/* Make exchanges out of the bytes. Answers how many were used; the rest is an unfinished head, or has to wait. */
+/* Make exchanges out of the bytes. Answers how many were used; the rest is an unfinished head, or
+ * has to wait. */
 static size_t consume(struct hf_http_conn *conn, char *data, size_t size)
 {
     size_t at = 0;
@@ -348,7 +355,8 @@ static size_t consume(struct hf_http_conn *conn, char *data, size_t size)
         }
         struct hf_http_head head;
         struct hf_http_refusal why;
-        enum hf_http_parse got = hf_http_head_parse(data + at, size - at, &conn->scanned, &head, &why);
+        enum hf_http_parse got =
+            hf_http_head_parse(data + at, size - at, &conn->scanned, &head, &why);
         if (got == HF_HTTP_MORE)
             break;
         conn->scanned = 0;
@@ -396,8 +404,9 @@ static void ended(struct hf_http_conn *conn)
     hf_http_mark(conn);
 }
 
-/* Read. Handshakes have a share of the round: a flood of them, which costs its clients nothing, would keep all others waiting. What
- * has come of the others stays in their sockets, and epoll tells of it again. */
+/* Read. Handshakes have a share of the round: a flood of them, which costs its clients nothing,
+ * would keep all others waiting. What has come of the others stays in their sockets, and epoll
+ * tells of it again. */
 static ssize_t read_some(struct hf_http_conn *conn, char *to, size_t size)
 {
     struct hf_http_thread *t = conn->thread;
@@ -425,8 +434,9 @@ void hf_http_input(struct hf_http_conn *conn)
     }
     if (!hf_http_may_read(conn))
         return;
-    /* An unfinished head stands in front of what comes. It is kept in as little room as it needs, because thousands may
-     * be that slow, but read on with all the room there is, because those who are fast come in long runs. */
+    /* An unfinished head stands in front of what comes. It is kept in as little room as it needs,
+     * because thousands may be that slow, but read on with all the room there is, because those who
+     * are fast come in long runs. */
     size_t before = conn->in.size;
     if (before > HF_HTTP_READ)
         return;

@@ -1,12 +1,13 @@
 /* Connections and the groups that they count in.
  *
- * With an auth file, a connection that has sent no valid credential is unknown. A few of them may be open at a time, for a
- * short time, and a new one takes the place of the oldest. So a client that opens many keeps out no client that sends its
- * credential at once, and takes no place of those that did. */
+ * With an auth file, a connection that has sent no valid credential is unknown. A few of them may
+ * be open at a time, for a short time, and a new one takes the place of the oldest. So a client
+ * that opens many keeps out no client that sends its credential at once, and takes no place of
+ * those that did. */
 #include "http/inner.h"
 
-/* Of so many connections one is for callers that have not said who they are, but no fewer than these, unless that would be
- * more than a part of all. */
+/* Of so many connections one is for callers that have not said who they are, but no fewer than
+ * these, unless that would be more than a part of all. */
 enum { UNKNOWN_SHARE = 8, UNKNOWN_LEAST = 16, UNKNOWN_MOST = 4 };
 
 unsigned hf_http_unknown_share(unsigned connections)

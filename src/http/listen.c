@@ -10,7 +10,8 @@
 
 enum { SPARE_FILES = 64, LINGER_MS = 2000 };
 
-static enum hf_status say(struct hf_error *why, enum hf_status status, const char *listen, const char *what)
+static enum hf_status say(struct hf_error *why, enum hf_status status, const char *listen,
+                          const char *what)
 {
     return hf_error_set(why, status, "cannot listen on \"%.100s\": %s", listen, what);
 }
@@ -47,7 +48,8 @@ static struct hf_http_thread *thread_new(struct hf_http_server *s)
     const struct hf_http_limits *limits = &s->options.limits;
     t->timers[HF_HTTP_TIMER_HEAD].duration_ms = limits->head_ms;
     t->timers[HF_HTTP_TIMER_BODY].duration_ms = limits->body_ms;
-    t->timers[HF_HTTP_TIMER_IDLE].duration_ms = t->timers[HF_HTTP_TIMER_WRITE].duration_ms = limits->idle_ms;
+    t->timers[HF_HTTP_TIMER_IDLE].duration_ms = t->timers[HF_HTTP_TIMER_WRITE].duration_ms =
+        limits->idle_ms;
     t->timers[HF_HTTP_TIMER_LINGER].duration_ms = LINGER_MS;
     return t;
 }
@@ -60,9 +62,9 @@ enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_h
     struct hf_address address;
     *out = NULL;
     if (!hf_address_parse(options->listen, &address))
-        return say(
-            why, HF_INVALID_REQUEST, options->listen,
-            "expected an address and a port, such as 127.0.0.1:4653 or [::1]:4653; port 0 picks a free one");
+        return say(why, HF_INVALID_REQUEST, options->listen,
+                   "expected an address and a port, such as 127.0.0.1:4653 or [::1]:4653; port 0 "
+                   "picks a free one");
     struct hf_http_server *s = calloc(1, sizeof *s);
     if (!s)
         return say(why, HF_NO_MEMORY, options->listen, "there is no memory for it");
@@ -74,15 +76,17 @@ enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_h
         char reason[160];
         int error = -s->listener;
         snprintf(reason, sizeof reason, "%s%s", strerror(error),
-                 error == EADDRINUSE ? ". Another process listens there; stop it or choose another port"
-                                     : "");
+                 error == EADDRINUSE
+                     ? ". Another process listens there; stop it or choose another port"
+                     : "");
         hf_http_free(s);
         return say(why, HF_STORAGE_FAILURE, options->listen, reason);
     }
     hf_address_print(&address, s->address);
     s->loopback = hf_address_is_loopback(&address);
-    s->options.limits.connections_max = hf_socket_allow(
-        options->limits.connections_max, SPARE_FILES + 2 * options->threads + options->files_reserved);
+    s->options.limits.connections_max =
+        hf_socket_allow(options->limits.connections_max,
+                        SPARE_FILES + 2 * options->threads + options->files_reserved);
     if (options->limits.must_join)
         s->unknown_max = hf_http_unknown_share(s->options.limits.connections_max);
     s->threads = calloc(options->threads, sizeof(struct hf_http_thread *));

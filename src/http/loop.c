@@ -34,8 +34,8 @@ static void watch(struct hf_http_conn *conn)
     hf_http_mark(conn);
 }
 
-/* All is sent and nothing more is taken: say so, and wait for the client to close too. Closing at once while its bytes
- * arrive would reset the connection, and the answer would be lost with it. */
+/* All is sent and nothing more is taken: say so, and wait for the client to close too. Closing at
+ * once while its bytes arrive would reset the connection, and the answer would be lost with it. */
 static void wind_up(struct hf_http_conn *conn)
 {
     if (conn->ended || conn->timer == HF_HTTP_TIMER_LINGER) {
@@ -64,11 +64,12 @@ static void hold_back(struct hf_http_conn *conn)
     t->held_newest = conn;
 }
 
-/* What is made and waits behind an answer that its client does not take, or that is not made, is not for us to hurry: it counts
- * with what is to be sent, and no more with what is being made. */
+/* What is made and waits behind an answer that its client does not take, or that is not made, is
+ * not for us to hurry: it counts with what is to be sent, and no more with what is being made. */
 static void due_no_more(struct hf_http_conn *conn)
 {
-    for (struct hf_http_exchange *x = hf_http_render_waits(conn) ? NULL : conn->first; x; x = x->next)
+    for (struct hf_http_exchange *x = hf_http_render_waits(conn) ? NULL : conn->first; x;
+         x = x->next)
         if (x->done)
             hf_http_due(x, 0);
 }
@@ -83,7 +84,8 @@ static void tend(struct hf_http_conn *conn)
     if (!conn->broken && conn->closing && !conn->first && !hf_http_output_waits(conn))
         wind_up(conn);
     if (conn->broken) {
-        if (!conn->dirty) /* marked again meanwhile: then it stands in the list, and its turn comes */
+        /* marked again meanwhile: then it stands in the list, and its turn comes */
+        if (!conn->dirty)
             hf_http_drop(conn);
         return;
     }
@@ -115,7 +117,8 @@ static void tend_all(struct hf_http_thread *t)
 static struct hf_http_group *group_with_most(const struct hf_http_thread *t)
 {
     struct hf_http_group *most = NULL;
-    for (struct hf_timer *timer = t->timers[HF_HTTP_TIMER_WRITE].oldest; timer; timer = timer->newer) {
+    for (struct hf_timer *timer = t->timers[HF_HTTP_TIMER_WRITE].oldest; timer;
+         timer = timer->newer) {
         struct hf_http_group *group = hf_http_conn_of(timer)->counted_in;
         if (group && (!most || group->out_bytes > most->out_bytes))
             most = group;
@@ -123,7 +126,8 @@ static struct hf_http_group *group_with_most(const struct hf_http_thread *t)
     return most;
 }
 
-/* Close who has not taken any of its answers for the longest time, until the others fit. Answers how many bytes are left. */
+/* Close who has not taken any of its answers for the longest time, until the others fit. Answers
+ * how many bytes are left. */
 static uint64_t shed_of(struct hf_http_thread *t, uint64_t left, const struct hf_http_group *group)
 {
     uint64_t max = t->server->options.limits.memory_max;
@@ -140,8 +144,8 @@ static uint64_t shed_of(struct hf_http_thread *t, uint64_t left, const struct hf
     return left;
 }
 
-/* Answers that nobody takes add up to too much. The group that has most of them gives way: a tenant that reads nothing costs
- * no other tenant its answers. */
+/* Answers that nobody takes add up to too much. The group that has most of them gives way: a tenant
+ * that reads nothing costs no other tenant its answers. */
 static void shed(struct hf_http_thread *t)
 {
     uint64_t max = t->server->options.limits.memory_max;
@@ -152,14 +156,15 @@ static void shed(struct hf_http_thread *t)
         (void)shed_of(t, left, NULL);
 }
 
-/* The server is to stop: nothing new. What has come in by now is still taken, what is idle is told that this is the end
- * and has a moment to see it. */
+/* The server is to stop: nothing new. What has come in by now is still taken, what is idle is told
+ * that this is the end and has a moment to see it. */
 static void stop_step(struct hf_http_thread *t)
 {
     bool first = t->stopping_since_ms == 0;
     if (first)
         t->stopping_since_ms = t->loop.now_ms;
-    for (int left = HF_HTTP_BACKLOG; first && left > 0 && hf_http_accept(t); left -= HF_HTTP_ACCEPTS)
+    for (int left = HF_HTTP_BACKLOG; first && left > 0 && hf_http_accept(t);
+         left -= HF_HTTP_ACCEPTS)
         ; /* who connected before the stop may have sent a request too */
     hf_loop_unwatch(&t->loop, &t->listener);
     bool patience = t->loop.now_ms < t->server->stop_at_ms;
@@ -192,8 +197,8 @@ static void round_of(struct hf_http_thread *t)
     } while (t->handed_over || t->done.here || t->dirty);
 }
 
-/* A new round: those that were held back come before those that have something new, the one that waits longest first. Where
- * their group has had its share again, they stay in their places. */
+/* A new round: those that were held back come before those that have something new, the one that
+ * waits longest first. Where their group has had its share again, they stay in their places. */
 static void go_on(struct hf_http_thread *t)
 {
     struct hf_http_conn *later;
@@ -209,8 +214,8 @@ static void go_on(struct hf_http_thread *t)
     }
 }
 
-/* How long to wait for events. What was held back is looked at again at once, unless it waits for answers that others
- * make: they say when they are done. */
+/* How long to wait for events. What was held back is looked at again at once, unless it waits for
+ * answers that others make: they say when they are done. */
 static int patience_ms(const struct hf_http_thread *t)
 {
     if (!t->held_oldest)

@@ -4,8 +4,8 @@
 
 #include "holdfast.h"
 
-/* Part of a token (RFC 9110); of a target as it is (RFC 3986: path and query, '%' apart); of the name of a
- * host; of a hexadecimal number. */
+/* Part of a token (RFC 9110); of a target as it is (RFC 3986: path and query, '%' apart); of the
+ * name of a host; of a hexadecimal number. */
 enum { HF_OCTET_TOKEN = 1, HF_OCTET_TARGET = 2, HF_OCTET_HOST = 4, HF_OCTET_HEX = 8 };
 
 extern const unsigned char hf_http_octets[256];

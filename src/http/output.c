@@ -12,7 +12,8 @@
 /* ---- Heads of answers ---- */
 
 enum { SPARE_MAX = 65536, FILE_TURN = 1 << 20 };
-/* So many bytes of answers are rendered for a group in a round, with one answer more; then the others have their turn. */
+/* So many bytes of answers are rendered for a group in a round, with one answer more; then the
+ * others have their turn. */
 enum { SHARE_RENDERED = 1 << 20 };
 
 struct line {
@@ -82,8 +83,8 @@ static void add_length(struct hf_buffer *out, uint64_t length)
     hf_buffer_add(out, "\r\n", 2);
 }
 
-static void add_reply(struct hf_http_thread *t, struct hf_buffer *out, const struct hf_http_reply *reply,
-                      bool last, bool head_only)
+static void add_reply(struct hf_http_thread *t, struct hf_buffer *out,
+                      const struct hf_http_reply *reply, bool last, bool head_only)
 {
     struct hf_bytes body =
         reply->static_body.size ? reply->static_body : hf_mem(reply->body->data, reply->body->size);
@@ -109,7 +110,8 @@ static struct hf_http_reply reply_begin(struct hf_http_thread *t)
 {
     hf_buffer_reset(&t->fields);
     hf_buffer_reset(&t->body);
-    return (struct hf_http_reply){ .status = 500, .fields = &t->fields, .body = &t->body, .file = -1 };
+    return (
+        struct hf_http_reply){ .status = 500, .fields = &t->fields, .body = &t->body, .file = -1 };
 }
 
 #ifdef HF_BUGS
@@ -135,8 +137,8 @@ static void file_begin(struct hf_http_conn *conn, const struct hf_http_reply *re
     conn->file_count = reply->file_count;
     conn->file_at = 0;
     conn->file_left = reply->file_size;
-    conn->file_until_ms =
-        conn->thread->loop.now_ms + limits->file_ms + (int64_t)(reply->file_size >> 20) * limits->file_mib_ms;
+    conn->file_until_ms = conn->thread->loop.now_ms + limits->file_ms +
+                          (int64_t)(reply->file_size >> 20) * limits->file_mib_ms;
     atomic_fetch_add(&conn->thread->server->files, 1);
     if (!wanted)
         hf_http_file_close(conn);
@@ -206,7 +208,8 @@ static void render(struct hf_http_conn *conn)
     conn->pending--;
     conn->answers -= x->answer_size;
     hf_http_exchange_free(x);
-    /* One that waits for its turn, or bytes that were not looked at, may go on now. No event would say so. */
+    /* One that waits for its turn, or bytes that were not looked at, may go on now. No event would
+     * say so. */
     if (conn->in.size > 0 || (conn->first && conn->first->waits))
         hf_http_mark(conn);
     HF_ASSERT(!last || !conn->first); /* nothing is taken behind a request that is the last */
@@ -219,8 +222,8 @@ bool hf_http_output_waits(const struct hf_http_conn *conn)
     return conn->out.size > conn->out_at || conn->file >= 0;
 }
 
-/* Connections that send at once, as nearly all do, take turns with one buffer of the thread's; only who has to wait keeps
- * it. */
+/* Connections that send at once, as nearly all do, take turns with one buffer of the thread's; only
+ * who has to wait keeps it. */
 static void out_borrow(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
@@ -243,8 +246,8 @@ static void out_give_back(struct hf_http_conn *conn)
     conn->out = (struct hf_buffer){ 0 };
 }
 
-/* What is left moves to the front once as much was sent: a client that always leaves something must not make the buffer
- * grow for ever. */
+/* What is left moves to the front once as much was sent: a client that always leaves something must
+ * not make the buffer grow for ever. */
 static void out_close_up(struct hf_http_conn *conn)
 {
     size_t left = conn->out.size - conn->out_at;
@@ -259,8 +262,8 @@ static void out_close_up(struct hf_http_conn *conn)
 static bool send_out(struct hf_http_conn *conn)
 {
     while (conn->out.size > conn->out_at) {
-        ssize_t n =
-            hf_stream_write(&conn->stream, conn->out.data + conn->out_at, conn->out.size - conn->out_at);
+        ssize_t n = hf_stream_write(&conn->stream, conn->out.data + conn->out_at,
+                                    conn->out.size - conn->out_at);
         if (n < 0) {
             conn->broken |= errno != EAGAIN;
             out_close_up(conn);
@@ -353,6 +356,7 @@ void hf_http_turn_away(struct hf_http_thread *t, int fd, const struct hf_http_re
     handler->render_refusal(handler->arg, &x, &reply);
     add_reply(t, &out, &reply, true, false);
     if (!out.failed)
-        (void)!send(fd, out.data, out.size, MSG_NOSIGNAL | MSG_DONTWAIT); /* one try is all it gets */
+        (void)!send(fd, out.data, out.size,
+                    MSG_NOSIGNAL | MSG_DONTWAIT); /* one try is all it gets */
     hf_buffer_free(&out);
 }

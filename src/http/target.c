@@ -10,7 +10,8 @@ bool hf_http_unescape(struct hf_bytes in, char *out, size_t *out_size)
             out[size++] = (char)p[i];
             continue;
         }
-        if (in.size - i < 3 || !hf_octet_is(p[i + 1], HF_OCTET_HEX) || !hf_octet_is(p[i + 2], HF_OCTET_HEX))
+        if (in.size - i < 3 || !hf_octet_is(p[i + 1], HF_OCTET_HEX) ||
+            !hf_octet_is(p[i + 2], HF_OCTET_HEX))
             return false;
         out[size++] = (char)(hf_octet_hex(p[i + 1]) << 4 | hf_octet_hex(p[i + 2]));
         i += 2;

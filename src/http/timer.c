@@ -1,7 +1,8 @@
 /* How long a connection may take, and what happens when its time is over. */
 #include "http/inner.h"
 
-/* How often a connection is read before it is called late: enough for a head or a body of 1 MiB that has come. */
+/* How often a connection is read before it is called late: enough for a head or a body of 1 MiB
+ * that has come. */
 enum { LAST_READS = 32 };
 
 void hf_http_timer_set(struct hf_http_conn *conn, enum hf_http_timer timer)
@@ -29,8 +30,8 @@ enum hf_http_timer hf_http_timer_due(const struct hf_http_conn *conn)
     return conn->in.size ? HF_HTTP_TIMER_HEAD : HF_HTTP_TIMER_IDLE;
 }
 
-/* Is the client late, and not we? What it sent or took in time may not have been looked at yet: this thread may have
- * stood still, or have more connections than it looks at in one round. */
+/* Is the client late, and not we? What it sent or took in time may not have been looked at yet:
+ * this thread may have stood still, or have more connections than it looks at in one round. */
 static bool is_late(struct hf_http_conn *conn)
 {
     if (conn->timer == HF_HTTP_TIMER_LINGER)
@@ -65,8 +66,9 @@ static void timed_out(struct hf_http_conn *conn)
     hf_http_mark(conn);
 }
 
-/* A client that takes a byte of its file now and then is never idle, and the file has a time all the same: it takes a
- * descriptor and room on disk. Its connection waits to write for as long as there is something left. */
+/* A client that takes a byte of its file now and then is never idle, and the file has a time all
+ * the same: it takes a descriptor and room on disk. Its connection waits to write for as long as
+ * there is something left. */
 static void files_run(struct hf_http_thread *t)
 {
     const struct hf_http_handler *handler = &t->server->options.handler;
@@ -75,9 +77,10 @@ static void files_run(struct hf_http_thread *t)
         struct hf_http_conn *conn = hf_http_conn_of(timer);
         if (!hf_http_file_late(conn) || conn->broken)
             continue;
-        handler->cut(handler->arg, &(struct hf_http_cut){ .group = conn->group,
-                                                          .sent = conn->file_at,
-                                                          .size = conn->file_at + conn->file_left });
+        handler->cut(handler->arg,
+                     &(struct hf_http_cut){ .group = conn->group,
+                                            .sent = conn->file_at,
+                                            .size = conn->file_at + conn->file_left });
         hf_http_count(&t->timeouts, 1);
         conn->broken = true;
         hf_http_mark(conn);

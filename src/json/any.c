@@ -7,8 +7,8 @@
 
 /* ---- Memory ---- */
 
-/* What is read only to be read past, or to be written down in another form, takes memory aside and gives it back: a
- * small text of escapes and names would take many times its size otherwise. */
+/* What is read only to be read past, or to be written down in another form, takes memory aside and
+ * gives it back: a small text of escapes and names would take many times its size otherwise. */
 struct aside {
     struct hf_arena own, *arena;
     struct hf_bytes *names;
@@ -23,7 +23,8 @@ static void aside_begin(struct aside *a, struct hf_reader *r)
     r->arena = &a->own;
 }
 
-/* The names that were open before are where they were. Those that came are not needed any more, or there was an error. */
+/* The names that were open before are where they were. Those that came are not needed any more, or
+ * there was an error. */
 static void aside_end(struct aside *a, struct hf_reader *r)
 {
     r->arena = a->arena;
@@ -124,8 +125,9 @@ static int by_name(const void *a, const void *b)
     return hf_bytes_compare(x->name, y->name);
 }
 
-/* The members of an object stand in the text in the order in which they came: put them into the order of
- * their names. Members are as long afterwards as before, so the place they take together stays the same. */
+/* The members of an object stand in the text in the order in which they came: put them into the
+ * order of their names. Members are as long afterwards as before, so the place they take together
+ * stays the same. */
 static void members_sort(struct canon *c, struct member *members, size_t count)
 {
     size_t from = members[0].from, size = members[count - 1].to - from;

@@ -80,7 +80,8 @@ bool hf_escape_undo(struct hf_bytes raw, unsigned char *out, size_t *out_size, s
         i += run;
         if (!slash)
             break;
-        int c = p[i + 1] == 'u' ? code_point(p + i + 2, raw.size - i - 2, &used) : short_escape(p[i + 1]);
+        int c = p[i + 1] == 'u' ? code_point(p + i + 2, raw.size - i - 2, &used)
+                                : short_escape(p[i + 1]);
         if (c < 0) {
             *bad = i;
             return false;

@@ -76,7 +76,8 @@ COLD bool hf_reader_refuse(struct hf_reader *r, size_t at, const char *expected)
     if (r->failed)
         return false;
     if (at == 0 && r->text.size >= 3 && memcmp(r->text.data, mark, 3) == 0)
-        return hf_reader_fail(r, "the text begins with a byte order mark, which JSON must not have");
+        return hf_reader_fail(r,
+                              "the text begins with a byte order mark, which JSON must not have");
     r->at = at;
     enum hf_reader_type type = hf_reader_peek(r);
     size_t from = r->at;
@@ -136,8 +137,9 @@ bool hf_reader_end(struct hf_reader *r)
 
 /* ---- Strings ---- */
 
-/* Does the word have a byte that ends a plain run: a control byte, '"', '\\' or one of UTF-8? Each term has
- * the top bit of a byte set if (and, below the first such byte, only if) the byte is meant. */
+/* Does the word have a byte that ends a plain run: a control byte, '"', '\\' or one of UTF-8? Each
+ * term has the top bit of a byte set if (and, below the first such byte, only if) the byte is
+ * meant. */
 static bool word_stops(uint64_t word)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones * 0x80;
@@ -172,8 +174,8 @@ COLD static size_t broken_at(struct hf_bytes text)
     return at;
 }
 
-/* What the string between the quotes means, in the arena. raw: it has escapes, and stands in the text at
- * `from`. */
+/* What the string between the quotes means, in the arena. raw: it has escapes, and stands in the
+ * text at `from`. */
 static bool unescape(struct hf_reader *r, size_t from, struct hf_bytes raw, struct hf_bytes *out)
 {
     unsigned char *data = hf_arena_take(r->arena, raw.size);
@@ -212,7 +214,8 @@ static bool string_read(struct hf_reader *r, struct hf_bytes *out)
         return fail_form(r, size, "the quote that ends the string");
     struct hf_bytes raw = hf_mem(p + from, at - from);
     if (high && !hf_utf8_valid(raw))
-        return hf_reader_fail(r, "expected UTF-8, and byte %zu does not belong to a character of it",
+        return hf_reader_fail(r,
+                              "expected UTF-8, and byte %zu does not belong to a character of it",
                               from + broken_at(raw));
     if (escaped && !unescape(r, from, raw, out))
         return false;
@@ -291,7 +294,8 @@ bool hf_reader_uint(struct hf_reader *r, uint64_t *out)
 
 bool hf_reader_int(struct hf_reader *r, int64_t *out)
 {
-    static const char expected[] = "a whole number from -9223372036854775808 to 9223372036854775807";
+    static const char expected[] =
+        "a whole number from -9223372036854775808 to 9223372036854775807";
     struct hf_bytes text;
     uint64_t number;
     if (hf_reader_peek(r) != HF_READ_NUMBER)
@@ -301,7 +305,8 @@ bool hf_reader_int(struct hf_reader *r, int64_t *out)
         return false;
     bool minus = *(const char *)text.data == '-';
     struct hf_bytes digits = hf_mem((const char *)text.data + minus, text.size - minus);
-    if (!hf_number_parse(digits, &number) || number > (uint64_t)INT64_MAX + minus || (minus && number == 0))
+    if (!hf_number_parse(digits, &number) || number > (uint64_t)INT64_MAX + minus ||
+        (minus && number == 0))
         return hf_reader_refuse(r, at, expected);
     *out = minus ? (int64_t)(0 - number) : (int64_t)number;
     return true;
@@ -359,8 +364,8 @@ COLD static bool fail_twice(struct hf_reader *r, struct hf_bytes name)
                           hf_reader_excerpt(name, text), r->at);
 }
 
-/* A few names are compared each with each; many are sorted once, when the object ends, so that nobody can
- * make this slow. */
+/* A few names are compared each with each; many are sorted once, when the object ends, so that
+ * nobody can make this slow. */
 static bool name_add(struct hf_reader *r, struct hf_bytes name)
 {
     if (r->name_count - r->name_base < HF_READER_NAMES)
@@ -398,9 +403,10 @@ static bool names_leave(struct hf_reader *r)
 static bool enter(struct hf_reader *r)
 {
     if (r->depth == HF_READER_DEPTH)
-        return hf_reader_fail(
-            r, "expected at most %d arrays and objects inside each other, and byte %zu begins one more",
-            HF_READER_DEPTH, r->at);
+        return hf_reader_fail(r,
+                              "expected at most %d arrays and objects inside each other, and byte "
+                              "%zu begins one more",
+                              HF_READER_DEPTH, r->at);
     r->at++;
     r->depth++;
     r->first = true;

@@ -1,10 +1,11 @@
 /* reader.h: JSON, read strictly and one value after the other.
  *
- * The text is borrowed and walked once, without a tree: the caller asks for what it expects. Strict means RFC
- * 8259 and no more: UTF-8 only, no byte order mark, no comment, no trailing comma, no lone surrogate, nothing
- * behind the end. The first error sticks: later calls answer false, and `error` says in one sentence what was
- * wrong and, where it is the form that is wrong, at which byte (the first is byte 0). Names that come twice
- * in one object are an error, however they are escaped.
+ * The text is borrowed and walked once, without a tree: the caller asks for what it expects. Strict
+ * means RFC 8259 and no more: UTF-8 only, no byte order mark, no comment, no trailing comma, no
+ * lone surrogate, nothing behind the end. The first error sticks: later calls answer false, and
+ * `error` says in one sentence what was wrong and, where it is the form that is wrong, at which
+ * byte (the first is byte 0). Names that come twice in one object are an error, however they are
+ * escaped.
  *
  *     struct hf_reader r = { .text = body, .arena = &arena };
  *     if (hf_reader_object(&r))
@@ -43,19 +44,19 @@ struct hf_reader {
     bool failed;
     bool no_memory; /* failed, and not because of the text */
     char error[192];
-    /* Private: the names of the objects that are open, innermost last, each object behind an entry that says
-     * where the outer one's begin. They are in `few` until more are needed. */
+    /* Private: the names of the objects that are open, innermost last, each object behind an entry
+     * that says where the outer one's begin. They are in `few` until more are needed. */
     struct hf_bytes *names;
     size_t name_count, name_room, name_base;
     struct hf_bytes few[HF_READER_NAMES];
 };
 
-/* What the next value is, judged by its first byte; nothing but white space is consumed. HF_READ_NONE: there
- * was an error before, or no value can begin here (asking for one says why). */
+/* What the next value is, judged by its first byte; nothing but white space is consumed.
+ * HF_READ_NONE: there was an error before, or no value can begin here (asking for one says why). */
 enum hf_reader_type hf_reader_peek(struct hf_reader *r);
 
-/* Enter an object, then ask for its members until false: either the object has ended (and was left), or
- * there was an error (r->failed). Exactly one value must be read after each member. */
+/* Enter an object, then ask for its members until false: either the object has ended (and was
+ * left), or there was an error (r->failed). Exactly one value must be read after each member. */
 bool hf_reader_object(struct hf_reader *r);
 bool hf_reader_member(struct hf_reader *r, struct hf_bytes *name);
 /* The same for an array. */
@@ -70,29 +71,30 @@ bool hf_reader_number(struct hf_reader *r, struct hf_bytes *out);
 /* A whole number (no fraction, no exponent, no -0) within the type. */
 bool hf_reader_uint(struct hf_reader *r, uint64_t *out);
 bool hf_reader_int(struct hf_reader *r, int64_t *out);
-/* Any value, checked in full: its text without white space, members in their order, numbers and strings as
- * they are written. out: borrowed from the text or the arena. */
+/* Any value, checked in full: its text without white space, members in their order, numbers and
+ * strings as they are written. out: borrowed from the text or the arena. */
 bool hf_reader_compact(struct hf_reader *r, struct hf_bytes *out);
-/* Any value, in a form that all who write the same value agree on: no white space, the members of every
- * object sorted by name (byte by byte), strings escaped only where JSON demands it, in the shortest way, and
- * numbers as they are written. out: in the arena. */
+/* Any value, in a form that all who write the same value agree on: no white space, the members of
+ * every object sorted by name (byte by byte), strings escaped only where JSON demands it, in the
+ * shortest way, and numbers as they are written. out: in the arena. */
 bool hf_reader_canonical(struct hf_reader *r, struct hf_bytes *out);
 /* Read past any value, checking it in full. */
 bool hf_reader_skip(struct hf_reader *r);
 /* True if nothing but white space is left. */
 bool hf_reader_end(struct hf_reader *r);
 
-/* Fail, because the value that begins at `at` (read as a whole already, or next) does not fit: "expected
- * <expected>, got <it>". Always false. */
+/* Fail, because the value that begins at `at` (read as a whole already, or next) does not fit:
+ * "expected <expected>, got <it>". Always false. */
 bool hf_reader_refuse(struct hf_reader *r, size_t at, const char *expected);
 /* Fail with a sentence, unless the reader has failed before. Always false. */
-bool hf_reader_fail(struct hf_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool hf_reader_fail(struct hf_reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Fail, because there is no memory. Always false. */
 bool hf_reader_no_memory(struct hf_reader *r);
 
 #define HF_READER_EXCERPT 44
-/* Valid UTF-8 as it may stand in a sentence: as much as fits, cut between two characters, with ? for control
- * characters, and a NUL. Answers out. */
+/* Valid UTF-8 as it may stand in a sentence: as much as fits, cut between two characters, with ?
+ * for control characters, and a NUL. Answers out. */
 const char *hf_reader_excerpt(struct hf_bytes text, char out[HF_READER_EXCERPT]);
 
 #endif

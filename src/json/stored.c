@@ -29,8 +29,9 @@ bool hf_stored_read(struct hf_reader *r, struct hf_bytes *out)
     return true;
 }
 
-/* Whoever embeds the library may have stored anything behind the mark, so it is read before it is believed.
- * White space would be valid, but a line break in it would tear a line of a batch in two. */
+/* Whoever embeds the library may have stored anything behind the mark, so it is read before it is
+ * believed. White space would be valid, but a line break in it would tear a line of a batch in
+ * two. */
 void hf_json_stored(struct hf_json *j, struct hf_bytes bytes)
 {
     struct hf_arena arena = { 0 };
@@ -38,7 +39,8 @@ void hf_json_stored(struct hf_json *j, struct hf_bytes bytes)
         hf_json_opaque(j, bytes);
         return;
     }
-    struct hf_bytes text = hf_mem((const unsigned char *)bytes.data + MARK_SIZE, bytes.size - MARK_SIZE);
+    struct hf_bytes text =
+        hf_mem((const unsigned char *)bytes.data + MARK_SIZE, bytes.size - MARK_SIZE);
     struct hf_reader r = { .text = text, .arena = &arena };
     if (hf_reader_skip(&r) && hf_reader_end(&r) && r.spaces == 0)
         hf_json_raw(j, text);

@@ -57,7 +57,10 @@ void hf_json_name_quoted(struct hf_json *j, const char *quoted, size_t size)
 static size_t character_size(const unsigned char *p, const unsigned char *end, size_t *bad)
 {
     unsigned c = *p;
-    size_t size = c >= 0xc2 && c <= 0xdf ? 2 : c >= 0xe0 && c <= 0xef ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 0;
+    size_t size = c >= 0xc2 && c <= 0xdf   ? 2
+                  : c >= 0xe0 && c <= 0xef ? 3
+                  : c >= 0xf0 && c <= 0xf4 ? 4
+                                           : 0;
     unsigned lowest = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
     unsigned highest = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
     *bad = 1;
@@ -157,7 +160,8 @@ static void base64_add(struct hf_buffer *out, struct hf_bytes bytes)
     const unsigned char *p = bytes.data;
     for (size_t i = 0; i < bytes.size; i += 3) {
         size_t n = bytes.size - i;
-        unsigned v = (unsigned)p[i] << 16 | (n > 1 ? (unsigned)p[i + 1] << 8 : 0) | (n > 2 ? p[i + 2] : 0);
+        unsigned v =
+            (unsigned)p[i] << 16 | (n > 1 ? (unsigned)p[i + 1] << 8 : 0) | (n > 2 ? p[i + 2] : 0);
         char four[4] = { digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
                          n > 2 ? digits[v & 63] : '=' };
         hf_buffer_add(out, four, sizeof four);

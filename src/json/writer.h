@@ -1,8 +1,8 @@
 /* writer.h: a small JSON writer over a buffer.
  *
- * Commas come by themselves: one flag says whether a comma is due before the next name or element. It
- * is down after an opening bracket and after a name, and up after every value. Nothing is allocated
- * but the buffer; memory that runs out shows as `failed` of the buffer, once, at the end.
+ * Commas come by themselves: one flag says whether a comma is due before the next name or element.
+ * It is down after an opening bracket and after a name, and up after every value. Nothing is
+ * allocated but the buffer; memory that runs out shows as `failed` of the buffer, once, at the end.
  *
  *     struct hf_json j = { .out = &buffer };
  *     hf_json_object(&j);

@@ -82,7 +82,8 @@ bool hf_loop_watch(struct hf_loop *loop, struct hf_source *source, uint32_t even
     struct epoll_event ev = { .events = events, .data.ptr = source };
     if (source->watched && events == source->events)
         return true;
-    if (epoll_ctl(loop->epoll, source->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, source->fd, &ev) != 0)
+    if (epoll_ctl(loop->epoll, source->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, source->fd, &ev) !=
+        0)
         return false;
     source->watched = true;
     source->events = events;
@@ -116,8 +117,8 @@ void hf_inbox_put(struct hf_inbox *inbox, struct hf_task *task)
     struct hf_task *top = atomic_load_explicit(&inbox->elsewhere, memory_order_relaxed);
     do
         task->next = top;
-    while (!atomic_compare_exchange_weak_explicit(&inbox->elsewhere, &top, task, memory_order_release,
-                                                  memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&inbox->elsewhere, &top, task,
+                                                  memory_order_release, memory_order_relaxed));
     if (!top) /* else the one before it has woken the loop */
         hf_loop_wake(inbox->loop);
 }

@@ -41,7 +41,8 @@ bool hf_address_parse(const char *text, struct hf_address *address)
     four->sin_family = AF_INET;
     four->sin_port = htons((uint16_t)port);
     address->size = sizeof *four;
-    return inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &four->sin_addr) == 1;
+    return inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host,
+                     &four->sin_addr) == 1;
 }
 
 void hf_address_print(const struct hf_address *address, char text[HF_ADDRESS_TEXT])
@@ -91,7 +92,8 @@ int hf_socket_listen(struct hf_address *address, int backlog)
     option_set(fd, SOL_SOCKET, SO_REUSEADDR);
     if (address->addr.ss_family == AF_INET6)
         option_set(fd, IPPROTO_IPV6, IPV6_V6ONLY);
-    if (bind(fd, (struct sockaddr *)&address->addr, address->size) == 0 && listen(fd, backlog) == 0 &&
+    if (bind(fd, (struct sockaddr *)&address->addr, address->size) == 0 &&
+        listen(fd, backlog) == 0 &&
         getsockname(fd, (struct sockaddr *)&address->addr, &address->size) == 0)
         return fd;
     int error = errno;

@@ -108,16 +108,19 @@ static enum hf_status file_check(const char *path, bool secret, struct hf_error 
     struct stat st;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return hf_error_set(why, HF_INVALID_REQUEST, "%.200s cannot be opened: %s.", path, strerror(errno));
+        return hf_error_set(why, HF_INVALID_REQUEST, "%.200s cannot be opened: %s.", path,
+                            strerror(errno));
     int error = fstat(fd, &st) == 0 ? 0 : errno;
     close(fd);
     if (error)
-        return hf_error_set(why, HF_INVALID_REQUEST, "%.200s cannot be read: %s.", path, strerror(error));
+        return hf_error_set(why, HF_INVALID_REQUEST, "%.200s cannot be read: %s.", path,
+                            strerror(error));
     if (!S_ISREG(st.st_mode))
         return hf_error_set(why, HF_INVALID_REQUEST, "%.200s is not a regular file.", path);
     if (secret && st.st_mode & (S_IROTH | S_IWOTH))
-        return hf_error_set(why, HF_INVALID_REQUEST, "%.200s may be %s by everybody; do: chmod o-rw on it.",
-                            path, st.st_mode & S_IWOTH ? "written" : "read");
+        return hf_error_set(why, HF_INVALID_REQUEST,
+                            "%.200s may be %s by everybody; do: chmod o-rw on it.", path,
+                            st.st_mode & S_IWOTH ? "written" : "read");
     return HF_OK;
 }
 
@@ -131,7 +134,8 @@ static int passphrase_none(char *out, int size, int writing, void *arg)
     return -1;
 }
 
-static enum hf_status files_load(SSL_CTX *ctx, const struct hf_tls_files *files, struct hf_error *why)
+static enum hf_status files_load(SSL_CTX *ctx, const struct hf_tls_files *files,
+                                 struct hf_error *why)
 {
     bool asked = false;
     enum hf_status st = file_check(files->cert, false, why);
@@ -143,8 +147,8 @@ static enum hf_status files_load(SSL_CTX *ctx, const struct hf_tls_files *files,
     SSL_CTX_set_default_passwd_cb_userdata(ctx, &asked);
     if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
         return hf_error_set(why, HF_INVALID_REQUEST,
-                            "%.200s is not a usable chain of certificates in PEM: %.200s.", files->cert,
-                            reason());
+                            "%.200s is not a usable chain of certificates in PEM: %.200s.",
+                            files->cert, reason());
     ERR_clear_error();
     bool key_read = SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) == 1;
     SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
@@ -153,13 +157,14 @@ static enum hf_status files_load(SSL_CTX *ctx, const struct hf_tls_files *files,
     if (asked)
         return hf_error_set(
             why, HF_INVALID_REQUEST,
-            "%.200s has a passphrase, and there is nobody to ask for it; store it without one.", files->key);
+            "%.200s has a passphrase, and there is nobody to ask for it; store it without one.",
+            files->key);
     if (ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_X509)
         return hf_error_set(why, HF_INVALID_REQUEST,
-                            "%.180s is not the key of the certificate in %.180s: %.80s.", files->key,
-                            files->cert, reason());
-    return hf_error_set(why, HF_INVALID_REQUEST, "%.200s is not a usable private key in PEM: %.200s.",
-                        files->key, reason());
+                            "%.180s is not the key of the certificate in %.180s: %.80s.",
+                            files->key, files->cert, reason());
+    return hf_error_set(why, HF_INVALID_REQUEST,
+                        "%.200s is not a usable private key in PEM: %.200s.", files->key, reason());
 }
 
 /* Is now a time at which clients will accept the certificate? */
@@ -219,12 +224,14 @@ static struct hf_tls *context_make(const SSL_METHOD *method)
     return tls;
 }
 
-enum hf_status hf_tls_load(const struct hf_tls_files *files, struct hf_tls **out, struct hf_error *why)
+enum hf_status hf_tls_load(const struct hf_tls_files *files, struct hf_tls **out,
+                           struct hf_error *why)
 {
     struct hf_tls *tls = context_make(TLS_server_method());
     *out = NULL;
     *why = (struct hf_error){ HF_OK, "" };
-    enum hf_status st = tls && server_set(tls->ctx) ? files_load(tls->ctx, files, why) : no_memory(why);
+    enum hf_status st =
+        tls && server_set(tls->ctx) ? files_load(tls->ctx, files, why) : no_memory(why);
     ERR_clear_error();
     if (st != HF_OK) {
         hf_tls_drop(tls);
@@ -309,7 +316,8 @@ static bool peer_expect(SSL *ssl, const struct hf_tls_peer *peer)
 {
     if (peer->literal)
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), peer->host) == 1;
-    char name[TLSEXT_MAXLEN_host_name + 2]; /* OpenSSL takes no const here, and refuses what is longer */
+    char name[TLSEXT_MAXLEN_host_name +
+              2]; /* OpenSSL takes no const here, and refuses what is longer */
     snprintf(name, sizeof name, "%s", peer->host);
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
@@ -391,12 +399,14 @@ ssize_t hf_tls_read(struct hf_tls_conn *conn, void *data, size_t size, enum hf_t
     *wants = HF_TLS_WANTS_NOTHING;
     if (conn->broken)
         return -1;
-    ERR_clear_error(); /* of other connections on this thread: SSL_get_error looks at the whole queue */
+    /* of other connections on this thread: SSL_get_error looks at the whole queue */
+    ERR_clear_error();
     int result = SSL_read_ex(conn->ssl, data, size, &done);
     return result == 1 ? (ssize_t)done : step_failed(conn, result, wants);
 }
 
-ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size, enum hf_tls_wants *wants)
+ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size,
+                     enum hf_tls_wants *wants)
 {
     size_t done;
     HF_ASSERT(size > 0);
@@ -437,7 +447,8 @@ struct hf_tls_failure hf_tls_failure(const struct hf_tls_conn *conn)
     long verified = SSL_get_verify_result(conn->ssl);
     int code = ERR_GET_REASON(conn->fault);
     if (verified != X509_V_OK)
-        return (struct hf_tls_failure){ HF_TLS_UNTRUSTED, 0, X509_verify_cert_error_string(verified) };
+        return (struct hf_tls_failure){ HF_TLS_UNTRUSTED, 0,
+                                        X509_verify_cert_error_string(verified) };
     if (code == SSL_R_WRONG_VERSION_NUMBER || code == SSL_R_HTTP_REQUEST)
         return (struct hf_tls_failure){ HF_TLS_UNSPOKEN, 0, ERR_reason_error_string(conn->fault) };
     if (conn->fault == 0 && conn->error)

@@ -33,11 +33,12 @@ struct hf_tls_files {
  * otherwise why->text is empty. */
 HF_MUST_USE enum hf_status hf_tls_load(const struct hf_tls_files *files, struct hf_tls **tls,
                                        struct hf_error *why);
-/* hf_tls_trust: what a client trusts: the authorities in `ca_file` (PEM), or if that is NULL
- * those that the system trusts. tls: out, owned, free with hf_tls_drop; NULL unless HF_OK. why: out
- * unless HF_OK. HF_OK, or HF_INVALID_REQUEST with `why` naming the file and what is wrong with it, or
- * HF_NO_MEMORY. */
-HF_MUST_USE enum hf_status hf_tls_trust(const char *ca_file, struct hf_tls **tls, struct hf_error *why);
+/* hf_tls_trust: what a client trusts: the authorities in `ca_file` (PEM), or if that is NULL those
+ * that the system trusts. tls: out, owned, free with hf_tls_drop; NULL unless HF_OK. why: out
+ * unless HF_OK. HF_OK, or HF_INVALID_REQUEST with `why` naming the file and what is wrong with it,
+ * or HF_NO_MEMORY. */
+HF_MUST_USE enum hf_status hf_tls_trust(const char *ca_file, struct hf_tls **tls,
+                                        struct hf_error *why);
 /* One more owner; and one less. Safe from many threads. NULL is allowed. */
 struct hf_tls *hf_tls_keep(struct hf_tls *tls);
 void hf_tls_drop(struct hf_tls *tls);
@@ -73,7 +74,8 @@ enum hf_tls_wants { HF_TLS_WANTS_NOTHING, HF_TLS_WANTS_READ, HF_TLS_WANTS_WRITE 
  * called with the same bytes again, wherever they are now; more may have been added behind them.
  * It may take a part of them. */
 ssize_t hf_tls_read(struct hf_tls_conn *conn, void *data, size_t size, enum hf_tls_wants *wants);
-ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size, enum hf_tls_wants *wants);
+ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size,
+                     enum hf_tls_wants *wants);
 /* The handshake alone: 1 when it is done, or -1 like the two above. For a caller that has nothing
  * to send yet, or that must know the other end before anything leaves. */
 int hf_tls_shake(struct hf_tls_conn *conn, enum hf_tls_wants *wants);

@@ -9,7 +9,8 @@ static const char json[] = "application/json";
 static const char problem_json[] = "application/problem+json";
 
 /* Whoever is woken by the alert has to find the claim. */
-static void unknown_log(struct hf_server *s, const struct hf_request *request, const struct hf_result *result)
+static void unknown_log(struct hf_server *s, const struct hf_request *request,
+                        const struct hf_result *result)
 {
     const struct hf_claim *claim = &result->answer.claim;
     struct hf_log_field fields[] = {
@@ -58,7 +59,9 @@ void hf_server_noticed(const struct hf_work *work, const struct hf_request *requ
     if (!result->replayed || !s->options.log_duplicates)
         return;
     struct hf_log_field fields[] = {
-        { .name = "key", .type = HF_LOG_NAME, .text = request->key.size ? request->key : request->client },
+        { .name = "key",
+          .type = HF_LOG_NAME,
+          .text = request->key.size ? request->key : request->client },
         { .name = "tenant", .type = HF_LOG_NAME, .text = request->tenant },
         { .name = "action", .type = HF_LOG_TEXT, .text = hf_str(hf_action_name(request->action)) },
         { .name = "first_seen", .type = HF_LOG_TIME, .number = result->token.recorded_at },
@@ -66,7 +69,8 @@ void hf_server_noticed(const struct hf_work *work, const struct hf_request *requ
           .type = HF_LOG_NUMBER,
           .number = hf_api_answer_status(request->action, &result->answer) },
     };
-    hf_log_line(s->log, HF_LOG_INFO, result->now, "duplicate", fields, sizeof fields / sizeof *fields);
+    hf_log_line(s->log, HF_LOG_INFO, result->now, "duplicate", fields,
+                sizeof fields / sizeof *fields);
 }
 
 /* When to try again, for those answers that ask for it. */
@@ -85,7 +89,8 @@ static void render_problem(const struct hf_api_problem *problem, struct hf_http_
     add_retry_after(reply, problem->http_status, problem->code);
 }
 
-void hf_server_answer(struct hf_json *j, const struct hf_request *request, const struct hf_result *result)
+void hf_server_answer(struct hf_json *j, const struct hf_request *request,
+                      const struct hf_result *result)
 {
     struct hf_api_cause cause = hf_api_cause(request, result);
     if (!cause.text[0]) {
@@ -117,7 +122,8 @@ void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply)
         add_retry_after(reply, reply->status, hf_status_code(status));
     if (HF_BUG(server_refusal_ok) && result->replayed)
         reply->status = 200;
-    if ((result->replayed || (action == HF_BEGIN && reply->status == 200)) && !HF_BUG(server_replay_unmarked))
+    if ((result->replayed || (action == HF_BEGIN && reply->status == 200)) &&
+        !HF_BUG(server_replay_unmarked))
         hf_buffer_add_text(reply->fields, "Idempotent-Replayed: true\r\n");
     if (work->match.call->key && result->token.expires_at != 0) {
         char when[HF_TIME_TEXT];
@@ -140,8 +146,8 @@ void hf_render_ready(struct hf_work *work, struct hf_http_reply *reply)
     }
     reply->status = why ? 503 : 200;
     reply->content_type = json;
-    hf_buffer_printf(reply->body, "{\"ready\":%s%s%s%s}", why ? "false" : "true", why ? ",\"why\":\"" : "",
-                     why ? why : "", why ? "\"" : "");
+    hf_buffer_printf(reply->body, "{\"ready\":%s%s%s%s}", why ? "false" : "true",
+                     why ? ",\"why\":\"" : "", why ? why : "", why ? "\"" : "");
     if (why)
         hf_buffer_add_text(reply->fields, "Retry-After: 1\r\n");
 }

@@ -67,7 +67,8 @@ static void line_read(struct hf_bulk *bulk, struct line *line, struct hf_bytes t
     struct hf_work *work = bulk->work;
     struct hf_bytes tenant = hf_mem(work->caller.tenant, work->caller.tenant_size);
     struct hf_api_fault fault = { .detail = "" };
-    line->status = hf_api_decode_line(text, tenant, &work->x->arena, &line->request, &line->call, &fault);
+    line->status =
+        hf_api_decode_line(text, tenant, &work->x->arena, &line->request, &line->call, &fault);
     if (line->status == HF_OK) {
         /* All answers of a bulk request are in memory at one time. */
         size_t share = ANSWERS_MAX / bulk->count;
@@ -88,7 +89,8 @@ static void line_read(struct hf_bulk *bulk, struct line *line, struct hf_bytes t
         memcpy(line->fault, fault.detail, size);
 }
 
-/* Read all lines, then hand over those that make sense: nothing begins before everything was read. */
+/* Read all lines, then hand over those that make sense: nothing begins before everything was
+ * read. */
 static void lines_begin(struct hf_bulk *bulk, struct hf_bytes body)
 {
     const char *at = body.data, *end = at + body.size;
@@ -118,7 +120,8 @@ static bool too_many_for_rate(struct hf_work *work, size_t count)
     if (most == 0 || count <= most)
         return false;
     snprintf(text, sizeof text,
-             "Your tenant may make %u requests a second, so a batch of it has at most %llu lines. Send the "
+             "Your tenant may make %u requests a second, so a batch of it has at most %llu lines. "
+             "Send the "
              "rest in "
              "another one; nothing of this one was done.",
              tenants->rate, (unsigned long long)most);
@@ -132,12 +135,13 @@ static void lines_give(struct hf_work *work, size_t count)
     work->tenant->batch_lines -= (int64_t)count;
 }
 
-/* Take so many of the lines that may be worked on. False if there are too few left: of all, or of the tenant's. In one step
- * with the check, because other threads take some too. */
+/* Take so many of the lines that may be worked on. False if there are too few left: of all, or of
+ * the tenant's. In one step with the check, because other threads take some too. */
 static bool lines_take(struct hf_work *work, size_t count)
 {
     int64_t more = (int64_t)count, max = LINES_NOW_MAX;
-    int64_t own_max = work->server->options.auth_file ? max / 2 : max; /* half of them is for the others */
+    int64_t own_max =
+        work->server->options.auth_file ? max / 2 : max; /* half of them is for the others */
     int64_t all = atomic_fetch_add(&work->server->batch_lines_now, more) + more;
     int64_t own = atomic_fetch_add(&work->tenant->batch_lines, more) + more;
     if (all <= max && own <= own_max)
@@ -155,17 +159,17 @@ static bool may_begin(struct hf_work *work, size_t count)
         return false;
     }
     if (count > HF_BULK_LINES_MAX) {
-        hf_work_refuse(
-            work, 413, "batch-too-large", "Too many operations",
-            "A batch has at most 8192 lines. Send the rest in another one; nothing of this one was done.");
+        hf_work_refuse(work, 413, "batch-too-large", "Too many operations",
+                       "A batch has at most 8192 lines. Send the rest in another one; nothing of "
+                       "this one was done.");
         return false;
     }
     if (too_many_for_rate(work, count))
         return false;
     if (!lines_take(work, count)) {
-        hf_work_refuse(
-            work, 503, "too-busy", "Too much at once",
-            "Too many batches are being worked on. Nothing of this one was done: try again in a moment.");
+        hf_work_refuse(work, 503, "too-busy", "Too much at once",
+                       "Too many batches are being worked on. Nothing of this one was done: try "
+                       "again in a moment.");
         return false;
     }
     if (!hf_server_too_fast(work, count))
@@ -211,9 +215,9 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
     hf_json_name(&j, "status");
     if (line->call && line->status == HF_INDETERMINATE) {
         struct hf_api_problem problem = hf_api_problem_of(action, HF_INDETERMINATE);
-        problem.detail =
-            hf_str("The answer is too large for its share of a batch, or the store failed. It may have been "
-                   "done: ask again by itself, with the same key, to get the answer.");
+        problem.detail = hf_str("The answer is too large for its share of a batch, or the store "
+                                "failed. It may have been "
+                                "done: ask again by itself, with the same key, to get the answer.");
         s->refusals[HF_INDETERMINATE]++;
         hf_json_uint(&j, problem.http_status);
         hf_json_name(&j, "replayed");
@@ -225,8 +229,8 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
         hf_server_noticed(work, &line->request, &line->result);
         hf_json_uint(&j, status);
         hf_json_name(&j, "replayed");
-        hf_json_bool(&j,
-                     (replayed || (action == HF_BEGIN && status == 200)) && !HF_BUG(server_replay_unmarked));
+        hf_json_bool(&j, (replayed || (action == HF_BEGIN && status == 200)) &&
+                             !HF_BUG(server_replay_unmarked));
         hf_json_name(&j, "body");
         hf_server_answer(&j, &line->request, &line->result);
     } else {
@@ -250,7 +254,8 @@ void hf_bulk_render(struct hf_work *work, struct hf_buffer *body)
     for (size_t i = 0; i < work->bulk->count; i++) {
         struct line *line = &work->bulk->lines[swap && i < 2 ? 1 - i : i];
         /* A byte may take six in JSON, so what fitted in memory may be far larger now. */
-        if (body->size > ANSWERS_MAX && line->call && hf_server_answer_size(&line->result) > ANSWER_LEAST)
+        if (body->size > ANSWERS_MAX && line->call &&
+            hf_server_answer_size(&line->result) > ANSWER_LEAST)
             line->status = HF_INDETERMINATE;
         line_render(work, line, body);
     }

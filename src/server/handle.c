@@ -26,7 +26,8 @@ void hf_work_refuse(struct hf_work *work, unsigned status, const char *code, con
     };
 }
 
-void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status status, const char *detail)
+void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status status,
+                  const char *detail)
 {
     struct hf_api_problem words = hf_api_problem_of(action, status);
     work->server->refusals[status]++;
@@ -49,17 +50,19 @@ static bool identify(struct hf_server *s, const struct hf_http_head *head, struc
     pthread_mutex_lock(&s->auth_lock);
     struct hf_auth *auth = hf_auth_keep(s->auth);
     pthread_mutex_unlock(&s->auth_lock);
-    bool known =
-        head->has[HF_FIELD_AUTHORIZATION] && hf_auth_check(auth, head->field[HF_FIELD_AUTHORIZATION], caller);
+    bool known = head->has[HF_FIELD_AUTHORIZATION] &&
+                 hf_auth_check(auth, head->field[HF_FIELD_AUTHORIZATION], caller);
     /* With an operator in the auth file, tenants do not see the figures. */
-    work->figures = caller->is_operator || (caller->role >= HF_ROLE_READ && !hf_auth_has_operator(auth));
+    work->figures =
+        caller->is_operator || (caller->role >= HF_ROLE_READ && !hf_auth_has_operator(auth));
     hf_auth_drop(auth);
     if (HF_BUG(server_tenant_ignored))
         caller->tenant_size = 0;
     return known;
 }
 
-/* Is it an address that only this machine has? text: an IPv4 address, or an IPv6 address in brackets. */
+/* Is it an address that only this machine has? text: an IPv4 address, or an IPv6 address in
+ * brackets. */
 static bool loopback(char *text)
 {
     struct in6_addr six;
@@ -75,8 +78,8 @@ static bool loopback(char *text)
     return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
 }
 
-/* Does the request call the server by the address that it listens on, or by what no other machine is called? A name ends
- * where its port begins. */
+/* Does the request call the server by the address that it listens on, or by what no other machine
+ * is called? A name ends where its port begins. */
 static bool local_host(const struct hf_server *s, struct hf_bytes host)
 {
     const char *at = host.data, *address = hf_http_address(s->http);
@@ -96,13 +99,15 @@ static bool local_host(const struct hf_server *s, struct hf_bytes host)
 static bool field_is(const struct hf_http_head *head, enum hf_http_field field, const char *word)
 {
     struct hf_bytes value = head->field[field];
-    return head->has[field] && value.size == strlen(word) && strncasecmp(value.data, word, value.size) == 0;
+    return head->has[field] && value.size == strlen(word) &&
+           strncasecmp(value.data, word, value.size) == 0;
 }
 
-/* Is it asked for by a page of another site that a browser shows? Without an auth file the browser's user is let in
- * without a word, so a name that somebody points at this machine must not make a page of theirs ours: such a page is of
- * the same origin as its Host, and a GET then says nothing in Origin. Whether the server lives is no secret, and who
- * asks that (a load balancer) calls it by any name. */
+/* Is it asked for by a page of another site that a browser shows? Without an auth file the
+ * browser's user is let in without a word, so a name that somebody points at this machine must not
+ * make a page of theirs ours: such a page is of the same origin as its Host, and a GET then says
+ * nothing in Origin. Whether the server lives is no secret, and who asks that (a load balancer)
+ * calls it by any name. */
 static bool foreign_page(const struct hf_server *s, const struct hf_call *call,
                          const struct hf_http_head *head)
 {
@@ -125,7 +130,8 @@ static bool foreign_origin(const struct hf_server *s, const struct hf_http_head 
            memcmp(origin.data, own, (size_t)n) != 0;
 }
 
-/* The caller is known and may make the call. Has its tenant room for the connection? False after filling `why`. */
+/* The caller is known and may make the call. Has its tenant room for the connection? False after
+ * filling `why`. */
 static bool admit(struct hf_work *work, struct hf_http_refusal *why)
 {
     static const struct hf_http_refusal no_memory = {
@@ -134,11 +140,13 @@ static bool admit(struct hf_work *work, struct hf_http_refusal *why)
     };
     static const struct hf_http_refusal full[] = {
         [HF_HTTP_GROUP_FULL] = { 503, "too-many-connections",
-                                 "Your tenant has as many connections as it may have. Use those, close some, "
+                                 "Your tenant has as many connections as it may have. Use those, "
+                                 "close some, "
                                  "or "
                                  "try again in a moment." },
         [HF_HTTP_SERVER_FULL] = { 503, "too-many-connections",
-                                  "This server has as many connections as it takes. Close some, or try again "
+                                  "This server has as many connections as it takes. Close some, or "
+                                  "try again "
                                   "in a "
                                   "moment." },
     };
@@ -146,8 +154,9 @@ static bool admit(struct hf_work *work, struct hf_http_refusal *why)
     work->tenant = &s->tenants.nobody;
     if (work->caller.role == HF_ROLE_NONE || !s->options.auth_file)
         return true;
-    struct hf_bytes name = work->caller.is_operator ? hf_str(HF_TENANT_OPERATORS)
-                                                    : hf_mem(work->caller.tenant, work->caller.tenant_size);
+    struct hf_bytes name = work->caller.is_operator
+                               ? hf_str(HF_TENANT_OPERATORS)
+                               : hf_mem(work->caller.tenant, work->caller.tenant_size);
     work->tenant = hf_tenant_find(&s->tenants, (struct hf_tenant *)hf_http_group_of(work->x), name);
     if (!work->tenant) {
         *why = no_memory;
@@ -177,7 +186,8 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
 {
     static const struct hf_http_refusal unauthorized = {
         401, "unauthorized",
-        "This server asks who calls: send `Authorization: Bearer TOKEN` with a token of its auth file."
+        "This server asks who calls: send `Authorization: Bearer TOKEN` with a token of its auth "
+        "file."
     };
     static const struct hf_http_refusal forbidden = {
         403, "forbidden",
@@ -185,11 +195,13 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     };
     static const struct hf_http_refusal of_operators = {
         403, "forbidden",
-        "The figures are those of the whole server, and for its operators alone. Use an operator's token."
+        "The figures are those of the whole server, and for its operators alone. Use an operator's "
+        "token."
     };
     static const struct hf_http_refusal of_a_tenant = {
         403, "forbidden",
-        "An operator's token is of no tenant: it is for the figures, and for audits, traces and exports of "
+        "An operator's token is of no tenant: it is for the figures, and for audits, traces and "
+        "exports of "
         "the whole "
         "store. Use a token of the tenant."
     };
@@ -199,25 +211,30 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     };
     static const struct hf_http_refusal elsewhere = {
         403, "forbidden",
-        "Without an auth file this server is for its own machine alone: Host must be localhost, a loopback "
+        "Without an auth file this server is for its own machine alone: Host must be localhost, a "
+        "loopback "
         "address or "
-        "the address it listens on, and no page of another site may ask. Use http://127.0.0.1 or an auth "
+        "the address it listens on, and no page of another site may ask. Use http://127.0.0.1 or "
+        "an auth "
         "file."
     };
     static const struct hf_http_refusal encoded = {
         415, "encoding-not-supported",
-        "The body is in a Content-Encoding that is not read here. Send it as it is, without the field."
+        "The body is in a Content-Encoding that is not read here. Send it as it is, without the "
+        "field."
     };
     /* Nobody sends a body to where it is of no use. */
     static const struct hf_http_refusal unknown = {
-        404, "not-known", "There is no call with this path. GET /v1/openapi.json describes them all."
+        404, "not-known",
+        "There is no call with this path. GET /v1/openapi.json describes them all."
     };
     static const struct hf_http_refusal not_allowed = {
         405, "method-not-allowed",
         "This path is there, but not with this method. The field Allow names those that it takes."
     };
-    static const struct hf_http_refusal no_body = { 400, "invalid-request",
-                                                    "This call takes no body. Send it without one." };
+    static const struct hf_http_refusal no_body = {
+        400, "invalid-request", "This call takes no body. Send it without one."
+    };
     struct hf_server *s = arg;
     struct hf_work *work = work_of(x);
     work->server = s;
@@ -229,7 +246,8 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     x->in_turn = work->match.call && hf_handler_of(work->match.call)->make;
     enum hf_role needed = work->match.call ? work->match.call->role : HF_ROLE_NONE;
     bool known = identify(s, &x->head, work);
-    /* A connection of a tenant is for callers that are known: a token that was taken out keeps none. */
+    /* A connection of a tenant is for callers that are known: a token that was taken out keeps
+     * none. */
     if (!known && hf_http_group_of(x))
         x->hang_up = true;
     if (!known && needed > HF_ROLE_NONE) {
@@ -323,10 +341,10 @@ static bool input_make(struct hf_work *work)
         char *room = hf_arena_take(&x->arena, param.size);
         size_t size = 0;
         if (!room || !hf_http_unescape(param, room, &size)) {
-            hf_work_fail(
-                work, (enum hf_action)0, room ? HF_INVALID_REQUEST : HF_NO_MEMORY,
-                room ? "The path has a broken %-escape. Write each byte as % and two hexadecimal digits."
-                     : NULL);
+            hf_work_fail(work, (enum hf_action)0, room ? HF_INVALID_REQUEST : HF_NO_MEMORY,
+                         room ? "The path has a broken %-escape. Write each byte as % and two "
+                                "hexadecimal digits."
+                              : NULL);
             return false;
         }
         in->params[i] = hf_mem(room, size);
@@ -339,7 +357,8 @@ bool hf_request_begin(struct hf_work *work)
     const struct hf_call *call = work->match.call;
     if (!input_make(work))
         return false;
-    enum hf_status st = hf_api_decode(call, &work->input, &work->x->arena, &work->request, &work->fault);
+    enum hf_status st =
+        hf_api_decode(call, &work->input, &work->x->arena, &work->request, &work->fault);
     if (st != HF_OK) {
         hf_work_fail(work, call->action, st, st == HF_INVALID_REQUEST ? work->fault.detail : NULL);
         return false;
@@ -400,10 +419,10 @@ bool hf_server_too_fast(struct hf_work *work, uint64_t count)
         return false;
     s->too_many_requests++;
     work->retry_after = (unsigned)((wait_us + 999999) / 1000000);
-    hf_work_refuse(
-        work, 429, "too-many-requests", "Too many requests",
-        "Your tenant makes more requests a second than it may. Nothing was changed: send this one again "
-        "after the time in Retry-After, with the same key.");
+    hf_work_refuse(work, 429, "too-many-requests", "Too many requests",
+                   "Your tenant makes more requests a second than it may. Nothing was changed: "
+                   "send this one again "
+                   "after the time in Retry-After, with the same key.");
     return true;
 }
 
@@ -413,7 +432,8 @@ static void request(void *arg, struct hf_http_exchange *x)
     struct hf_work *work = work_of(x);
     const struct hf_call *call = work->match.call;
     const struct hf_handler *handler = call ? hf_handler_of(call) : NULL;
-    x->alone = call && (handler->is_large || hf_action_of(call->action)->answer_max >= HF_RESPONSE_MAX);
+    x->alone =
+        call && (handler->is_large || hf_action_of(call->action)->answer_max >= HF_RESPONSE_MAX);
     if (!(call && handler->charges) && hf_server_too_fast(work, 1)) {
         hf_http_done(x);
         return;
@@ -421,9 +441,9 @@ static void request(void *arg, struct hf_http_exchange *x)
     if (!call)
         not_found(work);
     else if (handler->needs_store && !s->db)
-        hf_work_fail(
-            work, (enum hf_action)0, HF_STORAGE_FAILURE,
-            "The server is reading its journal and not ready yet. Try again in a moment with the same key.");
+        hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
+                     "The server is reading its journal and not ready yet. Try again in a moment "
+                     "with the same key.");
     else if (handler->begin && handler->begin(work))
         return;
     hf_http_done(x);
@@ -431,8 +451,9 @@ static void request(void *arg, struct hf_http_exchange *x)
 
 /* ---- Rounds ---- */
 
-/* Submit what the round has gathered. With one I/O thread it also commits here: nobody else would have anything to do
- * meanwhile, and a hand-over to another thread costs more than it hides. A database is waited for by threads of the library. */
+/* Submit what the round has gathered. With one I/O thread it also commits here: nobody else would
+ * have anything to do meanwhile, and a hand-over to another thread costs more than it hides. A
+ * database is waited for by threads of the library. */
 static void round_end(void *arg, struct hf_http_thread *thread)
 {
     struct hf_server *s = arg;
@@ -450,7 +471,8 @@ static void round_end(void *arg, struct hf_http_thread *thread)
 static void cut(void *arg, const struct hf_http_cut *cut)
 {
     struct hf_server *s = arg;
-    const struct hf_tenant *tenant = cut->group ? (const struct hf_tenant *)cut->group : &s->tenants.nobody;
+    const struct hf_tenant *tenant =
+        cut->group ? (const struct hf_tenant *)cut->group : &s->tenants.nobody;
     struct hf_log_field fields[] = {
         { .name = "tenant", .type = HF_LOG_NAME, .text = hf_mem(tenant->name, tenant->name_size) },
         { .name = "sent", .type = HF_LOG_NUMBER, .number = (int64_t)cut->sent },
@@ -468,7 +490,8 @@ static void release(void *arg, struct hf_http_exchange *x)
     hf_bulk_free(work);
     hf_buffer_free(&work->text);
     if (work->server &&
-        work->file >= 0) { /* an export whose caller has left; without a server, nothing was asked yet */
+        work->file >=
+            0) { /* an export whose caller has left; without a server, nothing was asked yet */
         close(work->file);
         atomic_fetch_sub(&work->tenant->exports, 1);
     }

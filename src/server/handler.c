@@ -29,9 +29,9 @@ static void health_render(struct hf_work *work, struct hf_http_reply *reply)
     reply->static_body = hf_mem(healthy, sizeof healthy - 1);
 }
 
-#define SLOW(in, how)                                                                                   \
-    .begin = hf_slow_begin, .make = (how), .lane = (in), .render = hf_render_made, .needs_store = true, \
-    .is_large = true
+#define SLOW(in, how)                                                              \
+    .begin = hf_slow_begin, .make = (how), .lane = (in), .render = hf_render_made, \
+    .needs_store = true, .is_large = true
 
 const struct hf_handler hf_handlers[HF_CALL_KINDS] = {
     [HF_CALL_DO] = { .begin = hf_request_begin,
@@ -39,7 +39,8 @@ const struct hf_handler hf_handlers[HF_CALL_KINDS] = {
                      .needs_store = true,
                      .of_tenant = true,
                      .media = { JSON_MEDIA } },
-    [HF_CALL_LIST] = { SLOW(HF_LANE_PAGES, hf_slow_page), .of_tenant = true, .media = { JSON_MEDIA } },
+    [HF_CALL_LIST] = { SLOW(HF_LANE_PAGES, hf_slow_page), .of_tenant = true,
+                       .media = { JSON_MEDIA } },
     [HF_CALL_BULK] = { .begin = hf_bulk_begin,
                        .render = bulk_render,
                        .needs_store = true,
@@ -55,11 +56,13 @@ const struct hf_handler hf_handlers[HF_CALL_KINDS] = {
                          .media = { "application/x-ndjson", "application/vnd.sqlite3" },
                          .headers = { "Holdfast-Verdict" } },
     [HF_CALL_OPENAPI] = { .render = openapi_render, .media = { JSON_MEDIA } },
-    [HF_CALL_METRICS] = { .render = metrics_render, .of_operators = true, .media = { "text/plain" } },
+    [HF_CALL_METRICS] = { .render = metrics_render,
+                          .of_operators = true,
+                          .media = { "text/plain" } },
     [HF_CALL_HEALTH] = { .render = health_render, .at_any_host = true, .media = { JSON_MEDIA } },
     [HF_CALL_READY] = { .render = hf_render_ready, .at_any_host = true, .media = { JSON_MEDIA } },
     [HF_CALL_PAGE] = { .render = hf_render_page,
                        .media = { "text/html" },
-                       .headers = { "Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy",
-                                    "Cache-Control" } },
+                       .headers = { "Content-Security-Policy", "X-Content-Type-Options",
+                                    "Referrer-Policy", "Cache-Control" } },
 };

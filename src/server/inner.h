@@ -66,7 +66,8 @@ struct hf_slow_worker {
     pthread_t thread;
 };
 
-/* What takes long, of one kind. Each tenant has one piece of work under way in it at most, and those that wait take turns. */
+/* What takes long, of one kind. Each tenant has one piece of work under way in it at most, and
+ * those that wait take turns. */
 struct hf_slow {
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -90,8 +91,11 @@ struct hf_server {
     bool tls;
     char url[96];
     char temporary
-        [256];   /* of a store in a database: a directory for exports on their way; "" if there is none */
-    bool unsure; /* the store was not opened, and it is not known whether that changed its configuration */
+        /* of a store in a database: a directory for exports on their way; "" if there is none */
+        [256];
+    bool
+        /* the store was not opened, and it is not known whether that changed its configuration */
+        unsure;
     char notes[2][512]; /* about the auth file and the certificate, for the log once there is one */
     hf_time started_at;
     _Atomic uint64_t refusals[HF_STATUS_SLOTS]; /* answers that were not HF_OK, by status */
@@ -113,7 +117,8 @@ bool hf_slow_begin(struct hf_work *work);
 void hf_work_refuse(struct hf_work *work, unsigned status, const char *code, const char *title,
                     const char *detail);
 /* The same with the words that the status has. */
-void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status status, const char *detail);
+void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status status,
+                  const char *detail);
 /* Does the tenant make more requests than it may, with `count` more? True after refusing. */
 bool hf_server_too_fast(struct hf_work *work, uint64_t count);
 /* How many of the bytes that hf_action_info.answer_max bounds the answer has. */
@@ -123,15 +128,18 @@ void hf_server_gather(struct hf_op *op);
 
 /* answer.c */
 void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
-void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply);
+void hf_server_render_refusal(void *server, struct hf_http_exchange *x,
+                              struct hf_http_reply *reply);
 /* What handlers render: the engine's answer, a body that another thread has made, whether the
  * server is ready (the store is open and takes new keys), the start page. */
 void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply);
 void hf_render_made(struct hf_work *work, struct hf_http_reply *reply);
 void hf_render_ready(struct hf_work *work, struct hf_http_reply *reply);
 void hf_render_page(struct hf_work *work, struct hf_http_reply *reply);
-/* The body of an answer: as hf_api_answer, but a refusal that nobody remembers says exactly what was wrong. */
-void hf_server_answer(struct hf_json *j, const struct hf_request *request, const struct hf_result *result);
+/* The body of an answer: as hf_api_answer, but a refusal that nobody remembers says exactly what
+ * was wrong. */
+void hf_server_answer(struct hf_json *j, const struct hf_request *request,
+                      const struct hf_result *result);
 /* Count a refusal, log a duplicate or an outcome that is not known. */
 void hf_server_noticed(const struct hf_work *work, const struct hf_request *request,
                        const struct hf_result *result);
@@ -153,8 +161,10 @@ void hf_slow_audit(struct hf_work *work);
 void hf_slow_trace(struct hf_work *work);
 void hf_slow_export(struct hf_work *work);
 
-/* metrics.c, page.c, openapi.c: the body, appended. caller: sees its own tenant alone, if there is an auth file. */
-void hf_server_metrics(struct hf_server *server, const struct hf_caller *caller, struct hf_buffer *out);
+/* metrics.c, page.c, openapi.c: the body, appended. caller: sees its own tenant alone, if there is
+ * an auth file. */
+void hf_server_metrics(struct hf_server *server, const struct hf_caller *caller,
+                       struct hf_buffer *out);
 void hf_server_page(struct hf_server *server, bool figures, struct hf_buffer *out);
 void hf_server_openapi(struct hf_buffer *out);
 

@@ -18,13 +18,18 @@ _Static_assert(HF_LOG_LINE_MAX <= PIPE_BUF, "a pipe takes a line whole or not at
 
 enum {
     ROOM_INFO = HF_LOG_BUFFER - HF_LOG_BUFFER / 8,
-    POLL_MS = 50,     /* how soon a writer whose reader sleeps sees that it is to give up */
-    DRAIN_MS = 800,   /* hf_log_drain and hf_log_close wait so long for the writer to write what is left, */
+    POLL_MS = 50, /* how soon a writer whose reader sleeps sees that it is to give up */
+    DRAIN_MS =
+        800, /* hf_log_drain and hf_log_close wait so long for the writer to write what is left, */
     GIVE_UP_MS = 200, /* and the latter so long for it to notice that it is not to */
     GATHER_MS =
-        10, /* a writer that was woken waits for more, so that a flood of lines is few writes and few wakes */
+        /* a writer that was woken waits for more, so that a flood of lines is few writes and few
+         * wakes */
+    10,
     PIECE_MAX =
-        65536 /* one write to a file; to anything else HF_LOG_LINE_MAX, so that lines of others fit between */
+        /* one write to a file; to anything else HF_LOG_LINE_MAX, so that lines of others fit
+         * between */
+    65536
 };
 
 struct hf_log {
@@ -98,8 +103,9 @@ uint64_t hf_log_dropped(const struct hf_log *log)
 
 /* ---- Writing ---- */
 
-/* One piece to the reader, waiting for it as long as nobody says to give up. What is left of it is told by *left:
- * 0 if all was written. A write after poll does not block, unless others write to the same pipe. */
+/* One piece to the reader, waiting for it as long as nobody says to give up. What is left of it is
+ * told by *left: 0 if all was written. A write after poll does not block, unless others write to
+ * the same pipe. */
 static void piece_write(struct hf_log *log, const char *data, size_t size, size_t *left)
 {
     struct pollfd ready = { .fd = log->options.fd, .events = POLLOUT };
@@ -114,7 +120,8 @@ static void piece_write(struct hf_log *log, const char *data, size_t size, size_
         if (done > 0)
             *left -= (size_t)done;
         else if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); /* poll would say ready at once */
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 },
+                      NULL); /* poll would say ready at once */
         else if (done == 0 || errno != EINTR)
             return;
     }
@@ -143,7 +150,8 @@ static size_t piece_take(struct hf_log *log)
     return size;
 }
 
-/* Write one piece, and count it as dropped if that fails. Takes the lock, and lets go of it while it writes. */
+/* Write one piece, and count it as dropped if that fails. Takes the lock, and lets go of it while
+ * it writes. */
 static void piece_pass(struct hf_log *log)
 {
     const char *piece = log->piece;
@@ -174,7 +182,8 @@ static void dropped_say(struct hf_log *log)
     line_put(log, &line);
 }
 
-/* Wait for a line, and then a little more for those behind it. The lock is held, and given up meanwhile. */
+/* Wait for a line, and then a little more for those behind it. The lock is held, and given up
+ * meanwhile. */
 static void writer_sleep(struct hf_log *log)
 {
     pthread_cond_wait(&log->filled, &log->lock);

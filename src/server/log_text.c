@@ -35,14 +35,17 @@ static bool is_plain(unsigned char c)
 
 static void put_utf16(struct hf_log_text *t, unsigned unit)
 {
-    char text[6] = {
-        '\\', 'u', digits[unit >> 12 & 15], digits[unit >> 8 & 15], digits[unit >> 4 & 15], digits[unit & 15]
-    };
+    char text[6] = { '\\',
+                     'u',
+                     digits[unit >> 12 & 15],
+                     digits[unit >> 8 & 15],
+                     digits[unit >> 4 & 15],
+                     digits[unit & 15] };
     put(t, text, sizeof text);
 }
 
-/* A character that is not shown as it is: it would end the string or the line, move the cursor, turn the line around
- * or not be seen at all. */
+/* A character that is not shown as it is: it would end the string or the line, move the cursor,
+ * turn the line around or not be seen at all. */
 static void put_escaped(struct hf_log_text *t, unsigned c)
 {
     char text[16];
@@ -194,7 +197,8 @@ static void put_name(struct hf_log_text *t, const char *name)
     put_text(t, t->json ? "\":" : "=");
 }
 
-void hf_log_text_begin(struct hf_log_text *t, enum hf_log_level level, hf_time when, const char *event)
+void hf_log_text_begin(struct hf_log_text *t, enum hf_log_level level, hf_time when,
+                       const char *event)
 {
     static const char *const levels[] = { "info", "warning", "error" };
     t->size = 0;

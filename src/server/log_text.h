@@ -14,7 +14,8 @@ struct hf_log_text {
 };
 
 /* Write the line but for its end. */
-void hf_log_text_begin(struct hf_log_text *t, enum hf_log_level level, hf_time when, const char *event);
+void hf_log_text_begin(struct hf_log_text *t, enum hf_log_level level, hf_time when,
+                       const char *event);
 void hf_log_text_field(struct hf_log_text *t, const struct hf_log_field *field);
 /* End it, with how many lines were dropped since the start if it is to say so, else 0. */
 void hf_log_text_end(struct hf_log_text *t, uint64_t dropped);

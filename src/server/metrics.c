@@ -1,5 +1,5 @@
-/* Figures for Prometheus, in its text format. Names and meanings are part of the interface: the alert rules and the
- * dashboard in examples/ use them. */
+/* Figures for Prometheus, in its text format. Names and meanings are part of the interface: the
+ * alert rules and the dashboard in examples/ use them. */
 #include "server/inner.h"
 
 #include <inttypes.h>
@@ -13,18 +13,19 @@ static void figures_add(struct hf_buffer *out, const struct figure *figures, siz
 {
     for (size_t i = 0; i < count; i++) {
         const struct figure *f = &figures[i];
-        hf_buffer_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", f->name, f->help, f->name,
-                         f->type, f->name, f->value);
+        hf_buffer_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", f->name, f->help,
+                         f->name, f->type, f->name, f->value);
     }
 }
 
 static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
 {
     const struct figure figures[] = {
-        { "idempotency_key_duplicates_total", "counter", "Requests that were answered from a stored answer.",
-          s->duplicates },
+        { "idempotency_key_duplicates_total", "counter",
+          "Requests that were answered from a stored answer.", s->duplicates },
         { "idempotency_key_race_conditions_total", "counter",
-          "Duplicates that came while the first call was still being written; they were serialized.",
+          "Duplicates that came while the first call was still being written; they were "
+          "serialized.",
           s->races },
         { "idempotency_table_size", "gauge", "Keys that are remembered now.", s->tokens },
         { "holdfast_key_collisions_total", "counter",
@@ -43,38 +44,45 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         { "holdfast_clock_stalls_total", "counter",
           "Batches for which the wall clock was behind engine time.", s->clock_stalls },
         { "holdfast_index_rebuilds_total", "counter",
-          "Parts of holds.idx that were not right and were rebuilt; 0 on PostgreSQL.", s->index_rebuilds },
+          "Parts of holds.idx that were not right and were rebuilt; 0 on PostgreSQL.",
+          s->index_rebuilds },
         { "holdfast_records_unreadable_total", "counter",
-          "Times that a record was damaged or unreadable when it was needed.", s->records_unreadable },
+          "Times that a record was damaged or unreadable when it was needed.",
+          s->records_unreadable },
         { "holdfast_clock_jumps_total", "counter",
-          "How often the wall clock jumped ahead, which the boot clock did not confirm.", s->clock_jumps },
+          "How often the wall clock jumped ahead, which the boot clock did not confirm.",
+          s->clock_jumps },
         { "holdfast_storage_failures_total", "counter", "Requests that the store could not take.",
           s->refusals_storage },
         { "holdfast_batches_total", "counter", "Batches written to the journal.", s->batches },
         { "holdfast_journal_bytes", "gauge", "Position of the journal's end; 0 on PostgreSQL.",
           s->journal_bytes },
-        { "holdfast_memory_bytes", "gauge", "Memory of all tables; 0 on PostgreSQL.", s->memory_bytes },
+        { "holdfast_memory_bytes", "gauge", "Memory of all tables; 0 on PostgreSQL.",
+          s->memory_bytes },
         { "holdfast_memory_key_bytes", "gauge", "The part of it that keys take; 0 on PostgreSQL.",
           s->memory_token_bytes },
-        { "holdfast_memory_used_bytes", "gauge", "What the limit of memory is held against; 0 on PostgreSQL.",
-          s->memory_used_bytes },
+        { "holdfast_memory_used_bytes", "gauge",
+          "What the limit of memory is held against; 0 on PostgreSQL.", s->memory_used_bytes },
         { "holdfast_memory_limit_bytes", "gauge", "The limit of memory; 0 if there is none.",
           s->memory_max_bytes },
-        { "holdfast_memory_full", "gauge", "1 while the limit of memory is reached.", s->memory_full },
-        { "holdfast_tenants", "gauge", "Tenants that have something in the tables; 0 on PostgreSQL.",
-          s->tenants },
+        { "holdfast_memory_full", "gauge", "1 while the limit of memory is reached.",
+          s->memory_full },
+        { "holdfast_tenants", "gauge",
+          "Tenants that have something in the tables; 0 on PostgreSQL.", s->tenants },
         { "holdfast_quota_refusals_total", "counter",
           "Requests refused because their tenant is at its quota.", s->refusals_quota },
-        { "holdfast_snapshots_total", "counter", "Snapshots written since the start; 0 on PostgreSQL.",
-          s->snapshots },
+        { "holdfast_snapshots_total", "counter",
+          "Snapshots written since the start; 0 on PostgreSQL.", s->snapshots },
         { "holdfast_journal_verify_bytes", "gauge",
           "Journal before the snapshot of the last start, which is checked; 0 on PostgreSQL.",
           s->verify_bytes },
         { "holdfast_journal_verified_bytes", "gauge", "How much of it was checked so far.",
           s->verified_bytes },
-        { "holdfast_journal_damaged", "gauge", "1 if that check found damage.", s->journal_damaged },
+        { "holdfast_journal_damaged", "gauge", "1 if that check found damage.",
+          s->journal_damaged },
         { "holdfast_out_of_space", "gauge",
-          "1 while there is no room: on the disk of the journal, or of the database.", s->out_of_space },
+          "1 while there is no room: on the disk of the journal, or of the database.",
+          s->out_of_space },
         { "holdfast_out_of_files", "gauge",
           "1 while the system gives no descriptor that the journal needs; 0 on PostgreSQL.",
           s->out_of_files },
@@ -84,7 +92,8 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         out,
         "# HELP holdfast_engine_time_seconds Engine time, which never runs backwards.\n"
         "# TYPE holdfast_engine_time_seconds gauge\nholdfast_engine_time_seconds %.3f\n"
-        "# HELP holdfast_recovery_seconds How long the last start read the journal; 0 on PostgreSQL.\n"
+        "# HELP holdfast_recovery_seconds How long the last start read the journal; 0 on "
+        "PostgreSQL.\n"
         "# TYPE holdfast_recovery_seconds gauge\nholdfast_recovery_seconds %.3f\n",
         (double)s->now / 1e3, (double)s->recovery_ns / 1e9);
 }
@@ -130,22 +139,25 @@ static void http_add(struct hf_server *s, struct hf_buffer *out)
     hf_http_stats(s->http, &h);
     const struct figure figures[] = {
         { "holdfast_http_connections", "gauge", "Open connections.", h.connections },
-        { "holdfast_http_connections_total", "counter", "Connections that were accepted.", h.accepted },
-        { "holdfast_http_connections_refused_total", "counter", "Connections turned away at the limit.",
-          h.refused_connections },
+        { "holdfast_http_connections_total", "counter", "Connections that were accepted.",
+          h.accepted },
+        { "holdfast_http_connections_refused_total", "counter",
+          "Connections turned away at the limit.", h.refused_connections },
         { "holdfast_http_connections_unknown", "gauge",
-          "Open connections on which nobody has said who calls; 0 without an auth file.", h.unknown },
+          "Open connections on which nobody has said who calls; 0 without an auth file.",
+          h.unknown },
         { "holdfast_http_connections_unknown_closed_total", "counter",
           "Connections closed because they sent no valid credential in time.", h.unknown_closed },
         { "holdfast_tenant_connections_refused_total", "counter",
           "Connections turned away because their tenant had as many as it may.", h.group_refused },
-        { "holdfast_slow_waiting", "gauge", "Lists, audits, traces and exports waiting or being made.",
+        { "holdfast_slow_waiting", "gauge",
+          "Lists, audits, traces and exports waiting or being made.",
           s->lanes[0].count + s->lanes[1].count },
         { "holdfast_http_requests_total", "counter", "Requests that arrived in full.", h.requests },
         { "holdfast_http_requests_malformed_total", "counter",
           "Requests refused as malformed, too large or too late.", h.malformed },
-        { "holdfast_http_timeouts_total", "counter", "Connections that were too slow or idle too long.",
-          h.timeouts },
+        { "holdfast_http_timeouts_total", "counter",
+          "Connections that were too slow or idle too long.", h.timeouts },
         { "holdfast_http_received_bytes_total", "counter", "Bytes received.", h.bytes_in },
         { "holdfast_http_sent_bytes_total", "counter", "Bytes sent.", h.bytes_out },
         { "holdfast_queue", "gauge", "Requests being worked on: received and not yet answered.",
@@ -165,7 +177,8 @@ static void refusals_add(struct hf_server *s, struct hf_buffer *out)
     for (int i = HF_INVALID_REQUEST; i < HF_STATUS_SLOTS; i++) {
         const char *code = hf_status_code((enum hf_status)i);
         if (i <= HF_LEASE_HELD || s->refusals[i] > 0)
-            hf_buffer_printf(out, "holdfast_refusals_total{code=\"%s\"} %" PRIu64 "\n", code, s->refusals[i]);
+            hf_buffer_printf(out, "holdfast_refusals_total{code=\"%s\"} %" PRIu64 "\n", code,
+                             s->refusals[i]);
     }
     hf_buffer_printf(out,
                      "holdfast_refusals_total{code=\"unauthorized\"} %" PRIu64 "\n"
@@ -189,8 +202,8 @@ static void label_add(struct hf_buffer *out, const char *value)
     }
 }
 
-static void usage_add(struct hf_buffer *out, const char *name, const char *help, const struct hf_usage *list,
-                      size_t count, size_t offset)
+static void usage_add(struct hf_buffer *out, const char *name, const char *help,
+                      const struct hf_usage *list, size_t count, size_t offset)
 {
     hf_buffer_printf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
     for (size_t i = 0; i < count; i++) {
@@ -202,8 +215,8 @@ static void usage_add(struct hf_buffer *out, const char *name, const char *help,
     }
 }
 
-/* The tenants that use most, so that there are never many series, and the sum of the others. With an auth file a caller
- * that is no operator sees its own tenant and nothing else. */
+/* The tenants that use most, so that there are never many series, and the sum of the others. With
+ * an auth file a caller that is no operator sees its own tenant and nothing else. */
 static void tenants_add(struct hf_server *s, const struct hf_caller *caller, struct hf_buffer *out)
 {
     enum { TOP = 20 };
@@ -214,16 +227,18 @@ static void tenants_add(struct hf_server *s, const struct hf_caller *caller, str
         hf_usage_of(s->db, hf_mem(caller->tenant, caller->tenant_size), &list[0]);
     else
         count = hf_usage(s->db, list, TOP, &others);
-    usage_add(out, "holdfast_tenant_memory_bytes", "Memory of a tenant's records, of those that use most.",
-              list, count, offsetof(struct hf_usage, memory_bytes));
-    usage_add(out, "holdfast_tenant_records", "Rows, live keys and held holds of a tenant.", list, count,
-              offsetof(struct hf_usage, records));
+    usage_add(out, "holdfast_tenant_memory_bytes",
+              "Memory of a tenant's records, of those that use most.", list, count,
+              offsetof(struct hf_usage, memory_bytes));
+    usage_add(out, "holdfast_tenant_records", "Rows, live keys and held holds of a tenant.", list,
+              count, offsetof(struct hf_usage, records));
     const struct figure figures[] = {
         { "holdfast_tenant_others_memory_bytes", "gauge", "Memory of all other tenants' records.",
           others.memory_bytes },
-        { "holdfast_tenant_others_records", "gauge", "Records of all other tenants.", others.records },
-        { "holdfast_tenant_memory_limit_bytes", "gauge", "The limit of memory of one tenant; 0: none.",
-          s->tenant_memory_max },
+        { "holdfast_tenant_others_records", "gauge", "Records of all other tenants.",
+          others.records },
+        { "holdfast_tenant_memory_limit_bytes", "gauge",
+          "The limit of memory of one tenant; 0: none.", s->tenant_memory_max },
         { "holdfast_tenant_records_limit", "gauge", "The limit of records of one tenant; 0: none.",
           s->options.store.tenant_records_max },
     };
@@ -239,7 +254,8 @@ void hf_server_metrics(struct hf_server *s, const struct hf_caller *caller, stru
         out,
         "# HELP holdfast_build_info Version of this program.\n# TYPE holdfast_build_info gauge\n"
         "holdfast_build_info{version=\"%s\"} 1\n"
-        "# HELP holdfast_ready 1 when the store is open and takes new keys.\n# TYPE holdfast_ready gauge\n",
+        "# HELP holdfast_ready 1 when the store is open and takes new keys.\n# TYPE holdfast_ready "
+        "gauge\n",
         hf_version());
     if (db)
         hf_stats(db, &stats);
@@ -250,11 +266,12 @@ void hf_server_metrics(struct hf_server *s, const struct hf_caller *caller, stru
             database_add(out, &stats);
         else
             tenants_add(s, caller, out);
+        histogram_add(out, &(struct histogram){
+                               "holdfast_commit_seconds", "Time to write and sync a batch.",
+                               stats.commits_by_time, 32e-6, (double)stats.sync_ns_total / 1e9 });
         histogram_add(out,
-                      &(struct histogram){ "holdfast_commit_seconds", "Time to write and sync a batch.",
-                                           stats.commits_by_time, 32e-6, (double)stats.sync_ns_total / 1e9 });
-        histogram_add(out, &(struct histogram){ "holdfast_batch_operations", "Operations in a batch.",
-                                                stats.commits_by_size, 1, (double)stats.batched });
+                      &(struct histogram){ "holdfast_batch_operations", "Operations in a batch.",
+                                           stats.commits_by_size, 1, (double)stats.batched });
     }
     http_add(s, out);
     refusals_add(s, out);

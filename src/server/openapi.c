@@ -1,5 +1,5 @@
-/* The interface for programs, as a document of OpenAPI 3.1. It is made from the table of calls, so that it cannot say
- * anything else than what the server does. */
+/* The interface for programs, as a document of OpenAPI 3.1. It is made from the table of calls, so
+ * that it cannot say anything else than what the server does. */
 #include "server/openapi.h"
 
 #include "server/inner.h"
@@ -113,7 +113,8 @@ static void body_add(struct hf_json *j, const struct hf_call *call)
     hf_json_object_end(j);
 }
 
-/* With an auth file a token is asked for, whose role is at least this one; without one, nothing is. */
+/* With an auth file a token is asked for, whose role is at least this one; without one, nothing
+ * is. */
 static void security_add(struct hf_json *j, const struct hf_call *call)
 {
     static const char *const roles[] = {
@@ -164,9 +165,10 @@ static void tag_add(struct hf_json *j, const struct hf_call *call)
 
 static void call_add(struct hf_json *j, const struct hf_call *call)
 {
-    static const char *const methods[] = {
-        [HF_HTTP_GET] = "get", [HF_HTTP_POST] = "post", [HF_HTTP_PUT] = "put", [HF_HTTP_DELETE] = "delete"
-    };
+    static const char *const methods[] = { [HF_HTTP_GET] = "get",
+                                           [HF_HTTP_POST] = "post",
+                                           [HF_HTTP_PUT] = "put",
+                                           [HF_HTTP_DELETE] = "delete" };
     hf_json_name_bytes(j, hf_str(methods[call->method]));
     hf_json_object(j);
     tag_add(j, call);
@@ -258,15 +260,17 @@ static void shared_parameters_add(struct hf_json *j)
     hf_openapi_text(j, "in", "header");
     hf_json_name(j, "required");
     hf_json_bool(j, true);
-    hf_openapi_text(
-        j, "description",
-        "The same for every attempt at one request, new for every new request. Bare or in quotes (a string "
-        "of "
-        "RFC 8941); both name the same key. At most 256 bytes unless the server is configured otherwise. "
-        "Calls without "
-        "this parameter do not look at the field; but a claim's key stands in its body or path, and a field "
-        "that is "
-        "another key is refused.");
+    hf_openapi_text(j, "description",
+                    "The same for every attempt at one request, new for every new request. Bare or "
+                    "in quotes (a string "
+                    "of "
+                    "RFC 8941); both name the same key. At most 256 bytes unless the server is "
+                    "configured otherwise. "
+                    "Calls without "
+                    "this parameter do not look at the field; but a claim's key stands in its body "
+                    "or path, and a field "
+                    "that is "
+                    "another key is refused.");
     hf_json_name(j, "schema");
     hf_json_object(j);
     hf_openapi_text(j, "type", "string");
@@ -287,9 +291,10 @@ static void components_add(struct hf_json *j)
     hf_json_object(j);
     hf_openapi_text(j, "type", "http");
     hf_openapi_text(j, "scheme", "bearer");
-    hf_openapi_text(j, "description",
-                    "A token of the server's auth file. A server without one asks nobody, and is reached "
-                    "from its own machine alone.");
+    hf_openapi_text(
+        j, "description",
+        "A token of the server's auth file. A server without one asks nobody, and is reached "
+        "from its own machine alone.");
     hf_json_object_end(j);
     hf_json_object_end(j);
     shared_parameters_add(j);
@@ -311,19 +316,24 @@ static void info_add(struct hf_json *j)
     hf_json_object(j);
     hf_openapi_text(j, "title", "Holdfast");
     hf_openapi_text(j, "summary", "Retry-safe writes.");
-    hf_openapi_text(
-        j, "description",
-        "Every change carries an idempotency key, and the key, the change and the answer leave for the disk "
-        "in "
-        "one commit. Ask again with the same key and you get the first answer, byte for byte, and nothing "
-        "happens a second time. A refusal is remembered like a success, if the request could be read: what "
-        "is "
-        "against a rule (a duration of 0 or -5, a resource that is taken) is the key's answer from then on, "
-        "with "
-        "Idempotency-Expires. What could not be read (malformed JSON, an unknown or repeated member, a wrong "
-        "type, a "
-        "number that does not fit) is remembered nowhere, and the key is still free. Where GET is, HEAD is "
-        "too.");
+    hf_openapi_text(j, "description",
+                    "Every change carries an idempotency key, and the key, the change and the "
+                    "answer leave for the disk "
+                    "in "
+                    "one commit. Ask again with the same key and you get the first answer, byte "
+                    "for byte, and nothing "
+                    "happens a second time. A refusal is remembered like a success, if the request "
+                    "could be read: what "
+                    "is "
+                    "against a rule (a duration of 0 or -5, a resource that is taken) is the key's "
+                    "answer from then on, "
+                    "with "
+                    "Idempotency-Expires. What could not be read (malformed JSON, an unknown or "
+                    "repeated member, a wrong "
+                    "type, a "
+                    "number that does not fit) is remembered nowhere, and the key is still free. "
+                    "Where GET is, HEAD is "
+                    "too.");
     hf_openapi_text(j, "version", hf_version());
     hf_json_name(j, "license");
     hf_json_object(j);
@@ -367,7 +377,8 @@ static void document_add(struct hf_buffer *out)
     hf_json_object_end(j);
 }
 
-/* It never changes while the program runs, so it is made once: nobody can keep a server busy by asking for it. */
+/* It never changes while the program runs, so it is made once: nobody can keep a server busy by
+ * asking for it. */
 static struct hf_buffer kept;
 
 static void document_keep(void)

@@ -24,7 +24,8 @@ void hf_openapi_choices(struct hf_json *j, const char *choices);
 
 /* ---- openapi_body.c ---- */
 
-/* A value: the schema of a field. with_help: its help is the description (a parameter has it elsewhere). */
+/* A value: the schema of a field. with_help: its help is the description (a parameter has it
+ * elsewhere). */
 void hf_openapi_field(struct hf_json *j, const struct hf_call_field *field, bool with_help);
 /* A value: the schema of the call's body. */
 void hf_openapi_body(struct hf_json *j, const struct hf_call *call);
@@ -37,8 +38,9 @@ void hf_openapi_operations(struct hf_json *j);
 void hf_openapi_responses(struct hf_json *j, const struct hf_call *call);
 /* A member "responses": those that calls refer to. */
 void hf_openapi_shared_responses(struct hf_json *j);
-/* A member named after the media type. schema: the name of a schema, or NULL: text. line: the schema of each line, or
- * NULL. OpenAPI 3.1 has no word for what a line is; 3.2 calls it itemSchema. */
+/* A member named after the media type. schema: the name of a schema, or NULL: text. line: the
+ * schema of each line, or NULL. OpenAPI 3.1 has no word for what a line is; 3.2 calls it
+ * itemSchema. */
 void hf_openapi_content(struct hf_json *j, const char *media, const char *schema, const char *line);
 
 /* ---- openapi_schema.c and openapi_problem.c ---- */

@@ -21,7 +21,8 @@ static bool may_refuse(const struct hf_call *call, enum hf_status status)
 /* Is a stored answer given again here? */
 static bool may_replay(const struct hf_call *call)
 {
-    bool settles = call->action == HF_BEGIN || call->action == HF_COMPLETE || call->action == HF_FAIL;
+    bool settles =
+        call->action == HF_BEGIN || call->action == HF_COMPLETE || call->action == HF_FAIL;
     return call->kind == HF_CALL_DO && (call->key || settles);
 }
 
@@ -112,12 +113,13 @@ static void answer_content_add(struct hf_json *j, const struct hf_call *call)
 
 static void status_name_add(struct hf_json *j, unsigned status)
 {
-    char text[4] = { (char)('0' + status / 100), (char)('0' + status / 10 % 10), (char)('0' + status % 10),
-                     0 };
+    char text[4] = { (char)('0' + status / 100), (char)('0' + status / 10 % 10),
+                     (char)('0' + status % 10), 0 };
     hf_json_name_bytes(j, hf_str(text));
 }
 
-static void success_add(struct hf_json *j, const struct hf_call *call, unsigned status, const char *about)
+static void success_add(struct hf_json *j, const struct hf_call *call, unsigned status,
+                        const char *about)
 {
     status_name_add(j, status);
     hf_json_object(j);
@@ -127,7 +129,8 @@ static void success_add(struct hf_json *j, const struct hf_call *call, unsigned 
     hf_json_object_end(j);
 }
 
-/* The status of a call that went well. A begin has two: the claim is new, or it was settled before. */
+/* The status of a call that went well. A begin has two: the claim is new, or it was settled
+ * before. */
 static void successes_add(struct hf_json *j, const struct hf_call *call)
 {
     struct hf_answer begun = { .status = HF_OK,
@@ -141,9 +144,11 @@ static void successes_add(struct hf_json *j, const struct hf_call *call)
     unsigned first = does ? hf_api_answer_status(call->action, &begun) : 200;
     unsigned second = does ? hf_api_answer_status(call->action, &settled) : 200;
     success_add(j, call, first,
-                first == second ? about : "Begun: do the work, then complete or fail it with this fence.");
+                first == second ? about
+                                : "Begun: do the work, then complete or fail it with this fence.");
     if (second != first)
-        success_add(j, call, second, "Settled before: this is what became of it. Do not do the work again.");
+        success_add(j, call, second,
+                    "Settled before: this is what became of it. Do not do the work again.");
 }
 
 static void problem_content_add(struct hf_json *j)
@@ -191,7 +196,8 @@ static void not_ready_add(struct hf_json *j, const struct hf_call *call)
     static const char *const later[] = { "Retry-After", NULL };
     status_name_add(j, 503);
     hf_json_object(j);
-    hf_openapi_text(j, "description", "Not ready: it is still reading the journal, or the disk has no room.");
+    hf_openapi_text(j, "description",
+                    "Not ready: it is still reading the journal, or the disk has no room.");
     headers_add(j, later);
     answer_content_add(j, call);
     hf_json_object_end(j);

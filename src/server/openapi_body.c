@@ -155,14 +155,16 @@ static void extra_add(struct hf_json *j, const struct extra *extra)
     hf_json_object_end(j);
 }
 
-/* What a line has beside the fields of the call. Where the call needs no key, one is taken and not looked at. */
+/* What a line has beside the fields of the call. Where the call needs no key, one is taken and not
+ * looked at. */
 static void extras_add(struct hf_json *j, const struct hf_call *call, const char *param)
 {
     static const struct extra key = { "key", false, "the Idempotency-Key" };
     static const struct extra unused = { "key", false, "not needed here, and not looked at" };
     static const struct extra claim = { "key", false, "the claim's key" };
     static const struct extra client = {
-        "client", false, "instead of key, for clients that number their operations: the client's name"
+        "client", false,
+        "instead of key, for clients that number their operations: the client's name"
     };
     static const struct extra sequence = { "sequence", true, "and the number, 1, 2, 3 ..." };
     bool is_key = param && strcmp(param, "key") == 0;

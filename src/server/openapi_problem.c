@@ -39,8 +39,8 @@ static enum hf_status status_next(enum hf_status status)
 static void codes_describe(struct hf_json *j)
 {
     struct hf_buffer text = { 0 };
-    hf_buffer_add_text(&text,
-                       "What was wrong, for programs.\n\n| code | status | meaning |\n|---|---|---|\n");
+    hf_buffer_add_text(
+        &text, "What was wrong, for programs.\n\n| code | status | meaning |\n|---|---|---|\n");
     for (enum hf_status s = status_next(HF_OK); s != HF_OK; s = status_next(s)) {
         struct hf_api_problem p = hf_api_problem_of((enum hf_action)0, s);
         hf_buffer_printf(&text, "| %s | %u | %s |\n", p.code, p.http_status, p.title);

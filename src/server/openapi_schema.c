@@ -1,4 +1,5 @@
-/* What calls answer with. Each table lists the members that an encoder writes; a test holds the two together. */
+/* What calls answer with. Each table lists the members that an encoder writes; a test holds the two
+ * together. */
 #include "server/openapi.h"
 
 enum shape {
@@ -488,7 +489,8 @@ static void schema_add(struct hf_json *j, const struct schema *s)
 
 /* ---- What the members are made of ---- */
 
-static void pattern_add(struct hf_json *j, const char *about, const char *pattern, const char *example)
+static void pattern_add(struct hf_json *j, const char *about, const char *pattern,
+                        const char *example)
 {
     hf_json_object(j);
     hf_openapi_text(j, "description", about);

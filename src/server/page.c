@@ -1,5 +1,6 @@
-/* The start page: what runs here, how it is doing, and three commands to try it with. One page without scripts or
- * anything from elsewhere, so that the strictest policy can stand in its head. */
+/* The start page: what runs here, how it is doing, and three commands to try it with. One page
+ * without scripts or anything from elsewhere, so that the strictest policy can stand in its
+ * head. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "server/inner.h"
@@ -91,9 +92,9 @@ static void command_add(struct hf_buffer *out, const struct command *c, unsigned
     if (looks)
         return;
     hf_buffer_printf(out, "%s-H \"Idempotency-Key: order-$(date -u +%%F)\"", c->between);
-    hf_buffer_printf(out,
-                     "%s-d '{\"resource\":\"room-307\",\"requester\":\"guest-91\",\"duration\":\"15m\"}'",
-                     c->between);
+    hf_buffer_printf(
+        out, "%s-d '{\"resource\":\"room-307\",\"requester\":\"guest-91\",\"duration\":\"15m\"}'",
+        c->between);
 }
 
 void hf_server_lines(const char *url, struct hf_buffer *out)
@@ -111,13 +112,16 @@ static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Holdfast</title>\n<style>\n"
-    ":root{--paper:#faf9f6;--card:#fff;--ink:#1b2326;--soft:#58646a;--line:#e2dfd7;--mark:#0a6b5d;--good:#"
+    ":root{--paper:#faf9f6;--card:#fff;--ink:#1b2326;--soft:#58646a;--line:#e2dfd7;--mark:#0a6b5d;-"
+    "-good:#"
     "0a6b5d;"
     "--bad:#a62b1f;--code:#f2f0ea}\n"
-    "@media (prefers-color-scheme:dark){:root{--paper:#0f1315;--card:#161c1f;--ink:#e7eaeb;--soft:#9ba8ad;"
+    "@media "
+    "(prefers-color-scheme:dark){:root{--paper:#0f1315;--card:#161c1f;--ink:#e7eaeb;--soft:#9ba8ad;"
     "--line:#283236;--mark:#5ccbb8;--good:#5ccbb8;--bad:#f08b7f;--code:#0b0f10}}\n"
     "*{box-sizing:border-box}\n"
-    "body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,\"Segoe "
+    "body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.55 "
+    "system-ui,-apple-system,\"Segoe "
     "UI\","
     "Roboto,\"Helvetica Neue\",Arial,sans-serif}\n"
     "header,main,footer{max-width:62rem;margin:0 auto;padding:0 1.5rem}\n"
@@ -130,36 +134,46 @@ static const char head[] =
     ".state{margin-left:auto;border:1px solid var(--line);border-radius:2rem;padding:.2rem "
     ".85rem;background:var(--card);"
     "font-size:.95rem;white-space:nowrap}\n"
-    ".state::before{content:\"\";display:inline-block;width:.6rem;height:.6rem;border-radius:50%;margin-"
+    ".state::before{content:\"\";display:inline-block;width:.6rem;height:.6rem;border-radius:50%;"
+    "margin-"
     "right:.5rem;"
     "background:var(--good)}\n"
     ".state.not{color:var(--bad)}\n.state.not::before{background:var(--bad);border-radius:0}\n"
     "dl{margin:0}\ndt{color:var(--soft);font-size:.9rem}\ndd{margin:0;overflow-wrap:anywhere}\n"
-    ".facts{display:grid;grid-template-columns:max-content 1fr;gap:.35rem 1.5rem;border-top:1px solid "
+    ".facts{display:grid;grid-template-columns:max-content 1fr;gap:.35rem 1.5rem;border-top:1px "
+    "solid "
     "var(--line);"
     "border-bottom:1px solid var(--line);padding:1rem 0}\n"
     ".facts dt{line-height:1.7}\n"
     ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(13rem,1fr));gap:.75rem}\n"
-    ".figures div{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.85rem "
+    ".figures div{background:var(--card);border:1px solid "
+    "var(--line);border-radius:.6rem;padding:.85rem "
     "1rem}\n"
-    ".figures dd{font-size:1.5rem;line-height:1.35;font-variant-numeric:tabular-nums;letter-spacing:-.01em}\n"
+    ".figures "
+    "dd{font-size:1.5rem;line-height:1.35;font-variant-numeric:tabular-nums;letter-spacing:-.01em}"
+    "\n"
     ".figures .more{font-size:.9rem;color:var(--soft);letter-spacing:0}\n"
     "ol{list-style:none;counter-reset:step;margin:0;padding:0}\n"
     "ol li{counter-increment:step;margin:0 0 1.1rem}\n"
-    "ol p{margin:0 0 .4rem}\nol p::before{content:counter(step) \". \";color:var(--mark);font-weight:600}\n"
-    "pre{margin:0;padding:.8rem 1rem;overflow-x:auto;background:var(--code);border:1px solid var(--line);"
+    "ol p{margin:0 0 .4rem}\nol p::before{content:counter(step) \". "
+    "\";color:var(--mark);font-weight:600}\n"
+    "pre{margin:0;padding:.8rem 1rem;overflow-x:auto;background:var(--code);border:1px solid "
+    "var(--line);"
     "border-radius:.6rem}\n"
-    "code,pre{font:.9rem/1.6 ui-monospace,SFMono-Regular,Menlo,Consolas,\"Liberation Mono\",monospace}\n"
+    "code,pre{font:.9rem/1.6 ui-monospace,SFMono-Regular,Menlo,Consolas,\"Liberation "
+    "Mono\",monospace}\n"
     ".note{color:var(--soft);margin:0 0 1rem}\n.facts+.note{margin-top:1rem}\n"
     "a{color:var(--mark);text-underline-offset:.2em}\n"
     "a:focus-visible,pre:focus-visible{outline:3px solid var(--mark);outline-offset:3px}\n"
     "nav "
-    "ul{list-style:none;display:grid;grid-template-columns:repeat(auto-fill,minmax(13rem,1fr));gap:.75rem "
+    "ul{list-style:none;display:grid;grid-template-columns:repeat(auto-fill,minmax(13rem,1fr));gap:"
+    ".75rem "
     "1.5rem;"
     "margin:0;padding:0}\nnav span{display:block;color:var(--soft);font-size:.9rem}\n"
     "footer{color:var(--soft);font-size:.9rem;padding-top:2.5rem;padding-bottom:3rem}\n"
     "@media "
-    "(max-width:34rem){header{padding-top:2rem}.state{margin-left:0}.facts{grid-template-columns:1fr;gap:0}"
+    "(max-width:34rem){header{padding-top:2rem}.state{margin-left:0}.facts{grid-template-columns:"
+    "1fr;gap:0}"
     ".facts dd{margin-bottom:.5rem}.figures,nav ul{grid-template-columns:1fr 1fr}.figures "
     "dd{font-size:1.25rem}}\n"
     "@media (max-width:20rem){.figures,nav ul{grid-template-columns:1fr}}\n"
@@ -169,12 +183,14 @@ static const char head[] =
     "stroke-width=\"2.5\" "
     "stroke-linejoin=\"round\" stroke-linecap=\"round\" aria-hidden=\"true\"><rect x=\"3\" y=\"3\" "
     "width=\"22\" "
-    "height=\"22\" rx=\"6\" opacity=\".45\"/><rect x=\"11\" y=\"11\" width=\"22\" height=\"22\" rx=\"6\"/>"
+    "height=\"22\" rx=\"6\" opacity=\".45\"/><rect x=\"11\" y=\"11\" width=\"22\" height=\"22\" "
+    "rx=\"6\"/>"
     "<path d=\"m17 22.5 3.6 3.5 6.4-7.5\"/></svg>\n<h1>Holdfast</h1>\n";
 
 static const char links[] =
     "<nav aria-labelledby=\"more\">\n<h2 id=\"more\">Go on</h2>\n<ul>\n"
-    "<li><a href=\"/v1/openapi.json\">API description</a><span>every call, as OpenAPI 3.1</span></li>\n"
+    "<li><a href=\"/v1/openapi.json\">API description</a><span>every call, as OpenAPI "
+    "3.1</span></li>\n"
     "<li><a href=\"/metrics\">Metrics</a><span>for Prometheus</span></li>\n"
     "<li><a href=\"/healthz\">Health</a><span>does it live?</span></li>\n"
     "<li><a href=\"/readyz\">Readiness</a><span>does it take requests?</span></li>\n"
@@ -183,11 +199,13 @@ static const char links[] =
 /* ready: NULL, or why it is not. */
 static void state_add(struct hf_buffer *out, const char *not_ready)
 {
-    hf_buffer_printf(out, "<span class=\"state%s\" role=\"status\">%s%s</span>\n", not_ready ? " not" : "",
-                     not_ready ? "Not ready: " : "Ready", not_ready ? not_ready : "");
+    hf_buffer_printf(out, "<span class=\"state%s\" role=\"status\">%s%s</span>\n",
+                     not_ready ? " not" : "", not_ready ? "Not ready: " : "Ready",
+                     not_ready ? not_ready : "");
     hf_buffer_add_text(
-        out, "</div>\n<p class=\"lead\">Retry-safe writes. Send a request twice, and it happens once: "
-             "the key, the change and the answer are one commit.</p>\n</header>\n<main>\n");
+        out,
+        "</div>\n<p class=\"lead\">Retry-safe writes. Send a request twice, and it happens once: "
+        "the key, the change and the answer are one commit.</p>\n</header>\n<main>\n");
 }
 
 static void fact_add(struct hf_buffer *out, const char *name, const char *value)
@@ -216,7 +234,8 @@ static void facts_add(struct hf_server *s, bool figures, struct hf_buffer *out)
     since_add(out, hf_clock_wall_ms() - s->started_at);
     hf_buffer_add_text(out, ")</dd>\n");
     fact_add(out, "Callers",
-             s->options.auth_file ? "with a token of the auth file" : "from this machine, without a token");
+             s->options.auth_file ? "with a token of the auth file"
+                                  : "from this machine, without a token");
     hf_buffer_add_text(out, "</dl>\n");
 }
 
@@ -306,7 +325,8 @@ static void figures_add(struct hf_server *s, const struct hf_stats *stats, struc
 
 static void commands_add(struct hf_server *s, struct hf_buffer *out)
 {
-    static const char first[] = "Place a hold. The answer is <code>201</code>, with the hold in it.";
+    static const char first[] =
+        "Place a hold. The answer is <code>201</code>, with the hold in it.";
     static const char again[] =
         "The same again, as if the answer had been lost. It is the first answer, byte for "
         "byte, and says <code>Idempotent-Replayed: true</code>.";
@@ -316,11 +336,12 @@ static void commands_add(struct hf_server *s, struct hf_buffer *out)
     hf_buffer_add_text(out, "<h2>Try it</h2>\n");
     if (c.token)
         hf_buffer_add_text(
-            out, "<p class=\"note\">Put a token that may write into <code>TOKEN</code> first.</p>\n");
+            out,
+            "<p class=\"note\">Put a token that may write into <code>TOKEN</code> first.</p>\n");
     if (s->tls)
-        hf_buffer_add_text(out,
-                           "<p class=\"note\">If curl does not trust the certificate, add <code>--cacert "
-                           "FILE</code>.</p>\n");
+        hf_buffer_add_text(
+            out, "<p class=\"note\">If curl does not trust the certificate, add <code>--cacert "
+                 "FILE</code>.</p>\n");
     hf_buffer_add_text(out, "<ol>\n");
     for (unsigned i = 0; i < COMMANDS; i++) {
         struct hf_buffer command = { 0 };
@@ -361,8 +382,9 @@ void hf_server_page(struct hf_server *s, bool figures, struct hf_buffer *out)
     if (figures && db)
         figures_add(s, &stats, out);
     else if (!figures)
-        hf_buffer_add_text(out, "<p class=\"note\">The figures are for callers with a token: ask for "
-                                "<code>/metrics</code>.</p>\n");
+        hf_buffer_add_text(out,
+                           "<p class=\"note\">The figures are for callers with a token: ask for "
+                           "<code>/metrics</code>.</p>\n");
     commands_add(s, out);
     hf_buffer_add_text(out, links);
     footer_add(figures, out);

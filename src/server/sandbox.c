@@ -1,5 +1,5 @@
-/* Files, by Landlock. The kernel is called without a library, and its numbers stand here, because the headers of a
- * build machine are often older than the kernel that the program will run on. */
+/* Files, by Landlock. The kernel is called without a library, and its numbers stand here, because
+ * the headers of a build machine are often older than the kernel that the program will run on. */
 #define _GNU_SOURCE /* O_PATH */
 #include "server/sandbox.h"
 
@@ -45,7 +45,8 @@ enum { THREADS_MAX = 1 };
 #define NET_BIND (UINT64_C(1) << 0)
 #define NET_CONNECT (UINT64_C(1) << 1)
 
-/* What each version of the interface can forbid; all of it is forbidden but for what is allowed below. */
+/* What each version of the interface can forbid; all of it is forbidden but for what is allowed
+ * below. */
 static const struct {
     int abi;
     uint64_t fs, net, scoped;
@@ -56,11 +57,13 @@ static const struct {
     { 4, 0, NET_BIND | NET_CONNECT, 0 },  /* 6.7: bind and connect, TCP */
     { 5, UINT64_C(1) << 15, 0, 0 },       /* 6.10: ioctl on devices */
     { 6, 0, 0,
-      UINT64_C(1) << 0 | UINT64_C(1) << 1 }, /* 6.12: abstract sockets of others, signals to others */
+      UINT64_C(1) << 0 | UINT64_C(1)
+                             << 1 }, /* 6.12: abstract sockets of others, signals to others */
 };
 
 struct ruleset_attr {
-    uint64_t fs, net, scoped; /* an older kernel takes the longer struct if what it does not know is 0 */
+    uint64_t fs, net,
+        scoped; /* an older kernel takes the longer struct if what it does not know is 0 */
 };
 
 struct path_attr {
@@ -86,7 +89,8 @@ struct entering {
     struct hf_error *why;
 };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(struct hf_error *why, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool refuse(struct hf_error *why, const char *format,
+                                                         ...)
 {
     va_list args;
     va_start(args, format);
@@ -98,7 +102,8 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct hf_error *why, c
 
 #define OFF "To go on without a sandbox, say --sandbox off."
 
-/* A service's file says where the database is, and may say otherwise tomorrow: then any port may be the one. */
+/* A service's file says where the database is, and may say otherwise tomorrow: then any port may be
+ * the one. */
 static bool any_port(const struct hf_sandbox *sandbox)
 {
     char service[256] = "";
@@ -111,8 +116,9 @@ static bool rules_make(struct entering *e, const struct hf_sandbox *sandbox)
 {
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
     if (abi < 1 && errno == EOPNOTSUPP)
-        return refuse(e->why,
-                      "Landlock is switched off in this kernel: landlock must be in its lsm= list. " OFF);
+        return refuse(
+            e->why,
+            "Landlock is switched off in this kernel: landlock must be in its lsm= list. " OFF);
     if (abi < 1)
         return refuse(e->why, "The kernel has no Landlock (%s): Linux 5.13 or newer has it. " OFF,
                       strerror(errno));
@@ -126,7 +132,8 @@ static bool rules_make(struct entering *e, const struct hf_sandbox *sandbox)
     if (any_port(sandbox))
         e->handled.net &= ~NET_CONNECT;
     e->rules = (int)syscall(SYS_landlock_create_ruleset, &e->handled, sizeof e->handled, 0);
-    return e->rules >= 0 || refuse(e->why, "The kernel makes no Landlock rules: %s. " OFF, strerror(errno));
+    return e->rules >= 0 ||
+           refuse(e->why, "The kernel makes no Landlock rules: %s. " OFF, strerror(errno));
 }
 
 /* Allow `rights` at `path` and beneath; of a file, only those that a file can have. */
@@ -138,7 +145,8 @@ static bool allow(struct entering *e, const char *path, uint64_t rights)
         int error = errno;
         if (fd >= 0)
             close(fd);
-        return refuse(e->why, "%.300s cannot be allowed in the sandbox: %s.", path, strerror(error));
+        return refuse(e->why, "%.300s cannot be allowed in the sandbox: %s.", path,
+                      strerror(error));
     }
     if (!S_ISDIR(st.st_mode))
         rights &= FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE;
@@ -146,7 +154,8 @@ static bool allow(struct entering *e, const char *path, uint64_t rights)
     bool done = syscall(SYS_landlock_add_rule, e->rules, RULE_PATH_BENEATH, &rule, 0) == 0;
     int error = errno;
     close(fd);
-    return done || refuse(e->why, "%.300s cannot be allowed in the sandbox: %s. " OFF, path, strerror(error));
+    return done || refuse(e->why, "%.300s cannot be allowed in the sandbox: %s. " OFF, path,
+                          strerror(error));
 }
 
 /* The directory that a file stands in, for the file that will take its place. */
@@ -169,7 +178,8 @@ static bool allow_reading(struct entering *e, const char *path)
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return true;
     if (!realpath(path, target))
-        return refuse(e->why, "%.300s cannot be allowed in the sandbox: %s.", path, strerror(errno));
+        return refuse(e->why, "%.300s cannot be allowed in the sandbox: %s.", path,
+                      strerror(errno));
     return allow_beside(e, path) && allow_beside(e, target);
 }
 
@@ -181,15 +191,16 @@ static bool allow_if_there(struct entering *e, const char *path)
     return access(path, F_OK) != 0 || allow(e, path, FS_READ_FILE | FS_READ_DIR);
 }
 
-/* A file of the system that somebody may replace: where a link leads to another folder (/run/systemd/resolve), what will be
- * there in its place; but never all of /etc. */
+/* A file of the system that somebody may replace: where a link leads to another folder
+ * (/run/systemd/resolve), what will be there in its place; but never all of /etc. */
 static bool allow_of_system(struct entering *e, const char *path)
 {
     char target[PATH_MAX];
     if (!realpath(path, target))
         return true;
     return allow(e, path, FS_READ_FILE) &&
-           (strncmp(target, "/etc/", 5) == 0 || strncmp(target, "/usr/", 5) == 0 || allow_beside(e, target));
+           (strncmp(target, "/etc/", 5) == 0 || strncmp(target, "/usr/", 5) == 0 ||
+            allow_beside(e, target));
 }
 
 /* What the resolver of names reads, and by which the C library knows who we are. */
@@ -204,20 +215,21 @@ static bool allow_names(struct entering *e)
     return true;
 }
 
-/* What libpq reads: those that the connection string or the environment names, and where it looks otherwise. */
+/* What libpq reads: those that the connection string or the environment names, and where it looks
+ * otherwise. */
 static bool allow_libpq(struct entering *e, const char *conninfo)
 {
-    static const char *const named[] = {
-        "passfile", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir"
-    };
+    static const char *const named[] = { "passfile", "sslrootcert", "sslcert",
+                                         "sslkey",   "sslcrl",      "sslcrldir" };
     static const char *const at_home[] = { ".pgpass", ".pg_service.conf", ".postgresql" };
     const char *home = getenv("HOME"), *services = getenv("PGSERVICEFILE");
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         hf_conninfo_value(conninfo, named[i], path, sizeof path);
-        bool system = strcmp(path, "system") == 0; /* sslrootcert: the authorities that the machine trusts */
-        if (system &&
-            !(allow_if_there(e, "/etc/ssl/certs") && allow_if_there(e, "/usr/share/ca-certificates")))
+        bool system =
+            strcmp(path, "system") == 0; /* sslrootcert: the authorities that the machine trusts */
+        if (system && !(allow_if_there(e, "/etc/ssl/certs") &&
+                        allow_if_there(e, "/usr/share/ca-certificates")))
             return false;
         if (path[0] && !system && access(path, F_OK) == 0 && !allow_reading(e, path))
             return false;
@@ -238,7 +250,8 @@ static bool allow_port(struct entering *e, unsigned long port)
     struct port_attr rule = { NET_CONNECT, port };
     return !(e->handled.net & NET_CONNECT) ||
            syscall(SYS_landlock_add_rule, e->rules, RULE_NET_PORT, &rule, 0) == 0 ||
-           refuse(e->why, "Port %lu cannot be allowed in the sandbox: %s. " OFF, port, strerror(errno));
+           refuse(e->why, "Port %lu cannot be allowed in the sandbox: %s. " OFF, port,
+                  strerror(errno));
 }
 
 /* The ports of the database, which may have several hosts, and that of the resolver. */
@@ -248,8 +261,9 @@ static bool allow_ports(struct entering *e, const char *conninfo)
     hf_conninfo_value(conninfo, "port", ports, sizeof ports);
     for (const char *p = ports;; p++) {
         unsigned long port = strtoul(p, NULL, 10);
-        if (!allow_port(e, port ? port
-                                : DEFAULT_PORT)) /* a host whose place in the list is empty has that one */
+        if (!allow_port(
+                e, port ? port
+                        : DEFAULT_PORT)) /* a host whose place in the list is empty has that one */
             return false;
         p += strcspn(p, ",");
         if (*p == '\0')
@@ -273,7 +287,8 @@ static void modules_load(void)
 
 /* ---- All of them ---- */
 
-/* A directory of ours, which goes away at the end: removing it is a right on the one that it is in. */
+/* A directory of ours, which goes away at the end: removing it is a right on the one that it is
+ * in. */
 static bool allow_temporary(struct entering *e, const char *path)
 {
     char copy[PATH_MAX];
@@ -303,11 +318,13 @@ static bool rules_fill(struct entering *e, const struct hf_sandbox *sandbox)
 static bool temporary_files(const struct hf_sandbox *sandbox, struct hf_error *why)
 {
     const char *folder = sandbox->temporary ? sandbox->temporary : sandbox->writable;
-    return !folder || (setenv("TMPDIR", folder, 1) == 0 && setenv("SQLITE_TMPDIR", folder, 1) == 0) ||
+    return !folder ||
+           (setenv("TMPDIR", folder, 1) == 0 && setenv("SQLITE_TMPDIR", folder, 1) == 0) ||
            refuse(why, "There is not enough memory to enter the sandbox.");
 }
 
-/* Landlock confines the calling thread and its children: one that exists already would stay free. */
+/* Landlock confines the calling thread and its children: one that exists already would stay
+ * free. */
 static bool is_alone(void)
 {
     struct stat st;
@@ -316,11 +333,14 @@ static bool is_alone(void)
 
 static bool rules_enter(struct entering *e, bool connects)
 {
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall(SYS_landlock_restrict_self, e->rules, 0) != 0)
-        return refuse(e->why, "The kernel does not put Landlock rules in force: %s. " OFF, strerror(errno));
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        syscall(SYS_landlock_restrict_self, e->rules, 0) != 0)
+        return refuse(e->why, "The kernel does not put Landlock rules in force: %s. " OFF,
+                      strerror(errno));
     int error = hf_sandbox_calls(connects);
     return error == 0 ||
-           refuse(e->why, "The kernel does not filter system calls (seccomp): %s. " OFF, strerror(-error));
+           refuse(e->why, "The kernel does not filter system calls (seccomp): %s. " OFF,
+                  strerror(-error));
 }
 
 enum hf_status hf_sandbox_enter(const struct hf_sandbox *sandbox, struct hf_error *why)

@@ -1,5 +1,6 @@
-/* System calls, by seccomp. Three kinds: what a server does is allowed, what nothing but an intruder would try kills the
- * process, and everything else fails with EPERM, so that a library that tries something new finds another way. */
+/* System calls, by seccomp. Three kinds: what a server does is allowed, what nothing but an
+ * intruder would try kills the process, and everything else fails with EPERM, so that a library
+ * that tries something new finds another way. */
 #define _GNU_SOURCE /* CLONE_THREAD */
 #include "server/sandbox_calls.h"
 
@@ -13,44 +14,49 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Numbers that an architecture does not have are negative ones of libseccomp's, which it leaves out by itself. */
+/* Numbers that an architecture does not have are negative ones of libseccomp's, which it leaves out
+ * by itself. */
 static const int allowed[] = {
     /* files and directories: Landlock says which */
-    SCMP_SYS(access), SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(faccessat),
-    SCMP_SYS(faccessat2), SCMP_SYS(fadvise64), SCMP_SYS(fallocate), SCMP_SYS(fchmod), SCMP_SYS(fcntl),
-    SCMP_SYS(fdatasync), SCMP_SYS(flock), SCMP_SYS(fstat), SCMP_SYS(fstatfs), SCMP_SYS(fsync),
-    SCMP_SYS(ftruncate), SCMP_SYS(getcwd), SCMP_SYS(getdents64), SCMP_SYS(link), SCMP_SYS(linkat),
-    SCMP_SYS(lseek), SCMP_SYS(lstat), SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(newfstatat),
-    SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(pread64), SCMP_SYS(preadv), SCMP_SYS(preadv2),
-    SCMP_SYS(pwrite64), SCMP_SYS(pwritev), SCMP_SYS(pwritev2), SCMP_SYS(read), SCMP_SYS(readlink),
-    SCMP_SYS(readlinkat), SCMP_SYS(readv), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2),
-    SCMP_SYS(rmdir), SCMP_SYS(sendfile), SCMP_SYS(stat), SCMP_SYS(statfs), SCMP_SYS(statx),
-    SCMP_SYS(sync_file_range), SCMP_SYS(umask), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(write),
-    SCMP_SYS(writev),
-    /* connections that come to us; bind, listen and connect are not here, sending has rules of its own */
-    SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(getpeername), SCMP_SYS(getsockname), SCMP_SYS(getsockopt),
-    SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(setsockopt), SCMP_SYS(shutdown),
+    SCMP_SYS(access), SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3),
+    SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(fadvise64), SCMP_SYS(fallocate),
+    SCMP_SYS(fchmod), SCMP_SYS(fcntl), SCMP_SYS(fdatasync), SCMP_SYS(flock), SCMP_SYS(fstat),
+    SCMP_SYS(fstatfs), SCMP_SYS(fsync), SCMP_SYS(ftruncate), SCMP_SYS(getcwd), SCMP_SYS(getdents64),
+    SCMP_SYS(link), SCMP_SYS(linkat), SCMP_SYS(lseek), SCMP_SYS(lstat), SCMP_SYS(mkdir),
+    SCMP_SYS(mkdirat), SCMP_SYS(newfstatat), SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(pread64),
+    SCMP_SYS(preadv), SCMP_SYS(preadv2), SCMP_SYS(pwrite64), SCMP_SYS(pwritev), SCMP_SYS(pwritev2),
+    SCMP_SYS(read), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(readv), SCMP_SYS(rename),
+    SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(rmdir), SCMP_SYS(sendfile), SCMP_SYS(stat),
+    SCMP_SYS(statfs), SCMP_SYS(statx), SCMP_SYS(sync_file_range), SCMP_SYS(umask), SCMP_SYS(unlink),
+    SCMP_SYS(unlinkat), SCMP_SYS(write), SCMP_SYS(writev),
+    /* connections that come to us; bind, listen and connect are not here, sending has rules of its
+     * own */
+    SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(getpeername), SCMP_SYS(getsockname),
+    SCMP_SYS(getsockopt), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(setsockopt),
+    SCMP_SYS(shutdown),
     /* waiting */
     SCMP_SYS(epoll_create), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_pwait),
-    SCMP_SYS(epoll_pwait2), SCMP_SYS(epoll_wait), SCMP_SYS(eventfd2), SCMP_SYS(pipe), SCMP_SYS(pipe2),
-    SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(pselect6), SCMP_SYS(select), SCMP_SYS(signalfd4),
-    SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_gettime), SCMP_SYS(timerfd_settime),
+    SCMP_SYS(epoll_pwait2), SCMP_SYS(epoll_wait), SCMP_SYS(eventfd2), SCMP_SYS(pipe),
+    SCMP_SYS(pipe2), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(pselect6), SCMP_SYS(select),
+    SCMP_SYS(signalfd4), SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_gettime),
+    SCMP_SYS(timerfd_settime),
     /* memory; mmap and mprotect have rules of their own */
     SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(membarrier), SCMP_SYS(mincore), SCMP_SYS(mlock),
     SCMP_SYS(mremap), SCMP_SYS(msync), SCMP_SYS(munlock), SCMP_SYS(munmap),
     /* threads; clone has rules of its own */
-    SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(futex), SCMP_SYS(get_robust_list), SCMP_SYS(getcpu),
-    SCMP_SYS(gettid), SCMP_SYS(restart_syscall), SCMP_SYS(rseq), SCMP_SYS(sched_getaffinity),
-    SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler), SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list),
-    SCMP_SYS(set_tid_address),
+    SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(futex), SCMP_SYS(get_robust_list),
+    SCMP_SYS(getcpu), SCMP_SYS(gettid), SCMP_SYS(restart_syscall), SCMP_SYS(rseq),
+    SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
+    SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(set_tid_address),
     /* signals; tgkill has a rule of its own */
-    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigpending), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
-    SCMP_SYS(rt_sigsuspend), SCMP_SYS(rt_sigtimedwait), SCMP_SYS(sigaltstack),
+    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigpending), SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigsuspend), SCMP_SYS(rt_sigtimedwait),
+    SCMP_SYS(sigaltstack),
     /* time, randomness, and what we are */
     SCMP_SYS(clock_getres), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep), SCMP_SYS(getegid),
     SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getpid), SCMP_SYS(getppid), SCMP_SYS(getrandom),
-    SCMP_SYS(getrlimit), SCMP_SYS(getrusage), SCMP_SYS(gettimeofday), SCMP_SYS(getuid), SCMP_SYS(nanosleep),
-    SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(times), SCMP_SYS(uname)
+    SCMP_SYS(getrlimit), SCMP_SYS(getrusage), SCMP_SYS(gettimeofday), SCMP_SYS(getuid),
+    SCMP_SYS(nanosleep), SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(times), SCMP_SYS(uname)
 };
 
 static const int deadly[] = {
@@ -59,18 +65,20 @@ static const int deadly[] = {
     SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
     /* the system's shape */
     SCMP_SYS(mount), SCMP_SYS(umount), SCMP_SYS(umount2), SCMP_SYS(move_mount), SCMP_SYS(open_tree),
-    SCMP_SYS(fsopen), SCMP_SYS(fsmount), SCMP_SYS(fsconfig), SCMP_SYS(fspick), SCMP_SYS(mount_setattr),
-    SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(unshare), SCMP_SYS(setns), SCMP_SYS(open_by_handle_at),
+    SCMP_SYS(fsopen), SCMP_SYS(fsmount), SCMP_SYS(fsconfig), SCMP_SYS(fspick),
+    SCMP_SYS(mount_setattr), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(unshare),
+    SCMP_SYS(setns), SCMP_SYS(open_by_handle_at),
     /* the kernel itself */
     SCMP_SYS(bpf), SCMP_SYS(init_module), SCMP_SYS(finit_module), SCMP_SYS(delete_module),
-    SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load), SCMP_SYS(userfaultfd), SCMP_SYS(perf_event_open),
-    SCMP_SYS(reboot), SCMP_SYS(swapon), SCMP_SYS(swapoff), SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(keyctl),
-    SCMP_SYS(add_key), SCMP_SYS(request_key)
+    SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load), SCMP_SYS(userfaultfd),
+    SCMP_SYS(perf_event_open), SCMP_SYS(reboot), SCMP_SYS(swapon), SCMP_SYS(swapoff),
+    SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key)
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* The argument has this value. All 64 bits are compared, also where the kernel looks at 32: what does not fit fails. */
+/* The argument has this value. All 64 bits are compared, also where the kernel looks at 32: what
+ * does not fit fails. */
 static struct scmp_arg_cmp is(unsigned arg, scmp_datum_t value)
 {
     return (struct scmp_arg_cmp){ arg, SCMP_CMP_EQ, value, 0 };
@@ -92,28 +100,32 @@ static int rules_listed(scmp_filter_ctx filter)
     return error;
 }
 
-/* A thread is a clone that shares what threads share and is in no new namespace; every other clone is a process. clone3
- * keeps its flags in memory, where a filter cannot look: the C library takes clone when it is told that there is none. */
+/* A thread is a clone that shares what threads share and is in no new namespace; every other clone
+ * is a process. clone3 keeps its flags in memory, where a filter cannot look: the C library takes
+ * clone when it is told that there is none. */
 static int rules_threads(scmp_filter_ctx filter)
 {
     const scmp_datum_t shared = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
-    const scmp_datum_t spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
-                                CLONE_NEWPID | CLONE_NEWNET | CLONE_PTRACE | CLONE_VFORK;
-    int error =
-        seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, masked(0, shared | spaces, shared));
+    const scmp_datum_t spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                                CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_PTRACE |
+                                CLONE_VFORK;
+    int error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                                 masked(0, shared | spaces, shared));
     if (error == 0)
-        error =
-            seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, SCMP_SYS(clone), 1, masked(0, CLONE_THREAD, 0));
+        error = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, SCMP_SYS(clone), 1,
+                                 masked(0, CLONE_THREAD, 0));
     if (error == 0)
         error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     if (error == 0)
-        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, is(0, (scmp_datum_t)getpid()));
+        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                                 is(0, (scmp_datum_t)getpid()));
     return error;
 }
 
-/* New sockets can do no harm: they cannot be bound or connected, and nothing may be sent to an address (with
- * MSG_FASTOPEN that would connect). A message may carry one where no filter sees it, so there is no UDP; a local
- * datagram still goes, for those who tell a supervisor that they are ready. */
+/* New sockets can do no harm: they cannot be bound or connected, and nothing may be sent to an
+ * address (with MSG_FASTOPEN that would connect). A message may carry one where no filter sees it,
+ * so there is no UDP; a local datagram still goes, for those who tell a supervisor that they are
+ * ready. */
 static int rules_sockets(scmp_filter_ctx filter)
 {
     enum { TYPE = 15 }; /* of a socket; the bits above are flags */
@@ -127,7 +139,8 @@ static int rules_sockets(scmp_filter_ctx filter)
     if (error == 0)
         error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 1, is(4, 0));
     if (error == 0)
-        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1, masked(2, MSG_FASTOPEN, 0));
+        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1,
+                                 masked(2, MSG_FASTOPEN, 0));
     return error;
 }
 
@@ -153,13 +166,16 @@ static int rules_partly(scmp_filter_ctx filter)
     for (size_t i = 0; i < COUNT(controls) && error == 0; i++)
         error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, is(1, controls[i]));
     if (error == 0)
-        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, masked(2, PROT_EXEC, 0));
+        error =
+            seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, masked(2, PROT_EXEC, 0));
     if (error == 0)
-        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, masked(2, PROT_EXEC, 0));
+        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                                 masked(2, PROT_EXEC, 0));
     if (error == 0)
         error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1, is(0, PR_SET_NAME));
     if (error == 0) /* limits may be looked at */
-        error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, is(0, 0), is(2, 0));
+        error =
+            seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, is(0, 0), is(2, 0));
     return error;
 }
 
@@ -170,8 +186,8 @@ int hf_sandbox_calls(bool connects)
         return -ENOMEM;
     /* Calls in the manner of another architecture have other numbers. */
     int error = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    /* Every call passes the filter: a tree instead of a list. And no slower memory for code that is all our own, which
-     * kernels before 5.16 give to whoever has a filter. */
+    /* Every call passes the filter: a tree instead of a list. And no slower memory for code that is
+     * all our own, which kernels before 5.16 give to whoever has a filter. */
     if (error == 0)
         error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     if (error == 0)

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Put the filter in force for this thread and all that it makes later. connects: it may connect, and ask the resolver of
- * names. 0, or a negative errno. */
+/* Put the filter in force for this thread and all that it makes later. connects: it may connect,
+ * and ask the resolver of names. 0, or a negative errno. */
 int hf_sandbox_calls(bool connects);
 
 #endif

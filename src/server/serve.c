@@ -21,7 +21,8 @@ enum { HEAD_MS = 10000, IDLE_MS = 60000, BODY_MS = 60000 };
 enum { SEND_MS = 600000, SEND_MIB_MS = 1000 };
 /* How long a connection may be there whose caller has not said who it is. */
 enum { UNKNOWN_MS = 10000 };
-/* Descriptors of the store: segments, snapshots, a database's connections; and of each slow thread. */
+/* Descriptors of the store: segments, snapshots, a database's connections; and of each slow
+ * thread. */
 enum { STORE_FILES = 64, WORKER_FILES = 8 };
 
 /* place: of the value that is to blame, or NULL. */
@@ -31,7 +32,8 @@ static int complain(int code, const char *place, const char *sentence)
     return code;
 }
 
-static void log_text(struct hf_server *s, enum hf_log_level level, const char *event, const char *text)
+static void log_text(struct hf_server *s, enum hf_log_level level, const char *event,
+                     const char *text)
 {
     struct hf_log_field field = { .name = "text", .type = HF_LOG_TEXT, .text = hf_str(text) };
     hf_log_line(s->log, level, hf_clock_wall_ms(), event, &field, 1);
@@ -44,7 +46,8 @@ static void on_note(void *arg, int level, const char *line)
     log_text(arg, level > 0 ? HF_LOG_WARNING : HF_LOG_INFO, "store", line);
 }
 
-/* The journal cannot be trusted any more: say so and stop; the next start finds out what happened. */
+/* The journal cannot be trusted any more: say so and stop; the next start finds out what
+ * happened. */
 static void on_fatal(void *arg, const char *sentence)
 {
     struct hf_server *s = arg;
@@ -55,7 +58,8 @@ static void on_fatal(void *arg, const char *sentence)
 
 /* ---- Files that may change ---- */
 
-static bool load_tls(const struct hf_server_options *options, struct hf_tls **tls, struct hf_error *why)
+static bool load_tls(const struct hf_server_options *options, struct hf_tls **tls,
+                     struct hf_error *why)
 {
     struct hf_tls_files files = { options->tls_cert, options->tls_key };
     *tls = NULL;
@@ -66,7 +70,8 @@ static bool load_tls(const struct hf_server_options *options, struct hf_tls **tl
 static const char *tls_place(const struct hf_server_options *o, const struct hf_error *why)
 {
     size_t n = strlen(o->tls_key);
-    return strncmp(why->text, o->tls_key, n < 180 ? n : 180) == 0 ? o->places.tls_key : o->places.tls_cert;
+    return strncmp(why->text, o->tls_key, n < 180 ? n : 180) == 0 ? o->places.tls_key
+                                                                  : o->places.tls_cert;
 }
 
 /* SIGHUP: take what can change. What cannot be read leaves what was. */
@@ -101,7 +106,8 @@ static void reload(struct hf_server *s)
 
 /* ---- Starting ---- */
 
-/* The sandbox opens the data directory and nothing around it, so the directory has to be there before. */
+/* The sandbox opens the data directory and nothing around it, so the directory has to be there
+ * before. */
 static bool make_directory(const char *path, struct hf_error *why)
 {
     if (strcmp(path, ":memory:") == 0 || mkdir(path, 0700) != 0) {
@@ -118,8 +124,8 @@ static bool make_directory(const char *path, struct hf_error *why)
     if (parent >= 0)
         close(parent);
     if (!durable)
-        snprintf(why->text, sizeof why->text, "cannot make the directory \"%.300s\" durable: %s", path,
-                 strerror(errno));
+        snprintf(why->text, sizeof why->text, "cannot make the directory \"%.300s\" durable: %s",
+                 path, strerror(errno));
     return durable;
 }
 
@@ -131,7 +137,8 @@ static bool make_temporary(struct hf_server *s, struct hf_error *why)
                      folder && *folder ? folder : "/tmp");
     if (n > 0 && (size_t)n < sizeof s->temporary && mkdtemp(s->temporary))
         return true;
-    snprintf(why->text, sizeof why->text, "cannot make a directory for temporary files in \"%.200s\": %s",
+    snprintf(why->text, sizeof why->text,
+             "cannot make a directory for temporary files in \"%.200s\": %s",
              folder && *folder ? folder : "/tmp", strerror(errno));
     s->temporary[0] = '\0';
     return false;
@@ -169,12 +176,13 @@ static bool enter_sandbox(struct hf_server *s, struct hf_error *why)
     return !options->sandbox || hf_sandbox_enter(&sandbox, why) == HF_OK;
 }
 
-/* How many connections each tenant may have: half of those that there can be, unless it was said. If the system gives fewer
- * than were counted on when it was said, nobody has more than half even so. */
+/* How many connections each tenant may have: half of those that there can be, unless it was said.
+ * If the system gives fewer than were counted on when it was said, nobody has more than half even
+ * so. */
 static unsigned tenant_connections(const struct hf_server *s)
 {
-    unsigned possible =
-        HF_BUG(server_share_configured) ? s->options.max_connections : hf_http_connections_max(s->http);
+    unsigned possible = HF_BUG(server_share_configured) ? s->options.max_connections
+                                                        : hf_http_connections_max(s->http);
     unsigned given = s->options.tenant_connections;
     unsigned half = possible / 2 > 0 ? possible / 2 : 1;
     bool fewer = possible < s->options.max_connections;
@@ -188,7 +196,8 @@ static int prepare(struct hf_server *s)
     struct hf_error why = { .status = HF_OK };
     struct hf_http_options http = { .listen = o->listen,
                                     .threads = o->threads,
-                                    .files_reserved = STORE_FILES + HF_LANES * HF_LANE_WORKERS * WORKER_FILES,
+                                    .files_reserved =
+                                        STORE_FILES + HF_LANES * HF_LANE_WORKERS * WORKER_FILES,
                                     .limits = { .body_max = o->max_body,
                                                 .connections_max = o->max_connections,
                                                 .must_join = o->auth_file != NULL,
@@ -204,25 +213,28 @@ static int prepare(struct hf_server *s)
         return complain(EXIT_USAGE_ERROR, o->tls_cert ? o->places.tls_cert : o->places.tls_key,
                         "TLS needs both --tls-cert and --tls-key");
     if (o->auth_file && hf_auth_load(o->auth_file, &s->auth, &why) != HF_OK)
-        return complain(why.status == HF_NO_MEMORY ? EXIT_STORE : EXIT_USAGE_ERROR, o->places.auth_file,
-                        why.text);
+        return complain(why.status == HF_NO_MEMORY ? EXIT_STORE : EXIT_USAGE_ERROR,
+                        o->places.auth_file, why.text);
     snprintf(s->notes[0], sizeof s->notes[0], "%s", o->auth_file ? why.text : "");
     if (!load_tls(o, &http.tls, &why))
-        return complain(why.status == HF_NO_MEMORY ? EXIT_STORE : EXIT_USAGE_ERROR, tls_place(o, &why),
-                        why.text);
+        return complain(why.status == HF_NO_MEMORY ? EXIT_STORE : EXIT_USAGE_ERROR,
+                        tls_place(o, &why), why.text);
     snprintf(s->notes[1], sizeof s->notes[1], "%s", o->tls_cert ? why.text : "");
     hf_server_handler(s, &http.handler);
     s->tls = http.tls != NULL;
     enum hf_status st = hf_http_listen(&http, &s->http, &why);
     hf_tls_drop(http.tls);
     if (st != HF_OK)
-        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, o->places.listen, why.text);
+        return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, o->places.listen,
+                        why.text);
     if (!o->auth_file && !hf_http_loopback(s->http))
-        return complain(EXIT_USAGE_ERROR, o->places.listen,
-                        "without --auth-file only a loopback address may be listened on, because anybody "
-                        "who reaches the port could do anything. Give --auth-file FILE, or --listen "
-                        "127.0.0.1:4653");
-    s->tenants.connections_max = tenant_connections(s); /* not before it is known how many there can be */
+        return complain(
+            EXIT_USAGE_ERROR, o->places.listen,
+            "without --auth-file only a loopback address may be listened on, because anybody "
+            "who reaches the port could do anything. Give --auth-file FILE, or --listen "
+            "127.0.0.1:4653");
+    s->tenants.connections_max =
+        tenant_connections(s); /* not before it is known how many there can be */
     snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", hf_http_address(s->http));
     if (o->store.postgres ? !make_temporary(s, &why) : !make_directory(o->data, &why))
         return complain(EXIT_STORE, o->store.postgres ? NULL : o->places.data, why.text);
@@ -261,14 +273,15 @@ static void connections_note(struct hf_server *s)
     unsigned most = hf_http_connections_max(s->http);
     if (most >= s->options.max_connections)
         return;
-    int n = snprintf(text, sizeof text,
-                     "the system gives this process too few descriptors for max-connections %u; it takes %u: "
-                     "raise LimitNOFILE or ulimit -n",
-                     s->options.max_connections, most);
+    int n = snprintf(
+        text, sizeof text,
+        "the system gives this process too few descriptors for max-connections %u; it takes %u: "
+        "raise LimitNOFILE or ulimit -n",
+        s->options.max_connections, most);
     if (s->options.tenant_connections > s->tenants.connections_max)
         snprintf(text + n, sizeof text - (size_t)n,
-                 "; and %u of each tenant instead of tenant-connections %u", s->tenants.connections_max,
-                 s->options.tenant_connections);
+                 "; and %u of each tenant instead of tenant-connections %u",
+                 s->tenants.connections_max, s->options.tenant_connections);
     log_text(s, HF_LOG_WARNING, "limits", text);
 }
 
@@ -296,7 +309,8 @@ const char *hf_server_unready(const struct hf_stats *stats)
            : stats->out_of_space      ? "out of space"
            : stats->out_of_files      ? "too many open files"
            : stats->storage_failing   ? "the disk fails"
-           : stats->memory_full ? "out of memory: memory-max is reached, and only what was begun can be ended"
+           : stats->memory_full
+               ? "out of memory: memory-max is reached, and only what was begun can be ended"
            : stats->journal_damaged ? "the journal is damaged"
                                     : NULL;
 }
@@ -337,10 +351,11 @@ static bool stop(struct hf_server *s)
                      : kept   ? "everything that was answered is on disk"
                               : "the store was in memory, and is gone with the process");
         else
-            log_text(s, HF_LOG_ERROR, "not-started",
-                     s->unsure
-                         ? "the store was not opened; whether its configuration was changed is not known"
-                         : "the store was not opened; nothing was changed");
+            log_text(
+                s, HF_LOG_ERROR, "not-started",
+                s->unsure
+                    ? "the store was not opened; whether its configuration was changed is not known"
+                    : "the store was not opened; nothing was changed");
         hf_log_close(s->log);
     }
     return true;
@@ -374,7 +389,9 @@ int hf_server_run(const struct hf_server_options *options)
     remove_temporary(s);
     if (!idle) {
         hf_log_close(s->log);
-        _exit(code); /* all that was answered is on disk; the store is not closed under who reads it */
+        _exit(
+            /* all that was answered is on disk; the store is not closed under who reads it */
+            code);
     }
     pthread_mutex_destroy(&s->auth_lock);
     hf_tenants_free(&s->tenants);

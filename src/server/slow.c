@@ -1,6 +1,7 @@
-/* What takes long, away from the I/O threads: pages of lists wait for the disk, audits read the whole journal. Two lanes,
- * so that a page never waits behind an audit; and in each lane the tenants take turns, with one piece of work of each under
- * way at most, so that a tenant that asks for much waits only for itself. */
+/* What takes long, away from the I/O threads: pages of lists wait for the disk, audits read the
+ * whole journal. Two lanes, so that a page never waits behind an audit; and in each lane the
+ * tenants take turns, with one piece of work of each under way at most, so that a tenant that asks
+ * for much waits only for itself. */
 #include "audit/audit.h"
 #include "audit/export.h"
 #include "audit/trace.h"
@@ -15,13 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How many threads each has, and how much may wait in it: of one tenant, and where there is one only. An audit may need
- * much memory, so there are few at one time. */
+/* How many threads each has, and how much may wait in it: of one tenant, and where there is one
+ * only. An audit may need much memory, so there are few at one time. */
 static const unsigned lane_workers[HF_LANES] = { 2, HF_LANE_WORKERS };
 static const unsigned lane_max[HF_LANES] = { 256, 8 }, lane_max_alone[HF_LANES] = { 1024, 16 };
-/* A page has so many rows unless it is asked for others, and is looked for so long: others wait behind it. */
+/* A page has so many rows unless it is asked for others, and is looked for so long: others wait
+ * behind it. */
 enum { PAGE_ROWS = 100, PAGE_MS = 250 };
-/* Exports of one tenant that are being made or sent. Each has a descriptor and room on disk until it is read. */
+/* Exports of one tenant that are being made or sent. Each has a descriptor and room on disk until
+ * it is read. */
 enum { EXPORTS_MAX = 2 };
 
 /* ---- Pages ---- */
@@ -29,7 +32,9 @@ enum { EXPORTS_MAX = 2 };
 /* Does the guard keep hashes? Its entries are shown as such. */
 static enum hf_status guard_hashes(struct hf_db *db, const struct hf_query *query, bool *hashes)
 {
-    struct hf_request request = { .action = HF_GET_GUARD, .tenant = query->tenant, .get = { query->name } };
+    struct hf_request request = { .action = HF_GET_GUARD,
+                                  .tenant = query->tenant,
+                                  .get = { query->name } };
     struct hf_result result = HF_RESULT_INIT;
     enum hf_status st = hf_do(db, &request, &result);
     *hashes = false;
@@ -39,10 +44,11 @@ static enum hf_status guard_hashes(struct hf_db *db, const struct hf_query *quer
     return st;
 }
 
-/* Go on until the page is full, the list has ended, or it took too long: the library looks at a bounded number of records
- * at a time, those of other tenants and those that do not match included, and whoever gets an empty page takes it for the
- * end. */
-static enum hf_status page_fill(const struct hf_work *work, struct hf_query *query, struct hf_json *j)
+/* Go on until the page is full, the list has ended, or it took too long: the library looks at a
+ * bounded number of records at a time, those of other tenants and those that do not match included,
+ * and whoever gets an empty page takes it for the end. */
+static enum hf_status page_fill(const struct hf_work *work, struct hf_query *query,
+                                struct hf_json *j)
 {
     struct hf_db *db = work->server->db;
     bool hashed = false;
@@ -61,7 +67,8 @@ static enum hf_status page_fill(const struct hf_work *work, struct hf_query *que
         query->cursor = page.next_cursor;
         query->limit -= (uint32_t)page.count;
         hf_page_clear(&page);
-        if (query->cursor == 0 || query->limit == 0 || hf_clock_monotonic_ms() >= until || work->x->gone)
+        if (query->cursor == 0 || query->limit == 0 || hf_clock_monotonic_ms() >= until ||
+            work->x->gone)
             break;
     }
     hf_api_page_end(j, query->cursor);
@@ -75,12 +82,14 @@ void hf_slow_page(struct hf_work *work)
     enum hf_status st =
         hf_api_decode_list(work->match.call, &work->input, &work->x->arena, &query, &work->fault);
     if (st != HF_OK) {
-        hf_work_fail(work, (enum hf_action)0, st, st == HF_INVALID_REQUEST ? work->fault.detail : NULL);
+        hf_work_fail(work, (enum hf_action)0, st,
+                     st == HF_INVALID_REQUEST ? work->fault.detail : NULL);
         return;
     }
     st = page_fill(work, &query, &j);
     if (st != HF_OK) {
-        hf_work_fail(work, query.kind == HF_LIST_ENTRIES ? HF_GET_GUARD : (enum hf_action)0, st, NULL);
+        hf_work_fail(work, query.kind == HF_LIST_ENTRIES ? HF_GET_GUARD : (enum hf_action)0, st,
+                     NULL);
         return;
     }
     work->content_type = "application/json";
@@ -88,8 +97,8 @@ void hf_slow_page(struct hf_work *work)
 
 /* ---- Files ---- */
 
-/* The directory with the journal's files, or in which an export can be made; NULL after refusing: a store in memory has
- * none. postgres: out, the database that the records are in, or NULL. */
+/* The directory with the journal's files, or in which an export can be made; NULL after refusing: a
+ * store in memory has none. postgres: out, the database that the records are in, or NULL. */
 static const char *records_of(struct hf_work *work, const char **postgres)
 {
     const struct hf_server_options *o = &work->server->options;
@@ -98,14 +107,15 @@ static const char *records_of(struct hf_work *work, const char **postgres)
         return work->server->temporary;
     if (strcmp(o->data, ":memory:") != 0)
         return o->data;
-    hf_work_fail(
-        work, (enum hf_action)0, HF_STORAGE_FAILURE,
-        "This server keeps its store in memory alone, so there are no records on disk to read. Start it with "
-        "--data DIR to have them.");
+    hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
+                 "This server keeps its store in memory alone, so there are no records on disk to "
+                 "read. Start it with "
+                 "--data DIR to have them.");
     return NULL;
 }
 
-/* With an auth file, a caller sees what belongs to its tenant and nothing else; an operator sees all. */
+/* With an auth file, a caller sees what belongs to its tenant and nothing else; an operator sees
+ * all. */
 static bool sees_one_tenant(const struct hf_work *work)
 {
     return work->server->options.auth_file != NULL && !work->caller.is_operator;
@@ -135,15 +145,18 @@ static void text_take(struct hf_work *work, char *text, size_t size)
     work->content_type = wants_text(work) ? "text/plain; charset=utf-8" : "application/json";
 }
 
-/* The records could not be read. Why is for whoever runs the server: the sentence names its files. */
+/* The records could not be read. Why is for whoever runs the server: the sentence names its
+ * files. */
 static void records_fail(struct hf_work *work, enum hf_status status, const struct hf_error *why)
 {
     struct hf_log_field field = { .name = "text", .type = HF_LOG_TEXT, .text = hf_str(why->text) };
     if (why->text[0])
-        hf_log_line(work->server->log, HF_LOG_ERROR, hf_clock_wall_ms(), "records-unreadable", &field, 1);
+        hf_log_line(work->server->log, HF_LOG_ERROR, hf_clock_wall_ms(), "records-unreadable",
+                    &field, 1);
     hf_work_fail(work, (enum hf_action)0, status,
-                 why->text[0] ? "The records could not be read or written out. The server's log says why."
-                              : NULL);
+                 why->text[0]
+                     ? "The records could not be read or written out. The server's log says why."
+                     : NULL);
 }
 
 void hf_slow_audit(struct hf_work *work)
@@ -161,8 +174,8 @@ void hf_slow_audit(struct hf_work *work)
     if (!dir)
         return;
     enum hf_status st = out ? hf_audit_run(dir, &options, &report, &why) : HF_NO_MEMORY;
-    bool printed = st == HF_OK &&
-                   (wants_text(work) ? hf_audit_print_text(&report, out) : hf_audit_print_json(&report, out));
+    bool printed = st == HF_OK && (wants_text(work) ? hf_audit_print_text(&report, out)
+                                                    : hf_audit_print_json(&report, out));
     work->verdict = report.verdict == HF_AUDIT_OK        ? "ok"
                     : report.verdict == HF_AUDIT_DAMAGED ? "damaged"
                                                          : "violations";
@@ -222,16 +235,19 @@ static void export_open(struct hf_work *work, const char *path)
 /* May the tenant have one more? False after refusing. */
 static bool export_begin(struct hf_work *work)
 {
-    if (atomic_fetch_add(&work->tenant->exports, 1) < EXPORTS_MAX || HF_BUG(server_exports_unbounded))
+    if (atomic_fetch_add(&work->tenant->exports, 1) < EXPORTS_MAX ||
+        HF_BUG(server_exports_unbounded))
         return true;
     atomic_fetch_sub(&work->tenant->exports, 1);
-    hf_work_refuse(work, 503, "too-busy", "Too much at once",
-                   "Your tenant has two exports that are being sent. Read them to the end or close their "
-                   "connections, then ask again.");
+    hf_work_refuse(
+        work, 503, "too-busy", "Too much at once",
+        "Your tenant has two exports that are being sent. Read them to the end or close their "
+        "connections, then ask again.");
     return false;
 }
 
-/* The export is made beside the journal, or in a directory of our own, under a name that goes away at once: what is sent has no name any more. */
+/* The export is made beside the journal, or in a directory of our own, under a name that goes away
+ * at once: what is sent has no name any more. */
 static void export_make(struct hf_work *work)
 {
     static const enum hf_audit_format formats[] = { HF_AUDIT_JSONL, HF_AUDIT_SQLITE };
@@ -264,7 +280,8 @@ static void export_make(struct hf_work *work)
     work->content_type = types[work->choice];
 }
 
-/* Make it if the tenant may have one more. It counts until the file is closed: by the server, or when the work is released. */
+/* Make it if the tenant may have one more. It counts until the file is closed: by the server, or
+ * when the work is released. */
 void hf_slow_export(struct hf_work *work)
 {
     if (!export_begin(work))
@@ -279,8 +296,8 @@ void hf_slow_export(struct hf_work *work)
 /* The query of a call that is no list. False after refusing it. */
 static bool query_read(struct hf_work *work)
 {
-    enum hf_status st =
-        hf_api_decode_other(work->match.call, &work->input, &work->x->arena, &work->choice, &work->fault);
+    enum hf_status st = hf_api_decode_other(work->match.call, &work->input, &work->x->arena,
+                                            &work->choice, &work->fault);
     if (st == HF_OK)
         return true;
     hf_work_fail(work, (enum hf_action)0, st, st == HF_INVALID_REQUEST ? work->fault.detail : NULL);
@@ -309,7 +326,8 @@ static void make_whole(struct hf_work *work)
         hf_work_fail(work, (enum hf_action)0, HF_NO_MEMORY, NULL);
 }
 
-/* Is there somebody who waits, and time to wait? Pages are quick, so a server that stops still makes those. */
+/* Is there somebody who waits, and time to wait? Pages are quick, so a server that stops still
+ * makes those. */
 static bool of_use(const struct hf_work *work)
 {
     return !work->x->gone &&
@@ -371,9 +389,9 @@ static void *lane_run(void *arg)
         if (of_use(work))
             make_whole(work);
         else
-            hf_work_fail(
-                work, (enum hf_action)0, HF_STORAGE_FAILURE,
-                "The server is stopping, so this long question was not begun. Ask again when it is back.");
+            hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
+                         "The server is stopping, so this long question was not begun. Ask again "
+                         "when it is back.");
         work->x->answer_size = work->text.size;
         pthread_mutex_lock(&lane->lock);
         turn_end(lane, turns);
@@ -389,8 +407,8 @@ enum hf_status hf_slow_start(struct hf_server *s)
 {
     for (size_t i = 0; i < HF_LANES; i++) {
         struct hf_slow *lane = &s->lanes[i];
-        unsigned wanted =
-            s->options.auth_file ? lane_workers[i] : 1; /* one tenant alone has one turn at a time */
+        unsigned wanted = s->options.auth_file ? lane_workers[i]
+                                               : 1; /* one tenant alone has one turn at a time */
         lane->end = &lane->first;
         pthread_mutex_init(&lane->lock, NULL);
         pthread_cond_init(&lane->work, NULL);
@@ -428,10 +446,12 @@ void hf_slow_add(struct hf_work *work)
 {
     enum hf_lane which = hf_handler_of(work->match.call)->lane;
     struct hf_slow *lane = &work->server->lanes[which];
-    struct hf_tenant *tenant = HF_BUG(server_one_line) ? &work->server->tenants.nobody : work->tenant;
+    struct hf_tenant *tenant =
+        HF_BUG(server_one_line) ? &work->server->tenants.nobody : work->tenant;
     struct hf_turns *turns = &tenant->turns[which];
     pthread_mutex_lock(&lane->lock);
-    bool room = turns->waiting < (work->server->options.auth_file ? lane_max : lane_max_alone)[which];
+    bool room =
+        turns->waiting < (work->server->options.auth_file ? lane_max : lane_max_alone)[which];
     if (room) {
         lane->count++;
         turns->waiting++;
@@ -446,7 +466,8 @@ void hf_slow_add(struct hf_work *work)
     pthread_mutex_unlock(&lane->lock);
     if (room)
         return;
-    hf_work_refuse(work, 503, "too-busy", "Too much at once",
-                   "Too many such questions are waiting. Nothing was changed: try again in a moment.");
+    hf_work_refuse(
+        work, 503, "too-busy", "Too much at once",
+        "Too many such questions are waiting. Nothing was changed: try again in a moment.");
     hf_http_done(work->x);
 }

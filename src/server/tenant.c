@@ -31,7 +31,8 @@ static bool is_named(const struct hf_tenant *t, struct hf_bytes name)
     return hf_bytes_equal(hf_mem(t->name, t->name_size), name);
 }
 
-struct hf_tenant *hf_tenant_find(struct hf_tenants *tenants, struct hf_tenant *before, struct hf_bytes name)
+struct hf_tenant *hf_tenant_find(struct hf_tenants *tenants, struct hf_tenant *before,
+                                 struct hf_bytes name)
 {
     static const struct hf_sipkey key = { 0 }; /* the names are the operator's, of the auth file */
     if (before && is_named(before, name))
@@ -61,8 +62,9 @@ uint64_t hf_tenant_batch_max(const struct hf_tenants *tenants)
     return (uint64_t)tenants->rate * HF_OWED_SECONDS;
 }
 
-/* Each request moves `paid_us` on by the time that it may take. What was not used stays good for a second, so paid_us is
- * never more than that behind now; one that would move it ahead of now has to wait: the answer says how long. */
+/* Each request moves `paid_us` on by the time that it may take. What was not used stays good for a
+ * second, so paid_us is never more than that behind now; one that would move it ahead of now has to
+ * wait: the answer says how long. */
 static int64_t pay(_Atomic int64_t *paid_us, int64_t rate, int64_t now, int64_t count)
 {
     int64_t paid = atomic_load_explicit(paid_us, memory_order_relaxed), next;
@@ -77,7 +79,8 @@ static int64_t pay(_Atomic int64_t *paid_us, int64_t rate, int64_t now, int64_t 
     return 0;
 }
 
-int64_t hf_tenant_take(struct hf_tenants *tenants, struct hf_tenant *tenant, const struct hf_charge *charge)
+int64_t hf_tenant_take(struct hf_tenants *tenants, struct hf_tenant *tenant,
+                       const struct hf_charge *charge)
 {
     if (tenants->rate == 0)
         return 0;

@@ -1,8 +1,10 @@
-/* tenant.h: what each tenant may have of the server at one time, so that none of them keeps the others waiting.
+/* tenant.h: what each tenant may have of the server at one time, so that none of them keeps the
+ * others waiting.
  *
- * Connections, requests a second, and turns on the slow threads (slow.c). A tenant is known here from its first call that
- * was let in until the server ends; the auth file bounds how many there are. Without an auth file everybody is one
- * tenant, and no limit but those of the server itself counts. */
+ * Connections, requests a second, and turns on the slow threads (slow.c). A tenant is known here
+ * from its first call that was let in until the server ends; the auth file bounds how many there
+ * are. Without an auth file everybody is one tenant, and no limit but those of the server itself
+ * counts. */
 #ifndef HF_SERVER_TENANT_H
 #define HF_SERVER_TENANT_H
 
@@ -23,8 +25,9 @@ struct hf_turns {
 };
 
 struct hf_tenant {
-    struct hf_http_group group; /* its connections; first, so that a connection's group leads here */
-    struct hf_tenant *next;     /* of the same hash */
+    struct hf_http_group
+        group;              /* its connections; first, so that a connection's group leads here */
+    struct hf_tenant *next; /* of the same hash */
     _Atomic int64_t
         paid_us[2]; /* rate: up to when its requests have used up what they may; and its endings */
     _Atomic int64_t batch_lines;   /* of its batches that are being worked on */
@@ -49,12 +52,14 @@ struct hf_tenants {
 void hf_tenants_init(struct hf_tenants *tenants, unsigned connections_max, unsigned rate);
 void hf_tenants_free(struct hf_tenants *tenants);
 
-/* The operators, as a tenant of their own. No tenant has a name with a space in it: the auth file divides words by them. */
+/* The operators, as a tenant of their own. No tenant has a name with a space in it: the auth file
+ * divides words by them. */
 #define HF_TENANT_OPERATORS "the operators"
 
-/* The tenant of this name, made if it is new. before: NULL, or one that it may well be: found without a lock then. NULL
- * without memory. */
-struct hf_tenant *hf_tenant_find(struct hf_tenants *tenants, struct hf_tenant *before, struct hf_bytes name);
+/* The tenant of this name, made if it is new. before: NULL, or one that it may well be: found
+ * without a lock then. NULL without memory. */
+struct hf_tenant *hf_tenant_find(struct hf_tenants *tenants, struct hf_tenant *before,
+                                 struct hf_bytes name);
 
 enum { HF_OWED_SECONDS = 10 };
 
@@ -63,17 +68,21 @@ struct hf_charge {
     int64_t now_us; /* of a clock that only goes forward */
     uint64_t count; /* 1, or the lines of a batch: at most hf_tenant_batch_max */
     bool
-        ending; /* it ends what was begun: such requests have the same rate, counted apart, so that no others keep them out */
+        /* it ends what was begun: such requests have the same rate, counted apart, so that no
+         * others keep them out */
+        ending;
 };
 
 /* The most lines that a batch may have: what the rate allows in HF_OWED_SECONDS. 0: no limit. */
 uint64_t hf_tenant_batch_max(const struct hf_tenants *tenants);
-/* hf_tenant_take: may the tenant make this request now? A tenant that was silent may make as many at once as it may in a
- * second. A batch is let in when one request would be, and the tenant owes for the others: at most HF_OWED_SECONDS. 0: yes,
- * and it is counted. Else in how many microseconds it may. Safe from many threads. */
-int64_t hf_tenant_take(struct hf_tenants *tenants, struct hf_tenant *tenant, const struct hf_charge *charge);
-/* May the log have one more warning about what the tenant does? So many a second: its requests must not push warnings about
- * others out of the log. Counted if so. Safe from many threads. */
+/* hf_tenant_take: may the tenant make this request now? A tenant that was silent may make as many
+ * at once as it may in a second. A batch is let in when one request would be, and the tenant owes
+ * for the others: at most HF_OWED_SECONDS. 0: yes, and it is counted. Else in how many microseconds
+ * it may. Safe from many threads. */
+int64_t hf_tenant_take(struct hf_tenants *tenants, struct hf_tenant *tenant,
+                       const struct hf_charge *charge);
+/* May the log have one more warning about what the tenant does? So many a second: its requests must
+ * not push warnings about others out of the log. Counted if so. Safe from many threads. */
 enum { HF_TENANT_LOG_RATE = 100 };
 bool hf_tenant_may_log(struct hf_tenant *tenant, int64_t now_us);
 

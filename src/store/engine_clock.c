@@ -16,7 +16,8 @@ static hf_time confirmed(const struct hf_engine_clock *c, hf_time boot)
 {
     hf_time passed = later(boot - c->line_boot, 0);
     hf_time regained = passed / REGAIN;
-    return c->line + passed + (regained < HF_ENGINE_CLOCK_SLACK_MS ? regained : HF_ENGINE_CLOCK_SLACK_MS);
+    return c->line + passed +
+           (regained < HF_ENGINE_CLOCK_SLACK_MS ? regained : HF_ENGINE_CLOCK_SLACK_MS);
 }
 
 /* Engine time is `now`, whatever was known before. */
@@ -42,9 +43,11 @@ static void reach(struct hf_engine_clock *c, const struct hf_engine_clock_readin
 static void believe(struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     c->doubted = false;
-    if (r->wall >= c->now) { /* else it was set back, or another reading was later: engine time waits */
+    if (r->wall >=
+        c->now) { /* else it was set back, or another reading was later: engine time waits */
         c->now = r->wall;
-        /* The slack that was used stays used: the line is not raised to the wall clock, only lowered. */
+        /* The slack that was used stays used: the line is not raised to the wall clock, only
+         * lowered. */
         if (r->wall < confirmed(c, r->from)) {
             c->line = r->wall;
             c->line_boot = r->from;
@@ -54,7 +57,8 @@ static void believe(struct hf_engine_clock *c, const struct hf_engine_clock_read
     c->pace_boot = r->to;
 }
 
-/* How far from the place where it is watched, as far as the boot clock can say: 0 if it has stayed there. */
+/* How far from the place where it is watched, as far as the boot clock can say: 0 if it has stayed
+ * there. */
 static hf_time strayed(const struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     hf_time ahead = r->wall - (c->place + (r->to - c->place_from));
@@ -72,7 +76,8 @@ static void watch(struct hf_engine_clock *c, const struct hf_engine_clock_readin
 }
 
 /* It is ahead of what the boot clock confirms. */
-static enum hf_engine_clock_event doubt(struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
+static enum hf_engine_clock_event doubt(struct hf_engine_clock *c,
+                                        const struct hf_engine_clock_reading *r)
 {
     hf_time by = c->doubted ? strayed(c, r) : 1; /* the first time it has come from behind */
     bool believed = by == 0 && r->from - c->place_to >= HF_ENGINE_CLOCK_WATCH_MS;
@@ -84,7 +89,9 @@ static enum hf_engine_clock_event doubt(struct hf_engine_clock *c, const struct 
         watch(c, r);
     if (believed)
         follow(c, r->wall, r);
-    return believed ? HF_ENGINE_CLOCK_BELIEVED : by > 0 ? HF_ENGINE_CLOCK_JUMPED : HF_ENGINE_CLOCK_GOES;
+    return believed ? HF_ENGINE_CLOCK_BELIEVED
+           : by > 0 ? HF_ENGINE_CLOCK_JUMPED
+                    : HF_ENGINE_CLOCK_GOES;
 }
 
 enum hf_engine_clock_event hf_engine_clock_read(struct hf_engine_clock *c,
@@ -104,8 +111,8 @@ enum hf_engine_clock_event hf_engine_clock_read(struct hf_engine_clock *c,
     return was_doubted ? HF_ENGINE_CLOCK_RETURNED : HF_ENGINE_CLOCK_GOES;
 }
 
-bool hf_engine_clock_tell(struct hf_engine_clock *c, enum hf_engine_clock_event event, const char *whose,
-                          char line[HF_ENGINE_CLOCK_LINE])
+bool hf_engine_clock_tell(struct hf_engine_clock *c, enum hf_engine_clock_event event,
+                          const char *whose, char line[HF_ENGINE_CLOCK_LINE])
 {
     double seconds = (double)c->step / 1000;
     switch (event) {
@@ -116,20 +123,22 @@ bool hf_engine_clock_tell(struct hf_engine_clock *c, enum hf_engine_clock_event 
             return false;
         c->told_ever = true;
         c->told_boot = c->place_to;
-        snprintf(
-            line, HF_ENGINE_CLOCK_LINE,
-            "%s clock has jumped ahead by %.3f s, which the boot clock does not confirm: it is not believed "
-            "unless it stays there for %d s; engine time goes on at the boot clock's pace",
-            whose, seconds, HF_ENGINE_CLOCK_WATCH_MS / 1000);
+        snprintf(line, HF_ENGINE_CLOCK_LINE,
+                 "%s clock has jumped ahead by %.3f s, which the boot clock does not confirm: it "
+                 "is not believed "
+                 "unless it stays there for %d s; engine time goes on at the boot clock's pace",
+                 whose, seconds, HF_ENGINE_CLOCK_WATCH_MS / 1000);
         return true;
     case HF_ENGINE_CLOCK_RETURNED:
         snprintf(line, HF_ENGINE_CLOCK_LINE,
-                 "%s clock has come back and is followed again: nothing was lost by its jump", whose);
+                 "%s clock has come back and is followed again: nothing was lost by its jump",
+                 whose);
         return c->told;
     case HF_ENGINE_CLOCK_BELIEVED: break;
     }
-    snprintf(line, HF_ENGINE_CLOCK_LINE,
-             "%s clock has stayed ahead for %d s and is believed: engine time steps forward by %.3f s", whose,
-             HF_ENGINE_CLOCK_WATCH_MS / 1000, seconds);
+    snprintf(
+        line, HF_ENGINE_CLOCK_LINE,
+        "%s clock has stayed ahead for %d s and is believed: engine time steps forward by %.3f s",
+        whose, HF_ENGINE_CLOCK_WATCH_MS / 1000, seconds);
     return true;
 }

@@ -1,9 +1,9 @@
-/* io.h: everything the store asks of the world outside: files, time, randomness, and what to do when it
- * cannot go on. One table, so that a test can cut the power between any two calls.
+/* io.h: everything the store asks of the world outside: files, time, randomness, and what to do
+ * when it cannot go on. One table, so that a test can cut the power between any two calls.
  *
  * A handle stands for one directory; names are plain file names in it. Results are 0 or a negative
- * errno, unless said otherwise. All calls may come from several threads, though never two writes to one
- * file at once. */
+ * errno, unless said otherwise. All calls may come from several threads, though never two writes to
+ * one file at once. */
 #ifndef HF_STORE_IO_H
 #define HF_STORE_IO_H
 
@@ -30,12 +30,14 @@ struct hf_io {
     int (*dir_list)(struct hf_dir *dir, bool (*each)(void *arg, const char *name), void *arg);
     int (*rename)(struct hf_dir *dir, const char *from, const char *to);
     int (*remove)(struct hf_dir *dir, const char *name);
-    /* Lock the directory itself for this process: no file in it can be removed or renamed so that a second one
-     * gets in. who: written where the next one can read it. -EBUSY: taken, and `holder` (out, `holder_size` bytes,
-     * NUL-ended) says by whom, "" if that is not known. Given back by dir_close. */
+    /* Lock the directory itself for this process: no file in it can be removed or renamed so that a
+     * second one gets in. who: written where the next one can read it. -EBUSY: taken, and `holder`
+     * (out, `holder_size` bytes, NUL-ended) says by whom, "" if that is not known. Given back by
+     * dir_close. */
     int (*lock)(struct hf_dir *dir, const char *who, char *holder, size_t holder_size);
 
-    /* May others than its owner open the directory, or change it? Then they can take its lock, too. NULL: there are no others. */
+    /* May others than its owner open the directory, or change it? Then they can take its lock, too.
+     * NULL: there are no others. */
     bool (*dir_shared)(struct hf_dir *dir);
 
     int (*open)(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out);
@@ -54,11 +56,12 @@ struct hf_io {
     /* `size` bytes from the start, readable until unmap, showing later writes. */
     int (*map)(struct hf_file *file, size_t size, const unsigned char **out);
     void (*unmap)(struct hf_file *file, const unsigned char *data, size_t size);
-    /* Can `size` bytes at `at` of the mapping `map` be read now? 0, or -EIO: a sector is unreadable, or the file has become
-     * shorter than its mapping. Reading them without having asked ends the process then. */
+    /* Can `size` bytes at `at` of the mapping `map` be read now? 0, or -EIO: a sector is
+     * unreadable, or the file has become shorter than its mapping. Reading them without having
+     * asked ends the process then. */
     int (*touch)(struct hf_file *file, const unsigned char *map, uint64_t at, size_t size);
-    /* Give the descriptor of a mapped file back. What is mapped stays; after this only touch, unmap and close may be
-     * called. */
+    /* Give the descriptor of a mapped file back. What is mapped stays; after this only touch, unmap
+     * and close may be called. */
     void (*detach)(struct hf_file *file);
 
     hf_time (*wall_ms)(void *ctx); /* milliseconds since 1970 */
@@ -71,7 +74,8 @@ struct hf_io {
 /* The operating system. Static. */
 const struct hf_io *hf_io_os(void);
 
-/* Files that live in memory and die with the directory handle; time and randomness are real. Static. */
+/* Files that live in memory and die with the directory handle; time and randomness are real.
+ * Static. */
 const struct hf_io *hf_io_memory(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Files that live in memory, for ":memory:". A directory is a list of files; the last handle frees a
- * file that was removed. */
+/* Files that live in memory, for ":memory:". A directory is a list of files; the last handle frees
+ * a file that was removed. */
 #include "store/io.h"
 
 #include "base/assert.h"
@@ -12,7 +12,8 @@
 
 struct content {
     char name[64];
-    unsigned char *data; /* one run, made at its final size by the first write and never moved while mapped */
+    unsigned char
+        *data; /* one run, made at its final size by the first write and never moved while mapped */
     uint64_t size, room;
     unsigned mapped, handles;
     bool removed;
@@ -138,7 +139,8 @@ static struct content *content_make(struct hf_dir *dir, const char *name)
     return c;
 }
 
-static int mem_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
+static int mem_open(struct hf_dir *dir, const char *name, enum hf_open_how how,
+                    struct hf_file **out)
 {
     struct hf_file *file = malloc(sizeof *file);
     if (!file)

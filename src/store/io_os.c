@@ -55,8 +55,9 @@ static bool name_found(void *arg, const char *name)
     return false;
 }
 
-/* Make the directory, and its entry in the one above durable. One that is there already may have been made a moment
- * ago, by us before something failed or by whoever called us: it is an old one if there is something in it. */
+/* Make the directory, and its entry in the one above durable. One that is there already may have
+ * been made a moment ago, by us before something failed or by whoever called us: it is an old one
+ * if there is something in it. */
 static int folder_make(const char *path)
 {
     bool made = mkdir(path, 0700) == 0, used = false;
@@ -131,7 +132,8 @@ static int os_write(struct hf_file *file, const void *data, size_t size, uint64_
 /* 0, -EBUSY or another negative errno. */
 static int lock_take(int fd)
 {
-    /* An audit looks whether the lock is taken by taking it for an instant: that is no reason to refuse. */
+    /* An audit looks whether the lock is taken by taking it for an instant: that is no reason to
+     * refuse. */
     for (int tries = 20; flock(fd, LOCK_EX | LOCK_NB) != 0;
          nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL))
         if (errno != EINTR && (errno != EWOULDBLOCK || --tries == 0))
@@ -150,9 +152,10 @@ static void holder_read(const struct hf_dir *dir, char *holder, size_t holder_si
         close(fd);
 }
 
-/* What keeps a second process out is the lock on the directory itself, which nobody can remove without the store. The
- * file LOCK is locked too, for programs of version 0.1, which know no other lock, and for file systems of several
- * machines, some of which tell only this machine of a directory's lock. */
+/* What keeps a second process out is the lock on the directory itself, which nobody can remove
+ * without the store. The file LOCK is locked too, for programs of version 0.1, which know no other
+ * lock, and for file systems of several machines, some of which tell only this machine of a
+ * directory's lock. */
 static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t holder_size)
 {
     int error = lock_take(dir->fd), fd = -1;
@@ -182,7 +185,8 @@ static bool os_dir_shared(struct hf_dir *dir)
     return fstat(dir->fd, &st) == 0 && (st.st_mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)) != 0;
 }
 
-/* A directory or a pipe under the name of a file is nothing that can be read: its size says nothing. */
+/* A directory or a pipe under the name of a file is nothing that can be read: its size says
+ * nothing. */
 static int file_check(int fd)
 {
     struct stat st;
@@ -193,7 +197,8 @@ static int file_check(int fd)
 
 static int os_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
 {
-    static const int flags[] = { [HF_OPEN_READ] = O_RDONLY | O_NONBLOCK, /* of a pipe, it would wait */
+    static const int flags[] = { [HF_OPEN_READ] =
+                                     O_RDONLY | O_NONBLOCK, /* of a pipe, it would wait */
                                  [HF_OPEN_WRITE] = O_RDWR,
                                  [HF_OPEN_CREATE] = O_RDWR | O_CREAT | O_TRUNC };
     struct hf_file *file = malloc(sizeof *file);

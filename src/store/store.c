@@ -7,7 +7,8 @@
 #endif
 
 enum hf_status hf_store_open(const char *path, const struct hf_options *options,
-                             const struct hf_store_host *host, struct hf_store **out, struct hf_error *why)
+                             const struct hf_store_host *host, struct hf_store **out,
+                             struct hf_error *why)
 {
     if (!options->postgres)
         return hf_journal_store_open(path, options, host, out, why);

@@ -69,12 +69,13 @@ static void lines_of_json(void **state)
     const char *text = (const char *)data;
     assert_int_equal(lines, 29); /* the store, 27 entries, the end */
     assert_ptr_equal(strstr(text, "{\"type\":\"store\""), text);
-    assert_non_null(
-        strstr(text, "\"action\":\"place_hold\",\"status\":\"ok\",\"tenant\":\"\",\"key\":\"order-1\""));
+    assert_non_null(strstr(
+        text, "\"action\":\"place_hold\",\"status\":\"ok\",\"tenant\":\"\",\"key\":\"order-1\""));
     assert_non_null(strstr(text, "{\"kind\":\"hold\",\"id\":\""));
     assert_non_null(strstr(text, "\"key\":{\"base64\":\"AP8B\"}"));
     assert_non_null(strstr(text, "\"client\":\"terminal-5\",\"sequence\":2"));
-    assert_non_null(strstr(text, "\"answer\":{\"kind\":\"value\",\"key\":\"\",\"value\":\"done\"}"));
+    assert_non_null(
+        strstr(text, "\"answer\":{\"kind\":\"value\",\"key\":\"\",\"value\":\"done\"}"));
     assert_non_null(strstr(text, "{\"type\":\"end\",\"batches\":"));
     free(data);
 }
@@ -97,13 +98,15 @@ static void tables(void **state)
     expect_number(db, "SELECT count(*) FROM claims WHERE state = 'completed'", 1);
     expect_number(db, "SELECT count(*) FROM outbox", 2);
     expect_number(db, "SELECT count(*) FROM guard_entries", 2);
-    expect_number(db, "SELECT count(*) FROM tokens WHERE client = 'terminal-5' AND expires_at IS NULL", 2);
-    expect_number(db, "SELECT count(*) FROM claims WHERE lease_expires_text LIKE '2026-11-15T%Z'", 1);
-    expect_number(db, "SELECT count(*) FROM leases WHERE released_text IS NULL", 1);
     expect_number(
-        db,
-        "SELECT count(*) FROM lease_events WHERE expires_text LIKE '2026-11-15T%Z' AND released_text IS NULL",
-        1);
+        db, "SELECT count(*) FROM tokens WHERE client = 'terminal-5' AND expires_at IS NULL", 2);
+    expect_number(db, "SELECT count(*) FROM claims WHERE lease_expires_text LIKE '2026-11-15T%Z'",
+                  1);
+    expect_number(db, "SELECT count(*) FROM leases WHERE released_text IS NULL", 1);
+    expect_number(db,
+                  "SELECT count(*) FROM lease_events WHERE expires_text LIKE '2026-11-15T%Z' AND "
+                  "released_text IS NULL",
+                  1);
     sqlite3_close(db);
 }
 
@@ -207,7 +210,8 @@ static void unsettled_claims(void **state)
     story_close(&story);
     snprintf(file, sizeof file, "%s/export", story.dir);
     sqlite3 *db = database();
-    char *sql = question("-- question: Which claims has nobody settled, although their lease ran out?");
+    char *sql =
+        question("-- question: Which claims has nobody settled, although their lease ran out?");
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(st), SQLITE_ROW);
     assert_string_equal((const char *)sqlite3_column_text(st, 1), "silent");
@@ -242,7 +246,8 @@ static void near_duplicates_are_counted_as_the_audit_does(void **state)
     hf_audit_report_free(&report);
     sqlite3 *db = database();
     expect_number(db, "SELECT count(*) FROM near_duplicates", 3);
-    expect_number(db, "SELECT count(*) FROM near_duplicates WHERE first_key = 'k2' AND second_key = 'k4'", 1);
+    expect_number(
+        db, "SELECT count(*) FROM near_duplicates WHERE first_key = 'k2' AND second_key = 'k4'", 1);
     sqlite3_close(db);
     story_remove(&story);
     story = right;
@@ -306,7 +311,8 @@ static void wrong_history(void **state)
     snprintf(file, sizeof file, "%s/export", story.dir);
     db = database();
     expect_number(db, "SELECT count(*) FROM keys_used_twice", 1);
-    expect_number(db, "SELECT count(*) FROM near_duplicates WHERE why = 'the same key: a double'", 1);
+    expect_number(db, "SELECT count(*) FROM near_duplicates WHERE why = 'the same key: a double'",
+                  1);
     sqlite3_close(db);
     story_remove(&story);
     story = right;

@@ -137,7 +137,9 @@ static void packed_damaged_table(void **state)
 static void packed_and_last(void **state)
 {
     (void)state;
-    tell(8); /* two segments; the second is compressed, which no store does to its last, and broken */
+    tell(
+        /* two segments; the second is compressed, which no store does to its last, and broken */
+        8);
     story_close(&story);
     jw_pack(&story.w, 2);
     jw_flip(story.dir, "journal-00000002.zst", 50);
@@ -203,14 +205,17 @@ static void damage_leaves_checks_incomplete(void **state)
     jw_flip(story.dir, FIRST, 4096 * 2 + 90);
     run();
     for (unsigned i = 0; i < report.check_count; i++)
-        outcome((enum hf_audit_check_id)i, i == HF_AUDIT_SEQUENCE ? HF_AUDIT_BROKEN : HF_AUDIT_INCOMPLETE);
+        outcome((enum hf_audit_check_id)i,
+                i == HF_AUDIT_SEQUENCE ? HF_AUDIT_BROKEN : HF_AUDIT_INCOMPLETE);
     FILE *out = open_memstream(&told, &size);
     assert_true(hf_audit_print_text(&report, out));
     assert_true(hf_audit_print_json(&report, out));
     fclose(out);
-    assert_non_null(strstr(told, "VIOLATIONS: 1, by the checks SEQUENCE\nINCOMPLETE: 36 other checks found"));
+    assert_non_null(
+        strstr(told, "VIOLATIONS: 1, by the checks SEQUENCE\nINCOMPLETE: 36 other checks found"));
     assert_non_null(strstr(told, "\n  CHAIN      INCOMPLETE nothing was changed afterwards\n"));
-    assert_non_null(strstr(told, "3 checked, 0 violations; what is lost or cannot be read was not checked"));
+    assert_non_null(
+        strstr(told, "3 checked, 0 violations; what is lost or cannot be read was not checked"));
     assert_non_null(strstr(told, "\n  SEQUENCE   BROKEN     no batch is missing\n"));
     assert_null(strstr(told, " ok   "));
     assert_non_null(strstr(told, "\"outcome\":\"incomplete\""));
@@ -229,8 +234,8 @@ static void damaged_header_of_batch(void **state)
     assert_non_null(strstr(report.damage[0].what, "header does not fit"));
 }
 
-/* In the segment's header, in each of three batches, and in the first bytes of the padding behind them.
- */
+/* In the segment's header, in each of three batches, and in the first bytes of the padding behind
+ * them. */
 static void every_flipped_byte_is_noticed(void **state)
 {
     (void)state;
@@ -299,7 +304,9 @@ static void torn_segment_header(void **state)
     (void)state;
     size_t size;
     tell(
-        7); /* the power went while the header of the second segment was written: its batch came behind that */
+        /* the power went while the header of the second segment was written: its batch came behind
+         * that */
+        7);
     story_close(&story);
     unsigned char *data = jw_load(story.dir, SECOND, &size);
     memset(data + 30, 0, size - 30);
@@ -334,7 +341,8 @@ static void missing_first_segment(void **state)
     assert_int_equal(report.batches, 4);
 }
 
-/* A store prepares files of zeros: one with the header of another segment was put there. A start refuses it too. */
+/* A store prepares files of zeros: one with the header of another segment was put there. A start
+ * refuses it too. */
 static void first_copied_to(const char *name)
 {
     size_t size;
@@ -354,7 +362,8 @@ static void copied_segment_behind(void **state)
     first_copied_to("journal-00000003.log");
 }
 
-/* A stray name far behind the others: millions of numbers are missing, and were looked for one by one, for hours. */
+/* A stray name far behind the others: millions of numbers are missing, and were looked for one by
+ * one, for hours. */
 static void segment_far_behind(void **state)
 {
     (void)state;
@@ -449,7 +458,8 @@ static void lying_row(void **state)
     tell(1);
     run();
     assert_int_equal(report.verdict, HF_AUDIT_VIOLATIONS);
-    assert_non_null(strstr(report.checks[HF_AUDIT_FORMAT].examples[0], "a row is longer than the entry"));
+    assert_non_null(
+        strstr(report.checks[HF_AUDIT_FORMAT].examples[0], "a row is longer than the entry"));
     assert_int_equal(report.entries, 3);
     outcome(HF_AUDIT_FORMAT, HF_AUDIT_BROKEN);
     outcome(HF_AUDIT_CHAIN, HF_AUDIT_PASSED);

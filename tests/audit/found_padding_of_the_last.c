@@ -1,6 +1,6 @@
-/* The audit objected to bytes behind the newest batch that belong to no batch. A crash leaves them there if it tears the
- * write of a batch over what an earlier crash has left: the batch is whole, the zeros behind it are not. The store
- * itself opens then, and cleans them up. */
+/* The audit objected to bytes behind the newest batch that belong to no batch. A crash leaves them
+ * there if it tears the write of a batch over what an earlier crash has left: the batch is whole,
+ * the zeros behind it are not. The store itself opens then, and cleans them up. */
 #include "audit/audit.h"
 #include "engine/kit/engine.h"
 #include "support/test.h"
@@ -51,6 +51,7 @@ static void bytes_behind_the_newest_batch_are_a_crash(void **s)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(bytes_behind_the_newest_batch_are_a_crash) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        bytes_behind_the_newest_batch_are_a_crash) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* A right history has no violation. Each check of holds finds what is planted for it, by its name. */
+/* A right history has no violation. Each check of holds finds what is planted for it, by its
+ * name. */
 #include "audit/kit/judge.h"
 
 #include <setjmp.h>

@@ -149,9 +149,8 @@ static void hostile_lengths(void **state)
     tell(2);
     story_close(&story);
     unsigned char *data = jw_load(story.dir, FIRST, &size);
-    static const uint32_t lengths[] = {
-        0, 1, 79, 80, 111, 112, 113, 4096, 0x7fffffff, 0xffffffff, 0xfffff000
-    };
+    static const uint32_t lengths[] = { 0,   1,    79,         80,         111,       112,
+                                        113, 4096, 0x7fffffff, 0xffffffff, 0xfffff000 };
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         unsigned char *b = data + 2 * 4096;
         unsigned char kept[128];
@@ -175,7 +174,8 @@ static void hostile_lengths(void **state)
     free(data);
 }
 
-/* The same for a compressed segment: its header and frame table, with their CRC made right again. */
+/* The same for a compressed segment: its header and frame table, with their CRC made right
+ * again. */
 static void hostile_packs(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The audit holds holds.idx against the journal, and tells what is wrong with it without calling the history damaged. */
+/* The audit holds holds.idx against the journal, and tells what is wrong with it without calling
+ * the history damaged. */
 #include "audit/audit.h"
 #include "engine/kit/engine.h"
 #include "support/test.h"
@@ -104,8 +105,8 @@ static void a_wrong_index_is_told_and_is_no_damage(void **state)
     FILE *out = open_memstream(&text, &size);
     assert_true(hf_audit_print_text(&report, out));
     fclose(out);
-    assert_non_null(
-        strstr(text, "damaged: 3 of its 3 parts do not agree with the journal, the first at byte 4096"));
+    assert_non_null(strstr(
+        text, "damaged: 3 of its 3 parts do not agree with the journal, the first at byte 4096"));
     free(text);
     kit_reopen(k); /* rebuilt */
     kit_settle(k);
@@ -136,7 +137,8 @@ static void a_wrong_index_is_told_and_is_no_damage(void **state)
     assert_true(report.index_missing);
     assert_int_equal(report.index_parts, PARTS);
     assert_int_equal(report.index_wrong, PARTS);
-    /* One that cannot be read: the start makes it anew, and the audit tells, and judges everything else. */
+    /* One that cannot be read: the start makes it anew, and the audit tells, and judges everything
+     * else. */
     char path[512];
     snprintf(path, sizeof path, "%s/holds.idx", k->dir);
     assert_int_equal(mkdir(path, 0700), 0);
@@ -152,6 +154,7 @@ static void a_wrong_index_is_told_and_is_no_damage(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { T(a_good_index_agrees), T(a_wrong_index_is_told_and_is_no_damage) };
+    const struct CMUnitTest tests[] = { T(a_good_index_agrees),
+                                        T(a_wrong_index_is_told_and_is_no_damage) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

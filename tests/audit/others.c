@@ -1,5 +1,5 @@
-/* Each check of guards (DP1 to DP4), claims, leases, fences, registers, clients and the outbox finds what
- * is planted for it, by its name. */
+/* Each check of guards (DP1 to DP4), claims, leases, fences, registers, clients and the outbox
+ * finds what is planted for it, by its name. */
 #include "audit/kit/judge.h"
 #include "base/bytes.h"
 
@@ -176,7 +176,8 @@ static void register_fence_falls(void **state)
     judged("REGISTERS", "falls from 5 to 0");
 }
 
-/* The register `limit` is deleted; what is left of it may be forgotten `after_ms` from now, or never if it is negative. */
+/* The register `limit` is deleted; what is left of it may be forgotten `after_ms` from now, or
+ * never if it is negative. */
 static struct jw_entry *deleted(const char *key, uint64_t version, int64_t after_ms)
 {
     static unsigned char forms[8][8];
@@ -399,5 +400,6 @@ int main(void)
         T(outbox_gap),
         T(time_of_entry),
     };
-    return cmocka_run_group_tests_name("audit of guards, claims, leases, registers", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("audit of guards, claims, leases, registers", tests, NULL,
+                                       NULL);
 }

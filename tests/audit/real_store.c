@@ -1,5 +1,5 @@
-/* A store that the engine itself has written, with every type of register, every match rule and a claim that was abandoned:
- * the audit passes, and the export shows each as what it is. */
+/* A store that the engine itself has written, with every type of register, every match rule and a
+ * claim that was abandoned: the audit passes, and the export shows each as what it is. */
 #include "api/decode.h"
 #include "audit/audit.h"
 #include "audit/export.h"
@@ -50,7 +50,8 @@ static void audit_passes(struct hf_audit_report *report)
     for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
         if (hf_audit_outcome(&report->checks[i]) != HF_AUDIT_PASSED)
             fail_msg("%s: %s", report->checks[i].name,
-                     report->checks[i].example_count ? report->checks[i].examples[0] : "incomplete");
+                     report->checks[i].example_count ? report->checks[i].examples[0]
+                                                     : "incomplete");
     assert_int_equal(report->verdict, HF_AUDIT_OK);
 }
 
@@ -61,7 +62,8 @@ static const char *const merges[] = {
     "\"name\":\"lowest\",\"type\":\"min\",\"value\":-9",
     "\"name\":\"once\",\"type\":\"or\",\"value\":true",
     "\"name\":\"all\",\"type\":\"union\",\"value\":[\"pear\",\"apple\"]",
-    "\"name\":\"newest\",\"type\":\"lww\",\"value\":{\"value\":{\"a\":1},\"timestamp\":7,\"node\":\"n1\"}",
+    "\"name\":\"newest\",\"type\":\"lww\",\"value\":{\"value\":{\"a\":1},\"timestamp\":7,\"node\":"
+    "\"n1\"}",
     "\"name\":\"seen\",\"type\":\"vector\",\"value\":{\"n1\":3,\"n2\":4}",
     "\"name\":\"count\",\"type\":\"counter\",\"value\":{\"n1\":3,\"n2\":4}",
     "\"name\":\"stock\",\"type\":\"updown\",\"value\":{\"n1\":{\"up\":9,\"down\":2}}",
@@ -124,7 +126,8 @@ static void each_type_is_exported_as_what_it_is(void **state)
         "\"name\":\"plain\",\"type\":\"plain\",",
         "\"value\":[1,2]",
         "\"match\":[\"trim\",\"casefold\",\"normalize\",\"hash\"]",
-        "\"state\":\"started\"", /* that its outcome is unknown follows from its lease, and is not written down */
+        /* that its outcome is unknown follows from its lease, and is not written down */
+        "\"state\":\"started\"",
     };
     struct hf_audit_report report;
     fill();
@@ -150,8 +153,9 @@ static void the_database_has_the_same_registers(void **state)
     assert_int_equal(sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     static const char *const types[] = { "counter", "lww",   "max",    "min",   "or",
                                          "plain",   "union", "updown", "vector" };
-    assert_int_equal(sqlite3_prepare_v2(db, "SELECT type FROM registers ORDER BY type", -1, &st, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT type FROM registers ORDER BY type", -1, &st, NULL),
+        SQLITE_OK);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         assert_int_equal(sqlite3_step(st), SQLITE_ROW);
         assert_string_equal((const char *)sqlite3_column_text(st, 0), types[i]);
@@ -163,7 +167,8 @@ static void the_database_has_the_same_registers(void **state)
 
 /* ---- Long histories ---- */
 
-/* What no longer matters is forgotten while the journal is read; what comes again is new, and that is right. */
+/* What no longer matters is forgotten while the journal is read; what comes again is new, and that
+ * is right. */
 static void things_come_again_after_their_time(void **state)
 {
     (void)state;
@@ -178,8 +183,9 @@ static void things_come_again_after_their_time(void **state)
             assert_int_equal(kit_ask(k, HF_ADMIT, "g", name, NULL), HF_OK);
             assert_false(k->got.answer.seen.seen);
             assert_int_equal(kit_begin(k, name, "p", MINUTE, HF_ABANDON_RETRY), HF_OK);
-            assert_int_equal(kit_settle_claim(k, HF_COMPLETE, name, k->got.answer.claim.fence, "1", false),
-                             HF_OK);
+            assert_int_equal(
+                kit_settle_claim(k, HF_COMPLETE, name, k->got.answer.claim.fence, "1", false),
+                HF_OK);
         }
     }
     audit_passes(&report);
@@ -209,8 +215,8 @@ static size_t times_in(const char *text, const char *part)
     return count;
 }
 
-/* A claim that was extended thousands of times: its trace has the first and the newest events, and says how many are not
- * shown. Else one key could take all of the server's memory. */
+/* A claim that was extended thousands of times: its trace has the first and the newest events, and
+ * says how many are not shown. Else one key could take all of the server's memory. */
 static void a_long_trace_shows_both_ends(void **state)
 {
     (void)state;
@@ -228,7 +234,8 @@ static void a_long_trace_shows_both_ends(void **state)
     assert_int_equal(times_in(told, "\n20"), SHOWN);
     assert_non_null(strstr(told, "Key \"c\": 3001 events\n"));
     assert_non_null(strstr(told, "claim begin: started"));
-    assert_non_null(strstr(told, "\n... 2001 events not shown. `holdfast export` has all of them.\n"));
+    assert_non_null(
+        strstr(told, "\n... 2001 events not shown. `holdfast export` has all of them.\n"));
     free(told);
     told = traced("c", true);
     assert_int_equal(times_in(told, "{\"at\":\""), SHOWN);

@@ -1,5 +1,5 @@
-/* A store whose segments are not a multiple of the compressed frame: its last frame is filled up, and the audit has to
- * read it so. And the note of an orderly close, which the audit reads too. */
+/* A store whose segments are not a multiple of the compressed frame: its last frame is filled up,
+ * and the audit has to read it so. And the note of an orderly close, which the audit reads too. */
 #include "audit/audit.h"
 #include "engine/kit/engine.h"
 #include "support/test.h"
@@ -86,8 +86,8 @@ static void a_last_batch_lost_after_an_orderly_close_is_damage(void **state)
     kit_free(k);
 }
 
-/* The header of the first segment is gone: the keys are found in the next one, or not at all. Either way nothing is told about
- * holds that is not true. */
+/* The header of the first segment is gone: the keys are found in the next one, or not at all.
+ * Either way nothing is told about holds that is not true. */
 static void without_its_first_header(bool more)
 {
     struct kit *k = kit_make();
@@ -114,8 +114,8 @@ static void without_its_first_header(bool more)
     assert_int_equal(verdict_of(k, &report), HF_AUDIT_DAMAGED);
     assert_int_equal(report.journal.keys_known, more);
     for (size_t i = 0; i < report.check_count; i++)
-        assert_true(report.checks[i].violations == 0 || i == HF_AUDIT_SEQUENCE || i == HF_AUDIT_CHAIN ||
-                    i == HF_AUDIT_FORMAT);
+        assert_true(report.checks[i].violations == 0 || i == HF_AUDIT_SEQUENCE ||
+                    i == HF_AUDIT_CHAIN || i == HF_AUDIT_FORMAT);
     hf_audit_report_free(&report);
     kit_free(k);
 }

@@ -62,8 +62,8 @@ static void expect_not(const char *words)
 /* ---- Two tenants that do the same, and the same wrong ---- */
 
 struct names {
-    const char *tenant, *resource, *requester, *key, *second_key, *guard, *identity, *claim, *lease, *holder,
-        *reg;
+    const char *tenant, *resource, *requester, *key, *second_key, *guard, *identity, *claim, *lease,
+        *holder, *reg;
 };
 
 static const struct names alpha = { "alpha",   "alpha-room",   "alpha-ann",  "alpha-key",
@@ -73,8 +73,9 @@ static const struct names beta = { "beta",   "beta-room",   "beta-bob",  "beta-k
                                    "beta-2", "beta-guard",  "beta-seen", "beta-claim",
                                    "beta-l", "beta-holder", "beta-reg" };
 
-/* Two holds under one key, of one requester and within a minute; another key's hold that changes its requester;
- * an identity recorded twice; a claim begun twice; a lease granted while it is held; a version left out. */
+/* Two holds under one key, of one requester and within a minute; another key's hold that changes
+ * its requester; an identity recorded twice; a claim begun twice; a lease granted while it is held;
+ * a version left out. */
 static void tell_wrong(const struct names *n)
 {
     story.tenant = hf_str(n->tenant);
@@ -101,7 +102,8 @@ static void tell_wrong(const struct names *n)
 
 static void report_to(struct hf_audit_report *report, const struct names *n, bool json)
 {
-    struct hf_audit_options options = { .has_tenant = n != NULL, .tenant = hf_str(n ? n->tenant : NULL) };
+    struct hf_audit_options options = { .has_tenant = n != NULL,
+                                        .tenant = hf_str(n ? n->tenant : NULL) };
     story_close(&story);
     free(told);
     FILE *out = open_memstream(&told, &told_size);
@@ -170,7 +172,8 @@ static void report_says_so(void **state)
     tell_wrong(&alpha);
     tell_wrong(&beta);
     report_to(&report, &alpha, false);
-    expect("Tenant \"alpha\" alone: its 12 entries are judged, counted and named below, and nobody else's.");
+    expect("Tenant \"alpha\" alone: its 12 entries are judged, counted and named below, and nobody "
+           "else's.");
     expect("of the tenant  12 entries with ");
     expect_not("other tenants");
     hf_audit_report_free(&report);
@@ -243,9 +246,10 @@ static void damage_without_a_place(void **state)
 
 static int trace(const char *name, const struct names *n, enum hf_audit_subject subject, bool json)
 {
-    struct hf_audit_trace_options options = {
-        .subject = subject, .has_tenant = n != NULL, .tenant = hf_str(n ? n->tenant : NULL), .json = json
-    };
+    struct hf_audit_trace_options options = { .subject = subject,
+                                              .has_tenant = n != NULL,
+                                              .tenant = hf_str(n ? n->tenant : NULL),
+                                              .json = json };
     free(told);
     FILE *out = open_memstream(&told, &told_size);
     int code = hf_audit_trace(story.dir, hf_str(name), &options, out, &why);
@@ -395,10 +399,12 @@ static void export_of_one_as_a_database(void **state)
     assert_int_equal(number_in(db, "SELECT max(newest) FROM resources"), 2);
     assert_int_equal(number_in(db, "SELECT previous FROM holds WHERE ordinal = 2"), 1);
     assert_int_equal(number_in(db, "SELECT count(*) FROM hold_keys WHERE key = 'beta-key'"), 2);
-    assert_int_equal(number_in(db, "SELECT count(*) FROM store WHERE name = 'tenant' AND value = 'beta'"), 1);
-    assert_int_equal(number_in(db, "SELECT count(*) FROM store WHERE name IN ('store_id', 'chain_head', "
-                                   "'batches', 'torn_bytes', 'damages')"),
-                     0);
+    assert_int_equal(
+        number_in(db, "SELECT count(*) FROM store WHERE name = 'tenant' AND value = 'beta'"), 1);
+    assert_int_equal(
+        number_in(db, "SELECT count(*) FROM store WHERE name IN ('store_id', 'chain_head', "
+                      "'batches', 'torn_bytes', 'damages')"),
+        0);
     sqlite3_close(db);
 }
 
@@ -409,13 +415,14 @@ static void export_of_nobody(void **state)
     export(&(struct names){ .tenant = "gamma" }, HF_AUDIT_JSONL);
     expect("\"kind\":\"config\"");
     expect_not("alpha");
-    assert_string_equal(why.text,
-                        "Nothing of tenant \"gamma\" is in the journal: the export has the configurations "
-                        "alone.");
+    assert_string_equal(
+        why.text,
+        "Nothing of tenant \"gamma\" is in the journal: the export has the configurations "
+        "alone.");
 }
 
-/* Bytes at random, with all CRCs made right again: whatever the records then say, a tenant that has none is
- * shown none. */
+/* Bytes at random, with all CRCs made right again: whatever the records then say, a tenant that has
+ * none is shown none. */
 static void hostile_bytes(void **state)
 {
     (void)state;

@@ -50,7 +50,8 @@ static void life_of_a_hold(void **state)
 {
     (void)state;
     assert_int_equal(trace(hf_str(story.holds[1].id), (struct hf_audit_trace_options){ 0 }), 0);
-    expect("2026-11-15T21:39:59.123Z  placed by key \"order-1\" for 15m: resource \"room-307\", requester "
+    expect("2026-11-15T21:39:59.123Z  placed by key \"order-1\" for 15m: resource \"room-307\", "
+           "requester "
            "\"guest-91\", held until 2026-11-15T21:54:59.123Z");
     expect("2026-11-15T21:40:00.123Z  confirmed by key \"order-1-confirm\"\n");
     expect("2026-11-15T21:40:01.123Z  release by key \"order-1-release\" refused: not-held");
@@ -113,14 +114,15 @@ static void claim_that_is_open(void **state)
            "2026-11-15T21:40:58.123Z");
     /* Nothing is written when a lease runs out: only whoever asks knows how late it is. */
     const hf_time end = STORY_START + 61000;
-    assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end - 1 }), 0);
+    assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end - 1 }),
+                     0);
     expect("the lease runs until");
     assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end }), 0);
-    expect(
-        "As of 2026-11-15T21:40:58.123Z: the lease ran out without a word, so the outcome is unknown since "
-        "2026-11-15T21:40:58.123Z; bound until its claim is settled with fence 1\n");
-    assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end, .json = true }),
-                     0);
+    expect("As of 2026-11-15T21:40:58.123Z: the lease ran out without a word, so the outcome is "
+           "unknown since "
+           "2026-11-15T21:40:58.123Z; bound until its claim is settled with fence 1\n");
+    assert_int_equal(
+        trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end, .json = true }), 0);
     expect("\"summary\":\"As of 2026-11-15T21:40:58.123Z: the lease ran out");
 }
 
@@ -166,15 +168,16 @@ static void claims_numbers_and_odd_keys(void **state)
     expect("claim complete: completed under fence 1");
     assert_int_equal(trace(hf_str("apply-1"), (struct hf_audit_trace_options){ 0 }), 0);
     expect("outbox row 1 for topic \"mail\"");
-    assert_int_equal(trace(hf_str("terminal-5"), (struct hf_audit_trace_options){ .sequence = 2 }), 0);
+    assert_int_equal(trace(hf_str("terminal-5"), (struct hf_audit_trace_options){ .sequence = 2 }),
+                     0);
     expect("number 2 of client \"terminal-5\"");
     expect("every retry while the number is among the client's newest is told the same");
     expect(": bound for ever");
     expect("1 event\n");
     assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ 0 }), 0);
     expect("key 0x00ff01 of tenant \"clinic\"");
-    assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .has_tenant = true }),
-                     1);
+    assert_int_equal(
+        trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .has_tenant = true }), 1);
 }
 
 static void unknown_names(void **state)
@@ -182,10 +185,11 @@ static void unknown_names(void **state)
     (void)state;
     assert_int_equal(trace(hf_str("nobody"), (struct hf_audit_trace_options){ 0 }), 1);
     assert_int_equal(why.status, HF_NOT_KNOWN);
-    assert_string_equal(why.text,
-                        "No hold or key \"nobody\" is in the journal. Check the spelling and the store.");
-    assert_int_equal(
-        trace(hf_str("order-1"), (struct hf_audit_trace_options){ .subject = HF_AUDIT_SUBJECT_HOLD }), 1);
+    assert_string_equal(
+        why.text, "No hold or key \"nobody\" is in the journal. Check the spelling and the store.");
+    assert_int_equal(trace(hf_str("order-1"),
+                           (struct hf_audit_trace_options){ .subject = HF_AUDIT_SUBJECT_HOLD }),
+                     1);
     assert_int_equal(hf_audit_trace("/nonexistent/store", hf_str("x"), NULL, stdout, &why), 3);
     assert_int_equal(why.status, HF_STORE_ABSENT);
 }
@@ -193,7 +197,8 @@ static void unknown_names(void **state)
 static void as_json(void **state)
 {
     (void)state;
-    assert_int_equal(trace(hf_str(story.holds[1].id), (struct hf_audit_trace_options){ .json = true }), 0);
+    assert_int_equal(
+        trace(hf_str(story.holds[1].id), (struct hf_audit_trace_options){ .json = true }), 0);
     expect("{\"kind\":\"hold\",\"name\":\"");
     expect("\"found\":true");
     expect("\"action\":\"release\",\"status\":\"not-held\"");
@@ -201,7 +206,8 @@ static void as_json(void **state)
     assert_int_equal(trace(hf_str("nobody"), (struct hf_audit_trace_options){ .json = true }), 1);
     expect("\"found\":false");
     expect("\"events\":[]}");
-    assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .json = true }), 0);
+    assert_int_equal(
+        trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .json = true }), 0);
     expect("{\"base64\":\"AP8B\"}");
 }
 
@@ -218,9 +224,12 @@ static void damaged_journal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(life_of_a_hold),     T(swept_hold),   T(reversal_and_number), T(expired_to_make_way),
-        T(claim_that_is_open), T(only_refused), T(life_of_a_key),       T(claims_numbers_and_odd_keys),
-        T(unknown_names),      T(as_json),      T(damaged_journal),
+        T(life_of_a_hold),      T(swept_hold),
+        T(reversal_and_number), T(expired_to_make_way),
+        T(claim_that_is_open),  T(only_refused),
+        T(life_of_a_key),       T(claims_numbers_and_odd_keys),
+        T(unknown_names),       T(as_json),
+        T(damaged_journal),
     };
     return cmocka_run_group_tests_name("audit trace", tests, NULL, NULL);
 }

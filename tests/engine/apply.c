@@ -23,11 +23,12 @@ static int teardown(void **state)
 
 static enum hf_status apply(const char *key, const char *payload, hf_apply_fn *fn, void *arg)
 {
-    return kit_do(
-        k, (struct hf_request){
-               .action = HF_APPLY,
-               .key = hf_str(key),
-               .apply = { .name = hf_str("effect"), .payload = hf_str(payload), .fn = fn, .arg = arg } });
+    return kit_do(k, (struct hf_request){ .action = HF_APPLY,
+                                          .key = hf_str(key),
+                                          .apply = { .name = hf_str("effect"),
+                                                     .payload = hf_str(payload),
+                                                     .fn = fn,
+                                                     .arg = arg } });
 }
 
 static bool value_is(const char *key, const char *value)
@@ -169,7 +170,8 @@ static void a_fault_leaves_nothing_and_the_key_is_free(void **state)
         { HF_STORAGE_FAILURE, HF_STORAGE_FAILURE },
         { HF_NO_MEMORY, HF_NO_MEMORY },
         { HF_MISUSE, HF_MISUSE },
-        { HF_NOT_KNOWN, HF_MISUSE }, /* refusals are not the function's to give, but for HF_REFUSED */
+        { HF_NOT_KNOWN,
+          HF_MISUSE }, /* refusals are not the function's to give, but for HF_REFUSED */
         { HF_INDETERMINATE, HF_MISUSE },
         { HF_TOKEN_COLLISION, HF_MISUSE },
         { (enum hf_status)1000, HF_MISUSE },
@@ -327,8 +329,15 @@ static void every_limit_of_an_apply_holds_at_its_edge_and_not_one_past_it(void *
         { { .rows = 1, .key_size = 4, .value_size = HF_APPLY_BYTES_MAX - 4 }, HF_OK },
         { { .rows = 1, .key_size = 4, .value_size = HF_APPLY_BYTES_MAX - 3 }, HF_INVALID_REQUEST },
         { { .rows = 1, .key_size = 4, .value_size = HF_APP_VALUE_MAX + 1 }, HF_INVALID_REQUEST },
-        { { .rows = 1, .key_size = 4, .value_size = 1000, .result_size = HF_APPLY_BYTES_MAX - 1004 }, HF_OK },
-        { { .rows = 1, .key_size = 4, .value_size = 1000, .result_size = HF_APPLY_BYTES_MAX - 1003 },
+        { { .rows = 1,
+            .key_size = 4,
+            .value_size = 1000,
+            .result_size = HF_APPLY_BYTES_MAX - 1004 },
+          HF_OK },
+        { { .rows = 1,
+            .key_size = 4,
+            .value_size = 1000,
+            .result_size = HF_APPLY_BYTES_MAX - 1003 },
           HF_INVALID_REQUEST },
         { { .rows = 0, .result_size = HF_RESPONSE_MAX }, HF_OK },
         { { .rows = 0, .result_size = HF_RESPONSE_MAX + 1 }, HF_INVALID_REQUEST },
@@ -363,9 +372,10 @@ static void past_a_limit_nothing_is_committed_whatever_the_function_says(void **
                   { HF_REFUSED, HF_INVALID_REQUEST },
                   { HF_STORAGE_FAILURE, HF_STORAGE_FAILURE } };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        struct amount a = {
-            .rows = HF_APPLY_ROWS_MAX + 1, .key_size = 4, .value_size = 1, .returned = steps[i].returned
-        };
+        struct amount a = { .rows = HF_APPLY_ROWS_MAX + 1,
+                            .key_size = 4,
+                            .value_size = 1,
+                            .returned = steps[i].returned };
         assert_int_equal(apply(kit_key(k), "", put_amount, &a), steps[i].answered);
         assert_int_equal(kit_stats(k).values, 0);
         assert_int_equal(k->got.answer.kind, HF_NO_RECORD);
@@ -388,7 +398,8 @@ static enum hf_status enqueue_bad(struct hf_tx *tx, void *arg)
 {
     static char topic[HF_NAME_MAX + 1];
     memset(topic, 't', sizeof topic);
-    return hf_tx_enqueue(tx, hf_mem(topic, *(size_t *)arg), hf_str("x")) == HF_OK ? HF_OK : HF_REFUSED;
+    return hf_tx_enqueue(tx, hf_mem(topic, *(size_t *)arg), hf_str("x")) == HF_OK ? HF_OK
+                                                                                  : HF_REFUSED;
 }
 
 static void outbox_rows_are_listed_newest_first_with_their_key(void **state)
@@ -439,7 +450,8 @@ static void outbox_rows_are_listed_newest_first_with_their_key(void **state)
     assert_int_equal(apply("order-4", "", enqueue_many, &count), HF_OK);
     struct hf_page page;
     assert_int_equal(outbox(&page), 68);
-    assert_true(k->remote ? page.outbox[0].number > page.outbox[1].number : page.outbox[0].number == 69);
+    assert_true(k->remote ? page.outbox[0].number > page.outbox[1].number
+                          : page.outbox[0].number == 69);
     hf_page_clear(&page);
 }
 
@@ -506,7 +518,8 @@ static void a_full_store_does_not_run_the_function_at_all(void **state)
     assert_true(k->got.replayed);
     assert_true(value_is("a", "900"));
     atomic_store(&k->io.room, -1);
-    atomic_fetch_add(&k->io.later_ns, 2 * UINT64_C(1000000000)); /* maintenance tries once a second */
+    atomic_fetch_add(&k->io.later_ns,
+                     2 * UINT64_C(1000000000)); /* maintenance tries once a second */
     kit_settle(k);
     assert_int_equal(apply("refused", "100", transfer, &runs), HF_OK);
     assert_int_equal(runs, 2);
@@ -537,7 +550,8 @@ static void calling_the_library_from_inside_is_misuse_and_no_deadlock(void **sta
     assert_int_equal(apply("outer", "", call_back, NULL), HF_OK);
     assert_true(value_is("outer", "1"));
     assert_int_equal(kit_stats(k).holds, 0);
-    assert_int_equal(kit_place(k, "inner", "room", "guest", HOUR), HF_OK); /* the inner key was not used */
+    assert_int_equal(kit_place(k, "inner", "room", "guest", HOUR),
+                     HF_OK); /* the inner key was not used */
     assert_false(k->got.replayed);
 }
 

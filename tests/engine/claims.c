@@ -1,4 +1,5 @@
-/* Claims, fences, leases, registers, merges and compact keys over a real journal, across restarts. */
+/* Claims, fences, leases, registers, merges and compact keys over a real journal, across
+ * restarts. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -32,12 +33,14 @@ static enum hf_status again(const char *key)
     return kit_begin(k, key, "charge 100", MINUTE, HF_ABANDON_UNKNOWN);
 }
 
-static enum hf_status write_register(const char *key, const char *name, const char *value, uint64_t fence)
+static enum hf_status write_register(const char *key, const char *name, const char *value,
+                                     uint64_t fence)
 {
-    return kit_do(
-        k, (struct hf_request){ .action = HF_WRITE,
-                                .key = hf_str(key),
-                                .write = { .name = hf_str(name), .value = hf_str(value), .fence = fence } });
+    return kit_do(k,
+                  (struct hf_request){
+                      .action = HF_WRITE,
+                      .key = hf_str(key),
+                      .write = { .name = hf_str(name), .value = hf_str(value), .fence = fence } });
 }
 
 static enum hf_status write_if(const char *name, const char *value, uint64_t version)
@@ -50,12 +53,13 @@ static enum hf_status write_if(const char *name, const char *value, uint64_t ver
                                                      .if_version = version } });
 }
 
-static enum hf_status lease(enum hf_action action, const char *key, const char *name, const char *holder,
-                            int64_t ttl_ms, uint64_t fence)
+static enum hf_status lease(enum hf_action action, const char *key, const char *name,
+                            const char *holder, int64_t ttl_ms, uint64_t fence)
 {
-    return kit_do(k, (struct hf_request){ .action = action,
-                                          .key = hf_str(key),
-                                          .lease = { hf_str(name), hf_str(holder), ttl_ms, fence } });
+    return kit_do(k,
+                  (struct hf_request){ .action = action,
+                                       .key = hf_str(key),
+                                       .lease = { hf_str(name), hf_str(holder), ttl_ms, fence } });
 }
 
 /* ---- Claims ---- */
@@ -74,8 +78,9 @@ static void payment_walkthrough_one_debit_despite_a_duplicate_and_a_stale_writer
     /* Attempt 1: reserved, debited, recorded. The answer is lost. */
     uint64_t fence = started("K", HF_ABANDON_UNKNOWN);
     assert_int_equal(write_register("K/debit", "account", "balance 900", token), HF_OK);
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "{\"ok\":true,\"charge\":\"C1\"}", false),
-                     HF_OK);
+    assert_int_equal(
+        kit_settle_claim(k, HF_COMPLETE, "K", fence, "{\"ok\":true,\"charge\":\"C1\"}", false),
+        HF_OK);
 
     /* Attempt 2, after a crash for good measure: the stored answer, no second debit. */
     kit_reopen(k);
@@ -88,10 +93,12 @@ static void payment_walkthrough_one_debit_despite_a_duplicate_and_a_stale_writer
 
     /* The paused writer wakes up: its fence is refused, and for good. */
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(write_register(kit_key(k), "account", "balance 1000", stale), HF_STALE_FENCE);
+        assert_int_equal(write_register(kit_key(k), "account", "balance 1000", stale),
+                         HF_STALE_FENCE);
         kit_reopen(k);
     }
-    assert_int_equal(write_register(kit_key(k), "account", "balance 800", token), HF_STALE_FENCE); /* <= */
+    assert_int_equal(write_register(kit_key(k), "account", "balance 800", token),
+                     HF_STALE_FENCE); /* <= */
     assert_int_equal(kit_get(k, HF_GET_REGISTER, "account"), HF_OK);
     assert_true(kit_is(k->got.answer.reg.value.bytes, "balance 900"));
     assert_int_equal(k->got.answer.reg.version, 1);
@@ -105,11 +112,14 @@ static void a_begun_claim_is_in_progress_for_everybody_else(void **state)
     assert_int_equal(again("K"), HF_IN_PROGRESS);
     assert_false(k->got.replayed);
     assert_int_equal(k->got.answer.claim.fence, fence);
-    assert_int_equal(kit_begin(k, "K", "charge 200", MINUTE, HF_ABANDON_UNKNOWN), HF_TOKEN_COLLISION);
+    assert_int_equal(kit_begin(k, "K", "charge 200", MINUTE, HF_ABANDON_UNKNOWN),
+                     HF_TOKEN_COLLISION);
     kit_reopen(k);
     assert_int_equal(again("K"), HF_IN_PROGRESS);
-    assert_int_equal(kit_begin(k, "K", "charge 200", MINUTE, HF_ABANDON_UNKNOWN), HF_TOKEN_COLLISION);
-    assert_int_equal(kit_place(k, "K", "room", "guest", HOUR), HF_TOKEN_COLLISION); /* they share the keys */
+    assert_int_equal(kit_begin(k, "K", "charge 200", MINUTE, HF_ABANDON_UNKNOWN),
+                     HF_TOKEN_COLLISION);
+    assert_int_equal(kit_place(k, "K", "room", "guest", HOUR),
+                     HF_TOKEN_COLLISION); /* they share the keys */
 }
 
 static void an_abandoned_claim_is_unknown_and_nobody_runs_it_again(void **state)
@@ -128,12 +138,14 @@ static void an_abandoned_claim_is_unknown_and_nobody_runs_it_again(void **state)
     assert_int_equal(kit_get(k, HF_GET_CLAIM, "K"), HF_OK);
     assert_int_equal(k->got.answer.claim.state, HF_CLAIM_UNKNOWN);
     /* An operator settles it with its fence. */
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "found at the bank", false), HF_OK);
+    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "found at the bank", false),
+                     HF_OK);
     assert_int_equal(again("K"), HF_OK);
     assert_true(kit_is(k->got.answer.claim.response, "found at the bank"));
 }
 
-static void an_abandoned_claim_of_kind_retry_is_taken_over_and_the_late_finisher_refused(void **state)
+static void
+an_abandoned_claim_of_kind_retry_is_taken_over_and_the_late_finisher_refused(void **state)
 {
     (void)state;
     uint64_t first = started("K", HF_ABANDON_RETRY);
@@ -160,7 +172,8 @@ static void a_heartbeat_keeps_the_lease(void **state)
     for (int i = 1; i <= 10; i++) {
         kit_at(k, i * 50 * SECOND);
         assert_int_equal(kit_settle_claim(k, HF_HEARTBEAT, "K", fence, NULL, false), HF_OK);
-        assert_int_equal(k->got.answer.claim.lease_expires_at, KIT_START + i * 50 * SECOND + MINUTE);
+        assert_int_equal(k->got.answer.claim.lease_expires_at,
+                         KIT_START + i * 50 * SECOND + MINUTE);
     }
     kit_reopen(k);
     kit_at(k, 500 * SECOND + MINUTE - 1);
@@ -186,14 +199,16 @@ static void failed_and_retryable_begins_again_with_a_higher_fence(void **state)
         if (i % 2)
             kit_reopen(k);
     }
-    assert_int_equal(kit_begin(k, "K", "charge 200", MINUTE, HF_ABANDON_UNKNOWN), HF_TOKEN_COLLISION);
+    assert_int_equal(kit_begin(k, "K", "charge 200", MINUTE, HF_ABANDON_UNKNOWN),
+                     HF_TOKEN_COLLISION);
 }
 
 static void settling_twice_alike_is_once_and_otherwise_a_collision(void **state)
 {
     (void)state;
     uint64_t fence = started("K", HF_ABANDON_UNKNOWN);
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence + 1, "done", false), HF_INVALID_REQUEST);
+    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence + 1, "done", false),
+                     HF_INVALID_REQUEST);
     assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "done", false), HF_OK);
     hf_time settled = k->got.answer.claim.settled_at;
     kit_at(k, SECOND);
@@ -203,7 +218,8 @@ static void settling_twice_alike_is_once_and_otherwise_a_collision(void **state)
     assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "K", fence, "done otherwise", false),
                      HF_TOKEN_COLLISION);
     assert_int_equal(kit_settle_claim(k, HF_FAIL, "K", fence, "done", false), HF_TOKEN_COLLISION);
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "unheard of", 1, "done", false), HF_NOT_KNOWN);
+    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "unheard of", 1, "done", false),
+                     HF_NOT_KNOWN);
 }
 
 static void a_settled_claim_is_forgotten_one_window_later_and_its_fence_is_not(void **state)
@@ -266,7 +282,8 @@ static void a_lease_is_for_one_until_it_is_returned_or_runs_out(void **state)
     uint64_t a = k->got.answer.lease.fence;
     assert_int_equal(lease(HF_GRANT, "2", "leader", "b", MINUTE, 0), HF_LEASE_HELD);
     kit_reopen(k);
-    assert_int_equal(lease(HF_GRANT, "1", "leader", "a", MINUTE, 0), HF_OK); /* the same grant, again */
+    assert_int_equal(lease(HF_GRANT, "1", "leader", "a", MINUTE, 0),
+                     HF_OK); /* the same grant, again */
     assert_true(k->got.replayed);
     assert_int_equal(k->got.answer.lease.fence, a);
     assert_int_equal(lease(HF_GRANT, "3", "leader", "a", MINUTE, 0), HF_LEASE_HELD);
@@ -278,8 +295,10 @@ static void a_lease_is_for_one_until_it_is_returned_or_runs_out(void **state)
     assert_int_equal(lease(HF_GRANT, "4", "leader", "b", MINUTE, 0), HF_LEASE_HELD);
     kit_at(k, 90 * SECOND);
     assert_int_equal(lease(HF_RENEW, "", "leader", NULL, 0, a), HF_NOT_HELD);
-    assert_int_equal(lease(HF_GRANT, "4", "leader", "b", MINUTE, 0), HF_LEASE_HELD); /* remembered */
-    assert_int_equal(lease(HF_GRANT, "5", "leader", "a rather longer holder's name", MINUTE, 0), HF_OK);
+    assert_int_equal(lease(HF_GRANT, "4", "leader", "b", MINUTE, 0),
+                     HF_LEASE_HELD); /* remembered */
+    assert_int_equal(lease(HF_GRANT, "5", "leader", "a rather longer holder's name", MINUTE, 0),
+                     HF_OK);
     uint64_t b = k->got.answer.lease.fence;
     assert_true(b > a);
     assert_int_equal(lease(HF_RENEW, "", "leader", NULL, 0, a), HF_STALE_FENCE);
@@ -307,8 +326,9 @@ static void a_hold_with_a_fence_refuses_the_older_ones(void **state)
         uint64_t fence;
         enum hf_status status;
     } steps[] = {
-        { "1", 7, HF_OK }, { "2", 7, HF_STALE_FENCE }, { "3", 6, HF_STALE_FENCE }, { "4", 0, HF_OK },
-        { "5", 8, HF_OK }, { "6", 7, HF_STALE_FENCE }, { "1", 7, HF_OK }, /* the first answer */
+        { "1", 7, HF_OK }, { "2", 7, HF_STALE_FENCE }, { "3", 6, HF_STALE_FENCE },
+        { "4", 0, HF_OK }, { "5", 8, HF_OK },          { "6", 7, HF_STALE_FENCE },
+        { "1", 7, HF_OK }, /* the first answer */
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         r.key = hf_str(steps[i].key);
@@ -363,12 +383,13 @@ static void a_retried_write_gets_its_first_answer_and_not_the_newer_value(void *
 
 static enum hf_status merge(const char *name, const struct hf_value *value)
 {
-    return kit_do(
-        k, (struct hf_request){ .action = HF_MERGE, .merge = { .name = hf_str(name), .value = value } });
+    return kit_do(k, (struct hf_request){ .action = HF_MERGE,
+                                          .merge = { .name = hf_str(name), .value = value } });
 }
 
 /* Every value of the list merged in, in an order at random and some of them twice. */
-static void merge_all(uint64_t *random, const char *name, const struct hf_value *values, size_t count)
+static void merge_all(uint64_t *random, const char *name, const struct hf_value *values,
+                      size_t count)
 {
     size_t order[64], n = 0;
     for (size_t i = 0; i < count; i++)
@@ -390,7 +411,8 @@ static char *value_text(const char *name)
 {
     assert_int_equal(kit_get(k, HF_GET_REGISTER, name), HF_OK);
     char *all = kit_answer(k);
-    char *shown = strdup(strchr(all, '|')); /* without version and time, with the name cut off below */
+    char *shown =
+        strdup(strchr(all, '|')); /* without version and time, with the name cut off below */
     free(all);
     assert_non_null(shown);
     return shown;
@@ -402,7 +424,9 @@ static void merges_come_to_the_same_whatever_the_order_and_how_often(void **stat
     static const struct hf_item a[] = { { { "x", 1 }, 5, 1 }, { { "y", 1 }, 2, 0 } };
     static const struct hf_item b[] = { { { "y", 1 }, 9, 4 }, { { "z", 1 }, 1, 7 } };
     static const struct hf_item c[] = { { { "x", 1 }, 4, 3 } };
-    static const struct hf_item both[] = { { { "x", 1 }, 5, 3 }, { { "y", 1 }, 9, 4 }, { { "z", 1 }, 1, 7 } };
+    static const struct hf_item both[] = { { { "x", 1 }, 5, 3 },
+                                           { { "y", 1 }, 9, 4 },
+                                           { { "z", 1 }, 1, 7 } };
     uint64_t random = test_seed("merges", 11);
     static const struct {
         enum hf_register_type type;
@@ -441,7 +465,8 @@ static void merges_come_to_the_same_whatever_the_order_and_how_often(void **stat
     merge_all(&random, "min", least, 2);
     assert_int_equal(kit_get(k, HF_GET_REGISTER, "min"), HF_OK);
     assert_true(k->got.answer.reg.value.number == -5);
-    const struct hf_value flags[] = { { .type = HF_TYPE_OR, .flag = true }, { .type = HF_TYPE_OR } };
+    const struct hf_value flags[] = { { .type = HF_TYPE_OR, .flag = true },
+                                      { .type = HF_TYPE_OR } };
     merge_all(&random, "or", flags, 2);
     assert_int_equal(kit_get(k, HF_GET_REGISTER, "or"), HF_OK);
     assert_true(k->got.answer.reg.value.flag);
@@ -489,10 +514,11 @@ static void a_merge_that_changes_nothing_writes_nothing(void **state)
 
 static enum hf_status numbered(uint64_t number, const char *resource)
 {
-    return kit_do(k, (struct hf_request){ .action = HF_PLACE_HOLD,
-                                          .client = hf_str("till-7"),
-                                          .sequence = number,
-                                          .place_hold = { hf_str(resource), hf_str("till"), HOUR, 0 } });
+    return kit_do(
+        k, (struct hf_request){ .action = HF_PLACE_HOLD,
+                                .client = hf_str("till-7"),
+                                .sequence = number,
+                                .place_hold = { hf_str(resource), hf_str("till"), HOUR, 0 } });
 }
 
 static void numbered_requests_are_answered_again_inside_the_window_of_256(void **state)

@@ -1,4 +1,5 @@
-/* TSan: misused() reads db->deciding while another thread's apply writes it. And background is written unlocked. */
+/* TSan: misused() reads db->deciding while another thread's apply writes it. And background is
+ * written unlocked. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 #include <pthread.h>
@@ -62,6 +63,7 @@ static void opening_while_others_commit_does_not_race(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(asking_while_an_apply_runs_does_not_race),
-                                        cmocka_unit_test(opening_while_others_commit_does_not_race) };
+                                        cmocka_unit_test(
+                                            opening_while_others_commit_does_not_race) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* hf_list, hf_stats, hf_maintain, hf_flush and hf_submit from inside an apply function: a deadlock, not misuse. */
+/* hf_list, hf_stats, hf_maintain, hf_flush and hf_submit from inside an apply function: a deadlock,
+ * not misuse. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 #include <unistd.h>
@@ -29,6 +30,7 @@ static void no_call_from_inside_an_apply_function_deadlocks(void **s)
 }
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(no_call_from_inside_an_apply_function_deadlocks) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        no_call_from_inside_an_apply_function_deadlocks) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* A wall clock that was thirty days ahead for a second and a half was believed: the sweeper committed that time, every
- * key and every identity was forgotten, every hold expired, and a retry acted again. */
+/* A wall clock that was thirty days ahead for a second and a half was believed: the sweeper
+ * committed that time, every key and every identity was forgotten, every hold expired, and a retry
+ * acted again. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -146,7 +147,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_clock_that_stays_is_believed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sleep_is_believed_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_reading_is_believed, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_written_meanwhile_is_at_engine_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_written_meanwhile_is_at_engine_time, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* hf_close: "finish what is in flight". An operation that a callback submits while hf_close flushes is never called back. */
+/* hf_close: "finish what is in flight". An operation that a callback submits while hf_close flushes
+ * is never called back. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 struct chain {
@@ -52,8 +53,9 @@ static void close_waits_for_what_callbacks_submit_in_the_background(void **s)
 }
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(close_waits_for_what_callbacks_submit),
-                                        cmocka_unit_test(
-                                            close_waits_for_what_callbacks_submit_in_the_background) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(close_waits_for_what_callbacks_submit),
+        cmocka_unit_test(close_waits_for_what_callbacks_submit_in_the_background)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

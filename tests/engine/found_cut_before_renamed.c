@@ -1,5 +1,6 @@
-/* A segment that had been compressed was renamed to *.tmp and cut off piece by piece, and nothing made the new name
- * durable first: after a power cut the stump could stand under its old name, and the store did not open any more. */
+/* A segment that had been compressed was renamed to *.tmp and cut off piece by piece, and nothing
+ * made the new name durable first: after a power cut the stump could stand under its old name, and
+ * the store did not open any more. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -43,7 +44,8 @@ static int watch(struct test_io *t, enum test_call call, const char *name)
     return 0;
 }
 
-/* A store whose third segment, of 8 MiB, can be compressed: its keys are over and a snapshot is behind it. */
+/* A store whose third segment, of 8 MiB, can be compressed: its keys are over and a snapshot is
+ * behind it. */
 static struct kit *old_segments(void)
 {
     struct kit *k = kit_make();
@@ -92,8 +94,9 @@ static void a_file_whose_new_name_is_not_durable_is_left_alone(void **s)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_file_is_cut_off_only_when_its_new_name_is_durable),
-                                        cmocka_unit_test(
-                                            a_file_whose_new_name_is_not_durable_is_left_alone) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_is_cut_off_only_when_its_new_name_is_durable),
+        cmocka_unit_test(a_file_whose_new_name_is_not_durable_is_left_alone)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* A guard whose window was shortened once kept every later entry in memory until the last one of the old window
- * had run out (here ten years). */
+/* A guard whose window was shortened once kept every later entry in memory until the last one of
+ * the old window had run out (here ten years). */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 static void entries_of_a_shortened_window_leave_the_memory(void **s)
@@ -21,6 +21,7 @@ static void entries_of_a_shortened_window_leave_the_memory(void **s)
 }
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(entries_of_a_shortened_window_leave_the_memory) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        entries_of_a_shortened_window_leave_the_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* On a full disk the store tried once a second to write a snapshot, or to compress a segment, and warned each time: 86400 lines a
- * day that say the same. It warns once, then once a minute at most, and says when it works again. */
+/* On a full disk the store tried once a second to write a snapshot, or to compress a segment, and
+ * warned each time: 86400 lines a day that say the same. It warns once, then once a minute at most,
+ * and says when it works again. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 

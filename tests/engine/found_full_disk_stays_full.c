@@ -1,9 +1,14 @@
-/* On a full disk a request waits for the next segment, and whoever waits for a segment was not to be disturbed by
- * compressing or by cutting off old files: so nothing ever gave room back, and the store refused for good. */
+/* On a full disk a request waits for the next segment, and whoever waits for a segment was not to
+ * be disturbed by compressing or by cutting off old files: so nothing ever gave room back, and the
+ * store refused for good. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
-enum { MIB = 1 << 20, KIB = 1 << 10, SECOND_NS = 1100000000 /* after a failure there is a pause so long */ };
+enum {
+    MIB = 1 << 20,
+    KIB = 1 << 10,
+    SECOND_NS = 1100000000 /* after a failure there is a pause so long */
+};
 
 /* A store of 15 MiB of keys that last a minute, three segments of it full. */
 static struct kit *with_old_segments(unsigned names)

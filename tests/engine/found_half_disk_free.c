@@ -1,5 +1,5 @@
-/* Segments double in size, and when the next did not fit, the store said that the disk was full while half of it
- * was free. Now it takes what fits. */
+/* Segments double in size, and when the next did not fit, the store said that the disk was full
+ * while half of it was free. Now it takes what fits. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -31,7 +31,8 @@ static uint64_t fill_up(struct kit *k)
 static void a_smaller_segment_is_taken_where_a_larger_one_does_not_fit(void **s)
 {
     (void)s;
-    struct kit *k = on_a_small_disk(27 * MIB); /* 4 and 8 MiB; 16 do not fit into the rest, 8 and 4 do */
+    struct kit *k =
+        on_a_small_disk(27 * MIB); /* 4 and 8 MiB; 16 do not fit into the rest, 8 and 4 do */
     assert_true(fill_up(k) >= 22);
     assert_int_equal(atomic_load(&k->fatal), 0);
     kit_reopen(k);

@@ -1,5 +1,6 @@
-/* A list that finds little looks through all holds, call after call. Each call gave the lock up and the next one had it again
- * before a request that waited for it was awake: requests of all tenants waited until the list had ended. */
+/* A list that finds little looks through all holds, call after call. Each call gave the lock up and
+ * the next one had it again before a request that waited for it was awake: requests of all tenants
+ * waited until the list had ended. */
 #include "support/test.h"
 
 #include "holdfast.h"
@@ -78,6 +79,7 @@ static void requests_come_between_two_calls_of_a_list(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(requests_come_between_two_calls_of_a_list) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        requests_come_between_two_calls_of_a_list) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* A memory limit once reached is never left again: the sweeper is refused too, so overdue holds stay held, and
- * tables do not give back what expired keys took. Only a restart helps. */
+/* A memory limit once reached is never left again: the sweeper is refused too, so overdue holds
+ * stay held, and tables do not give back what expired keys took. Only a restart helps. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 static void after_everything_has_ended_there_is_room_again(void **s)
@@ -34,6 +34,7 @@ static void after_everything_has_ended_there_is_room_again(void **s)
 }
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(after_everything_has_ended_there_is_room_again) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        after_everything_has_ended_there_is_room_again) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
-/* Rows that were made while a snapshot was written stood in another order after a restart. A list that a client read in
- * pages, some before the restart and some after it, then left rows out: up to three of four identities. The snapshot had
- * some of these rows; the others were made from the journal, and put behind them.
+/* Rows that were made while a snapshot was written stood in another order after a restart. A list
+ * that a client read in pages, some before the restart and some after it, then left rows out: up to
+ * three of four identities. The snapshot had some of these rows; the others were made from the
+ * journal, and put behind them.
  *
- * Here every list is read in pages before the restart, and from every one of their ends on after it. */
+ * Here every list is read in pages before the restart, and from every one of their ends on after
+ * it. */
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "engine/kit/engine.h"
@@ -25,10 +27,14 @@ struct list {
     size_t count;
 };
 
-static const struct hf_query queries[LISTS] = {
-    { .kind = HF_LIST_RESOURCES }, { .kind = HF_LIST_GUARDS },  { .kind = HF_LIST_OUTBOX },
-    { .kind = HF_LIST_ENTRIES },   { .kind = HF_LIST_ENTRIES }, /* of the guards "kept" and "mixed" */
-};
+static const struct
+    hf_query
+        queries
+            [LISTS] = {
+                { .kind = HF_LIST_RESOURCES }, { .kind = HF_LIST_GUARDS },
+                { .kind = HF_LIST_OUTBOX },    { .kind = HF_LIST_ENTRIES },
+                { .kind = HF_LIST_ENTRIES }, /* of the guards "kept" and "mixed" */
+            };
 
 static void name_of(const struct hf_page *page, enum hf_list_kind kind, size_t i, char out[NAME])
 {
@@ -37,7 +43,9 @@ static void name_of(const struct hf_page *page, enum hf_list_kind kind, size_t i
     case HF_LIST_RESOURCES: name = page->resources[i].name; break;
     case HF_LIST_GUARDS: name = page->guards[i].name; break;
     case HF_LIST_ENTRIES: name = page->entries[i].identity; break;
-    case HF_LIST_OUTBOX: snprintf(out, NAME, "%llu", (unsigned long long)page->outbox[i].number); return;
+    case HF_LIST_OUTBOX:
+        snprintf(out, NAME, "%llu", (unsigned long long)page->outbox[i].number);
+        return;
     case HF_LIST_HOLDS: break;
     }
     assert_true(name.size > 0 && name.size < NAME);
@@ -98,7 +106,8 @@ static void list_goes_on(struct kit *k, const struct list *l)
                 continue;
             if (at == count || strcmp(rest[at], l->names[i]) != 0)
                 fail_msg("list %d of %zu, after %zu rows %s is missing; the rest has %zu, there %s",
-                         (int)l->query.kind, l->count, n, l->names[i], count, at < count ? rest[at] : "none");
+                         (int)l->query.kind, l->count, n, l->names[i], count,
+                         at < count ? rest[at] : "none");
             at++;
         }
         assert_int_equal(at, count);
@@ -142,7 +151,8 @@ static void mixed_is(struct kit *k, bool in_memory)
                      HF_OK);
 }
 
-/* A row of every kind that is listed. Some identities are recorded again, because their window is over. */
+/* A row of every kind that is listed. Some identities are recorded again, because their window is
+ * over. */
 static void rows_make(struct kit *k, int number)
 {
     char name[NAME], key[NAME];
@@ -150,10 +160,11 @@ static void rows_make(struct kit *k, int number)
     snprintf(key, sizeof key, "key%d", number);
     assert_int_equal(kit_resource(k, name, 5), HF_OK);
     assert_int_equal(kit_guard(k, name, HOUR, NULL, 0), HF_OK);
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_APPLY,
-                                                    .key = hf_str(key),
-                                                    .apply = { .name = hf_str("two"), .fn = enqueue } }),
-                     HF_OK);
+    assert_int_equal(
+        kit_do(k, (struct hf_request){ .action = HF_APPLY,
+                                       .key = hf_str(key),
+                                       .apply = { .name = hf_str("two"), .fn = enqueue } }),
+        HF_OK);
     snprintf(name, sizeof name, "id%d", number % 40);
     assert_int_equal(kit_ask(k, HF_RECORD, "kept", name, NULL), HF_OK);
     if (number % 3 == 0)
@@ -207,7 +218,8 @@ static void pages_go_on_across_restarts(void **s)
     kit_free(k);
 }
 
-/* All rows come from the journal, then from the snapshot and the journal, and stand where they stood. */
+/* All rows come from the journal, then from the snapshot and the journal, and stand where they
+ * stood. */
 static void pages_go_on_without_the_snapshot(void **s)
 {
     (void)s;
@@ -226,7 +238,8 @@ static void pages_go_on_without_the_snapshot(void **s)
     kit_free(k);
 }
 
-/* What is in memory alone has its own place, however much of it there is: what is in the journal does not move. */
+/* What is in memory alone has its own place, however much of it there is: what is in the journal
+ * does not move. */
 static void entries_in_memory_move_no_others(void **s)
 {
     (void)s;
@@ -253,7 +266,8 @@ static void entries_in_memory_move_no_others(void **s)
 /* ---- A snapshot of an older program ---- */
 
 /* Give the resource's row in the snapshot another stamp, and make the sums right again. */
-static void snapshot_restamp(const char *dir, const char *name, const char *resource, uint64_t stamp)
+static void snapshot_restamp(const char *dir, const char *name, const char *resource,
+                             uint64_t stamp)
 {
     enum { HEAD = 16, ROWS = 3, END = 5, ROW_HEAD = 14, NAME_AT = 39 };
     size_t size, found = 0;
@@ -293,8 +307,9 @@ static void snapshot_name(const char *dir, char out[256])
     assert_int_equal(found, 1);
 }
 
-/* Older programs raised the stamps of rows, also above the end of the journal. A snapshot that leaves out what the journal
- * behind its start makes anew must not leave out such a row: the journal has it before the start. */
+/* Older programs raised the stamps of rows, also above the end of the journal. A snapshot that
+ * leaves out what the journal behind its start makes anew must not leave out such a row: the
+ * journal has it before the start. */
 static void raised_stamps_of_older_programs_hide_nothing(void **s)
 {
     (void)s;

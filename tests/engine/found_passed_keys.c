@@ -1,6 +1,6 @@
-/* A batch that cannot be read for a minute must not keep all later keys in memory: the cursor that frees keys passes it. Its
- * own keys were never looked at again, also when the batch could be read again, and counted against the tenant's quota for
- * ever: every snapshot wrote the count down. */
+/* A batch that cannot be read for a minute must not keep all later keys in memory: the cursor that
+ * frees keys passes it. Its own keys were never looked at again, also when the batch could be read
+ * again, and counted against the tenant's quota for ever: every snapshot wrote the count down. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -53,7 +53,8 @@ static void others_write(struct kit *k, int count)
         assert_int_equal(kit_do(k, write_of("other", kit_key(k))), HF_OK);
 }
 
-/* A store with keys of one batch that is over, and that the cursor has passed because it cannot be read. */
+/* A store with keys of one batch that is over, and that the cursor has passed because it cannot be
+ * read. */
 static struct kit *store_make(void)
 {
     struct kit *k = kit_make();

@@ -1,5 +1,6 @@
-/* A snapshot writes the highest ordinal as it is at its last step, not durable yet. If the batch that made that
- * hold is then lost, the store believes in a hold that never was: every list of holds fails for ever. */
+/* A snapshot writes the highest ordinal as it is at its last step, not durable yet. If the batch
+ * that made that hold is then lost, the store believes in a hold that never was: every list of
+ * holds fails for ever. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 static void fill(struct kit *k)

@@ -1,11 +1,12 @@
-/* Found with the simulator: maintenance frees what is over by the wall clock, and a snapshot leaves out what was freed.
- * If nothing was written at that time, the clock stepped back and the store was started again, engine time was that
- * of the newest batch: a key or an identity was forgotten before its window had closed, and its request ran twice. */
+/* Found with the simulator: maintenance frees what is over by the wall clock, and a snapshot leaves
+ * out what was freed. If nothing was written at that time, the clock stepped back and the store was
+ * started again, engine time was that of the newest batch: a key or an identity was forgotten
+ * before its window had closed, and its request ran twice. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
-/* A store with a key and an identity whose windows are not over, and a snapshot that was made while the clock said that
- * they were; started again after the clock was set right. */
+/* A store with a key and an identity whose windows are not over, and a snapshot that was made while
+ * the clock said that they were; started again after the clock was set right. */
 static struct kit *after_a_wrong_hour(void)
 {
     struct kit *k = kit_make();

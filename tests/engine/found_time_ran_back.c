@@ -1,5 +1,6 @@
-/* Found by the judge: a question moved nothing on disk, so when the wall clock stepped back behind it, engine time
- * went back as well. A guard that had said "not seen, the window is over" then said "seen" again. */
+/* Found by the judge: a question moved nothing on disk, so when the wall clock stepped back behind
+ * it, engine time went back as well. A guard that had said "not seen, the window is over" then said
+ * "seen" again. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 

@@ -1,6 +1,6 @@
-/* A batch that a crash cut short stays where it is if the next one does not fit into its place. Its header may be
- * whole, and then the walk that frees expired keys took it for a batch, came to the part that was never written, and
- * stayed there for good: no key behind it was ever freed. */
+/* A batch that a crash cut short stays where it is if the next one does not fit into its place. Its
+ * header may be whole, and then the walk that frees expired keys took it for a batch, came to the
+ * part that was never written, and stayed there for good: no key behind it was ever freed. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -16,15 +16,16 @@ static struct kit *small_segments(void)
     return k;
 }
 
-/* Write until a group of four blocks still fits into the segment, and a write of 32 KiB does not. */
+/* Write until a group of four blocks still fits into the segment, and a write of 32 KiB does
+ * not. */
 static void fill_segment(struct kit *k)
 {
     while (kit_stats(k).journal_bytes % SEGMENT < SEGMENT - 7 * BLOCK)
         assert_int_equal(kit_write(k, 1, 100, 1), HF_OK);
 }
 
-/* A crash while a group of four blocks is written, of which the first `torn` bytes reach the disk; and a batch in the
- * next segment that leaves it behind. */
+/* A crash while a group of four blocks is written, of which the first `torn` bytes reach the disk;
+ * and a batch in the next segment that leaves it behind. */
 static void leave_torn(struct kit *k, size_t torn)
 {
     fill_segment(k);
@@ -51,7 +52,8 @@ static void all_expire(struct kit *k, int64_t at)
 static void keys_behind_a_torn_batch_expire(void **s)
 {
     (void)s;
-    /* The header alone; some entries; whole blocks with entries of every one of them but the last. */
+    /* The header alone; some entries; whole blocks with entries of every one of them but the
+     * last. */
     static const size_t torn[] = { 80, 80 + 500, BLOCK, BLOCK + 77, 2 * BLOCK, 3 * BLOCK };
     for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
         struct kit *k = small_segments();
@@ -71,8 +73,8 @@ static void keys_behind_many_torn_batches_expire(void **s)
     kit_free(k);
 }
 
-/* The walk begins where a snapshot says, which may be at the torn batch itself; and what is freed is freed for good:
- * the segments are compressed, and all of it still opens. */
+/* The walk begins where a snapshot says, which may be at the torn batch itself; and what is freed
+ * is freed for good: the segments are compressed, and all of it still opens. */
 static void torn_batches_do_not_keep_segments_from_being_compressed(void **s)
 {
     (void)s;

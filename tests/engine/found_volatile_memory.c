@@ -1,4 +1,5 @@
-/* memory_max_bytes does not hold for guards that are kept in memory alone: they grow without limit. */
+/* memory_max_bytes does not hold for guards that are kept in memory alone: they grow without
+ * limit. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 static void volatile_guards_keep_to_the_memory_limit(void **s)
@@ -27,6 +28,7 @@ static void volatile_guards_keep_to_the_memory_limit(void **s)
 }
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(volatile_guards_keep_to_the_memory_limit) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        volatile_guards_keep_to_the_memory_limit) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Guards over a real journal: the four worked examples of Duplicate Prevention, its four invariants, and what
- * is kept, where, for how long. */
+/* Guards over a real journal: the four worked examples of Duplicate Prevention, its four
+ * invariants, and what is kept, where, for how long. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -34,12 +34,13 @@ static void guard_exact(const char *name, int64_t window_ms)
 
 static void guard_kept(const char *name, bool volatile_only, enum hf_unavailable on_unavailable)
 {
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_SET_GUARD,
-                                                    .set_guard = { .name = hf_str(name),
-                                                                   .window_ms = HOUR,
-                                                                   .on_unavailable = on_unavailable,
-                                                                   .volatile_only = volatile_only } }),
-                     HF_OK);
+    assert_int_equal(
+        kit_do(k, (struct hf_request){ .action = HF_SET_GUARD,
+                                       .set_guard = { .name = hf_str(name),
+                                                      .window_ms = HOUR,
+                                                      .on_unavailable = on_unavailable,
+                                                      .volatile_only = volatile_only } }),
+        HF_OK);
 }
 
 static size_t entries(const char *guard, struct hf_page *page)
@@ -85,7 +86,8 @@ static void comment_posted_twice_within_60_seconds_is_one_comment(void **state)
     assert_int_equal(kit_guard(k, "comments", MINUTE, rule, 2), HF_OK);
     assert_false(seen(HF_ADMIT, "comments", "Nice  caf\xc3\xa9!", NULL));
     kit_at(k,
-           3 * SECOND); /* the page hangs, the second click: other spaces, another form of the same letter */
+           /* the page hangs, the second click: other spaces, another form of the same letter */
+           3 * SECOND);
     assert_true(seen(HF_ADMIT, "comments", " Nice cafe\xcc\x81!\n", NULL));
     assert_false(seen(HF_CHECK, "comments", "nice caf\xc3\xa9!", NULL)); /* not case-insensitive */
     kit_at(k, MINUTE - 1);
@@ -100,7 +102,8 @@ static void payment_retried_within_5_minutes_gets_the_first_response(void **stat
     static const char charge[] = "{\"charge\":\"ch_1\",\"amount\":25000}";
     guard_exact("payments", 5 * MINUTE);
     assert_false(seen(HF_CHECK, "payments", "idem-1", NULL));
-    assert_false(seen(HF_RECORD, "payments", "idem-1", charge)); /* charged, and the response kept with it */
+    assert_false(
+        seen(HF_RECORD, "payments", "idem-1", charge)); /* charged, and the response kept with it */
     kit_at(k, 4 * MINUTE);
     assert_true(seen(HF_CHECK, "payments", "idem-1", NULL));
     assert_true(k->got.answer.seen.has_result);
@@ -165,7 +168,8 @@ static void dp2_recording_again_moves_neither_the_time_nor_the_result(void **sta
     }
     kit_at(k, MINUTE);
     assert_false(seen(HF_CHECK, "g", "x", NULL));
-    assert_false(seen(HF_RECORD, "g", "x", "second")); /* expired, though still in memory: a fresh guard */
+    assert_false(
+        seen(HF_RECORD, "g", "x", "second")); /* expired, though still in memory: a fresh guard */
     assert_true(seen(HF_CHECK, "g", "x", NULL));
     assert_int_equal(k->got.answer.seen.recorded_at, KIT_START + MINUTE);
     assert_true(kit_is(k->got.answer.seen.result, "second"));
@@ -200,7 +204,8 @@ static void dp4_after_the_window_the_identity_leaves_the_memory_too(void **state
         for (int i = 0; i < MANY; i++) {
             snprintf(names[i], sizeof names[i], "i%d", group * MANY + i);
             r[i] = (struct hf_request){ .action = HF_RECORD,
-                                        .identity = { .guard = hf_str("g"), .identity = hf_str(names[i]) } };
+                                        .identity = { .guard = hf_str("g"),
+                                                      .identity = hf_str(names[i]) } };
         }
         kit_at(k, group);
         assert_int_equal(hf_do_many(k->db, r, NULL, MANY), HF_OK);
@@ -357,14 +362,15 @@ static void many_guards_live_side_by_side(void **state)
     assert_non_null(names);
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "guard-%d", i);
-        r[i] =
-            (struct hf_request){ .action = HF_SET_GUARD,
-                                 .set_guard = { .name = hf_str(names[i]), .window_ms = (i + 1) * SECOND } };
+        r[i] = (struct hf_request){ .action = HF_SET_GUARD,
+                                    .set_guard = { .name = hf_str(names[i]),
+                                                   .window_ms = (i + 1) * SECOND } };
     }
     assert_int_equal(hf_do_many(k->db, r, NULL, MANY), HF_OK);
     for (int i = 0; i < MANY; i++)
-        r[i] = (struct hf_request){ .action = HF_RECORD,
-                                    .identity = { .guard = hf_str(names[i]), .identity = hf_str("x") } };
+        r[i] = (struct hf_request){
+            .action = HF_RECORD, .identity = { .guard = hf_str(names[i]), .identity = hf_str("x") }
+        };
     assert_int_equal(hf_do_many(k->db, r, NULL, MANY), HF_OK);
     kit_reopen(k);
     kit_at(k, 700 * SECOND);
@@ -420,7 +426,8 @@ static void a_full_store_records_nothing_but_says_ok_and_counts(void **state)
     assert_false(seen(HF_CHECK, "closed", "y", NULL));
     assert_int_equal(kit_guard(k, "new", HOUR, NULL, 0), HF_STORAGE_FAILURE);
     atomic_store(&k->io.room, -1);
-    atomic_fetch_add(&k->io.later_ns, 2 * UINT64_C(1000000000)); /* maintenance tries once a second */
+    atomic_fetch_add(&k->io.later_ns,
+                     2 * UINT64_C(1000000000)); /* maintenance tries once a second */
     kit_settle(k);
     assert_false(kit_stats(k).out_of_space);
     assert_false(seen(HF_ADMIT, "open", "y", NULL));
@@ -444,7 +451,8 @@ static void identities_are_judged_before_the_guard_is_asked(void **state)
     static const enum hf_match trim[] = { HF_MATCH_TRIM };
     assert_int_equal(kit_guard(k, "trim", HOUR, trim, 1), HF_OK);
     guard_exact("exact", HOUR);
-    assert_int_equal(kit_ask(k, HF_ADMIT, "trim", "  ", NULL), HF_INVALID_REQUEST);   /* nothing is left */
+    assert_int_equal(kit_ask(k, HF_ADMIT, "trim", "  ", NULL),
+                     HF_INVALID_REQUEST); /* nothing is left */
     assert_int_equal(kit_ask(k, HF_ADMIT, "trim", "\xff", NULL), HF_INVALID_REQUEST); /* not text */
     assert_int_equal(kit_ask(k, HF_ADMIT, "exact", "", NULL), HF_INVALID_REQUEST);
     assert_false(seen(HF_ADMIT, "exact", "\xff\xfe", NULL)); /* bytes may be any */

@@ -132,18 +132,23 @@ static void names_are_utf8_without_nul(void **state)
                                  .set_guard = { .name = hf_str("g"), .window_ms = 1 } };
         assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
     }
-    assert_int_equal(kit_place(k, kit_key(k), "Z\xc3\xbcrich \xf0\x9f\x9b\x8f", "guest", HOUR), HF_OK);
+    assert_int_equal(kit_place(k, kit_key(k), "Z\xc3\xbcrich \xf0\x9f\x9b\x8f", "guest", HOUR),
+                     HF_OK);
     assert_int_equal(kit_stats(k).holds, 1);
 }
 
-/* Every case of every size that slices have to be copied at: inside the result, at its edge, on the heap. */
+/* Every case of every size that slices have to be copied at: inside the result, at its edge, on the
+ * heap. */
 static void answers_of_every_size_come_back_whole(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {
-        1,          200, HF_RESULT_INLINE - 2, HF_RESULT_INLINE - 1, HF_RESULT_INLINE, HF_RESULT_INLINE + 1,
-        HF_NAME_MAX
-    };
+    static const size_t sizes[] = { 1,
+                                    200,
+                                    HF_RESULT_INLINE - 2,
+                                    HF_RESULT_INLINE - 1,
+                                    HF_RESULT_INLINE,
+                                    HF_RESULT_INLINE + 1,
+                                    HF_NAME_MAX };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (int again = 0; again < 2; again++) {
             char key[24];
@@ -191,7 +196,9 @@ static void tokens_have_up_to_the_configured_bytes(void **state)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         k->options.token_max_length = lengths[i];
         kit_reopen(k);
-        struct hf_request r = { .action = HF_RELEASE, .key = text(lengths[i]), .hold = { hf_str("none") } };
+        struct hf_request r = { .action = HF_RELEASE,
+                                .key = text(lengths[i]),
+                                .hold = { hf_str("none") } };
         assert_int_equal(kit_do(k, r), HF_NOT_KNOWN);
         assert_int_equal(kit_do(k, r), HF_NOT_KNOWN);
         assert_true(k->got.replayed);
@@ -210,9 +217,10 @@ static void tokens_are_bytes_and_every_byte_counts(void **state)
 {
     (void)state;
     static const struct hf_bytes tokens[] = {
-        { "\0", 1 },       { "\0\0", 2 },      { "a", 1 },    { "a\0", 2 },      { "a\0b", 3 }, { "a\0c", 3 },
-        { "\xff", 1 },     { "\xff\xff", 2 },  { "\xfe", 1 }, { " a", 2 },       { "a ", 2 },   { "A", 1 },
-        { "\xc3\xa9", 2 }, { "e\xcc\x81", 3 }, { "\x80", 1 }, { "\xc0\xaf", 2 }, { "\r\n", 2 },
+        { "\0", 1 },       { "\0\0", 2 }, { "a", 1 },        { "a\0", 2 },       { "a\0b", 3 },
+        { "a\0c", 3 },     { "\xff", 1 }, { "\xff\xff", 2 }, { "\xfe", 1 },      { " a", 2 },
+        { "a ", 2 },       { "A", 1 },    { "\xc3\xa9", 2 }, { "e\xcc\x81", 3 }, { "\x80", 1 },
+        { "\xc0\xaf", 2 }, { "\r\n", 2 },
     };
     enum { COUNT = sizeof tokens / sizeof *tokens };
     char id[COUNT][HF_ID_SIZE];
@@ -245,11 +253,12 @@ static void identities_and_their_results_have_limits(void **state)
                                               .identity = text(HF_IDENTITY_MAX),
                                               .result = text(HF_GUARD_RESULT_MAX),
                                               .has_result = true } };
-        assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_SET_GUARD,
-                                                        .set_guard = { .name = hf_str("g"),
-                                                                       .window_ms = HOUR,
-                                                                       .volatile_only = round == 1 } }),
-                         HF_OK);
+        assert_int_equal(
+            kit_do(k, (struct hf_request){ .action = HF_SET_GUARD,
+                                           .set_guard = { .name = hf_str("g"),
+                                                          .window_ms = HOUR,
+                                                          .volatile_only = round == 1 } }),
+            HF_OK);
         assert_int_equal(kit_do(k, r), HF_OK);
         assert_false(k->got.answer.seen.seen);
         assert_int_equal(kit_do(k, r), HF_OK);
@@ -289,7 +298,8 @@ static void responses_of_a_mebibyte_are_kept_and_given_again(void **state)
     }
     kit_reopen(k);
     for (int fails = 0; fails < 2; fails++) {
-        assert_int_equal(kit_begin(k, fails ? "fails" : "completes", "p", HOUR, HF_ABANDON_UNKNOWN), HF_OK);
+        assert_int_equal(kit_begin(k, fails ? "fails" : "completes", "p", HOUR, HF_ABANDON_UNKNOWN),
+                         HF_OK);
         assert_true(k->got.replayed);
         assert_int_equal(k->got.answer.claim.response.size, HF_RESPONSE_MAX);
         assert_memory_equal(k->got.answer.claim.response.data, big, HF_RESPONSE_MAX);
@@ -308,7 +318,8 @@ static void many_large_responses_span_segments_and_snapshots(void **state)
         big[i] = 'x';
         struct hf_request r = { .action = HF_COMPLETE,
                                 .key = hf_str(key),
-                                .settle = { .fence = k->got.answer.claim.fence, .response = text(1000000) } };
+                                .settle = { .fence = k->got.answer.claim.fence,
+                                            .response = text(1000000) } };
         assert_int_equal(kit_do(k, r), HF_OK);
         big[i] = 'n';
         hf_maintain(k->db);
@@ -368,7 +379,9 @@ static void merged_values_have_up_to_1024_items(void **state)
         snprintf(names[i], sizeof names[i], "n%04d", i);
         items[i] = (struct hf_item){ hf_str(names[i]), 1, 2 };
     }
-    struct hf_value value = { .type = HF_TYPE_UPDOWN, .items = items, .item_count = HF_MERGE_ITEMS_MAX };
+    struct hf_value value = { .type = HF_TYPE_UPDOWN,
+                              .items = items,
+                              .item_count = HF_MERGE_ITEMS_MAX };
     struct hf_request r = { .action = HF_MERGE, .merge = { hf_str("updown"), &value } };
     assert_int_equal(kit_do(k, r), HF_OK);
     assert_int_equal(k->got.answer.reg.value.item_count, HF_MERGE_ITEMS_MAX);
@@ -467,7 +480,8 @@ static void capacity_goes_up_to_a_thousand_million_and_not_below_what_is_taken(v
     kit_reopen(k);
     assert_int_equal(kit_resource(k, "r", 0), HF_OK);
     assert_int_equal(k->got.answer.resource.capacity, 2);
-    struct hf_request r = { .action = HF_SET_RESOURCE, .set_resource = { .name = hf_str("r"), .open = 3 } };
+    struct hf_request r = { .action = HF_SET_RESOURCE,
+                            .set_resource = { .name = hf_str("r"), .open = 3 } };
     assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
     r.set_resource.open = HF_SET_CLOSED;
     assert_int_equal(kit_do(k, r), HF_OK);
@@ -488,7 +502,9 @@ static void a_match_rule_has_up_to_four_steps_with_the_hash_last(void **state)
     } steps[] = {
         { { 0 }, 0, HF_OK },
         { { HF_MATCH_TRIM, HF_MATCH_CASEFOLD, HF_MATCH_NORMALIZE, HF_MATCH_HASH }, 4, HF_OK },
-        { { HF_MATCH_TRIM, HF_MATCH_CASEFOLD, HF_MATCH_NORMALIZE, HF_MATCH_HASH }, 5, HF_INVALID_REQUEST },
+        { { HF_MATCH_TRIM, HF_MATCH_CASEFOLD, HF_MATCH_NORMALIZE, HF_MATCH_HASH },
+          5,
+          HF_INVALID_REQUEST },
         { { HF_MATCH_HASH, HF_MATCH_TRIM }, 2, HF_INVALID_REQUEST },
         { { HF_MATCH_TRIM, HF_MATCH_TRIM }, 2, HF_INVALID_REQUEST },
         { { 0 }, 1, HF_INVALID_REQUEST },
@@ -496,9 +512,10 @@ static void a_match_rule_has_up_to_four_steps_with_the_hash_last(void **state)
         { { HF_MATCH_EXACT }, 1, HF_OK },
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        struct hf_request r = { .action = HF_SET_GUARD,
-                                .set_guard = {
-                                    .name = hf_str("g"), .window_ms = HOUR, .match_count = steps[i].count } };
+        struct hf_request r = {
+            .action = HF_SET_GUARD,
+            .set_guard = { .name = hf_str("g"), .window_ms = HOUR, .match_count = steps[i].count }
+        };
         memcpy(r.set_guard.match, steps[i].match, sizeof r.set_guard.match);
         assert_int_equal(kit_do(k, r), steps[i].status);
     }
@@ -509,9 +526,9 @@ static void unknown_actions_and_ids_are_refused(void **state)
     (void)state;
     static const int actions[] = { 0, 21, HF_SWEEP, HF_CONFIGURE, 63, 72, 1000, -1 };
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-        assert_int_equal(
-            kit_do(k, (struct hf_request){ .action = (enum hf_action)actions[i], .key = hf_str(kit_key(k)) }),
-            HF_INVALID_REQUEST);
+        assert_int_equal(kit_do(k, (struct hf_request){ .action = (enum hf_action)actions[i],
+                                                        .key = hf_str(kit_key(k)) }),
+                         HF_INVALID_REQUEST);
     char id[HF_ID_SIZE], other[HF_ID_SIZE];
     kit_held(k, "room", HOUR, id);
     memcpy(other, id, HF_ID_SIZE);
@@ -521,7 +538,8 @@ static void unknown_actions_and_ids_are_refused(void **state)
         other[i] = id[i];
     }
     assert_int_equal(kit_get_hold(k, ""), HF_NOT_KNOWN);
-    assert_int_equal(kit_get_hold(k, "not an id at all, and rather too long for one"), HF_NOT_KNOWN);
+    assert_int_equal(kit_get_hold(k, "not an id at all, and rather too long for one"),
+                     HF_NOT_KNOWN);
     for (int i = 0; i < HF_ID_SIZE - 1; i++) /* but either case will do */
         if (other[i] >= 'a' && other[i] <= 'z')
             other[i] = (char)(other[i] - 'a' + 'A');
@@ -578,11 +596,13 @@ static void at_the_memory_limit_new_keys_are_refused_while_replays_and_reads_go_
     assert_int_equal(hf_list(k->db, &q, &page), HF_OK);
     assert_int_equal(page.count, 1);
     hf_page_clear(&page);
-    assert_int_equal(kit_place(k, "new", "other", "guest", HOUR), HF_STORAGE_FAILURE); /* and nothing new */
+    assert_int_equal(kit_place(k, "new", "other", "guest", HOUR),
+                     HF_STORAGE_FAILURE); /* and nothing new */
     assert_int_equal(kit_begin(k, "new", "p", HOUR, HF_ABANDON_UNKNOWN), HF_STORAGE_FAILURE);
     assert_int_equal(kit_ask(k, HF_RECORD, "g", "after", NULL), HF_OK);
     assert_int_equal(kit_stats(k).guard_misses, 1);
-    assert_int_equal(kit_get(k, HF_GET_TOKEN, "new"), HF_NOT_KNOWN); /* nor is the refusal remembered */
+    assert_int_equal(kit_get(k, HF_GET_TOKEN, "new"),
+                     HF_NOT_KNOWN); /* nor is the refusal remembered */
     k->options.memory_max_bytes = 0;
     kit_reopen(k);
     assert_int_equal(kit_place(k, "new", "other", "guest", HOUR), HF_OK);

@@ -1,5 +1,5 @@
-/* Lists: pages newest first that stay put while writes go on, filters, limits, and tenants that never see each
- * other. */
+/* Lists: pages newest first that stay put while writes go on, filters, limits, and tenants that
+ * never see each other. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -30,8 +30,8 @@ static void name_all(const char *prefix)
         snprintf(names[i], sizeof names[i], "%s-%d", prefix, i);
 }
 
-/* `MANY` holds, the i-th by "guest-(i % 7)" on "room-(i % 10)", with a duration of (i + 1) seconds, placed at i
- * milliseconds. */
+/* `MANY` holds, the i-th by "guest-(i % 7)" on "room-(i % 10)", with a duration of (i + 1) seconds,
+ * placed at i milliseconds. */
 static void place_many(void)
 {
     static char guests[7][24], rooms[10][24];
@@ -44,7 +44,8 @@ static void place_many(void)
     name_all("key");
     for (int i = 0; i < MANY; i++) {
         kit_at(k, i);
-        assert_int_equal(kit_place(k, names[i], rooms[i % 10], guests[i % 7], (i + 1) * SECOND), HF_OK);
+        assert_int_equal(kit_place(k, names[i], rooms[i % 10], guests[i % 7], (i + 1) * SECOND),
+                         HF_OK);
     }
 }
 
@@ -169,7 +170,8 @@ static void holds_are_filtered_by_state_resource_requester_and_time(void **state
 {
     (void)state;
     place_many();
-    kit_at(k, 100 * SECOND + 99); /* the first 100 are overdue: i + 1 seconds after i milliseconds */
+    kit_at(k,
+           100 * SECOND + 99); /* the first 100 are overdue: i + 1 seconds after i milliseconds */
     kit_settle(k);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(kit_get(k, HF_GET_TOKEN, names[MANY - 1 - i]), HF_OK);
@@ -200,7 +202,8 @@ static void holds_are_filtered_by_state_resource_requester_and_time(void **state
         { { .to = t0 }, 0 },
         { { .from = t0 + MANY }, 0 },
         { { .from = t0 + 100, .to = t0 + 200, .resource = hf_str("room-5") }, 10 },
-        { { .from = t0 + 100, .to = t0 + 200, .resource = hf_str("room-5"), .state = HF_EXPIRED }, 0 },
+        { { .from = t0 + 100, .to = t0 + 200, .resource = hf_str("room-5"), .state = HF_EXPIRED },
+          0 },
         { { .from = t0 + 90, .to = t0 + 200, .state = HF_EXPIRED }, 10 },
     };
     static const uint32_t limits[] = { 1, 3, HF_LIST_MAX };
@@ -211,7 +214,8 @@ static void holds_are_filtered_by_state_resource_requester_and_time(void **state
             q.limit = limits[n];
             size_t count = walk_count(q);
             if (count != steps[i].count)
-                fail_msg("query %zu, limit %u: %zu instead of %zu", i, q.limit, count, steps[i].count);
+                fail_msg("query %zu, limit %u: %zu instead of %zu", i, q.limit, count,
+                         steps[i].count);
         }
     }
 }
@@ -250,18 +254,20 @@ static void a_filter_that_matches_little_may_give_short_pages_but_goes_on(void *
 
 /* ---- Resources, guards, entries ---- */
 
-static void resources_and_guards_are_listed_newest_first_and_a_change_does_not_move_them(void **state)
+static void
+resources_and_guards_are_listed_newest_first_and_a_change_does_not_move_them(void **state)
 {
     (void)state;
     name_all("name");
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < MANY; i++)
-            requests[i] =
-                round == 0
-                    ? (struct hf_request){ .action = HF_SET_RESOURCE,
-                                           .set_resource = { .name = hf_str(names[i]), .capacity = 2 } }
-                    : (struct hf_request){ .action = HF_SET_GUARD,
-                                           .set_guard = { .name = hf_str(names[i]), .window_ms = HOUR } };
+            requests[i] = round == 0
+                              ? (struct hf_request){ .action = HF_SET_RESOURCE,
+                                                     .set_resource = { .name = hf_str(names[i]),
+                                                                       .capacity = 2 } }
+                              : (struct hf_request){ .action = HF_SET_GUARD,
+                                                     .set_guard = { .name = hf_str(names[i]),
+                                                                    .window_ms = HOUR } };
         assert_int_equal(hf_do_many(k->db, requests, NULL, MANY), HF_OK);
     }
     for (int round = 0; round < 2; round++) {
@@ -272,8 +278,9 @@ static void resources_and_guards_are_listed_newest_first_and_a_change_does_not_m
                 struct hf_page page;
                 assert_int_equal(hf_list(k->db, &q, &page), HF_OK);
                 for (size_t i = 0; i < page.count; i++, at--)
-                    assert_true(kit_is(
-                        kind == HF_LIST_RESOURCES ? page.resources[i].name : page.guards[i].name, names[at]));
+                    assert_true(kit_is(kind == HF_LIST_RESOURCES ? page.resources[i].name
+                                                                 : page.guards[i].name,
+                                       names[at]));
                 q.cursor = page.next_cursor;
                 hf_page_clear(&page);
                 /* Change an old one, make a new one. */
@@ -429,17 +436,20 @@ static void make_one_of_each(char id[HF_ID_SIZE], uint64_t fence[2])
     assert_int_equal(kit_ask(k, HF_RECORD, "name", "identity", "result"), HF_OK);
     assert_int_equal(kit_begin(k, "claim", "payload", HOUR, HF_ABANDON_UNKNOWN), HF_OK);
     fence[0] = k->got.answer.claim.fence;
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_GRANT,
-                                                    .key = hf_str("grant"),
-                                                    .lease = { hf_str("name"), hf_str("me"), HOUR, 0 } }),
-                     HF_OK);
+    assert_int_equal(
+        kit_do(k, (struct hf_request){ .action = HF_GRANT,
+                                       .key = hf_str("grant"),
+                                       .lease = { hf_str("name"), hf_str("me"), HOUR, 0 } }),
+        HF_OK);
     fence[1] = k->got.answer.lease.fence;
     assert_int_equal(
-        kit_do(k, (struct hf_request){ .action = HF_MERGE, .merge = { hf_str("name"), &value } }), HF_OK);
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_APPLY,
-                                                    .key = hf_str("apply"),
-                                                    .apply = { .name = hf_str("n"), .fn = put_value } }),
-                     HF_OK);
+        kit_do(k, (struct hf_request){ .action = HF_MERGE, .merge = { hf_str("name"), &value } }),
+        HF_OK);
+    assert_int_equal(
+        kit_do(k, (struct hf_request){ .action = HF_APPLY,
+                                       .key = hf_str("apply"),
+                                       .apply = { .name = hf_str("n"), .fn = put_value } }),
+        HF_OK);
     assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_RELEASE,
                                                     .client = hf_str("client"),
                                                     .sequence = 1,
@@ -462,10 +472,12 @@ static void see_nothing(const char id[HF_ID_SIZE], const uint64_t fence[2])
     static const enum hf_action ends[] = { HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE };
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(kit_end(k, ends[i], kit_key(k), id), HF_NOT_KNOWN);
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "claim", fence[0], "mine", false), HF_NOT_KNOWN);
-    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_RETURN,
-                                                    .lease = { .name = hf_str("name"), .fence = fence[1] } }),
+    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "claim", fence[0], "mine", false),
                      HF_NOT_KNOWN);
+    assert_int_equal(
+        kit_do(k, (struct hf_request){ .action = HF_RETURN,
+                                       .lease = { .name = hf_str("name"), .fence = fence[1] } }),
+        HF_NOT_KNOWN);
     const char *const tenants[] = { k->tenant };
     char *all = kit_dump(k, tenants, 1);
     assert_string_equal(all, "");
@@ -506,8 +518,9 @@ static void tenants_never_see_each_others_records(void **state)
         assert_int_equal(page.count, 1);
         assert_string_equal(page.holds[0].id, id[i]);
         hf_page_clear(&page);
-        assert_int_equal(walk_count((struct hf_query){ .kind = HF_LIST_HOLDS, .tenant = hf_str(tenants[i]) }),
-                         1);
+        assert_int_equal(
+            walk_count((struct hf_query){ .kind = HF_LIST_HOLDS, .tenant = hf_str(tenants[i]) }),
+            1);
         assert_int_equal(kit_place(k, "key", "name", "guest", HOUR), HF_OK);
         assert_true(k->got.replayed);
         assert_string_equal(k->got.answer.hold.id, id[i]);

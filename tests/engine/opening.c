@@ -21,7 +21,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static enum hf_status opened(const char *path, const struct hf_options *options, struct hf_error *why)
+static enum hf_status opened(const char *path, const struct hf_options *options,
+                             struct hf_error *why)
 {
     struct hf_db *db = NULL;
     enum hf_status st = hf_open(path, options, &db, why);
@@ -79,7 +80,8 @@ static void a_second_opener_is_refused_and_told_who_has_it(void **state)
     kit_open(k);
 }
 
-/* flock needs no right to write: any user who can open the directory can lock it. The store is opened all the same. */
+/* flock needs no right to write: any user who can open the directory can lock it. The store is
+ * opened all the same. */
 static void a_directory_that_others_may_open_is_told(void **state)
 {
     (void)state;
@@ -219,7 +221,8 @@ static void a_store_in_memory_works_and_leaves_nothing(void **state)
     assert_int_equal(hf_do(other, &r, &got), HF_OK);
     assert_false(got.replayed);
     hf_close(other);
-    for (int i = 0; i < 2000; i++) { /* over many segments and snapshots, with the background at work */
+    for (int i = 0; i < 2000;
+         i++) { /* over many segments and snapshots, with the background at work */
         r.key = r.place_hold.resource = hf_str(kit_key(k));
         assert_int_equal(hf_do(db, &r, &got), HF_OK);
     }

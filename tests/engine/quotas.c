@@ -28,12 +28,14 @@ static enum hf_status write_one(const char *prefix, int n, size_t size)
     char name[32], key[32];
     snprintf(name, sizeof name, "%s-%d", prefix, n);
     snprintf(key, sizeof key, "w-%s-%d", prefix, n);
-    return kit_do(k, (struct hf_request){ .action = HF_WRITE,
-                                          .key = hf_str(key),
-                                          .write = { .name = hf_str(name), .value = hf_mem(large, size) } });
+    return kit_do(
+        k, (struct hf_request){ .action = HF_WRITE,
+                                .key = hf_str(key),
+                                .write = { .name = hf_str(name), .value = hf_mem(large, size) } });
 }
 
-/* Write registers until one is refused; first large ones, then ever smaller ones, so that nothing is left. */
+/* Write registers until one is refused; first large ones, then ever smaller ones, so that nothing
+ * is left. */
 static int fill(const char *prefix)
 {
     int written = 0;
@@ -78,8 +80,8 @@ static enum hf_status lease_do(enum hf_action action, int n, uint64_t fence)
 {
     char name[32];
     snprintf(name, sizeof name, "lease-%d", n);
-    return kit_do(k,
-                  (struct hf_request){ .action = action, .lease = { .name = hf_str(name), .fence = fence } });
+    return kit_do(k, (struct hf_request){ .action = action,
+                                          .lease = { .name = hf_str(name), .fence = fence } });
 }
 
 /* Every ending there is, each of something that was begun before. */
@@ -95,7 +97,8 @@ static void end_all(const struct begun *b, int holds, int claims, int leases)
         snprintf(name, sizeof name, "claim-%d", i);
         assert_int_equal(kit_settle_claim(k, HF_HEARTBEAT, name, b->claims[i], NULL, false), HF_OK);
         assert_int_equal(
-            kit_settle_claim(k, i % 2 ? HF_COMPLETE : HF_FAIL, name, b->claims[i], answer, false), HF_OK);
+            kit_settle_claim(k, i % 2 ? HF_COMPLETE : HF_FAIL, name, b->claims[i], answer, false),
+            HF_OK);
     }
     for (int i = 0; i < leases; i++) {
         assert_int_equal(lease_do(HF_RENEW, i, b->leases[i]), HF_OK);
@@ -256,8 +259,8 @@ static void a_quota_of_records_counts_rows_keys_and_held_holds(void **state)
     assert_int_equal(write_one("s", 0, 1), HF_OK);
 }
 
-/* Another tenant has many rows, through which the store looks for those that are over. What is over of a tenant at its quota
- * is found at once all the same. */
+/* Another tenant has many rows, through which the store looks for those that are over. What is over
+ * of a tenant at its quota is found at once all the same. */
 static void what_is_over_makes_room_at_a_quota(void **state)
 {
     (void)state;
@@ -274,7 +277,8 @@ static void what_is_over_makes_room_at_a_quota(void **state)
     for (int i = 0; i < MAX; i++) {
         snprintf(key, sizeof key, "c%d", i);
         assert_int_equal(kit_begin(k, key, "p", MINUTE, HF_ABANDON_UNKNOWN), HF_OK);
-        assert_int_equal(kit_settle_claim(k, HF_COMPLETE, key, k->got.answer.claim.fence, "r", false), HF_OK);
+        assert_int_equal(
+            kit_settle_claim(k, HF_COMPLETE, key, k->got.answer.claim.fence, "r", false), HF_OK);
     }
     kit_at(k, 2 * HOUR);
     assert_int_equal(kit_begin(k, "new", "p", MINUTE, HF_ABANDON_UNKNOWN), HF_STORAGE_FAILURE);
@@ -302,16 +306,17 @@ static enum hf_status delete_lease(const char *key, const char *name, uint64_t f
                                           .lease = { .name = hf_str(name), .fence = fence } });
 }
 
-static enum hf_status write_fenced(const char *key, const char *name, uint64_t fence, int64_t if_version)
+static enum hf_status write_fenced(const char *key, const char *name, uint64_t fence,
+                                   int64_t if_version)
 {
-    return kit_do(
-        k, (struct hf_request){ .action = HF_WRITE,
-                                .key = hf_str(key),
-                                .write = { .name = hf_str(name),
-                                           .value = hf_str("v"),
-                                           .fence = fence,
-                                           .has_if_version = if_version >= 0,
-                                           .if_version = (uint64_t)(if_version > 0 ? if_version : 0) } });
+    return kit_do(k, (struct hf_request){
+                         .action = HF_WRITE,
+                         .key = hf_str(key),
+                         .write = { .name = hf_str(name),
+                                    .value = hf_str("v"),
+                                    .fence = fence,
+                                    .has_if_version = if_version >= 0,
+                                    .if_version = (uint64_t)(if_version > 0 ? if_version : 0) } });
 }
 
 static void deleting_lifts_the_refusal(void **state)
@@ -360,7 +365,8 @@ static uint64_t records_of(const char *tenant)
     return usage.records;
 }
 
-/* What a deleted register leaves if it had a fence stays for ever. It must not use the quota up for ever, too. */
+/* What a deleted register leaves if it had a fence stays for ever. It must not use the quota up for
+ * ever, too. */
 static void what_deleted_registers_leave_is_no_record(void **state)
 {
     enum { QUOTA = 100 };
@@ -449,10 +455,11 @@ static void without_a_fence_versions_go_on_for_one_window(void **state)
 
 static enum hf_status grant(const char *key, const char *holder)
 {
-    return kit_do(k, (struct hf_request){
-                         .action = HF_GRANT,
-                         .key = hf_str(key),
-                         .lease = { .name = hf_str("l"), .holder = hf_str(holder), .ttl_ms = MINUTE } });
+    return kit_do(
+        k, (struct hf_request){
+               .action = HF_GRANT,
+               .key = hf_str(key),
+               .lease = { .name = hf_str("l"), .holder = hf_str(holder), .ttl_ms = MINUTE } });
 }
 
 static void a_lease_is_deleted_by_its_holder_or_when_it_is_over(void **state)
@@ -537,7 +544,8 @@ static void tenants_that_have_nothing_left_are_forgotten(void **state)
         snprintf(name, sizeof name, "tenant-%d", i);
         k->tenant = name;
         assert_int_equal(kit_begin(k, "c", "p", HOUR, HF_ABANDON_UNKNOWN), HF_OK);
-        assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "c", k->got.answer.claim.fence, "r", false), HF_OK);
+        assert_int_equal(
+            kit_settle_claim(k, HF_COMPLETE, "c", k->got.answer.claim.fence, "r", false), HF_OK);
     }
     k->tenant = NULL;
     struct hf_usage top[5], others;

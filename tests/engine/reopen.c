@@ -1,6 +1,6 @@
-/* Stories at random over close and open: small segments, snapshots, compressed segments, lost help files, and
- * a disk that fails now and then. After each opening everything that can be seen is as it was, and every key
- * that is still in its window is answered as it was the first time. */
+/* Stories at random over close and open: small segments, snapshots, compressed segments, lost help
+ * files, and a disk that fails now and then. After each opening everything that can be seen is as
+ * it was, and every key that is still in its window is answered as it was the first time. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -214,7 +214,9 @@ static void step_again(struct story *s)
 static void step_plain(struct story *s)
 {
     static const struct hf_item items[] = { { { "x", 1 }, 7, 0 }, { { "y", 1 }, 0, 9 } };
-    const struct hf_value value = { .type = HF_TYPE_UPDOWN, .items = items + below(s, 2), .item_count = 1 };
+    const struct hf_value value = { .type = HF_TYPE_UPDOWN,
+                                    .items = items + below(s, 2),
+                                    .item_count = 1 };
     char name[32], identity[32];
     struct hf_request r = { .tenant = hf_str(tenants[below(s, TENANTS)]) };
     snprintf(name, sizeof name, "name-%llu", (unsigned long long)below(s, RESOURCES));
@@ -269,12 +271,14 @@ static void check_capacity(struct story *s)
         struct hf_query q = { .kind = HF_LIST_RESOURCES, .tenant = hf_str(tenants[i]) };
         kit_list(s->k, &q, &page);
         for (size_t n = 0; n < page.count; n++)
-            assert_true(page.resources[n].held + page.resources[n].confirmed <= page.resources[n].capacity);
+            assert_true(page.resources[n].held + page.resources[n].confirmed <=
+                        page.resources[n].capacity);
         hf_page_clear(&page);
     }
 }
 
-/* What the lists do not show: claims, leases and registers, one by one, behind what they do show. */
+/* What the lists do not show: claims, leases and registers, one by one, behind what they do
+ * show. */
 static char *all_of(struct story *s)
 {
     char *lists = kit_dump(s->k, tenants, TENANTS);
@@ -480,7 +484,8 @@ static void holds_in_compressed_segments_can_be_ended_and_given_back(void **stat
     assert_true(hf_maintain(k->db)); /* the sweeper reads the fourth out of a compressed segment */
     kit_settle(k);
     for (int round = 0; round < 3; round++) {
-        static const enum hf_hold_state states[] = { HF_CONFIRMED, HF_RELEASED, HF_HELD, HF_EXPIRED };
+        static const enum hf_hold_state states[] = { HF_CONFIRMED, HF_RELEASED, HF_HELD,
+                                                     HF_EXPIRED };
         for (int i = 0; i < 4; i++) {
             assert_int_equal(kit_get_hold(k, held[i]), HF_OK);
             assert_int_equal(k->got.answer.hold.state, states[i]);
@@ -570,8 +575,8 @@ static void a_group_of_8192_spans_many_small_segments(void **state)
 enum { GROUP = 3000, ROUNDS = 7 };
 
 /* End `count` holds of any age that are still held. */
-static void end_some(struct kit *k, uint64_t *random, char (*id)[HF_ID_SIZE], uint8_t *states, size_t holds,
-                     size_t count)
+static void end_some(struct kit *k, uint64_t *random, char (*id)[HF_ID_SIZE], uint8_t *states,
+                     size_t holds, size_t count)
 {
     static struct hf_request r[GROUP];
     static char key[GROUP][32];
@@ -643,7 +648,8 @@ static void holds_of_every_age_keep_their_state_whatever_help_files_are_lost(voi
         memset(states + holds, HF_HELD, GROUP);
         holds += GROUP;
         end_some(k, &random, id, states, holds, 500);
-        uint64_t steps = test_below(&random, 40); /* a snapshot, perhaps cut short in any of its phases */
+        uint64_t steps =
+            test_below(&random, 40); /* a snapshot, perhaps cut short in any of its phases */
         for (uint64_t i = 0; i < steps; i++)
             hf_maintain(k->db);
         end_some(k, &random, id, states, holds, 500);

@@ -1,5 +1,5 @@
-/* The stories of Idempotent Reservation, told to a real store: the walkthrough in six steps, the four
- * examples from industry, the four adversarial scenarios. */
+/* The stories of Idempotent Reservation, told to a real store: the walkthrough in six steps, the
+ * four examples from industry, the four adversarial scenarios. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -58,7 +58,8 @@ static void walkthrough_of_a_hotel_room_in_six_steps(void **state)
         assert_int_equal(kit_place(k, "idem_x73a", "room_307", "guest_g91", 24 * HOUR), HF_OK);
         assert_true(k->got.replayed);
         assert_string_equal(k->got.answer.hold.id, rm_b4c);
-        assert_int_equal(k->got.token.recorded_at, KIT_START); /* a retry does not move the window */
+        assert_int_equal(k->got.token.recorded_at,
+                         KIT_START); /* a retry does not move the window */
     }
     assert_int_equal(holds(), 1);
 
@@ -72,12 +73,16 @@ static void walkthrough_of_a_hotel_room_in_six_steps(void **state)
     assert_true(k->got.replayed);
     assert_int_equal(kit_end(k, HF_CONFIRM, "idem_y23", rm_b4c), HF_NOT_HELD);
 
-    /* 6: eleven minutes later the old token is a new one. The room is taken, and that is remembered. */
+    /* 6: eleven minutes later the old token is a new one. The room is taken, and that is
+     * remembered. */
     kit_at(k, 2 * HOUR + 11 * MINUTE);
-    assert_int_equal(kit_place(k, "idem_x73a", "room_307", "guest_g91", 24 * HOUR), HF_RESOURCE_UNAVAILABLE);
+    assert_int_equal(kit_place(k, "idem_x73a", "room_307", "guest_g91", 24 * HOUR),
+                     HF_RESOURCE_UNAVAILABLE);
     assert_false(k->got.replayed);
-    assert_int_equal(kit_end(k, HF_REVERSE, "idem_z", rm_b4c), HF_OK); /* the room is free again ... */
-    assert_int_equal(kit_place(k, "idem_x73a", "room_307", "guest_g91", 24 * HOUR), HF_RESOURCE_UNAVAILABLE);
+    assert_int_equal(kit_end(k, HF_REVERSE, "idem_z", rm_b4c),
+                     HF_OK); /* the room is free again ... */
+    assert_int_equal(kit_place(k, "idem_x73a", "room_307", "guest_g91", 24 * HOUR),
+                     HF_RESOURCE_UNAVAILABLE);
     assert_true(k->got.replayed); /* ... but the same token gets the same answer */
     assert_int_equal(holds(), 2); /* the hold, and the record that gives it back */
 }
@@ -111,8 +116,9 @@ static void retries_of_every_action_survive_a_restart(void **state)
         kit_reopen(k);
     }
     assert_int_equal(state_of(id[0]), HF_CONFIRMED); /* a reversal leaves the original untouched */
-    assert_int_equal(kit_end(k, HF_REVERSE, kit_key(k), id[0]), HF_NOT_HELD);    /* twice is once */
-    assert_int_equal(kit_end(k, HF_CONFIRM, kit_key(k), reversal), HF_NOT_HELD); /* a reversal has ended */
+    assert_int_equal(kit_end(k, HF_REVERSE, kit_key(k), id[0]), HF_NOT_HELD); /* twice is once */
+    assert_int_equal(kit_end(k, HF_CONFIRM, kit_key(k), reversal),
+                     HF_NOT_HELD); /* a reversal has ended */
     assert_int_equal(kit_end(k, HF_RELEASE, kit_key(k), reversal), HF_NOT_HELD);
     assert_int_equal(kit_end(k, HF_EXPIRE, kit_key(k), reversal), HF_NOT_HELD);
     assert_int_equal(kit_end(k, HF_REVERSE, kit_key(k), reversal), HF_NOT_HELD);
@@ -168,7 +174,8 @@ static void healthcare_a_double_click_from_two_threads_assigns_one_bed(void **st
     (void)state;
     for (int round = 0; round < 20; round++) {
         struct click clicks[2] = { { .status = HF_MISUSE }, { .status = HF_MISUSE } };
-        kit_at(k, round * 2 * DAY); /* the token's window closes between the rounds, and the bed is free */
+        kit_at(k, round * 2 *
+                      DAY); /* the token's window closes between the rounds, and the bed is free */
         atomic_store(&k->io.slow_sync_us, 2000);
         for (int i = 0; i < 2; i++)
             assert_int_equal(pthread_create(&clicks[i].thread, NULL, assign_bed, &clicks[i]), 0);
@@ -208,7 +215,8 @@ static void retail_one_of_one_is_reserved_by_one_shopper_however_often_both_retr
     assert_int_equal(first[0], HF_OK);
     assert_int_equal(first[1], HF_RESOURCE_UNAVAILABLE);
     assert_int_equal(holds(), 1);
-    assert_int_equal(kit_place(k, "cart-b/watch/2", "sku-watch-1of1", "b", HOUR), HF_OK); /* a fresh token */
+    assert_int_equal(kit_place(k, "cart-b/watch/2", "sku-watch-1of1", "b", HOUR),
+                     HF_OK); /* a fresh token */
 }
 
 static void airline_an_hour_replayed_after_a_failover_holds_no_seat_twice(void **state)
@@ -319,7 +327,8 @@ static void disputed_the_same_token_is_one_charge_and_two_tokens_are_two(void **
     assert_int_equal(k->got.token.recorded_at, KIT_START + SECOND);
 }
 
-static void replay_attack_inside_the_window_changes_nothing_and_outside_is_a_new_request(void **state)
+static void
+replay_attack_inside_the_window_changes_nothing_and_outside_is_a_new_request(void **state)
 {
     (void)state;
     char id[HF_ID_SIZE];
@@ -355,8 +364,10 @@ static void token_reuse_for_another_operation_is_a_collision(void **state)
     assert_int_equal(kit_place(k, "idem_x73a", "room_307", "guest", HOUR), HF_OK);
     memcpy(id, k->got.answer.hold.id, HF_ID_SIZE);
     kit_held(k, "room_308", HOUR, other);
-    assert_int_equal(kit_end(k, HF_CONFIRM, "idem_x73a", id), HF_TOKEN_COLLISION); /* another action */
-    assert_int_equal(k->got.token.action, HF_PLACE_HOLD); /* and the caller may see what it is bound to */
+    assert_int_equal(kit_end(k, HF_CONFIRM, "idem_x73a", id),
+                     HF_TOKEN_COLLISION); /* another action */
+    assert_int_equal(k->got.token.action,
+                     HF_PLACE_HOLD); /* and the caller may see what it is bound to */
     assert_int_equal(state_of(id), HF_HELD);
     assert_int_equal(kit_place(k, "idem_x73a", "room_309", "guest", HOUR), HF_TOKEN_COLLISION);
     assert_int_equal(kit_place(k, "idem_x73a", "room_307", "guesu", HOUR), HF_TOKEN_COLLISION);
@@ -372,7 +383,8 @@ static void token_reuse_for_another_operation_is_a_collision(void **state)
     assert_int_equal(kit_place(k, "idem_x73a", "room_309", "guest", HOUR), HF_TOKEN_COLLISION);
     assert_int_equal(kit_place(k, "idem_x73a", "room_307", "guest", HOUR), HF_OK);
     assert_string_equal(k->got.answer.hold.id, id);
-    /* A collision is no use of the key and no refusal to remember: the same key of another tenant is free. */
+    /* A collision is no use of the key and no refusal to remember: the same key of another tenant
+     * is free. */
     k->tenant = "another";
     assert_int_equal(kit_place(k, "idem_x73a", "room_309", "guest", HOUR), HF_OK);
     assert_false(k->got.replayed);
@@ -385,7 +397,12 @@ static void a_token_used_again_after_its_window_is_found_by_its_newest_use(void 
     window(MINUTE);
     for (int i = 0; i < 3; i++) { /* nobody frees the old ones: no maintenance runs */
         kit_at(k, i * MINUTE);
-        assert_int_equal(kit_place(k, "again", i == 0 ? "a" : i == 1 ? "b" : "c", "guest", DAY), HF_OK);
+        assert_int_equal(kit_place(k, "again",
+                                   i == 0   ? "a"
+                                   : i == 1 ? "b"
+                                            : "c",
+                                   "guest", DAY),
+                         HF_OK);
         assert_false(k->got.replayed);
         memcpy(id[i], k->got.answer.hold.id, HF_ID_SIZE);
     }

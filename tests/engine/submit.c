@@ -1,6 +1,6 @@
-/* hf_submit and hf_flush: every callback once, in order, on whatever thread, and never before the disk has it. On
- * PostgreSQL nobody waits for a flush, and the order is that of deciding, inside a lane.
- * To be run under the thread sanitizer too. */
+/* hf_submit and hf_flush: every callback once, in order, on whatever thread, and never before the
+ * disk has it. On PostgreSQL nobody waits for a flush, and the order is that of deciding, inside a
+ * lane. To be run under the thread sanitizer too. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -100,7 +100,8 @@ static void assert_decided_in_order(int count, int lanes)
 {
     for (int i = lanes; i < count; i++)
         if (!ops[i].result.replayed && !ops[i - lanes].result.replayed)
-            assert_true(ops[i].result.answer.hold.ordinal > ops[i - lanes].result.answer.hold.ordinal);
+            assert_true(ops[i].result.answer.hold.ordinal >
+                        ops[i - lanes].result.answer.hold.ordinal);
 }
 
 static void async_clear(int count)
@@ -112,7 +113,8 @@ static void async_clear(int count)
 static void submitted_ones_wait_for_the_flush_and_come_in_order(void **state)
 {
     (void)state;
-    assert_int_equal(kit_place(k, "async-500", "async-500", "guest", HOUR), HF_OK); /* durable already */
+    assert_int_equal(kit_place(k, "async-500", "async-500", "guest", HOUR),
+                     HF_OK); /* durable already */
     async_make_many(OPS, 1, note_call);
     for (int i = 0; i < OPS; i++) /* in lists of ten */
         ops[i].op.next = i % 10 < 9 ? &ops[i + 1].op : NULL;
@@ -290,14 +292,16 @@ static void a_failed_sync_tells_everybody_who_waits(void **state)
     assert_int_equal(ops[10].status, HF_STORAGE_FAILURE);
     hf_flush(k->db);
     kit_reopen(k);
-    for (int i = 0; i < 10; i++) { /* the retry finds the truth: here all of it had reached the disk */
+    for (int i = 0; i < 10;
+         i++) { /* the retry finds the truth: here all of it had reached the disk */
         assert_int_equal(kit_place(k, ops[i].key, ops[i].key, "guest", HOUR), HF_OK);
         assert_true(k->got.replayed);
     }
     async_clear(11);
 }
 
-/* The record of a refusal only tells why: it must not make an answer of unknown outcome out of it. */
+/* The record of a refusal only tells why: it must not make an answer of unknown outcome out of
+ * it. */
 static void a_refusal_that_is_too_long_comes_without_its_record(void **state)
 {
     (void)state;
@@ -310,9 +314,11 @@ static void a_refusal_that_is_too_long_comes_without_its_record(void **state)
     assert_int_equal(hf_do(k->db, &write, NULL), HF_OK);
     for (int i = 0; i < 2; i++) {
         struct async a = { .result = HF_RESULT_INIT };
-        a.op = (struct hf_op){
-            .request = &merge, .result = &a.result, .done = note_call, .arg = &a, .answer_max = i ? 100 : 0
-        };
+        a.op = (struct hf_op){ .request = &merge,
+                               .result = &a.result,
+                               .done = note_call,
+                               .arg = &a,
+                               .answer_max = i ? 100 : 0 };
         hf_submit(k->db, &a.op);
         hf_flush(k->db);
         assert_int_equal(a.calls, 1);
@@ -334,7 +340,8 @@ static void a_refusal_that_is_too_long_comes_without_its_record(void **state)
     hf_result_clear(&a.result);
 }
 
-/* The names of a set take eight times their bytes in an answer, and were not counted: a batch took a gigabyte. */
+/* The names of a set take eight times their bytes in an answer, and were not counted: a batch took
+ * a gigabyte. */
 static void the_items_of_an_answer_count(void **state)
 {
     (void)state;

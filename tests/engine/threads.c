@@ -1,5 +1,5 @@
-/* Many threads on one store: one effect a key, one answer for all, commits that are shared. To be run under
- * the thread sanitizer too. */
+/* Many threads on one store: one effect a key, one answer for all, commits that are shared. To be
+ * run under the thread sanitizer too. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -70,8 +70,9 @@ static void compare_with_first(struct first *f, const struct hf_result *got)
     }
     KIT_WANT(got->answer.status == f->status);
     KIT_WANT(f->status != HF_OK ||
-             (strcmp(h->id, f->hold.id) == 0 && h->ordinal == f->hold.ordinal && h->state == f->hold.state &&
-              h->placed_at == f->hold.placed_at && h->expires_at == f->hold.expires_at));
+             (strcmp(h->id, f->hold.id) == 0 && h->ordinal == f->hold.ordinal &&
+              h->state == f->hold.state && h->placed_at == f->hold.placed_at &&
+              h->expires_at == f->hold.expires_at));
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -82,7 +83,8 @@ static void place_few_keys(struct kit_worker *w)
         int n = (int)test_below(&w->random, KEYS);
         char key[24], resource[24];
         snprintf(key, sizeof key, "key-%d", n);
-        snprintf(resource, sizeof resource, "resource-%d", n / 2); /* two keys want each: one is refused */
+        snprintf(resource, sizeof resource, "resource-%d",
+                 n / 2); /* two keys want each: one is refused */
         struct hf_request r = place(key, resource);
         enum hf_status st = hf_do(k->db, &r, &got);
         KIT_WANT(st == HF_OK || st == HF_RESOURCE_UNAVAILABLE);
@@ -277,7 +279,8 @@ static void list_and_count(struct kit_worker *w)
             enum hf_status st = hf_list(k->db, &q, &page);
             KIT_WANT(st == HF_OK);
             for (size_t i = 0; q.kind == HF_LIST_RESOURCES && i < page.count; i++)
-                KIT_WANT(page.resources[i].held + page.resources[i].confirmed <= page.resources[i].capacity);
+                KIT_WANT(page.resources[i].held + page.resources[i].confirmed <=
+                         page.resources[i].capacity);
             for (size_t i = 1; q.kind == HF_LIST_HOLDS && i < page.count; i++)
                 KIT_WANT(page.holds[i].ordinal < page.holds[i - 1].ordinal);
             q.cursor = page.next_cursor;
@@ -296,22 +299,29 @@ static void write_mixed(struct kit_worker *w)
     char key[32], resource[32], id[HF_ID_SIZE] = "";
     for (int i = 0; i < 150; i++) {
         snprintf(key, sizeof key, "mixed-%d-%d", w->number, i);
-        snprintf(resource, sizeof resource, "shared-%llu", (unsigned long long)test_below(&w->random, 5));
+        snprintf(resource, sizeof resource, "shared-%llu",
+                 (unsigned long long)test_below(&w->random, 5));
         struct hf_request r = place(key, resource);
         switch (i % 5) {
         case 1:
-            r = (struct hf_request){ .action = HF_CONFIRM, .key = hf_str(key), .hold = { hf_str(id) } };
+            r = (struct hf_request){ .action = HF_CONFIRM,
+                                     .key = hf_str(key),
+                                     .hold = { hf_str(id) } };
             break;
         case 2:
-            r = (struct hf_request){ .action = HF_REVERSE, .key = hf_str(key), .hold = { hf_str(id) } };
+            r = (struct hf_request){ .action = HF_REVERSE,
+                                     .key = hf_str(key),
+                                     .hold = { hf_str(id) } };
             break;
         case 3:
             r = (struct hf_request){ .action = HF_SET_GUARD,
-                                     .set_guard = { .name = hf_str(resource), .window_ms = 1 + i } };
+                                     .set_guard = { .name = hf_str(resource),
+                                                    .window_ms = 1 + i } };
             break;
         case 4:
             r = (struct hf_request){ .action = HF_ADMIT,
-                                     .identity = { .guard = hf_str(resource), .identity = hf_str(key) } };
+                                     .identity = { .guard = hf_str(resource),
+                                                   .identity = hf_str(key) } };
             break;
         default: break;
         }
@@ -437,7 +447,8 @@ static void do_anything(struct kit_worker *w)
         char key[32], resource[32];
         int n = atomic_fetch_add(&next_number, 1) + 1;
         snprintf(key, sizeof key, "any-%d", n);
-        snprintf(resource, sizeof resource, "any-%llu", (unsigned long long)test_below(&w->random, 40));
+        snprintf(resource, sizeof resource, "any-%llu",
+                 (unsigned long long)test_below(&w->random, 40));
         uint64_t what = test_below(&w->random, 8);
         struct hf_request r = place(key, resource);
         r.place_hold.duration_ms = 1 + (int64_t)test_below(&w->random, 200);
@@ -450,7 +461,8 @@ static void do_anything(struct kit_worker *w)
             continue;
         }
         if (what <= 4)
-            r = (struct hf_request){ .action = ends[test_below(&w->random, 4)], .hold = { hf_str(id) } };
+            r = (struct hf_request){ .action = ends[test_below(&w->random, 4)],
+                                     .hold = { hf_str(id) } };
         if (what == 4) {
             r.client = hf_str(resource);
             r.sequence = (uint64_t)n;
@@ -508,7 +520,8 @@ static void without_a_background_thread_nothing_expires_by_itself(void **state)
     kit_held(k, "room", 1, id);
     kit_at(k, HOUR);
     struct timespec a_while = { 0, 200000000 };
-    nanosleep(&a_while, NULL); /* for it to expire after all; if it takes longer, this test misses it */
+    nanosleep(&a_while,
+              NULL); /* for it to expire after all; if it takes longer, this test misses it */
     assert_int_equal(kit_get_hold(k, id), HF_OK);
     assert_int_equal(k->got.answer.hold.state, HF_HELD);
     assert_true(hf_maintain(k->db));

@@ -1,5 +1,5 @@
-/* Time: engine time never runs backwards, windows are half-open on it, and what is overdue is expired: by the
- * next place_hold at once, by the background thread within a second. */
+/* Time: engine time never runs backwards, windows are half-open on it, and what is overdue is
+ * expired: by the next place_hold at once, by the background thread within a second. */
 #include "engine/kit/engine.h"
 #include "server/kit/server.h"
 #include "support/test.h"
@@ -215,7 +215,8 @@ static void place_hold_expires_what_is_overdue_in_the_same_step(void **state)
     assert_int_equal(k->got.answer.resource.held, 1);
     kit_reopen(k);
     assert_int_equal(state_of(old), HF_EXPIRED);
-    assert_int_equal(kit_place(k, "new", "room", "other", HOUR), HF_OK); /* its answer is the new hold */
+    assert_int_equal(kit_place(k, "new", "room", "other", HOUR),
+                     HF_OK); /* its answer is the new hold */
     assert_true(k->got.replayed);
     assert_true(kit_is(k->got.answer.hold.requester, "other"));
     assert_int_equal(k->got.answer.hold.state, HF_HELD);
@@ -257,10 +258,10 @@ static void a_refused_place_hold_expires_what_is_overdue_all_the_same(void **sta
     assert_int_equal(kit_resource(k, "hall", 2), HF_OK);
     kit_held(k, "hall", MINUTE, overdue);
     kit_held(k, "hall", HOUR, held);
-    assert_int_equal(
-        kit_do(k, (struct hf_request){ .action = HF_SET_RESOURCE,
-                                       .set_resource = { .name = hf_str("hall"), .open = HF_SET_CLOSED } }),
-        HF_OK);
+    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_SET_RESOURCE,
+                                                    .set_resource = { .name = hf_str("hall"),
+                                                                      .open = HF_SET_CLOSED } }),
+                     HF_OK);
     kit_at(k, MINUTE);
     assert_int_equal(kit_place(k, "refused", "hall", "late", HOUR), HF_RESOURCE_UNAVAILABLE);
     for (int round = 0; round < 2; round++) {
@@ -274,9 +275,10 @@ static void a_refused_place_hold_expires_what_is_overdue_all_the_same(void **sta
     }
 }
 
-/* The clock that says what is overdue is that of the engine, which may be far ahead of the database's own: its clock was set
- * back, or a standby took over whose clock is behind. */
-static void what_is_overdue_by_engine_time_is_expired_whatever_others_think_of_the_time(void **state)
+/* The clock that says what is overdue is that of the engine, which may be far ahead of the
+ * database's own: its clock was set back, or a standby took over whose clock is behind. */
+static void
+what_is_overdue_by_engine_time_is_expired_whatever_others_think_of_the_time(void **state)
 {
     (void)state;
     char id[3][HF_ID_SIZE];
@@ -357,10 +359,10 @@ static void holds_that_ran_out_while_the_store_was_closed_are_expired_after_open
     static char names[COUNT][24];
     for (int i = 0; i < COUNT; i++) {
         snprintf(names[i], sizeof names[i], "n-%d", i);
-        r[i] =
-            (struct hf_request){ .action = HF_PLACE_HOLD,
-                                 .key = hf_str(names[i]),
-                                 .place_hold = { hf_str(names[i]), hf_str("guest"), (i + 1) * SECOND, 0 } };
+        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                    .key = hf_str(names[i]),
+                                    .place_hold = { hf_str(names[i]), hf_str("guest"),
+                                                    (i + 1) * SECOND, 0 } };
     }
     assert_int_equal(hf_do_many(k->db, r, NULL, COUNT), HF_OK);
     kit_close(k);

@@ -97,8 +97,9 @@ static void two_tenants_and_roles(void **state)
 {
     (void)state;
     char text[2048];
-    snprintf(text, sizeof text, "# who\n\n%s   \t\r\n%s%s\t# no one\n%s", line_of("acme", "write", "alpha"),
-             line_of("acme", "read", "beta"), line_of("-", "admin", "gamma"),
+    snprintf(text, sizeof text, "# who\n\n%s   \t\r\n%s%s\t# no one\n%s",
+             line_of("acme", "write", "alpha"), line_of("acme", "read", "beta"),
+             line_of("-", "admin", "gamma"),
              line_of("b\xc3\xbc"
                      "cher",
                      "admin", "delta"));
@@ -172,10 +173,12 @@ static void malformed_lines(void **state)
         { "acme write g"
           "f1b6cd2a94e5573880127bb34aa9ce6d1e0f5c4b3a2918070605040302010ff",
           "64 hexadecimal" },
-        { "acme write 0f1b6cd2a94e5573880127bb34aa9ce6d1e0f5c4b3a2918070605040302010f:", "64 hexadecimal" },
+        { "acme write 0f1b6cd2a94e5573880127bb34aa9ce6d1e0f5c4b3a2918070605040302010f:",
+          "64 hexadecimal" },
         { "acme write e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
           "SHA-256 of nothing" },
-        { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa write " HEX, "65 bytes" },
+        { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa write " HEX,
+          "65 bytes" },
         { "ac\xffme write " HEX, "UTF-8" },
         { "ac\x1bme write " HEX, "UTF-8" },
         { "ac\x7fme write " HEX, "UTF-8" },
@@ -289,7 +292,8 @@ static void files(void **state)
     assert_non_null(strstr(why.text, "not a regular file"));
 }
 
-/* ---- Time: a check is stepped through, one instruction after the other, and they are counted ---- */
+/* ---- Time: a check is stepped through, one instruction after the other, and they are counted
+ * ---- */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define INSTRUMENTED 1
@@ -316,7 +320,8 @@ static bool hasty_check(const struct hf_auth *auth, struct hf_bytes field, struc
     return true;
 }
 
-/* Instructions between the two stops of a child that runs the check; 0 if children cannot be traced here. */
+/* Instructions between the two stops of a child that runs the check; 0 if children cannot be traced
+ * here. */
 static long steps_of(check_fn *check, const struct hf_auth *auth, const char *field)
 {
     static char copy[64]; /* the same place for every field */
@@ -379,8 +384,9 @@ static void every_check_takes_the_same_steps(void **state)
     }
     assert_true(steps_of(hasty_check, auth, "Bearer quite-else") <
                 steps_of(hasty_check, auth, "Bearer near-first"));
-    static const char *const others[] = { "Bearer near-first", "Bearer near-last.", "Bearer near-midst",
-                                          "Bearer known-last", "Bearer known-1st." };
+    static const char *const others[] = { "Bearer near-first", "Bearer near-last.",
+                                          "Bearer near-midst", "Bearer known-last",
+                                          "Bearer known-1st." };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_int_equal(steps_of(hf_auth_check, auth, others[i]), steps);
     hf_auth_drop(auth);
@@ -405,7 +411,8 @@ static void *ask_again_and_again(void *arg)
         struct hf_auth *auth = hf_auth_keep(shared.now);
         pthread_mutex_unlock(&shared.lock);
         bool known = hf_auth_check(auth, hf_str("Bearer alpha"), &caller);
-        if (!known || caller.role < HF_ROLE_READ || caller.tenant_size != 1 || caller.tenant[0] != 't')
+        if (!known || caller.role < HF_ROLE_READ || caller.tenant_size != 1 ||
+            caller.tenant[0] != 't')
             shared.wrong++;
         hf_auth_drop(auth);
     }
@@ -442,13 +449,15 @@ static void operators(void **state)
     char text[2048];
     struct hf_caller caller;
     struct hf_auth *auth;
-    for (int i = 0; i < 3; i++) { /* * is all tenants to a reader, and none of these roles is of all */
+    for (int i = 0; i < 3;
+         i++) { /* * is all tenants to a reader, and none of these roles is of all */
         static const char *const roles[] = { "read", "write", "admin" };
         const char *line = line_of("*", roles[i], "star");
         assert_int_equal(load(line, strlen(line), &auth), HF_INVALID_REQUEST);
         assert_non_null(strstr(why.text, ":1: * is for operators alone"));
     }
-    snprintf(text, sizeof text, "%s%s", line_of("*", "operator", "op"), line_of("acme", "admin", "alpha"));
+    snprintf(text, sizeof text, "%s%s", line_of("*", "operator", "op"),
+             line_of("acme", "admin", "alpha"));
     auth = loaded(text);
     assert_true(hf_auth_has_operator(auth));
     is(auth, "Bearer op", HF_ROLE_ADMIN, "");
@@ -460,7 +469,8 @@ static void operators(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const char *line = line_of(wrong[i], "operator", "op");
         assert_int_equal(load(line, strlen(line), &auth), HF_INVALID_REQUEST);
-        assert_non_null(strstr(why.text, ":1: an operator is of no tenant: the first word must be *."));
+        assert_non_null(
+            strstr(why.text, ":1: an operator is of no tenant: the first word must be *."));
     }
 }
 

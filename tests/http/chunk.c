@@ -9,8 +9,8 @@ struct outcome {
     char bytes[4096];
 };
 
-/* Decode raw[0 .. size) in pieces, each in a block of its own so that the sanitizer sees every byte read
- * beyond it. cuts: where the pieces end, the last one at `size`. */
+/* Decode raw[0 .. size) in pieces, each in a block of its own so that the sanitizer sees every byte
+ * read beyond it. cuts: where the pieces end, the last one at `size`. */
 static void decode(const char *raw, const size_t *cuts, size_t count, struct outcome *out)
 {
     struct hf_http_chunk c = { 0 };
@@ -145,7 +145,8 @@ static void every_byte(void **state)
             raw[at] = (char)byte;
             size_t size = at + 1;
             decode(raw, &size, 1, &out);
-            bool good = allowed[at] == NULL || (byte != 0 && strchr(allowed[at], (int)byte) != NULL);
+            bool good =
+                allowed[at] == NULL || (byte != 0 && strchr(allowed[at], (int)byte) != NULL);
             assert_int_equal(out.parse == HF_HTTP_BAD, !good);
         }
 }
@@ -177,8 +178,8 @@ static void unfinished(void **state)
     assert_int_equal(hf_http_chunk_decode(&c, NULL, &n, &used, &why), HF_HTTP_MORE);
 }
 
-/* What is announced is known as soon as the size's line is complete, and not before: so a refusal by size does
- * not depend on the splitting. */
+/* What is announced is known as soon as the size's line is complete, and not before: so a refusal
+ * by size does not depend on the splitting. */
 static void announced(void **state)
 {
     (void)state;
@@ -220,7 +221,8 @@ static size_t random_body(uint64_t *random, char *raw, size_t room, char *plain,
     *plain_size = 0;
     while (size + 100 < room && test_below(random, 12) != 0) {
         size_t n = 1 + test_below(random, 40);
-        size += (size_t)snprintf(raw + size, room - size, test_below(random, 2) ? "%0*zX\r\n" : "%0*zx\r\n",
+        size += (size_t)snprintf(raw + size, room - size,
+                                 test_below(random, 2) ? "%0*zX\r\n" : "%0*zx\r\n",
                                  (int)test_below(random, 17), n);
         for (size_t i = 0; i < n; i++)
             plain[*plain_size + i] = (char)test_random(random);

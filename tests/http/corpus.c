@@ -1,5 +1,5 @@
-/* The hostile requests of tests/http/hostile, as far as the parsers alone decide about them; and the reader of
- * their format. */
+/* The hostile requests of tests/http/hostile, as far as the parsers alone decide about them; and
+ * the reader of their format. */
 #include "http/chunk.h"
 #include "server/kit/hostile.h"
 #include "support/test.h"
@@ -139,7 +139,8 @@ static void expect(bool right, const struct hf_hostile_case *c, const char *what
 
 static void check(const struct hf_hostile_case *c, const struct verdict *v)
 {
-    bool ours = c->layer == HF_HOSTILE_HEAD || c->layer == HF_HOSTILE_CHUNK || c->layer == HF_HOSTILE_BODY;
+    bool ours =
+        c->layer == HF_HOSTILE_HEAD || c->layer == HF_HOSTILE_CHUNK || c->layer == HF_HOSTILE_BODY;
     expect(!v->hangs, c, "a server would wait for more");
     if (ours) {
         expect(v->layer == c->layer, c, "another layer refuses it, or none");
@@ -199,7 +200,8 @@ static void the_format(void **state)
     static const char file[] =
         "# nothing\n\nhead get\n> GET /\\(number)\n>  HTTP/1.1\\r\\n\n"
         "case first one\nstatus 200 405|501\nclose any\nlayer core\nserver auth\n"
-        "like get\n> \\t\\0\\\\\\x4a\\xfF\\(3:a\\n)\n> L\\(length).\n| 12\\(9:3)\n| \\0\n> M\\(length)!\n"
+        "like get\n> \\t\\0\\\\\\x4a\\xfF\\(3:a\\n)\n> L\\(length).\n| 12\\(9:3)\n| \\0\n> "
+        "M\\(length)!\n"
         "| \n> N\n"
         "case second\nstatus 400\nclose no\nlayer none\nlike get\n> \\(length)";
     static const char first[] = "GET /1 HTTP/1.1\r\n\t\0\\J\xff"
@@ -220,7 +222,8 @@ static void the_format(void **state)
     assert_memory_equal(c->bytes, first, sizeof first - 1);
     assert_true(c->auth && c->layer == HF_HOSTILE_CORE && c->close == HF_HOSTILE_MAY_CLOSE);
     assert_int_equal(c->answers, 2);
-    assert_true(hf_hostile_allows(c, 0, 200) && !hf_hostile_allows(c, 0, 405) && !hf_hostile_allows(c, 0, 0));
+    assert_true(hf_hostile_allows(c, 0, 200) && !hf_hostile_allows(c, 0, 405) &&
+                !hf_hostile_allows(c, 0, 0));
     assert_true(hf_hostile_allows(c, 1, 405) && hf_hostile_allows(c, 1, 501) &&
                 !hf_hostile_allows(c, 1, 200));
     assert_false(hf_hostile_allows(c, 2, 200));

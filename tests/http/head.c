@@ -33,7 +33,8 @@ static void refused(struct hf_bytes data, unsigned status)
 {
     head_parse_whole(data, &got);
     if (got.parse != HF_HTTP_BAD || got.why.status != status)
-        print_error("%d, %u: %.*s\n", got.parse, got.why.status, (int)data.size, (const char *)data.data);
+        print_error("%d, %u: %.*s\n", got.parse, got.why.status, (int)data.size,
+                    (const char *)data.data);
     assert_int_equal(got.parse, HF_HTTP_BAD);
     assert_int_equal(got.why.status, status);
 }
@@ -92,7 +93,8 @@ static void a_short_head(void **state)
     IS(h->query, "");
     for (int f = 0; f < HF_FIELD_COUNT; f++)
         assert_int_equal(h->has[f], f == HF_FIELD_HOST);
-    assert_true(!h->has_length && h->length == 0 && !h->chunked && h->keep_alive && !h->expect_continue);
+    assert_true(!h->has_length && h->length == 0 && !h->chunked && h->keep_alive &&
+                !h->expect_continue);
     h = accepted(text("GET / HTTP/1.0\r\n\r\n"));
     assert_false(h->keep_alive || h->has[HF_FIELD_HOST]);
 }
@@ -104,13 +106,13 @@ static void methods(void **state)
         [HF_HTTP_GET] = "GET", [HF_HTTP_HEAD] = "HEAD",     [HF_HTTP_POST] = "POST",
         [HF_HTTP_PUT] = "PUT", [HF_HTTP_DELETE] = "DELETE", [HF_HTTP_OPTIONS] = "OPTIONS"
     };
-    static const char *const others[] = {
-        "get", "GETS", "GE", "Post", "TRACE", "PATCH", "CONNECT", "X", "0"
-    };
+    static const char *const others[] = { "get",   "GETS",    "GE", "Post", "TRACE",
+                                          "PATCH", "CONNECT", "X",  "0" };
     for (unsigned i = HF_HTTP_GET; i <= HF_HTTP_OPTIONS; i++)
         assert_int_equal(accepted(text("%s / HTTP/1.1\r\nHost: h\r\n\r\n", names[i]))->method, i);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        const struct hf_http_head *h = accepted(text("%s / HTTP/1.1\r\nHost: h\r\n\r\n", others[i]));
+        const struct hf_http_head *h =
+            accepted(text("%s / HTTP/1.1\r\nHost: h\r\n\r\n", others[i]));
         assert_int_equal(h->method, HF_HTTP_OTHER);
         IS(h->method_name, others[i]);
     }
@@ -119,14 +121,18 @@ static void methods(void **state)
 static void targets(void **state)
 {
     (void)state;
-    static const char *const good[][3] = { { "/", "/", "" },         { "/?", "/", "" },
-                                           { "/??", "/", "?" },      { "/a/b?c=d?e", "/a/b", "c=d?e" },
-                                           { "//", "//", "" },       { "/%00%fF/%2f", "/%00%fF/%2f", "" },
-                                           { "/a?%41", "/a", "%41" } };
-    static const char *const bad[] = { "",    "*",    "a",    "?",   "?a",  "http://h/", "h:80", "/%",
-                                       "/%4", "/%g0", "/%0g", "/a%", "/?%", "/?a%2",     "/a#b", "/a b" };
+    static const char *const good[][3] = {
+        { "/", "/", "" },         { "/?", "/", "" },
+        { "/??", "/", "?" },      { "/a/b?c=d?e", "/a/b", "c=d?e" },
+        { "//", "//", "" },       { "/%00%fF/%2f", "/%00%fF/%2f", "" },
+        { "/a?%41", "/a", "%41" }
+    };
+    static const char *const bad[] = { "",     "*",     "a",    "?",    "?a",   "http://h/",
+                                       "h:80", "/%",    "/%4",  "/%g0", "/%0g", "/a%",
+                                       "/?%",  "/?a%2", "/a#b", "/a b" };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        const struct hf_http_head *h = accepted(text("GET %s HTTP/1.1\r\nHost: h\r\n\r\n", good[i][0]));
+        const struct hf_http_head *h =
+            accepted(text("GET %s HTTP/1.1\r\nHost: h\r\n\r\n", good[i][0]));
         IS(h->path, good[i][1]);
         IS(h->query, good[i][2]);
     }
@@ -155,9 +161,10 @@ static void versions(void **state)
 static void lengths(void **state)
 {
     (void)state;
-    static const char *const bad[] = { "",     "00",    "01",  "+1",  "-1",  "1,1",
-                                       "1, 1", "0x1",   "1.0", "1 1", "one", "1;",
-                                       "a",    "\"1\"", "1e3", "/",   ":",   "18446744073709551616x" };
+    static const char *const bad[] = {
+        "",    "00",  "01", "+1", "-1",    "1,1", "1, 1", "0x1", "1.0",
+        "1 1", "one", "1;", "a",  "\"1\"", "1e3", "/",    ":",   "18446744073709551616x"
+    };
     assert_true(with("Content-Length: 0\r\n")->length == 0 && got.head.has_length);
     assert_true(with("Content-Length: 1048576 \t\r\n")->length == 1048576);
     assert_true(with("Content-Length: 18446744073709551615\r\n")->length == UINT64_MAX);
@@ -200,7 +207,8 @@ static void expectations(void **state)
 {
     (void)state;
     assert_true(with("Expect: 100-CONTINUE\r\n")->expect_continue);
-    assert_false(accepted(text("POST / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n"))->expect_continue);
+    assert_false(
+        accepted(text("POST / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n"))->expect_continue);
     refused_with("Expect: \r\n", 417);
     refused_with("Expect: 100\r\n", 417);
     refused_with("Expect: 100-continue;x\r\n", 417);
@@ -239,14 +247,15 @@ static void hosts(void **state)
                                         "0",
                                         "[2001:db8:1:2:3:4:5:6]:4653",
                                         "[abcd:abcd:abcd:abcd:abcd:abcd:255.255.255.255]" };
-    static const char *const bad[] = { "",         ":",      ":80",     "h:",        "h:x",      "h:65536",
-                                       "h:000080", "h:+1",   "h:80:80", "h h",       "h,h",      "h/",
-                                       "u@h",      "h%41",   "[",       "[]",        "[::1",     "::1",
-                                       "[::1]x",   "[::1]:", "[::g]",   "[1.2.3.4]", "[::1%1]",  "[::1]]",
-                                       "[[::1]]",  "]",      "h]",      "h\\",       "http://h", "[v1.x]",
-                                       "h?",       "*" };
+    static const char *const bad[] = {
+        "",        ":",   ":80",    "h:",     "h:x",      "h:65536",   "h:000080", "h:+1",
+        "h:80:80", "h h", "h,h",    "h/",     "u@h",      "h%41",      "[",        "[]",
+        "[::1",    "::1", "[::1]x", "[::1]:", "[::g]",    "[1.2.3.4]", "[::1%1]",  "[::1]]",
+        "[[::1]]", "]",   "h]",     "h\\",    "http://h", "[v1.x]",    "h?",       "*"
+    };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        IS(accepted(text("GET / HTTP/1.1\r\nHost: %s\r\n\r\n", good[i]))->field[HF_FIELD_HOST], good[i]);
+        IS(accepted(text("GET / HTTP/1.1\r\nHost: %s\r\n\r\n", good[i]))->field[HF_FIELD_HOST],
+           good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         refused(text("GET / HTTP/1.1\r\nHost: %s\r\n\r\n", bad[i]), 400);
         refused(text("GET / HTTP/1.0\r\nHost: %s\r\n\r\n", bad[i]), 400);
@@ -266,10 +275,11 @@ static void hosts(void **state)
 static void lines_that_are_none(void **state)
 {
     (void)state;
-    static const char *const bad[] = { ": x\r\n", "X\r\n",      "X : y\r\n",  "X\t: y\r\n",     "\r:x\r\n",
-                                       "X: y\n",  "X: y\n\r\n", "X: y\r\r\n", "X: y\rZ: z\r\n", "X: y\r" };
-    static const char *const folded[] = { " X: y\r\n", "\tX: y\r\n", "X: y\r\n z\r\n", "X:\r\n\ty\r\n",
-                                          " \r\n" };
+    static const char *const bad[] = { ": x\r\n",        "X\r\n",  "X : y\r\n",  "X\t: y\r\n",
+                                       "\r:x\r\n",       "X: y\n", "X: y\n\r\n", "X: y\r\r\n",
+                                       "X: y\rZ: z\r\n", "X: y\r" };
+    static const char *const folded[] = { " X: y\r\n", "\tX: y\r\n", "X: y\r\n z\r\n",
+                                          "X:\r\n\ty\r\n", " \r\n" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         refused_with(bad[i], 400);
     for (size_t i = 0; i < sizeof folded / sizeof *folded; i++) {
@@ -295,7 +305,8 @@ static void repeated_fields(void **state)
         accepted(text("POST / HTTP/1.1\r\n%s%s\r\n\r\n", host, once[i]));
         refused(text("POST / HTTP/1.1\r\n%s%s\r\nX: y\r\n%s\r\n\r\n", host, once[i], once[i]), 400);
     }
-    refused(text("POST / HTTP/1.1\r\nHost: h\r\nIdempotency-Key:\r\nIDEMPOTENCY-key:\r\n\r\n"), 400);
+    refused(text("POST / HTTP/1.1\r\nHost: h\r\nIdempotency-Key:\r\nIDEMPOTENCY-key:\r\n\r\n"),
+            400);
     assert_string_equal(got.why.detail, "Idempotency-Key was sent more than once. Send one.");
     IS(with("Accept: a\r\nAccept: b\r\nAccept:\r\n")->field[HF_FIELD_ACCEPT], "a");
 }
@@ -369,7 +380,8 @@ static bool any_value(unsigned byte)
     return ascii_value(byte) || byte >= 0x80;
 }
 
-/* Put each byte between `before` and `after`: accepted are exactly those for which `right` says so. */
+/* Put each byte between `before` and `after`: accepted are exactly those for which `right` says
+ * so. */
 static void try_bytes(const char *before, const char *after, bool (*right)(unsigned byte))
 {
     char data[256];
@@ -397,15 +409,16 @@ static void every_byte(void **state)
     try_bytes("GET / HTTP/1.1\r\nHost: a", "b\r\n\r\n", host);
     try_bytes(LINE "X", "Y: z\r\n\r\n", token_or_end);
     try_bytes(LINE "Content-Leng", "h: 5\r\n\r\n", token_or_end);
-    static const char *const kept[] = { "Authorization", "Idempotency-Key", "Content-Type", "Accept",
-                                        "Origin" };
+    static const char *const kept[] = { "Authorization", "Idempotency-Key", "Content-Type",
+                                        "Accept", "Origin" };
     char before[128];
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         for (int pad = 0; pad <= 17; pad++) {
             snprintf(before, sizeof before, LINE "%s: %.*s", kept[i], pad, "abcdefghijklmnopq");
             try_bytes(before, "z\r\n\r\n", ascii_value);
         }
-    /* Every place in the eight bytes that are looked at together, with and without a tab before it. */
+    /* Every place in the eight bytes that are looked at together, with and without a tab before
+     * it. */
     for (int pad = 0; pad <= 17; pad++) {
         snprintf(before, sizeof before, LINE "X: %.*s", pad, "abcdefg\xe9i\tklmnopq");
         try_bytes(before, "yz\r\n\r\n", any_value);
@@ -521,8 +534,8 @@ static void unescaping(void **state)
     assert_memory_equal(out, "abc", 3);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(hf_http_unescape(hf_str(bad[i]), out, &size));
-    assert_false(
-        hf_http_unescape(hf_mem("%41", 2), out, &size)); /* the digit behind the end is not its own */
+    assert_false(hf_http_unescape(hf_mem("%41", 2), out,
+                                  &size)); /* the digit behind the end is not its own */
     assert_false(hf_http_unescape(hf_mem("%41", 1), out, &size));
     for (unsigned byte = 0; byte < 256; byte++) {
         char in[4];

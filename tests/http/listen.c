@@ -1,4 +1,5 @@
-/* Where a server may be asked to listen: addresses and ports, and what is said of those that are none. */
+/* Where a server may be asked to listen: addresses and ports, and what is said of those that are
+ * none. */
 #include "http/server.h"
 #include "support/test.h"
 
@@ -6,7 +7,9 @@ static struct hf_error why;
 
 static enum hf_status listens(const char *where, struct hf_http_server **s)
 {
-    struct hf_http_options options = { .listen = where, .threads = 2, .limits = { .connections_max = 10 } };
+    struct hf_http_options options = { .listen = where,
+                                       .threads = 2,
+                                       .limits = { .connections_max = 10 } };
     why = (struct hf_error){ .status = HF_OK };
     return hf_http_listen(&options, s, &why);
 }

@@ -18,7 +18,8 @@ static const struct hf_bytes heads[] = {
     RAW(TYPICAL),
     RAW(TYPICAL "{\"resource\":\"r\"}\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"),
     RAW("GET / HTTP/1.1\r\nHost: h\r\n\r\n"),
-    RAW("\r\n\r\n\r\n\r\nGET /a%20b?c HTTP/1.1\r\nHost: [::1]:80\r\nX:\t\r\nY: \t z \xff\t\r\n\r\n"),
+    RAW("\r\n\r\n\r\n\r\nGET /a%20b?c HTTP/1.1\r\nHost: [::1]:80\r\nX:\t\r\nY: \t z "
+        "\xff\t\r\n\r\n"),
     RAW("\r\n\r\n\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"),
     RAW("GET / HTTP/1.0\r\n\r\n"),
     RAW("GET / HTTP/1.0\r\n\r\n\r\n\r\n"),
@@ -142,7 +143,8 @@ static void random_changes(void **state)
     uint64_t random = test_seed("random_changes", 42);
     unsigned seen[3] = { 0 };
     for (int i = 0; i < 40000; i++) {
-        struct hf_bytes from = heads[test_below(&random, 5)]; /* most are right, so that changes go deep */
+        struct hf_bytes from =
+            heads[test_below(&random, 5)]; /* most are right, so that changes go deep */
         size_t size = from.size, cuts[20];
         memcpy(data, from.data, size);
         for (uint64_t changes = test_below(&random, 4); changes > 0; changes--)

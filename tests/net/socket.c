@@ -1,4 +1,5 @@
-/* Addresses, and sockets that find each other without waiting. What is no address: tests/http/listen.c. */
+/* Addresses, and sockets that find each other without waiting. What is no address:
+ * tests/http/listen.c. */
 #include "net/socket.h"
 #include "support/test.h"
 
@@ -20,13 +21,15 @@ static struct hf_address address_of(const char *text)
 static void print_is_the_inverse_of_parse(void **state)
 {
     (void)state;
-    static const char *const same[] = { "127.0.0.1:4653", "0.0.0.0:0", "[::1]:65535", "[2001:db8::2]:80" };
+    static const char *const same[] = { "127.0.0.1:4653", "0.0.0.0:0", "[::1]:65535",
+                                        "[2001:db8::2]:80" };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         char text[HF_ADDRESS_TEXT];
         struct hf_address address = address_of(same[i]);
         hf_address_print(&address, text);
         assert_string_equal(text, same[i]);
-        assert_int_equal(hf_address_is_loopback(&address), strstr(same[i], "127") || strstr(same[i], "[::1"));
+        assert_int_equal(hf_address_is_loopback(&address),
+                         strstr(same[i], "127") || strstr(same[i], "[::1"));
     }
 }
 

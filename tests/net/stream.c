@@ -140,7 +140,9 @@ static void client_speaks_to_the_expected_server_alone(void **state)
     static const struct {
         const char *host;
         bool literal, trusts;
-    } bad[] = { { "localhost", false, false }, { "example.org", false, true }, { "127.0.0.2", true, true } };
+    } bad[] = { { "localhost", false, false },
+                { "example.org", false, true },
+                { "127.0.0.2", true, true } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         pair_tls(bad[i].trusts ? trusting : distrusting, bad[i].host, bad[i].literal);
         assert_int_equal(shake(), -1);

@@ -1,5 +1,5 @@
-/* TLS as the server sees it: what is negotiated, what is refused, and that no client can hold, crash or fill it. The
- * client is OpenSSL's too, with every byte moved by hand. */
+/* TLS as the server sees it: what is negotiated, what is refused, and that no client can hold,
+ * crash or fill it. The client is OpenSSL's too, with every byte moved by hand. */
 #define _GNU_SOURCE /* mallinfo2 */
 #include "net/kit/tls.h"
 #include "support/test.h"
@@ -132,9 +132,10 @@ static void old_versions(void **state)
 static void weak_ciphers(void **state)
 {
     (void)state;
-    /* No forward secrecy; no authentication of the data together with its encryption; nobody authenticated. */
-    static const char *const weak[] = { "AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA", "AECDH-AES128-SHA",
-                                        "ECDHE-ECDSA-NULL-SHA" };
+    /* No forward secrecy; no authentication of the data together with its encryption; nobody
+     * authenticated. */
+    static const char *const weak[] = { "AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA",
+                                        "AECDH-AES128-SHA", "ECDHE-ECDSA-NULL-SHA" };
     for (size_t i = 0; i < sizeof weak / sizeof *weak; i++) {
         SSL_CTX *ctx = careless();
         SSL_CTX_set_max_proto_version(ctx, TLS1_2_VERSION);
@@ -219,8 +220,8 @@ static void sessions_by_ticket(void **state)
             assert_int_equal(SSL_session_reused(l.client), i);
             /* What is sent before the handshake could be sent again by anybody. */
             assert_int_equal(SSL_SESSION_get_max_early_data(ticket), 0);
-            SSL_set_shutdown(l.client,
-                             SSL_SENT_SHUTDOWN); /* a session that ends otherwise is not used again */
+            SSL_set_shutdown(
+                l.client, SSL_SENT_SHUTDOWN); /* a session that ends otherwise is not used again */
             tls_link_close(&l);
         }
         SSL_SESSION_free(ticket);
@@ -263,7 +264,8 @@ static void garbage_for_a_hello(void **state)
 {
     (void)state;
     static const char *const beginnings[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-                                              "\x16\x03\x01\xff\xff rest of it", "SSH-2.0-OpenSSH_9.2\r\n",
+                                              "\x16\x03\x01\xff\xff rest of it",
+                                              "SSH-2.0-OpenSSH_9.2\r\n",
                                               "\x80\x2e\x01\x00\x02 version two",
                                               "\x15\x03\x03\x00\x02\x02\x28 an alert" };
     static const char filler[20000];
@@ -317,7 +319,8 @@ static void client_that_goes_away(void **state)
         is_broken();
         tls_link_close(&l);
     }
-    /* Writing to who is gone is an error like another: no signal, or this test would have ended here. */
+    /* Writing to who is gone is an error like another: no signal, or this test would have ended
+     * here. */
     tls_link_open(&l, tls, client);
     assert_true(tls_echo(&l, 100000));
     close(l.client_fd);
@@ -461,7 +464,8 @@ static void pending_bytes(void **state)
     assert_int_equal(server_read(data, sizeof data), -1);
 }
 
-/* OpenSSL keeps errors in a queue for each thread: what another connection left there is none of ours. */
+/* OpenSSL keeps errors in a queue for each thread: what another connection left there is none of
+ * ours. */
 static void errors_of_others(void **state)
 {
     (void)state;
@@ -527,7 +531,8 @@ static void threads_share_a_certificate(void **state)
 #endif
 
 #ifndef INSTRUMENTED
-/* A server with thousands of clients that rest must not pay for buffers: 34 KiB each, without care. */
+/* A server with thousands of clients that rest must not pay for buffers: 34 KiB each, without
+ * care. */
 static void idle_connections_are_small(void **state)
 {
     (void)state;
@@ -548,8 +553,8 @@ static void idle_connections_are_small(void **state)
         links[i].client = NULL;
     }
     size_t servers = mallinfo2().uordblks - before;
-    print_message("a resting connection has %zu bytes, with its client %zu\n", servers / CONNECTIONS,
-                  both / CONNECTIONS);
+    print_message("a resting connection has %zu bytes, with its client %zu\n",
+                  servers / CONNECTIONS, both / CONNECTIONS);
     assert_true(servers / CONNECTIONS < BYTES_MAX);
     for (int i = 0; i < CONNECTIONS; i++)
         tls_link_close(&links[i]);

@@ -1,4 +1,5 @@
-/* The files of a certificate and its key: what is refused, in which words, and what only gets a note. */
+/* The files of a certificate and its key: what is refused, in which words, and what only gets a
+ * note. */
 #include "net/kit/tls.h"
 #include "support/test.h"
 #include "support/test_io.h"
@@ -77,7 +78,8 @@ static void files_that_do_not_fit(void **state)
     snprintf(absent, sizeof absent, "%s/absent", dir);
     text_file(empty, sizeof empty, "empty", "");
     text_file(garbage, sizeof garbage, "garbage", "not PEM at all\n");
-    text_file(torn, sizeof torn, "torn", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
+    text_file(torn, sizeof torn, "torn",
+              "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
     refused(absent, files.key, absent, "No such file");
     refused(files.cert, absent, absent, "No such file");
     refused(empty, files.key, empty, "PEM");
@@ -89,7 +91,8 @@ static void files_that_do_not_fit(void **state)
     refused(files.cert, files.cert, files.cert, "by everybody");
     refused(dir, files.key, dir, "not a regular file");
     refused(files.cert, other.key, other.key, "is not the key of the certificate");
-    refused(files.cert, locked.key, locked.key, "passphrase"); /* and nobody is asked on the terminal */
+    refused(files.cert, locked.key, locked.key,
+            "passphrase"); /* and nobody is asked on the terminal */
     assert_int_equal(chmod(other.key, 0604), 0);
     refused(other.cert, other.key, other.key, "read by everybody");
     assert_int_equal(chmod(other.key, 0602), 0);

@@ -1,5 +1,5 @@
-/* Every allocation of OpenSSL on the server's side fails once: a connection is refused or broken then, and nothing else
- * happens. */
+/* Every allocation of OpenSSL on the server's side fails once: a connection is refused or broken
+ * then, and nothing else happens. */
 #include "net/kit/tls.h"
 #include "support/test.h"
 #include "support/test_io.h"
@@ -85,7 +85,8 @@ static void loading(void **state)
     (void)state;
     struct hf_tls *loaded = NULL;
     unsigned refused = 0;
-    for (long n = 0; n < 100000; n += 1 + n / 50) { /* there are thousands: each of the first, then fewer */
+    for (long n = 0; n < 100000;
+         n += 1 + n / 50) { /* there are thousands: each of the first, then fewer */
         struct hf_error why;
         left = n;
         enum hf_status st = hf_tls_load(&names, &loaded, &why);

@@ -1,4 +1,5 @@
-/* What a retry is told: the row of its key and the request itself are enough for a place_hold, the journal's entry for the rest. */
+/* What a retry is told: the row of its key and the request itself are enough for a place_hold, the
+ * journal's entry for the rest. */
 #include "base/bytes.h"
 #include "engine/kit/engine.h"
 #include "postgres/kit/functions.h"
@@ -28,16 +29,18 @@ static int end(void **state)
 
 static struct hf_request placing(const char *key, const char *requester)
 {
-    return (struct hf_request){
-        .action = HF_PLACE_HOLD,
-        .key = hf_str(key),
-        .place_hold = { .resource = hf_str("hall"), .requester = hf_str(requester), .duration_ms = 3600000 }
-    };
+    return (struct hf_request){ .action = HF_PLACE_HOLD,
+                                .key = hf_str(key),
+                                .place_hold = { .resource = hf_str("hall"),
+                                                .requester = hf_str(requester),
+                                                .duration_ms = 3600000 } };
 }
 
 static struct hf_request releasing(const char *key, const char *id)
 {
-    return (struct hf_request){ .action = HF_RELEASE, .key = hf_str(key), .hold = { .id = hf_str(id) } };
+    return (struct hf_request){ .action = HF_RELEASE,
+                                .key = hf_str(key),
+                                .hold = { .id = hf_str(id) } };
 }
 
 static void same_hold(const struct hf_hold *a, const struct hf_hold *b)
@@ -45,7 +48,8 @@ static void same_hold(const struct hf_hold *a, const struct hf_hold *b)
     assert_string_equal(a->id, b->id);
     assert_string_equal(a->reverses, b->reverses);
     assert_true(a->ordinal == b->ordinal && a->previous == b->previous && a->state == b->state);
-    assert_true(a->placed_at == b->placed_at && a->expires_at == b->expires_at && a->ended_at == b->ended_at);
+    assert_true(a->placed_at == b->placed_at && a->expires_at == b->expires_at &&
+                a->ended_at == b->ended_at);
     assert_true(hf_bytes_equal(a->tenant, b->tenant) && hf_bytes_equal(a->resource, b->resource) &&
                 hf_bytes_equal(a->requester, b->requester));
 }
@@ -62,7 +66,8 @@ static void again(const struct hf_request *request, const struct hf_result *firs
     hf_result_clear(&got);
 }
 
-/* Two holds on one resource, so that the second has one before it; both are over by the time that they are asked for again. */
+/* Two holds on one resource, so that the second has one before it; both are over by the time that
+ * they are asked for again. */
 static void place_two(const char *one, const char *two, struct hf_result first[2])
 {
     struct hf_request requests[] = { placing(one, "ann"), placing(two, "bob") };
@@ -97,8 +102,8 @@ static void a_retry_is_told_what_was_told_first(void **state)
     clear(first, 2);
 }
 
-/* Others ask about the same key in the same batch: with other parameters, with another action, as a claim, and what became of
- * it. */
+/* Others ask about the same key in the same batch: with other parameters, with another action, as a
+ * claim, and what became of it. */
 static void everybody_in_a_batch_is_told_the_truth(void **state)
 {
     enum { RETRY, OTHER, RELEASE, BEGIN, WHAT, AGAIN, COUNT };
@@ -134,17 +139,20 @@ static void everybody_in_a_batch_is_told_the_truth(void **state)
     clear(first, 2);
 }
 
-/* Without its entry only what needs the entry cannot be answered; that shows that the others do without. */
+/* Without its entry only what needs the entry cannot be answered; that shows that the others do
+ * without. */
 static void the_journal_is_read_only_where_it_must_be(void **state)
 {
     struct hf_result first[2] = { HF_RESULT_INIT, HF_RESULT_INIT }, got = HF_RESULT_INIT;
-    struct hf_request two = placing("c2", "bob"), what = { .action = HF_GET_TOKEN, .key = hf_str("c2") };
+    struct hf_request two = placing("c2", "bob"),
+                      what = { .action = HF_GET_TOKEN, .key = hf_str("c2") };
     (void)state;
     place_two("c1", "c2", first);
     struct hf_request over = releasing("c2-over", first[1].answer.hold.id);
-    postgres_run(&p,
-                 "CREATE TABLE public.kept AS SELECT * FROM holdfast.journal WHERE key IN ('c2', 'c2-over');"
-                 "DELETE FROM holdfast.journal WHERE key IN ('c2', 'c2-over')");
+    postgres_run(
+        &p,
+        "CREATE TABLE public.kept AS SELECT * FROM holdfast.journal WHERE key IN ('c2', 'c2-over');"
+        "DELETE FROM holdfast.journal WHERE key IN ('c2', 'c2-over')");
     again(&two, &first[1]);
     assert_int_equal(hf_do(db, &what, &got), HF_STORAGE_FAILURE);
     assert_int_equal(hf_do(db, &over, &got), HF_STORAGE_FAILURE);
@@ -179,7 +187,8 @@ static void what_a_function_placed_is_told_the_same(void **state)
     hf_result_clear(&got);
 }
 
-/* A key that is free again is bound to something that has no hold: nothing of the first is left in its row. */
+/* A key that is free again is bound to something that has no hold: nothing of the first is left in
+ * its row. */
 static void a_key_that_is_bound_anew_keeps_nothing(void **state)
 {
     struct hf_result first[2] = { HF_RESULT_INIT, HF_RESULT_INIT }, got = HF_RESULT_INIT;
@@ -211,8 +220,9 @@ static void a_key_that_is_bound_anew_keeps_nothing(void **state)
 /* Somebody asks for what looking is not enough for, so that all of them are looked at first. */
 static struct hf_request looking(void)
 {
-    return (struct hf_request){ .action = HF_CHECK,
-                                .identity = { .guard = hf_str("nobody's"), .identity = hf_str("x") } };
+    return (struct hf_request){
+        .action = HF_CHECK, .identity = { .guard = hf_str("nobody's"), .identity = hf_str("x") }
+    };
 }
 
 static struct hf_request settling(enum hf_action action, const char *key, uint64_t fence)
@@ -233,16 +243,20 @@ static uint64_t begun(const struct hf_request *begin)
     return fence;
 }
 
-/* A group is decided in order, also where the last of it could be answered from what was there before it. */
+/* A group is decided in order, also where the last of it could be answered from what was there
+ * before it. */
 static void who_stands_behind_a_change_of_its_key_sees_it(void **state)
 {
     enum { LOOK, FIRST, CHANGE, BEHIND, COUNT };
-    struct hf_request start = { .action = HF_BEGIN, .key = hf_str("f1"), .begin = { .lease_ms = 60000 } };
-    struct hf_result got[COUNT] = { HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT };
+    struct hf_request start = { .action = HF_BEGIN,
+                                .key = hf_str("f1"),
+                                .begin = { .lease_ms = 60000 } };
+    struct hf_result got[COUNT] = { HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT,
+                                    HF_RESULT_INIT };
     (void)state;
     uint64_t fence = begun(&start);
-    struct hf_request settled[COUNT] = { looking(), placing("f1", "ann"), settling(HF_COMPLETE, "f1", fence),
-                                         placing("f1", "ann") };
+    struct hf_request settled[COUNT] = { looking(), placing("f1", "ann"),
+                                         settling(HF_COMPLETE, "f1", fence), placing("f1", "ann") };
     assert_int_equal(hf_do_many(db, settled, got, COUNT), HF_OK);
     assert_int_equal(got[FIRST].token.expires_at, INT64_MAX);
     assert_int_equal(got[CHANGE].answer.status, HF_OK);
@@ -261,11 +275,13 @@ static void who_stands_behind_a_change_of_its_key_sees_it(void **state)
     clear(got, COUNT);
 }
 
-/* That a replay waited for another of its group makes it no race: its first call was over long before. */
+/* That a replay waited for another of its group makes it no race: its first call was over long
+ * before. */
 static void a_replay_that_waits_for_its_group_is_no_race(void **state)
 {
     enum { FIRST = 3, COUNT };
-    struct hf_result got[COUNT] = { HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT };
+    struct hf_result got[COUNT] = { HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT,
+                                    HF_RESULT_INIT };
     struct hf_stats before, after;
     (void)state;
     postgres_run(&p, "SELECT holdfast.set_resource('hall', 100)");

@@ -1,5 +1,5 @@
-/* The audit of a store in a database: what a server has written passes, with the same figures as in files, and whatever
- * somebody changes by hand is found and named. */
+/* The audit of a store in a database: what a server has written passes, with the same figures as in
+ * files, and whatever somebody changes by hand is found and named. */
 #include "audit/export.h"
 #include "postgres/kit/functions.h"
 #include "postgres/kit/story.h"
@@ -46,7 +46,8 @@ static void all_pass(const struct hf_audit_report *report)
     for (size_t i = 0; i < report->check_count; i++)
         if (hf_audit_outcome(&report->checks[i]) != HF_AUDIT_PASSED)
             fail_msg("%s: %s", report->checks[i].name,
-                     report->checks[i].example_count ? report->checks[i].examples[0] : "incomplete");
+                     report->checks[i].example_count ? report->checks[i].examples[0]
+                                                     : "incomplete");
     assert_int_equal(report->verdict, HF_AUDIT_OK);
 }
 
@@ -135,15 +136,18 @@ static const struct change changes[] = {
     { "token", "UPDATE holdfast.token SET expires_at = now() WHERE key = 'order-1' AND tenant = ''",
       "holdfast.token, key \"order-1\": expires_at is " },
     { "token",
-      "UPDATE holdfast.token SET recorded_at = recorded_at + interval '1 microsecond' WHERE key = 'paid-1'",
+      "UPDATE holdfast.token SET recorded_at = recorded_at + interval '1 microsecond' WHERE key = "
+      "'paid-1'",
       "recorded_at is " },
     { "token", "UPDATE holdfast.token SET hold = NULL WHERE key = 'order-1' AND tenant = 'shop'",
       "holdfast.token, tenant \"shop\", key \"order-1\": hold is null" },
     { "token", "UPDATE holdfast.token SET previous = 77 WHERE key = 'order-1' AND tenant = 'shop'",
-      "holdfast.token, tenant \"shop\", key \"order-1\": previous is 77, and by the journal it is " },
+      "holdfast.token, tenant \"shop\", key \"order-1\": previous is 77, and by the journal it "
+      "is " },
     { "token", "UPDATE holdfast.token SET digest = sha256(digest) WHERE key = 'w1'",
       "key \"w1\": digest is 0x" },
-    { "token", "UPDATE holdfast.token SET entry = entry + 1 WHERE key = 'w1'", "key \"w1\": entry is " },
+    { "token", "UPDATE holdfast.token SET entry = entry + 1 WHERE key = 'w1'",
+      "key \"w1\": entry is " },
     { "token", "UPDATE holdfast.token SET key = 'order-9' WHERE key = 'order-1' AND tenant = ''",
       "key \"order-9\": the row is there, and the journal knows nothing of it" },
     { "token", "UPDATE holdfast.token SET key = 'order-9' WHERE key = 'order-1' AND tenant = ''",
@@ -158,40 +162,51 @@ static const struct change changes[] = {
       "key \"charge-2\": fence is " },
     { "token", "UPDATE holdfast.token SET on_abandon = 'unknown' WHERE key = 'charge-2'",
       "on_abandon is \"unknown\"" },
-    { "token", "UPDATE holdfast.token SET response = 'x' WHERE key = 'charge-1'", "response is \"x\"" },
+    { "token", "UPDATE holdfast.token SET response = 'x' WHERE key = 'charge-1'",
+      "response is \"x\"" },
     { "token", "UPDATE holdfast.token SET lease_expires_at = 'infinity' WHERE key = 'charge-3'",
       "lease_expires_at is infinity" },
-    { "token", "UPDATE holdfast.token SET expires_at = now() - interval '1 hour' WHERE key = 'charge-3'",
+    { "token",
+      "UPDATE holdfast.token SET expires_at = now() - interval '1 hour' WHERE key = 'charge-3'",
       "and by the journal it is infinity" },
     { "hold",
-      "UPDATE holdfast.hold SET state = 'confirmed', ended_at = now() WHERE resource = 'seat 2' AND tenant = "
+      "UPDATE holdfast.hold SET state = 'confirmed', ended_at = now() WHERE resource = 'seat 2' "
+      "AND tenant = "
       "''",
       "state is \"confirmed\", and by the journal it is \"held\"" },
-    { "hold", "UPDATE holdfast.hold SET expires_at = expires_at + interval '1 day' WHERE resource = 'seat 2'",
+    { "hold",
+      "UPDATE holdfast.hold SET expires_at = expires_at + interval '1 day' WHERE resource = 'seat "
+      "2'",
       "expires_at is " },
     { "hold", "UPDATE holdfast.hold SET requester = 'eve' WHERE resource = 'seat' AND tenant = ''",
       "requester is \"eve\", and by the journal it is \"bob\"" },
-    { "resource", "UPDATE holdfast.resource SET due_at = 'infinity' WHERE name = 'seat 2' AND tenant = ''",
+    { "resource",
+      "UPDATE holdfast.resource SET due_at = 'infinity' WHERE name = 'seat 2' AND tenant = ''",
       "holdfast.resource, name \"seat 2\": due_at is infinity, and a hold on it ends at 2" },
     { "resource",
-      "UPDATE holdfast.resource SET due_at = due_at + interval '1 microsecond' WHERE name = 'seat 2'",
+      "UPDATE holdfast.resource SET due_at = due_at + interval '1 microsecond' WHERE name = 'seat "
+      "2'",
       "holdfast.resource, name \"seat 2\": due_at is " },
     { "hold", "DELETE FROM holdfast.hold WHERE resource = 'seat 3' AND tenant = 'shop'",
       "the row is missing [place_hold under number 3 of client \"till\" of tenant \"shop\"" },
     { "hold",
       "INSERT INTO holdfast.hold SELECT 4711, 'x', tenant, resource, requester, state, placed_at, "
       "expires_at, "
-      "ended_at, previous, reverses, reversed_by FROM holdfast.hold WHERE resource = 'seat' AND tenant = ''",
+      "ended_at, previous, reverses, reversed_by FROM holdfast.hold WHERE resource = 'seat' AND "
+      "tenant = ''",
       "holdfast.hold, ordinal 4711: the row is there, and the journal knows nothing of it" },
-    { "hold", "UPDATE holdfast.hold SET reversed_by = NULL WHERE reversed_by IS NOT NULL AND tenant = ''",
+    { "hold",
+      "UPDATE holdfast.hold SET reversed_by = NULL WHERE reversed_by IS NOT NULL AND tenant = ''",
       "the row is missing [reverse under key \"refund-1\"" },
     { "hold", "UPDATE holdfast.hold SET reversed_by = id WHERE resource = 'seat' AND tenant = ''",
       "the row is there, and the journal knows nothing of it" },
-    { "hold", "UPDATE holdfast.hold SET reversed_by = 'y' WHERE reversed_by IS NOT NULL AND tenant = ''",
+    { "hold",
+      "UPDATE holdfast.hold SET reversed_by = 'y' WHERE reversed_by IS NOT NULL AND tenant = ''",
       "reversed_by is \"y\"" },
     { "resource", "UPDATE holdfast.resource SET capacity = 3 WHERE name = 'room' AND tenant = ''",
       "holdfast.resource, name \"room\": capacity is 3, and by the journal it is 2" },
-    { "resource", "UPDATE holdfast.resource SET held = 0 WHERE name = 'seat' AND tenant = ''", "held is 0" },
+    { "resource", "UPDATE holdfast.resource SET held = 0 WHERE name = 'seat' AND tenant = ''",
+      "held is 0" },
     { "resource", "UPDATE holdfast.resource SET fence = 8 WHERE name = 'seat 3' AND tenant = ''",
       "fence is 8, and by the journal it is 7" },
     { "resource", "UPDATE holdfast.resource SET open = false WHERE name = 'seat 3' AND tenant = ''",
@@ -202,21 +217,26 @@ static const struct change changes[] = {
       "holdfast.guard, name \"mail\": window_ms is 1, and by the journal it is 3600000" },
     { "guard", "UPDATE holdfast.guard SET match = 'trim' WHERE name = 'mail' AND tenant = ''",
       "match is \"trim\", and by the journal it is \"trim,casefold\"" },
-    { "guard", "UPDATE holdfast.guard SET number = 1 WHERE name = 'mail' AND tenant = ''", "number is 1" },
+    { "guard", "UPDATE holdfast.guard SET number = 1 WHERE name = 'mail' AND tenant = ''",
+      "number is 1" },
     { "guard_entry",
       "UPDATE holdfast.guard_entry SET expires_at = now() WHERE guard = 'mail' AND tenant = ''",
       "holdfast.guard_entry, guard \"mail\", identity \"ann@example.org\": expires_at is " },
-    { "guard_entry", "UPDATE holdfast.guard_entry SET result = NULL WHERE guard = 'mail' AND tenant = ''",
+    { "guard_entry",
+      "UPDATE holdfast.guard_entry SET result = NULL WHERE guard = 'mail' AND tenant = ''",
       "result is null" },
     { "guard_entry", "DELETE FROM holdfast.guard_entry WHERE guard = 'plain' AND tenant = ''",
       "identity \"once\": the row is missing [admit under no key" },
     { "guard_entry",
-      "INSERT INTO holdfast.guard_entry VALUES ('', 'plain', 'twice', NULL, now(), now() + '1 day', 5)",
+      "INSERT INTO holdfast.guard_entry VALUES ('', 'plain', 'twice', NULL, now(), now() + '1 "
+      "day', 5)",
       "identity \"twice\": the row is there, and the journal knows nothing of it" },
     { "lease", "UPDATE holdfast.lease SET holder = 'eve' WHERE name = 'leader'",
       "holdfast.lease, name \"leader\": holder is \"eve\", and by the journal it is \"n1\"" },
-    { "lease", "UPDATE holdfast.lease SET released_at = NULL WHERE name = 'other'", "released_at is null" },
-    { "lease", "DELETE FROM holdfast.lease WHERE name = 'leader'", "the row is missing [renew under no key" },
+    { "lease", "UPDATE holdfast.lease SET released_at = NULL WHERE name = 'other'",
+      "released_at is null" },
+    { "lease", "DELETE FROM holdfast.lease WHERE name = 'leader'",
+      "the row is missing [renew under no key" },
     { "lease", "UPDATE holdfast.lease SET deleted_at = now() WHERE name = 'leader'",
       "the row is missing [renew under no key" },
     { "register", "UPDATE holdfast.register SET value = 'x' WHERE name = 'plain'",
@@ -226,8 +246,10 @@ static const struct change changes[] = {
       "fence is 0, and by the journal it is 18446744073709551615" },
     { "client", "UPDATE holdfast.client SET highest = 1 WHERE name = 'till' AND tenant = ''",
       "holdfast.client, name \"till\": highest is 1, and by the journal it is 3" },
-    { "client", "UPDATE holdfast.client SET used = set_byte(used, 0, 0) WHERE tenant = ''", "used is 0x00" },
-    { "client_call", "UPDATE holdfast.client_call SET status = 'not-held' WHERE slot = 3 AND tenant = ''",
+    { "client", "UPDATE holdfast.client SET used = set_byte(used, 0, 0) WHERE tenant = ''",
+      "used is 0x00" },
+    { "client_call",
+      "UPDATE holdfast.client_call SET status = 'not-held' WHERE slot = 3 AND tenant = ''",
       "holdfast.client_call, client \"till\", slot 3: status is \"not-held\"" },
     { "app_value", "UPDATE holdfast.app_value SET value = 'x' WHERE key = 'counter'",
       "holdfast.app_value, key \"counter\": value is \"x\"" },
@@ -253,18 +275,20 @@ static const struct change changes[] = {
 static void put_back(const char *table)
 {
     char sql[300];
-    snprintf(sql, sizeof sql, "TRUNCATE holdfast.%s; INSERT INTO holdfast.%s SELECT * FROM saved.%s", table,
-             table, table);
+    snprintf(sql, sizeof sql,
+             "TRUNCATE holdfast.%s; INSERT INTO holdfast.%s SELECT * FROM saved.%s", table, table,
+             table);
     postgres_run(&p, sql);
 }
 
 static void save_all(void)
 {
     postgres_run(
-        &p,
-        "SET client_min_messages = warning; DROP SCHEMA IF EXISTS saved CASCADE; CREATE SCHEMA saved; DO $$ "
-        "DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'holdfast' LOOP "
-        "EXECUTE format('CREATE TABLE saved.%I AS TABLE holdfast.%I', t, t); END LOOP; END $$");
+        &p, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS saved CASCADE; CREATE SCHEMA "
+            "saved; DO $$ "
+            "DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = "
+            "'holdfast' LOOP "
+            "EXECUTE format('CREATE TABLE saved.%I AS TABLE holdfast.%I', t, t); END LOOP; END $$");
 }
 
 static void each_changed_row_is_found_and_named(void **state)
@@ -294,8 +318,8 @@ static void each_changed_row_is_found_and_named(void **state)
 static void a_sequence_that_was_set_back_is_found(void **state)
 {
     (void)state;
-    static const char *const counters[] = { "journal_number", "hold_ordinal", "fence", "outbox_number",
-                                            "writer_id" };
+    static const char *const counters[] = { "journal_number", "hold_ordinal", "fence",
+                                            "outbox_number", "writer_id" };
     struct hf_audit_report report;
     story_database(&p, k);
     story_do_all(k);
@@ -315,7 +339,8 @@ static void a_sequence_that_was_set_back_is_found(void **state)
     }
 }
 
-/* A primary key that was dropped, or whose index is damaged, lets rows in twice. Which of the two a server finds is chance. */
+/* A primary key that was dropped, or whose index is damaged, lets rows in twice. Which of the two a
+ * server finds is chance. */
 static void a_row_that_is_there_twice_is_found(void **state)
 {
     (void)state;
@@ -328,7 +353,8 @@ static void a_row_that_is_there_twice_is_found(void **state)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         char sql[300], words[100];
         snprintf(sql, sizeof sql,
-                 "CREATE TABLE public.twice AS TABLE holdfast.%s; ALTER TABLE holdfast.%s DROP CONSTRAINT "
+                 "CREATE TABLE public.twice AS TABLE holdfast.%s; ALTER TABLE holdfast.%s DROP "
+                 "CONSTRAINT "
                  "%s_pkey; INSERT INTO holdfast.%s TABLE public.twice",
                  tables[i], tables[i], tables[i], tables[i]);
         postgres_run(&p, sql);
@@ -339,7 +365,8 @@ static void a_row_that_is_there_twice_is_found(void **state)
             fail_msg("holdfast.%s has all rows twice, and that is not told", tables[i]);
         hf_audit_report_free(&report);
         snprintf(sql, sizeof sql,
-                 "TRUNCATE holdfast.%s; INSERT INTO holdfast.%s TABLE public.twice; DROP TABLE public.twice; "
+                 "TRUNCATE holdfast.%s; INSERT INTO holdfast.%s TABLE public.twice; DROP TABLE "
+                 "public.twice; "
                  "ALTER TABLE holdfast.%s ADD CONSTRAINT %s_pkey PRIMARY KEY (%s)",
                  tables[i], tables[i], tables[i], tables[i],
                  strcmp(tables[i], "hold") == 0          ? "ordinal"
@@ -367,7 +394,8 @@ static void a_number_below_zero_ends_no_audit(void **state)
         "holdfast.journal WHERE action = 'place_hold' LIMIT 1",
         "UPDATE holdfast.journal SET number = -number WHERE number = (SELECT min(number) FROM "
         "holdfast.journal WHERE action = 'place_hold')",
-        "UPDATE holdfast.journal SET number = -9223372036854775808 WHERE number = (SELECT max(number) FROM "
+        "UPDATE holdfast.journal SET number = -9223372036854775808 WHERE number = (SELECT "
+        "max(number) FROM "
         "holdfast.journal)"
     };
     struct hf_audit_report report;
@@ -393,13 +421,14 @@ static void what_is_over_may_leave(void **state)
     struct hf_audit_report report;
     k->options.idempotency_window_ms = 200;
     story_database(&p, k);
-    story_do(
-        k, HF_OK,
-        "{\"op\":\"place_hold\",\"key\":\"a\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"15m\"}");
+    story_do(k, HF_OK,
+             "{\"op\":\"place_hold\",\"key\":\"a\",\"resource\":\"r\",\"requester\":\"q\","
+             "\"duration\":\"15m\"}");
     assert_int_equal(kit_guard(k, "g", 200, NULL, 0), HF_OK);
     assert_int_equal(kit_ask(k, HF_ADMIT, "g", "once", NULL), HF_OK);
     assert_int_equal(kit_begin(k, "c", "p", MINUTE, HF_ABANDON_RETRY), HF_OK);
-    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "c", k->got.answer.claim.fence, "1", false), HF_OK);
+    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "c", k->got.answer.claim.fence, "1", false),
+                     HF_OK);
     kit_close(k);
     assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.token"), 2);
     postgres_run(&p, "SELECT pg_sleep(0.4)");
@@ -417,26 +446,29 @@ static void what_is_over_may_leave(void **state)
 static const struct {
     const char *sql, *check, *words;
 } damages[] = {
-    { "UPDATE holdfast.journal SET entry = set_byte(entry, 40, get_byte(entry, 40) # 1) WHERE key = "
+    { "UPDATE holdfast.journal SET entry = set_byte(entry, 40, get_byte(entry, 40) # 1) WHERE key "
+      "= "
       "'order-2' AND "
       "tenant = ''",
       "CHAIN", "do not come to the chain that holdfast.writer has" },
-    { "UPDATE holdfast.journal SET entry = set_byte(entry, 40, get_byte(entry, 40) # 1) WHERE key = "
+    { "UPDATE holdfast.journal SET entry = set_byte(entry, 40, get_byte(entry, 40) # 1) WHERE key "
+      "= "
       "'order-2' AND "
       "tenant = ''",
       "FORMAT", "cannot be read: its CRC does not fit" },
-    { "UPDATE holdfast.journal SET entry = entry || 'x'::bytea WHERE key = 'order-2' AND tenant = ''",
+    { "UPDATE holdfast.journal SET entry = entry || 'x'::bytea WHERE key = 'order-2' AND tenant = "
+      "''",
       "FORMAT", "cannot be read: there are bytes behind it" },
-    { "UPDATE holdfast.journal SET entry = ''::bytea WHERE key = 'order-2' AND tenant = ''", "FORMAT",
-      "cannot be read: its size does not fit" },
+    { "UPDATE holdfast.journal SET entry = ''::bytea WHERE key = 'order-2' AND tenant = ''",
+      "FORMAT", "cannot be read: its size does not fit" },
     { "DELETE FROM holdfast.journal WHERE key = 'order-2' AND tenant = ''", "SEQUENCE",
       "does not follow the one before it" },
     { "DELETE FROM holdfast.journal WHERE key = 'order-2' AND tenant = ''", "TABLES",
       "holdfast.token, key \"order-2\": the row is there, and the journal knows nothing of it" },
-    { "DELETE FROM holdfast.journal WHERE number = (SELECT max(number) FROM holdfast.journal)", "SEQUENCE",
-      "its last ones are missing" },
-    { "UPDATE holdfast.journal SET number = number + 100000 WHERE key = 'order-2' AND tenant = ''", "CHAIN",
-      "do not come to the chain" },
+    { "DELETE FROM holdfast.journal WHERE number = (SELECT max(number) FROM holdfast.journal)",
+      "SEQUENCE", "its last ones are missing" },
+    { "UPDATE holdfast.journal SET number = number + 100000 WHERE key = 'order-2' AND tenant = ''",
+      "CHAIN", "do not come to the chain" },
     { "UPDATE holdfast.journal SET batch = batch + 1000000 WHERE number = (SELECT max(number) FROM "
       "holdfast.journal)",
       "SEQUENCE", "does not follow the one before it" },
@@ -446,15 +478,19 @@ static const struct {
       "do not come to the chain" },
     { "UPDATE holdfast.writer SET batch = batch + 1 WHERE batch > 0", "SEQUENCE",
       "its last ones are missing" },
-    { "UPDATE holdfast.writer SET chain = sha256(chain), name = E'a\\x1b[2Jb' WHERE batch > 0", "CHAIN",
-      "(a?[2Jb)" },
-    { "DELETE FROM holdfast.writer WHERE batch > 0", "SEQUENCE", "which is not in holdfast.writer" },
-    { "UPDATE holdfast.store SET store_id = sha256(store_id)::bytea WHERE false; UPDATE holdfast.store SET "
+    { "UPDATE holdfast.writer SET chain = sha256(chain), name = E'a\\x1b[2Jb' WHERE batch > 0",
+      "CHAIN", "(a?[2Jb)" },
+    { "DELETE FROM holdfast.writer WHERE batch > 0", "SEQUENCE",
+      "which is not in holdfast.writer" },
+    { "UPDATE holdfast.store SET store_id = sha256(store_id)::bytea WHERE false; UPDATE "
+      "holdfast.store SET "
       "store_id = "
       "'0123456789abcdef'",
       "CHAIN", "do not come to the chain" },
-    { "UPDATE holdfast.store SET id_key = sha256(id_key)", "PC4", "which is not an id of this store" },
-    { "INSERT INTO holdfast.journal SELECT 1000000, at, tenant, action, status, key, writer, batch, entry "
+    { "UPDATE holdfast.store SET id_key = sha256(id_key)", "PC4",
+      "which is not an id of this store" },
+    { "INSERT INTO holdfast.journal SELECT 1000000, at, tenant, action, status, key, writer, "
+      "batch, entry "
       "FROM "
       "holdfast.journal WHERE key = 'order-2' AND tenant = ''",
       "IR8", "the key has had its effect at position " },
@@ -472,7 +508,8 @@ static void a_changed_journal_is_found(void **state)
         postgres_run(&p, damages[i].sql);
         story_audit(&p, &report);
         if (!story_found(&report, damages[i].check, damages[i].words))
-            fail_msg("%s\nis not told by %s as: %s", damages[i].sql, damages[i].check, damages[i].words);
+            fail_msg("%s\nis not told by %s as: %s", damages[i].sql, damages[i].check,
+                     damages[i].words);
         assert_int_not_equal(report.verdict, HF_AUDIT_OK);
         if (strcmp(damages[i].check, "PC4") != 0)
             assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
@@ -495,8 +532,9 @@ static void entries_of_functions_are_told(void **state)
     size_t size;
     story_database(&p, k);
     story_do_all(k);
-    postgres_run(&p, "SELECT * FROM holdfast.place_hold('sql-1', 'hall', 'ann', interval '15 minutes');"
-                     "SELECT * FROM holdfast.begin('sql-2', 'payload')");
+    postgres_run(&p,
+                 "SELECT * FROM holdfast.place_hold('sql-1', 'hall', 'ann', interval '15 minutes');"
+                 "SELECT * FROM holdfast.begin('sql-2', 'payload')");
     story_audit(&p, &report);
     all_pass(&report);
     assert_int_equal(report.function_entries, 2);
@@ -504,7 +542,8 @@ static void entries_of_functions_are_told(void **state)
     assert_true(hf_audit_print_text(&report, out));
     assert_true(hf_audit_print_json(&report, out));
     fclose(out);
-    assert_non_null(strstr(text, "2 entries were written by functions, in users' own transactions"));
+    assert_non_null(
+        strstr(text, "2 entries were written by functions, in users' own transactions"));
     assert_non_null(strstr(text, "\"entries_by_functions\":2"));
     free(text);
     hf_audit_report_free(&report);
@@ -522,9 +561,10 @@ static void another_tenants_rows_are_left_out(void **state)
     struct hf_error why;
     story_database(&p, k);
     story_do_all(k);
-    postgres_run(&p, "UPDATE holdfast.token SET status = 'x' WHERE key = 'order-1' AND tenant = '';"
-                     "DELETE FROM holdfast.token WHERE key = 'order-2' AND tenant = '';"
-                     "UPDATE holdfast.token SET status = 'y' WHERE key = 'order-3' AND tenant = 'shop'");
+    postgres_run(
+        &p, "UPDATE holdfast.token SET status = 'x' WHERE key = 'order-1' AND tenant = '';"
+            "DELETE FROM holdfast.token WHERE key = 'order-2' AND tenant = '';"
+            "UPDATE holdfast.token SET status = 'y' WHERE key = 'order-3' AND tenant = 'shop'");
     assert_int_equal(hf_audit_run("", &options, &report, &why), HF_OK);
     const struct hf_audit_check *c = &report.checks[HF_AUDIT_TABLES];
     assert_int_equal(c->violations, 1);
@@ -555,10 +595,12 @@ static void roles_make(void)
     postgres_run(&p, script);
     free(script);
     postgres_run(
-        &p, "SET client_min_messages = warning; DROP ROLE IF EXISTS anna; DROP ROLE IF EXISTS server1; "
-            "CREATE ROLE "
-            "anna LOGIN; CREATE ROLE server1 LOGIN; GRANT holdfast_auditor TO anna; GRANT holdfast_server TO "
-            "server1");
+        &p,
+        "SET client_min_messages = warning; DROP ROLE IF EXISTS anna; DROP ROLE IF EXISTS server1; "
+        "CREATE ROLE "
+        "anna LOGIN; CREATE ROLE server1 LOGIN; GRANT holdfast_auditor TO anna; GRANT "
+        "holdfast_server TO "
+        "server1");
 }
 
 /* ---- An auditor who may not know the secret inside ids ---- */
@@ -568,7 +610,8 @@ static void audit_as(const char *user, struct hf_audit_report *report)
     char conninfo[POSTGRES_CONNINFO_MAX];
     struct hf_audit_options options = { .postgres = conninfo };
     struct hf_error why = { HF_OK, "" };
-    snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d dbname=postgres user=%s", p.port, user);
+    snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d dbname=postgres user=%s", p.port,
+             user);
     if (hf_audit_run("", &options, report, &why) != HF_OK)
         fail_msg("%s", why.text);
 }
@@ -618,15 +661,19 @@ static void what_cannot_be_read_is_told_without_the_password(void **state)
     fails("postgresql://app:s3cret/2@h:x/d", HF_INVALID_REQUEST, "the port is not a number");
     fails("postgresql://app:12/s3cret@h/d", HF_INVALID_REQUEST, "there is an @ too many");
     fails("postgresql://app:1@s3cret@h/d", HF_INVALID_REQUEST, "there is an @ too many");
-    fails("postgresql://app:s3cret%zz@h/d", HF_INVALID_REQUEST, "The connection string cannot be read: ");
+    fails("postgresql://app:s3cret%zz@h/d", HF_INVALID_REQUEST,
+          "The connection string cannot be read: ");
     fails("s3cret", HF_INVALID_REQUEST, "The connection string cannot be read: ");
     postgres_run(&p, "DROP ROLE IF EXISTS nobody; CREATE ROLE nobody LOGIN");
     story_database(&p, k);
-    snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d dbname=postgres user=nobody", p.port);
+    snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d dbname=postgres user=nobody",
+             p.port);
     fails(conninfo, HF_STORAGE_FAILURE, "permission denied for schema holdfast");
-    postgres_run(&p, "INSERT INTO holdfast.migration (version, name, program) VALUES (1000, 'later', 'x')");
+    postgres_run(
+        &p, "INSERT INTO holdfast.migration (version, name, program) VALUES (1000, 'later', 'x')");
     fails(postgres_conninfo(&p), HF_STORE_NEWER, "has version 1000; this program");
-    postgres_run(&p, "DELETE FROM holdfast.migration WHERE version = 1000; DELETE FROM holdfast.store");
+    postgres_run(&p,
+                 "DELETE FROM holdfast.migration WHERE version = 1000; DELETE FROM holdfast.store");
     fails(postgres_conninfo(&p), HF_STORE_DAMAGED, "has lost its row in holdfast.store");
 }
 
@@ -642,9 +689,8 @@ static void cut(void *arg, uint64_t done, uint64_t total)
     (void)arg;
     (void)done;
     (void)total;
-    postgres_run(
-        &p,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast audit'");
+    postgres_run(&p, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                     "application_name = 'holdfast audit'");
 }
 
 static void a_lost_connection_is_a_failure(void **state)
@@ -679,7 +725,8 @@ static void opening_tells_no_password(void **state)
         struct hf_options options = { .postgres = wrong[i], .no_background = true };
         struct hf_error why = { HF_OK, "" };
         struct hf_db *db = NULL;
-        assert_int_equal(hf_open("", &options, &db, &why), i < 2 ? HF_INVALID_REQUEST : HF_STORAGE_FAILURE);
+        assert_int_equal(hf_open("", &options, &db, &why),
+                         i < 2 ? HF_INVALID_REQUEST : HF_STORAGE_FAILURE);
         assert_true(why.text[0] && !strstr(why.text, "s3cret"));
     }
 }

@@ -1,6 +1,6 @@
-/* The audit of a database that two servers, several threads each, and users' own transactions write to at the same time: over
- * few names, with windows and leases that run out while everybody is at work. Whatever moment an audit sees must pass
- * every check, and so must the end. */
+/* The audit of a database that two servers, several threads each, and users' own transactions write
+ * to at the same time: over few names, with windows and leases that run out while everybody is at
+ * work. Whatever moment an audit sees must pass every check, and so must the end. */
 #include "postgres/kit/story.h"
 #include "server/kit/server.h"
 #include "support/test.h"
@@ -186,7 +186,8 @@ static void *call_functions(void *arg)
     } calls[] = {
         { "SELECT holdfast.place_hold($1::text, $2::text, 'q', interval '50 ms')", "room" },
         { "SELECT holdfast.admit($2::text, $1::text)", "guard" },
-        { "SELECT holdfast.begin($1::text, 'p'::text, interval '20 ms', 'retry'), $2::text", "none" },
+        { "SELECT holdfast.begin($1::text, 'p'::text, interval '20 ms', 'retry'), $2::text",
+          "none" },
         { "SELECT holdfast.write($1::text, $2::text, 'v'::text)", "reg" },
         { "SELECT holdfast.place_hold($1::text, $2::text, 'q', interval '1 hour')", "room" },
     };
@@ -222,7 +223,8 @@ static void every_moment_passes(void **state)
     bool full = getenv("HF_SCALE") && strcmp(getenv("HF_SCALE"), "full") == 0;
     pthread_t threads[SERVERS * THREADS + 1];
     struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
-    struct hf_options options = { .postgres = postgres_conninfo(&p), .idempotency_window_ms = WINDOW_MS };
+    struct hf_options options = { .postgres = postgres_conninfo(&p),
+                                  .idempotency_window_ms = WINDOW_MS };
     struct hf_error why;
     for (size_t i = 0; i < SERVERS; i++)
         if (hf_open("", &options, &db[i], &why) != HF_OK)

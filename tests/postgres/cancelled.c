@@ -1,5 +1,6 @@
-/* What an operator or a timeout of the database stops half-way: a wait for the standby, a statement, a session, a disk that
- * is full. Nothing is half done, and nothing is called done that may be lost. */
+/* What an operator or a timeout of the database stops half-way: a wait for the standby, a
+ * statement, a session, a disk that is full. Nothing is half done, and nothing is called done that
+ * may be lost. */
 #define _GNU_SOURCE /* unshare */
 #include "postgres/kit/postgres.h"
 #include "server/kit/server.h"
@@ -49,7 +50,8 @@ static int setup(void **state)
     (void)state;
     notes[0] = '\0';
     postgres_run(&p, "DROP SCHEMA IF EXISTS holdfast CASCADE");
-    snprintf(conninfo, sizeof conninfo, "%s options='-c statement_timeout=500ms'", postgres_conninfo(&p));
+    snprintf(conninfo, sizeof conninfo, "%s options='-c statement_timeout=500ms'",
+             postgres_conninfo(&p));
     if (hf_open(NULL, &options, &db, &why) != HF_OK)
         fail_msg("%s", why.text);
     return 0;
@@ -65,11 +67,11 @@ static int teardown(void **state)
 
 static struct hf_request placing(const char *key, const char *resource)
 {
-    return (struct hf_request){
-        .action = HF_PLACE_HOLD,
-        .key = hf_str(key),
-        .place_hold = { .resource = hf_str(resource), .requester = hf_str("guest"), .duration_ms = 3600000 }
-    };
+    return (struct hf_request){ .action = HF_PLACE_HOLD,
+                                .key = hf_str(key),
+                                .place_hold = { .resource = hf_str(resource),
+                                                .requester = hf_str("guest"),
+                                                .duration_ms = 3600000 } };
 }
 
 static enum hf_status place(const char *key, const char *resource)
@@ -90,11 +92,12 @@ static void standby_wanted(bool wanted)
 {
     postgres_set(&p, "synchronous_standby_names", wanted ? "nobody" : "");
     postgres_reload(&p);
-    postgres_await_number(&p, "SELECT (current_setting('synchronous_standby_names') = 'nobody')::integer",
-                          wanted);
+    postgres_await_number(
+        &p, "SELECT (current_setting('synchronous_standby_names') = 'nobody')::integer", wanted);
 }
 
-/* It is on one machine only, and would be lost with it. (A wait that somebody cancels: found_review.c.) */
+/* It is on one machine only, and would be lost with it. (A wait that somebody cancels:
+ * found_review.c.) */
 static void a_commit_that_no_standby_confirms_is_not_called_done(void **state)
 {
     (void)state;
@@ -160,8 +163,8 @@ static void *sessions_are_ended(void *arg)
 {
     for (int i = 0; i < 50; i++) {
         server_pause_ms(20);
-        postgres_run(
-            &p, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast'");
+        postgres_run(&p, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                         "application_name = 'holdfast'");
     }
     return arg;
 }
@@ -193,10 +196,11 @@ static void sessions_that_are_ended_at_any_moment_lose_nothing_and_do_nothing_tw
 /* A role that may do all but add to the journal, or that too. */
 static void clerk_may_write(bool may)
 {
-    postgres_run(
-        &p, "DO $$BEGIN CREATE ROLE clerk; EXCEPTION WHEN duplicate_object THEN NULL; END$$; GRANT USAGE ON "
-            "SCHEMA holdfast TO clerk; GRANT ALL ON ALL TABLES IN SCHEMA holdfast TO clerk; GRANT ALL ON ALL "
-            "SEQUENCES IN SCHEMA holdfast TO clerk");
+    postgres_run(&p, "DO $$BEGIN CREATE ROLE clerk; EXCEPTION WHEN duplicate_object THEN NULL; "
+                     "END$$; GRANT USAGE ON "
+                     "SCHEMA holdfast TO clerk; GRANT ALL ON ALL TABLES IN SCHEMA holdfast TO "
+                     "clerk; GRANT ALL ON ALL "
+                     "SEQUENCES IN SCHEMA holdfast TO clerk");
     if (!may)
         postgres_run(&p, "REVOKE INSERT ON holdfast.journal FROM clerk");
 }
@@ -251,7 +255,8 @@ static void who_only_asks_leaves_no_row_of_a_writer(void **state)
 
 /* ---- A full disk ---- */
 
-/* The tables on a small file system of their own; the log stays where it was, as a full one stops the whole server. */
+/* The tables on a small file system of their own; the log stays where it was, as a full one stops
+ * the whole server. */
 static void a_full_disk_is_said_and_ends_without_a_restart(void **state)
 {
     char small[600], how[80], sql[1400], filler[700];
@@ -266,9 +271,9 @@ static void a_full_disk_is_said_and_ends_without_a_restart(void **state)
     snprintf(sql, sizeof sql, "CREATE TABLESPACE small LOCATION '%s'", small);
     bool made = postgres_try(&p, sql);
     if (made)
-        postgres_run(
-            &p, "ALTER TABLE holdfast.hold SET TABLESPACE small; ALTER TABLE holdfast.token SET TABLESPACE "
-                "small; ALTER TABLE holdfast.journal SET TABLESPACE small");
+        postgres_run(&p, "ALTER TABLE holdfast.hold SET TABLESPACE small; ALTER TABLE "
+                         "holdfast.token SET TABLESPACE "
+                         "small; ALTER TABLE holdfast.journal SET TABLESPACE small");
     enum hf_status first = place("before", "before"), full = HF_OK;
     snprintf(filler, sizeof filler, "dd if=/dev/zero of='%s/filler' bs=64k 2>/dev/null", small);
     int filled = system(filler); /* until there is no room: it fails */
@@ -279,7 +284,8 @@ static void a_full_disk_is_said_and_ends_without_a_restart(void **state)
         full = place(key, key);
     }
     hf_stats(db, &stats);
-    bool said = is_noted("No space left on device"), is_full = stats.out_of_space && !stats.database_away;
+    bool said = is_noted("No space left on device"),
+         is_full = stats.out_of_space && !stats.database_away;
     enum hf_status replay = place("before", "before");
     bool replayed = got.replayed;
     snprintf(filler, sizeof filler, "%s/filler", small);
@@ -310,7 +316,8 @@ static void a_full_disk_is_said_and_ends_without_a_restart(void **state)
 static int begin(void **state)
 {
     (void)state;
-    has_mounts = unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+    has_mounts =
+        unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
     postgres_init(&p);
     postgres_start(&p);
     return 0;

@@ -52,7 +52,8 @@ static void test_answers_with_its_settings(void **state)
 static void test_scripts_and_failures(void **state)
 {
     (void)state;
-    postgres_run(&shared, "CREATE TABLE a (n int); INSERT INTO a VALUES (1); INSERT INTO a VALUES (2)");
+    postgres_run(&shared,
+                 "CREATE TABLE a (n int); INSERT INTO a VALUES (1); INSERT INTO a VALUES (2)");
     assert_int_equal(postgres_number(&shared, "SELECT sum(n) FROM a"), 3);
     assert_false(postgres_try(&shared, "SELECT 1; SELECT 1 / 0; SELECT 2"));
     assert_true(postgres_try(&shared, "DROP TABLE IF EXISTS never; DROP TABLE a"));
@@ -114,7 +115,8 @@ static void test_pause(void **state)
     postgres_start(&shared);
 }
 
-/* A child that ends, as the servers of other kits do, and a thread that ends take no cluster with them. */
+/* A child that ends, as the servers of other kits do, and a thread that ends take no cluster with
+ * them. */
 static void *start_other(void *arg)
 {
     postgres_start(arg);
@@ -135,7 +137,8 @@ static void test_ends_of_others(void **state)
     postgres_init(&other);
     assert_int_equal(pthread_create(&thread, NULL, start_other, &other), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    server_pause_ms(100); /* for it to go with the thread; if it takes longer, this test misses it */
+    server_pause_ms(
+        100); /* for it to go with the thread; if it takes longer, this test misses it */
     assert_true(postgres_accepting(&other));
     postgres_end(&other);
     assert_true(postgres_accepting(&shared));
@@ -169,7 +172,8 @@ static void test_end_without_start(void **state)
     free(dir);
 }
 
-/* A test process that is killed while its cluster is paused leaves neither processes nor the folder. */
+/* A test process that is killed while its cluster is paused leaves neither processes nor the
+ * folder. */
 static void test_killed_process_leaves_nothing(void **state)
 {
     (void)state;

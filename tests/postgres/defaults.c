@@ -1,5 +1,5 @@
-/* Databases, roles and sessions with other defaults than PostgreSQL ships with, or with something added by hand: the rules hold
- * all the same. */
+/* Databases, roles and sessions with other defaults than PostgreSQL ships with, or with something
+ * added by hand: the rules hold all the same. */
 #include "engine/kit/engine.h"
 #include "postgres/kit/functions.h"
 #include "server/kit/server.h"
@@ -33,15 +33,16 @@ static struct hf_db *opened(struct hf_options options)
 
 static _Atomic bool first_runs;
 
-/* Each writes its own value unless the other one is there; the first has seen that it is not, and waits until the second is asked
- * for. */
+/* Each writes its own value unless the other one is there; the first has seen that it is not, and
+ * waits until the second is asked for. */
 static enum hf_status first_function(struct hf_tx *tx, void *arg)
 {
     struct hf_bytes value;
     (void)arg;
     enum hf_status other = hf_tx_get(tx, hf_str("second"), &value);
     first_runs = true;
-    postgres_await_number(&p, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", 1);
+    postgres_await_number(
+        &p, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", 1);
     return other == HF_NOT_KNOWN ? hf_tx_put(tx, hf_str("first"), hf_str("x")) : HF_OK;
 }
 
@@ -80,10 +81,11 @@ static void functions_see_each_other_whatever_the_isolation_of_the_database(void
         char sql[100];
         pthread_t thread;
         empty(state);
-        snprintf(sql, sizeof sql, "ALTER DATABASE postgres SET default_transaction_isolation = '%s'",
-                 levels[i]);
+        snprintf(sql, sizeof sql,
+                 "ALTER DATABASE postgres SET default_transaction_isolation = '%s'", levels[i]);
         postgres_run(&p, sql);
-        struct hf_db *one = opened((struct hf_options){ 0 }), *two = opened((struct hf_options){ 0 });
+        struct hf_db *one = opened((struct hf_options){ 0 }),
+                     *two = opened((struct hf_options){ 0 });
         first_runs = false;
         assert_int_equal(pthread_create(&thread, NULL, apply_first, one), 0);
         while (!first_runs)
@@ -99,11 +101,11 @@ static void functions_see_each_other_whatever_the_isolation_of_the_database(void
 static void a_store_is_made_where_backslashes_in_strings_are_escapes(void **state)
 {
     struct hf_result result = HF_RESULT_INIT;
-    struct hf_request place = {
-        .action = HF_PLACE_HOLD,
-        .key = hf_str("a\\b"),
-        .place_hold = { .resource = hf_str("room"), .requester = hf_str("guest"), .duration_ms = HOUR }
-    };
+    struct hf_request place = { .action = HF_PLACE_HOLD,
+                                .key = hf_str("a\\b"),
+                                .place_hold = { .resource = hf_str("room"),
+                                                .requester = hf_str("guest"),
+                                                .duration_ms = HOUR } };
     (void)state;
     postgres_run(&p, "ALTER DATABASE postgres SET standard_conforming_strings = off; "
                      "ALTER DATABASE postgres SET escape_string_warning = off");
@@ -128,7 +130,8 @@ static void a_store_is_made_where_backslashes_in_strings_are_escapes(void **stat
     free(bytes);
 }
 
-/* A byte that is no UTF-8 is four in the column, and an index takes 2,704 bytes: it is always small enough as it is compressed. */
+/* A byte that is no UTF-8 is four in the column, and an index takes 2,704 bytes: it is always small
+ * enough as it is compressed. */
 static void a_key_of_any_bytes_fits_whatever_compression_the_database_prefers(void **state)
 {
     enum { SIZE = 1024, KEYS = 20 };
@@ -137,8 +140,9 @@ static void a_key_of_any_bytes_fits_whatever_compression_the_database_prefers(vo
     char tenant[HF_TENANT_MAX];
     unsigned seed = 1;
     (void)state;
-    if (!postgres_number(&p, "SELECT ('lz4' = ANY(enumvals))::integer FROM pg_settings WHERE name = "
-                             "'default_toast_compression'"))
+    if (!postgres_number(&p,
+                         "SELECT ('lz4' = ANY(enumvals))::integer FROM pg_settings WHERE name = "
+                         "'default_toast_compression'"))
         skip();
     postgres_run(&p, "ALTER DATABASE postgres SET default_toast_compression = 'lz4'");
     struct hf_db *db = opened(options);
@@ -148,7 +152,8 @@ static void a_key_of_any_bytes_fits_whatever_compression_the_database_prefers(vo
                                 .key = hf_mem(key, sizeof key),
                                 .begin = { .lease_ms = HOUR } };
         for (int i = 0; i < SIZE; i++)
-            key[i] = (unsigned char)(n % 2 ? 0x80 + rand_r(&seed) % 0x40 : 0xc0 + rand_r(&seed) % 0x40);
+            key[i] =
+                (unsigned char)(n % 2 ? 0x80 + rand_r(&seed) % 0x40 : 0xc0 + rand_r(&seed) % 0x40);
         for (size_t i = 0; i < sizeof tenant; i++)
             tenant[i] = (char)('0' + rand_r(&seed) % 64);
         assert_int_equal(hf_do(db, &q, NULL), HF_OK);
@@ -168,16 +173,17 @@ static void what_the_database_cannot_take_from_one_it_takes_from_the_others(void
         large[i] = (unsigned char)rand_r(&seed);
     struct hf_db *db = opened((struct hf_options){ 0 });
     postgres_run(&p, "CREATE INDEX ON holdfast.register (value)");
-    const struct hf_request requests[] = { { .action = HF_WRITE,
-                                             .key = hf_str("1"),
-                                             .write = { .name = hf_str("before"), .value = hf_str("x") } },
-                                           { .action = HF_WRITE,
-                                             .key = hf_str("2"),
-                                             .write = { .name = hf_str("large"),
-                                                        .value = hf_mem(large, sizeof large) } },
-                                           { .action = HF_WRITE,
-                                             .key = hf_str("3"),
-                                             .write = { .name = hf_str("behind"), .value = hf_str("x") } } };
+    const struct hf_request requests[] = {
+        { .action = HF_WRITE,
+          .key = hf_str("1"),
+          .write = { .name = hf_str("before"), .value = hf_str("x") } },
+        { .action = HF_WRITE,
+          .key = hf_str("2"),
+          .write = { .name = hf_str("large"), .value = hf_mem(large, sizeof large) } },
+        { .action = HF_WRITE,
+          .key = hf_str("3"),
+          .write = { .name = hf_str("behind"), .value = hf_str("x") } }
+    };
     struct hf_result results[] = { HF_RESULT_INIT, HF_RESULT_INIT, HF_RESULT_INIT };
     assert_int_equal(hf_do_many(db, requests, results, 3), HF_OK);
     assert_int_equal(results[0].answer.status, HF_OK);
@@ -208,14 +214,16 @@ static void functions_do_not_decide_by_rules_that_their_snapshot_is_too_old_for(
         functions_run(reader, sql);
         functions_run(reader, "SET TRANSACTION READ ONLY");
         functions_run(reader, "SELECT FROM pg_class");
-        hf_close(
-            opened((struct hf_options){ .idempotency_window_ms = HOUR, .registry = HF_REGISTRY_STRICT }));
-        functions_fails(c, "40001", "SELECT holdfast.place_hold('key', 'new room', 'guest', '1 hour')");
+        hf_close(opened(
+            (struct hf_options){ .idempotency_window_ms = HOUR, .registry = HF_REGISTRY_STRICT }));
+        functions_fails(c, "40001",
+                        "SELECT holdfast.place_hold('key', 'new room', 'guest', '1 hour')");
         functions_run(c, "ROLLBACK");
         IS(reader, "not-known", "status", "token_status", "key");
         functions_run(reader, "ROLLBACK");
         functions_run(c, sql);
-        EXPECT(c, "resource-unavailable", false, "place_hold", "key", "new room", "guest", "1 hour");
+        EXPECT(c, "resource-unavailable", false, "place_hold", "key", "new room", "guest",
+               "1 hour");
         functions_run(c, "COMMIT");
         PQfinish(reader);
         PQfinish(c);
@@ -240,11 +248,15 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(functions_see_each_other_whatever_the_isolation_of_the_database, empty),
+        cmocka_unit_test_setup(functions_see_each_other_whatever_the_isolation_of_the_database,
+                               empty),
         cmocka_unit_test_setup(a_store_is_made_where_backslashes_in_strings_are_escapes, empty),
-        cmocka_unit_test_setup(a_key_of_any_bytes_fits_whatever_compression_the_database_prefers, empty),
-        cmocka_unit_test_setup(what_the_database_cannot_take_from_one_it_takes_from_the_others, empty),
-        cmocka_unit_test_setup(functions_do_not_decide_by_rules_that_their_snapshot_is_too_old_for, empty),
+        cmocka_unit_test_setup(a_key_of_any_bytes_fits_whatever_compression_the_database_prefers,
+                               empty),
+        cmocka_unit_test_setup(what_the_database_cannot_take_from_one_it_takes_from_the_others,
+                               empty),
+        cmocka_unit_test_setup(functions_do_not_decide_by_rules_that_their_snapshot_is_too_old_for,
+                               empty),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

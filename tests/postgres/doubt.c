@@ -1,4 +1,5 @@
-/* Connections that break at COMMIT, databases that go away and come back: what the library answers is always true. */
+/* Connections that break at COMMIT, databases that go away and come back: what the library answers
+ * is always true. */
 #include "postgres/kit/postgres.h"
 #include "postgres/kit/relay.h"
 #include "server/kit/server.h"
@@ -65,14 +66,16 @@ static enum hf_status place(const char *key, const char *resource)
                  &got);
 }
 
-/* A counter that every merge raises would show a merge that was done twice or not at all: (node, up) is set by who knows. */
+/* A counter that every merge raises would show a merge that was done twice or not at all: (node,
+ * up) is set by who knows. */
 static enum hf_status raise_to(uint64_t up)
 {
     struct hf_item item = { .name = hf_str("node"), .up = up };
     struct hf_value value = { .type = HF_TYPE_COUNTER, .items = &item, .item_count = 1 };
-    return hf_do(
-        db, &(struct hf_request){ .action = HF_MERGE, .merge = { .name = hf_str("count"), .value = &value } },
-        &got);
+    return hf_do(db,
+                 &(struct hf_request){ .action = HF_MERGE,
+                                       .merge = { .name = hf_str("count"), .value = &value } },
+                 &got);
 }
 
 static long long holds(void)
@@ -115,7 +118,8 @@ static void a_commit_that_was_cut_is_found_out_and_answered_truly(void **state)
     assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.token"), keys);
 }
 
-/* A COMMIT that reaches the server only after the client has asked what became of it must not happen any more. */
+/* A COMMIT that reaches the server only after the client has asked what became of it must not
+ * happen any more. */
 static void a_commit_that_comes_late_is_shut_out_or_waited_for(void **state)
 {
     (void)state;
@@ -123,8 +127,9 @@ static void a_commit_that_comes_late_is_shut_out_or_waited_for(void **state)
     relay_late_ms(&relay, 700);
     for (int i = 0; i < 3; i++)
         once(RELAY_CUT_LATE);
-    relay_pass(&relay);    /* what is late goes now */
-    server_pause_ms(1000); /* for one to happen after all; if it takes longer, this test misses it */
+    relay_pass(&relay); /* what is late goes now */
+    server_pause_ms(
+        1000); /* for one to happen after all; if it takes longer, this test misses it */
     assert_int_equal(holds(), keys);
     relay_late_ms(&relay, 200);
 }
@@ -193,7 +198,8 @@ static void while_the_database_is_away_nothing_happens_and_it_is_said_within_sec
     assert_true(stats.database_away);
     assert_false(stats.out_of_space);
     begun = server_clock_ms();
-    assert_int_equal(place("during", "b"), HF_STORAGE_FAILURE); /* and not again after so long a wait */
+    assert_int_equal(place("during", "b"),
+                     HF_STORAGE_FAILURE); /* and not again after so long a wait */
     assert_true(server_clock_ms() - begun < waited);
     relay_refuse(&relay, false);
     assert_int_equal(place("during", "b"), HF_OK);
@@ -205,7 +211,8 @@ static void while_the_database_is_away_nothing_happens_and_it_is_said_within_sec
     assert_int_equal(holds(), 2);
 }
 
-/* COMMIT was sent, and then the database stays away: nobody knows, and that is what is said; the retry finds the truth. */
+/* COMMIT was sent, and then the database stays away: nobody knows, and that is what is said; the
+ * retry finds the truth. */
 static void an_outcome_that_cannot_be_found_out_is_told_as_such(void **state)
 {
     (void)state;
@@ -234,13 +241,16 @@ static void a_server_calls_it_indeterminate_and_its_retry_finds_the_truth(void *
     server_start(&s);
     for (int committed = 0; committed < 2; committed++) {
         const char *key = committed ? "done" : "not done";
-        const char *body = committed ? "{\"resource\":\"a\",\"requester\":\"guest\",\"duration\":\"1h\"}"
-                                     : "{\"resource\":\"b\",\"requester\":\"guest\",\"duration\":\"1h\"}";
+        const char *body = committed
+                               ? "{\"resource\":\"a\",\"requester\":\"guest\",\"duration\":\"1h\"}"
+                               : "{\"resource\":\"b\",\"requester\":\"guest\",\"duration\":\"1h\"}";
         server_ask_keyed(&s, "POST /v1/holds", committed ? "warm" : "up",
-                         "{\"resource\":\"r\",\"requester\":\"guest\",\"duration\":\"1ms\"}", &reply);
+                         "{\"resource\":\"r\",\"requester\":\"guest\",\"duration\":\"1ms\"}",
+                         &reply);
         reply_free(&reply);
         long long before = holds();
-        relay_at_commit(&relay, committed ? RELAY_CUT_AFTER : RELAY_CUT_BEFORE, 9); /* the sweeper's, too */
+        relay_at_commit(&relay, committed ? RELAY_CUT_AFTER : RELAY_CUT_BEFORE,
+                        9); /* the sweeper's, too */
         relay_refuse(&relay, true);
         server_ask_keyed(&s, "POST /v1/holds", key, body, &reply);
         assert_int_equal(reply.status, 503);
@@ -291,7 +301,8 @@ static void set_guard(struct hf_db *on, const char *name, bool closed)
     struct hf_request q = { .action = HF_SET_GUARD,
                             .set_guard = { .name = hf_str(name),
                                            .window_ms = 60000,
-                                           .on_unavailable = closed ? HF_FAIL_CLOSED : HF_FAIL_OPEN } };
+                                           .on_unavailable =
+                                               closed ? HF_FAIL_CLOSED : HF_FAIL_OPEN } };
     assert_int_equal(hf_do(on, &q, &got), HF_OK);
 }
 
@@ -317,17 +328,20 @@ static void guards_answer_by_their_rule_while_the_database_is_away(void **state)
     relay_refuse(&relay, true);
     relay_cut_all(&relay);
     for (int i = 0; i < 4; i++) {
-        struct hf_request ask = { .action = HF_ADMIT,
-                                  .identity = { .guard = hf_str(names[i]), .identity = hf_str("x") } };
+        struct hf_request ask = {
+            .action = HF_ADMIT, .identity = { .guard = hf_str(names[i]), .identity = hf_str("x") }
+        };
         assert_int_equal(hf_do(db, &ask, &got), HF_OK);
         assert_int_equal(got.answer.seen.seen, i == 1 || i == 2);
     }
-    struct hf_request unknown = { .action = HF_ADMIT,
-                                  .identity = { .guard = hf_str("never seen"), .identity = hf_str("x") } };
+    struct hf_request unknown = {
+        .action = HF_ADMIT, .identity = { .guard = hf_str("never seen"), .identity = hf_str("x") }
+    };
     assert_int_equal(hf_do(db, &unknown, &got), HF_STORAGE_FAILURE);
 }
 
-/* Somebody's own transaction keeps a row locked: who needs it waits and is refused, everybody else goes on. */
+/* Somebody's own transaction keeps a row locked: who needs it waits and is refused, everybody else
+ * goes on. */
 static void a_row_that_stays_locked_stops_only_those_who_need_it(void **state)
 {
     (void)state;
@@ -342,11 +356,12 @@ static void a_row_that_stays_locked_stops_only_those_who_need_it(void **state)
     memset(results, 0, sizeof results);
     for (int i = 0; i < COUNT; i++) {
         snprintf(texts[i], sizeof texts[i], "free-%d", i);
-        requests[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
-                                           .key = hf_str(texts[i]),
-                                           .place_hold = { .resource = hf_str(i == 4 ? "locked" : texts[i]),
-                                                           .requester = hf_str("guest"),
-                                                           .duration_ms = 1000 } };
+        requests[i] =
+            (struct hf_request){ .action = HF_PLACE_HOLD,
+                                 .key = hf_str(texts[i]),
+                                 .place_hold = { .resource = hf_str(i == 4 ? "locked" : texts[i]),
+                                                 .requester = hf_str("guest"),
+                                                 .duration_ms = 1000 } };
     }
     assert_int_equal(hf_do_many(db, requests, results, COUNT), HF_OK);
     for (int i = 0; i < COUNT; i++) {
@@ -355,7 +370,8 @@ static void a_row_that_stays_locked_stops_only_those_who_need_it(void **state)
     }
     PQclear(PQexec(other, "COMMIT"));
     PQfinish(other);
-    assert_int_equal(place("free-4", "locked"), HF_RESOURCE_UNAVAILABLE); /* nothing was remembered of it */
+    assert_int_equal(place("free-4", "locked"),
+                     HF_RESOURCE_UNAVAILABLE); /* nothing was remembered of it */
 }
 
 static int begin(void **state)
@@ -386,8 +402,9 @@ int main(void)
         TEST(a_host_that_ends_connections_is_passed_over),
         TEST(while_the_database_is_away_nothing_happens_and_it_is_said_within_seconds),
         TEST(an_outcome_that_cannot_be_found_out_is_told_as_such),
-        cmocka_unit_test_setup_teardown(a_server_calls_it_indeterminate_and_its_retry_finds_the_truth,
-                                        setup_without_store, teardown_without_store),
+        cmocka_unit_test_setup_teardown(
+            a_server_calls_it_indeterminate_and_its_retry_finds_the_truth, setup_without_store,
+            teardown_without_store),
         TEST(what_was_seen_of_an_unknown_outcome_is_unknown_too),
         TEST(guards_answer_by_their_rule_while_the_database_is_away),
         TEST(a_row_that_stays_locked_stops_only_those_who_need_it),

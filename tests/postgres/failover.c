@@ -1,9 +1,12 @@
-/* The primary is killed, its standby promoted, the old one revived, while two servers of Holdfast, which are killed too and
- * whose connections are cut at COMMIT, and sixteen clients go on. What each client asked for, was told, and when, goes to the judge: what was acknowledged is there,
- * and nothing happened twice. Before some of these deaths the waits for the standby are given up, so that the old primary shows what the
- * new one will not have. The controls: with asynchronous replication the same test sees a loss.
+/* The primary is killed, its standby promoted, the old one revived, while two servers of Holdfast,
+ * which are killed too and whose connections are cut at COMMIT, and sixteen clients go on. What
+ * each client asked for, was told, and when, goes to the judge: what was acknowledged is there, and
+ * nothing happened twice. Before some of these deaths the waits for the standby are given up, so
+ * that the old primary shows what the new one will not have. The controls: with asynchronous
+ * replication the same test sees a loss.
  *
- *   HF_CYCLES=N postgres_failover     as many cycles, in rounds of 20, each with a store of its own */
+ *   HF_CYCLES=N postgres_failover     as many cycles, in rounds of 20, each with a store of its own
+ *                                     */
 #include "crash/check.h"
 #include "postgres/kit/relay.h"
 #include "server/kit/watch.h"
@@ -35,8 +38,8 @@ static struct crash_crowd crowd;
 static uint64_t draws;
 static bool is_cut_off;                          /* the standby, by the relay */
 static unsigned cycles_done, cycles_all, killed; /* killed: servers of Holdfast */
-static uint64_t unknown;                         /* operations of which a server said that it cannot tell */
-static uint64_t unreplicated;                    /* keys that a primary showed and took with it */
+static uint64_t unknown;      /* operations of which a server said that it cannot tell */
+static uint64_t unreplicated; /* keys that a primary showed and took with it */
 
 /* ---- Complaints ---- */
 
@@ -59,7 +62,8 @@ static _Noreturn void accuse(const char *complaint)
             break;
     }
     for (unsigned i = 0; i < SERVERS; i++) {
-        print_error("kept: %s (%slog)\n", servers[i].dir, i == 0 ? "ledger-0 .., export.jsonl, " : "");
+        print_error("kept: %s (%slog)\n", servers[i].dir,
+                    i == 0 ? "ledger-0 .., export.jsonl, " : "");
         servers[i].dir = NULL;
     }
     fail_msg("cycle %u: %s", cycles_done + 1, complaint);
@@ -70,8 +74,8 @@ static _Noreturn void accuse(const char *complaint)
 static void more(unsigned count)
 {
     uint64_t wanted = crash_crowd_acknowledged(&crowd) + count;
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; crash_crowd_acknowledged(&crowd) < wanted;
-         server_pause_ms(2)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         crash_crowd_acknowledged(&crowd) < wanted; server_pause_ms(2)) {
         if (crash_crowd_accused(&crowd))
             accuse(crowd.complaint);
         if (server_clock_ms() > until)
@@ -128,7 +132,8 @@ static void server_up(unsigned i)
 static void server_reaches(unsigned i)
 {
     int status = 0;
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; status != 200; server_pause_ms(5)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; status != 200;
+         server_pause_ms(5)) {
         int fd = server_try_connect(&servers[i]);
         struct reply r;
         if (fd >= 0 && server_call(fd, "GET /v1/resources/shared-0", "", NULL, &r)) {
@@ -198,11 +203,12 @@ static void round_end(void)
     postgres_end(&b);
 }
 
-/* When in a cycle a server of Holdfast is killed. It is started again when there is one primary: who has never seen the new
- * one cannot tell the old one from it (doc/POSTGRES.md). */
+/* When in a cycle a server of Holdfast is killed. It is started again when there is one primary:
+ * who has never seen the new one cannot tell the old one from it (doc/POSTGRES.md). */
 enum when { NEVER, BEFORE, TOGETHER, BOTH, BEHIND, WHILE_TWO, WHENS };
 
-/* Two connections are cut at COMMIT: before it, in the middle of it, behind it, each in its turn. */
+/* Two connections are cut at COMMIT: before it, in the middle of it, behind it, each in its
+ * turn. */
 static void commits_are_cut(void)
 {
     struct relay *gate = primary == &a ? &gates[0] : &gates[1];
@@ -213,7 +219,8 @@ static void commits_are_cut(void)
     more(ENOUGH);
 }
 
-/* The standby falls silent for a moment, or what is sent to it does not arrive: commits are under way and not answered. */
+/* The standby falls silent for a moment, or what is sent to it does not arrive: commits are under
+ * way and not answered. */
 static void commits_hang(void)
 {
     is_cut_off = test_below(&draws, 2);
@@ -236,7 +243,8 @@ static void standby_goes_on(bool dead)
     is_cut_off = false;
 }
 
-/* A server dies while its commits are under way, and they happen all the same, behind the back of who asks elsewhere. */
+/* A server dies while its commits are under way, and they happen all the same, behind the back of
+ * who asks elsewhere. */
 static void dies_in_commit(unsigned victim)
 {
     commits_hang();
@@ -247,7 +255,8 @@ static void dies_in_commit(unsigned victim)
     server_up(victim);
 }
 
-/* Nobody notices for a while that the primary is dead: longer than servers wait to find out about their commits. */
+/* Nobody notices for a while that the primary is dead: longer than servers wait to find out about
+ * their commits. */
 static void dies_for_long(void)
 {
     commits_hang();
@@ -258,19 +267,22 @@ static void dies_for_long(void)
     postgres_promote(standby);
 }
 
-/* Give up all waits of batches for the standby, for a while: what they wrote can be seen from now on. */
+/* Give up all waits of batches for the standby, for a while: what they wrote can be seen from now
+ * on. */
 static void waits_given_up(bool ended, int ms)
 {
     char sql[200];
-    snprintf(sql, sizeof sql,
-             "SELECT %s(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'",
-             ended ? "pg_terminate_backend" : "pg_cancel_backend");
+    snprintf(
+        sql, sizeof sql,
+        "SELECT %s(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'",
+        ended ? "pg_terminate_backend" : "pg_cancel_backend");
     for (int64_t until = server_clock_ms() + ms; server_clock_ms() < until; server_pause_ms(20))
         postgres_try(primary, sql);
 }
 
-/* The standby hears nothing, the waits for it are given up, and both servers are killed and started again: their clients ask the new
- * ones, for which nothing is in doubt but what the database shows. Then all that goes with the primary. */
+/* The standby hears nothing, the waits for it are given up, and both servers are killed and started
+ * again: their clients ask the new ones, for which nothing is in doubt but what the database shows.
+ * Then all that goes with the primary. */
 static void dies_given_up(void)
 {
     bool ended = test_below(&draws, 2), restarts = test_below(&draws, 2);
@@ -294,8 +306,8 @@ static void dies_given_up(void)
     unreplicated += shown > has ? (uint64_t)(shown - has) : 0;
 }
 
-/* The primary dies, and one or both servers at the same moment: sometimes just before it, sometimes just after. What
- * was under way may have come to the standby, or not. */
+/* The primary dies, and one or both servers at the same moment: sometimes just before it, sometimes
+ * just after. What was under way may have come to the standby, or not. */
 static void dies(enum when when, unsigned victim)
 {
     bool too[SERVERS] = { when == BOTH || (when == TOGETHER && victim == 0),
@@ -325,13 +337,15 @@ static void list_is_new(unsigned i)
     server_ask(&servers[i], "GET /v1/holds?limit=1", "", NULL, &r);
     if (r.status != 200)
         accuse(r.body);
-    snprintf(query, sizeof query, "SELECT count(*) FROM holdfast.hold WHERE id = '%s'", reply_text(&r, "id"));
+    snprintf(query, sizeof query, "SELECT count(*) FROM holdfast.hold WHERE id = '%s'",
+             reply_text(&r, "id"));
     if (!reply_text(&r, "id")[0] || postgres_number(primary, query) != 0)
         accuse("a list is that of the old primary");
     reply_free(&r);
 }
 
-/* The old primary comes back as it was, and takes writes if anybody lets it: nobody may who has seen the new one. */
+/* The old primary comes back as it was, and takes writes if anybody lets it: nobody may who has
+ * seen the new one. */
 static void old_comes_back(enum when when, unsigned victim)
 {
     for (unsigned i = 0; i < SERVERS; i++)
@@ -339,9 +353,8 @@ static void old_comes_back(enum when when, unsigned victim)
     postgres_set(primary, "synchronous_standby_names", "");
     postgres_start(primary);
     long long written = postgres_number(primary, "SELECT count(*) FROM holdfast.journal");
-    postgres_run(
-        standby,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast'");
+    postgres_run(standby, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                          "application_name = 'holdfast'");
     if (when == WHILE_TWO)
         server_down(victim);
     more(ENOUGH);
@@ -383,7 +396,8 @@ static void cycle(void)
     postgres_follow(standby, primary, POSTGRES_SYNC, relay.port);
     cycles_done++;
     if (isatty(2))
-        fprintf(stderr, "\rcycle %u of %u, %" PRIu64 " operations acknowledged since the last judgement ",
+        fprintf(stderr,
+                "\rcycle %u of %u, %" PRIu64 " operations acknowledged since the last judgement ",
                 cycles_done, cycles_all, crash_crowd_acknowledged(&crowd));
 }
 
@@ -449,13 +463,17 @@ static void what_was_acknowledged_survives_every_failover(void **state)
         cut += cuts[i];
         assert_true(cuts[i] > 0 || cycles_all < CUTS);
     }
-    print_message("%u cycles, %u servers killed and %" PRIu64 " connections cut at COMMIT besides, %" PRIu64
+    print_message("%u cycles, %u servers killed and %" PRIu64
+                  " connections cut at COMMIT besides, %" PRIu64
                   " operations acknowledged, none lost, none twice\n",
                   cycles_done, killed, cut, all.acknowledged);
     crash_sum_print(&all);
-    print_message("%" PRIu64 " operations were told that their outcome is not known yet\n", unknown);
-    print_message("%" PRIu64 " keys were shown by a primary and not by its successor\n", unreplicated);
-    /* A test in which nothing is in doubt, or in which the order of the callers is not looked at, is blind. */
+    print_message("%" PRIu64 " operations were told that their outcome is not known yet\n",
+                  unknown);
+    print_message("%" PRIu64 " keys were shown by a primary and not by its successor\n",
+                  unreplicated);
+    /* A test in which nothing is in doubt, or in which the order of the callers is not looked at,
+     * is blind. */
     assert_true(all.in_doubt > 0 && all.timed > all.entries / 2);
     assert_true(unreplicated > 0 || cycles_all < 2);
     assert_true(!is_full() || (all.survived > 0 && all.undone > 0 && unknown > 0));
@@ -464,8 +482,8 @@ static void what_was_acknowledged_survives_every_failover(void **state)
                     i == CRASH_EXPIRE); /* the servers expire holds before clients come to it */
 }
 
-/* The standby is behind when the primary dies: what it had not received is lost, although it was acknowledged. If this test saw
- * nothing, the one above would prove nothing. */
+/* The standby is behind when the primary dies: what it had not received is lost, although it was
+ * acknowledged. If this test saw nothing, the one above would prove nothing. */
 static void without_a_synchronous_standby_the_judge_sees_the_loss(void **state)
 {
     struct crash_ledger ledgers[CLIENTS];
@@ -487,7 +505,8 @@ static void without_a_synchronous_standby_the_judge_sees_the_loss(void **state)
         crash_ledger_free(&ledgers[i]);
 }
 
-/* The same, and the clients go on: they ask for what they had been told, and are told something else. */
+/* The same, and the clients go on: they ask for what they had been told, and are told something
+ * else. */
 static void without_a_synchronous_standby_the_clients_see_the_loss(void **state)
 {
     (void)state;

@@ -59,27 +59,30 @@ static void standby_wanted(bool wanted)
 {
     postgres_set(&p, "synchronous_standby_names", wanted ? "nobody" : "");
     postgres_reload(&p);
-    postgres_await_number(&p, "SELECT (current_setting('synchronous_standby_names') = 'nobody')::integer",
-                          wanted);
+    postgres_await_number(
+        &p, "SELECT (current_setting('synchronous_standby_names') = 'nobody')::integer", wanted);
 }
 
 static atomic_bool standby_is_back;
 
-/* An operator cancels the commit that waits for a standby, and brings the standby back only then. */
+/* An operator cancels the commit that waits for a standby, and brings the standby back only
+ * then. */
 static void *cancel_then_come_back(void *arg)
 {
     (void)arg;
-    postgres_await_number(&p,
-                          "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = "
-                          "'SyncRep'",
-                          1);
+    postgres_await_number(
+        &p,
+        "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = "
+        "'SyncRep'",
+        1);
     server_pause_ms(500); /* for an answer that comes too soon; one that takes longer is missed */
     atomic_store(&standby_is_back, true);
     standby_wanted(false);
     return NULL;
 }
 
-/* That the wait was given up is a warning; a role that hears of errors alone must not take the commit for safe. */
+/* That the wait was given up is a warning; a role that hears of errors alone must not take the
+ * commit for safe. */
 static void a_role_that_hears_no_warnings_waits_for_the_standby_all_the_same(void **state)
 {
     pthread_t operator;
@@ -97,7 +100,8 @@ static void a_role_that_hears_no_warnings_waits_for_the_standby_all_the_same(voi
 
 /* ---- Keys that were chosen to be in each other's way ---- */
 
-/* What this process works for as many as a batch takes. chosen: all of them in one bucket, for whoever knows how slots are found. */
+/* What this process works for as many as a batch takes. chosen: all of them in one bucket, for
+ * whoever knows how slots are found. */
 static int64_t took_ms(const char *prefix, bool chosen)
 {
     enum { COUNT = 8192 };
@@ -126,7 +130,8 @@ static void nobody_can_choose_keys_that_make_a_batch_slow(void **state)
     took_ms("warm", false);
     int64_t any = took_ms("any", false), chosen = took_ms("chosen", true);
     if (chosen > 3 * any + 500)
-        fail_msg("%lld ms for keys that were chosen, %lld for others", (long long)chosen, (long long)any);
+        fail_msg("%lld ms for keys that were chosen, %lld for others", (long long)chosen,
+                 (long long)any);
 }
 
 /* ---- Guards that are changed in somebody's own transaction ---- */
@@ -156,7 +161,8 @@ static void audited_fine(void)
     assert_int_equal(verdict, HF_AUDIT_OK);
 }
 
-/* The entry of the change has its number already; whoever decides behind it must go by the new rules. */
+/* The entry of the change has its number already; whoever decides behind it must go by the new
+ * rules. */
 static void who_asks_a_guard_waits_while_a_transaction_changes_it(void **state)
 {
     pthread_t server;
@@ -178,9 +184,10 @@ static void who_asks_a_guard_waits_while_a_transaction_changes_it(void **state)
     pthread_join(server, &failed);
     assert_null(failed);
     assert_false(was_early);
-    assert_int_equal(postgres_number(&p, "SELECT extract(epoch FROM expires_at - recorded_at)::integer FROM "
-                                         "holdfast.guard_entry"),
-                     60);
+    assert_int_equal(
+        postgres_number(&p, "SELECT extract(epoch FROM expires_at - recorded_at)::integer FROM "
+                            "holdfast.guard_entry"),
+        60);
     audited_fine();
 }
 
@@ -231,16 +238,21 @@ static void the_life_of_a_claim_is_found_by_its_key(void **state)
 {
     (void)state;
     open_with("");
-    struct hf_request q = { .action = HF_BEGIN, .key = hf_str("a\\b"), .begin = { .lease_ms = 3600000 } };
+    struct hf_request q = { .action = HF_BEGIN,
+                            .key = hf_str("a\\b"),
+                            .begin = { .lease_ms = 3600000 } };
     assert_int_equal(hf_do(db, &q, &got), HF_OK);
     uint64_t fence = got.answer.claim.fence;
-    q = (struct hf_request){ .action = HF_HEARTBEAT, .key = hf_str("a\\b"), .settle = { .fence = fence } };
+    q = (struct hf_request){ .action = HF_HEARTBEAT,
+                             .key = hf_str("a\\b"),
+                             .settle = { .fence = fence } };
     assert_int_equal(hf_do(db, &q, &got), HF_OK);
     q.action = HF_COMPLETE;
     assert_int_equal(hf_do(db, &q, &got), HF_OK);
-    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.journal WHERE tenant = '' AND key = "
-                                         "'a\\\\b' AND action IN ('begin', 'heartbeat', 'complete')"),
-                     3);
+    assert_int_equal(
+        postgres_number(&p, "SELECT count(*) FROM holdfast.journal WHERE tenant = '' AND key = "
+                            "'a\\\\b' AND action IN ('begin', 'heartbeat', 'complete')"),
+        3);
     audited_fine();
 }
 
@@ -394,25 +406,26 @@ static void a_second_caller_does_not_wait_for_the_first_ones_row(void **state)
 
 /* ---- Figures ---- */
 
-/* From 10,000 rows on they come from the database's statistics, which know of the whole table alone. */
+/* From 10,000 rows on they come from the database's statistics, which know of the whole table
+ * alone. */
 static void keys_and_claims_are_told_apart_where_there_are_many(void **state)
 {
     struct hf_stats stats;
     (void)state;
     open_with("");
     postgres_run(
-        &p,
-        "INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, expires_at, entry, "
-        "state) SELECT '', 'key-' || i, 'begin', 'ok', '', now(), now() + interval '1 h', 0, "
-        "CASE WHEN i % 4 = 0 THEN 'started' END FROM generate_series(1, 20000) i; "
-        "ANALYZE holdfast.token");
+        &p, "INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, "
+            "expires_at, entry, "
+            "state) SELECT '', 'key-' || i, 'begin', 'ok', '', now(), now() + interval '1 h', 0, "
+            "CASE WHEN i % 4 = 0 THEN 'started' END FROM generate_series(1, 20000) i; "
+            "ANALYZE holdfast.token");
     hf_stats(db, &stats);
     assert_in_range(stats.tokens, 14500, 15500);
     assert_in_range(stats.claims, 4500, 5500);
 }
 
-/* Somebody has made another store where this one was: a session that had not written yet went on in that, with ids and a chain
- * of the old one. A list must not show it either. */
+/* Somebody has made another store where this one was: a session that had not written yet went on in
+ * that, with ids and a chain of the old one. A list must not show it either. */
 static void another_store_in_the_same_place_is_not_used(void **state)
 {
     struct hf_options options = { .no_background = true, .postgres = conninfo };
@@ -423,16 +436,19 @@ static void another_store_in_the_same_place_is_not_used(void **state)
     open_with("");
     hf_close(db);
     db = NULL;
-    assert_int_equal(hf_open(NULL, &options, &db, &why), HF_OK); /* it has nothing to write into this one */
+    assert_int_equal(hf_open(NULL, &options, &db, &why),
+                     HF_OK); /* it has nothing to write into this one */
     postgres_run(&p, "DROP SCHEMA holdfast CASCADE");
     assert_int_equal(hf_open(NULL, &options, &other, &why), HF_OK);
     hf_close(other);
-    postgres_run(
-        &p, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast'");
+    postgres_run(&p, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                     "application_name = 'holdfast'");
     assert_int_equal(place("key", "room", 1000), HF_STORAGE_FAILURE);
-    assert_int_equal(hf_list(db, &(struct hf_query){ .kind = HF_LIST_RESOURCES }, &page), HF_STORAGE_FAILURE);
+    assert_int_equal(hf_list(db, &(struct hf_query){ .kind = HF_LIST_RESOURCES }, &page),
+                     HF_STORAGE_FAILURE);
     assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold"), 0);
-    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.writer"), 1); /* of who made it */
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.writer"),
+                     1); /* of who made it */
 }
 
 static int begin(void **state)

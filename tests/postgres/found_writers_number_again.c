@@ -1,6 +1,6 @@
-/* A session's row in holdfast.writer went with a primary whose standby did not have it yet, and the new primary gave the same
- * number to another session. The first one took that session's row for its own: it answered that its batch in doubt
- * had happened, or refused the database for ever. */
+/* A session's row in holdfast.writer went with a primary whose standby did not have it yet, and the
+ * new primary gave the same number to another session. The first one took that session's row for
+ * its own: it answered that its batch in doubt had happened, or refused the database for ever. */
 #include "postgres/kit/functions.h"
 #include "postgres/kit/swift.h"
 #include "support/test.h"
@@ -9,9 +9,10 @@
 static void row_of_another(const char *batch)
 {
     char sql[200];
-    snprintf(sql, sizeof sql,
-             "UPDATE holdfast.writer SET name = 'another', batch = %s, started_at = now() WHERE id = %d",
-             batch, swift.session.writer);
+    snprintf(
+        sql, sizeof sql,
+        "UPDATE holdfast.writer SET name = 'another', batch = %s, started_at = now() WHERE id = %d",
+        batch, swift.session.writer);
     functions_run(swift.user, sql);
 }
 
@@ -24,7 +25,9 @@ static void look(const char *batch)
     assert_false(committed);
     assert_int_equal(swift.session.writer, 0); /* the next batch takes a row of its own */
     assert_int_equal(
-        postgres_number(&swift.p, "SELECT max(generation) FROM holdfast.writer WHERE name = 'another'"), 1);
+        postgres_number(&swift.p,
+                        "SELECT max(generation) FROM holdfast.writer WHERE name = 'another'"),
+        1);
 }
 
 static void a_batch_of_another_is_not_taken_for_ours(void **state)

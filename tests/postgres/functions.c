@@ -1,4 +1,5 @@
-/* The SQL functions for holds and resources: each answer, replays and collisions, keys and their windows. */
+/* The SQL functions for holds and resources: each answer, replays and collisions, keys and their
+ * windows. */
 #include "postgres/kit/functions.h"
 #include "server/kit/server.h"
 #include "support/test.h"
@@ -202,8 +203,8 @@ static void test_overdue_holds_are_expired_on_the_way(void **state)
         char key[8];
         snprintf(key, sizeof key, "k%d", i);
         free(place(key, "room", "1 ms"));
-        functions_run(
-            c, "UPDATE holdfast.hold SET expires_at = placed_at + interval '1 hour' WHERE state = 'held'");
+        functions_run(c, "UPDATE holdfast.hold SET expires_at = placed_at + interval '1 hour' "
+                         "WHERE state = 'held'");
     }
     EXPECT(c, "resource-unavailable", false, "place_hold", "full", "room", "guest", "1 hour");
     functions_run(c, "UPDATE holdfast.hold SET expires_at = placed_at + interval '1 millisecond'");
@@ -214,8 +215,8 @@ static void test_overdue_holds_are_expired_on_the_way(void **state)
     EXPECT(c, "resource-unavailable", false, "place_hold", "closed", "room", "guest", "1 hour");
     assert_int_equal(count("SELECT held FROM holdfast.resource"),
                      1); /* two more, by a call that was refused */
-    assert_int_equal(count("SELECT get_byte(entry, 11) FROM holdfast.journal ORDER BY number DESC LIMIT 1"),
-                     3);
+    assert_int_equal(
+        count("SELECT get_byte(entry, 11) FROM holdfast.journal ORDER BY number DESC LIMIT 1"), 3);
 }
 
 static void test_fences_of_holds(void **state)
@@ -229,8 +230,9 @@ static void test_fences_of_holds(void **state)
     EXPECT(c, "ok", false, "place_hold", "5", "room", "guest", "1 hour", "18446744073709551615");
     EXPECT(c, "ok", true, "place_hold", "5", "room", "guest", "1 hour", "18446744073709551615");
     IS(c, "18446744073709551615", "fence", "get_resource", "room");
-    functions_fails(c, "22023",
-                    "SELECT holdfast.place_hold('6', 'room', 'guest', '1 hour', 18446744073709551616)");
+    functions_fails(
+        c, "22023",
+        "SELECT holdfast.place_hold('6', 'room', 'guest', '1 hour', 18446744073709551616)");
     functions_fails(c, "22023", "SELECT holdfast.place_hold('6', 'room', 'guest', '1 hour', -1)");
     functions_fails(c, "22023", "SELECT holdfast.place_hold('6', 'room', 'guest', '1 hour', 1.5)");
 }
@@ -293,10 +295,10 @@ static void test_keys_are_free_again(void **state)
     EXPECT(c, "not-known", false, "complete", "k", fence, "response");
     free(place("k", "room-3", "1 hour"));
     assert_int_equal(count("SELECT count(*) FROM holdfast.token"), 1);
-    assert_int_equal(
-        count("SELECT count(*) FROM holdfast.token WHERE num_nulls(state, on_abandon, fence, lease_ms, "
-              "lease_expires_at, settled_at, response) = 7"),
-        1);
+    assert_int_equal(count("SELECT count(*) FROM holdfast.token WHERE num_nulls(state, on_abandon, "
+                           "fence, lease_ms, "
+                           "lease_expires_at, settled_at, response) = 7"),
+                     1);
     free(fence);
 }
 

@@ -1,5 +1,5 @@
-/* JSON on both sides: what a server stores SQL reads, what SQL stores a server shows, and both make the same fingerprint of the
- * same payload. */
+/* JSON on both sides: what a server stores SQL reads, what SQL stores a server shows, and both make
+ * the same fingerprint of the same payload. */
 #include "api/decode.h"
 #include "base/bytes.h"
 #include "postgres/kit/functions.h"
@@ -107,9 +107,10 @@ static void is_true(const char *what, const char *text, const PGresult *row, int
 static void reads_as(struct hf_bytes stored, const char *wanted)
 {
     const char *const values[] = { stored.data, wanted };
-    PGresult *row = PQexecParams(c, "SELECT holdfast.as_json($1) = $2::jsonb, holdfast.as_json($1)::text", 2,
-                                 (const Oid[]){ 17 /* bytea */, 25 }, values,
-                                 (const int[]){ (int)stored.size, 0 }, (const int[]){ 1, 0 }, 0);
+    PGresult *row =
+        PQexecParams(c, "SELECT holdfast.as_json($1) = $2::jsonb, holdfast.as_json($1)::text", 2,
+                     (const Oid[]){ 17 /* bytea */, 25 }, values,
+                     (const int[]){ (int)stored.size, 0 }, (const int[]){ 1, 0 }, 0);
     if (PQresultStatus(row) != PGRES_TUPLES_OK)
         fail_msg("%s: %s", wanted, PQresultErrorMessage(row));
     if (PQgetvalue(row, 0, 0)[0] != 't')
@@ -127,14 +128,15 @@ static void refuses(const char *sql, const char *text)
     PQclear(row);
 }
 
-/* Both sides do the same with the text: they refuse it, or make the same bytes of it. nul: a string in it has one, which SQL
- * refuses alone. Was it taken by both? */
+/* Both sides do the same with the text: they refuse it, or make the same bytes of it. nul: a string
+ * in it has one, which SQL refuses alone. Was it taken by both? */
 static bool agree(const char *text, bool nul)
 {
-    static const char sql[] = "SELECT holdfast.json($1), holdfast.json($1::json), holdfast.payload($1), "
-                              "holdfast.payload($1::json), "
-                              "holdfast.as_json(holdfast.json($1)) = $1::jsonb, holdfast.json($1::jsonb), "
-                              "holdfast.payload($1::jsonb) = holdfast.payload($1::jsonb::text)";
+    static const char sql[] =
+        "SELECT holdfast.json($1), holdfast.json($1::json), holdfast.payload($1), "
+        "holdfast.payload($1::json), "
+        "holdfast.as_json(holdfast.json($1)) = $1::jsonb, holdfast.json($1::jsonb), "
+        "holdfast.payload($1::jsonb) = holdfast.payload($1::jsonb::text)";
     struct hf_bytes stored;
     PGresult *row = about(sql, text);
     bool taken = PQresultStatus(row) == PGRES_TUPLES_OK;
@@ -164,7 +166,8 @@ static const char *const values[] = {
     " [ ] ",
     "\t\r\n{ \"b\" : 1 , \"a\" : [ 1 , 2 ] }\n",
     "{\"order\":77,\"cents\":9900}",
-    "{\"a\":1,\"B\":2,\"\":3,\"aa\":4,\"\xc3\xa9\":5,\"z\":6,\"\xf0\x9f\x98\x80\":7,\"\xef\xbf\xbf\":8}",
+    "{\"a\":1,\"B\":2,\"\":3,\"aa\":4,\"\xc3\xa9\":5,\"z\":6,\"\xf0\x9f\x98\x80\":7,"
+    "\"\xef\xbf\xbf\":8}",
     "{\"white\":\" \\t  space \\\\\",\"\\\" :\":\"\\\\\\\" , \"}",
     "\"\"",
     "\"C1\"",
@@ -255,8 +258,9 @@ static void anything_stored_is_read(void **state)
     memset(many, 0xff, sizeof many);
     reads_as(hf_mem(many, sizeof many), shown(hf_mem(many, sizeof many))); /* without line breaks */
     assert_int_equal(
-        postgres_number(&p, "SELECT (decode(holdfast.as_json(x) ->> 'base64', 'base64') = x)::integer FROM "
-                            "(SELECT '\\x006a'::bytea || convert_to(repeat('[', 200000), 'UTF8') AS x) deep"),
+        postgres_number(
+            &p, "SELECT (decode(holdfast.as_json(x) ->> 'base64', 'base64') = x)::integer FROM "
+                "(SELECT '\\x006a'::bytea || convert_to(repeat('[', 200000), 'UTF8') AS x) deep"),
         1);
 }
 
@@ -351,9 +355,9 @@ static void random_json_goes_round(void **state)
         /* Bytes that nobody meant: they are read, as whatever it may be. */
         b.data[test_below(&seed, b.size)] = (unsigned char)test_random(&seed);
         const char *values_of[] = { (const char *)b.data };
-        PGresult *row =
-            PQexecParams(c, "SELECT holdfast.as_json('\\x006a' || $1), holdfast.as_json($1)", 1,
-                         (const Oid[]){ 17 }, values_of, (const int[]){ (int)b.size }, (const int[]){ 1 }, 0);
+        PGresult *row = PQexecParams(
+            c, "SELECT holdfast.as_json('\\x006a' || $1), holdfast.as_json($1)", 1,
+            (const Oid[]){ 17 }, values_of, (const int[]){ (int)b.size }, (const int[]){ 1 }, 0);
         assert_int_equal(PQresultStatus(row), PGRES_TUPLES_OK);
         assert_true(!PQgetisnull(row, 0, 0) && !PQgetisnull(row, 0, 1));
         PQclear(row);
@@ -366,8 +370,8 @@ static void random_json_goes_round(void **state)
 /* ---- Over HTTP ---- */
 
 /* Call the server with a body that is made as printf does; it must say yes. */
-__attribute__((format(printf, 3, 4))) static void http(const char *what, const char *key, const char *format,
-                                                       ...)
+__attribute__((format(printf, 3, 4))) static void http(const char *what, const char *key,
+                                                       const char *format, ...)
 {
     char body[2048];
     va_list args;
@@ -389,22 +393,26 @@ static void has(const char *name, const char *json)
 }
 
 /* The row that the statement has about the texts $1, $2 and $3. Owned. */
-static PGresult *sql(const char *statement, const char *first, const char *second, const char *third)
+static PGresult *sql(const char *statement, const char *first, const char *second,
+                     const char *third)
 {
     const char *const texts[] = { first, second, third };
-    PGresult *row = PQexecParams(c, statement, 3, (const Oid[]){ 25, 25, 25 }, texts, NULL, NULL, 0);
+    PGresult *row =
+        PQexecParams(c, statement, 3, (const Oid[]){ 25, 25, 25 }, texts, NULL, NULL, 0);
     if (PQresultStatus(row) != PGRES_TUPLES_OK || PQntuples(row) != 1)
         fail_msg("%s: %s", statement, PQresultErrorMessage(row));
     return row;
 }
 
 /* All columns of that row are true. */
-static void sql_true(const char *statement, const char *first, const char *second, const char *third)
+static void sql_true(const char *statement, const char *first, const char *second,
+                     const char *third)
 {
     PGresult *row = sql(statement, first, second, third);
     for (int i = 0; i < PQnfields(row); i++)
         if (strcmp(PQgetvalue(row, 0, i), "t") != 0)
-            fail_msg("%s with %s, %s, %s: column %d is not true", statement, first, second, third, i);
+            fail_msg("%s with %s, %s, %s: column %d is not true", statement, first, second, third,
+                     i);
     PQclear(row);
 }
 
@@ -418,9 +426,11 @@ static void settle(const char *key, bool well, const char *fence, const char *v)
 
 static const char *settle_sql(bool well)
 {
-    return well ? "SELECT status = 'ok', replayed = ($1 ~ 'http') FROM holdfast.complete($1, $2::bigint, "
+    return well ? "SELECT status = 'ok', replayed = ($1 ~ 'http') FROM holdfast.complete($1, "
+                  "$2::bigint, "
                   "holdfast.json($3))"
-                : "SELECT status = 'ok', replayed = ($1 ~ 'http') FROM holdfast.fail($1, $2::bigint, "
+                : "SELECT status = 'ok', replayed = ($1 ~ 'http') FROM holdfast.fail($1, "
+                  "$2::bigint, "
                   "holdfast.json($3))";
 }
 
@@ -435,23 +445,27 @@ static void a_server_shows_what_sql_stored(void **state)
         assert_true(stored_of(hf_str(v), &stored));
         snprintf(wanted, sizeof wanted, "%s", shown(stored));
         snprintf(key, sizeof key, "sql-%zu", i);
-        PGresult *claim = sql("SELECT fence, $3 FROM holdfast.begin($1, holdfast.payload($2))", key, v, "");
+        PGresult *claim =
+            sql("SELECT fence, $3 FROM holdfast.begin($1, holdfast.payload($2))", key, v, "");
         sql_true(settle_sql(i % 2), key, PQgetvalue(claim, 0, 0), v);
         http("POST /v1/claims", NULL, "{\"key\":\"%s\",\"payload\":%s}", key, v);
         has(i % 2 ? "response" : "error", wanted);
         settle(key, i % 2, PQgetvalue(claim, 0, 0), v);
         PQclear(claim);
-        sql_true("SELECT NOT seen, $3 = '' FROM holdfast.admit('sql', $1, holdfast.json($2))", key, v, "");
+        sql_true("SELECT NOT seen, $3 = '' FROM holdfast.admit('sql', $1, holdfast.json($2))", key,
+                 v, "");
         http("POST /v1/guards/sql/check", NULL, "{\"identity\":\"%s\"}", key);
         has("result", wanted);
-        sql_true("SELECT NOT seen, $3 = '' FROM holdfast.record('sql', $1 || 'r', holdfast.json($2))", key, v,
-                 "");
+        sql_true(
+            "SELECT NOT seen, $3 = '' FROM holdfast.record('sql', $1 || 'r', holdfast.json($2))",
+            key, v, "");
         http("POST /v1/guards/sql/check", NULL, "{\"identity\":\"%sr\"}", key);
         has("result", wanted);
         snprintf(path, sizeof path, "PUT /v1/registers/%s", key);
         snprintf(key, sizeof key, "write-%zu", i);
-        sql_true("SELECT status = 'ok', NOT replayed FROM holdfast.write($1, $3, holdfast.json($2))", key, v,
-                 strrchr(path, '/') + 1);
+        sql_true(
+            "SELECT status = 'ok', NOT replayed FROM holdfast.write($1, $3, holdfast.json($2))",
+            key, v, strrchr(path, '/') + 1);
         http(path, key, "{\"value\":%s}", v);
         talk_replayed(&t);
         has("value", wanted);
@@ -478,8 +492,9 @@ static void sql_reads_what_a_server_stored(void **state)
                  "holdfast.token_status($1)",
                  key, v, fence);
         http("POST /v1/guards/http/record", NULL, "{\"identity\":\"%s\",\"result\":%s}", key, v);
-        sql_true("SELECT seen, holdfast.as_json(result) = $2::jsonb FROM holdfast.check_seen($3, $1)", key, v,
-                 "http");
+        sql_true(
+            "SELECT seen, holdfast.as_json(result) = $2::jsonb FROM holdfast.check_seen($3, $1)",
+            key, v, "http");
         snprintf(path, sizeof path, "PUT /v1/registers/%s", key);
         snprintf(key, sizeof key, "put-%zu", i);
         http(path, key, "{\"value\":%s}", v);
@@ -494,13 +509,17 @@ static void payload_and_fingerprint(void **state)
 {
     (void)state;
     functions_run(c, "SELECT holdfast.begin('text', 'charge alice 100')");
-    functions_run(c, "SELECT holdfast.begin('json', holdfast.payload(to_json('charge alice 100'::text)))");
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"text\",\"payload\":\"charge alice 100\"}"),
-                     422);
+    functions_run(
+        c, "SELECT holdfast.begin('json', holdfast.payload(to_json('charge alice 100'::text)))");
     assert_int_equal(
-        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"text\",\"fingerprint\":\"charge alice 100\"}"), 409);
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"json\",\"payload\":\"charge alice 100\"}"),
+        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"text\",\"payload\":\"charge alice 100\"}"),
+        422);
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL,
+                          "{\"key\":\"text\",\"fingerprint\":\"charge alice 100\"}"),
                      409);
+    assert_int_equal(
+        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"json\",\"payload\":\"charge alice 100\"}"),
+        409);
 }
 
 /* ---- The example ---- */
@@ -509,7 +528,8 @@ static void pays(const char *key, const char *wanted)
 {
     char command[256];
     snprintf(command, sizeof command,
-             "psql -X -q -U billing -f examples/payment.sql -v key=%s -v amount=5 -v token=50", key);
+             "psql -X -q -U billing -f examples/payment.sql -v key=%s -v amount=5 -v token=50",
+             key);
     char *said = functions_shell(&p, command);
     assert_string_equal(said, wanted);
     free(said);
@@ -536,8 +556,8 @@ static void a_payment_through_a_server_was_made_before(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char key[8], path[64], said[128];
         snprintf(key, sizeof key, "M%zu", i);
-        http("POST /v1/claims", NULL, "{\"key\":\"%s\",\"payload\":{\"account\":\"alice\",\"amount\":5}}",
-             key);
+        http("POST /v1/claims", NULL,
+             "{\"key\":\"%s\",\"payload\":{\"account\":\"alice\",\"amount\":5}}", key);
         snprintf(path, sizeof path, "POST /v1/claims/%s/complete", key);
         http(path, NULL, "{\"fence\":%lld,\"response\":%s}", reply_number(&t.got, "fence"),
              cases[i].response);
@@ -545,7 +565,8 @@ static void a_payment_through_a_server_was_made_before(void **state)
         pays(key, said);
     }
     pays("N", "charged: {\"charge\": \"C1\"}. The balance is 995.");
-    http("POST /v1/claims", NULL, "{\"key\":\"N\",\"payload\":{\"account\":\"alice\",\"amount\":5}}");
+    http("POST /v1/claims", NULL,
+         "{\"key\":\"N\",\"payload\":{\"account\":\"alice\",\"amount\":5}}");
     has("response", "{\"charge\":\"C1\"}");
 }
 

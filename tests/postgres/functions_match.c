@@ -1,4 +1,5 @@
-/* The SQL functions and src/core agree on bytes: ids of holds, digests of requests, and when two identities are the same. */
+/* The SQL functions and src/core agree on bytes: ids of holds, digests of requests, and when two
+ * identities are the same. */
 #include "base/bytes.h"
 #include "core/digest.h"
 #include "core/match.h"
@@ -44,7 +45,8 @@ static void test_ids(void **state)
 {
     (void)state;
     static const int64_t ordinals[] = { 1, 2, 255, 256, 65536, INT64_C(1) << 32, INT64_MAX };
-    PGresult *key = PQexecParams(c, "SELECT id_key FROM holdfast.store", 0, NULL, NULL, NULL, NULL, 1);
+    PGresult *key =
+        PQexecParams(c, "SELECT id_key FROM holdfast.store", 0, NULL, NULL, NULL, NULL, 1);
     uint8_t secret[HF_PG_ID_KEY];
     assert_int_equal(PQgetlength(key, 0, 0), sizeof secret);
     memcpy(secret, PQgetvalue(key, 0, 0), sizeof secret);
@@ -102,8 +104,8 @@ static void test_digests(void **state)
                  "18446744073709551614"));
     digest_is("d2", &r);
     r.place_hold.duration_ms = -2000;
-    PQclear(
-        CALL(c, "place_hold", "d3", "r\xc3\xb6om", "guest \\ \"91\"", "-2 seconds", "18446744073709551614"));
+    PQclear(CALL(c, "place_hold", "d3", "r\xc3\xb6om", "guest \\ \"91\"", "-2 seconds",
+                 "18446744073709551614"));
     digest_is("d3", &r);
     r = (struct hf_request){ .action = HF_CONFIRM, .hold.id = hf_str("NOT an \xc3\x84 ID") };
     PQclear(CALL(c, "confirm", "d4", "NOT an \xc3\x84 ID"));
@@ -137,7 +139,8 @@ static struct hf_bytes expected(const char *rule, struct hf_bytes identity)
     struct hf_guard guard = { .window_ms = 1 };
     char copy[64];
     snprintf(copy, sizeof copy, "%s", rule);
-    for (char *save = NULL, *step = strtok_r(copy, ",", &save); step; step = strtok_r(NULL, ",", &save))
+    for (char *save = NULL, *step = strtok_r(copy, ",", &save); step;
+         step = strtok_r(NULL, ",", &save))
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             if (strcmp(step, names[i]) == 0)
                 guard.match[guard.match_count++] = (enum hf_match)(i + 1);
@@ -160,10 +163,12 @@ struct group {
 static void group_ask(struct group *g)
 {
     static const char *const sql =
-        "SELECT i, CASE WHEN $1 ~ '(casefold|normalize)' AND (holdfast._foreign(convert_from(x, 'UTF8')) OR "
+        "SELECT i, CASE WHEN $1 ~ '(casefold|normalize)' AND (holdfast._foreign(convert_from(x, "
+        "'UTF8')) OR "
         "($1 ~ "
         "'casefold' AND holdfast._fold(convert_from(x, 'UTF8')) IS NULL)) THEN NULL ELSE "
-        "coalesce(holdfast._match($1, x), '') END FROM unnest($2::bytea[]) WITH ORDINALITY u(x, i) ORDER BY "
+        "coalesce(holdfast._match($1, x), '') END FROM unnest($2::bytea[]) WITH ORDINALITY u(x, i) "
+        "ORDER BY "
         "i";
     static char array[GROUP * (2 * IDENTITY_ROOM + 8)];
     size_t at = 0;
@@ -185,7 +190,8 @@ static void group_ask(struct group *g)
             g->refused++;
             continue;
         }
-        struct hf_bytes is = hf_mem(PQgetvalue(got, (int)i, 1), (size_t)PQgetlength(got, (int)i, 1));
+        struct hf_bytes is =
+            hf_mem(PQgetvalue(got, (int)i, 1), (size_t)PQgetlength(got, (int)i, 1));
         if (!hf_bytes_equal(is, expected(g->rule, g->identities[i]))) {
             for (size_t k = 0; k < g->identities[i].size; k++)
                 fprintf(stderr, "%02x ", ((const unsigned char *)g->identities[i].data)[k]);
@@ -228,7 +234,8 @@ static void test_every_character(void **state)
             group_add(&g, text, n);
             if (point >= 0x3000 && !full())
                 continue;
-            memcpy(text + n, "\xcc\x81\xcc\xa3 ", 5); /* acute, and a dot below, which goes before it */
+            memcpy(text + n, "\xcc\x81\xcc\xa3 ",
+                   5); /* acute, and a dot below, which goes before it */
             group_add(&g, text, n + 5);
             memmove(text + 1, text, n);
             text[0] = 'E';
@@ -247,9 +254,10 @@ static int32_t some_character(uint64_t *random)
 {
     static const struct {
         int32_t from, count;
-    } kinds[] = { { 0x20, 95 },   { 0x9, 5 },      { 0xa0, 0x2b0 },   { 0x300, 0x70 },   { 0x370, 0x200 },
-                  { 0x591, 40 },  { 0x900, 0x80 }, { 0x1100, 0x100 }, { 0x1e00, 0x200 }, { 0x2000, 0x70 },
-                  { 0x3040, 90 }, { 0xac00, 600 }, { 0x4e00, 2000 },  { 0x1f600, 80 },   { 0x20d0, 0x21 } };
+    } kinds[] = { { 0x20, 95 },      { 0x9, 5 },       { 0xa0, 0x2b0 }, { 0x300, 0x70 },
+                  { 0x370, 0x200 },  { 0x591, 40 },    { 0x900, 0x80 }, { 0x1100, 0x100 },
+                  { 0x1e00, 0x200 }, { 0x2000, 0x70 }, { 0x3040, 90 },  { 0xac00, 600 },
+                  { 0x4e00, 2000 },  { 0x1f600, 80 },  { 0x20d0, 0x21 } };
     size_t kind = (size_t)test_below(random, sizeof kinds / sizeof *kinds);
     return kinds[kind].from + (int32_t)test_below(random, (uint64_t)kinds[kind].count);
 }
@@ -258,8 +266,10 @@ static void test_random_identities(void **state)
 {
     (void)state;
     static struct group g;
-    static const char *const rules[] = { "trim,casefold,normalize", "normalize,trim,hash", "casefold,hash",
-                                         "normalize,casefold,trim", "exact,hash",          "exact" };
+    static const char *const rules[] = {
+        "trim,casefold,normalize", "normalize,trim,hash", "casefold,hash",
+        "normalize,casefold,trim", "exact,hash",          "exact"
+    };
     uint64_t random = test_seed("identities", 20);
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
         g = (struct group){ .rule = rules[r] };
@@ -281,17 +291,20 @@ static void test_identities_that_only_a_server_can_compare(void **state)
     (void)state;
     EXPECT(c, "ok", false, "set_guard", "fold", "1 hour", "casefold");
     EXPECT(c, "ok", false, "set_guard", "trim", "1 hour", "trim");
-    functions_fails(c, "0A000", "SELECT holdfast.admit('fold', E'\\u10a0')"); /* Georgian has two cases */
     functions_fails(c, "0A000",
-                    "SELECT holdfast.check_seen('fold', E'\\U0001fae8')"); /* younger than Unicode 13 */
+                    "SELECT holdfast.admit('fold', E'\\u10a0')"); /* Georgian has two cases */
+    functions_fails(
+        c, "0A000",
+        "SELECT holdfast.check_seen('fold', E'\\U0001fae8')"); /* younger than Unicode 13 */
     functions_fails(c, "0A000", "SELECT holdfast.check_seen('trim', '\\x4100'::bytea)");
-    functions_run(c, "DO $$ BEGIN ASSERT (holdfast.admit('trim', E'\\u10a0')).status = 'ok'; "
-                     "ASSERT (holdfast.admit('fold', '\\xff'::bytea)).status = 'invalid-request'; "
-                     "ASSERT (holdfast.admit('trim', '\\xeda080'::bytea)).status = 'invalid-request'; "
-                     "ASSERT (holdfast.admit('trim', E' \\u3000\\t')).status = 'invalid-request'; "
-                     /* Two bytes become three here, and then there are too many. */
-                     "ASSERT (holdfast.admit('fold', repeat(E'\\u0149', 512))).status = 'invalid-request'; "
-                     "ASSERT (holdfast.admit('fold', repeat(E'\\u0149', 341))).status = 'ok'; END $$");
+    functions_run(
+        c, "DO $$ BEGIN ASSERT (holdfast.admit('trim', E'\\u10a0')).status = 'ok'; "
+           "ASSERT (holdfast.admit('fold', '\\xff'::bytea)).status = 'invalid-request'; "
+           "ASSERT (holdfast.admit('trim', '\\xeda080'::bytea)).status = 'invalid-request'; "
+           "ASSERT (holdfast.admit('trim', E' \\u3000\\t')).status = 'invalid-request'; "
+           /* Two bytes become three here, and then there are too many. */
+           "ASSERT (holdfast.admit('fold', repeat(E'\\u0149', 512))).status = 'invalid-request'; "
+           "ASSERT (holdfast.admit('fold', repeat(E'\\u0149', 341))).status = 'ok'; END $$");
     assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.guard_entry"), 2);
 }
 

@@ -1,4 +1,5 @@
-/* Eight sessions at once: one key, one effect; and the journal in the order of its numbers tells how the rows came about. */
+/* Eight sessions at once: one key, one effect; and the journal in the order of its numbers tells
+ * how the rows came about. */
 #include "base/bytes.h"
 #include "postgres/kit/functions.h"
 #include "store/record/entry.h"
@@ -110,25 +111,28 @@ static void test_one_key_one_effect(void **state)
     sessions_open(s);
     for (int round = 0; round < (full() ? 40 : 10); round++) {
         snprintf(sql, sizeof sql,
-                 "SELECT status, replayed FROM holdfast.place_hold('same-%d', 'room-%d', 'guest', '1 hour')",
+                 "SELECT status, replayed FROM holdfast.place_hold('same-%d', 'room-%d', 'guest', "
+                 "'1 hour')",
                  round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
         assert_int_equal(with(s, "ok", "t"), SESSIONS - 1);
-        snprintf(
-            sql, sizeof sql,
-            "SELECT status, replayed FROM holdfast.place_hold('other-%d', 'room-%d-%%', 'guest', '1 hour')",
-            round, round);
+        snprintf(sql, sizeof sql,
+                 "SELECT status, replayed FROM holdfast.place_hold('other-%d', 'room-%d-%%', "
+                 "'guest', '1 hour')",
+                 round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
         assert_int_equal(with(s, "token-collision", "f"), SESSIONS - 1);
         /* A key whose window has closed is taken over once. */
         snprintf(sql, sizeof sql,
-                 "UPDATE holdfast.token SET expires_at = now() - interval '1 hour' WHERE key = 'same-%d'",
+                 "UPDATE holdfast.token SET expires_at = now() - interval '1 hour' WHERE key = "
+                 "'same-%d'",
                  round);
         functions_run(s[0].c, sql);
         snprintf(sql, sizeof sql,
-                 "SELECT status, replayed FROM holdfast.place_hold('same-%d', 'next-%d', 'guest', '1 hour')",
+                 "SELECT status, replayed FROM holdfast.place_hold('same-%d', 'next-%d', 'guest', "
+                 "'1 hour')",
                  round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
@@ -146,16 +150,17 @@ static void test_units_are_not_sold_twice(void **state)
     for (int round = 0; round < (full() ? 25 : 8); round++) {
         snprintf(sql, sizeof sql, "SELECT holdfast.set_resource('room-%d', 3)", round);
         functions_run(s[0].c, sql);
-        snprintf(
-            sql, sizeof sql,
-            "SELECT status, replayed FROM holdfast.place_hold('place-%d-%%', 'room-%d', 'guest', '1 hour')",
-            round, round);
+        snprintf(sql, sizeof sql,
+                 "SELECT status, replayed FROM holdfast.place_hold('place-%d-%%', 'room-%d', "
+                 "'guest', '1 hour')",
+                 round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 3);
         assert_int_equal(with(s, "resource-unavailable", "f"), SESSIONS - 3);
         /* One hold, ended by eight who each have a key of their own. */
         snprintf(sql, sizeof sql,
-                 "SELECT status, replayed FROM holdfast.confirm('end-%d-%%', (SELECT id FROM holdfast.hold "
+                 "SELECT status, replayed FROM holdfast.confirm('end-%d-%%', (SELECT id FROM "
+                 "holdfast.hold "
                  "WHERE resource = "
                  "'room-%d' ORDER BY ordinal LIMIT 1))",
                  round, round);
@@ -164,7 +169,8 @@ static void test_units_are_not_sold_twice(void **state)
         assert_int_equal(with(s, "not-held", "f"), SESSIONS - 1);
         sql[0] = '\0';
         snprintf(sql, sizeof sql,
-                 "SELECT status, replayed FROM holdfast.reverse('back-%d-%%', (SELECT id FROM holdfast.hold "
+                 "SELECT status, replayed FROM holdfast.reverse('back-%d-%%', (SELECT id FROM "
+                 "holdfast.hold "
                  "WHERE resource = "
                  "'room-%d' ORDER BY ordinal LIMIT 1))",
                  round, round);
@@ -172,7 +178,8 @@ static void test_units_are_not_sold_twice(void **state)
         assert_int_equal(with(s, "ok", "f"), 1);
         /* Eight make the same resource. */
         snprintf(sql, sizeof sql,
-                 "SELECT status, replayed FROM holdfast.place_hold('new-%d-%%', 'new-%d', 'guest', '1 hour')",
+                 "SELECT status, replayed FROM holdfast.place_hold('new-%d-%%', 'new-%d', 'guest', "
+                 "'1 hour')",
                  round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
@@ -190,22 +197,24 @@ static void test_guards_claims_leases_registers(void **state)
     for (int round = 0; round < (full() ? 25 : 8); round++) {
         for (int again = 0; again < 2; again++) { /* new, and then when its window has closed */
             snprintf(sql, sizeof sql,
-                     "SELECT status, seen FROM holdfast.admit('g', ' Identity-%d ', 'by %%')", round);
+                     "SELECT status, seen FROM holdfast.admit('g', ' Identity-%d ', 'by %%')",
+                     round);
             together(s, sql);
             assert_int_equal(with(s, "ok", "f"), 1);
             assert_int_equal(with(s, "ok", "t"), SESSIONS - 1);
-            functions_run(s[0].c, "UPDATE holdfast.guard_entry SET expires_at = now() - interval '1 hour'");
+            functions_run(s[0].c,
+                          "UPDATE holdfast.guard_entry SET expires_at = now() - interval '1 hour'");
         }
         for (int again = 0; again < 2; again++) { /* new, and then when its lease has run out */
             snprintf(sql, sizeof sql,
-                     "SELECT status, state FROM holdfast.begin('claim-%d', 'p', '1 hour', 'retry')", round);
+                     "SELECT status, state FROM holdfast.begin('claim-%d', 'p', '1 hour', 'retry')",
+                     round);
             together(s, sql);
             assert_int_equal(with(s, "ok", "started"), 1);
             assert_int_equal(with(s, "in-progress", "started"), SESSIONS - 1);
-            functions_run(
-                s[0].c,
-                "UPDATE holdfast.token SET lease_expires_at = now() - interval '1 hour' WHERE state = "
-                "'started'");
+            functions_run(s[0].c, "UPDATE holdfast.token SET lease_expires_at = now() - interval "
+                                  "'1 hour' WHERE state = "
+                                  "'started'");
         }
         snprintf(sql, sizeof sql,
                  "SELECT status, replayed FROM holdfast.complete('claim-%d', (SELECT fence FROM "
@@ -215,14 +224,16 @@ static void test_guards_claims_leases_registers(void **state)
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
         assert_int_equal(with(s, "token-collision", "f"), SESSIONS - 1);
-        snprintf(sql, sizeof sql,
-                 "SELECT status, replayed FROM holdfast.grant_lease('l-%d-%%', 'l-%d', 'me', '1 hour')",
-                 round, round);
+        snprintf(
+            sql, sizeof sql,
+            "SELECT status, replayed FROM holdfast.grant_lease('l-%d-%%', 'l-%d', 'me', '1 hour')",
+            round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
         assert_int_equal(with(s, "lease-held", "f"), SESSIONS - 1);
         snprintf(sql, sizeof sql,
-                 "SELECT status, replayed FROM holdfast.write('w-%d-%%', 'w-%d', 'value', if_version => 0)",
+                 "SELECT status, replayed FROM holdfast.write('w-%d-%%', 'w-%d', 'value', "
+                 "if_version => 0)",
                  round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
@@ -243,7 +254,8 @@ static void waits_for(const char *end, const char *status, const char *replayed)
     functions_run(first, "BEGIN");
     functions_run(first, the_call);
     assert_int_equal(PQsendQuery(second, the_call), 1);
-    postgres_await_number(&p, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", 1);
+    postgres_await_number(
+        &p, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", 1);
     functions_run(first, end);
     PGresult *got = PQgetResult(second);
     assert_string_equal(PQgetvalue(got, 0, 0), status);
@@ -275,8 +287,9 @@ static void test_configuration_waits(void **state)
     functions_run(second, "BEGIN");
     functions_fails(second, "55P03", "LOCK TABLE holdfast.store IN EXCLUSIVE MODE");
     functions_run(second, "ROLLBACK");
-    functions_run(
-        second, "SELECT holdfast.place_hold('l', 'room-2', 'guest', '1 hour')"); /* but others do not wait */
+    functions_run(second,
+                  /* but others do not wait */
+                  "SELECT holdfast.place_hold('l', 'room-2', 'guest', '1 hour')");
     functions_run(first, "COMMIT");
     functions_run(second, "BEGIN; LOCK TABLE holdfast.store IN EXCLUSIVE MODE; COMMIT");
     PQfinish(first);
@@ -314,31 +327,39 @@ struct worker {
 /* One call. */
 static void work_sql(struct worker *w, char *sql, size_t room)
 {
-    unsigned key = (unsigned)test_below(&w->random, 400), name = (unsigned)test_below(&w->random, 5);
+    unsigned key = (unsigned)test_below(&w->random, 400),
+             name = (unsigned)test_below(&w->random, 5);
     switch (test_below(&w->random, 9)) {
     case 0:
     case 1:
-        snprintf(sql, room, "SELECT holdfast.place_hold('p%u', 'room-%u', 'guest', '%s')", key, name,
-                 test_below(&w->random, 2) ? "2 ms" : "1 hour");
+        snprintf(sql, room, "SELECT holdfast.place_hold('p%u', 'room-%u', 'guest', '%s')", key,
+                 name, test_below(&w->random, 2) ? "2 ms" : "1 hour");
         break;
     case 2:
     case 3:
     case 4: {
         static const char *const ends[] = { "confirm", "release", "expire", "reverse" };
         snprintf(sql, room,
-                 "SELECT holdfast.%s('e%u', (SELECT id FROM holdfast.hold WHERE resource = 'room-%u' ORDER "
+                 "SELECT holdfast.%s('e%u', (SELECT id FROM holdfast.hold WHERE resource = "
+                 "'room-%u' ORDER "
                  "BY ordinal DESC "
-                 "OFFSET %u LIMIT 1)) WHERE EXISTS (SELECT FROM holdfast.hold WHERE resource = 'room-%u' "
+                 "OFFSET %u LIMIT 1)) WHERE EXISTS (SELECT FROM holdfast.hold WHERE resource = "
+                 "'room-%u' "
                  "OFFSET %u)",
                  ends[test_below(&w->random, 4)], key, name, key % 3, name, key % 3);
         break;
     }
-    case 5: snprintf(sql, room, "SELECT holdfast.set_resource('room-%u', %u)", name, 1 + key % 4); break;
+    case 5:
+        snprintf(sql, room, "SELECT holdfast.set_resource('room-%u', %u)", name, 1 + key % 4);
+        break;
     case 6: snprintf(sql, room, "SELECT holdfast.admit('g', 'i%u')", key % 20); break;
-    case 7: snprintf(sql, room, "SELECT holdfast.write('w%u', 'reg-%u', 'value')", key, name); break;
+    case 7:
+        snprintf(sql, room, "SELECT holdfast.write('w%u', 'reg-%u', 'value')", key, name);
+        break;
     default:
         snprintf(sql, room,
-                 "DELETE FROM holdfast.token WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.token WHERE "
+                 "DELETE FROM holdfast.token WHERE ctid = ANY(ARRAY(SELECT ctid FROM "
+                 "holdfast.token WHERE "
                  "expires_at <= holdfast.engine_now() LIMIT 50 FOR UPDATE SKIP LOCKED))");
         break;
     }
@@ -380,14 +401,15 @@ struct last {
     struct hf_resource r;
 };
 
-/* The journal by its numbers: for each resource time does not run back, and its last row is the table's. */
+/* The journal by its numbers: for each resource time does not run back, and its last row is the
+ * table's. */
 static void check_story(PGconn *c)
 {
     static struct last last[8];
     size_t count = 0;
     memset(last, 0, sizeof last);
-    PGresult *rows =
-        PQexecParams(c, "SELECT entry FROM holdfast.journal ORDER BY number", 0, NULL, NULL, NULL, NULL, 1);
+    PGresult *rows = PQexecParams(c, "SELECT entry FROM holdfast.journal ORDER BY number", 0, NULL,
+                                  NULL, NULL, NULL, 1);
     for (int i = 0; i < PQntuples(rows); i++) {
         struct hf_entry_view entry;
         struct hf_image image;
@@ -416,12 +438,12 @@ static void check_story(PGconn *c)
     for (size_t i = 0; i < count; i++) {
         char sql[512];
         const struct hf_resource *r = &last[i].r;
-        snprintf(
-            sql, sizeof sql,
-            "SELECT count(*) FROM holdfast.resource WHERE name = '%.63s' AND capacity = %u AND held = %u "
-            "AND confirmed = "
-            "%u AND newest = %llu",
-            last[i].name, r->capacity, r->held, r->confirmed, (unsigned long long)r->newest);
+        snprintf(sql, sizeof sql,
+                 "SELECT count(*) FROM holdfast.resource WHERE name = '%.63s' AND capacity = %u "
+                 "AND held = %u "
+                 "AND confirmed = "
+                 "%u AND newest = %llu",
+                 last[i].name, r->capacity, r->held, r->confirmed, (unsigned long long)r->newest);
         assert_int_equal(postgres_number(&p, sql), 1);
     }
 }
@@ -455,15 +477,16 @@ static void test_a_crowd(void **state)
     check_story(workers[0].c);
     PQfinish(workers[0].c);
     assert_int_equal(
-        postgres_number(&p, "SELECT count(*) FROM holdfast.resource r WHERE held <> (SELECT count(*) FROM "
-                            "holdfast.hold h WHERE h.resource = r.name AND h.state = 'held') OR confirmed <> "
-                            "(SELECT count(*) FROM holdfast.hold h WHERE h.resource = r.name AND h.state = "
-                            "'confirmed' AND h.reversed_by IS NULL)"),
+        postgres_number(
+            &p, "SELECT count(*) FROM holdfast.resource r WHERE held <> (SELECT count(*) FROM "
+                "holdfast.hold h WHERE h.resource = r.name AND h.state = 'held') OR confirmed <> "
+                "(SELECT count(*) FROM holdfast.hold h WHERE h.resource = r.name AND h.state = "
+                "'confirmed' AND h.reversed_by IS NULL)"),
         0);
     assert_int_equal(
-        postgres_number(&p,
-                        "SELECT count(*) FROM holdfast.journal a JOIN holdfast.journal b USING (key) WHERE "
-                        "a.number < b.number AND b.at < a.at + interval '200 ms'"),
+        postgres_number(
+            &p, "SELECT count(*) FROM holdfast.journal a JOIN holdfast.journal b USING (key) WHERE "
+                "a.number < b.number AND b.at < a.at + interval '200 ms'"),
         0); /* one key, one effect, while its window is open */
 }
 

@@ -1,4 +1,5 @@
-/* The SQL functions for claims, guards, leases, registers and keys: each answer; misuse; and what a rollback leaves. */
+/* The SQL functions for claims, guards, leases, registers and keys: each answer; misuse; and what a
+ * rollback leaves. */
 #include "core/action.h"
 #include "postgres/kit/functions.h"
 #include "server/kit/server.h"
@@ -101,7 +102,8 @@ static void test_begin_in_other_words(void **state)
     functions_run(
         c, "DO $$ BEGIN ASSERT (holdfast.begin('k', 'payload'::bytea)).status = 'in-progress'; "
            "ASSERT (holdfast.begin('k', 'payload'::text)).status = 'in-progress'; "
-           "ASSERT (holdfast.begin_with_fingerprint('k', sha256('payload'))).status = 'in-progress'; END $$");
+           "ASSERT (holdfast.begin_with_fingerprint('k', sha256('payload'))).status = "
+           "'in-progress'; END $$");
     functions_fails(c, "22023", "SELECT holdfast.begin_with_fingerprint('k', 'short')");
     EXPECT(c, "invalid-request", false, "begin", "l", "payload", "11 years");
     EXPECT(c, "invalid-request", false, "begin", "l", "payload", "-1 second");
@@ -180,7 +182,8 @@ static void test_guards(void **state)
     EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "trim,trim");
     EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "trim,");
     EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "soundex");
-    EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "exact,trim,casefold,normalize,hash");
+    EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour",
+           "exact,trim,casefold,normalize,hash");
     EXPECT(c, "invalid-request", false, "set_guard", "g", "1 hour", "exact", "ajar");
     EXPECT(c, "ok", false, "set_guard", "g", "1 hour", "exact", "closed", "false");
     IS(c, "closed", "on_unavailable", "get_guard", "g");
@@ -205,7 +208,8 @@ static void test_limits_of_guards(void **state)
     (void)state;
     EXPECT(c, "ok", false, "set_guard", "g", "1 hour", "hash");
     functions_run(
-        c, "DO $$ BEGIN ASSERT (holdfast.admit('g', repeat('x', 1024), repeat('y', 65536))).status = 'ok'; "
+        c, "DO $$ BEGIN ASSERT (holdfast.admit('g', repeat('x', 1024), repeat('y', 65536))).status "
+           "= 'ok'; "
            "ASSERT (holdfast.admit('g', repeat('x', 1025))).status = 'invalid-request'; "
            "ASSERT (holdfast.admit('g', 'x', repeat('y', 65537))).status = 'invalid-request'; "
            "ASSERT (holdfast.admit('g', '\\xff00'::bytea, ''::bytea)).status = 'ok'; "
@@ -228,7 +232,8 @@ static void test_leases(void **state)
     EXPECT(c, "lease-held", false, "grant_lease", "k2", "leader", "b", "1 hour");
     EXPECT(c, "stale-fence", false, "renew_lease", "leader", next_to(fence, -1));
     EXPECT(c, "invalid-request", false, "renew_lease", "leader", next_to(fence, 1));
-    IS(c, fence, "fence", "renew_lease", "leader", next_to(fence, 1)); /* the refusal has the lease */
+    IS(c, fence, "fence", "renew_lease", "leader",
+       next_to(fence, 1)); /* the refusal has the lease */
     EXPECT(c, "invalid-request", false, "renew_lease", "leader", "0");
     EXPECT(c, "invalid-request", false, "renew_lease", "leader", fence, "-1 second");
     IS(c, "7200000", "ttl_ms", "renew_lease", "leader", fence, "2 hours");
@@ -238,7 +243,8 @@ static void test_leases(void **state)
     EXPECT(c, "not-held", false, "renew_lease", "leader", fence);
     EXPECT(c, "lease-held", true, "grant_lease", "k2", "leader", "b", "1 hour");
     EXPECT(c, "ok", true, "grant_lease", "k1", "leader", "a", "1 hour");
-    IS(c, "3600000", "ttl_ms", "grant_lease", "k1", "leader", "a", "1 hour"); /* as it was granted */
+    IS(c, "3600000", "ttl_ms", "grant_lease", "k1", "leader", "a",
+       "1 hour"); /* as it was granted */
     EXPECT(c, "token-collision", false, "grant_lease", "k1", "leader", "b", "1 hour");
     EXPECT(c, "ok", false, "grant_lease", "k3", "leader", "b", "1 ms");
     server_pause_ms(3);
@@ -265,7 +271,8 @@ static void test_registers(void **state)
     EXPECT(c, "ok", false, "write", "k4", "r", "two", "42", "1");
     EXPECT(c, "stale-fence", false, "write", "k5", "r", "three", "41");
     EXPECT(c, "ok", false, "write", "k6", "r", "three");
-    EXPECT(c, "stale-fence", false, "write", "k7", "r", "three", "42", "99"); /* judged before the version */
+    EXPECT(c, "stale-fence", false, "write", "k7", "r", "three", "42",
+           "99"); /* judged before the version */
     EXPECT(c, "ok", true, "write", "k2", "r", "one", "0", "0");
     IS(c, "\\x6f6e65", "value", "write", "k2", "r", "one", "0", "0");
     IS(c, "1", "version", "write", "k2", "r", "one", "0", "0");
@@ -281,7 +288,8 @@ static void test_registers(void **state)
     functions_run(
         c, "DO $$ BEGIN ASSERT (holdfast.write('k11', 'b', repeat('x', 65536))).status = 'ok'; "
            "ASSERT (holdfast.write('k11', 'b', repeat('x', 65536)::bytea)).replayed; "
-           "ASSERT (holdfast.write('k12', 'b', repeat('x', 65537))).status = 'invalid-request'; END $$");
+           "ASSERT (holdfast.write('k12', 'b', repeat('x', 65537))).status = 'invalid-request'; "
+           "END $$");
     functions_fails(c, "22023", "SELECT holdfast.write('k13', 'r', 'value', if_version => -1)");
 }
 
@@ -342,8 +350,9 @@ static void test_misuse(void **state)
         snprintf(sql, sizeof sql, "SELECT holdfast.%s", calls[i]);
         functions_fails(c, "22004", sql);
     }
-    functions_run(
-        c, "UPDATE holdfast.store SET program = 'none'"); /* no server has recorded the configuration yet */
+    functions_run(c,
+                  /* no server has recorded the configuration yet */
+                  "UPDATE holdfast.store SET program = 'none'");
     functions_fails(c, "55000", "SELECT holdfast.place_hold('k', 'r', 'g', '1 hour')");
     functions_run(c, "DELETE FROM holdfast.store");
     functions_fails(c, "55000", "SELECT holdfast.place_hold('k', 'r', 'g', '1 hour')");
@@ -399,7 +408,8 @@ static void test_isolation(void **state)
     EXPECT(other, "not-known", false, "get_resource", "room");
     functions_run(c, "COMMIT");
     functions_run(c, "BEGIN ISOLATION LEVEL REPEATABLE READ");
-    EXPECT(c, "ok", true, "write", "k7", "register", "value"); /* from here on it sees this moment */
+    EXPECT(c, "ok", true, "write", "k7", "register",
+           "value"); /* from here on it sees this moment */
     EXPECT(other, "ok", false, "place_hold", "new", "room", "guest", "1 hour");
     functions_fails(c, "40001", "SELECT holdfast.place_hold('new', 'room', 'guest', '1 hour')");
     functions_run(c, "ROLLBACK");

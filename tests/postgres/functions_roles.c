@@ -1,4 +1,5 @@
-/* Who may do what (schema/roles.sql), and the payment of examples/payment.sql, whose output stands in its comment. */
+/* Who may do what (schema/roles.sql), and the payment of examples/payment.sql, whose output stands
+ * in its comment. */
 #include "postgres/kit/functions.h"
 #include "support/test.h"
 
@@ -19,10 +20,11 @@ static int set_up(void **state)
     functions_run(c, roles);
     functions_run(c, roles);
     free(roles);
-    functions_run(c,
-                  "CREATE ROLE server LOGIN IN ROLE holdfast_server; CREATE ROLE application LOGIN IN ROLE "
-                  "holdfast_application; CREATE ROLE auditor LOGIN IN ROLE holdfast_auditor; CREATE ROLE "
-                  "stranger LOGIN");
+    functions_run(
+        c,
+        "CREATE ROLE server LOGIN IN ROLE holdfast_server; CREATE ROLE application LOGIN IN ROLE "
+        "holdfast_application; CREATE ROLE auditor LOGIN IN ROLE holdfast_auditor; CREATE ROLE "
+        "stranger LOGIN");
     return 0;
 }
 
@@ -48,7 +50,8 @@ static void each_fails(PGconn *as, const char *const *statements, size_t count)
     for (size_t i = 0; i < count; i++)
         functions_fails(as, "42501", statements[i]);
 }
-#define EACH_FAILS(as, statements) each_fails(as, statements, sizeof(statements) / sizeof *(statements))
+#define EACH_FAILS(as, statements) \
+    each_fails(as, statements, sizeof(statements) / sizeof *(statements))
 
 static void test_application(void **state)
 {
@@ -89,31 +92,38 @@ static void test_application(void **state)
     EXPECT(as, "ok", false, "write", "a6", "register", "value");
     EXPECT(as, "ok", false, "get_register", "register");
     functions_run(as, "SELECT holdfast.hold_ordinal('x')");
-    functions_run(as, "SELECT holdfast.as_json(holdfast.json('{}')), holdfast.json('{}'::json), "
-                      "holdfast.json('{}'::jsonb), holdfast.payload('{}'), holdfast.payload('{}'::json), "
-                      "holdfast.payload('{}'::jsonb)");
+    functions_run(
+        as, "SELECT holdfast.as_json(holdfast.json('{}')), holdfast.json('{}'::json), "
+            "holdfast.json('{}'::jsonb), holdfast.payload('{}'), holdfast.payload('{}'::json), "
+            "holdfast.payload('{}'::jsonb)");
     PQfinish(as);
     free(id);
     free(fence);
     free(lease);
 }
 
-/* What a caller puts in front of pg_catalog, or into its temporary schema, is not what the functions run. */
+/* What a caller puts in front of pg_catalog, or into its temporary schema, is not what the
+ * functions run. */
 static void test_hostile_path(void **state)
 {
     (void)state;
-    functions_run(
-        c, "CREATE SCHEMA evil AUTHORIZATION application; GRANT TEMP ON DATABASE postgres TO application");
+    functions_run(c, "CREATE SCHEMA evil AUTHORIZATION application; GRANT TEMP ON DATABASE "
+                     "postgres TO application");
     PGconn *as = log_in("application");
     functions_run(
-        as, "CREATE FUNCTION evil.sha256(bytea) RETURNS bytea LANGUAGE sql AS $$ SELECT '\\x00'::bytea $$;"
+        as, "CREATE FUNCTION evil.sha256(bytea) RETURNS bytea LANGUAGE sql AS $$ SELECT "
+            "'\\x00'::bytea $$;"
             "CREATE FUNCTION evil.convert_to(text, name) RETURNS bytea LANGUAGE sql AS $$ SELECT "
             "'\\x00'::bytea $$;"
-            "CREATE FUNCTION evil.octet_length(text) RETURNS integer LANGUAGE sql AS $$ SELECT 1 / 0 $$;"
-            "CREATE FUNCTION evil.bad(text, text) RETURNS boolean LANGUAGE sql AS $$ SELECT 1 / 0 = 1 $$;"
+            "CREATE FUNCTION evil.octet_length(text) RETURNS integer LANGUAGE sql AS $$ SELECT 1 / "
+            "0 $$;"
+            "CREATE FUNCTION evil.bad(text, text) RETURNS boolean LANGUAGE sql AS $$ SELECT 1 / 0 "
+            "= 1 $$;"
             "CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.bad);"
-            "CREATE FUNCTION evil.json_typeof(json) RETURNS text LANGUAGE sql AS $$ SELECT 1 / 0 || '' $$;"
-            "CREATE DOMAIN pg_temp.json AS text CHECK (false); CREATE DOMAIN pg_temp.jsonb AS text CHECK "
+            "CREATE FUNCTION evil.json_typeof(json) RETURNS text LANGUAGE sql AS $$ SELECT 1 / 0 "
+            "|| '' $$;"
+            "CREATE DOMAIN pg_temp.json AS text CHECK (false); CREATE DOMAIN pg_temp.jsonb AS text "
+            "CHECK "
             "(false);"
             "CREATE TEMP TABLE token (tenant text, key text, action text);"
             "CREATE DOMAIN pg_temp.bytea AS text CHECK (false); CREATE DOMAIN pg_temp.text AS "
@@ -164,7 +174,8 @@ static void test_server(void **state)
         "nextval('holdfast.fence'), "
         "nextval('holdfast.outbox_number'), holdfast.engine_now(), "
         "holdfast.hold_ordinal(holdfast.hold_id(1))",
-        "INSERT INTO holdfast.journal SELECT nextval('holdfast.journal_number'), at, tenant, action, status, "
+        "INSERT INTO holdfast.journal SELECT nextval('holdfast.journal_number'), at, tenant, "
+        "action, status, "
         "key, 1, 1, "
         "entry FROM holdfast.journal LIMIT 1",
     };
@@ -197,8 +208,9 @@ static void test_auditor_and_stranger(void **state)
     EACH_FAILS(as, forbidden);
     functions_run(as, "SELECT store_id, idempotency_window_ms, program FROM holdfast.store");
     functions_run(as, "SELECT key, holdfast.as_json(response) FROM holdfast.token");
-    functions_run(as,
-                  "SELECT * FROM holdfast.journal, holdfast.hold WHERE ordinal = holdfast.hold_ordinal(id)");
+    functions_run(
+        as,
+        "SELECT * FROM holdfast.journal, holdfast.hold WHERE ordinal = holdfast.hold_ordinal(id)");
     PQfinish(as);
     as = log_in("stranger");
     EACH_FAILS(as, strange);
@@ -212,7 +224,8 @@ static int replay(const char *path)
 {
     char *script = functions_file(path);
     int commands = 0;
-    for (char *save = NULL, *line = strtok_r(script, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+    for (char *save = NULL, *line = strtok_r(script, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
         if (strncmp(line, "-- $ ", 5) != 0)
             continue;
         const char *wanted = strtok_r(NULL, "\n", &save);

@@ -1,5 +1,6 @@
-/* The same calls, chosen at random, through the library with a store in memory and through the SQL functions: every answer must
- * be the same, but for the moments in it. What differs by nature (ids, fences that the store gives out) is kept in pairs. */
+/* The same calls, chosen at random, through the library with a store in memory and through the SQL
+ * functions: every answer must be the same, but for the moments in it. What differs by nature (ids,
+ * fences that the store gives out) is kept in pairs. */
 #include "base/text.h"
 #include "postgres/kit/functions.h"
 #include "server/kit/server.h"
@@ -116,8 +117,9 @@ static struct hf_bytes choose_name(struct pair *w, char room[ARGUMENT], const ch
 /* Long enough to last, or over before the next step, or not valid. */
 static int64_t choose_ms(struct pair *w)
 {
-    static const int64_t some[] = { 3600000, 3600000, 3600000, 7200000, 7200000, 1,
-                                    1,       1,       1,       1,       0,       HF_DURATION_MAX_MS };
+    static const int64_t some[] = {
+        3600000, 3600000, 3600000, 7200000, 7200000, 1, 1, 1, 1, 1, 0, HF_DURATION_MAX_MS
+    };
     if (below(w, 40) == 0)
         return below(w, 2) ? -5 : HF_DURATION_MAX_MS + 1;
     return some[below(w, sizeof some / sizeof *some)];
@@ -221,9 +223,8 @@ static void choose_set_guard(struct pair *w, struct step *s)
 
 static void choose_ask(struct pair *w, struct step *s)
 {
-    static const char *const identities[] = {
-        "a", " a", "A\t", "gro\xc3\x9f", "GROSS", "a  b", "a b", "", " "
-    };
+    static const char *const identities[] = { "a",   " a", "A\t", "gro\xc3\x9f", "GROSS", "a  b",
+                                              "a b", "",   " " };
     s->function = functions[s->r.action];
     s->r.identity.guard = choose_name(w, s->name, "guard");
     s->r.identity.identity = hf_str(identities[below(w, sizeof identities / sizeof *identities)]);
@@ -473,9 +474,11 @@ static void same_seen(const struct hf_seen *s, const PGresult *got)
         assert_string_equal(functions_text(got, "result"), "");
 }
 
-static void same_claim(struct pair *w, const struct step *s, const struct hf_claim *c, const PGresult *got)
+static void same_claim(struct pair *w, const struct step *s, const struct hf_claim *c,
+                       const PGresult *got)
 {
-    static const char *const states[] = { "", "started", "completed", "failed", "retryable", "unknown" };
+    static const char *const states[] = { "",       "started",   "completed",
+                                          "failed", "retryable", "unknown" };
     struct fences *known = &w->claims[s->owner];
     uint64_t theirs = strtoull(functions_text(got, "fence"), NULL, 10);
     assert_true(c->fence >= known->ours && theirs >= known->theirs);
@@ -494,7 +497,8 @@ static void same_claim(struct pair *w, const struct step *s, const struct hf_cla
     }
 }
 
-static void same_lease(struct pair *w, const struct step *s, const struct hf_lease *l, const PGresult *got)
+static void same_lease(struct pair *w, const struct step *s, const struct hf_lease *l,
+                       const PGresult *got)
 {
     struct fences *known = &w->leases[s->owner];
     uint64_t theirs = strtoull(functions_text(got, "fence"), NULL, 10);
@@ -517,7 +521,8 @@ static void same_register(const struct hf_register *r, const PGresult *got)
     same_number(got, "fence", r->fence);
 }
 
-static void same(struct pair *w, const struct step *s, const struct hf_result *ours, const PGresult *got)
+static void same(struct pair *w, const struct step *s, const struct hf_result *ours,
+                 const PGresult *got)
 {
     assert_string_equal(functions_text(got, "status"), hf_status_code(ours->answer.status));
     same_flag(got, "replayed", ours->replayed);
@@ -564,8 +569,9 @@ static void run(const struct hf_options *options, uint64_t seed, size_t steps)
     for (int i = 0; i < 20; i++) { /* so that there are fences below those that follow */
         char key[ARGUMENT];
         snprintf(key, sizeof key, "b%d", i);
-        assert_int_equal(hf_do(w.db, &(struct hf_request){ .action = HF_BEGIN, .key = hf_str(key) }, &ours),
-                         HF_OK);
+        assert_int_equal(
+            hf_do(w.db, &(struct hf_request){ .action = HF_BEGIN, .key = hf_str(key) }, &ours),
+            HF_OK);
     }
     for (size_t i = 0; i < steps; i++) {
         struct step *s = &recent[i % RECENT];
@@ -582,7 +588,8 @@ static void run(const struct hf_options *options, uint64_t seed, size_t steps)
         if (statuses[i] > 0)
             printf("%s %u  ", hf_status_code((enum hf_status)i), statuses[i]);
     printf("replayed %u; %zu entries\n", replays, functions_check_journal(w.c));
-    assert_true(statuses[HF_OK] > steps / 4 && statuses[HF_INVALID_REQUEST] > 0 && statuses[HF_NOT_HELD] > 0);
+    assert_true(statuses[HF_OK] > steps / 4 && statuses[HF_INVALID_REQUEST] > 0 &&
+                statuses[HF_NOT_HELD] > 0);
     hf_result_clear(&ours);
     hf_close(w.db);
     PQfinish(w.c);
@@ -611,7 +618,9 @@ static void test_same_answers_when_keys_leave(void **state)
 static void test_same_answers_of_a_strict_registry(void **state)
 {
     (void)state;
-    run(&(struct hf_options){ .no_background = true, .registry = HF_REGISTRY_STRICT, .token_max_length = 5 },
+    run(&(struct hf_options){ .no_background = true,
+                              .registry = HF_REGISTRY_STRICT,
+                              .token_max_length = 5 },
         test_seed("strict", 6), steps());
 }
 

@@ -1,5 +1,6 @@
-/* The library on a database and the SQL functions share keys, holds, guards, claims, leases and registers: what one was asked
- * the other answers again, at any time and under load; and the audit finds nothing wrong with what both have written. */
+/* The library on a database and the SQL functions share keys, holds, guards, claims, leases and
+ * registers: what one was asked the other answers again, at any time and under load; and the audit
+ * finds nothing wrong with what both have written. */
 #include "base/text.h"
 #include "postgres/kit/functions.h"
 #include "postgres/kit/story.h"
@@ -34,7 +35,8 @@ static void begin_with(int64_t window_ms)
     struct hf_error why;
     postgres_run(&p, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS holdfast CASCADE");
     if (hf_open("",
-                &(struct hf_options){ .postgres = postgres_conninfo(&p), .idempotency_window_ms = window_ms },
+                &(struct hf_options){ .postgres = postgres_conninfo(&p),
+                                      .idempotency_window_ms = window_ms },
                 &db, &why) != HF_OK)
         fail_msg("%s", why.text);
     c = postgres_connect(&p);
@@ -134,7 +136,9 @@ static void test_holds(void **state)
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         char key[32];
         snprintf(key, sizeof key, "end-%zu", i);
-        r = (struct hf_request){ .action = ends[i].action, .key = hf_str(key), .hold.id = hf_str(id) };
+        r = (struct hf_request){ .action = ends[i].action,
+                                 .key = hf_str(key),
+                                 .hold.id = hf_str(id) };
         if (i % 2 == 0) {
             enum hf_status status = ask(&r);
             assert_int_equal(status, i == 0 || i == 2 ? HF_OK : HF_NOT_HELD);
@@ -160,7 +164,9 @@ static void test_claims(void **state)
 {
     (void)state;
     char fence[24];
-    struct hf_request r = { .action = HF_BEGIN, .key = hf_str("a"), .begin.payload = hf_str("payload") };
+    struct hf_request r = { .action = HF_BEGIN,
+                            .key = hf_str("a"),
+                            .begin.payload = hf_str("payload") };
     assert_int_equal(ask(&r), HF_OK);
     snprintf(fence, sizeof fence, "%llu", (unsigned long long)got.answer.claim.fence);
     EXPECT(c, "in-progress", false, "begin", "a", "payload");
@@ -308,7 +314,11 @@ static void work_ours(struct worker *w, unsigned n)
     char key[24], name[24];
     struct hf_result r = HF_RESULT_INIT;
     snprintf(key, sizeof key, "key-%u", n);
-    snprintf(name, sizeof name, n % 3 == 0 ? "room-%u" : n % 3 == 1 ? "register-%u" : "lease-%u", n % ROOMS);
+    snprintf(name, sizeof name,
+             n % 3 == 0   ? "room-%u"
+             : n % 3 == 1 ? "register-%u"
+                          : "lease-%u",
+             n % ROOMS);
     struct hf_request q = place_request(key, name);
     if (n % 3 == 1) {
         q = (struct hf_request){ .action = HF_WRITE, .key = hf_str(key) };
@@ -339,7 +349,8 @@ static void work_theirs(struct worker *w, unsigned n)
     bool rolled_back = test_below(&w->random, 4) == 0;
     snprintf(format, sizeof format, "%s", calls[n % 3]);
     char *to = sql, *from = format;
-    for (int i = 0; *from; from++) { /* the numbers one after the other: the key's, the name's, the key's */
+    for (int i = 0; *from;
+         from++) { /* the numbers one after the other: the key's, the name's, the key's */
         if (from[0] == '%' && from[1] == 'u') {
             to += snprintf(to, 12, "%u", i++ == 1 ? n % ROOMS : n);
             from++;
@@ -405,18 +416,21 @@ static void test_one_key_one_effect(void **state)
             fail_msg("key-%u was answered %u times, %u of them as new", n, answered, fresh);
     }
     assert_int_equal(
-        postgres_number(&p, "SELECT count(*) FROM (SELECT key FROM holdfast.journal WHERE key IS NOT NULL "
-                            "GROUP BY key HAVING count(*) > 1) twice"),
+        postgres_number(
+            &p, "SELECT count(*) FROM (SELECT key FROM holdfast.journal WHERE key IS NOT NULL "
+                "GROUP BY key HAVING count(*) > 1) twice"),
         0);
     assert_true(postgres_number(&p, "SELECT count(*) FROM holdfast.journal WHERE writer = 0") > 0);
-    assert_true(postgres_number(
-                    &p, "SELECT count(*) FROM holdfast.journal WHERE writer > 0 AND key IS NOT NULL") > 0);
+    assert_true(
+        postgres_number(
+            &p, "SELECT count(*) FROM holdfast.journal WHERE writer > 0 AND key IS NOT NULL") > 0);
 }
 
 /* ---- The first use of a name by both ---- */
 
-/* A function makes what it is the first to use behind its key; and meanwhile a server has made it, and comes with the same key.
- * The function must not wait for the server's row as long as it has the key. */
+/* A function makes what it is the first to use behind its key; and meanwhile a server has made it,
+ * and comes with the same key. The function must not wait for the server's row as long as it has
+ * the key. */
 static const struct first_use {
     const char *table, *is_function; /* a row that a function inserts, to be filled in */
     struct hf_request request;
@@ -428,7 +442,8 @@ static const struct first_use {
       "SELECT replayed FROM holdfast.write('both', 'new', 'v')" },
     { "lease",
       "NEW.fence = 0",
-      { .action = HF_GRANT, .lease = { .name = { "new", 3 }, .holder = { "h", 1 }, .ttl_ms = 60000 } },
+      { .action = HF_GRANT,
+        .lease = { .name = { "new", 3 }, .holder = { "h", 1 }, .ttl_ms = 60000 } },
       "SELECT replayed FROM holdfast.grant_lease('both', 'new', 'h', '60 s')" },
     { "resource",
       "NEW.number = 0",
@@ -467,12 +482,15 @@ static void test_first_use(void **state)
         void *failed;
         q.key = hf_str("server");
         functions_run(c, "SELECT pg_advisory_lock(7)");
-        /* Without the short patience of whoever calls it: on a slow machine that would be over too soon. */
-        functions_run(
-            c, "CREATE OR REPLACE FUNCTION public.pause() RETURNS trigger LANGUAGE plpgsql "
-               "SET lock_timeout = 0 AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NEW; END'");
+        /* Without the short patience of whoever calls it: on a slow machine that would be over too
+         * soon. */
+        functions_run(c,
+                      "CREATE OR REPLACE FUNCTION public.pause() RETURNS trigger LANGUAGE plpgsql "
+                      "SET lock_timeout = 0 AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(7); "
+                      "RETURN NEW; END'");
         snprintf(sql, sizeof sql,
-                 "CREATE TRIGGER pause BEFORE INSERT ON holdfast.%s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION "
+                 "CREATE TRIGGER pause BEFORE INSERT ON holdfast.%s FOR EACH ROW WHEN (%s) EXECUTE "
+                 "FUNCTION "
                  "public.pause()",
                  u->table, u->is_function);
         functions_run(c, sql);
@@ -480,7 +498,8 @@ static void test_first_use(void **state)
         await("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory'");
         assert_int_equal(ask(&q), HF_OK);
         assert_int_equal(pthread_create(&thread, NULL, ask_with_the_key, &q), 0);
-        await("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast' AND wait_event = "
+        await("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast' AND "
+              "wait_event = "
               "'transactionid'");
         functions_run(c, "SELECT pg_advisory_unlock(7)");
         PGresult *answer = PQgetResult(theirs);
@@ -499,7 +518,8 @@ static void test_first_use(void **state)
     char *log = postgres_log(&p);
     assert_null(strstr(log, "deadlock detected"));
     free(log);
-    struct hf_request q = place_request("ours", "room 1"); /* for `end`, which wants something of both */
+    struct hf_request q =
+        place_request("ours", "room 1"); /* for `end`, which wants something of both */
     assert_int_equal(ask(&q), HF_OK);
     EXPECT(c, "ok", false, "place_hold", "theirs", "room 2", "guest", "1 hour");
 }

@@ -1,5 +1,5 @@
-/* What a server knows of guards while the database is away: every tenant's, however many another has made, and whatever their names
- * are. */
+/* What a server knows of guards while the database is away: every tenant's, however many another
+ * has made, and whatever their names are. */
 #include "postgres/kit/postgres.h"
 #include "server/kit/server.h"
 #include "support/test.h"
@@ -156,7 +156,7 @@ static void what_was_seen_last_counts(void **state)
     postgres_start(&p);
     set("b", "early");
     postgres_run(&p, "UPDATE holdfast.guard SET on_unavailable = 'closed'"); /* by another server */
-    hf_stats(db, &stats);                                                    /* its connection is gone */
+    hf_stats(db, &stats); /* its connection is gone */
     hf_stats(db, &stats);
     postgres_stop(&p, POSTGRES_FAST);
     st = admit("b", "early");
@@ -191,7 +191,8 @@ static void no_names_make_reading_slow(void **state)
     set_many("a");
     int64_t met = reading_ms();
     if (met > 3 * calm + 50)
-        fail_msg("reading guards took %d ms, and %d ms where their names were chosen", (int)calm, (int)met);
+        fail_msg("reading guards took %d ms, and %d ms where their names were chosen", (int)calm,
+                 (int)met);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* doc/POSTGRES.md as its reader uses it: every query in it runs, as an auditor who may only read, and finds what it says. */
+/* doc/POSTGRES.md as its reader uses it: every query in it runs, as an auditor who may only read,
+ * and finds what it says. */
 #include "postgres/kit/functions.h"
 #include "postgres/kit/story.h"
 #include "server/kit/server.h"
@@ -58,12 +59,15 @@ static void every_query_of_the_guide_finds_what_it_says(void **state)
     story_database(&p, k);
     assert_int_equal(kit_resource(k, "room", 1), HF_OK);
     assert_int_equal(kit_resource(k, "hall", 9), HF_OK);
+    story_do(
+        k, HF_OK,
+        "{\"op\":\"place_hold\",\"key\":\"order-1042\",\"resource\":\"room\",\"requester\":\"ann\","
+        "\"duration\":\"1h\"}");
     story_do(k, HF_OK,
-             "{\"op\":\"place_hold\",\"key\":\"order-1042\",\"resource\":\"room\",\"requester\":\"ann\","
-             "\"duration\":\"1h\"}");
-    story_do(k, HF_OK, "{\"op\":\"begin\",\"key\":\"silent\",\"fingerprint\":\"f\",\"lease\":\"1s\"}");
+             "{\"op\":\"begin\",\"key\":\"silent\",\"fingerprint\":\"f\",\"lease\":\"1s\"}");
     kit_reopen(k); /* a second writer */
-    story_do(k, HF_OK, "{\"op\":\"begin\",\"key\":\"at-work\",\"fingerprint\":\"f\",\"lease\":\"1h\"}");
+    story_do(k, HF_OK,
+             "{\"op\":\"begin\",\"key\":\"at-work\",\"fingerprint\":\"f\",\"lease\":\"1h\"}");
     char *roles = functions_file("src/store/postgres/schema/roles.sql"),
          *guide = functions_file("doc/POSTGRES.md"), *at = guide;
     postgres_run(&p, roles);
@@ -74,7 +78,8 @@ static void every_query_of_the_guide_finds_what_it_says(void **state)
     for (char *sql; (sql = next_block(&at)) != NULL; asked++) {
         assert_true(asked < COUNT);
         if (!strstr(sql, wanted[asked].words))
-            fail_msg("this query is not the one that is expected (%s): %s", wanted[asked].words, sql);
+            fail_msg("this query is not the one that is expected (%s): %s", wanted[asked].words,
+                     sql);
         PGresult *result = PQexec(auditor, sql);
         if (PQresultStatus(result) != PGRES_TUPLES_OK)
             fail_msg("%s%s", sql, PQresultErrorMessage(result));
@@ -111,9 +116,10 @@ static void every_table_is_in_the_guide_and_explained(void **state)
         "SELECT string_agg(table_name, ' ') FROM information_schema.tables WHERE table_schema = "
         "'holdfast'");
     assert_int_equal(
-        postgres_number(&p, "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-                            "WHERE n.nspname = 'holdfast' AND c.relkind = 'r' AND "
-                            "obj_description(c.oid, 'pg_class') IS NULL"),
+        postgres_number(
+            &p, "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+                "WHERE n.nspname = 'holdfast' AND c.relkind = 'r' AND "
+                "obj_description(c.oid, 'pg_class') IS NULL"),
         0);
 }
 
@@ -121,8 +127,9 @@ static void every_function_is_in_the_guide(void **state)
 {
     (void)state;
     story_database(&p, k);
-    all_are_in_the_guide("SELECT string_agg(DISTINCT proname, ' ') FROM pg_proc WHERE pronamespace = "
-                         "'holdfast'::regnamespace AND proname !~ '^_'");
+    all_are_in_the_guide(
+        "SELECT string_agg(DISTINCT proname, ' ') FROM pg_proc WHERE pronamespace = "
+        "'holdfast'::regnamespace AND proname !~ '^_'");
 }
 
 static int begin(void **state)

@@ -1,5 +1,5 @@
-/* The head of each writer's chain is told at its first batch and at the end, so that a log kept elsewhere proves later what
- * was there. */
+/* The head of each writer's chain is told at its first batch and at the end, so that a log kept
+ * elsewhere proves later what was there. */
 #include "postgres/kit/functions.h"
 #include "postgres/kit/swift.h"
 #include "support/test.h"
@@ -34,13 +34,15 @@ static void heads_are_those_of_the_database(void **state)
         char sql[400], hex[65];
         int writer, batch;
         assert_int_equal(
-            sscanf(heads[i], "chain head of writer %d: %64s after batch %d", &writer, hex, &batch), 3);
+            sscanf(heads[i], "chain head of writer %d: %64s after batch %d", &writer, hex, &batch),
+            3);
         if (i == 0) {
             assert_int_equal(batch, 1);
             continue;
         }
         snprintf(sql, sizeof sql,
-                 "SELECT count(*) FROM holdfast.writer WHERE id = %d AND batch = %d AND encode(chain, 'hex') "
+                 "SELECT count(*) FROM holdfast.writer WHERE id = %d AND batch = %d AND "
+                 "encode(chain, 'hex') "
                  "= '%s'",
                  writer, batch, hex);
         assert_int_equal(postgres_number(&swift.p, sql), 1);
@@ -49,7 +51,7 @@ static void heads_are_those_of_the_database(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test_setup_teardown(heads_are_those_of_the_database,
-                                                                        swift_set_up, swift_tear_down) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test_setup_teardown(
+        heads_are_those_of_the_database, swift_set_up, swift_tear_down) };
     return cmocka_run_group_tests(tests, swift_group_set_up, swift_group_tear_down);
 }

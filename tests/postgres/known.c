@@ -1,4 +1,5 @@
-/* Which transactions the standbys are known to have: numbers that wrap around, timelines, and what is forgotten. No database. */
+/* Which transactions the standbys are known to have: numbers that wrap around, timelines, and what
+ * is forgotten. No database. */
 #include "store/postgres/replicated.h"
 #include "support/test.h"
 

@@ -31,8 +31,8 @@ static size_t listed(struct hf_db *db, hf_time from, hf_time to)
     return count;
 }
 
-/* Transactions that overlap draw their ordinals in another order than they took the time: the third was placed before the
- * second. */
+/* Transactions that overlap draw their ordinals in another order than they took the time: the third
+ * was placed before the second. */
 static void a_hold_is_listed_by_its_time_whoever_was_numbered_before_it(void **state)
 {
     struct hf_options options = { .postgres = postgres_conninfo(&p), .no_background = true };
@@ -53,7 +53,8 @@ static void a_hold_is_listed_by_its_time_whoever_was_numbered_before_it(void **s
     hf_close(db);
 }
 
-/* Another server has committed something at a later time, of which this one has heard nothing yet. */
+/* Another server has committed something at a later time, of which this one has heard nothing
+ * yet. */
 static void identities_are_listed_by_engine_time(void **state)
 {
     struct hf_options options = { .postgres = postgres_conninfo(&p), .no_background = true };
@@ -72,9 +73,9 @@ static void identities_are_listed_by_engine_time(void **state)
     assert_int_equal(hf_list(db, &query, &page), HF_OK);
     assert_int_equal(page.count, 1);
     hf_page_clear(&page);
-    postgres_run(
-        &p, "UPDATE holdfast.journal SET at = at + interval '1 hour' WHERE number = (SELECT max(number) FROM "
-            "holdfast.journal)");
+    postgres_run(&p, "UPDATE holdfast.journal SET at = at + interval '1 hour' WHERE number = "
+                     "(SELECT max(number) FROM "
+                     "holdfast.journal)");
     assert_int_equal(hf_list(db, &query, &page), HF_OK);
     assert_int_equal(page.count, 0);
     hf_page_clear(&page);

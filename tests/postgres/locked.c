@@ -16,8 +16,8 @@ enum {
     OTHERS = 8,
     DURING_MS = 6000,
     LONG_MS = 15000,
-    /* Of what the others do, so much within a minute. Each call would wait two seconds for the lock; then they would
-     * come to 240 together, and one alone to 30. */
+    /* Of what the others do, so much within a minute. Each call would wait two seconds for the
+     * lock; then they would come to 240 together, and one alone to 30. */
     ENOUGH = 400,
     ASKED = 100,
 };
@@ -40,10 +40,10 @@ static int end(void **state)
 static int setup(void **state)
 {
     struct hf_options options = { .postgres = postgres_conninfo(&p), .no_background = true };
-    struct hf_request set = {
-        .action = HF_SET_GUARD,
-        .set_guard = { .name = hf_str("guard"), .window_ms = HOUR, .on_unavailable = HF_FAIL_CLOSED }
-    };
+    struct hf_request set = { .action = HF_SET_GUARD,
+                              .set_guard = { .name = hf_str("guard"),
+                                             .window_ms = HOUR,
+                                             .on_unavailable = HF_FAIL_CLOSED } };
     struct hf_error why;
     (void)state;
     postgres_run(&p, "DROP SCHEMA IF EXISTS holdfast CASCADE");
@@ -62,8 +62,9 @@ static int teardown(void **state)
 static bool admits(const char *identity)
 {
     struct hf_result result = HF_RESULT_INIT;
-    struct hf_request admit = { .action = HF_ADMIT,
-                                .identity = { .guard = hf_str("guard"), .identity = hf_str(identity) } };
+    struct hf_request admit = {
+        .action = HF_ADMIT, .identity = { .guard = hf_str("guard"), .identity = hf_str(identity) }
+    };
     KIT_WANT(hf_do(db, &admit, &result) == HF_OK);
     bool admitted = !result.answer.seen.seen;
     hf_result_clear(&result);
@@ -72,11 +73,11 @@ static bool admits(const char *identity)
 
 static bool places(const char *name)
 {
-    struct hf_request place = {
-        .action = HF_PLACE_HOLD,
-        .key = hf_str(name),
-        .place_hold = { .resource = hf_str(name), .requester = hf_str("guest"), .duration_ms = HOUR }
-    };
+    struct hf_request place = { .action = HF_PLACE_HOLD,
+                                .key = hf_str(name),
+                                .place_hold = { .resource = hf_str(name),
+                                                .requester = hf_str("guest"),
+                                                .duration_ms = HOUR } };
     return hf_do(db, &place, NULL) == HF_OK;
 }
 
@@ -114,7 +115,8 @@ static void *do_something_else(void *arg)
     return NULL;
 }
 
-static void goes_on(PGconn *user, const char *const *locked, bool (*doing)(const char *name), int during_ms)
+static void goes_on(PGconn *user, const char *const *locked, bool (*doing)(const char *name),
+                    int during_ms)
 {
     pthread_t threads[ASKING + OTHERS];
     over = false;
@@ -139,7 +141,8 @@ static void goes_on(PGconn *user, const char *const *locked, bool (*doing)(const
     assert_true(done >= ENOUGH);
 }
 
-/* All who asked the guard for anything waited with those who asked for this one, and were then told that it had been seen. */
+/* All who asked the guard for anything waited with those who asked for this one, and were then told
+ * that it had been seen. */
 static void one_identity_that_stays_locked_stops_no_other(void **state)
 {
     static const char *const locked[] = { "locked", "locked" };
@@ -166,9 +169,8 @@ static void an_identity_that_stays_locked_stops_no_other_however_it_is_written(v
     static const char *const locked[] = { "locked", "LOCKED" };
     (void)state;
     PGconn *user = postgres_connect(&p);
-    functions_run(
-        user,
-        "SELECT holdfast.set_guard('guard', '1 hour', match => 'casefold', on_unavailable => 'closed')");
+    functions_run(user, "SELECT holdfast.set_guard('guard', '1 hour', match => 'casefold', "
+                        "on_unavailable => 'closed')");
     functions_run(user, "BEGIN");
     functions_run(user, "SELECT holdfast.admit('guard', 'locked')");
     goes_on(user, locked, admits, LONG_MS);
@@ -182,7 +184,8 @@ static void *place_what_is_locked(void *arg)
     return NULL;
 }
 
-/* Who asks what became of a call is told at once that nothing is committed, also while another server's caller waits. */
+/* Who asks what became of a call is told at once that nothing is committed, also while another
+ * server's caller waits. */
 static void what_became_of_a_key_is_told_while_it_stays_locked(void **state)
 {
     struct hf_request ask = { .action = HF_GET_TOKEN, .key = hf_str("locked") };
@@ -206,27 +209,30 @@ static void what_became_of_a_key_is_told_while_it_stays_locked(void **state)
     PQfinish(user);
 }
 
-/* Those who asked any guard, of any tenant, waited, and were then answered by its rule: an open one admitted the same identity again
- * and again. */
+/* Those who asked any guard, of any tenant, waited, and were then answered by its rule: an open one
+ * admitted the same identity again and again. */
 static void a_guard_that_is_being_set_stops_nobody_who_asks_another(void **state)
 {
     (void)state;
     PGconn *user = postgres_connect(&p);
     functions_run(user, "BEGIN");
-    functions_run(user, "SELECT holdfast.set_guard('another', '1 hour'), holdfast.set_guard('guard', '1 "
-                        "hour', tenant => 't1')");
+    functions_run(user,
+                  "SELECT holdfast.set_guard('another', '1 hour'), holdfast.set_guard('guard', '1 "
+                  "hour', tenant => 't1')");
     goes_on(user, NULL, admits, DURING_MS);
 }
 
 /* And those who ask that one wait for it. */
 static void who_asks_a_guard_that_is_being_set_waits_for_it(void **state)
 {
-    struct hf_request admit = { .action = HF_ADMIT,
-                                .identity = { .guard = hf_str("guard"), .identity = hf_str("waits") } };
+    struct hf_request admit = {
+        .action = HF_ADMIT, .identity = { .guard = hf_str("guard"), .identity = hf_str("waits") }
+    };
     (void)state;
     PGconn *user = postgres_connect(&p);
     functions_run(user, "BEGIN");
-    functions_run(user, "SELECT holdfast.set_guard('guard', '2 hours', on_unavailable => 'closed')");
+    functions_run(user,
+                  "SELECT holdfast.set_guard('guard', '2 hours', on_unavailable => 'closed')");
     struct hf_result result = HF_RESULT_INIT;
     assert_int_equal(hf_do(db, &admit, &result), HF_OK);
     assert_true(result.answer.seen.seen); /* by the rule: it could not be asked */
@@ -249,16 +255,20 @@ static void a_guard_that_is_being_changed_stops_nobody_who_does_not_ask_it(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_identity_that_stays_locked_stops_no_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(two_identities_that_stay_locked_stop_no_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_identity_that_stays_locked_stops_no_other_however_it_is_written,
+        cmocka_unit_test_setup_teardown(one_identity_that_stays_locked_stops_no_other, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(two_identities_that_stay_locked_stop_no_other, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(
+            an_identity_that_stays_locked_stops_no_other_however_it_is_written, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_became_of_a_key_is_told_while_it_stays_locked, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_guard_that_is_being_set_stops_nobody_who_asks_another,
                                         setup, teardown),
-        cmocka_unit_test_setup_teardown(what_became_of_a_key_is_told_while_it_stays_locked, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_guard_that_is_being_set_stops_nobody_who_asks_another, setup,
+        cmocka_unit_test_setup_teardown(who_asks_a_guard_that_is_being_set_waits_for_it, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(who_asks_a_guard_that_is_being_set_waits_for_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_guard_that_is_being_changed_stops_nobody_who_does_not_ask_it, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(
+            a_guard_that_is_being_changed_stops_nobody_who_does_not_ask_it, setup, teardown),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

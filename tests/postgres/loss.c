@@ -1,5 +1,5 @@
-/* What a primary takes with it when it dies: nothing that was acknowledged, if commits wait for the standby; and
- * if they do not, the test must see the loss, or it is blind. */
+/* What a primary takes with it when it dies: nothing that was acknowledged, if commits wait for the
+ * standby; and if they do not, the test must see the loss, or it is blind. */
 #include "postgres/kit/postgres.h"
 #include "postgres/kit/relay.h"
 #include "server/kit/server.h"

@@ -1,5 +1,5 @@
-/* Rows that an operator or an intruder has changed by hand. What the store cannot have written is refused where it is needed and
- * nowhere else; what it could have written is found by the audit. */
+/* Rows that an operator or an intruder has changed by hand. What the store cannot have written is
+ * refused where it is needed and nowhere else; what it could have written is found by the audit. */
 #include "postgres/kit/postgres.h"
 #include "postgres/kit/story.h"
 #include "support/test.h"
@@ -62,11 +62,13 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Until every hold that was placed for a millisecond is overdue, by the clock that engine time follows. */
+/* Until every hold that was placed for a millisecond is overdue, by the clock that engine time
+ * follows. */
 static void await_overdue(void)
 {
-    while (postgres_number(&p, "SELECT count(*) FROM holdfast.hold WHERE state = 'held' AND expires_at "
-                               "BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute'") > 0)
+    while (postgres_number(
+               &p, "SELECT count(*) FROM holdfast.hold WHERE state = 'held' AND expires_at "
+                   "BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute'") > 0)
         ;
 }
 
@@ -76,8 +78,8 @@ static enum hf_status ask(const char *tenant, struct hf_request q)
     return hf_do(db, &q, &got);
 }
 
-static enum hf_status place(const char *tenant, const char *key, const char *resource, int64_t duration_ms,
-                            uint64_t fence)
+static enum hf_status place(const char *tenant, const char *key, const char *resource,
+                            int64_t duration_ms, uint64_t fence)
 {
     return ask(tenant, (struct hf_request){ .action = HF_PLACE_HOLD,
                                             .key = hf_str(key),
@@ -87,40 +89,44 @@ static enum hf_status place(const char *tenant, const char *key, const char *res
                                                             .fence = fence } });
 }
 
-static enum hf_status with_hold(enum hf_action action, const char *tenant, const char *key, const char *id)
+static enum hf_status with_hold(enum hf_action action, const char *tenant, const char *key,
+                                const char *id)
 {
-    return ask(tenant,
-               (struct hf_request){ .action = action, .key = hf_str(key), .hold = { .id = hf_str(id) } });
+    return ask(tenant, (struct hf_request){
+                           .action = action, .key = hf_str(key), .hold = { .id = hf_str(id) } });
 }
 
-static enum hf_status with_key(enum hf_action action, const char *tenant, const char *key, uint64_t fence)
+static enum hf_status with_key(enum hf_action action, const char *tenant, const char *key,
+                               uint64_t fence)
 {
-    return ask(tenant,
-               (struct hf_request){ .action = action, .key = hf_str(key), .settle = { .fence = fence } });
+    return ask(tenant, (struct hf_request){
+                           .action = action, .key = hf_str(key), .settle = { .fence = fence } });
 }
 
 static uint64_t begin_claim(const char *tenant, const char *key)
 {
-    assert_int_equal(
-        ask(tenant,
-            (struct hf_request){ .action = HF_BEGIN, .key = hf_str(key), .begin = { .lease_ms = HOUR_MS } }),
-        HF_OK);
+    assert_int_equal(ask(tenant, (struct hf_request){ .action = HF_BEGIN,
+                                                      .key = hf_str(key),
+                                                      .begin = { .lease_ms = HOUR_MS } }),
+                     HF_OK);
     return got.answer.claim.fence;
 }
 
 static enum hf_status grant(const char *tenant, const char *key)
 {
-    return ask(tenant,
-               (struct hf_request){
-                   .action = HF_GRANT,
-                   .key = hf_str(key),
-                   .lease = { .name = hf_str("lease"), .holder = hf_str("holder"), .ttl_ms = HOUR_MS } });
+    return ask(tenant, (struct hf_request){ .action = HF_GRANT,
+                                            .key = hf_str(key),
+                                            .lease = { .name = hf_str("lease"),
+                                                       .holder = hf_str("holder"),
+                                                       .ttl_ms = HOUR_MS } });
 }
 
 static size_t listed(const char *tenant, const char *resource)
 {
     struct hf_page page = { .count = 0 };
-    struct hf_query query = { .kind = HF_LIST_HOLDS, .tenant = hf_str(tenant), .resource = hf_str(resource) };
+    struct hf_query query = { .kind = HF_LIST_HOLDS,
+                              .tenant = hf_str(tenant),
+                              .resource = hf_str(resource) };
     assert_int_equal(hf_list(db, &query, &page), HF_OK);
     size_t count = page.count;
     hf_page_clear(&page);
@@ -140,7 +146,8 @@ static uint64_t unreadable(void)
 static void unbind(const char *table, const char *column)
 {
     char sql[256];
-    snprintf(sql, sizeof sql, "ALTER TABLE holdfast.%s ALTER COLUMN %s DROP NOT NULL", table, column);
+    snprintf(sql, sizeof sql, "ALTER TABLE holdfast.%s ALTER COLUMN %s DROP NOT NULL", table,
+             column);
     postgres_run(&p, sql);
 }
 
@@ -150,8 +157,9 @@ static void a_started_claim_with_a_response_overruns_nothing(void **state)
 {
     (void)state;
     uint64_t fence = begin_claim("", "open"), other = begin_claim("", "other");
-    postgres_run(&p, "UPDATE holdfast.token SET response = convert_to(repeat('x', 3000000), 'UTF8') "
-                     "WHERE key = 'open'");
+    postgres_run(&p,
+                 "UPDATE holdfast.token SET response = convert_to(repeat('x', 3000000), 'UTF8') "
+                 "WHERE key = 'open'");
     assert_int_equal(with_key(HF_HEARTBEAT, "", "open", fence), HF_STORAGE_FAILURE);
     assert_int_equal(with_key(HF_GET_CLAIM, "", "open", 0), HF_STORAGE_FAILURE);
     assert_int_equal(with_key(HF_HEARTBEAT, "", "other", other), HF_OK);
@@ -161,7 +169,8 @@ static void a_started_claim_with_a_response_overruns_nothing(void **state)
     assert_true(unreadable() >= 3);
 }
 
-/* The journal's entry has one byte for the length of a tenant's name, and a sweep takes the name from the row. */
+/* The journal's entry has one byte for the length of a tenant's name, and a sweep takes the name
+ * from the row. */
 static void a_tenant_longer_than_one_can_be_overruns_nothing(void **state)
 {
     (void)state;
@@ -171,7 +180,8 @@ static void a_tenant_longer_than_one_can_be_overruns_nothing(void **state)
                      "UPDATE holdfast.resource SET tenant = repeat('t', 100000)");
     while (hf_maintain(db))
         ;
-    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold WHERE state = 'held'"), 1);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold WHERE state = 'held'"),
+                     1);
     assert_true(unreadable() > 0);
 }
 
@@ -184,8 +194,9 @@ static void an_unsound_hold_stops_nobody_else(void **state)
     assert_int_equal(place("a", "other", "other", HOUR_MS, 0), HF_OK);
     assert_int_equal(place("b", "key", "room", 1, 0), HF_OK);
     await_overdue();
-    postgres_run(&p, "UPDATE holdfast.hold SET requester = repeat('x', 2000) WHERE tenant = 'a' AND "
-                     "resource = 'room'");
+    postgres_run(&p,
+                 "UPDATE holdfast.hold SET requester = repeat('x', 2000) WHERE tenant = 'a' AND "
+                 "resource = 'room'");
     assert_int_equal(listed("b", ""), 1);
     assert_int_equal(listed("b", "room"), 1);
     assert_int_equal(listed("a", ""), 1);
@@ -193,7 +204,8 @@ static void an_unsound_hold_stops_nobody_else(void **state)
     while (hf_maintain(db))
         ;
     assert_int_equal(
-        postgres_number(&p, "SELECT count(*) FROM holdfast.hold WHERE state = 'expired' AND tenant = 'b'"),
+        postgres_number(
+            &p, "SELECT count(*) FROM holdfast.hold WHERE state = 'expired' AND tenant = 'b'"),
         1);
     assert_true(unreadable() >= 4);
     assert_non_null(strstr(notes, "holdfast.hold"));
@@ -216,12 +228,12 @@ static void many_unsound_holds_keep_no_other_from_being_swept(void **state)
     (void)state;
     for (int i = 0; i < COUNT; i++) {
         snprintf(keys[i], sizeof keys[i], "key-%d", i);
-        requests[i] = (struct hf_request){
-            .action = HF_PLACE_HOLD,
-            .tenant = hf_str("a"),
-            .key = hf_str(keys[i]),
-            .place_hold = { .resource = hf_str(keys[i]), .requester = hf_str("guest"), .duration_ms = 1 }
-        };
+        requests[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                           .tenant = hf_str("a"),
+                                           .key = hf_str(keys[i]),
+                                           .place_hold = { .resource = hf_str(keys[i]),
+                                                           .requester = hf_str("guest"),
+                                                           .duration_ms = 1 } };
     }
     assert_int_equal(hf_do_many(db, requests, NULL, COUNT), HF_OK);
     await_overdue();
@@ -231,7 +243,8 @@ static void many_unsound_holds_keep_no_other_from_being_swept(void **state)
     for (int i = 0; i < 4; i++)
         (void)hf_maintain(db);
     assert_int_equal(
-        postgres_number(&p, "SELECT count(*) FROM holdfast.hold WHERE state = 'expired' AND tenant = 'b'"),
+        postgres_number(
+            &p, "SELECT count(*) FROM holdfast.hold WHERE state = 'expired' AND tenant = 'b'"),
         1);
     assert_true(unreadable() > 0);
 }
@@ -243,9 +256,11 @@ static void a_row_that_cannot_be_swept_is_no_database_that_is_away(void **state)
     (void)state;
     assert_int_equal(place("", "short", "short", 1, 0), HF_OK);
     await_overdue();
-    postgres_run(&p, "CREATE FUNCTION holdfast.odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE "
-                     "EXCEPTION 'this row is odd' USING ERRCODE = '22008'; END $$; CREATE TRIGGER odd BEFORE "
-                     "UPDATE ON holdfast.hold FOR EACH ROW EXECUTE FUNCTION holdfast.odd()");
+    postgres_run(
+        &p,
+        "CREATE FUNCTION holdfast.odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE "
+        "EXCEPTION 'this row is odd' USING ERRCODE = '22008'; END $$; CREATE TRIGGER odd BEFORE "
+        "UPDATE ON holdfast.hold FOR EACH ROW EXECUTE FUNCTION holdfast.odd()");
     (void)hf_maintain(db);
     hf_stats(db, &stats);
     assert_false(stats.database_away);
@@ -253,7 +268,8 @@ static void a_row_that_cannot_be_swept_is_no_database_that_is_away(void **state)
     assert_int_equal(place("", "other", "other", HOUR_MS, 0), HF_OK);
     postgres_run(&p, "DROP TRIGGER odd ON holdfast.hold");
     (void)hf_maintain(db);
-    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold WHERE state = 'held'"), 1);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold WHERE state = 'held'"),
+                     1);
 }
 
 static void unsound_rows_in_a_batch_fail_their_own_calls_alone(void **state)
@@ -298,9 +314,11 @@ static void a_hold_with_another_id_ends_no_server(void **state)
     static const char *const lies[] = {
         "UPDATE holdfast.hold SET id = '' WHERE ordinal = 1",
         "UPDATE holdfast.hold SET id = NULL WHERE ordinal = 1",
-        "UPDATE holdfast.hold SET id = repeat('-', length(o.id)) FROM (SELECT id FROM holdfast.hold WHERE "
+        "UPDATE holdfast.hold SET id = repeat('-', length(o.id)) FROM (SELECT id FROM "
+        "holdfast.hold WHERE "
         "ordinal = 2) o WHERE ordinal = 1",
-        "UPDATE holdfast.hold SET id = o.id FROM (SELECT id FROM holdfast.hold WHERE ordinal = 2) o WHERE "
+        "UPDATE holdfast.hold SET id = o.id FROM (SELECT id FROM holdfast.hold WHERE ordinal = 2) "
+        "o WHERE "
         "ordinal = 1",
     };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
@@ -312,7 +330,8 @@ static void a_hold_with_another_id_ends_no_server(void **state)
     }
     /* And those that lead to another record. */
     assert_int_equal(with_hold(HF_CONFIRM, "", "confirm", second), HF_OK);
-    postgres_run(&p, "UPDATE holdfast.hold SET reverses = repeat('-', length(id)) WHERE ordinal = 2");
+    postgres_run(&p,
+                 "UPDATE holdfast.hold SET reverses = repeat('-', length(id)) WHERE ordinal = 2");
     assert_int_equal(with_hold(HF_REVERSE, "", "reverse", second), HF_STORAGE_FAILURE);
     assert_true(unreadable() > 0);
 }
@@ -340,17 +359,19 @@ static void a_fence_that_is_no_whole_number_is_unreadable(void **state)
         char sql[100];
         snprintf(sql, sizeof sql, "UPDATE holdfast.resource SET fence = %s", lies[i]);
         postgres_run(&p, sql);
-        assert_int_equal(
-            ask("", (struct hf_request){ .action = HF_GET_RESOURCE, .get = { .name = hf_str("room") } }),
-            HF_STORAGE_FAILURE);
+        assert_int_equal(ask("", (struct hf_request){ .action = HF_GET_RESOURCE,
+                                                      .get = { .name = hf_str("room") } }),
+                         HF_STORAGE_FAILURE);
     }
     postgres_run(&p, "UPDATE holdfast.resource SET fence = 18446744073709551615");
-    assert_int_equal(
-        ask("", (struct hf_request){ .action = HF_GET_RESOURCE, .get = { .name = hf_str("room") } }), HF_OK);
+    assert_int_equal(ask("", (struct hf_request){ .action = HF_GET_RESOURCE,
+                                                  .get = { .name = hf_str("room") } }),
+                     HF_OK);
     assert_true(got.answer.resource.fence == UINT64_MAX);
     postgres_run(&p, "UPDATE holdfast.resource SET fence = 10000.000");
-    assert_int_equal(
-        ask("", (struct hf_request){ .action = HF_GET_RESOURCE, .get = { .name = hf_str("room") } }), HF_OK);
+    assert_int_equal(ask("", (struct hf_request){ .action = HF_GET_RESOURCE,
+                                                  .get = { .name = hf_str("room") } }),
+                     HF_OK);
     assert_true(got.answer.resource.fence == 10000);
 }
 
@@ -365,16 +386,20 @@ static void a_key_that_leads_to_another_entry_is_unreadable(void **state)
     assert_int_equal(grant("b", "lease"), HF_OK);
     assert_int_equal(grant("b", "other"), HF_LEASE_HELD);
     assert_int_equal(grant("b", "again"), HF_LEASE_HELD);
-    postgres_run(&p, "UPDATE holdfast.token b SET entry = (SELECT entry FROM holdfast.token a WHERE a.tenant "
-                     "= 'a' AND a.key = b.key) WHERE tenant = 'b' AND key IN ('key', 'lease')");
+    postgres_run(
+        &p,
+        "UPDATE holdfast.token b SET entry = (SELECT entry FROM holdfast.token a WHERE a.tenant "
+        "= 'a' AND a.key = b.key) WHERE tenant = 'b' AND key IN ('key', 'lease')");
     assert_int_equal(with_key(HF_GET_TOKEN, "b", "key", 0), HF_STORAGE_FAILURE);
     assert_int_equal(grant("b", "lease"), HF_STORAGE_FAILURE);
     assert_int_equal(with_key(HF_GET_TOKEN, "a", "key", 0), HF_OK);
     assert_int_equal(grant("a", "lease"), HF_OK);
     assert_true(got.replayed);
     /* Also where it is a call of the same tenant, with the same request. */
-    postgres_run(&p, "UPDATE holdfast.token b SET entry = (SELECT entry FROM holdfast.token a WHERE a.tenant "
-                     "= 'b' AND a.key = 'other') WHERE tenant = 'b' AND key = 'again'");
+    postgres_run(
+        &p,
+        "UPDATE holdfast.token b SET entry = (SELECT entry FROM holdfast.token a WHERE a.tenant "
+        "= 'b' AND a.key = 'other') WHERE tenant = 'b' AND key = 'again'");
     assert_int_equal(grant("b", "again"), HF_STORAGE_FAILURE);
     assert_int_equal(grant("b", "other"), HF_LEASE_HELD);
     assert_true(unreadable() > 0);
@@ -382,10 +407,11 @@ static void a_key_that_leads_to_another_entry_is_unreadable(void **state)
 
 static enum hf_status write_numbered(const char *client, uint64_t sequence)
 {
-    return ask("", (struct hf_request){ .action = HF_WRITE,
-                                        .client = hf_str(client),
-                                        .sequence = sequence,
-                                        .write = { .name = hf_str(client), .value = hf_str("1") } });
+    return ask("",
+               (struct hf_request){ .action = HF_WRITE,
+                                    .client = hf_str(client),
+                                    .sequence = sequence,
+                                    .write = { .name = hf_str(client), .value = hf_str("1") } });
 }
 
 static void a_number_that_leads_to_another_entry_is_unreadable(void **state)
@@ -394,8 +420,9 @@ static void a_number_that_leads_to_another_entry_is_unreadable(void **state)
     assert_int_equal(write_numbered("one", 1), HF_OK);
     assert_int_equal(write_numbered("one", 2), HF_OK);
     assert_int_equal(write_numbered("two", 1), HF_OK);
-    postgres_run(&p, "UPDATE holdfast.client_call SET entry = (SELECT entry FROM holdfast.client_call WHERE "
-                     "client = 'one' AND slot = 2) WHERE client = 'one' AND slot = 1");
+    postgres_run(
+        &p, "UPDATE holdfast.client_call SET entry = (SELECT entry FROM holdfast.client_call WHERE "
+            "client = 'one' AND slot = 2) WHERE client = 'one' AND slot = 1");
     assert_int_equal(write_numbered("one", 1), HF_STORAGE_FAILURE);
     assert_int_equal(write_numbered("one", 2), HF_OK);
     assert_true(got.replayed);
@@ -418,10 +445,10 @@ static void audited(const char *check, const char *words)
 
 static enum hf_status write_register(const char *key, uint64_t fence)
 {
-    return ask(
-        "", (struct hf_request){ .action = HF_WRITE,
-                                 .key = hf_str(key),
-                                 .write = { .name = hf_str("reg"), .value = hf_str("1"), .fence = fence } });
+    return ask("", (struct hf_request){
+                       .action = HF_WRITE,
+                       .key = hf_str(key),
+                       .write = { .name = hf_str("reg"), .value = hf_str("1"), .fence = fence } });
 }
 
 static void a_fence_that_no_call_carried_stays_found(void **state)
@@ -458,14 +485,17 @@ static void a_fence_of_a_register_that_no_write_carried_stays_found(void **state
 
 static void a_merge_raises_no_fence(void **state)
 {
-    struct hf_value one = { .type = HF_TYPE_MAX, .number = 1 }, two = { .type = HF_TYPE_MAX, .number = 2 };
+    struct hf_value one = { .type = HF_TYPE_MAX, .number = 1 },
+                    two = { .type = HF_TYPE_MAX, .number = 2 };
     (void)state;
     assert_int_equal(
-        ask("", (struct hf_request){ .action = HF_MERGE, .merge = { .name = hf_str("max"), .value = &one } }),
+        ask("", (struct hf_request){ .action = HF_MERGE,
+                                     .merge = { .name = hf_str("max"), .value = &one } }),
         HF_OK);
     postgres_run(&p, "UPDATE holdfast.register SET fence = 1000");
     assert_int_equal(
-        ask("", (struct hf_request){ .action = HF_MERGE, .merge = { .name = hf_str("max"), .value = &two } }),
+        ask("", (struct hf_request){ .action = HF_MERGE,
+                                     .merge = { .name = hf_str("max"), .value = &two } }),
         HF_OK);
     audited("REGISTERS", "register \"max\" rises from 0 to 1000");
 }
@@ -499,8 +529,9 @@ static void when_a_guard_was_made_cannot_be_changed_in_silence(void **state)
 static void a_window_that_cannot_be_added_up_is_refused(void **state)
 {
     static const char *const lies[] = { "idempotency_window_ms = 9223372036854775807",
-                                        "idempotency_window_ms = 315360000001", "idempotency_window_ms = 0",
-                                        "token_max_length = 1025", "token_max_length = 0" };
+                                        "idempotency_window_ms = 315360000001",
+                                        "idempotency_window_ms = 0", "token_max_length = 1025",
+                                        "token_max_length = 0" };
     char sql[200];
     (void)state;
     assert_int_equal(place("", "before", "before", HOUR_MS, 0), HF_OK);
@@ -508,9 +539,11 @@ static void a_window_that_cannot_be_added_up_is_refused(void **state)
         snprintf(sql, sizeof sql, "UPDATE holdfast.store SET %s", lies[i]);
         assert_false(postgres_try(&p, sql));
     }
-    postgres_run(&p, "DO $$ DECLARE c text; BEGIN FOR c IN SELECT conname FROM pg_constraint WHERE contype = "
-                     "'c' AND conrelid = 'holdfast.store'::regclass LOOP EXECUTE format('ALTER TABLE "
-                     "holdfast.store DROP CONSTRAINT %I', c); END LOOP; END $$");
+    postgres_run(
+        &p,
+        "DO $$ DECLARE c text; BEGIN FOR c IN SELECT conname FROM pg_constraint WHERE contype = "
+        "'c' AND conrelid = 'holdfast.store'::regclass LOOP EXECUTE format('ALTER TABLE "
+        "holdfast.store DROP CONSTRAINT %I', c); END LOOP; END $$");
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct hf_stats stats;
         snprintf(sql, sizeof sql, "UPDATE holdfast.store SET %s", lies[i]);
@@ -519,8 +552,9 @@ static void a_window_that_cannot_be_added_up_is_refused(void **state)
         assert_int_equal(place("", "key", "room", HOUR_MS, 0), HF_STORAGE_FAILURE);
         hf_stats(db, &stats);
         assert_true(stats.database_away); /* nobody can be served: it is not ready */
-        postgres_run(&p,
-                     "UPDATE holdfast.store SET idempotency_window_ms = 86400000, token_max_length = 256");
+        postgres_run(
+            &p,
+            "UPDATE holdfast.store SET idempotency_window_ms = 86400000, token_max_length = 256");
         assert_int_equal(place("", "before", "before", HOUR_MS, 0), HF_OK);
         assert_true(got.replayed);
         (void)hf_maintain(db);
@@ -544,11 +578,11 @@ static void what_a_deleted_lease_cannot_have_left_is_found(void **state)
                                         "granted_at = '-infinity'" };
     (void)state;
     assert_int_equal(grant("", "grant"), HF_OK);
-    assert_int_equal(
-        ask("", (struct hf_request){ .action = HF_DELETE_LEASE,
-                                     .key = hf_str("delete"),
-                                     .lease = { .name = hf_str("lease"), .fence = got.answer.lease.fence } }),
-        HF_OK);
+    assert_int_equal(ask("", (struct hf_request){ .action = HF_DELETE_LEASE,
+                                                  .key = hf_str("delete"),
+                                                  .lease = { .name = hf_str("lease"),
+                                                             .fence = got.answer.lease.fence } }),
+                     HF_OK);
     postgres_run(&p, "CREATE TABLE saved_lease AS TABLE holdfast.lease");
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
@@ -558,7 +592,8 @@ static void what_a_deleted_lease_cannot_have_left_is_found(void **state)
         hf_audit_report_free(&report);
         snprintf(sql, sizeof sql, "UPDATE holdfast.lease SET %s", lies[i]);
         postgres_run(&p, sql);
-        audited("TABLES", "holdfast.lease, name \"lease\": a deleted lease cannot have left this row");
+        audited("TABLES",
+                "holdfast.lease, name \"lease\": a deleted lease cannot have left this row");
         postgres_run(&p, "TRUNCATE holdfast.lease; INSERT INTO holdfast.lease TABLE saved_lease");
     }
     postgres_run(&p, "DROP TABLE saved_lease");
@@ -576,11 +611,13 @@ static void a_hold_that_leads_back_makes_no_list_endless(void **state)
     assert_int_equal(ask("", many), HF_OK);
     for (int i = 0; i < 3; i++)
         assert_int_equal(place("", i == 0 ? "a" : i == 1 ? "b" : "c", "room", HOUR_MS, 0), HF_OK);
-    postgres_run(&p, "UPDATE holdfast.hold SET previous = (SELECT max(ordinal) FROM holdfast.hold) WHERE "
-                     "ordinal = (SELECT min(ordinal) FROM holdfast.hold)");
+    postgres_run(
+        &p, "UPDATE holdfast.hold SET previous = (SELECT max(ordinal) FROM holdfast.hold) WHERE "
+            "ordinal = (SELECT min(ordinal) FROM holdfast.hold)");
     struct hf_page page;
     assert_int_equal(
-        hf_list(db, &(struct hf_query){ .kind = HF_LIST_HOLDS, .resource = hf_str("room") }, &page), HF_OK);
+        hf_list(db, &(struct hf_query){ .kind = HF_LIST_HOLDS, .resource = hf_str("room") }, &page),
+        HF_OK);
     assert_int_equal(page.count, 2);
     assert_int_equal(page.next_cursor, 0);
     hf_page_clear(&page);
@@ -595,7 +632,8 @@ static void a_deleted_register_that_lost_its_fence_is_unreadable(void **state)
 {
     struct hf_request write = { .action = HF_WRITE,
                                 .key = hf_str("write"),
-                                .write = { .name = hf_str("r"), .value = hf_str("v"), .fence = 7 } };
+                                .write = {
+                                    .name = hf_str("r"), .value = hf_str("v"), .fence = 7 } };
     (void)state;
     assert_int_equal(ask("", write), HF_OK);
     write.action = HF_DELETE_REGISTER;
@@ -608,7 +646,8 @@ static void a_deleted_register_that_lost_its_fence_is_unreadable(void **state)
     write.key = hf_str("stale");
     write.write.fence = 6;
     assert_int_equal(ask("", write), HF_STORAGE_FAILURE);
-    assert_non_null(strstr(notes, "holdfast.register, tenant \"\", name \"r\": the row was changed by hand"));
+    assert_non_null(
+        strstr(notes, "holdfast.register, tenant \"\", name \"r\": the row was changed by hand"));
     postgres_run(&p, "UPDATE holdfast.register SET fence = 8");
     assert_int_equal(ask("", write), HF_STALE_FENCE);
 }
@@ -626,7 +665,8 @@ static void times_at_the_end_of_the_numbers_overflow_nothing(void **state)
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         char sql[400];
         snprintf(sql, sizeof sql,
-                 "UPDATE holdfast.token SET recorded_at = '%s'; UPDATE holdfast.hold SET ended_at = '%s'; "
+                 "UPDATE holdfast.token SET recorded_at = '%s'; UPDATE holdfast.hold SET ended_at "
+                 "= '%s'; "
                  "UPDATE holdfast.lease SET granted_at = '%s'; "
                  "UPDATE holdfast.resource SET created_at = '%s', due_at = '%s'",
                  lies[i], lies[i], lies[i], lies[i], lies[i]);
@@ -675,12 +715,15 @@ static void a_time_beyond_all_calendars_moves_no_clock_of_functions(void **state
     for (int i = 0; i < 2; i++) {
         snprintf(sql, sizeof sql, "UPDATE holdfast.journal SET at = '%s'", lies[i]);
         postgres_run(&p, sql);
-        assert_int_equal(postgres_number(&p, "SELECT (holdfast.engine_now() < '3000-01-01')::integer"), 1);
         assert_int_equal(
-            postgres_number(&p, "SELECT count(*) FROM holdfast.get_claim('claim') WHERE state = 'completed'"),
+            postgres_number(&p, "SELECT (holdfast.engine_now() < '3000-01-01')::integer"), 1);
+        assert_int_equal(
+            postgres_number(
+                &p, "SELECT count(*) FROM holdfast.get_claim('claim') WHERE state = 'completed'"),
             1);
         snprintf(sql, sizeof sql,
-                 "SELECT count(*) FROM holdfast.place_hold('f%d', 'f%d', 'me', interval '1 h') WHERE status "
+                 "SELECT count(*) FROM holdfast.place_hold('f%d', 'f%d', 'me', interval '1 h') "
+                 "WHERE status "
                  "= 'ok'",
                  i, i);
         assert_int_equal(postgres_number(&p, sql), 1);
@@ -711,8 +754,8 @@ static void a_fence_that_does_not_rise_is_not_given_out(void **state)
     assert_int_equal(grant("falls", "grant-1"), HF_OK);
     uint64_t fence = got.answer.lease.fence;
     assert_int_equal(
-        ask("falls",
-            (struct hf_request){ .action = HF_RETURN, .lease = { .name = hf_str("lease"), .fence = fence } }),
+        ask("falls", (struct hf_request){ .action = HF_RETURN,
+                                          .lease = { .name = hf_str("lease"), .fence = fence } }),
         HF_OK);
     long long drawn = postgres_number(&p, "SELECT last_value FROM holdfast.fence");
     postgres_run(&p, "SELECT setval('holdfast.fence', 1)");
@@ -727,10 +770,10 @@ static void a_fence_that_does_not_rise_is_not_given_out(void **state)
 static void a_guard_without_a_name_is_passed_over(void **state)
 {
     (void)state;
-    assert_int_equal(
-        ask("unnamed", (struct hf_request){ .action = HF_SET_GUARD,
-                                            .set_guard = { .name = hf_str("cards"), .window_ms = HOUR_MS } }),
-        HF_OK);
+    assert_int_equal(ask("unnamed", (struct hf_request){ .action = HF_SET_GUARD,
+                                                         .set_guard = { .name = hf_str("cards"),
+                                                                        .window_ms = HOUR_MS } }),
+                     HF_OK);
     postgres_run(&p, "UPDATE holdfast.guard SET name = '' WHERE tenant = 'unnamed'");
     reopen();
     hf_maintain(db);

@@ -1,4 +1,5 @@
-/* Two servers' stores on one database, many threads, the same few keys and resources, in every order. */
+/* Two servers' stores on one database, many threads, the same few keys and resources, in every
+ * order. */
 #include "engine/kit/engine.h"
 #include "postgres/kit/postgres.h"
 #include "support/test.h"
@@ -90,12 +91,12 @@ static void one_key_is_one_hold_however_many_servers_ask(void **state)
         for (int i = 0; i < RESOURCES; i++) {
             char name[24];
             snprintf(name, sizeof name, "room-%d-%d", round, i);
-            assert_int_equal(
-                hf_do(stores[0],
-                      &(struct hf_request){ .action = HF_SET_RESOURCE,
-                                            .set_resource = { .name = hf_str(name), .capacity = CAPACITY } },
-                      &result),
-                HF_OK);
+            assert_int_equal(hf_do(stores[0],
+                                   &(struct hf_request){ .action = HF_SET_RESOURCE,
+                                                         .set_resource = { .name = hf_str(name),
+                                                                           .capacity = CAPACITY } },
+                                   &result),
+                             HF_OK);
         }
     hf_result_clear(&result);
     kit_run(workers, THREADS, place_groups);
@@ -106,15 +107,19 @@ static void one_key_is_one_hold_however_many_servers_ask(void **state)
     assert_true(refused > 0 && holds > 0);
     assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold"), holds);
     assert_int_equal(
-        postgres_number(&p, "SELECT count(DISTINCT hold) FROM holdfast.token WHERE hold IS NOT NULL"), holds);
+        postgres_number(&p,
+                        "SELECT count(DISTINCT hold) FROM holdfast.token WHERE hold IS NOT NULL"),
+        holds);
     assert_int_equal(
-        postgres_number(&p, "SELECT count(*) FROM holdfast.resource r WHERE held <> (SELECT count(*) FROM "
-                            "holdfast.hold h WHERE h.tenant = r.tenant AND h.resource = r.name)"),
+        postgres_number(
+            &p, "SELECT count(*) FROM holdfast.resource r WHERE held <> (SELECT count(*) FROM "
+                "holdfast.hold h WHERE h.tenant = r.tenant AND h.resource = r.name)"),
         0);
     assert_int_equal(postgres_number(&p, "SELECT max(held) FROM holdfast.resource"), CAPACITY);
 }
 
-/* New keys on the same few resources, in any order, on two servers: every batch locks most of them. */
+/* New keys on the same few resources, in any order, on two servers: every batch locks most of
+ * them. */
 static void place_crosswise(struct kit_worker *w)
 {
     char keys[GROUP][40], resources[GROUP][24];
@@ -125,7 +130,8 @@ static void place_crosswise(struct kit_worker *w)
         for (int i = 0; i < GROUP; i++) {
             w->random = w->random * UINT64_C(6364136223846793005) + 1442695040888963407U;
             snprintf(keys[i], sizeof keys[i], "cross-%d-%d-%d", w->number, round, i);
-            snprintf(resources[i], sizeof resources[i], "hall-%d", (int)((w->random >> 33) % RESOURCES));
+            snprintf(resources[i], sizeof resources[i], "hall-%d",
+                     (int)((w->random >> 33) % RESOURCES));
             requests[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
                                                .key = hf_str(keys[i]),
                                                .place_hold = { .resource = hf_str(resources[i]),
@@ -142,7 +148,8 @@ static void place_crosswise(struct kit_worker *w)
 
 static void batches_that_need_the_same_rows_never_wait_in_a_circle(void **state)
 {
-    static const char count[] = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    static const char count[] =
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     struct kit_worker workers[THREADS];
     struct hf_result result = HF_RESULT_INIT;
     (void)state;
@@ -150,12 +157,12 @@ static void batches_that_need_the_same_rows_never_wait_in_a_circle(void **state)
     for (int i = 0; i < RESOURCES; i++) {
         char name[24];
         snprintf(name, sizeof name, "hall-%d", i);
-        assert_int_equal(
-            hf_do(stores[0],
-                  &(struct hf_request){ .action = HF_SET_RESOURCE,
-                                        .set_resource = { .name = hf_str(name), .capacity = 1000000 } },
-                  &result),
-            HF_OK);
+        assert_int_equal(hf_do(stores[0],
+                               &(struct hf_request){
+                                   .action = HF_SET_RESOURCE,
+                                   .set_resource = { .name = hf_str(name), .capacity = 1000000 } },
+                               &result),
+                         HF_OK);
     }
     hf_result_clear(&result);
     long long before = postgres_number(&p, count);
@@ -209,7 +216,8 @@ static void a_claim_has_one_owner_at_a_time_over_all_servers(void **state)
         assert_true(fences[i] > fences[i - 1]);
 }
 
-/* Functions of tenants that have nothing to do with each other: none is run again for what another one did. */
+/* Functions of tenants that have nothing to do with each other: none is run again for what another
+ * one did. */
 static enum hf_status enqueue_three(struct hf_tx *tx, void *arg)
 {
     ++*(uint64_t *)arg;
@@ -226,11 +234,12 @@ static void apply_alone(struct kit_worker *w)
     snprintf(tenant, sizeof tenant, "tenant-%d", w->number);
     for (int round = 0; round < ROUNDS; round++) {
         snprintf(key, sizeof key, "key-%d", round);
-        struct hf_request apply = { .action = HF_APPLY,
-                                    .tenant = hf_str(tenant),
-                                    .key = hf_str(key),
-                                    .apply = {
-                                        .name = hf_str("three"), .fn = enqueue_three, .arg = &w->done } };
+        struct hf_request apply = {
+            .action = HF_APPLY,
+            .tenant = hf_str(tenant),
+            .key = hf_str(key),
+            .apply = { .name = hf_str("three"), .fn = enqueue_three, .arg = &w->done }
+        };
         KIT_WANT(hf_do(stores[w->number % STORES], &apply, &result) == HF_OK);
     }
     hf_result_clear(&result);
@@ -245,7 +254,8 @@ static void functions_of_different_tenants_never_draw_the_same_number(void **sta
     close_all();
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(workers[i].done, ROUNDS);
-    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.outbox"), THREADS * ROUNDS * 3);
+    assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.outbox"),
+                     THREADS * ROUNDS * 3);
 }
 
 /* A server that dies takes nothing with it: what it was answered, another one replays. */
@@ -257,11 +267,11 @@ static void what_one_server_did_every_other_one_knows_at_once(void **state)
     for (int i = 0; i < 50; i++) {
         char key[24];
         snprintf(key, sizeof key, "shared-%d", i);
-        struct hf_request place = {
-            .action = HF_PLACE_HOLD,
-            .key = hf_str(key),
-            .place_hold = { .resource = hf_str(key), .requester = hf_str("guest"), .duration_ms = HOUR }
-        };
+        struct hf_request place = { .action = HF_PLACE_HOLD,
+                                    .key = hf_str(key),
+                                    .place_hold = { .resource = hf_str(key),
+                                                    .requester = hf_str("guest"),
+                                                    .duration_ms = HOUR } };
         assert_int_equal(hf_do(stores[i % 2], &place, &a), HF_OK);
         assert_false(a.replayed);
         assert_int_equal(hf_do(stores[1 - i % 2], &place, &b), HF_OK);

@@ -1,7 +1,8 @@
-/* A primary that was replaced by its standby, and came back: what is read of its tables is told to nobody by a server that knows the
- * new one, nor is what was written there called done. It may never have been away: a server whose line to it was cut has moved to the
- * new one with some of its sessions, and the others still have their connections. And what was read of a primary before a failover is
- * not released by what the new one confirms. */
+/* A primary that was replaced by its standby, and came back: what is read of its tables is told to
+ * nobody by a server that knows the new one, nor is what was written there called done. It may
+ * never have been away: a server whose line to it was cut has moved to the new one with some of its
+ * sessions, and the others still have their connections. And what was read of a primary before a
+ * failover is not released by what the new one confirms. */
 #include "postgres/kit/postgres.h"
 #include "server/kit/server.h"
 #include "support/test.h"
@@ -70,7 +71,8 @@ static void no_record_of_an_old_primary_is_shown(void **state)
     server_start(&s);
     assert_int_equal(status_of("GET /v1/audit"), 200);
     fail_over();
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !places("key"); server_pause_ms(50))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !places("key");
+         server_pause_ms(50))
         assert_true(server_clock_ms() < until);
     postgres_set(&a, "synchronous_standby_names", "");
     postgres_start(&a);
@@ -96,8 +98,8 @@ static void what_was_read_before_a_failover_is_not_released(void **state)
     assert_int_equal(before, 1);
     assert_int_equal(hf_barrier_on(db, before), HF_OK);
     fail_over();
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; hf_do(db, &get, NULL) != HF_NOT_KNOWN;
-         server_pause_ms(50))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         hf_do(db, &get, NULL) != HF_NOT_KNOWN; server_pause_ms(50))
         assert_true(server_clock_ms() < until);
     assert_int_equal(hf_timeline(db), 2);
     assert_int_equal(hf_barrier_on(db, before), HF_INDETERMINATE);
@@ -127,18 +129,19 @@ static long long told(PGconn *c, const char *sql)
 
 static void await(PGconn *c, const char *sql, long long wanted)
 {
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; told(c, sql) != wanted; server_pause_ms(5))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; told(c, sql) != wanted;
+         server_pause_ms(5))
         if (server_clock_ms() >= until)
             fail_msg("%s: it is still not %lld", sql, wanted);
 }
 
 static struct hf_request placing(const char *key, const char *resource)
 {
-    return (struct hf_request){
-        .action = HF_PLACE_HOLD,
-        .key = hf_str(key),
-        .place_hold = { .resource = hf_str(resource), .requester = hf_str("me"), .duration_ms = 3600000 }
-    };
+    return (struct hf_request){ .action = HF_PLACE_HOLD,
+                                .key = hf_str(key),
+                                .place_hold = { .resource = hf_str(resource),
+                                                .requester = hf_str("me"),
+                                                .duration_ms = 3600000 } };
 }
 
 static enum hf_status place(const char *key, const char *resource)
@@ -199,11 +202,13 @@ static void *does(void *arg)
     return arg;
 }
 
-#define WAITING \
-    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'holdfast'"
+#define WAITING                                                                                    \
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = " \
+    "'holdfast'"
 
 /* Somebody locks a row or a table, and a thread of ours waits for that. */
-static void begins_to_wait(enum hf_status (*what)(void), PGconn *lock, const char *sql, PGconn *watch)
+static void begins_to_wait(enum hf_status (*what)(void), PGconn *lock, const char *sql,
+                           PGconn *watch)
 {
     doing = what;
     told(lock, "BEGIN");
@@ -236,7 +241,8 @@ static int live_begin(void **state)
     beside = PQconnectdb(elsewhere);
     assert_int_equal(PQstatus(beside), CONNECTION_OK);
     await(beside, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast'", 1);
-    first_pid = (int)told(beside, "SELECT pid FROM pg_stat_activity WHERE application_name = 'holdfast'");
+    first_pid =
+        (int)told(beside, "SELECT pid FROM pg_stat_activity WHERE application_name = 'holdfast'");
     assert_int_equal(place("first", "room"), HF_OK);
     return 0;
 }
@@ -254,7 +260,8 @@ static void line_cut(void)
 {
     postgres_set(&a, "synchronous_standby_names", "");
     postgres_reload(&a);
-    postgres_await_number(&a, "SELECT (current_setting('synchronous_standby_names') = '')::integer", 1);
+    postgres_await_number(&a, "SELECT (current_setting('synchronous_standby_names') = '')::integer",
+                          1);
     postgres_promote(&b);
     told(beside, "ALTER DATABASE postgres ALLOW_CONNECTIONS false");
 }
@@ -264,7 +271,8 @@ static void line_back(void)
     told(beside, "ALTER DATABASE postgres ALLOW_CONNECTIONS true");
 }
 
-/* The first worker, whose session is ended, finds the new primary. The others are left where they are. */
+/* The first worker, whose session is ended, finds the new primary. The others are left where they
+ * are. */
 static void first_moves(void)
 {
     char sql[80];
@@ -280,11 +288,13 @@ static void sessions_that_are_left_on_the_old_primary_are_not_asked(void **state
     (void)state;
     assert_int_equal(resources(), 1);
     assert_int_equal(hf_barrier(db), HF_OK);
-    begins_to_wait(places_locked, locker, LOCK_ROOM, beside); /* so that another worker has a session, too */
+    begins_to_wait(places_locked, locker, LOCK_ROOM,
+                   beside); /* so that another worker has a session, too */
     assert_int_equal(get("room"), HF_OK);
     assert_int_equal(ends_to_wait(locker), HF_RESOURCE_UNAVAILABLE);
-    assert_true(told(beside, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast'") >=
-                SESSIONS);
+    assert_true(
+        told(beside, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast'") >=
+        SESSIONS);
     line_cut();
     first_moves();
     line_back();
@@ -308,7 +318,8 @@ static void what_was_committed_on_a_primary_replaced_meanwhile_is_asked_of_the_n
     assert_int_equal(place("second", "fresh"), HF_OK);
     assert_int_equal(hf_timeline(db), 2);
     assert_int_equal(ends_to_wait(locker), HF_OK);
-    assert_int_equal(postgres_number(&b, "SELECT count(*) FROM holdfast.token WHERE key = 'more'"), 1);
+    assert_int_equal(postgres_number(&b, "SELECT count(*) FROM holdfast.token WHERE key = 'more'"),
+                     1);
     line_back();
     assert_int_equal(place("more", "other"), HF_OK);
     assert_int_equal(postgres_number(&b, "SELECT count(*) FROM holdfast.hold"), 3);

@@ -1,5 +1,6 @@
-/* What a batch reads does not grow with what is stored: every row is found by its key, also by plans that were made while the
- * tables were empty, before the database has gathered any statistics of them, or when these say that the tables are empty. */
+/* What a batch reads does not grow with what is stored: every row is found by its key, also by
+ * plans that were made while the tables were empty, before the database has gathered any statistics
+ * of them, or when these say that the tables are empty. */
 #include "postgres/kit/postgres.h"
 #include "support/test.h"
 
@@ -23,12 +24,14 @@ static long long all_read(void)
             "schemaname = 'holdfast' AND relname <> 'store'), 0)");
 }
 
-/* Close the store. Since there were `before` no more may have been read than is right for `rows`. */
+/* Close the store. Since there were `before` no more may have been read than is right for
+ * `rows`. */
 static void close_store(const char *what, long long before, long long rows)
 {
     hf_close(db);
     db = NULL;
-    postgres_await_number(&p, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast'", 0);
+    postgres_await_number(
+        &p, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast'", 0);
     long long read = all_read() - before;
     print_message("%s: %lld read for %lld\n", what, read, rows);
     assert_true(read < rows * READ_MAX);
@@ -68,7 +71,9 @@ static struct hf_request confirm(int i)
 {
     static char keys[GROUP][48];
     snprintf(keys[i], sizeof keys[i], "confirm %s", names[i]);
-    return (struct hf_request){ .action = HF_CONFIRM, .key = hf_str(keys[i]), .hold = { hf_str(ids[i]) } };
+    return (struct hf_request){ .action = HF_CONFIRM,
+                                .key = hf_str(keys[i]),
+                                .hold = { hf_str(ids[i]) } };
 }
 
 static struct hf_request guard(int i)
@@ -79,15 +84,18 @@ static struct hf_request guard(int i)
 
 static struct hf_request admit(int i)
 {
-    return (struct hf_request){ .action = HF_ADMIT,
-                                .identity = { .guard = hf_str("all"), .identity = hf_str(names[i]) } };
+    return (struct hf_request){
+        .action = HF_ADMIT, .identity = { .guard = hf_str("all"), .identity = hf_str(names[i]) }
+    };
 }
 
 static struct hf_request begin(int i)
 {
     static char keys[GROUP][48];
     snprintf(keys[i], sizeof keys[i], "claim %s", names[i]);
-    return (struct hf_request){ .action = HF_BEGIN, .key = hf_str(keys[i]), .begin = { .lease_ms = 60000 } };
+    return (struct hf_request){ .action = HF_BEGIN,
+                                .key = hf_str(keys[i]),
+                                .begin = { .lease_ms = 60000 } };
 }
 
 static struct hf_request grant(int i)
@@ -128,7 +136,8 @@ static void do_all(struct hf_request (*make)(int i))
         requests[i] = make(i);
     assert_int_equal(hf_do_many(db, requests, results, GROUP), HF_OK);
     for (int i = 0; i < GROUP; i++) {
-        bool in_progress = results[i].answer.status == HF_IN_PROGRESS; /* the second begin of a key */
+        bool in_progress =
+            results[i].answer.status == HF_IN_PROGRESS; /* the second begin of a key */
         assert_true(results[i].answer.status == HF_OK || (in_progress && make == begin));
         if (results[i].answer.kind == HF_RECORD_HOLD)
             memcpy(ids[i], results[i].answer.hold.id, HF_ID_SIZE);
@@ -143,8 +152,9 @@ static void every_row_is_found_by_its_key(void **state)
     static const struct {
         const char *name;
         struct hf_request (*make)(int i);
-    } kinds[] = { { "place", place }, { "guard", guard }, { "admit", admit },      { "begin", begin },
-                  { "grant", grant }, { "write", write }, { "numbered", numbered } };
+    } kinds[] = { { "place", place },      { "guard", guard }, { "admit", admit },
+                  { "begin", begin },      { "grant", grant }, { "write", write },
+                  { "numbered", numbered } };
     (void)state;
     for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++) {
         open_store();
@@ -220,7 +230,8 @@ static int fresh(void **state)
     return 0;
 }
 
-/* A new store of which it knows that there is nothing in it. Nobody tells it anything else later. */
+/* A new store of which it knows that there is nothing in it. Nobody tells it anything else
+ * later. */
 static int known_as_empty(void **state)
 {
     fresh(state);
@@ -250,11 +261,13 @@ static int end_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test_setup(every_row_is_found_by_its_key, fresh),
-                                        cmocka_unit_test(values_are_found_by_their_key),
-                                        cmocka_unit_test(a_page_reads_what_it_shows),
-                                        cmocka_unit_test_setup(every_row_is_found_by_its_key, known_as_empty),
-                                        cmocka_unit_test(values_are_found_by_their_key),
-                                        cmocka_unit_test(a_page_reads_what_it_shows) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(every_row_is_found_by_its_key, fresh),
+        cmocka_unit_test(values_are_found_by_their_key),
+        cmocka_unit_test(a_page_reads_what_it_shows),
+        cmocka_unit_test_setup(every_row_is_found_by_its_key, known_as_empty),
+        cmocka_unit_test(values_are_found_by_their_key),
+        cmocka_unit_test(a_page_reads_what_it_shows)
+    };
     return cmocka_run_group_tests(tests, begin_all, end_all);
 }

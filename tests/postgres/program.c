@@ -1,5 +1,5 @@
-/* The program with a store in a database: which store a command line means, what is refused with which words, the server in
- * its sandbox, and that no password is ever shown. */
+/* The program with a store in a database: which store a command line means, what is refused with
+ * which words, the server in its sandbox, and that no password is ever shown. */
 #define _GNU_SOURCE /* syscall */
 #include "api/call.h"
 #include "net/kit/tls.h"
@@ -25,7 +25,8 @@ static char said[1 << 16]; /* by the last command, on both outputs */
 static int group_set_up(void **state)
 {
     (void)state;
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 20); /* it stands in the folder above */
+    ssize_t n = readlink("/proc/self/exe", program,
+                         sizeof program - 20); /* it stands in the folder above */
     assert_true(n > 0);
     program[n] = '\0';
     *strrchr(program, '/') = '\0';
@@ -33,8 +34,10 @@ static int group_set_up(void **state)
     postgres_init(&p);
     postgres_start(&p);
     /* By name, so that the resolver is asked too. */
-    snprintf(conninfo, sizeof conninfo,
-             "host=localhost port=%d user=postgres dbname=postgres sslmode=disable password=" SECRET, p.port);
+    snprintf(
+        conninfo, sizeof conninfo,
+        "host=localhost port=%d user=postgres dbname=postgres sslmode=disable password=" SECRET,
+        p.port);
     return 0;
 }
 
@@ -67,7 +70,8 @@ static int command(const char *environment, const char *arguments)
 {
     char line[4096];
     snprintf(line, sizeof line,
-             "cd %s && env -u HOLDFAST_DATA -u HOLDFAST_STORE -u HOLDFAST_POSTGRES -u HOLDFAST_SERVER %s %s "
+             "cd %s && env -u HOLDFAST_DATA -u HOLDFAST_STORE -u HOLDFAST_POSTGRES -u "
+             "HOLDFAST_SERVER %s %s "
              "%s 2>&1",
              s.dir, environment, program, arguments);
     FILE *f = popen(line, "r");
@@ -102,10 +106,10 @@ static void says(const char *words)
 
 static long long tokens(void)
 {
-    return postgres_number(&p,
-                           "SELECT CASE WHEN to_regclass('holdfast.token') IS NULL THEN -1 ELSE "
-                           "(xpath('/row/n/text()', query_to_xml('SELECT count(*) AS n FROM holdfast.token', "
-                           "true, true, '')))[1]::text::int END");
+    return postgres_number(
+        &p, "SELECT CASE WHEN to_regclass('holdfast.token') IS NULL THEN -1 ELSE "
+            "(xpath('/row/n/text()', query_to_xml('SELECT count(*) AS n FROM holdfast.token', "
+            "true, true, '')))[1]::text::int END");
 }
 
 #define HOLD "hold room --for ann --duration 15m --key "
@@ -161,12 +165,14 @@ static void an_export_has_every_batch(void **state)
     assert_int_equal(command(with, "hold seat --for bob --duration 15m --key k2 --tenant shop"), 0);
     assert_int_equal(command(with, "export --format sqlite out.db"), 0);
     char line[300];
-    snprintf(line, sizeof line,
-             "cd %s && sqlite3 out.db \"SELECT count(*) FROM batches WHERE writer > 0 AND writer_batch > 0; "
-             "SELECT "
-             "count(*) FROM entries e JOIN batches b ON b.sequence = e.batch; SELECT key FROM hold_keys "
-             "ORDER BY key\"",
-             s.dir);
+    snprintf(
+        line, sizeof line,
+        "cd %s && sqlite3 out.db \"SELECT count(*) FROM batches WHERE writer > 0 AND writer_batch "
+        "> 0; "
+        "SELECT "
+        "count(*) FROM entries e JOIN batches b ON b.sequence = e.batch; SELECT key FROM hold_keys "
+        "ORDER BY key\"",
+        s.dir);
     FILE *f = popen(line, "r");
     assert_non_null(f);
     said[fread(said, 1, sizeof said - 1, f)] = '\0';
@@ -180,13 +186,13 @@ static void an_export_has_every_batch(void **state)
 
 /* ---- Backups ---- */
 
-/* As doc/POSTGRES.md says it: psql takes the function `begin` for the beginning of a body unless its name is quoted. */
+/* As doc/POSTGRES.md says it: psql takes the function `begin` for the beginning of a body unless
+ * its name is quoted. */
 static void a_dump_is_a_store_again(void **state)
 {
-    static const char *const ways[] = {
-        "pg_dump --quote-all-identifiers postgres | psql -X -q -v ON_ERROR_STOP=1 -d copy >/dev/null",
-        "pg_dump -Fc postgres | pg_restore -e -d copy"
-    };
+    static const char *const ways[] = { "pg_dump --quote-all-identifiers postgres | psql -X -q -v "
+                                        "ON_ERROR_STOP=1 -d copy >/dev/null",
+                                        "pg_dump -Fc postgres | pg_restore -e -d copy" };
     (void)state;
     char with[900], line[2000];
     snprintf(with, sizeof with, "HOLDFAST_POSTGRES='%s'", conninfo);
@@ -194,10 +200,11 @@ static void a_dump_is_a_store_again(void **state)
     for (size_t i = 0; i < 2; i++) {
         postgres_run(&p, "DROP DATABASE IF EXISTS copy");
         postgres_run(&p, "CREATE DATABASE copy TEMPLATE template0");
-        snprintf(line, sizeof line,
-                 "export PATH=$(pg_config --bindir):$PATH PGHOST=127.0.0.1 PGPORT=%d PGUSER=postgres "
-                 "PGPASSWORD=" SECRET "; set -o pipefail; %s",
-                 p.port, ways[i]);
+        snprintf(
+            line, sizeof line,
+            "export PATH=$(pg_config --bindir):$PATH PGHOST=127.0.0.1 PGPORT=%d PGUSER=postgres "
+            "PGPASSWORD=" SECRET "; set -o pipefail; %s",
+            p.port, ways[i]);
         shell(line);
         snprintf(with, sizeof with, "HOLDFAST_POSTGRES='%s dbname=copy'", conninfo);
         assert_int_equal(command(with, "audit"), 0);
@@ -230,16 +237,19 @@ static void the_command_line_goes_before_the_environment(void **state)
     assert_int_equal(command(with, HOLD "k3"), 0);
     assert_int_equal(tokens(), 2);
     snprintf(with, sizeof with, "HOLDFAST_STORE=journal %s", postgres);
-    assert_int_equal(command(with, "hold r4 --for a --duration 1m --key k4"), 0); /* --store counts */
+    assert_int_equal(command(with, "hold r4 --for a --duration 1m --key k4"),
+                     0); /* --store counts */
     assert_int_equal(tokens(), 2);
     snprintf(with, sizeof with,
-             "HOLDFAST_DATA=e PGHOST=127.0.0.1 PGPORT=%d PGUSER=postgres PGPASSWORD=" SECRET, p.port);
+             "HOLDFAST_DATA=e PGHOST=127.0.0.1 PGPORT=%d PGUSER=postgres PGPASSWORD=" SECRET,
+             p.port);
     assert_int_equal(command(with, HOLD "k5 --store postgres"), 0); /* libpq finds it by itself */
     assert_int_equal(tokens(), 3);
     snprintf(with, sizeof with, "HOLDFAST_SERVER=http://127.0.0.1:1 %s", postgres);
     assert_int_equal(command(with, HOLD "k6 --store postgres"), 0);
     assert_int_equal(tokens(), 4);
-    assert_int_equal(command(with, HOLD "k7 --timeout 100ms"), 3); /* the server, which is not there */
+    assert_int_equal(command(with, HOLD "k7 --timeout 100ms"),
+                     3); /* the server, which is not there */
     assert_int_equal(tokens(), 4);
 }
 
@@ -252,17 +262,21 @@ static void what_does_not_go_together_is_refused(void **state)
         { "list --data d --store postgres",
           "--data names a directory, and with --store postgres the store is in a "
           "database" },
-        { "list --store journal --postgres host=h", "--postgres names a database, and with --store journal" },
+        { "list --store journal --postgres host=h",
+          "--postgres names a database, and with --store journal" },
         { "list --data d --postgres host=h", "--data and --postgres exclude each other" },
-        { "list --server http://h --postgres host=h", "--postgres and --server exclude each other" },
+        { "list --server http://h --postgres host=h",
+          "--postgres and --server exclude each other" },
         { "list --server http://h --store journal", "--store and --server exclude each other" },
-        { "list --store paper", "--store: \"paper\" does not fit; expected is one of journal, postgres" },
+        { "list --store paper",
+          "--store: \"paper\" does not fit; expected is one of journal, postgres" },
         { "list --postgres 'host=h password=very " SECRET "'",
           "The connection string cannot be read: missing" },
         { "list --postgres postgresql://app:" SECRET "/x@h/d", "the port is not a number" },
         { "list --postgres", "--postgres needs a value: --postgres CONNINFO" },
         { "list --postgres host=h --postgres host=" SECRET, "--postgres is given twice" },
-        { "serve --memory-max 1GiB --postgres host=h", "--memory-max is for a store in a directory" },
+        { "serve --memory-max 1GiB --postgres host=h",
+          "--memory-max is for a store in a directory" },
         { "bench --postgres host=h", "" },
         { "version --postgres host=h", "version does not take --postgres" },
     };
@@ -273,7 +287,8 @@ static void what_does_not_go_together_is_refused(void **state)
     }
     assert_int_equal(command("", "list --postgres 'host=127.0.0.1 port=1 password=" SECRET "'"), 3);
     says("storage-failure: ");
-    assert_int_equal(command("", "audit --postgres 'host=127.0.0.1 port=1 password=" SECRET "'"), 3);
+    assert_int_equal(command("", "audit --postgres 'host=127.0.0.1 port=1 password=" SECRET "'"),
+                     3);
     says("storage-failure: There is no connection to ");
     assert_int_equal(command("", "serve --postgres 'host=127.0.0.1 port=1 password=" SECRET
                                  "' --sandbox off --listen 127.0.0.1:0"),
@@ -301,17 +316,21 @@ static void the_config_file_has_them_too(void **state)
     assert_non_null(f);
     fprintf(f, "store = postgres\npostgres = \"host=127.0.0.1 port=1 password=" SECRET "\"\n");
     fclose(f);
-    assert_int_equal(
-        command("HOLDFAST_DATA=/nonexistent/store", "serve --config conf --sandbox off --listen 127.0.0.1:0"),
-        2);
-    says("conf:2: the config file says that the store is in a database, and HOLDFAST_DATA names a directory");
-    assert_int_equal(command("", "serve --config conf --data d --sandbox off --listen 127.0.0.1:0"), 2);
-    says("conf:2: the config file says that the store is in a database, and --data names a directory: leave "
+    assert_int_equal(command("HOLDFAST_DATA=/nonexistent/store",
+                             "serve --config conf --sandbox off --listen 127.0.0.1:0"),
+                     2);
+    says("conf:2: the config file says that the store is in a database, and HOLDFAST_DATA names a "
+         "directory");
+    assert_int_equal(command("", "serve --config conf --data d --sandbox off --listen 127.0.0.1:0"),
+                     2);
+    says("conf:2: the config file says that the store is in a database, and --data names a "
+         "directory: leave "
          "one of "
          "them out, or decide with --store journal");
-    assert_int_equal(command("", "serve --config conf --data /nonexistent/store --store journal --sandbox "
-                                 "off --listen 127.0.0.1:0"),
-                     3);
+    assert_int_equal(
+        command("", "serve --config conf --data /nonexistent/store --store journal --sandbox "
+                    "off --listen 127.0.0.1:0"),
+        3);
     says("cannot make the directory"); /* the command line goes before the file */
     assert_int_equal(command("", "serve --config conf --sandbox off --listen 127.0.0.1:0"), 3);
     says("conf:2: ");
@@ -451,7 +470,8 @@ static void await_ready(struct talk *t, int status)
     }
 }
 
-/* The database goes and comes back, and the server, which gave up nearly everything, finds it again by its name. */
+/* The database goes and comes back, and the server, which gave up nearly everything, finds it again
+ * by its name. */
 static void goes_and_comes(const char *sandbox)
 {
     struct talk t;
@@ -476,13 +496,13 @@ static void goes_and_comes(const char *sandbox)
     postgres_start(&p);
     await_ready(&t, 200);
     assert_true(talk_figure(&t, "holdfast_database_up") == 1);
-    int status =
-        talk(&t, "POST /v1/holds", "k2", "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}");
+    int status = talk(&t, "POST /v1/holds", "k2",
+                      "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}");
     assert_true(status == 201 ||
                 status == 422); /* 422: the first try was decided after all, with another body */
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "k3", "{\"resource\":\"r3\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-        201);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k3",
+                          "{\"resource\":\"r3\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     201);
     assert_int_equal(talk(&t, "GET /v1/audit", NULL, NULL), 200);
     assert_string_equal(reply_field(&t.got, "Holdfast-Verdict"), "ok");
     talk_close(&t);
@@ -521,10 +541,11 @@ static void it_comes_back_over_tls(void **state)
     postgres_stop(&p, POSTGRES_FAST);
     postgres_start(&p);
     memcpy(before, conninfo, sizeof before);
-    snprintf(conninfo, sizeof conninfo,
-             "host=localhost port=%d user=postgres dbname=postgres sslmode=verify-full sslrootcert=%s "
-             "password=" SECRET,
-             p.port, files.cert);
+    snprintf(
+        conninfo, sizeof conninfo,
+        "host=localhost port=%d user=postgres dbname=postgres sslmode=verify-full sslrootcert=%s "
+        "password=" SECRET,
+        p.port, files.cert);
     goes_and_comes("on");
     memcpy(conninfo, before, sizeof before);
     postgres_set(&p, "ssl", "off");

@@ -1,4 +1,5 @@
-/* The kit itself: each fault of the relay, as a client sees it and as the database tells it afterwards. */
+/* The kit itself: each fault of the relay, as a client sees it and as the database tells it
+ * afterwards. */
 #include "postgres/kit/relay.h"
 #include "postgres/kit/postgres.h"
 #include "server/kit/server.h"
@@ -95,9 +96,9 @@ static bool by_parameters(PGconn *c, int n)
     char value[16];
     const char *values[] = { value };
     snprintf(value, sizeof value, "%d", n);
-    PGresult *result = does(c, "BEGIN")
-                           ? PQexecParams(c, "INSERT INTO t VALUES ($1)", 1, NULL, values, NULL, NULL, 0)
-                           : NULL;
+    PGresult *result = does(c, "BEGIN") ? PQexecParams(c, "INSERT INTO t VALUES ($1)", 1, NULL,
+                                                       values, NULL, NULL, 0)
+                                        : NULL;
     PQclear(result);
     result = PQexecParams(c, "COMMIT", 0, NULL, NULL, NULL, NULL, 0);
     bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
@@ -105,7 +106,8 @@ static bool by_parameters(PGconn *c, int n)
     return done;
 }
 
-/* All of a transaction in one pipeline, with statements prepared before; the COMMIT among them bears `name`. */
+/* All of a transaction in one pipeline, with statements prepared before; the COMMIT among them
+ * bears `name`. */
 static bool pipeline(PGconn *c, int n, const char *name)
 {
     char value[16];
@@ -145,7 +147,8 @@ typedef bool way(PGconn *c, int n);
 static way *const ways[] = { by_query, by_script, by_parameters, by_pipeline };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* Let a fault happen to each way once. present: whether the row is there when the client has lost its connection. */
+/* Let a fault happen to each way once. present: whether the row is there when the client has lost
+ * its connection. */
 static void each_way(enum relay_fault fault, bool present)
 {
     for (size_t i = 0; i < WAYS; i++) {
@@ -215,14 +218,16 @@ static void test_cut_in_answer(void **state)
     each_way(RELAY_CUT_IN_ANSWER, true);
 }
 
-/* The client is gone while the server still works on the COMMIT: a deferred trigger makes it wait for us. */
+/* The client is gone while the server still works on the COMMIT: a deferred trigger makes it wait
+ * for us. */
 static void test_cut_during(void **state)
 {
     (void)state;
-    postgres_run(&p, "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
-                     "'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END';"
-                     "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED "
-                     "FOR EACH ROW EXECUTE FUNCTION wait()");
+    postgres_run(&p,
+                 "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
+                 "'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END';"
+                 "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED "
+                 "FOR EACH ROW EXECUTE FUNCTION wait()");
     for (size_t i = 0; i < WAYS; i++) {
         int n = next_row++;
         PGconn *c = connect_through(), *holder = postgres_connect(&p);
@@ -322,7 +327,8 @@ static void test_by_name(void **state)
     PQfinish(c);
 }
 
-/* So many times, and no more; a COMMIT that the server refuses is none whose answer could be cut. */
+/* So many times, and no more; a COMMIT that the server refuses is none whose answer could be
+ * cut. */
 static void test_times(void **state)
 {
     (void)state;
@@ -443,8 +449,8 @@ static void test_tls_and_death(void **state)
 {
     (void)state;
     char text[POSTGRES_CONNINFO_MAX];
-    snprintf(text, sizeof text, "host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=prefer",
-             r.port);
+    snprintf(text, sizeof text,
+             "host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=prefer", r.port);
     PGconn *c = PQconnectdb(text);
     assert_int_equal(PQstatus(c), CONNECTION_OK);
     postgres_stop(&p, POSTGRES_KILL);
@@ -492,11 +498,13 @@ static void *client_run(void *arg)
     return NULL;
 }
 
-/* Whatever happens to whom: as many are told nothing as faults were counted, and the rows are as the faults say. */
+/* Whatever happens to whom: as many are told nothing as faults were counted, and the rows are as
+ * the faults say. */
 static void test_many(void **state)
 {
     (void)state;
-    static const enum relay_fault faults[] = { RELAY_CUT_BEFORE, RELAY_CUT_AFTER, RELAY_CUT_IN_ANSWER };
+    static const enum relay_fault faults[] = { RELAY_CUT_BEFORE, RELAY_CUT_AFTER,
+                                               RELAY_CUT_IN_ANSWER };
     uint64_t seed = test_seed("many", 7), committed = 0, lost = 0;
     struct client clients[CLIENTS] = { { .first = 0 } };
     unsigned heard = 0, found = 0, not_found = 0;

@@ -1,5 +1,6 @@
-/* synchronous_standby_names is emptied and set again while a batch is under way: its commit has waited for nobody. What it wrote must
- * not be taken for replicated when commits wait for standbys again. */
+/* synchronous_standby_names is emptied and set again while a batch is under way: its commit has
+ * waited for nobody. What it wrote must not be taken for replicated when commits wait for standbys
+ * again. */
 #include "postgres/kit/functions.h"
 #include "postgres/kit/swift.h"
 #include "server/kit/server.h"
@@ -12,11 +13,13 @@ static void standbys(const char *names)
     char sql[120];
     postgres_set(&swift.p, "synchronous_standby_names", names);
     postgres_reload(&swift.p);
-    snprintf(sql, sizeof sql, "SELECT (current_setting('synchronous_standby_names') = '%s')::integer", names);
+    snprintf(sql, sizeof sql,
+             "SELECT (current_setting('synchronous_standby_names') = '%s')::integer", names);
     postgres_await_number(&swift.p, sql, 1);
     if (names[0] == '\0')
-        postgres_run(&swift.p,
-                     "CREATE TABLE IF NOT EXISTS waits_for_nobody ()"); /* it has come to all processes */
+        postgres_run(
+            &swift.p,
+            "CREATE TABLE IF NOT EXISTS waits_for_nobody ()"); /* it has come to all processes */
 }
 
 static int tear_down(void **state)
@@ -48,7 +51,8 @@ static void a_commit_whose_standby_was_given_up_is_not_replicated(void **state)
     assert_int_equal(swift_do(swift_placing("other", "other", SWIFT_HOUR_MS)), HF_OK);
     standbys("nobody");
     swift_begin(&place, 1);
-    postgres_await_number(&swift.p, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 1);
+    postgres_await_number(&swift.p,
+                          "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 1);
     standbys("");
     assert_int_equal(swift_join(), HF_PG_DONE);
     standbys("another");

@@ -1,7 +1,8 @@
-/* That a row is gone is shown to nobody before the synchronous standby has heard of it: else a lease that was deleted, or a value,
- * is there again after a failover, although a client was told that it is not. The wait of such a deletion for the standby is
- * cancelled, so that PostgreSQL shows the rows to nobody any more; then another server is asked. Where everything is known to
- * be replicated, that something is not there costs no commit. */
+/* That a row is gone is shown to nobody before the synchronous standby has heard of it: else a
+ * lease that was deleted, or a value, is there again after a failover, although a client was told
+ * that it is not. The wait of such a deletion for the standby is cancelled, so that PostgreSQL
+ * shows the rows to nobody any more; then another server is asked. Where everything is known to be
+ * replicated, that something is not there costs no commit. */
 #include "postgres/kit/postgres.h"
 #include "server/kit/server.h"
 #include "support/test.h"
@@ -46,7 +47,8 @@ static enum hf_status get_soon(struct hf_db *db, enum hf_action action, const ch
 {
     enum hf_status st;
     for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
-         (st = get(db, action, name)) >= HF_STORAGE_FAILURE && server_clock_ms() < until; server_pause_ms(20))
+         (st = get(db, action, name)) >= HF_STORAGE_FAILURE && server_clock_ms() < until;
+         server_pause_ms(20))
         ;
     return st;
 }
@@ -59,8 +61,8 @@ static struct hf_db *opened(void)
     struct hf_error why;
     struct hf_db *db = NULL;
     postgres_conninfo_pair(conninfo, &a, &b);
-    if (hf_open(NULL, &(struct hf_options){ .no_background = true, .postgres = conninfo }, &db, &why) !=
-        HF_OK)
+    if (hf_open(NULL, &(struct hf_options){ .no_background = true, .postgres = conninfo }, &db,
+                &why) != HF_OK)
         fail_msg("%s", why.text);
     return db;
 }
@@ -117,8 +119,8 @@ static void count(struct hf_op *op, enum hf_status status)
     atomic_fetch_add(&answered, 1);
 }
 
-/* The standby is away. The first server deletes a lease, a register and a value, and makes a value; all waits for the standby are
- * cancelled until that can be seen. */
+/* The standby is away. The first server deletes a lease, a register and a value, and makes a value;
+ * all waits for the standby are cancelled until that can be seen. */
 static void leave_behind(void)
 {
     changes[0] = (struct hf_request){ .action = HF_DELETE_LEASE,
@@ -136,15 +138,17 @@ static void leave_behind(void)
                   &ops[i]); /* a server keeps one of its workers for questions */
     }
     for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
-         postgres_number(
-             &a, "SELECT (SELECT count(*) FROM holdfast.lease WHERE deleted_at IS NULL) + (SELECT count(*) "
-                 "FROM holdfast.register "
-                 "WHERE type <> 'deleted') + (SELECT count(*) FROM holdfast.app_value WHERE key = 'gone') "
-                 "+ 1 - (SELECT count(*) FROM holdfast.app_value WHERE key = 'new')") > 0;
+         postgres_number(&a,
+                         "SELECT (SELECT count(*) FROM holdfast.lease WHERE deleted_at IS NULL) + "
+                         "(SELECT count(*) "
+                         "FROM holdfast.register "
+                         "WHERE type <> 'deleted') + (SELECT count(*) FROM holdfast.app_value "
+                         "WHERE key = 'gone') "
+                         "+ 1 - (SELECT count(*) FROM holdfast.app_value WHERE key = 'new')") > 0;
          server_pause_ms(20)) {
-        postgres_try(
-            &a, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND (query "
-                "= 'COMMIT' OR query LIKE 'INSERT%' OR query LIKE 'WITH alone%')");
+        postgres_try(&a, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = "
+                         "'SyncRep' AND (query "
+                         "= 'COMMIT' OR query LIKE 'INSERT%' OR query LIKE 'WITH alone%')");
         assert_true(server_clock_ms() < until);
     }
 }
@@ -163,7 +167,8 @@ static void nobody_is_told(void)
     assert_int_equal(get(second, HF_GET_VALUE, "gone"), HF_STORAGE_FAILURE);
     assert_int_equal(get(second, HF_GET_VALUE, "new"), HF_STORAGE_FAILURE);
     /* A call without a key, which changes nothing. */
-    struct hf_request renew = { .action = HF_RENEW, .lease = { .name = hf_str("gone"), .fence = 1 } };
+    struct hf_request renew = { .action = HF_RENEW,
+                                .lease = { .name = hf_str("gone"), .fence = 1 } };
     assert_int_equal(hf_do(second, &renew, &got), HF_INDETERMINATE);
 }
 
@@ -202,7 +207,8 @@ static long long commits(void)
     return postgres_number(&a, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint");
 }
 
-/* Nobody has written since the last commit of this server was replicated, or since another answer was waited for. */
+/* Nobody has written since the last commit of this server was replicated, or since another answer
+ * was waited for. */
 static void that_something_is_not_there_costs_nothing_where_all_is_replicated(void **state)
 {
     static const enum hf_action actions[] = { HF_GET_LEASE, HF_GET_REGISTER, HF_GET_VALUE };
@@ -230,11 +236,12 @@ static void that_something_is_not_there_costs_nothing_where_all_is_replicated(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_deleted_is_gone_when_the_standby_has_heard_of_it, begin,
-                                        end),
-        cmocka_unit_test_setup_teardown(where_the_standby_is_promoted_instead_it_is_there, begin, end),
-        cmocka_unit_test_setup_teardown(that_something_is_not_there_costs_nothing_where_all_is_replicated,
+        cmocka_unit_test_setup_teardown(what_was_deleted_is_gone_when_the_standby_has_heard_of_it,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(where_the_standby_is_promoted_instead_it_is_there, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(
+            that_something_is_not_there_costs_nothing_where_all_is_replicated, begin, end),
     };
 #ifdef HF_BUGS /* the server is in this process (tools/bugs.sh) */
     assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));

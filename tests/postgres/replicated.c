@@ -1,9 +1,11 @@
-/* What no standby has is shown to nobody. A commit that waits for its synchronous standby is cancelled, or its session ended, or
- * the primary crashes and starts again: then PostgreSQL shows its rows to everybody, although they are lost with the primary.
- * Two servers of Holdfast must not answer with them until the standby has them; and where the standby is promoted instead, a key
- * has acted once for all that its clients were told.
+/* What no standby has is shown to nobody. A commit that waits for its synchronous standby is
+ * cancelled, or its session ended, or the primary crashes and starts again: then PostgreSQL shows
+ * its rows to everybody, although they are lost with the primary. Two servers of Holdfast must not
+ * answer with them until the standby has them; and where the standby is promoted instead, a key has
+ * acted once for all that its clients were told.
  *
- * The control: with asynchronous replication the same questions are answered, and what they told is lost. */
+ * The control: with asynchronous replication the same questions are answered, and what they told is
+ * lost. */
 #include "crash/check.h"
 #include "server/kit/watch.h"
 #include "support/test.h"
@@ -45,7 +47,8 @@ static void server_make(unsigned i)
     server_start(s);
 }
 
-static int ask(unsigned server, const char *what, const char *key, const char *body, struct reply *r)
+static int ask(unsigned server, const char *what, const char *key, const char *body,
+               struct reply *r)
 {
     if (key)
         server_ask_keyed(&servers[server], what, key, body, r);
@@ -109,13 +112,14 @@ static int end(void **state)
 enum how { CANCELLED, TERMINATED, CRASHED };
 
 /* How many of the rows the primary shows. */
-#define SEEN                                                                                              \
-    "SELECT (SELECT count(*) FROM holdfast.token WHERE key IN ('new', 'claim')) + (SELECT count(*) FROM " \
+#define SEEN                                                                                \
+    "SELECT (SELECT count(*) FROM holdfast.token WHERE key IN ('new', 'claim')) + (SELECT " \
+    "count(*) FROM "                                                                        \
     "holdfast.guard_entry)"
 enum { ALL_SEEN = 3 };
 
-/* Give up the waits of batches for the standby, again and again until the rows can be seen; and that of a session which writes for
- * the first time, for its own row. */
+/* Give up the waits of batches for the standby, again and again until the rows can be seen; and
+ * that of a session which writes for the first time, for its own row. */
 static void give_up(const char *function)
 {
     char sql[300];
@@ -123,15 +127,15 @@ static void give_up(const char *function)
              "SELECT CASE WHEN query = 'COMMIT' THEN %s(pid) WHEN query LIKE 'INSERT%%' THEN "
              "pg_cancel_backend(pid) END FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
              function);
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; postgres_number(&a, SEEN) < ALL_SEEN;
-         server_pause_ms(20)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         postgres_number(&a, SEEN) < ALL_SEEN; server_pause_ms(20)) {
         postgres_try(&a, sql);
         assert_true(server_clock_ms() < until);
     }
 }
 
-/* The standby is away; a hold, a claim and an identity are asked for at the first server, and nobody reads the answers: they
- * would be 503. */
+/* The standby is away; a hold, a claim and an identity are asked for at the first server, and
+ * nobody reads the answers: they would be 503. */
 static void leave_behind(enum how how, int fds[3])
 {
     static const char *const calls[][3] = {
@@ -178,10 +182,12 @@ static const struct question {
 };
 enum { QUESTIONS = sizeof questions / sizeof *questions };
 
-/* first: ask that server, too, which has calls in doubt of its own: each of its sessions takes ten seconds to give them up. */
+/* first: ask that server, too, which has calls in doubt of its own: each of its sessions takes ten
+ * seconds to give them up. */
 static void nobody_is_shown_it(bool first)
 {
-    char path[80], *id = postgres_ask(&a, "SELECT id FROM holdfast.hold ORDER BY ordinal DESC LIMIT 1");
+    char path[80],
+        *id = postgres_ask(&a, "SELECT id FROM holdfast.hold ORDER BY ordinal DESC LIMIT 1");
     for (unsigned i = 0; i < QUESTIONS; i++) {
         const struct question *q = &questions[i];
         for (unsigned s = SERVERS; s-- > (first ? 0 : 1);) {
@@ -262,7 +268,8 @@ static void promote(void)
     postgres_promote(&b);
 }
 
-/* The first answer other than 503 that the key gets. replayed: out. Returns the hold's id. Owned, free with free(). */
+/* The first answer other than 503 that the key gets. replayed: out. Returns the hold's id. Owned,
+ * free with free(). */
 static char *first_answer(unsigned server, bool *replayed)
 {
     struct reply r;
@@ -288,7 +295,8 @@ static void where_the_standby_is_promoted_instead_the_key_acts_once(void **state
     assert_int_equal(status_of(1, "POST /v1/holds", "new", hold), 503);
     char *lost = postgres_ask(&a, "SELECT id FROM holdfast.hold ORDER BY ordinal DESC LIMIT 1");
     promote();
-    /* (The call that was first in doubt may be carried out now, by the server that still has it.) */
+    /* (The call that was first in doubt may be carried out now, by the server that still has
+     * it.) */
     char *one = first_answer(1, &replayed), *other = first_answer(0, &replayed);
     assert_string_equal(one, other);
     assert_true(replayed);
@@ -300,8 +308,8 @@ static void where_the_standby_is_promoted_instead_the_key_acts_once(void **state
     leave(fds);
 }
 
-/* The control: nobody waits for a standby, so everybody is told, and the key acts again. And no commit was made that
- * only confirms. */
+/* The control: nobody waits for a standby, so everybody is told, and the key acts again. And no
+ * commit was made that only confirms. */
 static void without_a_synchronous_standby_it_is_told_and_lost(void **state)
 {
     (void)state;
@@ -319,7 +327,8 @@ static void without_a_synchronous_standby_it_is_told_and_lost(void **state)
     assert_false(replayed);
 }
 
-/* A transaction that stays open keeps everything that began behind it in doubt; but not what has been confirmed once. */
+/* A transaction that stays open keeps everything that began behind it in doubt; but not what has
+ * been confirmed once. */
 static void what_was_confirmed_once_is_shown_whatever_else_is_open(void **state)
 {
     (void)state;
@@ -344,8 +353,9 @@ static void waits_do_not_pile_up(void)
         return;
     for (int64_t until = server_clock_ms() + 50000; server_clock_ms() < until; server_pause_ms(200))
         assert_int_equal(status_of(1, "GET /v1/tokens/old", NULL, NULL), 503);
-    assert_in_range(postgres_number(&a, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
-                    1, 2);
+    assert_in_range(
+        postgres_number(&a, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
+        1, 2);
 }
 
 /* An operator does without the standby. */
@@ -377,10 +387,11 @@ static void a_server_that_was_just_started_knows_nothing(void **state)
     server_start(&servers[1]);
     assert_int_equal(status_of(1, "GET /v1/tokens/old", NULL, NULL), 503);
     standby_given_up();
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !is_replayed(1, "old"); server_pause_ms(20))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !is_replayed(1, "old");
+         server_pause_ms(20))
         assert_true(server_clock_ms() < until);
-    postgres_run(
-        &a, "CREATE ROLE anybody; SET ROLE anybody; SELECT pg_logical_emit_message(true, 'holdfast', '')");
+    postgres_run(&a, "CREATE ROLE anybody; SET ROLE anybody; SELECT pg_logical_emit_message(true, "
+                     "'holdfast', '')");
 }
 
 /* Whatever becomes the default. */
@@ -396,7 +407,8 @@ static void a_reload_does_not_make_commits_wait_for_less(void **state)
     postgres_stop(&b, POSTGRES_FAST);
     int fd = server_connect(&servers[0]);
     assert_true(server_send_request(fd, "POST /v1/holds", "Idempotency-Key: new\r\n", hold));
-    postgres_await_number(&a, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 1);
+    postgres_await_number(&a, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+                          1);
     postgres_start(&b);
     assert_true(server_receive(fd, &r, false));
     assert_int_equal(r.status, 201);
@@ -408,7 +420,8 @@ static void a_reload_does_not_make_commits_wait_for_less(void **state)
 static void waits_at_commit(PGconn *c, const char *query)
 {
     assert_int_equal(PQsendQuery(c, query), 1);
-    postgres_await_number(&a, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 1);
+    postgres_await_number(&a, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+                          1);
     postgres_start(&b);
     for (PGresult *r; (r = PQgetResult(c)); PQclear(r))
         if (PQresultStatus(r) != PGRES_TUPLES_OK && PQresultStatus(r) != PGRES_COMMAND_OK)
@@ -431,7 +444,8 @@ static void the_commit_of_an_application_waits_for_what_it_was_shown(void **stat
     PQfinish(c);
     postgres_start(&b);
     postgres_await_copied(&b, &a);
-    assert_true(postgres_try(&b, "SELECT holdfast.get_resource('room')")); /* a standby may be asked */
+    assert_true(
+        postgres_try(&b, "SELECT holdfast.get_resource('room')")); /* a standby may be asked */
 }
 
 int main(void)

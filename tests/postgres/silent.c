@@ -1,5 +1,6 @@
-/* The synchronous standby is away, and commits wait for it: the server says so itself, in words of its own, whoever asks or does
- * not ask; and what needs no commit goes on beside those that wait. */
+/* The synchronous standby is away, and commits wait for it: the server says so itself, in words of
+ * its own, whoever asks or does not ask; and what needs no commit goes on beside those that
+ * wait. */
 #include "base/bug.h"
 #include "postgres/kit/postgres.h"
 #include "server/kit/talk.h"
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 static struct postgres a, b; /* the primary and its standby */
-static const char short_hold[] = "{\"resource\":\"room\",\"requester\":\"guest\",\"duration\":\"2s\"}";
+static const char short_hold[] =
+    "{\"resource\":\"room\",\"requester\":\"guest\",\"duration\":\"2s\"}";
 static const char hold[] = "{\"resource\":\"other\",\"requester\":\"guest\",\"duration\":\"1h\"}";
 
 static int begin(void **state)
@@ -39,8 +41,8 @@ static int end(void **state)
 
 static void await_ready(struct talk *t, int status)
 {
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; talk(t, "GET /readyz", NULL, NULL) != status;
-         server_pause_ms(50))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         talk(t, "GET /readyz", NULL, NULL) != status; server_pause_ms(50))
         if (server_clock_ms() > until)
             fail_msg("/readyz is not %d: %s", status, t->got.body);
 }
@@ -54,7 +56,8 @@ static void is_said(struct talk *t)
     assert_true(talk_figure(t, "holdfast_database_up") == 1);
 }
 
-/* Nobody asks for what is in doubt: only a writer waits, and the background thread, which expires a hold. */
+/* Nobody asks for what is in doubt: only a writer waits, and the background thread, which expires a
+ * hold. */
 static void a_server_says_that_the_standbys_are_silent(void **state)
 {
     struct server s;
@@ -95,8 +98,8 @@ static void a_server_says_that_the_standbys_are_silent(void **state)
 
 /* ---- A start ---- */
 
-/* A start changes the configuration; the wait of that for the standby is given up, and with it the start. It must not say that
- * nothing was changed. */
+/* A start changes the configuration; the wait of that for the standby is given up, and with it the
+ * start. It must not say that nothing was changed. */
 static void a_start_says_that_its_configuration_may_be_in_force(void **state)
 {
     struct server s;
@@ -109,16 +112,18 @@ static void a_start_says_that_its_configuration_may_be_in_force(void **state)
     postgres_stop(&b, POSTGRES_FAST);
     s.options.store.idempotency_window_ms = 12345000;
     server_begin(&s);
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; waitpid(s.pid, &status, WNOHANG) == 0;
-         server_pause_ms(20)) {
-        postgres_try(&a,
-                     "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND "
-                     "query = 'COMMIT'");
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         waitpid(s.pid, &status, WNOHANG) == 0; server_pause_ms(20)) {
+        postgres_try(
+            &a,
+            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND "
+            "query = 'COMMIT'");
         assert_true(server_clock_ms() < until);
     }
     s.pid = 0;
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
-    assert_int_equal(postgres_number(&a, "SELECT idempotency_window_ms FROM holdfast.store"), 12345000);
+    assert_int_equal(postgres_number(&a, "SELECT idempotency_window_ms FROM holdfast.store"),
+                     12345000);
     char *log = server_log(&s);
     if (strstr(log, "nothing was changed") || !strstr(log, "may be in force"))
         fail_msg("%s", log);
@@ -163,7 +168,8 @@ static void commands_warn_of_what_no_standby_has(void **state)
     postgres_stop(&b, POSTGRES_FAST);
     for (int i = 0; i < 3; i++)
         assert_true(is_warned(commands[i][0], commands[i][1]));
-    postgres_await_number(&a, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", 0);
+    postgres_await_number(&a, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+                          0);
     postgres_start(&b);
     assert_false(is_warned(commands[1][0], commands[1][1]));
 }
@@ -238,15 +244,16 @@ static void write_one(struct hf_db *db, struct written *w, unsigned n)
 {
     snprintf(w->key, sizeof w->key, "key-%u", n);
     snprintf(w->room, sizeof w->room, "room-%u", n % 40);
-    w->request = (struct hf_request){ .action = HF_PLACE_HOLD,
-                                      .key = hf_str(w->key),
-                                      .place_hold = { hf_str(w->room), hf_str("guest"), 3600000, 0 } };
+    w->request =
+        (struct hf_request){ .action = HF_PLACE_HOLD,
+                             .key = hf_str(w->key),
+                             .place_hold = { hf_str(w->room), hf_str("guest"), 3600000, 0 } };
     w->op = (struct hf_op){ .request = &w->request, .done = write_done };
     hf_submit(db, &w->op);
 }
 
-/* Every session that writes came to wait for the standby, and then for the fate of its commit, so that a question about what the
- * standby has had was not answered either. */
+/* Every session that writes came to wait for the standby, and then for the fate of its commit, so
+ * that a question about what the standby has had was not answered either. */
 static void questions_go_on_beside_many_writes(void **state)
 {
     struct hf_options options = { .postgres = postgres_conninfo(&a) };
@@ -289,7 +296,8 @@ static void questions_go_on_beside_many_writes(void **state)
     hf_close(db);
     free(writes);
     if (failed > 0 || longest > 5000)
-        fail_msg("a question had %s answer, after %lld ms", failed ? "no" : "its", (long long)longest);
+        fail_msg("a question had %s answer, after %lld ms", failed ? "no" : "its",
+                 (long long)longest);
 }
 
 int main(void)
@@ -301,7 +309,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(questions_go_on_beside_many_writes, begin, end),
         cmocka_unit_test_setup_teardown(a_list_does_not_wait_for_the_background_thread, begin, end),
         cmocka_unit_test_setup_teardown(commands_warn_of_what_no_standby_has, begin, end),
-        cmocka_unit_test_setup_teardown(a_start_says_that_its_configuration_may_be_in_force, begin, end),
+        cmocka_unit_test_setup_teardown(a_start_says_that_its_configuration_may_be_in_force, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_server_says_that_the_standbys_are_silent, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,8 @@ static void test_synchronous(void **state)
     PQfinish(c);
 }
 
-/* The primary is killed, the standby takes over, and the old one comes back as it was: both take writes. */
+/* The primary is killed, the standby takes over, and the old one comes back as it was: both take
+ * writes. */
 static void test_failover_and_stale_primary(void **state)
 {
     (void)state;

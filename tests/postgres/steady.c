@@ -1,4 +1,5 @@
-/* A day of keys that come and go: the table of tokens, the identities under guard and their indexes keep their size. */
+/* A day of keys that come and go: the table of tokens, the identities under guard and their indexes
+ * keep their size. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -33,9 +34,9 @@ static void hour(int n)
             snprintf(texts[i], sizeof texts[i], "%08x-%u", serial * 2654435761U,
                      serial); /* as random as keys are */
             if (i % 2)
-                requests[i] =
-                    (struct hf_request){ .action = HF_ADMIT,
-                                         .identity = { .guard = hf_str("g"), .identity = hf_str(texts[i]) } };
+                requests[i] = (struct hf_request){ .action = HF_ADMIT,
+                                                   .identity = { .guard = hf_str("g"),
+                                                                 .identity = hf_str(texts[i]) } };
             else
                 requests[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
                                                    .key = hf_str(texts[i]),
@@ -75,12 +76,13 @@ static void tables_and_indexes_keep_their_size_over_a_day(void **state)
             settled[i] = number(sizes[i]);
     }
     /* Two hours of keys are there, and the rest was taken out. */
-    assert_in_range(number("SELECT count(*) FROM holdfast.token"), GROUPS * GROUP, GROUPS * GROUP * 5 / 4);
+    assert_in_range(number("SELECT count(*) FROM holdfast.token"), GROUPS * GROUP,
+                    GROUPS * GROUP * 5 / 4);
     assert_int_equal(number("SELECT count(*) FROM holdfast.hold"), HOURS * GROUPS * GROUP / 2);
     for (int i = 0; i < 4; i++) {
         long long now = number(sizes[i]);
-        print_message("%s: %lld after %d hours, %lld after %d\n", sizes[i], settled[i], SETTLED + 1, now,
-                      HOURS);
+        print_message("%s: %lld after %d hours, %lld after %d\n", sizes[i], settled[i], SETTLED + 1,
+                      now, HOURS);
         assert_true(now <= settled[i] + settled[i] / 4);
     }
     PQfinish(pg);
@@ -93,11 +95,13 @@ static void change(enum hf_action action, const char *name, uint64_t fence)
     snprintf(key, sizeof key, "%d %s", (int)action, name);
     struct hf_request q = { .action = action,
                             .key = hf_str(key),
-                            .write = { .name = hf_str(name), .value = hf_str(""), .fence = fence } };
+                            .write = {
+                                .name = hf_str(name), .value = hf_str(""), .fence = fence } };
     assert_int_equal(hf_do(k->db, &q, NULL), HF_OK);
 }
 
-/* What a deleted lease has left goes soon, and that of a register when its window has closed, unless it keeps a fence; and it is counted as none. */
+/* What a deleted lease has left goes soon, and that of a register when its window has closed,
+ * unless it keeps a fence; and it is counted as none. */
 static void what_deleted_registers_and_leases_have_left_goes(void **state)
 {
     (void)state;
@@ -118,7 +122,8 @@ static void what_deleted_registers_and_leases_have_left_goes(void **state)
     }
     struct hf_request lease = { .action = HF_GRANT,
                                 .key = hf_str("grant"),
-                                .lease = { .name = hf_str("l"), .holder = hf_str("me"), .ttl_ms = 1 } };
+                                .lease = {
+                                    .name = hf_str("l"), .holder = hf_str("me"), .ttl_ms = 1 } };
     assert_int_equal(hf_do(k->db, &lease, NULL), HF_OK);
     kit_at(k, 1);
     lease = (struct hf_request){ .action = HF_DELETE_LEASE,
@@ -141,7 +146,9 @@ static void what_deleted_registers_and_leases_have_left_goes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(tables_and_indexes_keep_their_size_over_a_day),
-                                        cmocka_unit_test(what_deleted_registers_and_leases_have_left_goes) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_and_indexes_keep_their_size_over_a_day),
+        cmocka_unit_test(what_deleted_registers_and_leases_have_left_goes)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Batches without locks: rows are read in one round trip and written in the next, and whatever happens between the two is
- * found by the commit. */
+/* Batches without locks: rows are read in one round trip and written in the next, and whatever
+ * happens between the two is found by the commit. */
 #include "postgres/kit/swift.h"
 #include "postgres/kit/functions.h"
 #include "server/kit/server.h"
@@ -16,8 +16,9 @@ static struct hf_request asking_for_a_lease(void)
 
 /* ---- Rows that change between the two trips ---- */
 
-/* What a batch changes is as it was read, or the batch begins again. `made` before, `changed` in between; # is the number of the
- * race, %h its hold on the room, %l the fence of its lease, %c that of its claim. */
+/* What a batch changes is as it was read, or the batch begins again. `made` before, `changed` in
+ * between; # is the number of the race, %h its hold on the room, %l the fence of its lease, %c that
+ * of its claim. */
 static const struct race {
     const char *made, *changed;
     enum hf_action action;
@@ -32,15 +33,17 @@ static const struct race {
     { "", "holdfast.grant_lease('u#', 'name#', 'u', interval '1 h')", HF_GRANT, HF_LEASE_HELD },
     { "holdfast.grant_lease('c#', 'name#', 'u', interval '1 ms')",
       "holdfast.grant_lease('u#', 'name#', 'u', interval '1 h')", HF_GRANT, HF_LEASE_HELD },
-    { "holdfast.grant_lease('c#', 'name#', 'u', interval '1 h')", "holdfast.return_lease('name#', %l)",
-      HF_RENEW, HF_NOT_HELD },
-    { "holdfast.grant_lease('c#', 'name#', 'u', interval '1 h')", "holdfast.return_lease('name#', %l)",
-      HF_RETURN, HF_OK },
+    { "holdfast.grant_lease('c#', 'name#', 'u', interval '1 h')",
+      "holdfast.return_lease('name#', %l)", HF_RENEW, HF_NOT_HELD },
+    { "holdfast.grant_lease('c#', 'name#', 'u', interval '1 h')",
+      "holdfast.return_lease('name#', %l)", HF_RETURN, HF_OK },
     { "holdfast.write('c#', 'name#', 'old')", "holdfast.write('u#', 'name#', 'new')", HF_WRITE,
       HF_VERSION_MISMATCH },
     { "", "holdfast.begin('key#', 'other')", HF_BEGIN, HF_TOKEN_COLLISION },
-    { "holdfast.begin('key#', 'x')", "holdfast.fail('key#', %c, 'no')", HF_COMPLETE, HF_TOKEN_COLLISION },
-    { "holdfast.begin('key#', 'x')", "holdfast.complete('key#', %c, 'yes')", HF_HEARTBEAT, HF_NOT_HELD },
+    { "holdfast.begin('key#', 'x')", "holdfast.fail('key#', %c, 'no')", HF_COMPLETE,
+      HF_TOKEN_COLLISION },
+    { "holdfast.begin('key#', 'x')", "holdfast.complete('key#', %c, 'yes')", HF_HEARTBEAT,
+      HF_NOT_HELD },
 };
 
 static struct {
@@ -60,7 +63,8 @@ static void act(const char *text)
         else if (*++text == 'h')
             hf_buffer_printf(&sql, "'%s'", mine.hold);
         else
-            hf_buffer_printf(&sql, "(SELECT max(fence) FROM holdfast.%s)", *text == 'l' ? "lease" : "token");
+            hf_buffer_printf(&sql, "(SELECT max(fence) FROM holdfast.%s)",
+                             *text == 'l' ? "lease" : "token");
     functions_run(swift.user, hf_buffer_text(&sql));
     hf_buffer_free(&sql);
 }
@@ -73,7 +77,8 @@ static struct hf_request request_of(enum hf_action action)
     case HF_RENEW:
     case HF_RETURN:
         q.key = hf_mem(NULL, 0);
-        q.lease.fence = (uint64_t)postgres_number(&swift.p, "SELECT max(fence) FROM holdfast.lease");
+        q.lease.fence =
+            (uint64_t)postgres_number(&swift.p, "SELECT max(fence) FROM holdfast.lease");
         q.lease.name = hf_str(mine.name);
         break;
     case HF_GRANT:
@@ -90,7 +95,8 @@ static struct hf_request request_of(enum hf_action action)
     case HF_BEGIN: q.begin.payload = hf_str("mine"); break;
     case HF_COMPLETE:
     case HF_HEARTBEAT:
-        q.settle.fence = (uint64_t)postgres_number(&swift.p, "SELECT max(fence) FROM holdfast.token");
+        q.settle.fence =
+            (uint64_t)postgres_number(&swift.p, "SELECT max(fence) FROM holdfast.token");
         break;
     default: q.hold.id = hf_str(mine.hold); break;
     }
@@ -131,7 +137,8 @@ static void who_comes_second_decides_again(void **state)
     swift_audited();
 }
 
-/* The row is being changed while the batch writes: it waits, and goes on only if it was not changed after all. */
+/* The row is being changed while the batch writes: it waits, and goes on only if it was not changed
+ * after all. */
 static void a_row_that_is_being_changed_is_waited_for(void **state)
 {
     struct hf_request q = swift_placing("key", "room", SWIFT_HOUR_MS);
@@ -139,8 +146,9 @@ static void a_row_that_is_being_changed_is_waited_for(void **state)
     functions_run(swift.user, "SELECT holdfast.set_resource('room', 2)");
     for (int commits = 0; commits < 2; commits++) {
         functions_run(swift.user, "BEGIN");
-        functions_run(swift.user, commits ? "SELECT holdfast.place_hold('u', 'room', 'u', interval '1 h')"
-                                          : "SELECT holdfast.set_resource('room', 1)");
+        functions_run(swift.user,
+                      commits ? "SELECT holdfast.place_hold('u', 'room', 'u', interval '1 h')"
+                              : "SELECT holdfast.set_resource('room', 1)");
         q.key = hf_str(commits ? "second" : "first");
         swift_begin(&q, 1);
         swift_await_blocked();
@@ -153,7 +161,8 @@ static void a_row_that_is_being_changed_is_waited_for(void **state)
     swift_audited();
 }
 
-/* A table that is written anew has its rows elsewhere: a newer one may stand where the old one was. */
+/* A table that is written anew has its rows elsewhere: a newer one may stand where the old one
+ * was. */
 static void a_changed_row_in_the_same_place_is_another(void **state)
 {
     static const char place[] = "SELECT (ctid = '(0,1)')::integer FROM holdfast.resource";
@@ -171,7 +180,8 @@ static void a_changed_row_in_the_same_place_is_another(void **state)
     assert_int_equal(swift.run.status[0], HF_RESOURCE_UNAVAILABLE);
 }
 
-/* In a backup that was restored one transaction has written all rows. Another one may stand where the row was. */
+/* In a backup that was restored one transaction has written all rows. Another one may stand where
+ * the row was. */
 static void another_row_in_the_same_place_is_not_taken_for_it(void **state)
 {
     struct hf_request q = swift_placing("key", "a", SWIFT_HOUR_MS);
@@ -179,7 +189,8 @@ static void another_row_in_the_same_place_is_not_taken_for_it(void **state)
     functions_run(swift.user, "SELECT holdfast.set_resource('x', 5)");
     functions_run(swift.user, "SELECT holdfast.set_resource('a', 6)");
     functions_run(swift.user, "SELECT holdfast.set_resource('b', 7)");
-    functions_run(swift.user, "CREATE TABLE held AS SELECT * FROM holdfast.resource ORDER BY capacity");
+    functions_run(swift.user,
+                  "CREATE TABLE held AS SELECT * FROM holdfast.resource ORDER BY capacity");
     functions_run(swift.user, "TRUNCATE holdfast.resource");
     functions_run(swift.user, "INSERT INTO holdfast.resource SELECT * FROM held");
     functions_run(swift.user, "DROP TABLE held");
@@ -188,13 +199,15 @@ static void another_row_in_the_same_place_is_not_taken_for_it(void **state)
     postgres_run(&swift.p, "VACUUM FULL holdfast.resource");
     assert_int_equal(
         postgres_number(
-            &swift.p, "SELECT count(*) FROM holdfast.resource a, holdfast.resource b WHERE a.name = 'a' AND "
-                      "b.name = 'b' AND b.ctid = '(0,2)' AND a.xmin = b.xmin"),
+            &swift.p,
+            "SELECT count(*) FROM holdfast.resource a, holdfast.resource b WHERE a.name = 'a' AND "
+            "b.name = 'b' AND b.ctid = '(0,2)' AND a.xmin = b.xmin"),
         1);
     assert_int_equal(swift_between_over(), HF_PG_AGAIN);
     assert_int_equal(swift_again(), HF_PG_DONE);
     assert_int_equal(swift.run.status[0], HF_OK);
-    assert_int_equal(postgres_number(&swift.p, "SELECT held FROM holdfast.resource WHERE name = 'b'"), 0);
+    assert_int_equal(
+        postgres_number(&swift.p, "SELECT held FROM holdfast.resource WHERE name = 'b'"), 0);
     swift_audited();
 }
 
@@ -233,8 +246,8 @@ static void a_clients_number_is_used_once(void **state)
 
 /* ---- Answers over rows that the commit does not change ---- */
 
-/* The unit was given back by an entry with a lower number, which the batch could not see yet: a refusal behind it would be a
- * wrong one for ever. */
+/* The unit was given back by an entry with a lower number, which the batch could not see yet: a
+ * refusal behind it would be a wrong one for ever. */
 static void a_refusal_is_not_decided_without_a_lock(void **state)
 {
     struct hf_request q = swift_placing("key", "room", SWIFT_HOUR_MS);
@@ -275,9 +288,9 @@ static void a_key_that_is_being_bound_is_waited_for(void **state)
     functions_run(swift.user, "SELECT holdfast.set_resource('other', 9)");
     for (int commits = 0; commits < 2; commits++) {
         functions_run(swift.user, "BEGIN");
-        functions_run(swift.user, commits
-                                      ? "SELECT holdfast.place_hold('two', 'other', 'u', interval '1 h')"
-                                      : "SELECT holdfast.place_hold('one', 'other', 'u', interval '1 h')");
+        functions_run(swift.user,
+                      commits ? "SELECT holdfast.place_hold('two', 'other', 'u', interval '1 h')"
+                              : "SELECT holdfast.place_hold('one', 'other', 'u', interval '1 h')");
         q.key = hf_str(commits ? "two" : "one");
         swift_begin(&q, 1);
         swift_await_blocked();
@@ -304,8 +317,8 @@ static void a_key_twice_in_a_batch_has_one_effect(void **state)
     swift_audited();
 }
 
-/* Its window closes and its row leaves, while a batch that has taken it for free is under way: when the call was decided, the
- * key was bound. */
+/* Its window closes and its row leaves, while a batch that has taken it for free is under way: when
+ * the call was decided, the key was bound. */
 static void a_key_that_leaves_between_the_trips_was_bound(void **state)
 {
     struct hf_request q = swift_placing("key", "room", SWIFT_HOUR_MS);
@@ -326,9 +339,10 @@ static void a_key_that_leaves_between_the_trips_was_bound(void **state)
     if (swift_join() != HF_PG_DONE)
         assert_int_equal(swift_again(), HF_PG_DONE);
     assert_int_equal(
-        postgres_number(&swift.p,
-                        "SELECT count(*) FROM holdfast.journal a, holdfast.journal b WHERE a.key = 'key' "
-                        "AND b.key = 'key' AND a.number < b.number AND b.at < a.at + interval '400 ms'"),
+        postgres_number(
+            &swift.p,
+            "SELECT count(*) FROM holdfast.journal a, holdfast.journal b WHERE a.key = 'key' "
+            "AND b.key = 'key' AND a.number < b.number AND b.at < a.at + interval '400 ms'"),
         0);
 }
 
@@ -341,7 +355,8 @@ static void too_late(void *arg, size_t index, const struct hf_plan *plan, hf_tim
     in_time(arg, index, plan, now);
 }
 
-/* Keys leave a minute after their window: a batch must be over by then, or it could have missed one. */
+/* Keys leave a minute after their window: a batch must be over by then, or it could have missed
+ * one. */
 static void what_was_read_long_ago_is_not_written(void **state)
 {
     struct hf_request q = swift_placing("key", "room", SWIFT_HOUR_MS);
@@ -359,7 +374,8 @@ static void what_was_read_long_ago_is_not_written(void **state)
     assert_int_equal(swift.run.status[0], HF_OK);
 }
 
-/* A call of long ago, and one that could not be decided: the second try has nothing to do with the first of the two. */
+/* A call of long ago, and one that could not be decided: the second try has nothing to do with the
+ * first of the two. */
 static void a_retry_beside_a_conflict_is_no_race(void **state)
 {
     const struct hf_request q[] = { swift_placing("old", "room", SWIFT_HOUR_MS),
@@ -383,14 +399,16 @@ static void a_retry_beside_a_conflict_is_no_race(void **state)
 
 /* ---- Rows of one trip that were read at different times ---- */
 
-/* Resources are read before holds, and here a lease in between, which the user has locked meanwhile. The resource counts
- * nothing as confirmed then, and the hold is. The server stopped at that, as if it were a fault of its own. */
+/* Resources are read before holds, and here a lease in between, which the user has locked
+ * meanwhile. The resource counts nothing as confirmed then, and the hold is. The server stopped at
+ * that, as if it were a fault of its own. */
 static void a_hold_that_changed_behind_its_resource_is_read_again(void **state)
 {
     (void)state;
     assert_int_equal(swift_do(swift_placing("first", "room", SWIFT_HOUR_MS)), HF_OK);
     memcpy(mine.hold, swift.run.hold[0], sizeof mine.hold);
-    const struct hf_request q[] = { swift_ending(HF_REVERSE, "key", mine.hold), asking_for_a_lease() };
+    const struct hf_request q[] = { swift_ending(HF_REVERSE, "key", mine.hold),
+                                    asking_for_a_lease() };
     functions_run(swift.user, "BEGIN");
     functions_run(swift.user, "LOCK TABLE holdfast.lease IN ACCESS EXCLUSIVE MODE");
     swift_begin(q, 2);
@@ -408,12 +426,14 @@ static void a_hold_that_came_behind_its_resource_is_read_again(void **state)
 {
     (void)state;
     functions_run(swift.user, "SELECT holdfast.set_resource('room', 9)");
-    /* Its id is known before it is there: that is how it is with a transaction that tells too early. */
+    /* Its id is known before it is there: that is how it is with a transaction that tells too
+     * early. */
     functions_run(swift.user, "BEGIN");
     functions_run(swift.user, "LOCK TABLE holdfast.lease IN ACCESS EXCLUSIVE MODE");
     char *hold = COLUMN(swift.user, "id", "place_hold", "u", "room", "u", "1 h");
     const struct hf_request q[] = { swift_placing("key", "room", SWIFT_HOUR_MS),
-                                    swift_ending(HF_CONFIRM, "confirm", hold), asking_for_a_lease() };
+                                    swift_ending(HF_CONFIRM, "confirm", hold),
+                                    asking_for_a_lease() };
     struct hf_request others[3] = { q[1], q[2], q[0] };
     swift_begin(others, 3);
     swift_await_blocked();
@@ -429,7 +449,8 @@ static void a_hold_that_came_behind_its_resource_is_read_again(void **state)
 /* More overdue holds than the resource counted when it was read: that is no damage. */
 static void overdue_holds_that_came_behind_their_resource_are_no_damage(void **state)
 {
-    const struct hf_request q[] = { swift_placing("key", "room", SWIFT_HOUR_MS), asking_for_a_lease() };
+    const struct hf_request q[] = { swift_placing("key", "room", SWIFT_HOUR_MS),
+                                    asking_for_a_lease() };
     (void)state;
     functions_run(swift.user, "SELECT holdfast.set_resource('room', 9)");
     assert_int_equal(swift_do(swift_placing("first", "room", 1)), HF_OK);

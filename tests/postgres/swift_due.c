@@ -1,5 +1,6 @@
-/* Batches without locks look for overdue holds only where the resource says that there may be some: it must never say so too
- * late. And everybody at once: servers, functions and sweepers at the same few rows. */
+/* Batches without locks look for overdue holds only where the resource says that there may be some:
+ * it must never say so too late. And everybody at once: servers, functions and sweepers at the same
+ * few rows. */
 #include "postgres/kit/functions.h"
 #include "postgres/kit/swift.h"
 #include "server/kit/server.h"
@@ -9,11 +10,12 @@
 
 /* ---- When the first hold of a resource may be overdue ---- */
 
-static const char too_late[] =
-    "SELECT count(*) FROM holdfast.hold h JOIN holdfast.resource r ON (r.tenant, r.name) = (h.tenant, "
-    "h.resource) WHERE h.state = 'held' AND h.expires_at < r.due_at";
+static const char too_late[] = "SELECT count(*) FROM holdfast.hold h JOIN holdfast.resource r ON "
+                               "(r.tenant, r.name) = (h.tenant, "
+                               "h.resource) WHERE h.state = 'held' AND h.expires_at < r.due_at";
 
-/* Whoever placed it, and whoever comes, and be there a unit left or not: nobody waits for a sweeper. */
+/* Whoever placed it, and whoever comes, and be there a unit left or not: nobody waits for a
+ * sweeper. */
 static void who_places_expires_what_is_overdue(void **state)
 {
     struct hf_request q;
@@ -36,13 +38,14 @@ static void who_places_expires_what_is_overdue(void **state)
         else
             EXPECT(swift.user, "ok", false, "place_hold", second, room, "guest", "1 h");
     }
-    assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.hold WHERE state = 'expired'"),
-                     4);
+    assert_int_equal(
+        postgres_number(&swift.p, "SELECT count(*) FROM holdfast.hold WHERE state = 'expired'"), 4);
     assert_int_equal(postgres_number(&swift.p, too_late), 0);
     swift_audited();
 }
 
-/* The one hold that was known to come next ends in the same batch, and there is another behind it. */
+/* The one hold that was known to come next ends in the same batch, and there is another behind
+ * it. */
 static void behind_a_hold_that_ends_there_may_be_others(void **state)
 {
     char next[HF_ID_SIZE];
@@ -57,12 +60,14 @@ static void behind_a_hold_that_ends_there_may_be_others(void **state)
     assert_int_equal(swift_again(), HF_PG_DONE); /* and so it looks for overdue ones */
     assert_int_equal(postgres_number(&swift.p, too_late), 0);
     assert_int_equal(
-        postgres_number(&swift.p,
-                        "SELECT round(extract(epoch FROM due_at - now()) / 3600) FROM holdfast.resource"),
+        postgres_number(
+            &swift.p,
+            "SELECT round(extract(epoch FROM due_at - now()) / 3600) FROM holdfast.resource"),
         1);
 }
 
-/* Nothing is left of what was looked at, and so it is known again: nobody looks in vain for ever. */
+/* Nothing is left of what was looked at, and so it is known again: nobody looks in vain for
+ * ever. */
 static void what_was_overdue_is_forgotten(void **state)
 {
     (void)state;
@@ -70,14 +75,15 @@ static void what_was_overdue_is_forgotten(void **state)
     server_pause_ms(5);
     assert_int_equal(swift_do(swift_placing("second", "room", SWIFT_HOUR_MS)), HF_OK);
     assert_int_equal(
-        postgres_number(&swift.p,
-                        "SELECT count(*) FROM holdfast.resource r JOIN holdfast.hold h ON h.expires_at = "
-                        "r.due_at AND h.state = 'held'"),
+        postgres_number(
+            &swift.p,
+            "SELECT count(*) FROM holdfast.resource r JOIN holdfast.hold h ON h.expires_at = "
+            "r.due_at AND h.state = 'held'"),
         1);
 }
 
-/* Any mixture: holds of all lengths, more overdue ones than a call expires, ends of all sorts, by batches with locks and
- * without, by functions and by the sweeper. */
+/* Any mixture: holds of all lengths, more overdue ones than a call expires, ends of all sorts, by
+ * batches with locks and without, by functions and by the sweeper. */
 static void no_hold_ends_before_its_resource_is_due(void **state)
 {
     enum { HOLDS = 400 };
@@ -87,16 +93,19 @@ static void no_hold_ends_before_its_resource_is_due(void **state)
     size_t holds = 0, n = 0, steps = full ? 250 : 60;
     struct hf_request q[SWIFT_MANY];
     (void)state;
-    functions_run(swift.user, "SELECT holdfast.set_resource('a', 40), holdfast.set_resource('b', 3)");
+    functions_run(swift.user,
+                  "SELECT holdfast.set_resource('a', 40), holdfast.set_resource('b', 3)");
     for (size_t step = 0; step < steps && holds + SWIFT_MANY < HOLDS; step++) {
         size_t count = 1 + test_below(&seed, SWIFT_MANY - 1);
         for (size_t i = 0; i < count; i++, n++) {
-            static const int64_t lengths[] = { 1, 1, 5, 50, 1000, SWIFT_HOUR_MS, 2 * SWIFT_HOUR_MS };
+            static const int64_t lengths[] = {
+                1, 1, 5, 50, 1000, SWIFT_HOUR_MS, 2 * SWIFT_HOUR_MS
+            };
             static const enum hf_action ends[] = { HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE };
             snprintf(keys[n], sizeof keys[n], "key-%zu", n);
             if (holds == 0 || test_below(&seed, 3) > 0)
-                q[i] =
-                    swift_placing(keys[n], test_below(&seed, 2) ? "a" : "b", lengths[test_below(&seed, 7)]);
+                q[i] = swift_placing(keys[n], test_below(&seed, 2) ? "a" : "b",
+                                     lengths[test_below(&seed, 7)]);
             else /* one of the latest, as it is with callers */
                 q[i] = swift_ending(ends[test_below(&seed, 4)], keys[n],
                                     ids[holds - 1 - test_below(&seed, holds < 12 ? holds : 12)]);
@@ -113,12 +122,14 @@ static void no_hold_ends_before_its_resource_is_due(void **state)
                 memcpy(ids[holds++], swift.run.hold[i], HF_ID_SIZE);
         char sql[200];
         unsigned swept;
-        snprintf(sql, sizeof sql, "SELECT holdfast.place_hold('u-%zu', '%s', 'u', interval '%d ms')", step,
+        snprintf(sql, sizeof sql,
+                 "SELECT holdfast.place_hold('u-%zu', '%s', 'u', interval '%d ms')", step,
                  test_below(&seed, 2) ? "a" : "b", 1 + (int)test_below(&seed, 20));
         functions_run(swift.user, sql);
         if (test_below(&seed, 8) == 0)
-            assert_int_equal(hf_pg_sweep(&swift.session, 1 + (unsigned)test_below(&seed, 9), &swept),
-                             HF_PG_DONE);
+            assert_int_equal(
+                hf_pg_sweep(&swift.session, 1 + (unsigned)test_below(&seed, 9), &swept),
+                HF_PG_DONE);
         assert_int_equal(postgres_number(&swift.p, too_late), 0);
     }
     swift_audited();
@@ -139,7 +150,8 @@ static void caller_answered(enum hf_status st)
         atomic_fetch_add(&faults, 1);
 }
 
-/* Through a server: places and ends holds, takes and gives back leases, writes; each twice now and then, as retries are. */
+/* Through a server: places and ends holds, takes and gives back leases, writes; each twice now and
+ * then, as retries are. */
 static void *call_a_server(void *arg)
 {
     const int me = *(const int *)arg;
@@ -150,18 +162,20 @@ static void *call_a_server(void *arg)
     for (int n = 0; !atomic_load(&stop); n++) {
         snprintf(key, sizeof key, "key-%d-%d", me, n);
         snprintf(end_key, sizeof end_key, "end-%d-%d", me, n);
-        struct hf_request q =
-            swift_placing(key, test_below(&seed, 2) ? "a" : "b", 1 + (int64_t)test_below(&seed, 30));
+        struct hf_request q = swift_placing(key, test_below(&seed, 2) ? "a" : "b",
+                                            1 + (int64_t)test_below(&seed, 30));
         if (n % 4 == 3)
-            q = (struct hf_request){ .action = HF_GRANT,
-                                     .key = hf_str(key),
-                                     .lease = {
-                                         .name = hf_str("name"), .holder = hf_str("me"), .ttl_ms = 5 } };
+            q = (struct hf_request){
+                .action = HF_GRANT,
+                .key = hf_str(key),
+                .lease = { .name = hf_str("name"), .holder = hf_str("me"), .ttl_ms = 5 }
+            };
         enum hf_status st = hf_do(db, &q, &got);
         caller_answered(st);
         if (st == HF_OK && q.action == HF_GRANT) {
             q = (struct hf_request){ .action = HF_RETURN,
-                                     .lease = { .name = hf_str("name"), .fence = got.answer.lease.fence } };
+                                     .lease = { .name = hf_str("name"),
+                                                .fence = got.answer.lease.fence } };
             caller_answered(hf_do(db, &q, &got));
         } else if (st == HF_OK) {
             memcpy(hold, got.answer.hold.id, sizeof hold);
@@ -185,8 +199,8 @@ static void *call_functions(void *arg)
     (void)arg;
     for (int n = 0; !atomic_load(&stop); n++) {
         char sql[200];
-        snprintf(sql, sizeof sql, "SELECT holdfast.place_hold('f-%d', '%s', 'f', interval '3 ms')", n,
-                 n % 2 ? "a" : "b");
+        snprintf(sql, sizeof sql, "SELECT holdfast.place_hold('f-%d', '%s', 'f', interval '3 ms')",
+                 n, n % 2 ? "a" : "b");
         PQclear(PQexec(c, sql));
         server_pause_ms(2);
     }
@@ -210,7 +224,8 @@ static void everybody_at_the_same_rows_comes_to_what_the_audit_expects(void **st
     int names[CALLERS * SERVERS];
     bool full = getenv("HF_SCALE") && strcmp(getenv("HF_SCALE"), "full") == 0;
     (void)state;
-    functions_run(swift.user, "SELECT holdfast.set_resource('a', 3), holdfast.set_resource('b', 1)");
+    functions_run(swift.user,
+                  "SELECT holdfast.set_resource('a', 3), holdfast.set_resource('b', 1)");
     for (int i = 0; i < SERVERS; i++)
         servers[i] = swift_open();
     atomic_store(&stop, false);
@@ -235,7 +250,9 @@ static void everybody_at_the_same_rows_comes_to_what_the_audit_expects(void **st
     assert_true(atomic_load(&effects) > 20);
     assert_int_equal(postgres_number(&swift.p, too_late), 0);
     assert_int_equal(
-        postgres_number(&swift.p, "SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'"), 0);
+        postgres_number(&swift.p,
+                        "SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'"),
+        0);
     swift_audited();
 }
 

@@ -1,7 +1,8 @@
-/* Rows that come and go while a batch is under way that found none: it must not take the name for one that was never used. An
- * application keeps a key bound in an open transaction, so that the batch waits at that key, behind its reads and with its numbers
- * and fences drawn; meanwhile others make the row and take it out again, and the servers' maintenance runs; then the application
- * rolls back. */
+/* Rows that come and go while a batch is under way that found none: it must not take the name for
+ * one that was never used. An application keeps a key bound in an open transaction, so that the
+ * batch waits at that key, behind its reads and with its numbers and fences drawn; meanwhile others
+ * make the row and take it out again, and the servers' maintenance runs; then the application rolls
+ * back. */
 #include "postgres/kit/functions.h"
 #include "postgres/kit/swift.h"
 #include "server/kit/server.h"
@@ -79,15 +80,18 @@ static void lease_comes_and_goes(void)
     done((struct hf_request){ .action = HF_DELETE_LEASE,
                               .key = hf_str("delete"),
                               .lease = { .name = hf_str("L"), .fence = got.answer.lease.fence } });
-    assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.journal WHERE action = "
-                                               "'delete_lease' AND status = 'ok'"),
+    assert_int_equal(postgres_number(&swift.p,
+                                     "SELECT count(*) FROM holdfast.journal WHERE action = "
+                                     "'delete_lease' AND status = 'ok'"),
                      1);
 }
 
-/* The same by one batch: then no row of the lease is ever seen. (It has the fence that the batch is going to draw.) */
+/* The same by one batch: then no row of the lease is ever seen. (It has the fence that the batch is
+ * going to draw.) */
 static void lease_comes_and_goes_at_once(void)
 {
-    uint64_t fence = (uint64_t)postgres_number(&swift.p, "SELECT last_value + 1 FROM holdfast.fence");
+    uint64_t fence =
+        (uint64_t)postgres_number(&swift.p, "SELECT last_value + 1 FROM holdfast.fence");
     const struct hf_request q[] = { granting("theirs", "bob"),
                                     { .action = HF_DELETE_LEASE,
                                       .key = hf_str("delete"),
@@ -99,8 +103,9 @@ static void lease_comes_and_goes_at_once(void)
     assert_int_equal(results[0].answer.lease.fence, fence);
     hf_result_clear(&results[0]);
     hf_result_clear(&results[1]);
-    assert_int_equal(postgres_number(&swift.p, "SELECT count(DISTINCT batch) FROM holdfast.journal WHERE "
-                                               "action IN ('grant', 'delete_lease')"),
+    assert_int_equal(postgres_number(&swift.p,
+                                     "SELECT count(DISTINCT batch) FROM holdfast.journal WHERE "
+                                     "action IN ('grant', 'delete_lease')"),
                      1);
 }
 
@@ -128,10 +133,12 @@ static void gate_shut(struct hf_request q, enum way way)
     long long before = postgres_number(&swift.p, "SELECT last_value FROM holdfast.journal_number");
     swift_make(both, 2);
     swift_calm();
-    swift.session.expects_new = way == WITHOUT_LOCKS; /* else it looks first, and locks what is there */
+    swift.session.expects_new =
+        way == WITHOUT_LOCKS; /* else it looks first, and locks what is there */
     swift_start();
     swift_await_blocked();
-    assert_true(postgres_number(&swift.p, "SELECT last_value FROM holdfast.journal_number") > before);
+    assert_true(postgres_number(&swift.p, "SELECT last_value FROM holdfast.journal_number") >
+                before);
 }
 
 static void gate_opened(void)
@@ -154,10 +161,10 @@ static void a_lease(void (*comes_and_goes)(void), enum way way)
     comes_and_goes();
     maintained();
     gate_opened();
-    assert_int_equal(postgres_number(&swift.p,
-                                     "SELECT count(*) FROM holdfast.lease WHERE holder = 'alice' AND "
-                                     "fence = (SELECT last_value FROM holdfast.fence)"),
-                     1);
+    assert_int_equal(
+        postgres_number(&swift.p, "SELECT count(*) FROM holdfast.lease WHERE holder = 'alice' AND "
+                                  "fence = (SELECT last_value FROM holdfast.fence)"),
+        1);
 }
 
 static void a_lease_that_came_and_went_was_there(void **state)
@@ -217,16 +224,17 @@ static void time_passes(hf_time ms)
     sweeper.horizon.coming_at -= ms;
 }
 
-/* Of two leases one was deleted before it was first looked who is under way; of the other the deletion came behind that, though
- * its time, which is the servers' to tell, is as early. */
+/* Of two leases one was deleted before it was first looked who is under way; of the other the
+ * deletion came behind that, though its time, which is the servers' to tell, is as early. */
 static void what_a_lease_has_left_goes_when_all_batches_are_over(void **state)
 {
     (void)state;
     lease_comes_and_goes();
     maintained();
-    functions_run(swift.user,
-                  "INSERT INTO holdfast.lease SELECT tenant, 'late', holder, fence, ttl_ms, granted_at, "
-                  "expires_at, released_at, deleted_at FROM holdfast.lease");
+    functions_run(
+        swift.user,
+        "INSERT INTO holdfast.lease SELECT tenant, 'late', holder, fence, ttl_ms, granted_at, "
+        "expires_at, released_at, deleted_at FROM holdfast.lease");
     assert_int_equal(leases_left(), 2);
     time_passes(HF_PG_LEAVE_MS - 2000);
     maintained();
@@ -239,8 +247,9 @@ static void what_a_lease_has_left_goes_when_all_batches_are_over(void **state)
     assert_int_equal(leases_left(), 0);
 }
 
-/* Somebody changed by hand what deleted registers have left: until when it is kept is no number, or none that could be a time; or the fence
- * is gone, for whose sake it is kept for ever. These rows stay, and are told of. All others leave. */
+/* Somebody changed by hand what deleted registers have left: until when it is kept is no number, or
+ * none that could be a time; or the fence is gone, for whose sake it is kept for ever. These rows
+ * stay, and are told of. All others leave. */
 static void a_row_changed_by_hand_keeps_no_other_from_leaving(void **state)
 {
     enum { ODD = 6 };
@@ -248,19 +257,21 @@ static void a_row_changed_by_hand_keeps_no_other_from_leaving(void **state)
     (void)state;
     lease_comes_and_goes();
     register_comes_and_goes();
-    functions_run(swift.user,
-                  "INSERT INTO holdfast.register SELECT tenant, 'odd' || n, type, v, version, fence, "
-                  "coalesce(t, changed_at) "
-                  "FROM holdfast.register, (VALUES (1, ''::bytea, NULL::timestamptz), (2, '\\x01', NULL), "
-                  "(3, '\\x0000000000000000ff', NULL), (4, '\\xffffffffffffff7f', NULL), (5, "
-                  "'\\xffffffffffffffff', NULL), "
-                  "(6, '\\xffffffffffffff7f', '-infinity')) AS odd (n, v, t)");
+    functions_run(
+        swift.user,
+        "INSERT INTO holdfast.register SELECT tenant, 'odd' || n, type, v, version, fence, "
+        "coalesce(t, changed_at) "
+        "FROM holdfast.register, (VALUES (1, ''::bytea, NULL::timestamptz), (2, '\\x01', NULL), "
+        "(3, '\\x0000000000000000ff', NULL), (4, '\\xffffffffffffff7f', NULL), (5, "
+        "'\\xffffffffffffffff', NULL), "
+        "(6, '\\xffffffffffffff7f', '-infinity')) AS odd (n, v, t)");
     for (int i = 0; i < 3; i++) {
         maintained();
         time_passes(HF_PG_LEAVE_MS);
     }
     assert_int_equal(leases_left(), 0);
-    assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.register WHERE name = 'R'"), 0);
+    assert_int_equal(
+        postgres_number(&swift.p, "SELECT count(*) FROM holdfast.register WHERE name = 'R'"), 0);
     assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.register"), ODD);
     assert_true(atomic_load(&swift.shared.unsound) >= ODD);
     bool named = false;
@@ -274,11 +285,13 @@ static void standbys(const char *names)
     char sql[120];
     postgres_set(&swift.p, "synchronous_standby_names", names);
     postgres_reload(&swift.p);
-    snprintf(sql, sizeof sql, "SELECT (current_setting('synchronous_standby_names') = '%s')::integer", names);
+    snprintf(sql, sizeof sql,
+             "SELECT (current_setting('synchronous_standby_names') = '%s')::integer", names);
     postgres_await_number(&swift.p, sql, 1);
 }
 
-/* Else it is told that a claim is not known, and the standby that takes over has it as it was before it was settled. */
+/* Else it is told that a claim is not known, and the standby that takes over has it as it was
+ * before it was settled. */
 static void what_no_standby_has_does_not_leave(void **state)
 {
     uint64_t freed;
@@ -332,7 +345,8 @@ static void clock_shifts(void *arg, size_t index, const struct hf_plan *plan, hf
     in_time(arg, index, plan, now);
 }
 
-/* A batch is over by then, with locks too; and also if the database's clock was set back meanwhile. */
+/* A batch is over by then, with locks too; and also if the database's clock was set back
+ * meanwhile. */
 static void what_was_read_long_ago_is_not_written(void **state)
 {
     static const struct {
@@ -366,21 +380,25 @@ static void to_functions_it_is_not_there(void **state)
 {
     (void)state;
     lease_comes_and_goes();
-    assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.get_lease('L') WHERE status = "
-                                               "'not-known'"),
-                     1);
     assert_int_equal(postgres_number(&swift.p,
-                                     "SELECT count(*) FROM holdfast.renew_lease('L', (SELECT fence FROM "
-                                     "holdfast.lease)) WHERE status = 'not-known'"),
+                                     "SELECT count(*) FROM holdfast.get_lease('L') WHERE status = "
+                                     "'not-known'"),
                      1);
-    assert_int_equal(postgres_number(&swift.p, "SELECT count(*) FROM holdfast.grant_lease('k', 'L', 'carol', "
-                                               "interval '1 h') WHERE status = 'ok'"),
-                     1);
+    assert_int_equal(
+        postgres_number(&swift.p,
+                        "SELECT count(*) FROM holdfast.renew_lease('L', (SELECT fence FROM "
+                        "holdfast.lease)) WHERE status = 'not-known'"),
+        1);
     assert_int_equal(postgres_number(&swift.p,
-                                     "SELECT count(*) FROM holdfast.get_lease('L') WHERE status = 'ok' "
-                                     "AND holder = 'carol' AND fence = (SELECT last_value FROM "
-                                     "holdfast.fence)"),
+                                     "SELECT count(*) FROM holdfast.grant_lease('k', 'L', 'carol', "
+                                     "interval '1 h') WHERE status = 'ok'"),
                      1);
+    assert_int_equal(
+        postgres_number(&swift.p,
+                        "SELECT count(*) FROM holdfast.get_lease('L') WHERE status = 'ok' "
+                        "AND holder = 'carol' AND fence = (SELECT last_value FROM "
+                        "holdfast.fence)"),
+        1);
     swift_audited();
 }
 
@@ -390,7 +408,8 @@ static void to_servers_it_is_not_there(void **state)
     lease_comes_and_goes();
     uint64_t first = got.answer.lease.fence;
     struct hf_request get = { .action = HF_GET_LEASE, .get = { .name = hf_str("L") } };
-    struct hf_request renew = { .action = HF_RENEW, .lease = { .name = hf_str("L"), .fence = first } };
+    struct hf_request renew = { .action = HF_RENEW,
+                                .lease = { .name = hf_str("L"), .fence = first } };
     assert_int_equal(hf_do(other, &get, &got), HF_NOT_KNOWN);
     assert_int_equal(hf_do(other, &renew, &got), HF_NOT_KNOWN);
     done(granting("again", "carol"));

@@ -1,5 +1,6 @@
-/* Tenants take turns: a tenant that sends thousands of operations at a time does not make others wait behind them. How long others
- * wait is told in operations of the first that are answered meanwhile, whatever the machine. */
+/* Tenants take turns: a tenant that sends thousands of operations at a time does not make others
+ * wait behind them. How long others wait is told in operations of the first that are answered
+ * meanwhile, whatever the machine. */
 #include "postgres/kit/postgres.h"
 #include "server/kit/server.h"
 #include "support/test.h"
@@ -72,12 +73,12 @@ static void *flood_run(void *arg)
         for (size_t i = 0; i < LINES; i++) {
             snprintf(f->keys[i], sizeof f->keys[i], "%u-%u-%zu", f->number, round, i);
             snprintf(f->rooms[i], sizeof f->rooms[i], "%u-%zu", f->number, i);
-            f->requests[i] = (struct hf_request){
-                .action = HF_PLACE_HOLD,
-                .tenant = hf_str("a"),
-                .key = hf_str(f->keys[i]),
-                .place_hold = { .resource = hf_str(f->rooms[i]), .requester = hf_str("x"), .duration_ms = 1 }
-            };
+            f->requests[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                                  .tenant = hf_str("a"),
+                                                  .key = hf_str(f->keys[i]),
+                                                  .place_hold = { .resource = hf_str(f->rooms[i]),
+                                                                  .requester = hf_str("x"),
+                                                                  .duration_ms = 1 } };
             f->ops[i] = (struct hf_op){ .request = &f->requests[i],
                                         .done = flood_done,
                                         .arg = f,
@@ -153,8 +154,8 @@ static void a_flood_does_not_make_others_wait(void **state)
     }
     flood_end();
     qsort(waited, calls, sizeof *waited, ascending);
-    printf("%u calls, while so many were answered to another: nine of ten up to %ld, most %ld\n", calls,
-           waited[calls * 9 / 10], waited[calls - 1]);
+    printf("%u calls, while so many were answered to another: nine of ten up to %ld, most %ld\n",
+           calls, waited[calls * 9 / 10], waited[calls - 1]);
     assert_true(calls > 20);
     assert_true(waited[calls * 9 / 10] <= 2048);
     assert_true(waited[calls - 1] <= 8192);
@@ -184,13 +185,14 @@ static void what_is_in_a_lane_stays_in_order(void **state)
     atomic_store(&failed, 0);
     for (unsigned i = 0; i < ORDERED; i++) {
         snprintf(keys[i], sizeof keys[i], "o%u", i);
-        requests[i] = (struct hf_request){ .action = HF_WRITE,
-                                           .tenant = hf_str(i % 3 ? "b" : "c"),
-                                           .key = hf_str(keys[i]),
-                                           .write = { .name = hf_str("ordered"),
-                                                      .value = hf_str("v"),
-                                                      .has_if_version = true,
-                                                      .if_version = i % 3 ? i - i / 3 - 1 : i / 3 } };
+        requests[i] =
+            (struct hf_request){ .action = HF_WRITE,
+                                 .tenant = hf_str(i % 3 ? "b" : "c"),
+                                 .key = hf_str(keys[i]),
+                                 .write = { .name = hf_str("ordered"),
+                                            .value = hf_str("v"),
+                                            .has_if_version = true,
+                                            .if_version = i % 3 ? i - i / 3 - 1 : i / 3 } };
         ops[i] = (struct hf_op){
             .request = &requests[i],
             .done = ordered_done,

@@ -137,10 +137,12 @@ static void test_prepared(void **state)
     assert_int_equal(say(&w, 'B', "|a|||||||", "").kind, RELAY_WIRE_COMMIT);
     assert_int_equal(say(&w, 'B', "|b|||||||", "").kind, RELAY_WIRE_OTHER);
     assert_int_equal(say(&w, 'B', "|b|||||||", "b").kind, RELAY_WIRE_COMMIT);
-    assert_int_equal(say(&w, 'B', "a|b|||||||", "").kind, RELAY_WIRE_OTHER); /* a portal's name is none */
+    assert_int_equal(say(&w, 'B', "a|b|||||||", "").kind,
+                     RELAY_WIRE_OTHER); /* a portal's name is none */
     assert_int_equal(say(&w, 'P', "|commit|||", "").kind, RELAY_WIRE_OTHER); /* without a name */
     assert_int_equal(say(&w, 'B', "|||||||||", "").kind, RELAY_WIRE_COMMIT);
-    assert_int_equal(say(&w, 'P', "|SELECT 1|||", "").kind, RELAY_WIRE_OTHER); /* it means another now */
+    assert_int_equal(say(&w, 'P', "|SELECT 1|||", "").kind,
+                     RELAY_WIRE_OTHER); /* it means another now */
     assert_int_equal(say(&w, 'B', "|||||||||", "").kind, RELAY_WIRE_OTHER);
 }
 
@@ -155,7 +157,8 @@ static void test_pipeline(void **state)
     assert_false(first.ends);
     assert_true(say(&w, 'H', "", "").ends);
     assert_true(say(&w, 'S', "", "").ends);
-    struct relay_message second = say(&w, 'B', "|c|||||||", ""), third = say(&w, 'B', "|c|||||||", "");
+    struct relay_message second = say(&w, 'B', "|c|||||||", ""),
+                         third = say(&w, 'B', "|c|||||||", "");
     (void)say(&w, 'S', "", "");
     struct relay_message fourth = say(&w, 'Q', "commit|", "");
     assert_true(fourth.ends && fourth.kind == RELAY_WIRE_COMMIT);
@@ -176,8 +179,9 @@ static void test_pipeline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),    cmocka_unit_test(test_first_message), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_prepared), cmocka_unit_test(test_pipeline),
+        cmocka_unit_test(test_words),    cmocka_unit_test(test_first_message),
+        cmocka_unit_test(test_broken),   cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_pipeline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

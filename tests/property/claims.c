@@ -1,5 +1,6 @@
-/* Claims under random workers that finish, fail, fall silent and come back late: the fence of a key only
- * rises, no two workers hold the current fence, and what was completed is never begun again. */
+/* Claims under random workers that finish, fail, fall silent and come back late: the fence of a key
+ * only rises, no two workers hold the current fence, and what was completed is never begun
+ * again. */
 #include "support/test.h"
 #include "unit/kit/world.h"
 
@@ -35,10 +36,12 @@ static void begin(struct world *w, struct claim *c, int k)
                             .key = key_of(k),
                             .begin = { .payload = hf_str("payload"),
                                        .lease_ms = LEASE,
-                                       .on_abandon = retry ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN } };
+                                       .on_abandon =
+                                           retry ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN } };
     bool alive = c->known && (c->started || w->now < c->settled_until);
     bool lapsed = alive && c->started && w->now >= c->lease_until;
-    bool starts = !alive || (lapsed && c->retry) || (!c->started && c->settled == HF_CLAIM_RETRYABLE);
+    bool starts =
+        !alive || (lapsed && c->retry) || (!c->started && c->settled == HF_CLAIM_RETRYABLE);
     enum hf_status status = world_do(w, &r);
     if (starts) {
         assert_int_equal(status, HF_OK);
@@ -65,16 +68,19 @@ static void settle(struct world *w, struct claim *c, int k)
 {
     static const enum hf_action actions[] = { HF_COMPLETE, HF_FAIL, HF_FAIL, HF_HEARTBEAT };
     unsigned which = (unsigned)test_below(&seed, 4);
-    static const enum hf_claim_state states[] = { HF_CLAIM_COMPLETED, HF_CLAIM_FAILED, HF_CLAIM_RETRYABLE };
+    static const enum hf_claim_state states[] = { HF_CLAIM_COMPLETED, HF_CLAIM_FAILED,
+                                                  HF_CLAIM_RETRYABLE };
     int word = (int)test_below(&seed, 3);
     char text[16];
     uint64_t fence = c->fence + 1 - test_below(&seed, 3); /* one too high, right, or stale */
     if (fence == 0 || fence > c->fence + 1)
         fence = 1;
     snprintf(text, sizeof text, "w%d", word);
-    struct hf_request r = { .action = actions[which],
-                            .key = key_of(k),
-                            .settle = { .fence = fence, .response = hf_str(text), .retryable = which == 2 } };
+    struct hf_request r = {
+        .action = actions[which],
+        .key = key_of(k),
+        .settle = { .fence = fence, .response = hf_str(text), .retryable = which == 2 }
+    };
     bool alive = c->known && (c->started || w->now < c->settled_until);
     enum hf_status status = world_do(w, &r);
     if (!alive) {

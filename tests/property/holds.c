@@ -77,7 +77,8 @@ static bool given_back(const struct world *w, const char *id)
     return false;
 }
 
-static enum hf_status end_wanted(const struct world *w, enum hf_action action, const struct hf_hold *h)
+static enum hf_status end_wanted(const struct world *w, enum hf_action action,
+                                 const struct hf_hold *h)
 {
     if (action == HF_REVERSE)
         return h->state == HF_CONFIRMED && !given_back(w, h->id) ? HF_OK : HF_NOT_HELD;
@@ -96,7 +97,8 @@ static void end(struct world *w)
     size_t count = world_count(w, HF_ROW_HOLD);
     if (count == 0)
         return;
-    size_t back = test_below(&seed, count < 12 ? count : 12); /* newer ones are likelier to be held */
+    size_t back =
+        test_below(&seed, count < 12 ? count : 12); /* newer ones are likelier to be held */
     struct hf_hold h = w->tables[HF_ROW_HOLD].rows[count - 1 - back].hold;
     enum hf_action action = actions[test_below(&seed, 4)];
     struct hf_request request = { .action = action, .key = fresh_key(), .hold = { hf_str(h.id) } };
@@ -121,8 +123,8 @@ static void set(struct world *w)
                                   .set_resource = { hf_str(name), (uint32_t)test_below(&seed, 6),
                                                     (int)test_below(&seed, 3) } };
     const struct hf_resource *r = resource_of(w, name);
-    bool too_small =
-        r && request.set_resource.capacity != 0 && request.set_resource.capacity < r->held + r->confirmed;
+    bool too_small = r && request.set_resource.capacity != 0 &&
+                     request.set_resource.capacity < r->held + r->confirmed;
     assert_int_equal(world_do(w, &request), too_small ? HF_RESOURCE_UNAVAILABLE : HF_OK);
 }
 

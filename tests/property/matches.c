@@ -1,5 +1,5 @@
-/* Canonical forms: each step is idempotent, and identities that Unicode holds for the same get the same
- * form. utf8proc's own maps are the witness here. */
+/* Canonical forms: each step is idempotent, and identities that Unicode holds for the same get the
+ * same form. utf8proc's own maps are the witness here. */
 #include "core/match.h"
 #include "support/test.h"
 
@@ -13,11 +13,12 @@ static uint64_t seed;
 /* Code points that meet the rules' edges more often than chance would. */
 static int32_t any_point(void)
 {
-    static const int32_t special[] = { ' ',    '\t',    '\n',    0xa0,  0x2000, 0x3000, 0x85,   'A',
-                                       'z',    0xdf,    0x130,   0x131, 0x149,  0x1f0,  0x345,  0x300,
-                                       0x301,  0x308,   0x323,   0x327, 0x390,  0x3a3,  0x3c2,  0x1e9e,
-                                       0x1fb7, 0x1f82,  0x212b,  0x958, 0x1100, 0x1161, 0x11a8, 0xac00,
-                                       0xfb03, 0x10400, 0x1d15e, 0x587, 0xfffd, 0xffff };
+    static const int32_t special[] = { ' ',    '\t',   '\n',   0xa0,   0x2000, 0x3000,  0x85,
+                                       'A',    'z',    0xdf,   0x130,  0x131,  0x149,   0x1f0,
+                                       0x345,  0x300,  0x301,  0x308,  0x323,  0x327,   0x390,
+                                       0x3a3,  0x3c2,  0x1e9e, 0x1fb7, 0x1f82, 0x212b,  0x958,
+                                       0x1100, 0x1161, 0x11a8, 0xac00, 0xfb03, 0x10400, 0x1d15e,
+                                       0x587,  0xfffd, 0xffff };
     if (test_below(&seed, 4))
         return special[test_below(&seed, sizeof special / sizeof *special)];
     int32_t c = (int32_t)test_below(&seed, test_below(&seed, 2) ? 0x3000 : 0x110000);
@@ -33,7 +34,8 @@ static size_t any_text(unsigned char *out)
 }
 
 /* The form under one step, copied out; 0 if there is none. */
-static size_t form_of(enum hf_match step, const unsigned char *text, size_t size, unsigned char *out)
+static size_t form_of(enum hf_match step, const unsigned char *text, size_t size,
+                      unsigned char *out)
 {
     struct hf_guard guard = { .match = { step }, .match_count = 1 };
     struct hf_bytes form;
@@ -44,8 +46,8 @@ static size_t form_of(enum hf_match step, const unsigned char *text, size_t size
     return form.size;
 }
 
-static void same_form(enum hf_match step, const unsigned char *a, size_t a_size, const unsigned char *b,
-                      size_t b_size)
+static void same_form(enum hf_match step, const unsigned char *a, size_t a_size,
+                      const unsigned char *b, size_t b_size)
 {
     unsigned char x[HF_IDENTITY_MAX], y[HF_IDENTITY_MAX];
     size_t n = form_of(step, a, a_size, x), m = form_of(step, b, b_size, y);
@@ -74,7 +76,8 @@ static void steps_are_idempotent(void **state)
 static void mapped(const unsigned char *text, size_t size, int options, enum hf_match step)
 {
     utf8proc_uint8_t *other;
-    utf8proc_ssize_t n = utf8proc_map(text, (utf8proc_ssize_t)size, &other, (utf8proc_option_t)options);
+    utf8proc_ssize_t n =
+        utf8proc_map(text, (utf8proc_ssize_t)size, &other, (utf8proc_option_t)options);
     assert_true(n > 0);
     same_form(step, text, size, other, (size_t)n);
     free(other);

@@ -1,5 +1,6 @@
-/* Every merged type is a join-semilattice: idempotent, commutative, associative, and it only moves up.
- * So the same set of merges gives the same register, in any order and however often each is heard. */
+/* Every merged type is a join-semilattice: idempotent, commutative, associative, and it only moves
+ * up. So the same set of merges gives the same register, in any order and however often each is
+ * heard. */
 #include "base/bytes.h"
 #include "core/merge.h"
 #include "support/test.h"
@@ -11,8 +12,9 @@
 static struct hf_plan plan;
 static uint64_t seed;
 
-static const enum hf_register_type types[] = { HF_TYPE_MAX, HF_TYPE_MIN,    HF_TYPE_OR,      HF_TYPE_UNION,
-                                               HF_TYPE_LWW, HF_TYPE_VECTOR, HF_TYPE_COUNTER, HF_TYPE_UPDOWN };
+static const enum hf_register_type types[] = { HF_TYPE_MAX,     HF_TYPE_MIN,   HF_TYPE_OR,
+                                               HF_TYPE_UNION,   HF_TYPE_LWW,   HF_TYPE_VECTOR,
+                                               HF_TYPE_COUNTER, HF_TYPE_UPDOWN };
 enum { TYPES = sizeof types / sizeof *types };
 
 /* Few names and small numbers meet often; now and then a number is huge. */
@@ -20,7 +22,8 @@ static const char *const words[] = { "a", "b", "ab", "node-1", "node-2", "\xc3\x
 
 static uint64_t number(void)
 {
-    return test_below(&seed, 8) == 0 ? (uint64_t)INT64_MAX / 16 - test_below(&seed, 3) : test_below(&seed, 4);
+    return test_below(&seed, 8) == 0 ? (uint64_t)INT64_MAX / 16 - test_below(&seed, 3)
+                                     : test_below(&seed, 4);
 }
 
 struct made {
@@ -39,7 +42,8 @@ static void make(enum hf_register_type type, struct made *m)
     m->value.items = m->items;
     for (size_t i = 0; i < ITEMS; i++)
         if (test_below(&seed, 2))
-            m->items[m->value.item_count++] = (struct hf_item){ hf_str(words[i]), number(), number() };
+            m->items[m->value.item_count++] =
+                (struct hf_item){ hf_str(words[i]), number(), number() };
 }
 
 static struct hf_bytes encode(const struct made *m)
@@ -71,9 +75,9 @@ static void laws(void **state)
         struct hf_bytes xy = join(type, x[0], x[1]);
         assert_true(hf_bytes_equal(join(type, x[0], x[0]), x[0])); /* idempotent */
         assert_true(hf_bytes_equal(join(type, x[1], x[0]), xy));   /* commutative */
-        assert_true(
-            hf_bytes_equal(join(type, xy, x[2]), join(type, x[0], join(type, x[1], x[2])))); /* associative */
-        assert_true(hf_bytes_equal(join(type, x[0], xy), xy)); /* x is below xy */
+        assert_true(hf_bytes_equal(join(type, xy, x[2]),
+                                   join(type, x[0], join(type, x[1], x[2])))); /* associative */
+        assert_true(hf_bytes_equal(join(type, x[0], xy), xy));                 /* x is below xy */
         assert_true(hf_bytes_equal(join(type, xy, x[1]), xy));
     }
 }
@@ -92,7 +96,8 @@ static bool below(const struct hf_value *a, const struct hf_value *b)
         size_t j = 0;
         while (j < b->item_count && !hf_bytes_equal(a->items[i].name, b->items[j].name))
             j++;
-        if (j == b->item_count || a->items[i].up > b->items[j].up || a->items[i].down > b->items[j].down)
+        if (j == b->item_count || a->items[i].up > b->items[j].up ||
+            a->items[i].down > b->items[j].down)
             return false;
     }
     return true;
@@ -160,12 +165,14 @@ static void replicas_agree(void **state)
             uint64_t version = 0;
             while (heard != (1U << MERGES) - 1) {
                 unsigned i = (unsigned)test_below(&seed, MERGES);
-                struct hf_request request = { .action = HF_MERGE, .merge = { hf_str("r"), &m[i].value } };
+                struct hf_request request = { .action = HF_MERGE,
+                                              .merge = { hf_str("r"), &m[i].value } };
                 assert_int_equal(world_do(replicas[r], &request), HF_OK);
                 /* Heard before: nothing changes. */
                 if (heard >> i & 1)
                     assert_true(replicas[r]->plan.row_count == 0);
-                assert_true(replicas[r]->plan.answer.reg.version == version + replicas[r]->plan.row_count);
+                assert_true(replicas[r]->plan.answer.reg.version ==
+                            version + replicas[r]->plan.row_count);
                 version = replicas[r]->plan.answer.reg.version;
                 heard |= 1U << i;
             }

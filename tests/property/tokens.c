@@ -1,5 +1,5 @@
-/* One effect a token: random calls with few keys and numbers, repeated, reused for other things, and
- * waited out, against a model that remembers what each key's first call was answered. */
+/* One effect a token: random calls with few keys and numbers, repeated, reused for other things,
+ * and waited out, against a model that remembers what each key's first call was answered. */
 #include "support/test.h"
 #include "unit/kit/world.h"
 
@@ -10,7 +10,8 @@
 
 static uint64_t seed;
 
-/* What a call asks, told by a small number, so that the model can compare calls without a digest. */
+/* What a call asks, told by a small number, so that the model can compare calls without a
+ * digest. */
 enum { QUESTIONS = 6 };
 
 static struct hf_request question(unsigned q)
@@ -21,7 +22,8 @@ static struct hf_request question(unsigned q)
         return (struct hf_request){ .action = HF_PLACE_HOLD,
                                     .place_hold = { hf_str(rooms[q % 2]), hf_str("guest"),
                                                     10 + (int64_t)q / 2, 0 } };
-    return (struct hf_request){ .action = ends[q - 4], .hold = { hf_str("h0000000000000000000000001") } };
+    return (struct hf_request){ .action = ends[q - 4],
+                                .hold = { hf_str("h0000000000000000000000001") } };
 }
 
 struct first {
@@ -114,8 +116,9 @@ static void numbers_have_one_effect(void **state)
     memset(firsts, 0, sizeof firsts);
     while (highest < NUMBERS) {
         uint64_t back = test_below(&seed, 2) ? test_below(&seed, 300) : test_below(&seed, 8);
-        uint64_t n =
-            highest + 1 + test_below(&seed, 2) > back ? highest + 1 + test_below(&seed, 2) - back : 1;
+        uint64_t n = highest + 1 + test_below(&seed, 2) > back
+                         ? highest + 1 + test_below(&seed, 2) - back
+                         : 1;
         unsigned q = (unsigned)test_below(&seed, QUESTIONS);
         n = n < 1 ? 1 : n > NUMBERS ? NUMBERS : n;
         if (firsts[n].used && test_below(&seed, 2))

@@ -1,5 +1,6 @@
-/* Guard windows are never stretched and never shrunk: every answer against a model that knows only the
- * list of fresh recordings, under random retries, times, guards that change and stores that refuse. */
+/* Guard windows are never stretched and never shrunk: every answer against a model that knows only
+ * the list of fresh recordings, under random retries, times, guards that change and stores that
+ * refuse. */
 #include "support/test.h"
 #include "unit/kit/world.h"
 
@@ -42,7 +43,8 @@ static void check_answer(const struct world *w, const struct recorded *e)
     if (s->has_result) {
         char want[16];
         snprintf(want, sizeof want, "%d", e->result);
-        assert_true(s->result.size == strlen(want) && memcmp(s->result.data, want, s->result.size) == 0);
+        assert_true(s->result.size == strlen(want) &&
+                    memcmp(s->result.data, want, s->result.size) == 0);
     }
 }
 
@@ -57,8 +59,9 @@ static void ask(struct world *w, struct model *m)
     snprintf(guard, sizeof guard, "g%d", g);
     snprintf(identity, sizeof identity, "i%d", n);
     snprintf(result, sizeof result, "%d", word);
-    struct hf_request r = { .action = action,
-                            .identity = { hf_str(guard), hf_str(identity), hf_str(result), word >= 0 } };
+    struct hf_request r = {
+        .action = action, .identity = { hf_str(guard), hf_str(identity), hf_str(result), word >= 0 }
+    };
     w->refuse_writes = test_below(&seed, 10) == 0;
     bool fresh = action != HF_CHECK && w->now >= e->until;
     assert_int_equal(world_do(w, &r), HF_OK);
@@ -93,8 +96,8 @@ static void windows_are_never_stretched_or_shrunk(void **state)
     world_free(w);
 }
 
-/* One window, retried at every millisecond: seen exactly until it closes, then fresh for exactly one
- * window again. */
+/* One window, retried at every millisecond: seen exactly until it closes, then fresh for exactly
+ * one window again. */
 static void retries_at_every_moment(void **state)
 {
     (void)state;

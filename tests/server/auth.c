@@ -1,5 +1,5 @@
-/* Who may call what: tokens, roles, other origins, and the auth file while the server runs. What tenants see of each
- * other is in tenants.c. */
+/* Who may call what: tokens, roles, other origins, and the auth file while the server runs. What
+ * tenants see of each other is in tenants.c. */
 #include "api/call.h"
 #include "base/hash.h"
 #include "server/kit/watch.h"
@@ -120,7 +120,8 @@ static int expected(const struct hf_call *call, enum hf_role role)
     return role == HF_ROLE_NONE ? 401 : 403;
 }
 
-static void judge(const struct hf_call *call, const char *method, enum hf_role role, const char *fields)
+static void judge(const struct hf_call *call, const char *method, enum hf_role role,
+                  const char *fields)
 {
     char what[200];
     struct reply r;
@@ -131,9 +132,11 @@ static void judge(const struct hf_call *call, const char *method, enum hf_role r
     assert_true(server_call(fd, what, fields, NULL, &r));
     bool refused = r.status == 401 || r.status == 403;
     if (want ? r.status != want : refused)
-        fail_msg("%s with role %d: expected %d, got %d %s", what, (int)role, want, r.status, r.body);
+        fail_msg("%s with role %d: expected %d, got %d %s", what, (int)role, want, r.status,
+                 r.body);
     if (want && !head)
-        watch_refused(&r, want, want == 401 ? "unauthorized" : "forbidden", want == 401 ? "Bearer" : "role");
+        watch_refused(&r, want, want == 401 ? "unauthorized" : "forbidden",
+                      want == 401 ? "Bearer" : "role");
     const char *ask = reply_field(&r, "WWW-Authenticate");
     assert_int_equal(ask != NULL, want == 401);
     if (ask)
@@ -182,11 +185,13 @@ static void the_roles_are_the_right_ones(void **state)
             if (strcmp(call->path, open[k]) == 0)
                 role = HF_ROLE_NONE;
         if (call->role != role)
-            fail_msg("%s %s is for role %d", method_name(call->method), call->path, (int)call->role);
+            fail_msg("%s %s is for role %d", method_name(call->method), call->path,
+                     (int)call->role);
     }
 }
 
-/* Who may not is refused before the body comes, and the connection is closed because nobody will read it. */
+/* Who may not is refused before the body comes, and the connection is closed because nobody will
+ * read it. */
 static void the_body_of_a_stranger_is_not_read(void **state)
 {
     (void)state;
@@ -195,10 +200,10 @@ static void the_body_of_a_stranger_is_not_read(void **state)
         struct reply r;
         char request[512];
         int fd = server_connect(&s);
-        snprintf(
-            request, sizeof request,
-            "POST /v1/holds HTTP/1.1\r\nHost: h\r\n%sContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n",
-            bearer(tokens[i]));
+        snprintf(request, sizeof request,
+                 "POST /v1/holds HTTP/1.1\r\nHost: h\r\n%sContent-Length: 1000000\r\nExpect: "
+                 "100-continue\r\n\r\n",
+                 bearer(tokens[i]));
         assert_true(server_send_text(fd, request));
         assert_true(server_receive(fd, &r, false));
         watch_refused(&r, i ? 403 : 401, i ? "forbidden" : "unauthorized", NULL);
@@ -223,7 +228,8 @@ static void tokens_that_are_none(void **state)
         "Authorization: Bearer reader,boss\r\n", "Authorization: Bearer \"reader\"\r\n",
         "Authorization: Token reader\r\n",
         /* the hash of it, as it stands in the file */
-        "Authorization: Bearer 3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30\r\n",
+        "Authorization: Bearer "
+        "3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30\r\n",
         "Proxy-Authorization: Bearer reader\r\n", "X-Authorization: Bearer reader\r\n"
     };
     static const char *const good[] = { "Authorization: Bearer reader\r\n",
@@ -240,8 +246,9 @@ static void tokens_that_are_none(void **state)
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         assert_int_equal(status_of("GET /v1/holds", good[i]), 200);
     /* Two of them: it would not be clear who calls. */
-    assert_int_equal(
-        status_of("GET /v1/holds", "Authorization: Bearer reader\r\nAuthorization: Bearer boss\r\n"), 400);
+    assert_int_equal(status_of("GET /v1/holds",
+                               "Authorization: Bearer reader\r\nAuthorization: Bearer boss\r\n"),
+                     400);
 }
 
 /* A token of nearly the size of a head is wrong like any other. */
@@ -260,14 +267,16 @@ static void a_long_token_is_wrong_too(void **state)
 static void a_new_file_counts_from_the_signal_on(void **state)
 {
     (void)state;
-    static const struct credential later[] = { { "acme", "read", "newcomer" }, { "acme", "read", "boss" } };
+    static const struct credential later[] = { { "acme", "read", "newcomer" },
+                                               { "acme", "read", "boss" } };
     struct reply r;
     int fd = server_connect(&s);
     assert_true(server_call(fd, "GET /v1/holds", bearer("reader"), NULL, &r));
     assert_int_equal(r.status, 200);
     reply_free(&r);
     credentials_write(later, 2);
-    assert_int_equal(status_of("GET /v1/holds", bearer("newcomer")), 401); /* not before it is told */
+    assert_int_equal(status_of("GET /v1/holds", bearer("newcomer")),
+                     401); /* not before it is told */
     watch_hangup(&s, " reloaded ");
     assert_int_equal(status_of("GET /v1/holds", bearer("newcomer")), 200);
     assert_int_equal(status_of("GET /v1/holds", bearer("writer")), 401);
@@ -289,8 +298,8 @@ static void a_broken_file_changes_nothing(void **state)
         const char *words; /* NULL: the file is not there */
     } files[] = { { "acme read nonsense\n", 0600, "tokens:1: the third word" },
                   { "", 0600, "no credential" },
-                  { "acme owner 0000000000000000000000000000000000000000000000000000000000000000\n", 0600,
-                    "role" },
+                  { "acme owner 0000000000000000000000000000000000000000000000000000000000000000\n",
+                    0600, "role" },
                   { "# nothing\n", 0602, "written by everybody" },
                   { NULL, 0, "cannot be opened" } };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -343,7 +352,8 @@ static void without_tokens_only_this_machine_may_call(void **state)
     (void)state;
     s.options.auth_file = NULL;
     s.options.listen = "0.0.0.0:0";
-    it_does_not_start_with("holdfast: without --auth-file only a loopback address may be listened on");
+    it_does_not_start_with(
+        "holdfast: without --auth-file only a loopback address may be listened on");
     assert_int_equal(access(s.data, F_OK), -1); /* nothing was made */
     s.options.auth_file = path;
     s.options.listen = "127.0.0.1:0";
@@ -394,7 +404,8 @@ static void another_origin_is_refused(void **state)
                     { "Origin: http://localhost http://example\r\n", true },
                     { "Origin: http://LOCALHOST\r\n", true },
                     { "", false } };
-    static const char *const calls[] = { "GET /v1/holds", "POST /v1/holds", "GET /healthz", "GET /" };
+    static const char *const calls[] = { "GET /v1/holds", "POST /v1/holds", "GET /healthz",
+                                         "GET /" };
     for (size_t i = 0; i < sizeof origins / sizeof *origins; i++)
         for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
             char fields[400];
@@ -422,9 +433,11 @@ int main(void)
         TEST(a_new_file_counts_from_the_signal_on),
         TEST(a_broken_file_changes_nothing),
         TEST(reading_it_again_disturbs_nobody),
-        cmocka_unit_test_setup_teardown(without_tokens_only_this_machine_may_call, setup_stopped, teardown),
+        cmocka_unit_test_setup_teardown(without_tokens_only_this_machine_may_call, setup_stopped,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_wrong_file_is_told_at_the_start, setup_stopped, teardown),
-        cmocka_unit_test_setup_teardown(a_file_that_all_may_read_is_remarked_upon, setup_stopped, teardown),
+        cmocka_unit_test_setup_teardown(a_file_that_all_may_read_is_remarked_upon, setup_stopped,
+                                        teardown),
         TEST(another_origin_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

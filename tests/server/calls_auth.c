@@ -106,7 +106,8 @@ static void each_role_may_what_those_below_may(void **state)
     assert_true(talk_figure(&t, "holdfast_refusals_total{code=\"unauthorized\"}") == 0);
 }
 
-/* An answer to HEAD has no body, whoever refuses it: what follows on the connection must not be read as one. */
+/* An answer to HEAD has no body, whoever refuses it: what follows on the connection must not be
+ * read as one. */
 static void a_refusal_of_head_has_no_body(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Batches over HTTP: a line an operation, each by itself, all in one commit, answered in their order. */
+/* Batches over HTTP: a line an operation, each by itself, all in one commit, answered in their
+ * order. */
 #include "server/kit/calls.h"
 
 #define PLACE(key, resource)                                              \
@@ -57,11 +58,12 @@ static void each_operation_has_its_line(void **state)
     (void)state;
     char body[4096];
     assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"1h\"}"), 200);
-    assert_int_equal(batch(PLACE("k1", "a") "\n" PLACE("k2", "b") "\n" PLACE(
-                         "k3", "c") "\n"
-                                    "{\"op\":\"begin\",\"key\":\"c1\",\"payload\":{},\"lease\":\"1h\"}\n"
-                                    "{\"op\":\"begin\",\"key\":\"c2\",\"fingerprint\":\"f\"}"),
-                     5);
+    assert_int_equal(
+        batch(PLACE("k1", "a") "\n" PLACE("k2", "b") "\n" PLACE(
+            "k3", "c") "\n"
+                       "{\"op\":\"begin\",\"key\":\"c1\",\"payload\":{},\"lease\":\"1h\"}\n"
+                       "{\"op\":\"begin\",\"key\":\"c2\",\"fingerprint\":\"f\"}"),
+        5);
     char ids[3][32];
     long long fences[2];
     for (size_t i = 0; i < 5; i++) {
@@ -72,22 +74,23 @@ static void each_operation_has_its_line(void **state)
         else
             fences[i - 3] = reply_number(&line, "fence");
     }
-    snprintf(body, sizeof body,
-             "{\"op\":\"confirm\",\"key\":\"k4\",\"id\":\"%s\"}\n"
-             "{\"op\":\"release\",\"key\":\"k5\",\"id\":\"%s\"}\n"
-             "{\"op\":\"expire\",\"key\":\"k6\",\"id\":\"%s\"}\n"
-             "{\"op\":\"reverse\",\"key\":\"k7\",\"id\":\"%s\"}\n"
-             "{\"op\":\"check\",\"guard\":\"g\",\"identity\":\"x\"}\n"
-             "{\"op\":\"record\",\"guard\":\"g\",\"identity\":\"x\",\"result\":[1]}\n"
-             "{\"op\":\"admit\",\"guard\":\"g\",\"identity\":\"x\"}\n"
-             "{\"op\":\"heartbeat\",\"key\":\"c1\",\"fence\":%lld}\n"
-             "{\"op\":\"complete\",\"key\":\"c1\",\"fence\":%lld,\"response\":{\"a\":1}}\n"
-             "{\"op\":\"fail\",\"key\":\"c2\",\"fence\":%lld,\"retryable\":false,\"error\":\"no\"}\n"
-             "{\"op\":\"begin\",\"key\":\"c1\",\"payload\":{}}\n"
-             "{\"op\":\"merge\",\"name\":\"m\",\"type\":\"max\",\"value\":3}\n"
-             "{\"op\":\"write\",\"key\":\"k8\",\"name\":\"w\",\"value\":{\"b\":2},\"fence\":4}\n"
-             "{\"op\":\"write\",\"key\":\"k8\",\"name\":\"w\",\"value\":{\"b\":2},\"fence\":4}\n",
-             ids[0], ids[1], ids[2], ids[0], fences[0], fences[0], fences[1]);
+    snprintf(
+        body, sizeof body,
+        "{\"op\":\"confirm\",\"key\":\"k4\",\"id\":\"%s\"}\n"
+        "{\"op\":\"release\",\"key\":\"k5\",\"id\":\"%s\"}\n"
+        "{\"op\":\"expire\",\"key\":\"k6\",\"id\":\"%s\"}\n"
+        "{\"op\":\"reverse\",\"key\":\"k7\",\"id\":\"%s\"}\n"
+        "{\"op\":\"check\",\"guard\":\"g\",\"identity\":\"x\"}\n"
+        "{\"op\":\"record\",\"guard\":\"g\",\"identity\":\"x\",\"result\":[1]}\n"
+        "{\"op\":\"admit\",\"guard\":\"g\",\"identity\":\"x\"}\n"
+        "{\"op\":\"heartbeat\",\"key\":\"c1\",\"fence\":%lld}\n"
+        "{\"op\":\"complete\",\"key\":\"c1\",\"fence\":%lld,\"response\":{\"a\":1}}\n"
+        "{\"op\":\"fail\",\"key\":\"c2\",\"fence\":%lld,\"retryable\":false,\"error\":\"no\"}\n"
+        "{\"op\":\"begin\",\"key\":\"c1\",\"payload\":{}}\n"
+        "{\"op\":\"merge\",\"name\":\"m\",\"type\":\"max\",\"value\":3}\n"
+        "{\"op\":\"write\",\"key\":\"k8\",\"name\":\"w\",\"value\":{\"b\":2},\"fence\":4}\n"
+        "{\"op\":\"write\",\"key\":\"k8\",\"name\":\"w\",\"value\":{\"b\":2},\"fence\":4}\n",
+        ids[0], ids[1], ids[2], ids[0], fences[0], fences[0], fences[1]);
     assert_int_equal(batch(body), 14);
     static const struct {
         int status;
@@ -105,8 +108,10 @@ static void each_operation_has_its_line(void **state)
         { 200, "\"error\":\"no\",\"retryable\":false" },
         { 200, "\"replayed\":true,\"body\":{\"key\":\"c1\",\"status\":\"completed\"" },
         { 200, "\"value\":3,\"version\":1" },
-        { 200, "\"replayed\":false,\"body\":{\"name\":\"w\",\"type\":\"plain\",\"value\":{\"b\":2}" },
-        { 200, "\"replayed\":true,\"body\":{\"name\":\"w\",\"type\":\"plain\",\"value\":{\"b\":2}" }
+        { 200,
+          "\"replayed\":false,\"body\":{\"name\":\"w\",\"type\":\"plain\",\"value\":{\"b\":2}" },
+        { 200,
+          "\"replayed\":true,\"body\":{\"name\":\"w\",\"type\":\"plain\",\"value\":{\"b\":2}" }
     };
     for (size_t i = 0; i < 14; i++) {
         assert_int_equal(at(i), answers[i].status);
@@ -118,19 +123,16 @@ static void each_operation_has_its_line(void **state)
 static void lines_do_not_depend_on_each_other(void **state)
 {
     (void)state;
-    assert_int_equal(
-        batch(
-            PLACE("k1", "a") "\n"                 /* 0: placed */
-            PLACE("k2", "a") "\n"                 /* 1: taken by the line before */
-                             "this is not JSON\n" /* 2 */
-            PLACE("k1", "a") "\n"                 /* 3: the first again */
-            PLACE("k1", "b") "\n"                 /* 4: its key with something else */
-                             "\n"                 /* 5: nothing */
-            PLACE(
-                "k3",
-                "b") "\r\n"                                                  /* 6: placed */
-                     "{\"op\":\"confirm\",\"key\":\"k4\",\"id\":\"none\"}"), /* 7: no line feed at the end */
-        8);
+    assert_int_equal(batch(PLACE("k1", "a") "\n"                 /* 0: placed */
+                           PLACE("k2", "a") "\n"                 /* 1: taken by the line before */
+                                            "this is not JSON\n" /* 2 */
+                           PLACE("k1", "a") "\n"                 /* 3: the first again */
+                           PLACE("k1", "b") "\n"   /* 4: its key with something else */
+                                            "\n"   /* 5: nothing */
+                           PLACE("k3", "b") "\r\n" /* 6: placed */
+                                            /* 7: no line feed at the end */
+                                            "{\"op\":\"confirm\",\"key\":\"k4\",\"id\":\"none\"}"),
+                     8);
     assert_int_equal(at(0), 201);
     char id[32];
     snprintf(id, sizeof id, "%s", reply_text(&line, "id"));
@@ -144,9 +146,9 @@ static void lines_do_not_depend_on_each_other(void **state)
     assert_int_equal(at(6), 201);
     refused(7, 404, "not-known");
     /* A key of a batch is the same key everywhere. */
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "k1", "{\"resource\":\"a\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-        201);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1",
+                          "{\"resource\":\"a\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     201);
     talk_replayed(&t);
     assert_string_equal(reply_text(&t.got, "id"), id);
 }
@@ -163,11 +165,15 @@ static void malformed_lines_say_what_is_wrong(void **state)
         "{\"op\":\"Place_hold\"}",
         "{\"op\":\"place_hold\",\"op\":\"place_hold\"}",
         "{\"op\":\"place_hold\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}",
-        "{\"op\":\"place_hold\",\"key\":\"\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}",
-        "{\"op\":\"place_hold\",\"key\":7,\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}",
-        "{\"op\":\"place_hold\",\"key\":\"k\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\","
+        "{\"op\":\"place_hold\",\"key\":\"\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":"
+        "\"1h\"}",
+        "{\"op\":\"place_hold\",\"key\":7,\"resource\":\"r\",\"requester\":\"q\",\"duration\":"
+        "\"1h\"}",
+        "{\"op\":\"place_hold\",\"key\":\"k\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":"
+        "\"1h\","
         "\"id\":\"x\"}",
-        "{\"op\":\"place_hold\",\"key\":\"k\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"} x",
+        "{\"op\":\"place_hold\",\"key\":\"k\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":"
+        "\"1h\"} x",
         "{\"op\":\"confirm\",\"key\":\"k\"}",
         "{\"op\":\"check\",\"identity\":\"x\"}",
         "{\"op\":\"complete\",\"fence\":1}",
@@ -175,7 +181,8 @@ static void malformed_lines_say_what_is_wrong(void **state)
         "{\"op\":\"place_hold\",\"key\":\"k\",\"client\":\"c\",\"sequence\":1,\"resource\":\"r\","
         "\"requester\":\"q\","
         "\"duration\":\"1h\"}",
-        "{\"op\":\"place_hold\",\"client\":\"c\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}",
+        "{\"op\":\"place_hold\",\"client\":\"c\",\"resource\":\"r\",\"requester\":\"q\","
+        "\"duration\":\"1h\"}",
         "\xff",
     };
     enum { COUNT = sizeof lines / sizeof *lines };
@@ -198,7 +205,8 @@ static void clients_may_number_their_operations(void **state)
     static const int numbers[] = { 1, 2, 1, 300, 2 };
     for (size_t i = 0; i < 5; i++)
         sprintf(body + strlen(body),
-                "{\"op\":\"write\",\"client\":\"till 4\",\"sequence\":%d,\"name\":\"w%d\",\"value\":1}\n",
+                "{\"op\":\"write\",\"client\":\"till "
+                "4\",\"sequence\":%d,\"name\":\"w%d\",\"value\":1}\n",
                 numbers[i], numbers[i]);
     assert_int_equal(batch(body), 5);
     for (size_t i = 0; i < 4; i++) {
@@ -214,9 +222,9 @@ static char *many(size_t count)
     size_t size = 0;
     assert_non_null(body);
     for (size_t i = 0; i < count; i++)
-        size += (size_t)sprintf(body + size,
-                                "{\"op\":\"write\",\"key\":\"m%zu\",\"name\":\"n%zu\",\"value\":%zu}\n", i,
-                                i % 64, i);
+        size += (size_t)sprintf(
+            body + size, "{\"op\":\"write\",\"key\":\"m%zu\",\"name\":\"n%zu\",\"value\":%zu}\n", i,
+            i % 64, i);
     return body;
 }
 
@@ -232,7 +240,8 @@ static void a_batch_has_8192_lines_and_one_commit(void **state)
         char expected[64];
         assert_int_equal(at(i), 200);
         assert_false(replayed());
-        snprintf(expected, sizeof expected, "\"name\":\"n%zu\",\"type\":\"plain\",\"value\":%zu,", i % 64, i);
+        snprintf(expected, sizeof expected, "\"name\":\"n%zu\",\"type\":\"plain\",\"value\":%zu,",
+                 i % 64, i);
         assert_true(reply_has(&line, expected));
     }
     /* Again: everything is answered from what is stored, and nothing is written. */

@@ -2,9 +2,10 @@
 #include "server/kit/calls.h"
 
 #define DAY (24 * 60 * 60 * INT64_C(1000))
-#define STARTED                                                                                     \
-    "{\"key\":\"*\",\"status\":\"started\",\"fence\":#,\"fingerprint\":\"*\",\"on_abandon\":\"*\"," \
-    "\"lease\":\"*\","                                                                              \
+#define STARTED                                                                                  \
+    "{\"key\":\"*\",\"status\":\"started\",\"fence\":#,\"fingerprint\":\"*\",\"on_abandon\":\"*" \
+    "\","                                                                                        \
+    "\"lease\":\"*\","                                                                           \
     "\"begun_at\":\"*\",\"lease_expires_at\":\"*\"}"
 
 /* Begin `key` with a payload of its own; further members begin with a comma. */
@@ -43,12 +44,14 @@ static void a_claim_is_begun_completed_and_answered_again(void **state)
     assert_int_equal(talk(&t, "GET /v1/claims/pay-1", NULL, NULL), 200);
     talk_is(&t, STARTED);
     clock_at(1000);
-    assert_int_equal(settle("pay-1", "complete", fence, ",\"response\":{\"charge\":\"C1\",\"cents\":100}"),
-                     200);
+    assert_int_equal(
+        settle("pay-1", "complete", fence, ",\"response\":{\"charge\":\"C1\",\"cents\":100}"), 200);
     const char *settled =
-        "{\"key\":\"pay-1\",\"status\":\"completed\",\"fence\":#,\"fingerprint\":\"*\",\"on_abandon\":"
+        "{\"key\":\"pay-1\",\"status\":\"completed\",\"fence\":#,\"fingerprint\":\"*\",\"on_"
+        "abandon\":"
         "\"unknown\","
-        "\"lease\":\"*\",\"begun_at\":\"" TALK_AT "\",\"lease_expires_at\":\"*\",\"response\":{\"charge\":"
+        "\"lease\":\"*\",\"begun_at\":\"" TALK_AT
+        "\",\"lease_expires_at\":\"*\",\"response\":{\"charge\":"
         "\"C1\",\"cents\":100},\"settled_at\":\"2023-11-14T22:13:21.000Z\",\"expires_at\":"
         "\"2023-11-15T22:13:21.000Z\"}";
     talk_is(&t, settled);
@@ -73,7 +76,8 @@ static void a_claim_in_progress_asks_to_wait(void **state)
     talk_refused(&t, 409, "in-progress");
     assert_string_equal(reply_field(&t.got, "Retry-After"), "1");
     /* Other work under this key is a collision, even while the first is in flight. */
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"k\",\"payload\":{\"pay\":101}}"), 422);
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"k\",\"payload\":{\"pay\":101}}"),
+                     422);
     talk_refused(&t, 422, "token-collision");
     /* A heartbeat keeps it alive, as long as the lease was or as told. */
     clock_at(59999);
@@ -144,7 +148,8 @@ static void a_failure_is_the_answer_or_may_be_tried_again(void **state)
     assert_true(reply_has(&t.got, "\"error\":{\"why\":\"card declined\"},\"retryable\":false"));
     assert_string_equal(reply_field(&t.got, "Idempotent-Replayed"), "true");
     fence = started("again", "");
-    assert_int_equal(settle("again", "fail", fence, ",\"retryable\":true,\"error\":\"timeout\""), 200);
+    assert_int_equal(settle("again", "fail", fence, ",\"retryable\":true,\"error\":\"timeout\""),
+                     200);
     assert_true(reply_has(&t.got, "\"status\":\"failed\""));
     assert_true(reply_has(&t.got, "\"error\":\"timeout\",\"retryable\":true"));
     assert_true(started("again", "") > fence);
@@ -182,8 +187,10 @@ static void a_response_comes_back_as_it_was(void **state)
     }
     /* White space between tokens is not part of it; none at all is an empty string. */
     long long fence = started("spaces", "");
-    assert_int_equal(settle("spaces", "complete", fence, ",\"response\": { \"a\" :\\n [ 1 , 2 ] }"), 400);
-    assert_int_equal(settle("spaces", "complete", fence, ",\"response\": { \"a\" :\n [ 1 , 2 ] }"), 200);
+    assert_int_equal(settle("spaces", "complete", fence, ",\"response\": { \"a\" :\\n [ 1 , 2 ] }"),
+                     400);
+    assert_int_equal(settle("spaces", "complete", fence, ",\"response\": { \"a\" :\n [ 1 , 2 ] }"),
+                     200);
     assert_true(reply_has(&t.got, "\"response\":{\"a\":[1,2]},"));
     fence = started("nothing", "");
     assert_int_equal(settle("nothing", "complete", fence, ""), 200);
@@ -193,23 +200,29 @@ static void a_response_comes_back_as_it_was(void **state)
 static void a_fingerprint_may_be_given_or_made_from_the_payload(void **state)
 {
     (void)state;
-    const char *digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; /* of "abc" */
+    const char *digest =
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; /* of "abc" */
     char body[400];
     snprintf(body, sizeof body, "{\"key\":\"f\",\"fingerprint\":\"%s\"}", digest);
     assert_int_equal(talk(&t, "POST /v1/claims", NULL, body), 201);
     assert_string_equal(reply_text(&t.got, "fingerprint"), digest);
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"f\",\"fingerprint\":\"abc\"}"), 409);
-    talk_refused(&t, 409, "in-progress"); /* the same work: other texts are hashed */
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"f\",\"fingerprint\":\"abd\"}"), 422);
-    /* A payload is compared as JSON, not as bytes. */
-    assert_int_equal(
-        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"p\",\"payload\":{\"a\":1,\"b\":[true,\"x\"]}}"), 201);
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL,
-                          "{\"payload\": { \"b\" : [ true, \"\\u0078\" ], \"a\" : 1 }, \"key\":\"p\"}"),
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"f\",\"fingerprint\":\"abc\"}"),
                      409);
-    talk_refused(&t, 409, "in-progress");
+    talk_refused(&t, 409, "in-progress"); /* the same work: other texts are hashed */
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"f\",\"fingerprint\":\"abd\"}"),
+                     422);
+    /* A payload is compared as JSON, not as bytes. */
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL,
+                          "{\"key\":\"p\",\"payload\":{\"a\":1,\"b\":[true,\"x\"]}}"),
+                     201);
     assert_int_equal(
-        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"p\",\"payload\":{\"a\":1,\"b\":[\"x\",true]}}"), 422);
+        talk(&t, "POST /v1/claims", NULL,
+             "{\"payload\": { \"b\" : [ true, \"\\u0078\" ], \"a\" : 1 }, \"key\":\"p\"}"),
+        409);
+    talk_refused(&t, 409, "in-progress");
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL,
+                          "{\"key\":\"p\",\"payload\":{\"a\":1,\"b\":[\"x\",true]}}"),
+                     422);
     talk_refused(&t, 422, "token-collision");
 }
 
@@ -242,7 +255,8 @@ static void what_makes_no_sense_is_refused(void **state)
         talk_refused(&t, 400, "invalid-request");
     }
     /* A key in the path may have any bytes. */
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"a/b \\u0000?\",\"payload\":1}"), 201);
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"a/b \\u0000?\",\"payload\":1}"),
+                     201);
     assert_int_equal(settle("a%2Fb%20%00%3F", "complete", reply_number(&t.got, "fence"), ""), 200);
     assert_int_equal(talk(&t, "GET /v1/claims/a%2fb%20%00%3f", NULL, NULL), 200);
     assert_string_equal(reply_text(&t.got, "status"), "completed");

@@ -1,5 +1,6 @@
-/* What the description says of answers, met one by one: each call, each media type, each field. That nothing else is sent
- * is asserted with every call of every test that talks (server/kit/described.h). */
+/* What the description says of answers, met one by one: each call, each media type, each field.
+ * That nothing else is sent is asserted with every call of every test that talks
+ * (server/kit/described.h). */
 #include "server/kit/calls.h"
 #include "server/kit/described.h"
 
@@ -11,7 +12,8 @@ static char id[32];
 static void held(const char *key)
 {
     char body[100];
-    snprintf(body, sizeof body, "{\"resource\":\"for %s\",\"requester\":\"q\",\"duration\":\"1h\"}", key);
+    snprintf(body, sizeof body, "{\"resource\":\"for %s\",\"requester\":\"q\",\"duration\":\"1h\"}",
+             key);
     assert_int_equal(talk_twice(&t, "POST /v1/holds", key, body), 201);
     snprintf(id, sizeof id, "%s", reply_text(&t.got, "id"));
 }
@@ -38,7 +40,8 @@ static void holds(void)
 static void claims(void)
 {
     static const char *const ends[] = { "complete", "fail" };
-    const char *begin[] = { "{\"key\":\"complete\",\"payload\":1}", "{\"key\":\"fail\",\"payload\":1}" };
+    const char *begin[] = { "{\"key\":\"complete\",\"payload\":1}",
+                            "{\"key\":\"fail\",\"payload\":1}" };
     for (size_t i = 0; i < 2; i++) {
         char body[100];
         assert_int_equal(talk(&t, "POST /v1/claims", NULL, begin[i]), 201);
@@ -53,7 +56,8 @@ static void claims(void)
 static void leases(void)
 {
     char body[100];
-    assert_int_equal(talk_twice(&t, "POST /v1/leases/l", "k8", "{\"holder\":\"h\",\"ttl\":\"1h\"}"), 201);
+    assert_int_equal(talk_twice(&t, "POST /v1/leases/l", "k8", "{\"holder\":\"h\",\"ttl\":\"1h\"}"),
+                     201);
     snprintf(body, sizeof body, "{\"fence\":%lld}", reply_number(&t.got, "fence"));
     assert_int_equal(talk(&t, "POST /v1/leases/l/renew", NULL, body), 200);
     assert_int_equal(talk(&t, "POST /v1/leases/l/release", NULL, body), 200);

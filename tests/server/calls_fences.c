@@ -1,4 +1,5 @@
-/* Leases and registers over HTTP: fences that only rise, versions, and merges that may be heard twice. */
+/* Leases and registers over HTTP: fences that only rise, versions, and merges that may be heard
+ * twice. */
 #include "server/kit/calls.h"
 
 /* ---- Leases ---- */
@@ -15,21 +16,27 @@ static void a_lease_is_granted_once_a_key_and_held_by_one(void **state)
     (void)state;
     assert_int_equal(talk(&t, "GET /v1/leases/leader", NULL, NULL), 404);
     talk_refused(&t, 404, "not-known");
-    assert_int_equal(talk_twice(&t, "POST /v1/leases/leader", "k1", "{\"holder\":\"ann\",\"ttl\":\"10s\"}"),
-                     201);
-    talk_is(&t, "{\"name\":\"leader\",\"holder\":\"ann\",\"fence\":#,\"ttl\":\"*\",\"granted_at\":\"" TALK_AT
-                "\",\"expires_at\":\"2023-11-14T22:13:30.000Z\"}");
+    assert_int_equal(
+        talk_twice(&t, "POST /v1/leases/leader", "k1", "{\"holder\":\"ann\",\"ttl\":\"10s\"}"),
+        201);
+    talk_is(&t, "{\"name\":\"leader\",\"holder\":\"ann\",\"fence\":#,\"ttl\":\"*\",\"granted_at\":"
+                "\"" TALK_AT "\",\"expires_at\":\"2023-11-14T22:13:30.000Z\"}");
     long long first = reply_number(&t.got, "fence");
-    assert_int_equal(talk_twice(&t, "POST /v1/leases/leader", "k2", "{\"holder\":\"bob\",\"ttl\":\"10s\"}"),
-                     409);
+    assert_int_equal(
+        talk_twice(&t, "POST /v1/leases/leader", "k2", "{\"holder\":\"bob\",\"ttl\":\"10s\"}"),
+        409);
     talk_refused(&t, 409, "lease-held");
     clock_at(9999);
-    assert_int_equal(talk(&t, "POST /v1/leases/leader", "k3", "{\"holder\":\"bob\",\"ttl\":\"10s\"}"), 409);
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k3", "{\"holder\":\"bob\",\"ttl\":\"10s\"}"), 409);
     clock_at(10000);
-    assert_int_equal(talk(&t, "POST /v1/leases/leader", "k4", "{\"holder\":\"bob\",\"ttl\":\"1h\"}"), 201);
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k4", "{\"holder\":\"bob\",\"ttl\":\"1h\"}"), 201);
     assert_true(reply_number(&t.got, "fence") > first);
-    assert_int_equal(talk(&t, "POST /v1/leases/leader", "k1", "{\"holder\":\"ann\",\"ttl\":\"10s\"}"), 201);
-    talk_replayed(&t); /* the answer of then, fence and all: whoever uses it is refused by what it guards */
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k1", "{\"holder\":\"ann\",\"ttl\":\"10s\"}"), 201);
+    talk_replayed(
+        &t); /* the answer of then, fence and all: whoever uses it is refused by what it guards */
     assert_int_equal(reply_number(&t.got, "fence"), first);
 }
 
@@ -38,7 +45,8 @@ static void a_lease_is_renewed_and_given_back_by_its_fence(void **state)
     (void)state;
     assert_int_equal(lease("renew", 1, ""), 404);
     talk_refused(&t, 404, "not-known");
-    assert_int_equal(talk(&t, "POST /v1/leases/leader", "k1", "{\"holder\":\"ann\",\"ttl\":\"10s\"}"), 201);
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k1", "{\"holder\":\"ann\",\"ttl\":\"10s\"}"), 201);
     long long first = reply_number(&t.got, "fence");
     clock_at(5000);
     assert_int_equal(lease("renew", first, ""), 200);
@@ -47,12 +55,15 @@ static void a_lease_is_renewed_and_given_back_by_its_fence(void **state)
     assert_int_equal(lease("renew", first, ",\"ttl\":\"1m\""), 200);
     assert_string_equal(reply_text(&t.got, "expires_at"), "2023-11-14T22:14:25.000Z");
     assert_int_equal(lease("release", first, ""), 200);
-    talk_is(&t, "{\"name\":\"leader\",\"holder\":\"ann\",\"fence\":#,\"ttl\":\"*\",\"granted_at\":\"*\","
-                "\"expires_at\":\"*\","
-                "\"released_at\":\"2023-11-14T22:13:25.000Z\"}");
+    talk_is(
+        &t,
+        "{\"name\":\"leader\",\"holder\":\"ann\",\"fence\":#,\"ttl\":\"*\",\"granted_at\":\"*\","
+        "\"expires_at\":\"*\","
+        "\"released_at\":\"2023-11-14T22:13:25.000Z\"}");
     assert_int_equal(lease("renew", first, ""), 409);
     talk_refused(&t, 409, "not-held");
-    assert_int_equal(talk(&t, "POST /v1/leases/leader", "k2", "{\"holder\":\"bob\",\"ttl\":\"10s\"}"), 201);
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k2", "{\"holder\":\"bob\",\"ttl\":\"10s\"}"), 201);
     long long second = reply_number(&t.got, "fence");
     assert_true(second > first);
     assert_int_equal(lease("renew", first, ""), 412);
@@ -83,7 +94,8 @@ static void a_lease_that_makes_no_sense_is_refused(void **state)
         talk(&t, "POST /v1/leases/leader", key, wrong[i]);
         talk_refused(&t, 400, "invalid-request");
     }
-    assert_int_equal(talk(&t, "POST /v1/leases/leader", NULL, "{\"holder\":\"a\",\"ttl\":\"1s\"}"), 400);
+    assert_int_equal(talk(&t, "POST /v1/leases/leader", NULL, "{\"holder\":\"a\",\"ttl\":\"1s\"}"),
+                     400);
     talk_refused(&t, 400, "invalid-request");
     assert_int_equal(lease("renew", 1, ",\"ttl\":\"0s\""), 400);
     assert_int_equal(lease("release", 1, ",\"ttl\":\"1s\""), 400);
@@ -104,12 +116,13 @@ static void a_register_is_written_once_a_key(void **state)
     assert_int_equal(talk(&t, "GET /v1/registers/x", NULL, NULL), 404);
     talk_refused(&t, 404, "not-known");
     assert_int_equal(put("k1", "{\"value\":{\"n\":[1,2.50,null]}}"), 200);
-    const char *first =
-        "{\"name\":\"x\",\"type\":\"plain\",\"value\":{\"n\":[1,2.50,null]},\"version\":1,\"fence\":0}";
+    const char *first = "{\"name\":\"x\",\"type\":\"plain\",\"value\":{\"n\":[1,2.50,null]},"
+                        "\"version\":1,\"fence\":0}";
     talk_is(&t, first);
     assert_int_equal(put("k2", "{\"value\":\"two\"}"), 200);
     talk_is(&t, "{\"name\":\"x\",\"type\":\"plain\",\"value\":\"two\",\"version\":2,\"fence\":0}");
-    assert_int_equal(talk(&t, "PUT /v1/registers/x", "k1", "{\"value\": {\"n\" : [1,2.50,null] } }"), 200);
+    assert_int_equal(
+        talk(&t, "PUT /v1/registers/x", "k1", "{\"value\": {\"n\" : [1,2.50,null] } }"), 200);
     talk_is(&t, first);
     talk_replayed(&t);
     assert_int_equal(talk(&t, "GET /v1/registers/x", NULL, NULL), 200);
@@ -164,7 +177,8 @@ static void merges_need_no_key_and_may_be_heard_twice(void **state)
         { "union", { "[\"b\",\"a\"]", "[]", "[\"c\",\"a\"]" }, "[\"a\",\"b\",\"c\"],\"version\"" },
         { "lww",
           { "{\"value\":{\"v\":1},\"timestamp\":5,\"node\":\"a\"}",
-            "{\"value\":2,\"timestamp\":6,\"node\":\"a\"}", "{\"value\":3,\"timestamp\":6,\"node\":\"b\"}" },
+            "{\"value\":2,\"timestamp\":6,\"node\":\"a\"}",
+            "{\"value\":3,\"timestamp\":6,\"node\":\"b\"}" },
           "{\"value\":3,\"timestamp\":6,\"node\":\"b\"},\"version\"" },
         { "vector",
           { "{\"n1\":4}", "{\"n1\":3,\"n2\":1}", "{\"n2\":2}" },
@@ -178,8 +192,8 @@ static void merges_need_no_key_and_may_be_heard_twice(void **state)
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         char body[200], expected[200];
-        snprintf(expected, sizeof expected, "{\"name\":\"%s\",\"type\":\"%s\",\"value\":%s", kinds[k].type,
-                 kinds[k].type, kinds[k].shown);
+        snprintf(expected, sizeof expected, "{\"name\":\"%s\",\"type\":\"%s\",\"value\":%s",
+                 kinds[k].type, kinds[k].type, kinds[k].shown);
         for (int round = 0; round < 2; round++)
             for (int v = 0; v < 3; v++) {
                 /* The second time in another order: it changes nothing. */
@@ -192,7 +206,8 @@ static void merges_need_no_key_and_may_be_heard_twice(void **state)
                     fail_msg("expected %s, got %s", expected, t.got.body);
             }
         long long version = reply_number(&t.got, "version");
-        assert_true(version >= 2 && version <= 3); /* a merge that changes nothing makes no version */
+        assert_true(version >= 2 &&
+                    version <= 3); /* a merge that changes nothing makes no version */
         assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/registers/%s", kinds[k].type), 200);
         assert_true(reply_has(&t.got, expected));
     }
@@ -201,7 +216,8 @@ static void merges_need_no_key_and_may_be_heard_twice(void **state)
 static void a_merge_of_another_type_or_shape_is_refused(void **state)
 {
     (void)state;
-    assert_int_equal(talk(&t, "POST /v1/registers/x/merge", NULL, "{\"type\":\"max\",\"value\":1}"), 200);
+    assert_int_equal(talk(&t, "POST /v1/registers/x/merge", NULL, "{\"type\":\"max\",\"value\":1}"),
+                     200);
     static const char *const wrong[] = {
         "",
         "{\"type\":\"max\"}",
@@ -227,7 +243,8 @@ static void a_merge_of_another_type_or_shape_is_refused(void **state)
     /* Neither may a merged register be written, nor a written one merged. */
     assert_int_equal(talk(&t, "PUT /v1/registers/x", "k1", "{\"value\":1}"), 400);
     assert_int_equal(talk(&t, "PUT /v1/registers/y", "k2", "{\"value\":1}"), 200);
-    assert_int_equal(talk(&t, "POST /v1/registers/y/merge", NULL, "{\"type\":\"max\",\"value\":1}"), 400);
+    assert_int_equal(talk(&t, "POST /v1/registers/y/merge", NULL, "{\"type\":\"max\",\"value\":1}"),
+                     400);
     talk_refused(&t, 400, "invalid-request");
     assert_int_equal(talk(&t, "GET /v1/registers/x", NULL, NULL), 200);
     talk_is(&t, "{\"name\":\"x\",\"type\":\"max\",\"value\":1,\"version\":1,\"fence\":0}");
@@ -243,7 +260,8 @@ static void a_value_has_at_most_65536_bytes(void **state)
         strcpy(body, "{\"value\":\"");
         memset(body + 10, 'v', length);
         strcpy(body + 10 + length, "\"}");
-        assert_int_equal(talk(&t, "PUT /v1/registers/big", extra ? "k2" : "k1", body), extra ? 400 : 200);
+        assert_int_equal(talk(&t, "PUT /v1/registers/big", extra ? "k2" : "k1", body),
+                         extra ? 400 : 200);
         talk_first(&t);
     }
     free(body);

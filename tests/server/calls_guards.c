@@ -30,20 +30,22 @@ static void a_guard_is_set_and_shown(void **state)
     talk_refused(&t, 404, "not-known");
     assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"24h\"}"), 200);
     talk_unkeyed(&t);
-    const char *plain =
-        "{\"name\":\"g\",\"window\":\"*\",\"match\":[\"exact\"],\"on_unavailable\":\"open\",\"durable\":true,"
-        "\"created_at\":\"" TALK_AT "\"}";
+    const char *plain = "{\"name\":\"g\",\"window\":\"*\",\"match\":[\"exact\"],\"on_unavailable\":"
+                        "\"open\",\"durable\":true,"
+                        "\"created_at\":\"" TALK_AT "\"}";
     talk_is(&t, plain);
     clock_at(1000);
     assert_int_equal(talk(&t, "GET /v1/guards/g", NULL, NULL), 200);
     talk_is(&t, plain);
-    assert_int_equal(
-        talk(&t, "PUT /v1/guards/g", NULL,
-             "{\"window\":60,\"match\":[\"trim\",\"normalize\",\"casefold\",\"hash\"],\"on_unavailable\":"
-             "\"closed\",\"durable\":false}"),
-        200);
-    talk_is(&t, "{\"name\":\"g\",\"window\":\"*\",\"match\":[\"trim\",\"normalize\",\"casefold\",\"hash\"],"
-                "\"on_unavailable\":\"closed\",\"durable\":false,\"created_at\":\"*\"}");
+    assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL,
+                          "{\"window\":60,\"match\":[\"trim\",\"normalize\",\"casefold\",\"hash\"],"
+                          "\"on_unavailable\":"
+                          "\"closed\",\"durable\":false}"),
+                     200);
+    talk_is(
+        &t,
+        "{\"name\":\"g\",\"window\":\"*\",\"match\":[\"trim\",\"normalize\",\"casefold\",\"hash\"],"
+        "\"on_unavailable\":\"closed\",\"durable\":false,\"created_at\":\"*\"}");
     /* What is answered can be sent back. */
     char window[32], body[100];
     snprintf(window, sizeof window, "%s", reply_text(&t.got, "window"));
@@ -51,9 +53,11 @@ static void a_guard_is_set_and_shown(void **state)
     assert_int_equal(talk(&t, "PUT /v1/guards/h", NULL, body), 200);
     assert_string_equal(reply_text(&t.got, "window"), window);
     assert_int_equal(talk(&t, "GET /v1/guards?limit=1", NULL, NULL), 200);
-    talk_is(&t, "{\"guards\":[{\"name\":\"h\",\"window\":\"*\",\"match\":[\"exact\"],\"on_unavailable\":"
-                "\"open\",\"durable\":"
-                "true,\"created_at\":\"*\"}],\"next_cursor\":\"*\"}");
+    talk_is(
+        &t,
+        "{\"guards\":[{\"name\":\"h\",\"window\":\"*\",\"match\":[\"exact\"],\"on_unavailable\":"
+        "\"open\",\"durable\":"
+        "true,\"created_at\":\"*\"}],\"next_cursor\":\"*\"}");
 }
 
 static void a_guard_that_makes_no_sense_is_refused(void **state)
@@ -100,26 +104,29 @@ static void check_reads_record_records_once_admit_does_both(void **state)
     assert_int_equal(talk(&t, "PUT /v1/guards/pay", NULL, "{\"window\":\"5m\"}"), 200);
     assert_int_equal(ask("pay", "check", "p1"), 200);
     talk_is(&t, "{\"seen\":false}");
-    assert_int_equal(
-        talk(&t, "POST /v1/guards/pay/record", NULL, "{\"identity\":\"p1\",\"result\":{\"charge\":\"C1\"}}"),
-        200);
+    assert_int_equal(talk(&t, "POST /v1/guards/pay/record", NULL,
+                          "{\"identity\":\"p1\",\"result\":{\"charge\":\"C1\"}}"),
+                     200);
     talk_is(&t, "{\"ok\":true}");
     talk_unkeyed(&t);
     clock_at(60000);
     /* Recording again moves neither the time nor the result. */
     assert_int_equal(
-        talk(&t, "POST /v1/guards/pay/record", NULL, "{\"identity\":\"p1\",\"result\":\"other\"}"), 200);
-    const char *first = "{\"seen\":true,\"recorded_at\":\"" TALK_AT
-                        "\",\"expires_at\":\"2023-11-14T22:18:20.000Z\",\"result\":{\"charge\":\"C1\"}}";
+        talk(&t, "POST /v1/guards/pay/record", NULL, "{\"identity\":\"p1\",\"result\":\"other\"}"),
+        200);
+    const char *first =
+        "{\"seen\":true,\"recorded_at\":\"" TALK_AT
+        "\",\"expires_at\":\"2023-11-14T22:18:20.000Z\",\"result\":{\"charge\":\"C1\"}}";
     assert_int_equal(ask("pay", "check", "p1"), 200);
     talk_is(&t, first);
     assert_int_equal(ask("pay", "admit", "p1"), 200);
     talk_is(&t, first);
-    assert_int_equal(talk(&t, "POST /v1/guards/pay/admit", NULL, "{\"identity\":\"p2\",\"result\":null}"),
-                     200);
+    assert_int_equal(
+        talk(&t, "POST /v1/guards/pay/admit", NULL, "{\"identity\":\"p2\",\"result\":null}"), 200);
     talk_is(&t, "{\"seen\":false}");
     assert_int_equal(ask("pay", "admit", "p2"), 200);
-    talk_is(&t, "{\"seen\":true,\"recorded_at\":\"2023-11-14T22:14:20.000Z\",\"expires_at\":\"2023-11-14T22:"
+    talk_is(&t, "{\"seen\":true,\"recorded_at\":\"2023-11-14T22:14:20.000Z\",\"expires_at\":\"2023-"
+                "11-14T22:"
                 "19:20.000Z\","
                 "\"result\":null}");
     /* The window is half-open. */
@@ -129,7 +136,8 @@ static void check_reads_record_records_once_admit_does_both(void **state)
     assert_false(seen("pay", "p1"));
     recorded("pay", "p1");
     assert_int_equal(ask("pay", "check", "p1"), 200);
-    talk_is(&t, "{\"seen\":true,\"recorded_at\":\"2023-11-14T22:18:20.000Z\",\"expires_at\":\"2023-11-14T22:"
+    talk_is(&t, "{\"seen\":true,\"recorded_at\":\"2023-11-14T22:18:20.000Z\",\"expires_at\":\"2023-"
+                "11-14T22:"
                 "23:20.000Z\"}");
 }
 
@@ -148,7 +156,8 @@ static void each_match_rule_compares_in_its_own_way(void **state)
         { "[\"normalize\"]", "caf\xc3\xa9  au\\u00a0lait", "cafe\xcc\x81 au lait", "cafe au lait" },
         { "[\"hash\"]", "ann@example.org", "ann@example.org", "Ann@example.org" },
         { "\"trim,casefold\"", " Ann@Example.org ", "ann@example.ORG", "ann @example.org" },
-        { "[\"trim\",\"normalize\",\"casefold\",\"hash\"]", "  Great   POST! ", "great post!", "greatpost!" },
+        { "[\"trim\",\"normalize\",\"casefold\",\"hash\"]", "  Great   POST! ", "great post!",
+          "greatpost!" },
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         char body[200], name[8];
@@ -165,19 +174,23 @@ static void each_match_rule_compares_in_its_own_way(void **state)
 static void what_is_under_guard_can_be_listed(void **state)
 {
     (void)state;
-    assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"1h\",\"match\":[\"trim\"]}"), 200);
-    assert_int_equal(talk(&t, "PUT /v1/guards/h", NULL, "{\"window\":\"1h\",\"match\":[\"hash\"]}"), 200);
+    assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"1h\",\"match\":[\"trim\"]}"),
+                     200);
+    assert_int_equal(talk(&t, "PUT /v1/guards/h", NULL, "{\"window\":\"1h\",\"match\":[\"hash\"]}"),
+                     200);
     recorded("g", " first ");
     clock_at(1000);
-    assert_int_equal(
-        talk(&t, "POST /v1/guards/g/record", NULL, "{\"identity\":\"second\",\"result\":[1,\"a\"]}"), 200);
+    assert_int_equal(talk(&t, "POST /v1/guards/g/record", NULL,
+                          "{\"identity\":\"second\",\"result\":[1,\"a\"]}"),
+                     200);
     recorded("h", "abc");
     assert_int_equal(talk(&t, "GET /v1/guards/g/entries", NULL, NULL), 200);
-    talk_is(
-        &t,
-        "{\"entries\":[{\"identity\":\"second\",\"recorded_at\":\"2023-11-14T22:13:21.000Z\",\"expires_at\":"
-        "\"2023-11-14T23:13:21.000Z\",\"result\":[1,\"a\"]},{\"identity\":\"first\",\"recorded_at\":"
-        "\"" TALK_AT "\",\"expires_at\":\"2023-11-14T23:13:20.000Z\"}],\"next_cursor\":null}");
+    talk_is(&t,
+            "{\"entries\":[{\"identity\":\"second\",\"recorded_at\":\"2023-11-14T22:13:21.000Z\","
+            "\"expires_at\":"
+            "\"2023-11-14T23:13:21.000Z\",\"result\":[1,\"a\"]},{\"identity\":\"first\",\"recorded_"
+            "at\":"
+            "\"" TALK_AT "\",\"expires_at\":\"2023-11-14T23:13:20.000Z\"}],\"next_cursor\":null}");
     /* A hashed identity is shown as what is stored. */
     assert_int_equal(talk(&t, "GET /v1/guards/h/entries", NULL, NULL), 200);
     talk_is(&t, "{\"entries\":[{\"identity_sha256\":"
@@ -189,7 +202,8 @@ static void what_is_under_guard_can_be_listed(void **state)
     char next[32];
     snprintf(next, sizeof next, "%s", reply_text(&t.got, "next_cursor"));
     assert_string_not_equal(next, "");
-    assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/guards/g/entries?limit=1&cursor=%s", next), 200);
+    assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/guards/g/entries?limit=1&cursor=%s", next),
+                     200);
     assert_true(reply_has(&t.got, "first"));
     static const char *const wrong[] = { "limit=0", "limit=1001", "cursor=x", "state=held" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -208,7 +222,8 @@ static void an_identity_has_its_limits(void **state)
     char identity[1026];
     memset(identity, 'i', sizeof identity);
     assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"1h\"}"), 200);
-    assert_int_equal(talk(&t, "PUT /v1/guards/n", NULL, "{\"window\":\"1h\",\"match\":[\"trim\"]}"), 200);
+    assert_int_equal(talk(&t, "PUT /v1/guards/n", NULL, "{\"window\":\"1h\",\"match\":[\"trim\"]}"),
+                     200);
     identity[1025] = 0;
     assert_int_equal(ask("g", "record", identity), 400);
     talk_refused(&t, 400, "invalid-request");
@@ -217,7 +232,8 @@ static void an_identity_has_its_limits(void **state)
     assert_int_equal(ask("g", "record", ""), 400);
     assert_int_equal(ask("n", "record", " \\t "), 400); /* nothing is left of it */
     talk_refused(&t, 400, "invalid-request");
-    static const char *const wrong[] = { "{}", "{\"identity\":7}", "{\"identity\":\"a\",\"identity\":\"a\"}",
+    static const char *const wrong[] = { "{}", "{\"identity\":7}",
+                                         "{\"identity\":\"a\",\"identity\":\"a\"}",
                                          "{\"identity\":\"a\",\"results\":1}", "\"a\"" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         talk(&t, "POST /v1/guards/g/admit", NULL, wrong[i]);
@@ -244,7 +260,8 @@ static void a_guard_that_is_not_durable_forgets_at_a_restart(void **state)
     (void)state;
     both_needs_files();
     assert_int_equal(talk(&t, "PUT /v1/guards/kept", NULL, "{\"window\":\"1h\"}"), 200);
-    assert_int_equal(talk(&t, "PUT /v1/guards/light", NULL, "{\"window\":\"1h\",\"durable\":false}"), 200);
+    assert_int_equal(
+        talk(&t, "PUT /v1/guards/light", NULL, "{\"window\":\"1h\",\"durable\":false}"), 200);
     recorded("kept", "x");
     recorded("light", "x");
     assert_true(seen("light", "x"));
@@ -265,31 +282,33 @@ static void the_four_examples(void **state)
     clock_at(24 * 3600000);
     assert_false(seen("todo", "Buy milk"));
     /* A comment that was posted twice, with another blank in it. */
-    assert_int_equal(
-        talk(&t, "PUT /v1/guards/comment", NULL, "{\"window\":\"60s\",\"match\":[\"trim\",\"normalize\"]}"),
-        200);
+    assert_int_equal(talk(&t, "PUT /v1/guards/comment", NULL,
+                          "{\"window\":\"60s\",\"match\":[\"trim\",\"normalize\"]}"),
+                     200);
     assert_int_equal(ask("comment", "admit", "ann: Nice  post"), 200);
     talk_is(&t, "{\"seen\":false}");
     assert_int_equal(ask("comment", "admit", " ann: Nice post "), 200);
     assert_true(reply_has(&t.got, "{\"seen\":true"));
     /* A payment is answered again with what it was answered first. */
-    assert_int_equal(
-        talk(&t, "PUT /v1/guards/payment", NULL, "{\"window\":\"5m\",\"on_unavailable\":\"closed\"}"), 200);
-    assert_int_equal(
-        talk(&t, "POST /v1/guards/payment/admit", NULL, "{\"identity\":\"cart 9\",\"result\":{\"ok\":true}}"),
-        200);
+    assert_int_equal(talk(&t, "PUT /v1/guards/payment", NULL,
+                          "{\"window\":\"5m\",\"on_unavailable\":\"closed\"}"),
+                     200);
+    assert_int_equal(talk(&t, "POST /v1/guards/payment/admit", NULL,
+                          "{\"identity\":\"cart 9\",\"result\":{\"ok\":true}}"),
+                     200);
     talk_is(&t, "{\"seen\":false}");
     assert_int_equal(ask("payment", "check", "cart 9"), 200);
     assert_true(reply_has(&t.got, "\"result\":{\"ok\":true}}"));
     /* A newsletter absorbs a second subscription in silence, however it is written. */
     assert_int_equal(
-        talk(&t, "PUT /v1/guards/letter", NULL, "{\"window\":\"1h\",\"match\":\"trim,casefold\"}"), 200);
+        talk(&t, "PUT /v1/guards/letter", NULL, "{\"window\":\"1h\",\"match\":\"trim,casefold\"}"),
+        200);
     recorded("letter", "Ann@Example.org");
     recorded("letter", "ann@example.org");
     assert_int_equal(talk(&t, "GET /v1/guards/letter/entries", NULL, NULL), 200);
-    talk_is(&t,
-            "{\"entries\":[{\"identity\":\"ann@example.org\",\"recorded_at\":\"*\",\"expires_at\":\"*\"}],"
-            "\"next_cursor\":null}");
+    talk_is(&t, "{\"entries\":[{\"identity\":\"ann@example.org\",\"recorded_at\":\"*\",\"expires_"
+                "at\":\"*\"}],"
+                "\"next_cursor\":null}");
 }
 
 int main(void)

@@ -11,8 +11,8 @@ static const char *held(const char *key, const char *resource, const char *reque
     static unsigned turn;
     char body[512];
     char *id = ids[turn++ % 4];
-    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"requester\":\"%s\",\"duration\":\"1h\"}", resource,
-             requester);
+    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"requester\":\"%s\",\"duration\":\"1h\"}",
+             resource, requester);
     if (talk(&t, "POST /v1/holds", key, body) != 201)
         fail_msg("%d %s", t.got.status, t.got.body);
     snprintf(id, sizeof ids[0], "%s", reply_text(&t.got, "id"));
@@ -37,7 +37,8 @@ static void a_hold_is_placed_once_a_key(void **state)
     assert_string_equal(reply_field(&t.got, "Idempotency-Expires"), "2023-11-15T22:13:20.000Z");
     assert_int_equal(strlen(reply_text(&t.got, "id")), HF_ID_SIZE - 1);
     assert_int_equal(talk(&t, "GET /v1/holds", NULL, NULL), 200);
-    talk_is(&t, "{\"holds\":[{\"id\":\"*\",*\"resource\":\"room 7\",\"requester\":\"ann\",\"state\":\"held\","
+    talk_is(&t, "{\"holds\":[{\"id\":\"*\",*\"resource\":\"room "
+                "7\",\"requester\":\"ann\",\"state\":\"held\","
                 "\"placed_at\":\"*\",\"expires_at\":\"*\"}],\"next_cursor\":null}");
 }
 
@@ -52,8 +53,8 @@ static void durations_are_texts_or_seconds(void **state)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char body[200], key[16];
         snprintf(key, sizeof key, "d%zu", i);
-        snprintf(body, sizeof body, "{\"resource\":\"r%zu\",\"requester\":\"q\",\"duration\":%s}", i,
-                 forms[i][0]);
+        snprintf(body, sizeof body, "{\"resource\":\"r%zu\",\"requester\":\"q\",\"duration\":%s}",
+                 i, forms[i][0]);
         assert_int_equal(talk(&t, "POST /v1/holds", key, body), 201);
         assert_string_equal(reply_text(&t.got, "expires_at"), forms[i][1]);
     }
@@ -66,7 +67,8 @@ static void a_full_resource_refuses_and_the_refusal_is_remembered(void **state)
     const char *id = held("k1", "seat", "ann");
     assert_int_equal(talk_twice(&t, "POST /v1/holds", "k2", body), 409);
     talk_refused(&t, 409, "resource-unavailable");
-    /* The unit comes back, and the key stays bound to its refusal: another try needs another key. */
+    /* The unit comes back, and the key stays bound to its refusal: another try needs another
+     * key. */
     assert_int_equal(end(id, "release", "k3"), 200);
     assert_int_equal(talk(&t, "POST /v1/holds", "k2", body), 409);
     talk_replayed(&t);
@@ -116,13 +118,15 @@ static void names_have_1_to_1024_bytes(void **state)
     for (size_t size = 1024; size <= 1025; size++) {
         char key[16];
         snprintf(key, sizeof key, "n%zu", size);
-        snprintf(body, sizeof body, "{\"resource\":\"%.*s\",\"requester\":\"%.*s\",\"duration\":\"1h\"}",
-                 (int)size, name, (int)size, name);
+        snprintf(body, sizeof body,
+                 "{\"resource\":\"%.*s\",\"requester\":\"%.*s\",\"duration\":\"1h\"}", (int)size,
+                 name, (int)size, name);
         assert_int_equal(talk(&t, "POST /v1/holds", key, body), size == 1024 ? 201 : 400);
         talk_first(&t);
     }
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "n0", "{\"resource\":\"\",\"requester\":\"q\",\"duration\":\"1h\"}"), 400);
+    assert_int_equal(talk(&t, "POST /v1/holds", "n0",
+                          "{\"resource\":\"\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     400);
     talk_refused(&t, 400, "invalid-request");
 }
 
@@ -145,7 +149,8 @@ static void a_hold_with_a_fence_fences_older_ones_off(void **state)
             talk_refused(&t, 412, "stale-fence");
     }
     assert_int_equal(talk(&t, "GET /v1/resources/pool", NULL, NULL), 200);
-    talk_is(&t, "{\"name\":\"pool\",\"capacity\":9,\"held\":2,\"confirmed\":0,\"available\":7,\"open\":true,"
+    talk_is(&t, "{\"name\":\"pool\",\"capacity\":9,\"held\":2,\"confirmed\":0,\"available\":7,"
+                "\"open\":true,"
                 "\"fence\":8}");
 }
 
@@ -163,11 +168,11 @@ static void each_end_answers_with_the_hold(void **state)
         snprintf(path, sizeof path, "POST /v1/holds/%s/%s", id, ends[i][0]);
         snprintf(key, sizeof key, "e%zu", i);
         assert_int_equal(talk_twice(&t, path, key, NULL), 200);
-        snprintf(
-            pattern, sizeof pattern,
-            "{\"id\":\"%s\",\"resource\":\"%s\",\"requester\":\"q\",\"state\":\"%s\",\"placed_at\":\"*\","
-            "\"expires_at\":\"*\",\"%s_at\":\"2023-11-14T22:13:21.000Z\"}",
-            id, ends[i][0], ends[i][1], ends[i][1]);
+        snprintf(pattern, sizeof pattern,
+                 "{\"id\":\"%s\",\"resource\":\"%s\",\"requester\":\"q\",\"state\":\"%s\",\"placed_"
+                 "at\":\"*\","
+                 "\"expires_at\":\"*\",\"%s_at\":\"2023-11-14T22:13:21.000Z\"}",
+                 id, ends[i][0], ends[i][1], ends[i][1]);
         talk_is(&t, pattern);
         assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/holds/%s", id), 200);
         talk_is(&t, pattern);
@@ -211,9 +216,11 @@ static void windows_are_half_open(void **state)
     assert_int_equal(end(id, "expire", "k2"), 409);
     talk_replayed(&t);
     assert_int_equal(end(id, "expire", "k5"), 200);
-    talk_is(&t,
-            "{\"id\":\"*\",\"resource\":\"r\",\"requester\":\"q\",\"state\":\"expired\",\"placed_at\":\"*\","
-            "\"expires_at\":\"2023-11-14T23:13:20.000Z\",\"expired_at\":\"2023-11-14T23:13:20.000Z\"}");
+    talk_is(
+        &t,
+        "{\"id\":\"*\",\"resource\":\"r\",\"requester\":\"q\",\"state\":\"expired\",\"placed_at\":"
+        "\"*\","
+        "\"expires_at\":\"2023-11-14T23:13:20.000Z\",\"expired_at\":\"2023-11-14T23:13:20.000Z\"}");
     assert_int_equal(end(id, "confirm", "k6"), 409);
     talk_refused(&t, 409, "not-held");
 }
@@ -238,19 +245,24 @@ static void a_reversal_is_a_record_of_its_own(void **state)
     char id[32], path[128], reversal[32];
     snprintf(id, sizeof id, "%s", held("k1", "r", "q"));
     snprintf(path, sizeof path, "POST /v1/holds/%s/reverse", id);
-    assert_int_equal(talk_twice(&t, path, "k2", NULL), 409); /* only what is confirmed can be given back */
+    assert_int_equal(talk_twice(&t, path, "k2", NULL),
+                     409); /* only what is confirmed can be given back */
     talk_refused(&t, 409, "not-held");
     assert_int_equal(end(id, "confirm", "k3"), 200);
     assert_int_equal(talk(&t, "GET /v1/resources/r", NULL, NULL), 200);
-    talk_is(&t, "{\"name\":\"r\",\"capacity\":1,\"held\":0,\"confirmed\":1,\"available\":0,\"open\":true,"
-                "\"fence\":0}");
+    talk_is(
+        &t,
+        "{\"name\":\"r\",\"capacity\":1,\"held\":0,\"confirmed\":1,\"available\":0,\"open\":true,"
+        "\"fence\":0}");
     assert_int_equal(talk_twice(&t, path, "k4", "{}"), 200);
     assert_string_equal(reply_text(&t.got, "reverses"), id);
     snprintf(reversal, sizeof reversal, "%s", reply_text(&t.got, "id"));
     assert_string_not_equal(reversal, id);
     assert_int_equal(talk(&t, "GET /v1/resources/r", NULL, NULL), 200);
-    talk_is(&t, "{\"name\":\"r\",\"capacity\":1,\"held\":0,\"confirmed\":0,\"available\":1,\"open\":true,"
-                "\"fence\":0}");
+    talk_is(
+        &t,
+        "{\"name\":\"r\",\"capacity\":1,\"held\":0,\"confirmed\":0,\"available\":1,\"open\":true,"
+        "\"fence\":0}");
     assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/holds/%s", id), 200);
     assert_string_equal(reply_text(&t.got, "state"), "confirmed"); /* the original is as it was */
     assert_false(reply_has(&t.got, "reverses"));
@@ -286,18 +298,22 @@ static void a_resource_is_set_shown_and_closed(void **state)
     talk_refused(&t, 404, "not-known");
     assert_int_equal(talk(&t, "PUT /v1/resources/van", NULL, "{\"capacity\":2}"), 200);
     talk_unkeyed(&t);
-    talk_is(&t, "{\"name\":\"van\",\"capacity\":2,\"held\":0,\"confirmed\":0,\"available\":2,\"open\":true,"
-                "\"fence\":0}");
+    talk_is(
+        &t,
+        "{\"name\":\"van\",\"capacity\":2,\"held\":0,\"confirmed\":0,\"available\":2,\"open\":true,"
+        "\"fence\":0}");
     held("k1", "van", "a");
     held("k2", "van", "b");
     assert_int_equal(talk(&t, "PUT /v1/resources/van", NULL, "{\"capacity\":1}"), 409);
     talk_refused(&t, 409, "resource-unavailable");
-    assert_int_equal(talk(&t, "PUT /v1/resources/van", NULL, "{\"capacity\":3,\"open\":false}"), 200);
-    talk_is(&t, "{\"name\":\"van\",\"capacity\":3,\"held\":2,\"confirmed\":0,\"available\":0,\"open\":false,"
+    assert_int_equal(talk(&t, "PUT /v1/resources/van", NULL, "{\"capacity\":3,\"open\":false}"),
+                     200);
+    talk_is(&t, "{\"name\":\"van\",\"capacity\":3,\"held\":2,\"confirmed\":0,\"available\":0,"
+                "\"open\":false,"
                 "\"fence\":0}");
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "k3", "{\"resource\":\"van\",\"requester\":\"c\",\"duration\":\"1h\"}"),
-        409);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k3",
+                          "{\"resource\":\"van\",\"requester\":\"c\",\"duration\":\"1h\"}"),
+                     409);
     talk_refused(&t, 409, "resource-unavailable");
     assert_int_equal(talk(&t, "PUT /v1/resources/van", NULL, "{\"open\":true}"), 200);
     held("k4", "van", "c");
@@ -321,7 +337,8 @@ static void a_resource_is_set_shown_and_closed(void **state)
 static void a_name_in_the_path_may_be_any_text(void **state)
 {
     (void)state;
-    assert_int_equal(talk(&t, "PUT /v1/resources/caf%C3%A9%20%2F%20bar%3F", NULL, "{\"capacity\":4}"), 200);
+    assert_int_equal(
+        talk(&t, "PUT /v1/resources/caf%C3%A9%20%2F%20bar%3F", NULL, "{\"capacity\":4}"), 200);
     assert_string_equal(reply_text(&t.got, "name"), "caf\xc3\xa9 / bar?");
     assert_int_equal(talk(&t, "GET /v1/resources/caf%c3%a9%20%2f%20bar%3f", NULL, NULL), 200);
     assert_int_equal(reply_number(&t.got, "capacity"), 4);
@@ -408,10 +425,11 @@ static void holds_are_listed_by_state_resource_requester_and_time(void **state)
 static void a_list_takes_what_it_knows_and_nothing_else(void **state)
 {
     (void)state;
-    static const char *const wrong[] = { "limit=0",       "limit=1001",     "limit=-1",     "limit=x",
-                                         "limit=",        "state=open",     "state=HELD",   "from=yesterday",
-                                         "to=2023-13-01", "cursor=x",       "cursor=0",     "limit=1&limit=1",
-                                         "colour=red",    "resource=a%00b", "requester=%FF" };
+    static const char *const wrong[] = { "limit=0",    "limit=1001",     "limit=-1",
+                                         "limit=x",    "limit=",         "state=open",
+                                         "state=HELD", "from=yesterday", "to=2023-13-01",
+                                         "cursor=x",   "cursor=0",       "limit=1&limit=1",
+                                         "colour=red", "resource=a%00b", "requester=%FF" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         talkf(&t, NULL, NULL, "GET /v1/holds?%s", wrong[i]);
         talk_refused(&t, 400, "invalid-request");
@@ -448,7 +466,8 @@ static void a_page_has_100_records_unless_told_and_1000_at_most(void **state)
     assert_true(page(next) <= 1000);
     assert_int_equal(listed("limit=1000"), COUNT);
     assert_int_equal(talk(&t, "GET /v1/resources?limit=1", NULL, NULL), 200);
-    talk_is(&t, "{\"resources\":[{\"name\":\"b1049\",\"capacity\":1,\"held\":1,\"confirmed\":0,\"available\":"
+    talk_is(&t, "{\"resources\":[{\"name\":\"b1049\",\"capacity\":1,\"held\":1,\"confirmed\":0,"
+                "\"available\":"
                 "0,\"open\":true,"
                 "\"fence\":0}],\"next_cursor\":\"*\"}");
     static const char *const wrong[] = { "limit=0", "limit=1001", "state=held", "cursor=x" };

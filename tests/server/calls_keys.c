@@ -1,4 +1,5 @@
-/* Idempotency keys over HTTP: their forms, what they are bound to, for how long, and what is known of them. */
+/* Idempotency keys over HTTP: their forms, what they are bound to, for how long, and what is known
+ * of them. */
 #include "server/kit/calls.h"
 
 #define DAY (24 * 60 * 60 * INT64_C(1000))
@@ -24,7 +25,8 @@ static int holds(void)
 static void bare_and_quoted_name_the_same_key(void **state)
 {
     (void)state;
-    static const char *const again[] = { "\"order-1\"", "order-1", "  order-1  ", "\t\"order-1\" " };
+    static const char *const again[] = { "\"order-1\"", "order-1", "  order-1  ",
+                                         "\t\"order-1\" " };
     assert_int_equal(talk(&t, "POST /v1/holds", "order-1", PLACE), 201);
     talk_first(&t);
     for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
@@ -74,7 +76,8 @@ static void a_call_that_needs_no_key_ignores_it_unless_it_is_broken(void **state
     (void)state;
     for (int i = 1; i <= 2; i++) {
         assert_int_equal(
-            talk(&t, "PUT /v1/resources/r", "k", i == 1 ? "{\"capacity\":1}" : "{\"capacity\":2}"), 200);
+            talk(&t, "PUT /v1/resources/r", "k", i == 1 ? "{\"capacity\":1}" : "{\"capacity\":2}"),
+            200);
         talk_unkeyed(&t);
         assert_int_equal(reply_number(&t.got, "capacity"), i);
     }
@@ -116,8 +119,8 @@ static void keys_are_compared_byte_for_byte(void **state)
     static const char *const keys[] = { "Key", "key", "key ", "ke y", "%6bey", "key%20" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         char body[100];
-        snprintf(body, sizeof body, "{\"resource\":\"%zu\",\"requester\":\"q\",\"duration\":\"1h\"}",
-                 i == 2 ? 1 : i);
+        snprintf(body, sizeof body,
+                 "{\"resource\":\"%zu\",\"requester\":\"q\",\"duration\":\"1h\"}", i == 2 ? 1 : i);
         assert_int_equal(talk(&t, "POST /v1/holds", keys[i], body), 201);
         if (i == 2)
             talk_replayed(&t); /* blanks around a field's value are not part of it */
@@ -163,9 +166,10 @@ static void a_key_is_bound_to_its_action_and_its_parameters(void **state)
     /* Nothing changed, and the same request in other words is still the same. */
     assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/holds/%s", id), 200);
     assert_string_equal(reply_text(&t.got, "state"), "held");
-    assert_int_equal(talk(&t, "POST /v1/holds", "k",
-                          " { \"duration\" : 3600, \"requester\":\"\\u0071\", \"resource\":\"r\" } "),
-                     201);
+    assert_int_equal(
+        talk(&t, "POST /v1/holds", "k",
+             " { \"duration\" : 3600, \"requester\":\"\\u0071\", \"resource\":\"r\" } "),
+        201);
     talk_replayed(&t);
     assert_string_equal(reply_text(&t.got, "id"), id);
     assert_int_equal(holds(), 1);

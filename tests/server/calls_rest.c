@@ -1,5 +1,5 @@
-/* What is asked about the store and the server: audit, trace, export, description, health, figures, the start page;
- * and for every call: HEAD, unknown paths and wrong methods. */
+/* What is asked about the store and the server: audit, trace, export, description, health, figures,
+ * the start page; and for every call: HEAD, unknown paths and wrong methods. */
 #include "api/call.h"
 #include "server/kit/calls.h"
 
@@ -14,13 +14,13 @@ static char hold_id[32];
 static int setup(void **state)
 {
     (void)calls_setup(state);
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "k1", "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-        201);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1",
+                          "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     201);
     snprintf(hold_id, sizeof hold_id, "%s", reply_text(&t.got, "id"));
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "k2", "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-        409);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k2",
+                          "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     409);
     assert_int_equal(talkf(&t, "k3", NULL, "POST /v1/holds/%s/confirm", hold_id), 200);
     assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"1h\"}"), 200);
     assert_int_equal(talk(&t, "POST /v1/guards/g/record", NULL, "{\"identity\":\"i\"}"), 200);
@@ -76,7 +76,8 @@ static void an_export_has_every_record_as_lines(void **state)
         assert_int_equal(t.got.body[0], '{');
         assert_int_equal(t.got.body[t.got.body_size - 1], '\n');
     }
-    static const char *const wrong[] = { "format=csv", "format=", "formats=jsonl", "format=jsonl&limit=1" };
+    static const char *const wrong[] = { "format=csv", "format=", "formats=jsonl",
+                                         "format=jsonl&limit=1" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         talkf(&t, NULL, NULL, "GET /v1/export?%s", wrong[i]);
         talk_refused(&t, 400, "invalid-request");
@@ -151,8 +152,8 @@ static void an_export_that_nobody_takes_is_closed(void **state)
         setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
         close(fds[i]);
     }
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; after > before && server_clock_ms() < until;
-         server_pause_ms(10))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         after > before && server_clock_ms() < until; server_pause_ms(10))
         after = talk_figure(&t, "holdfast_queue") > 1 ? before + 1 : files_open(s.pid);
     assert_int_equal(after, before);
 }
@@ -163,7 +164,8 @@ static void too_many_long_questions_are_refused(void **state)
     (void)state;
     enum { COUNT = 200 };
     int fds[COUNT], done = 0, refused = 0;
-    server_freeze(&s); /* so that all come at once; and of audits, unlike exports, any number may be unsent */
+    server_freeze(
+        &s); /* so that all come at once; and of audits, unlike exports, any number may be unsent */
     for (int i = 0; i < COUNT; i++) {
         fds[i] = server_connect(&s);
         assert_true(server_send_request(fds[i], "GET /v1/audit", "", NULL));
@@ -306,7 +308,8 @@ static const char *path_of(const struct hf_call *call)
     snprintf(path, sizeof path, "%s", call->path);
     for (size_t i = 0; open && i < sizeof params / sizeof *params; i++)
         if (strncmp(call->path, params[i].begins, strlen(params[i].begins)) == 0)
-            snprintf(path, sizeof path, "%s%s%s", params[i].begins, params[i].param, strchr(open, '}') + 1);
+            snprintf(path, sizeof path, "%s%s%s", params[i].begins, params[i].param,
+                     strchr(open, '}') + 1);
     return path;
 }
 
@@ -381,13 +384,17 @@ static void what_is_not_there_is_not_known(void **state)
 static void a_wrong_method_is_told_the_right_ones(void **state)
 {
     (void)state;
-    static const char *const methods[] = { "GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "get" };
-    static const enum hf_http_method known[] = { HF_HTTP_GET, HF_HTTP_POST, HF_HTTP_PUT, HF_HTTP_DELETE };
+    static const char *const methods[] = {
+        "GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "get"
+    };
+    static const enum hf_http_method known[] = { HF_HTTP_GET, HF_HTTP_POST, HF_HTTP_PUT,
+                                                 HF_HTTP_DELETE };
     for (size_t i = 0; i < hf_call_count; i++) {
         bool takes[4] = { false };
         for (size_t k = 0; k < hf_call_count; k++)
             for (size_t m = 0; m < 4; m++)
-                takes[m] |= strcmp(hf_calls[k].path, hf_calls[i].path) == 0 && hf_calls[k].method == known[m];
+                takes[m] |= strcmp(hf_calls[k].path, hf_calls[i].path) == 0 &&
+                            hf_calls[k].method == known[m];
         for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
             if (m < 4 && takes[m])
                 continue;

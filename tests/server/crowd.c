@@ -1,4 +1,5 @@
-/* Many at once: one key from all sides is done once, and a resource is never given to more than it has room for. */
+/* Many at once: one key from all sides is done once, and a resource is never given to more than it
+ * has room for. */
 #include "server/kit/talk.h"
 #include "support/test.h"
 
@@ -48,7 +49,8 @@ static void send_place(int fd, const char *key, const char *resource)
 {
     char fields[64], body[128];
     snprintf(fields, sizeof fields, "Idempotency-Key: %s\r\n", key);
-    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"requester\":\"q\",\"duration\":\"1h\"}", resource);
+    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"requester\":\"q\",\"duration\":\"1h\"}",
+             resource);
     char *request = server_request("POST /v1/holds", fields, body);
     assert_true(server_send_text(fd, request));
     free(request);
@@ -64,7 +66,8 @@ static int plug(void)
     return fd;
 }
 
-/* Let the disk go on, when all is there. A thread that is at the disk itself reads it in one go then. */
+/* Let the disk go on, when all is there. A thread that is at the disk itself reads it in one go
+ * then. */
 static void unplug(int fd)
 {
     bool reads = s.options.threads > 1 || both_is_postgres();
@@ -205,11 +208,11 @@ static void batches_of_many_share_commits(void **state)
     for (int i = 0; i < CROWD; i++) {
         size_t size = 0;
         for (int k = 0; k < LINES; k++) /* half of the keys are everybody's */
-            size += (size_t)sprintf(
-                body + size,
-                "{\"op\":\"place_hold\",\"key\":\"b%d-%d\",\"resource\":\"b%d-%d\",\"requester\":\"q\","
-                "\"duration\":\"1h\"}\n",
-                k % 2 ? i : 0, k, k % 2 ? i : 0, k);
+            size += (size_t)sprintf(body + size,
+                                    "{\"op\":\"place_hold\",\"key\":\"b%d-%d\",\"resource\":\"b%d-%"
+                                    "d\",\"requester\":\"q\","
+                                    "\"duration\":\"1h\"}\n",
+                                    k % 2 ? i : 0, k, k % 2 ? i : 0, k);
         char *request = server_request("POST /v1/batch", "", body);
         assert_true(server_send_text(fds[i], request));
         free(request);
@@ -222,7 +225,8 @@ static void batches_of_many_share_commits(void **state)
         assert_int_equal(r.status, 200);
         for (const char *at = r.body; (at = strstr(at, "{\"status\":201,")) != NULL; at++) {
             char expected[32];
-            snprintf(expected, sizeof expected, "\"resource\":\"b%d-%d\"", lines % 2 ? i : 0, lines);
+            snprintf(expected, sizeof expected, "\"resource\":\"b%d-%d\"", lines % 2 ? i : 0,
+                     lines);
             const char *found = strstr(at, expected), *next = strchr(at, '\n');
             assert_true(found && found < next);
             lines++;
@@ -236,8 +240,8 @@ static void batches_of_many_share_commits(void **state)
     assert_int_equal(server_audit(&s), LINES / 2 + CROWD * LINES / 2);
 }
 
-/* Lines that wait for the disk are counted over all connections, so that their memory has a limit: a batch beyond it waits, or is refused
- * as a whole. */
+/* Lines that wait for the disk are counted over all connections, so that their memory has a limit:
+ * a batch beyond it waits, or is refused as a whole. */
 static void batches_beyond_the_limit_of_lines_wait_or_are_refused(void **state)
 {
     (void)state;
@@ -250,7 +254,8 @@ static void batches_beyond_the_limit_of_lines_wait_or_are_refused(void **state)
         size_t size = 0;
         for (int k = 0; k < LINES; k++)
             size += (size_t)sprintf(
-                body + size, "{\"op\":\"write\",\"key\":\"b%d-%d\",\"name\":\"x\",\"value\":%d}\n", i, k, k);
+                body + size, "{\"op\":\"write\",\"key\":\"b%d-%d\",\"name\":\"x\",\"value\":%d}\n",
+                i, k, k);
         char *request = server_request("POST /v1/batch", "", body);
         assert_true(server_send_text(fds[i], request));
         free(request);

@@ -1,4 +1,5 @@
-/* A journal that rots under a server: one request fails, the server lives, and the operator hears of it. */
+/* A journal that rots under a server: one request fails, the server lives, and the operator hears
+ * of it. */
 #include "server/kit/calls.h"
 #include "server/kit/text.h"
 
@@ -30,7 +31,8 @@ static void log_has(const char *text)
     free(log);
 }
 
-/* The file gets shorter than its mapping: the system's signal is the same as for an unreadable sector. */
+/* The file gets shorter than its mapping: the system's signal is the same as for an unreadable
+ * sector. */
 static void an_unreadable_sector_fails_one_request(void **state)
 {
     (void)state;
@@ -74,7 +76,8 @@ static void damage_found_in_the_background_is_told(void **state)
         assert_int_equal(talk(&t, "PUT /v1/registers/big", key, body), 200);
     }
     for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
-         talk_figure(&t, "holdfast_snapshots_total") == 0 && server_clock_ms() < until; server_pause_ms(20))
+         talk_figure(&t, "holdfast_snapshots_total") == 0 && server_clock_ms() < until;
+         server_pause_ms(20))
         ;
     talk_close(&t);
     assert_int_equal(server_stop(&s), 0);
@@ -89,7 +92,8 @@ static void damage_found_in_the_background_is_told(void **state)
     talk_open(&t, &s);
     atomic_store(&s.io->step_ns, 0);
     for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
-         talk_figure(&t, "holdfast_journal_damaged") == 0 && server_clock_ms() < until; server_pause_ms(20))
+         talk_figure(&t, "holdfast_journal_damaged") == 0 && server_clock_ms() < until;
+         server_pause_ms(20))
         ;
     assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503);
     talk_is(&t, "{\"ready\":false,\"why\":\"the journal is damaged\"}");
@@ -102,8 +106,10 @@ static void damage_found_in_the_background_is_told(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { SERVER_TEST(an_unreadable_sector_fails_one_request, make, 1),
-                                        SERVER_TEST(an_unreadable_sector_fails_one_request, make, 4),
-                                        SERVER_TEST(damage_found_in_the_background_is_told, make, 1) };
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(an_unreadable_sector_fails_one_request, make, 1),
+        SERVER_TEST(an_unreadable_sector_fails_one_request, make, 4),
+        SERVER_TEST(damage_found_in_the_background_is_told, make, 1)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Tenants share one server: what one of them does, however much, keeps no other one waiting or out. Order is told by what is
- * answered first, not by how long it takes. */
+/* Tenants share one server: what one of them does, however much, keeps no other one waiting or out.
+ * Order is told by what is answered first, not by how long it takes. */
 #include "base/hash.h"
 #include "server/kit/case.h"
 #include "server/kit/watch.h"
@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* On a busy machine this process may get to look late at what is answered, but not every time. One line for all
- * tenants shows every time. */
+/* On a busy machine this process may get to look late at what is answered, but not every time. One
+ * line for all tenants shows every time. */
 enum { TRIES = 20 };
 
 #define AS_ALPHA "Authorization: Bearer alpha\r\n"
@@ -57,10 +57,11 @@ static void fill(int batches)
         size_t size = 0;
         assert_non_null(body);
         for (int i = 0; i < LINES; i++)
-            size += (size_t)sprintf(body + size,
-                                    "{\"op\":\"place_hold\",\"key\":\"f%d-%d\",\"resource\":\"r%d-%d\","
-                                    "\"requester\":\"q\",\"duration\":\"1h\"}\n",
-                                    b, i, b, i);
+            size +=
+                (size_t)sprintf(body + size,
+                                "{\"op\":\"place_hold\",\"key\":\"f%d-%d\",\"resource\":\"r%d-%d\","
+                                "\"requester\":\"q\",\"duration\":\"1h\"}\n",
+                                b, i, b, i);
         assert_true(server_call(fd, "POST /v1/batch", AS_ALPHA, body, &r));
         assert_int_equal(r.status, 200);
         reply_free(&r);
@@ -69,14 +70,16 @@ static void fill(int batches)
     close(fd);
 }
 
-/* Alpha asks `count` times at once, beta once behind it. How many of alpha's are answered when beta's is? */
+/* Alpha asks `count` times at once, beta once behind it. How many of alpha's are answered when
+ * beta's is? */
 static int before_beta(const char *what, int count)
 {
     enum { MOST = 64 };
     int fds[MOST], done = 0;
     struct reply r;
     int beta = server_connect(&s);
-    assert_true(server_call(beta, "GET /healthz", AS_BETA, NULL, &r)); /* it is there before the others ask */
+    assert_true(server_call(beta, "GET /healthz", AS_BETA, NULL,
+                            &r)); /* it is there before the others ask */
     reply_free(&r);
     for (int i = 0; i < count; i++) {
         fds[i] = server_connect(&s);
@@ -130,7 +133,8 @@ static void tenants_take_turns(void **state)
 
 /* ---- Large bodies ---- */
 
-/* A batch of so many bytes, or some more. Nothing about it takes long but that it is much. Owned. */
+/* A batch of so many bytes, or some more. Nothing about it takes long but that it is much.
+ * Owned. */
 static char *large_batch(size_t size, int number)
 {
     char *body = malloc(size + 2000);
@@ -144,8 +148,8 @@ static char *large_batch(size_t size, int number)
     return body;
 }
 
-/* Many large bodies become whole at one moment, and somebody else asks for little, one after the other. How many of the
- * large ones are answered when those are? */
+/* Many large bodies become whole at one moment, and somebody else asks for little, one after the
+ * other. How many of the large ones are answered when those are? */
 static int before_small_ones(const char *as_large, const char *as_small)
 {
     enum { LARGE = 30, SMALL = 3 };
@@ -156,7 +160,8 @@ static int before_small_ones(const char *as_large, const char *as_small)
     assert_true(server_call(small, "GET /healthz", as_small, NULL, &r));
     reply_free(&r);
     for (int i = 0; i < LARGE; i++) {
-        char *body = large_batch(300000, number++), *text = server_request("POST /v1/batch", as_large, body);
+        char *body = large_batch(300000, number++),
+             *text = server_request("POST /v1/batch", as_large, body);
         fds[i] = server_connect(&s);
         assert_true(server_send(fds[i], text, strlen(text) - 1));
         free(text);
@@ -184,13 +189,15 @@ static int before_small_ones(const char *as_large, const char *as_small)
     return done;
 }
 
-/* All that is ready is not worked on in one turn: small requests have theirs in between, also those of the same tenant, and
- * where there are no tenants. */
+/* All that is ready is not worked on in one turn: small requests have theirs in between, also those
+ * of the same tenant, and where there are no tenants. */
 static void small_ones_do_not_wait_for_all_large_ones(void **state)
 {
     (void)state;
     enum { MOST = 15 };
-    static const char *const as[][2] = { { AS_ALPHA, AS_BETA }, { AS_ALPHA, AS_ALPHA }, { "", "" } };
+    static const char *const as[][2] = { { AS_ALPHA, AS_BETA },
+                                         { AS_ALPHA, AS_ALPHA },
+                                         { "", "" } };
     for (size_t i = 0; i < sizeof as / sizeof *as; i++) {
         s.options.auth_file = as[i][0][0] ? path : NULL;
         server_start(&s);
@@ -265,7 +272,8 @@ static void a_tenant_has_its_own_connections(void **state)
         assert_int_equal(r.status, 200);
         reply_free(&r);
     }
-    assert_int_equal((int)watch_figure(&s, AS_BETA, "holdfast_tenant_connections_refused_total"), 1);
+    assert_int_equal((int)watch_figure(&s, AS_BETA, "holdfast_tenant_connections_refused_total"),
+                     1);
     close(fds[0]); /* then there is room for another one */
     int status = 503;
     for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
@@ -283,8 +291,8 @@ static void a_tenant_has_its_own_connections(void **state)
     close(beta);
 }
 
-/* Connections on which nobody says who calls are many; whoever says it at once is let in all the same, and whoever is
- * in stays in. */
+/* Connections on which nobody says who calls are many; whoever says it at once is let in all the
+ * same, and whoever is in stays in. */
 static void silent_connections_keep_nobody_out(void **state)
 {
     (void)state;
@@ -310,7 +318,8 @@ static void silent_connections_keep_nobody_out(void **state)
     assert_int_equal(r.status, 200);
     reply_free(&r);
     assert_true(watch_figure(&s, AS_ALPHA, "holdfast_http_connections_unknown") <= 17);
-    assert_true(watch_figure(&s, AS_ALPHA, "holdfast_http_connections_unknown_closed_total") >= SILENT - 64);
+    assert_true(watch_figure(&s, AS_ALPHA, "holdfast_http_connections_unknown_closed_total") >=
+                SILENT - 64);
     for (int i = 0; i < SILENT; i++) {
         ended += server_closed(fds[i], 0);
         close(fds[i]);
@@ -319,8 +328,8 @@ static void silent_connections_keep_nobody_out(void **state)
     close(alpha);
 }
 
-/* Connections that ask for a document without saying who calls, and do not read it: they are not idle, and were never made
- * to leave. */
+/* Connections that ask for a document without saying who calls, and do not read it: they are not
+ * idle, and were never made to leave. */
 static void unread_answers_keep_nobody_out(void **state)
 {
     (void)state;
@@ -362,7 +371,8 @@ static void bodies_of_one_leave_room_for_another(void **state)
         int size = i < LARGE ? SIZE : LESS; /* those fit in between */
         fds[i] = server_connect(&s);
         snprintf(head, sizeof head,
-                 "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\n" AS_ALPHA "Content-Length: %d\r\n\r\n",
+                 "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\n" AS_ALPHA
+                 "Content-Length: %d\r\n\r\n",
                  size + 1);
         assert_true(server_send_text(fds[i], head));
         (void)server_send(fds[i], body, (size_t)size);

@@ -1,6 +1,6 @@
-/* Many at once: more connections than are allowed, thousands that trickle, come and go or stop in the middle, more files
- * than the system gives, more bytes than there is memory for. The server refuses clearly, stays small, and serves
- * whoever behaves. */
+/* Many at once: more connections than are allowed, thousands that trickle, come and go or stop in
+ * the middle, more files than the system gives, more bytes than there is memory for. The server
+ * refuses clearly, stays small, and serves whoever behaves. */
 #define _GNU_SOURCE /* prlimit */
 #include "server/kit/case.h"
 #include "server/kit/text.h"
@@ -65,8 +65,8 @@ static void the_one_too_many_is_told_so(void **state)
         asks_and_gets(fds[i], 200); /* those who are in are not disturbed */
     close(fds[0]);
     int status = 503;
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; status != 200 && server_clock_ms() < until;
-         server_pause_ms(5)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         status != 200 && server_clock_ms() < until; server_pause_ms(5)) {
         fds[0] = server_connect(&s);
         assert_true(server_call(fds[0], "GET /metrics", "", NULL, &r));
         status = r.status;
@@ -118,7 +118,8 @@ struct delay {
     int64_t median_us, p99_us, worst_us;
 };
 
-/* 32 connections ask and wait, again and again, for WORK_MS. Meanwhile each of the tricklers sends a byte a second. */
+/* 32 connections ask and wait, again and again, for WORK_MS. Meanwhile each of the tricklers sends
+ * a byte a second. */
 static struct delay work(struct worker *workers, const int *tricklers, size_t count, int first)
 {
     static const char field[] = "X-Slow: 1\r\n";
@@ -149,7 +150,8 @@ static struct delay work(struct worker *workers, const int *tricklers, size_t co
             }
         }
         for (size_t due = (size_t)passed_us * count / 1000000; turn < due; turn++)
-            (void)send(tricklers[turn % count], field + turn / count % (sizeof field - 1), 1, MSG_NOSIGNAL);
+            (void)send(tricklers[turn % count], field + turn / count % (sizeof field - 1), 1,
+                       MSG_NOSIGNAL);
     }
     qsort(took, (size_t)done, sizeof *took, by_size);
     return (struct delay){ done, took[done / 2], took[done * 99 / 100], took[done - 1] };
@@ -173,8 +175,8 @@ static void all_are_told(const int *fds, size_t count)
     }
 }
 
-/* True if the tricklers were there until the workers had done their work: a head has `head_ms`, and on a busy
- * machine that is over too soon. */
+/* True if the tricklers were there until the workers had done their work: a head has `head_ms`, and
+ * on a busy machine that is over too soon. */
 static bool work_among_tricklers(unsigned head_ms)
 {
     static int fds[TRICKLERS];
@@ -262,7 +264,8 @@ static void thousands_stop_in_the_middle(void **state)
         "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n{",
         "GET /v1/holds HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\nGET",
-        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: "
+        "100-continue\r\n\r\n",
     };
     server_start(&s);
     int control = server_connect(&s);
@@ -300,8 +303,8 @@ static unsigned lowest_free(void)
     }
 }
 
-/* The same, but a segment of the journal counts as no file: the store closes one and opens the next again and again, with two
- * numbers between them, so these would do for ever. */
+/* The same, but a segment of the journal counts as no file: the store closes one and opens the next
+ * again and again, with two numbers between them, so these would do for ever. */
 static unsigned lowest_without_segments(void)
 {
     for (unsigned number = 0;; number++) {
@@ -324,7 +327,8 @@ static void allow_server(rlim_t count)
     assert_int_equal(prlimit(s.pid, RLIMIT_NOFILE, &limit, NULL), 0);
 }
 
-/* The system gives no more files: who is in goes on, who waits is let in when some leave or the limit is lifted. */
+/* The system gives no more files: who is in goes on, who waits is let in when some leave or the
+ * limit is lifted. */
 static void without_files_the_others_wait(void **state)
 {
     (void)state;
@@ -356,7 +360,8 @@ static void without_files_the_others_wait(void **state)
     assert_true(server_receive(waiting[0], &r, false));
     assert_int_equal(r.status, 200);
     reply_free(&r);
-    /* One leaves, and one is let in. 300 ms are for one too many; if it takes longer, this test misses it. */
+    /* One leaves, and one is let in. 300 ms are for one too many; if it takes longer, this test
+     * misses it. */
     assert_int_equal(poll(&(struct pollfd){ .fd = waiting[1], .events = POLLIN }, 1, 300), 0);
     allow_server(1000);
     for (int i = 1; i < WAITING; i++) {
@@ -420,7 +425,8 @@ static void allow_400_files(void)
         _exit(98);
 }
 
-/* Write so many registers of 60000 bytes each. The status of the first that was not taken, or 200. */
+/* Write so many registers of 60000 bytes each. The status of the first that was not taken, or
+ * 200. */
 static int write_much(int fd, int count, const char *prefix)
 {
     static char body[60100];
@@ -439,7 +445,8 @@ static int write_much(int fd, int count, const char *prefix)
     return status;
 }
 
-/* Idle connections take all that is given to connections, and the journal goes on to a new segment again and again. */
+/* Idle connections take all that is given to connections, and the journal goes on to a new segment
+ * again and again. */
 static void idle_connections_take_no_file_of_the_store(void **state)
 {
     (void)state;
@@ -492,8 +499,8 @@ static void without_files_the_cause_is_named(void **state)
     assert_true(watch_log(&s, "Too many open files", 1)); /* another thread writes the log */
     allow_server(1000);
     int status = 503; /* it tries again by itself */
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; status != 200 && server_clock_ms() < until;
-         server_pause_ms(20))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         status != 200 && server_clock_ms() < until; server_pause_ms(20))
         status = write_much(writer, 1, "c");
     assert_int_equal(status, 200);
     assert_int_equal(write_much(writer, 10, "d"), 200);
@@ -511,8 +518,8 @@ static int hold_back(size_t size)
     int fd = server_connect(&s);
     assert_non_null(body);
     memset(body, ' ', size);
-    snprintf(head, sizeof head, "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
-             size + 1);
+    snprintf(head, sizeof head,
+             "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", size + 1);
     assert_true(server_send_text(fd, head));
     (void)server_send(fd, body, size);
     free(body);
@@ -533,8 +540,8 @@ static bool is_refused(int fd)
     return true;
 }
 
-/* Large bodies that never end: when they take as much memory as is meant for them the next is refused, and small ones
- * still get through. */
+/* Large bodies that never end: when they take as much memory as is meant for them the next is
+ * refused, and small ones still get through. */
 static void large_bodies_have_a_bound_together(void **state)
 {
     (void)state;
@@ -577,15 +584,17 @@ static void large_bodies_have_a_bound_together(void **state)
     is_served();
 }
 
-/* Answers that nobody takes: when they take as much memory as is meant for them, those who have taken nothing for the
- * longest time are closed, long before their idle time is over; who reads is not. */
+/* Answers that nobody takes: when they take as much memory as is meant for them, those who have
+ * taken nothing for the longest time are closed, long before their idle time is over; who reads is
+ * not. */
 static void unread_answers_have_a_bound_together(void **state)
 {
     (void)state;
     enum { COUNT = 450, EACH = 16 };
     static int fds[COUNT];
     int closed = 0;
-    char *one = server_request("GET /v1/openapi.json", "", NULL), *requests = calloc(EACH, strlen(one) + 1);
+    char *one = server_request("GET /v1/openapi.json", "", NULL),
+         *requests = calloc(EACH, strlen(one) + 1);
     assert_non_null(requests);
     for (int i = 0; i < EACH; i++)
         strcat(requests, one);
@@ -597,8 +606,8 @@ static void unread_answers_have_a_bound_together(void **state)
         assert_true(server_send_text(fds[i], requests));
         asks_and_gets(control, 200);
     }
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; closed < 10 && server_clock_ms() < until;
-         server_pause_ms(50)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         closed < 10 && server_clock_ms() < until; server_pause_ms(50)) {
         closed = COUNT + 2 - (int)watch_figure(&s, "", "holdfast_http_connections");
         asks_and_gets(control, 200);
     }

@@ -1,12 +1,13 @@
-/* The wall clock of a running server jumped thirty days ahead for a second and a half, while clients only asked: the
- * sweeper committed that time, every key was forgotten, and a retry acted again. */
+/* The wall clock of a running server jumped thirty days ahead for a second and a half, while
+ * clients only asked: the sweeper committed that time, every key was forgotten, and a retry acted
+ * again. */
 #include "server/kit/calls.h"
 
 #define JUMP (INT64_C(30) * 24 * 3600 * 1000)
 #define HOLD "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"
 
-/* The boot clock is `boot` ms after the start, and the wall clock is ahead of it by `ahead`. While one of the two is
- * set the other is behind by a moment, which is less than the store tolerates. */
+/* The boot clock is `boot` ms after the start, and the wall clock is ahead of it by `ahead`. While
+ * one of the two is set the other is behind by a moment, which is less than the store tolerates. */
 static void at(int64_t boot, int64_t ahead)
 {
     atomic_store(&s.io->boot, 1000000 + boot);
@@ -21,8 +22,9 @@ static void make(struct server *server)
     atomic_store(&server->io->boot, 1000000);
 }
 
-/* Wait until the sweeper has come by and gone. It looks at the wall clock three times when it comes, and nobody else does
- * meanwhile: of seven looks, the last belongs to a later visit than the first that was whole. */
+/* Wait until the sweeper has come by and gone. It looks at the wall clock three times when it
+ * comes, and nobody else does meanwhile: of seven looks, the last belongs to a later visit than the
+ * first that was whole. */
 static void sweeper_comes_by(void)
 {
     enum { LOOKS = 7 };

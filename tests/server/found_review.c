@@ -8,13 +8,13 @@
 
 static const char hold[] = "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}";
 
-/* A trace and an export read the journal's files, where a batch stands before it is synced. They waited for nobody and
- * told of holds that a power cut would have undone. */
+/* A trace and an export read the journal's files, where a batch stands before it is synced. They
+ * waited for nobody and told of holds that a power cut would have undone. */
 static void nothing_is_shown_from_the_files_before_it_is_durable(void **state)
 {
     (void)state;
-    static const char *const questions[] = { "GET /v1/trace/undurable", "GET /v1/export?format=jsonl",
-                                             "GET /v1/audit" };
+    static const char *const questions[] = { "GET /v1/trace/undurable",
+                                             "GET /v1/export?format=jsonl", "GET /v1/audit" };
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
         struct server s;
         struct reply r;
@@ -24,16 +24,17 @@ static void nothing_is_shown_from_the_files_before_it_is_durable(void **state)
         server_ask_keyed(&s, "POST /v1/holds", "first", hold, &r);
         reply_free(&r);
         server_stop_commits(&s);
-        char *place = server_request("POST /v1/holds", "Idempotency-Key: undurable\r\n",
-                                     "{\"resource\":\"undurable\",\"requester\":\"q\",\"duration\":\"1h\"}");
+        char *place =
+            server_request("POST /v1/holds", "Idempotency-Key: undurable\r\n",
+                           "{\"resource\":\"undurable\",\"requester\":\"q\",\"duration\":\"1h\"}");
         int fd = server_connect(&s), asker = server_connect(&s);
         assert_true(server_send_text(fd, place));
         server_await_commit(&s); /* it is written, and the disk is at work */
         assert_true(server_send_request(asker, questions[i], "", NULL));
         server_await_read(asker);
-        /* An answer that comes before the disk is done does not know of it. 500 ms are for an answer that
-         * does to come; if it takes longer, this test misses it. An audit names nothing, but it counts: it
-         * waits for the disk, too. */
+        /* An answer that comes before the disk is done does not know of it. 500 ms are for an
+         * answer that does to come; if it takes longer, this test misses it. An audit names
+         * nothing, but it counts: it waits for the disk, too. */
         bool early = poll(&(struct pollfd){ .fd = asker, .events = POLLIN }, 1, 500) == 1;
         assert_false(early && i == 2 && !both_is_postgres());
         if (!early)
@@ -52,8 +53,8 @@ static void nothing_is_shown_from_the_files_before_it_is_durable(void **state)
     }
 }
 
-/* The end of one request and the beginning of the next in one segment, again and again: each head is quick, and the time
- * of the first was counted for all of them. */
+/* The end of one request and the beginning of the next in one segment, again and again: each head
+ * is quick, and the time of the first was counted for all of them. */
 static void each_request_has_its_own_time(void **state)
 {
     (void)state;
@@ -90,7 +91,8 @@ static void each_request_has_its_own_time(void **state)
     server_end(&s);
 }
 
-/* A name that somebody points at this machine makes a page of theirs the same origin as its Host. */
+/* A name that somebody points at this machine makes a page of theirs the same origin as its
+ * Host. */
 static void a_rebound_name_is_not_ours(void **state)
 {
     (void)state;
@@ -99,9 +101,9 @@ static void a_rebound_name_is_not_ours(void **state)
     server_init(&s);
     server_start(&s);
     int fd = server_connect(&s);
-    assert_true(server_send_text(fd,
-                                 "PUT /v1/resources/rebound HTTP/1.1\r\nHost: evil.example:4653\r\nOrigin: "
-                                 "http://evil.example:4653\r\nContent-Length: 14\r\n\r\n{\"capacity\":1}"));
+    assert_true(server_send_text(
+        fd, "PUT /v1/resources/rebound HTTP/1.1\r\nHost: evil.example:4653\r\nOrigin: "
+            "http://evil.example:4653\r\nContent-Length: 14\r\n\r\n{\"capacity\":1}"));
     assert_true(server_receive(fd, &r, false));
     assert_int_equal(r.status, 403);
     reply_free(&r);
@@ -136,7 +138,8 @@ static void a_body_of_no_use_is_refused_at_its_head(void **state)
         struct reply r;
         char head[256];
         int fd = server_connect(&s);
-        snprintf(head, sizeof head, "%s HTTP/1.1\r\nHost: localhost\r\n%s", cases[i / 2].what, bodies[i % 2]);
+        snprintf(head, sizeof head, "%s HTTP/1.1\r\nHost: localhost\r\n%s", cases[i / 2].what,
+                 bodies[i % 2]);
         assert_true(server_send_text(fd, head)); /* and no byte of what it announces */
         assert_true(server_receive(fd, &r, false));
         watch_refused(&r, cases[i / 2].status, cases[i / 2].code, NULL);
@@ -150,8 +153,8 @@ static void a_body_of_no_use_is_refused_at_its_head(void **state)
     server_end(&s);
 }
 
-/* Once a head had come in two pieces, what came behind it was read in small pieces too, and each piece of a long run was
- * a commit of its own. */
+/* Once a head had come in two pieces, what came behind it was read in small pieces too, and each
+ * piece of a long run was a commit of its own. */
 static void what_follows_a_split_head_is_read_in_one_go(void **state)
 {
     (void)state;
@@ -193,8 +196,8 @@ static void a_long_body_follows_a_split_head(void **state)
     for (int i = 0; i < LINES; i++) {
         char line[160];
         int n = snprintf(line, sizeof line,
-                         "{\"op\":\"write\",\"key\":\"k%d\",\"name\":\"x\",\"value\":\"%0*d\"}\n", i,
-                         1 + i % 90, i);
+                         "{\"op\":\"write\",\"key\":\"k%d\",\"name\":\"x\",\"value\":\"%0*d\"}\n",
+                         i, 1 + i % 90, i);
         text_add(&lines, line, (size_t)n);
     }
     text_request(&t, "POST /v1/batch", "", lines.data);
@@ -213,7 +216,8 @@ static void a_long_body_follows_a_split_head(void **state)
         assert_true(server_receive(fd, &r, false));
         assert_int_equal(r.status, 200);
         /* A line that came as another than before would be another use of its key. */
-        const char *good = i == 0 ? "\"status\":200,\"replayed\":false" : "\"status\":200,\"replayed\":true";
+        const char *good =
+            i == 0 ? "\"status\":200,\"replayed\":false" : "\"status\":200,\"replayed\":true";
         for (const char *at = r.body; (at = strstr(at, good)) != NULL; at++)
             done++;
         assert_int_equal(done, LINES);

@@ -28,10 +28,11 @@ static void others_place(void)
     assert_int_equal(talk(&t, "PUT /v1/resources/r", NULL, "{\"capacity\":1000000}"), 200);
     for (int i = 0; i < OTHERS; i++) {
         char line[160];
-        int n = snprintf(line, sizeof line,
-                         "{\"op\":\"place_hold\",\"key\":\"o%d\",\"resource\":\"r\",\"requester\":\"o\","
-                         "\"duration\":\"1h\"}\n",
-                         i);
+        int n = snprintf(
+            line, sizeof line,
+            "{\"op\":\"place_hold\",\"key\":\"o%d\",\"resource\":\"r\",\"requester\":\"o\","
+            "\"duration\":\"1h\"}\n",
+            i);
         text_add(&lines, line, (size_t)n);
         if (i % 6500 != 6499 && i + 1 != OTHERS)
             continue;
@@ -42,21 +43,24 @@ static void others_place(void)
     free(lines.data);
 }
 
-/* The page behind the cursor, "" for the first one; cursor: out, "" if there is no more. A page that has less than it was
- * asked for and is not the last has taken its time, as on a machine that is busy; an empty one is gone past. */
+/* The page behind the cursor, "" for the first one; cursor: out, "" if there is no more. A page
+ * that has less than it was asked for and is not the last has taken its time, as on a machine that
+ * is busy; an empty one is gone past. */
 static void page_ask(const char *query, bool all, char cursor[64])
 {
     do {
         int64_t begun = server_clock_ms();
-        assert_int_equal(
-            talkf(&t, NULL, NULL, "GET /v1/holds?%s%s%s", query, cursor[0] ? "&cursor=" : "", cursor), 200);
+        assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/holds?%s%s%s", query,
+                               cursor[0] ? "&cursor=" : "", cursor),
+                         200);
         bool slow = server_clock_ms() - begun >= PAGE_MS;
         snprintf(cursor, 64, "%s", reply_text(&t.got, "next_cursor"));
         assert_true(slow || !cursor[0] || (!all && !reply_has(&t.got, "\"holds\":[]")));
     } while (cursor[0] && reply_has(&t.got, "\"holds\":[]"));
 }
 
-/* A page ended after 20000 records, those that do not match included: empty, with a cursor that nobody expects there. */
+/* A page ended after 20000 records, those that do not match included: empty, with a cursor that
+ * nobody expects there. */
 static void a_page_is_not_empty_while_there_is_more(void **state)
 {
     (void)state;
@@ -95,12 +99,14 @@ static void a_header_that_contradicts_the_claim_is_refused(void **state)
         "header out, or send the same key in both.";
     char text[256];
     snprintf(text, sizeof text, wrong, "body");
-    assert_int_equal(talk(&t, "POST /v1/claims", "other", "{\"key\":\"pay-1\",\"payload\":1}"), 400);
+    assert_int_equal(talk(&t, "POST /v1/claims", "other", "{\"key\":\"pay-1\",\"payload\":1}"),
+                     400);
     says(400, "invalid-request", text);
     assert_int_equal(talk(&t, "GET /v1/claims/pay-1", NULL, NULL), 404);
     assert_int_equal(talk(&t, "GET /v1/claims/other", NULL, NULL), 404);
     /* The same, bare or quoted, is fine. */
-    assert_int_equal(talk(&t, "POST /v1/claims", "\"pay-1\"", "{\"key\":\"pay-1\",\"payload\":1}"), 201);
+    assert_int_equal(talk(&t, "POST /v1/claims", "\"pay-1\"", "{\"key\":\"pay-1\",\"payload\":1}"),
+                     201);
     long long fence = reply_number(&t.got, "fence");
     snprintf(text, sizeof text, wrong, "path");
     static const char *const verbs[] = { "complete", "fail", "heartbeat" };
@@ -125,12 +131,14 @@ static void a_refusal_is_remembered_if_the_request_can_be_read(void **state)
     (void)state;
     static const char *const read[] = { "0", "-5", "\"-5m\"", "-0.5", "\"3651d\"", "999999999999" };
     static const char *const not_read[] = {
-        "1.5e3", "\"soon\"", "true", "10000000000000000", "\"9223372036854775808ms\"", "-1e1", "0.0001"
+        "1.5e3", "\"soon\"", "true", "10000000000000000", "\"9223372036854775808ms\"",
+        "-1e1",  "0.0001"
     };
     char body[200], key[32];
     for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
         snprintf(key, sizeof key, "read-%zu", i);
-        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}", read[i]);
+        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}",
+                 read[i]);
         assert_int_equal(talk_twice(&t, "POST /v1/holds", key, body), 400);
         talk_refused(&t, 400, "invalid-request");
         /* The key is bound to it. */
@@ -142,7 +150,8 @@ static void a_refusal_is_remembered_if_the_request_can_be_read(void **state)
     }
     for (size_t i = 0; i < sizeof not_read / sizeof *not_read; i++) {
         snprintf(key, sizeof key, "not-%zu", i);
-        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}", not_read[i]);
+        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}",
+                 not_read[i]);
         assert_int_equal(talk(&t, "POST /v1/holds", key, body), 400);
         talk_unkeyed(&t);
         assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/tokens/%s", key), 404);
@@ -152,10 +161,12 @@ static void a_refusal_is_remembered_if_the_request_can_be_read(void **state)
     assert_string_equal(t.got.body, "{\"holds\":[],\"next_cursor\":null}");
     assert_int_equal(talk(&t, "GET /v1/leases/n", NULL, NULL), 404);
     /* Without a key there is nothing to be remembered under; a duration is refused all the same. */
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1,\"lease\":-5}"), 400);
+    assert_int_equal(
+        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1,\"lease\":-5}"), 400);
     says(400, "invalid-request",
          "lease: expected a duration from 1ms to 3650d, got -5000ms. Correct it and ask again.");
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1,\"lease\":0}"), 400);
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1,\"lease\":0}"),
+                     400);
     assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":-1}"), 400);
 }
 
@@ -164,12 +175,14 @@ static void a_refusal_is_remembered_if_the_request_can_be_read(void **state)
 static void fences_that_are_not_the_newest_are_named(void **state)
 {
     (void)state;
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL,
-                          "{\"key\":\"c\",\"payload\":1,\"lease\":\"1s\",\"on_abandon\":\"retry\"}"),
-                     201);
+    assert_int_equal(
+        talk(&t, "POST /v1/claims", NULL,
+             "{\"key\":\"c\",\"payload\":1,\"lease\":\"1s\",\"on_abandon\":\"retry\"}"),
+        201);
     assert_int_equal(talk(&t, "POST /v1/claims/c/complete", NULL, "{\"fence\":9}"), 400);
     says(400, "invalid-request",
-         "fence: 9 was never given for this claim, whose newest is 1. Send the fence that you were answered "
+         "fence: 9 was never given for this claim, whose newest is 1. Send the fence that you were "
+         "answered "
          "with.");
     assert_int_equal(talk(&t, "POST /v1/claims/c/heartbeat", NULL, "{\"fence\":0}"), 400);
     says(400, "invalid-request", "fence: 0 is none. Send the one that you were answered with.");
@@ -177,32 +190,39 @@ static void fences_that_are_not_the_newest_are_named(void **state)
     assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1}"), 201);
     assert_int_equal(talk(&t, "POST /v1/claims/c/fail", NULL, "{\"fence\":1}"), 412);
     says(412, "stale-fence",
-         "Fence 1 is not the newest of this claim, which is 2: it was begun again since, or the fence is "
+         "Fence 1 is not the newest of this claim, which is 2: it was begun again since, or the "
+         "fence is "
          "another one's. "
          "Nothing is taken from it. Stop.");
     /* The same in a batch, and of leases. */
-    assert_int_equal(talk(&t, "POST /v1/batch", NULL, "{\"op\":\"complete\",\"key\":\"c\",\"fence\":1}"),
-                     200);
+    assert_int_equal(
+        talk(&t, "POST /v1/batch", NULL, "{\"op\":\"complete\",\"key\":\"c\",\"fence\":1}"), 200);
     assert_true(reply_has(&t.got, "\"status\":412,\"replayed\":false"));
-    assert_true(
-        reply_has(&t.got, "Fence 1 is not the newest of this claim, which is 2: it was begun again since"));
-    assert_int_equal(talk(&t, "POST /v1/leases/l", "l-1", "{\"holder\":\"h\",\"ttl\":\"1s\"}"), 201);
+    assert_true(reply_has(
+        &t.got, "Fence 1 is not the newest of this claim, which is 2: it was begun again since"));
+    assert_int_equal(talk(&t, "POST /v1/leases/l", "l-1", "{\"holder\":\"h\",\"ttl\":\"1s\"}"),
+                     201);
     assert_int_equal(talk(&t, "POST /v1/leases/l/renew", NULL, "{\"fence\":77}"), 400);
     says(400, "invalid-request",
-         "fence: 77 was never given for this lease, whose newest is 3. Send the fence that you were answered "
+         "fence: 77 was never given for this lease, whose newest is 3. Send the fence that you "
+         "were answered "
          "with.");
     clock_at(2000);
-    assert_int_equal(talk(&t, "POST /v1/leases/l", "l-2", "{\"holder\":\"h\",\"ttl\":\"1s\"}"), 201);
+    assert_int_equal(talk(&t, "POST /v1/leases/l", "l-2", "{\"holder\":\"h\",\"ttl\":\"1s\"}"),
+                     201);
     assert_int_equal(talk(&t, "POST /v1/leases/l/release", NULL, "{\"fence\":3}"), 412);
     says(412, "stale-fence",
-         "Fence 3 is not the newest of this lease, which is 4: it was granted again since, or the fence is "
+         "Fence 3 is not the newest of this lease, which is 4: it was granted again since, or the "
+         "fence is "
          "another "
          "one's. Nothing is taken from it. Stop.");
     /* A write is remembered, so its words are fixed; they are true of an equal fence too. */
     assert_int_equal(talk(&t, "PUT /v1/registers/x", "w-1", "{\"value\":1,\"fence\":4}"), 200);
-    assert_int_equal(talk_twice(&t, "PUT /v1/registers/x", "w-2", "{\"value\":2,\"fence\":4}"), 412);
+    assert_int_equal(talk_twice(&t, "PUT /v1/registers/x", "w-2", "{\"value\":2,\"fence\":4}"),
+                     412);
     says(412, "stale-fence",
-         "A write has carried this fence or a higher one before (GET shows the register's `fence`), and a "
+         "A write has carried this fence or a higher one before (GET shows the register's "
+         "`fence`), and a "
          "fence is good "
          "for one write of a register. Get a new grant and use its fence, with a new key.");
     /* One without a fence is always applied. */
@@ -214,31 +234,41 @@ static void a_merge_that_is_refused_says_why(void **state)
     (void)state;
     static const char what[] = "POST /v1/registers/m/merge";
     /* A set does not mind hearing of a member twice. */
-    assert_int_equal(talk(&t, what, NULL, "{\"type\":\"union\",\"value\":[\"b\",\"a\",\"b\",\"\\u0061\"]}"),
-                     200);
-    talk_is(&t, "{\"name\":\"m\",\"type\":\"union\",\"value\":[\"a\",\"b\"],\"version\":1,\"fence\":0}");
+    assert_int_equal(
+        talk(&t, what, NULL, "{\"type\":\"union\",\"value\":[\"b\",\"a\",\"b\",\"\\u0061\"]}"),
+        200);
+    talk_is(
+        &t,
+        "{\"name\":\"m\",\"type\":\"union\",\"value\":[\"a\",\"b\"],\"version\":1,\"fence\":0}");
     assert_int_equal(talk(&t, what, NULL, "{\"type\":\"max\",\"value\":1}"), 400);
     says(400, "invalid-request",
-         "type: the register is of type union and stays so, and this is a merge of type max. Use another "
+         "type: the register is of type union and stays so, and this is a merge of type max. Use "
+         "another "
          "name.");
     assert_int_equal(talk(&t, "PUT /v1/registers/p", "k", "{\"value\":1}"), 200);
-    assert_int_equal(talk(&t, "POST /v1/registers/p/merge", NULL, "{\"type\":\"max\",\"value\":1}"), 400);
+    assert_int_equal(talk(&t, "POST /v1/registers/p/merge", NULL, "{\"type\":\"max\",\"value\":1}"),
+                     400);
     says(400, "invalid-request",
-         "type: the register is of type plain and stays so, and this is a merge of type max. Use another "
+         "type: the register is of type plain and stays so, and this is a merge of type max. Use "
+         "another "
          "name.");
     static const char count[] = "POST /v1/registers/c/merge";
-    assert_int_equal(
-        talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775807,\"b\":1}}"), 400);
-    says(400, "invalid-request",
-         "value: its numbers add up to more than 9223372036854775807, which no counter here can count.");
-    assert_int_equal(talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775808}}"),
+    assert_int_equal(talk(&t, count, NULL,
+                          "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775807,\"b\":1}}"),
                      400);
-    says(400, "invalid-request", "value: expected numbers up to 9223372036854775807, got one above it.");
-    assert_int_equal(talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775807}}"),
-                     200);
+    says(400, "invalid-request",
+         "value: its numbers add up to more than 9223372036854775807, which no counter here can "
+         "count.");
+    assert_int_equal(
+        talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775808}}"), 400);
+    says(400, "invalid-request",
+         "value: expected numbers up to 9223372036854775807, got one above it.");
+    assert_int_equal(
+        talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775807}}"), 200);
     assert_int_equal(talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"b\":1}}"), 400);
     says(400, "invalid-request",
-         "value: together with what the register has, it is more than a register holds (1024 items, 65536 "
+         "value: together with what the register has, it is more than a register holds (1024 "
+         "items, 65536 "
          "bytes, a total "
          "of 9223372036854775807).");
     assert_int_equal(talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"\":1}}"), 400);
@@ -249,13 +279,15 @@ static void a_merge_that_is_refused_says_why(void **state)
 static void a_key_that_cannot_be_one_is_named(void **state)
 {
     (void)state;
-    static const char empty[] = "key: it is empty. A key has 1 byte or more, the same for every attempt and "
-                                "new for every new request.";
+    static const char empty[] =
+        "key: it is empty. A key has 1 byte or more, the same for every attempt and "
+        "new for every new request.";
     char key[300], text[200];
     memset(key, 'k', 257);
     key[257] = 0;
     snprintf(text, sizeof text,
-             "key: it has 257 bytes, and the limit is what the server is configured to (token-max-length, "
+             "key: it has 257 bytes, and the limit is what the server is configured to "
+             "(token-max-length, "
              "256 unless "
              "set). Use a shorter one.");
     assert_int_equal(talk(&t, "POST /v1/holds", "\"\"", hold), 400);
@@ -274,15 +306,16 @@ static void a_key_that_cannot_be_one_is_named(void **state)
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
         char body[64];
         snprintf(body, sizeof body, "{\"capacity\":%s}", capacities[i]);
-        snprintf(text, sizeof text, "capacity: expected a whole number from 1 to 1000000000, got %s.",
-                 capacities[i]);
+        snprintf(text, sizeof text,
+                 "capacity: expected a whole number from 1 to 1000000000, got %s.", capacities[i]);
         assert_int_equal(talk(&t, "PUT /v1/resources/r", NULL, body), 400);
         says(400, "invalid-request", text);
     }
     assert_int_equal(talk(&t, "POST /v1/batch", NULL, "xx\n"), 200);
     assert_true(reply_has(
-        &t.got, "line: expected an object at byte 0, got 'x'. Each line is one whole JSON object, such "
-                "as {\\\"op\\\":\\\"check\\\", ...}."));
+        &t.got,
+        "line: expected an object at byte 0, got 'x'. Each line is one whole JSON object, such "
+        "as {\\\"op\\\":\\\"check\\\", ...}."));
 }
 
 /* ---- Outcomes that are not known ---- */
@@ -290,26 +323,29 @@ static void a_key_that_cannot_be_one_is_named(void **state)
 static void an_unknown_outcome_can_be_found(void **state)
 {
     (void)state;
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"pay-7\",\"payload\":1,\"lease\":\"1s\"}"),
-                     201);
+    assert_int_equal(
+        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"pay-7\",\"payload\":1,\"lease\":\"1s\"}"),
+        201);
     assert_int_equal(talk(&t, "GET /v1/trace/pay-7", NULL, NULL), 200);
-    assert_true(
-        reply_has(&t.got, "bound until its claim is settled; the lease runs until 2023-11-14T22:13:21.000Z"));
+    assert_true(reply_has(
+        &t.got, "bound until its claim is settled; the lease runs until 2023-11-14T22:13:21.000Z"));
     clock_at(5000);
     assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"pay-7\",\"payload\":1}"), 409);
     talk_refused(&t, 409, "outcome-unknown");
-    assert_true(
-        watch_log(&s,
-                  "2023-11-14T22:13:25.000Z warning outcome-unknown key=\"pay-7\" tenant=\"\" fence=1 "
-                  "begun=2023-11-14T22:13:20.000Z unknown_since=2023-11-14T22:13:21.000Z",
-                  1));
+    assert_true(watch_log(
+        &s,
+        "2023-11-14T22:13:25.000Z warning outcome-unknown key=\"pay-7\" tenant=\"\" fence=1 "
+        "begun=2023-11-14T22:13:20.000Z unknown_since=2023-11-14T22:13:21.000Z",
+        1));
     assert_int_equal(talk(&t, "GET /v1/trace/pay-7", NULL, NULL), 200);
     assert_true(reply_has(
-        &t.got, "As of 2023-11-14T22:13:25.000Z: the lease ran out without a word, so the outcome is "
-                "unknown since 2023-11-14T22:13:21.000Z; bound until its claim is settled with fence 1"));
+        &t.got,
+        "As of 2023-11-14T22:13:25.000Z: the lease ran out without a word, so the outcome is "
+        "unknown since 2023-11-14T22:13:21.000Z; bound until its claim is settled with fence 1"));
     /* A line of a batch is told of too. */
-    assert_int_equal(talk(&t, "POST /v1/batch", NULL, "{\"op\":\"begin\",\"key\":\"pay-7\",\"payload\":1}"),
-                     200);
+    assert_int_equal(
+        talk(&t, "POST /v1/batch", NULL, "{\"op\":\"begin\",\"key\":\"pay-7\",\"payload\":1}"),
+        200);
     assert_true(watch_log(&s, "outcome-unknown", 2));
 }
 
@@ -320,8 +356,9 @@ static void an_unknown_outcome_is_hashed_if_so_configured(void **state)
     s.options.log_hash_keys = true;
     server_start(&s);
     talk_open(&t, &s);
-    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"pay-7\",\"payload\":1,\"lease\":\"1s\"}"),
-                     201);
+    assert_int_equal(
+        talk(&t, "POST /v1/claims", NULL, "{\"key\":\"pay-7\",\"payload\":1,\"lease\":\"1s\"}"),
+        201);
     clock_at(1000);
     assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"pay-7\",\"payload\":1}"), 409);
     assert_true(watch_log(&s, "warning outcome-unknown key=", 1));
@@ -351,7 +388,8 @@ static int asked(const char *what, const char *fields)
     return status;
 }
 
-/* A name that somebody points at this machine: the browser thinks that page and server are one, and says nothing. */
+/* A name that somebody points at this machine: the browser thinks that page and server are one, and
+ * says nothing. */
 static void a_name_of_somebody_else_is_refused(void **state)
 {
     (void)state;
@@ -365,9 +403,10 @@ static void a_name_of_somebody_else_is_refused(void **state)
                                          "128.0.0.1",
                                          "[::ffff:10.0.0.1]",
                                          "notlocalhost" };
-    static const char *const ours[] = { "localhost",      "LocalHost:1",       "127.0.0.1",
-                                        "127.0.0.1:4653", "127.9.9.9",         "[::1]",
-                                        "[::1]:4653",     "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]:4653" };
+    static const char *const ours[] = {
+        "localhost", "LocalHost:1", "127.0.0.1",         "127.0.0.1:4653",         "127.9.9.9",
+        "[::1]",     "[::1]:4653",  "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]:4653"
+    };
     char fields[300];
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         snprintf(fields, sizeof fields, "Host: %s\r\n", hosts[i]);
@@ -385,11 +424,14 @@ static void a_name_of_somebody_else_is_refused(void **state)
         snprintf(fields, sizeof fields, "Host: %s\r\n", ours[i]);
         assert_int_equal(asked("GET /v1/holds", fields), 200);
     }
-    assert_int_equal(asked("GET /v1/holds", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n"), 403);
-    assert_int_equal(asked("GET /v1/holds", "Host: localhost\r\nSec-Fetch-Site: same-origin\r\n"), 200);
+    assert_int_equal(asked("GET /v1/holds", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n"),
+                     403);
+    assert_int_equal(asked("GET /v1/holds", "Host: localhost\r\nSec-Fetch-Site: same-origin\r\n"),
+                     200);
     assert_int_equal(asked("GET /", "Host: localhost\r\nSec-Fetch-Site: none\r\n"), 200);
     assert_int_equal(
-        asked("GET /v1/holds", "Host: localhost\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n"),
+        asked("GET /v1/holds",
+              "Host: localhost\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n"),
         400);
 }
 
@@ -408,10 +450,11 @@ static void with_an_auth_file_the_name_does_not_matter(void **state)
     s.options.auth_file = path;
     server_start(&s);
     talk_open(&t, &s);
-    assert_int_equal(asked("GET /v1/holds", "Host: holdfast.example.com\r\nAuthorization: Bearer t\r\n"),
-                     200);
     assert_int_equal(
-        asked("GET /v1/holds", "Host: a\r\nAuthorization: Bearer t\r\nSec-Fetch-Site: cross-site\r\n"), 200);
+        asked("GET /v1/holds", "Host: holdfast.example.com\r\nAuthorization: Bearer t\r\n"), 200);
+    assert_int_equal(asked("GET /v1/holds",
+                           "Host: a\r\nAuthorization: Bearer t\r\nSec-Fetch-Site: cross-site\r\n"),
+                     200);
     assert_int_equal(asked("GET /v1/holds", "Host: a\r\nAuthorization: Bearer x\r\n"), 401);
     /* An audit does not tell where the server keeps its files. */
     talk_as(&t, "Authorization: Bearer t\r\n");
@@ -435,8 +478,10 @@ static void a_body_that_is_encoded_is_refused(void **state)
     talk_as(&t, "Content-Encoding: gzip\r\n");
     assert_int_equal(talk(&t, "POST /v1/holds", "k", hold), 415);
     says(415, "encoding-not-supported",
-         "The body is in a Content-Encoding that is not read here. Send it as it is, without the field.");
-    assert_int_equal(talk(&t, "GET /v1/holds", NULL, NULL), 200); /* there is nothing to be decoded */
+         "The body is in a Content-Encoding that is not read here. Send it as it is, without the "
+         "field.");
+    assert_int_equal(talk(&t, "GET /v1/holds", NULL, NULL),
+                     200); /* there is nothing to be decoded */
     talk_as(&t, "Content-Encoding: Identity\r\n");
     assert_int_equal(talk(&t, "POST /v1/holds", "k", hold), 201);
     talk_as(&t, "Content-Encoding: identity, gzip\r\n");

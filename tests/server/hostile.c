@@ -1,5 +1,5 @@
-/* Every case of tests/http/hostile over a real connection, whole and in pieces, while another client is served as if
- * nothing happened. */
+/* Every case of tests/http/hostile over a real connection, whole and in pieces, while another
+ * client is served as if nothing happened. */
 #include "server/kit/hostile.h"
 #include "server/kit/watch.h"
 #include "support/test.h"
@@ -98,7 +98,8 @@ __attribute__((format(printf, 2, 3))) static void complain(const struct hf_hosti
     fputc('\n', stderr);
 }
 
-/* Send in pieces: a byte at a time, or in three where that would take too long. The server may close before the end. */
+/* Send in pieces: a byte at a time, or in three where that would take too long. The server may
+ * close before the end. */
 static void send_pieces(int fd, const struct hf_hostile_case *c, uint64_t *random)
 {
     if (c->size <= BYTEWISE_MAX) {

@@ -1,5 +1,5 @@
-/* Every limit on size: what just fits is taken, one more is refused with a code and a sentence of its own, before any
- * work. Limits on time are in patience.c, limits on connections in floods.c. */
+/* Every limit on size: what just fits is taken, one more is refused with a code and a sentence of
+ * its own, before any work. Limits on time are in patience.c, limits on connections in floods.c. */
 #include "server/kit/talk.h"
 #include "server/kit/watch.h"
 #include "support/test.h"
@@ -139,8 +139,9 @@ static char *body_of(size_t size)
 static void begin_hold(int fd, const char *key, const char *fields)
 {
     char head[1024];
-    snprintf(head, sizeof head, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: %s\r\n%s\r\n",
-             key, fields);
+    snprintf(head, sizeof head,
+             "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: %s\r\n%s\r\n", key,
+             fields);
     send_all(fd, head);
 }
 
@@ -156,7 +157,8 @@ static void a_body_that_just_fits_is_taken(void **state)
 static void a_body_too_large_by_its_length_is_refused_at_once(void **state)
 {
     (void)state;
-    static const char *const lengths[] = { "65537", "1048576", "18446744073709551615", "18446744073709551616",
+    static const char *const lengths[] = { "65537", "1048576", "18446744073709551615",
+                                           "18446744073709551616",
                                            "99999999999999999999999999999999" };
     static const char *const expects[] = { "", "Expect: 100-continue\r\n" };
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
@@ -221,7 +223,8 @@ static void a_chunked_body_has_the_same_limit(void **state)
 static void a_chunk_too_large_is_refused_when_it_is_announced(void **state)
 {
     (void)state;
-    static const char *const sizes[] = { "10001", "fffffffffffffff", "ffffffffffffffff", "7fffffffffffffff" };
+    static const char *const sizes[] = { "10001", "fffffffffffffff", "ffffffffffffffff",
+                                         "7fffffffffffffff" };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int fd = server_connect(&s);
         begin_hold(fd, "k", "Transfer-Encoding: chunked\r\n");
@@ -241,7 +244,8 @@ static void whoever_waits_for_100_gets_it(void **state)
     char got[sizeof go_on] = "", fields[100];
     int fd = server_connect(&s);
     for (int turn = 0; turn < 2; turn++) { /* the connection stays */
-        snprintf(fields, sizeof fields, "Content-Length: %zu\r\nExpect: 100-Continue\r\n", sizeof HOLD - 1);
+        snprintf(fields, sizeof fields, "Content-Length: %zu\r\nExpect: 100-Continue\r\n",
+                 sizeof HOLD - 1);
         begin_hold(fd, turn ? "k1" : "k0",
                    turn ? "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n" : fields);
         for (size_t n = 0; n < sizeof go_on - 1; n++)
@@ -309,8 +313,10 @@ struct named {
 };
 
 static const struct named names[] = {
-    { "POST /v1/holds", "n1", "{\"resource\":\"%s\",\"requester\":\"q\",\"duration\":\"1h\"}", 201 },
-    { "POST /v1/holds", "n2", "{\"resource\":\"r\",\"requester\":\"%s\",\"duration\":\"1h\"}", 201 },
+    { "POST /v1/holds", "n1", "{\"resource\":\"%s\",\"requester\":\"q\",\"duration\":\"1h\"}",
+      201 },
+    { "POST /v1/holds", "n2", "{\"resource\":\"r\",\"requester\":\"%s\",\"duration\":\"1h\"}",
+      201 },
     { "PUT /v1/resources/%s", NULL, "{\"capacity\":1}", 200 },
     { "GET /v1/resources/%s", NULL, NULL, 200 },
     { "PUT /v1/guards/%s", NULL, "{\"window\":\"1h\"}", 200 },
@@ -361,7 +367,8 @@ static void a_name_or_identity_has_1_kib(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         bool in_path = strstr(names[i].what, "%s") != NULL;
         if (call_named(&names[i], names[i].key, fits) != names[i].status)
-            fail_msg("%s: expected %d, got %d %s", names[i].what, names[i].status, t.got.status, t.got.body);
+            fail_msg("%s: expected %d, got %d %s", names[i].what, names[i].status, t.got.status,
+                     t.got.body);
         char key[2][32]; /* a refusal by the rules is bound to its key */
         snprintf(key[0], sizeof key[0], "over-%zu", i);
         snprintf(key[1], sizeof key[1], "umlauts-%zu", i);
@@ -381,8 +388,8 @@ static void a_name_or_identity_has_1_kib(void **state)
 static void the_name_of_a_merged_register_has_1_kib(void **state)
 {
     (void)state;
-    static const struct named merge = { "POST /v1/registers/%s/merge", NULL, "{\"type\":\"max\",\"value\":1}",
-                                        200 };
+    static const struct named merge = { "POST /v1/registers/%s/merge", NULL,
+                                        "{\"type\":\"max\",\"value\":1}", 200 };
     char *fits = run_of('m', 1024), *over = run_of('m', 1025);
     assert_int_equal(call_named(&merge, NULL, fits), 200);
     call_named(&merge, NULL, over);

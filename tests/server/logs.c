@@ -1,5 +1,5 @@
-/* What operators read: a line for each duplicate, as text or JSON, one line whatever a client sends; and a reader of the
- * log that does not read never stops the server. */
+/* What operators read: a line for each duplicate, as text or JSON, one line whatever a client
+ * sends; and a reader of the log that does not read never stops the server. */
 #define _GNU_SOURCE /* F_SETPIPE_SZ */
 #include "base/hash.h"
 #include "server/kit/calls.h"
@@ -14,7 +14,8 @@
 
 /* ---- Lines ---- */
 
-/* The lines of the log that have `text` in them, one behind the other; how many. lines: out, owned. */
+/* The lines of the log that have `text` in them, one behind the other; how many. lines: out,
+ * owned. */
 static size_t lines_with(const char *text, char **lines)
 {
     char *log = server_log(&s), *rest = log;
@@ -43,19 +44,23 @@ static char *await_lines(const char *text, size_t count)
     return lines;
 }
 
-/* One hold, asked for once and then again; a refusal and its repetition; a claim and one in a batch. */
+/* One hold, asked for once and then again; a refusal and its repetition; a claim and one in a
+ * batch. */
 static void cause_duplicates(void)
 {
     for (int i = 0; i < 3; i++)
         assert_int_equal(talk(&t, "POST /v1/holds", "order-1", HOLD), 201);
     for (int i = 0; i < 2; i++)
         assert_int_equal(talk(&t, "POST /v1/holds", "order-2", HOLD), 409);
-    atomic_store(&s.io->wall, TALK_START + 5000); /* the first was seen before, and that is what is told */
-    assert_int_equal(talk(&t, "POST /v1/batch", NULL,
-                          "{\"op\":\"place_hold\",\"key\":\"order-1\",\"resource\":\"r\",\"requester\":\"q\","
-                          "\"duration\":\"1h\"}\n"),
-                     200);
-    talk(&t, "POST /v1/holds", "order-1", "{\"resource\":\"x\",\"requester\":\"q\",\"duration\":\"1h\"}");
+    atomic_store(&s.io->wall,
+                 TALK_START + 5000); /* the first was seen before, and that is what is told */
+    assert_int_equal(
+        talk(&t, "POST /v1/batch", NULL,
+             "{\"op\":\"place_hold\",\"key\":\"order-1\",\"resource\":\"r\",\"requester\":\"q\","
+             "\"duration\":\"1h\"}\n"),
+        200);
+    talk(&t, "POST /v1/holds", "order-1",
+         "{\"resource\":\"x\",\"requester\":\"q\",\"duration\":\"1h\"}");
     talk_refused(&t, 422, "token-collision"); /* not a duplicate */
     assert_int_equal(talk(&t, "GET /v1/tokens/order-1", NULL, NULL), 200);
 }
@@ -72,7 +77,8 @@ static void a_duplicate_is_a_line(void **state)
         " status=201\n" TALK_AT
         " info duplicate key=\"order-1\" tenant=\"\" action=place_hold first_seen=" TALK_AT
         " status=201\n" TALK_AT
-        " info duplicate key=\"order-2\" tenant=\"\" action=place_hold first_seen=" TALK_AT " status=409\n"
+        " info duplicate key=\"order-2\" tenant=\"\" action=place_hold first_seen=" TALK_AT
+        " status=409\n"
         "2023-11-14T22:13:25.000Z info duplicate key=\"order-1\" tenant=\"\" action=place_hold "
         "first_seen=" TALK_AT " status=201\n");
     free(lines);
@@ -99,9 +105,11 @@ static void each_line_is_json(void **state)
         assert_true(tree_is(tree_get(j, "level"), "info"));
         assert_true(tree_is(tree_get(j, "action"), "place_hold"));
         assert_true(tree_is(tree_get(j, "first_seen"), TALK_AT));
-        assert_memory_equal(tree_at(j, "status", NULL)->text.data, duplicates == 2 ? "409" : "201", 3);
+        assert_memory_equal(tree_at(j, "status", NULL)->text.data, duplicates == 2 ? "409" : "201",
+                            3);
         assert_true(tree_is(tree_get(j, "key"), duplicates == 2 ? "order-2" : "order-1"));
-        assert_true(tree_is(tree_get(j, "time"), duplicates == 3 ? "2023-11-14T22:13:25.000Z" : TALK_AT));
+        assert_true(
+            tree_is(tree_get(j, "time"), duplicates == 3 ? "2023-11-14T22:13:25.000Z" : TALK_AT));
         duplicates++;
     }
     assert_int_equal(duplicates, 4);
@@ -163,13 +171,14 @@ static void send_hostile(void)
     for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < HOSTILE; i++) {
             char line[512];
-            snprintf(line, sizeof line,
-                     "{\"op\":\"place_hold\",\"key\":\"%s\",\"resource\":\"h%d\",\"requester\":\"q\","
-                     "\"duration\":\"1h\"}\n",
-                     hostile[i], i);
+            snprintf(
+                line, sizeof line,
+                "{\"op\":\"place_hold\",\"key\":\"%s\",\"resource\":\"h%d\",\"requester\":\"q\","
+                "\"duration\":\"1h\"}\n",
+                hostile[i], i);
             assert_int_equal(talk(&t, "POST /v1/batch", NULL, line), 200);
-            if (!reply_has(&t.got,
-                           turn ? "\"status\":201,\"replayed\":true" : "\"status\":201,\"replayed\":false"))
+            if (!reply_has(&t.got, turn ? "\"status\":201,\"replayed\":true"
+                                        : "\"status\":201,\"replayed\":false"))
                 fail_msg("%s: %s", hostile[i], t.got.body);
         }
 }
@@ -192,8 +201,8 @@ static void a_hostile_name_stays_in_its_line(void **state)
     send_hostile();
     char *lines = await_lines(TALK_AT " info duplicate key=\"", HOSTILE);
     size_t total = 0;
-    for (const char *p = lines; (p = strstr(p, " action=place_hold first_seen=" TALK_AT " status=201\n"));
-         p++)
+    for (const char *p = lines;
+         (p = strstr(p, " action=place_hold first_seen=" TALK_AT " status=201\n")); p++)
         total++;
     assert_int_equal(total, HOSTILE); /* each ends as it should: nothing was added behind */
     nothing_but_lines(lines);
@@ -228,8 +237,8 @@ static void a_hostile_name_stays_in_its_json(void **state)
 /* A batch of the same line over and over: duplicates, 500 at a time. */
 static void flood(int batches)
 {
-    static const char line[] =
-        "{\"op\":\"place_hold\",\"key\":\"k\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}\n";
+    static const char line[] = "{\"op\":\"place_hold\",\"key\":\"k\",\"resource\":\"r\","
+                               "\"requester\":\"q\",\"duration\":\"1h\"}\n";
     char *body = calloc(500, sizeof line);
     assert_non_null(body);
     for (int i = 0; i < 500; i++)
@@ -253,7 +262,8 @@ static void a_reader_that_does_not_read_stops_nothing(void **state)
     assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 200);
     double dropped = talk_figure(&t, "holdfast_log_lines_dropped_total");
     assert_true(dropped > 1000 && dropped < BATCHES * 500);
-    /* When somebody reads at last, the lines that were kept are there, and the last says how many are not. */
+    /* When somebody reads at last, the lines that were kept are there, and the last says how many
+     * are not. */
     char *text = calloc(1, 1 << 22);
     size_t size = 0;
     double said = 0;

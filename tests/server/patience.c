@@ -1,5 +1,5 @@
-/* Limits on time: a head, a body and silence last only so long, however a client goes about it; and who is within the
- * limits is left alone. */
+/* Limits on time: a head, a body and silence last only so long, however a client goes about it; and
+ * who is within the limits is left alone. */
 #include "server/kit/case.h"
 #include "server/kit/watch.h"
 
@@ -127,8 +127,10 @@ static void whoever_is_too_slow_is_told_so(void **state)
         { "a body, byte by byte", POST "Content-Length: 50000\r\n\r\n", " ", 0, false, BODY_MS },
         { "chunks, byte by byte", POST "Transfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n", 0, false,
           BODY_MS },
-        { "a chunk's size without end", POST "Transfer-Encoding: chunked\r\n\r\n1", NULL, 0, false, BODY_MS },
-        { "a body behind an answer", GET "\r\n" POST "Content-Length: 50\r\n\r\n{", NULL, 1, false, BODY_MS },
+        { "a chunk's size without end", POST "Transfer-Encoding: chunked\r\n\r\n1", NULL, 0, false,
+          BODY_MS },
+        { "a body behind an answer", GET "\r\n" POST "Content-Length: 50\r\n\r\n{", NULL, 1, false,
+          BODY_MS },
         { "nothing", "", NULL, 0, true, IDLE_MS },
         { "nothing behind an answer", GET "\r\n", NULL, 1, true, IDLE_MS },
     };
@@ -172,8 +174,8 @@ static void whoever_may_send_and_does_not_is_told_so(void **state)
 
 /* ---- Clients that are within the limits ---- */
 
-/* Is the connection still good, after it was used at `used_ms`? On a busy machine this client may itself be
- * idle for too long; then nothing is known, and it is closed. */
+/* Is the connection still good, after it was used at `used_ms`? On a busy machine this client may
+ * itself be idle for too long; then nothing is known, and it is closed. */
 static bool stays(int fd, int64_t used_ms)
 {
     struct reply r;
@@ -227,13 +229,15 @@ static void a_request_that_is_worked_on_stays(void **state)
     close(fd);
 }
 
-/* A stopped server: more connections wait for it than it looks at in one round, each of them half way through a head or a
- * body, or idle. All send the rest while it stands still. The time is over when it goes on, and nobody is late. */
+/* A stopped server: more connections wait for it than it looks at in one round, each of them half
+ * way through a head or a body, or idle. All send the rest while it stands still. The time is over
+ * when it goes on, and nobody is late. */
 static void a_server_that_stood_still_blames_nobody(void **state)
 {
     (void)state;
     enum { EACH = 120, KINDS = 3, STILL_MS = 5000 };
-    static const char *const first[KINDS] = { GET, POST "Content-Length: 48\r\n\r\n{\"resource\":", "" };
+    static const char *const first[KINDS] = { GET,
+                                              POST "Content-Length: 48\r\n\r\n{\"resource\":", "" };
     static const char *const rest[KINDS] = { "\r\n", "\"r\",\"requester\":\"q\",\"duration\":3600}",
                                              GET "\r\n" };
     static const int status[KINDS] = { 200, 201, 200 };
@@ -275,7 +279,8 @@ static void whoever_is_slow_within_the_limits_is_served(void **state)
     close(fd);
 }
 
-/* Who half-closes still gets the answers to what was whole; what was not is dropped without a word. */
+/* Who half-closes still gets the answers to what was whole; what was not is dropped without a
+ * word. */
 static void whoever_sends_no_more_gets_its_answers(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Requests that are sent without waiting for answers: they are answered in order, however they were cut on their way, and
- * whoever leaves in the middle does no harm. Clients that do not read are in unread.c. */
+/* Requests that are sent without waiting for answers: they are answered in order, however they were
+ * cut on their way, and whoever leaves in the middle does no harm. Clients that do not read are in
+ * unread.c. */
 #define _GNU_SOURCE /* memmem */
 #include "server/kit/case.h"
 #include "server/kit/text.h"
@@ -18,7 +19,8 @@ enum { PIPELINE_MAX = 128 }; /* requests of one connection that are worked on at
 
 /* ---- Order ---- */
 
-/* Quick and slow ones in turn: a page is made on another thread, a write waits for the disk, a refusal for nobody. */
+/* Quick and slow ones in turn: a page is made on another thread, a write waits for the disk, a
+ * refusal for nobody. */
 static void answers_come_in_order(void **state)
 {
     (void)state;
@@ -67,7 +69,8 @@ static void a_connection_reads_its_own_writes(void **state)
         struct text t = { 0 };
         struct reply r;
         snprintf(fields, sizeof fields, "Idempotency-Key: r%d\r\n", i);
-        snprintf(body, sizeof body, "{\"resource\":\"r%d\",\"requester\":\"q\",\"duration\":\"1h\"}", i);
+        snprintf(body, sizeof body,
+                 "{\"resource\":\"r%d\",\"requester\":\"q\",\"duration\":\"1h\"}", i);
         snprintf(name, sizeof name, "\"r%d\"", i);
         snprintf(reads[0], sizeof reads[0], "GET /v1/holds?resource=r%d", i);
         snprintf(reads[1], sizeof reads[1], "GET /v1/trace/r%d", i);
@@ -130,14 +133,16 @@ static int random_request(struct text *t, uint64_t *random, unsigned number)
         return 200;
     }
     default:
-        snprintf(fields, sizeof fields, "Idempotency-Key: r%u\r\nTransfer-Encoding: chunked\r\n", number);
+        snprintf(fields, sizeof fields, "Idempotency-Key: r%u\r\nTransfer-Encoding: chunked\r\n",
+                 number);
         text_request(t, "PUT /v1/registers/z", fields, NULL);
         text_string(t, "9\r\n{\"value\":\r\n2\r\n2}\r\n0\r\n\r\n");
         return 200;
     }
 }
 
-/* Send all of it in pieces of any size; now and then the server gets the time to look at one by itself. */
+/* Send all of it in pieces of any size; now and then the server gets the time to look at one by
+ * itself. */
 static void send_in_pieces(int fd, const struct text *t, uint64_t *random)
 {
     static const size_t most[] = { 3, 40, 400, 20000 };
@@ -154,8 +159,8 @@ static void send_in_pieces(int fd, const struct text *t, uint64_t *random)
     }
 }
 
-/* However the bytes are cut on their way, they are the same requests. At the end the client sends no more, and still
- * gets every answer. */
+/* However the bytes are cut on their way, they are the same requests. At the end the client sends
+ * no more, and still gets every answer. */
 static void any_pieces_are_the_same_requests(void **state)
 {
     (void)state;
@@ -176,8 +181,8 @@ static void any_pieces_are_the_same_requests(void **state)
             if (!server_receive(fd, &r, false))
                 fail_msg("round %d: answer %d of %d did not come", round, i + 1, count);
             if (r.status != status[i])
-                fail_msg("round %d: answer %d is %d instead of %d: %s", round, i + 1, r.status, status[i],
-                         r.body);
+                fail_msg("round %d: answer %d is %d instead of %d: %s", round, i + 1, r.status,
+                         status[i], r.body);
             reply_free(&r);
         }
         if (round % 2)
@@ -197,15 +202,17 @@ static void send_and_leave(const struct text *t, bool reset)
     server_leave(fd, reset);
 }
 
-/* More requests than are worked on at one time, and behind them something that is answered at once: while the first
- * answers are being sent the rest is looked at, and by then nobody is there any more. */
+/* More requests than are worked on at one time, and behind them something that is answered at once:
+ * while the first answers are being sent the rest is looked at, and by then nobody is there any
+ * more. */
 static void whoever_leaves_in_the_middle_does_no_harm(void **state)
 {
     (void)state;
     static const char *const behind[] = {
         "NONSENSE\r\n\r\n",
         "GET /v1/holds HTTP/1.1\r\nHost: localhost\r\nOrigin: http://elsewhere\r\n\r\n",
-        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n",
+        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nExpect: "
+        "100-continue\r\n\r\n",
         "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\n",
         "GET /v1/resources HTTP/1.1\r\nHost: localhost\r\n\r\n",
         HEALTH HEALTH HEALTH HEALTH,
@@ -226,7 +233,8 @@ static void whoever_leaves_in_the_middle_does_no_harm(void **state)
 
 /* ---- A file, and somebody who wants to send ---- */
 
-/* The 100 of a request belongs between two answers, also when the one before it is a file that takes long to send. */
+/* The 100 of a request belongs between two answers, also when the one before it is a file that
+ * takes long to send. */
 static void the_100_never_stands_within_an_answer(void **state)
 {
     (void)state;
@@ -246,13 +254,15 @@ static void the_100_never_stands_within_an_answer(void **state)
         text_request(&t, "POST /v1/holds", fields, NULL);
         assert_true(server_send(fd, t.data, t.size));
         free(t.data);
-        assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, SERVER_PATIENCE_MS), 1);
+        assert_int_equal(
+            poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, SERVER_PATIENCE_MS), 1);
         server_pause_ms(50); /* so that as much of the export is sent as fits */
         assert_true(server_receive(fd, &r, false));
         assert_int_equal(r.status, 200);
         assert_int_equal(r.body_size, whole.body_size);
         assert_null(memmem(r.body, r.body_size, "HTTP/1.1", 8));
-        if (!both_is_postgres()) /* where it also tells of the server's sessions, and they come when they are needed */
+        /* where it also tells of the server's sessions, and they come when they are needed */
+        if (!both_is_postgres())
             assert_memory_equal(r.body, whole.body, whole.body_size);
         reply_free(&r);
         reply_free(&whole);
@@ -270,8 +280,8 @@ static _Noreturn void take_export(int tell)
     static char room[1 << 20];
     int64_t when[2] = { 0 };
     int fd = server_connect(&s);
-    bool good =
-        server_send_text(fd, "GET /v1/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    bool good = server_send_text(
+        fd, "GET /v1/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     for (ssize_t n; good && (n = recv(fd, room, sizeof room, 0)) > 0;)
         if (when[0] == 0)
             when[0] = server_clock_ms();

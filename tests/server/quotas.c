@@ -1,5 +1,5 @@
-/* Several tenants on one server with a limit of memory: one that fills its share stops nobody else, what was begun can be
- * ended, and the operator is told. */
+/* Several tenants on one server with a limit of memory: one that fills its share stops nobody else,
+ * what was begun can be ended, and the operator is told. */
 #include "base/hash.h"
 #include "server/kit/talk.h"
 #include "server/kit/text.h"
@@ -102,7 +102,8 @@ static void works(struct talk *who, int round)
     static const char *const ends[] = { "confirm", "release" };
     for (int i = 0; i < 2; i++) {
         snprintf(key, sizeof key, "place-%d-%d", round, i);
-        assert_int_equal(talkf(who, key, "{\"resource\":\"room\",\"requester\":\"q\",\"duration\":\"1h\"}",
+        assert_int_equal(talkf(who, key,
+                               "{\"resource\":\"room\",\"requester\":\"q\",\"duration\":\"1h\"}",
                                "POST /v1/holds"),
                          201);
         char id[64];
@@ -117,7 +118,8 @@ static void works(struct talk *who, int round)
     char body[80];
     snprintf(body, sizeof body, "{\"key\":\"claim-%d\",\"payload\":1}", round);
     assert_int_equal(talk(who, "POST /v1/claims", NULL, body), 201);
-    snprintf(body, sizeof body, "{\"fence\":%lld,\"response\":1}", reply_number(&who->got, "fence"));
+    snprintf(body, sizeof body, "{\"fence\":%lld,\"response\":1}",
+             reply_number(&who->got, "fence"));
     assert_int_equal(talkf(who, NULL, body, "POST /v1/claims/claim-%d/complete", round), 200);
 }
 
@@ -139,7 +141,8 @@ static void a_tenant_that_fills_its_share_stops_no_other(void **state)
     works(&t[OTHER], 2);
     assert_int_equal(talkf(&t[GREEDY], "end", NULL, "POST /v1/holds/%s/release", id), 200);
     /* What a tenant sees of it is its own. */
-    assert_true(talk_figure(&t[GREEDY], "holdfast_tenant_memory_bytes{tenant=\"greedy\"}") >= 8 << 20);
+    assert_true(talk_figure(&t[GREEDY], "holdfast_tenant_memory_bytes{tenant=\"greedy\"}") >=
+                8 << 20);
     assert_false(reply_has(&t[GREEDY].got, "\"other\""));
     assert_true(talk_figure(&t[OTHER], "holdfast_tenant_memory_bytes{tenant=\"other\"}") < 1 << 20);
     assert_true(talk_figure(&t[OTHER], "holdfast_tenant_memory_limit_bytes") == 8 << 20);
@@ -156,7 +159,8 @@ static void when_the_memory_is_full_it_says_so_and_takes_endings(void **state)
                           "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
                      201);
     snprintf(id, sizeof id, "%s", reply_text(&t[OTHER].got, "id"));
-    assert_int_equal(talk(&t[OTHER], "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1}"), 201);
+    assert_int_equal(talk(&t[OTHER], "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1}"),
+                     201);
     long long fence = reply_number(&t[OTHER].got, "fence");
     fills(&t[GREEDY]);
     assert_int_equal(talk(&t[OTHER], "GET /readyz", NULL, NULL), 200);
@@ -184,7 +188,8 @@ static void deletion_frees_memory(void **state)
 {
     (void)state;
     struct talk *who = &t[GREEDY];
-    assert_int_equal(talk(who, "POST /v1/leases/leader", "l", "{\"holder\":\"me\",\"ttl\":\"1h\"}"), 201);
+    assert_int_equal(talk(who, "POST /v1/leases/leader", "l", "{\"holder\":\"me\",\"ttl\":\"1h\"}"),
+                     201);
     long long fence = reply_number(&who->got, "fence");
     int n = fills(who);
     restart();
@@ -209,11 +214,13 @@ static void deletion_frees_memory(void **state)
     talk_refused(who, 409, "lease-held");
     assert_int_equal(talkf(who, "dl2", NULL, "DELETE /v1/leases/leader?fence=%lld", fence), 200);
     assert_int_equal(talk(who, "GET /v1/leases/leader", NULL, NULL), 404);
-    assert_int_equal(talk(who, "POST /v1/batch", NULL,
-                          "{\"op\":\"delete_register\",\"key\":\"b1\",\"name\":\"new\",\"if_version\":1}\n"
-                          "{\"op\":\"delete_lease\",\"key\":\"b2\",\"name\":\"leader\"}\n"),
-                     200);
-    assert_true(reply_has(&who->got, "\"type\":\"deleted\"") && reply_has(&who->got, "{\"status\":404,"));
+    assert_int_equal(
+        talk(who, "POST /v1/batch", NULL,
+             "{\"op\":\"delete_register\",\"key\":\"b1\",\"name\":\"new\",\"if_version\":1}\n"
+             "{\"op\":\"delete_lease\",\"key\":\"b2\",\"name\":\"leader\"}\n"),
+        200);
+    assert_true(reply_has(&who->got, "\"type\":\"deleted\"") &&
+                reply_has(&who->got, "{\"status\":404,"));
     assert_true(talk_figure(who, "holdfast_tenant_memory_bytes{tenant=\"greedy\"}") < 1 << 20);
     assert_int_equal(talk(who, "GET /v1/audit", NULL, NULL), 200);
     assert_string_equal(reply_field(&who->got, "Holdfast-Verdict"), "ok");
@@ -222,7 +229,8 @@ static void deletion_frees_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_tenant_that_fills_its_share_stops_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_tenant_that_fills_its_share_stops_no_other, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(when_the_memory_is_full_it_says_so_and_takes_endings, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(deletion_frees_memory, setup, teardown),

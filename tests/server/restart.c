@@ -1,4 +1,5 @@
-/* Restarts under load: whatever was acknowledged is there, once, with the same answer, however the server went. */
+/* Restarts under load: whatever was acknowledged is there, once, with the same answer, however the
+ * server went. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "server/kit/talk.h"
 #include "server/kit/watch.h"
@@ -69,17 +70,20 @@ static int teardown(void **state)
 
 /* ---- Clients, each in a process of its own ---- */
 
-/* Call `number` of a client: mostly a hold that only it wants, sometimes one of a few that all want. */
+/* Call `number` of a client: mostly a hold that only it wants, sometimes one of a few that all
+ * want. */
 static char *request_of(int client, int number)
 {
     char fields[64], body[128];
     snprintf(fields, sizeof fields, "Idempotency-Key: c%d-%d\r\n", client, number);
     if (number % 5 == 0)
-        snprintf(body, sizeof body, "{\"resource\":\"shared %d\",\"requester\":\"c%d\",\"duration\":\"1h\"}",
+        snprintf(body, sizeof body,
+                 "{\"resource\":\"shared %d\",\"requester\":\"c%d\",\"duration\":\"1h\"}",
                  number % SHARED, client);
     else
-        snprintf(body, sizeof body, "{\"resource\":\"c%d-%d\",\"requester\":\"c%d\",\"duration\":\"1h\"}",
-                 client, number, client);
+        snprintf(body, sizeof body,
+                 "{\"resource\":\"c%d-%d\",\"requester\":\"c%d\",\"duration\":\"1h\"}", client,
+                 number, client);
     return server_request("POST /v1/holds", fields, body);
 }
 
@@ -180,7 +184,8 @@ static int calls_done(void)
 static void await_calls(int more)
 {
     int wanted = calls_done() + more;
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; calls_done() < wanted; server_pause_ms(1))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; calls_done() < wanted;
+         server_pause_ms(1))
         if (server_clock_ms() > until)
             break; /* the clients complain about what they have not got */
 }
@@ -211,7 +216,8 @@ static void ledger_check(void)
             const struct told *told = &ledger->clients[i].told[number];
             char expected[ANSWER_MAX + 64];
             assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/tokens/c%d-%d", i, number), 200);
-            snprintf(expected, sizeof expected, "\"status\":%d,\"body\":%s}", told->status, told->body);
+            snprintf(expected, sizeof expected, "\"status\":%d,\"body\":%s}", told->status,
+                     told->body);
             if (!reply_has(&t.got, expected))
                 fail_msg("c%d-%d: expected %s, got %s", i, number, expected, t.got.body);
             placed += told->status == 201;
@@ -244,8 +250,9 @@ static void nothing_is_lost_or_done_twice(void **state)
     clients_start(pids);
     for (int i = 0; i < restarts; i++) {
         await_calls(120 / restarts);
-        atomic_store(&s.io->slow_sync_us, (int)test_below(&random, 2000)); /* wider and narrower windows */
-        server_pause_ms((int)test_below(&random, 100));                    /* so that it ends at any moment */
+        atomic_store(&s.io->slow_sync_us,
+                     (int)test_below(&random, 2000));   /* wider and narrower windows */
+        server_pause_ms((int)test_below(&random, 100)); /* so that it ends at any moment */
         if (test_below(&random, 3) == 0)
             assert_int_equal(server_stop(&s), 0);
         else
@@ -285,7 +292,8 @@ static void a_crash_between_commit_and_answer_is_mended_by_the_retry(void **stat
             assert_true(server_receive(fd, k ? &again : &first, false));
         }
         assert_int_equal(first.status, 201);
-        if (!both_is_postgres()) /* which goes on with it, or notices in time that nobody is there any more */
+        /* which goes on with it, or notices in time that nobody is there any more */
+        if (!both_is_postgres())
             assert_non_null(reply_field(&first, "Idempotent-Replayed"));
         assert_non_null(reply_field(&again, "Idempotent-Replayed"));
         assert_string_equal(first.body, again.body);
@@ -307,8 +315,9 @@ static void sigterm_finishes_what_is_in_flight(void **state)
     assert_true(server_call(idle, "GET /healthz", "", NULL, &r));
     reply_free(&r);
     assert_true(server_send_text(
-        unfinished, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: half\r\nContent-Length: "
-                    "100\r\n\r\n{\"resource\":"));
+        unfinished,
+        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: half\r\nContent-Length: "
+        "100\r\n\r\n{\"resource\":"));
     server_stop_commits(&s);
     for (int i = 0; i < CALLERS; i++) {
         char *request = request_of(i, 1);
@@ -341,7 +350,8 @@ static void sigterm_finishes_what_is_in_flight(void **state)
     assert_non_null(strstr(log, " stopped "));
     free(log);
     server_start(&s);
-    for (int i = 0; i < CALLERS; i++) { /* who was answered finds it done; the others can do it now */
+    for (int i = 0; i < CALLERS;
+         i++) { /* who was answered finds it done; the others can do it now */
         char *request = request_of(i, 1);
         int fd = server_connect(&s);
         assert_true(server_send_text(fd, request));
@@ -368,7 +378,8 @@ static void fill(void)
     assert_non_null(batch);
     for (int i = 0; i < LINES; i++)
         size += (size_t)sprintf(
-            batch + size, "{\"op\":\"write\",\"key\":\"w%d\",\"name\":\"n%d\",\"value\":%d}\n", i, i, i);
+            batch + size, "{\"op\":\"write\",\"key\":\"w%d\",\"name\":\"n%d\",\"value\":%d}\n", i,
+            i, i);
     talk_open(&t, &s);
     assert_int_equal(talk(&t, "POST /v1/batch", NULL, batch), 200);
     talk_close(&t);
@@ -424,7 +435,8 @@ static void sigterm_waits_for_a_long_question(void **state)
     assert_int_equal(server_wait(&s), 0);
 }
 
-/* What is left of an export that a crash cut short is neither in the way of the next one nor there for ever. */
+/* What is left of an export that a crash cut short is neither in the way of the next one nor there
+ * for ever. */
 static void a_crash_in_an_export_leaves_nothing(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* The server in its sandbox does all that it does without one: the program itself with --sandbox on, and a store that
- * makes snapshots. What the sandbox forbids is tested in tests/unit/server_sandbox.c. Sanitizers need system calls that it
- * does not allow, so this runs in plain builds only. */
+/* The server in its sandbox does all that it does without one: the program itself with --sandbox
+ * on, and a store that makes snapshots. What the sandbox forbids is tested in
+ * tests/unit/server_sandbox.c. Sanitizers need system calls that it does not allow, so this runs in
+ * plain builds only. */
 #define _GNU_SOURCE /* syscall */
 #include "api/call.h"
 #include "base/hash.h"
@@ -139,9 +140,9 @@ static void the_program_does_its_work_inside(void **state)
     is_inside();
     talk_open(&t, &s);
     talk_as(&t, "Authorization: Bearer first\r\n");
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "k1", "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-        201);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1",
+                          "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     201);
     answers_every_question(&t);
     tokens_write("second"); /* another file, of the same name */
     watch_hangup(&s, " reloaded ");
@@ -156,9 +157,9 @@ static void the_program_does_its_work_inside(void **state)
     server_start(&s);
     talk_open(&t, &s);
     talk_as(&t, "Authorization: Bearer second\r\n");
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "k1", "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-        201);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1",
+                          "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     201);
     talk_replayed(&t);
     talk_close(&t);
     assert_int_equal(server_stop(&s), 0);

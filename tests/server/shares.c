@@ -1,5 +1,6 @@
-/* What one tenant or an unknown caller may take of what the server has: connections, exports, memory for requests, and
- * requests a second. Each test lets one tenant take all it can, and then lets another one in. */
+/* What one tenant or an unknown caller may take of what the server has: connections, exports,
+ * memory for requests, and requests a second. Each test lets one tenant take all it can, and then
+ * lets another one in. */
 #include "base/hash.h"
 #include "server/kit/talk.h"
 #include "server/kit/text.h"
@@ -101,8 +102,8 @@ static void allow_400_files(void)
         _exit(98);
 }
 
-/* The system gives far fewer descriptors than max-connections: half of what is left is a tenant's, and not half of what
- * was configured. */
+/* The system gives far fewer descriptors than max-connections: half of what is left is a tenant's,
+ * and not half of what was configured. */
 static void shares_are_of_what_is_possible(void **state)
 {
     (void)state;
@@ -126,7 +127,8 @@ static void shares_are_of_what_is_possible(void **state)
         close(beta[i]);
 }
 
-/* However few connections there are, the reserve for unknown callers is at most a quarter of them. */
+/* However few connections there are, the reserve for unknown callers is at most a quarter of
+ * them. */
 static void most_of_few_connections_are_for_known_callers(void **state)
 {
     (void)state;
@@ -171,7 +173,8 @@ static void fill(void)
         for (int i = 0; i < LINES; i++) {
             char line[160];
             snprintf(line, sizeof line,
-                     "{\"op\":\"place_hold\",\"key\":\"f%d-%d\",\"resource\":\"r%d-%d\",\"requester\":\"q\","
+                     "{\"op\":\"place_hold\",\"key\":\"f%d-%d\",\"resource\":\"r%d-%d\","
+                     "\"requester\":\"q\","
                      "\"duration\":\"1h\"}\n",
                      b, i, b, i);
             text_string(&body, line);
@@ -189,7 +192,8 @@ static int unread_export(void)
 {
     int fd = server_connect_narrow(&s);
     assert_true(server_send_request(fd, "GET /v1/export", AS_ALPHA, NULL));
-    assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, SERVER_PATIENCE_MS), 1);
+    assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, SERVER_PATIENCE_MS),
+                     1);
     return fd;
 }
 
@@ -225,8 +229,8 @@ static void unread_exports_of_a_tenant_are_two(void **state)
     close(beta);
 }
 
-/* A client that reads a little now and then is never idle. It is cut off when its time is over, the log says so, and its
- * place is free. */
+/* A client that reads a little now and then is never idle. It is cut off when its time is over, the
+ * log says so, and its place is free. */
 static void a_slow_reader_of_an_export_is_cut_off(void **state)
 {
     (void)state;
@@ -281,8 +285,9 @@ static void count_answers(struct pipe_of *p)
             fail_msg("an answer was %.12s", at);
 }
 
-/* Requests with small bodies and large heads, as deep as a pipeline goes, over many connections, while commits are slow:
- * all are answered, and they never take more memory together than a tenant may have. */
+/* Requests with small bodies and large heads, as deep as a pipeline goes, over many connections,
+ * while commits are slow: all are answered, and they never take more memory together than a tenant
+ * may have. */
 static void small_requests_of_one_have_a_bound_together(void **state)
 {
     (void)state;
@@ -297,7 +302,8 @@ static void small_requests_of_one_have_a_bound_together(void **state)
     s.options.threads = 2; /* then the commits are made on a thread of their own */
     server_start(&s);
     int control = server_connect(&s);
-    assert_true(server_call(control, "POST /v1/holds", AS_ALPHA "Idempotency-Key: h\r\n", HOLD, &r));
+    assert_true(
+        server_call(control, "POST /v1/holds", AS_ALPHA "Idempotency-Key: h\r\n", HOLD, &r));
     assert_int_equal(r.status, 201);
     snprintf(id, sizeof id, "%s", reply_text(&r, "id"));
     reply_free(&r);
@@ -320,7 +326,8 @@ static void small_requests_of_one_have_a_bound_together(void **state)
         for (int i = 0; i < PIPES; i++) {
             struct pipe_of *p = &pipes[i];
             if (polls[i].revents & POLLOUT) {
-                ssize_t n = send(p->fd, all.data + p->sent, all.size - p->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+                ssize_t n = send(p->fd, all.data + p->sent, all.size - p->sent,
+                                 MSG_DONTWAIT | MSG_NOSIGNAL);
                 p->sent += n > 0 ? (size_t)n : 0;
                 if (p->sent == all.size)
                     polls[i].events = POLLIN;
@@ -351,8 +358,8 @@ static void small_requests_of_one_have_a_bound_together(void **state)
     free(pad);
 }
 
-/* Beta does not read an answer for a while. Then another caller does not read so many that there is no memory for them: the
- * other one's are closed, and beta still gets its own. */
+/* Beta does not read an answer for a while. Then another caller does not read so many that there is
+ * no memory for them: the other one's are closed, and beta still gets its own. */
 static void unread_answers_cost_beta_nothing(const char *as)
 {
     enum { COUNT = 320, ASKED = 16 };
@@ -366,13 +373,15 @@ static void unread_answers_cost_beta_nothing(const char *as)
     server_start(&s);
     int reader = server_connect_narrow(&s);
     assert_true(server_send(reader, beta.data, beta.size));
-    assert_int_equal(poll(&(struct pollfd){ .fd = reader, .events = POLLIN }, 1, SERVER_PATIENCE_MS), 1);
+    assert_int_equal(
+        poll(&(struct pollfd){ .fd = reader, .events = POLLIN }, 1, SERVER_PATIENCE_MS), 1);
     for (int i = 0; i < COUNT; i++) {
         fds[i] = server_connect_narrow(&s);
         assert_true(server_send(fds[i], other.data, other.size));
         watch_figure(&s, AS_OPERATOR, "holdfast_queue");
     }
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; closed == 0 && server_clock_ms() < until;)
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         closed == 0 && server_clock_ms() < until;)
         closed = COUNT + 2 - (int)watch_figure(&s, AS_OPERATOR, "holdfast_http_connections");
     printf("%d of %d closed\n", closed, COUNT);
     assert_true(closed > 0 && closed < COUNT);
@@ -404,8 +413,8 @@ static char *batch_of(int lines)
     struct text body = { 0 };
     for (int i = 0; i < lines; i++) {
         char line[96];
-        snprintf(line, sizeof line, "{\"op\":\"write\",\"key\":\"b%d-%d\",\"name\":\"x\",\"value\":1}\n",
-                 lines, i);
+        snprintf(line, sizeof line,
+                 "{\"op\":\"write\",\"key\":\"b%d-%d\",\"name\":\"x\",\"value\":1}\n", lines, i);
         text_string(&body, line);
     }
     return body.data;
@@ -438,7 +447,8 @@ static void a_batch_locks_no_tenant_out(void **state)
     watch_refused(&r, 429, "too-many-requests", NULL);
     assert_in_range(atoi(reply_field(&r, "Retry-After")), 1, 10);
     reply_free(&r);
-    assert_true(server_call(fd, "POST /v1/batch", AS_ALPHA, body, &r)); /* nor does a second one add to it */
+    assert_true(server_call(fd, "POST /v1/batch", AS_ALPHA, body,
+                            &r)); /* nor does a second one add to it */
     watch_refused(&r, 429, "too-many-requests", NULL);
     assert_in_range(atoi(reply_field(&r, "Retry-After")), 1, 10);
     reply_free(&r);
@@ -462,7 +472,8 @@ static void endings_have_a_rate_of_their_own(void **state)
     int fd = server_connect(&s);
     int64_t begun = server_clock_ms();
     for (int i = 0; i < MANY; i++) {
-        assert_true(server_call(fd, "POST /v1/holds/0/release", AS_ALPHA "Idempotency-Key: e\r\n", NULL, &r));
+        assert_true(server_call(fd, "POST /v1/holds/0/release", AS_ALPHA "Idempotency-Key: e\r\n",
+                                NULL, &r));
         taken += r.status != 429;
         reply_free(&r);
     }
@@ -501,8 +512,8 @@ static void each_tenant_at_its_quota_is_named(void **state)
     assert_true(watch_log(&s, " warning quota tenant=\"beta\" limit=records", 1));
 }
 
-/* A client asks for an abandoned claim again and again. So many lines a second say so, and the figures count
- * all. */
+/* A client asks for an abandoned claim again and again. So many lines a second say so, and the
+ * figures count all. */
 static void warnings_about_one_tenant_have_a_rate(void **state)
 {
     (void)state;
@@ -511,23 +522,26 @@ static void warnings_about_one_tenant_have_a_rate(void **state)
     unsigned lines = 0;
     server_start(&s);
     int fd = server_connect(&s);
-    assert_true(
-        server_call(fd, "POST /v1/claims", AS_ALPHA, "{\"key\":\"c\",\"payload\":1,\"lease\":\"1ms\"}", &r));
+    assert_true(server_call(fd, "POST /v1/claims", AS_ALPHA,
+                            "{\"key\":\"c\",\"payload\":1,\"lease\":\"1ms\"}", &r));
     assert_int_equal(r.status, 201);
     reply_free(&r);
     for (int status = 0; status != 409;) { /* until its lease has run out */
-        assert_true(server_call(fd, "POST /v1/claims", AS_ALPHA, "{\"key\":\"c\",\"payload\":1}", &r));
+        assert_true(
+            server_call(fd, "POST /v1/claims", AS_ALPHA, "{\"key\":\"c\",\"payload\":1}", &r));
         status = reply_has(&r, "outcome-unknown") ? r.status : 0;
         reply_free(&r);
     }
     int64_t begun = server_clock_ms();
     for (int i = 0; i < ASKED; i++) {
-        assert_true(server_call(fd, "POST /v1/claims", AS_ALPHA, "{\"key\":\"c\",\"payload\":1}", &r));
+        assert_true(
+            server_call(fd, "POST /v1/claims", AS_ALPHA, "{\"key\":\"c\",\"payload\":1}", &r));
         assert_int_equal(r.status, 409);
         reply_free(&r);
     }
     int64_t passed = server_clock_ms() - begun;
-    assert_true(watch_figure(&s, AS_OPERATOR, "holdfast_refusals_total{code=\"outcome-unknown\"}") > ASKED);
+    assert_true(watch_figure(&s, AS_OPERATOR, "holdfast_refusals_total{code=\"outcome-unknown\"}") >
+                ASKED);
     assert_int_equal(server_stop(&s), 0); /* all lines are written then */
     char *log = server_log(&s);
     for (const char *at = log; (at = strstr(at, "outcome-unknown")) != NULL; at++)
@@ -551,8 +565,8 @@ static size_t received(const int *fds, int count)
     return sum;
 }
 
-/* Clients without a credential send pipelines of requests. A tenant's request comes when the server is at work on them, and is
- * answered long before all of theirs. */
+/* Clients without a credential send pipelines of requests. A tenant's request comes when the server
+ * is at work on them, and is answered long before all of theirs. */
 static void unknown_callers_have_one_request_a_turn(void **state)
 {
     (void)state;
@@ -609,7 +623,8 @@ static void escapes_make(void)
     free(body.data);
 }
 
-/* A tenant asks for many large answers at one time. What another tenant asks for comes before most of them. */
+/* A tenant asks for many large answers at one time. What another tenant asks for comes before most
+ * of them. */
 static void large_answers_have_a_share_of_a_turn(void **state)
 {
     (void)state;
@@ -654,8 +669,8 @@ static void large_answers_have_a_share_of_a_turn(void **state)
 
 /* ---- Credentials that were taken out ---- */
 
-/* A connection that belongs to a tenant is closed behind a request without a known credential: else a token that was taken
- * out could keep the connections of its tenant for ever. */
+/* A connection that belongs to a tenant is closed behind a request without a known credential: else
+ * a token that was taken out could keep the connections of its tenant for ever. */
 static void a_lost_credential_keeps_no_connection(void **state)
 {
     (void)state;
@@ -686,9 +701,10 @@ int main(void)
     static unsigned unset = 0, given = 300;
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        { "shares_are_of_what_is_possible", shares_are_of_what_is_possible, setup, teardown, &unset },
-        { "shares_are_of_what_is_possible_if_given", shares_are_of_what_is_possible, setup, teardown,
-          &given },
+        { "shares_are_of_what_is_possible", shares_are_of_what_is_possible, setup, teardown,
+          &unset },
+        { "shares_are_of_what_is_possible_if_given", shares_are_of_what_is_possible, setup,
+          teardown, &given },
         TEST(most_of_few_connections_are_for_known_callers),
         TEST(unread_exports_of_a_tenant_are_two),
         TEST(a_slow_reader_of_an_export_is_cut_off),

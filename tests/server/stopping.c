@@ -1,4 +1,5 @@
-/* A stop: what had come in is answered, nobody waits for long questions, and whoever has nothing to say is let go. */
+/* A stop: what had come in is answered, nobody waits for long questions, and whoever has nothing to
+ * say is let go. */
 #include "server/kit/case.h"
 #include "server/kit/text.h"
 #include "server/kit/watch.h"
@@ -50,7 +51,8 @@ static void begin_export(int fd)
 
 enum { CALLERS = 300 }; /* more than one look at epoll shows, and than are let in at a time */
 
-/* The one thread is busy with the disk while everybody connects and sends, and is told to stop then. */
+/* The one thread is busy with the disk while everybody connects and sends, and is told to stop
+ * then. */
 static void what_had_come_in_is_answered(void **state)
 {
     (void)state;
@@ -131,8 +133,8 @@ static void long_questions_that_wait_are_not_begun(void **state)
     assert_int_equal(server_wait(&s), 0);
 }
 
-/* Patience has an end: the server ends although the disk does not go on. A thread that is still working on
- * an answer has no client any more, and the store is not closed under it. */
+/* Patience has an end: the server ends although the disk does not go on. A thread that is still
+ * working on an answer has no client any more, and the store is not closed under it. */
 static void a_stop_does_not_wait_for_ever(void **state)
 {
     (void)state;
@@ -180,13 +182,15 @@ static void what_nobody_waits_for_is_not_made(void **state)
     server_expect(next, 200);
     close(next);
     /* Each that is left unmade is counted as one that was refused. */
-    assert_int_equal((int)watch_figure(&s, "", "holdfast_refusals_total{code=\"storage-failure\"}"), LEFT);
+    assert_int_equal((int)watch_figure(&s, "", "holdfast_refusals_total{code=\"storage-failure\"}"),
+                     LEFT);
 }
 
 /* ---- Idle connections ---- */
 
-/* An idle client sees the end of the stream, and what it sends then is thrown away: a reset could reach it before the
- * answer that it is still reading. It does not have to close for the server to end soon. */
+/* An idle client sees the end of the stream, and what it sends then is thrown away: a reset could
+ * reach it before the answer that it is still reading. It does not have to close for the server to
+ * end soon. */
 static void idle_connections_are_let_go(void **state)
 {
     (void)state;
@@ -208,7 +212,8 @@ static void idle_connections_are_let_go(void **state)
     close(used);
 }
 
-/* With two threads a commit is made by a thread of the store's own, so that others can be served meanwhile. */
+/* With two threads a commit is made by a thread of the store's own, so that others can be served
+ * meanwhile. */
 int main(void)
 {
     const struct CMUnitTest tests[] = {

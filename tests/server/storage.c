@@ -1,4 +1,5 @@
-/* A disk that is full or fails, a memory limit, and the time before the store is open: what is refused, what goes on. */
+/* A disk that is full or fails, a memory limit, and the time before the store is open: what is
+ * refused, what goes on. */
 #include "server/kit/calls.h"
 #include "server/kit/text.h"
 
@@ -49,10 +50,13 @@ static void furnish(void)
     assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
     assert_int_equal(talk(&t, "POST /v1/holds", "k2", PLACE), 409);
     assert_int_equal(talk(&t, "PUT /v1/guards/open", NULL, "{\"window\":\"1h\"}"), 200);
-    assert_int_equal(
-        talk(&t, "PUT /v1/guards/closed", NULL, "{\"window\":\"1h\",\"on_unavailable\":\"closed\"}"), 200);
-    assert_int_equal(talk(&t, "POST /v1/guards/open/record", NULL, "{\"identity\":\"before\"}"), 200);
-    assert_int_equal(talk(&t, "POST /v1/guards/closed/record", NULL, "{\"identity\":\"before\"}"), 200);
+    assert_int_equal(talk(&t, "PUT /v1/guards/closed", NULL,
+                          "{\"window\":\"1h\",\"on_unavailable\":\"closed\"}"),
+                     200);
+    assert_int_equal(talk(&t, "POST /v1/guards/open/record", NULL, "{\"identity\":\"before\"}"),
+                     200);
+    assert_int_equal(talk(&t, "POST /v1/guards/closed/record", NULL, "{\"identity\":\"before\"}"),
+                     200);
 }
 
 /* What a store that takes nothing new still does. */
@@ -62,9 +66,9 @@ static void goes_on(void)
     talk_replayed(&t);
     assert_int_equal(talk(&t, "POST /v1/holds", "k2", PLACE), 409);
     talk_replayed(&t);
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "k1", "{\"resource\":\"x\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-        422);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k1",
+                          "{\"resource\":\"x\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     422);
     static const char *const reads[] = { "GET /healthz",          "GET /v1/tokens/k1",
                                          "GET /v1/resources/r",   "GET /v1/guards/open",
                                          "GET /v1/holds",         "GET /v1/guards/open/entries",
@@ -77,17 +81,22 @@ static void goes_on(void)
     for (size_t i = 0; i < 2; i++) {
         char name[16];
         double missed = talk_figure(&t, "holdfast_guard_misses_total");
-        /* Recording is always fine, and the guard misses it; what was recorded before is seen, and asking is only reading. */
+        /* Recording is always fine, and the guard misses it; what was recorded before is seen, and
+         * asking is only reading. */
         snprintf(name, sizeof name, "%s", guards[i]);
-        assert_int_equal(talkf(&t, NULL, "{\"identity\":\"new\"}", "POST /v1/guards/%s/record", name), 200);
+        assert_int_equal(
+            talkf(&t, NULL, "{\"identity\":\"new\"}", "POST /v1/guards/%s/record", name), 200);
         talk_is(&t, "{\"ok\":true}");
         assert_true(talk_figure(&t, "holdfast_guard_misses_total") > missed);
-        assert_int_equal(talkf(&t, NULL, "{\"identity\":\"new\"}", "POST /v1/guards/%s/check", name), 200);
+        assert_int_equal(
+            talkf(&t, NULL, "{\"identity\":\"new\"}", "POST /v1/guards/%s/check", name), 200);
         talk_is(&t, "{\"seen\":false}");
-        assert_int_equal(talkf(&t, NULL, "{\"identity\":\"before\"}", "POST /v1/guards/%s/check", name), 200);
+        assert_int_equal(
+            talkf(&t, NULL, "{\"identity\":\"before\"}", "POST /v1/guards/%s/check", name), 200);
         assert_true(reply_has(&t.got, "{\"seen\":true,\"recorded_at\":"));
         /* Whether to let in what could not be recorded is for the guard's owner to say. */
-        assert_int_equal(talkf(&t, NULL, "{\"identity\":\"new\"}", "POST /v1/guards/%s/admit", name), 200);
+        assert_int_equal(
+            talkf(&t, NULL, "{\"identity\":\"new\"}", "POST /v1/guards/%s/admit", name), 200);
         talk_is(&t, i ? "{\"seen\":true}" : "{\"seen\":false}");
     }
 }
@@ -110,11 +119,12 @@ static void what_is_new_is_refused(void)
         talk_unkeyed(&t);
     }
     assert_int_equal(talk(&t, "GET /v1/tokens/refused", NULL, NULL), 404);
-    assert_int_equal(talk(&t, "POST /v1/batch", NULL,
-                          "{\"op\":\"write\",\"key\":\"refused\",\"name\":\"x\",\"value\":1}\n"
-                          "{\"op\":\"place_hold\",\"key\":\"k1\",\"resource\":\"r\",\"requester\":\"q\","
-                          "\"duration\":\"1h\"}\n"),
-                     200);
+    assert_int_equal(
+        talk(&t, "POST /v1/batch", NULL,
+             "{\"op\":\"write\",\"key\":\"refused\",\"name\":\"x\",\"value\":1}\n"
+             "{\"op\":\"place_hold\",\"key\":\"k1\",\"resource\":\"r\",\"requester\":\"q\","
+             "\"duration\":\"1h\"}\n"),
+        200);
     assert_true(reply_has(&t.got, "{\"status\":503,\"replayed\":false,"));
     assert_true(reply_has(&t.got, "{\"status\":201,\"replayed\":true,"));
 }
@@ -122,8 +132,8 @@ static void what_is_new_is_refused(void)
 static void work_resumes(void)
 {
     int status = 503;
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; status == 503 && server_clock_ms() < until;
-         server_pause_ms(20)) {
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         status == 503 && server_clock_ms() < until; server_pause_ms(20)) {
         status = talk(&t, "POST /v1/holds", "refused",
                       "{\"resource\":\"n\",\"requester\":\"q\",\"duration\":\"1h\"}");
     }
@@ -180,16 +190,17 @@ static void a_memory_limit_takes_nothing_new_and_goes_on(void **state)
         size_t size = 0;
         assert_true(round < 60);
         for (int i = 0; i < 8000; i++)
-            size += (size_t)sprintf(batch + size,
-                                    "{\"op\":\"write\",\"key\":\"m%d-%d\",\"name\":\"big\",\"value\":%d}\n",
-                                    round, i, i);
+            size += (size_t)sprintf(
+                batch + size,
+                "{\"op\":\"write\",\"key\":\"m%d-%d\",\"name\":\"big\",\"value\":%d}\n", round, i,
+                i);
         assert_int_equal(talk(&t, "POST /v1/batch", NULL, batch), 200);
         full = reply_has(&t.got, "{\"status\":503,");
     }
     free(batch);
-    assert_int_equal(
-        talk(&t, "POST /v1/holds", "refused", "{\"resource\":\"n\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-        503);
+    assert_int_equal(talk(&t, "POST /v1/holds", "refused",
+                          "{\"resource\":\"n\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     503);
     talk_refused(&t, 503, "storage-failure");
     talk_unkeyed(&t);
     assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE), 201);
@@ -213,8 +224,8 @@ static void await_syncs(uint64_t count)
         assert_true(server_clock_ms() < until);
 }
 
-/* The next write is the one that is meant: the background thread writes files other than its note `closed`, which
- * is left out of the faults, only when a quarter of a segment is used. */
+/* The next write is the one that is meant: the background thread writes files other than its note
+ * `closed`, which is left out of the faults, only when a quarter of a segment is used. */
 static void a_failed_write(_Atomic int *countdown)
 {
     struct reply r;
@@ -225,8 +236,9 @@ static void a_failed_write(_Atomic int *countdown)
     assert_true(server_call(other, "GET /healthz", "", NULL, &r));
     reply_free(&r);
     atomic_store(countdown, 1);
-    assert_true(server_send_request(fd, "POST /v1/holds", "Idempotency-Key: k2\r\n",
-                                    "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}"));
+    assert_true(
+        server_send_request(fd, "POST /v1/holds", "Idempotency-Key: k2\r\n",
+                            "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}"));
     assert_false(server_receive(fd, &r, false)); /* nobody is told what is not on disk */
     assert_int_equal(server_wait(&s), 3);
     close(fd);
@@ -245,9 +257,9 @@ static void a_failed_write(_Atomic int *countdown)
                                 "{\"resource\":\"r3\",\"requester\":\"q\",\"duration\":\"1h\"}"),
                      201);
     for (int i = 0; i < 2; i++) /* the retry finds the truth: done now, or done before */
-        assert_int_equal(
-            talk(&t, "POST /v1/holds", "k2", "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-            201);
+        assert_int_equal(talk(&t, "POST /v1/holds", "k2",
+                              "{\"resource\":\"r2\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                         201);
     talk_replayed(&t);
     assert_int_equal(server_stop(&s), 0);
     assert_int_equal(server_audit(&s), 3);
@@ -266,7 +278,8 @@ static void a_write_that_fails_ends_the_process(void **state)
     a_failed_write(&s.io->fail_write);
 }
 
-/* Many are in flight when it fails, and many duplicates are being logged: who was answered finds it there. */
+/* Many are in flight when it fails, and many duplicates are being logged: who was answered finds it
+ * there. */
 static void a_sync_that_fails_under_load_takes_back_nothing(void **state)
 {
     (void)state;
@@ -283,10 +296,11 @@ static void a_sync_that_fails_under_load_takes_back_nothing(void **state)
             await_syncs(before + 1);
         for (int i = 0; i < CALLERS; i++) {
             snprintf(fields, sizeof fields, "Idempotency-Key: l%d-%d\r\n", i, k);
-            snprintf(body, sizeof body, "{\"resource\":\"l%d-%d\",\"requester\":\"q\",\"duration\":\"1h\"}",
-                     i, k);
+            snprintf(body, sizeof body,
+                     "{\"resource\":\"l%d-%d\",\"requester\":\"q\",\"duration\":\"1h\"}", i, k);
             bool again = k % 2 == 0; /* a duplicate of what is long done */
-            (void)server_send_request(fds[i], "POST /v1/holds", again ? "Idempotency-Key: k1\r\n" : fields,
+            (void)server_send_request(fds[i], "POST /v1/holds",
+                                      again ? "Idempotency-Key: k1\r\n" : fields,
                                       again ? PLACE : body); /* it may be gone by now */
         }
     }
@@ -311,7 +325,8 @@ static void a_sync_that_fails_under_load_takes_back_nothing(void **state)
 
 /* ---- Before the store is open ---- */
 
-/* Start it again, and be there before the store is open, which it is not until server_let_commits. */
+/* Start it again, and be there before the store is open, which it is not until
+ * server_let_commits. */
 static void restart_slowly(void)
 {
     server_fix_port(&s); /* it is connected to before it has said where it listens */
@@ -353,7 +368,8 @@ static void nothing_is_served_before_the_store_is_open(void **state)
     assert_int_equal(talk(&t, "GET /v1/openapi.json", NULL, NULL), 200);
     assert_int_equal(talk(&t, "GET /", NULL, NULL), 200);
     assert_true(talk_figure(&t, "holdfast_ready") == 0);
-    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 503); /* all that was before it was open */
+    assert_int_equal(talk(&t, "GET /readyz", NULL, NULL),
+                     503); /* all that was before it was open */
     server_let_commits(&s);
     server_await(&s);
     assert_int_equal(talk(&t, "GET /readyz", NULL, NULL), 200);

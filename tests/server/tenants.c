@@ -1,5 +1,5 @@
-/* Two tenants on one server: neither sees, changes or even notices what the other has, whatever it asks and whatever
- * names it guesses. */
+/* Two tenants on one server: neither sees, changes or even notices what the other has, whatever it
+ * asks and whatever names it guesses. */
 #define _GNU_SOURCE /* memmem */
 #include "api/call.h"
 #include "base/hash.h"
@@ -9,8 +9,8 @@
 
 #include <sys/stat.h>
 
-/* Every name that alpha uses, and every value that it keeps. Nobody else may ever be shown the second; and the first
- * only after choosing the same name. */
+/* Every name that alpha uses, and every value that it keeps. Nobody else may ever be shown the
+ * second; and the first only after choosing the same name. */
 #define NAME "alpha-name"
 #define CLAIM NAME "-claim" /* claims and other keys share one space */
 #define VALUE "alpha-value"
@@ -46,23 +46,29 @@ static void alpha_begins(void)
 {
     struct talk *a = &t[ALPHA];
     assert_int_equal(talk(a, "POST /v1/holds", NAME,
-                          "{\"resource\":\"" NAME "\",\"requester\":\"" VALUE "\",\"duration\":\"1h\"}"),
+                          "{\"resource\":\"" NAME "\",\"requester\":\"" VALUE
+                          "\",\"duration\":\"1h\"}"),
                      201);
     snprintf(hold_id, sizeof hold_id, "%s", reply_text(&a->got, "id"));
     assert_int_equal(talk(a, "POST /v1/holds", "second",
-                          "{\"resource\":\"" NAME "2\",\"requester\":\"" VALUE "\",\"duration\":\"1h\"}"),
+                          "{\"resource\":\"" NAME "2\",\"requester\":\"" VALUE
+                          "\",\"duration\":\"1h\"}"),
                      201);
     assert_int_equal(talk(a, "PUT /v1/guards/" NAME, NULL, "{\"window\":\"1h\"}"), 200);
     assert_int_equal(talk(a, "POST /v1/guards/" NAME "/record", NULL,
                           "{\"identity\":\"" NAME "\",\"result\":\"" VALUE "\"}"),
                      200);
-    assert_int_equal(talk(a, "POST /v1/claims", NULL, "{\"key\":\"" CLAIM "\",\"payload\":1}"), 201);
-    assert_int_equal(
-        talk(a, "POST /v1/claims/" CLAIM "/complete", NULL, "{\"fence\":1,\"response\":\"" VALUE "\"}"), 200);
-    assert_int_equal(talk(a, "POST /v1/leases/" NAME, "lease", "{\"holder\":\"" VALUE "\",\"ttl\":\"1h\"}"),
+    assert_int_equal(talk(a, "POST /v1/claims", NULL, "{\"key\":\"" CLAIM "\",\"payload\":1}"),
                      201);
+    assert_int_equal(talk(a, "POST /v1/claims/" CLAIM "/complete", NULL,
+                          "{\"fence\":1,\"response\":\"" VALUE "\"}"),
+                     200);
+    assert_int_equal(
+        talk(a, "POST /v1/leases/" NAME, "lease", "{\"holder\":\"" VALUE "\",\"ttl\":\"1h\"}"),
+        201);
     fence = reply_number(&a->got, "fence");
-    assert_int_equal(talk(a, "PUT /v1/registers/" NAME, "register", "{\"value\":\"" VALUE "\"}"), 200);
+    assert_int_equal(talk(a, "PUT /v1/registers/" NAME, "register", "{\"value\":\"" VALUE "\"}"),
+                     200);
     assert_int_equal(talk(a, "GET /v1/holds?limit=1", NULL, NULL), 200);
     snprintf(cursor, sizeof cursor, "%s", reply_text(&a->got, "next_cursor"));
     assert_true(cursor[0] != 0);
@@ -195,7 +201,8 @@ static const char *body_of(const struct hf_call *call)
 {
     static char text[256];
     switch (call->action) {
-    case HF_PLACE_HOLD: return "{\"resource\":\"" NAME "\",\"requester\":\"" NAME "\",\"duration\":\"1h\"}";
+    case HF_PLACE_HOLD:
+        return "{\"resource\":\"" NAME "\",\"requester\":\"" NAME "\",\"duration\":\"1h\"}";
     case HF_SET_RESOURCE: return "{\"capacity\":7}";
     case HF_SET_GUARD: return "{\"window\":\"2h\"}";
     case HF_CHECK:
@@ -231,7 +238,8 @@ static void changes_nothing_of_alpha(struct talk *other)
               path_of(call));
         if (strncmp(call->path, "/v1/holds/", 10) == 0)
             talk_refused(other, 404, "not-known");
-        if (other->got.status == 400 && call->action != HF_MERGE) /* its own register has another type */
+        if (other->got.status == 400 &&
+            call->action != HF_MERGE) /* its own register has another type */
             fail_msg("%s was not tried: %s", call->path, other->got.body);
         shows_nothing(other, VALUE, call->path);
         tried++;
@@ -293,7 +301,8 @@ static void the_same_key_is_another_key(void **state)
         assert_int_equal(talk(&t[i], "POST /v1/holds", "shared", body), 201);
         talk_first(&t[i]);
         snprintf(ids[i], sizeof ids[i], "%s", reply_text(&t[i].got, "id"));
-        snprintf(expires[i], sizeof expires[i], "%s", reply_field(&t[i].got, "Idempotency-Expires"));
+        snprintf(expires[i], sizeof expires[i], "%s",
+                 reply_field(&t[i].got, "Idempotency-Expires"));
         for (int k = 0; k < i; k++)
             assert_string_not_equal(ids[i], ids[k]);
     }
@@ -317,8 +326,10 @@ static void the_same_name_is_another_thing(void **state)
     (void)state;
     for (int i = 0; i < TENANTS; i++) {
         char body[64];
-        assert_int_equal(talk(&t[i], "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1}"), 201);
-        assert_int_equal(talk(&t[i], "POST /v1/leases/l", "l", "{\"holder\":\"h\",\"ttl\":\"1h\"}"), 201);
+        assert_int_equal(talk(&t[i], "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1}"),
+                         201);
+        assert_int_equal(talk(&t[i], "POST /v1/leases/l", "l", "{\"holder\":\"h\",\"ttl\":\"1h\"}"),
+                         201);
         snprintf(body, sizeof body, "{\"capacity\":%d}", 10 + i);
         assert_int_equal(talk(&t[i], "PUT /v1/resources/r", NULL, body), 200);
         snprintf(body, sizeof body, "{\"type\":\"max\",\"value\":%d}", 10 - i);
@@ -348,7 +359,8 @@ enum { VIEWS = 5 };
 static void views_of_beta(char *view[VIEWS], size_t size[VIEWS])
 {
     static const char *const asks[VIEWS] = { "GET /v1/audit", "GET /v1/audit", "GET /v1/export",
-                                             "GET /v1/export?format=sqlite", "GET /v1/trace/beta-key" };
+                                             "GET /v1/export?format=sqlite",
+                                             "GET /v1/trace/beta-key" };
     struct talk *b = &t[BETA];
     for (int i = 0; i < VIEWS; i++) {
         talk_as(b, i == 1 ? "Authorization: Bearer beta\r\nAccept: text/plain\r\n"
@@ -372,7 +384,8 @@ static void alpha_does_more(void)
     for (int i = 0; i < 40; i++) {
         char key[32];
         snprintf(key, sizeof key, "more-%d", i);
-        assert_int_equal(talkf(a, key, "{\"resource\":\"more\",\"requester\":\"q\",\"duration\":\"1h\"}",
+        assert_int_equal(talkf(a, key,
+                               "{\"resource\":\"more\",\"requester\":\"q\",\"duration\":\"1h\"}",
                                "POST /v1/holds"),
                          i == 0 ? 201 : 409);
         assert_int_equal(talkf(a, NULL, "{\"window\":\"1h\"}", "PUT /v1/guards/more-%d", i), 200);
@@ -380,25 +393,25 @@ static void alpha_does_more(void)
     }
 }
 
-/* Beta's audit, export and traces are the same to the byte, whatever alpha does meanwhile: no count, no position and no
- * hash of the store that both are in. */
+/* Beta's audit, export and traces are the same to the byte, whatever alpha does meanwhile: no
+ * count, no position and no hash of the store that both are in. */
 static void what_alpha_does_shows_nowhere(void **state)
 {
     (void)state;
     char *before[VIEWS], *after[VIEWS];
     size_t size[VIEWS], size_after[VIEWS];
     struct talk *b = &t[BETA];
-    assert_int_equal(
-        talk(b, "POST /v1/holds", "beta-key", "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
-        201);
+    assert_int_equal(talk(b, "POST /v1/holds", "beta-key",
+                          "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     201);
     assert_int_equal(talk(b, "PUT /v1/guards/g", NULL, "{\"window\":\"1h\"}"), 200);
     views_of_beta(before, size);
     alpha_does_more();
     views_of_beta(after, size_after);
     for (int i = 0; i < VIEWS; i++) {
         if (size[i] != size_after[i] || memcmp(before[i], after[i], size[i]) != 0)
-            fail_msg("view %d of beta shows that alpha was at work:\n%.3000s\n%.3000s", i, before[i],
-                     after[i]);
+            fail_msg("view %d of beta shows that alpha was at work:\n%.3000s\n%.3000s", i,
+                     before[i], after[i]);
         free(before[i]);
         free(after[i]);
     }
@@ -441,7 +454,8 @@ static void operator_added(void)
     assert_int_equal(fclose(f), 0);
 }
 
-/* The store's id, its chain head and the figures are for operators, once there is one; and nothing else is. */
+/* The store's id, its chain head and the figures are for operators, once there is one; and nothing
+ * else is. */
 static void the_whole_is_for_operators(void **state)
 {
     (void)state;

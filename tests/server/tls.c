@@ -1,5 +1,5 @@
-/* https: the same server behind TLS, with clients that stop in the handshake, speak something else, or trickle; and a new
- * certificate while it runs. */
+/* https: the same server behind TLS, with clients that stop in the handshake, speak something else,
+ * or trickle; and a new certificate while it runs. */
 #include "server/kit/tls.h"
 #include "net/kit/tls.h"
 #include "server/kit/watch.h"
@@ -179,10 +179,11 @@ static void large_bodies_both_ways(void **state)
     name[1000] = 0;
     char *at = body;
     for (int i = 0; i < LINES; i++)
-        at += sprintf(at,
-                      "{\"op\":\"place_hold\",\"key\":\"k%d\",\"resource\":\"%d%s\",\"requester\":\"%s\","
-                      "\"duration\":\"1d\"}\n",
-                      i, i, name, name);
+        at += sprintf(
+            at,
+            "{\"op\":\"place_hold\",\"key\":\"k%d\",\"resource\":\"%d%s\",\"requester\":\"%s\","
+            "\"duration\":\"1d\"}\n",
+            i, i, name, name);
     client_connect(&c, &s, NULL);
     client_ask(&c, "POST /v1/batch", "", body, 200, &r);
     assert_true(r.body_size > LINES * 2000);
@@ -231,7 +232,8 @@ static void a_record_a_byte(void **state)
 static void the_end_is_said(void **state)
 {
     (void)state;
-    static const char *const fields[] = { "Connection: close\r\n", "Transfer-Encoding: nonsense\r\n" };
+    static const char *const fields[] = { "Connection: close\r\n",
+                                          "Transfer-Encoding: nonsense\r\n" };
     for (int i = 0; i < 2; i++) {
         struct client c;
         struct reply r;
@@ -291,12 +293,14 @@ static void whoever_stops_in_the_handshake_does_no_harm(void **state)
     assert_true(watch_memory_kib(&s) - before < watch_bound_kib(16 * 1024));
 }
 
-/* Nothing that is not TLS is answered as if it were HTTP, and bytes that are nothing at all neither. */
+/* Nothing that is not TLS is answered as if it were HTTP, and bytes that are nothing at all
+ * neither. */
 static void whoever_does_not_speak_tls_is_closed(void **state)
 {
     (void)state;
-    static const char *const greetings[] = { "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", "HELO example\r\n",
-                                             "\x16\x03\x01\xff\xff\x01", "\x80\x2e\x01\x03\x01" };
+    static const char *const greetings[] = { "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n",
+                                             "HELO example\r\n", "\x16\x03\x01\xff\xff\x01",
+                                             "\x80\x2e\x01\x03\x01" };
     for (size_t i = 0; i < sizeof greetings / sizeof *greetings; i++) {
         char got[2048];
         ssize_t size = 0;
@@ -315,12 +319,13 @@ static void whoever_does_not_speak_tls_is_closed(void **state)
 static void what_is_old_is_refused(void **state)
 {
     (void)state;
-    static const struct manner manners[] = { { .lowest = TLS1_VERSION, .highest = TLS1_VERSION },
-                                             { .lowest = TLS1_1_VERSION, .highest = TLS1_1_VERSION },
-                                             { .highest = TLS1_2_VERSION, .ciphers = "AES128-SHA" },
-                                             { .highest = TLS1_2_VERSION,
-                                               .ciphers = "ECDHE-ECDSA-AES128-SHA" },
-                                             { .protocols = "\x02h2" } };
+    static const struct manner manners[] = {
+        { .lowest = TLS1_VERSION, .highest = TLS1_VERSION },
+        { .lowest = TLS1_1_VERSION, .highest = TLS1_1_VERSION },
+        { .highest = TLS1_2_VERSION, .ciphers = "AES128-SHA" },
+        { .highest = TLS1_2_VERSION, .ciphers = "ECDHE-ECDSA-AES128-SHA" },
+        { .protocols = "\x02h2" }
+    };
     for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) {
         struct client c;
         client_open(&c, &s, &manners[i]);
@@ -354,8 +359,8 @@ static void tls_on_a_plain_port_is_told_so(void **state)
 
 /* ---- Patience ---- */
 
-/* A byte now and then, until the server closes: that is before it has all, and not before it has been silent
- * for IDLE_MS since `begun`. All bytes would take twenty times as long. */
+/* A byte now and then, until the server closes: that is before it has all, and not before it has
+ * been silent for IDLE_MS since `begun`. All bytes would take twenty times as long. */
 static void trickle(int fd, int64_t begun, const unsigned char *bytes, size_t size)
 {
     assert_true(size > 200);

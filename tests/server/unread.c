@@ -1,4 +1,5 @@
-/* Clients that ask for much and read little or nothing: they cost little, keep nobody out, and are cut off. */
+/* Clients that ask for much and read little or nothing: they cost little, keep nobody out, and are
+ * cut off. */
 #include "server/kit/case.h"
 #include "server/kit/text.h"
 #include "server/kit/watch.h"
@@ -19,7 +20,8 @@ static void impatient(struct server *server)
 }
 
 /* Send and receive what goes without waiting; false if nothing did. */
-static bool move(int fd, const struct text *requests, size_t *sent, uint64_t *got, char *room, size_t size)
+static bool move(int fd, const struct text *requests, size_t *sent, uint64_t *got, char *room,
+                 size_t size)
 {
     ssize_t n = recv(fd, room, size, MSG_DONTWAIT), m = 0;
     if (n > 0)
@@ -31,8 +33,8 @@ static bool move(int fd, const struct text *requests, size_t *sent, uint64_t *go
     return n > 0 || m > 0;
 }
 
-/* Somebody who always asks for more than was read, and reads all the time: there is always something left to send, and it
- * must not add up. */
+/* Somebody who always asks for more than was read, and reads all the time: there is always
+ * something left to send, and it must not add up. */
 static void what_was_sent_is_not_kept(void **state)
 {
     (void)state;
@@ -62,14 +64,15 @@ static void what_was_sent_is_not_kept(void **state)
     free(t.data);
 }
 
-/* Ask on several connections for as much as can be asked for in 300 ms each, and read nothing. A slow machine
- * asks for less, and only misses what too much would do. */
+/* Ask on several connections for as much as can be asked for in 300 ms each, and read nothing. A
+ * slow machine asks for less, and only misses what too much would do. */
 static void ask_and_do_not_read(int *fds, size_t count, const struct text *t)
 {
     for (size_t i = 0; i < count; i++) {
         size_t sent = 0;
         fds[i] = server_connect_narrow(&s);
-        for (int64_t until = server_clock_ms() + 300; sent < t->size && server_clock_ms() < until;) {
+        for (int64_t until = server_clock_ms() + 300;
+             sent < t->size && server_clock_ms() < until;) {
             ssize_t n = send(fds[i], t->data + sent, t->size - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
             if (n > 0)
                 sent += (size_t)n;
@@ -91,7 +94,8 @@ static void others_are_served(const char *lines)
     reply_free(&r);
 }
 
-/* The server stays small, serves others meanwhile, and cuts them all off when the idle time is over. */
+/* The server stays small, serves others meanwhile, and cuts them all off when the idle time is
+ * over. */
 static void not_reading_costs_little(const struct text *t, long bound_kib)
 {
     enum { COUNT = 6 };
@@ -101,7 +105,8 @@ static void not_reading_costs_little(const struct text *t, long bound_kib)
     watch_peak_forget(&s);
     long before = watch_memory_kib(&s);
     ask_and_do_not_read(fds, COUNT, t);
-    for (int64_t until = server_clock_ms() + IDLE_MS; server_clock_ms() < until; server_pause_ms(20))
+    for (int64_t until = server_clock_ms() + IDLE_MS; server_clock_ms() < until;
+         server_pause_ms(20))
         others_are_served(lines.data);
     for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
          watch_figure(&s, "", "holdfast_http_connections") > 1; server_pause_ms(20))
@@ -184,8 +189,8 @@ static void union_make(void)
     free(body.data);
 }
 
-/* What many ask for at one time and nobody reads: an answer that is made and waits behind others counts as much as one that
- * is being sent. */
+/* What many ask for at one time and nobody reads: an answer that is made and waits behind others
+ * counts as much as one that is being sent. */
 static void answers_behind_unread_ones_are_bounded(void **state)
 {
     (void)state;
@@ -243,8 +248,8 @@ static void a_large_answer_leaves_nothing_behind(void **state)
     free(lines.data);
 }
 
-/* A small request for a thousand times the same large answer gets small answers: each has a share of what a batch may be
- * answered with, and who needs more is told to ask by itself. */
+/* A small request for a thousand times the same large answer gets small answers: each has a share
+ * of what a batch may be answered with, and who needs more is told to ask by itself. */
 static void a_batch_cannot_ask_for_gigabytes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The bytes between client and server: connections that are kept, requests that are pipelined, split, chunked,
- * announced, and cut off. */
+/* The bytes between client and server: connections that are kept, requests that are pipelined,
+ * split, chunked, announced, and cut off. */
 #include "server/kit/calls.h"
 #include "server/kit/text.h"
 
@@ -46,11 +46,14 @@ static void mixed_answer(int fd, int i)
     case 3: snprintf(expected, sizeof expected, "\"next_cursor\":"); break;
     case 4: snprintf(expected, sizeof expected, "\"code\":\"invalid-request\""); break;
     case 6: snprintf(expected, sizeof expected, "\"code\":\"method-not-allowed\""); break;
-    case 7: snprintf(expected, sizeof expected, "\"replayed\":false,\"body\":{\"name\":\"b%d\"", i); break;
+    case 7:
+        snprintf(expected, sizeof expected, "\"replayed\":false,\"body\":{\"name\":\"b%d\"", i);
+        break;
     default: break;
     }
     if (r.status != statuses[i % 8] || !reply_has(&r, expected))
-        fail_msg("request %d: expected %d %s, got %d %s", i, statuses[i % 8], expected, r.status, r.body);
+        fail_msg("request %d: expected %d %s, got %d %s", i, statuses[i % 8], expected, r.status,
+                 r.body);
     reply_free(&r);
 }
 
@@ -72,8 +75,8 @@ static void mixed_requests(struct text *text, int count)
         case 5: text_request(text, "HEAD /healthz", "", NULL); break;
         case 6: text_request(text, "DELETE /v1/holds", "", NULL); break;
         default:
-            snprintf(body, sizeof body, "{\"op\":\"merge\",\"name\":\"b%d\",\"type\":\"max\",\"value\":1}\n",
-                     i);
+            snprintf(body, sizeof body,
+                     "{\"op\":\"merge\",\"name\":\"b%d\",\"type\":\"max\",\"value\":1}\n", i);
             text_request(text, "POST /v1/batch", "", body);
         }
     }
@@ -111,7 +114,8 @@ static void a_half_closed_client_gets_its_answers(void **state)
     free(text.data);
 }
 
-/* A client that sends and does not read is not read from either, and gets everything once it reads. */
+/* A client that sends and does not read is not read from either, and gets everything once it
+ * reads. */
 static void answers_wait_for_a_client_that_does_not_read(void **state)
 {
     (void)state;
@@ -124,7 +128,8 @@ static void answers_wait_for_a_client_that_does_not_read(void **state)
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     assert_true(server_send(fd, text.data, text.size));
     free(text.data);
-    assert_int_equal(talk(&t, "GET /v1/openapi.json", NULL, NULL), 200); /* others are served meanwhile */
+    assert_int_equal(talk(&t, "GET /v1/openapi.json", NULL, NULL),
+                     200); /* others are served meanwhile */
     for (int i = 0; i < COUNT; i++) {
         struct reply r;
         if (!server_receive(fd, &r, false))
@@ -141,16 +146,18 @@ static void files_and_other_answers_take_turns(void **state)
 {
     (void)state;
     enum { LINES = 6000, TURNS = 6 };
-    static const char *const asked[] = { "GET /v1/export",  "GET /healthz",  "GET /v1/export?format=sqlite",
-                                         "HEAD /v1/export", "GET /v1/audit", "GET /v1/trace/w1" };
+    static const char *const asked[] = {
+        "GET /v1/export",  "GET /healthz",  "GET /v1/export?format=sqlite",
+        "HEAD /v1/export", "GET /v1/audit", "GET /v1/trace/w1"
+    };
     static const char *const begins[] = {
         "{\"type\":\"store\"", "{\"ok\":true}", "SQLite format 3", "", "{", "{"
     };
     struct text text = { 0 };
     for (int i = 0; i < LINES; i++) {
         char line[128];
-        snprintf(line, sizeof line, "{\"op\":\"write\",\"key\":\"w%d\",\"name\":\"n%d\",\"value\":%d}\n", i,
-                 i, i);
+        snprintf(line, sizeof line,
+                 "{\"op\":\"write\",\"key\":\"w%d\",\"name\":\"n%d\",\"value\":%d}\n", i, i, i);
         text_string(&text, line);
     }
     assert_int_equal(talk(&t, "POST /v1/batch", NULL, text.data), 200);
@@ -188,13 +195,13 @@ static void stream_make(struct text *text)
                       "s1\r\nContent-Length: 11\r\n\r\n"
                       "{\"value\":1}");
     text_string(text, "GET /v1/registers/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    text_string(
-        text,
-        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nIdempotency-Key: "
-        "\"s2\"\r\n\r\n"
-        "1\r\n{\r\n0017\r\n\"resource\":\"r\",\"request\r\nB\r\ner\":\"q\",\"du\r\nE\r\nration\":\"1h\"}"
-        "\n\r\n"
-        "0\r\n\r\n");
+    text_string(text, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
+                      "chunked\r\nIdempotency-Key: "
+                      "\"s2\"\r\n\r\n"
+                      "1\r\n{\r\n0017\r\n\"resource\":\"r\",\"request\r\nB\r\ner\":\"q\","
+                      "\"du\r\nE\r\nration\":\"1h\"}"
+                      "\n\r\n"
+                      "0\r\n\r\n");
     text_string(text, "POST /v1/batch HTTP/1.1\r\nhost:localhost\r\ncontent-length:\t59 \r\n\r\n"
                       "{\"op\":\"merge\",\"name\":\"m\",\"type\":\"or\",\"value\":true}\nnonsense");
     text_string(text, "HEAD /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -227,7 +234,8 @@ static void any_split_is_answered_like_the_whole(void **state)
     struct text text = { 0 };
     char *whole = NULL;
     stream_make(&text);
-    for (int round = 0; round < 2; round++) { /* in the second, the keys are known, as in all that follow */
+    for (int round = 0; round < 2;
+         round++) { /* in the second, the keys are known, as in all that follow */
         int fd = server_connect(&s);
         assert_true(server_send(fd, text.data, text.size));
         free(whole);
@@ -275,9 +283,9 @@ static void a_client_may_ask_before_it_sends(void **state)
     struct reply r;
     char interim[26] = "";
     int fd = server_connect(&s);
-    assert_true(server_send_text(fd,
-                                 "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e1\r\n"
-                                 "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n"));
+    assert_true(server_send_text(
+        fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e1\r\n"
+            "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n"));
     assert_int_equal(recv(fd, interim, 25, MSG_WAITALL), 25);
     assert_string_equal(interim, "HTTP/1.1 100 Continue\r\n\r\n");
     assert_int_equal(talk(&t, "GET /healthz", NULL, NULL), 200);
@@ -287,10 +295,10 @@ static void a_client_may_ask_before_it_sends(void **state)
     assert_int_equal(r.status, 200);
     reply_free(&r);
     /* Behind another request, the leave to send comes behind its answer. */
-    assert_true(server_send_text(fd,
-                                 "GET /v1/holds HTTP/1.1\r\nHost: localhost\r\n\r\n"
-                                 "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e2\r\n"
-                                 "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    assert_true(server_send_text(
+        fd, "GET /v1/holds HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e2\r\n"
+            "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"));
     assert_true(server_receive(fd, &r, false));
     assert_true(reply_has(&r, "\"holds\":[]"));
     reply_free(&r);
@@ -301,15 +309,15 @@ static void a_client_may_ask_before_it_sends(void **state)
     assert_int_equal(reply_number(&r, "value"), 2);
     reply_free(&r);
     /* One that does not wait gets no leave, and one that is refused gets the refusal instead. */
-    assert_true(server_send_text(fd,
-                                 "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e3\r\n"
-                                 "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n{\"value\":3}"));
+    assert_true(server_send_text(
+        fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e3\r\n"
+            "Expect: 100-continue\r\nContent-Length: 11\r\n\r\n{\"value\":3}"));
     assert_true(server_receive(fd, &r, false));
     assert_int_equal(reply_number(&r, "value"), 3);
     reply_free(&r);
-    assert_true(server_send_text(fd,
-                                 "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e4\r\n"
-                                 "Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n"));
+    assert_true(server_send_text(
+        fd, "PUT /v1/registers/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: e4\r\n"
+            "Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n"));
     assert_int_equal(recv(fd, interim, 12, MSG_WAITALL | MSG_PEEK), 12);
     assert_memory_equal(interim, "HTTP/1.1 413", 12);
     assert_true(server_closed(fd, SERVER_PATIENCE_MS));
@@ -321,7 +329,8 @@ static void a_connection_is_closed_when_asked_to(void **state)
     (void)state;
     static const char *const last[] = {
         "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-        "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n", "GET /healthz HTTP/1.0\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n",
+        "GET /healthz HTTP/1.0\r\n\r\n",
         "GET /healthz HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
     };
     for (size_t i = 0; i < 4; i++) {
@@ -391,8 +400,8 @@ static void whoever_leaves_has_done_it_or_not(void **state)
     assert_true(talk_figure(&t, "holdfast_holds") == number);
 }
 
-/* What is refused by its head is answered before its turn to be read again has come: a client that leaves then must not
- * be tended after it is gone. */
+/* What is refused by its head is answered before its turn to be read again has come: a client that
+ * leaves then must not be tended after it is gone. */
 static void whoever_is_refused_many_times_may_leave(void **state)
 {
     (void)state;
@@ -410,7 +419,8 @@ static void whoever_is_refused_many_times_may_leave(void **state)
     assert_int_equal(talk(&t, "GET /healthz", NULL, NULL), 200);
 }
 
-/* The same while answers wait for the disk: nobody may be told, and nothing may be touched that is gone. */
+/* The same while answers wait for the disk: nobody may be told, and nothing may be touched that is
+ * gone. */
 static void whoever_pipelines_and_leaves_is_done_with(void **state)
 {
     (void)state;
@@ -432,8 +442,8 @@ static void whoever_pipelines_and_leaves_is_done_with(void **state)
     free(text.data);
     atomic_store(&s.io->slow_sync_us, 0);
     double waiting = 2;
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; waiting > 1 && server_clock_ms() < until;
-         server_pause_ms(5))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         waiting > 1 && server_clock_ms() < until; server_pause_ms(5))
         waiting = talk_figure(&t, "holdfast_queue");
     assert_true(waiting == 1); /* the question itself */
     assert_true(talk_figure(&t, "holdfast_http_connections") == 1);

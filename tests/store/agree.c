@@ -1,7 +1,8 @@
-/* One definition of damage (doc/FORMAT.md): a store is changed in many ways, and each time the start refuses it exactly if the
- * audit calls it damaged. Once there were 155 changes, among them garbage behind the end and a cut in a segment's unused
- * tail, that kept a store from opening while its audit said that all was well; and a change before the snapshot, with
- * its CRC put right, that was served and that only the audit saw. */
+/* One definition of damage (doc/FORMAT.md): a store is changed in many ways, and each time the
+ * start refuses it exactly if the audit calls it damaged. Once there were 155 changes, among them
+ * garbage behind the end and a cut in a segment's unused tail, that kept a store from opening while
+ * its audit said that all was well; and a change before the snapshot, with its CRC put right, that
+ * was served and that only the audit saw. */
 #include "store/kit/agree.h"
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -45,8 +46,8 @@ static struct kit *story(bool orderly, bool snapshot)
     files_load(&files, k->dir);
     for (size_t i = 0; i < files.count; i++)
         if (strcmp(files.list[i].name, "journal-00000001.log") == 0)
-            seal =
-                (struct hf_sipkey){ hf_get64(files.list[i].data + 104), hf_get64(files.list[i].data + 112) };
+            seal = (struct hf_sipkey){ hf_get64(files.list[i].data + 104),
+                                       hf_get64(files.list[i].data + 112) };
     return k;
 }
 
@@ -128,8 +129,9 @@ static void change_one(struct kit *k, uint64_t *random)
     case HEAD_BYTE: data[at % BLOCK] ^= (unsigned char)(1 + test_below(random, 255)); break;
     case HEAD_SEALED:
         data[16 + at % 136] ^= 1;
-        hf_put64(data + 152, hf_siphash(&(struct hf_sipkey){ hf_get64(data + 104), hf_get64(data + 112) },
-                                        hf_mem(data, 152), hf_mem(NULL, 0)));
+        hf_put64(data + 152,
+                 hf_siphash(&(struct hf_sipkey){ hf_get64(data + 104), hf_get64(data + 112) },
+                            hf_mem(data, 152), hf_mem(NULL, 0)));
         break;
     case CHANGES: break;
     }
@@ -181,7 +183,8 @@ static void start_and_audit_agree_behind_a_snapshot_after_a_crash(void **state)
     changed(false, true);
 }
 
-/* A byte of an entry before the snapshot, sealed again: only the chain tells, and the start looks at it. */
+/* A byte of an entry before the snapshot, sealed again: only the chain tells, and the start looks
+ * at it. */
 static void sealed_change_before_the_snapshot_is_refused(void **state)
 {
     (void)state;
@@ -193,7 +196,8 @@ static void sealed_change_before_the_snapshot_is_refused(void **state)
             continue;
         files_put(&files, k->dir);
         unsigned char *data = files.list[i].data;
-        size_t at = 2 * BLOCK + 112 + 120; /* in the second batch's first entry, behind its fixed part */
+        size_t at =
+            2 * BLOCK + 112 + 120; /* in the second batch's first entry, behind its fixed part */
         data[at] ^= 1;
         reseal(data, files.list[i].size, at);
         file_write(k->dir, files.list[i].name, data, files.list[i].size);
@@ -206,7 +210,8 @@ static void sealed_change_before_the_snapshot_is_refused(void **state)
     kit_free(k);
 }
 
-/* A segment of another store at the end: it is refused, and not taken for a torn one and cleared. */
+/* A segment of another store at the end: it is refused, and not taken for a torn one and
+ * cleared. */
 static void a_segment_of_another_store_is_refused(void **state)
 {
     (void)state;

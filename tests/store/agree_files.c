@@ -1,7 +1,8 @@
-/* The same definition of damage as in agree.c, for all the files that a store has: compressed segments, the snapshot, the note
- * of an orderly close and holds.idx. Each is flipped, cut, made longer, taken away and put back as it once was. The start
- * refuses the store exactly if the audit calls it damaged; and what the start makes anew by itself the audit names
- * without calling it damage. */
+/* The same definition of damage as in agree.c, for all the files that a store has: compressed
+ * segments, the snapshot, the note of an orderly close and holds.idx. Each is flipped, cut, made
+ * longer, taken away and put back as it once was. The start refuses the store exactly if the audit
+ * calls it damaged; and what the start makes anew by itself the audit names without calling it
+ * damage. */
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "store/kit/agree.h"
@@ -27,16 +28,17 @@ static void place_all(struct kit *k)
     static char keys[HOLDS][16];
     for (int i = 0; i < HOLDS; i++) {
         snprintf(keys[i], sizeof keys[i], "place-%d", i);
-        requests[i] = (struct hf_request){
-            .action = HF_PLACE_HOLD,
-            .key = hf_str(keys[i]),
-            .place_hold = { .resource = hf_str("hall"), .requester = hf_str("guest"), .duration_ms = DAY }
-        };
+        requests[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                           .key = hf_str(keys[i]),
+                                           .place_hold = { .resource = hf_str("hall"),
+                                                           .requester = hf_str("guest"),
+                                                           .duration_ms = DAY } };
     }
     assert_int_equal(hf_do_many(k->db, requests, NULL, HOLDS), HF_OK);
 }
 
-/* Write until there is another snapshot, and let every key's window close, so that segments are compressed. */
+/* Write until there is another snapshot, and let every key's window close, so that segments are
+ * compressed. */
 static void age(struct kit *k, int64_t at)
 {
     uint64_t had = kit_stats(k).snapshots;
@@ -63,8 +65,8 @@ static void seal_find(void)
     free(plain);
 }
 
-/* Compressed segments, plain ones, a snapshot, three parts of holds.idx. behind: batches follow the snapshot. orderly: closed
- * in order. */
+/* Compressed segments, plain ones, a snapshot, three parts of holds.idx. behind: batches follow the
+ * snapshot. orderly: closed in order. */
 static struct kit *story(bool orderly, bool behind)
 {
     struct kit *k = kit_make();
@@ -96,7 +98,8 @@ static struct kit *story(bool orderly, bool behind)
     }
     kit_close(k);
     files_load(&files, k->dir);
-    assert_true(kit_files(k, ".zst") >= 2 && kit_files(k, ".snap") == 1 && kit_files(k, "holds.idx") == 1);
+    assert_true(kit_files(k, ".zst") >= 2 && kit_files(k, ".snap") == 1 &&
+                kit_files(k, "holds.idx") == 1);
     seal_find();
     return k;
 }
@@ -151,7 +154,8 @@ static void batch_seal(unsigned char *plain, size_t at)
     hf_put64(plain + b + 104, hf_siphash(&seal, hf_mem(plain + b, 104), hf_mem(NULL, 0)));
 }
 
-/* Change a byte inside a compressed segment's first frame, and compress it again: at the file's end, where there is room. */
+/* Change a byte inside a compressed segment's first frame, and compress it again: at the file's
+ * end, where there is room. */
 static size_t repack(unsigned char *data, size_t size, size_t at, bool sealed)
 {
     unsigned char *plain = malloc(FRAME), *row = data + PACK_HEAD;
@@ -209,8 +213,8 @@ static size_t place(const struct file *f, uint64_t *random)
     }
 }
 
-/* The file as it was at the earlier time: under its own name, or, of a snapshot, under that which it had; of a segment that has been
- * compressed since, beside it. False if there was none. */
+/* The file as it was at the earlier time: under its own name, or, of a snapshot, under that which
+ * it had; of a segment that has been compressed since, beside it. False if there was none. */
 static bool old_put(struct kit *k, const struct file *f, uint64_t *random)
 {
     char name[sizeof f->name], path[1200];
@@ -247,8 +251,9 @@ static void named(const struct file *f, enum change how, size_t at, const struct
         fail_msg("%s in %s at byte %zu: the audit names holds.idx: %d, the start rebuilds it: %d",
                  changes[how], f->name, at, got->index_named, got->index_rebuilt);
     if (got->snapshot_named != got->snapshot_left)
-        fail_msg("%s in %s at byte %zu: the audit names the snapshot: %d, the start does not use it: %d",
-                 changes[how], f->name, at, got->snapshot_named, got->snapshot_left);
+        fail_msg(
+            "%s in %s at byte %zu: the audit names the snapshot: %d, the start does not use it: %d",
+            changes[how], f->name, at, got->snapshot_named, got->snapshot_left);
     if (file_ends(f, "holds.idx") || file_ends(f, ".snap"))
         assert_int_equal(got->verdict, HF_AUDIT_OK);
 }
@@ -336,7 +341,8 @@ static void all_files_with_the_snapshot_at_the_end(void **state)
 
 /* ---- Known ones ---- */
 
-/* The snapshot says a later time than the batch behind it: nothing of the journal is wrong by itself, and time runs back. */
+/* The snapshot says a later time than the batch behind it: nothing of the journal is wrong by
+ * itself, and time runs back. */
 static void a_snapshot_of_a_later_time_is_damage(void **state)
 {
     (void)state;
@@ -348,7 +354,8 @@ static void a_snapshot_of_a_later_time_is_damage(void **state)
             unsigned char *data = malloc(f->size);
             memcpy(data, f->data, f->size);
             int64_t now = (int64_t)hf_get64(data + SNAP_NOW);
-            hf_put64(data + SNAP_NOW, (uint64_t)(later[i] < INT64_MAX / 2 ? now + later[i] : later[i]));
+            hf_put64(data + SNAP_NOW,
+                     (uint64_t)(later[i] < INT64_MAX / 2 ? now + later[i] : later[i]));
             if (behind && later[i] == 1)
                 hf_put64(data + SNAP_NOW, (uint64_t)now + 60000);
             snapshot_seal(data, f->size);
@@ -389,7 +396,8 @@ static void file_directory_remove(const char *dir, const char *name)
     assert_int_equal(rmdir(path), 0);
 }
 
-/* One definition of what is newer, damaged or unused, also in segments behind the end that nothing leads to. */
+/* One definition of what is newer, damaged or unused, also in segments behind the end that nothing
+ * leads to. */
 static void segments_behind_the_end_are_judged_alike(void **state)
 {
     (void)state;
@@ -407,7 +415,8 @@ static void segments_behind_the_end_are_judged_alike(void **state)
     };
     struct kit *k = story(true, true);
     static unsigned char data[262144];
-    /* hole: those before it are not there, and that is damage, unless there is something else to tell. */
+    /* hole: those before it are not there, and that is damage, unless there is something else to
+     * tell. */
     for (uint64_t turn = 1; turn <= 5; turn++)
         for (int how = 0; how < WAYS; how++) {
             uint64_t number = turn <= 3 ? turn : turn - 2;
@@ -433,7 +442,10 @@ static void segments_behind_the_end_are_judged_alike(void **state)
             if (how == DIRECTORY)
                 file_directory(k->dir, name);
             else
-                file_write(k->dir, name, data, how == EMPTY_PACK ? 0 : how == GARBAGE_PACK ? 7 : sizeof data);
+                file_write(k->dir, name, data,
+                           how == EMPTY_PACK     ? 0
+                           : how == GARBAGE_PACK ? 7
+                                                 : sizeof data);
             struct agreed got = agree(k, "a segment behind the end", name, (size_t)how);
             assert_int_equal(got.opens, !hole && (how == ZEROS || how == OTHER_MAGIC));
             if (how == DIRECTORY)
@@ -442,8 +454,8 @@ static void segments_behind_the_end_are_judged_alike(void **state)
     story_end(k);
 }
 
-/* A crash may tear the header of the last segment anywhere, also in its magic: that is no newer format. Its first batch is not there
- * then. */
+/* A crash may tear the header of the last segment anywhere, also in its magic: that is no newer
+ * format. Its first batch is not there then. */
 static void a_torn_magic_is_no_newer_format(void **state)
 {
     (void)state;

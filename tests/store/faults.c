@@ -1,4 +1,5 @@
-/* The store when the world fails it: a full disk, a disk that cannot sync, no memory, another process. */
+/* The store when the world fails it: a full disk, a disk that cannot sync, no memory, another
+ * process. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 #include "support/test_io.h"
@@ -70,11 +71,11 @@ static enum hf_status place(struct store *s, unsigned i, struct hf_result *got)
     char key[32], resource[32];
     snprintf(key, sizeof key, "key-%u", i);
     snprintf(resource, sizeof resource, "room-%u", i);
-    struct hf_request r = {
-        .action = HF_PLACE_HOLD,
-        .key = hf_str(key),
-        .place_hold = { .resource = hf_str(resource), .requester = hf_str("q"), .duration_ms = 600000 }
-    };
+    struct hf_request r = { .action = HF_PLACE_HOLD,
+                            .key = hf_str(key),
+                            .place_hold = { .resource = hf_str(resource),
+                                            .requester = hf_str("q"),
+                                            .duration_ms = 600000 } };
     return hf_do(s->db, &r, got);
 }
 
@@ -88,10 +89,10 @@ static void a_full_disk_refuses_new_work_and_nothing_else(void **state)
     store_open(&s);
     struct hf_request open_guard = { .action = HF_SET_GUARD,
                                      .set_guard = { .name = hf_str("open"), .window_ms = 1000 } };
-    struct hf_request closed_guard = {
-        .action = HF_SET_GUARD,
-        .set_guard = { .name = hf_str("closed"), .window_ms = 1000, .on_unavailable = HF_FAIL_CLOSED }
-    };
+    struct hf_request closed_guard = { .action = HF_SET_GUARD,
+                                       .set_guard = { .name = hf_str("closed"),
+                                                      .window_ms = 1000,
+                                                      .on_unavailable = HF_FAIL_CLOSED } };
     assert_int_equal(hf_do(s.db, &open_guard, NULL), HF_OK);
     assert_int_equal(hf_do(s.db, &closed_guard, NULL), HF_OK);
     s.io.room = 0;
@@ -109,14 +110,16 @@ static void a_full_disk_refuses_new_work_and_nothing_else(void **state)
         assert_int_equal(place(&s, i, &again), HF_OK);
         assert_true(again.replayed);
     }
-    struct hf_request show = { .action = HF_GET_HOLD, .hold = { .id = hf_str(again.answer.hold.id) } };
+    struct hf_request show = { .action = HF_GET_HOLD,
+                               .hold = { .id = hf_str(again.answer.hold.id) } };
     assert_int_equal(hf_do(s.db, &show, NULL), HF_OK);
     /* what is left of the last segment is still used, until nothing fits */
     for (unsigned i = 0; hf_stats(s.db, &st), st.guard_misses == 0; i++) {
         char identity[32];
         snprintf(identity, sizeof identity, "filler-%u", i);
         struct hf_request fill = { .action = HF_RECORD,
-                                   .identity = { .guard = hf_str("open"), .identity = hf_str(identity) } };
+                                   .identity = { .guard = hf_str("open"),
+                                                 .identity = hf_str(identity) } };
         assert_int_equal(hf_do(s.db, &fill, NULL), HF_OK);
         assert_true(i < 100);
     }
@@ -295,8 +298,8 @@ static void a_second_opener_is_told_who_has_it(void **state)
     store_end(&s);
 }
 
-/* The note of who has the store is only a note: without it, under another name, or where the directory was for a while
- * somewhere else, a second one is refused as before. */
+/* The note of who has the store is only a note: without it, under another name, or where the
+ * directory was for a while somewhere else, a second one is refused as before. */
 static void a_lost_note_lets_no_second_one_in(void **state)
 {
     (void)state;
@@ -312,7 +315,8 @@ static void a_lost_note_lets_no_second_one_in(void **state)
     assert_int_equal(rename(note, other), 0);
     assert_int_equal(hf_open(s.dir, &s.options, &second, &why), HF_STORE_BUSY);
     assert_non_null(strstr(why.text, "by another process"));
-    assert_int_equal(access(note, F_OK), -1); /* the one that is refused does not call itself the holder */
+    assert_int_equal(access(note, F_OK),
+                     -1); /* the one that is refused does not call itself the holder */
     assert_int_equal(unlink(other), 0);
     assert_int_equal(hf_open(s.dir, &s.options, &second, &why), HF_STORE_BUSY);
     assert_null(second);
@@ -391,8 +395,8 @@ static void options_are_checked(void **state)
     test_dir_remove(s.dir);
 }
 
-/* The n-th open, write or sync fails, for every n: an open either works in the end or says why, and what was
- * acknowledged before is there at the next good start. */
+/* The n-th open, write or sync fails, for every n: an open either works in the end or says why, and
+ * what was acknowledged before is there at the next good start. */
 static void any_failure_while_opening_leaves_the_store_whole(void **state)
 {
     (void)state;
@@ -468,7 +472,8 @@ static int snapshots_fail(struct test_io *t, enum test_call call, const char *na
     return call == TEST_RENAME && name && strstr(name, ".snap") ? -EIO : 0;
 }
 
-/* Writes wait for the next segment, and that must not wait for a snapshot that fails again and again. */
+/* Writes wait for the next segment, and that must not wait for a snapshot that fails again and
+ * again. */
 static void a_failed_snapshot_does_not_hold_back_the_next_segment(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What the store may ask of files (store/io.h), asked of the system's and of those in memory: both answer alike. */
+/* What the store may ask of files (store/io.h), asked of the system's and of those in memory: both
+ * answer alike. */
 #include "support/test.h"
 #include "support/test_io.h"
 
@@ -172,7 +173,8 @@ static void an_open_file_outlives_its_name(void **state)
     (void)state;
     written("gone", "still here");
     written("replaced", "the old one");
-    struct hf_file *gone = opened("gone", HF_OPEN_READ), *replaced = opened("replaced", HF_OPEN_READ);
+    struct hf_file *gone = opened("gone", HF_OPEN_READ),
+                   *replaced = opened("replaced", HF_OPEN_READ);
     assert_int_equal(io->remove(dir, "gone"), 0);
     written("new", "the new one");
     assert_int_equal(io->rename(dir, "new", "replaced"), 0);

@@ -1,5 +1,5 @@
-/* The bytes on disk, held against doc/FORMAT.md: offsets and numbers here are copied from that page, not
- * from the code. */
+/* The bytes on disk, held against doc/FORMAT.md: offsets and numbers here are copied from that
+ * page, not from the code. */
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/id.h"
@@ -240,7 +240,9 @@ static void every_kind_of_row_survives_the_disk(void **state)
         { .action = HF_PLACE_HOLD,
           .client = hf_str("till-7"),
           .sequence = 3,
-          .place_hold = { .resource = hf_str("x"), .requester = hf_str("q"), .duration_ms = 1000 } },
+          .place_hold = { .resource = hf_str("x"),
+                          .requester = hf_str("q"),
+                          .duration_ms = 1000 } },
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
         assert_int_equal(hf_do(db, &requests[i], &got), HF_OK);
@@ -259,8 +261,9 @@ static void every_kind_of_row_survives_the_disk(void **state)
         assert_int_equal(got.answer.guard.match[1], HF_MATCH_CASEFOLD);
         assert_int_equal(got.answer.guard.on_unavailable, HF_FAIL_CLOSED);
         assert_true(got.answer.guard.durable);
-        get = (struct hf_request){ .action = HF_CHECK,
-                                   .identity = { .guard = hf_str("g"), .identity = hf_str("mILK") } };
+        get =
+            (struct hf_request){ .action = HF_CHECK,
+                                 .identity = { .guard = hf_str("g"), .identity = hf_str("mILK") } };
         assert_int_equal(hf_do(db, &get, &got), HF_OK);
         assert_true(got.answer.seen.seen);
         assert_int_equal(got.answer.seen.result.size, 4);

@@ -1,6 +1,6 @@
-/* Numbers in right files that would have made a start ask for gigabytes: a batch in a compressed segment that says it is as
- * long as the segment, which may be mostly zeros and a few bytes on disk. (The highest hold of a snapshot is
- * proof/fuzz/regressions/snapshot/absurd-highest.) */
+/* Numbers in right files that would have made a start ask for gigabytes: a batch in a compressed
+ * segment that says it is as long as the segment, which may be mostly zeros and a few bytes on
+ * disk. (The highest hold of a snapshot is proof/fuzz/regressions/snapshot/absurd-highest.) */
 #include "audit/audit.h"
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -18,7 +18,8 @@
 
 enum { SEGMENT = 1 << 20, STRETCHED = 900 << 20, LENGTH = 800 << 20 };
 
-/* As much memory as a small store needs, where no sanitizer needs more. The limit that was before is answered. */
+/* As much memory as a small store needs, where no sanitizer needs more. The limit that was before
+ * is answered. */
 static struct rlimit limit_memory(void)
 {
     struct rlimit before, limit;

@@ -1,7 +1,8 @@
-/* Rows that no store writes, in files whose CRCs are right: a row that leaves although its kind never does, the same
- * row twice in one entry or one snapshot, two holds that are held by one request, a hold far beyond the last. They
- * met assertions, freed a row twice, or left a pointer to a freed one. A start must say that the store is damaged;
- * a snapshot is not used, and the journal tells all. */
+/* Rows that no store writes, in files whose CRCs are right: a row that leaves although its kind
+ * never does, the same row twice in one entry or one snapshot, two holds that are held by one
+ * request, a hold far beyond the last. They met assertions, freed a row twice, or left a pointer to
+ * a freed one. A start must say that the store is damaged; a snapshot is not used, and the journal
+ * tells all. */
 #include "base/bytes.h"
 #include "base/id.h"
 #include "engine/kit/engine.h"
@@ -10,9 +11,10 @@
 
 enum { SEGMENT = 1 << 20 };
 
-static const enum hf_row_kind kinds[] = { HF_ROW_HOLD,  HF_ROW_RESOURCE, HF_ROW_GUARD,    HF_ROW_ENTRY,
-                                          HF_ROW_CLAIM, HF_ROW_LEASE,    HF_ROW_REGISTER, HF_ROW_CLIENT,
-                                          HF_ROW_VALUE, HF_ROW_OUTBOX,   HF_ROW_REVERSAL, HF_ROW_CONFIG };
+static const enum hf_row_kind kinds[] = { HF_ROW_HOLD,     HF_ROW_RESOURCE, HF_ROW_GUARD,
+                                          HF_ROW_ENTRY,    HF_ROW_CLAIM,    HF_ROW_LEASE,
+                                          HF_ROW_REGISTER, HF_ROW_CLIENT,   HF_ROW_VALUE,
+                                          HF_ROW_OUTBOX,   HF_ROW_REVERSAL, HF_ROW_CONFIG };
 
 /* ---- Rows ---- */
 
@@ -38,7 +40,9 @@ static void row_set(struct hf_row *row, unsigned n, size_t bulk)
                                       .requester = hf_str("q") };
         hf_id_make(&writer->id_key, n + 1, row->hold.id);
         break;
-    case HF_ROW_RESOURCE: row->resource = (struct hf_resource){ .name = name, .capacity = 9 }; break;
+    case HF_ROW_RESOURCE:
+        row->resource = (struct hf_resource){ .name = name, .capacity = 9 };
+        break;
     case HF_ROW_GUARD:
         row->guard = (struct hf_guard){ .name = name, .window_ms = HOUR, .durable = true };
         break;
@@ -50,16 +54,22 @@ static void row_set(struct hf_row *row, unsigned n, size_t bulk)
                                         .has_result = true,
                                         .result = load };
         break;
-    case HF_ROW_CLAIM: row->claim = (struct hf_claim){ .key = name, .fence = n + 1, .response = load }; break;
-    case HF_ROW_LEASE: row->lease = (struct hf_lease){ .name = name, .fence = n + 1, .holder = load }; break;
+    case HF_ROW_CLAIM:
+        row->claim = (struct hf_claim){ .key = name, .fence = n + 1, .response = load };
+        break;
+    case HF_ROW_LEASE:
+        row->lease = (struct hf_lease){ .name = name, .fence = n + 1, .holder = load };
+        break;
     case HF_ROW_REGISTER:
-        row->reg =
-            (struct hf_register){ .name = name, .version = 1, .value = { HF_TYPE_PLAIN, .bytes = load } };
+        row->reg = (struct hf_register){ .name = name,
+                                         .version = 1,
+                                         .value = { HF_TYPE_PLAIN, .bytes = load } };
         break;
     case HF_ROW_CLIENT: row->client = (struct hf_client){ .name = name, .highest = 1 }; break;
     case HF_ROW_VALUE: row->pair = (struct hf_pair){ .key = name, .value = load }; break;
     case HF_ROW_OUTBOX:
-        row->outbox = (struct hf_outbox){ .number = n + 1, .key = name, .topic = name, .payload = load };
+        row->outbox =
+            (struct hf_outbox){ .number = n + 1, .key = name, .topic = name, .payload = load };
         break;
     case HF_ROW_REVERSAL:
         hf_id_make(&writer->id_key, n + 1, row->reversal.original);
@@ -125,11 +135,15 @@ struct craft {
         unsigned number; /* 0: a row that is in the store already */
         size_t bulk;
     } rows[3];
-    enum hf_status with_values, with_others; /* what a start says; values are the only rows that may leave */
+    enum hf_status with_values,
+        with_others; /* what a start says; values are the only rows that may leave */
 };
 
 static const struct craft crafts[] = {
-    { "sound", { { true, false, 0, 90 }, { true, false, 1, 90 }, { true, false, 2, 90 } }, HF_OK, HF_OK },
+    { "sound",
+      { { true, false, 0, 90 }, { true, false, 1, 90 }, { true, false, 2, 90 } },
+      HF_OK,
+      HF_OK },
     { "grown", { { true, false, 0, 500 }, { true, false, 1, 90 } }, HF_OK, HF_OK },
     { "an old one leaves", { { true, true, 0, 100 } }, HF_OK, HF_STORE_DAMAGED },
     { "one leaves that is not there", { { true, true, 1, 100 } }, HF_OK, HF_STORE_DAMAGED },
@@ -149,7 +163,10 @@ static const struct craft crafts[] = {
       { { true, false, 1, 90 }, { true, false, 1, 80 } },
       HF_STORE_DAMAGED,
       HF_STORE_DAMAGED },
-    { "leaves twice", { { true, true, 0, 0 }, { true, true, 0, 0 } }, HF_STORE_DAMAGED, HF_STORE_DAMAGED },
+    { "leaves twice",
+      { { true, true, 0, 0 }, { true, true, 0, 0 } },
+      HF_STORE_DAMAGED,
+      HF_STORE_DAMAGED },
     { "leaves and comes",
       { { true, true, 0, 0 }, { true, false, 0, 9 } },
       HF_STORE_DAMAGED,
@@ -183,8 +200,8 @@ static void a_journal_with_rows_that_nobody_writes_is_damaged(void **state)
             for (size_t r = 0; r < 3 && c->rows[r].there; r++)
                 row_add(e, kinds[n], c->rows[r].number, c->rows[r].bulk)->erase = c->rows[r].erase;
             enum hf_status st = judge(k, &w);
-            if (st !=
-                (kinds[n] == HF_ROW_VALUE || kinds[n] == HF_ROW_LEASE ? c->with_values : c->with_others))
+            if (st != (kinds[n] == HF_ROW_VALUE || kinds[n] == HF_ROW_LEASE ? c->with_values
+                                                                            : c->with_others))
                 fail_msg("kind %d, %s: %s", (int)kinds[n], c->what, hf_status_code(st));
         }
 }
@@ -246,7 +263,8 @@ static void a_hold_beyond_the_next_is_damage(void **state)
 
 enum { HEAD = 16, ROWS = 3, ROWS_EACH = 4 };
 
-/* A store with four rows of every kind and a snapshot of them, after a crash. The snapshot's name goes to `name`. */
+/* A store with four rows of every kind and a snapshot of them, after a crash. The snapshot's name
+ * goes to `name`. */
 static struct kit *snapshot_begin(struct jw *w, char name[64])
 {
     struct kit *k = journal_begin(w);
@@ -286,7 +304,8 @@ static void block_make(const struct hf_row *row, struct hf_buffer *out)
     hf_put32(out->data, ROWS);
     hf_put32(out->data + 4, (uint32_t)(out->size - HEAD));
     hf_put32(out->data + 8, 1);
-    hf_put32(out->data + 12, hf_crc32c(hf_crc32c(0, out->data, 12), out->data + HEAD, out->size - HEAD));
+    hf_put32(out->data + 12,
+             hf_crc32c(hf_crc32c(0, out->data, 12), out->data + HEAD, out->size - HEAD));
     hf_buffer_free(&image);
 }
 
@@ -342,7 +361,8 @@ static void a_snapshot_with_a_row_twice_is_not_used(void **state)
             atomic_store(&k->warnings, 0);
             kit_open(k);
             if ((atomic_load(&k->warnings) == 0) != is_new)
-                fail_msg("kind %d, row %u: %d warnings", (int)kinds[i], n, atomic_load(&k->warnings));
+                fail_msg("kind %d, row %u: %d warnings", (int)kinds[i], n,
+                         atomic_load(&k->warnings));
             char *after = dump(k);
             if (!is_new) {
                 assert_non_null(strstr(k->note, "cannot be used"));

@@ -1,5 +1,5 @@
-/* A new store's directory was made and its own files were synced, but nothing synced the directory above: after a
- * power cut all of it could be gone, acknowledged writes and all. */
+/* A new store's directory was made and its own files were synced, but nothing synced the directory
+ * above: after a power cut all of it could be gone, acknowledged writes and all. */
 #define _GNU_SOURCE
 #include "holdfast.h"
 #include "support/test.h"
@@ -44,7 +44,8 @@ static void watch(const char *dir)
 
 /* ---- Stores below it ---- */
 
-static enum hf_status open_in(const char *dir, const char *name, struct hf_db **db, struct hf_error *why)
+static enum hf_status open_in(const char *dir, const char *name, struct hf_db **db,
+                              struct hf_error *why)
 {
     char path[512];
     struct hf_options options = { .segment_max_bytes = 65536, .no_background = true };

@@ -1,6 +1,7 @@
-/* What proves that the journal went further, or was another one, was not always looked at: a snapshot that the start could not
- * load, a note or a snapshot that could not be read, files that only a store with batches has, a note of a batch before the
- * newest. Then a start opened what was damaged, dropped what had been acknowledged, and cleared the rest. */
+/* What proves that the journal went further, or was another one, was not always looked at: a
+ * snapshot that the start could not load, a note or a snapshot that could not be read, files that
+ * only a store with batches has, a note of a batch before the newest. Then a start opened what was
+ * damaged, dropped what had been acknowledged, and cleared the rest. */
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "store/kit/agree.h"
@@ -129,7 +130,8 @@ static void a_snapshot_without_owners_is_evidence(void **state)
     story_end(k);
 }
 
-/* It began later than the newest batch. What a start with a clock that is behind writes is not of an earlier time. */
+/* It began later than the newest batch. What a start with a clock that is behind writes is not of
+ * an earlier time. */
 static void a_snapshot_without_owners_tells_the_time(void **state)
 {
     (void)state;
@@ -183,7 +185,8 @@ static void steps(struct kit *k, int seconds)
     }
 }
 
-/* A store whose snapshot names a batch that could not be read when its keys were to leave. It can be read again. */
+/* A store whose snapshot names a batch that could not be read when its keys were to leave. It can
+ * be read again. */
 static struct kit *story_passed(void)
 {
     struct kit *k = kit_make();
@@ -219,8 +222,9 @@ static bool snapshot_has(const struct file *f, uint32_t type)
     return at < f->size;
 }
 
-/* The audit did not know the block with the batches that could not be read, and took the snapshot for one that is not whole. The
- * start did not know it in a snapshot whose tables it cannot load. */
+/* The audit did not know the block with the batches that could not be read, and took the snapshot
+ * for one that is not whole. The start did not know it in a snapshot whose tables it cannot
+ * load. */
 static void a_snapshot_with_unread_batches_is_evidence(void **state)
 {
     (void)state;
@@ -242,7 +246,8 @@ static void a_snapshot_with_unread_batches_is_evidence(void **state)
         memcpy(data, f->data, end - 5 * BLOCK);
         file_write(k->dir, f->name, data, f->size);
         free(data);
-        assert_false(agree(k, owners ? "zeros" : "zeros, no owners", f->name, end - 5 * BLOCK).opens);
+        assert_false(
+            agree(k, owners ? "zeros" : "zeros, no owners", f->name, end - 5 * BLOCK).opens);
     }
     story_end(k);
 }
@@ -331,7 +336,15 @@ static void a_note_that_is_cut_short_is_none(void **state)
 
 /* ---- What is left of a store ---- */
 
-enum left { SNAPSHOT = 1, INDEX = 2, NOTE = 4, OTHER = 8, FIRST_ZEROS = 16, FIRST_HEADER = 32, LEFT = 64 };
+enum left {
+    SNAPSHOT = 1,
+    INDEX = 2,
+    NOTE = 4,
+    OTHER = 8,
+    FIRST_ZEROS = 16,
+    FIRST_HEADER = 32,
+    LEFT = 64
+};
 
 /* Only what is in the set is there. */
 static void leave(struct kit *k, unsigned left)
@@ -347,7 +360,8 @@ static void leave(struct kit *k, unsigned left)
         if (!(left & ends[i].which))
             kit_remove(k, ends[i].end);
     if (left & (FIRST_ZEROS | FIRST_HEADER)) {
-        memcpy(zeros, files_find(&files, "journal-00000001.log")->data, left & FIRST_HEADER ? 512 : 0);
+        memcpy(zeros, files_find(&files, "journal-00000001.log")->data,
+               left & FIRST_HEADER ? 512 : 0);
         file_write(k->dir, "journal-00000001.log", zeros, sizeof zeros);
         memset(zeros, 0, sizeof zeros);
     }
@@ -355,7 +369,8 @@ static void leave(struct kit *k, unsigned left)
         file_write(k->dir, "journal-00000002.log", zeros, sizeof zeros);
 }
 
-/* Only a store that is being made has no whole batch: that has one segment, and none of the other files. */
+/* Only a store that is being made has no whole batch: that has one segment, and none of the other
+ * files. */
 static void what_is_left_of_a_store_is_no_new_one(void **state)
 {
     (void)state;
@@ -396,7 +411,8 @@ static void unchanged(struct kit *k, const char *what)
         const struct file *was = &files.list[i], *is = files_find(&now, was->name);
         if (strcmp(was->name, "LOCK") != 0 &&
             (!is || is->size != was->size || memcmp(is->data, was->data, is->size) != 0))
-            fail_msg("%s: the start was refused, and %s is %s", what, was->name, is ? "changed" : "gone");
+            fail_msg("%s: the start was refused, and %s is %s", what, was->name,
+                     is ? "changed" : "gone");
     }
     assert_int_equal(now.count, files.count);
     files_free(&now);
@@ -412,7 +428,8 @@ static void refused(struct kit *k, const char *what, struct file *f, size_t at)
     f->data[at] ^= 1;
 }
 
-/* Whoever is told that a store is damaged copies it before anything else: then everything must still be there. */
+/* Whoever is told that a store is damaged copies it before anything else: then everything must
+ * still be there. */
 static void a_refused_start_changes_nothing(void **state)
 {
     (void)state;
@@ -428,7 +445,8 @@ static void a_refused_start_changes_nothing(void **state)
     struct file *f = newest();
     size_t last = last_batch(f);
     f->data[last + hf_get32(f->data + last + 4)] ^= 1; /* behind it, which is no damage */
-    refused(k, "rot before the snapshot", files_find(&files, "journal-00000001.log"), 2 * BLOCK + 200);
+    refused(k, "rot before the snapshot", files_find(&files, "journal-00000001.log"),
+            2 * BLOCK + 200);
     refused(k, "rot of the newest batch", f, last + 200);
     f->data[last + hf_get32(f->data + last + 4)] ^= 1;
     refused(k, "rot in the header of the newest segment", f, 60);
@@ -457,13 +475,15 @@ static void an_old_note_is_compared(void **state)
                 continue;
             size_t length = hf_get32(f->data + at + 4);
             hf_put64(note->data + 8, hf_get64(f->data + at + 8));
-            hf_put64(note->data + 16, hf_get64(f->data + at + 16) + (length + BLOCK - 1) / BLOCK * BLOCK);
+            hf_put64(note->data + 16,
+                     hf_get64(f->data + at + 16) + (length + BLOCK - 1) / BLOCK * BLOCK);
             hf_sha256_of(f->data + at, hf_get32(f->data + at + 4), note->data + 24);
             for (int wrong = 0; wrong < 2; wrong++) {
                 note->data[24 + at / BLOCK] ^= (unsigned char)wrong;
                 hf_put32(note->data + 60, hf_crc32c(0, note->data, 60));
                 files_put(&files, k->dir);
-                assert_int_equal(agree(k, wrong ? "another hash" : "the hash", f->name, at).opens, !wrong);
+                assert_int_equal(agree(k, wrong ? "another hash" : "the hash", f->name, at).opens,
+                                 !wrong);
             }
         }
     }

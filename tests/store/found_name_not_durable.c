@@ -1,6 +1,7 @@
-/* The process died, or was told of a failure, between giving the next segment its name and making the name durable. The
- * next start found the segment and wrote into it; the name was still not durable, and a power cut took it away with
- * everything that had been acknowledged since. (Seed 40908 of the simulator.) */
+/* The process died, or was told of a failure, between giving the next segment its name and making
+ * the name durable. The next start found the segment and wrote into it; the name was still not
+ * durable, and a power cut took it away with everything that had been acknowledged since. (Seed
+ * 40908 of the simulator.) */
 #include "simulate/disk.h"
 #include "support/test.h"
 
@@ -58,9 +59,10 @@ static int fill_random(void *arg, void *data, size_t size)
 
 static void world_open(struct world *w)
 {
-    struct hf_options options = {
-        .no_background = true, .segment_max_bytes = 131072, .keep_plain = true, .io = sim_disk_io(w->disk)
-    };
+    struct hf_options options = { .no_background = true,
+                                  .segment_max_bytes = 131072,
+                                  .keep_plain = true,
+                                  .io = sim_disk_io(w->disk) };
     struct hf_error why;
     if (hf_open("store", &options, &w->db, &why) != HF_OK)
         fail_msg("cannot open: %s", why.text);
@@ -75,7 +77,8 @@ static bool write_once(struct world *w, uint64_t n)
     snprintf(key, sizeof key, "key-%llu", (unsigned long long)n);
     struct hf_request r = { .action = HF_WRITE,
                             .key = hf_str(key),
-                            .write = { .name = hf_str("file"), .value = hf_mem(value, sizeof value) } };
+                            .write = { .name = hf_str("file"),
+                                       .value = hf_mem(value, sizeof value) } };
     assert_int_equal(hf_do(w->db, &r, &result), HF_OK);
     bool replayed = result.replayed;
     hf_result_clear(&result);
@@ -94,7 +97,8 @@ static void what_is_acknowledged_in_a_segment_survives(void **state)
                                        .random = fill_random };
     w.disk = sim_disk_new(&w.owner);
     world_open(&w);
-    /* Half of the first segment; then the next one is named, and its name cannot be made durable. */
+    /* Half of the first segment; then the next one is named, and its name cannot be made
+     * durable. */
     while (w.keys < 15)
         assert_false(write_once(&w, w.keys++));
     w.names_fail = true;
@@ -119,6 +123,7 @@ static void what_is_acknowledged_in_a_segment_survives(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_acknowledged_in_a_segment_survives) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        what_is_acknowledged_in_a_segment_survives) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

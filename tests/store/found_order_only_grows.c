@@ -1,6 +1,7 @@
-/* A guard kept a place for every entry that it ever had, as long as one that lasts stood before them (92 MB after 2.4
- * million); and a mass of rows that were over at once was looked through again for each row that was freed, under the lock
- * that every request waits for. Counted, not timed. */
+/* A guard kept a place for every entry that it ever had, as long as one that lasts stood before
+ * them (92 MB after 2.4 million); and a mass of rows that were over at once was looked through
+ * again for each row that was freed, under the lock that every request waits for. Counted, not
+ * timed. */
 #include "engine/engine.h"
 #include "engine/kit/engine.h"
 #include "store/journal/writer.h"
@@ -152,7 +153,8 @@ static void a_mass_of_claims_leaves_in_bounded_steps(void **state)
     }
 }
 
-/* More guards than a snapshot copies at once, each with an entry, which needs its guard before it. */
+/* More guards than a snapshot copies at once, each with an entry, which needs its guard before
+ * it. */
 static void guards_come_back_out_of_several_slices(void **state)
 {
     (void)state;

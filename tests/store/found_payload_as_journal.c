@@ -1,6 +1,7 @@
-/* A client's payload must never be taken for a part of the journal, wherever it lies and however a write is torn. Once, a
- * claim's response full of batches of the client's own making, torn by a crash, kept the store from opening; and a whole
- * follow-up batch, which needs only what an audit shows to every tenant, was taken for real.
+/* A client's payload must never be taken for a part of the journal, wherever it lies and however a
+ * write is torn. Once, a claim's response full of batches of the client's own making, torn by a
+ * crash, kept the store from opening; and a whole follow-up batch, which needs only what an audit
+ * shows to every tenant, was taken for real.
  *
  * The client of this test knows everything but the store's secret. */
 #include "audit/audit.h"
@@ -144,7 +145,8 @@ static struct end end_of(const struct bytes *segment)
 /* How the client may try to seal a batch. */
 enum form { FORM_OLD, FORM_NO_TAG, FORM_ZERO_KEY, FORM_BORROWED_TAG, FORMS };
 
-/* The entry that makes resource "forged" in the victim's tenant, as the client has learned it from a store of its own. */
+/* The entry that makes resource "forged" in the victim's tenant, as the client has learned it from
+ * a store of its own. */
 static struct bytes entry;
 
 static void entry_learn(void)
@@ -163,8 +165,8 @@ static void entry_learn(void)
 }
 
 /* A batch at `position` that follows `end`, or comes some batches later. Returns its size. */
-static size_t batch_make(enum form form, const struct end *end, uint64_t position, uint64_t sequence,
-                         const unsigned char *borrowed, unsigned char out[BLOCK])
+static size_t batch_make(enum form form, const struct end *end, uint64_t position,
+                         uint64_t sequence, const unsigned char *borrowed, unsigned char out[BLOCK])
 {
     size_t head = form == FORM_OLD ? 80 : 112, length = head + entry.size;
     memset(out, 0, BLOCK);
@@ -187,7 +189,8 @@ static size_t batch_make(enum form form, const struct end *end, uint64_t positio
     else
         jw_entries_tag(&(struct hf_sipkey){ 0, 0 }, out, length);
     if (form == FORM_ZERO_KEY)
-        hf_put64(out + 104, hf_siphash(&(struct hf_sipkey){ 0, 0 }, hf_mem(out, 104), hf_mem(NULL, 0)));
+        hf_put64(out + 104,
+                 hf_siphash(&(struct hf_sipkey){ 0, 0 }, hf_mem(out, 104), hf_mem(NULL, 0)));
     if (form == FORM_BORROWED_TAG)
         memcpy(out + 104, borrowed + 104, 8);
     return length;
@@ -238,7 +241,8 @@ static void files_put(const unsigned char *segment)
     save("closed", start_closed.data, start_closed.size);
 }
 
-/* Everything that was acknowledged is there, nothing that the client made up is, and nothing is left behind the end. */
+/* Everything that was acknowledged is there, nothing that the client made up is, and nothing is
+ * left behind the end. */
 static void look(const char *what, unsigned at)
 {
     struct hf_audit_report report;
@@ -312,8 +316,8 @@ static void payload_fill(unsigned char *payload, size_t at)
     for (size_t block = (at + BLOCK - 1) / BLOCK; (block + 1) * BLOCK <= at + PAYLOAD; block++) {
         unsigned char batch[BLOCK];
         uint64_t ahead = block - start_end.position / BLOCK;
-        batch_make((enum form)(block % FORMS), &start_end, block * BLOCK, start_end.sequence + 1 + ahead % 3,
-                   start_segment.data + BLOCK, batch);
+        batch_make((enum form)(block % FORMS), &start_end, block * BLOCK,
+                   start_end.sequence + 1 + ahead % 3, start_segment.data + BLOCK, batch);
         memcpy(payload + block * BLOCK - at, batch, BLOCK);
     }
 }
@@ -334,7 +338,8 @@ static void a_payload_torn_at_every_sector_is_cleared(void **state)
     unsigned char *torn = malloc(whole.size);
     for (size_t cut = from; cut < to; cut++) {
         size_t at = cut * SECTOR, end_at = to * SECTOR, begin_at = from * SECTOR;
-        /* Only what comes before the cut is on the disk; only what comes from there on; all but one sector. */
+        /* Only what comes before the cut is on the disk; only what comes from there on; all but one
+         * sector. */
         memcpy(torn, whole.data, whole.size);
         memcpy(torn + at, start_segment.data + at, end_at - at);
         files_put(torn);
@@ -358,6 +363,7 @@ static void a_payload_torn_at_every_sector_is_cleared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_follow_up_batch_is_not_believed),
-                                        cmocka_unit_test(a_payload_torn_at_every_sector_is_cleared) };
+                                        cmocka_unit_test(
+                                            a_payload_torn_at_every_sector_is_cleared) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

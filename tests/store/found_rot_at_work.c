@@ -1,4 +1,5 @@
-/* Bytes that rot, reads that fail and files that are left over, while a store works or starts: found by a hostile review. */
+/* Bytes that rot, reads that fail and files that are left over, while a store works or starts:
+ * found by a hostile review. */
 #define _GNU_SOURCE /* memmem */
 #include "base/bug.h"
 #include "base/bytes.h"
@@ -34,7 +35,8 @@ static size_t keyed_entry(struct kit *k)
     return found;
 }
 
-/* The block of the first key is overwritten with the one behind it, as a disk does that writes into the wrong place. */
+/* The block of the first key is overwritten with the one behind it, as a disk does that writes into
+ * the wrong place. */
 static void misplace(struct kit *k)
 {
     char path[1024];
@@ -58,8 +60,8 @@ static struct kit *two_keys(void)
     return k;
 }
 
-/* Every checksum of the block is right, and the key in it is another one: that counted as two keys with one hash, and the key that had
- * stood there acted a second time. */
+/* Every checksum of the block is right, and the key in it is another one: that counted as two keys
+ * with one hash, and the key that had stood there acted a second time. */
 static void a_block_of_another_key_does_not_free_a_key(void **state)
 {
     (void)state;
@@ -121,8 +123,9 @@ static void a_block_of_a_numbered_call_is_no_answer_to_a_key(void **state)
     kit_free(k);
 }
 
-/* A hold whose block is another one made the part of holds.idx that leads there look wrong. It was thrown away, and could not be made
- * again for as long: 509 holds of all tenants could not be read. */
+/* A hold whose block is another one made the part of holds.idx that leads there look wrong. It was
+ * thrown away, and could not be made again for as long: 509 holds of all tenants could not be
+ * read. */
 static void a_block_of_another_hold_hides_that_hold_alone(void **state)
 {
     (void)state;
@@ -152,7 +155,8 @@ static void a_block_of_another_hold_hides_that_hold_alone(void **state)
     kit_free(k);
 }
 
-/* Expiry believed when a key ends without its CRC: the key was forgotten, and a retry acted again. */
+/* Expiry believed when a key ends without its CRC: the key was forgotten, and a retry acted
+ * again. */
 static void a_rotten_time_does_not_free_a_key(void **state)
 {
     (void)state;
@@ -221,8 +225,9 @@ static void a_refused_start_removes_nothing(void **state)
 
 /* ---- The upgrade of version 1, cut short ---- */
 
-/* Only the header with the secret came to the disk. The first batch of version 2 must be a small one of the store's own all
- * the same: while the header can be torn off again, its payload is evidence of damage. */
+/* Only the header with the secret came to the disk. The first batch of version 2 must be a small
+ * one of the store's own all the same: while the header can be torn off again, its payload is
+ * evidence of damage. */
 static void the_first_batch_of_version_2_is_our_own(void **state)
 {
     (void)state;
@@ -265,13 +270,15 @@ int main(void)
 #ifdef HF_BUGS
     assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
 #endif
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_block_of_another_key_does_not_free_a_key),
-                                        cmocka_unit_test(an_older_use_of_a_key_does_not_free_it),
-                                        cmocka_unit_test(a_block_of_a_numbered_call_is_no_answer_to_a_key),
-                                        cmocka_unit_test(a_block_of_another_hold_hides_that_hold_alone),
-                                        cmocka_unit_test(a_rotten_time_does_not_free_a_key),
-                                        cmocka_unit_test(a_rotten_length_ends_nothing),
-                                        cmocka_unit_test(a_refused_start_removes_nothing),
-                                        cmocka_unit_test(the_first_batch_of_version_2_is_our_own) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_of_another_key_does_not_free_a_key),
+        cmocka_unit_test(an_older_use_of_a_key_does_not_free_it),
+        cmocka_unit_test(a_block_of_a_numbered_call_is_no_answer_to_a_key),
+        cmocka_unit_test(a_block_of_another_hold_hides_that_hold_alone),
+        cmocka_unit_test(a_rotten_time_does_not_free_a_key),
+        cmocka_unit_test(a_rotten_length_ends_nothing),
+        cmocka_unit_test(a_refused_start_removes_nothing),
+        cmocka_unit_test(the_first_batch_of_version_2_is_our_own)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* Batch N was acknowledged, and a power cut tore N+1: its header is there, its end is not. Then N rotted. The header of N+1, which
- * only the store can make and only when N is durable, proves that N was there. It was not looked at: the start took N for a batch
- * that was cut short, cleared it, and N's key acted a second time, with a clean audit. */
+/* Batch N was acknowledged, and a power cut tore N+1: its header is there, its end is not. Then N
+ * rotted. The header of N+1, which only the store can make and only when N is durable, proves that
+ * N was there. It was not looked at: the start took N for a batch that was cut short, cleared it,
+ * and N's key acted a second time, with a clean audit. */
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -29,7 +30,8 @@ static struct place batch(uint64_t sequence)
         struct file *f = &files.list[i];
         for (size_t at = BLOCK; file_ends(f, ".log") && at < f->size; at += BLOCK) {
             uint64_t n = hf_get64(f->data + at + 8);
-            if (memcmp(f->data + at, "HFB2", 4) == 0 && (sequence ? n == sequence : n > found.sequence))
+            if (memcmp(f->data + at, "HFB2", 4) == 0 &&
+                (sequence ? n == sequence : n > found.sequence))
                 found = (struct place){ f, at, hf_get32(f->data + at + 4), n };
         }
     }
@@ -42,15 +44,15 @@ static void write_large(struct kit *k, size_t size)
 {
     static char value[LARGER];
     memset(value, 'x', size);
-    assert_int_equal(
-        kit_do(k, (struct hf_request){ .action = HF_WRITE,
-                                       .key = hf_str("large"),
-                                       .write = { .name = hf_str("large"), .value = hf_mem(value, size) } }),
-        HF_OK);
+    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_WRITE,
+                                                    .key = hf_str("large"),
+                                                    .write = { .name = hf_str("large"),
+                                                               .value = hf_mem(value, size) } }),
+                     HF_OK);
 }
 
-/* The last batch is a large one; that before it made a hold, with the key "pay". next: the last begins a segment. The process was
- * killed then. */
+/* The last batch is a large one; that before it made a hold, with the key "pay". next: the last
+ * begins a segment. The process was killed then. */
 static struct kit *story(bool next)
 {
     struct kit *k = kit_make();
@@ -87,7 +89,8 @@ static void tear(size_t sectors)
 {
     struct place last = batch(0);
     assert_true(sectors * SECTOR < last.length);
-    memset(last.file->data + last.at + sectors * SECTOR, 0, last.file->size - last.at - sectors * SECTOR);
+    memset(last.file->data + last.at + sectors * SECTOR, 0,
+           last.file->size - last.at - sectors * SECTOR);
 }
 
 static struct agreed look(struct kit *k, const char *what)
@@ -142,7 +145,8 @@ static void a_torn_batch_is_the_end_and_its_header_proves_those_before(void **st
         }
 }
 
-/* The header of a segment is durable before its first batch is written. The power went between the two. */
+/* The header of a segment is durable before its first batch is written. The power went between the
+ * two. */
 static void the_header_of_the_next_segment_proves_those_before(void **state)
 {
     (void)state;
@@ -163,15 +167,17 @@ static void the_header_of_the_next_segment_proves_those_before(void **state)
 static void first_alone(void)
 {
     for (size_t i = 0; i < files.count;)
-        if (file_ends(&files.list[i], ".log") && strcmp(files.list[i].name, "journal-00000001.log") != 0) {
+        if (file_ends(&files.list[i], ".log") &&
+            strcmp(files.list[i].name, "journal-00000001.log") != 0) {
             free(files.list[i].data);
             files.list[i] = files.list[--files.count];
         } else
             i++;
 }
 
-/* One bit of the newest segment's header rotted. Its first batch is whole and was acknowledged: it was dropped as if a crash had torn
- * both. So too if there is but one segment, and the key is lost with its header. */
+/* One bit of the newest segment's header rotted. Its first batch is whole and was acknowledged: it
+ * was dropped as if a crash had torn both. So too if there is but one segment, and the key is lost
+ * with its header. */
 static void a_first_batch_without_its_header_is_damage(void **state)
 {
     (void)state;
@@ -210,8 +216,8 @@ static int fail_notes(struct test_io *t, enum test_call call, const char *name)
     return -EIO;
 }
 
-/* The process was killed while it wrote to the second segment; then the files of that one and of those that were prepared got lost.
- * fails: so often the note of the segment cannot be written. */
+/* The process was killed while it wrote to the second segment; then the files of that one and of
+ * those that were prepared got lost. fails: so often the note of the segment cannot be written. */
 static void newest_lost(int fails)
 {
     const uint64_t second_ns = UINT64_C(1000000000);
@@ -247,7 +253,8 @@ static void the_file_of_the_newest_segment_does_not_get_lost_unnoticed(void **st
     newest_lost(2);
 }
 
-/* What looks like the header of a later batch and has no right tag may stand in a client's payload. */
+/* What looks like the header of a later batch and has no right tag may stand in a client's
+ * payload. */
 static void a_header_without_its_tag_proves_nothing(void **state)
 {
     (void)state;
@@ -259,9 +266,10 @@ static void a_header_without_its_tag_proves_nothing(void **state)
     story_end(k);
 }
 
-/* A batch was torn at the begin of a segment. The start found the end before it, and cleared it; then the power went before the
- * zeros were on the disk. The store has gone on in the segment before, with batches that were small enough. However much of the
- * torn one is back, it has no higher sequence than what is looked for, and proves nothing. */
+/* A batch was torn at the begin of a segment. The start found the end before it, and cleared it;
+ * then the power went before the zeros were on the disk. The store has gone on in the segment
+ * before, with batches that were small enough. However much of the torn one is back, it has no
+ * higher sequence than what is looked for, and proves nothing. */
 static void what_a_clearing_has_left_proves_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Getting rid of a file while another one was on its way out forgot the first: its handle leaked, and half of it
- * stayed on the disk as *.tmp. One that could not be opened under its new name stayed whole. */
+/* Getting rid of a file while another one was on its way out forgot the first: its handle leaked,
+ * and half of it stayed on the disk as *.tmp. One that could not be opened under its new name
+ * stayed whole. */
 #include "store/journal/maintain.h"
 #include "support/test.h"
 #include "support/test_io.h"

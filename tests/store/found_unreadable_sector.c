@@ -1,5 +1,6 @@
-/* An unreadable sector of a mapped segment fails the requests that need it, and nothing else. Once it ended the server with
- * SIGBUS, without a word. A file that becomes shorter than its mapping gives the same signal. */
+/* An unreadable sector of a mapped segment fails the requests that need it, and nothing else. Once
+ * it ended the server with SIGBUS, without a word. A file that becomes shorter than its mapping
+ * gives the same signal. */
 #include "engine/kit/engine.h"
 #include "store/touch.h"
 #include "support/test.h"
@@ -44,7 +45,8 @@ static void a_file_that_became_shorter_ends_nothing(void **state)
     look(k, HF_STORAGE_FAILURE);
     assert_true(kit_stats(k).records_unreadable > 0);
     assert_non_null(strstr(k->note, "journal-00000001.log"));
-    assert_non_null(strstr(k->note, "byte 8304")); /* the entry: behind the batch's header at 8192 */
+    assert_non_null(
+        strstr(k->note, "byte 8304")); /* the entry: behind the batch's header at 8192 */
     while (hf_maintain(k->db))
         ;
     look(k, HF_STORAGE_FAILURE);
@@ -64,7 +66,8 @@ static void an_unreadable_sector_fails_one_request(void **state)
     kit_free(k);
 }
 
-/* Keys leave in the order of the journal: one batch that cannot be read holds them up for a minute, not for ever. */
+/* Keys leave in the order of the journal: one batch that cannot be read holds them up for a minute,
+ * not for ever. */
 static void keys_leave_past_an_unreadable_batch(void **state)
 {
     (void)state;
@@ -87,8 +90,9 @@ static void keys_leave_past_an_unreadable_batch(void **state)
     kit_free(k);
 }
 
-/* An unreadable snapshot ends the start, and not the process: it proves how far the journal went, so the start does not pass over
- * it. The operator is told the file and what to do; without it the journal is read instead. */
+/* An unreadable snapshot ends the start, and not the process: it proves how far the journal went,
+ * so the start does not pass over it. The operator is told the file and what to do; without it the
+ * journal is read instead. */
 static void an_unreadable_snapshot_ends_the_start(void **state)
 {
     (void)state;
@@ -125,8 +129,8 @@ static void own_handler(int signal)
     _exit(42);
 }
 
-/* A SIGBUS that was sent, in a child: with the program's own handler, or without. Returns how the child ended. Not under
- * cmocka, which has a handler of its own. */
+/* A SIGBUS that was sent, in a child: with the program's own handler, or without. Returns how the
+ * child ended. Not under cmocka, which has a handler of its own. */
 static int sent(void (*handler)(int))
 {
     int status = -1;

@@ -1,7 +1,8 @@
-/* Rows of right form and impossible content, in files whose CRCs and chain are right: a register whose value is not in
- * its stored form, states that there are not, names and times beyond every limit, holds that their resource does not
- * count. Found by the fuzz targets rows and snapshot: they met assertions, or were read beyond a table's end. A start
- * says that the store is damaged, and what only work can meet is answered as a fault. */
+/* Rows of right form and impossible content, in files whose CRCs and chain are right: a register
+ * whose value is not in its stored form, states that there are not, names and times beyond every
+ * limit, holds that their resource does not count. Found by the fuzz targets rows and snapshot:
+ * they met assertions, or were read beyond a table's end. A start says that the store is damaged,
+ * and what only work can meet is answered as a fault. */
 #include "base/id.h"
 #include "engine/kit/engine.h"
 #include "store/kit/journal_writer.h"
@@ -55,10 +56,10 @@ static void good(struct hf_row row, const char *what)
 
 static struct hf_row reg(enum hf_register_type type, const char *form, size_t size)
 {
-    return (struct hf_row){
-        .kind = HF_ROW_REGISTER,
-        .reg = { .name = hf_str("r"), .version = 1, .value = { .type = type, .bytes = hf_mem(form, size) } }
-    };
+    return (struct hf_row){ .kind = HF_ROW_REGISTER,
+                            .reg = { .name = hf_str("r"),
+                                     .version = 1,
+                                     .value = { .type = type, .bytes = hf_mem(form, size) } } };
 }
 
 static void registers(void **state)
@@ -78,11 +79,13 @@ static void states_and_limits(void **state)
 {
     (void)state;
     const struct hf_bytes name = hf_str("n"), longer = hf_mem(filler, sizeof filler);
-    struct hf_row claim = { .kind = HF_ROW_CLAIM,
-                            .claim = {
-                                .key = name, .state = HF_CLAIM_STARTED, .fence = 1, .lease_ms = HOUR } };
+    struct hf_row claim = {
+        .kind = HF_ROW_CLAIM,
+        .claim = { .key = name, .state = HF_CLAIM_STARTED, .fence = 1, .lease_ms = HOUR }
+    };
     struct hf_row guard = { .kind = HF_ROW_GUARD, .guard = { .name = name, .window_ms = HOUR } };
-    struct hf_row resource = { .kind = HF_ROW_RESOURCE, .resource = { .name = name, .capacity = 1 } };
+    struct hf_row resource = { .kind = HF_ROW_RESOURCE,
+                               .resource = { .name = name, .capacity = 1 } };
     struct hf_row config = { .kind = HF_ROW_CONFIG, .config = { HOUR, 256, false, name, name } };
     good(claim, "a claim");
     good(guard, "a guard");
@@ -142,7 +145,8 @@ static void the_sweeper_passes_over_it(void **state)
     (void)state;
     struct kit *k = uncounted(HF_HELD, 1);
     kit_at(k, HOUR);
-    assert_int_equal(kit_place(k, "a", "r", "q", MINUTE), HF_STORAGE_FAILURE); /* two are in its way */
+    assert_int_equal(kit_place(k, "a", "r", "q", MINUTE),
+                     HF_STORAGE_FAILURE); /* two are in its way */
     kit_settle(k);
     assert_non_null(strstr(k->note, "run audit"));
     assert_int_equal(kit_place(k, "b", "r", "q", MINUTE), HF_OK);

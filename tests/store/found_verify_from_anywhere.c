@@ -1,6 +1,7 @@
-/* A start used to check the last 8 GiB of the journal before the snapshot. Where that began behind the first segment, any
- * sequence was taken for the first: if the first batch there was damaged, the walk went on in the next segment, and
- * the whole segment passed for sound. Now everything is checked. The segments between are crafted: gigabytes of zeros, compressed to nothing. */
+/* A start used to check the last 8 GiB of the journal before the snapshot. Where that began behind
+ * the first segment, any sequence was taken for the first: if the first batch there was damaged,
+ * the walk went on in the next segment, and the whole segment passed for sound. Now everything is
+ * checked. The segments between are crafted: gigabytes of zeros, compressed to nothing. */
 #include "engine/kit/engine.h"
 #include "store/kit/journal_writer.h"
 #include "support/test.h"
@@ -17,7 +18,8 @@ static void tell(struct jw *w, bool next)
     jw_begin(w, KIT_START);
     struct jw_entry *e = jw_add(w, HF_SET_RESOURCE);
     struct hf_row *row = jw_row(e, HF_ROW_RESOURCE);
-    row->resource = (struct hf_resource){ .name = hf_str(name), .capacity = 1, .created_at = KIT_START };
+    row->resource =
+        (struct hf_resource){ .name = hf_str(name), .capacity = 1, .created_at = KIT_START };
     w->next_segment = next;
     jw_commit(w);
 }
@@ -27,8 +29,8 @@ static uint64_t big(int i)
     return i == 0 ? GIB - SMALL : GIB;
 }
 
-/* Segments 1 and 2 are small, 3 to 10 have 8 GiB without a small one, and in 11 the journal ends: 8 GiB before that
- * is in segment 2. */
+/* Segments 1 and 2 are small, 3 to 10 have 8 GiB without a small one, and in 11 the journal ends: 8
+ * GiB before that is in segment 2. */
 static void write_journal(struct jw *w, const char *dir)
 {
     jw_open(w, dir, SMALL);
@@ -115,7 +117,8 @@ static void it_is_found_in_a_compressed_segment_too(void **s)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(damage_in_the_first_batch_that_is_checked_is_found),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+                                            damage_in_the_first_batch_that_is_checked_is_found),
                                         cmocka_unit_test(it_is_found_in_a_compressed_segment_too) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* holds.idx is a help, and never believed more than the journal: whatever becomes of the file, a hold is shown as it is, or
- * not at all until the file is rebuilt, which happens by itself and is said. */
+/* holds.idx is a help, and never believed more than the journal: whatever becomes of the file, a
+ * hold is shown as it is, or not at all until the file is rebuilt, which happens by itself and is
+ * said. */
 #define _GNU_SOURCE /* memmem */
 #include "engine/kit/engine.h"
 #include "support/test.h"
@@ -41,7 +42,8 @@ static struct bytes file_read(const struct kit *k, const char *name)
 }
 
 /* In place, as a disk would: the store may have the file open. */
-static void file_put(const struct kit *k, const char *name, const unsigned char *data, size_t size, off_t at)
+static void file_put(const struct kit *k, const char *name, const unsigned char *data, size_t size,
+                     off_t at)
 {
     int fd = open(path_of(k, name), O_WRONLY | O_CREAT, 0600);
     assert_true(fd >= 0 && pwrite(fd, data, size, at) == (ssize_t)size);
@@ -95,11 +97,11 @@ static void place_all(struct kit *k)
     static char keys[HOLDS][16];
     for (int i = 0; i < HOLDS; i++) {
         snprintf(keys[i], sizeof keys[i], "place-%d", i);
-        requests[i] = (struct hf_request){
-            .action = HF_PLACE_HOLD,
-            .key = hf_str(keys[i]),
-            .place_hold = { .resource = hf_str("hall"), .requester = hf_str("guest"), .duration_ms = DAY }
-        };
+        requests[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                           .key = hf_str(keys[i]),
+                                           .place_hold = { .resource = hf_str("hall"),
+                                                           .requester = hf_str("guest"),
+                                                           .duration_ms = DAY } };
     }
     assert_int_equal(hf_do_many(k->db, requests, results, HOLDS), HF_OK);
     for (int i = 0; i < HOLDS; i++) {
@@ -120,8 +122,8 @@ static struct kit *kit_with_holds(void)
     return k;
 }
 
-/* Holds 0, 100, 200 ... are released, and 50, 150, 250 ... confirmed; the others are held. Each part of the file is written
- * twice, so that neither of its places is as it was. */
+/* Holds 0, 100, 200 ... are released, and 50, 150, 250 ... confirmed; the others are held. Each
+ * part of the file is written twice, so that neither of its places is as it was. */
 static void change_some(struct kit *k)
 {
     for (int i = 0; i < HOLDS; i += 100)
@@ -155,7 +157,8 @@ static void all_as_they_are(struct kit *k, bool changed)
     assert_int_equal(listed, HOLDS);
 }
 
-/* None of the released is shown as held, or can be confirmed: now, or when the store has had time to rebuild. */
+/* None of the released is shown as held, or can be confirmed: now, or when the store has had time
+ * to rebuild. */
 static void never_held_again(struct kit *k)
 {
     for (int i = 0; i < HOLDS; i += 100) {
@@ -168,8 +171,8 @@ static void never_held_again(struct kit *k)
     }
 }
 
-/* Put the file back as it was; or only the places that were in use then and are now, as if the disk had lost the
- * newest write of each. */
+/* Put the file back as it was; or only the places that were in use then and are now, as if the disk
+ * had lost the newest write of each. */
 static void stale_put(const struct kit *k, const struct bytes *old, bool whole)
 {
     if (whole)
@@ -190,7 +193,8 @@ static void a_stale_part_is_not_believed_while_the_store_runs(void **state)
         k->warnings = 0;
         stale_put(k, &old, whole);
         never_held_again(k);
-        struct hf_page page; /* a list that missed holds which are there would be a lie, and waiting helps */
+        struct hf_page
+            page; /* a list that missed holds which are there would be a lie, and waiting helps */
         assert_int_equal(hf_list(k->db, &(struct hf_query){ .kind = HF_LIST_HOLDS }, &page),
                          HF_STORAGE_FAILURE);
         kit_settle(k);
@@ -253,7 +257,8 @@ static void a_flipped_bit_in_any_part_is_found(void **state)
             assert_int_equal(kit_stats(k).index_rebuilds, 0);
             if (part == 0)
                 continue;
-            assert_int_equal(kit_get_hold(k, ids[part == PARTS ? 0 : HOLDS - 1]), HF_OK); /* another part */
+            assert_int_equal(kit_get_hold(k, ids[part == PARTS ? 0 : HOLDS - 1]),
+                             HF_OK); /* another part */
             index_flip(k, part, places[i]);
             never_held_again(k);
             kit_settle(k);
@@ -264,7 +269,8 @@ static void a_flipped_bit_in_any_part_is_found(void **state)
     kit_free(k);
 }
 
-/* A start with a slow journal: what is right in the file is used at once, and the rest is rebuilt while the store works. */
+/* A start with a slow journal: what is right in the file is used at once, and the rest is rebuilt
+ * while the store works. */
 static void a_start_waits_a_bounded_time_for_the_index(void **state)
 {
     (void)state;
@@ -284,7 +290,8 @@ static void a_start_waits_a_bounded_time_for_the_index(void **state)
         assert_int_equal(kit_stats(k).index_rebuilds, 1);
         never_held_again(k);
         assert_int_equal(kit_get_hold(k, ids[1]), kind == HEADER ? HF_OK : HF_STORAGE_FAILURE);
-        assert_int_equal(kit_get_hold(k, ids[HOLDS - 1]), kind == WHOLE_FILE ? HF_STORAGE_FAILURE : HF_OK);
+        assert_int_equal(kit_get_hold(k, ids[HOLDS - 1]),
+                         kind == WHOLE_FILE ? HF_STORAGE_FAILURE : HF_OK);
         assert_int_equal(kit_place(k, kit_key(k), "elsewhere", "guest", DAY), HF_OK);
         char elsewhere[HF_ID_SIZE];
         memcpy(elsewhere, k->got.answer.hold.id, HF_ID_SIZE);
@@ -307,7 +314,8 @@ static void a_start_waits_a_bounded_time_for_the_index(void **state)
     }
 }
 
-/* The directory as it was, with the index of a later day: by itself, and after the older journal has gone another way. */
+/* The directory as it was, with the index of a later day: by itself, and after the older journal
+ * has gone another way. */
 static void a_newer_index_beside_an_older_journal_is_rebuilt(void **state)
 {
     (void)state;
@@ -360,7 +368,8 @@ static void an_index_of_any_length_and_content_does_no_harm(void **state)
     change_some(k);
     kit_close(k);
     struct bytes good = file_read(k, "holds.idx");
-    const size_t in_use = 2 * PARTS * BLOCK; /* the first place of the last part is the last that is in use */
+    const size_t in_use =
+        2 * PARTS * BLOCK; /* the first place of the last part is the last that is in use */
     const size_t sizes[] = { 0,
                              1,
                              51,
@@ -425,7 +434,8 @@ static void record_rot(const struct kit *k, const char *requester)
             continue;
         struct bytes b = file_read(k, e->d_name);
         unsigned char *at = memmem(b.data, b.size, requester, strlen(requester));
-        for (; at; at = memmem(at + 1, b.size - (size_t)(at + 1 - b.data), requester, strlen(requester))) {
+        for (; at; at = memmem(at + 1, b.size - (size_t)(at + 1 - b.data), requester,
+                               strlen(requester))) {
             file_flip(k, e->d_name, at - b.data);
             done = true;
         }
@@ -458,7 +468,8 @@ static void a_list_goes_on_past_a_record_that_cannot_be_read(void **state)
     for (int i = 0; i < 99; i++) {
         kit_at(k, i * SECOND);
         snprintf(name, sizeof name, "who-%03d-", i);
-        assert_int_equal(kit_place(k, kit_key(k), i % 3 == 1 ? "hall" : kit_key(k), name, DAY), HF_OK);
+        assert_int_equal(kit_place(k, kit_key(k), i % 3 == 1 ? "hall" : kit_key(k), name, DAY),
+                         HF_OK);
         if (i == 49)
             memcpy(rotten, k->got.answer.hold.id, HF_ID_SIZE);
     }
@@ -472,13 +483,15 @@ static void a_list_goes_on_past_a_record_that_cannot_be_read(void **state)
     assert_int_equal(listed(k, (struct hf_query){ .resource = hf_str("hall"), .limit = 4 }), 32);
     assert_int_equal(listed(k, (struct hf_query){ .resource = hf_str("hall"), .limit = 100 }), 32);
     for (int i = 1; i < 99; i++)
-        assert_int_equal(listed(k, (struct hf_query){ .to = KIT_START + i * SECOND }), i > 49 ? i - 1 : i);
+        assert_int_equal(listed(k, (struct hf_query){ .to = KIT_START + i * SECOND }),
+                         i > 49 ? i - 1 : i);
     assert_true(kit_stats(k).records_unreadable > 0);
     assert_true(k->warnings < 10); /* said, and not at every turn */
     kit_free(k);
 }
 
-/* A part that cannot be rebuilt, because the journal itself is damaged: its holds stay unreadable, the others are listed. */
+/* A part that cannot be rebuilt, because the journal itself is damaged: its holds stay unreadable,
+ * the others are listed. */
 static void a_part_that_cannot_be_rebuilt_hides_no_other(void **state)
 {
     (void)state;
@@ -544,7 +557,8 @@ static void damage_under_load_is_rebuilt_in_the_background(void **state)
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 60;
-    for (bool all = false; !all;) { /* a part that cannot be read is rebuilt, and the note says so */
+    for (bool all = false;
+         !all;) { /* a part that cannot be read is rebuilt, and the note says so */
         all = true;
         for (int i = 0; i < HOLDS && all; i++)
             all = kit_get_hold(shared, ids[i]) == HF_OK;
@@ -552,15 +566,17 @@ static void damage_under_load_is_rebuilt_in_the_background(void **state)
             assert_int_equal(sem_timedwait(&rebuilt, &until), 0);
     }
     assert_true(kit_stats(shared).index_rebuilds > 0);
-    /* Looked at without the thread, which may come by a damaged part once more when it writes the next snapshot. */
+    /* Looked at without the thread, which may come by a damaged part once more when it writes the
+     * next snapshot. */
     shared->options.no_background = true;
     kit_reopen(shared);
     all_as_they_are(shared, true);
     kit_free(shared);
 }
 
-/* A part has one hold, and that changes when a snapshot has begun and before it takes anything. The snapshot said nothing of the part,
- * and the next start took it for one that the disk had spoilt. */
+/* A part has one hold, and that changes when a snapshot has begun and before it takes anything. The
+ * snapshot said nothing of the part, and the next start took it for one that the disk had
+ * spoilt. */
 static void a_part_that_has_changed_since_the_snapshot_began_is_right(void **state)
 {
     (void)state;
@@ -576,11 +592,11 @@ static void a_part_that_has_changed_since_the_snapshot_began_is_right(void **sta
         assert_int_equal(kit_resource(k, "hall", FULL + 1), HF_OK);
         for (int i = 0; i < FULL; i++) {
             snprintf(keys[i], sizeof keys[i], "k%d", i);
-            requests[i] = (struct hf_request){
-                .action = HF_PLACE_HOLD,
-                .key = hf_str(keys[i]),
-                .place_hold = { .resource = hf_str("hall"), .requester = hf_str("guest"), .duration_ms = DAY }
-            };
+            requests[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                               .key = hf_str(keys[i]),
+                                               .place_hold = { .resource = hf_str("hall"),
+                                                               .requester = hf_str("guest"),
+                                                               .duration_ms = DAY } };
         }
         assert_int_equal(hf_do_many(k->db, requests, NULL, FULL), HF_OK);
         kit_held(k, "hall", DAY, id);

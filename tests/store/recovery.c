@@ -77,13 +77,14 @@ static unsigned char peek(const struct store *s, const char *name, long at)
     return c;
 }
 
-static enum hf_status place(struct store *s, const char *key, const char *resource, struct hf_result *got)
+static enum hf_status place(struct store *s, const char *key, const char *resource,
+                            struct hf_result *got)
 {
-    struct hf_request r = {
-        .action = HF_PLACE_HOLD,
-        .key = hf_str(key),
-        .place_hold = { .resource = hf_str(resource), .requester = hf_str("q"), .duration_ms = 600000 }
-    };
+    struct hf_request r = { .action = HF_PLACE_HOLD,
+                            .key = hf_str(key),
+                            .place_hold = { .resource = hf_str(resource),
+                                            .requester = hf_str("q"),
+                                            .duration_ms = 600000 } };
     return hf_do(s->db, &r, got);
 }
 
@@ -202,7 +203,8 @@ static void a_first_batch_without_its_header_is_damage(void **state)
 {
     (void)state;
     struct hf_stats st;
-    /* The header is durable before the first batch is written, whether more batches follow or not. */
+    /* The header is durable before the first batch is written, whether more batches follow or
+     * not. */
     for (unsigned more = 0; more < 2; more++) {
         struct store s;
         struct hf_error why;
@@ -436,7 +438,8 @@ static int notes;
 static void count_note(void *arg, int level, const char *line)
 {
     (void)arg;
-    notes += level > 0 || (strstr(line, " was opened") == NULL && strstr(line, "chain head") == NULL);
+    notes +=
+        level > 0 || (strstr(line, " was opened") == NULL && strstr(line, "chain head") == NULL);
 }
 
 static void ignore(struct hf_op *op, enum hf_status status)
@@ -584,7 +587,8 @@ static void old_segments_are_compressed_and_still_read(void **state)
         size_t count;
         struct hf_hold *holds = all_holds(&s, &count);
         assert_int_equal(count, N + 41);
-        struct hf_request show = { .action = HF_GET_HOLD, .hold = { .id = hf_str(holds[N + 40].id) } };
+        struct hf_request show = { .action = HF_GET_HOLD,
+                                   .hold = { .id = hf_str(holds[N + 40].id) } };
         struct hf_result got = HF_RESULT_INIT;
         assert_int_equal(hf_do(s.db, &show, &got), HF_OK);
         assert_memory_equal(got.answer.hold.resource.data, "room-0", 6);
@@ -621,7 +625,8 @@ static void a_damaged_segment_is_not_packed(void **state)
     s.options.idempotency_window_ms = 1000;
     store_must_open(&s);
     place_numbered(&s, 0, 60);
-    unsigned char c = peek(&s, "journal-00000002.log", 4 * BLOCK + 20) ^ 1; /* a batch's header rots */
+    unsigned char c =
+        peek(&s, "journal-00000002.log", 4 * BLOCK + 20) ^ 1; /* a batch's header rots */
     poke(&s, "journal-00000002.log", 4 * BLOCK + 20, &c, 1);
     s.io.wall += 5000;
     place_numbered(&s, 60, 61);
@@ -646,12 +651,13 @@ static void the_index_covers_only_what_it_has(void **state)
     char names[5][16];
     for (unsigned i = 0; i < 5; i++) {
         snprintf(names[i], sizeof names[i], "late-%u", i);
-        r[i] = (struct hf_request){
-            .action = HF_PLACE_HOLD,
-            .key = hf_str(names[i]),
-            .place_hold = { .resource = hf_str(names[i]), .requester = hf_str("q"), .duration_ms = 600000 }
-        };
-        ops[i] = (struct hf_op){ .request = &r[i], .done = ignore, .next = i < 4 ? &ops[i + 1] : NULL };
+        r[i] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                    .key = hf_str(names[i]),
+                                    .place_hold = { .resource = hf_str(names[i]),
+                                                    .requester = hf_str("q"),
+                                                    .duration_ms = 600000 } };
+        ops[i] =
+            (struct hf_op){ .request = &r[i], .done = ignore, .next = i < 4 ? &ops[i + 1] : NULL };
     }
     hf_submit(s.db, ops);
     settle(&s);
@@ -786,9 +792,10 @@ static void dump(struct store *s, char *out, size_t size)
         struct hf_query q = { .kind = HF_LIST_RESOURCES, .limit = 1000, .cursor = cursor };
         assert_int_equal(hf_list(s->db, &q, &page), HF_OK);
         for (size_t i = 0; i < page.count; i++)
-            n += (size_t)snprintf(out + n, size - n, "%.*s %u %u %u\n", (int)page.resources[i].name.size,
-                                  (const char *)page.resources[i].name.data, page.resources[i].capacity,
-                                  page.resources[i].held, page.resources[i].confirmed);
+            n += (size_t)snprintf(
+                out + n, size - n, "%.*s %u %u %u\n", (int)page.resources[i].name.size,
+                (const char *)page.resources[i].name.data, page.resources[i].capacity,
+                page.resources[i].held, page.resources[i].confirmed);
         cursor = page.next_cursor;
         hf_page_clear(&page);
     } while (cursor);
@@ -798,19 +805,22 @@ static void dump(struct store *s, char *out, size_t size)
         snprintf(name, sizeof name, "k-%u", i);
         struct hf_request r = { .action = HF_GET_TOKEN, .key = hf_str(name) };
         enum hf_status st = hf_do(s->db, &r, &got);
-        n += (size_t)snprintf(out + n, size - n, "%d %d %d %lld\n", st, got.token.action, got.answer.status,
-                              (long long)got.token.expires_at);
+        n += (size_t)snprintf(out + n, size - n, "%d %d %d %lld\n", st, got.token.action,
+                              got.answer.status, (long long)got.token.expires_at);
         snprintf(name, sizeof name, "n-%u", i % 12);
         r = (struct hf_request){ .action = HF_GET_REGISTER, .get = { .name = hf_str(name) } };
         st = hf_do(s->db, &r, &got);
-        n += (size_t)snprintf(out + n, size - n, "%d %llu\n", st, (unsigned long long)got.answer.reg.version);
+        n += (size_t)snprintf(out + n, size - n, "%d %llu\n", st,
+                              (unsigned long long)got.answer.reg.version);
         r = (struct hf_request){ .action = HF_GET_CLAIM, .key = hf_str(name) };
         st = hf_do(s->db, &r, &got);
-        n += (size_t)snprintf(out + n, size - n, "%d %llu\n", st, (unsigned long long)got.answer.claim.fence);
+        n += (size_t)snprintf(out + n, size - n, "%d %llu\n", st,
+                              (unsigned long long)got.answer.claim.fence);
         r = (struct hf_request){ .action = HF_CHECK,
                                  .identity = { .guard = hf_str("g"), .identity = hf_str(name) } };
         st = hf_do(s->db, &r, &got);
-        n += (size_t)snprintf(out + n, size - n, "%d %lld\n", st, (long long)got.answer.seen.recorded_at);
+        n += (size_t)snprintf(out + n, size - n, "%d %lld\n", st,
+                              (long long)got.answer.seen.recorded_at);
         hf_result_clear(&got);
     }
     assert_true(n < size);

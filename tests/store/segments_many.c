@@ -1,5 +1,5 @@
-/* A journal of many segments: descriptors and mappings stay few. Once each segment had a descriptor of its own for ever, and
- * a store of 5,232 of them could not start: "Too many open files". */
+/* A journal of many segments: descriptors and mappings stay few. Once each segment had a descriptor
+ * of its own for ever, and a store of 5,232 of them could not start: "Too many open files". */
 #include "engine/engine.h"
 #include "engine/kit/engine.h"
 #include "store/journal/writer.h"
@@ -91,8 +91,9 @@ static void packed_segments_are_opened_when_needed(void **state)
     kit_free(k);
 }
 
-/* With fewer descriptors than compressed segments may be open at a time, the older ones give theirs back. Once they kept them: a
- * list, a retry and a start failed with "Too many open files" although each needs one at a time. */
+/* With fewer descriptors than compressed segments may be open at a time, the older ones give theirs
+ * back. Once they kept them: a list, a retry and a start failed with "Too many open files" although
+ * each needs one at a time. */
 static void packed_segments_give_their_descriptors_back(void **state)
 {
     (void)state;
@@ -147,7 +148,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(plain_segments_take_no_descriptor_each),
                                         cmocka_unit_test(packed_segments_are_opened_when_needed),
-                                        cmocka_unit_test(packed_segments_give_their_descriptors_back),
+                                        cmocka_unit_test(
+                                            packed_segments_give_their_descriptors_back),
                                         cmocka_unit_test(mappings_give_way_to_each_other) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,8 @@ static void map64_keeps_what_a_list_keeps(void **state)
         uint64_t probe_hash = (probe % 7) | probe << 40 | probe << 60;
         size_t found = 0, wanted = 0;
         for (struct hf_slot *s = NULL; (s = hf_map64_next(&m, probe_hash, s)) != NULL;)
-            found += s->value == list[probe][0] || s->value == list[probe][1] || s->value == list[probe][2];
+            found += s->value == list[probe][0] || s->value == list[probe][1] ||
+                     s->value == list[probe][2];
         for (v = 0; v < 3; v++)
             wanted += list[probe][v] != 0;
         assert_int_equal(found, wanted);
@@ -77,7 +78,8 @@ static int number_compare(const void *a, const void *b)
 static void mixing_numbers_is_one_to_one(void **state)
 {
     (void)state;
-    /* hf_mix64 is a permutation: otherwise two holds could share a place. Checked on a sample by sorting. */
+    /* hf_mix64 is a permutation: otherwise two holds could share a place. Checked on a sample by
+     * sorting. */
     enum { N = 1 << 16 };
     static uint64_t seen[N];
     for (uint64_t i = 0; i < N; i++)
@@ -140,8 +142,8 @@ static void live_agrees_with_a_plain_array(void **state)
     hf_live_free(&l);
 }
 
-/* A hold that has moved, and moves again when its neighbours have brought a chunk of their own, is known at its
- * newest place, before and after the file is brought up to date. */
+/* A hold that has moved, and moves again when its neighbours have brought a chunk of their own, is
+ * known at its newest place, before and after the file is brought up to date. */
 static void a_hold_is_known_where_it_went_last(void **state)
 {
     (void)state;

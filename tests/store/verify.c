@@ -1,4 +1,5 @@
-/* What lies before the snapshot is checked, by the start for a second and then in the background. */
+/* What lies before the snapshot is checked, by the start for a second and then in the
+ * background. */
 #include "engine/kit/engine.h"
 #include "store/kit/journal_writer.h"
 #include "support/test.h"
@@ -31,7 +32,8 @@ static void the_start_goes_on_in_the_background(void **state)
     kit_open(k);
     atomic_store(&k->io.step_ns, 0);
     struct hf_stats s = kit_stats(k);
-    assert_true(s.verify_bytes >= 5 << 20 && s.verified_bytes < s.verify_bytes && !s.journal_damaged);
+    assert_true(s.verify_bytes >= 5 << 20 && s.verified_bytes < s.verify_bytes &&
+                !s.journal_damaged);
     assert_int_equal(kit_place(k, "late", "room", "guest", 600000), HF_OK);
     assert_true(k->got.replayed);
     for (int i = 0; i < 200 && s.verified_bytes < s.verify_bytes; i++) {
@@ -89,7 +91,8 @@ static void a_failed_read_is_tried_again(void **state)
     kit_free(k);
 }
 
-/* What lies before the snapshot is not needed to open: a sector there that cannot be read keeps nobody out. */
+/* What lies before the snapshot is not needed to open: a sector there that cannot be read keeps
+ * nobody out. */
 static void an_unreadable_history_does_not_keep_the_store_closed(void **state)
 {
     (void)state;
@@ -98,7 +101,8 @@ static void an_unreadable_history_does_not_keep_the_store_closed(void **state)
     atomic_store(&k->io.unreadable_segment, 2);
     kit_open(k);
     struct hf_stats s = kit_stats(k);
-    assert_true(s.verified_bytes < s.verify_bytes && !s.journal_damaged && s.records_unreadable > 0);
+    assert_true(s.verified_bytes < s.verify_bytes && !s.journal_damaged &&
+                s.records_unreadable > 0);
     assert_int_equal(kit_place(k, "late", "room", "guest", 600000), HF_OK);
     assert_true(k->got.replayed);
     atomic_store(&k->io.unreadable, 0);

@@ -13,8 +13,9 @@ static void tell(struct jw *w, const char *name)
 {
     jw_begin(w, KIT_START);
     struct jw_entry *e = jw_add(w, HF_SET_RESOURCE);
-    jw_row(e, HF_ROW_RESOURCE)->resource =
-        (struct hf_resource){ .name = hf_str(name), .capacity = 1, .created_at = KIT_START, .open = true };
+    jw_row(e, HF_ROW_RESOURCE)->resource = (struct hf_resource){
+        .name = hf_str(name), .capacity = 1, .created_at = KIT_START, .open = true
+    };
     jw_commit(w);
 }
 
@@ -29,7 +30,8 @@ static void configure(struct jw *w)
     jw_commit(w);
 }
 
-/* The files of version 1: two segments with batches, of which the second has `second`, and a prepared one. */
+/* The files of version 1: two segments with batches, of which the second has `second`, and a
+ * prepared one. */
 static struct kit *old_store_of(struct jw *w, int second)
 {
     struct kit *k = kit_make();
@@ -99,7 +101,8 @@ static void an_old_store_goes_on(void **state)
     kit_free(k);
 }
 
-/* What is behind the end of version 1 is cleared, and a batch of either version there is not believed from then on. */
+/* What is behind the end of version 1 is cleared, and a batch of either version there is not
+ * believed from then on. */
 static void the_old_end_is_cleared(void **state)
 {
     (void)state;
@@ -140,7 +143,8 @@ static void the_old_end_is_cleared(void **state)
     kit_free(k);
 }
 
-/* The header with the secret rots before a second one exists: that is damage, and nothing is thrown away. */
+/* The header with the secret rots before a second one exists: that is damage, and nothing is thrown
+ * away. */
 static void a_lost_secret_is_damage(void **state)
 {
     (void)state;
@@ -178,8 +182,8 @@ static void later_put(struct kit *k, bool whole)
     free(data);
 }
 
-/* A header of version 1 needs no secret: a client's bytes may look like one. Only a whole batch proves that there were others. The
- * header of a segment stands where no client's bytes ever do. */
+/* A header of version 1 needs no secret: a client's bytes may look like one. Only a whole batch
+ * proves that there were others. The header of a segment stands where no client's bytes ever do. */
 static void an_old_header_alone_proves_nothing(void **state)
 {
     (void)state;
@@ -204,7 +208,8 @@ static void an_old_header_alone_proves_nothing(void **state)
         hf_put32(next + 136, hf_crc32c(0, next, 136));
         jw_save(k->dir, "journal-00000003.log", next, SEGMENT);
         assert_int_equal(audited(k), first == 6 ? HF_AUDIT_DAMAGED : HF_AUDIT_OK);
-        assert_int_equal(hf_open(k->dir, &k->options, &k->db, &why), first == 6 ? HF_STORE_DAMAGED : HF_OK);
+        assert_int_equal(hf_open(k->dir, &k->options, &k->db, &why),
+                         first == 6 ? HF_STORE_DAMAGED : HF_OK);
     }
     look(k, false);
     free(next);
@@ -249,8 +254,9 @@ static void old_snapshot(const struct jw *w, hf_time now)
     jw_save(w->dir, name, data, at);
 }
 
-/* The snapshot of version 1 cannot be loaded, and proves all the same how far the journal went. Once the first start of a newer
- * program passed over it: it took a batch whose segment's header was lost for one that a crash had cut short, and cleared it. */
+/* The snapshot of version 1 cannot be loaded, and proves all the same how far the journal went.
+ * Once the first start of a newer program passed over it: it took a batch whose segment's header
+ * was lost for one that a crash had cut short, and cleared it. */
 static void an_old_snapshot_is_evidence(void **state)
 {
     (void)state;
@@ -277,8 +283,9 @@ static void an_old_snapshot_is_evidence(void **state)
     kit_free(k);
 }
 
-/* The snapshot began later than the newest batch, and the clock of the first start is behind both: a reboot with a wrong clock. Once
- * that start wrote batches of an earlier time than the snapshot's, and every later one called the store damaged. */
+/* The snapshot began later than the newest batch, and the clock of the first start is behind both:
+ * a reboot with a wrong clock. Once that start wrote batches of an earlier time than the
+ * snapshot's, and every later one called the store damaged. */
 static void an_old_snapshot_of_a_later_time_is_followed(void **state)
 {
     (void)state;
@@ -300,7 +307,8 @@ static void an_old_snapshot_of_a_later_time_is_followed(void **state)
     kit_free(k);
 }
 
-/* A start without room for the segment of version 2 says so: the operator changed no configuration. */
+/* A start without room for the segment of version 2 says so: the operator changed no
+ * configuration. */
 static void without_room_it_says_what_for(void **state)
 {
     (void)state;
@@ -327,7 +335,8 @@ int main(void)
                                         cmocka_unit_test(a_lost_secret_is_damage),
                                         cmocka_unit_test(an_old_header_alone_proves_nothing),
                                         cmocka_unit_test(an_old_snapshot_is_evidence),
-                                        cmocka_unit_test(an_old_snapshot_of_a_later_time_is_followed),
+                                        cmocka_unit_test(
+                                            an_old_snapshot_of_a_later_time_is_followed),
                                         cmocka_unit_test(without_room_it_says_what_for) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

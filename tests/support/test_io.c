@@ -134,7 +134,8 @@ static int t_open(struct hf_dir *dir, const char *name, enum hf_open_how how, st
     file->detached = false;
     int open_now = atomic_fetch_add(&dir->test->descriptors, 1) + 1;
     int most = atomic_load(&dir->test->descriptors_most);
-    while (open_now > most && !atomic_compare_exchange_weak(&dir->test->descriptors_most, &most, open_now))
+    while (open_now > most &&
+           !atomic_compare_exchange_weak(&dir->test->descriptors_most, &most, open_now))
         ;
     *out = file;
     return 0;
@@ -181,7 +182,8 @@ static int t_write(struct hf_file *file, const void *data, size_t size, uint64_t
 static int t_sync(struct hf_file *file)
 {
     struct test_io *t = file->test;
-    /* The background thread notes each new segment when it comes to it: who waits for a sync means that of a commit. */
+    /* The background thread notes each new segment when it comes to it: who waits for a sync means
+     * that of a commit. */
     if (is_note(file))
         return os()->sync(file->real);
     atomic_fetch_add(&t->syncs, 1);

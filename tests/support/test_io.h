@@ -1,5 +1,5 @@
-/* test_io.h: the operating system behind struct hf_io, with a clock that the test moves and faults that it
- * orders. Beneath are real files, so that what is tested is what runs. */
+/* test_io.h: the operating system behind struct hf_io, with a clock that the test moves and faults
+ * that it orders. Beneath are real files, so that what is tested is what runs. */
 #ifndef HF_TESTS_SUPPORT_TEST_IO_H
 #define HF_TESTS_SUPPORT_TEST_IO_H
 
@@ -18,9 +18,10 @@ struct test_io {
     hf_time follows, followed; /* the boot clock then, and the wall clock as it was seen last */
     atomic_flag following;     /* a lock for these two */
     _Atomic uint64_t looks;    /* how often the wall clock was asked for */
-    _Atomic uint64_t later_ns; /* the monotonic clock is so far ahead of the real one; must not go back */
-    _Atomic uint64_t step_ns;  /* and each look at it takes so long */
-    _Atomic int64_t room;      /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
+    _Atomic uint64_t
+        later_ns; /* the monotonic clock is so far ahead of the real one; must not go back */
+    _Atomic uint64_t step_ns; /* and each look at it takes so long */
+    _Atomic int64_t room; /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
     /* Of all files but the note `closed`: */
     _Atomic int fail_sync;    /* the n-th sync from now fails (1: the next); 0: none */
     _Atomic int fail_write;   /* the n-th write from now fails; 0: none */
@@ -33,17 +34,18 @@ struct test_io {
     _Atomic int unreadable_segment;            /* of this segment alone; 0: of every one */
     _Atomic bool unreadable_snapshot;          /* no snapshot that is mapped can be read */
     _Atomic uint64_t
-        unreadable; /* the sector at this offset of every segment that is mapped cannot be read; 0: none */
-    /* Called before each enum test_call, if not NULL, by the thread that makes it. name: of the file, as it was
-     * opened; of a rename, the new one; NULL for the directory. What it returns other than 0 is what the call
-     * answers, and then nothing is done. */
+        /* the sector at this offset of every segment that is mapped cannot be read; 0: none */
+        unreadable;
+    /* Called before each enum test_call, if not NULL, by the thread that makes it. name: of the
+     * file, as it was opened; of a rename, the new one; NULL for the directory. What it returns
+     * other than 0 is what the call answers, and then nothing is done. */
     int (*before)(struct test_io *t, enum test_call call, const char *name);
 };
 
 void test_io_init(struct test_io *t);
 
-/* A new empty directory below the system's folder for temporary files; the caller frees the name. Removed
- * with all that is in it by test_dir_remove. */
+/* A new empty directory below the system's folder for temporary files; the caller frees the name.
+ * Removed with all that is in it by test_dir_remove. */
 char *test_dir_make(void);
 void test_dir_remove(char *path);
 

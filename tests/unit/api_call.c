@@ -1,4 +1,5 @@
-/* The table of calls: every promise of the interface is a row, and every row is found by its path alone. */
+/* The table of calls: every promise of the interface is a row, and every row is found by its path
+ * alone. */
 #include "api/call.h"
 #include "base/bytes.h"
 #include "support/test.h"
@@ -14,34 +15,45 @@ static const struct {
 } promised[] = {
     { HF_HTTP_POST, "/v1/holds", HF_CALL_DO, HF_PLACE_HOLD, HF_ROLE_WRITE, true, "place_hold" },
     { HF_HTTP_GET, "/v1/holds", HF_CALL_LIST, HF_LIST_HOLDS, HF_ROLE_READ, false, NULL },
-    { HF_HTTP_POST, "/v1/holds/{id}/confirm", HF_CALL_DO, HF_CONFIRM, HF_ROLE_WRITE, true, "confirm" },
-    { HF_HTTP_POST, "/v1/holds/{id}/release", HF_CALL_DO, HF_RELEASE, HF_ROLE_WRITE, true, "release" },
+    { HF_HTTP_POST, "/v1/holds/{id}/confirm", HF_CALL_DO, HF_CONFIRM, HF_ROLE_WRITE, true,
+      "confirm" },
+    { HF_HTTP_POST, "/v1/holds/{id}/release", HF_CALL_DO, HF_RELEASE, HF_ROLE_WRITE, true,
+      "release" },
     { HF_HTTP_POST, "/v1/holds/{id}/expire", HF_CALL_DO, HF_EXPIRE, HF_ROLE_WRITE, true, "expire" },
-    { HF_HTTP_POST, "/v1/holds/{id}/reverse", HF_CALL_DO, HF_REVERSE, HF_ROLE_WRITE, true, "reverse" },
+    { HF_HTTP_POST, "/v1/holds/{id}/reverse", HF_CALL_DO, HF_REVERSE, HF_ROLE_WRITE, true,
+      "reverse" },
     { HF_HTTP_GET, "/v1/holds/{id}", HF_CALL_DO, HF_GET_HOLD, HF_ROLE_READ, false, NULL },
-    { HF_HTTP_PUT, "/v1/resources/{name}", HF_CALL_DO, HF_SET_RESOURCE, HF_ROLE_WRITE, false, NULL },
+    { HF_HTTP_PUT, "/v1/resources/{name}", HF_CALL_DO, HF_SET_RESOURCE, HF_ROLE_WRITE, false,
+      NULL },
     { HF_HTTP_GET, "/v1/resources/{name}", HF_CALL_DO, HF_GET_RESOURCE, HF_ROLE_READ, false, NULL },
     { HF_HTTP_GET, "/v1/resources", HF_CALL_LIST, HF_LIST_RESOURCES, HF_ROLE_READ, false, NULL },
     { HF_HTTP_PUT, "/v1/guards/{name}", HF_CALL_DO, HF_SET_GUARD, HF_ROLE_WRITE, false, NULL },
     { HF_HTTP_GET, "/v1/guards/{name}", HF_CALL_DO, HF_GET_GUARD, HF_ROLE_READ, false, NULL },
     { HF_HTTP_GET, "/v1/guards", HF_CALL_LIST, HF_LIST_GUARDS, HF_ROLE_READ, false, NULL },
     { HF_HTTP_POST, "/v1/guards/{name}/check", HF_CALL_DO, HF_CHECK, HF_ROLE_READ, false, "check" },
-    { HF_HTTP_POST, "/v1/guards/{name}/record", HF_CALL_DO, HF_RECORD, HF_ROLE_WRITE, false, "record" },
-    { HF_HTTP_POST, "/v1/guards/{name}/admit", HF_CALL_DO, HF_ADMIT, HF_ROLE_WRITE, false, "admit" },
-    { HF_HTTP_GET, "/v1/guards/{name}/entries", HF_CALL_LIST, HF_LIST_ENTRIES, HF_ROLE_READ, false, NULL },
+    { HF_HTTP_POST, "/v1/guards/{name}/record", HF_CALL_DO, HF_RECORD, HF_ROLE_WRITE, false,
+      "record" },
+    { HF_HTTP_POST, "/v1/guards/{name}/admit", HF_CALL_DO, HF_ADMIT, HF_ROLE_WRITE, false,
+      "admit" },
+    { HF_HTTP_GET, "/v1/guards/{name}/entries", HF_CALL_LIST, HF_LIST_ENTRIES, HF_ROLE_READ, false,
+      NULL },
     { HF_HTTP_POST, "/v1/claims", HF_CALL_DO, HF_BEGIN, HF_ROLE_WRITE, false, "begin" },
-    { HF_HTTP_POST, "/v1/claims/{key}/complete", HF_CALL_DO, HF_COMPLETE, HF_ROLE_WRITE, false, "complete" },
+    { HF_HTTP_POST, "/v1/claims/{key}/complete", HF_CALL_DO, HF_COMPLETE, HF_ROLE_WRITE, false,
+      "complete" },
     { HF_HTTP_POST, "/v1/claims/{key}/fail", HF_CALL_DO, HF_FAIL, HF_ROLE_WRITE, false, "fail" },
     { HF_HTTP_POST, "/v1/claims/{key}/heartbeat", HF_CALL_DO, HF_HEARTBEAT, HF_ROLE_WRITE, false,
       "heartbeat" },
     { HF_HTTP_GET, "/v1/claims/{key}", HF_CALL_DO, HF_GET_CLAIM, HF_ROLE_READ, false, NULL },
     { HF_HTTP_POST, "/v1/leases/{name}", HF_CALL_DO, HF_GRANT, HF_ROLE_WRITE, true, NULL },
     { HF_HTTP_POST, "/v1/leases/{name}/renew", HF_CALL_DO, HF_RENEW, HF_ROLE_WRITE, false, NULL },
-    { HF_HTTP_POST, "/v1/leases/{name}/release", HF_CALL_DO, HF_RETURN, HF_ROLE_WRITE, false, NULL },
+    { HF_HTTP_POST, "/v1/leases/{name}/release", HF_CALL_DO, HF_RETURN, HF_ROLE_WRITE, false,
+      NULL },
     { HF_HTTP_GET, "/v1/leases/{name}", HF_CALL_DO, HF_GET_LEASE, HF_ROLE_READ, false, NULL },
-    { HF_HTTP_DELETE, "/v1/leases/{name}", HF_CALL_DO, HF_DELETE_LEASE, HF_ROLE_WRITE, true, "delete_lease" },
+    { HF_HTTP_DELETE, "/v1/leases/{name}", HF_CALL_DO, HF_DELETE_LEASE, HF_ROLE_WRITE, true,
+      "delete_lease" },
     { HF_HTTP_PUT, "/v1/registers/{name}", HF_CALL_DO, HF_WRITE, HF_ROLE_WRITE, true, "write" },
-    { HF_HTTP_POST, "/v1/registers/{name}/merge", HF_CALL_DO, HF_MERGE, HF_ROLE_WRITE, false, "merge" },
+    { HF_HTTP_POST, "/v1/registers/{name}/merge", HF_CALL_DO, HF_MERGE, HF_ROLE_WRITE, false,
+      "merge" },
     { HF_HTTP_GET, "/v1/registers/{name}", HF_CALL_DO, HF_GET_REGISTER, HF_ROLE_READ, false, NULL },
     { HF_HTTP_DELETE, "/v1/registers/{name}", HF_CALL_DO, HF_DELETE_REGISTER, HF_ROLE_WRITE, true,
       "delete_register" },
@@ -104,9 +116,8 @@ static void test_promises(void **state)
 static void test_every_row_is_found(void **state)
 {
     (void)state;
-    static const char *const params[] = {
-        "x", "a%2Fb", "%00", "confirm", "holds", "{id}", "..", "a b", "\xff"
-    };
+    static const char *const params[] = { "x",    "a%2Fb", "%00", "confirm", "holds",
+                                          "{id}", "..",    "a b", "\xff" };
     for (const struct hf_call *row = hf_calls; row < hf_calls + hf_call_count; row++) {
         for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
             char path[256];
@@ -185,7 +196,8 @@ static void test_unknown_paths(void **state)
         "/metrics/x",
         "/index.html",
     };
-    static const enum hf_http_method methods[] = { HF_HTTP_GET, HF_HTTP_POST, HF_HTTP_PUT, HF_HTTP_DELETE };
+    static const enum hf_http_method methods[] = { HF_HTTP_GET, HF_HTTP_POST, HF_HTTP_PUT,
+                                                   HF_HTTP_DELETE };
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
             struct hf_call_match match = found(methods[k], paths[i]);
@@ -232,9 +244,8 @@ static void test_ops(void **state)
         assert_string_equal(hf_action_name(call->action), call->op);
     }
     assert_int_equal(count, 16);
-    static const char *const none[] = {
-        "", "hold", "place_hol", "place_hold ", "Confirm", "grant", "get_hold"
-    };
+    static const char *const none[] = { "",        "hold",  "place_hol", "place_hold ",
+                                        "Confirm", "grant", "get_hold" };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_null(hf_call_of_op(hf_str(none[i])));
     assert_null(hf_call_of_op(hf_mem("fail\0", 5)));
@@ -289,25 +300,29 @@ static const char *fields_of(enum hf_http_method method, const char *path)
     size_t at = 0;
     text[0] = '\0';
     for (size_t i = 0; i < call->field_count; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%s", i ? " " : "", call->fields[i].name,
-                               call->fields[i].required ? "!" : "");
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%s", i ? " " : "",
+                               call->fields[i].name, call->fields[i].required ? "!" : "");
     return text;
 }
 
 static void test_fields(void **state)
 {
     (void)state;
-    assert_string_equal(fields_of(HF_HTTP_POST, "/v1/holds"), "resource! requester! duration! fence");
+    assert_string_equal(fields_of(HF_HTTP_POST, "/v1/holds"),
+                        "resource! requester! duration! fence");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/holds/x/confirm"), "");
-    assert_string_equal(fields_of(HF_HTTP_GET, "/v1/holds"), "limit cursor state resource requester from to");
+    assert_string_equal(fields_of(HF_HTTP_GET, "/v1/holds"),
+                        "limit cursor state resource requester from to");
     assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/resources/x"), "capacity open");
     assert_string_equal(fields_of(HF_HTTP_GET, "/v1/resources"), "limit cursor");
-    assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/guards/x"), "window! match on_unavailable durable");
+    assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/guards/x"),
+                        "window! match on_unavailable durable");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/guards/x/check"), "identity!");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/guards/x/record"), "identity! result");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/guards/x/admit"), "identity! result");
     assert_string_equal(fields_of(HF_HTTP_GET, "/v1/guards/x/entries"), "limit cursor");
-    assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims"), "key! fingerprint payload lease on_abandon");
+    assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims"),
+                        "key! fingerprint payload lease on_abandon");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/complete"), "fence! response");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/fail"), "fence! retryable error");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/heartbeat"), "fence! lease");

@@ -15,14 +15,16 @@ static void test_place_hold(void **state)
     assert_int_equal(r->place_hold.fence, 0);
     assert_int_equal(r->client.size, 0);
     r = good(POST, "/v1/holds", "k",
-             " { \"fence\" : 18446744073709551615 , \"duration\" : 1.5 ,\n\"requester\" : \"\\u0071\\n\" , "
+             " { \"fence\" : 18446744073709551615 , \"duration\" : 1.5 ,\n\"requester\" : "
+             "\"\\u0071\\n\" , "
              "\"resource\" : \"caf\xc3\xa9\" } ");
     same(r->place_hold.resource, "caf\xc3\xa9");
     same(r->place_hold.requester, "q\n");
     assert_int_equal(r->place_hold.duration_ms, 1500);
     assert_int_equal(r->place_hold.fence, UINT64_MAX);
     /* What is well-formed but against a rule is for the core to refuse, under the key. */
-    r = good(POST, "/v1/holds", "k", "{\"resource\":\"\",\"requester\":\"\",\"duration\":0,\"fence\":0}");
+    r = good(POST, "/v1/holds", "k",
+             "{\"resource\":\"\",\"requester\":\"\",\"duration\":0,\"fence\":0}");
     assert_int_equal(r->place_hold.duration_ms, 0);
 }
 
@@ -52,7 +54,8 @@ static void test_bodies(void **state)
         { "null", "body: expected an object, got null." },
         { "[]", "body: expected an object, got an array." },
         { "\"x\"", "body: expected an object, got \"x\"." },
-        { "\xef\xbb\xbf" HOLD, "body: the text begins with a byte order mark, which JSON must not have." },
+        { "\xef\xbb\xbf" HOLD,
+          "body: the text begins with a byte order mark, which JSON must not have." },
         { HOLD "x", "body: expected nothing more at byte 49, got 'x'." },
         { HOLD HOLD, "body: expected nothing more" },
         { HOLD ",", "body: expected nothing more" },
@@ -64,14 +67,16 @@ static void test_bodies(void **state)
           "resource: expected four hexadecimal digits, and surrogates in pairs" },
         { "{\"resource\":\"r\",\"resource\":\"r\"}",
           "body: the member \"resource\" comes twice, the second time before byte 26." },
-        { "{\"resource\":\"r\",\"\\u0072esource\":\"r\"}", "body: the member \"resource\" comes twice" },
+        { "{\"resource\":\"r\",\"\\u0072esource\":\"r\"}",
+          "body: the member \"resource\" comes twice" },
         { "{\"colour\":1}",
           "The member \"colour\" is not known to this call, which takes resource, requester, "
           "duration, fence." },
         { "{\"Resource\":\"r\"}", "The member \"Resource\" is not known" },
         { "{\"\":1}", "The member \"\" is not known" },
         { "{\"resource\":\"r\",\"requester\":\"q\"}",
-          "duration: missing, expected a duration such as \"15m\" or a number of seconds, at most 3650d." },
+          "duration: missing, expected a duration such as \"15m\" or a number of seconds, at most "
+          "3650d." },
         { "{}", "resource: missing, expected a string." },
         { "{\"resource\":null}", "resource: expected a string, got null." },
         { "{\"resource\":17}", "resource: expected a string, got 17." },
@@ -81,8 +86,10 @@ static void test_bodies(void **state)
           "resource: expected text without NUL." },
         { "{\"resource\":\"r\",\"requester\":\"\\u0000\",\"duration\":1}",
           "requester: expected text without NUL." },
-        { "{\"fence\":-1}", "fence: expected a whole number from 0 to 18446744073709551615, got -1." },
-        { "{\"fence\":-0}", "fence: expected a whole number from 0 to 18446744073709551615, got -0." },
+        { "{\"fence\":-1}",
+          "fence: expected a whole number from 0 to 18446744073709551615, got -1." },
+        { "{\"fence\":-0}",
+          "fence: expected a whole number from 0 to 18446744073709551615, got -0." },
         { "{\"fence\":1e5}", "got 1e5." },
         { "{\"fence\":1.0}", "got 1.0." },
         { "{\"fence\":\"1\"}", "got \"1\"." },
@@ -94,7 +101,8 @@ static void test_bodies(void **state)
         bad(POST, "/v1/holds", "k", cases[i].body, cases[i].detail);
     char deep[200] = "{\"resource\":";
     memset(deep + 12, '[', 100);
-    bad(POST, "/v1/holds", "k", deep, "resource: expected at most 32 arrays and objects inside each other");
+    bad(POST, "/v1/holds", "k", deep,
+        "resource: expected at most 32 arrays and objects inside each other");
     (void)decode_bytes(POST, "/v1/holds", "k",
                        hf_mem(HOLD "\0", sizeof HOLD)); /* a NUL is something behind */
     expect_bad("NUL", "body: expected nothing more at byte 49, got byte 0x00.");
@@ -183,13 +191,16 @@ static void test_durations(void **state)
     };
     char body[128];
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
-        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}", fine[i].text);
+        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}",
+                 fine[i].text);
         assert_int_equal(good(POST, "/v1/holds", "k", body)->place_hold.duration_ms, fine[i].ms);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}", wrong[i]);
+        snprintf(body, sizeof body, "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":%s}",
+                 wrong[i]);
         bad(POST, "/v1/holds", "k", body,
-            "duration: expected a duration such as \"15m\" or a number of seconds, at most 3650d, got ");
+            "duration: expected a duration such as \"15m\" or a number of seconds, at most 3650d, "
+            "got ");
     }
 }
 
@@ -217,7 +228,8 @@ static void test_params(void **state)
     bad(GET, "/v1/resources/a%00b", NULL, NULL, "path: expected text without NUL.");
     bad(PUT, "/v1/guards/%00", NULL, "{\"window\":1}", "path: expected text without NUL.");
     bad(POST, "/v1/guards/%ed%a0%80/check", NULL, "{\"identity\":\"i\"}", "path: expected UTF-8.");
-    bad(POST, "/v1/leases/%00", "k", "{\"holder\":\"h\",\"ttl\":1}", "path: expected text without NUL.");
+    bad(POST, "/v1/leases/%00", "k", "{\"holder\":\"h\",\"ttl\":1}",
+        "path: expected text without NUL.");
     bad(PUT, "/v1/registers/%00", "k", "{\"value\":1}", "path: expected text without NUL.");
     bad(POST, "/v1/registers/%00/merge", NULL, "{\"type\":\"max\",\"value\":1}",
         "path: expected text without NUL.");
@@ -255,7 +267,8 @@ static void test_no_query(void **state)
     bad(GET, "/v1/holds/x?a", NULL, NULL, "The query parameter \"a\" is not known to this call");
     bad(POST, "/v1/holds?resource=r", "k", HOLD,
         "The query parameter \"resource\" is not known to this call, which takes none.");
-    bad(POST, "/v1/holds/x/confirm?force=1", "k", NULL, "The query parameter \"force\" is not known");
+    bad(POST, "/v1/holds/x/confirm?force=1", "k", NULL,
+        "The query parameter \"force\" is not known");
     bad(GET, "/v1/audit?x=1", NULL, NULL, "The query parameter \"x\" is not known");
 }
 
@@ -277,7 +290,8 @@ static void test_resources(void **state)
     assert_int_equal(r->set_resource.capacity, HF_CAPACITY_MAX);
     good(PUT, "/v1/resources/x", NULL, "{}");
     bad(PUT, "/v1/resources/x", NULL, NULL, "body: expected an object");
-    /* 0 means "as it is" in the library, and must not become that by accident; nor may it wrap around. */
+    /* 0 means "as it is" in the library, and must not become that by accident; nor may it wrap
+     * around. */
     bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":0}",
         "capacity: expected a whole number from 1 to 1000000000, got 0.");
     bad(PUT, "/v1/resources/x", NULL, "{\"capacity\":1000000001}", "got 1000000001.");
@@ -301,9 +315,10 @@ static void test_guards(void **state)
     assert_int_equal(r->set_guard.match_count, 0);
     assert_int_equal(r->set_guard.on_unavailable, HF_FAIL_OPEN);
     assert_false(r->set_guard.volatile_only);
-    r = good(PUT, "/v1/guards/g", NULL,
-             "{\"match\":[\"trim\",\"casefold\",\"normalize\",\"hash\"],\"on_unavailable\":\"closed\","
-             "\"durable\":false,\"window\":60}");
+    r = good(
+        PUT, "/v1/guards/g", NULL,
+        "{\"match\":[\"trim\",\"casefold\",\"normalize\",\"hash\"],\"on_unavailable\":\"closed\","
+        "\"durable\":false,\"window\":60}");
     assert_int_equal(r->set_guard.match_count, 4);
     assert_int_equal(r->set_guard.match[0], HF_MATCH_TRIM);
     assert_int_equal(r->set_guard.match[1], HF_MATCH_CASEFOLD);
@@ -317,8 +332,8 @@ static void test_guards(void **state)
     assert_int_equal(r->set_guard.match[1], HF_MATCH_HASH);
     assert_int_equal(r->set_guard.on_unavailable, HF_FAIL_OPEN);
     assert_false(r->set_guard.volatile_only);
-    assert_int_equal(good(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"match\":[]}")->set_guard.match_count,
-                     0);
+    assert_int_equal(
+        good(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"match\":[]}")->set_guard.match_count, 0);
     assert_int_equal(
         good(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"match\":\"exact\"}")->set_guard.match[0],
         HF_MATCH_EXACT);
@@ -338,9 +353,11 @@ static void test_guards(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(body, sizeof body, "{\"window\":1,\"match\":%s}", wrong[i]);
         bad(PUT, "/v1/guards/g", NULL, body,
-            "match: expected at most 4, in an array, out of exact, trim, casefold, normalize, hash, got ");
+            "match: expected at most 4, in an array, out of exact, trim, casefold, normalize, "
+            "hash, got ");
     }
-    bad(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"match\":[5]}", "match: expected a string, got 5.");
+    bad(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"match\":[5]}",
+        "match: expected a string, got 5.");
     bad(PUT, "/v1/guards/g", NULL, "{\"match\":\"trim\"}", "window: missing, expected a duration");
     bad(PUT, "/v1/guards/g", NULL, "{\"window\":1,\"on_unavailable\":\"maybe\"}",
         "on_unavailable: expected one of open, closed, got \"maybe\".");
@@ -377,7 +394,8 @@ static void test_identities(void **state)
         bad(POST, path, NULL, "{\"identity\":\"i\",\"result\":{\"a\":1,\"a\":2}}",
             "result: the member \"a\" comes twice, the second time before byte 35.");
     }
-    const struct hf_request *r = good(POST, "/v1/guards/g/check", NULL, "{\"identity\":\"a\\u0000b\"}");
+    const struct hf_request *r =
+        good(POST, "/v1/guards/g/check", NULL, "{\"identity\":\"a\\u0000b\"}");
     assert_int_equal(r->action, HF_CHECK);
     assert_int_equal(r->identity.identity.size, 3); /* an identity may be any bytes */
     bad(POST, "/v1/guards/g/check", NULL, "{\"identity\":\"i\",\"result\":1}",
@@ -407,13 +425,16 @@ static void test_begin(void **state)
     same(r->begin.payload, "abc");
     assert_int_equal(r->begin.lease_ms, 5000);
     assert_int_equal(r->begin.on_abandon, HF_ABANDON_RETRY);
-    r = good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"payload\":{\"b\" : [1, 2],\"\\u0061\":\"x\\/y\"}}");
+    r = good(POST, "/v1/claims", NULL,
+             "{\"key\":\"c\",\"payload\":{\"b\" : [1, 2],\"\\u0061\":\"x\\/y\"}}");
     assert_null(r->begin.fingerprint);
     same(r->begin.payload, "{\"a\":\"x/y\",\"b\":[1,2]}");
-    same(good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"payload\":\"abc\"}")->begin.payload, "\"abc\"");
+    same(good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"payload\":\"abc\"}")->begin.payload,
+         "\"abc\"");
     same(good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"payload\":null}")->begin.payload, "null");
     /* 63 and 65 digits, and 64 of which one is none, are text. */
-    same(good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"fingerprint\":\"" HEX "0\"}")->begin.payload,
+    same(good(POST, "/v1/claims", NULL, "{\"key\":\"c\",\"fingerprint\":\"" HEX "0\"}")
+             ->begin.payload,
          HEX "0");
     char text[65] = HEX, body[1200];
     text[63] = 'g';
@@ -469,7 +490,8 @@ static void test_settle(void **state)
     assert_int_equal(r->action, HF_HEARTBEAT);
     assert_int_equal(r->settle.fence, 7);
     assert_int_equal(r->settle.lease_ms, 120000);
-    assert_int_equal(good(POST, "/v1/claims/c/heartbeat", NULL, "{\"fence\":7}")->settle.lease_ms, 0);
+    assert_int_equal(good(POST, "/v1/claims/c/heartbeat", NULL, "{\"fence\":7}")->settle.lease_ms,
+                     0);
     bad(POST, "/v1/claims/c/heartbeat", NULL, "{\"fence\":7,\"lease\":0}",
         "lease: expected a duration of 1ms or more");
     bad(POST, "/v1/claims/c/complete", NULL, "{}", "fence: missing, expected a whole number.");
@@ -484,13 +506,15 @@ static void test_settle(void **state)
 static void test_leases(void **state)
 {
     (void)state;
-    const struct hf_request *r = good(POST, "/v1/leases/n", "k", "{\"holder\":\"h\",\"ttl\":\"30s\"}");
+    const struct hf_request *r =
+        good(POST, "/v1/leases/n", "k", "{\"holder\":\"h\",\"ttl\":\"30s\"}");
     assert_int_equal(r->action, HF_GRANT);
     same(r->key, "k");
     same(r->lease.name, "n");
     same(r->lease.holder, "h");
     assert_int_equal(r->lease.ttl_ms, 30000);
-    assert_int_equal(good(POST, "/v1/leases/n", "k", "{\"holder\":\"h\",\"ttl\":0}")->lease.ttl_ms, 0);
+    assert_int_equal(good(POST, "/v1/leases/n", "k", "{\"holder\":\"h\",\"ttl\":0}")->lease.ttl_ms,
+                     0);
     r = good(POST, "/v1/leases/n/renew", NULL, "{\"fence\":3,\"ttl\":45}");
     assert_int_equal(r->action, HF_RENEW);
     same(r->lease.name, "n");
@@ -506,7 +530,8 @@ static void test_leases(void **state)
     bad(POST, "/v1/leases/n/renew", NULL, "{\"fence\":3,\"ttl\":0}",
         "ttl: expected a duration of 1ms or more");
     bad(POST, "/v1/leases/n/renew", NULL, "{}", "fence: missing");
-    bad(POST, "/v1/leases/n/release", NULL, "{\"fence\":3,\"ttl\":1}", "The member \"ttl\" is not known");
+    bad(POST, "/v1/leases/n/release", NULL, "{\"fence\":3,\"ttl\":1}",
+        "The member \"ttl\" is not known");
     bad(POST, "/v1/leases/n/release", NULL, NULL, "body: expected an object");
 }
 
@@ -526,8 +551,8 @@ static void test_write(void **state)
     assert_int_equal(r->write.if_version, 0);
     assert_int_equal(r->write.value.size, 7);
     assert_memory_equal(r->write.value.data, "\0j[1,2]", 7);
-    assert_int_equal(good(PUT, "/v1/registers/n", "k", "{\"if_version\":12,\"value\":1}")->write.if_version,
-                     12);
+    assert_int_equal(
+        good(PUT, "/v1/registers/n", "k", "{\"if_version\":12,\"value\":1}")->write.if_version, 12);
     bad(PUT, "/v1/registers/n", "k", "{\"fence\":9}", "value: missing, expected any JSON.");
     bad(PUT, "/v1/registers/n", "k", "{\"value\":1,\"if_version\":-1}",
         "if_version: expected a whole number");
@@ -535,7 +560,8 @@ static void test_write(void **state)
         "if_version: expected a whole number");
     bad(PUT, "/v1/registers/n", "k", "{\"value\":nul}",
         "value: expected true, false or null at byte 9, got 'n'.");
-    bad(PUT, "/v1/registers/n", "k", "{\"value\":undefined}", "value: expected a value at byte 9, got 'u'.");
+    bad(PUT, "/v1/registers/n", "k", "{\"value\":undefined}",
+        "value: expected a value at byte 9, got 'u'.");
 }
 
 int main(void)

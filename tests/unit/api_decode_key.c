@@ -65,7 +65,8 @@ static void test_missing_keys(void **state)
         if (!call->key)
             continue;
         count++;
-        assert_int_equal(hf_api_decode(call, &in, &decoded.arena, &request, &why), HF_INVALID_REQUEST);
+        assert_int_equal(hf_api_decode(call, &in, &decoded.arena, &request, &why),
+                         HF_INVALID_REQUEST);
         assert_non_null(strstr(why.detail, "Idempotency-Key: this header is missing"));
     }
     assert_int_equal(count, 9);

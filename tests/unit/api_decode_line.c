@@ -1,4 +1,5 @@
-/* Lines of a batch: the same requests as over their own paths, and what only a line can say wrongly. */
+/* Lines of a batch: the same requests as over their own paths, and what only a line can say
+ * wrongly. */
 #include "unit/kit/decode.h"
 
 static const struct hf_request *line(const char *text)
@@ -51,7 +52,8 @@ static void test_every_operation(void **state)
     r = line("{\"op\":\"admit\",\"guard\":\"g\",\"identity\":\"i\",\"key\":\"ignored\"}");
     assert_int_equal(r->action, HF_ADMIT);
     assert_int_equal(r->key.size, 0);
-    r = line("{\"op\":\"begin\",\"key\":\"c\",\"payload\":{\"b\":1,\"a\":2},\"lease\":\"5s\",\"on_abandon\":"
+    r = line("{\"op\":\"begin\",\"key\":\"c\",\"payload\":{\"b\":1,\"a\":2},\"lease\":\"5s\",\"on_"
+             "abandon\":"
              "\"retry\"}");
     assert_int_equal(r->action, HF_BEGIN);
     same(r->key, "c");
@@ -86,7 +88,8 @@ static void test_op_anywhere(void **state)
     static const char *const lines[] = {
         "{\"op\":\"write\",\"key\":\"k\",\"name\":\"n\",\"value\":{\"op\":\"merge\"}}",
         "{\"value\":{\"op\":\"merge\"},\"key\":\"k\",\"op\":\"write\",\"name\":\"n\"}",
-        "  {\"name\":\"n\",\"value\":{\"op\":\"merge\"},\"key\":\"k\",\"\\u006fp\":\"writ\\u0065\" } \r",
+        "  {\"name\":\"n\",\"value\":{\"op\":\"merge\"},\"key\":\"k\",\"\\u006fp\":\"writ\\u0065\" "
+        "} \r",
     };
     for (size_t i = 0; i < 3; i++) {
         const struct hf_request *r = line(lines[i]);
@@ -102,22 +105,27 @@ static void test_keys(void **state)
     (void)state;
     /* In a line a key is a JSON string: quotes are part of it if they are escaped in it. */
     same(line("{\"op\":\"confirm\",\"id\":\"x\",\"key\":\"\\\"k\\\"\"}")->key, "\"k\"");
-    assert_int_equal(line("{\"op\":\"confirm\",\"id\":\"x\",\"key\":\"\"}")->key.size, 0); /* for the core */
-    const struct hf_request *r = line("{\"op\":\"confirm\",\"id\":\"x\",\"client\":\"c\",\"sequence\":9}");
+    assert_int_equal(line("{\"op\":\"confirm\",\"id\":\"x\",\"key\":\"\"}")->key.size,
+                     0); /* for the core */
+    const struct hf_request *r =
+        line("{\"op\":\"confirm\",\"id\":\"x\",\"client\":\"c\",\"sequence\":9}");
     assert_int_equal(r->key.size, 0);
     same(r->client, "c");
     assert_int_equal(r->sequence, 9);
-    static const char *const keyed[] = { "place_hold\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":1",
-                                         "confirm\",\"id\":\"x\"",
-                                         "release\",\"id\":\"x\"",
-                                         "expire\",\"id\":\"x\"",
-                                         "reverse\",\"id\":\"x\"",
-                                         "write\",\"name\":\"n\",\"value\":1" };
+    static const char *const keyed[] = {
+        "place_hold\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":1",
+        "confirm\",\"id\":\"x\"",
+        "release\",\"id\":\"x\"",
+        "expire\",\"id\":\"x\"",
+        "reverse\",\"id\":\"x\"",
+        "write\",\"name\":\"n\",\"value\":1"
+    };
     for (size_t i = 0; i < sizeof keyed / sizeof *keyed; i++) {
         char text[256];
         snprintf(text, sizeof text, "{\"op\":\"%s}", keyed[i]);
         refused(text, "key: expected a string, or client and sequence instead, but not both.");
-        snprintf(text, sizeof text, "{\"op\":\"%s,\"key\":\"k\",\"client\":\"c\",\"sequence\":1}", keyed[i]);
+        snprintf(text, sizeof text, "{\"op\":\"%s,\"key\":\"k\",\"client\":\"c\",\"sequence\":1}",
+                 keyed[i]);
         refused(text, "key: expected a string, or client and sequence instead, but not both.");
         snprintf(text, sizeof text, "{\"op\":\"%s,\"client\":\"c\"}", keyed[i]);
         refused(text, "client, sequence: expected both or none.");
@@ -134,8 +142,9 @@ static void test_keys(void **state)
     refused("{\"op\":\"check\",\"guard\":\"g\",\"identity\":\"i\",\"key\":5}",
             "key: expected a string, got 5.");
     /* Numbered requests are for calls with a key. */
-    refused("{\"op\":\"check\",\"guard\":\"g\",\"identity\":\"i\",\"client\":\"c\",\"sequence\":1}",
-            "The member \"client\" is not known to this call, which takes op, key, guard, identity.");
+    refused(
+        "{\"op\":\"check\",\"guard\":\"g\",\"identity\":\"i\",\"client\":\"c\",\"sequence\":1}",
+        "The member \"client\" is not known to this call, which takes op, key, guard, identity.");
     refused("{\"op\":\"complete\",\"fence\":1,\"client\":\"c\",\"sequence\":1}",
             "The member \"client\" is not known");
     refused("{\"op\":\"complete\",\"fence\":1}", "key: missing, expected a string.");
@@ -151,30 +160,34 @@ static void test_refusals(void **state)
     refused("{}", "op: missing, expected the name of an operation such as \"place_hold\".");
     refused("{\"key\":\"k\"}", "op: missing");
     refused("{\"op\":5}", "op: expected a string, got 5.");
-    refused("{\"op\":\"fly\"}",
-            "op: expected place_hold, confirm, release, expire, reverse, check, record, admit, begin, "
-            "complete, fail, heartbeat, merge, write, delete_register or delete_lease, got \"fly\".");
+    refused(
+        "{\"op\":\"fly\"}",
+        "op: expected place_hold, confirm, release, expire, reverse, check, record, admit, begin, "
+        "complete, fail, heartbeat, merge, write, delete_register or delete_lease, got \"fly\".");
     refused("{\"op\":\"0123456789012345678901234567890123456789012345678901234567890123456789\"}",
             "op: expected place_hold");
     refused("{\"op\":\"get_hold\",\"id\":\"x\"}", "op: expected place_hold");
     refused("{\"op\":\"grant\",\"name\":\"x\"}", "op: expected place_hold");
     refused("{\"op\":\"confirm\",\"op\":\"confirm\",\"id\":\"x\",\"key\":\"k\"}",
             "the member \"op\" comes twice");
-    refused("{\"op\":\"confirm\",\"id\":\"x\",\"id\":\"x\",\"key\":\"k\"}", "the member \"id\" comes twice");
+    refused("{\"op\":\"confirm\",\"id\":\"x\",\"id\":\"x\",\"key\":\"k\"}",
+            "the member \"id\" comes twice");
     refused("{\"op\":\"confirm\",\"id\":\"x\",\"key\":\"k\"",
             "line: expected ',' or '}' at byte 34, got the end.");
     refused("{\"op\":\"confirm\",\"id\":\"x\",\"key\":\"k\"} {}",
             "line: expected nothing more at byte 36, got '{'.");
     refused("{\"op\":\"confirm\",\"key\":\"k\"}", "id: missing, expected a string.");
     refused("{\"op\":\"confirm\",\"id\":7,\"key\":\"k\"}", "id: expected a string, got 7.");
-    refused("{\"op\":\"confirm\",\"id\":\"\\u0000\",\"key\":\"k\"}", "id: expected text without NUL.");
+    refused("{\"op\":\"confirm\",\"id\":\"\\u0000\",\"key\":\"k\"}",
+            "id: expected text without NUL.");
     refused("{\"op\":\"confirm\",\"id\":\"x\",\"key\":\"k\",\"name\":\"n\"}",
             "The member \"name\" is not known to this call, which takes op, key, id.");
     refused("{\"op\":\"check\",\"name\":\"g\",\"identity\":\"i\"}",
             "The member \"name\" is not known to this call");
     refused("{\"op\":\"check\",\"identity\":\"i\"}", "guard: missing, expected a string.");
     refused("{\"op\":\"write\",\"key\":\"k\",\"value\":1}", "name: missing, expected a string.");
-    refused("{\"op\":\"write\",\"key\":\"k\",\"name\":\"n\"}", "value: missing, expected any JSON.");
+    refused("{\"op\":\"write\",\"key\":\"k\",\"name\":\"n\"}",
+            "value: missing, expected any JSON.");
     refused("{\"op\":\"place_hold\",\"key\":\"k\",\"id\":\"x\"}",
             "The member \"id\" is not known to this call, which takes "
             "op, key, resource, requester, duration, fence.");
@@ -189,13 +202,13 @@ static void test_no_call(void **state)
     const struct hf_call *call = hf_calls;
     struct hf_request request = { .action = HF_CONFIRM };
     struct hf_api_fault why;
-    assert_int_equal(
-        hf_api_decode_line(hf_str("{\"op\":\"x\"}"), hf_str("t"), &decoded.arena, &request, &call, &why),
-        HF_INVALID_REQUEST);
+    assert_int_equal(hf_api_decode_line(hf_str("{\"op\":\"x\"}"), hf_str("t"), &decoded.arena,
+                                        &request, &call, &why),
+                     HF_INVALID_REQUEST);
     assert_null(call);
     assert_int_equal(request.action, 0);
-    assert_int_equal(hf_api_decode_line(hf_str("{\"op\":\"confirm\"}"), hf_str("t"), &decoded.arena, &request,
-                                        &call, &why),
+    assert_int_equal(hf_api_decode_line(hf_str("{\"op\":\"confirm\"}"), hf_str("t"), &decoded.arena,
+                                        &request, &call, &why),
                      HF_INVALID_REQUEST);
     assert_string_equal(call->op, "confirm");
 }

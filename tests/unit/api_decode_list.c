@@ -28,9 +28,10 @@ static void test_holds(void **state)
     assert_int_equal(q->to, 0);
     assert_int_equal(q->limit, 0);
     assert_int_equal(q->cursor, 0);
-    q = listed(
-        "/v1/holds?state=released&resource=a%2Fb+c&requester=caf%c3%A9&from=2026-11-15T21:39:57.123Z&to=@9&"
-        "limit=1000&cursor=18446744073709551615");
+    q = listed("/v1/"
+               "holds?state=released&resource=a%2Fb+c&requester=caf%c3%A9&from=2026-11-15T21:39:57."
+               "123Z&to=@9&"
+               "limit=1000&cursor=18446744073709551615");
     assert_int_equal(q->state, HF_RELEASED);
     same(q->resource, "a/b+c"); /* a plus is a plus */
     same(q->requester, "caf\xc3\xa9");
@@ -72,7 +73,8 @@ static void test_refusals(void **state)
     refused("/v1/holds?limit=-1", "limit: expected a whole number.");
     refused("/v1/holds?limit=1e2", "limit: expected a whole number.");
     refused("/v1/holds?limit=10%00", "limit: expected a whole number.");
-    refused("/v1/holds?cursor=x", "cursor: expected the next_cursor of a page, or nothing for the start.");
+    refused("/v1/holds?cursor=x",
+            "cursor: expected the next_cursor of a page, or nothing for the start.");
     refused("/v1/holds?cursor=0", "cursor: expected the next_cursor of a page");
     refused("/v1/holds?cursor=18446744073709551616", "cursor: expected the next_cursor of a page");
     refused("/v1/holds?cursor=null", "cursor: expected the next_cursor of a page");
@@ -151,8 +153,10 @@ static void test_export(void **state)
     static const struct {
         const char *target;
         unsigned choice;
-    } fine[] = { { "/v1/export", 0 }, { "/v1/export?format=jsonl", 0 }, { "/v1/export?format=sqlite", 1 },
-                 { "/v1/audit", 0 },  { "/v1/trace/%ff", 0 },           { "/metrics?", 0 } };
+    } fine[] = {
+        { "/v1/export", 0 }, { "/v1/export?format=jsonl", 0 }, { "/v1/export?format=sqlite", 1 },
+        { "/v1/audit", 0 },  { "/v1/trace/%ff", 0 },           { "/metrics?", 0 }
+    };
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         decoded.choice = 77;
         assert_int_equal(decode_bytes(GET, fine[i].target, NULL, hf_mem(NULL, 0)), HF_OK);
@@ -161,7 +165,8 @@ static void test_export(void **state)
     refused("/v1/export?format=xml", "format: expected one of jsonl, sqlite.");
     refused("/v1/export?format=", "format: expected one of jsonl, sqlite.");
     refused("/v1/export?format=jsonl&format=sqlite", "format: expected once, and it comes twice.");
-    refused("/v1/export?x=1", "The query parameter \"x\" is not known to this call, which takes format.");
+    refused("/v1/export?x=1",
+            "The query parameter \"x\" is not known to this call, which takes format.");
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Values: those of merges, and any JSON as stored bytes; what goes in comes out, and what came out goes in. */
+/* Values: those of merges, and any JSON as stored bytes; what goes in comes out, and what came out
+ * goes in. */
 #include "api/encode.h"
 #include "unit/kit/decode.h"
 #include "json/reader.h"
@@ -41,14 +42,16 @@ static void test_simple_values(void **state)
     assert_false(merged("or", "false")->flag);
     assert_int_equal(merged("or", "false")->type, HF_TYPE_OR);
     refused("max", "1.0",
-            "value: expected a whole number from -9223372036854775808 to 9223372036854775807, got 1.0.");
+            "value: expected a whole number from -9223372036854775808 to 9223372036854775807, got "
+            "1.0.");
     refused("max", "1e3", "got 1e3.");
     refused("min", "-0", "got -0.");
     refused("min", "9223372036854775808", "got 9223372036854775808.");
     refused("min", "\"1\"", "got \"1\".");
     refused("or", "1", "value: expected true or false, got 1.");
-    refused("plain", "1",
-            "type: expected one of max, min, or, union, lww, vector, counter, updown, got \"plain\".");
+    refused(
+        "plain", "1",
+        "type: expected one of max, min, or, union, lww, vector, counter, updown, got \"plain\".");
     refused("MAX", "1", "type: expected one of max");
 }
 
@@ -90,7 +93,8 @@ static void test_nodes(void **state)
         refused(types[i], "{\"a\":1,\"\\u0061\":2}", "value: the member \"a\" comes twice");
         refused(types[i], "{\"\\u0000\":1}", "value: each name in it: expected text without NUL.");
     }
-    const struct hf_value *v = merged("updown", "{\"a\":{\"down\":2,\"up\":5},\"b\":{\"down\":1},\"c\":{}}");
+    const struct hf_value *v =
+        merged("updown", "{\"a\":{\"down\":2,\"up\":5},\"b\":{\"down\":1},\"c\":{}}");
     assert_int_equal(v->type, HF_TYPE_UPDOWN);
     assert_int_equal(v->item_count, 3);
     assert_int_equal(v->items[0].up, 5);
@@ -116,7 +120,8 @@ static void test_lww(void **state)
     v = merged("lww", "{\"value\":{\"x\": [1]},\"timestamp\":1,\"node\":\"n\"}");
     assert_int_equal(v->bytes.size, 11);
     assert_memory_equal(v->bytes.data, "\0j{\"x\":[1]}", 11);
-    refused("lww", "{\"value\":1,\"timestamp\":1}", "value: expected value, timestamp and node, all three.");
+    refused("lww", "{\"value\":1,\"timestamp\":1}",
+            "value: expected value, timestamp and node, all three.");
     refused("lww", "{}", "value: expected value, timestamp and node, all three.");
     refused("lww", "{\"value\":1,\"timestamp\":1,\"node\":\"n\",\"x\":1}",
             "value: expected only value, timestamp and node, got the member \"x\".");
@@ -132,13 +137,15 @@ static void test_lww(void **state)
 static void test_order(void **state)
 {
     (void)state;
-    const struct hf_request *r =
-        good(POST, "/v1/registers/n/merge", NULL, "{ \"value\" : [\"a\", \"b\"] , \"type\" : \"union\" }");
+    const struct hf_request *r = good(POST, "/v1/registers/n/merge", NULL,
+                                      "{ \"value\" : [\"a\", \"b\"] , \"type\" : \"union\" }");
     assert_int_equal(r->merge.value->item_count, 2);
     bad(POST, "/v1/registers/n/merge", NULL, "{\"value\":[\"a\" \"b\"],\"type\":\"union\"}",
         "value: expected ',' or ']' at byte 14, got '\"'.");
-    bad(POST, "/v1/registers/n/merge", NULL, "{\"value\":1}", "type: missing, expected one of max, min");
-    bad(POST, "/v1/registers/n/merge", NULL, "{\"type\":\"max\"}", "value: missing, expected any JSON.");
+    bad(POST, "/v1/registers/n/merge", NULL, "{\"value\":1}",
+        "type: missing, expected one of max, min");
+    bad(POST, "/v1/registers/n/merge", NULL, "{\"type\":\"max\"}",
+        "value: missing, expected any JSON.");
     bad(POST, "/v1/registers/n/merge", NULL, "{\"type\":\"max\",\"value\":1,\"fence\":1}",
         "The member \"fence\" is not");
 }
@@ -212,7 +219,8 @@ static void body_of(const char *shown, struct hf_buffer *body)
     hf_arena_free(&arena);
 }
 
-/* A value takes as much memory as it needs, and nothing for what was only passed over on the way to it. */
+/* A value takes as much memory as it needs, and nothing for what was only passed over on the way to
+ * it. */
 static void test_memory_of_items(void **state)
 {
     (void)state;
@@ -233,10 +241,10 @@ static void test_memory_of_items(void **state)
         hf_buffer_reset(&out);
         hf_buffer_printf(&out, "{\"value\":%s", cases[i].open);
         for (int k = 0; k < COUNT; k++)
-            hf_buffer_printf(&out, "%s%s%03d%s", k ? "," : "", cases[i].before, cases[i].same ? 0 : k,
-                             cases[i].behind);
-        hf_buffer_printf(&out, "%s,\"type\":\"%s\",\"name\":\"n\",\"op\":\"merge\"}", cases[i].close,
-                         cases[i].type);
+            hf_buffer_printf(&out, "%s%s%03d%s", k ? "," : "", cases[i].before,
+                             cases[i].same ? 0 : k, cases[i].behind);
+        hf_buffer_printf(&out, "%s,\"type\":\"%s\",\"name\":\"n\",\"op\":\"merge\"}",
+                         cases[i].close, cases[i].type);
         hf_arena_free(&decoded.arena);
         assert_int_equal(decode_line(hf_buffer_text(&out)), HF_OK);
         assert_int_equal(decoded.request.merge.value->item_count, cases[i].same ? 1 : COUNT);
@@ -252,15 +260,20 @@ static void test_memory_of_items(void **state)
 static void test_shown_values_go_back(void **state)
 {
     (void)state;
-    const struct hf_item items[] = { { .name = hf_str("a"), .up = 5, .down = 2 },
-                                     { .name = hf_str("b\"\n\\\xc3\xa9"), .up = INT64_MAX, .down = 0 } };
+    const struct hf_item items[] = {
+        { .name = hf_str("a"), .up = 5, .down = 2 },
+        { .name = hf_str("b\"\n\\\xc3\xa9"), .up = INT64_MAX, .down = 0 }
+    };
     const struct hf_value cases[] = {
         { .type = HF_TYPE_MAX, .number = INT64_MIN },
         { .type = HF_TYPE_MIN, .number = INT64_MAX },
         { .type = HF_TYPE_OR, .flag = true },
         { .type = HF_TYPE_UNION, .items = items, .item_count = 2 },
         { .type = HF_TYPE_UNION },
-        { .type = HF_TYPE_LWW, .timestamp = INT64_MIN, .node = hf_str("n\t"), .bytes = hf_str("text") },
+        { .type = HF_TYPE_LWW,
+          .timestamp = INT64_MIN,
+          .node = hf_str("n\t"),
+          .bytes = hf_str("text") },
         { .type = HF_TYPE_LWW,
           .timestamp = 3,
           .node = hf_str("n"),
@@ -343,7 +356,8 @@ static void test_stored(void **state)
     }
 }
 
-/* Whoever embeds the library stores any bytes: they never become JSON that is broken, or two lines of a batch. */
+/* Whoever embeds the library stores any bytes: they never become JSON that is broken, or two lines
+ * of a batch. */
 static void test_stored_by_others(void **state)
 {
     (void)state;
@@ -401,7 +415,8 @@ static void test_records_show_json(void **state)
         j.comma = false;
         hf_buffer_reset(&out);
         hf_api_claim(&j, &(struct hf_claim){ .state = states[i], .response = stored });
-        assert_non_null(strstr(hf_buffer_text(&out), i ? "\"error\":{\"a\":1}," : "\"response\":{\"a\":1}"));
+        assert_non_null(
+            strstr(hf_buffer_text(&out), i ? "\"error\":{\"a\":1}," : "\"response\":{\"a\":1}"));
     }
     j.comma = false;
     hf_buffer_reset(&out);
@@ -413,10 +428,10 @@ static void test_records_show_json(void **state)
     assert_non_null(strstr(hf_buffer_text(&out), "\"result\":{\"a\":1}}"));
     const struct hf_value plain = { .type = HF_TYPE_PLAIN, .bytes = stored };
     const struct hf_value lww = { .type = HF_TYPE_LWW, .bytes = stored, .node = hf_str("n") };
-    assert_non_null(
-        strstr(encoded(&(struct hf_register){ .value = plain }), "\"value\":{\"a\":1},\"version\""));
-    assert_non_null(
-        strstr(encoded(&(struct hf_register){ .value = lww }), "\"value\":{\"value\":{\"a\":1},\"time"));
+    assert_non_null(strstr(encoded(&(struct hf_register){ .value = plain }),
+                           "\"value\":{\"a\":1},\"version\""));
+    assert_non_null(strstr(encoded(&(struct hf_register){ .value = lww }),
+                           "\"value\":{\"value\":{\"a\":1},\"time"));
 }
 
 /* ---- Through the store ---- */
@@ -424,8 +439,8 @@ static void test_records_show_json(void **state)
 static struct hf_db *db;
 
 /* The body that the call is answered with, in `out`. */
-static const char *answered(enum hf_http_method method, const char *path, const char *key, const char *body,
-                            bool replayed)
+static const char *answered(enum hf_http_method method, const char *path, const char *key,
+                            const char *body, bool replayed)
 {
     struct hf_result result = HF_RESULT_INIT;
     struct hf_json j = { .out = &out };
@@ -450,19 +465,23 @@ static void test_replays(void **state)
     const char *path = "/v1/registers/r";
     strcpy(first, answered(PUT, path, "k", "{\"value\":{\"a\":[1,\"\\u00e9\"]}}", false));
     assert_non_null(strstr(first, "\"value\":{\"a\":[1,\"\\u00e9\"]},"));
-    assert_string_equal(answered(PUT, path, "k", "{\"value\":{\"a\":[1,\"\\u00e9\"]}}", true), first);
-    assert_string_equal(answered(PUT, path, "\"k\"", "{ \"value\" : { \"a\" : [1, \"\\u00e9\"] } }", true),
+    assert_string_equal(answered(PUT, path, "k", "{\"value\":{\"a\":[1,\"\\u00e9\"]}}", true),
                         first);
+    assert_string_equal(
+        answered(PUT, path, "\"k\"", "{ \"value\" : { \"a\" : [1, \"\\u00e9\"] } }", true), first);
     assert_string_equal(answered(GET, path, NULL, NULL, false), first);
-    assert_non_null(strstr(answered(PUT, path, "k", "{\"value\":{\"a\":[2]}}", false), "token-collision"));
+    assert_non_null(
+        strstr(answered(PUT, path, "k", "{\"value\":{\"a\":[2]}}", false), "token-collision"));
 
     const char *begin = "{\"key\":\"c\",\"payload\":{\"x\":1,\"y\":2}}";
-    assert_non_null(
-        strstr(answered(POST, "/v1/claims", NULL, begin, false), "\"status\":\"started\",\"fence\":1,"));
-    strcpy(first, answered(POST, "/v1/claims/c/complete", NULL, "{\"fence\":1,\"response\":[true]}", false));
+    assert_non_null(strstr(answered(POST, "/v1/claims", NULL, begin, false),
+                           "\"status\":\"started\",\"fence\":1,"));
+    strcpy(first, answered(POST, "/v1/claims/c/complete", NULL, "{\"fence\":1,\"response\":[true]}",
+                           false));
     assert_non_null(strstr(first, "\"response\":[true],"));
     assert_string_equal(
-        answered(POST, "/v1/claims/c/complete", NULL, "{\"response\":[ true ],\"fence\":1}", true), first);
+        answered(POST, "/v1/claims/c/complete", NULL, "{\"response\":[ true ],\"fence\":1}", true),
+        first);
     begin = "{\"payload\": {\"y\":2, \"\\u0078\":1}, \"key\":\"c\"}";
     assert_string_equal(answered(POST, "/v1/claims", NULL, begin, true), first);
     hf_close(db);

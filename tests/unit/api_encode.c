@@ -49,7 +49,8 @@ static void test_hold(void **state)
         const char *tail;
     } cases[] = {
         { HF_HELD, "\"state\":\"held\"," HOLD_TIMES "}" },
-        { HF_CONFIRMED, "\"state\":\"confirmed\"," HOLD_TIMES ",\"confirmed_at\":\"" T0_TEXT "\"}" },
+        { HF_CONFIRMED,
+          "\"state\":\"confirmed\"," HOLD_TIMES ",\"confirmed_at\":\"" T0_TEXT "\"}" },
         { HF_RELEASED, "\"state\":\"released\"," HOLD_TIMES ",\"released_at\":\"" T0_TEXT "\"}" },
         { HF_EXPIRED, "\"state\":\"expired\"," HOLD_TIMES ",\"expired_at\":\"" T0_TEXT "\"}" },
     };
@@ -85,8 +86,9 @@ static void test_resource(void **state)
     };
     struct hf_json j = fresh();
     hf_api_resource(&j, &r);
-    expect("{\"name\":\"r\",\"capacity\":5,\"held\":1,\"confirmed\":2,\"available\":2,\"open\":true,"
-           "\"fence\":7}");
+    expect(
+        "{\"name\":\"r\",\"capacity\":5,\"held\":1,\"confirmed\":2,\"available\":2,\"open\":true,"
+        "\"fence\":7}");
     r.open = false;
     assert_int_equal(hf_api_available(&r), 0);
     r = (struct hf_resource){ .capacity = 1, .held = UINT32_MAX, .confirmed = 2, .open = true };
@@ -96,7 +98,9 @@ static void test_resource(void **state)
 static void test_guard(void **state)
 {
     (void)state;
-    struct hf_guard g = { .name = hf_str("g"), .window_ms = 60000, .durable = true, .created_at = T0 };
+    struct hf_guard g = {
+        .name = hf_str("g"), .window_ms = 60000, .durable = true, .created_at = T0
+    };
     struct hf_json j = fresh();
     hf_api_guard(&j, &g);
     expect("{\"name\":\"g\",\"window\":\"1m\",\"match\":[\"exact\"],\"on_unavailable\":\"open\","
@@ -110,7 +114,8 @@ static void test_guard(void **state)
     g.durable = false;
     j = fresh();
     hf_api_guard(&j, &g);
-    expect("{\"name\":\"g\",\"window\":\"1m\",\"match\":[\"trim\",\"casefold\",\"normalize\",\"hash\"],"
+    expect("{\"name\":\"g\",\"window\":\"1m\",\"match\":[\"trim\",\"casefold\",\"normalize\","
+           "\"hash\"],"
            "\"on_unavailable\":\"closed\",\"durable\":false,\"created_at\":\"" T0_TEXT "\"}");
 }
 
@@ -132,7 +137,8 @@ static void test_seen(void **state)
     expect("{\"seen\":true,\"recorded_at\":\"" T0_TEXT "\",\"expires_at\":\"" T1_TEXT
            "\",\"result\":\"ok\"}");
     j = fresh();
-    struct hf_answer recorded = { .kind = HF_RECORD_SEEN, .seen = { .seen = true, .expires_at = T0 } };
+    struct hf_answer recorded = { .kind = HF_RECORD_SEEN,
+                                  .seen = { .seen = true, .expires_at = T0 } };
     hf_api_answer(&j, HF_RECORD, &recorded);
     expect("{\"ok\":true}");
 }
@@ -140,11 +146,13 @@ static void test_seen(void **state)
 static void test_entry(void **state)
 {
     (void)state;
-    struct hf_entry e = { .identity = hf_mem("\xff\x00", 2), .recorded_at = T0, .expires_at = T0 + 900000 };
+    struct hf_entry e = { .identity = hf_mem("\xff\x00", 2),
+                          .recorded_at = T0,
+                          .expires_at = T0 + 900000 };
     struct hf_json j = fresh();
     hf_api_entry(&j, &e, false);
-    expect("{\"identity\":{\"base64\":\"/wA=\"},\"recorded_at\":\"" T0_TEXT "\",\"expires_at\":\"" T1_TEXT
-           "\"}");
+    expect("{\"identity\":{\"base64\":\"/wA=\"},\"recorded_at\":\"" T0_TEXT
+           "\",\"expires_at\":\"" T1_TEXT "\"}");
     e.has_result = true;
     j = fresh();
     hf_api_entry(&j, &e, true);
@@ -223,7 +231,8 @@ static void test_register(void **state)
         struct hf_value value;
         const char *text;
     } cases[] = {
-        { { .type = HF_TYPE_PLAIN, .bytes = hf_str("{\"x\":1}") }, "\"plain\",\"value\":\"{\\\"x\\\":1}\"" },
+        { { .type = HF_TYPE_PLAIN, .bytes = hf_str("{\"x\":1}") },
+          "\"plain\",\"value\":\"{\\\"x\\\":1}\"" },
         { { .type = HF_TYPE_PLAIN, .bytes = hf_mem("\xfe", 1) },
           "\"plain\",\"value\":{\"base64\":\"/g==\"}" },
         { { .type = HF_TYPE_MAX, .number = -7 }, "\"max\",\"value\":-7" },
@@ -238,12 +247,15 @@ static void test_register(void **state)
         { { .type = HF_TYPE_COUNTER, .items = items, .item_count = 2, .number = 6 },
           "\"counter\",\"value\":{\"a\":5,\"b\\n\":1},\"total\":6" },
         { { .type = HF_TYPE_UPDOWN, .items = items, .item_count = 2, .number = 1 },
-          "\"updown\",\"value\":{\"a\":{\"up\":5,\"down\":2},\"b\\n\":{\"up\":1,\"down\":3}},\"total\":"
+          "\"updown\",\"value\":{\"a\":{\"up\":5,\"down\":2},\"b\\n\":{\"up\":1,\"down\":3}},"
+          "\"total\":"
           "1" },
         { { .type = (enum hf_register_type)77 }, "\"unknown\",\"value\":null" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct hf_register r = { .name = hf_str("r"), .value = cases[i].value, .version = 4, .fence = 8 };
+        struct hf_register r = {
+            .name = hf_str("r"), .value = cases[i].value, .version = 4, .fence = 8
+        };
         char text[256] = "{\"name\":\"r\",\"type\":";
         struct hf_json j = fresh();
         hf_api_register(&j, &r);
@@ -264,9 +276,10 @@ static void test_pages(void **state)
     page = (struct hf_page){ .count = 2, .next_cursor = UINT64_MAX, .resources = resources };
     j = fresh();
     hf_api_resources(&j, &page);
-    expect("{\"resources\":[{\"name\":\"a\",\"capacity\":1,\"held\":0,\"confirmed\":0,\"available\":1,"
-           "\"open\":true,\"fence\":0},{\"name\":\"b\",\"capacity\":1,\"held\":0,\"confirmed\":0,"
-           "\"available\":0,\"open\":false,\"fence\":0}],\"next_cursor\":\"18446744073709551615\"}");
+    expect(
+        "{\"resources\":[{\"name\":\"a\",\"capacity\":1,\"held\":0,\"confirmed\":0,\"available\":1,"
+        "\"open\":true,\"fence\":0},{\"name\":\"b\",\"capacity\":1,\"held\":0,\"confirmed\":0,"
+        "\"available\":0,\"open\":false,\"fence\":0}],\"next_cursor\":\"18446744073709551615\"}");
     page.count = 0;
     j = fresh();
     hf_api_guards(&j, &page);
@@ -286,13 +299,14 @@ static void test_token(void **state)
     struct hf_json j = fresh();
     hf_api_token(&j, &t, &a);
     expect("{\"action\":\"place_hold\",\"digest\":\"" PRINT
-           "\",\"digest_function\":\"sha256/1\",\"recorded_at\":\"" T0_TEXT "\",\"expires_at\":\"" T1_TEXT
-           "\",\"status\":201,\"body\":" HOLD_HEAD "\"state\":\"held\"," HOLD_TIMES "}}");
+           "\",\"digest_function\":\"sha256/1\",\"recorded_at\":\"" T0_TEXT
+           "\",\"expires_at\":\"" T1_TEXT "\",\"status\":201,\"body\":" HOLD_HEAD
+           "\"state\":\"held\"," HOLD_TIMES "}}");
     t.status = HF_TOKEN_COLLISION;
     j = fresh();
     hf_api_token(&j, &t, &(struct hf_answer){ .status = HF_OK });
-    assert_non_null(
-        strstr(hf_buffer_text(&out), "\"status\":422,\"body\":{\"type\":\"urn:holdfast:token-coll"));
+    assert_non_null(strstr(hf_buffer_text(&out),
+                           "\"status\":422,\"body\":{\"type\":\"urn:holdfast:token-coll"));
 }
 
 static void test_problem_bytes(void **state)
@@ -300,7 +314,8 @@ static void test_problem_bytes(void **state)
     (void)state;
     struct hf_json j = fresh();
     hf_api_answer(&j, HF_GET_TOKEN, &(struct hf_answer){ .status = HF_NOT_KNOWN });
-    expect("{\"type\":\"urn:holdfast:not-known\",\"title\":\"Not known here\",\"status\":404,\"detail\":"
+    expect("{\"type\":\"urn:holdfast:not-known\",\"title\":\"Not known "
+           "here\",\"status\":404,\"detail\":"
            "\"No call with this key is remembered: it never arrived, or its window has closed.\","
            "\"code\":\"not-known\"}");
     j = fresh();
@@ -308,7 +323,8 @@ static void test_problem_bytes(void **state)
                                  .kind = HF_RECORD_VALUE,
                                  .value = hf_str("no \"funds\"") };
     hf_api_answer(&j, HF_APPLY, &refused);
-    expect("{\"type\":\"urn:holdfast:refused\",\"title\":\"Refused by the application\",\"status\":409,"
+    expect("{\"type\":\"urn:holdfast:refused\",\"title\":\"Refused by the "
+           "application\",\"status\":409,"
            "\"detail\":\"no \\\"funds\\\"\",\"code\":\"refused\"}");
 }
 
@@ -382,7 +398,8 @@ static void test_answers_without_record(void **state)
     hf_api_answer(&j, HF_MERGE, &(struct hf_answer){ .status = HF_OK });
     expect("{\"ok\":true}");
     j = fresh();
-    hf_api_answer(&j, HF_APPLY, &(struct hf_answer){ .kind = HF_RECORD_VALUE, .value = hf_str("v") });
+    hf_api_answer(&j, HF_APPLY,
+                  &(struct hf_answer){ .kind = HF_RECORD_VALUE, .value = hf_str("v") });
     expect("\"v\"");
 }
 

@@ -7,7 +7,8 @@ enum { NAMES = 20000 };
 static struct hf_audit_name name_of(uint64_t i, bool chosen)
 {
     /* Chosen: all have the same lowest bits. */
-    return (struct hf_audit_name){ chosen ? i << 32 : i * UINT64_C(0x9e3779b97f4a7c15), i << 1 | 1 };
+    return (struct hf_audit_name){ chosen ? i << 32 : i * UINT64_C(0x9e3779b97f4a7c15),
+                                   i << 1 | 1 };
 }
 
 static int64_t spent(bool chosen)

@@ -129,8 +129,9 @@ static void assertions_stay_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(appending), cmocka_unit_test(growing),       cmocka_unit_test(without_memory),
-        cmocka_unit_test(slices),    cmocka_unit_test(little_endian), cmocka_unit_test(assertions_stay_on),
+        cmocka_unit_test(appending),      cmocka_unit_test(growing),
+        cmocka_unit_test(without_memory), cmocka_unit_test(slices),
+        cmocka_unit_test(little_endian),  cmocka_unit_test(assertions_stay_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

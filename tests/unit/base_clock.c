@@ -10,7 +10,7 @@ static void units_agree(void **state)
     int64_t ms = hf_clock_monotonic_ms(), ns = hf_clock_monotonic_ns();
     assert_in_range(ns / MS - ms, 0, 60000);
     assert_true(hf_clock_monotonic_ns() >= ns);
-    assert_true(hf_clock_boot_ms() >= ms);                    /* the boot clock has also counted the sleep */
+    assert_true(hf_clock_boot_ms() >= ms); /* the boot clock has also counted the sleep */
     assert_true(hf_clock_wall_ms() > INT64_C(1577836800000)); /* 2020 */
 }
 
@@ -32,6 +32,7 @@ static void wait_ends_in_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(units_agree), cmocka_unit_test(wait_ends_in_time) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(units_agree),
+                                        cmocka_unit_test(wait_ends_in_time) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

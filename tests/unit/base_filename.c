@@ -48,7 +48,8 @@ static void some_files_follow_a_batch(void **state)
     (void)state;
     static const char *const follow[] = { "journal-00000002.log", "journal-00000002.zst",
                                           "snapshot-0000000000001000.snap", "holds.idx" };
-    static const char *const others[] = { "journal-00000001.log", "closed", "LOCK", "holds.idx.tmp" };
+    static const char *const others[] = { "journal-00000001.log", "closed", "LOCK",
+                                          "holds.idx.tmp" };
     uint64_t number;
     for (size_t i = 0; i < 4; i++) {
         enum hf_filename kind = hf_filename_read(follow[i], &number);

@@ -87,7 +87,8 @@ static void sha256_known_vectors(void **state)
     sha256_is("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "abc", 3);
     sha256_is("248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1",
               "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56);
-    sha256_is("cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0", million, sizeof million);
+    sha256_is("cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0", million,
+              sizeof million);
 }
 
 static void sha256_in_pieces(void **state)
@@ -106,8 +107,8 @@ static void sha256_in_pieces(void **state)
     }
 }
 
-/* Key 00 01 .. 0f, message 00 01 .. n-1. The paper prints n = 15 (appendix A); the others are from the
- * reference implementation's vectors.h. */
+/* Key 00 01 .. 0f, message 00 01 .. n-1. The paper prints n = 15 (appendix A); the others are from
+ * the reference implementation's vectors.h. */
 static void siphash_reference_vectors(void **state)
 {
     (void)state;
@@ -127,11 +128,13 @@ static void siphash_reference_vectors(void **state)
             message[j] = (unsigned char)j;
         for (size_t cut = 0; cut <= vectors[i].size; cut++) /* two runs are as good as one */
             assert_true(hf_siphash(&key, hf_mem(message, cut),
-                                   hf_mem(message + cut, vectors[i].size - cut)) == vectors[i].want);
+                                   hf_mem(message + cut, vectors[i].size - cut)) ==
+                        vectors[i].want);
     }
 }
 
-/* Made with `openssl mac`; the key is the SHA-256 of "holdfast entries" and the sixteen bytes 0, 1, 2 ... */
+/* Made with `openssl mac`; the key is the SHA-256 of "holdfast entries" and the sixteen bytes 0, 1,
+ * 2 ... */
 static void gmac_reference_vectors(void **state)
 {
     (void)state;

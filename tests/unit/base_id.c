@@ -9,7 +9,9 @@ static const struct hf_sipkey other_key = { UINT64_C(0x0123456789abcdef), 1 };
 static void ids_lead_back_to_their_ordinal(void **state)
 {
     (void)state;
-    static const uint64_t ordinals[] = { 0, 1, 2, 255, 256, UINT64_C(1) << 32, INT64_MAX, UINT64_MAX };
+    static const uint64_t ordinals[] = {
+        0, 1, 2, 255, 256, UINT64_C(1) << 32, INT64_MAX, UINT64_MAX
+    };
     for (size_t i = 0; i < sizeof ordinals / sizeof *ordinals; i++) {
         char id[HF_ID_SIZE];
         uint64_t got = 12345;
@@ -49,7 +51,9 @@ static void what_is_not_an_id(void **state)
     assert_false(hf_id_read(&key, hf_mem(id, 0), &ordinal));
     assert_false(hf_id_read(&key, hf_mem(id, HF_ID_SIZE), &ordinal)); /* with its NUL: too long */
     for (size_t i = 0; i < HF_ID_SIZE - 1; i++) {
-        static const char bad[] = { 'i', 'l', 'o', 'u', 'I', 'U', '-', ' ', '\0', '@', '[', '\x80' };
+        static const char bad[] = {
+            'i', 'l', 'o', 'u', 'I', 'U', '-', ' ', '\0', '@', '[', '\x80'
+        };
         char was = id[i];
         for (size_t j = 0; j < sizeof bad; j++) {
             id[i] = bad[j];
@@ -118,8 +122,8 @@ static void cursors_lead_back_to_their_place(void **state)
         uint64_t cursor = hf_cursor_make(&key, hf_str("a"), places[i]);
         assert_true(cursor != 0 && cursor != places[i]);
         assert_true(hf_cursor_read(&key, hf_str("a"), cursor) == places[i]);
-        assert_true(hf_cursor_make(&key, hf_str("a"), hf_cursor_read(&key, hf_str("a"), places[i])) ==
-                    places[i]);
+        assert_true(hf_cursor_make(&key, hf_str("a"),
+                                   hf_cursor_read(&key, hf_str("a"), places[i])) == places[i]);
         assert_true(cursor != hf_cursor_make(&key, hf_str("b"), places[i]));
     }
 }

@@ -10,7 +10,8 @@ static void utf8(void **state)
     assert_true(hf_utf8_valid(hf_mem("", 0)));
     assert_true(UTF8("plain") && UTF8("a\0b") && UTF8("\x7f"));
     assert_true(UTF8("\xc2\x80") && UTF8("\xdf\xbf"));
-    assert_true(UTF8("\xe0\xa0\x80") && UTF8("\xed\x9f\xbf") && UTF8("\xee\x80\x80") && UTF8("\xef\xbf\xbf"));
+    assert_true(UTF8("\xe0\xa0\x80") && UTF8("\xed\x9f\xbf") && UTF8("\xee\x80\x80") &&
+                UTF8("\xef\xbf\xbf"));
     assert_true(UTF8("\xf0\x90\x80\x80") && UTF8("\xf4\x8f\xbf\xbf"));
     assert_false(UTF8("\x80") || UTF8("\xbf") || UTF8("\xfe") || UTF8("\xff") ||
                  UTF8("\xf8\x88\x80\x80\x80"));
@@ -23,7 +24,8 @@ static void utf8(void **state)
     assert_false(UTF8("\xc3\xc3") || UTF8("\xe2\x82\xc3"));
 }
 
-/* Every string of up to three bytes out of the ones that matter, against a slow reading of the rules. */
+/* Every string of up to three bytes out of the ones that matter, against a slow reading of the
+ * rules. */
 static bool slow_utf8(const unsigned char *p, size_t n)
 {
     while (n > 0) {
@@ -139,11 +141,10 @@ static void durations_as_text(void **state)
     static const struct {
         int64_t ms;
         const char *text;
-    } all[] = {
-        { 0, "0ms" },       { 1, "1ms" },       { 999, "999ms" },    { 1000, "1s" },
-        { 1001, "1001ms" }, { 60000, "1m" },    { 90000, "90s" },    { 3600000, "1h" },
-        { 5400000, "90m" }, { 86400000, "1d" }, { 90000000, "25h" }, { HF_DURATION_MAX_MS, "3650d" }
-    };
+    } all[] = { { 0, "0ms" },       { 1, "1ms" },        { 999, "999ms" },
+                { 1000, "1s" },     { 1001, "1001ms" },  { 60000, "1m" },
+                { 90000, "90s" },   { 3600000, "1h" },   { 5400000, "90m" },
+                { 86400000, "1d" }, { 90000000, "25h" }, { HF_DURATION_MAX_MS, "3650d" } };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char text[24];
         hf_duration_format(all[i].ms, text);
@@ -162,7 +163,8 @@ static void sizes(void **state)
     assert_true(hf_size_parse(hf_str("1MiB"), &n) && n == 1048576);
     assert_true(hf_size_parse(hf_str("2GiB"), &n) && n == UINT64_C(2147483648));
     assert_true(hf_size_parse(hf_str("17179869183GiB"), &n) && n == UINT64_C(0xffffffffc0000000));
-    static const char *const bad[] = { "", "KiB", "1KB", "1kib", "1 MiB", "-1", "17179869184GiB", "1TiB" };
+    static const char *const bad[] = { "",    "KiB", "1KB", "1kib", "1 MiB", "-1", "17179869184GiB",
+                                       "1TiB" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(hf_size_parse(hf_str(bad[i]), &n));
 }

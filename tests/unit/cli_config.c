@@ -1,7 +1,9 @@
-/* The lines of a config file, without any file. What they mean for the options is tried in tests/cli/config.sh. */
+/* The lines of a config file, without any file. What they mean for the options is tried in
+ * tests/cli/config.sh. */
 #include "support/test.h"
 
-/* The program's own objects bring a main along, so the one file that is tried here is taken in whole. */
+/* The program's own objects bring a main along, so the one file that is tried here is taken in
+ * whole. */
 #include "cli/config_text.c"
 
 #include <stdlib.h>

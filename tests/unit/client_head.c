@@ -2,7 +2,8 @@
 #include "client/client.h"
 #include "support/test.h"
 
-static enum hf_http_parse parse(const char *text, size_t size, struct hf_client_head *head, const char **why)
+static enum hf_http_parse parse(const char *text, size_t size, struct hf_client_head *head,
+                                const char **why)
 {
     size_t scanned = 0;
     return hf_client_head_parse(text, size, &scanned, head, why);
@@ -34,7 +35,8 @@ static void a_whole_head(void **state)
     assert_int_equal(head.size, sizeof whole - 1);
 }
 
-/* Byte by byte, with what was scanned before kept: nothing is found early, and the end is found at once. */
+/* Byte by byte, with what was scanned before kept: nothing is found early, and the end is found at
+ * once. */
 static void any_split_is_like_the_whole(void **state)
 {
     static const char behind[] = "{\"a\":1}\r\n\r\n";
@@ -60,7 +62,8 @@ static void any_split_is_like_the_whole(void **state)
     }
 }
 
-/* The words too: two things are wrong here, and the one that ends the waiting is told however the bytes come. */
+/* The words too: two things are wrong here, and the one that ends the waiting is told however the
+ * bytes come. */
 static void a_refusal_is_the_same_in_pieces(void **state)
 {
     static const char text[] = "HTTP/1.1 200 O\x01K\nX: y\r\n\r\n";
@@ -144,10 +147,12 @@ static void limits(void **state)
     }
     assert_non_null(strstr(why, "longer than 32768"));
     assert_int_equal(parse(text, HF_CLIENT_HEAD_MAX - 1, &head, &why), HF_HTTP_MORE);
-    assert_int_equal(parse(text, HF_CLIENT_HEAD_MAX, &head, &why), HF_HTTP_BAD); /* full, and no end */
+    assert_int_equal(parse(text, HF_CLIENT_HEAD_MAX, &head, &why),
+                     HF_HTTP_BAD); /* full, and no end */
     /* As many fields as there may be, and one more. */
     for (size_t more = 0; more < 2; more++) {
-        size_t size = (size_t)snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n");
+        size_t size =
+            (size_t)snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n");
         for (size_t i = 1; i < HF_CLIENT_FIELDS_MAX + more; i++)
             size += (size_t)snprintf(text + size, sizeof text - size, "X: y\r\n");
         size += (size_t)snprintf(text + size, sizeof text - size, "\r\n");
@@ -176,7 +181,8 @@ static void what_is_not_known_is_nothing(void **state)
           INT64_C(1794794045000), "", true, false },
         { "Content-Type: text/plain\r\n", 0, "text/plain", true, false },
         { "Content-Type: text/plain ; x=y\r\n", 0, "text/plain", true, false },
-        { "Content-Type: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/b\r\n", 0, "", true, false },
+        { "Content-Type: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/b\r\n", 0, "", true,
+          false },
         { "Idempotent-Replayed: false\r\n", 0, "", true, false },
         { "Idempotent-Replayed: TRUE\r\n", 0, "", true, true },
     };
@@ -185,7 +191,8 @@ static void what_is_not_known_is_nothing(void **state)
         char text[300];
         struct hf_client_head head;
         const char *why = "";
-        int size = snprintf(text, sizeof text, "HTTP/1.1 200\r\nContent-Length: 0\r\n%s\r\n", rows[i].fields);
+        int size = snprintf(text, sizeof text, "HTTP/1.1 200\r\nContent-Length: 0\r\n%s\r\n",
+                            rows[i].fields);
         assert_int_equal(parse(text, (size_t)size, &head, &why), HF_HTTP_DONE);
         assert_int_equal(head.date, rows[i].date);
         assert_string_equal(head.content_type, rows[i].type);

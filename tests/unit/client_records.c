@@ -1,4 +1,5 @@
-/* Answers, read back: what the interface writes comes out as the record that it was, and nothing else comes out. */
+/* Answers, read back: what the interface writes comes out as the record that it was, and nothing
+ * else comes out. */
 #include "api/decode.h"
 #include "api/encode.h"
 #include "api/problem.h"
@@ -25,7 +26,8 @@ static struct hf_bytes bytes_of(const struct hf_buffer *b)
     return hf_mem(b->data, b->size);
 }
 
-/* Write, read, write again: the same bytes, whatever the text that was read is used for in between. */
+/* Write, read, write again: the same bytes, whatever the text that was read is used for in
+ * between. */
 static void back_and_forth(enum hf_action action, const struct hf_answer *answer)
 {
     struct hf_buffer first = written(action, answer);
@@ -49,7 +51,8 @@ static void back_and_forth(enum hf_action action, const struct hf_answer *answer
 }
 
 static const char *const names[] = {
-    "room-307", "", "t\xc3\xb6pf \xf0\x9f\x94\x91", "quote\" back\\ /", "\x01\t\r\n\x1f\x7f", "\xe2\x80\xae"
+    "room-307",    "", "t\xc3\xb6pf \xf0\x9f\x94\x91", "quote\" back\\ /", "\x01\t\r\n\x1f\x7f",
+    "\xe2\x80\xae"
 };
 #define NAMES (sizeof names / sizeof *names)
 
@@ -76,9 +79,9 @@ static void holds(void **state)
     for (size_t a = 0; a < sizeof actions / sizeof *actions; a++)
         for (int s = HF_HELD; s <= HF_EXPIRED; s++)
             for (size_t i = 0; i < NAMES; i++)
-                back_and_forth(actions[a],
-                               &(struct hf_answer){ .kind = HF_RECORD_HOLD,
-                                                    .hold = hold_of((enum hf_hold_state)s, names[i]) });
+                back_and_forth(actions[a], &(struct hf_answer){
+                                               .kind = HF_RECORD_HOLD,
+                                               .hold = hold_of((enum hf_hold_state)s, names[i]) });
 }
 
 static void resources(void **state)
@@ -91,8 +94,10 @@ static void resources(void **state)
                                  .confirmed = 4,
                                  .open = i % 2,
                                  .fence = UINT64_MAX };
-        back_and_forth(HF_SET_RESOURCE, &(struct hf_answer){ .kind = HF_RECORD_RESOURCE, .resource = r });
-        back_and_forth(HF_GET_RESOURCE, &(struct hf_answer){ .kind = HF_RECORD_RESOURCE, .resource = r });
+        back_and_forth(HF_SET_RESOURCE,
+                       &(struct hf_answer){ .kind = HF_RECORD_RESOURCE, .resource = r });
+        back_and_forth(HF_GET_RESOURCE,
+                       &(struct hf_answer){ .kind = HF_RECORD_RESOURCE, .resource = r });
     }
 }
 
@@ -142,7 +147,9 @@ static void pages(void **state)
     for (size_t i = 0; i < HF_LIST_MAX; i++)
         list[i] = hold_of((enum hf_hold_state)(HF_HELD + i % 4), names[i % NAMES]);
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-        struct hf_page page = { .count = counts[c], .next_cursor = c % 2 ? UINT64_MAX : 0, .holds = list },
+        struct hf_page page = { .count = counts[c],
+                                .next_cursor = c % 2 ? UINT64_MAX : 0,
+                                .holds = list },
                        got;
         struct hf_buffer first = { 0 }, again = { 0 };
         struct hf_json j = { .out = &first };
@@ -190,8 +197,9 @@ static void a_long_detail_is_cut_off(void **state)
     assert_int_equal(strlen(got.detail), sizeof got.detail - 1);
 }
 
-#define HOLD                                                                                           \
-    "\"id\":\"0d1b6cv3p1d2pjhxab2na5d60k\",\"resource\":\"r\",\"requester\":\"q\",\"state\":\"held\"," \
+#define HOLD                                                                                  \
+    "\"id\":\"0d1b6cv3p1d2pjhxab2na5d60k\",\"resource\":\"r\",\"requester\":\"q\",\"state\":" \
+    "\"held\","                                                                               \
     "\"placed_at\":\"2026-11-16T01:54:05.713Z\",\"expires_at\":\"2026-11-16T02:09:05.713Z\""
 
 static void what_is_no_answer(void **state)
@@ -227,7 +235,8 @@ static void what_is_no_answer(void **state)
         { HF_GET_RESOURCE, "{\"name\":\"r\",\"open\":\"yes\"}", "expected true or false" },
         { HF_GET_GUARD, "{\"window\":\"soon\"}", "expected a duration" },
         { HF_GET_GUARD, "{\"match\":[\"trim\",\"fuzzy\"]}", "a word that this program knows" },
-        { HF_GET_GUARD, "{\"match\":[\"trim\",\"trim\",\"trim\",\"trim\",\"trim\"]}", "expected at most 4" },
+        { HF_GET_GUARD, "{\"match\":[\"trim\",\"trim\",\"trim\",\"trim\",\"trim\"]}",
+          "expected at most 4" },
         { HF_GET_GUARD, "{\"match\":\"trim\"}", "expected an array" },
         { HF_CHECK, "{\"ok\":true}", "the member \"seen\" is missing" },
         { HF_RECORD, "{\"seen\":true}", "the member \"ok\" is missing" },
@@ -293,21 +302,21 @@ static void what_is_no_problem(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (hf_client_read_problem(hf_str(bad[i].text), &got, &why))
             fail_msg("%s is taken", bad[i].text);
-    assert_true(hf_client_read_token(hf_str("{\"recorded_at\":\"1970-01-01T00:00:00.007Z\",\"body\":{}}"),
-                                     &at, &why));
+    assert_true(hf_client_read_token(
+        hf_str("{\"recorded_at\":\"1970-01-01T00:00:00.007Z\",\"body\":{}}"), &at, &why));
     assert_int_equal(at, 7);
     assert_false(hf_client_read_token(hf_str("{}"), &at, &why));
     assert_true(hf_client_read_version(
-        hf_str("{\"openapi\":\"3\",\"info\":{\"title\":\"Holdfast\",\"version\":\"1.2.3\"}}"), &version,
-        &why));
+        hf_str("{\"openapi\":\"3\",\"info\":{\"title\":\"Holdfast\",\"version\":\"1.2.3\"}}"),
+        &version, &why));
     assert_string_equal(version.text, "1.2.3");
-    assert_false(hf_client_read_version(hf_str("{\"info\":{\"title\":\"Something\",\"version\":\"1.2.3\"}}"),
-                                        &version, &why));
+    assert_false(hf_client_read_version(
+        hf_str("{\"info\":{\"title\":\"Something\",\"version\":\"1.2.3\"}}"), &version, &why));
     assert_false(hf_client_read_version(hf_str("{}"), &version, &why));
 }
 
-/* Cut off anywhere, and with any byte changed: refused, or a record that can be written again. Never anything else,
- * which the sanitizers see. */
+/* Cut off anywhere, and with any byte changed: refused, or a record that can be written again.
+ * Never anything else, which the sanitizers see. */
 static void broken_anywhere(void **state)
 {
     struct hf_answer answer = { .kind = HF_RECORD_HOLD, .hold = hold_of(HF_RELEASED, names[3]) };

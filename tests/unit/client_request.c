@@ -39,7 +39,8 @@ static const struct hf_call *arrive(const struct hf_client_call *call, struct hf
 }
 
 /* Send it there. out: what arrived; lives in the arena and the call. */
-static void travel(const struct hf_request *request, struct hf_client_call *call, struct hf_request *out)
+static void travel(const struct hf_request *request, struct hf_client_call *call,
+                   struct hf_request *out)
 {
     struct hf_error why;
     struct hf_api_fault fault = { "" };
@@ -58,10 +59,12 @@ static void travel(const struct hf_request *request, struct hf_client_call *call
 /* Names and keys out of everything that may be in them. */
 static struct hf_bytes any_text(uint64_t *random)
 {
-    static const char *const parts[] = { "a",    "/",  "%",    "?",   "&",  "=",        "#",
-                                         "+",    " ",  ".",    "\"",  "\\", "\xc3\xa9", "\xf0\x9f\x94\x91",
-                                         "\x01", "\t", "\x7f", "%2F", "{",  "}",        ";",
-                                         "~",    "-" };
+    static const char *const parts[] = {
+        "a",    "/",  "%",    "?",   "&",  "=",        "#",
+        "+",    " ",  ".",    "\"",  "\\", "\xc3\xa9", "\xf0\x9f\x94\x91",
+        "\x01", "\t", "\x7f", "%2F", "{",  "}",        ";",
+        "~",    "-"
+    };
     char *text = hf_arena_take(&arena, 128);
     size_t size = 0;
     for (uint64_t count = 1 + test_below(random, 12); count > 0; count--) {
@@ -105,11 +108,14 @@ static void holds(void **state)
 
 static void ends(void **state)
 {
-    static const enum hf_action actions[] = { HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE, HF_GET_HOLD };
+    static const enum hf_action actions[] = { HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE,
+                                              HF_GET_HOLD };
     (void)state;
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         bool looks = actions[i] == HF_GET_HOLD;
-        struct hf_request r = { .action = actions[i], .hold = { hf_str("0d1b6cv3p1d2pjhxab2na5d60k") } }, got;
+        struct hf_request r = { .action = actions[i],
+                                .hold = { hf_str("0d1b6cv3p1d2pjhxab2na5d60k") } },
+                          got;
         struct hf_client_call call;
         if (!looks)
             r.key = hf_str("k");
@@ -176,7 +182,8 @@ static void identities(void **state)
         assert_int_equal(r.identity.has_result, got.identity.has_result);
         ASSERT_SAME(r.identity.result, got.identity.result);
         assert_int_equal(call.changes, r.action != HF_CHECK);
-        assert_int_equal(call.again, r.action != HF_ADMIT); /* a second admit would be answered with seen */
+        assert_int_equal(call.again,
+                         r.action != HF_ADMIT); /* a second admit would be answered with seen */
         hf_client_call_free(&call);
         hf_arena_reset(&arena);
     }
@@ -195,7 +202,8 @@ static void looks(void **state)
             ASSERT_SAME(r.get.name, got.get.name);
             assert_false(call.changes);
             const char *last = strrchr(hf_buffer_text(&call.target), '/');
-            assert_true(strcmp(last, "/.") != 0 && strcmp(last, "/..") != 0); /* others tidy such paths up */
+            assert_true(strcmp(last, "/.") != 0 &&
+                        strcmp(last, "/..") != 0); /* others tidy such paths up */
             hf_client_call_free(&call);
         }
     }
@@ -225,7 +233,8 @@ static void lists(void **state)
         if (i % 5)
             q.requester = any_text(&random);
         if (i % 7)
-            q.from = (hf_time)test_below(&random, INT64_C(200000000000000)) - INT64_C(50000000000000);
+            q.from =
+                (hf_time)test_below(&random, INT64_C(200000000000000)) - INT64_C(50000000000000);
         if (i % 11)
             q.to = (hf_time)test_below(&random, INT64_C(200000000000000));
         assert_int_equal(hf_client_encode_list(&q, &call, &why), HF_OK);
@@ -264,7 +273,8 @@ static void others(void **state)
         struct hf_error why;
         struct hf_api_input in;
         assert_int_equal(
-            hf_client_encode_other(rows[i].kind, hf_str(rows[i].name), rows[i].query, &call, &why), HF_OK);
+            hf_client_encode_other(rows[i].kind, hf_str(rows[i].name), rows[i].query, &call, &why),
+            HF_OK);
         assert_string_equal(hf_buffer_text(&call.target), rows[i].target);
         const struct hf_call *row = arrive(&call, &in);
         assert_non_null(row);
@@ -284,7 +294,9 @@ static void what_cannot_be_sent(void **state)
         { .action = HF_PLACE_HOLD,
           .key = hf_str("k"),
           .place_hold = { .resource = hf_str("r"), .requester = broken } },
-        { .action = HF_PLACE_HOLD, .key = hf_str("caf\xc3\xa9"), .place_hold = { .resource = hf_str("r") } },
+        { .action = HF_PLACE_HOLD,
+          .key = hf_str("caf\xc3\xa9"),
+          .place_hold = { .resource = hf_str("r") } },
         { .action = HF_CONFIRM, .key = hf_str("a\nb"), .hold = { hf_str("x") } },
         { .action = HF_CONFIRM, .key = hf_str("a\x7f"), .hold = { hf_str("x") } },
         { .action = HF_GET_RESOURCE, .get = { broken } },
@@ -308,8 +320,10 @@ static void what_cannot_be_sent(void **state)
     assert_int_equal(hf_client_encode_list(&q, &call, &why), HF_INVALID_REQUEST);
     q = (struct hf_query){ .kind = HF_LIST_OUTBOX };
     assert_int_equal(hf_client_encode_list(&q, &call, &why), HF_INVALID_REQUEST);
-    assert_int_equal(hf_client_encode_other(HF_CALL_TRACE, broken, "", &call, &why), HF_INVALID_REQUEST);
-    assert_int_equal(hf_client_encode_other(HF_CALL_BULK, hf_str(""), "", &call, &why), HF_INVALID_REQUEST);
+    assert_int_equal(hf_client_encode_other(HF_CALL_TRACE, broken, "", &call, &why),
+                     HF_INVALID_REQUEST);
+    assert_int_equal(hf_client_encode_other(HF_CALL_BULK, hf_str(""), "", &call, &why),
+                     HF_INVALID_REQUEST);
 }
 
 int main(void)

@@ -70,7 +70,8 @@ static void what_a_row_says_fits_together(void **state)
         if (action->changes_once)
             assert_true(action->changes >> action->changes_once & 1);
         if (action->reads)
-            assert_false(action->keyed || action->swift || action->ends || action->draws || action->changes);
+            assert_false(action->keyed || action->swift || action->ends || action->draws ||
+                         action->changes);
         else if (action->name)
             assert_true(action->changes != 0);
         if (action->decide)

@@ -24,11 +24,11 @@ static int teardown(void **state)
 
 static enum hf_status begin_with(const char *key, const char *payload, enum hf_abandon on_abandon)
 {
-    return world_do(
-        w, &(struct hf_request){
-               .action = HF_BEGIN,
-               .key = hf_str(key),
-               .begin = { .payload = hf_str(payload), .lease_ms = LEASE, .on_abandon = on_abandon } });
+    return world_do(w, &(struct hf_request){ .action = HF_BEGIN,
+                                             .key = hf_str(key),
+                                             .begin = { .payload = hf_str(payload),
+                                                        .lease_ms = LEASE,
+                                                        .on_abandon = on_abandon } });
 }
 
 static enum hf_status begin(const char *key)
@@ -36,14 +36,14 @@ static enum hf_status begin(const char *key)
     return begin_with(key, "payload", HF_ABANDON_UNKNOWN);
 }
 
-static enum hf_status settle(enum hf_action action, const char *key, uint64_t fence, const char *response,
-                             bool retryable)
+static enum hf_status settle(enum hf_action action, const char *key, uint64_t fence,
+                             const char *response, bool retryable)
 {
-    return world_do(w,
-                    &(struct hf_request){
-                        .action = action,
-                        .key = hf_str(key),
-                        .settle = { .fence = fence, .response = hf_str(response), .retryable = retryable } });
+    return world_do(w, &(struct hf_request){ .action = action,
+                                             .key = hf_str(key),
+                                             .settle = { .fence = fence,
+                                                         .response = hf_str(response),
+                                                         .retryable = retryable } });
 }
 
 static enum hf_status heartbeat(const char *key, uint64_t fence, int64_t lease_ms)
@@ -84,7 +84,8 @@ static void a_claim_begins(void **state)
     assert_int_equal(w->plan.row_count, 1);
     const struct hf_claim *c = stored("k");
     assert_true(is(c->key, "k") && c->lease_ms == LEASE && c->begun_at == WORLD_START);
-    assert_true(c->lease_expires_at == WORLD_START + LEASE && c->settled_at == 0 && c->expires_at == 0);
+    assert_true(c->lease_expires_at == WORLD_START + LEASE && c->settled_at == 0 &&
+                c->expires_at == 0);
     assert_true(c->on_abandon == HF_ABANDON_UNKNOWN && c->response.size == 0);
     assert_int_equal(begin("other"), HF_OK);
     answered(HF_CLAIM_STARTED, 2);
@@ -147,7 +148,8 @@ static void an_unknown_outcome_stays_unknown(void **state)
     answered(HF_CLAIM_UNKNOWN, 1);
     assert_true(!w->plan.replayed && w->plan.row_count == 0);
     assert_int_equal(stored("k")->state, HF_CLAIM_STARTED); /* shown, never stored */
-    /* The policy is the one given when it began, not the one given now; and it is never forgotten. */
+    /* The policy is the one given when it began, not the one given now; and it is never
+     * forgotten. */
     w->now += 400 * WINDOW;
     assert_int_equal(begin_with("k", "payload", HF_ABANDON_RETRY), HF_OUTCOME_UNKNOWN);
     /* Whoever holds the fence may still settle it. */
@@ -227,7 +229,8 @@ static void complete_is_the_answer_from_then_on(void **state)
     assert_int_equal(settle(HF_COMPLETE, "k", 1, "charged", false), HF_OK);
     answered(HF_CLAIM_COMPLETED, 1);
     assert_false(w->plan.replayed);
-    assert_true(is(stored("k")->response, "charged") && stored("k")->settled_at == WORLD_START + 10);
+    assert_true(is(stored("k")->response, "charged") &&
+                stored("k")->settled_at == WORLD_START + 10);
     assert_true(stored("k")->expires_at == WORLD_START + 10 + WINDOW);
     w->now = WORLD_START + 10 + WINDOW - 1;
     assert_int_equal(begin("k"), HF_OK);
@@ -290,7 +293,8 @@ static void saying_the_same_again(void **state)
             assert_int_equal(w->plan.answer.kind, i == j ? HF_RECORD_CLAIM : HF_NO_RECORD);
             assert_int_equal(w->plan.token.action, HF_BEGIN);
         }
-        assert_int_equal(settle(ends[i].action, key, fence, "other", ends[i].retryable), HF_TOKEN_COLLISION);
+        assert_int_equal(settle(ends[i].action, key, fence, "other", ends[i].retryable),
+                         HF_TOKEN_COLLISION);
         assert_int_equal(heartbeat(key, fence, 0), HF_NOT_HELD);
         assert_int_equal(stored(key)->state, ends[i].state);
         assert_true(stored(key)->settled_at == w->now - 5); /* retries do not push its window */
@@ -305,13 +309,15 @@ static void malformed_settlements(void **state)
     assert_int_equal(begin("k"), HF_OK);
     assert_int_equal(settle(HF_COMPLETE, "", 1, "", false), HF_INVALID_REQUEST);
     assert_int_equal(settle(HF_COMPLETE, "k", 0, "", false), HF_INVALID_REQUEST);
-    assert_int_equal(settle(HF_COMPLETE, "k", 2, "", false), HF_INVALID_REQUEST); /* never given out */
+    assert_int_equal(settle(HF_COMPLETE, "k", 2, "", false),
+                     HF_INVALID_REQUEST); /* never given out */
     assert_int_equal(heartbeat("k", 1, -1), HF_INVALID_REQUEST);
     assert_int_equal(heartbeat("k", 1, HF_DURATION_MAX_MS + 1), HF_INVALID_REQUEST);
-    struct hf_request r = { .action = HF_COMPLETE,
-                            .key = hf_str("k"),
-                            .settle = {
-                                .fence = 1, .response = hf_mem(big, HF_RESPONSE_MAX + 1), .lease_ms = -5 } };
+    struct hf_request r = {
+        .action = HF_COMPLETE,
+        .key = hf_str("k"),
+        .settle = { .fence = 1, .response = hf_mem(big, HF_RESPONSE_MAX + 1), .lease_ms = -5 }
+    };
     assert_int_equal(world_do(w, &r), HF_INVALID_REQUEST);
     r.settle.response.size--;
     assert_int_equal(world_do(w, &r), HF_OK); /* a lease means nothing to complete */
@@ -325,7 +331,8 @@ static void heartbeats_keep_the_lease(void **state)
     w->now += LEASE - 1;
     assert_int_equal(heartbeat("k", 1, 0), HF_OK);
     answered(HF_CLAIM_STARTED, 1);
-    assert_true(stored("k")->lease_expires_at == w->now + LEASE && stored("k")->begun_at == WORLD_START);
+    assert_true(stored("k")->lease_expires_at == w->now + LEASE &&
+                stored("k")->begun_at == WORLD_START);
     w->now += LEASE - 1;
     assert_int_equal(begin("k"), HF_IN_PROGRESS);
     assert_int_equal(heartbeat("k", 1, 5000), HF_OK);
@@ -358,7 +365,8 @@ static void alive(void **state)
     (void)state;
     struct hf_claim c = { .state = HF_CLAIM_STARTED };
     assert_true(hf_claim_alive(&c, INT64_MAX));
-    const enum hf_claim_state settled[] = { HF_CLAIM_COMPLETED, HF_CLAIM_FAILED, HF_CLAIM_RETRYABLE };
+    const enum hf_claim_state settled[] = { HF_CLAIM_COMPLETED, HF_CLAIM_FAILED,
+                                            HF_CLAIM_RETRYABLE };
     for (size_t i = 0; i < 3; i++) {
         c.state = settled[i];
         c.expires_at = 100;

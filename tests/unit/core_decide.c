@@ -1,4 +1,5 @@
-/* The way in: which actions there are, what reads answer, the sweep, and the six-step walkthrough. */
+/* The way in: which actions there are, what reads answer, the sweep, and the six-step
+ * walkthrough. */
 #include "core/action.h"
 #include "core/decide.h"
 #include "support/test.h"
@@ -40,14 +41,16 @@ static enum hf_status get_by_key(enum hf_action action, const char *key)
 
 static enum hf_status place(const char *key, const char *resource)
 {
-    return world_do(w, &(struct hf_request){ .action = HF_PLACE_HOLD,
-                                             .key = hf_str(key),
-                                             .place_hold = { hf_str(resource), hf_str("guest"), HOUR, 0 } });
+    return world_do(
+        w, &(struct hf_request){ .action = HF_PLACE_HOLD,
+                                 .key = hf_str(key),
+                                 .place_hold = { hf_str(resource), hf_str("guest"), HOUR, 0 } });
 }
 
 static enum hf_status end(enum hf_action action, const char *key, const char *id)
 {
-    return world_do(w, &(struct hf_request){ .action = action, .key = hf_str(key), .hold = { hf_str(id) } });
+    return world_do(
+        w, &(struct hf_request){ .action = action, .key = hf_str(key), .hold = { hf_str(id) } });
 }
 
 static bool is(struct hf_bytes got, const char *want)
@@ -60,9 +63,10 @@ static bool is(struct hf_bytes got, const char *want)
 static void which_actions_there_are(void **state)
 {
     (void)state;
-    static const enum hf_action keyed[] = { HF_PLACE_HOLD,      HF_CONFIRM,     HF_RELEASE, HF_EXPIRE,
-                                            HF_REVERSE,         HF_GRANT,       HF_WRITE,   HF_APPLY,
-                                            HF_DELETE_REGISTER, HF_DELETE_LEASE };
+    static const enum hf_action keyed[] = { HF_PLACE_HOLD,  HF_CONFIRM, HF_RELEASE,
+                                            HF_EXPIRE,      HF_REVERSE, HF_GRANT,
+                                            HF_WRITE,       HF_APPLY,   HF_DELETE_REGISTER,
+                                            HF_DELETE_LEASE };
     static const enum hf_action reads[] = { HF_CHECK,        HF_GET_HOLD,  HF_GET_RESOURCE,
                                             HF_GET_GUARD,    HF_GET_CLAIM, HF_GET_LEASE,
                                             HF_GET_REGISTER, HF_GET_TOKEN, HF_GET_VALUE };
@@ -80,7 +84,9 @@ static void which_actions_there_are(void **state)
 static void unknown_actions_are_refused(void **state)
 {
     (void)state;
-    static const int unknown[] = { -1, 0, 23, 31, HF_SWEEP, HF_CONFIGURE, 63, 72, 1000, 0x7fffffff };
+    static const int unknown[] = {
+        -1, 0, 23, 31, HF_SWEEP, HF_CONFIGURE, 63, 72, 1000, 0x7fffffff
+    };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         struct hf_request r = { .action = (enum hf_action)unknown[i], .key = hf_str("key") };
         assert_int_equal(world_do(w, &r), HF_INVALID_REQUEST);
@@ -93,7 +99,9 @@ static void a_malformed_tenant_is_refused_everywhere(void **state)
 {
     (void)state;
     for (int a = 1; a <= HF_GET_VALUE; a++) {
-        struct hf_request r = { .action = (enum hf_action)a, .tenant = hf_str("\xff"), .key = hf_str("key") };
+        struct hf_request r = { .action = (enum hf_action)a,
+                                .tenant = hf_str("\xff"),
+                                .key = hf_str("key") };
         assert_int_equal(world_do(w, &r), HF_INVALID_REQUEST);
     }
     assert_int_equal(w->lookups, 0);
@@ -118,10 +126,11 @@ static enum hf_status nothing(struct hf_tx *tx, void *arg)
 static void apply_is_left_to_the_shell(void **state)
 {
     (void)state;
-    struct hf_request r = { .action = HF_APPLY,
-                            .key = hf_str("key"),
-                            .apply = {
-                                .name = hf_str("charge"), .payload = hf_str("12.50"), .fn = nothing } };
+    struct hf_request r = {
+        .action = HF_APPLY,
+        .key = hf_str("key"),
+        .apply = { .name = hf_str("charge"), .payload = hf_str("12.50"), .fn = nothing }
+    };
     w->refuse_writes = true;
     assert_int_equal(world_do(w, &r), HF_STORAGE_FAILURE);
     assert_false(w->plan.run);
@@ -258,7 +267,9 @@ static void reading_a_claim(void **state)
     w->now += 100;
     assert_int_equal(get_by_key(HF_GET_CLAIM, "k"), HF_OK);
     assert_int_equal(w->plan.answer.claim.state, HF_CLAIM_UNKNOWN);
-    struct hf_request complete = { .action = HF_COMPLETE, .key = hf_str("k"), .settle = { .fence = 1 } };
+    struct hf_request complete = { .action = HF_COMPLETE,
+                                   .key = hf_str("k"),
+                                   .settle = { .fence = 1 } };
     assert_int_equal(world_do(w, &complete), HF_OK);
     w->now += HOUR - 1;
     assert_int_equal(get_by_key(HF_GET_CLAIM, "k"), HF_OK);
@@ -331,7 +342,8 @@ static void rows_belong_to_their_tenant(void **state)
     memcpy(reversal, w->plan.answer.hold.id, sizeof reversal);
     r = (struct hf_request){ .action = HF_SET_RESOURCE, .set_resource = { .name = hf_str("new") } };
     assert_int_equal(as_acme(r), HF_OK);
-    r = (struct hf_request){ .action = HF_SET_GUARD, .set_guard = { .name = hf_str("n"), .window_ms = 5 } };
+    r = (struct hf_request){ .action = HF_SET_GUARD,
+                             .set_guard = { .name = hf_str("n"), .window_ms = 5 } };
     assert_int_equal(as_acme(r), HF_OK);
     r = (struct hf_request){ .action = HF_ADMIT,
                              .identity = { .guard = hf_str("n"), .identity = hf_str("i") } };
@@ -340,19 +352,24 @@ static void rows_belong_to_their_tenant(void **state)
     assert_int_equal(as_acme(r), HF_OK);
     r = (struct hf_request){ .action = HF_GRANT,
                              .key = hf_str("k3"),
-                             .lease = { .name = hf_str("n"), .holder = hf_str("me"), .ttl_ms = 5 } };
+                             .lease = {
+                                 .name = hf_str("n"), .holder = hf_str("me"), .ttl_ms = 5 } };
     assert_int_equal(as_acme(r), HF_OK);
     r = (struct hf_request){ .action = HF_MERGE, .merge = { hf_str("n"), &five } };
     assert_int_equal(as_acme(r), HF_OK);
-    r = (struct hf_request){ .action = HF_WRITE, .key = hf_str("k4"), .write = { .name = hf_str("p") } };
+    r = (struct hf_request){ .action = HF_WRITE,
+                             .key = hf_str("k4"),
+                             .write = { .name = hf_str("p") } };
     assert_int_equal(as_acme(r), HF_OK);
     const struct {
         enum hf_row_kind kind;
         const char *first, *second;
-    } rows[] = { { HF_ROW_HOLD, id, "" },      { HF_ROW_HOLD, reversal, "" },  { HF_ROW_REVERSAL, id, "" },
-                 { HF_ROW_RESOURCE, "n", "" }, { HF_ROW_RESOURCE, "new", "" }, { HF_ROW_GUARD, "n", "" },
-                 { HF_ROW_ENTRY, "n", "i" },   { HF_ROW_CLAIM, "n", "" },      { HF_ROW_LEASE, "n", "" },
-                 { HF_ROW_REGISTER, "n", "" }, { HF_ROW_REGISTER, "p", "" },   { HF_ROW_CLIENT, "c", "" } };
+    } rows[] = { { HF_ROW_HOLD, id, "" },        { HF_ROW_HOLD, reversal, "" },
+                 { HF_ROW_REVERSAL, id, "" },    { HF_ROW_RESOURCE, "n", "" },
+                 { HF_ROW_RESOURCE, "new", "" }, { HF_ROW_GUARD, "n", "" },
+                 { HF_ROW_ENTRY, "n", "i" },     { HF_ROW_CLAIM, "n", "" },
+                 { HF_ROW_LEASE, "n", "" },      { HF_ROW_REGISTER, "n", "" },
+                 { HF_ROW_REGISTER, "p", "" },   { HF_ROW_CLIENT, "c", "" } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_non_null(world_row(w, rows[i].kind, "acme", rows[i].first, rows[i].second));
         assert_null(world_row(w, rows[i].kind, "", rows[i].first, rows[i].second));
@@ -399,7 +416,8 @@ static void walkthrough(void **state)
     w->rules.idempotency_window_ms = 10 * MINUTE;
     struct hf_request hold = { .action = HF_PLACE_HOLD,
                                .key = hf_str("idem_x73a"),
-                               .place_hold = { hf_str("room_307"), hf_str("guest_g91"), 24 * HOUR, 0 } };
+                               .place_hold = { hf_str("room_307"), hf_str("guest_g91"), 24 * HOUR,
+                                               0 } };
     assert_int_equal(world_do(w, &hold), HF_OK); /* 1 */
     char id[HF_ID_SIZE];
     memcpy(id, w->plan.answer.hold.id, sizeof id);
@@ -415,7 +433,8 @@ static void walkthrough(void **state)
     assert_int_equal(end(HF_CONFIRM, "idem_y22", id), HF_OK); /* 5: not not-held */
     assert_true(w->plan.replayed);
     w->now += 11 * MINUTE;
-    assert_int_equal(world_do(w, &hold), HF_RESOURCE_UNAVAILABLE); /* 6: the key is new, the room taken */
+    assert_int_equal(world_do(w, &hold),
+                     HF_RESOURCE_UNAVAILABLE); /* 6: the key is new, the room taken */
     assert_false(w->plan.replayed);
     assert_int_equal(world_count(w, HF_ROW_HOLD), 1);
     world_check(w);

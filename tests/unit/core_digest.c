@@ -20,8 +20,8 @@ static void put(const void *data, size_t size)
 static void field(const char *name, unsigned char type, const void *value, size_t size)
 {
     unsigned char n[2] = { (unsigned char)strlen(name), 0 };
-    unsigned char v[4] = { (unsigned char)size, (unsigned char)(size >> 8), (unsigned char)(size >> 16),
-                           (unsigned char)(size >> 24) };
+    unsigned char v[4] = { (unsigned char)size, (unsigned char)(size >> 8),
+                           (unsigned char)(size >> 16), (unsigned char)(size >> 24) };
     put(n, 2);
     put(name, strlen(name));
     put(&type, 1);
@@ -76,7 +76,8 @@ static void place_hold(void **state)
 }
 
 /* The very bytes, so that a change of the form cannot hide in both places. Made with:
- *   printf '\x0b\0duration_ms\x02\x08\0\0\0\xa0\xbb\x0d\0\0\0\0\0\x09\0requester\x01\x08\0\0\0guest-91'\
+ *   printf
+ *   '\x0b\0duration_ms\x02\x08\0\0\0\xa0\xbb\x0d\0\0\0\0\0\x09\0requester\x01\x08\0\0\0guest-91'\
  *          '\x08\0resource\x01\x08\0\0\0room-307' | sha256sum */
 static void known_digest(void **state)
 {
@@ -129,7 +130,8 @@ static void grant(void **state)
 {
     (void)state;
     struct hf_request r = { .action = HF_GRANT,
-                            .lease = { .name = hf_str("leader"), .holder = hf_str("me"), .ttl_ms = 5 } };
+                            .lease = {
+                                .name = hf_str("leader"), .holder = hf_str("me"), .ttl_ms = 5 } };
     field_text("holder", "me");
     field_text("name", "leader");
     field_number("ttl_ms", 5);
@@ -139,7 +141,8 @@ static void grant(void **state)
 static void write_with_and_without_conditions(void **state)
 {
     (void)state;
-    struct hf_request r = { .action = HF_WRITE, .write = { .name = hf_str("n"), .value = hf_str("v") } };
+    struct hf_request r = { .action = HF_WRITE,
+                            .write = { .name = hf_str("n"), .value = hf_str("v") } };
     field_text("name", "n");
     field_text("value", "v");
     expect(&r);
@@ -170,7 +173,8 @@ static void apply_with_payloads_of_many_lengths(void **state)
     for (size_t n = 0; n < 600 + sizeof more / sizeof *more; n++) {
         size_t size = n < 600 ? n : more[n - 600];
         struct hf_request r = { .action = HF_APPLY,
-                                .apply = { .name = hf_str("charge"), .payload = hf_mem(payload, size) } };
+                                .apply = { .name = hf_str("charge"),
+                                           .payload = hf_mem(payload, size) } };
         field_text("name", "charge");
         field("payload", 1, payload, size);
         expect(&r);
@@ -198,9 +202,10 @@ static void other_actions_have_none(void **state)
     (void)state;
     static const uint8_t zeros[HF_DIGEST_SIZE];
     uint8_t got[HF_DIGEST_SIZE];
-    const enum hf_action actions[] = { HF_SET_RESOURCE, HF_SET_GUARD, HF_CHECK,     HF_RECORD, HF_ADMIT,
-                                       HF_COMPLETE,     HF_FAIL,      HF_HEARTBEAT, HF_RENEW,  HF_RETURN,
-                                       HF_MERGE,        HF_GET_HOLD,  HF_GET_TOKEN };
+    const enum hf_action actions[] = { HF_SET_RESOURCE, HF_SET_GUARD, HF_CHECK, HF_RECORD,
+                                       HF_ADMIT,        HF_COMPLETE,  HF_FAIL,  HF_HEARTBEAT,
+                                       HF_RENEW,        HF_RETURN,    HF_MERGE, HF_GET_HOLD,
+                                       HF_GET_TOKEN };
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         memset(got, 1, sizeof got);
         hf_digest(&(struct hf_request){ .action = actions[i] }, got);
@@ -213,12 +218,12 @@ static void fields_do_not_run_together(void **state)
 {
     (void)state;
     uint8_t a[HF_DIGEST_SIZE], b[HF_DIGEST_SIZE];
-    hf_digest(
-        &(struct hf_request){ .action = HF_APPLY, .apply = { .name = hf_str("ab"), .payload = hf_str("c") } },
-        a);
-    hf_digest(
-        &(struct hf_request){ .action = HF_APPLY, .apply = { .name = hf_str("a"), .payload = hf_str("bc") } },
-        b);
+    hf_digest(&(struct hf_request){ .action = HF_APPLY,
+                                    .apply = { .name = hf_str("ab"), .payload = hf_str("c") } },
+              a);
+    hf_digest(&(struct hf_request){ .action = HF_APPLY,
+                                    .apply = { .name = hf_str("a"), .payload = hf_str("bc") } },
+              b);
     assert_memory_not_equal(a, b, HF_DIGEST_SIZE);
 }
 

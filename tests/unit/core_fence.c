@@ -47,7 +47,8 @@ static enum hf_status write_if(const char *name, const char *value, uint64_t ver
 
 static enum hf_status merge(const char *name, struct hf_value value)
 {
-    return world_do(w, &(struct hf_request){ .action = HF_MERGE, .merge = { hf_str(name), &value } });
+    return world_do(w,
+                    &(struct hf_request){ .action = HF_MERGE, .merge = { hf_str(name), &value } });
 }
 
 static enum hf_status merge_max(const char *name, int64_t number)
@@ -89,7 +90,8 @@ static void a_register_is_written(void **state)
     assert_true(stored("r")->value.type == HF_TYPE_PLAIN && is(stored("r")->value.bytes, "one"));
     assert_true(stored("r")->changed_at == WORLD_START);
     w->now += 5;
-    assert_int_equal(write_fenced("r", "one", 0), HF_OK); /* the same value is a write all the same */
+    assert_int_equal(write_fenced("r", "one", 0),
+                     HF_OK); /* the same value is a write all the same */
     assert_true(stored("r")->version == 2 && stored("r")->changed_at == WORLD_START + 5);
     assert_int_equal(write_fenced("r", "", 0), HF_OK);
     assert_true(stored("r")->value.bytes.size == 0);
@@ -162,19 +164,23 @@ static void merging(void **state)
     for (int64_t n = 3; n <= 5; n++) { /* nothing changes: no row, the version stays */
         assert_int_equal(merge_max("m", n), HF_OK);
         assert_int_equal(w->plan.row_count, 0);
-        assert_true(w->plan.answer.reg.version == 1 && w->plan.answer.reg.changed_at == WORLD_START);
+        assert_true(w->plan.answer.reg.version == 1 &&
+                    w->plan.answer.reg.changed_at == WORLD_START);
     }
     assert_int_equal(merge_max("m", 6), HF_OK);
     assert_true(stored("m")->version == 2 && stored("m")->changed_at == WORLD_START + 5);
     const struct hf_item a = { hf_str("a"), 0, 0 }, b = { hf_str("b"), 0, 0 };
-    assert_int_equal(merge("s", (struct hf_value){ .type = HF_TYPE_UNION }), HF_OK); /* the empty set */
+    assert_int_equal(merge("s", (struct hf_value){ .type = HF_TYPE_UNION }),
+                     HF_OK); /* the empty set */
     assert_true(stored("s")->version == 1 && stored("s")->value.bytes.size == 0);
     assert_int_equal(merge("s", (struct hf_value){ .type = HF_TYPE_UNION }), HF_OK);
     assert_int_equal(w->plan.row_count, 0);
-    assert_int_equal(merge("s", (struct hf_value){ .type = HF_TYPE_UNION, .items = &b, .item_count = 1 }),
-                     HF_OK);
-    assert_int_equal(merge("s", (struct hf_value){ .type = HF_TYPE_UNION, .items = &a, .item_count = 1 }),
-                     HF_OK);
+    assert_int_equal(
+        merge("s", (struct hf_value){ .type = HF_TYPE_UNION, .items = &b, .item_count = 1 }),
+        HF_OK);
+    assert_int_equal(
+        merge("s", (struct hf_value){ .type = HF_TYPE_UNION, .items = &a, .item_count = 1 }),
+        HF_OK);
     assert_true(stored("s")->version == 3 && stored("s")->value.bytes.size == 6);
     assert_memory_equal(stored("s")->value.bytes.data, "\1\0a\1\0b", 6);
 }
@@ -184,8 +190,9 @@ static void malformed_merges(void **state)
     (void)state;
     assert_int_equal(merge_max("", 1), HF_INVALID_REQUEST);
     assert_int_equal(merge("m", (struct hf_value){ .type = HF_TYPE_PLAIN }), HF_INVALID_REQUEST);
-    assert_int_equal(world_do(w, &(struct hf_request){ .action = HF_MERGE, .merge = { hf_str("m"), NULL } }),
-                     HF_INVALID_REQUEST);
+    assert_int_equal(
+        world_do(w, &(struct hf_request){ .action = HF_MERGE, .merge = { hf_str("m"), NULL } }),
+        HF_INVALID_REQUEST);
     assert_int_equal(world_count(w, HF_ROW_REGISTER), 0);
     assert_int_equal(merge_max("m", 1), HF_OK);
     assert_int_equal(merge("m", (struct hf_value){ .type = HF_TYPE_MIN }), HF_INVALID_REQUEST);
@@ -193,10 +200,12 @@ static void malformed_merges(void **state)
     assert_int_equal(merge_max("p", 1), HF_INVALID_REQUEST);
     /* A join past a limit is refused and changes nothing. */
     const struct hf_item big = { hf_str("a"), INT64_MAX, 0 }, one = { hf_str("b"), 1, 0 };
-    assert_int_equal(merge("c", (struct hf_value){ .type = HF_TYPE_COUNTER, .items = &big, .item_count = 1 }),
-                     HF_OK);
-    assert_int_equal(merge("c", (struct hf_value){ .type = HF_TYPE_COUNTER, .items = &one, .item_count = 1 }),
-                     HF_INVALID_REQUEST);
+    assert_int_equal(
+        merge("c", (struct hf_value){ .type = HF_TYPE_COUNTER, .items = &big, .item_count = 1 }),
+        HF_OK);
+    assert_int_equal(
+        merge("c", (struct hf_value){ .type = HF_TYPE_COUNTER, .items = &one, .item_count = 1 }),
+        HF_INVALID_REQUEST);
     assert_true(stored("c")->version == 1);
 }
 

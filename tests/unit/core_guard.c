@@ -33,11 +33,12 @@ static enum hf_status set(struct hf_request r)
     return world_do(w, &r);
 }
 
-static enum hf_status ask(enum hf_action action, const char *name, const char *identity, const char *result)
+static enum hf_status ask(enum hf_action action, const char *name, const char *identity,
+                          const char *result)
 {
-    return world_do(w, &(struct hf_request){
-                           .action = action,
-                           .identity = { hf_str(name), hf_str(identity), hf_str(result), result != NULL } });
+    return world_do(w, &(struct hf_request){ .action = action,
+                                             .identity = { hf_str(name), hf_str(identity),
+                                                           hf_str(result), result != NULL } });
 }
 
 /* Ask, and tell whether it was seen. */
@@ -47,7 +48,8 @@ static bool seen(enum hf_action action, const char *name, const char *identity)
     assert_int_equal(w->plan.answer.kind, HF_RECORD_SEEN);
     const struct hf_seen *s = &w->plan.answer.seen;
     if (!s->seen)
-        assert_true(s->recorded_at == 0 && s->expires_at == 0 && !s->has_result && s->result.size == 0);
+        assert_true(s->recorded_at == 0 && s->expires_at == 0 && !s->has_result &&
+                    s->result.size == 0);
     return s->seen;
 }
 
@@ -72,7 +74,8 @@ static void a_guard_is_set(void **state)
     assert_int_equal(w->plan.answer.kind, HF_RECORD_GUARD);
     assert_int_equal(w->plan.row_count, 1);
     assert_true(is(g->name, "todo") && g->window_ms == HOUR && g->created_at == WORLD_START);
-    assert_true(g->match_count == 2 && g->match[0] == HF_MATCH_TRIM && g->match[1] == HF_MATCH_CASEFOLD);
+    assert_true(g->match_count == 2 && g->match[0] == HF_MATCH_TRIM &&
+                g->match[1] == HF_MATCH_CASEFOLD);
     assert_true(g->on_unavailable == HF_FAIL_CLOSED && !g->durable);
     assert_int_equal(set(guard("plain", 1)), HF_OK);
     g = &world_row(w, HF_ROW_GUARD, "", "plain", "")->guard;
@@ -238,7 +241,8 @@ static void malformed_questions_are_refused(void **state)
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(ask(actions[i], "", "x", NULL), HF_INVALID_REQUEST);
         assert_int_equal(ask(actions[i], "g", "", NULL), HF_INVALID_REQUEST);
-        assert_int_equal(ask(actions[i], "g", "  ", NULL), HF_INVALID_REQUEST); /* nothing is left */
+        assert_int_equal(ask(actions[i], "g", "  ", NULL),
+                         HF_INVALID_REQUEST); /* nothing is left */
         assert_int_equal(ask(actions[i], "g", "\xff", NULL), HF_INVALID_REQUEST);
         assert_int_equal(ask(actions[i], "nobody", "x", NULL), HF_NOT_KNOWN);
         assert_int_equal(ask(actions[i], "nobody", "", NULL), HF_INVALID_REQUEST);
@@ -306,7 +310,8 @@ static void a_store_that_refuses_writes(void **state)
     answered_blind(false, true, seen(HF_ADMIT, "open", "x"));
     answered_blind(true, false, seen(HF_ADMIT, "closed", "x"));
     answered_blind(false, false, seen(HF_CHECK, "open", "x"));
-    answered_blind(false, false, seen(HF_CHECK, "closed", "x")); /* it could be asked, and it said no */
+    answered_blind(false, false,
+                   seen(HF_CHECK, "closed", "x")); /* it could be asked, and it said no */
     /* What is under guard needs no write. */
     assert_true(seen(HF_RECORD, "open", "old"));
     assert_false(w->plan.missed);
@@ -384,7 +389,8 @@ static void example_newsletter(void **state)
     r.set_guard.match_count = 3;
     assert_int_equal(set(r), HF_OK);
     assert_false(seen(HF_ADMIT, "newsletter", "Ann@Example.org"));
-    assert_true(w->plan.rows[0].entry.identity.size == HF_DIGEST_SIZE); /* the address is not kept */
+    assert_true(w->plan.rows[0].entry.identity.size ==
+                HF_DIGEST_SIZE); /* the address is not kept */
     assert_true(seen(HF_ADMIT, "newsletter", "ann@example.ORG "));
     w->now += HOUR;
     assert_false(seen(HF_ADMIT, "newsletter", "ann@example.org"));

@@ -33,15 +33,16 @@ static struct hf_bytes fresh_key(void)
 
 static enum hf_status place(const char *resource, int64_t duration_ms, uint64_t fence)
 {
-    return world_do(
-        w, &(struct hf_request){ .action = HF_PLACE_HOLD,
-                                 .key = fresh_key(),
-                                 .place_hold = { hf_str(resource), hf_str("guest"), duration_ms, fence } });
+    return world_do(w, &(struct hf_request){ .action = HF_PLACE_HOLD,
+                                             .key = fresh_key(),
+                                             .place_hold = { hf_str(resource), hf_str("guest"),
+                                                             duration_ms, fence } });
 }
 
 static enum hf_status end(enum hf_action action, const char *id)
 {
-    return world_do(w, &(struct hf_request){ .action = action, .key = fresh_key(), .hold = { hf_str(id) } });
+    return world_do(
+        w, &(struct hf_request){ .action = action, .key = fresh_key(), .hold = { hf_str(id) } });
 }
 
 static enum hf_status set(const char *name, uint32_t capacity, int open)

@@ -27,22 +27,23 @@ static enum hf_status grant(const char *name, const char *holder, int64_t ttl_ms
 {
     static char key[16];
     snprintf(key, sizeof key, "key-%d", ++keys);
-    return world_do(w, &(struct hf_request){ .action = HF_GRANT,
-                                             .key = hf_str(key),
-                                             .lease = { hf_str(name), hf_str(holder), ttl_ms, 0 } });
+    return world_do(w,
+                    &(struct hf_request){ .action = HF_GRANT,
+                                          .key = hf_str(key),
+                                          .lease = { hf_str(name), hf_str(holder), ttl_ms, 0 } });
 }
 
 static enum hf_status renew(const char *name, uint64_t fence, int64_t ttl_ms)
 {
-    return world_do(
-        w, &(struct hf_request){ .action = HF_RENEW,
-                                 .lease = { .name = hf_str(name), .ttl_ms = ttl_ms, .fence = fence } });
+    return world_do(w, &(struct hf_request){
+                           .action = HF_RENEW,
+                           .lease = { .name = hf_str(name), .ttl_ms = ttl_ms, .fence = fence } });
 }
 
 static enum hf_status give_back(const char *name, uint64_t fence)
 {
-    return world_do(
-        w, &(struct hf_request){ .action = HF_RETURN, .lease = { .name = hf_str(name), .fence = fence } });
+    return world_do(w, &(struct hf_request){ .action = HF_RETURN,
+                                             .lease = { .name = hf_str(name), .fence = fence } });
 }
 
 static const struct hf_lease *stored(const char *name)
@@ -52,7 +53,8 @@ static const struct hf_lease *stored(const char *name)
     return &row->lease;
 }
 
-/* The store draws fences. One that it drew before may be in the hands of a holder who thinks that it is the newest. */
+/* The store draws fences. One that it drew before may be in the hands of a holder who thinks that
+ * it is the newest. */
 static void a_fence_that_does_not_rise_is_not_given_out(void **state)
 {
     (void)state;
@@ -111,7 +113,8 @@ static void renewing(void **state)
     assert_int_equal(renew("leader", 1, 5 * TTL), HF_OK);
     assert_true(stored("leader")->expires_at == w->now + 5 * TTL);
     assert_int_equal(renew("leader", 1, 0), HF_OK);
-    assert_true(stored("leader")->ttl_ms == 5 * TTL && stored("leader")->expires_at == w->now + 5 * TTL);
+    assert_true(stored("leader")->ttl_ms == 5 * TTL &&
+                stored("leader")->expires_at == w->now + 5 * TTL);
     w->now += 5 * TTL;
     assert_int_equal(renew("leader", 1, 0), HF_NOT_HELD);
     assert_int_equal(w->plan.row_count, 0);

@@ -10,7 +10,8 @@ static struct hf_bytes form;
 
 #define STEPS(...) { __VA_ARGS__ }, sizeof((enum hf_match[]){ __VA_ARGS__ }) / sizeof(enum hf_match)
 
-static enum hf_status apply_bytes(struct hf_bytes identity, uint32_t count, const enum hf_match *match)
+static enum hf_status apply_bytes(struct hf_bytes identity, uint32_t count,
+                                  const enum hf_match *match)
 {
     struct hf_guard guard = { .match_count = count };
     memcpy(guard.match, match, count * sizeof *match);
@@ -91,7 +92,8 @@ static void a_form_may_not_outgrow_the_limit(void **state)
     (void)state;
     static char text[HF_IDENTITY_MAX];
     size_t size = 0;
-    while (size + 3 <= sizeof text) { /* U+FB03, the ligature ffi: three bytes, folds to three letters */
+    while (size + 3 <=
+           sizeof text) { /* U+FB03, the ligature ffi: three bytes, folds to three letters */
         memcpy(text + size, "\xef\xac\x83", 3);
         size += 3;
     }
@@ -138,9 +140,10 @@ static void trim(void **state)
 static void white_space_is_unicodes(void **state)
 {
     (void)state;
-    static const int32_t spaces[] = { 0x09,   0x0a,   0x0b,   0x0c,   0x0d,   0x20,   0x85,   0xa0,   0x1680,
-                                      0x2000, 0x2001, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006, 0x2007, 0x2008,
-                                      0x2009, 0x200a, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000 };
+    static const int32_t spaces[] = { 0x09,   0x0a,   0x0b,   0x0c,   0x0d,   0x20,   0x85,
+                                      0xa0,   0x1680, 0x2000, 0x2001, 0x2002, 0x2003, 0x2004,
+                                      0x2005, 0x2006, 0x2007, 0x2008, 0x2009, 0x200a, 0x2028,
+                                      0x2029, 0x202f, 0x205f, 0x3000 };
     size_t next = 0;
     for (int32_t c = 0; c <= 0xffff; c++) {
         if (c >= 0xd800 && c < 0xe000)
@@ -173,7 +176,7 @@ static void casefold(void **state)
     BECOMES("Mail@Example.ORG[@`{Zz09", "mail@example.org[@`{zz09", C);
     BECOMES("Stra\xc3\x9f"
             "e",
-            "strasse", C);                                              /* full folding: sharp s to ss */
+            "strasse", C); /* full folding: sharp s to ss */
     BECOMES("\xce\xa3\xcf\x82\xcf\x83", "\xcf\x83\xcf\x83\xcf\x83", C); /* all three sigmas */
     BECOMES("E\xcc\x81", "\xc3\xa9", C);                                /* composed */
     BECOMES("\xc3\x89", "\xc3\xa9", C);
@@ -196,9 +199,10 @@ static void normalize(void **state)
     BECOMES("a\xc2\xa0\xe3\x80\x80"
             "b",
             "a b", N);
-    BECOMES("\xe2\x84\xab", "\xc3\x85", N);                  /* the Angstrom sign is A with ring */
-    BECOMES("\xef\xac\x81", "\xef\xac\x81", N);              /* NFC, not NFKC: the ligature stays */
-    BECOMES("\xe0\xa5\x98", "\xe0\xa4\x95\xe0\xa4\xbc", N);  /* a composition that Unicode excludes */
+    BECOMES("\xe2\x84\xab", "\xc3\x85", N);     /* the Angstrom sign is A with ring */
+    BECOMES("\xef\xac\x81", "\xef\xac\x81", N); /* NFC, not NFKC: the ligature stays */
+    BECOMES("\xe0\xa5\x98", "\xe0\xa4\x95\xe0\xa4\xbc",
+            N); /* a composition that Unicode excludes */
     BECOMES("\xe1\x84\x80\xe1\x85\xa1", "\xea\xb0\x80", N);  /* Hangul */
     BECOMES("a\xcc\x81\xcc\xa3", "\xe1\xba\xa1\xcc\x81", N); /* marks are put in order first */
     BECOMES("Case STAYS", "Case STAYS", N);
@@ -220,8 +224,8 @@ static void hash(void **state)
 static void steps_run_in_order(void **state)
 {
     (void)state;
-    /* NFC turns U+2000 into U+2002, both white space; trimming before or after is the same here, and
-     * all four together are one form. */
+    /* NFC turns U+2000 into U+2002, both white space; trimming before or after is the same here,
+     * and all four together are one form. */
     BECOMES("\xe2\x80\x80 Stra\xc3\x9f"
             "e  7 ",
             "strasse 7", T, N, C);
@@ -255,14 +259,15 @@ static void marks_are_put_in_order_as_utf8proc_does(void **state)
 {
     (void)state;
     static unsigned char text[HF_IDENTITY_MAX];
-    static const int32_t some[] = { 'a',    'e',    0x344,  0x345, 0x301, 0x316,  0x327,  0xf73,  0xf81,
-                                    0x1e14, 0x1f82, 0x3099, 0x5b0, 0x64b, 0xac01, 0x11a8, 0x1161, 0x1d15e };
+    static const int32_t some[] = { 'a',   'e',   0x344,  0x345,  0x301,  0x316,
+                                    0x327, 0xf73, 0xf81,  0x1e14, 0x1f82, 0x3099,
+                                    0x5b0, 0x64b, 0xac01, 0x11a8, 0x1161, 0x1d15e };
     uint64_t random = 7;
     for (int round = 0; round < 20000; round++) {
         size_t at = 0, length = 1 + (size_t)test_below(&random, 20);
         for (size_t i = 0; i < length; i++)
-            at += (size_t)utf8proc_encode_char(some[test_below(&random, sizeof some / sizeof *some)],
-                                               text + at);
+            at += (size_t)utf8proc_encode_char(
+                some[test_below(&random, sizeof some / sizeof *some)], text + at);
         utf8proc_uint8_t *want;
         utf8proc_ssize_t size =
             utf8proc_map(text, (utf8proc_ssize_t)at, &want, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
@@ -274,7 +279,8 @@ static void marks_are_put_in_order_as_utf8proc_does(void **state)
     }
 }
 
-/* An identity of nothing but marks in the worst order costs about what it costs in the best: a request cannot be made expensive. */
+/* An identity of nothing but marks in the worst order costs about what it costs in the best: a
+ * request cannot be made expensive. */
 static void no_order_of_marks_is_expensive(void **state)
 {
     (void)state;

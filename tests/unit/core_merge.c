@@ -56,13 +56,16 @@ static void forms_as_described(void **state)
     IS(encode(VALUE(.type = HF_TYPE_OR, .flag = true)), "\x01");
     IS(encode(VALUE(.type = HF_TYPE_OR, .flag = false)), "\x00");
     const struct hf_item three[] = { item("b", 1, 2), item("abc", 3, 4), item("ab", 5, 6) };
-    IS(encode(VALUE(.type = HF_TYPE_UNION, .items = three, .item_count = 3)), "\x02\0ab\x03\0abc\x01\0b");
+    IS(encode(VALUE(.type = HF_TYPE_UNION, .items = three, .item_count = 3)),
+       "\x02\0ab\x03\0abc\x01\0b");
     IS(encode(VALUE(.type = HF_TYPE_VECTOR, .items = three, .item_count = 3)),
        "\x02\0ab\x05\0\0\0\0\0\0\0\x03\0abc\x03\0\0\0\0\0\0\0\x01\0b\x01\0\0\0\0\0\0\0");
-    IS(encode(VALUE(.type = HF_TYPE_COUNTER, .items = three, .item_count = 1)), "\x01\0b\x01\0\0\0\0\0\0\0");
+    IS(encode(VALUE(.type = HF_TYPE_COUNTER, .items = three, .item_count = 1)),
+       "\x01\0b\x01\0\0\0\0\0\0\0");
     IS(encode(VALUE(.type = HF_TYPE_UPDOWN, .items = three, .item_count = 1)),
        "\x01\0b\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0");
-    IS(encode(VALUE(.type = HF_TYPE_LWW, .timestamp = 3, .node = hf_str("n1"), .bytes = hf_str("v"))),
+    IS(encode(
+           VALUE(.type = HF_TYPE_LWW, .timestamp = 3, .node = hf_str("n1"), .bytes = hf_str("v"))),
        "\x03\0\0\0\0\0\0\0\x02\0n1v");
     IS(encode(VALUE(.type = HF_TYPE_LWW, .timestamp = -1, .node = hf_str("n"))),
        "\xff\xff\xff\xff\xff\xff\xff\xff\x01\0n");
@@ -87,7 +90,8 @@ static void names_of_items(void **state)
     (void)state;
     static char text[HF_NAME_MAX + 1];
     memset(text, 'n', sizeof text);
-    const enum hf_register_type types[] = { HF_TYPE_UNION, HF_TYPE_VECTOR, HF_TYPE_COUNTER, HF_TYPE_UPDOWN };
+    const enum hf_register_type types[] = { HF_TYPE_UNION, HF_TYPE_VECTOR, HF_TYPE_COUNTER,
+                                            HF_TYPE_UPDOWN };
     for (size_t i = 0; i < 4; i++) {
         struct hf_item one = { .name = hf_mem(text, HF_NAME_MAX) };
         struct hf_value v = { .type = types[i], .items = &one, .item_count = 1 };
@@ -203,7 +207,8 @@ static void joins(void **state)
     const struct hf_item left[] = { item("a", 1, 9), item("c", 7, 1) };
     const struct hf_item right[] = { item("b", 2, 2), item("c", 3, 4) };
     const struct hf_item both[] = { item("a", 1, 9), item("b", 2, 2), item("c", 7, 4) };
-    const enum hf_register_type types[] = { HF_TYPE_UNION, HF_TYPE_VECTOR, HF_TYPE_COUNTER, HF_TYPE_UPDOWN };
+    const enum hf_register_type types[] = { HF_TYPE_UNION, HF_TYPE_VECTOR, HF_TYPE_COUNTER,
+                                            HF_TYPE_UPDOWN };
     for (size_t i = 0; i < 4; i++) {
         struct hf_bytes l = encode(VALUE(.type = types[i], .items = left, .item_count = 2));
         struct hf_bytes r = encode(VALUE(.type = types[i], .items = right, .item_count = 2));
@@ -296,22 +301,25 @@ static void decoding_gives_back_what_was_encoded(void **state)
     assert_true(decoded.number == 7 && decoded.item_count == 0);
     assert_true(DECODE(HF_TYPE_OR, "\1") && decoded.flag);
     assert_true(DECODE(HF_TYPE_OR, "\0") && !decoded.flag);
-    assert_true(decode(HF_TYPE_LWW, encode(VALUE(.type = HF_TYPE_LWW, .timestamp = -4, .node = hf_str("n"),
-                                                 .bytes = hf_str("bytes")))));
+    assert_true(decode(HF_TYPE_LWW, encode(VALUE(.type = HF_TYPE_LWW, .timestamp = -4,
+                                                 .node = hf_str("n"), .bytes = hf_str("bytes")))));
     assert_true(decoded.timestamp == -4);
     IS(decoded.node, "n");
     IS(decoded.bytes, "bytes");
     const struct hf_item two[] = { item("a", 5, 7), item("b", 1, 2) };
-    assert_true(decode(HF_TYPE_UPDOWN, encode(VALUE(.type = HF_TYPE_UPDOWN, .items = two, .item_count = 2))));
+    assert_true(decode(HF_TYPE_UPDOWN,
+                       encode(VALUE(.type = HF_TYPE_UPDOWN, .items = two, .item_count = 2))));
     assert_true(decoded.number == -3 && decoded.item_count == 2);
     assert_true(decoded.items[0].up == 5 && decoded.items[0].down == 7 && decoded.items[1].up == 1);
     IS(decoded.items[1].name, "b");
-    assert_true(
-        decode(HF_TYPE_COUNTER, encode(VALUE(.type = HF_TYPE_COUNTER, .items = two, .item_count = 2))));
+    assert_true(decode(HF_TYPE_COUNTER,
+                       encode(VALUE(.type = HF_TYPE_COUNTER, .items = two, .item_count = 2))));
     assert_true(decoded.number == 6 && decoded.items[0].down == 0);
-    assert_true(decode(HF_TYPE_VECTOR, encode(VALUE(.type = HF_TYPE_VECTOR, .items = two, .item_count = 2))));
+    assert_true(decode(HF_TYPE_VECTOR,
+                       encode(VALUE(.type = HF_TYPE_VECTOR, .items = two, .item_count = 2))));
     assert_true(decoded.number == 0 && decoded.items[0].up == 5);
-    assert_true(decode(HF_TYPE_UNION, encode(VALUE(.type = HF_TYPE_UNION, .items = two, .item_count = 2))));
+    assert_true(
+        decode(HF_TYPE_UNION, encode(VALUE(.type = HF_TYPE_UNION, .items = two, .item_count = 2))));
     assert_true(decoded.item_count == 2 && decoded.items[0].up == 0);
     assert_true(decode(HF_TYPE_UNION, hf_mem(NULL, 0)) && decoded.item_count == 0);
 }
@@ -340,7 +348,8 @@ static void decoding_refuses_what_is_not_a_form(void **state)
     assert_false(DECODE(HF_TYPE_UNION, "\1\0a\1\0a"));   /* twice */
     assert_false(DECODE(HF_TYPE_UNION, "\1\0a\1\0b\1")); /* rubbish at the end */
     assert_true(DECODE(HF_TYPE_UNION, "\1\0a\1\0b\1\0c\1\0d"));
-    assert_false(DECODE(HF_TYPE_UNION, "\1\0a\1\0b\1\0c\1\0d\1\0e")); /* more than there is room for */
+    assert_false(
+        DECODE(HF_TYPE_UNION, "\1\0a\1\0b\1\0c\1\0d\1\0e")); /* more than there is room for */
     assert_false(DECODE(HF_TYPE_VECTOR, "\1\0a\1"
                                         "\0\0\0\0\0\0"));
     assert_false(DECODE(HF_TYPE_VECTOR, "\1\0a" N8 "\x80")); /* above INT64_MAX */

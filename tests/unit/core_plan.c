@@ -30,7 +30,8 @@ static void reset_empties_everything_but_the_scratch(void **state)
     assert_int_equal(plan->answer.status, HF_OK);
     assert_int_equal(plan->answer.kind, HF_NO_RECORD);
     assert_int_equal(plan->remember, HF_REMEMBER_NOT);
-    assert_false(plan->replayed || plan->ordinal_used || plan->fence_used || plan->missed || plan->run);
+    assert_false(plan->replayed || plan->ordinal_used || plan->fence_used || plan->missed ||
+                 plan->run);
     assert_int_equal(plan->token.expires_at, 0);
     plan_free(plan);
 }

@@ -162,9 +162,12 @@ static void refusals_are_remembered(void **state)
     assert_int_equal(by_key("b", hold_on("room")), HF_RESOURCE_UNAVAILABLE);
     assert_int_equal(w->plan.token.status, HF_RESOURCE_UNAVAILABLE);
     assert_int_equal(by_key("bad", hold_on("")), HF_INVALID_REQUEST);
-    assert_int_equal(w->plan.remember, HF_REMEMBER_KEY); /* the action was malformed, the key was not */
-    assert_int_equal(by_key("c", (struct hf_request){ .action = HF_RELEASE, .hold = { hf_str(id) } }), HF_OK);
-    assert_int_equal(by_key("b", hold_on("room")), HF_RESOURCE_UNAVAILABLE); /* though it is free now */
+    assert_int_equal(w->plan.remember,
+                     HF_REMEMBER_KEY); /* the action was malformed, the key was not */
+    assert_int_equal(
+        by_key("c", (struct hf_request){ .action = HF_RELEASE, .hold = { hf_str(id) } }), HF_OK);
+    assert_int_equal(by_key("b", hold_on("room")),
+                     HF_RESOURCE_UNAVAILABLE); /* though it is free now */
     assert_true(w->plan.replayed);
     assert_int_equal(by_key("bad", hold_on("")), HF_INVALID_REQUEST);
     assert_true(w->plan.replayed);
@@ -178,8 +181,8 @@ static void another_action_or_digest_collides(void **state)
     char id[HF_ID_SIZE];
     memcpy(id, w->plan.answer.hold.id, sizeof id);
     struct hf_request confirm = { .action = HF_CONFIRM, .hold = { hf_str(id) } };
-    struct hf_request others[] = { hold_on("other"), hold_on("room"), hold_on("room"), hold_on("room"),
-                                   confirm };
+    struct hf_request others[] = { hold_on("other"), hold_on("room"), hold_on("room"),
+                                   hold_on("room"), confirm };
     others[1].place_hold.duration_ms++;
     others[2].place_hold.fence = 1;
     others[3].place_hold.requester = hf_str("someone");
@@ -252,7 +255,8 @@ static void a_live_claim_has_the_key(void **state)
 {
     (void)state;
     w->rules.idempotency_window_ms = 1000;
-    struct hf_request begin = { .action = HF_BEGIN, .begin = { .payload = hf_str("p"), .lease_ms = 10 } };
+    struct hf_request begin = { .action = HF_BEGIN,
+                                .begin = { .payload = hf_str("p"), .lease_ms = 10 } };
     assert_int_equal(by_key("key", begin), HF_OK);
     uint64_t fence = w->plan.answer.claim.fence;
     w->now += 100; /* the lease ran out, but nobody has settled it */

@@ -48,8 +48,8 @@ static const struct value values[] = {
     { "{ }", "{}", "{}" },
     { "[ 1 , [ ] , { } , \"x\" ]", "[1,[],{},\"x\"]", "[1,[],{},\"x\"]" },
     { "{\"b\":1,\"a\":2}", "{\"b\":1,\"a\":2}", "{\"a\":2,\"b\":1}" },
-    { "{ \"b\" : [1, 2] ,\n\"a\" : { \"d\":1 ,\"c\" : 2 } }", "{\"b\":[1,2],\"a\":{\"d\":1,\"c\":2}}",
-      "{\"a\":{\"c\":2,\"d\":1},\"b\":[1,2]}" },
+    { "{ \"b\" : [1, 2] ,\n\"a\" : { \"d\":1 ,\"c\" : 2 } }",
+      "{\"b\":[1,2],\"a\":{\"d\":1,\"c\":2}}", "{\"a\":{\"c\":2,\"d\":1},\"b\":[1,2]}" },
     { "{\"aa\":1,\"a\":2,\"\":3}", "{\"aa\":1,\"a\":2,\"\":3}", "{\"\":3,\"a\":2,\"aa\":1}" },
     /* white space, brackets and escaped quotes inside of strings */
     { "[ \"a \\\" ] b\" , \"\\\\\" ]", "[\"a \\\" ] b\",\"\\\\\"]", "[\"a \\\" ] b\",\"\\\\\"]" },
@@ -158,9 +158,11 @@ static const struct bad bads[] = {
     { "\"a\\", "expected the quote that ends the string at byte 3, got the end" },
     { "\"a\\\"", "expected the quote that ends the string at byte 4, got the end" },
     { "\"a\nb\"", "expected control bytes to be escaped at byte 2, got byte 0x0a" },
-    { "\"12345678901234567\x1f\"", "expected control bytes to be escaped at byte 18, got byte 0x1f" },
+    { "\"12345678901234567\x1f\"",
+      "expected control bytes to be escaped at byte 18, got byte 0x1f" },
     { "\"\\x\"", "expected one of \" \\ / b f n r t u behind a backslash at byte 2, got 'x'" },
-    { "\"ab\\U0061\"", "expected one of \" \\ / b f n r t u behind a backslash at byte 4, got 'U'" },
+    { "\"ab\\U0061\"",
+      "expected one of \" \\ / b f n r t u behind a backslash at byte 4, got 'U'" },
     { "\"\\u12\"", "behind \\u at byte 1" },
     { "\"\\u12g4\"", "behind \\u at byte 1" },
     { "\"\\u 123\"", "behind \\u at byte 1" },
@@ -258,9 +260,11 @@ static void test_first_error_sticks(void **state)
 static void test_cut_short(void **state)
 {
     (void)state;
-    const char *text = "{\"a\":[1.5e3,true,null,\"\\ud83d\\ude00 \xe2\x82\xac\"],\"b\":{\"c\":false}}";
+    const char *text =
+        "{\"a\":[1.5e3,true,null,\"\\ud83d\\ude00 \xe2\x82\xac\"],\"b\":{\"c\":false}}";
     for (size_t size = 0; size < strlen(text); size++) {
-        char *copy = malloc(size + 1); /* exactly as long, so that a sanitizer sees a step too far */
+        char *copy =
+            malloc(size + 1); /* exactly as long, so that a sanitizer sees a step too far */
         memcpy(copy, text, size);
         copy = realloc(copy, size > 0 ? size : 1);
         struct hf_reader r = on(hf_mem(copy, size));
@@ -400,13 +404,15 @@ static void test_numbers(void **state)
         if (cases[i].is_uint)
             snprintf(back, sizeof back, "%" PRIu64, u);
         else
-            assert_non_null(strstr(r.error, "expected a whole number from 0 to 18446744073709551615, got "));
+            assert_non_null(
+                strstr(r.error, "expected a whole number from 0 to 18446744073709551615, got "));
         r = on(hf_str(cases[i].text));
         assert_int_equal(hf_reader_int(&r, &n), cases[i].is_int);
         if (cases[i].is_int)
             snprintf(back, sizeof back, "%" PRId64, n);
         else
-            assert_non_null(strstr(r.error, "expected a whole number from -9223372036854775808 to "));
+            assert_non_null(
+                strstr(r.error, "expected a whole number from -9223372036854775808 to "));
         if (cases[i].is_uint || cases[i].is_int)
             assert_string_equal(back, cases[i].text);
     }
@@ -455,7 +461,8 @@ static void test_types(void **state)
         for (int k = 0; k < 6; k++) {
             char error[96];
             assert_int_equal(ok[k], types[k][0] == (int)type || types[k][1] == (int)type);
-            snprintf(error, sizeof error, "expected %s, got %s", names[k] ? names[k] : "", cases[i].got);
+            snprintf(error, sizeof error, "expected %s, got %s", names[k] ? names[k] : "",
+                     cases[i].got);
             if (!ok[k] && names[k])
                 assert_string_equal(r[k].error, error);
         }
@@ -467,8 +474,8 @@ static void test_types(void **state)
 static void test_walking(void **state)
 {
     (void)state;
-    struct hf_reader r =
-        on(hf_str(" { \"a\" : 1 , \"list\" : [ \"x\" , \"y\" ] , \"none\" : [ ] , \"z\" : null } "));
+    struct hf_reader r = on(
+        hf_str(" { \"a\" : 1 , \"list\" : [ \"x\" , \"y\" ] , \"none\" : [ ] , \"z\" : null } "));
     struct hf_bytes name = { NULL, 0 }, item = { NULL, 0 };
     uint64_t number;
     assert_true(hf_reader_object(&r));
@@ -509,7 +516,8 @@ static void test_excerpts(void **state)
     r = on(hf_str("[\"x\", tru]")); /* broken inside: that is said, and not that it is no string */
     assert_false(hf_reader_null(&r));
     assert_string_equal(r.error, "expected true, false or null at byte 6, got 't'");
-    /* Control characters, of a terminal too, are not repeated; a NUL does not hide what is behind it. */
+    /* Control characters, of a terminal too, are not repeated; a NUL does not hide what is behind
+     * it. */
     r = on(hf_str("\"a\x7f\xc2\x9b\xc2\xa0z\""));
     assert_false(hf_reader_null(&r));
     assert_string_equal(r.error, "expected null, got \"a???\xc2\xa0z\"");

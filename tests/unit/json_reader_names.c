@@ -1,4 +1,5 @@
-/* The JSON reader: a name comes once in an object, however it is written and however many there are. */
+/* The JSON reader: a name comes once in an object, however it is written and however many there
+ * are. */
 #include "support/test.h"
 #include "json/reader.h"
 
@@ -45,14 +46,16 @@ static void test_twice(void **state)
     expect_twice("{\"a12345678901234567890123456789012345678901234567890\":1,"
                  "\"a12345678901234567890123456789012345678901234567890\":1}",
                  "a123456789012345678901234567890123456789...");
-    /* the same name in different objects, names that begin alike, and a name that is another's value */
+    /* the same name in different objects, names that begin alike, and a name that is another's
+     * value */
     const char *fine =
         "{\"a\":{\"a\":{\"a\":\"a\"},\"aa\":1},\"b\":[{\"a\":1},{\"a\":1}],\"aa\":\"b\",\"\":\"\"}";
     struct hf_reader r = on(hf_str(fine));
     assert_true(hf_reader_skip(&r) && hf_reader_end(&r));
 }
 
-/* An object of `count` members, the last of which has the name of member `again` (if that is below count). */
+/* An object of `count` members, the last of which has the name of member `again` (if that is below
+ * count). */
 static void many(struct hf_buffer *b, size_t count, size_t again)
 {
     hf_buffer_reset(b);
@@ -102,8 +105,8 @@ static void test_many_names_inside(void **state)
     hf_buffer_free(&text);
 }
 
-/* A body as large as one may be, made to be slow: a hundred thousand names in one object take less than the
- * seconds that comparing each with each would. */
+/* A body as large as one may be, made to be slow: a hundred thousand names in one object take less
+ * than the seconds that comparing each with each would. */
 static void test_names_cannot_be_slow(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
-/* The JSON reader beside a second one, over random texts and what becomes of them when bytes are changed.
+/* The JSON reader beside a second one, over random texts and what becomes of them when bytes are
+ * changed.
  *
- * The second one is written to be plain and not fast, works on code points instead of bytes, and shares nothing
- * with the first: where the two disagree, one of them is wrong. */
+ * The second one is written to be plain and not fast, works on code points instead of bytes, and
+ * shares nothing with the first: where the two disagree, one of them is wrong. */
 #include "base/bytes.h"
 #include "support/test.h"
 #include "json/reader.h"
@@ -72,7 +73,8 @@ static int unit(struct second *s)
     int value = 0;
     for (int i = 0; i < 4; i++) {
         int c = look(s);
-        const char *digits = "0123456789abcdefABCDEF", *found = c > 0 && c < 128 ? strchr(digits, c) : NULL;
+        const char *digits = "0123456789abcdefABCDEF",
+                   *found = c > 0 && c < 128 ? strchr(digits, c) : NULL;
         if (!found) {
             s->bad = true;
             return 0;
@@ -158,7 +160,8 @@ static void object(struct second *s, int depth)
         assert_true(names[count].count < NAME_MAX_POINTS);
         for (int i = 0; i < count && !s->bad; i++)
             if (names[i].count == names[count].count &&
-                memcmp(names[i].points, names[count].points, sizeof(int) * (size_t)names[i].count) == 0)
+                memcmp(names[i].points, names[count].points,
+                       sizeof(int) * (size_t)names[i].count) == 0)
                 s->bad = true;
         count++;
         blank(s);
@@ -249,7 +252,8 @@ static void random_string(struct hf_buffer *b, uint64_t *seed, uint64_t letters)
 
 static void random_value(struct hf_buffer *b, uint64_t *seed, unsigned depth, bool spaces)
 {
-    static const char *const plain[] = { "0", "-1", "12.5e+3", "true", "false", "null", "1E9", "-0.0" };
+    static const char *const plain[] = { "0",     "-1",   "12.5e+3", "true",
+                                         "false", "null", "1E9",     "-0.0" };
     space(b, seed, spaces);
     uint64_t kind = test_below(seed, depth > 0 ? 6 : 3);
     if (kind == 0) {
@@ -279,7 +283,8 @@ static void random_value(struct hf_buffer *b, uint64_t *seed, unsigned depth, bo
 
 static void mutate(struct hf_buffer *b, uint64_t *seed)
 {
-    static const char favourites[] = "{}[]\",:\\u0019-.eE+tfn \n\xc3\xa9\xf0\x9f\xed\xa0\x80/d8\xef\xbb\xbf";
+    static const char favourites[] =
+        "{}[]\",:\\u0019-.eE+tfn \n\xc3\xa9\xf0\x9f\xed\xa0\x80/d8\xef\xbb\xbf";
     for (uint64_t n = 1 + test_below(seed, 3); n > 0 && b->size > 0; n--) {
         size_t at = test_below(seed, b->size);
         char c = test_below(seed, 4) == 0 ? (char)test_random(seed)
@@ -308,7 +313,8 @@ static struct hf_bytes copy_of(struct hf_bytes b, unsigned char *room)
     return hf_mem(room, b.size);
 }
 
-/* Compact text and canonical text are what they were made from, and making them again changes nothing. */
+/* Compact text and canonical text are what they were made from, and making them again changes
+ * nothing. */
 static void check_forms(struct hf_bytes text, struct hf_arena *arena)
 {
     static unsigned char first[2][POINTS_MAX * 4];
@@ -376,9 +382,11 @@ static void test_texts_and_their_mutations(void **state)
         }
     }
     hf_buffer_free(&b);
-    printf("%u of %u whole texts taken (the others repeat a name), %u of %u changed ones\n", whole.taken,
-           whole.taken + whole.refused, changed.taken, changed.taken + changed.refused);
-    assert_true(whole.taken > 5000 && whole.refused > 100 && changed.taken > 1000 && changed.refused > 5000);
+    printf("%u of %u whole texts taken (the others repeat a name), %u of %u changed ones\n",
+           whole.taken, whole.taken + whole.refused, changed.taken,
+           changed.taken + changed.refused);
+    assert_true(whole.taken > 5000 && whole.refused > 100 && changed.taken > 1000 &&
+                changed.refused > 5000);
 }
 
 /* Short texts out of what JSON is made of, which random values seldom come near. */

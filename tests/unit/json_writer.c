@@ -163,7 +163,8 @@ static void test_all_short_strings(void **state)
 {
     struct fixture *f = *state;
     for (uint32_t v = 0; v < 1u << 24; v += v < 1u << 16 ? 1 : 251) {
-        unsigned char in[3] = { (unsigned char)(v >> 16), (unsigned char)(v >> 8), (unsigned char)v };
+        unsigned char in[3] = { (unsigned char)(v >> 16), (unsigned char)(v >> 8),
+                                (unsigned char)v };
         hf_json_bytes(&f->j, hf_mem(in, 3));
         assert_true(f->out.data[0] == '"' && f->out.data[f->out.size - 1] == '"');
         for (size_t i = 0; i < f->out.size; i++)

@@ -43,8 +43,8 @@ static void refused_for(const char *conninfo, const char *reason)
 {
     struct hf_error why = { HF_OK, "" };
     assert_int_equal(hf_conninfo_check(conninfo, &why), HF_INVALID_REQUEST);
-    if (strncmp(why.text, "The connection string cannot be read: ", 38) != 0 || strstr(why.text, "s3cret") ||
-        !strstr(why.text, reason))
+    if (strncmp(why.text, "The connection string cannot be read: ", 38) != 0 ||
+        strstr(why.text, "s3cret") || !strstr(why.text, reason))
         fail_msg("%s", why.text);
 }
 
@@ -126,7 +126,8 @@ static void test_values(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_shown), cmocka_unit_test(test_refused),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_shown),
+                                        cmocka_unit_test(test_refused),
                                         cmocka_unit_test(test_ports), cmocka_unit_test(test_hidden),
                                         cmocka_unit_test(test_values) };
     return cmocka_run_group_tests(tests, no_environment, NULL);

@@ -1,5 +1,5 @@
-/* The schemas of the description: whatever an encoder writes has the members that its schema lists, all that are required
- * and no others; and every member that is listed is written by somebody. */
+/* The schemas of the description: whatever an encoder writes has the members that its schema lists,
+ * all that are required and no others; and every member that is listed is written by somebody. */
 #include "api/encode.h"
 #include "audit/audit.h"
 #include "audit/trace.h"
@@ -134,7 +134,9 @@ static void test_resources(void **state)
 static void test_guards(void **state)
 {
     (void)state;
-    struct hf_guard g = { .name = hf_str("g"), .window_ms = 60000, .durable = true, .created_at = T0 };
+    struct hf_guard g = {
+        .name = hf_str("g"), .window_ms = 60000, .durable = true, .created_at = T0
+    };
     struct hf_page page = { .count = 1, .guards = &g };
     met_count = 0;
     OBEYS("guard", hf_api_guard(&j, &g));
@@ -204,12 +206,13 @@ static void test_claims_leases_registers(void **state)
     l.released_at = T0;
     OBEYS("lease", hf_api_lease(&j, &l));
     for (int t = HF_TYPE_PLAIN; t <= HF_TYPE_UPDOWN; t++) {
-        struct hf_register r = {
-            .name = hf_str("r"),
-            .version = 1,
-            .fence = 2,
-            .value = { .type = (enum hf_register_type)t, .number = -4, .items = &item, .item_count = 1 }
-        };
+        struct hf_register r = { .name = hf_str("r"),
+                                 .version = 1,
+                                 .fence = 2,
+                                 .value = { .type = (enum hf_register_type)t,
+                                            .number = -4,
+                                            .items = &item,
+                                            .item_count = 1 } };
         OBEYS("register", hf_api_register(&j, &r));
     }
     all_met("claim");
@@ -220,14 +223,16 @@ static void test_claims_leases_registers(void **state)
 static void test_tokens_and_problems(void **state)
 {
     (void)state;
-    struct hf_token token = {
-        .action = HF_PLACE_HOLD, .status = HF_RESOURCE_UNAVAILABLE, .recorded_at = T0, .expires_at = T0 + 1
-    };
+    struct hf_token token = { .action = HF_PLACE_HOLD,
+                              .status = HF_RESOURCE_UNAVAILABLE,
+                              .recorded_at = T0,
+                              .expires_at = T0 + 1 };
     struct hf_answer answer = { .status = HF_RESOURCE_UNAVAILABLE };
     met_count = 0;
     OBEYS("token", hf_api_token(&j, &token, &answer));
     token = (struct hf_token){ .action = HF_APPLY, .recorded_at = T0, .expires_at = T0 + 1 };
-    answer = (struct hf_answer){ .status = HF_OK, .kind = HF_RECORD_VALUE, .value = hf_mem("\xff", 1) };
+    answer =
+        (struct hf_answer){ .status = HF_OK, .kind = HF_RECORD_VALUE, .value = hf_mem("\xff", 1) };
     OBEYS("token", hf_api_token(&j, &token, &answer));
     token.action = HF_GRANT;
     answer = (struct hf_answer){
@@ -296,7 +301,8 @@ static void store_fill(char id[HF_ID_SIZE])
     struct hf_error why;
     char second[HF_ID_SIZE] = "";
     assert_int_equal(hf_open(folder, NULL, &db, &why), HF_OK);
-    struct hf_request capacity = { .action = HF_SET_RESOURCE, .set_resource = { hf_str("r"), 2, HF_LEAVE } };
+    struct hf_request capacity = { .action = HF_SET_RESOURCE,
+                                   .set_resource = { hf_str("r"), 2, HF_LEAVE } };
     assert_int_equal(hf_do(db, &capacity, NULL), HF_OK);
     place(db, "one", id);
     place(db, "two", second);   /* a near-duplicate */
@@ -328,7 +334,8 @@ static bool print_audit(FILE *out, const char *tenant)
     struct hf_audit_report report;
     struct hf_error why;
     struct hf_audit_options options = { .has_tenant = tenant != NULL, .tenant = hf_str(tenant) };
-    bool done = hf_audit_run(folder, &options, &report, &why) == HF_OK && hf_audit_print_json(&report, out);
+    bool done =
+        hf_audit_run(folder, &options, &report, &why) == HF_OK && hf_audit_print_json(&report, out);
     hf_audit_report_free(&report);
     return done;
 }
@@ -409,8 +416,10 @@ static void test_the_judge(void **state)
     char why[256];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(tree_obeys(document, schema_of("ok"), tree_read(hf_str(bad[i]), &arena), why));
-    assert_true(tree_obeys(document, schema_of("ok"), tree_read(hf_str("{\"ok\":true}"), &arena), why));
-    assert_false(tree_obeys(document, schema_of("time"), tree_read(hf_str("\"yesterday\""), &arena), why));
+    assert_true(
+        tree_obeys(document, schema_of("ok"), tree_read(hf_str("{\"ok\":true}"), &arena), why));
+    assert_false(
+        tree_obeys(document, schema_of("time"), tree_read(hf_str("\"yesterday\""), &arena), why));
     assert_false(tree_obeys(document, schema_of("hex"), tree_read(hf_str("\"0g\""), &arena), why));
 }
 

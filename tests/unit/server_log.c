@@ -1,4 +1,5 @@
-/* The log: both forms, what clients cannot do to a line, and readers that are slow, stuck or gone. */
+/* The log: both forms, what clients cannot do to a line, and readers that are slow, stuck or
+ * gone. */
 #define _GNU_SOURCE /* F_SETPIPE_SZ */
 #include "base/hash.h"
 #include "base/text.h"
@@ -33,7 +34,8 @@ static void pause_ms(long ms)
 
 static struct hf_log_text line;
 
-static const char *spell(bool json, const struct hf_log_field *fields, size_t count, uint64_t dropped)
+static const char *spell(bool json, const struct hf_log_field *fields, size_t count,
+                         uint64_t dropped)
 {
     line.json = json;
     hf_log_text_begin(&line, HF_LOG_INFO, T0, "duplicate");
@@ -59,17 +61,20 @@ static void both_forms(void **state)
         { .name = "least", .type = HF_LOG_NUMBER, .number = INT64_MIN },
     };
     line.hash_keys = false;
-    assert_string_equal(spell(false, fields, 7, 0), T0_TEXT
-                        " info duplicate key=\"order-8123\" action=place_hold why=\"two words\" none=\"\" "
-                        "first_seen=" T0_TEXT " status=201 least=-9223372036854775808\n");
+    assert_string_equal(
+        spell(false, fields, 7, 0),
+        T0_TEXT " info duplicate key=\"order-8123\" action=place_hold why=\"two words\" none=\"\" "
+                "first_seen=" T0_TEXT " status=201 least=-9223372036854775808\n");
     assert_string_equal(
         spell(true, fields, 7, 0),
-        "{\"time\":\"" T0_TEXT "\",\"level\":\"info\",\"event\":\"duplicate\",\"key\":\"order-8123\","
+        "{\"time\":\"" T0_TEXT
+        "\",\"level\":\"info\",\"event\":\"duplicate\",\"key\":\"order-8123\","
         "\"action\":\"place_hold\",\"why\":\"two words\",\"none\":\"\",\"first_seen\":\"" T0_TEXT
         "\",\"status\":201,\"least\":-9223372036854775808}\n");
     assert_string_equal(spell(false, fields, 0, 17), T0_TEXT " info duplicate dropped=17\n");
     assert_string_equal(spell(true, fields, 0, UINT64_MAX),
-                        "{\"time\":\"" T0_TEXT "\",\"level\":\"info\",\"event\":\"duplicate\",\"dropped\":"
+                        "{\"time\":\"" T0_TEXT
+                        "\",\"level\":\"info\",\"event\":\"duplicate\",\"dropped\":"
                         "18446744073709551615}\n");
     hf_log_text_begin(&line, HF_LOG_ERROR, T0, "x");
     line.text[line.size] = '\0';
@@ -116,7 +121,8 @@ static void hostile_bytes(void **state)
         { BYTES("\0\x1b[2J\x7f"), "\"\\x00\\x1b[2J\\x7f\"", "\"\\u0000\\u001b[2J\\u007f\"" },
         { BYTES("\xff\xc3(\xe2\x82"), "\"\\xff\\xc3(\\xe2\\x82\"",
           "\"\xef\xbf\xbd\xef\xbf\xbd(\xef\xbf\xbd\xef\xbf\xbd\"" },
-        { BYTES("\xed\xa0\x80"), "\"\\xed\\xa0\\x80\"", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
+        { BYTES("\xed\xa0\x80"), "\"\\xed\\xa0\\x80\"",
+          "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
         { BYTES("\xc2\x85\xc2\x9b"), "\"\\u{85}\\u{9b}\"", "\"\\u0085\\u009b\"" }, /* C1 */
         { BYTES("\xe2\x80\xa8\xe2\x80\xae"), "\"\\u{2028}\\u{202e}\"",
           "\"\\u2028\\u202e\"" },                                              /* line end, bidi */
@@ -134,7 +140,8 @@ static void hostile_bytes(void **state)
             snprintf(want, sizeof want, T0_TEXT " info duplicate f=%s\n", cases[i].text);
             assert_string_equal(spell(false, &field, 1, 0), want);
             snprintf(want, sizeof want,
-                     "{\"time\":\"" T0_TEXT "\",\"level\":\"info\",\"event\":\"duplicate\",\"f\":%s}\n",
+                     "{\"time\":\"" T0_TEXT
+                     "\",\"level\":\"info\",\"event\":\"duplicate\",\"f\":%s}\n",
                      cases[i].json);
             assert_string_equal(spell(true, &field, 1, 0), want);
         }
@@ -146,7 +153,9 @@ static void long_names(void **state)
     (void)state;
     char name[600];
     memset(name, 'n', sizeof name);
-    struct hf_log_field field = { .name = "f", .type = HF_LOG_NAME, .text = hf_mem(name, HF_LOG_TEXT_MAX) };
+    struct hf_log_field field = { .name = "f",
+                                  .type = HF_LOG_NAME,
+                                  .text = hf_mem(name, HF_LOG_TEXT_MAX) };
     const char *value = strchr(spell(false, &field, 1, 0), '"');
     assert_int_equal(strlen(value), HF_LOG_TEXT_MAX + 3);
     field.text.size++;
@@ -172,8 +181,9 @@ static void lines_too_long(void **state)
     struct hf_log_field fields[20];
     memset(name, '\x01', sizeof name);
     for (int i = 0; i < 20; i++)
-        fields[i] =
-            (struct hf_log_field){ .name = "f", .type = HF_LOG_NAME, .text = hf_mem(name, sizeof name) };
+        fields[i] = (struct hf_log_field){ .name = "f",
+                                           .type = HF_LOG_NAME,
+                                           .text = hf_mem(name, sizeof name) };
     fields[19] = (struct hf_log_field){ .name = "last", .type = HF_LOG_NUMBER, .number = 1 };
     const char *text = spell(true, fields, 20, 3);
     const char *end = text + strlen(text) - strlen("\\u0001\",\"cut\":1,\"dropped\":3}\n");
@@ -208,7 +218,9 @@ static void random_bytes_stay_in_their_place(void **state)
             uint64_t any = test_random(&seed);
             bytes[k] = (unsigned char)(i % 3 ? any : (uint64_t)awkward[any % (sizeof awkward - 1)]);
         }
-        struct hf_log_field field = { .name = "f", .type = HF_LOG_NAME, .text = hf_mem(bytes, size) };
+        struct hf_log_field field = { .name = "f",
+                                      .type = HF_LOG_NAME,
+                                      .text = hf_mem(bytes, size) };
         const char *text = spell(i % 2, &field, 1, 0);
         assert_true(hf_utf8_valid(hf_str(text)));
         assert_string_equal(skip_string(strstr(text, i % 2 ? "\"f\":" : " f=") + (i % 2 ? 4 : 3)),
@@ -226,7 +238,8 @@ static struct hf_log *log_open(int fd)
     return log;
 }
 
-static void log_number(struct hf_log *log, enum hf_log_level level, const char *event, int64_t number)
+static void log_number(struct hf_log *log, enum hf_log_level level, const char *event,
+                       int64_t number)
 {
     struct hf_log_field field = { .name = "n", .type = HF_LOG_NUMBER, .number = number };
     hf_log_line(log, level, T0, event, &field, 1);
@@ -274,7 +287,8 @@ static void reader_end(struct reader *r)
     close(r->fd);
 }
 
-/* Walk over the lines: numbers rise, and with each gap a line says how long it is. Returns how many lines `event` has. */
+/* Walk over the lines: numbers rise, and with each gap a line says how long it is. Returns how many
+ * lines `event` has. */
 static uint64_t lines_walk(char *text, const char *event, uint64_t *dropped)
 {
     uint64_t lines = 0, next = 0;
@@ -334,7 +348,8 @@ static void reader_that_sleeps(int reading, int writing)
     int64_t begun = clock_ms();
     for (int i = 0; i < LINES; i++)
         log_number(log, HF_LOG_INFO, "a", i);
-    assert_true(clock_ms() - begun < 20000); /* a machine may be slow; a writer that waits is for ever */
+    assert_true(clock_ms() - begun <
+                20000); /* a machine may be slow; a writer that waits is for ever */
     uint64_t dropped = hf_log_dropped(log);
     assert_true(dropped > LINES / 2);
     reader_start(&r, reading);

@@ -1,5 +1,6 @@
-/* The description of the interface: every call of the table and nothing else is in it, and what it says about bodies is
- * what the decoder does. Its answers are held against the encoders in server_answers.c. */
+/* The description of the interface: every call of the table and nothing else is in it, and what it
+ * says about bodies is what the decoder does. Its answers are held against the encoders in
+ * server_answers.c. */
 #include "api/problem.h"
 #include "base/bytes.h"
 #include "server/inner.h"
@@ -64,8 +65,8 @@ static void test_document(void **state)
     (void)state;
     assert_true(tree_is(tree_get(document, "openapi"), "3.1.0"));
     assert_true(tree_is(tree_at(document, "info", "version", NULL), hf_version()));
-    assert_true(
-        tree_is(tree_at(document, "components", "securitySchemes", "bearer", "scheme", NULL), "bearer"));
+    assert_true(tree_is(
+        tree_at(document, "components", "securitySchemes", "bearer", "scheme", NULL), "bearer"));
     struct hf_buffer again = { 0 };
     hf_server_openapi(&again);
     assert_int_equal(again.size, text.size);
@@ -94,7 +95,8 @@ static void test_operation_ids_are_unique(void **state)
         struct hf_bytes id = tree_get(operation_of(&hf_calls[i]), "operationId")->text;
         assert_true(id.size > 0);
         for (size_t k = 0; k < i; k++)
-            assert_false(hf_bytes_equal(id, tree_get(operation_of(&hf_calls[k]), "operationId")->text));
+            assert_false(
+                hf_bytes_equal(id, tree_get(operation_of(&hf_calls[k]), "operationId")->text));
     }
 }
 
@@ -103,7 +105,8 @@ static struct tree *parameter_of(struct tree *operation, const char *in, struct 
     struct tree *list = tree_get(operation, "parameters");
     for (struct tree *c = list ? list->child : NULL; c; c = c->next) {
         struct tree *parameter = followed(c);
-        if (tree_is(tree_get(parameter, "in"), in) && hf_bytes_equal(tree_get(parameter, "name")->text, name))
+        if (tree_is(tree_get(parameter, "in"), in) &&
+            hf_bytes_equal(tree_get(parameter, "name")->text, name))
             return parameter;
     }
     return NULL;
@@ -119,7 +122,8 @@ static void test_parameters(void **state)
         size_t count = 0;
         if (open) {
             count++;
-            assert_non_null(parameter_of(operation, "path", hf_mem(open + 1, strcspn(open + 1, "}"))));
+            assert_non_null(
+                parameter_of(operation, "path", hf_mem(open + 1, strcspn(open + 1, "}"))));
         }
         if (call->key) {
             struct tree *key = parameter_of(operation, "header", hf_str("Idempotency-Key"));
@@ -154,7 +158,8 @@ static void test_security(void **state)
 
 static struct tree *body_schema(const struct hf_call *call)
 {
-    return tree_at(operation_of(call), "requestBody", "content", "application/json", "schema", NULL);
+    return tree_at(operation_of(call), "requestBody", "content", "application/json", "schema",
+                   NULL);
 }
 
 static void test_bodies(void **state)
@@ -205,20 +210,22 @@ static void agree(const struct hf_call *call, const char *body, bool good)
     char why[256];
     struct hf_request request;
     struct hf_api_fault fault = { "" };
-    struct hf_api_input in = {
-        .params = { hf_str("p") }, .has_key = call->key, .key_field = hf_str("k"), .body = hf_str(body)
-    };
+    struct hf_api_input in = { .params = { hf_str("p") },
+                               .has_key = call->key,
+                               .key_field = hf_str("k"),
+                               .body = hf_str(body) };
     struct tree *value = tree_read(hf_str(body), &arena);
     assert_non_null(value);
     bool decoded = hf_api_decode(call, &in, &arena, &request, &fault) == HF_OK;
     bool obeyed = tree_obeys(document, body_schema(call), value, why);
     if (decoded != good || obeyed != good)
-        fail_msg("%s %s: decoder \"%s\", description \"%s\", expected %s", call->path, body, fault.detail,
-                 why, good ? "good" : "bad");
+        fail_msg("%s %s: decoder \"%s\", description \"%s\", expected %s", call->path, body,
+                 fault.detail, why, good ? "good" : "bad");
 }
 
 /* skip, spoil: the index of the field that is left out, or wrong; SIZE_MAX: none. */
-static const char *body_make(const struct hf_call *call, size_t skip, size_t spoil, const char *extra)
+static const char *body_make(const struct hf_call *call, size_t skip, size_t spoil,
+                             const char *extra)
 {
     static struct hf_buffer b;
     const char *comma = "";
@@ -226,7 +233,8 @@ static const char *body_make(const struct hf_call *call, size_t skip, size_t spo
     hf_buffer_add_char(&b, '{');
     for (size_t i = 0; i < call->field_count; i++) {
         const struct hf_call_field *field = &call->fields[i];
-        if (i == skip || (call->action == HF_BEGIN && skip != i && strcmp(field->name, "fingerprint") == 0))
+        if (i == skip ||
+            (call->action == HF_BEGIN && skip != i && strcmp(field->name, "fingerprint") == 0))
             continue;
         hf_buffer_printf(&b, "%s\"%s\":%s", comma, field->name,
                          i == spoil ? bad_value(field->type) : good_value(call, field));
@@ -277,7 +285,8 @@ static void test_bounds_of_fields(void **state)
         { HF_HTTP_PUT, "/v1/guards/p", "{\"window\":\"--60\"}", false },
         { HF_HTTP_PUT, "/v1/guards/p", "{\"window\":60,\"match\":[]}", true },
         { HF_HTTP_POST, "/v1/claims", "{\"key\":\"k\",\"fingerprint\":\"f\"}", true },
-        { HF_HTTP_POST, "/v1/claims", "{\"key\":\"k\",\"fingerprint\":\"f\",\"payload\":1}", false },
+        { HF_HTTP_POST, "/v1/claims", "{\"key\":\"k\",\"fingerprint\":\"f\",\"payload\":1}",
+          false },
         { HF_HTTP_POST, "/v1/claims", "{\"key\":\"k\"}", false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -296,7 +305,8 @@ static void line_agrees(const char *line, bool good)
     const struct hf_call *call;
     struct tree *value = tree_read(hf_str(line), &arena);
     assert_non_null(value);
-    bool decoded = hf_api_decode_line(hf_str(line), hf_str(""), &arena, &request, &call, &fault) == HF_OK;
+    bool decoded =
+        hf_api_decode_line(hf_str(line), hf_str(""), &arena, &request, &call, &fault) == HF_OK;
     bool obeyed = tree_obeys(document, schema_of("batch_operation"), value, why);
     if (decoded != good || obeyed != good)
         fail_msg("%s: decoder \"%s\", description \"%s\"", line, fault.detail, why);
@@ -309,13 +319,14 @@ static void test_batch_lines_and_the_decoder_agree(void **state)
     for (size_t i = 0; i < hf_call_count; i++)
         ops += hf_calls[i].op != NULL;
     assert_int_equal(tree_count(tree_get(schema_of("batch_operation"), "oneOf")), ops);
-    assert_int_equal(tree_count(tree_at(schema_of("batch_operation"), "discriminator", "mapping", NULL)),
-                     ops);
+    assert_int_equal(
+        tree_count(tree_at(schema_of("batch_operation"), "discriminator", "mapping", NULL)), ops);
 #define HOLD "\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1m\""
     line_agrees("{\"op\":\"place_hold\",\"key\":\"k\"," HOLD "}", true);
     line_agrees("{\"op\":\"place_hold\",\"client\":\"c\",\"sequence\":1," HOLD "}", true);
     line_agrees("{\"op\":\"place_hold\",\"client\":\"c\"," HOLD "}", false);
-    line_agrees("{\"op\":\"place_hold\",\"key\":\"k\",\"client\":\"c\",\"sequence\":1," HOLD "}", false);
+    line_agrees("{\"op\":\"place_hold\",\"key\":\"k\",\"client\":\"c\",\"sequence\":1," HOLD "}",
+                false);
     line_agrees("{\"op\":\"place_hold\"," HOLD "}", false);
     line_agrees("{\"op\":\"place_hold\",\"key\":\"k\",\"id\":\"x\"," HOLD "}", false);
     line_agrees("{\"op\":\"confirm\",\"key\":\"k\",\"id\":\"x\"}", true);
@@ -336,7 +347,8 @@ static void test_batch_lines_and_the_decoder_agree(void **state)
     line_agrees("{\"op\":\"heartbeat\",\"key\":\"k\",\"fence\":1,\"lease\":\"1m\"}", true);
     line_agrees("{\"op\":\"write\",\"key\":\"k\",\"name\":\"n\",\"value\":1}", true);
     line_agrees("{\"op\":\"merge\",\"name\":\"n\",\"type\":\"max\",\"value\":1}", true);
-    line_agrees("{\"op\":\"grant\",\"key\":\"k\",\"name\":\"n\",\"holder\":\"h\",\"ttl\":1}", false);
+    line_agrees("{\"op\":\"grant\",\"key\":\"k\",\"name\":\"n\",\"holder\":\"h\",\"ttl\":1}",
+                false);
 #undef HOLD
 }
 
@@ -418,8 +430,8 @@ static bool names_code(const struct hf_call *call, enum hf_status status)
     return false;
 }
 
-/* Where there are words for a refusal of this very action, it can happen, so it must be described; the words are for this
- * action if they are not the general ones. */
+/* Where there are words for a refusal of this very action, it can happen, so it must be described;
+ * the words are for this action if they are not the general ones. */
 static void test_every_refusal_of_a_call(void **state)
 {
     (void)state;
@@ -464,8 +476,9 @@ static void test_successes_and_headers(void **state)
     (void)state;
     for (size_t i = 0; i < hf_call_count; i++) {
         const struct hf_call *call = &hf_calls[i];
-        bool made = call->kind == HF_CALL_DO &&
-                    (call->action == HF_PLACE_HOLD || call->action == HF_GRANT || call->action == HF_BEGIN);
+        bool made =
+            call->kind == HF_CALL_DO &&
+            (call->action == HF_PLACE_HOLD || call->action == HF_GRANT || call->action == HF_BEGIN);
         assert_int_equal(response_of(call, 201) != NULL, made);
         assert_int_equal(response_of(call, 200) != NULL, !made || call->action == HF_BEGIN);
         struct tree *headers = tree_get(response_of(call, made ? 201 : 200), "headers");

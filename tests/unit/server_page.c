@@ -1,4 +1,5 @@
-/* The start page and the three commands: what is shown, what is not, and that nothing from outside can become markup. */
+/* The start page and the three commands: what is shown, what is not, and that nothing from outside
+ * can become markup. */
 #include "base/clock.h"
 #include "server/inner.h"
 #include "support/test.h"
@@ -16,9 +17,11 @@ static int setup(void **state)
                                     .threads = 1,
                                     .limits = { .connections_max = 8 } };
     struct hf_db *db = NULL;
-    server = (struct hf_server){ .options = { .data = "/srv/holdfast" }, .url = "http://127.0.0.1:4653" };
+    server = (struct hf_server){ .options = { .data = "/srv/holdfast" },
+                                 .url = "http://127.0.0.1:4653" };
     server.started_at = hf_clock_wall_ms() - 100 * 1000;
-    if (hf_http_listen(&http, &server.http, &why) != HF_OK || hf_open(":memory:", NULL, &db, &why) != HF_OK)
+    if (hf_http_listen(&http, &server.http, &why) != HF_OK ||
+        hf_open(":memory:", NULL, &db, &why) != HF_OK)
         return -1;
     server.db = db;
     return 0;
@@ -205,8 +208,9 @@ static void test_lines(void **state)
     (void)state;
     struct hf_buffer lines = { 0 };
     hf_server_lines("http://[::1]:4653", &lines);
-#define PLACE                                                                                       \
-    "curl -si -w '\\n' \"http://[::1]:4653/v1/holds\" -H \"Idempotency-Key: order-$(date -u +%F)\"" \
+#define PLACE                                                                                 \
+    "curl -si -w '\\n' \"http://[::1]:4653/v1/holds\" -H \"Idempotency-Key: order-$(date -u " \
+    "+%F)\""                                                                                  \
     " -d '{\"resource\":\"room-307\",\"requester\":\"guest-91\",\"duration\":\"15m\"}'\n"
     assert_string_equal(
         hf_buffer_text(&lines), PLACE PLACE

@@ -44,7 +44,8 @@ static void files(void **state)
 
 static int to_parent[2], to_child[2];
 
-/* Certificates and auth files are renewed by renaming new ones to the old names, or by turning a link. */
+/* Certificates and auth files are renewed by renaming new ones to the old names, or by turning a
+ * link. */
 static void read_renewed_files(void)
 {
     char c;
@@ -112,7 +113,8 @@ static void use_far_down(void)
     snprintf(path, sizeof path, "%s/file", below);
     cell_enter_with(CELL_COUNTED && build ? build : cell.dir);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    WANT(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0 && unlink(path) == 0 && rmdir(below) == 0);
+    WANT(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0 && unlink(path) == 0 &&
+         rmdir(below) == 0);
     FAILS(open("/etc/passwd", O_RDONLY), EACCES);
 }
 
@@ -120,7 +122,8 @@ static void folders_below_belong_to_it(void **state)
 {
     (void)state;
     const char *build = getenv("HF_BUILD");
-    snprintf(below, sizeof below, "%s/below.%ld", CELL_COUNTED && build ? build : cell.dir, (long)getpid());
+    snprintf(below, sizeof below, "%s/below.%ld", CELL_COUNTED && build ? build : cell.dir,
+             (long)getpid());
     assert_int_equal(mkdir(below, 0700), 0);
     cell_child_does(use_far_down);
 }
@@ -212,7 +215,8 @@ static void deadly_calls(void **state)
 
 static void try_sockets(void)
 {
-    static const int families[] = { AF_NETLINK, AF_PACKET, 38 /* AF_ALG */, 40 /* AF_VSOCK */, AF_BLUETOOTH };
+    static const int families[] = { AF_NETLINK, AF_PACKET, 38 /* AF_ALG */, 40 /* AF_VSOCK */,
+                                    AF_BLUETOOTH };
     struct sockaddr_in to = { .sin_family = AF_INET,
                               .sin_port = htons(9),
                               .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -228,10 +232,13 @@ static void try_sockets(void)
     FAILS(connect(inet, (struct sockaddr *)&to, sizeof to), EPERM);
     FAILS(bind(inet, (struct sockaddr *)&to, sizeof to), EPERM);
     FAILS(listen(inet, 1), EPERM);
-    FAILS(sendto(inet, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof to), EPERM);
+    FAILS(sendto(inet, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof to),
+          EPERM);
     char byte = 0;
     struct iovec one = { &byte, 1 };
-    struct msghdr message = { .msg_name = &to, .msg_namelen = sizeof to, .msg_iov = &one, .msg_iovlen = 1 };
+    struct msghdr message = {
+        .msg_name = &to, .msg_namelen = sizeof to, .msg_iov = &one, .msg_iovlen = 1
+    };
     FAILS(sendmsg(inet, &message, MSG_FASTOPEN | MSG_NOSIGNAL), EPERM);
 }
 
@@ -239,13 +246,16 @@ static void try_refused_calls(void)
 {
     cell_enter();
     try_sockets();
-    FAILS(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0,
+    FAILS(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED
+              ? -1
+              : 0,
           EPERM);
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     WANT(page != MAP_FAILED && mprotect(page, 4096, PROT_READ) == 0);
     FAILS(mprotect(page, 4096, PROT_READ | PROT_EXEC), EPERM);
     FAILS(syscall(SYS_clone3, NULL, 0), ENOSYS);
-    FAILS(syscall(SYS_clone, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWUSER,
+    FAILS(syscall(SYS_clone,
+                  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWUSER,
                   page, 0, 0, 0),
           EPERM);
     FAILS(kill(getppid(), 0), EPERM);
@@ -330,13 +340,15 @@ static void store_use(void)
     enum { GROUP = 500, GROUPS = 60 };
     static struct hf_request requests[GROUP];
     static char keys[GROUP][32];
-    WANT(hf_open(cell.data, &(struct hf_options){ .segment_max_bytes = 4 << 20 }, &db, &why) == HF_OK);
+    WANT(hf_open(cell.data, &(struct hf_options){ .segment_max_bytes = 4 << 20 }, &db, &why) ==
+         HF_OK);
     for (int i = 0; i < GROUP * GROUPS; i++) {
         char *key = keys[i % GROUP];
         snprintf(key, sizeof keys[0], "key-%d", i);
-        requests[i % GROUP] = (struct hf_request){ .action = HF_PLACE_HOLD,
-                                                   .key = hf_str(key),
-                                                   .place_hold = { hf_str(key), hf_str("guest"), 60000, 0 } };
+        requests[i % GROUP] =
+            (struct hf_request){ .action = HF_PLACE_HOLD,
+                                 .key = hf_str(key),
+                                 .place_hold = { hf_str(key), hf_str("guest"), 60000, 0 } };
         if (i % GROUP == GROUP - 1)
             WANT(hf_do_many(db, requests, NULL, GROUP) == HF_OK);
     }
@@ -355,15 +367,18 @@ static void audit_use(void)
     WANT(hf_audit_export(cell.data, &sqlite, cell_in(cell.data, "export.db"), &why) == 0);
     WANT(stat(cell_in(cell.data, "export.db"), &st) == 0 &&
          st.st_size > 10000000); /* enough for a sort that does not fit into memory */
-    WANT(unlink(cell_in(cell.data, "export.jsonl")) == 0 && unlink(cell_in(cell.data, "export.db")) == 0);
+    WANT(unlink(cell_in(cell.data, "export.jsonl")) == 0 &&
+         unlink(cell_in(cell.data, "export.db")) == 0);
 }
 
 static void loop_use(void)
 {
-    int pair[2], wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), epoll = epoll_create1(EPOLL_CLOEXEC);
+    int pair[2], wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+                 epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = { .events = EPOLLIN };
     WANT(wake >= 0 && epoll >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) == 0);
-    WANT(epoll_ctl(epoll, EPOLL_CTL_ADD, pair[0], &event) == 0 && send(pair[1], "x", 1, MSG_NOSIGNAL) == 1);
+    WANT(epoll_ctl(epoll, EPOLL_CTL_ADD, pair[0], &event) == 0 &&
+         send(pair[1], "x", 1, MSG_NOSIGNAL) == 1);
     WANT(epoll_wait(epoll, &event, 1, 1000) == 1 && shutdown(pair[0], SHUT_RDWR) == 0);
 }
 

@@ -1,4 +1,5 @@
-/* The sandbox of a server whose store is in a database: it reaches the database, again and again, and nobody else. */
+/* The sandbox of a server whose store is in a database: it reaches the database, again and again,
+ * and nobody else. */
 #define _GNU_SOURCE /* syscall */
 #include "unit/kit/sandbox.h"
 
@@ -69,10 +70,12 @@ static void reach_a_database(void)
     FAILS(open(cell.secret, O_RDONLY), EACCES);
     FAILS(open(cell.old, O_RDONLY), EACCES);
     FAILS(bind(socket(AF_INET, SOCK_STREAM, 0),
-               (struct sockaddr *)&(struct sockaddr_in){ .sin_family = AF_INET }, sizeof(struct sockaddr_in)),
+               (struct sockaddr *)&(struct sockaddr_in){ .sin_family = AF_INET },
+               sizeof(struct sockaddr_in)),
           EPERM);
     fd = open(cell_in(temporary, "export"), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    WANT(fd >= 0 && close(fd) == 0 && unlink(cell_in(temporary, "export")) == 0 && rmdir(temporary) == 0);
+    WANT(fd >= 0 && close(fd) == 0 && unlink(cell_in(temporary, "export")) == 0 &&
+         rmdir(temporary) == 0);
     _exit(0); /* there is nowhere to write counters to */
 }
 

@@ -1,5 +1,5 @@
-/* Kernels that cannot do it, and kernels that can do less: what is missing is made to be missing, by a filter of system
- * calls that the child puts in force before it enters. */
+/* Kernels that cannot do it, and kernels that can do less: what is missing is made to be missing,
+ * by a filter of system calls that the child puts in force before it enters. */
 #define _GNU_SOURCE
 #include "unit/kit/sandbox.h"
 
@@ -56,7 +56,8 @@ static void without_rules(void)
 static void without_force(void)
 {
     lose_call(SCMP_SYS(landlock_restrict_self), E2BIG);
-    expect_refusal(&(struct hf_sandbox){ .writable = cell.data }, "does not put Landlock rules in force");
+    expect_refusal(&(struct hf_sandbox){ .writable = cell.data },
+                   "does not put Landlock rules in force");
 }
 
 static void without_seccomp(void)
@@ -75,8 +76,9 @@ static void with_missing_paths(void)
 {
     const char *absent = cell_in(cell.dir, "absent");
     expect_refusal(&(struct hf_sandbox){ .writable = absent }, absent);
-    expect_refusal(&(struct hf_sandbox){ .writable = cell.data, .readable = &absent, .readable_count = 1 },
-                   absent);
+    expect_refusal(
+        &(struct hf_sandbox){ .writable = cell.data, .readable = &absent, .readable_count = 1 },
+        absent);
     WANT(open(cell.secret, O_RDONLY) >= 0); /* nothing is in force */
 }
 

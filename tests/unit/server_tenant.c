@@ -31,7 +31,8 @@ static void found_by_name(void **state)
         assert_ptr_equal(find(name, some[i]), some[i]);
         assert_ptr_equal(find(name, some[(i + 1) % 600]), some[i]);
     }
-    assert_ptr_equal(find("", NULL), find("", some[0])); /* the default tenant is one like the others */
+    assert_ptr_equal(find("", NULL),
+                     find("", some[0])); /* the default tenant is one like the others */
     assert_ptr_not_equal(find("", NULL), &tenants.nobody);
     hf_tenants_free(&tenants);
 }

@@ -1,5 +1,5 @@
-/* The rule of engine time: a wall clock that the boot clock confirms is followed; one that steps back is waited for; one
- * that jumps ahead is not believed for a minute. */
+/* The rule of engine time: a wall clock that the boot clock confirms is followed; one that steps
+ * back is waited for; one that jumps ahead is not believed for a minute. */
 #include "store/engine_clock.h"
 
 #include "support/test.h"
@@ -11,11 +11,14 @@
 
 static struct hf_engine_clock c;
 
-/* The boot clock is `boot` after the start, and the wall clock says `wall` after it. Returns engine time after it. */
+/* The boot clock is `boot` after the start, and the wall clock says `wall` after it. Returns engine
+ * time after it. */
 static hf_time event;
 static hf_time say(hf_time boot, hf_time wall)
 {
-    struct hf_engine_clock_reading r = { .wall = WALL + wall, .from = BOOT + boot, .to = BOOT + boot };
+    struct hf_engine_clock_reading r = { .wall = WALL + wall,
+                                         .from = BOOT + boot,
+                                         .to = BOOT + boot };
     event = hf_engine_clock_read(&c, &r);
     return c.now - WALL;
 }
@@ -151,7 +154,9 @@ static void small_steps_are_tolerated_and_do_not_add_up(void **state)
 static void a_start_behind_what_was_committed_waits(void **state)
 {
     (void)state;
-    struct hf_engine_clock_reading r = { .wall = WALL, .from = BOOT, .to = BOOT, .committed = WALL + DAY };
+    struct hf_engine_clock_reading r = {
+        .wall = WALL, .from = BOOT, .to = BOOT, .committed = WALL + DAY
+    };
     c = (struct hf_engine_clock){ .now = 0 };
     assert_int_equal(hf_engine_clock_read(&c, &r), HF_ENGINE_CLOCK_GOES);
     assert_int_equal(c.now, WALL + DAY);
@@ -170,7 +175,9 @@ static void a_start_behind_what_was_committed_waits(void **state)
 static void what_others_committed_is_engine_time(void **state)
 {
     (void)state;
-    struct hf_engine_clock_reading r = { .wall = WALL + DAY + 100, .from = BOOT + 100, .to = BOOT + 100 };
+    struct hf_engine_clock_reading r = { .wall = WALL + DAY + 100,
+                                         .from = BOOT + 100,
+                                         .to = BOOT + 100 };
     assert_int_equal(hf_engine_clock_read(&c, &r), HF_ENGINE_CLOCK_JUMPED);
     assert_int_equal(c.now, WALL + 100);
     r.committed = WALL + DAY;
@@ -178,9 +185,10 @@ static void what_others_committed_is_engine_time(void **state)
     assert_int_equal(c.now, WALL + DAY + 100);
     /* What is a little ahead does not bring new slack. */
     SAYS(200, DAY + 200, DAY + 200, GOES);
-    r = (struct hf_engine_clock_reading){
-        .wall = WALL + DAY + 300, .from = BOOT + 300, .to = BOOT + 300, .committed = WALL + DAY + 1200
-    };
+    r = (struct hf_engine_clock_reading){ .wall = WALL + DAY + 300,
+                                          .from = BOOT + 300,
+                                          .to = BOOT + 300,
+                                          .committed = WALL + DAY + 1200 };
     assert_int_equal(hf_engine_clock_read(&c, &r), HF_ENGINE_CLOCK_GOES);
     assert_int_equal(c.now, WALL + DAY + 1200);
     SAYS(400, DAY + 1500, DAY + 1300, JUMPED);
@@ -190,17 +198,26 @@ static void what_others_committed_is_engine_time(void **state)
 static void a_reading_that_took_long_is_no_jump(void **state)
 {
     (void)state;
-    struct hf_engine_clock_reading late = { .wall = WALL + 1000, .from = BOOT + 1000, .to = BOOT + 9000 };
+    struct hf_engine_clock_reading late = { .wall = WALL + 1000,
+                                            .from = BOOT + 1000,
+                                            .to = BOOT + 9000 };
     assert_int_equal(hf_engine_clock_read(&c, &late), HF_ENGINE_CLOCK_GOES);
     SAYS(9001, 9001, 9001, GOES);
-    late = (struct hf_engine_clock_reading){ .wall = WALL + 17000, .from = BOOT + 10000, .to = BOOT + 18000 };
+    late = (struct hf_engine_clock_reading){ .wall = WALL + 17000,
+                                             .from = BOOT + 10000,
+                                             .to = BOOT + 18000 };
     assert_int_equal(hf_engine_clock_read(&c, &late), HF_ENGINE_CLOCK_GOES);
     SAYS(18001, 18001, 18001, GOES);
-    late = (struct hf_engine_clock_reading){ .wall = WALL + 11000, .from = BOOT + 10500, .to = BOOT + 25000 };
-    assert_int_equal(hf_engine_clock_read(&c, &late), HF_ENGINE_CLOCK_GOES); /* others were quicker */
+    late = (struct hf_engine_clock_reading){ .wall = WALL + 11000,
+                                             .from = BOOT + 10500,
+                                             .to = BOOT + 25000 };
+    assert_int_equal(hf_engine_clock_read(&c, &late),
+                     HF_ENGINE_CLOCK_GOES); /* others were quicker */
     SAYS(26000, 26000, 26000, GOES);
     /* Nor does it hide one. */
-    late = (struct hf_engine_clock_reading){ .wall = WALL + DAY, .from = BOOT + 26000, .to = BOOT + 30000 };
+    late = (struct hf_engine_clock_reading){ .wall = WALL + DAY,
+                                             .from = BOOT + 26000,
+                                             .to = BOOT + 30000 };
     assert_int_equal(hf_engine_clock_read(&c, &late), HF_ENGINE_CLOCK_JUMPED);
     late = (struct hf_engine_clock_reading){ .wall = WALL + DAY + 500,
                                              .from = BOOT + 26100,
@@ -212,7 +229,8 @@ static void a_reading_that_took_long_is_no_jump(void **state)
 static const char *said(void)
 {
     static char line[HF_ENGINE_CLOCK_LINE];
-    return hf_engine_clock_tell(&c, (enum hf_engine_clock_event)event, "the wall", line) ? line : NULL;
+    return hf_engine_clock_tell(&c, (enum hf_engine_clock_event)event, "the wall", line) ? line
+                                                                                         : NULL;
 }
 
 static void a_clock_that_jumps_all_the_time_is_spoken_of_once_a_minute(void **state)
@@ -223,9 +241,10 @@ static void a_clock_that_jumps_all_the_time_is_spoken_of_once_a_minute(void **st
     assert_null(said());
     SAYS(20, DAY, 20, JUMPED);
     assert_string_equal(
-        said(), "the wall clock has jumped ahead by 86399.980 s, which the boot clock does not confirm: "
-                "it is not believed unless it stays there for 60 s; engine time goes on at the boot "
-                "clock's pace");
+        said(),
+        "the wall clock has jumped ahead by 86399.980 s, which the boot clock does not confirm: "
+        "it is not believed unless it stays there for 60 s; engine time goes on at the boot "
+        "clock's pace");
     SAYS(30, DAY + 10, 30, GOES);
     assert_null(said());
     SAYS(40, 40, 40, RETURNED);

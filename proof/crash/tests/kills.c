@@ -1,14 +1,15 @@
-/* A loaded server is killed again and again. Nothing that was acknowledged is lost, and nothing is done twice.
+/* A loaded server is killed again and again. Nothing that was acknowledged is lost, and nothing is
+ * done twice.
  *
  * Run by itself it takes options, for long runs:
  *
  *   crash_kills [--kills N] [--seconds N] [--round N] [--seed N] [--record FILE] [--program FILE]
  *
- * Rounds of --round kills (100) are run, each with a new store, until N kills are done or
- * so many seconds are over. With --record, a line is added to
- * FILE for each round that went well, and a later call goes on behind the last one. It exits with 0 if all went well, 1 if
- * something was lost or done twice, 2 if it could not run, 3 if it went well and nothing was ever in doubt and survived, so
- * that it has shown little: few kills may all miss the moment. */
+ * Rounds of --round kills (100) are run, each with a new store, until N kills are done or so many
+ * seconds are over. With --record, a line is added to FILE for each round that went well, and a
+ * later call goes on behind the last one. It exits with 0 if all went well, 1 if something was lost
+ * or done twice, 2 if it could not run, 3 if it went well and nothing was ever in doubt and
+ * survived, so that it has shown little: few kills may all miss the moment. */
 #include "crash/world.h"
 #include "support/test.h"
 
@@ -36,7 +37,8 @@ static void figures_print(const struct crash_count *n)
 {
     printf("%" PRIu64 " kills (", crash_count_kills(n));
     sorts_print(stdout, n);
-    printf(")\n%" PRIu64 " lives, %" PRIu64 " of them of the program itself\n", n->lives, n->lives_program);
+    printf(")\n%" PRIu64 " lives, %" PRIu64 " of them of the program itself\n", n->lives,
+           n->lives_program);
     crash_sum_print(&n->sum);
 }
 
@@ -50,7 +52,8 @@ static void failure_print(const struct crash_round *r)
                "(proof/crash/ledger.h)\n"
                "  kills                  what was done to the server, life by life\n"
                "  log                    what the server said\n"
-               "  data                   the store: holdfast audit --data %s/data, holdfast trace KEY --data "
+               "  data                   the store: holdfast audit --data %s/data, holdfast trace "
+               "KEY --data "
                "%s/data\n"
                "again, with the same times: crash_kills --kills %u --round %u --seed %" PRIu64 "\n",
                r->dir, CRASH_CLIENTS - 1, r->dir, r->dir, r->kills, r->kills, r->seed);
@@ -65,9 +68,10 @@ static void nothing_is_lost_or_done_twice(void **state)
     struct crash_count sum = { .lives = 0 };
     uint64_t seed = test_seed("kills", 20261116);
     for (; crash_count_kills(&sum) < kills; seed++) {
-        struct crash_round r = {
-            .seed = seed, .kills = is_full() ? ROUND : kills, .program = crash_program(), .pause_us = PAUSE_US
-        };
+        struct crash_round r = { .seed = seed,
+                                 .kills = is_full() ? ROUND : kills,
+                                 .program = crash_program(),
+                                 .pause_us = PAUSE_US };
         if (!crash_round_run(&r)) {
             failure_print(&r);
             fail_msg("seed %" PRIu64 ": %s", r.seed, r.complaint);
@@ -167,8 +171,9 @@ static void progress(const struct crash_count *n, void *arg)
         return;
     run->shown_ms = now;
     uint64_t left = done < run->kills ? (run->kills - done) * (uint64_t)took / here / 1000 : 0;
-    printf("%s%" PRIu64 " of %" PRIu64 " kills, %" PRIu64 " acknowledged, %" PRIu64 " in doubt, %" PRIu64
-           " survived, %" PRIu64 " sent again, %.1f kills/s, %" PRIu64 ":%02" PRIu64 ":%02" PRIu64 " to go%s",
+    printf("%s%" PRIu64 " of %" PRIu64 " kills, %" PRIu64 " acknowledged, %" PRIu64
+           " in doubt, %" PRIu64 " survived, %" PRIu64 " sent again, %.1f kills/s, %" PRIu64
+           ":%02" PRIu64 ":%02" PRIu64 " to go%s",
            terminal ? "\r" : "", done, run->kills, run->sum.sum.acknowledged + n->sum.acknowledged,
            run->sum.sum.in_doubt + n->sum.in_doubt, run->sum.sum.survived + n->sum.survived,
            run->sum.sum.resent + n->sum.resent, (double)here * 1000 / (double)took, left / 3600,
@@ -176,7 +181,8 @@ static void progress(const struct crash_count *n, void *arg)
     fflush(stdout);
 }
 
-/* A line of the record: "kills 1..100 seed 7: " and all counters, in the order of struct crash_count. */
+/* A line of the record: "kills 1..100 seed 7: " and all counters, in the order of struct
+ * crash_count. */
 static bool record_read(struct run *run)
 {
     FILE *file = run->record ? fopen(run->record, "r") : NULL;
@@ -185,8 +191,8 @@ static bool record_read(struct run *run)
         struct crash_count n;
         uint64_t from, to, seed, *numbers = (uint64_t *)&n;
         int used = 0;
-        bool fine = sscanf(line, "kills %" SCNu64 "..%" SCNu64 " seed %" SCNu64 ":%n", &from, &to, &seed,
-                           &used) == 3 &&
+        bool fine = sscanf(line, "kills %" SCNu64 "..%" SCNu64 " seed %" SCNu64 ":%n", &from, &to,
+                           &seed, &used) == 3 &&
                     used > 0 && from == run->done + 1;
         char *at = line + used;
         for (size_t i = 0; i < sizeof n / sizeof *numbers; i++)
@@ -278,8 +284,9 @@ static int run_program(int argc, char **argv)
         else if (strcmp(argv[i], "--seed") == 0 && number)
             run.seed = number;
         else {
-            fprintf(stderr, "usage: crash_kills [--kills N] [--seconds N] [--round N] [--seed N] [--record "
-                            "FILE] [--program FILE]\n");
+            fprintf(stderr,
+                    "usage: crash_kills [--kills N] [--seconds N] [--round N] [--seed N] [--record "
+                    "FILE] [--program FILE]\n");
             return 2;
         }
     }

@@ -77,10 +77,14 @@ static enum hf_status lease(struct kit *k, enum hf_action action, const char *ke
 RUN(begin, kit_begin(k, FAULT_KEY, "payload", HOUR, HF_ABANDON_RETRY))
 RUN(begin_again, kit_begin(k, "claim-retry", "work", HOUR, HF_ABANDON_UNKNOWN))
 RUN(begin_done, kit_begin(k, "claim-done", "work", HOUR, HF_ABANDON_UNKNOWN))
-RUN(complete, kit_settle_claim(k, HF_COMPLETE, "claim-begun", claim_fence("claim-begun"), large, false))
-RUN(fail_for_good, kit_settle_claim(k, HF_FAIL, "claim-begun", claim_fence("claim-begun"), "no", false))
-RUN(fail_retryable, kit_settle_claim(k, HF_FAIL, "claim-begun", claim_fence("claim-begun"), large, true))
-RUN(heartbeat, kit_settle_claim(k, HF_HEARTBEAT, "claim-begun", claim_fence("claim-begun"), "", false))
+RUN(complete,
+    kit_settle_claim(k, HF_COMPLETE, "claim-begun", claim_fence("claim-begun"), large, false))
+RUN(fail_for_good,
+    kit_settle_claim(k, HF_FAIL, "claim-begun", claim_fence("claim-begun"), "no", false))
+RUN(fail_retryable,
+    kit_settle_claim(k, HF_FAIL, "claim-begun", claim_fence("claim-begun"), large, true))
+RUN(heartbeat,
+    kit_settle_claim(k, HF_HEARTBEAT, "claim-begun", claim_fence("claim-begun"), "", false))
 RUN(grant, lease(k, HF_GRANT, FAULT_KEY, "fresh"))
 RUN(grant_refused, lease(k, HF_GRANT, FAULT_KEY, "lease"))
 RUN(renew, lease(k, HF_RENEW, NULL, "lease"))
@@ -90,9 +94,10 @@ RUN(give_back, lease(k, HF_RETURN, NULL, "lease"))
 
 static enum hf_status write_to(struct kit *k, const char *name, const char *value)
 {
-    return kit_do(k, (struct hf_request){ .action = HF_WRITE,
-                                          .key = hf_str(FAULT_KEY),
-                                          .write = { .name = hf_str(name), .value = hf_str(value) } });
+    return kit_do(k,
+                  (struct hf_request){ .action = HF_WRITE,
+                                       .key = hf_str(FAULT_KEY),
+                                       .write = { .name = hf_str(name), .value = hf_str(value) } });
 }
 
 static enum hf_status merge(struct kit *k, const char *name, enum hf_register_type type)
@@ -113,8 +118,8 @@ static enum hf_status merge(struct kit *k, const char *name, enum hf_register_ty
         value.items = plain;
         value.item_count = 2;
     }
-    return kit_do(
-        k, (struct hf_request){ .action = HF_MERGE, .merge = { .name = hf_str(name), .value = &value } });
+    return kit_do(k, (struct hf_request){ .action = HF_MERGE,
+                                          .merge = { .name = hf_str(name), .value = &value } });
 }
 
 RUN(write_new, write_to(k, "fresh", "value"))
@@ -137,7 +142,8 @@ static enum hf_status effects(struct hf_tx *tx, void *arg)
     if (hf_tx_get(tx, hf_str("value"), &had) != HF_OK)
         return HF_STORAGE_FAILURE;
     if (hf_tx_put(tx, hf_str("value"), hf_str(large)) != HF_OK ||
-        hf_tx_put(tx, hf_str("fresh"), hf_str("new")) != HF_OK || hf_tx_delete(tx, hf_str("gone")) != HF_OK ||
+        hf_tx_put(tx, hf_str("fresh"), hf_str("new")) != HF_OK ||
+        hf_tx_delete(tx, hf_str("gone")) != HF_OK ||
         hf_tx_enqueue(tx, hf_str("topic"), hf_str("one")) != HF_OK ||
         hf_tx_enqueue(tx, hf_str("topic"), hf_str("two")) != HF_OK)
         return HF_NO_MEMORY;
@@ -147,7 +153,8 @@ static enum hf_status effects(struct hf_tx *tx, void *arg)
 static enum hf_status says_no(struct hf_tx *tx, void *arg)
 {
     (void)arg;
-    if (hf_tx_put(tx, hf_str("fresh"), hf_str("dropped")) != HF_OK || hf_tx_result(tx, hf_str("no")) != HF_OK)
+    if (hf_tx_put(tx, hf_str("fresh"), hf_str("dropped")) != HF_OK ||
+        hf_tx_result(tx, hf_str("no")) != HF_OK)
         return HF_NO_MEMORY;
     return HF_REFUSED;
 }
@@ -270,8 +277,9 @@ static void reads(void **state)
 {
     (void)state;
     static const struct fault_case cases[] = {
-        READS(get_hold),  READS(get_hold_old), READS(get_resource),       READS(get_guard), READS(get_claim),
-        READS(get_lease), READS(get_register), READS(get_large_register), READS(get_token), READS(get_value),
+        READS(get_hold),  READS(get_hold_old), READS(get_resource), READS(get_guard),
+        READS(get_claim), READS(get_lease),    READS(get_register), READS(get_large_register),
+        READS(get_token), READS(get_value),
     };
     TRY(cases);
 }

@@ -1,5 +1,6 @@
-/* Audit, trace and export, with every failure point in them: memory that runs out and files that cannot be opened or read are told
- * as such, and never as damage, as a rule that was broken, or as nothing being known. */
+/* Audit, trace and export, with every failure point in them: memory that runs out and files that
+ * cannot be opened or read are told as such, and never as damage, as a rule that was broken, or as
+ * nothing being known. */
 #include "audit/audit.h"
 #include "audit/export.h"
 #include "audit/trace.h"
@@ -55,8 +56,8 @@ static void audit(const char *dir, struct came *came, bool json)
     struct hf_audit_report report;
     FILE *out = stream_open();
     enum hf_status st = hf_audit_run(dir, NULL, &report, &came->why);
-    bool printed =
-        st == HF_OK && (json ? hf_audit_print_json(&report, out) : hf_audit_print_text(&report, out));
+    bool printed = st == HF_OK &&
+                   (json ? hf_audit_print_json(&report, out) : hf_audit_print_text(&report, out));
     came->code = !printed ? 3 : report.verdict == HF_AUDIT_OK ? 0 : 1;
     came->broken = printed && report.verdict == HF_AUDIT_VIOLATIONS;
     if (st == HF_OK && !printed)
@@ -126,7 +127,8 @@ static void export(const char *dir, struct came *came, enum hf_audit_format form
     fault_here(false);
     came->text = file_text(format == HF_AUDIT_JSONL);
     if ((came->text == NULL) != (came->code == 3))
-        fault_blame("exit code %d, and the file is %s", came->code, came->text ? "there" : "not there");
+        fault_blame("exit code %d, and the file is %s", came->code,
+                    came->text ? "there" : "not there");
     unlink(file);
     char half[sizeof file + 8];
     snprintf(half, sizeof half, "%s.tmp", file);
@@ -177,7 +179,8 @@ static void judge(const struct came *got, const struct came *base, enum fault_mo
     if (got->code == 0)
         fault_same(got->text, base->text, "is another answer");
     if (got->code != 3)
-        fault_blame("exit code %d: %s %.300s", got->code, got->why.text, got->text ? got->text : "");
+        fault_blame("exit code %d: %s %.300s", got->code, got->why.text,
+                    got->text ? got->text : "");
     if (got->why.status != HF_NO_MEMORY && got->why.status != HF_STORAGE_FAILURE)
         fault_blame("fails with %s: %s", hf_status_code(got->why.status), got->why.text);
 }
@@ -198,8 +201,8 @@ static bool question_fails(const struct question *q, const struct came *base, co
     return failed;
 }
 
-/* What comes late are allocations of SQLite's own, and reads of one empty block after the other: of those, only some
- * are tried. */
+/* What comes late are allocations of SQLite's own, and reads of one empty block after the other: of
+ * those, only some are tried. */
 enum { SPARSE_FROM = 120, SPARSE = 8 };
 
 /* Turn over a byte in the newest batch: only the note `closed` tells that it was whole once. */
@@ -252,8 +255,8 @@ static void question_try(const struct question *q)
     for (int call = FAULT_ALLOC; call <= FAULT_THREAD; call++)
         for (int mode = 0; mode < FAULT_MODES; mode++)
             if (makes[call] && fault_has_mode((enum fault_call)call, (enum fault_mode)mode))
-                for (unsigned n = 1;
-                     question_fails(q, &base, k->dir, (enum fault_call)call, (enum fault_mode)mode, n);)
+                for (unsigned n = 1; question_fails(q, &base, k->dir, (enum fault_call)call,
+                                                    (enum fault_mode)mode, n);)
                     n = q->every ? n + 1 : n > SPARSE_FROM ? n + n / SPARSE : fault_next(n);
     free(base.text);
 }
@@ -275,7 +278,8 @@ static void questions(void **state)
             question_try(&all[i]);
 }
 
-/* A disk cannot read one sector, and the rest of the journal is well. Once the audit called that damage and a broken rule. */
+/* A disk cannot read one sector, and the rest of the journal is well. Once the audit called that
+ * damage and a broken rule. */
 static void a_sector_that_cannot_be_read_is_not_damage(void **state)
 {
     (void)state;
@@ -298,9 +302,11 @@ static void a_sector_that_cannot_be_read_is_not_damage(void **state)
             for (size_t q = 0; q < sizeof audits / sizeof *audits; q++) {
                 struct came got;
                 ask(&audits[q], k->dir, &got);
-                if (got.code == 1 || got.broken || (got.code == 3 && got.why.status != HF_STORAGE_FAILURE))
-                    fail_msg("%s, byte %lld of %s: %d %s %.300s", audits[q].name, (long long)sectors[i / 2],
-                             path, got.code, got.why.text, got.text ? got.text : "");
+                if (got.code == 1 || got.broken ||
+                    (got.code == 3 && got.why.status != HF_STORAGE_FAILURE))
+                    fail_msg("%s, byte %lld of %s: %d %s %.300s", audits[q].name,
+                             (long long)sectors[i / 2], path, got.code, got.why.text,
+                             got.text ? got.text : "");
                 tried += got.code == 3 && strstr(got.why.text, strstr(path, "journal-"));
                 free(got.text);
             }
@@ -311,8 +317,9 @@ static void a_sector_that_cannot_be_read_is_not_damage(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(questions),
-                                        cmocka_unit_test(a_sector_that_cannot_be_read_is_not_damage) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(questions), cmocka_unit_test(a_sector_that_cannot_be_read_is_not_damage)
+    };
     fault_sqlite();
     fault_furnish();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

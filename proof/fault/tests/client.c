@@ -1,4 +1,5 @@
-/* The client library, with every failure point in it: what it says of a call is what the server knows of it. */
+/* The client library, with every failure point in it: what it says of a call is what the server
+ * knows of it. */
 #include "client/client.h"
 #include "fault/kit.h"
 #include "server/kit/talk.h"
@@ -35,11 +36,11 @@ struct came {
 
 static enum hf_status place(struct hf_client *client, struct came *came)
 {
-    const struct hf_request r = {
-        .action = HF_PLACE_HOLD,
-        .key = hf_str(key),
-        .place_hold = { .resource = hf_str(resource), .requester = hf_str("guest"), .duration_ms = 3600000 }
-    };
+    const struct hf_request r = { .action = HF_PLACE_HOLD,
+                                  .key = hf_str(key),
+                                  .place_hold = { .resource = hf_str(resource),
+                                                  .requester = hf_str("guest"),
+                                                  .duration_ms = 3600000 } };
     struct hf_client_call call = { .accept = NULL };
     struct hf_client_answer answer = { .head = { .status = 0 } };
     struct hf_result result = HF_RESULT_INIT;
@@ -53,7 +54,8 @@ static enum hf_status place(struct hf_client *client, struct came *came)
     if (st == HF_OK && answer.head.status != 201)
         blame("the server answers %u", answer.head.status);
     if (st == HF_OK &&
-        !hf_client_read_answer(HF_PLACE_HOLD, hf_mem(answer.body.data, answer.body.size), &result, &why)) {
+        !hf_client_read_answer(HF_PLACE_HOLD, hf_mem(answer.body.data, answer.body.size), &result,
+                               &why)) {
         came->unread = true;
         st = HF_INDETERMINATE;
     }
@@ -76,7 +78,8 @@ static enum hf_status list(struct hf_client *client, struct came *came)
     call.wait_ms = 10000;
     if (st == HF_OK)
         st = hf_client_ask(client, &call, &answer, &why);
-    if (st == HF_OK && !hf_client_read_holds(hf_mem(answer.body.data, answer.body.size), &page, &why))
+    if (st == HF_OK &&
+        !hf_client_read_holds(hf_mem(answer.body.data, answer.body.size), &page, &why))
         st = HF_INDETERMINATE;
     came->listed = page.count;
     hf_page_clear(&page);
@@ -156,8 +159,8 @@ static bool trial(enum fault_call call, enum fault_mode mode, unsigned n)
     script(&again);
     if (again.place != HF_OK || again.list != HF_OK || again.listed != 1 ||
         (came.place == HF_OK && strcmp(came.id, again.id) != 0))
-        blame("the second try: %s, %s, %zu holds", hf_status_code(again.place), hf_status_code(again.list),
-              again.listed);
+        blame("the second try: %s, %s, %zu holds", hf_status_code(again.place),
+              hf_status_code(again.list), again.listed);
     if (failed)
         fault_point();
     return failed;
@@ -166,7 +169,8 @@ static bool trial(enum fault_call call, enum fault_mode mode, unsigned n)
 static void every_point(void **state)
 {
     (void)state;
-    static const enum fault_call kinds[] = { FAULT_ALLOC, FAULT_SOCKET, FAULT_RECV, FAULT_SEND, FAULT_WAIT };
+    static const enum fault_call kinds[] = { FAULT_ALLOC, FAULT_SOCKET, FAULT_RECV, FAULT_SEND,
+                                             FAULT_WAIT };
     unsigned lasting_most = fault_full() ? 4 : 1; /* it waits before it tries again */
     fault_tried();
     assert_false(trial(FAULT_NONE, FAULT_ONCE, 1));

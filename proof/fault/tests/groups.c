@@ -1,4 +1,5 @@
-/* Calls of the library that are more than one request, or none: groups, submissions, lists, figures. */
+/* Calls of the library that are more than one request, or none: groups, submissions, lists,
+ * figures. */
 #include "fault/store.h"
 #include "support/test.h"
 
@@ -10,11 +11,11 @@ enum { REQUESTS = 5 };
 
 static void requests_make(struct hf_request r[REQUESTS])
 {
-    r[0] = (struct hf_request){
-        .action = HF_PLACE_HOLD,
-        .key = hf_str(FAULT_KEY),
-        .place_hold = { .resource = hf_str("fresh"), .requester = hf_str("guest"), .duration_ms = HOUR }
-    };
+    r[0] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                .key = hf_str(FAULT_KEY),
+                                .place_hold = { .resource = hf_str("fresh"),
+                                                .requester = hf_str("guest"),
+                                                .duration_ms = HOUR } };
     r[1] = (struct hf_request){ .action = HF_CONFIRM,
                                 .key = hf_str(FAULT_KEY "-2"),
                                 .hold = { hf_str(furnished.old_held) } };
@@ -22,11 +23,11 @@ static void requests_make(struct hf_request r[REQUESTS])
                                 .key = hf_str(FAULT_KEY "-3"),
                                 .write = { .name = hf_str("plain"), .value = hf_str(large) } };
     r[3] = (struct hf_request){ .action = HF_GET_REGISTER, .get = { hf_str("register-1") } };
-    r[4] = (struct hf_request){
-        .action = HF_PLACE_HOLD,
-        .key = hf_str("used-key"),
-        .place_hold = { .resource = hf_str("full"), .requester = hf_str("guest"), .duration_ms = DAY }
-    };
+    r[4] = (struct hf_request){ .action = HF_PLACE_HOLD,
+                                .key = hf_str("used-key"),
+                                .place_hold = { .resource = hf_str("full"),
+                                                .requester = hf_str("guest"),
+                                                .duration_ms = DAY } };
 }
 
 static void do_many(struct kit *k, struct outcome *o)
@@ -119,7 +120,8 @@ static void list_holds(struct kit *k, struct outcome *o)
 
 static void list_holds_before(struct kit *k, struct outcome *o)
 {
-    list(k, o, &(struct hf_query){ .kind = HF_LIST_HOLDS, .to = KIT_START + MINUTE, .state = HF_HELD });
+    list(k, o,
+         &(struct hf_query){ .kind = HF_LIST_HOLDS, .to = KIT_START + MINUTE, .state = HF_HELD });
 }
 
 static void list_holds_of(struct kit *k, struct outcome *o)

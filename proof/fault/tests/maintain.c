@@ -1,5 +1,6 @@
-/* hf_maintain, with every failure point in it: snapshots, the next segment, compressing, and the expiry of holds, keys,
- * identities and claims. Whatever fails is tried again, and in the end everything is as if nothing had failed. */
+/* hf_maintain, with every failure point in it: snapshots, the next segment, compressing, and the
+ * expiry of holds, keys, identities and claims. Whatever fails is tried again, and in the end
+ * everything is as if nothing had failed. */
 #include "fault/store.h"
 #include "support/test.h"
 
@@ -18,7 +19,8 @@ struct end {
 static void overdue(struct kit *k)
 {
     kit_at(k,
-           2 * DAY); /* every hold, in packed segments too; every key, identity and claim that is settled */
+           /* every hold, in packed segments too; every key, identity and claim that is settled */
+           2 * DAY);
 }
 
 static void snapshot(struct kit *k)
@@ -128,8 +130,9 @@ static void judge(struct kit *k, const struct end *wanted)
     fault_same(e.dump, wanted->dump, "when all is done");
     fault_same(e.reopened, wanted->reopened, "after the next start");
     if (e.packed != wanted->packed || e.snapshots != wanted->snapshots || kit_files(k, ".tmp") > 0)
-        fault_blame("%zu packed segments, %zu snapshots, %zu leftovers instead of %zu, %zu and none",
-                    e.packed, e.snapshots, kit_files(k, ".tmp"), wanted->packed, wanted->snapshots);
+        fault_blame(
+            "%zu packed segments, %zu snapshots, %zu leftovers instead of %zu, %zu and none",
+            e.packed, e.snapshots, kit_files(k, ".tmp"), wanted->packed, wanted->snapshots);
     end_free(&e);
     if (fault_chosen(8))
         fault_audit(k);

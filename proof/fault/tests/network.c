@@ -1,5 +1,5 @@
-/* The server's sockets fail: accepting, receiving, sending, waiting and watching. An answer comes whole or its connection is
- * closed; nobody waits for ever, and the next connection is served. */
+/* The server's sockets fail: accepting, receiving, sending, waiting and watching. An answer comes
+ * whole or its connection is closed; nobody waits for ever, and the next connection is served. */
 #include "fault/server.h"
 #include "server/kit/text.h"
 #include "support/test.h"
@@ -14,8 +14,10 @@
 
 static const struct fault_route routes[] = {
     { .call = { "POST /v1/holds", "k-#", HOLD }, .look = "GET /v1/resources/r-#" },
-    { .call = { "PUT /v1/registers/v-#", "k-#", "{\"value\":1}" }, .look = "GET /v1/registers/v-#" },
-    { .call = { "POST /v1/batch", NULL, "{\"op\":\"write\",\"key\":\"k-#\",\"name\":\"v-#\",\"value\":2}\n" },
+    { .call = { "PUT /v1/registers/v-#", "k-#", "{\"value\":1}" },
+      .look = "GET /v1/registers/v-#" },
+    { .call = { "POST /v1/batch", NULL,
+                "{\"op\":\"write\",\"key\":\"k-#\",\"name\":\"v-#\",\"value\":2}\n" },
       .look = "GET /v1/registers/v-#",
       .once = true },
     { .call = { .what = "GET /v1/holds?resource=none" } },
@@ -115,9 +117,9 @@ static unsigned continued(int fd)
 {
     char got[256] = "";
     int64_t since = server_clock_ms();
-    if (!server_send_text(fd,
-                          "PUT /v1/resources/continued HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n"
-                          "Expect: 100-continue\r\n\r\n"))
+    if (!server_send_text(
+            fd, "PUT /v1/resources/continued HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n"
+                "Expect: 100-continue\r\n\r\n"))
         return 0;
     impatient(fd);
     ssize_t n;
@@ -126,7 +128,8 @@ static unsigned continued(int fd)
     while (n > 0 && !strstr(got, "\r\n\r\n"));
     if (n <= 0 && server_clock_ms() - since > (STUCK_S - 1) * 1000)
         fail_msg("%s: stuck, neither told to go on nor closed", trying);
-    if (n <= 0 || (strncmp(got, "HTTP/1.1 100 ", 13) == 0 && !server_send_text(fd, "{\"capacity\":2}")))
+    if (n <= 0 ||
+        (strncmp(got, "HTTP/1.1 100 ", 13) == 0 && !server_send_text(fd, "{\"capacity\":2}")))
         return 0;
     return answer_comes(fd, 200);
 }
@@ -155,7 +158,8 @@ static unsigned large(int fd)
     return answer_comes(fd, 200);
 }
 
-static bool script_fails(const struct talk_script *t, enum fault_call call, enum fault_mode mode, unsigned n)
+static bool script_fails(const struct talk_script *t, enum fault_call call, enum fault_mode mode,
+                         unsigned n)
 {
     struct reply got;
     snprintf(trying, sizeof trying, "%s (%s, number %u)", t->name, fault_name(call, mode), n);
@@ -174,7 +178,8 @@ static bool script_fails(const struct talk_script *t, enum fault_call call, enum
         close(beside);
     beside = -1;
     if ((!failed || mode >= FAULT_INTERRUPTED) && count != t->answers)
-        fail_msg("%s: %u answers instead of %u, although nothing failed", trying, count, t->answers);
+        fail_msg("%s: %u answers instead of %u, although nothing failed", trying, count,
+                 t->answers);
     fault_ask(&(struct fault_request){ .what = "GET /healthz" }, NULL, &got);
     assert_int_equal(got.status, 200);
     reply_free(&got);
@@ -195,7 +200,8 @@ static void script_try(const struct talk_script *t)
         for (int mode = 0; mode < FAULT_MODES; mode++)
             if (makes[call] && call != FAULT_WRITE && call != FAULT_SYNC &&
                 fault_has_mode((enum fault_call)call, (enum fault_mode)mode))
-                for (unsigned n = 1; script_fails(t, (enum fault_call)call, (enum fault_mode)mode, n);)
+                for (unsigned n = 1;
+                     script_fails(t, (enum fault_call)call, (enum fault_mode)mode, n);)
                     n = fault_next(n);
 }
 

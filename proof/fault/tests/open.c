@@ -1,5 +1,6 @@
-/* hf_open and hf_close, with every failure point in them: a store that is new, one that is there, one without its
- * snapshot or index, one whose last batch was cut short, one with threads, one in memory, and damaged ones. */
+/* hf_open and hf_close, with every failure point in them: a store that is new, one that is there,
+ * one without its snapshot or index, one whose last batch was cut short, one with threads, one in
+ * memory, and damaged ones. */
 #include "fault/store.h"
 #include "support/test.h"
 
@@ -9,8 +10,9 @@
 
 struct opening {
     const char *name;
-    void (*prepare)(struct kit *k); /* change the furnished store before it is opened; NULL: leave it */
-    struct hf_options options;      /* what differs from the kit's: window and threads */
+    void (*prepare)(
+        struct kit *k);        /* change the furnished store before it is opened; NULL: leave it */
+    struct hf_options options; /* what differs from the kit's: window and threads */
 };
 
 /* ---- Stores ---- */
@@ -76,7 +78,8 @@ static bool tear(struct copy *is, const struct copy *was)
     return last > first;
 }
 
-/* The batch of a last request is there by half, and the note is that of the close behind it, or that of the close before. */
+/* The batch of a last request is there by half, and the note is that of the close behind it, or
+ * that of the close before. */
 static void half_there(struct kit *k, bool noted)
 {
     enum { SEGMENTS = 9 };
@@ -120,7 +123,8 @@ static void rotten(struct kit *k)
     half_there(k, true);
 }
 
-/* What the snapshot was taken of is not there. What lies before a snapshot would not be needed to open the store. */
+/* What the snapshot was taken of is not there. What lies before a snapshot would not be needed to
+ * open the store. */
 static void cut_off(struct kit *k)
 {
     assert_int_equal(kit_remove(k, "closed"), 1);
@@ -159,8 +163,8 @@ static struct kit *begin(const struct opening *o)
     return k;
 }
 
-/* The start, or a thread, may have met the failure while it rebuilt or wrote holds.idx: then a list is refused until that is
- * rebuilt. */
+/* The start, or a thread, may have met the failure while it rebuilt or wrote holds.idx: then a list
+ * is refused until that is rebuilt. */
 static void wait_for_index(struct kit *k)
 {
     enum { STEPS = 10000 };
@@ -170,13 +174,15 @@ static void wait_for_index(struct kit *k)
         hf_page_clear(&page);
         if (st != HF_STORAGE_FAILURE)
             return;
-        atomic_fetch_add(&k->io.later_ns, UINT64_C(10000000)); /* it is tried again after a second */
+        atomic_fetch_add(&k->io.later_ns,
+                         UINT64_C(10000000)); /* it is tried again after a second */
         hf_maintain(k->db);
     }
     fault_blame("the holds cannot be listed any more");
 }
 
-/* What is in the store. Without its snapshot it has keys in memory that are over, until the sweeper comes. */
+/* What is in the store. Without its snapshot it has keys in memory that are over, until the sweeper
+ * comes. */
 static char *dump_of(struct kit *k)
 {
     wait_for_index(k);
@@ -268,8 +274,10 @@ static void openings(void **state)
             opening_try(&all[i]);
 }
 
-/* What tells that something is lost may be what cannot be read: then the store does not open either, and stays as it is. */
-static bool damaged_fails(const struct opening *o, enum fault_call call, enum fault_mode mode, unsigned n)
+/* What tells that something is lost may be what cannot be read: then the store does not open
+ * either, and stays as it is. */
+static bool damaged_fails(const struct opening *o, enum fault_call call, enum fault_mode mode,
+                          unsigned n)
 {
     struct hf_error why;
     fault_say(o->name, call, mode, n);
@@ -321,13 +329,14 @@ static void landed(struct hf_op *op, enum hf_status status)
 }
 
 /* A hold is placed, and another one is on its way when the store is closed. */
-static bool closing_fails(const char *wanted, enum fault_call call, enum fault_mode mode, unsigned n)
+static bool closing_fails(const char *wanted, enum fault_call call, enum fault_mode mode,
+                          unsigned n)
 {
-    struct hf_request r = {
-        .action = HF_PLACE_HOLD,
-        .key = hf_str(FAULT_KEY "-2"),
-        .place_hold = { .resource = hf_str("late"), .requester = hf_str("guest"), .duration_ms = HOUR }
-    };
+    struct hf_request r = { .action = HF_PLACE_HOLD,
+                            .key = hf_str(FAULT_KEY "-2"),
+                            .place_hold = { .resource = hf_str("late"),
+                                            .requester = hf_str("guest"),
+                                            .duration_ms = HOUR } };
     struct hf_op op = { .request = &r, .done = landed };
     fault_say("closing", call, mode, n);
     struct kit *k = fault_begin();
@@ -339,7 +348,8 @@ static bool closing_fails(const char *wanted, enum fault_call call, enum fault_m
     fault_end(k);
     bool failed = fault_lift() > 0;
     if (answered != 1 || (answer != HF_OK && answer != (k->fatal ? HF_INDETERMINATE : HF_OK)))
-        fault_blame("what was on its way is answered %d times, with %s", answered, hf_status_code(answer));
+        fault_blame("what was on its way is answered %d times, with %s", answered,
+                    hf_status_code(answer));
     if (failed)
         fault_point();
     fault_open(k);
@@ -368,7 +378,8 @@ static void closings(void **state)
     for (int call = FAULT_ALLOC; call <= FAULT_THREAD; call++)
         for (int mode = 0; mode < FAULT_MODES; mode++)
             if (fault_has_mode((enum fault_call)call, (enum fault_mode)mode))
-                for (unsigned n = 1; closing_fails(wanted, (enum fault_call)call, (enum fault_mode)mode, n);)
+                for (unsigned n = 1;
+                     closing_fails(wanted, (enum fault_call)call, (enum fault_mode)mode, n);)
                     n = fault_next(n);
     free(wanted);
 }
@@ -377,7 +388,8 @@ static void closings(void **state)
 
 static const struct hf_request in_memory = { .action = HF_WRITE,
                                              .key = { "key", 3 },
-                                             .write = { .name = { "name", 4 }, .value = { "value", 5 } } };
+                                             .write = { .name = { "name", 4 },
+                                                        .value = { "value", 5 } } };
 
 /* Open, write and close with the n-th allocation failing somewhere. */
 static bool memory_fails(enum fault_mode mode, unsigned n)

@@ -1,4 +1,5 @@
-/* Batches on PostgreSQL without memory: whichever allocation fails, a batch is there as a whole or not at all. */
+/* Batches on PostgreSQL without memory: whichever allocation fails, a batch is there as a whole or
+ * not at all. */
 #include "postgres/kit/postgres.h"
 #include "fault/kit.h"
 #include "support/test.h"
@@ -32,11 +33,11 @@ static void batch_make(unsigned round)
 /* Each hold has a token, a resource and an entry: by how much do their numbers differ? */
 static long long torn(void)
 {
-    return postgres_number(
-        &p,
-        "SELECT max(n) - min(n) FROM (SELECT count(*) n FROM holdfast.token UNION ALL SELECT count(*) FROM "
-        "holdfast.resource UNION ALL SELECT count(*) FROM holdfast.hold UNION ALL SELECT count(*) FROM "
-        "holdfast.journal WHERE action = 'place_hold') counts");
+    return postgres_number(&p, "SELECT max(n) - min(n) FROM (SELECT count(*) n FROM holdfast.token "
+                               "UNION ALL SELECT count(*) FROM "
+                               "holdfast.resource UNION ALL SELECT count(*) FROM holdfast.hold "
+                               "UNION ALL SELECT count(*) FROM "
+                               "holdfast.journal WHERE action = 'place_hold') counts");
 }
 
 /* How many allocations a batch makes that nobody disturbs. */
@@ -50,7 +51,8 @@ static unsigned allocations(void)
     return fault_count(FAULT_ALLOC);
 }
 
-/* The last ones are those of writing: the rows of some tables are on their way already, and COMMIT is to follow. */
+/* The last ones are those of writing: the rows of some tables are on their way already, and COMMIT
+ * is to follow. */
 static void a_batch_is_there_as_a_whole_or_not_at_all(void **state)
 {
     enum { LAST = 24 };

@@ -1,5 +1,5 @@
-/* Every call of the HTTP interface, with every failure point in the server: memory and files. What is told is right, what
- * is not told is settled by asking again, and the server lives on. */
+/* Every call of the HTTP interface, with every failure point in the server: memory and files. What
+ * is told is right, what is not told is settled by asking again, and the server lives on. */
 #include "fault/server.h"
 #include "support/test.h"
 
@@ -39,9 +39,10 @@
     {                                                                          \
         "POST /v1/guards/g-#" LONG "/record", NULL, "{\"identity\":\"known\"}" \
     }
-#define BEGUN                                                                                           \
-    {                                                                                                   \
-        "POST /v1/claims", NULL, "{\"key\":\"c-#\",\"payload\":{\"b\":1,\"a\":[2,3]},\"lease\":\"1h\"}" \
+#define BEGUN                                                                      \
+    {                                                                              \
+        "POST /v1/claims", NULL,                                                   \
+            "{\"key\":\"c-#\",\"payload\":{\"b\":1,\"a\":[2,3]},\"lease\":\"1h\"}" \
     }
 #define GRANTED                                                               \
     {                                                                         \
@@ -57,14 +58,19 @@ static const struct fault_route changes[] = {
     { .call = { "POST /v1/holds", "k-#",
                 "{\"resource\":\"\\u00e4-#\",\"requester\":\"q\\n\",\"duration\":\"1h\"}" },
       .look = "GET /v1/resources/%C3%A4-#" },
-    { .call = { "POST /v1/holds/@/confirm", "k-#", NULL }, .leads = { PLACED }, .look = "GET /v1/holds/@" },
-    { .call = { "POST /v1/holds/@/release", "k-#", "{}" }, .leads = { PLACED }, .look = "GET /v1/holds/@" },
+    { .call = { "POST /v1/holds/@/confirm", "k-#", NULL },
+      .leads = { PLACED },
+      .look = "GET /v1/holds/@" },
+    { .call = { "POST /v1/holds/@/release", "k-#", "{}" },
+      .leads = { PLACED },
+      .look = "GET /v1/holds/@" },
     { .call = { "POST /v1/holds/@/reverse", "k-#", NULL },
       .leads = { PLACED, CONFIRMED },
       .look = "GET /v1/resources/r-#" },
     { .call = { "PUT /v1/resources/r-#", NULL, "{\"capacity\":7,\"open\":false}" },
       .look = "GET /v1/resources/r-#" },
-    { .call = { "PUT /v1/guards/g-#", NULL, "{\"window\":\"1h\",\"match\":[\"trim\",\"casefold\"]}" },
+    { .call = { "PUT /v1/guards/g-#", NULL,
+                "{\"window\":\"1h\",\"match\":[\"trim\",\"casefold\"]}" },
       .look = "GET /v1/guards/g-#" },
     { .call = { "POST /v1/guards/g-#/record", NULL,
                 "{\"identity\":\"i\",\"result\":{\"z\":[1,{\"y\":null}]}}" },
@@ -84,7 +90,8 @@ static const struct fault_route changes[] = {
                 "{\"fence\":^,\"response\":{\"z\":1,\"a\":\"\\u00e9\"}}" },
       .leads = { BEGUN },
       .look = "GET /v1/claims/c-#" },
-    { .call = { "POST /v1/claims/c-#/fail", NULL, "{\"fence\":^,\"retryable\":false,\"error\":[1,2,3]}" },
+    { .call = { "POST /v1/claims/c-#/fail", NULL,
+                "{\"fence\":^,\"retryable\":false,\"error\":[1,2,3]}" },
       .leads = { BEGUN },
       .look = "GET /v1/claims/c-#",
       .once = true },
@@ -100,20 +107,24 @@ static const struct fault_route changes[] = {
       .leads = { GRANTED },
       .look = "GET /v1/leases/l-#",
       .once = true },
-    { .call = { "PUT /v1/registers/v-#", "k-#", "{\"value\":[1,{\"c\":2,\"b\":3}],\"if_version\":1}" },
+    { .call = { "PUT /v1/registers/v-#", "k-#",
+                "{\"value\":[1,{\"c\":2,\"b\":3}],\"if_version\":1}" },
       .leads = { WRITTEN },
       .look = "GET /v1/registers/v-#" },
-    { .call = { "POST /v1/registers/v-#/merge", NULL, "{\"type\":\"union\",\"value\":[\"x\",\"y\",\"z\"]}" },
+    { .call = { "POST /v1/registers/v-#/merge", NULL,
+                "{\"type\":\"union\",\"value\":[\"x\",\"y\",\"z\"]}" },
       .look = "GET /v1/registers/v-#" },
     { .call = { "POST /v1/registers/v-#/merge", NULL,
-                "{\"type\":\"updown\",\"value\":{\"n\":{\"up\":3,\"down\":1},\"m\":{\"up\":1,\"down\":0}}}" },
+                "{\"type\":\"updown\",\"value\":{\"n\":{\"up\":3,\"down\":1},\"m\":{\"up\":1,"
+                "\"down\":0}}}" },
       .look = "GET /v1/registers/v-#" },
 };
 
 /* Each line of a batch has its own fate. One line that changes something is enough to see it. */
 static const struct fault_route batches[] = {
     { .call = { "POST /v1/batch", NULL,
-                "{\"op\":\"write\",\"key\":\"k-#\",\"name\":\"v-#\",\"value\":{\"b\":[1],\"a\":2}}\n" },
+                "{\"op\":\"write\",\"key\":\"k-#\",\"name\":\"v-#\",\"value\":{\"b\":[1],\"a\":2}}"
+                "\n" },
       .look = "GET /v1/registers/v-#",
       .once = true },
 };
@@ -126,7 +137,8 @@ static const struct fault_route reads[] = {
     { .call = { .what = "GET /v1/guards/g-#" }, .leads = { GUARDED } },
     { .call = { .what = "GET /v1/guards/g-#/entries" }, .leads = { GUARDED, RECORDED } },
     { .call = { .what = "GET /v1/guards/g-#/entries" }, .leads = { HASHED, RECORDED } },
-    { .call = { .what = "GET /v1/guards/g-#" LONG "/entries" }, .leads = { HASHED_LONG, RECORDED_LONG } },
+    { .call = { .what = "GET /v1/guards/g-#" LONG "/entries" },
+      .leads = { HASHED_LONG, RECORDED_LONG } },
     { .call = { "POST /v1/guards/g-#/check", NULL, "{\"identity\":\"known\"}" },
       .leads = { GUARDED, RECORDED } },
     { .call = { .what = "GET /v1/claims/c-#" }, .leads = { BEGUN } },
@@ -139,7 +151,10 @@ static const struct fault_route reads[] = {
                 "{\"resource\":\"other\",\"requester\":\"q\",\"duration\":\"1h\"}" },
       .leads = { PLACED } },
     { .call = { "POST /v1/holds", "k-#", "{\"resource\":}" } },
-    { .call = { .what = "GET /v1/trace/lead-#" }, .leads = { PLACED }, .audits = true, .sparse = true },
+    { .call = { .what = "GET /v1/trace/lead-#" },
+      .leads = { PLACED },
+      .audits = true,
+      .sparse = true },
     { .call = { .what = "GET /v1/trace/@" },
       .leads = { PLACED, CONFIRMED },
       .fields = "Accept: text/plain\r\n",
@@ -161,7 +176,10 @@ static const struct fault_route figures[] = {
       .loose = true,
       .audits = true },
     { .call = { .what = "GET /v1/export" }, .audits = true },
-    { .call = { .what = "GET /v1/export?format=sqlite" }, .loose = true, .audits = true, .sparse = true },
+    { .call = { .what = "GET /v1/export?format=sqlite" },
+      .loose = true,
+      .audits = true,
+      .sparse = true },
     { .call = { .what = "GET /v1/openapi.json" } },
     { .call = { .what = "GET /metrics" }, .loose = true },
     { .call = { .what = "GET /" }, .loose = true },

@@ -1,5 +1,5 @@
-/* The server's start, and its second look at the auth file, with every failure point in them: it comes up and works, or
- * says why not, leaves nothing behind, and comes up the next time. */
+/* The server's start, and its second look at the auth file, with every failure point in them: it
+ * comes up and works, or says why not, leaves nothing behind, and comes up the next time. */
 #include "fault/kit.h"
 #include "server/kit/talk.h"
 #include "support/test.h"
@@ -64,7 +64,8 @@ static void works(void)
     reply_free(&got);
 }
 
-/* file: a file that an option names could not be read, which is the option's fault as far as anybody can tell. */
+/* file: a file that an option names could not be read, which is the option's fault as far as
+ * anybody can tell. */
 static void left_nothing(int code, bool up, bool file)
 {
     char *log = server_log(&server);
@@ -108,7 +109,8 @@ static void starts(void **state)
     assert_false(start_fails(FAULT_NONE, FAULT_ONCE, 1));
     for (int call = FAULT_ALLOC; call <= FAULT_WATCH; call++)
         for (int mode = 0; mode < FAULT_MODES; mode++)
-            if (call != FAULT_ACCEPT && call != FAULT_RECV && call != FAULT_SEND && call != FAULT_WAIT &&
+            if (call != FAULT_ACCEPT && call != FAULT_RECV && call != FAULT_SEND &&
+                call != FAULT_WAIT &&
                 fault_has_mode((enum fault_call)call, (enum fault_mode)mode) && fault_wanted(2))
                 for (unsigned n = 1; start_fails((enum fault_call)call, (enum fault_mode)mode, n);)
                     n = fault_next(n);

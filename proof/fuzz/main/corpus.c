@@ -1,5 +1,6 @@
-/* fuzz_corpus pack FOLDER PACK: pack all files of the folder. The pack that was there is replaced when the new one is whole.
- * fuzz_corpus unpack PACK FOLDER: write each input of the pack to a file in the folder, named by its SHA-256. */
+/* fuzz_corpus pack FOLDER PACK: pack all files of the folder. The pack that was there is replaced
+ * when the new one is whole. fuzz_corpus unpack PACK FOLDER: write each input of the pack to a file
+ * in the folder, named by its SHA-256. */
 #include "fuzz/support/corpus.h"
 #include "fuzz/support/fuzz.h"
 

@@ -1,5 +1,6 @@
-/* The main of a fuzz target in builds without libFuzzer: gives it every input of the packs, folders and files that are
- * named. Says the name of each before it runs, so that the last one is to blame. */
+/* The main of a fuzz target in builds without libFuzzer: gives it every input of the packs, folders
+ * and files that are named. Says the name of each before it runs, so that the last one is to
+ * blame. */
 #include "fuzz/support/corpus.h"
 #include "fuzz/support/fuzz.h"
 
@@ -23,7 +24,8 @@ static int fail(const char *path)
     return -1;
 }
 
-/* Run one input. It stands in a block of exactly its size, so that a sanitizer sees what is read beyond it. */
+/* Run one input. It stands in a block of exactly its size, so that a sanitizer sees what is read
+ * beyond it. */
 static void run_input(const char *name, struct hf_bytes input)
 {
     char *data = fuzz_copy(input);
@@ -100,8 +102,8 @@ static int run(const char *path)
     return ran;
 }
 
-/* An input that makes the code ask for absurd amounts of memory shall not get them. A sanitizer needs more room than any
- * limit leaves it; libFuzzer has limits of its own. */
+/* An input that makes the code ask for absurd amounts of memory shall not get them. A sanitizer
+ * needs more room than any limit leaves it; libFuzzer has limits of its own. */
 static void limit_memory(void)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(SANITIZED)

@@ -1,5 +1,5 @@
-/* fuzz_seeds FOLDER: write inputs to begin with to FOLDER/<target>, made by the code as it is now, so that they are good
- * inputs whatever has become of formats and limits. */
+/* fuzz_seeds FOLDER: write inputs to begin with to FOLDER/<target>, made by the code as it is now,
+ * so that they are good inputs whatever has become of formats and limits. */
 #include "fuzz/support/journal.h"
 #include "fuzz/support/snapshot.h"
 #include "fuzz/support/tell.h"
@@ -148,7 +148,8 @@ static void seed_calls(void)
         struct hf_buffer body = { 0 }, line = { 0 };
         bool query = !hf_call_has_body(call);
         hf_buffer_printf(&body, "\"key\"\nname%%20\n");
-        hf_buffer_printf(&line, "{\"op\":\"%s\",\"key\":\"k\",\"id\":\"x\",\"guard\":\"g\",\"name\":\"n\"",
+        hf_buffer_printf(&line,
+                         "{\"op\":\"%s\",\"key\":\"k\",\"id\":\"x\",\"guard\":\"g\",\"name\":\"n\"",
                          call->op ? call->op : "");
         for (size_t f = 0; f < call->field_count; f++) {
             const struct hf_call_field *field = &call->fields[f];
@@ -159,7 +160,8 @@ static void seed_calls(void)
             if (query)
                 hf_buffer_printf(&body, "%s%s=1", f ? "&" : "", field->name);
             else
-                hf_buffer_printf(&body, "%s\"%s\":%s", f ? "," : "\n{", field->name, values[field->type]);
+                hf_buffer_printf(&body, "%s\"%s\":%s", f ? "," : "\n{", field->name,
+                                 values[field->type]);
             hf_buffer_printf(&line, ",\"%s\":%s", field->name, values[field->type]);
         }
         hf_buffer_add_text(&body, query || call->field_count == 0 ? "\n" : "}");
@@ -175,18 +177,21 @@ static void seed_calls(void)
 
 static void seed_others(void)
 {
-    static const char *const json[] = { "{\"a\":[1,-2.5e3,true,false,null,\"\\u00e9\\ud83d\\ude00\\n\"]}",
-                                        "\"text\"",
-                                        " [ ] ",
-                                        "18446744073709551615",
-                                        "-9223372036854775808",
-                                        NULL };
+    static const char *const json[] = {
+        "{\"a\":[1,-2.5e3,true,false,null,\"\\u00e9\\ud83d\\ude00\\n\"]}",
+        "\"text\"",
+        " [ ] ",
+        "18446744073709551615",
+        "-9223372036854775808",
+        NULL
+    };
     static const char *const config[] = {
         "# comment\ndata = /srv/x # more\nauth-file = \"the \\\"shop\\\" \\\\\"\r\n",
         "listen=127.0.0.1:0\nwelcome = yes", NULL
     };
     static const char *const auth[] = {
-        "Bearer token\nacme write 3c469e9d6c5875d37a43f353d4f88e61fcf812c66eee3457465a40b0da4153e0 # the "
+        "Bearer token\nacme write 3c469e9d6c5875d37a43f353d4f88e61fcf812c66eee3457465a40b0da4153e0 "
+        "# the "
         "shop\n"
         "- admin 9a4e27f09a4e27f09a4e27f09a4e27f09a4e27f09a4e27f09a4e27f09a4e27f0\n",
         NULL
@@ -203,7 +208,8 @@ static void seed_others(void)
                                          "00000000000000000000000000",
                                          NULL };
     static const char *const holds[] = {
-        "{\"id\":\"0123456789abcdefghjkmnpqrs\",\"state\":\"held\",\"resource\":\"r\",\"requester\":\"q\","
+        "{\"id\":\"0123456789abcdefghjkmnpqrs\",\"state\":\"held\",\"resource\":\"r\","
+        "\"requester\":\"q\","
         "\"placed_at\":\"2026-11-15T21:39:57.123Z\",\"expires_at\":\"2026-11-15T21:54:57.123Z\"}",
         NULL
     };

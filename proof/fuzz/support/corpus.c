@@ -5,8 +5,9 @@
  *   at 12   u32       CRC-32C of all that comes behind it
  *   at 16   for each input: u32 length, and its bytes
  *
- * The inputs rise by their SHA-256, so none is there twice, and the same inputs make the same pack. Nothing comes behind
- * the last one. A pack that is not so is refused as a whole: a test that ran a part of it would prove less than it says. */
+ * The inputs rise by their SHA-256, so none is there twice, and the same inputs make the same pack.
+ * Nothing comes behind the last one. A pack that is not so is refused as a whole: a test that ran a
+ * part of it would prove less than it says. */
 #include "fuzz/support/corpus.h"
 
 #include "fuzz/support/fuzz.h"
@@ -99,7 +100,8 @@ void fuzz_corpus_write(struct hf_bytes *inputs, size_t count, struct hf_buffer *
     }
     FUZZ_WANT(!out->failed);
     hf_put32(out->data + start + 8, packed);
-    hf_put32(out->data + start + 12, hf_crc32c(0, out->data + start + HEAD, out->size - start - HEAD));
+    hf_put32(out->data + start + 12,
+             hf_crc32c(0, out->data + start + HEAD, out->size - start - HEAD));
 }
 
 void fuzz_corpus_name(struct hf_bytes input, char name[FUZZ_NAME_ROOM])

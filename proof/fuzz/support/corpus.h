@@ -1,4 +1,5 @@
-/* corpus.h: the kept inputs of a target, packed into one file: proof/fuzz/corpus/<target>.pack. corpus.c has the format. */
+/* corpus.h: the kept inputs of a target, packed into one file: proof/fuzz/corpus/<target>.pack.
+ * corpus.c has the format. */
 #ifndef HF_PROOF_FUZZ_SUPPORT_CORPUS_H
 #define HF_PROOF_FUZZ_SUPPORT_CORPUS_H
 
@@ -6,14 +7,16 @@
 #include "holdfast.h"
 
 struct fuzz_corpus {
-    struct hf_bytes *inputs; /* owned, free with fuzz_corpus_free; their bytes are borrowed from the pack */
+    struct hf_bytes
+        *inputs; /* owned, free with fuzz_corpus_free; their bytes are borrowed from the pack */
     size_t count;
 };
 
 /* Read a pack. NULL, or what is wrong with it; then there is nothing to free. */
 const char *fuzz_corpus_read(struct hf_bytes pack, struct fuzz_corpus *out);
 void fuzz_corpus_free(struct fuzz_corpus *corpus);
-/* Append the pack of the inputs, of which there is one at least. Sorts them; one that is there twice is packed once. */
+/* Append the pack of the inputs, of which there is one at least. Sorts them; one that is there
+ * twice is packed once. */
 void fuzz_corpus_write(struct hf_bytes *inputs, size_t count, struct hf_buffer *out);
 
 #define FUZZ_NAME_ROOM (2 * HF_DIGEST_SIZE + 1)

@@ -24,9 +24,8 @@ struct hf_file {
     struct fuzz_content *content;
 };
 
-/* ---- Blocks ----
- * Large ones are used again, because fresh memory is most of what a run would cost. They fit exactly, so that a
- * sanitizer still sees what is read beyond them. */
+/* ---- Blocks ---- Large ones are used again, because fresh memory is most of what a run would
+ * cost. They fit exactly, so that a sanitizer still sees what is read beyond them. */
 
 enum { BLOCKS = 16, BLOCK_LEAST = 65536 };
 
@@ -95,7 +94,8 @@ static struct fuzz_content *content_make(struct fuzz_files *files, const char *n
     return c;
 }
 
-static int content_write(struct fuzz_files *files, struct fuzz_content *c, struct hf_bytes bytes, uint64_t at)
+static int content_write(struct fuzz_files *files, struct fuzz_content *c, struct hf_bytes bytes,
+                         uint64_t at)
 {
     uint64_t end = at + bytes.size;
     if (end < at || (end > c->size && end - c->size > FUZZ_FILES_MAX - files->bytes))
@@ -180,7 +180,8 @@ static int files_lock(struct hf_dir *dir, const char *who, char *holder, size_t 
     return 0;
 }
 
-static int files_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
+static int files_open(struct hf_dir *dir, const char *name, enum hf_open_how how,
+                      struct hf_file **out)
 {
     struct fuzz_content **at = find(dir->files, name), *c = *at;
     if (how == HF_OPEN_CREATE) {

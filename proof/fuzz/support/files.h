@@ -1,7 +1,9 @@
-/* files.h: a directory in memory, behind struct hf_io, that outlives the store that is opened in it.
+/* files.h: a directory in memory, behind struct hf_io, that outlives the store that is opened in
+ * it.
  *
- * A target puts files there, opens a store, and looks at what is left. One thread. Time stands at `wall` until the
- * target moves it, and randomness is a counter, so that a run is a function of its input. */
+ * A target puts files there, opens a store, and looks at what is left. One thread. Time stands at
+ * `wall` until the target moves it, and randomness is a counter, so that a run is a function of its
+ * input. */
 #ifndef HF_PROOF_FUZZ_SUPPORT_FILES_H
 #define HF_PROOF_FUZZ_SUPPORT_FILES_H
 

@@ -1,5 +1,6 @@
-/* folder.h: a folder for targets whose code reads real files. Made when it is first asked for, below TMPDIR or the
- * system's place for temporary files, and removed with its files when the program ends in order. */
+/* folder.h: a folder for targets whose code reads real files. Made when it is first asked for,
+ * below TMPDIR or the system's place for temporary files, and removed with its files when the
+ * program ends in order. */
 #ifndef HF_PROOF_FUZZ_SUPPORT_FOLDER_H
 #define HF_PROOF_FUZZ_SUPPORT_FOLDER_H
 

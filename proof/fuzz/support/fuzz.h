@@ -1,9 +1,10 @@
 /* fuzz.h: what the fuzz targets share.
  *
- * A target is one file in proof/fuzz with LLVMFuzzerTestOneInput. `make fuzz` links it with libFuzzer; every other
- * build links it with main/replay.c, which gives it the kept inputs. Whatever bytes come, a target ends: in a crash,
- * a sanitizer's report or an unwanted outcome only if there is a bug. A target keeps nothing from one input to the next
- * that the next could see, so that an input alone tells what happened. */
+ * A target is one file in proof/fuzz with LLVMFuzzerTestOneInput. `make fuzz` links it with
+ * libFuzzer; every other build links it with main/replay.c, which gives it the kept inputs.
+ * Whatever bytes come, a target ends: in a crash, a sanitizer's report or an unwanted outcome only
+ * if there is a bug. A target keeps nothing from one input to the next that the next could see, so
+ * that an input alone tells what happened. */
 #ifndef HF_PROOF_FUZZ_SUPPORT_FUZZ_H
 #define HF_PROOF_FUZZ_SUPPORT_FUZZ_H
 
@@ -32,13 +33,15 @@ struct hf_bytes fuzz_rest(struct fuzz_input *in);
 
 /* Memory that is there, or the program ends. Owned, free with free(). */
 void *fuzz_alloc(size_t size);
-/* The bytes in a block of exactly their size, so that a sanitizer sees what is read beyond them. Owned, never NULL. */
+/* The bytes in a block of exactly their size, so that a sanitizer sees what is read beyond them.
+ * Owned, never NULL. */
 char *fuzz_copy(struct hf_bytes bytes);
 /* The same with a NUL behind them; bytes behind a NUL inside are left out. */
 char *fuzz_text(struct hf_bytes bytes);
 
 #define FUZZ_CUTS 16
-/* An input that comes in pieces: how many cuts, the distance of each from the one before, and the bytes. */
+/* An input that comes in pieces: how many cuts, the distance of each from the one before, and the
+ * bytes. */
 struct fuzz_split {
     struct hf_bytes bytes;  /* borrowed */
     size_t ends[FUZZ_CUTS]; /* of the pieces, rising; the last is bytes.size */

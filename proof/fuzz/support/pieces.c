@@ -73,7 +73,8 @@ static void add16(struct hf_buffer *out, size_t number)
     hf_buffer_add(out, bytes, 2);
 }
 
-/* How much of the block at p is not zeros at its end; of the last block with anything, and those behind it. */
+/* How much of the block at p is not zeros at its end; of the last block with anything, and those
+ * behind it. */
 static size_t used(const unsigned char *p, size_t size)
 {
     while (size > 0 && p[size - 1] == 0)

@@ -242,7 +242,8 @@ static void entry_of(const struct hf_entry_view *entry, hf_time now, struct hf_b
     add8(out, head->status);
     add8(out, head->remember);
     add8(out, entry->answer);
-    flags = head->remember == HF_REMEMBER_NOT ? flags & ~(unsigned)(FLAG_DIGEST | FLAG_EXPIRES) : flags;
+    flags =
+        head->remember == HF_REMEMBER_NOT ? flags & ~(unsigned)(FLAG_DIGEST | FLAG_EXPIRES) : flags;
     add8(out, flags);
     if (flags & FLAG_RECORDED)
         add64(out, (uint64_t)head->recorded_at);

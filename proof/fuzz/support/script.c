@@ -41,7 +41,9 @@ static struct hf_bytes name(struct fuzz_script *s)
 static struct hf_bytes tenant(struct fuzz_script *s)
 {
     uint8_t which = fuzz_u8(&s->in);
-    return which < 0xc0 ? hf_mem(NULL, 0) : which < 0xff ? hf_str("t") : hf_mem(longer, HF_TENANT_MAX + 1);
+    return which < 0xc0   ? hf_mem(NULL, 0)
+           : which < 0xff ? hf_str("t")
+                          : hf_mem(longer, HF_TENANT_MAX + 1);
 }
 
 static struct hf_bytes key(struct fuzz_script *s)
@@ -58,7 +60,9 @@ static int64_t span(struct fuzz_script *s)
 
 static uint64_t fence(struct fuzz_script *s)
 {
-    const uint64_t fences[] = { s->fence, 0, s->fence + 1, 1, s->fence - 1, UINT64_MAX, INT64_MAX, 7 };
+    const uint64_t fences[] = {
+        s->fence, 0, s->fence + 1, 1, s->fence - 1, UINT64_MAX, INT64_MAX, 7
+    };
     return fences[fuzz_u8(&s->in) % 8];
 }
 
@@ -188,7 +192,8 @@ static void members(struct fuzz_script *s)
     case HF_GET_HOLD: r->hold.id = id(s); break;
     case HF_SET_RESOURCE:
         r->set_resource.name = name(s);
-        r->set_resource.capacity = fuzz_u8(&s->in) == 0xff ? HF_CAPACITY_MAX + 1U : fuzz_u8(&s->in) % 4U;
+        r->set_resource.capacity =
+            fuzz_u8(&s->in) == 0xff ? HF_CAPACITY_MAX + 1U : fuzz_u8(&s->in) % 4U;
         r->set_resource.open = fuzz_u8(&s->in) % 3;
         break;
     case HF_SET_GUARD: guard(s); break;

@@ -1,7 +1,7 @@
 /* script.h: requests out of bytes.
  *
- * Names, keys, times and fences come from small pools, so that requests meet each other, with things among them that no
- * request may have. A few bytes are a request; any bytes are some. */
+ * Names, keys, times and fences come from small pools, so that requests meet each other, with
+ * things among them that no request may have. A few bytes are a request; any bytes are some. */
 #ifndef HF_PROOF_FUZZ_SUPPORT_SCRIPT_H
 #define HF_PROOF_FUZZ_SUPPORT_SCRIPT_H
 

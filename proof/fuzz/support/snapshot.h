@@ -1,7 +1,8 @@
 /* snapshot.h: snapshots out of inputs, and inputs out of snapshots.
  *
- * An input is a run of blocks, each u8 type, u16 count, u16 n and n bytes of payload, which get their CRCs. Of the last block
- * (type 5) the first 32 bytes are the payload's numbers; the count of blocks and the SHA-256 are made right. */
+ * An input is a run of blocks, each u8 type, u16 count, u16 n and n bytes of payload, which get
+ * their CRCs. Of the last block (type 5) the first 32 bytes are the payload's numbers; the count of
+ * blocks and the SHA-256 are made right. */
 #ifndef HF_PROOF_FUZZ_SUPPORT_SNAPSHOT_H
 #define HF_PROOF_FUZZ_SUPPORT_SNAPSHOT_H
 

@@ -31,7 +31,8 @@ enum hf_status fuzz_store_open(struct fuzz_files *files, struct hf_db **db)
     if (status == HF_OK)
         return status;
     FUZZ_WANT(!*db && why.status == status && fuzz_sentence(why.text, sizeof why.text));
-    FUZZ_WANT(status == HF_STORE_DAMAGED || status == HF_STORE_NEWER || status == HF_STORAGE_FAILURE);
+    FUZZ_WANT(status == HF_STORE_DAMAGED || status == HF_STORE_NEWER ||
+              status == HF_STORAGE_FAILURE);
     return status;
 }
 
@@ -96,26 +97,32 @@ static void show_record(struct showing *s, struct hf_request request)
 
 static void show_tenant(struct showing *s, struct hf_bytes tenant)
 {
-    static const char *const keys[] = { "a-0", "d-0", "i-0", "pay-0", "order-0", "a-1", "g-1", "bulk-3" };
-    static const char *const registers[] = { "plain", "max", "union", "lww", "vector", "counter", "updown" };
+    static const char *const keys[] = { "a-0",     "d-0", "i-0", "pay-0",
+                                        "order-0", "a-1", "g-1", "bulk-3" };
+    static const char *const registers[] = { "plain",  "max",     "union", "lww",
+                                             "vector", "counter", "updown" };
     static const char *const claims[] = { "pay-0", "try-0", "open-0", "open-1" };
     for (int kind = HF_LIST_HOLDS; kind <= HF_LIST_OUTBOX; kind++)
         if (kind != HF_LIST_ENTRIES)
             show_list(s, (struct hf_query){ .kind = (enum hf_list_kind)kind, .tenant = tenant });
-    show_list(s, (struct hf_query){ .kind = HF_LIST_HOLDS, .tenant = tenant, .resource = hf_str("room") });
-    show_list(s, (struct hf_query){ .kind = HF_LIST_ENTRIES, .tenant = tenant, .name = hf_str("mail") });
+    show_list(s, (struct hf_query){
+                     .kind = HF_LIST_HOLDS, .tenant = tenant, .resource = hf_str("room") });
+    show_list(
+        s, (struct hf_query){ .kind = HF_LIST_ENTRIES, .tenant = tenant, .name = hf_str("mail") });
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        show_record(s,
-                    (struct hf_request){ .action = HF_GET_TOKEN, .tenant = tenant, .key = hf_str(keys[i]) });
-    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++)
-        show_record(
-            s, (struct hf_request){ .action = HF_GET_CLAIM, .tenant = tenant, .key = hf_str(claims[i]) });
-    for (size_t i = 0; i < sizeof registers / sizeof *registers; i++)
         show_record(s, (struct hf_request){
-                           .action = HF_GET_REGISTER, .tenant = tenant, .get = { hf_str(registers[i]) } });
-    show_record(s,
-                (struct hf_request){ .action = HF_GET_LEASE, .tenant = tenant, .get = { hf_str("leader") } });
-    show_record(s, (struct hf_request){ .action = HF_GET_VALUE, .tenant = tenant, .get = { hf_str("key") } });
+                           .action = HF_GET_TOKEN, .tenant = tenant, .key = hf_str(keys[i]) });
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++)
+        show_record(s, (struct hf_request){
+                           .action = HF_GET_CLAIM, .tenant = tenant, .key = hf_str(claims[i]) });
+    for (size_t i = 0; i < sizeof registers / sizeof *registers; i++)
+        show_record(s, (struct hf_request){ .action = HF_GET_REGISTER,
+                                            .tenant = tenant,
+                                            .get = { hf_str(registers[i]) } });
+    show_record(s, (struct hf_request){
+                       .action = HF_GET_LEASE, .tenant = tenant, .get = { hf_str("leader") } });
+    show_record(s, (struct hf_request){
+                       .action = HF_GET_VALUE, .tenant = tenant, .get = { hf_str("key") } });
 }
 
 unsigned fuzz_store_show(struct hf_db *db, struct hf_buffer *out)
@@ -160,7 +167,8 @@ static void work(struct hf_db *db, struct fuzz_files *files)
     if (got.answer.kind == HF_RECORD_HOLD)
         memcpy(id, got.answer.hold.id, sizeof id);
     act(db,
-        (struct hf_request){ .action = HF_CONFIRM, .key = hf_str("confirm"), .hold = { .id = hf_str(id) } },
+        (struct hf_request){
+            .action = HF_CONFIRM, .key = hf_str("confirm"), .hold = { .id = hf_str(id) } },
         &got);
     act(db,
         (struct hf_request){

@@ -51,7 +51,8 @@ static void place(struct hf_bytes token, const char *resource, int64_t duration_
 
 static void end(enum hf_action action, const char *name)
 {
-    (void)ask((struct hf_request){ .action = action, .key = key(name), .hold = { .id = hf_str(at.id) } });
+    (void)ask(
+        (struct hf_request){ .action = action, .key = key(name), .hold = { .id = hf_str(at.id) } });
 }
 
 static void tell_holds(void)
@@ -67,14 +68,16 @@ static void tell_holds(void)
     place(key("g"), "room", MINUTE);
     place(key("h"), "seat", MINUTE);
     place(key("i"), "seat", MINUTE); /* refused: it is taken */
-    (void)ask((struct hf_request){
-        .action = HF_PLACE_HOLD,
-        .tenant = hf_str("t"),
-        .key = key("a"),
-        .place_hold = {
-            .resource = hf_str("room"), .requester = hf_str("other"), .duration_ms = MINUTE, .fence = 7 } });
-    (void)ask((struct hf_request){ .action = HF_SET_RESOURCE,
-                                   .set_resource = { .name = hf_str("seat"), .open = HF_SET_CLOSED } });
+    (void)ask((struct hf_request){ .action = HF_PLACE_HOLD,
+                                   .tenant = hf_str("t"),
+                                   .key = key("a"),
+                                   .place_hold = { .resource = hf_str("room"),
+                                                   .requester = hf_str("other"),
+                                                   .duration_ms = MINUTE,
+                                                   .fence = 7 } });
+    (void)ask(
+        (struct hf_request){ .action = HF_SET_RESOURCE,
+                             .set_resource = { .name = hf_str("seat"), .open = HF_SET_CLOSED } });
 }
 
 static void identity(enum hf_action action, const char *guard, const char *name, const char *result)
@@ -136,33 +139,38 @@ static void tell_claims(void)
         .key = key("grant"),
         .lease = { .name = hf_str("leader"), .holder = hf_str("node-1"), .ttl_ms = MINUTE } });
     (void)ask((struct hf_request){
-        .action = HF_RENEW, .lease = { .name = hf_str("leader"), .fence = at.fence, .ttl_ms = 2 * MINUTE } });
-    (void)ask(
-        (struct hf_request){ .action = HF_RETURN, .lease = { .name = hf_str("leader"), .fence = at.fence } });
+        .action = HF_RENEW,
+        .lease = { .name = hf_str("leader"), .fence = at.fence, .ttl_ms = 2 * MINUTE } });
+    (void)ask((struct hf_request){ .action = HF_RETURN,
+                                   .lease = { .name = hf_str("leader"), .fence = at.fence } });
 }
 
 static void merge(const char *name, struct hf_value value)
 {
-    (void)ask((struct hf_request){ .action = HF_MERGE, .merge = { .name = hf_str(name), .value = &value } });
+    (void)ask((struct hf_request){ .action = HF_MERGE,
+                                   .merge = { .name = hf_str(name), .value = &value } });
 }
 
 static void tell_registers(void)
 {
     const struct hf_item items[] = { { hf_str("n1"), 3, 1 }, { hf_str("n2"), 4, 0 } };
+    (void)ask(
+        (struct hf_request){ .action = HF_WRITE,
+                             .key = key("w"),
+                             .write = { .name = hf_str("plain"), .value = hf_str("value") } });
     (void)ask((struct hf_request){ .action = HF_WRITE,
-                                   .key = key("w"),
-                                   .write = { .name = hf_str("plain"), .value = hf_str("value") } });
-    (void)ask((struct hf_request){
-        .action = HF_WRITE,
-        .key = key("v"),
-        .write = {
-            .name = hf_str("plain"), .value = hf_str("again"), .has_if_version = true, .if_version = 1 } });
+                                   .key = key("v"),
+                                   .write = { .name = hf_str("plain"),
+                                              .value = hf_str("again"),
+                                              .has_if_version = true,
+                                              .if_version = 1 } });
     merge("max", (struct hf_value){ .type = HF_TYPE_MAX, .number = 5 });
     merge("min", (struct hf_value){ .type = HF_TYPE_MIN, .number = -5 });
     merge("or", (struct hf_value){ .type = HF_TYPE_OR, .flag = true });
     merge("union", (struct hf_value){ .type = HF_TYPE_UNION, .items = items, .item_count = 2 });
-    merge("lww", (struct hf_value){
-                     .type = HF_TYPE_LWW, .timestamp = 1, .node = hf_str("n1"), .bytes = hf_str("last") });
+    merge("lww",
+          (struct hf_value){
+              .type = HF_TYPE_LWW, .timestamp = 1, .node = hf_str("n1"), .bytes = hf_str("last") });
     merge("vector", (struct hf_value){ .type = HF_TYPE_VECTOR, .items = items, .item_count = 2 });
     merge("counter", (struct hf_value){ .type = HF_TYPE_COUNTER, .items = items, .item_count = 2 });
     merge("updown", (struct hf_value){ .type = HF_TYPE_UPDOWN, .items = items, .item_count = 1 });
@@ -184,7 +192,8 @@ static enum hf_status effect(struct hf_tx *tx, void *arg)
 {
     (void)arg;
     if (hf_tx_put(tx, hf_str("key"), hf_str("value")) != HF_OK ||
-        hf_tx_put(tx, hf_str("gone"), hf_str("soon")) != HF_OK || hf_tx_delete(tx, hf_str("gone")) != HF_OK ||
+        hf_tx_put(tx, hf_str("gone"), hf_str("soon")) != HF_OK ||
+        hf_tx_delete(tx, hf_str("gone")) != HF_OK ||
         hf_tx_enqueue(tx, hf_str("mail"), hf_str("hello")) != HF_OK ||
         hf_tx_result(tx, hf_str("done")) != HF_OK)
         return HF_STORAGE_FAILURE;
@@ -199,12 +208,15 @@ static enum hf_status refusal(struct hf_tx *tx, void *arg)
 
 static void tell_apply(void)
 {
-    (void)ask((struct hf_request){
-        .action = HF_APPLY, .key = key("order"), .apply = { .name = hf_str("order"), .fn = effect } });
-    (void)ask((struct hf_request){
-        .action = HF_APPLY, .key = key("no"), .apply = { .name = hf_str("order"), .fn = refusal } });
-    (void)ask((struct hf_request){
-        .action = HF_APPLY, .key = key("more"), .apply = { .name = hf_str("order"), .fn = effect } });
+    (void)ask((struct hf_request){ .action = HF_APPLY,
+                                   .key = key("order"),
+                                   .apply = { .name = hf_str("order"), .fn = effect } });
+    (void)ask((struct hf_request){ .action = HF_APPLY,
+                                   .key = key("no"),
+                                   .apply = { .name = hf_str("order"), .fn = refusal } });
+    (void)ask((struct hf_request){ .action = HF_APPLY,
+                                   .key = key("more"),
+                                   .apply = { .name = hf_str("order"), .fn = effect } });
 }
 
 void fuzz_tell(struct hf_db *db, enum fuzz_story story, unsigned round)
@@ -228,9 +240,10 @@ void fuzz_tell_segment(struct hf_db *db, unsigned round)
     hf_stats(db, &before);
     do {
         merge("bulk", (struct hf_value){ .type = HF_TYPE_MAX, .number = (int64_t)++at.bulk });
-        (void)ask((struct hf_request){ .action = HF_WRITE,
-                                       .key = key("bulk"),
-                                       .write = { .name = hf_str("written"), .value = hf_str("bulk") } });
+        (void)ask(
+            (struct hf_request){ .action = HF_WRITE,
+                                 .key = key("bulk"),
+                                 .write = { .name = hf_str("written"), .value = hf_str("bulk") } });
         while (hf_maintain(db))
             continue;
         hf_stats(db, &now);

@@ -1,4 +1,5 @@
-/* Packs of inputs: what is written is read again, always as the same bytes, and whatever is not a whole pack is refused. */
+/* Packs of inputs: what is written is read again, always as the same bytes, and whatever is not a
+ * whole pack is refused. */
 #include "fuzz/support/corpus.h"
 #include "fuzz/support/fuzz.h"
 
@@ -79,7 +80,8 @@ static void the_bytes_of_a_pack(void **state)
 static void the_same_inputs_make_the_same_pack(void **state)
 {
     (void)state;
-    struct hf_bytes inputs[] = { hf_str("hello"), hf_str("a"), hf_str("hello"), hf_str(""), hf_str("a") };
+    struct hf_bytes inputs[] = { hf_str("hello"), hf_str("a"), hf_str("hello"), hf_str(""),
+                                 hf_str("a") };
     struct hf_buffer pack = three(), other = { 0 };
     fuzz_corpus_write(inputs, 5, &other);
     assert_true(hf_bytes_equal(fuzz_held(&pack), fuzz_held(&other)));

@@ -1,13 +1,14 @@
-/* The judge minds what breaks the rules of claims and leases: fences, late finishers, unknown outcomes. */
+/* The judge minds what breaks the rules of claims and leases: fences, late finishers, unknown
+ * outcomes. */
 #include "judge/tests/told.h"
 
 #define LEASE INT64_C(50)
 
 /* SHA-256 of "pay". */
-static const uint8_t fingerprint[HF_DIGEST_SIZE] = { 0x6b, 0xf9, 0xbf, 0xdd, 0xda, 0x3e, 0xea, 0xe9,
-                                                     0x7c, 0x2f, 0x79, 0xc1, 0x57, 0x78, 0x47, 0x61,
-                                                     0x1a, 0x33, 0xab, 0xcb, 0xc9, 0xc9, 0x66, 0xfe,
-                                                     0x9f, 0x90, 0xa4, 0xcf, 0xde, 0xea, 0xa2, 0x6b };
+static const uint8_t fingerprint[HF_DIGEST_SIZE] = {
+    0x6b, 0xf9, 0xbf, 0xdd, 0xda, 0x3e, 0xea, 0xe9, 0x7c, 0x2f, 0x79, 0xc1, 0x57, 0x78, 0x47, 0x61,
+    0x1a, 0x33, 0xab, 0xcb, 0xc9, 0xc9, 0x66, 0xfe, 0x9f, 0x90, 0xa4, 0xcf, 0xde, 0xea, 0xa2, 0x6b
+};
 
 static struct op begin(uint64_t fence, enum hf_abandon on_abandon)
 {
@@ -31,7 +32,8 @@ static struct op begin(uint64_t fence, enum hf_abandon on_abandon)
 }
 
 /* complete or fail; retryable is for fail alone. */
-static struct op settle(const struct op *begun, enum hf_action action, const char *response, bool retryable)
+static struct op settle(const struct op *begun, enum hf_action action, const char *response,
+                        bool retryable)
 {
     struct op op = answer(action, HF_OK);
     struct hf_claim *c = &op.r.answer.claim;
@@ -41,7 +43,9 @@ static struct op settle(const struct op *begun, enum hf_action action, const cha
     op.q.settle.retryable = retryable;
     op.r.answer.kind = HF_RECORD_CLAIM;
     *c = begun->r.answer.claim;
-    c->state = action == HF_COMPLETE ? HF_CLAIM_COMPLETED : retryable ? HF_CLAIM_RETRYABLE : HF_CLAIM_FAILED;
+    c->state = action == HF_COMPLETE ? HF_CLAIM_COMPLETED
+               : retryable           ? HF_CLAIM_RETRYABLE
+                                     : HF_CLAIM_FAILED;
     c->settled_at = now;
     c->expires_at = now + WINDOW;
     c->response = hf_str(response);

@@ -1,4 +1,5 @@
-/* The judge minds what a crash must not take, and what it must not leave; and it follows what is left open. */
+/* The judge minds what a crash must not take, and what it must not leave; and it follows what is
+ * left open. */
 #include "judge/model.h"
 #include "judge/tests/told.h"
 
@@ -217,7 +218,8 @@ static void a_volatile_guard_forgets_what_it_may_have_missed(void **state)
     op = ask(HF_CHECK, "g", "x", NULL); /* it had not */
     seen(&op, now, now + 1000, NULL);
     good(&op);
-    struct op a = place("a", "room", 1, 0); /* with which all before it is on disk, but for the entry */
+    struct op a =
+        place("a", "room", 1, 0); /* with which all before it is on disk, but for the entry */
     good(&a);
     see_nothing();
     see(&a);
@@ -226,7 +228,8 @@ static void a_volatile_guard_forgets_what_it_may_have_missed(void **state)
     agrees();
 }
 
-/* A record in doubt under a guard that was durable, and one of the same identity under the guard as it is now. */
+/* A record in doubt under a guard that was durable, and one of the same identity under the guard as
+ * it is now. */
 static void a_volatile_record_over_one_in_doubt(void **state)
 {
     (void)state;
@@ -261,7 +264,8 @@ static void a_volatile_record_over_one_in_doubt(void **state)
     agrees();
 }
 
-/* The client's mark has moved in the meantime, and that is not on disk; but the replay does not show it. */
+/* The client's mark has moved in the meantime, and that is not on disk; but the replay does not
+ * show it. */
 static void a_replay_by_number_promises_its_first_answer_alone(void **state)
 {
     (void)state;
@@ -318,8 +322,8 @@ static struct op lease(enum hf_action action, const char *key, uint64_t fence)
     return op;
 }
 
-/* Given back at the same moment before and after the crash: the second answer does not tell whether the first return
- * lasted, nor, then, whether the write before it did. */
+/* Given back at the same moment before and after the crash: the second answer does not tell whether
+ * the first return lasted, nor, then, whether the write before it did. */
 static void an_answer_that_settles_nothing(void **state)
 {
     (void)state;
@@ -604,8 +608,9 @@ static void a_look_at_something_else(void **state)
 
 /* ---- How fast ---- */
 
-/* A simulator that judges fifty histories of 2,000 operations a second needs this, with room to spare for a slow
- * machine and for sanitizers. The time is the processor's: whoever else runs does not count. */
+/* A simulator that judges fifty histories of 2,000 operations a second needs this, with room to
+ * spare for a slow machine and for sanitizers. The time is the processor's: whoever else runs does
+ * not count. */
 static void a_step_takes_microseconds(void **state)
 {
     (void)state;
@@ -634,9 +639,9 @@ static struct op refused_by_number(const struct op *as, uint64_t number)
     return op;
 }
 
-/* Nothing shows how many refusals lasted, and numbers are never forgotten: two crashes with one client leave every pair
- * of two beginnings open. Then each operation takes some steps for each pair, but not for each item of each pair, nor
- * again for each item. */
+/* Nothing shows how many refusals lasted, and numbers are never forgotten: two crashes with one
+ * client leave every pair of two beginnings open. Then each operation takes some steps for each
+ * pair, but not for each item of each pair, nor again for each item. */
 static void many_alternatives_take_some_steps_each(void **state)
 {
     (void)state;
@@ -660,7 +665,8 @@ static void many_alternatives_take_some_steps_each(void **state)
     good(&op);
     assert_in_range(j->step - before, ALTERNATIVES, SOME * ALTERNATIVES);
     op = again(
-        &last); /* so all of the second crash lasted, and what the first has left open is of no interest */
+        /* so all of the second crash lasted, and what the first has left open is of no interest */
+        &last);
     good(&op);
     before = j->step;
     op = refused_by_number(&a, number + 2);

@@ -1,4 +1,5 @@
-/* The judge minds what breaks the rules of guards: DP1 to DP4, match rules, and stores that cannot answer. */
+/* The judge minds what breaks the rules of guards: DP1 to DP4, match rules, and stores that cannot
+ * answer. */
 #include "judge/tests/told.h"
 
 #define SEEN_FOR INT64_C(60) /* the guard's window */

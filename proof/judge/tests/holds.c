@@ -228,8 +228,9 @@ static void ordinals_of_a_database(void **state)
     (void)state;
     rules.many = true;
     judge_opened(j, &rules);
-    struct op a = place("a", "room", 5, 0), b = place("b", "bed", 3, 0), c = place("c", "bed", 9, 3),
-              d = place("d", "bed", 8, 9), wide = set_resource("bed", 3);
+    struct op a = place("a", "room", 5, 0), b = place("b", "bed", 3, 0),
+              c = place("c", "bed", 9, 3), d = place("d", "bed", 8, 9),
+              wide = set_resource("bed", 3);
     good(&wide);
     good(&a);
     good(&b);
@@ -346,7 +347,8 @@ static void a_closed_resource_is_given_away(void **state)
 static void a_stale_fence_is_taken(void **state)
 {
     (void)state;
-    struct op op = set_resource("room", 5), a = place("a", "room", 1, 0), b = place("b", "room", 2, 1);
+    struct op op = set_resource("room", 5), a = place("a", "room", 1, 0),
+              b = place("b", "room", 2, 1);
     good(&op);
     a.q.place_hold.fence = b.q.place_hold.fence = 7; /* an equal one is stale too */
     good(&a);
@@ -368,7 +370,8 @@ static void a_higher_fence_is_refused(void **state)
 static void a_capacity_below_what_is_taken(void **state)
 {
     (void)state;
-    struct op op = set_resource("room", 2), a = place("a", "room", 1, 0), b = place("b", "room", 2, 1);
+    struct op op = set_resource("room", 2), a = place("a", "room", 1, 0),
+              b = place("b", "room", 2, 1);
     good(&op);
     good(&a);
     good(&b);

@@ -1,6 +1,6 @@
-/* The judge and the real library agree: random requests go through holdfast.h, in memory and in a directory, with
- * restarts and with crashes after which any beginning of the unanswered operations may be left; the judge has no
- * objection. */
+/* The judge and the real library agree: random requests go through holdfast.h, in memory and in a
+ * directory, with restarts and with crashes after which any beginning of the unanswered operations
+ * may be left; the judge has no objection. */
 #include "engine/kit/engine.h"
 #include "judge/judge.h"
 #include "support/test.h"
@@ -80,9 +80,11 @@ static enum hf_status effect_of(struct hf_tx *tx, void *arg)
 static void plan_effect(void)
 {
     static const char *const keys[] = { "balance", "count", "x" };
-    static const enum hf_status returned[] = { HF_OK,       HF_OK, HF_OK, HF_REFUSED, HF_STORAGE_FAILURE,
-                                               HF_NOT_KNOWN };
-    effect = (struct judge_effect){ .rows = rows, .outbox = intents, .returned = returned[below(6)] };
+    static const enum hf_status returned[] = {
+        HF_OK, HF_OK, HF_OK, HF_REFUSED, HF_STORAGE_FAILURE, HF_NOT_KNOWN
+    };
+    effect =
+        (struct judge_effect){ .rows = rows, .outbox = intents, .returned = returned[below(6)] };
     effect.row_count = below(4);
     effect.outbox_count = below(3);
     for (size_t i = 0; i < 4; i++)
@@ -164,7 +166,8 @@ static void with_key(struct hf_request *r)
         r->key = below(3) ? pick("key", 60) : pick("fresh", 1000000);
     }
     if (below(200) == 0)
-        r->key = hf_str(below(2) ? "" : "a key that is longer than the rules allow it to be, by far");
+        r->key =
+            hf_str(below(2) ? "" : "a key that is longer than the rules allow it to be, by far");
 }
 
 static struct hf_request holds(void)
@@ -200,7 +203,8 @@ static struct hf_request some_guard(void)
     static const enum hf_match match[5][3] = { { HF_MATCH_EXACT },
                                                { HF_MATCH_TRIM, HF_MATCH_CASEFOLD },
                                                { HF_MATCH_NORMALIZE, HF_MATCH_HASH },
-                                               { HF_MATCH_TRIM, HF_MATCH_CASEFOLD, HF_MATCH_NORMALIZE },
+                                               { HF_MATCH_TRIM, HF_MATCH_CASEFOLD,
+                                                 HF_MATCH_NORMALIZE },
                                                { HF_MATCH_HASH } };
     static const uint32_t counts[] = { 0, 2, 2, 3, 1 };
     uint64_t n = below(5);
@@ -251,7 +255,8 @@ static struct hf_request claims(void)
 
 static struct hf_request leases(void)
 {
-    static const enum hf_action actions[] = { HF_GRANT, HF_RENEW, HF_RETURN, HF_GET_LEASE, HF_DELETE_LEASE };
+    static const enum hf_action actions[] = { HF_GRANT, HF_RENEW, HF_RETURN, HF_GET_LEASE,
+                                              HF_DELETE_LEASE };
     struct hf_request r = { .action = actions[below(5)] };
     if (r.action == HF_GET_LEASE) {
         r.get.name = pick("lease", 3);
@@ -399,8 +404,8 @@ static struct hf_request some_request(void)
 {
     if (kept_count > 0 && below(4) == 0)
         return kept[below(kept_count < KEPT ? kept_count : KEPT)].request;
-    static struct hf_request (*const makers[])(void) = { holds,  holds,  holds,     guards,  guards,
-                                                         claims, leases, registers, applies, reads };
+    static struct hf_request (*const makers[])(
+        void) = { holds, holds, holds, guards, guards, claims, leases, registers, applies, reads };
     struct hf_request r = makers[below(10)]();
     r.tenant = hf_str(below(5) ? "" : "acme");
     if (has_key(r.action))
@@ -443,7 +448,8 @@ static void do_one(struct hf_result *got, bool show)
     enum hf_status st = hf_do(k->db, &r, got);
     if (real_time)
         tell_time();
-    uint64_t n = judge_decided(j, latest, JUDGE_FAIR, &r, r.action == HF_APPLY ? &effect : NULL, st, got);
+    uint64_t n =
+        judge_decided(j, latest, JUDGE_FAIR, &r, r.action == HF_APPLY ? &effect : NULL, st, got);
     if (show)
         judge_shown(j, n, st, got);
     remember(got);
@@ -483,7 +489,9 @@ static void list(struct sight *s, struct hf_query q)
         assert_int_equal(hf_list(k->db, &q, p), HF_OK);
         switch (q.kind) {
         case HF_LIST_HOLDS: v->holds = add(s, 0, p, sizeof *v->holds, &v->hold_count); break;
-        case HF_LIST_RESOURCES: v->resources = add(s, 1, p, sizeof *v->resources, &v->resource_count); break;
+        case HF_LIST_RESOURCES:
+            v->resources = add(s, 1, p, sizeof *v->resources, &v->resource_count);
+            break;
         case HF_LIST_GUARDS: v->guards = add(s, 2, p, sizeof *v->guards, &v->guard_count); break;
         case HF_LIST_ENTRIES: v->entries = add(s, 3, p, sizeof *v->entries, &v->entry_count); break;
         case HF_LIST_OUTBOX: v->outbox = add(s, 4, p, sizeof *v->outbox, &v->outbox_count); break;
@@ -503,8 +511,8 @@ static hf_time engine_now(void)
     return now;
 }
 
-/* With the machine's clock, time passes while the lists are read: an identity whose window ended meanwhile may be in its list
- * or not. */
+/* With the machine's clock, time passes while the lists are read: an identity whose window ended
+ * meanwhile may be in its list or not. */
 static void leave_out_what_ended(struct sight *s, hf_time begun)
 {
     struct hf_entry *entries = s->arrays[3];
@@ -527,8 +535,9 @@ static void look(struct sight *s)
             if (kind != HF_LIST_ENTRIES)
                 list(s, (struct hf_query){ .kind = (enum hf_list_kind)kind, .tenant = tenant });
         for (size_t i = before; i < s->view.guard_count; i++)
-            list(s, (struct hf_query){
-                        .kind = HF_LIST_ENTRIES, .tenant = tenant, .name = s->view.guards[i].name });
+            list(s, (struct hf_query){ .kind = HF_LIST_ENTRIES,
+                                       .tenant = tenant,
+                                       .name = s->view.guards[i].name });
     }
     s->view.now = engine_now();
     if (real_time)
@@ -606,12 +615,14 @@ static void end(void)
 
 static void print_sum(void)
 {
-    printf(
-        "%llu operations: %llu effects, %llu replays, %llu collisions, %llu refusals; %llu crashes, %llu in "
-        "doubt: %llu survived, %llu lost\n",
-        (unsigned long long)sum.operations, (unsigned long long)sum.effects, (unsigned long long)sum.replays,
-        (unsigned long long)sum.collisions, (unsigned long long)sum.refusals, (unsigned long long)sum.crashes,
-        (unsigned long long)sum.in_doubt, (unsigned long long)sum.survived, (unsigned long long)sum.lost);
+    printf("%llu operations: %llu effects, %llu replays, %llu collisions, %llu refusals; %llu "
+           "crashes, %llu in "
+           "doubt: %llu survived, %llu lost\n",
+           (unsigned long long)sum.operations, (unsigned long long)sum.effects,
+           (unsigned long long)sum.replays, (unsigned long long)sum.collisions,
+           (unsigned long long)sum.refusals, (unsigned long long)sum.crashes,
+           (unsigned long long)sum.in_doubt, (unsigned long long)sum.survived,
+           (unsigned long long)sum.lost);
     /* Were these small, the agreement would mean little. */
     assert_true(sum.effects > sum.operations / 20 && sum.replays > sum.operations / 100);
     assert_true(sum.collisions > sum.operations / 100 && sum.refusals > sum.operations / 20);

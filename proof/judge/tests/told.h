@@ -1,11 +1,10 @@
-/* told.h: short histories for the judge, with the right answers, so that a test can change one thing and see that
- * the judge minds.
+/* told.h: short histories for the judge, with the right answers, so that a test can change one
+ * thing and see that the judge minds.
  *
  *     struct op op = place("k", "room", 1, 0);      the first hold, nothing before it on the room
  *     op.r.answer.hold.expires_at++;
  *     tell(&op);
- *     objects("PC6");
- */
+ *     objects("PC6"); */
 #ifndef HF_PROOF_JUDGE_TESTS_TOLD_H
 #define HF_PROOF_JUDGE_TESTS_TOLD_H
 
@@ -142,7 +141,8 @@ static inline void id_of(char id[HF_ID_SIZE], uint64_t ordinal)
     snprintf(id, HF_ID_SIZE, "%026llu", (unsigned long long)ordinal);
 }
 
-static inline struct op place(const char *key, const char *resource, uint64_t ordinal, uint64_t previous)
+static inline struct op place(const char *key, const char *resource, uint64_t ordinal,
+                              uint64_t previous)
 {
     struct op op = answer(HF_PLACE_HOLD, HF_OK);
     op.q.place_hold.resource = hf_str(resource);
@@ -177,7 +177,8 @@ static inline struct op finish(const char *key, enum hf_action action, const str
     return op;
 }
 
-static inline struct op reverse(const char *key, const struct op *placed, uint64_t ordinal, uint64_t previous)
+static inline struct op reverse(const char *key, const struct op *placed, uint64_t ordinal,
+                                uint64_t previous)
 {
     struct op op = finish(key, HF_REVERSE, placed);
     struct hf_hold *h = &op.r.answer.hold;
@@ -206,9 +207,11 @@ static inline struct op set_resource(const char *name, uint32_t capacity)
     op.q.set_resource.name = hf_str(name);
     op.q.set_resource.capacity = capacity;
     op.r.answer.kind = HF_RECORD_RESOURCE;
-    op.r.answer.resource = (struct hf_resource){
-        .tenant = hf_str(""), .name = hf_str(name), .capacity = capacity, .open = true, .created_at = now
-    };
+    op.r.answer.resource = (struct hf_resource){ .tenant = hf_str(""),
+                                                 .name = hf_str(name),
+                                                 .capacity = capacity,
+                                                 .open = true,
+                                                 .created_at = now };
     return op;
 }
 
@@ -218,9 +221,11 @@ static inline struct op set_guard(const char *name, int64_t window_ms)
     op.q.set_guard.name = hf_str(name);
     op.q.set_guard.window_ms = window_ms;
     op.r.answer.kind = HF_RECORD_GUARD;
-    op.r.answer.guard = (struct hf_guard){
-        .tenant = hf_str(""), .name = hf_str(name), .window_ms = window_ms, .durable = true, .created_at = now
-    };
+    op.r.answer.guard = (struct hf_guard){ .tenant = hf_str(""),
+                                           .name = hf_str(name),
+                                           .window_ms = window_ms,
+                                           .durable = true,
+                                           .created_at = now };
     return op;
 }
 
@@ -247,17 +252,19 @@ static inline void seen(struct op *op, hf_time recorded_at, hf_time expires_at, 
                                           .result = hf_str(result ? result : "") };
 }
 
-static inline struct op write_register(const char *key, const char *name, const char *value, uint64_t version)
+static inline struct op write_register(const char *key, const char *name, const char *value,
+                                       uint64_t version)
 {
     struct op op = answer(HF_WRITE, HF_OK);
     op.q.write.name = hf_str(name);
     op.q.write.value = hf_str(value);
     op.r.answer.kind = HF_RECORD_REGISTER;
-    op.r.answer.reg = (struct hf_register){ .tenant = hf_str(""),
-                                            .name = hf_str(name),
-                                            .value = { .type = HF_TYPE_PLAIN, .bytes = hf_str(value) },
-                                            .version = version,
-                                            .changed_at = now };
+    op.r.answer.reg =
+        (struct hf_register){ .tenant = hf_str(""),
+                              .name = hf_str(name),
+                              .value = { .type = HF_TYPE_PLAIN, .bytes = hf_str(value) },
+                              .version = version,
+                              .changed_at = now };
     with_key(&op, key);
     return op;
 }

@@ -17,9 +17,11 @@ static struct op merge(const struct hf_value *value, struct hf_value want, uint6
     op.q.merge.name = hf_str("m");
     op.q.merge.value = value;
     op.r.answer.kind = HF_RECORD_REGISTER;
-    op.r.answer.reg = (struct hf_register){
-        .tenant = hf_str(""), .name = hf_str("m"), .value = want, .version = version, .changed_at = now
-    };
+    op.r.answer.reg = (struct hf_register){ .tenant = hf_str(""),
+                                            .name = hf_str("m"),
+                                            .value = want,
+                                            .version = version,
+                                            .changed_at = now };
     return op;
 }
 
@@ -150,7 +152,9 @@ static void every_merge(void **state)
     op.q.merge.value = &less;
     good(&op);
     struct hf_value given = { .type = HF_TYPE_COUNTER, ITEMS(item("b", 2, 0), item("a", 1, 0)) };
-    struct hf_value want = { .type = HF_TYPE_COUNTER, .number = 3, ITEMS(item("a", 1, 0), item("b", 2, 0)) };
+    struct hf_value want = { .type = HF_TYPE_COUNTER,
+                             .number = 3,
+                             ITEMS(item("a", 1, 0), item("b", 2, 0)) };
     op = merge(&given, want, 1);
     op.q.merge.name = op.r.answer.reg.name = hf_str("counter");
     good(&op);

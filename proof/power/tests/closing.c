@@ -1,4 +1,5 @@
-/* The power goes while a store is closed in order and opened again, with another configuration now and then. */
+/* The power goes while a store is closed in order and opened again, with another configuration now
+ * and then. */
 #include "power/kit.h"
 #include "support/test.h"
 
@@ -12,13 +13,13 @@ static void place(struct power *p, size_t step)
     char key[32], room[32];
     snprintf(key, sizeof key, "place-%zu", step);
     snprintf(room, sizeof room, "room-%zu", step % 4);
-    power_do(
-        p,
-        &(struct hf_request){
-            .action = HF_PLACE_HOLD,
-            .key = hf_str(key),
-            .place_hold = { .resource = hf_str(room), .requester = hf_str("guest"), .duration_ms = 10000 } },
-        1);
+    power_do(p,
+             &(struct hf_request){ .action = HF_PLACE_HOLD,
+                                   .key = hf_str(key),
+                                   .place_hold = { .resource = hf_str(room),
+                                                   .requester = hf_str("guest"),
+                                                   .duration_ms = 10000 } },
+             1);
 }
 
 static void write_long(struct power *p, size_t step)
@@ -27,12 +28,12 @@ static void write_long(struct power *p, size_t step)
     char key[32];
     memset(value, 'A' + (int)(step % 26), sizeof value);
     snprintf(key, sizeof key, "write-%zu", step);
-    power_do(
-        p,
-        &(struct hf_request){ .action = HF_WRITE,
-                              .key = hf_str(key),
-                              .write = { .name = hf_str("register"), .value = hf_mem(value, sizeof value) } },
-        1);
+    power_do(p,
+             &(struct hf_request){
+                 .action = HF_WRITE,
+                 .key = hf_str(key),
+                 .write = { .name = hf_str("register"), .value = hf_mem(value, sizeof value) } },
+             1);
 }
 
 static void step(struct power *p, size_t number)
@@ -62,7 +63,8 @@ static void a_store_is_closed_and_opened(void **s)
     power_print(&script, &count);
     if (objection)
         fail_msg("%s", objection);
-    assert_true(count.judged > 200 && count.second_states > 50 && count.refusals > 0 && count.audits > 0);
+    assert_true(count.judged > 200 && count.second_states > 50 && count.refusals > 0 &&
+                count.audits > 0);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
-/* A compressed segment that could not be read at a start (the disk answered with an error, or there was no memory) was said
- * to be damaged, and its owner was told to restore it from a copy. It may be whole: only one that was read tells. */
+/* A compressed segment that could not be read at a start (the disk answered with an error, or there
+ * was no memory) was said to be damaged, and its owner was told to restore it from a copy. It may
+ * be whole: only one that was read tells. */
 #include "simulate/disk.h"
 #include "support/test.h"
 
@@ -59,13 +60,14 @@ static void fill(struct world *w, struct hf_db *db)
         snprintf(key, sizeof key, "key-%d", i);
         memset(value, 'a' + i, sizeof value);
         w->wall += 1000;
-        assert_int_equal(hf_do(db,
-                               &(struct hf_request){ .action = HF_WRITE,
-                                                     .key = hf_str(key),
-                                                     .write = { .name = hf_str("register"),
-                                                                .value = hf_mem(value, sizeof value) } },
-                               NULL),
-                         HF_OK);
+        assert_int_equal(
+            hf_do(db,
+                  &(struct hf_request){ .action = HF_WRITE,
+                                        .key = hf_str(key),
+                                        .write = { .name = hf_str("register"),
+                                                   .value = hf_mem(value, sizeof value) } },
+                  NULL),
+            HF_OK);
         while (hf_maintain(db))
             ;
     }
@@ -91,9 +93,11 @@ static void only_what_was_read_is_damaged(void **s)
 {
     (void)s;
     struct world w = { .wall = 1700000000000 };
-    const struct sim_disk_owner owner = {
-        .arg = &w, .before = before, .wall_ms = wall_ms, .monotonic_ns = monotonic_ns, .random = random_bytes
-    };
+    const struct sim_disk_owner owner = { .arg = &w,
+                                          .before = before,
+                                          .wall_ms = wall_ms,
+                                          .monotonic_ns = monotonic_ns,
+                                          .random = random_bytes };
     struct sim_disk *d = sim_disk_new(&owner);
     struct hf_db *db;
     struct hf_error why;
@@ -125,7 +129,8 @@ static void only_what_was_read_is_damaged(void **s)
     w.fail_at = 0;
     assert_int_equal(open_store(d, &db, &why), HF_OK);
     hf_close(db);
-    const uint64_t sizes[] = { 0, 40, 60, packed.size - 1 }; /* in the head, in the table, in a frame */
+    const uint64_t sizes[] = { 0, 40, 60,
+                               packed.size - 1 }; /* in the head, in the table, in a frame */
     for (size_t i = sizeof sizes / sizeof *sizes; i-- > 0;) {
         assert_true(cut_off(d, "journal-00000001.zst", sizes[i]));
         assert_int_equal(open_store(d, &db, &why), HF_STORE_DAMAGED);

@@ -1,6 +1,7 @@
-/* A batch of which a power cut had taken one sector was said not to be there, as is right. But its other sectors stayed on
- * the disk; if the next batch, written over it, was torn as well and brought just the bytes that were missing (a retry
- * of the same request has most of its bytes in common), then the old batch was whole, and there, all at once. */
+/* A batch of which a power cut had taken one sector was said not to be there, as is right. But its
+ * other sectors stayed on the disk; if the next batch, written over it, was torn as well and
+ * brought just the bytes that were missing (a retry of the same request has most of its bytes in
+ * common), then the old batch was whole, and there, all at once. */
 #include "simulate/disk.h"
 #include "support/test.h"
 
@@ -69,9 +70,10 @@ static struct hf_db *open_store(struct sim_disk *d)
 {
     struct hf_db *db;
     struct hf_error why;
-    const struct hf_options options = {
-        .io = sim_disk_io(d), .no_background = true, .segment_max_bytes = 64 << 10, .on_fatal = on_fatal
-    };
+    const struct hf_options options = { .io = sim_disk_io(d),
+                                        .no_background = true,
+                                        .segment_max_bytes = 64 << 10,
+                                        .on_fatal = on_fatal };
     if (hf_open("store", &options, &db, &why) != HF_OK)
         fail_msg("%s", why.text);
     return db;
@@ -83,13 +85,13 @@ static void write_cut(struct world *w, struct sim_disk *d, struct hf_db *db)
     static char value[VALUE];
     memset(value, 'v', sizeof value);
     w->cut_at_sync = true;
-    assert_int_equal(
-        hf_do(db,
-              &(struct hf_request){ .action = HF_WRITE,
-                                    .key = hf_str("key"),
-                                    .write = { .name = hf_str("register"), .value = hf_mem(value, VALUE) } },
-              NULL),
-        HF_INDETERMINATE);
+    assert_int_equal(hf_do(db,
+                           &(struct hf_request){ .action = HF_WRITE,
+                                                 .key = hf_str("key"),
+                                                 .write = { .name = hf_str("register"),
+                                                            .value = hf_mem(value, VALUE) } },
+                           NULL),
+                     HF_INDETERMINATE);
     assert_true(sim_disk_is_cut(d));
     hf_close(db);
     w->cut_at_sync = false;
@@ -97,7 +99,8 @@ static void write_cut(struct world *w, struct sim_disk *d, struct hf_db *db)
 
 static enum hf_status look(struct hf_db *db)
 {
-    return hf_do(db, &(struct hf_request){ .action = HF_GET_REGISTER, .get = { hf_str("register") } }, NULL);
+    return hf_do(
+        db, &(struct hf_request){ .action = HF_GET_REGISTER, .get = { hf_str("register") } }, NULL);
 }
 
 static void what_was_said_not_to_be_there_stays_away(void **s)
@@ -134,6 +137,7 @@ static void what_was_said_not_to_be_there_stays_away(void **s)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(what_was_said_not_to_be_there_stays_away) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        what_was_said_not_to_be_there_stays_away) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The power goes while the store keeps house: snapshots, holds.idx, holds and keys that expire, segments that are
- * compressed and cut off, old snapshots that are removed. */
+/* The power goes while the store keeps house: snapshots, holds.idx, holds and keys that expire,
+ * segments that are compressed and cut off, old snapshots that are removed. */
 #include "power/kit.h"
 #include "support/test.h"
 
@@ -34,14 +34,16 @@ static void write_much(struct power *p, size_t step, size_t size)
         value[i] = (unsigned char)test_random(&random);
     snprintf(key, sizeof key, "write-%zu", step);
     snprintf(name, sizeof name, "register-%zu", step % 2);
-    power_do(p,
-             &(struct hf_request){ .action = HF_WRITE,
-                                   .key = hf_str(key),
-                                   .write = { .name = hf_str(name), .value = hf_mem(value, size) } },
-             1);
+    power_do(
+        p,
+        &(struct hf_request){ .action = HF_WRITE,
+                              .key = hf_str(key),
+                              .write = { .name = hf_str(name), .value = hf_mem(value, size) } },
+        1);
 }
 
-/* One of the holds that last is confirmed, long after it was placed: its place in holds.idx changes. */
+/* One of the holds that last is confirmed, long after it was placed: its place in holds.idx
+ * changes. */
 static void end(struct power *p, size_t step)
 {
     size_t round = step / 9, which = GROUP + round / 2 * (GROUP + 2) + round % 2;
@@ -59,7 +61,8 @@ static void guard(struct power *p, size_t step)
     snprintf(identity, sizeof identity, "identity-%zu", step);
     struct hf_request r[2] = {
         { .action = HF_SET_GUARD, .set_guard = { .name = hf_str("guard"), .window_ms = 90000 } },
-        { .action = HF_ADMIT, .identity = { .guard = hf_str("guard"), .identity = hf_str(identity) } },
+        { .action = HF_ADMIT,
+          .identity = { .guard = hf_str("guard"), .identity = hf_str(identity) } },
     };
     power_do(p, r, 2);
 }
@@ -67,8 +70,9 @@ static void guard(struct power *p, size_t step)
 static void step(struct power *p, size_t number)
 {
     static const int64_t minute = 60000;
-    /* In each round of nine steps keys are first in the last quarter of their window; then the identity under guard is
-     * in its last second, and the holds that were placed for two minutes are overdue; then all that is over. */
+    /* In each round of nine steps keys are first in the last quarter of their window; then the
+     * identity under guard is in its last second, and the holds that were placed for two minutes
+     * are overdue; then all that is over. */
     static const int64_t at[9] = { 0, 500, 1000, 1500, 2000, 50000, 53000, 54000, 142500 };
     power_at(p, (int64_t)(number / 9) * 3 * minute + at[number % 9]);
     switch (number % 9) {
@@ -99,7 +103,8 @@ static void house_is_kept(void **s)
     power_print(&script, &count);
     if (objection)
         fail_msg("%s", objection);
-    assert_true(count.judged > 300 && count.second_states > 50 && count.refusals > 0 && count.audits > 0);
+    assert_true(count.judged > 300 && count.second_states > 50 && count.refusals > 0 &&
+                count.audits > 0);
     assert_true(count.snapshots > 1 && count.packed > 1);
 }
 

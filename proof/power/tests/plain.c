@@ -6,7 +6,8 @@
 enum { STEPS = 34, GROUP = 7, VALUE = 20000 };
 
 static const char *const tenants[] = { "", "other", NULL };
-static const char *const names[] = { "register-0", "register-1", "register-2", "lease", "claim", NULL };
+static const char *const names[] = { "register-0", "register-1", "register-2",
+                                     "lease",      "claim",      NULL };
 
 /* The names of a group, which must outlive the call. */
 struct texts {
@@ -24,7 +25,8 @@ static void write_group(struct power *p, size_t step, size_t count, size_t size)
         memset(t.value, 'a' + (int)(step % 26), sizeof t.value);
         r[i] = (struct hf_request){ .action = HF_WRITE,
                                     .key = hf_str(t.key[i]),
-                                    .write = { .name = hf_str(t.name[i]), .value = hf_mem(t.value, size) } };
+                                    .write = { .name = hf_str(t.name[i]),
+                                               .value = hf_mem(t.value, size) } };
     }
     power_do(p, r, count);
 }
@@ -47,13 +49,15 @@ static void place_group(struct power *p, size_t step, size_t count)
 }
 
 /* The oldest holds are confirmed and given back. */
-static void end_one(struct power *p, size_t step, enum hf_action action, size_t which, const char *tenant)
+static void end_one(struct power *p, size_t step, enum hf_action action, size_t which,
+                    const char *tenant)
 {
     char key[32];
     snprintf(key, sizeof key, "end-%zu", step);
-    struct hf_request r = {
-        .action = action, .tenant = hf_str(tenant), .key = hf_str(key), .hold = { hf_str(power_id(p, which)) }
-    };
+    struct hf_request r = { .action = action,
+                            .tenant = hf_str(tenant),
+                            .key = hf_str(key),
+                            .hold = { hf_str(power_id(p, which)) } };
     power_do(p, &r, 1);
 }
 
@@ -79,12 +83,13 @@ static void step(struct power *p, size_t number)
     power_at(p, (int64_t)number * 1000);
     switch (number) {
     case 1:
-        power_do(
-            p,
-            (struct hf_request[]){
-                { .action = HF_SET_RESOURCE, .set_resource = { .name = hf_str("room-1"), .capacity = 3 } },
-                { .action = HF_SET_GUARD, .set_guard = { .name = hf_str("guard"), .window_ms = 3600000 } } },
-            2);
+        power_do(p,
+                 (struct hf_request[]){
+                     { .action = HF_SET_RESOURCE,
+                       .set_resource = { .name = hf_str("room-1"), .capacity = 3 } },
+                     { .action = HF_SET_GUARD,
+                       .set_guard = { .name = hf_str("guard"), .window_ms = 3600000 } } },
+                 2);
         return;
     case 2: place_group(p, number, 3); return;
     case 3: place_group(p, number, GROUP); return;
@@ -94,8 +99,9 @@ static void step(struct power *p, size_t number)
     case 8: power_settle(p); return;
     case 9:
         power_do(p,
-                 &(struct hf_request){ .action = HF_RECORD,
-                                       .identity = { .guard = hf_str("guard"), .identity = hf_str("it") } },
+                 &(struct hf_request){
+                     .action = HF_RECORD,
+                     .identity = { .guard = hf_str("guard"), .identity = hf_str("it") } },
                  1);
         return;
     case 16: claim_and_lease(p, false); return;
@@ -123,7 +129,8 @@ static void requests_over_several_segments(void **s)
     power_print(&script, &count);
     if (objection)
         fail_msg("%s", objection);
-    assert_true(count.judged > 300 && count.second_states > 50 && count.refusals > 0 && count.audits > 0);
+    assert_true(count.judged > 300 && count.second_states > 50 && count.refusals > 0 &&
+                count.audits > 0);
 }
 
 int main(void)

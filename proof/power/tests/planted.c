@@ -1,5 +1,5 @@
-/* The explorer is not blind: a disk that says it has synced and has not, a directory sync or a rename that is less than
- * it should be, and it objects. */
+/* The explorer is not blind: a disk that says it has synced and has not, a directory sync or a
+ * rename that is less than it should be, and it objects. */
 #include "power/kit.h"
 #include "support/test.h"
 
@@ -22,10 +22,10 @@ static void step(struct power *p, size_t number)
         power_settle(p);
     else
         power_do(p,
-                 &(struct hf_request){
-                     .action = HF_WRITE,
-                     .key = hf_str(key),
-                     .write = { .name = hf_str("register"), .value = hf_mem(value, sizeof value) } },
+                 &(struct hf_request){ .action = HF_WRITE,
+                                       .key = hf_str(key),
+                                       .write = { .name = hf_str("register"),
+                                                  .value = hf_mem(value, sizeof value) } },
                  1);
 }
 
@@ -80,7 +80,8 @@ static void a_directory_sync_that_does_nothing_is_found(void **s)
     explore_must_object(plant_dir_sync);
 }
 
-/* Only the second sync of a file counts: most files are never synced then, and batches one sync too late. */
+/* Only the second sync of a file counts: most files are never synced then, and batches one sync too
+ * late. */
 static int (*real_sync)(struct hf_file *file);
 static unsigned syncs;
 

@@ -1,5 +1,5 @@
-/* The simulated disk: what a power cut may take, and what it may not. Every state that the chooser can bring about is
- * walked through, and compared with what is written down here. */
+/* The simulated disk: what a power cut may take, and what it may not. Every state that the chooser
+ * can bring about is walked through, and compared with what is written down here. */
 #include "simulate/tests/kit/disk.h"
 #include "support/test.h"
 
@@ -150,7 +150,8 @@ static void a_rename_is_there_or_not(void **s)
                 desk_has(seen, "third:200 ") && desk_has(seen, "old:100 third:200 "));
     assert_int_equal(k.io->remove(k.dir, "third"), 0);
     desk_states(&k, seen, sizeof seen, NULL);
-    assert_true(desk_has(seen, "") && desk_has(seen, "old:100 new.tmp:200 ") && desk_has(seen, "old:100 "));
+    assert_true(desk_has(seen, "") && desk_has(seen, "old:100 new.tmp:200 ") &&
+                desk_has(seen, "old:100 "));
     assert_int_equal(k.io->dir_sync(k.dir), 0);
     desk_states(&k, seen, sizeof seen, NULL);
     assert_string_equal(seen, "||");
@@ -228,9 +229,10 @@ static void growth_may_be_lost_or_hold_zeros(void **s)
     memset(bytes, 2, sizeof bytes);
     assert_int_equal(k.io->write(file, bytes, sizeof bytes, SIM_SECTOR), 0);
     desk_states(&k, seen, sizeof seen, desk_look);
-    assert_true(desk_has(seen, "512:11 ") && desk_has(seen, "1024:11 00 ") && desk_has(seen, "1024:11 22 ") &&
-                desk_has(seen, "1536:11 00 00 ") && desk_has(seen, "1536:11 00 22 ") &&
-                desk_has(seen, "1536:11 22 22 ") && desk_has(seen, "1536:11 20 00 "));
+    assert_true(desk_has(seen, "512:11 ") && desk_has(seen, "1024:11 00 ") &&
+                desk_has(seen, "1024:11 22 ") && desk_has(seen, "1536:11 00 00 ") &&
+                desk_has(seen, "1536:11 00 22 ") && desk_has(seen, "1536:11 22 22 ") &&
+                desk_has(seen, "1536:11 20 00 "));
     k.io->close(file);
     desk_close(&k);
 }
@@ -250,8 +252,8 @@ static void a_cut_off_end_is_whole_or_gone(void **s)
     assert_int_equal(k.io->write(file, "\2", 1, SIM_SECTOR), 0);
     desk_states(&k, seen, sizeof seen, desk_look);
     assert_int_equal(desk_count(seen), 4);
-    assert_true(desk_has(seen, "1024:11 11 ") && desk_has(seen, "100:11 ") && desk_has(seen, "513:10 00 ") &&
-                desk_has(seen, "513:10 22 "));
+    assert_true(desk_has(seen, "1024:11 11 ") && desk_has(seen, "100:11 ") &&
+                desk_has(seen, "513:10 00 ") && desk_has(seen, "513:10 22 "));
     k.io->close(file);
     file = desk_file(&k, "a", HF_OPEN_CREATE);
     desk_states(&k, seen, sizeof seen, desk_look);
@@ -265,7 +267,8 @@ static void a_cut_off_end_is_whole_or_gone(void **s)
 enum { MODEL_SECTORS = 6, MODEL_VERSIONS = 64 };
 
 struct model {
-    unsigned char versions[MODEL_SECTORS][MODEL_VERSIONS]; /* what filled the sector; [0] is durable */
+    unsigned char versions[MODEL_SECTORS]
+                          [MODEL_VERSIONS]; /* what filled the sector; [0] is durable */
     unsigned count[MODEL_SECTORS];
 };
 

@@ -1,4 +1,5 @@
-/* The simulated disk: calls that fail, a disk that is full, bits that flip, and the time without power. */
+/* The simulated disk: calls that fail, a disk that is full, bits that flip, and the time without
+ * power. */
 #include "simulate/tests/kit/disk.h"
 #include "support/test.h"
 
@@ -75,7 +76,9 @@ static void a_failed_write_may_have_written_any_part(void **s)
         k.odometer.answers[1] = SIM_SECTOR + 1;
         assert_int_equal(k.io->write(file, bytes, sizeof bytes, 0), -EIO);
         desk_look(k.disk, text, sizeof text);
-        assert_string_equal(text, much == 0 ? "1024:11 11 " : much == 1 ? "1024:22 21 " : "1024:22 22 ");
+        assert_string_equal(text, much == 0   ? "1024:11 11 "
+                                  : much == 1 ? "1024:22 21 "
+                                              : "1024:22 22 ");
         k.io->close(file);
         desk_close(&k);
     }
@@ -174,7 +177,8 @@ static void a_lost_write_leaves_what_was_there_before(void **s)
     unsigned char old[10] = "as it was";
     desk_open(&k);
     desk_put(&k, "a", 1, 1000, false);
-    assert_false(sim_disk_put(k.disk, "a", hf_mem(old, 10), 500)); /* not synced: a cut decides about that */
+    assert_false(
+        sim_disk_put(k.disk, "a", hf_mem(old, 10), 500)); /* not synced: a cut decides about that */
     desk_put(&k, "b", 1, 1000, true);
     assert_false(sim_disk_put(k.disk, "c", hf_mem(old, 10), 0));
     assert_false(sim_disk_put(k.disk, "b", hf_mem(old, 10), 991));

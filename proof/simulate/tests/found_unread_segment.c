@@ -1,5 +1,5 @@
-/* Found by the simulator: a segment that could not be read once, while keys were freed, was taken for one that has
- * ended. The keys in the rest of it stayed in memory until the next start. */
+/* Found by the simulator: a segment that could not be read once, while keys were freed, was taken
+ * for one that has ended. The keys in the rest of it stayed in memory until the next start. */
 #include "simulate/disk.h"
 #include "support/test.h"
 

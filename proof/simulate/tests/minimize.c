@@ -87,7 +87,8 @@ static void it_ends_when_it_is_told_to(void **state)
     sim_script_free(&script);
 }
 
-/* Where two steps are needed only together with a third, taking them out one by one is not enough: runs are. */
+/* Where two steps are needed only together with a third, taking them out one by one is not enough:
+ * runs are. */
 static bool fails_in_pairs(void *arg, const struct sim_script *script)
 {
     (void)arg;

@@ -12,7 +12,8 @@
 static void add(struct sim_record *r, uint64_t from, uint64_t to, bool failed)
 {
     sim_record_add(
-        r, &(struct sim_range){ .from = from, .to = to, .operations = 2000, .version = 1, .failed = failed });
+        r, &(struct sim_range){
+               .from = from, .to = to, .operations = 2000, .version = 1, .failed = failed });
 }
 
 /* "1-5 ok, 6-6 failed" */
@@ -21,7 +22,8 @@ static void shows(const struct sim_record *r, const char *expected)
     char text[1000] = "";
     for (size_t i = 0; i < r->count; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%" PRIu64 "-%" PRIu64 " %s",
-                 i ? ", " : "", r->ranges[i].from, r->ranges[i].to, r->ranges[i].failed ? "failed" : "ok");
+                 i ? ", " : "", r->ranges[i].from, r->ranges[i].to,
+                 r->ranges[i].failed ? "failed" : "ok");
     assert_string_equal(text, expected);
 }
 
@@ -73,7 +75,8 @@ static void other_runs_are_apart(void **state)
     struct sim_record r = { 0 };
     add(&r, 1, 10, false);
     sim_record_add(&r, &(struct sim_range){ .from = 5, .to = 20, .operations = 100, .version = 1 });
-    sim_record_add(&r, &(struct sim_range){ .from = 11, .to = 20, .operations = 2000, .version = 2 });
+    sim_record_add(&r,
+                   &(struct sim_range){ .from = 11, .to = 20, .operations = 2000, .version = 2 });
     shows(&r, "5-20 ok, 1-10 ok, 11-20 ok");
     sim_record_free(&r);
 }

@@ -58,7 +58,8 @@ static void steps_look_back(void **state)
 static void everything_is_tried(void **state)
 {
     (void)state;
-    uint32_t kinds[SIM_STALE + 1] = { 0 }, actions[128] = { 0 }, calls[SIM_CALLS] = { 0 }, keys[8] = { 0 };
+    uint32_t kinds[SIM_STALE + 1] = { 0 }, actions[128] = { 0 }, calls[SIM_CALLS] = { 0 },
+                               keys[8] = { 0 };
     uint32_t again = 0, back = 0, strict = 0;
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct sim_mix mix;
@@ -154,7 +155,8 @@ static void a_run_apart_tells_the_same(void **state)
     sim_script_free(&script);
 }
 
-/* There is no such tenant, so an assertion ends the child: that is a failure like any other, with a sentence. */
+/* There is no such tenant, so an assertion ends the child: that is a failure like any other, with a
+ * sentence. */
 static void a_run_that_dies_has_failed(void **state)
 {
     (void)state;
@@ -162,9 +164,10 @@ static void a_run_that_dies_has_failed(void **state)
     struct sim_script script = { .labels = 1 };
     struct sim_outcome outcome;
     sim_mix_draw(&mix, 3, 200);
-    sim_script_add(
-        &script,
-        &(struct sim_step){ .label = 1, .kind = SIM_ASK, .action = HF_GET_TOKEN, .tenant = SIM_TENANTS_MAX });
+    sim_script_add(&script, &(struct sim_step){ .label = 1,
+                                                .kind = SIM_ASK,
+                                                .action = HF_GET_TOKEN,
+                                                .tenant = SIM_TENANTS_MAX });
     assert_true(sim_run_apart(&mix, &script, 60, &outcome));
     assert_true(outcome.failed);
     assert_non_null(strstr(outcome.sentence, "the process "));
@@ -174,9 +177,12 @@ static void a_run_that_dies_has_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_seed_draws_the_same), cmocka_unit_test(steps_look_back),
-        cmocka_unit_test(everything_is_tried),          cmocka_unit_test(every_step_has_words),
-        cmocka_unit_test(parts_of_scripts_run),         cmocka_unit_test(a_run_apart_tells_the_same),
+        cmocka_unit_test(the_same_seed_draws_the_same),
+        cmocka_unit_test(steps_look_back),
+        cmocka_unit_test(everything_is_tried),
+        cmocka_unit_test(every_step_has_words),
+        cmocka_unit_test(parts_of_scripts_run),
+        cmocka_unit_test(a_run_apart_tells_the_same),
         cmocka_unit_test(a_run_that_dies_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

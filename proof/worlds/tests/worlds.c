@@ -1,11 +1,12 @@
-/* Every interleaving of three clients with four operations each, with the power cut after any step, over one token,
- * one resource and one fence. The library is the real one, on the simulated disk; the judge says whether what
- * everybody was told, before and after, could be told.
+/* Every interleaving of three clients with four operations each, with the power cut after any step,
+ * over one token, one resource and one fence. The library is the real one, on the simulated disk;
+ * the judge says whether what everybody was told, before and after, could be told.
  *
- * A run follows a schedule up to some step, whose operation the cut meets in one of three ways: it was committed and
- * its caller not told; it was written, not synced, and lost; it was written, not synced, and is there all the same.
- * Then the store is opened again, whoever had no answer asks again, and everybody goes on to the end, one after
- * the other. (A cut between two operations leaves the same as one that loses the second.)
+ * A run follows a schedule up to some step, whose operation the cut meets in one of three ways: it
+ * was committed and its caller not told; it was written, not synced, and lost; it was written, not
+ * synced, and is there all the same. Then the store is opened again, whoever had no answer asks
+ * again, and everybody goes on to the end, one after the other. (A cut between two operations
+ * leaves the same as one that loses the second.)
  *
  * HF_SCALE=full runs all of them; otherwise one in 97. */
 #include "support/test.h"
@@ -54,8 +55,14 @@ struct world {
 
 static const struct world worlds[] = {
     { "one token, one resource",
-      { { { PLACE, "t", "a", 0 }, { PLACE, "t", "a", 0 }, { CONFIRM, "c", "", 0 }, { TOKEN, "t", "", 0 } },
-        { { PLACE, "t", "a", 0 }, { RELEASE, "r", "", 0 }, { PLACE, "t", "b", 0 }, { PLACE, "u", "b", 0 } },
+      { { { PLACE, "t", "a", 0 },
+          { PLACE, "t", "a", 0 },
+          { CONFIRM, "c", "", 0 },
+          { TOKEN, "t", "", 0 } },
+        { { PLACE, "t", "a", 0 },
+          { RELEASE, "r", "", 0 },
+          { PLACE, "t", "b", 0 },
+          { PLACE, "u", "b", 0 } },
         { { TICK, "", "", 5000 },
           { PLACE, "v", "c", 0 },
           { TICK, "", "", 5000 },
@@ -78,7 +85,10 @@ static const struct world worlds[] = {
           { WRITE, "w", "by a", 0 },
           { WRITE, "w", "by a", 0 },
           { RENEW, "", "", 0 } },
-        { { GRANT, "h", "b", 0 }, { WRITE, "x", "by b", 0 }, { RETURN, "", "", 0 }, { COUNT, "", "b", 0 } },
+        { { GRANT, "h", "b", 0 },
+          { WRITE, "x", "by b", 0 },
+          { RETURN, "", "", 0 },
+          { COUNT, "", "b", 0 } },
         { { TICK, "", "", 5000 },
           { GRANT, "i", "c", 0 },
           { WRITE, "y", "by c", 1 },
@@ -171,7 +181,9 @@ static void run_open(struct run *r)
 static struct hf_request request_of(const struct run *r, int client, const struct step *s)
 {
     static const struct hf_item one = { { "b", 1 }, 1, 0 };
-    static const struct hf_value count = { .type = HF_TYPE_COUNTER, .items = &one, .item_count = 1 };
+    static const struct hf_value count = { .type = HF_TYPE_COUNTER,
+                                           .items = &one,
+                                           .item_count = 1 };
     struct hf_request q = { .key = hf_str(s->key) };
     uint64_t fence = r->fence[client] ? r->fence[client] : 1;
     switch (s->verb) {
@@ -293,7 +305,8 @@ struct looked {
 static void run_look(struct run *r, struct looked *l)
 {
     struct hf_query holds = { .kind = HF_LIST_HOLDS }, resources = { .kind = HF_LIST_RESOURCES };
-    if (hf_list(r->db, &holds, &l->holds) != HF_OK || hf_list(r->db, &resources, &l->resources) != HF_OK)
+    if (hf_list(r->db, &holds, &l->holds) != HF_OK ||
+        hf_list(r->db, &resources, &l->resources) != HF_OK)
         fail_msg("cannot list");
     l->view = (struct judge_view){ .now = r->wall,
                                    .holds = l->holds.holds,
@@ -345,11 +358,12 @@ static void verdict(const struct run *r, const char *schedule, enum cut cut)
     static const char *const words[] = { "committed", "lost", "kept" };
     const char *objection = judge_verdict(r->judge);
     if (objection)
-        fail_msg("%s, schedule %s, cut at its last step (%s): %s", r->world->name, schedule, words[cut],
-                 objection);
+        fail_msg("%s, schedule %s, cut at its last step (%s): %s", r->world->name, schedule,
+                 words[cut], objection);
 }
 
-/* Follow `schedule` ('0', '1', '2': whose turn it is), cut at its last step, and go on to the end. */
+/* Follow `schedule` ('0', '1', '2': whose turn it is), cut at its last step, and go on to the
+ * end. */
 static void run_schedule(const struct world *world, const char *schedule, enum cut cut)
 {
     struct run r;

@@ -59,7 +59,8 @@ int hf_closed_read(const struct hf_io *io, struct hf_dir *dir, struct hf_closed 
     return 0;
 }
 
-bool hf_closed_fits(const struct hf_closed *note, uint64_t sequence, const uint8_t hash[HF_DIGEST_SIZE])
+bool hf_closed_fits(const struct hf_closed *note, uint64_t sequence,
+                    const uint8_t hash[HF_DIGEST_SIZE])
 {
     return note->sequence == 0 || note->sequence != sequence ||
            memcmp(note->chain, hash, HF_DIGEST_SIZE) == 0;

@@ -19,7 +19,8 @@ bool hf_dense_reserve(struct hf_dense *d, uint64_t ordinal)
         size_t count = d->count ? d->count : 64;
         while (count <= c)
             count *= 2;
-        struct hf_dense_chunk **chunks = realloc(d->chunks, count * sizeof(struct hf_dense_chunk *));
+        struct hf_dense_chunk **chunks =
+            realloc(d->chunks, count * sizeof(struct hf_dense_chunk *));
         if (!chunks)
             return false;
         for (size_t i = d->count; i < count; i++)

@@ -1,5 +1,5 @@
-/* dense.h: numbers for ordinals. Ordinals are given out one after the other, so the newest ones lie together:
- * a table of chunks, of which those that hold nothing are not there. */
+/* dense.h: numbers for ordinals. Ordinals are given out one after the other, so the newest ones lie
+ * together: a table of chunks, of which those that hold nothing are not there. */
 #ifndef HF_STORE_JOURNAL_DENSE_H
 #define HF_STORE_JOURNAL_DENSE_H
 
@@ -39,7 +39,8 @@ static inline bool hf_dense_has(const struct hf_dense *d, uint64_t ordinal)
 /* Make the chunk for `ordinal`. False without memory. */
 bool hf_dense_reserve(struct hf_dense *d, uint64_t ordinal);
 
-/* Set the value; 0 takes it out, and the chunk with the last one. Needs a reserve for other values. */
+/* Set the value; 0 takes it out, and the chunk with the last one. Needs a reserve for other
+ * values. */
 void hf_dense_set(struct hf_dense *d, uint64_t ordinal, uint64_t value);
 
 #endif

@@ -76,10 +76,17 @@ enum hf_head_state hf_segment_head_decode(const unsigned char *in, struct hf_seg
 
 /* ---- Batch header ---- */
 
-enum { ENTRIES_TAG = 64, COUNT = 96, BATCH_TAG = 104, COUNT_1 = 64, HEAD_CRC_1 = 72, BODY_CRC_1 = 76 };
+enum {
+    ENTRIES_TAG = 64,
+    COUNT = 96,
+    BATCH_TAG = 104,
+    COUNT_1 = 64,
+    HEAD_CRC_1 = 72,
+    BODY_CRC_1 = 76
+};
 
-/* The nonce of the entries' tag: their place. A batch that is written again, because the first was torn, has it again, which
- * only a reader of both tags could use. */
+/* The nonce of the entries' tag: their place. A batch that is written again, because the first was
+ * torn, has it again, which only a reader of both tags could use. */
 static void nonce_make(const struct hf_batch_head *head, uint8_t nonce[HF_GMAC_NONCE])
 {
     hf_put64(nonce, head->position);
@@ -91,8 +98,8 @@ static struct hf_bytes entries_of(const struct hf_batch_head *head, const unsign
     return hf_mem(batch + HF_BATCH_HEAD, head->length - HF_BATCH_HEAD);
 }
 
-int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal, struct hf_gmac *gmac,
-                  unsigned char *batch)
+int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal,
+                  struct hf_gmac *gmac, unsigned char *batch)
 {
     uint8_t nonce[HF_GMAC_NONCE];
     hf_put32(batch, HF_BATCH_MAGIC);
@@ -162,7 +169,8 @@ int hf_batch_whole(const struct hf_batch_form *form, const struct hf_batch_head 
     return memcmp(tag, batch + ENTRIES_TAG, sizeof tag) == 0 ? 0 : -EBADMSG;
 }
 
-void hf_batch_hash(const struct hf_batch_head *head, const unsigned char *batch, uint8_t out[HF_DIGEST_SIZE])
+void hf_batch_hash(const struct hf_batch_head *head, const unsigned char *batch,
+                   uint8_t out[HF_DIGEST_SIZE])
 {
     hf_sha256_of(batch, head->length, out);
 }

@@ -1,5 +1,5 @@
-/* format.h: segments and batches as doc/FORMAT.md has them, to and from structs. The entries in a batch are in store/record/entry.h.
- * No I/O, no allocation. */
+/* format.h: segments and batches as doc/FORMAT.md has them, to and from structs. The entries in a
+ * batch are in store/record/entry.h. No I/O, no allocation. */
 #ifndef HF_STORE_JOURNAL_FORMAT_H
 #define HF_STORE_JOURNAL_FORMAT_H
 
@@ -17,7 +17,8 @@
 struct hf_store_keys {
     uint8_t store_id[16];
     struct hf_sipkey table, id;
-    struct hf_sipkey seal; /* the secret behind every tag; zeros in a store that has version 1 alone */
+    struct hf_sipkey
+        seal; /* the secret behind every tag; zeros in a store that has version 1 alone */
 };
 
 struct hf_segment_head {
@@ -32,8 +33,9 @@ struct hf_segment_head {
 void hf_segment_head_encode(const struct hf_segment_head *head, unsigned char out[HF_BLOCK]);
 
 enum hf_head_state { HF_HEAD_GOOD, HF_HEAD_NONE, HF_HEAD_NEWER };
-/* `in` has HF_SEGMENT_HEAD bytes. NONE: no header (unused, foreign or damaged). NEWER: head->version is
- * set and nothing else. The tag is held against the key beside it; the caller compares that with the store's. */
+/* `in` has HF_SEGMENT_HEAD bytes. NONE: no header (unused, foreign or damaged). NEWER:
+ * head->version is set and nothing else. The tag is held against the key beside it; the caller
+ * compares that with the store's. */
 enum hf_head_state hf_segment_head_decode(const unsigned char *in, struct hf_segment_head *head);
 
 /* ---- Batch header ---- */
@@ -58,31 +60,34 @@ static inline uint32_t hf_batch_head_size(uint32_t version)
     return version == 1 ? HF_BATCH_HEAD_1 : HF_BATCH_HEAD;
 }
 
-/* Fill in the header of the batch in `batch`, whose entries are in place; both tags are made here, under the
- * same key. 0, or -EIO if libcrypto fails. */
+/* Fill in the header of the batch in `batch`, whose entries are in place; both tags are made here,
+ * under the same key. 0, or -EIO if libcrypto fails. */
 HF_MUST_USE int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal,
                               struct hf_gmac *gmac, unsigned char *batch);
 
-/* How a batch must look: as one of a segment of this version. seal: borrowed; NULL: the tag is not looked at, so what
- * is found is evidence that something was here, and nothing that may be believed. */
+/* How a batch must look: as one of a segment of this version. seal: borrowed; NULL: the tag is not
+ * looked at, so what is found is evidence that something was here, and nothing that may be
+ * believed. */
 struct hf_batch_form {
     uint32_t version;
     const struct hf_sipkey *seal;
 };
 
-/* Is there a header at `in`, of which `room` bytes may be read, of a batch that is at `position` and not longer than
- * `room`? Checks everything but the entries. */
+/* Is there a header at `in`, of which `room` bytes may be read, of a batch that is at `position`
+ * and not longer than `room`? Checks everything but the entries. */
 bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char *in, size_t room,
                           uint64_t position, struct hf_batch_head *head);
-/* The sequence that a sealed header in the block at `in` has, of a batch or of a segment of version 2, wherever it was meant to be; 0:
- * there is none. in: HF_SEGMENT_HEAD bytes. */
+/* The sequence that a sealed header in the block at `in` has, of a batch or of a segment of version
+ * 2, wherever it was meant to be; 0: there is none. in: HF_SEGMENT_HEAD bytes. */
 uint64_t hf_sealed_sequence(const struct hf_sipkey *seal, const unsigned char *in);
-/* Are the entries behind this header the ones that it was made for? head: as decoded from `batch` in this form; head->length
- * bytes may be read. 0: they are; or, without the seal's key, they may be. -EBADMSG: they are not. -ENOMEM: it cannot be told. */
+/* Are the entries behind this header the ones that it was made for? head: as decoded from `batch`
+ * in this form; head->length bytes may be read. 0: they are; or, without the seal's key, they may
+ * be. -EBADMSG: they are not. -ENOMEM: it cannot be told. */
 HF_MUST_USE int hf_batch_whole(const struct hf_batch_form *form, const struct hf_batch_head *head,
                                const unsigned char *batch);
 /* The hash of the batch, which the next one has as its chain. As above. */
-void hf_batch_hash(const struct hf_batch_head *head, const unsigned char *batch, uint8_t out[HF_DIGEST_SIZE]);
+void hf_batch_hash(const struct hf_batch_head *head, const unsigned char *batch,
+                   uint8_t out[HF_DIGEST_SIZE]);
 
 static inline uint64_t hf_block_up(uint64_t n)
 {

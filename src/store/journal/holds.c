@@ -34,7 +34,8 @@ bool hf_holds_reserve(struct hf_holds *h, uint64_t ordinal, unsigned together)
 {
     if (ordinal > h->covered)
         return hf_dense_reserve(&h->recent, ordinal);
-    return hf_dense_has(&h->recent, ordinal) || hf_map64_reserve(&h->moved, hf_mix64(ordinal), together);
+    return hf_dense_has(&h->recent, ordinal) ||
+           hf_map64_reserve(&h->moved, hf_mix64(ordinal), together);
 }
 
 bool hf_holds_reserve_many(struct hf_holds *h, uint64_t ordinal)
@@ -44,9 +45,11 @@ bool hf_holds_reserve_many(struct hf_holds *h, uint64_t ordinal)
 
 void hf_holds_set(struct hf_holds *h, uint64_t ordinal, uint64_t position)
 {
-    struct hf_slot *slot = ordinal <= h->covered ? hf_map64_next(&h->moved, hf_mix64(ordinal), NULL) : NULL;
+    struct hf_slot *slot =
+        ordinal <= h->covered ? hf_map64_next(&h->moved, hf_mix64(ordinal), NULL) : NULL;
     if (hf_dense_has(&h->recent, ordinal)) {
-        /* Its chunk may have come into being after it had moved before: one table knows it, not two. */
+        /* Its chunk may have come into being after it had moved before: one table knows it, not
+         * two. */
         if (slot)
             hf_map64_remove(&h->moved, slot);
         hf_dense_set(&h->recent, ordinal, position);
@@ -93,7 +96,8 @@ size_t hf_holds_parts(const struct hf_holds *h)
 /* The chunk that a part beyond those of the map stands for, or NULL. */
 static const struct hf_dense_chunk *chunk_of(const struct hf_holds *h, size_t part)
 {
-    return part >= hf_map64_parts(&h->moved) ? h->recent.chunks[part - hf_map64_parts(&h->moved)] : NULL;
+    return part >= hf_map64_parts(&h->moved) ? h->recent.chunks[part - hf_map64_parts(&h->moved)]
+                                             : NULL;
 }
 
 size_t hf_holds_part_size(const struct hf_holds *h, size_t part)

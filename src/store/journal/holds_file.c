@@ -1,4 +1,5 @@
-/* The file holds.idx (doc/FORMAT.md): what it says is checked each time that it is read from the disk. */
+/* The file holds.idx (doc/FORMAT.md): what it says is checked each time that it is read from the
+ * disk. */
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/holds.h"
@@ -10,7 +11,8 @@ enum { INDEX_VERSION = 2, HEAD = 40, HEAD_SUM = 32, PART_HEAD = 24 };
 
 /* ---- Sums ---- */
 
-static uint64_t page_sum(const struct hf_sipkey *key, const unsigned char page[HF_BLOCK], unsigned place)
+static uint64_t page_sum(const struct hf_sipkey *key, const unsigned char page[HF_BLOCK],
+                         unsigned place)
 {
     unsigned char crc[4];
     hf_put32(crc, hf_crc32c(0, page + PART_HEAD, HF_BLOCK - PART_HEAD));
@@ -81,7 +83,8 @@ static bool page_right(const struct hf_holds *h, uint64_t p, const unsigned char
 {
     uint64_t sum = hf_get64(page);
     return HF_BUG(index_unchecked) ||
-           (sum == sum_of(h, p) && sum == page_sum(&h->key, page, sum & 1) && hf_get64(page + 8) == p);
+           (sum == sum_of(h, p) && sum == page_sum(&h->key, page, sum & 1) &&
+            hf_get64(page + 8) == p);
 }
 
 static int page_load(const struct hf_holds *h, uint64_t p, unsigned char *page)
@@ -103,7 +106,8 @@ static int page_get(struct hf_holds *h, uint64_t p)
     return error;
 }
 
-/* A part that cannot be read is rebuilt like one that is not right: writing it elsewhere is what helps. */
+/* A part that cannot be read is rebuilt like one that is not right: writing it elsewhere is what
+ * helps. */
 int hf_holds_file_get(struct hf_holds *h, uint64_t ordinal, uint64_t *position)
 {
     uint64_t p = hf_index_part_of(ordinal);
@@ -142,7 +146,8 @@ bool hf_holds_told(struct hf_holds *h, uint64_t covered, uint64_t first, const u
     *no_memory = !sums_room(h, h->parts + count);
     for (size_t i = 0; !*no_memory && i < count; i++) {
         uint64_t sum = hf_get64(sums + 8 * i);
-        /* What was not right when the snapshot was written is not right now: no part has the sum 1. */
+        /* What was not right when the snapshot was written is not right now: no part has the sum
+         * 1. */
         sum_set(h, first + i, sum == HF_INDEX_BLANK || sum >= HF_INDEX_MENDING ? 1 : sum);
     }
     h->covered = covered;
@@ -161,7 +166,8 @@ static int head_write(struct hf_holds *h, const struct hf_store_keys *keys)
 }
 
 /* What is wrong with the header? NULL: nothing. */
-static const char *head_check(const struct hf_holds *h, const struct hf_store_keys *keys, int *level)
+static const char *head_check(const struct hf_holds *h, const struct hf_store_keys *keys,
+                              int *level)
 {
     unsigned char head[HEAD];
     *level = h->io->read(h->file, head, HEAD, 0) != 0;
@@ -171,7 +177,8 @@ static const char *head_check(const struct hf_holds *h, const struct hf_store_ke
         return "is of an older version";
     *level = 1;
     if (memcmp(head, "HOLDIDX2", 8) != 0 || hf_get32(head + 8) != INDEX_VERSION ||
-        memcmp(head + 16, keys->store_id, 16) != 0 || hf_get64(head + HEAD_SUM) != head_sum(h, head))
+        memcmp(head + 16, keys->store_id, 16) != 0 ||
+        hf_get64(head + HEAD_SUM) != head_sum(h, head))
         return "is damaged, or of another store";
     return NULL;
 }
@@ -192,8 +199,8 @@ static const char *file_open(struct hf_holds *h, const struct hf_store_keys *key
         return error == -ENOENT ? "is missing" : "cannot be opened";
     }
     const char *why = head_check(h, keys, level);
-    /* The sums tell of each part whether it is right. Without a header there is no other start that would look: it is written
-     * when this one has gone well. */
+    /* The sums tell of each part whether it is right. Without a header there is no other start that
+     * would look: it is written when this one has gone well. */
     h->head_due = why != NULL;
     return why;
 }
@@ -299,7 +306,8 @@ static bool fresh_add(struct hf_holds *h, uint64_t p, uint64_t sum)
     return true;
 }
 
-/* Write part p with what has changed in it to the place that is not in use. What has not changed comes from the one that is. */
+/* Write part p with what has changed in it to the place that is not in use. What has not changed
+ * comes from the one that is. */
 static int page_write(struct hf_holds *h, uint64_t p, const struct hf_moved *moved, size_t count,
                       uint64_t covers)
 {
@@ -311,13 +319,16 @@ static int page_write(struct hf_holds *h, uint64_t p, const struct hf_moved *mov
     hf_put64(page + 8, p);
     hf_put64(page + 16, covers);
     for (size_t i = 0; i < count; i++)
-        hf_put64(page + PART_HEAD + 8 * ((moved[i].ordinal - 1) % HF_INDEX_ENTRIES), moved[i].position);
+        hf_put64(page + PART_HEAD + 8 * ((moved[i].ordinal - 1) % HF_INDEX_ENTRIES),
+                 moved[i].position);
     sum = page_sum(&h->key, page, place);
     hf_put64(page, sum);
-    return fresh_add(h, p, sum) ? h->io->write(h->file, page, sizeof page, offset_of(p, place)) : -ENOMEM;
+    return fresh_add(h, p, sum) ? h->io->write(h->file, page, sizeof page, offset_of(p, place))
+                                : -ENOMEM;
 }
 
-int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count, uint64_t covers, uint64_t *bad)
+int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count, uint64_t covers,
+                   uint64_t *bad)
 {
     int error = 0;
     *bad = 0;
@@ -329,8 +340,8 @@ int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count, uin
         size_t n = 0;
         while (i + n < count && hf_index_part_of(moved[i + n].ordinal) == p)
             n++;
-        /* A new part, all of whose holds have changed since the snapshot began, is written too, without any: the snapshot must say
-         * what it looks like. */
+        /* A new part, all of whose holds have changed since the snapshot began, is written too,
+         * without any: the snapshot must say what it looks like. */
         if (n == 0 && sum_of(h, p) != HF_INDEX_BLANK)
             continue;
         error = page_write(h, p, moved + i, n, covers);

@@ -37,13 +37,15 @@ void hf_journal_note_head(struct hf_journal *j)
     for (size_t i = 0; i < HF_DIGEST_SIZE; i++)
         snprintf(hex + 2 * i, 3, "%02x", j->chain[i]);
     j->head_noted_ns = j->io->monotonic_ns(j->io->ctx);
-    hf_journal_note(j, 0, "chain head: %s after batch %llu", hex, (unsigned long long)(j->next_sequence - 1));
+    hf_journal_note(j, 0, "chain head: %s after batch %llu", hex,
+                    (unsigned long long)(j->next_sequence - 1));
 }
 
 /* ---- Gathering ---- */
 
-/* Look at the clocks. The boot clock before the wall clock, and once more behind it where it may matter: this thread may be
- * kept waiting between the two. Within a millisecond of the wall clock there is nothing new to look at. */
+/* Look at the clocks. The boot clock before the wall clock, and once more behind it where it may
+ * matter: this thread may be kept waiting between the two. Within a millisecond of the wall clock
+ * there is nothing new to look at. */
 static void clock_read(struct hf_journal *j)
 {
     enum { MATTERS_MS = 100 };
@@ -77,7 +79,8 @@ static bool place_find(struct hf_journal *j, size_t need)
     const struct hf_segment *g = j->active ? hf_segments_at(s, j->end) : NULL;
     if (g && g->number == j->active && g->version == HF_FORMAT_VERSION &&
         j->end + HF_BATCH_HEAD + need <= g->base + g->size) {
-        j->place = (struct hf_place){ (size_t)(g - s->list), j->end, 0, g->base + g->size - j->end };
+        j->place =
+            (struct hf_place){ (size_t)(g - s->list), j->end, 0, g->base + g->size - j->end };
         return true;
     }
     g = NULL;
@@ -85,7 +88,8 @@ static bool place_find(struct hf_journal *j, size_t need)
         g = &s->list[i - 1];
     if (!g || HF_BLOCK + HF_BATCH_HEAD + need > g->size)
         return false;
-    j->place = (struct hf_place){ (size_t)(g - s->list), g->base + HF_BLOCK, HF_BLOCK, g->size - HF_BLOCK };
+    j->place = (struct hf_place){ (size_t)(g - s->list), g->base + HF_BLOCK, HF_BLOCK,
+                                  g->size - HF_BLOCK };
     return true;
 }
 
@@ -126,9 +130,10 @@ static void gather_open(struct hf_journal *j, hf_time now)
     b->head.base = g->base;
     b->head.size = g->size;
     if (j->clock.wall < now && j->stats.clock_stalls++ == 0)
-        hf_journal_note(j, 1,
-                        "the wall clock is behind engine time: engine time stands still until it has "
-                        "caught up");
+        hf_journal_note(
+            j, 1,
+            "the wall clock is behind engine time: engine time stands still until it has "
+            "caught up");
     j->now = now;
 }
 
@@ -144,15 +149,18 @@ static uint64_t next_segment_size(const struct hf_journal *j)
     size_t i = s->count;
     while (i > 0 && s->list[i - 1].state == HF_SEGMENT_PREPARED)
         i--;
-    return i < s->count ? s->list[i].size : hf_segments_next_size(s, i > 0 ? s->list[i - 1].size : 0);
+    return i < s->count ? s->list[i].size
+                        : hf_segments_next_size(s, i > 0 ? s->list[i - 1].size : 0);
 }
 
 /* ---- Limits ---- */
 
-/* A part of each limit is kept for what ends something and takes more than was kept for it when it began. */
+/* A part of each limit is kept for what ends something and takes more than was kept for it when it
+ * began. */
 enum { RESERVE_PART = 16 };
 
-/* Judged by what is in the tables, not by what they have room for: else a limit once reached stays reached. */
+/* Judged by what is in the tables, not by what they have room for: else a limit once reached stays
+ * reached. */
 uint64_t hf_journal_used(const struct hf_journal *j)
 {
     return hf_tables_in_use(&j->tables) + hf_tables_owed(&j->tables) + (j->is_memory ? j->end : 0);
@@ -187,9 +195,10 @@ static struct limited quota_of(struct hf_journal *j, struct hf_bytes name)
         got.limit = HF_LIMIT_TENANT_RECORDS;
     if (got.limit)
         got.tenant = tenant;
-    got.has_reserve =
-        (!j->tenant_memory_max || memory < j->tenant_memory_max + j->tenant_memory_max / RESERVE_PART) &&
-        (!j->tenant_records_max || records <= j->tenant_records_max + j->tenant_records_max / RESERVE_PART);
+    got.has_reserve = (!j->tenant_memory_max ||
+                       memory < j->tenant_memory_max + j->tenant_memory_max / RESERVE_PART) &&
+                      (!j->tenant_records_max ||
+                       records <= j->tenant_records_max + j->tenant_records_max / RESERVE_PART);
     return got;
 }
 
@@ -206,7 +215,8 @@ static struct limited memory_limited(struct hf_journal *j, struct hf_bytes tenan
     return got;
 }
 
-/* Tell the operator that the limit of memory is reached; once a minute while requests are refused by it. */
+/* Tell the operator that the limit of memory is reached; once a minute while requests are refused
+ * by it. */
 static void full_note(struct hf_journal *j)
 {
     const uint64_t again_ns = UINT64_C(60) * 1000000000;
@@ -238,7 +248,8 @@ static void limit_tell(struct hf_journal *j, const struct limited *by)
 
 enum ready { READY, READY_NOT, READY_FULL, READY_WAIT };
 
-/* Can an entry of `need` bytes be taken now, with `keep` bytes left behind it if the disk has no room for the next segment? */
+/* Can an entry of `need` bytes be taken now, with `keep` bytes left behind it if the disk has no
+ * room for the next segment? */
 static enum ready gather_ready(struct hf_journal *j, size_t need, size_t keep)
 {
     struct hf_batch *b = &j->gather;
@@ -257,11 +268,13 @@ static enum ready gather_ready(struct hf_journal *j, size_t need, size_t keep)
     return gather_grow(j, j->place.lead, need) ? READY : READY_NOT;
 }
 
-/* The end of the last segment that the disk has room for is kept for what ends something: a sixteenth of it. */
+/* The end of the last segment that the disk has room for is kept for what ends something: a
+ * sixteenth of it. */
 static size_t kept_back(const struct hf_journal *j)
 {
     enum { PART = 16, LEAST = 64 << 10 };
-    const struct hf_segment *g = j->out_of_space && j->active ? hf_segments_at(&j->segments, j->end) : NULL;
+    const struct hf_segment *g =
+        j->out_of_space && j->active ? hf_segments_at(&j->segments, j->end) : NULL;
     if (!g)
         return 0;
     size_t part = (size_t)(g->size / PART);
@@ -282,7 +295,8 @@ static enum ready request_ready(struct hf_journal *j, const struct hf_request *r
 }
 
 /* Encode the plan's entry behind the gathered ones and apply it. */
-static enum hf_status gather_append(struct hf_journal *j, const struct hf_entry_head *head, hf_time now)
+static enum hf_status gather_append(struct hf_journal *j, const struct hf_entry_head *head,
+                                    hf_time now)
 {
     struct hf_batch *b = &j->gather;
     bool opened = b->size == 0;
@@ -360,14 +374,16 @@ static void count_answer(struct hf_journal *j, uint64_t needs)
     j->stats.guard_misses += plan->missed;
 }
 
-void hf_journal_ready(const struct hf_journal *j, const struct hf_request *request, struct hf_prepared *out)
+void hf_journal_ready(const struct hf_journal *j, const struct hf_request *request,
+                      struct hf_prepared *out)
 {
     const struct hf_tables *t = &j->tables;
     hf_digest(request, out->digest);
     out->token_hash = out->resource_hash = 0;
     if (request->tenant.size > HF_TENANT_MAX)
         return;
-    if (hf_action_keyed(request->action) && request->key.size > 0 && request->key.size <= HF_TOKEN_MAX)
+    if (hf_action_keyed(request->action) && request->key.size > 0 &&
+        request->key.size <= HF_TOKEN_MAX)
         out->token_hash = hf_tables_hash(t, (struct hf_scoped){ request->tenant, request->key });
     if (request->action == HF_PLACE_HOLD && request->place_hold.resource.size <= HF_NAME_MAX) {
         struct hf_image_key key = { .name = request->place_hold.resource };
@@ -388,7 +404,8 @@ static void entry_prefetch(const struct hf_journal *j, uint64_t position)
 }
 
 /* Each step reads what the step before has asked for, so all requests take one step at a time. */
-void hf_journal_prefetch(const struct hf_journal *j, const struct hf_prepared *prepared, size_t count)
+void hf_journal_prefetch(const struct hf_journal *j, const struct hf_prepared *prepared,
+                         size_t count)
 {
     const struct hf_tables *t = &j->tables;
     for (size_t i = 0; i < count; i++) {
@@ -430,7 +447,8 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     bool tight = false;
     hf_rows_bury(&j->tables.rows);
     hf_segments_tick(&j->segments);
-    if (!hf_action_reads(request->action) || (HF_BUG(guard_check_records) && request->action == HF_CHECK)) {
+    if (!hf_action_reads(request->action) ||
+        (HF_BUG(guard_check_records) && request->action == HF_CHECK)) {
         limited = memory_limited(j, request->tenant);
         if (!in_memory)
             ready = request_ready(j, request, &tight);
@@ -446,7 +464,8 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     cmd.fresh_ordinal = j->tables.holds.highest + 1;
     if (request->action == HF_PLACE_HOLD || request->action == HF_REVERSE)
         hf_id_make(&j->keys.id, cmd.fresh_ordinal, cmd.fresh_id);
-    cmd.fresh_fence = j->tables.highest_fence + (HF_BUG(fence_not_rising) && j->tables.highest_fence ? 0 : 1);
+    cmd.fresh_fence =
+        j->tables.highest_fence + (HF_BUG(fence_not_rising) && j->tables.highest_fence ? 0 : 1);
     *now = hf_journal_now(j);
     j->seen_position = 0;
 
@@ -475,18 +494,23 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     if (plan->answer.status == HF_STORAGE_FAILURE && limited.limit && cmd.refuse_writes)
         limit_tell(j, &limited);
     if (plan->replayed && j->seen_position)
-        *needs = j->seen_position >= j->durable && !HF_BUG(replay_not_waiting) ? j->seen_position + 1 : 0;
+        *needs = j->seen_position >= j->durable && !HF_BUG(replay_not_waiting)
+                     ? j->seen_position + 1
+                     : 0;
     else
-        *needs = HF_BUG(read_not_waiting) && hf_action_reads(request->action) ? 0 : newest_undurable(j);
+        *needs =
+            HF_BUG(read_not_waiting) && hf_action_reads(request->action) ? 0 : newest_undurable(j);
     count_answer(j, *needs);
     return HF_TAKEN;
 }
 
 /* An entry of the store itself: no key, no answer for anybody. */
-static enum hf_status append_own(struct hf_journal *j, enum hf_action action, struct hf_bytes tenant,
-                                 hf_time now)
+static enum hf_status append_own(struct hf_journal *j, enum hf_action action,
+                                 struct hf_bytes tenant, hf_time now)
 {
-    struct hf_entry_head head = { .action = action, .status = HF_OK, .tenant = tenant, .recorded_at = now };
+    struct hf_entry_head head = {
+        .action = action, .status = HF_OK, .tenant = tenant, .recorded_at = now
+    };
     return gather_append(j, &head, now);
 }
 
@@ -507,8 +531,9 @@ size_t hf_journal_sweep(struct hf_journal *j, size_t max)
             /* It must not keep the others from being expired, and may be readable later. */
             bool soon = error && hf_journal_hold_awaited(j, ordinal, error);
             if (!soon)
-                hf_journal_note(j, 1, "the record of an overdue hold (number %llu) cannot be read; run audit",
-                                (unsigned long long)ordinal);
+                hf_journal_note(
+                    j, 1, "the record of an overdue hold (number %llu) cannot be read; run audit",
+                    (unsigned long long)ordinal);
             hf_live_put_off(&j->tables.live, ordinal, now + (soon ? AWAITED_MS : UNREADABLE_MS));
             continue;
         }
@@ -565,8 +590,8 @@ void hf_journal_seal(struct hf_journal *j)
     }
 }
 
-/* The header of a segment that the flying batch begins. It is durable before the batch is written: a whole first batch without its
- * header is then damage, and never what a crash has left. */
+/* The header of a segment that the flying batch begins. It is durable before the batch is written:
+ * a whole first batch without its header is then damage, and never what a crash has left. */
 static int segment_begin(struct hf_journal *j)
 {
     struct hf_batch *b = &j->flight;

@@ -1,5 +1,6 @@
-/* Freeing keys whose window is over. A cursor walks the journal's batches, oldest first, because keys leave in the order in which
- * they came; what it cannot read it passes after a while, notes, and comes back to. */
+/* Freeing keys whose window is over. A cursor walks the journal's batches, oldest first, because
+ * keys leave in the order in which they came; what it cannot read it passes after a while, notes,
+ * and comes back to. */
 #include "base/bug.h"
 #include "store/journal/maintain.h"
 
@@ -42,11 +43,13 @@ static enum walked batch_walk(struct hf_journal *j, const struct hf_batch_head *
         *entry = at;
         if (w->looked >= w->max)
             return WALKED_MAX;
-        /* What a key says of itself is not believed unchecked: a block of another batch may stand here. */
+        /* What a key says of itself is not believed unchecked: a block of another batch may stand
+         * here. */
         if (!hf_entry_decode(data + at, head->length - at, &e) || e.head.recorded_at != head->now)
             return WALKED_BROKEN;
         if (e.head.remember == HF_REMEMBER_KEY) {
-            hf_time early = HF_BUG(tokens_freed_early) ? (e.head.expires_at - e.head.recorded_at) / 4 : 0;
+            hf_time early =
+                HF_BUG(tokens_freed_early) ? (e.head.expires_at - e.head.recorded_at) / 4 : 0;
             if (e.head.expires_at > w->now + early)
                 return WALKED_LATER;
             token_remove(j, &e, head->position + at);
@@ -138,7 +141,9 @@ void hf_journal_passed_free(struct hf_journal *j)
 
 static bool cursor_jump(struct hf_journal *j, uint64_t to)
 {
-    struct hf_passed range = { .position = j->token_cursor, .end = to, .entry = j->token_cursor_entry };
+    struct hf_passed range = { .position = j->token_cursor,
+                               .end = to,
+                               .entry = j->token_cursor_entry };
     if (!hf_journal_pass(j, &range))
         return false;
     j->revisit_at_ns = j->io->monotonic_ns(j->io->ctx) + UINT64_C(60) * 1000000000;
@@ -147,8 +152,9 @@ static bool cursor_jump(struct hf_journal *j, uint64_t to)
     return true;
 }
 
-/* The batch at the cursor of the keys cannot be read. It may be readable later; but it must not keep all others from leaving
- * for ever. After a while the cursor goes on behind it. True if it has. */
+/* The batch at the cursor of the keys cannot be read. It may be readable later; but it must not
+ * keep all others from leaving for ever. After a while the cursor goes on behind it. True if it
+ * has. */
 static bool cursor_pass(struct hf_journal *j)
 {
     const uint64_t patience_ns = UINT64_C(60) * 1000000000;
@@ -170,27 +176,30 @@ static bool cursor_pass(struct hf_journal *j)
             j->token_seek -= HF_BLOCK;
             return false;
         }
-        hf_journal_note(j, 1,
-                        "a batch at position %llu cannot be read; its keys stay in memory until it can; run "
-                        "audit",
-                        (unsigned long long)from);
+        hf_journal_note(
+            j, 1,
+            "a batch at position %llu cannot be read; its keys stay in memory until it can; run "
+            "audit",
+            (unsigned long long)from);
         return true;
     }
     if (j->token_seek + HF_BLOCK >= j->durable) {
-        j->token_seek = from; /* nothing can be read up to the end: from the beginning, after a while */
+        j->token_seek =
+            from; /* nothing can be read up to the end: from the beginning, after a while */
         j->token_stuck_ns = now;
     }
     return false;
 }
 
-/* An entry of the batch at the cursor is damaged: the keys of the rest of the batch stay. A batch that a crash cut short, and
- * whose number another one has, has none. */
+/* An entry of the batch at the cursor is damaged: the keys of the rest of the batch stay. A batch
+ * that a crash cut short, and whose number another one has, has none. */
 static void cursor_skip(struct hf_journal *j, const struct hf_batch_head *head)
 {
     uint64_t end = hf_block_up(j->token_cursor + head->length), next = next_batch(j, end);
     struct hf_batch_head follows;
     const unsigned char *data;
-    bool torn = hf_journal_batch(j, next, false, &data, &follows) == 0 && follows.sequence == head->sequence;
+    bool torn = hf_journal_batch(j, next, false, &data, &follows) == 0 &&
+                follows.sequence == head->sequence;
     hf_journal_note_unreadable(j, j->token_cursor + j->token_cursor_entry, -EBADMSG);
     if (!torn && cursor_jump(j, end))
         return;

@@ -7,9 +7,9 @@
 
 #include <time.h>
 
-/* A call looks at so many records at most, and no longer than this, so that a filter that matches little or
- * records that must be unpacked cannot hold the lock for long: the page then ends early and has a cursor. It has less time
- * if requests wait for the lock. */
+/* A call looks at so many records at most, and no longer than this, so that a filter that matches
+ * little or records that must be unpacked cannot hold the lock for long: the page then ends early
+ * and has a cursor. It has less time if requests wait for the lock. */
 enum { LOOK_MAX = 20000, LOOK_US = 20000, LOOK_WANTED_US = 1000 };
 
 struct listing {
@@ -39,24 +39,27 @@ static bool enough(struct listing *p)
     return held_ns(p) > UINT64_C(1000) * (p->wanted ? LOOK_WANTED_US : LOOK_US);
 }
 
-/* Without the lock. Who lists goes on with the next call at once, and would have the lock again before any request is awake. So
- * requests have it for as long as the list had it. */
+/* Without the lock. Who lists goes on with the next call at once, and would have the lock again
+ * before any request is awake. So requests have it for as long as the list had it. */
 static void stand_back(uint64_t ns)
 {
-    struct timespec pause = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+    struct timespec pause = { .tv_sec = (time_t)(ns / 1000000000),
+                              .tv_nsec = (long)(ns % 1000000000) };
     nanosleep(&pause, NULL);
 }
 
 /* ---- Holds ---- */
 
-/* The ordinal to begin with when only holds placed before `to` are wanted: ordinals rise with time. */
+/* The ordinal to begin with when only holds placed before `to` are wanted: ordinals rise with
+ * time. */
 static uint64_t begin_before(struct listing *p, uint64_t highest, hf_time to)
 {
     uint64_t lo = 0, hi = highest; /* placed_at(lo) < to, or lo is 0 */
     struct hf_hold hold;
     while (lo < hi) {
         uint64_t mid = hi - (hi - lo) / 2;
-        /* One that cannot be read may have been placed before: to begin too late in time only takes longer. */
+        /* One that cannot be read may have been placed before: to begin too late in time only takes
+         * longer. */
         if (hf_journal_hold(p->j, mid, &hold) != 0 || hold.placed_at < to)
             lo = mid;
         else
@@ -65,7 +68,8 @@ static uint64_t begin_before(struct listing *p, uint64_t highest, hf_time to)
     return lo;
 }
 
-/* The hold to look at after this one: of a resource's the one before it on the resource, if that is known. */
+/* The hold to look at after this one: of a resource's the one before it on the resource, if that is
+ * known. */
 static uint64_t hold_next(const struct hf_query *q, const struct hf_hold *hold, uint64_t ordinal)
 {
     bool chained = hold && q->resource.size > 0 && hf_bytes_equal(hold->resource, q->resource) &&
@@ -73,9 +77,9 @@ static uint64_t hold_next(const struct hf_query *q, const struct hf_hold *hold, 
     return chained ? hold->previous : ordinal - 1;
 }
 
-/* A record that cannot be read is passed over: it must not hide the others. The journal counts it and tells the operator.
- * One that cannot be read only for now, because memory is short or holds.idx is being rebuilt, hides nothing either: the
- * caller asks again. */
+/* A record that cannot be read is passed over: it must not hide the others. The journal counts it
+ * and tells the operator. One that cannot be read only for now, because memory is short or
+ * holds.idx is being rebuilt, hides nothing either: the caller asks again. */
 static void list_holds(struct listing *p)
 {
     const struct hf_query *q = p->to.query;
@@ -136,8 +140,10 @@ static void add_node(struct listing *p, const struct hf_node *node, hf_time now)
 static void list_order(struct listing *p, const struct hf_order *o)
 {
     hf_time now = hf_journal_now(p->j);
-    struct hf_order_at at = p->to.query->cursor ? hf_order_find(o, p->to.query->cursor) : hf_order_end(o);
-    for (const struct hf_order_item *item; p->to.status == HF_OK && (item = hf_order_back(o, &at)) != NULL;) {
+    struct hf_order_at at =
+        p->to.query->cursor ? hf_order_find(o, p->to.query->cursor) : hf_order_end(o);
+    for (const struct hf_order_item *item;
+         p->to.status == HF_OK && (item = hf_order_back(o, &at)) != NULL;) {
         if (enough(p)) {
             p->to.page->next_cursor = item->stamp + 1;
             return;
@@ -146,8 +152,9 @@ static void list_order(struct listing *p, const struct hf_order *o)
     }
 }
 
-/* Those in memory alone come first, and then those in the journal: their cursors are below all others, so that a list that is
- * read across a restart, where the first are lost, has all of the second. */
+/* Those in memory alone come first, and then those in the journal: their cursors are below all
+ * others, so that a list that is read across a restart, where the first are lost, has all of the
+ * second. */
 static void list_entries(struct listing *p, const struct hf_order entries[2])
 {
     if (p->to.query->cursor == 0 || p->to.query->cursor > HF_STAMP_VOLATILE)
@@ -176,7 +183,8 @@ static void list_kind(struct listing *p)
     }
 }
 
-enum hf_status hf_writer_list(struct hf_store *store, const struct hf_query *query, struct hf_page *page)
+enum hf_status hf_writer_list(struct hf_store *store, const struct hf_query *query,
+                              struct hf_page *page)
 {
     struct hf_writer *w = hf_writer_of(store);
     struct listing p = { .w = w, .j = w->journal };

@@ -166,7 +166,8 @@ bool hf_live_reserve(struct hf_live *l, uint64_t ordinal)
     return true;
 }
 
-bool hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root, uint64_t resource)
+bool hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root,
+                 uint64_t resource)
 {
     if (hf_dense_get(&l->by_ordinal, ordinal) != 0)
         return false;
@@ -221,7 +222,8 @@ hf_time hf_live_next_expiry(const struct hf_live *l)
     return l->heap_count ? l->heap[0].expires_at : INT64_MAX;
 }
 
-size_t hf_live_overdue(const struct hf_live *l, uint32_t root, hf_time now, uint64_t *out, size_t max)
+size_t hf_live_overdue(const struct hf_live *l, uint32_t root, hf_time now, uint64_t *out,
+                       size_t max)
 {
     enum { LOOK_MAX = 64 };
     uint32_t found[16];

@@ -1,4 +1,5 @@
-/* Loading a snapshot. Whatever does not fit makes it unusable, never wrong: the journal has the truth. */
+/* Loading a snapshot. Whatever does not fit makes it unusable, never wrong: the journal has the
+ * truth. */
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
 #include "store/record/sound.h"
@@ -50,7 +51,8 @@ static enum hf_status load_header(struct loading *l, const unsigned char *p, siz
     return HF_OK;
 }
 
-static enum hf_status load_tokens(struct loading *l, const unsigned char *p, size_t size, uint32_t count)
+static enum hf_status load_tokens(struct loading *l, const unsigned char *p, size_t size,
+                                  uint32_t count)
 {
     struct hf_map64 *tokens = &l->j->tables.tokens;
     if (size != (size_t)count * 16)
@@ -71,10 +73,12 @@ static bool stamp_sound(const struct loading *l, uint64_t stamp)
 {
     const struct hf_segments *s = &l->j->segments;
     const uint64_t rows_max = UINT64_C(1) << 32;
-    return s->count > 0 && stamp < s->list[s->count - 1].base + s->list[s->count - 1].size + rows_max;
+    return s->count > 0 &&
+           stamp < s->list[s->count - 1].base + s->list[s->count - 1].size + rows_max;
 }
 
-static enum hf_status load_row(struct loading *l, const unsigned char **at, const unsigned char *end)
+static enum hf_status load_row(struct loading *l, const unsigned char **at,
+                               const unsigned char *end)
 {
     enum { HEAD = 14, RING = HF_SEQUENCE_WINDOW * 8 };
     const unsigned char *p = *at;
@@ -84,7 +88,8 @@ static enum hf_status load_row(struct loading *l, const unsigned char **at, cons
     size_t tenant = p[1], image_size = hf_get32(p + 2);
     uint64_t stamp = hf_get64(p + 6);
     size_t ring = p[0] == HF_ROW_CLIENT ? RING : 0;
-    if ((size_t)(end - p) - HEAD < tenant + ring || (size_t)(end - p) - HEAD - tenant - ring < image_size)
+    if ((size_t)(end - p) - HEAD < tenant + ring ||
+        (size_t)(end - p) - HEAD - tenant - ring < image_size)
         return HF_STORE_DAMAGED;
     struct hf_image image = { .kind = p[0], .bytes = { p + HEAD + tenant, image_size } };
     struct hf_row row;
@@ -117,7 +122,8 @@ static enum hf_status load_row(struct loading *l, const unsigned char **at, cons
     return HF_OK;
 }
 
-static enum hf_status load_rows(struct loading *l, const unsigned char *p, size_t size, uint32_t count)
+static enum hf_status load_rows(struct loading *l, const unsigned char *p, size_t size,
+                                uint32_t count)
 {
     const unsigned char *end = p + size;
     for (; count > 0; count--) {
@@ -128,15 +134,16 @@ static enum hf_status load_rows(struct loading *l, const unsigned char *p, size_
     return p == end ? HF_OK : HF_STORE_DAMAGED;
 }
 
-/* Could there be so many holds? Each takes far more than a byte of the journal; what is counted by their numbers takes
- * memory by the highest. */
+/* Could there be so many holds? Each takes far more than a byte of the journal; what is counted by
+ * their numbers takes memory by the highest. */
 static bool ordinal_sound(const struct loading *l, uint64_t ordinal)
 {
     const struct hf_segments *s = &l->j->segments;
     return s->count > 0 && ordinal <= s->list[s->count - 1].base + s->list[s->count - 1].size;
 }
 
-static enum hf_status load_live(struct loading *l, const unsigned char *p, size_t size, uint32_t count)
+static enum hf_status load_live(struct loading *l, const unsigned char *p, size_t size,
+                                uint32_t count)
 {
     struct hf_live *live = &l->j->tables.live;
     if (size != (size_t)count * 24)
@@ -146,18 +153,20 @@ static enum hf_status load_live(struct loading *l, const unsigned char *p, size_
         if (!ordinal_sound(l, hf_get64(p)))
             return HF_STORE_DAMAGED;
         if (!slot)
-            continue; /* its resource was made after the rows were copied: the journal brings both */
+            /* its resource was made after the rows were copied: the journal brings both */
+            continue;
         struct hf_node *resource = (struct hf_node *)(uintptr_t)slot->value;
         if (!hf_live_reserve(live, hf_get64(p)))
             return HF_NO_MEMORY;
-        l->j->tables.rows.owners.list[resource->tenant].live +=
-            hf_live_add(live, hf_get64(p), (hf_time)hf_get64(p + 8), &resource->live_root, resource->stamp);
+        l->j->tables.rows.owners.list[resource->tenant].live += hf_live_add(
+            live, hf_get64(p), (hf_time)hf_get64(p + 8), &resource->live_root, resource->stamp);
     }
     return HF_OK;
 }
 
 /* What holds.idx must look like. */
-static enum hf_status load_index(struct loading *l, const unsigned char *p, size_t size, uint32_t count)
+static enum hf_status load_index(struct loading *l, const unsigned char *p, size_t size,
+                                 uint32_t count)
 {
     bool no_memory;
     if (size != 16 + (size_t)count * 8 || !ordinal_sound(l, hf_get64(p)))
@@ -188,7 +197,8 @@ static enum hf_status load_owners(struct loading *l, const unsigned char *p, siz
 }
 
 /* Batches before the cursor whose keys have not been freed. */
-static enum hf_status load_passed(struct loading *l, const unsigned char *p, size_t size, uint32_t count)
+static enum hf_status load_passed(struct loading *l, const unsigned char *p, size_t size,
+                                  uint32_t count)
 {
     if (size != (size_t)count * HF_PASSED_SIZE)
         return HF_STORE_DAMAGED;
@@ -227,7 +237,8 @@ static enum hf_status load_end(struct loading *l, const unsigned char *p, size_t
 }
 
 /* What makes the snapshot whole, without what is in its tables. */
-static enum hf_status look_block(struct loading *l, uint32_t type, const unsigned char *p, size_t size)
+static enum hf_status look_block(struct loading *l, uint32_t type, const unsigned char *p,
+                                 size_t size)
 {
     switch (type) {
     case BLOCK_HEADER: return load_header(l, p, size);
@@ -250,7 +261,8 @@ static enum hf_status load_block(struct loading *l, const unsigned char *p, size
     uint32_t type = hf_get32(p), count = hf_get32(p + 8);
     const unsigned char *payload = p + BLOCK_HEAD;
     uint32_t crc = hf_crc32c(0, p, 12);
-    if (hf_get32(p + 12) != hf_crc32c(crc, payload, size) || (l->blocks == 0) != (type == BLOCK_HEADER))
+    if (hf_get32(p + 12) != hf_crc32c(crc, payload, size) ||
+        (l->blocks == 0) != (type == BLOCK_HEADER))
         return HF_STORE_DAMAGED;
     if (l->only_look)
         return look_block(l, type, payload, size);
@@ -267,7 +279,8 @@ static enum hf_status load_block(struct loading *l, const unsigned char *p, size
     }
 }
 
-/* Can the bytes be read? What cannot says nothing: neither that the snapshot is whole nor that it is not. */
+/* Can the bytes be read? What cannot says nothing: neither that the snapshot is whole nor that it
+ * is not. */
 static bool readable(struct loading *l, size_t at, size_t size)
 {
     l->error = l->j->io->touch(l->file, l->data, at, size);
@@ -325,8 +338,8 @@ static void file_unmap(struct loading *l)
     l->j->io->close(l->file);
 }
 
-enum hf_status hf_snapshot_load(struct hf_journal *j, const char *name, struct hf_snapshot_info *info,
-                                int *error)
+enum hf_status hf_snapshot_load(struct hf_journal *j, const char *name,
+                                struct hf_snapshot_info *info, int *error)
 {
     struct loading l = { .j = j, .info = info };
     enum hf_status st = file_map(&l, name);
@@ -349,8 +362,8 @@ enum hf_status hf_snapshot_load(struct hf_journal *j, const char *name, struct h
     return st;
 }
 
-enum hf_status hf_snapshot_look(struct hf_journal *j, const char *name, struct hf_snapshot_info *info,
-                                int *error)
+enum hf_status hf_snapshot_look(struct hf_journal *j, const char *name,
+                                struct hf_snapshot_info *info, int *error)
 {
     struct loading l = { .j = j, .info = info, .only_look = true };
     enum hf_status st = file_map(&l, name);

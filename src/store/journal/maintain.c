@@ -46,7 +46,8 @@ hf_time hf_journal_forget_until(struct hf_journal *j)
     return j->snapshotting ? hf_snapshot_now(j) : hf_journal_now(j);
 }
 
-/* Free entries that are over, each guard's oldest first, going round the guards. True if there may be more. */
+/* Free entries that are over, each guard's oldest first, going round the guards. True if there may
+ * be more. */
 static bool expire_entries(struct hf_journal *j)
 {
     struct hf_rows *rows = &j->tables.rows;
@@ -62,14 +63,15 @@ static bool expire_entries(struct hf_journal *j)
         looked += 1 + freed;
         j->looked += 1 + freed;
         j->guards_idle = freed > 0 ? 0 : j->guards_idle + 1;
-        j->guard_cursor = guard->stamp + (looked <= GUARD_STEP); /* else there may be more of this one */
+        j->guard_cursor =
+            guard->stamp + (looked <= GUARD_STEP); /* else there may be more of this one */
     }
     hf_rows_bury(rows);
     return j->guards_idle < rows->guards.live;
 }
 
-/* Has the row been forgotten by the rules: a claim whose window has closed, an identity not seen any more, what a deleted
- * register has left? */
+/* Has the row been forgotten by the rules: a claim whose window has closed, an identity not seen
+ * any more, what a deleted register has left? */
 static bool row_is_over(const struct hf_node *n, hf_time now)
 {
     enum { CLAIM_EXPIRES_AT = 42 };
@@ -80,14 +82,17 @@ static bool row_is_over(const struct hf_node *n, hf_time now)
         return hf_node_row(n, &row) && hf_register_forgotten(&row.reg, now);
     if (n->kind != HF_ROW_CLAIM)
         return false;
-    hf_time expires = (hf_time)hf_get64((const unsigned char *)hf_node_image(n).data + CLAIM_EXPIRES_AT);
+    hf_time expires =
+        (hf_time)hf_get64((const unsigned char *)hf_node_image(n).data + CLAIM_EXPIRES_AT);
     return expires != 0 && expires <= now;
 }
 
-/* Look through a piece of the row table for rows that are over: claims, which leave in no order, and entries that were
- * recorded under a shorter window than some before them. Where a row is freed others may move into its slot, or the whole
- * part into a smaller one: what is missed by that is found the next time round. True: go on at once, because much was found, or
- * because a limit refuses requests: what is over and still counts there would keep a tenant out for as long as the table is large. */
+/* Look through a piece of the row table for rows that are over: claims, which leave in no order,
+ * and entries that were recorded under a shorter window than some before them. Where a row is freed
+ * others may move into its slot, or the whole part into a smaller one: what is missed by that is
+ * found the next time round. True: go on at once, because much was found, or because a limit
+ * refuses requests: what is over and still counts there would keep a tenant out for as long as the
+ * table is large. */
 static bool expire_rows(struct hf_journal *j)
 {
     enum { AHEAD = 8 };
@@ -132,7 +137,8 @@ static bool expire_rows(struct hf_journal *j)
 static size_t prepared_count(const struct hf_journal *j)
 {
     size_t n = 0;
-    while (n < j->segments.count && j->segments.list[j->segments.count - 1 - n].state == HF_SEGMENT_PREPARED)
+    while (n < j->segments.count &&
+           j->segments.list[j->segments.count - 1 - n].state == HF_SEGMENT_PREPARED)
         n++;
     return n;
 }
@@ -151,9 +157,10 @@ static bool prepare_wanted(const struct hf_journal *j)
 static void prepare_failed(struct hf_journal *j, int error)
 {
     if (!j->out_of_space)
-        hf_journal_note(
-            j, 1, "cannot prepare the next journal segment: %s; new writes are refused once this one is full",
-            strerror(-error));
+        hf_journal_note(j, 1,
+                        "cannot prepare the next journal segment: %s; new writes are refused once "
+                        "this one is full",
+                        strerror(-error));
     j->out_of_space = true;
     j->prepare_error = error;
     j->prepare_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
@@ -206,10 +213,11 @@ static int prepare_step(struct hf_journal *j, const struct hf_lock *lock, bool *
         *p = (struct hf_preparing){ 0 };
         error = hf_segments_add(s, &head, HF_SEGMENT_PREPARED, file);
         if (j->out_of_space)
-            hf_journal_note(j, 0,
-                            no_room(j->prepare_error)
-                                ? "there is room for the next journal segment again: new writes are taken"
-                                : "the next journal segment could be prepared: new writes are taken again");
+            hf_journal_note(
+                j, 0,
+                no_room(j->prepare_error)
+                    ? "there is room for the next journal segment again: new writes are taken"
+                    : "the next journal segment could be prepared: new writes are taken again");
         j->out_of_space = j->segment_wanted = false;
         s->size_fits = 0;
     }
@@ -235,9 +243,8 @@ int hf_journal_prepare(struct hf_journal *j, const struct hf_lock *lock)
     return error;
 }
 
-/* ---- Getting rid of large files ----
- * Removing one at once keeps some disks busy with discarding for as long as a tenth of a second, and commits wait.
- * So it is cut off piece by piece first. */
+/* ---- Getting rid of large files ---- Removing one at once keeps some disks busy with discarding
+ * for as long as a tenth of a second, and commits wait. So it is cut off piece by piece first. */
 
 void hf_journal_shed(struct hf_journal *j, const char *name, const char *as)
 {
@@ -297,8 +304,9 @@ static struct hf_segment *pack_candidate(struct hf_journal *j)
     return NULL;
 }
 
-/* Walk the batches of a pinned segment, without the lock. used: out, the end of the last one: what lies behind it is not worth
- * keeping. next: out, the sequence that must follow. 0, or a negative errno if a batch cannot be read now. */
+/* Walk the batches of a pinned segment, without the lock. used: out, the end of the last one: what
+ * lies behind it is not worth keeping. next: out, the sequence that must follow. 0, or a negative
+ * errno if a batch cannot be read now. */
 static int used_bytes(struct hf_journal *j, struct hf_segment *g, uint64_t *used, uint64_t *next)
 {
     uint64_t at = g->base + HF_BLOCK;
@@ -306,7 +314,8 @@ static int used_bytes(struct hf_journal *j, struct hf_segment *g, uint64_t *used
     const unsigned char *data;
     int error = 0;
     *next = 0;
-    while (at < g->base + g->size && (error = hf_journal_batch_of(j, g, NULL, at, true, &data, &head)) == 0 &&
+    while (at < g->base + g->size &&
+           (error = hf_journal_batch_of(j, g, NULL, at, true, &data, &head)) == 0 &&
            (*next == 0 || head.sequence == *next) && hf_padding_clean(&head, data)) {
         *next = head.sequence + 1;
         at = hf_block_up(at + head.length);
@@ -323,8 +332,8 @@ static void pack_failed(struct hf_journal *j, const struct hf_segment_head *head
     j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
 }
 
-/* Is every batch of the segment there and whole, up to the next segment's first? 0, -EBADMSG if not, or another negative
- * errno if that one cannot be read now. */
+/* Is every batch of the segment there and whole, up to the next segment's first? 0, -EBADMSG if
+ * not, or another negative errno if that one cannot be read now. */
 static int is_followed(struct hf_journal *j, const struct hf_segment_head *g, uint64_t next)
 {
     struct hf_batch_head head;
@@ -335,10 +344,10 @@ static int is_followed(struct hf_journal *j, const struct hf_segment_head *g, ui
     return !error && head.sequence == next ? 0 : -EBADMSG;
 }
 
-/* The segment was looked through and is not whole, or cannot be read. What is short now may not be short later; else it is
- * kept as it is, and must not keep the others from being compressed. */
-static void pack_refused(struct hf_journal *j, struct hf_segment *g, const struct hf_segment_head *head,
-                         int error)
+/* The segment was looked through and is not whole, or cannot be read. What is short now may not be
+ * short later; else it is kept as it is, and must not keep the others from being compressed. */
+static void pack_refused(struct hf_journal *j, struct hf_segment *g,
+                         const struct hf_segment_head *head, int error)
 {
     j->packing = false;
     g->pins--;
@@ -347,13 +356,14 @@ static void pack_refused(struct hf_journal *j, struct hf_segment *g, const struc
         return;
     }
     hf_journal_note(j, 1, "journal segment %llu %s and is kept as it is; run audit",
-                    (unsigned long long)head->number, error != -EBADMSG ? "cannot be read" : "is damaged");
+                    (unsigned long long)head->number,
+                    error != -EBADMSG ? "cannot be read" : "is damaged");
     g->keep = true;
 }
 
 /* Write the packed twin of the segment, without the lock. */
-static int pack_write(struct hf_journal *j, const struct hf_segment_head *head, const struct hf_mapped *from,
-                      uint64_t used, struct hf_file **file)
+static int pack_write(struct hf_journal *j, const struct hf_segment_head *head,
+                      const struct hf_mapped *from, uint64_t used, struct hf_file **file)
 {
     char tmp[HF_SEGMENT_NAME_SIZE], name[HF_SEGMENT_NAME_SIZE];
     hf_segment_name(head->number, ".tmp", tmp);
@@ -421,13 +431,15 @@ static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct h
     j->io->close(was.source);
     hf_segment_name(head.number, ".log", name);
     hf_segment_name(head.number, ".tmp", as);
-    hf_journal_shed(j, name, as); /* if it stays, the next start finds both and removes the packed one */
+    hf_journal_shed(j, name,
+                    as); /* if it stays, the next start finds both and removes the packed one */
     lock_enter(lock);
 }
 
 /* ---- All of it ---- */
 
-/* A snapshot costs its size in writing, so the next one waits until as much journal has been written. */
+/* A snapshot costs its size in writing, so the next one waits until as much journal has been
+ * written. */
 static bool snapshot_due(const struct hf_journal *j)
 {
     uint64_t written = j->end - j->snapshot_start;
@@ -436,7 +448,8 @@ static bool snapshot_due(const struct hf_journal *j)
     return written >= j->snapshot_every && written >= j->snapshot_bytes && !j->is_memory;
 }
 
-/* Give room back: a piece of an old file, or all that a segment takes too much while it is not compressed. */
+/* Give room back: a piece of an old file, or all that a segment takes too much while it is not
+ * compressed. */
 static bool room_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
 {
     if (j->shedding.file) {
@@ -449,7 +462,8 @@ static bool room_step(struct hf_journal *j, const struct hf_lock *lock, bool may
     return g != NULL;
 }
 
-/* The slow work, one kind at a time: a snapshot, then getting rid of old files, then compressing. */
+/* The slow work, one kind at a time: a snapshot, then getting rid of old files, then
+ * compressing. */
 static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
 {
     /* What gives room back goes first when there is none: a snapshot may need more than is left. */
@@ -480,11 +494,12 @@ static void verify_note(struct hf_journal *j)
     }
     if (g)
         hf_segment_name(g->number, g->state == HF_SEGMENT_PACKED ? ".zst" : ".log", name);
-    hf_journal_note(
-        j, 1,
-        "the journal is damaged in %s at byte %llu (position %llu): %s. The store goes on, and is not "
-        "ready; run `holdfast audit`, and restore the file from a copy",
-        name, (unsigned long long)(g ? v->position - g->base : 0), (unsigned long long)v->position, v->what);
+    hf_journal_note(j, 1,
+                    "the journal is damaged in %s at byte %llu (position %llu): %s. The store goes "
+                    "on, and is not "
+                    "ready; run `holdfast audit`, and restore the file from a copy",
+                    name, (unsigned long long)(g ? v->position - g->base : 0),
+                    (unsigned long long)v->position, v->what);
 }
 
 static bool verify_step(struct hf_journal *j, const struct hf_lock *lock)
@@ -505,8 +520,9 @@ static void head_step(struct hf_journal *j, uint64_t now_ns)
     hf_journal_note_head(j);
 }
 
-/* Note the first batch of a segment, so that its file cannot get lost unnoticed. It is tried until it is done: a disk without room, or
- * a process without descriptors, keeps the note before for as long. */
+/* Note the first batch of a segment, so that its file cannot get lost unnoticed. It is tried until
+ * it is done: a disk without room, or a process without descriptors, keeps the note before for as
+ * long. */
 static void begun_step(struct hf_journal *j, const struct hf_lock *lock, uint64_t now_ns)
 {
     const uint64_t again_ns = UINT64_C(1000000000);
@@ -519,9 +535,9 @@ static void begun_step(struct hf_journal *j, const struct hf_lock *lock, uint64_
     if (!error && j->begun.sequence == note.sequence)
         j->begun.sequence = 0;
     if (error && !no_room(error) && !j->begun_failed)
-        hf_journal_note(j, 1,
-                        "the first batch of the newest segment cannot be noted in " HF_CLOSED_NAME ": %s",
-                        strerror(-error));
+        hf_journal_note(
+            j, 1, "the first batch of the newest segment cannot be noted in " HF_CLOSED_NAME ": %s",
+            strerror(-error));
     j->begun_failed = error != 0;
     j->begun_at_ns = error ? now_ns + again_ns : 0;
 }

@@ -39,8 +39,9 @@ static void slot_put(struct hf_map_part *p, uint64_t hash, uint64_t value)
     p->slots[i].value = value;
 }
 
-/* Full at 11/16. Fuller, and a look for what is not there (every new key) passes a dozen slots; emptier, and an
- * entry costs more than the 48 bytes it may: after doubling it is 16 / 0.344 = 46.5. */
+/* Full at 11/16. Fuller, and a look for what is not there (every new key) passes a dozen slots;
+ * emptier, and an entry costs more than the 48 bytes it may: after doubling it is 16 / 0.344 =
+ * 46.5. */
 static bool fits(const struct hf_map_part *p, uint32_t room, uint32_t count)
 {
     return (uint64_t)p->used + count <= (uint64_t)room * 11 / 16;
@@ -48,7 +49,9 @@ static bool fits(const struct hf_map_part *p, uint32_t room, uint32_t count)
 
 static bool part_resize(struct hf_map64 *m, struct hf_map_part *p, uint32_t room)
 {
-    struct hf_map_part made = { .slots = calloc(room, sizeof *p->slots), .room = room, .used = p->used };
+    struct hf_map_part made = { .slots = calloc(room, sizeof *p->slots),
+                                .room = room,
+                                .used = p->used };
     if (!made.slots)
         return false;
     if (p->room == 0 && m->made++ < HF_MAP_FEW)
@@ -102,7 +105,8 @@ void hf_map64_remove(struct hf_map64 *m, struct hf_slot *slot)
     struct hf_map_part *p = part_of(m, slot->hash);
     uint32_t mask = p->room - 1;
     uint32_t hole = (uint32_t)(slot - p->slots);
-    /* Close the gap: whatever probed over the hole moves back into it, so that no tombstone is needed. */
+    /* Close the gap: whatever probed over the hole moves back into it, so that no tombstone is
+     * needed. */
     for (uint32_t i = (hole + 1) & mask; p->slots[i].value != 0; i = (i + 1) & mask) {
         uint32_t home = (uint32_t)p->slots[i].hash & mask;
         if (((i - home) & mask) >= ((i - hole) & mask)) {

@@ -1,10 +1,10 @@
 /* map64.h: a table from 64-bit hashes to 64-bit values, 16 bytes a slot.
  *
- * It is made of many small open-addressing tables, chosen by the top bits of the hash. Each grows by
- * itself, so that no growth moves more than one part (tens of thousands of slots, well under a
- * millisecond) however many entries there are, and a snapshot can copy part by part.
- * One hash may stand there several times (two keys that collide); the caller tells them apart.
- * Value 0 means empty and cannot be stored. */
+ * It is made of many small open-addressing tables, chosen by the top bits of the hash. Each grows
+ * by itself, so that no growth moves more than one part (tens of thousands of slots, well under a
+ * millisecond) however many entries there are, and a snapshot can copy part by part. One hash may
+ * stand there several times (two keys that collide); the caller tells them apart. Value 0 means
+ * empty and cannot be stored. */
 #ifndef HF_STORE_JOURNAL_MAP64_H
 #define HF_STORE_JOURNAL_MAP64_H
 
@@ -30,7 +30,8 @@ struct hf_map64 {
     uint64_t bytes; /* of all slots and parts */
     uint32_t made;  /* parts that have slots */
     uint32_t first_made
-        [HF_MAP_FEW]; /* which the first of them are: a small store is freed without looking at all */
+        /* which the first of them are: a small store is freed without looking at all */
+        [HF_MAP_FEW];
 };
 
 /* A map of 2^part_bits parts. False without memory. */

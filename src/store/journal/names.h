@@ -17,7 +17,8 @@ struct hf_names {
     bool failed; /* memory ran out */
 };
 
-/* All files of the store. out: owned, free with hf_names_free, also after an error. 0 or a negative errno. */
+/* All files of the store. out: owned, free with hf_names_free, also after an error. 0 or a negative
+ * errno. */
 int hf_names_list(const struct hf_io *io, struct hf_dir *dir, struct hf_names *out);
 void hf_names_free(struct hf_names *n);
 

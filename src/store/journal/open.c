@@ -20,7 +20,8 @@ static enum hf_status segments_check(const struct hf_options *o, struct hf_error
     if (o->segment_max_bytes &&
         (o->segment_max_bytes < SEGMENT_LEAST || o->segment_max_bytes > SEGMENT_MOST ||
          o->segment_max_bytes % SEGMENT_LEAST != 0))
-        return hf_error_set(why, HF_INVALID_REQUEST, "a segment must be a multiple of 64 KiB, up to 1 GiB");
+        return hf_error_set(why, HF_INVALID_REQUEST,
+                            "a segment must be a multiple of 64 KiB, up to 1 GiB");
     return HF_OK;
 }
 
@@ -28,7 +29,8 @@ static enum hf_status keys_make(struct hf_journal *j, struct hf_error *why)
 {
     unsigned char random[64];
     if (j->io->random(j->io->ctx, random, sizeof random) != 0)
-        return hf_error_set(why, HF_STORAGE_FAILURE, "the system gives no randomness for a new store");
+        return hf_error_set(why, HF_STORAGE_FAILURE,
+                            "the system gives no randomness for a new store");
     memcpy(&j->keys, random, sizeof random);
     j->has_seal = true;
     return HF_OK;
@@ -45,16 +47,18 @@ static bool is_first_sealed(const struct hf_journal *j)
     return false;
 }
 
-/* A store of version 1 gets its secret. The configuration, recorded once more by config_commit, is its first batch of
- * version 2: a small one, without a client's bytes. */
+/* A store of version 1 gets its secret. The configuration, recorded once more by config_commit, is
+ * its first batch of version 2: a small one, without a client's bytes. */
 static enum hf_status seal_make(struct hf_journal *j, struct hf_error *why)
 {
     /* A power cut may have left a header with the key, and no batch behind it. */
     if (!j->has_seal && j->io->random(j->io->ctx, &j->keys.seal, sizeof j->keys.seal) != 0)
-        return hf_error_set(why, HF_STORAGE_FAILURE, "the system gives no randomness for the store's secret");
+        return hf_error_set(why, HF_STORAGE_FAILURE,
+                            "the system gives no randomness for the store's secret");
     j->has_seal = true;
     j->tables.has_config = false;
-    hf_journal_note(j, 0, "the journal is of format version 1: from here on it is written in version 2");
+    hf_journal_note(j, 0,
+                    "the journal is of format version 1: from here on it is written in version 2");
     return HF_OK;
 }
 
@@ -72,7 +76,8 @@ static enum hf_status store_make(struct hf_journal *j, struct hf_error *why)
         return HF_OK; /* prepared by a process that died before its first batch */
     int error = hf_journal_prepare(j, NULL);
     if (error) {
-        snprintf(why->text, sizeof why->text, "cannot make the first journal segment: %s", strerror(-error));
+        snprintf(why->text, sizeof why->text, "cannot make the first journal segment: %s",
+                 strerror(-error));
         why->status = HF_STORAGE_FAILURE;
         return HF_STORAGE_FAILURE;
     }
@@ -90,21 +95,24 @@ static void rules_set(struct hf_journal *j, const struct hf_options *o)
         .token_max_length = o->token_max_length ? o->token_max_length
                             : has               ? had->token_max_length
                                                 : 256,
-        .registry_strict = o->registry ? o->registry == HF_REGISTRY_STRICT : has && had->registry_strict,
+        .registry_strict =
+            o->registry ? o->registry == HF_REGISTRY_STRICT : has && had->registry_strict,
     };
 }
 
 /* The configuration could not be gathered. error: of making a segment for it. */
-static enum hf_status refuse_config(enum hf_status st, bool first_sealed, int error, struct hf_error *why)
+static enum hf_status refuse_config(enum hf_status st, bool first_sealed, int error,
+                                    struct hf_error *why)
 {
     if (st == HF_NO_MEMORY || error == -ENOMEM)
         return hf_error_set(why, HF_NO_MEMORY, "not enough memory to record the configuration");
     return hf_error_set(
         why, HF_STORAGE_FAILURE,
-        first_sealed ? "the store is of format version 1 and goes on in a new segment of version 2, which "
-                       "cannot be made: %s. Make room for it on the disk"
-                     : "the changed configuration is recorded in the journal, whose next segment cannot be "
-                       "made: %s. Make room on the disk, or open the store as it was configured",
+        first_sealed
+            ? "the store is of format version 1 and goes on in a new segment of version 2, which "
+              "cannot be made: %s. Make room for it on the disk"
+            : "the changed configuration is recorded in the journal, whose next segment cannot be "
+              "made: %s. Make room on the disk, or open the store as it was configured",
         strerror(-error));
 }
 
@@ -146,15 +154,17 @@ static bool store_exists(struct hf_journal *j)
     return j->io->dir_list(j->dir, journal_name, &found) != 0 || found;
 }
 
-/* The process before may have died between naming a segment and making its name durable, or been told that it could not
- * be: then the directory shows it to us, and would still lose it with everything that we are about to write into it. */
+/* The process before may have died between naming a segment and making its name durable, or been
+ * told that it could not be: then the directory shows it to us, and would still lose it with
+ * everything that we are about to write into it. */
 static enum hf_status names_settle(struct hf_journal *j, struct hf_error *why)
 {
     int error = j->io->dir_sync(j->dir);
     if (!error)
         return HF_OK;
     return hf_error_set(why, HF_STORAGE_FAILURE,
-                        "the names of the journal's segments cannot be made durable: %s", strerror(-error));
+                        "the names of the journal's segments cannot be made durable: %s",
+                        strerror(-error));
 }
 
 /* Clear what a crash left behind the end, and open what will be written to. */
@@ -171,7 +181,8 @@ static enum hf_status tail_settle(struct hf_journal *j, struct hf_error *why)
                         strerror(-error));
 }
 
-/* Leave the note, if everything that was decided is on disk. A store without room for it keeps the one before. */
+/* Leave the note, if everything that was decided is on disk. A store without room for it keeps the
+ * one before. */
 static void closed_note(struct hf_journal *j)
 {
     struct hf_closed note = { .sequence = j->next_sequence - 1, .end = j->durable };
@@ -183,22 +194,25 @@ static void closed_note(struct hf_journal *j)
     hf_journal_note_head(j);
 }
 
-/* An empty directory where a store was expected is the worst of surprises: say which of the two it was. */
+/* An empty directory where a store was expected is the worst of surprises: say which of the two it
+ * was. */
 static void opened_note(struct hf_journal *j, bool fresh, const char *path)
 {
     if (fresh)
         hf_journal_note(j, 0, "a new store was made in %s", path);
     else
-        hf_journal_note(j, 0, "the store in %s was opened: %llu keys, %llu holds, the newest batch is %llu",
-                        path, (unsigned long long)j->tables.tokens.used,
-                        (unsigned long long)j->tables.holds.highest,
-                        (unsigned long long)(j->next_sequence - 1));
+        hf_journal_note(
+            j, 0, "the store in %s was opened: %llu keys, %llu holds, the newest batch is %llu",
+            path, (unsigned long long)j->tables.tokens.used,
+            (unsigned long long)j->tables.holds.highest,
+            (unsigned long long)(j->next_sequence - 1));
     if (!j->is_memory)
         hf_journal_note_head(j);
 }
 
-/* A start that is refused changes nothing; this one has gone well. Remove what processes that died have left half-written, snapshots
- * that are older than the one in use, and what was compressed and not used: the plain segment stands. */
+/* A start that is refused changes nothing; this one has gone well. Remove what processes that died
+ * have left half-written, snapshots that are older than the one in use, and what was compressed and
+ * not used: the plain segment stands. */
 static void left_remove(struct hf_journal *j)
 {
     char name[HF_SEGMENT_NAME_SIZE];
@@ -224,8 +238,8 @@ static enum hf_status refuse_absent(const char *path, struct hf_error *why)
     return hf_error_set(why, HF_STORE_ABSENT, "there is no store in %s", path);
 }
 
-static enum hf_status open_locked(struct hf_journal *j, const struct hf_options *o, const char *path,
-                                  struct hf_error *why)
+static enum hf_status open_locked(struct hf_journal *j, const struct hf_options *o,
+                                  const char *path, struct hf_error *why)
 {
     char who[160], holder[160] = "";
     char by_pid[32];
@@ -235,11 +249,11 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
         return refuse_absent(path, why);
     /* Said before the lock is tried: it may be the reason why that is taken. */
     if (j->io->dir_shared && j->io->dir_shared(j->dir))
-        hf_journal_note(
-            j, 1,
-            "the directory %s can be opened by other users. They could lock it, and then the store does not "
-            "open: give it mode 0700",
-            path);
+        hf_journal_note(j, 1,
+                        "the directory %s can be opened by other users. They could lock it, and "
+                        "then the store does not "
+                        "open: give it mode 0700",
+                        path);
     int error = j->io->lock(j->dir, who, holder, sizeof holder);
     if (error == -EBUSY) {
         return hf_error_set(why, HF_STORE_BUSY,
@@ -247,13 +261,14 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
                             holder[0] ? holder : "another process");
     }
     if (error) {
-        bool unable = error == -ENOLCK || error == -EBADF || error == -EINVAL || error == -EOPNOTSUPP ||
-                      error == -ENOSYS;
-        return hf_error_set(
-            why, HF_STORAGE_FAILURE, "cannot lock the store in %s: %s%s", path, strerror(-error),
-            unable ? "; its file system locks no directories: put the store on a local one, such as ext4 "
-                     "or XFS"
-                   : "");
+        bool unable = error == -ENOLCK || error == -EBADF || error == -EINVAL ||
+                      error == -EOPNOTSUPP || error == -ENOSYS;
+        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot lock the store in %s: %s%s", path,
+                            strerror(-error),
+                            unable ? "; its file system locks no directories: put the store on a "
+                                     "local one, such as ext4 "
+                                     "or XFS"
+                                   : "");
     }
     bool fresh;
     enum hf_status st = hf_journal_recover(j, &fresh, why);
@@ -289,8 +304,9 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     return HF_OK;
 }
 
-enum hf_status hf_journal_open(const char *path, const struct hf_options *options, const struct hf_io *io,
-                               struct hf_journal **out, struct hf_error *why)
+enum hf_status hf_journal_open(const char *path, const struct hf_options *options,
+                               const struct hf_io *io, struct hf_journal **out,
+                               struct hf_error *why)
 {
     *out = NULL;
     enum hf_status st = hf_options_check(options, why);
@@ -306,7 +322,8 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
     j->memory_max = options->memory_max_bytes;
     j->tenant_memory_max = options->tenant_memory_max_bytes;
     j->tenant_records_max = options->tenant_records_max;
-    j->snapshot_every = options->snapshot_every_bytes ? options->snapshot_every_bytes : UINT64_C(256) << 20;
+    j->snapshot_every =
+        options->snapshot_every_bytes ? options->snapshot_every_bytes : UINT64_C(256) << 20;
     j->keep_plain = options->keep_plain;
     j->no_verify = options->no_verify;
     j->on_note = options->on_note;
@@ -323,7 +340,8 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
     int error = io->dir_open(io->ctx, path, !options->no_create, &j->dir);
     if (error) {
         snprintf(why->text, sizeof why->text,
-                 error == -ENOENT ? "there is no store in %s" : "cannot open %s: %s", path, strerror(-error));
+                 error == -ENOENT ? "there is no store in %s" : "cannot open %s: %s", path,
+                 strerror(-error));
         why->status = error == -ENOENT && options->no_create ? HF_STORE_ABSENT : HF_STORAGE_FAILURE;
         hf_journal_close(j);
         return why->status;
@@ -332,7 +350,8 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
     j->segments.dir = j->dir;
     j->segments.maps_max = HF_SEGMENT_MAPS_MAX;
     j->segments.packs_max = HF_SEGMENT_PACKS_MAX;
-    j->segments.size_max = options->segment_max_bytes ? options->segment_max_bytes : UINT64_C(64) << 20;
+    j->segments.size_max =
+        options->segment_max_bytes ? options->segment_max_bytes : UINT64_C(64) << 20;
     st = open_locked(j, options, path, why);
     if (st != HF_OK) {
         hf_journal_close(j);

@@ -95,7 +95,8 @@ bool hf_order_reserve(struct hf_order *o, unsigned more, uint64_t *bytes)
     if (c && c->room - c->used >= more)
         return true;
     if (!c) {
-        if (o->spare == o->end && (!index_reserve(o, 1, bytes) || !spare_add(o, CHUNK_LEAST, bytes)))
+        if (o->spare == o->end &&
+            (!index_reserve(o, 1, bytes) || !spare_add(o, CHUNK_LEAST, bytes)))
             return false;
         o->end++;
     }
@@ -141,7 +142,9 @@ static uint32_t item_find(const struct hf_order_chunk *c, uint64_t stamp)
 struct hf_order_at hf_order_find(const struct hf_order *o, uint64_t stamp)
 {
     size_t lo = o->first, hi = o->end;
-    while (lo < hi) { /* the first chunk whose last item has at least that stamp; an empty one comes last */
+    while (
+        lo <
+        hi) { /* the first chunk whose last item has at least that stamp; an empty one comes last */
         size_t mid = lo + (hi - lo) / 2;
         const struct hf_order_chunk *c = o->chunks[mid];
         if (c->used > 0 && c->items[c->used - 1].stamp < stamp)
@@ -229,8 +232,9 @@ static void chunk_remove(struct hf_order *o, size_t i, uint64_t *bytes)
     index_shrink(o, bytes);
 }
 
-/* Make one of chunk i and the one behind it, if little is left of both. The last is left alone: room in it may be
- * reserved. So any two neighbours before the last have more than HF_ORDER_CHUNK / 2 nodes. */
+/* Make one of chunk i and the one behind it, if little is left of both. The last is left alone:
+ * room in it may be reserved. So any two neighbours before the last have more than HF_ORDER_CHUNK /
+ * 2 nodes. */
 static bool merge(struct hf_order *o, size_t i, uint64_t *bytes)
 {
     if (i + 2 >= o->end)

@@ -5,7 +5,9 @@
 bool hf_owners_init(struct hf_owners *t, const struct hf_sipkey *key)
 {
     enum { FIRST = 4 };
-    *t = (struct hf_owners){ .list = calloc(FIRST, sizeof *t->list), .count = 1, .room = FIRST, .key = *key };
+    *t = (struct hf_owners){
+        .list = calloc(FIRST, sizeof *t->list), .count = 1, .room = FIRST, .key = *key
+    };
     return t->list && hf_map64_init(&t->map, 0);
 }
 
@@ -100,13 +102,14 @@ uint64_t hf_owners_bytes(const struct hf_owners *t)
 
 uint64_t hf_owner_owed(const struct hf_owner *tenant)
 {
-    return tenant->live * HF_OWED_HOLD + tenant->started * HF_OWED_CLAIM + tenant->deletable * HF_OWED_ROW;
+    return tenant->live * HF_OWED_HOLD + tenant->started * HF_OWED_CLAIM +
+           tenant->deletable * HF_OWED_ROW;
 }
 
 uint64_t hf_owner_memory(const struct hf_owner *tenant)
 {
-    return tenant->bytes + (tenant->rows + tenant->tokens) * HF_SLOT_BYTES + tenant->live * HF_LIVE_BYTES +
-           hf_owner_owed(tenant);
+    return tenant->bytes + (tenant->rows + tenant->tokens) * HF_SLOT_BYTES +
+           tenant->live * HF_LIVE_BYTES + hf_owner_owed(tenant);
 }
 
 uint64_t hf_owner_records(const struct hf_owner *tenant)

@@ -1,8 +1,9 @@
 /* owners.h: how much of the tables each tenant has.
  *
- * A tenant is in the table while it has a row, a key or a held hold, so the table is bounded by what is bounded already, and
- * its own bytes count too. Everything is rebuilt when a snapshot and the journal are read. Rows name their tenant by its place
- * here, which stays the same for as long as the tenant is in the table; place 0 is the default tenant, and is always there. */
+ * A tenant is in the table while it has a row, a key or a held hold, so the table is bounded by
+ * what is bounded already, and its own bytes count too. Everything is rebuilt when a snapshot and
+ * the journal are read. Rows name their tenant by its place here, which stays the same for as long
+ * as the tenant is in the table; place 0 is the default tenant, and is always there. */
 #ifndef HF_STORE_JOURNAL_OWNERS_H
 #define HF_STORE_JOURNAL_OWNERS_H
 
@@ -10,8 +11,8 @@
 #include "holdfast.h"
 #include "store/journal/map64.h"
 
-/* What things take at most, beside the bytes of rows. OWED: what it takes to end something that was begun. It counts as used
- * from the beginning on, so that there is always room for the ending. */
+/* What things take at most, beside the bytes of rows. OWED: what it takes to end something that was
+ * begun. It counts as used from the beginning on, so that there is always room for the ending. */
 enum {
     HF_SLOT_BYTES = 48,                     /* an entry of a map */
     HF_LIVE_BYTES = 72,                     /* a held hold */
@@ -55,8 +56,8 @@ void hf_owners_leave(struct hf_owners *t, uint32_t place);
 /* Bytes that the table itself takes. */
 uint64_t hf_owners_bytes(const struct hf_owners *t);
 
-/* What the limits of a tenant are held against. What a deleted register has left is no record, because it may stay for ever;
- * of memory it counts. */
+/* What the limits of a tenant are held against. What a deleted register has left is no record,
+ * because it may stay for ever; of memory it counts. */
 uint64_t hf_owner_memory(const struct hf_owner *tenant);
 uint64_t hf_owner_records(const struct hf_owner *tenant);
 /* The part of its memory that is only owed. */

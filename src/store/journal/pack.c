@@ -65,7 +65,9 @@ int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_
     uint64_t at = table_size;
     for (uint32_t i = 0; !error && i < frames; i++) {
         uint64_t start = (uint64_t)i * HF_PACK_FRAME;
-        size_t n = start >= used ? 0 : used - start < HF_PACK_FRAME ? (size_t)(used - start) : HF_PACK_FRAME;
+        size_t n = start >= used                  ? 0
+                   : used - start < HF_PACK_FRAME ? (size_t)(used - start)
+                                                  : HF_PACK_FRAME;
         error = io->touch(from->file, from->data, start, n);
         if (error)
             break;
@@ -205,11 +207,12 @@ int hf_pack_read(const struct hf_pack *pack, struct hf_pack_cache *cache, uint64
         return -EINVAL;
     uint32_t first = (uint32_t)(at / HF_PACK_FRAME);
     uint32_t last = size ? (uint32_t)((at + size - 1) / HF_PACK_FRAME) : first;
-    bool there =
-        cache->number == pack->number && cache->first <= first && last < cache->first + cache->loaded;
+    bool there = cache->number == pack->number && cache->first <= first &&
+                 last < cache->first + cache->loaded;
     if (!there) {
         cache->number = 0;
-        int error = room_grow(&cache->plain, &cache->plain_room, (size_t)(last - first + 1) * HF_PACK_FRAME);
+        int error = room_grow(&cache->plain, &cache->plain_room,
+                              (size_t)(last - first + 1) * HF_PACK_FRAME);
         for (uint32_t i = first; !error && i <= last; i++)
             error = frame_load(pack, cache, i, cache->plain + (size_t)(i - first) * HF_PACK_FRAME);
         if (error)

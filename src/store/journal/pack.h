@@ -16,14 +16,16 @@ struct hf_mapped {
     const unsigned char *data;
 };
 
-/* Write the segment `from` (head->size bytes, of which those from `used` on count as zeros) to the new
- * file `file`, and sync it. 0 or a negative errno. */
+/* Write the segment `from` (head->size bytes, of which those from `used` on count as zeros) to the
+ * new file `file`, and sync it. 0 or a negative errno. */
 int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_segment_head *head,
                   const struct hf_mapped *from, uint64_t used);
 
-/* Open a packed segment. file: borrowed until hf_pack_close. out: owned. -EBADMSG: not one, or damaged. */
+/* Open a packed segment. file: borrowed until hf_pack_close. out: owned. -EBADMSG: not one, or
+ * damaged. */
 int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **out);
-/* The version that the file says, if it is a packed segment of any; 0 if it is none, or cannot be read. */
+/* The version that the file says, if it is a packed segment of any; 0 if it is none, or cannot be
+ * read. */
 uint32_t hf_pack_version(const struct hf_io *io, struct hf_file *file);
 void hf_pack_close(struct hf_pack *pack);
 /* number, base and size; nothing else is filled. */
@@ -38,8 +40,8 @@ struct hf_pack_cache {
 };
 void hf_pack_cache_free(struct hf_pack_cache *cache);
 
-/* `size` bytes at offset `at` of the segment, borrowed until the next read with this cache. -EBADMSG: the
- * bytes are damaged. */
+/* `size` bytes at offset `at` of the segment, borrowed until the next read with this cache.
+ * -EBADMSG: the bytes are damaged. */
 int hf_pack_read(const struct hf_pack *pack, struct hf_pack_cache *cache, uint64_t at, size_t size,
                  const unsigned char **out);
 

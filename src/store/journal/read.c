@@ -20,7 +20,8 @@ bool hf_journal_unread(int error)
 
 bool hf_journal_short(int error)
 {
-    return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EAGAIN || error == -EINTR;
+    return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EAGAIN ||
+           error == -EINTR;
 }
 
 void hf_journal_note_unreadable(struct hf_journal *j, uint64_t position, int error)
@@ -38,12 +39,14 @@ void hf_journal_note_unreadable(struct hf_journal *j, uint64_t position, int err
         hf_segment_name(g->number, g->state == HF_SEGMENT_PACKED ? ".zst" : ".log", name);
     if (error == -EBADMSG)
         hf_journal_note(j, 1,
-                        "%s: the record at byte %" PRIu64 " is damaged; a request that needs it is answered "
+                        "%s: the record at byte %" PRIu64
+                        " is damaged; a request that needs it is answered "
                         "storage-failure. Run `holdfast audit`, and restore the file from a copy",
                         name, at);
     else
         hf_journal_note(j, 1,
-                        "%s: cannot read at byte %" PRIu64 ": %s; a request that needs it is answered "
+                        "%s: cannot read at byte %" PRIu64
+                        ": %s; a request that needs it is answered "
                         "storage-failure. %s",
                         name, at, strerror(-error),
                         hf_journal_short(error) ? "Give the server more memory or descriptors"
@@ -56,7 +59,8 @@ static int plain_touch(struct hf_journal *j, const struct hf_segment *g, uint64_
     return j->io->touch(g->source, g->data, at, size);
 }
 
-/* The bytes from `position` to the end of what it lies in, of which all of the entry there can be read. */
+/* The bytes from `position` to the end of what it lies in, of which all of the entry there can be
+ * read. */
 static int entry_bytes(struct hf_journal *j, uint64_t position, struct hf_segment *g,
                        const unsigned char **out, size_t *room)
 {
@@ -109,14 +113,16 @@ int hf_journal_entry(struct hf_journal *j, uint64_t position, struct hf_entry_vi
 }
 
 /* In which form is a batch of this segment believed? 0 if in none. */
-static size_t forms_of(const struct hf_journal *j, const struct hf_segment *g, struct hf_batch_form forms[2])
+static size_t forms_of(const struct hf_journal *j, const struct hf_segment *g,
+                       struct hf_batch_form forms[2])
 {
     const struct hf_sipkey *seal = j->has_seal ? &j->keys.seal : NULL;
     if (g->version) {
         forms[0] = (struct hf_batch_form){ g->version, seal };
         return 1;
     }
-    /* Without a header: what was written last is sealed, if the key is known. If it is not, both forms are evidence. */
+    /* Without a header: what was written last is sealed, if the key is known. If it is not, both
+     * forms are evidence. */
     forms[0] = (struct hf_batch_form){ HF_FORMAT_VERSION, seal };
     forms[1] = (struct hf_batch_form){ 1, NULL };
     return seal ? 1 : 2;
@@ -140,8 +146,9 @@ static int plain_batch(struct hf_journal *j, const struct hf_segment *g, uint64_
     return error ? error : -EBADMSG;
 }
 
-static int packed_batch(struct hf_journal *j, const struct hf_segment *g, struct hf_pack_cache *cache,
-                        uint64_t at, bool deep, const unsigned char **data, struct hf_batch_head *head)
+static int packed_batch(struct hf_journal *j, const struct hf_segment *g,
+                        struct hf_pack_cache *cache, uint64_t at, bool deep,
+                        const unsigned char **data, struct hf_batch_head *head)
 {
     struct hf_batch_form forms[2];
     size_t room = (size_t)(g->size - at);
@@ -157,7 +164,8 @@ static int packed_batch(struct hf_journal *j, const struct hf_segment *g, struct
 }
 
 int hf_journal_batch_of(struct hf_journal *j, struct hf_segment *g, struct hf_pack_cache *cache,
-                        uint64_t position, bool deep, const unsigned char **data, struct hf_batch_head *head)
+                        uint64_t position, bool deep, const unsigned char **data,
+                        struct hf_batch_head *head)
 {
     uint64_t at = position - g->base;
     if (g->size - at < HF_BATCH_HEAD)

@@ -1,5 +1,6 @@
-/* Recovery: find the files, load the newest snapshot, replay the journal behind it, and tell a batch that a
- * crash cut short from damage (doc/FORMAT.md, "Where the journal ends, and what is damage"). */
+/* Recovery: find the files, load the newest snapshot, replay the journal behind it, and tell a
+ * batch that a crash cut short from damage (doc/FORMAT.md, "Where the journal ends, and what is
+ * damage"). */
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -12,15 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So long a start checks what lies before the snapshot, and so long it rebuilds parts of holds.idx; the rest is done in the
- * background. */
+/* So long a start checks what lies before the snapshot, and so long it rebuilds parts of holds.idx;
+ * the rest is done in the background. */
 enum { VERIFY_NS = 1000000000, REINDEX_NS = 1000000000 };
-enum { REINDEX_STEPS = 64 }; /* but at least so much: 16 MiB of the journal, however slow the disk is */
-/* And so much of holds.idx, which is a small part of the journal's size; the rest when it is used. */
+enum {
+    REINDEX_STEPS = 64
+}; /* but at least so much: 16 MiB of the journal, however slow the disk is */
+/* And so much of holds.idx, which is a small part of the journal's size; the rest when it is
+ * used. */
 #define INDEX_CHECK_MAX (UINT64_C(1) << 30)
 
 /* The file in which `position` lies. Returns the offset in it. */
-static uint64_t file_of(const struct hf_journal *j, uint64_t position, char name[HF_SEGMENT_NAME_SIZE])
+static uint64_t file_of(const struct hf_journal *j, uint64_t position,
+                        char name[HF_SEGMENT_NAME_SIZE])
 {
     const struct hf_segment *g = hf_segments_at(&j->segments, position);
     snprintf(name, HF_SEGMENT_NAME_SIZE, "the journal");
@@ -34,22 +39,22 @@ static enum hf_status refuse_damage(struct hf_error *why, struct hf_journal *j, 
 {
     char name[HF_SEGMENT_NAME_SIZE];
     uint64_t at = file_of(j, position, name);
-    return hf_error_set(why, HF_STORE_DAMAGED,
-                        "the journal is damaged in %s at byte %" PRIu64 " (position %" PRIu64
-                        "): %s. The store "
-                        "does not open, so that nothing is done twice; `holdfast audit` shows what is whole. "
-                        "Restore the file from a copy",
-                        name, at, position, what);
+    return hf_error_set(
+        why, HF_STORE_DAMAGED,
+        "the journal is damaged in %s at byte %" PRIu64 " (position %" PRIu64 "): %s. The store "
+        "does not open, so that nothing is done twice; `holdfast audit` shows what is whole. "
+        "Restore the file from a copy",
+        name, at, position, what);
 }
 
 static enum hf_status refuse_unread(struct hf_error *why, const char *name, int error)
 {
-    return hf_error_set(why, error == -ENOMEM ? HF_NO_MEMORY : HF_STORAGE_FAILURE, "cannot read %s: %s", name,
-                        strerror(-error));
+    return hf_error_set(why, error == -ENOMEM ? HF_NO_MEMORY : HF_STORAGE_FAILURE,
+                        "cannot read %s: %s", name, strerror(-error));
 }
 
-static enum hf_status refuse_unread_at(struct hf_error *why, struct hf_journal *j, uint64_t position,
-                                       int error)
+static enum hf_status refuse_unread_at(struct hf_error *why, struct hf_journal *j,
+                                       uint64_t position, int error)
 {
     char name[HF_SEGMENT_NAME_SIZE], place[HF_SEGMENT_NAME_SIZE + 32];
     uint64_t at = file_of(j, position, name);
@@ -57,7 +62,8 @@ static enum hf_status refuse_unread_at(struct hf_error *why, struct hf_journal *
     return refuse_unread(why, place, error);
 }
 
-/* What proves how far the journal went cannot be read. To go on without it could mean to drop what was acknowledged. */
+/* What proves how far the journal went cannot be read. To go on without it could mean to drop what
+ * was acknowledged. */
 static enum hf_status refuse_unproven(struct hf_error *why, const char *name, int error)
 {
     if (error == -ENOMEM)
@@ -72,16 +78,19 @@ static enum hf_status refuse_unproven(struct hf_error *why, const char *name, in
                                 : "Check the disk and who may read the file");
 }
 
-static enum hf_status refuse_newer(struct hf_error *why, const char *name, uint32_t version, uint32_t known)
+static enum hf_status refuse_newer(struct hf_error *why, const char *name, uint32_t version,
+                                   uint32_t known)
 {
-    return hf_error_set(why, HF_STORE_NEWER,
-                        "%s is of format version %u, and this program knows up to %u: use a newer holdfast",
-                        name, version, known);
+    return hf_error_set(
+        why, HF_STORE_NEWER,
+        "%s is of format version %u, and this program knows up to %u: use a newer holdfast", name,
+        version, known);
 }
 
 /* ---- Segments ---- */
 
-/* Is the header one of this store? The first that is seen tells its keys; the seal key is only in those of version 2. */
+/* Is the header one of this store? The first that is seen tells its keys; the seal key is only in
+ * those of version 2. */
 static bool same_store(struct hf_journal *j, const struct hf_segment_head *head)
 {
     struct hf_store_keys *mine = &j->keys;
@@ -115,12 +124,14 @@ static uint64_t next_base(const struct hf_segments *s)
 
 /* Read the first block of a segment's file. size: out, the file's. */
 static enum hf_status block_read(struct hf_journal *j, const struct hf_name *name,
-                                 unsigned char block[HF_BLOCK], uint64_t *size, struct hf_error *why)
+                                 unsigned char block[HF_BLOCK], uint64_t *size,
+                                 struct hf_error *why)
 {
     struct hf_file *file;
     int error = j->io->open(j->dir, name->text, HF_OPEN_READ, &file);
     if (error)
-        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text, strerror(-error));
+        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text,
+                            strerror(-error));
     error = j->io->size(file, size);
     if (!error && *size >= HF_BLOCK)
         error = j->io->read(file, block, HF_BLOCK, 0);
@@ -136,9 +147,10 @@ static enum hf_status block_read(struct hf_journal *j, const struct hf_name *nam
     return HF_OK;
 }
 
-/* Look at one segment file and put it at the end of the list. A file without a header is one that was
- * prepared; whether it really holds nothing is looked at later. */
-static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *name, struct hf_error *why)
+/* Look at one segment file and put it at the end of the list. A file without a header is one that
+ * was prepared; whether it really holds nothing is looked at later. */
+static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *name,
+                                   struct hf_error *why)
 {
     struct hf_segments *s = &j->segments;
     struct hf_segment_head head = { 0 };
@@ -154,12 +166,14 @@ static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *n
     /* A crash tears a header and does not change it: this one was written by another store. */
     if (good && !same_store(j, &head))
         return hf_error_set(why, HF_STORE_DAMAGED,
-                            "%s belongs to another store; restore it from a copy of this one", name->text);
+                            "%s belongs to another store; restore it from a copy of this one",
+                            name->text);
     if (good && (head.number != name->number || head.base != base || head.size != size))
         return hf_error_set(why, HF_STORE_DAMAGED,
-                            "%s does not fit: it has %" PRIu64 " bytes and should begin at position %" PRIu64
-                            ", and its header says segment %" PRIu64 " at position %" PRIu64 " of %" PRIu64
-                            " bytes; restore it from a copy",
+                            "%s does not fit: it has %" PRIu64
+                            " bytes and should begin at position %" PRIu64
+                            ", and its header says segment %" PRIu64 " at position %" PRIu64
+                            " of %" PRIu64 " bytes; restore it from a copy",
                             name->text, size, base, head.number, head.base, head.size);
     if (!good)
         head = (struct hf_segment_head){ 0 };
@@ -198,7 +212,8 @@ static int pack_head(struct hf_journal *j, struct hf_file *file, struct hf_segme
     return 0;
 }
 
-static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name, struct hf_error *why)
+static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name,
+                                struct hf_error *why)
 {
     struct hf_segments *s = &j->segments;
     struct hf_segment_head outer = { 0 }, inner = { 0 };
@@ -206,7 +221,8 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
     enum hf_head_state state = HF_HEAD_NONE;
     int error = j->io->open(j->dir, name->text, HF_OPEN_READ, &file);
     if (error)
-        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text, strerror(-error));
+        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot open %s: %s", name->text,
+                            strerror(-error));
     error = pack_head(j, file, &outer, &inner, &state);
     uint32_t version = error == -EBADMSG ? hf_pack_version(j->io, file) : 0;
     j->io->close(file);
@@ -215,20 +231,22 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
     if (version > HF_PACK_VERSION)
         return refuse_newer(why, name->text, version, HF_PACK_VERSION);
     if (error)
-        return hf_error_set(why, HF_STORE_DAMAGED, "%s is damaged; restore it from a copy", name->text);
+        return hf_error_set(why, HF_STORE_DAMAGED, "%s is damaged; restore it from a copy",
+                            name->text);
     if (state == HF_HEAD_NEWER)
         return refuse_newer(why, name->text, inner.version, HF_FORMAT_VERSION);
     if (state != HF_HEAD_GOOD || !same_store(j, &inner) || outer.number != name->number ||
         outer.base != next_base(s) || inner.number != outer.number || inner.base != outer.base ||
         inner.size != outer.size)
-        return hf_error_set(why, HF_STORE_DAMAGED, "%s does not fit where it stands; restore it from a copy",
-                            name->text);
+        return hf_error_set(why, HF_STORE_DAMAGED,
+                            "%s does not fit where it stands; restore it from a copy", name->text);
     if (hf_segments_add(s, &inner, HF_SEGMENT_PACKED, NULL) != 0)
         return hf_error_set(why, HF_NO_MEMORY, "not enough memory to list the journal's segments");
     return HF_OK;
 }
 
-/* A segment is missing. What cannot be read, and what a newer program wrote, is told before that, wherever it stands. */
+/* A segment is missing. What cannot be read, and what a newer program wrote, is told before that,
+ * wherever it stands. */
 static enum hf_status rest_look(struct hf_journal *j, const struct hf_names *names, size_t from,
                                 struct hf_error *why)
 {
@@ -244,7 +262,8 @@ static enum hf_status rest_look(struct hf_journal *j, const struct hf_names *nam
     return HF_OK;
 }
 
-static enum hf_status segments_open(struct hf_journal *j, const struct hf_names *names, struct hf_error *why)
+static enum hf_status segments_open(struct hf_journal *j, const struct hf_names *names,
+                                    struct hf_error *why)
 {
     uint64_t next = 1;
     for (size_t i = 0; i < names->count; i++) {
@@ -252,18 +271,18 @@ static enum hf_status segments_open(struct hf_journal *j, const struct hf_names 
         if (name->kind != HF_FILENAME_LOG && name->kind != HF_FILENAME_PACK)
             continue;
         if (name->number + 1 == next && name->kind == HF_FILENAME_PACK) {
-            /* A crash came between packing and removing the plain file: the plain one stands. Its twin is removed when the
-             * store is open: if it does not open, nothing is changed. */
+            /* A crash came between packing and removing the plain file: the plain one stands. Its
+             * twin is removed when the store is open: if it does not open, nothing is changed. */
             j->has_twins = true;
             continue;
         }
         if (name->number != next) {
             enum hf_status rest = rest_look(j, names, i, why);
-            return rest != HF_OK
-                       ? rest
-                       : hf_error_set(why, HF_STORE_DAMAGED,
-                                      "journal segment %" PRIu64 " is missing; restore the file from a copy",
-                                      next);
+            return rest != HF_OK ? rest
+                                 : hf_error_set(why, HF_STORE_DAMAGED,
+                                                "journal segment %" PRIu64
+                                                " is missing; restore the file from a copy",
+                                                next);
         }
         enum hf_status st =
             name->kind == HF_FILENAME_LOG ? segment_find(j, name, why) : pack_find(j, name, why);
@@ -282,7 +301,8 @@ static void progress(struct hf_journal *j, uint64_t done, uint64_t total)
         j->on_progress(j->arg, done, total > done ? total : done);
 }
 
-/* Check the batches before the snapshot, for a while; and bring back what holds.idx does not know. */
+/* Check the batches before the snapshot, for a while; and bring back what holds.idx does not
+ * know. */
 static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapshot_info *info,
                                     struct hf_error *why)
 {
@@ -307,10 +327,11 @@ static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapsh
 
 /* ---- Behind the snapshot ---- */
 
-/* Make the newest batch durable once more. The process before may have died between writing and syncing it, or
- * stopped because the sync failed: then the system may show it to us and still lose it, and whoever asks again
- * would be told something that is on no disk. Only writing makes its pages dirty again, so it is written, not only
- * synced. Those before it are durable: a batch is written when the one before has landed. */
+/* Make the newest batch durable once more. The process before may have died between writing and
+ * syncing it, or stopped because the sync failed: then the system may show it to us and still lose
+ * it, and whoever asks again would be told something that is on no disk. Only writing makes its
+ * pages dirty again, so it is written, not only synced. Those before it are durable: a batch is
+ * written when the one before has landed. */
 static int last_settle(struct hf_journal *j, uint64_t last)
 {
     struct hf_segment *g = hf_segments_at(&j->segments, last);
@@ -334,8 +355,8 @@ static int last_settle(struct hf_journal *j, uint64_t last)
     return error ? error : j->io->sync(g->writer);
 }
 
-/* The active segment is the one with the newest batch; what is behind it was only prepared. A segment is compressed when
- * a batch in the next one follows, so none of these is. */
+/* The active segment is the one with the newest batch; what is behind it was only prepared. A
+ * segment is compressed when a batch in the next one follows, so none of these is. */
 static enum hf_status states_set(struct hf_journal *j, struct hf_error *why)
 {
     struct hf_segments *s = &j->segments;
@@ -344,8 +365,9 @@ static enum hf_status states_set(struct hf_journal *j, struct hf_error *why)
         if (g->number < j->active)
             continue;
         if (g->state == HF_SEGMENT_PACKED)
-            return refuse_damage(why, j, j->end > g->base ? j->end : g->base,
-                                 "the segment is compressed, and the batches that follow it are not there");
+            return refuse_damage(
+                why, j, j->end > g->base ? j->end : g->base,
+                "the segment is compressed, and the batches that follow it are not there");
         hf_segments_become(s, g, g->number == j->active ? HF_SEGMENT_ACTIVE : HF_SEGMENT_PREPARED);
         if (g->number > j->active)
             g->version = 0;
@@ -356,13 +378,17 @@ static enum hf_status states_set(struct hf_journal *j, struct hf_error *why)
 /* Is this the place in the journal that the snapshot was begun at? */
 static bool proof_fits(const struct hf_snapshot_info *proof, const struct hf_link *link)
 {
-    return link->sequence == proof->next_sequence && memcmp(link->chain, proof->chain, HF_DIGEST_SIZE) == 0;
+    return link->sequence == proof->next_sequence &&
+           memcmp(link->chain, proof->chain, HF_DIGEST_SIZE) == 0;
 }
 
-static const char proof_differs[] = "the batches at the newest snapshot are not those that it was taken of";
+static const char proof_differs[] =
+    "the batches at the newest snapshot are not those that it was taken of";
 
-/* The batch there was found: what do the snapshot and the note say of it, and of those before it? NULL: nothing against it. */
-static const char *batch_unproven(const struct hf_walk *w, const struct hf_snapshot_info *proof, bool *passed)
+/* The batch there was found: what do the snapshot and the note say of it, and of those before it?
+ * NULL: nothing against it. */
+static const char *batch_unproven(const struct hf_walk *w, const struct hf_snapshot_info *proof,
+                                  bool *passed)
 {
     if (!proof->whole || *passed || w->position < proof->start)
         return NULL;
@@ -371,7 +397,8 @@ static const char *batch_unproven(const struct hf_walk *w, const struct hf_snaps
 }
 
 /* The journal ends there. */
-static const char *end_unproven(const struct hf_walk *w, const struct hf_snapshot_info *proof, bool passed)
+static const char *end_unproven(const struct hf_walk *w, const struct hf_snapshot_info *proof,
+                                bool passed)
 {
     if (!proof->whole)
         return NULL;
@@ -382,10 +409,10 @@ static const char *end_unproven(const struct hf_walk *w, const struct hf_snapsho
     return passed || proof_fits(proof, &w->link) ? NULL : proof_differs;
 }
 
-/* Replay what is behind the snapshot that was loaded. proof: the newest whole one. last: out, the position of the newest batch, 0
- * if there is none. */
-static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_info *proof, uint64_t *last,
-                                 struct hf_error *why)
+/* Replay what is behind the snapshot that was loaded. proof: the newest whole one. last: out, the
+ * position of the newest batch, 0 if there is none. */
+static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_info *proof,
+                                 uint64_t *last, struct hf_error *why)
 {
     struct hf_journal *j = w->j;
     bool passed = false;
@@ -396,8 +423,8 @@ static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_inf
         if (step == HF_STEP_DAMAGE)
             return w->error ? refuse_unread_at(why, j, w->position, w->error)
                             : refuse_damage(why, j, w->position, w->what);
-        const char *what =
-            step == HF_STEP_END ? end_unproven(w, proof, passed) : batch_unproven(w, proof, &passed);
+        const char *what = step == HF_STEP_END ? end_unproven(w, proof, passed)
+                                               : batch_unproven(w, proof, &passed);
         if (what)
             return refuse_damage(why, j, w->position, what);
         if (step == HF_STEP_END)
@@ -406,8 +433,9 @@ static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_inf
             return HF_OK;
         enum hf_status st = hf_walk_apply(j, w->position, &w->head, w->data, false);
         if (st != HF_OK)
-            return st == HF_NO_MEMORY ? hf_error_set(why, st, "not enough memory to hold the store's tables")
-                                      : refuse_damage(why, j, w->position, "an entry there is malformed");
+            return st == HF_NO_MEMORY
+                       ? hf_error_set(why, st, "not enough memory to hold the store's tables")
+                       : refuse_damage(why, j, w->position, "an entry there is malformed");
         *last = w->position;
         hf_walk_on(w);
         if (!hf_closed_fits(&j->closed, w->link.sequence - 1, w->link.chain))
@@ -416,7 +444,8 @@ static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_inf
     }
 }
 
-/* Does the journal reach as far as its note says? That the batch is the same has been looked at when it was read. */
+/* Does the journal reach as far as its note says? That the batch is the same has been looked at
+ * when it was read. */
 static enum hf_status closed_check(struct hf_journal *j, uint64_t newest, struct hf_error *why)
 {
     if (newest >= j->closed.sequence)
@@ -424,7 +453,8 @@ static enum hf_status closed_check(struct hf_journal *j, uint64_t newest, struct
     return hf_error_set(why, HF_STORE_DAMAGED,
                         "the journal is damaged at its end: the note `" HF_CLOSED_NAME
                         "` names batch %" PRIu64 " (before position %" PRIu64
-                        "), but the last whole batch is %" PRIu64 ". `holdfast audit` shows what is whole",
+                        "), but the last whole batch is %" PRIu64
+                        ". `holdfast audit` shows what is whole",
                         j->closed.sequence, j->closed.end, newest);
 }
 
@@ -445,8 +475,8 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
                              "knows of");
     j->end = j->durable = w.position;
     j->next_sequence = w.link.sequence;
-    /* A snapshot may have begun later than the newest batch. What is written behind it must not have an earlier time, also if the
-     * tables came from elsewhere. */
+    /* A snapshot may have begun later than the newest batch. What is written behind it must not
+     * have an earlier time, also if the tables came from elsewhere. */
     hf_time now = proof->whole && proof->now > w.link.now ? proof->now : w.link.now;
     j->now = now > 0 && !HF_BUG(recovery_clock_lost) ? now : 0;
     memcpy(j->chain, w.link.chain, HF_DIGEST_SIZE);
@@ -465,9 +495,10 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
         return st;
     j->sealed_highest = j->tables.holds.highest;
     int error = last ? last_settle(j, last) : 0;
-    return error ? hf_error_set(why, HF_STORAGE_FAILURE, "the end of the journal cannot be made durable: %s",
-                                strerror(-error))
-                 : HF_OK;
+    return error
+               ? hf_error_set(why, HF_STORAGE_FAILURE,
+                              "the end of the journal cannot be made durable: %s", strerror(-error))
+               : HF_OK;
 }
 
 /* ---- Snapshots ---- */
@@ -481,8 +512,8 @@ static enum hf_status tables_anew(struct hf_journal *j, struct hf_error *why)
     return HF_OK;
 }
 
-/* Load the tables from one snapshot, if that is possible. proof: what the newest whole one says, filled in if this is it. *loaded:
- * out; if it is false, the tables are new. */
+/* Load the tables from one snapshot, if that is possible. proof: what the newest whole one says,
+ * filled in if this is it. *loaded: out; if it is false, the tables are new. */
 static enum hf_status snapshot_try(struct hf_journal *j, const struct hf_name *name,
                                    struct hf_snapshot_info *info, struct hf_snapshot_info *proof,
                                    bool *loaded, struct hf_error *why)
@@ -540,14 +571,16 @@ static void index_open(struct hf_journal *j, const struct hf_snapshot_info *info
     if (why)
         hf_journal_note(j, level, "holds.idx %s: it is rebuilt from the journal", why);
     else
-        hf_journal_note(
-            j, 1, "holds.idx is not as it was written at byte %" PRIu64 ": it is rebuilt from the journal",
-            bad);
+        hf_journal_note(j, 1,
+                        "holds.idx is not as it was written at byte %" PRIu64
+                        ": it is rebuilt from the journal",
+                        bad);
     j->index_old |= h->covers == 0; /* all of it is read now */
     j->stats.index_rebuilds++;
 }
 
-/* Rebuild what was found to be wrong, for a while: a small store has everything back before it serves. */
+/* Rebuild what was found to be wrong, for a while: a small store has everything back before it
+ * serves. */
 static void index_rebuild(struct hf_journal *j)
 {
     uint64_t begun = j->io->monotonic_ns(j->io->ctx);
@@ -558,7 +591,8 @@ static void index_rebuild(struct hf_journal *j)
     }
 }
 
-/* There is no whole batch. Then the store is new, or everything is lost: some files are only made behind the first batch. */
+/* There is no whole batch. Then the store is new, or everything is lost: some files are only made
+ * behind the first batch. */
 static enum hf_status remains_check(const struct hf_names *names, struct hf_error *why)
 {
     for (size_t i = names->count; i > 0; i--) {
@@ -574,17 +608,21 @@ static enum hf_status remains_check(const struct hf_names *names, struct hf_erro
     return HF_OK;
 }
 
-/* No header of the journal is right. Nothing was ever written; or something was, and is damaged: a whole batch tells. */
-static enum hf_status fresh_check(struct hf_journal *j, const struct hf_names *names, struct hf_error *why)
+/* No header of the journal is right. Nothing was ever written; or something was, and is damaged: a
+ * whole batch tells. */
+static enum hf_status fresh_check(struct hf_journal *j, const struct hf_names *names,
+                                  struct hf_error *why)
 {
     struct hf_walk w = { .j = j, .link = { .sequence = 1 } };
     if (hf_walk_step(&w) == HF_STEP_DAMAGE)
         return w.error ? refuse_unread_at(why, j, w.position, w.error)
-                       : refuse_damage(why, j, 0, "the header of the first segment is not as it was written");
+                       : refuse_damage(why, j, 0,
+                                       "the header of the first segment is not as it was written");
     return remains_check(names, why);
 }
 
-static enum hf_status recover(struct hf_journal *j, struct hf_names *names, bool *fresh, struct hf_error *why)
+static enum hf_status recover(struct hf_journal *j, struct hf_names *names, bool *fresh,
+                              struct hf_error *why)
 {
     struct hf_snapshot_info info, proof;
     enum hf_status st = segments_open(j, names, why);
@@ -622,7 +660,8 @@ enum hf_status hf_journal_recover(struct hf_journal *j, bool *fresh, struct hf_e
     if (error == -ENOMEM)
         st = hf_error_set(why, HF_NO_MEMORY, "not enough memory to list the store's directory");
     else if (error)
-        st = hf_error_set(why, HF_STORAGE_FAILURE, "cannot list the store's directory: %s", strerror(-error));
+        st = hf_error_set(why, HF_STORAGE_FAILURE, "cannot list the store's directory: %s",
+                          strerror(-error));
     else
         st = recover(j, &names, fresh, why);
     hf_names_free(&names);

@@ -1,6 +1,7 @@
-/* Rebuilding parts of holds.idx, at a start for a moment and then while the store works: the journal is read from its beginning to where the file is up to
- * date, a little at a time, and the newest place of each hold of these parts is noted. Until the end is reached none of
- * them is known: an older record of a hold looks like the newest. */
+/* Rebuilding parts of holds.idx, at a start for a moment and then while the store works: the
+ * journal is read from its beginning to where the file is up to date, a little at a time, and the
+ * newest place of each hold of these parts is noted. Until the end is reached none of them is
+ * known: an older record of a hold looks like the newest. */
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
@@ -9,8 +10,8 @@
 #include <stdlib.h>
 
 enum {
-    PARTS_MAX = 65536,      /* rebuilt in one reading: 33 million holds, which take 256 MiB meanwhile */
-    PARTS_MANY = 8,         /* so many lie together */
+    PARTS_MAX = 65536, /* rebuilt in one reading: 33 million holds, which take 256 MiB meanwhile */
+    PARTS_MANY = 8,    /* so many lie together */
     STEP_BYTES = 256 << 10, /* of the journal a step */
     STEP_PARTS = 16,        /* put into the tables a step */
 };
@@ -32,11 +33,12 @@ struct hf_reindexing {
 void hf_journal_index_note(struct hf_journal *j, uint64_t p)
 {
     unsigned long long first = (p - 1) * HF_INDEX_ENTRIES + 1;
-    hf_journal_note(
-        j, 1,
-        "holds.idx is damaged at byte %llu: holds number %llu to %llu cannot be read from it; they are "
-        "searched for in the journal",
-        (unsigned long long)j->tables.holds.bad_at, first, first + HF_INDEX_ENTRIES - 1);
+    hf_journal_note(j, 1,
+                    "holds.idx is damaged at byte %llu: holds number %llu to %llu cannot be read "
+                    "from it; they are "
+                    "searched for in the journal",
+                    (unsigned long long)j->tables.holds.bad_at, first,
+                    first + HF_INDEX_ENTRIES - 1);
     j->stats.index_rebuilds++;
 }
 
@@ -132,15 +134,16 @@ static void entry_note(struct hf_journal *j, const struct hf_entry_view *entry, 
     }
 }
 
-/* The batch that comes next, here or at the beginning of the next segment. -ENOENT: none before the end. */
+/* The batch that comes next, here or at the beginning of the next segment. -ENOENT: none before the
+ * end. */
 static int batch_next(struct hf_journal *j, const unsigned char **data, struct hf_batch_head *head)
 {
     struct hf_reindexing *r = j->reindexing;
     const struct hf_segment *g = hf_segments_at(&j->segments, r->position);
     if (!g)
         return -ENOENT;
-    uint64_t places[2] = { r->position,
-                           r->position == g->base ? g->base + HF_BLOCK : g->base + g->size + HF_BLOCK };
+    uint64_t places[2] = { r->position, r->position == g->base ? g->base + HF_BLOCK
+                                                               : g->base + g->size + HF_BLOCK };
     uint64_t stop = HF_BUG(index_rebuilt_short) ? r->stop - r->stop / 4 : r->stop;
     for (size_t i = 0; i < 2 && places[i] < stop; i++) {
         int error = hf_journal_batch(j, places[i], false, data, head);
@@ -155,11 +158,13 @@ static int batch_next(struct hf_journal *j, const unsigned char **data, struct h
 }
 
 /* 0 or a negative errno; -EBADMSG: the batch is not as it was written. */
-static int batch_note(struct hf_journal *j, const unsigned char *data, const struct hf_batch_head *head)
+static int batch_note(struct hf_journal *j, const unsigned char *data,
+                      const struct hf_batch_head *head)
 {
     uint32_t entries = 0;
     struct hf_entry_view entry;
-    for (uint32_t at = hf_batch_head_size(head->version); at < head->length; at += entry.size, entries++) {
+    for (uint32_t at = hf_batch_head_size(head->version); at < head->length;
+         at += entry.size, entries++) {
         if (!hf_entry_decode(data + at, head->length - at, &entry))
             return -EBADMSG;
         entry_note(j, &entry, j->reindexing->position + at);
@@ -167,8 +172,8 @@ static int batch_note(struct hf_journal *j, const unsigned char *data, const str
     return entries == head->count ? 0 : -EBADMSG;
 }
 
-/* Put the holds of one part into the tables, where they are until the next snapshot writes it. False if one of
- * them was nowhere in the journal, or without memory. */
+/* Put the holds of one part into the tables, where they are until the next snapshot writes it.
+ * False if one of them was nowhere in the journal, or without memory. */
 static bool mending_end(struct hf_journal *j, const struct mending *m, bool *no_memory)
 {
     struct hf_holds *h = &j->tables.holds;
@@ -177,9 +182,9 @@ static bool mending_end(struct hf_journal *j, const struct mending *m, bool *no_
     for (size_t i = 0; i < HF_INDEX_ENTRIES && first + i <= h->covered; i++) {
         if (hf_holds_remembers(h, first + i, &position))
             continue;
-        *no_memory =
-            m->positions[i] != 0 && !(j->reindexing->count >= PARTS_MANY ? hf_holds_reserve_many(h, first + i)
-                                                                         : hf_holds_reserve(h, first + i, 1));
+        *no_memory = m->positions[i] != 0 &&
+                     !(j->reindexing->count >= PARTS_MANY ? hf_holds_reserve_many(h, first + i)
+                                                          : hf_holds_reserve(h, first + i, 1));
         if (m->positions[i] == 0 || *no_memory)
             return false;
         hf_holds_set(h, first + i, m->positions[i]);
@@ -230,7 +235,8 @@ bool hf_reindex_step(struct hf_journal *j)
 {
     struct hf_batch_head head;
     const unsigned char *data;
-    if (!j->reindexing && j->tables.holds.bad > 0 && j->io->monotonic_ns(j->io->ctx) >= j->reindex_at_ns)
+    if (!j->reindexing && j->tables.holds.bad > 0 &&
+        j->io->monotonic_ns(j->io->ctx) >= j->reindex_at_ns)
         begin(j);
     struct hf_reindexing *r = j->reindexing;
     if (!r)

@@ -8,7 +8,8 @@
 bool hf_rows_loaded(struct hf_rows *r)
 {
     struct hf_order_at at = { r->guards.first, 0 };
-    bool sorted = hf_order_sort(&r->resources) && hf_order_sort(&r->guards) && hf_order_sort(&r->outbox);
+    bool sorted =
+        hf_order_sort(&r->resources) && hf_order_sort(&r->guards) && hf_order_sort(&r->outbox);
     for (const struct hf_order_item *g; sorted && (g = hf_order_next(&r->guards, &at)) != NULL;)
         sorted = hf_order_sort(&g->node->entries[0]);
     r->loading = false;
@@ -35,7 +36,8 @@ static void charge(struct hf_rows *r, const struct hf_node *n, uint64_t bytes)
     r->owners.list[n->tenant].bytes += bytes;
 }
 
-/* The memory of an order of entries is the tenant's of its guard; r->bytes, which was `before`, has it already. */
+/* The memory of an order of entries is the tenant's of its guard; r->bytes, which was `before`, has
+ * it already. */
 static void order_charge(struct hf_rows *r, const struct hf_node *n, uint64_t before)
 {
     r->owners.list[n->tenant].bytes += r->bytes - before;
@@ -241,7 +243,8 @@ static struct hf_order *order_of(struct hf_rows *r, const struct hf_node *n)
 }
 
 /* What hangs on a new node beside its bytes. */
-static bool extras_make(struct hf_rows *r, struct hf_node *n, struct hf_bytes scope, unsigned together)
+static bool extras_make(struct hf_rows *r, struct hf_node *n, struct hf_bytes scope,
+                        unsigned together)
 {
     if (n->kind == HF_ROW_GUARD) {
         n->entries = calloc(2, sizeof *n->entries);
@@ -275,10 +278,12 @@ static struct hf_node *node_make(struct hf_rows *r, const struct prefix *p, stru
     size_t head = p->size - 1;
     /* Rows whose size changes get some slack; those that keep theirs do not. */
     size_t room = image->bytes.size;
-    if (image->kind == HF_ROW_REGISTER || image->kind == HF_ROW_VALUE || image->kind == HF_ROW_CLAIM)
+    if (image->kind == HF_ROW_REGISTER || image->kind == HF_ROW_VALUE ||
+        image->kind == HF_ROW_CLAIM)
         room += room / 8;
     uint32_t tenant = hf_owners_make(&r->owners, hf_mem(p->bytes + 2, p->bytes[1]));
-    struct hf_node *n = tenant == HF_OWNER_NONE ? NULL : malloc(sizeof *n + head + name.size + room);
+    struct hf_node *n =
+        tenant == HF_OWNER_NONE ? NULL : malloc(sizeof *n + head + name.size + room);
     if (!n)
         return NULL;
     *n = (struct hf_node){ .hash = hash,
@@ -294,7 +299,8 @@ static struct hf_node *node_make(struct hf_rows *r, const struct prefix *p, stru
     return n;
 }
 
-/* Can the row take the image where it is? One that has far too much room then is made anew, and gives it back. */
+/* Can the row take the image where it is? One that has far too much room then is made anew, and
+ * gives it back. */
 static bool fits(const struct hf_node *old, const struct hf_image *image)
 {
     enum { SPARE = 256 };
@@ -328,21 +334,22 @@ static enum hf_status stage(struct hf_rows *r, struct hf_bytes tenant, const str
                    : HF_NO_MEMORY;
     out->made->is_volatile = is_volatile;
     /* A larger register, claim or value takes the old one's place and has no extras. */
-    if ((!out->old || image->kind == HF_ROW_ENTRY) && !extras_make(r, out->made, key.scope, together)) {
+    if ((!out->old || image->kind == HF_ROW_ENTRY) &&
+        !extras_make(r, out->made, key.scope, together)) {
         hf_rows_drop(r, out);
         return HF_NO_MEMORY;
     }
     return HF_OK;
 }
 
-enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant, const struct hf_image *image,
-                             unsigned together, struct hf_staged *out)
+enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant,
+                             const struct hf_image *image, unsigned together, struct hf_staged *out)
 {
     return stage(r, tenant, image, together, false, out);
 }
 
-enum hf_status hf_rows_stage_volatile(struct hf_rows *r, struct hf_bytes tenant, const struct hf_image *image,
-                                      struct hf_staged *out)
+enum hf_status hf_rows_stage_volatile(struct hf_rows *r, struct hf_bytes tenant,
+                                      const struct hf_image *image, struct hf_staged *out)
 {
     return stage(r, tenant, image, 1, true, out);
 }
@@ -426,7 +433,8 @@ void hf_rows_erase(struct hf_rows *r, struct hf_node *node)
     count_owed(r, node, -1);
     if (r->last == node)
         r->last = NULL;
-    HF_ASSERT(node->kind != HF_ROW_GUARD && node->kind != HF_ROW_CLIENT && node->kind != HF_ROW_RESOURCE);
+    HF_ASSERT(node->kind != HF_ROW_GUARD && node->kind != HF_ROW_CLIENT &&
+              node->kind != HF_ROW_RESOURCE);
     node->dead_next = r->dead;
     r->dead = node;
 }

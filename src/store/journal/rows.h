@@ -1,9 +1,9 @@
-/* rows.h: the rows that live in memory: resources, guards, entries, claims, leases, registers, clients,
- * values, outbox, reversals, configuration. (Holds stay in the journal; see holds.h.)
+/* rows.h: the rows that live in memory: resources, guards, entries, claims, leases, registers,
+ * clients, values, outbox, reversals, configuration. (Holds stay in the journal; see holds.h.)
  *
- * A row is kept as its image, the bytes of the journal, under its kind, tenant and name. Changing one is
- * done in two steps, so that an operation of several rows can be all or nothing when memory runs out:
- * hf_rows_stage finds the place and gets the memory, hf_rows_put cannot fail. */
+ * A row is kept as its image, the bytes of the journal, under its kind, tenant and name. Changing
+ * one is done in two steps, so that an operation of several rows can be all or nothing when memory
+ * runs out: hf_rows_stage finds the place and gets the memory, hf_rows_put cannot fail. */
 #ifndef HF_STORE_JOURNAL_ROWS_H
 #define HF_STORE_JOURNAL_ROWS_H
 
@@ -14,27 +14,31 @@
 
 struct hf_node;
 
-/* Lists and their cursors go by stamps, so a row must have the same one after a restart. It is the position of the journal
- * entry that made the row, and the row's index in it, whether the row comes out of memory, a snapshot or the journal.
- * Entries that are in no journal have stamps of their own, which get in the way of no others: with this bit, and a number. */
+/* Lists and their cursors go by stamps, so a row must have the same one after a restart. It is the
+ * position of the journal entry that made the row, and the row's index in it, whether the row comes
+ * out of memory, a snapshot or the journal. Entries that are in no journal have stamps of their
+ * own, which get in the way of no others: with this bit, and a number. */
 #define HF_STAMP_VOLATILE (UINT64_C(1) << 63)
 
 struct hf_node {
     uint64_t hash;
     uint64_t
-        stamp; /* where in the journal it was made; orders rows of a kind by age. See HF_STAMP_VOLATILE */
+        /* where in the journal it was made; orders rows of a kind by age. See HF_STAMP_VOLATILE */
+        stamp;
     uint32_t key_size, image_size, image_room;
     uint8_t kind, tenant_size;
     bool is_volatile;   /* an entry that is in no journal */
     uint32_t live_root; /* resources: see live.h */
     uint32_t tenant;    /* its place in the table of tenants */
     union {
-        struct hf_order *entries; /* guards: two, of its entries in the journal, and of the others; owned */
-        uint64_t *ring;           /* clients: position of number n at n % HF_SEQUENCE_WINDOW; owned */
-        struct hf_node *guard;    /* entries */
+        struct hf_order
+            *entries;   /* guards: two, of its entries in the journal, and of the others; owned */
+        uint64_t *ring; /* clients: position of number n at n % HF_SEQUENCE_WINDOW; owned */
+        struct hf_node *guard; /* entries */
         struct hf_node *dead_next;
     };
-    unsigned char bytes[]; /* key: u8 tenant length, tenant, [u16 scope length, scope,] name; then image */
+    unsigned char
+        bytes[]; /* key: u8 tenant length, tenant, [u16 scope length, scope,] name; then image */
 };
 
 struct hf_rows {
@@ -46,9 +50,10 @@ struct hf_rows {
     struct hf_owners owners;
     uint64_t started, deletable; /* of all tenants: see owners.h */
     uint64_t left;               /* rows that deleted registers have left */
-    struct hf_node *dead; /* owned: erased, but an answer may still point into them; see hf_rows_bury */
-    /* While a request is decided: the hash of the resource that it names, and that name; 0: none. And the
-     * row found last, which is asked for several times in a row. */
+    struct hf_node
+        *dead; /* owned: erased, but an answer may still point into them; see hf_rows_bury */
+    /* While a request is decided: the hash of the resource that it names, and that name; 0: none.
+     * And the row found last, which is asked for several times in a row. */
     uint64_t hint;
     struct hf_bytes hint_name;
     struct hf_node *last;
@@ -85,16 +90,18 @@ struct hf_staged {
     struct hf_image image;
 };
 
-/* together: how many rows are staged before the first of them is put.
- * HF_OK, HF_NO_MEMORY, or HF_STORE_DAMAGED for an image without a proper key, or without its guard. */
-enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant, const struct hf_image *image,
-                             unsigned together, struct hf_staged *out);
+/* together: how many rows are staged before the first of them is put. HF_OK, HF_NO_MEMORY, or
+ * HF_STORE_DAMAGED for an image without a proper key, or without its guard. */
+enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant,
+                             const struct hf_image *image, unsigned together,
+                             struct hf_staged *out);
 /* The same for an entry that is in no journal; the stamp that it is put with counts for nothing. */
-enum hf_status hf_rows_stage_volatile(struct hf_rows *r, struct hf_bytes tenant, const struct hf_image *image,
-                                      struct hf_staged *out);
+enum hf_status hf_rows_stage_volatile(struct hf_rows *r, struct hf_bytes tenant,
+                                      const struct hf_image *image, struct hf_staged *out);
 void hf_rows_drop(struct hf_rows *r, struct hf_staged *staged);
-/* stamp: position of the journal entry and index of the row in it. It is above all others of its order, but if these come
- * out of a snapshot of an older program (doc/FORMAT.md): then it is raised. Returns the row; NULL if it was erased. */
+/* stamp: position of the journal entry and index of the row in it. It is above all others of its
+ * order, but if these come out of a snapshot of an older program (doc/FORMAT.md): then it is
+ * raised. Returns the row; NULL if it was erased. */
 struct hf_node *hf_rows_put(struct hf_rows *r, struct hf_staged *staged, uint64_t stamp);
 void hf_rows_erase(struct hf_rows *r, struct hf_node *node);
 /* Free the memory of rows that were erased or replaced. */
@@ -103,7 +110,8 @@ void hf_rows_bury(struct hf_rows *r);
 /* The end of loading: sort what has to be in order. False without memory. */
 bool hf_rows_loaded(struct hf_rows *r);
 
-/* Free entries of `guard` that are not seen at `now`, oldest first, at most `max`. Returns how many. */
+/* Free entries of `guard` that are not seen at `now`, oldest first, at most `max`. Returns how
+ * many. */
 size_t hf_rows_expire_entries(struct hf_rows *r, struct hf_node *guard, hf_time now, size_t max);
 
 #endif

@@ -62,7 +62,8 @@ bool hf_segments_give_back(struct hf_segments *s, int error)
 }
 
 /* Open the file; if descriptors are short, with that of a compressed segment that is not in use. */
-static int file_open(struct hf_segments *s, const char *name, enum hf_open_how how, struct hf_file **out)
+static int file_open(struct hf_segments *s, const char *name, enum hf_open_how how,
+                     struct hf_file **out)
 {
     int error;
     do {
@@ -197,8 +198,8 @@ struct hf_segment *hf_segments_at(const struct hf_segments *s, uint64_t position
     return lo < s->count && s->list[lo].base <= position ? &s->list[lo] : NULL;
 }
 
-int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head, enum hf_segment_state state,
-                    struct hf_file *writer)
+int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head,
+                    enum hf_segment_state state, struct hf_file *writer)
 {
     if (s->count == s->room) {
         size_t room = s->room ? s->room * 2 : 16;
@@ -226,7 +227,8 @@ int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head, e
 
 uint64_t hf_segments_next_size(const struct hf_segments *s, uint64_t size)
 {
-    /* Whatever fits at all fits into one of SEGMENT_FIRST bytes, so a store of smaller ones grows at once. */
+    /* Whatever fits at all fits into one of SEGMENT_FIRST bytes, so a store of smaller ones grows
+     * at once. */
     uint64_t next = size * 2 > SEGMENT_FIRST ? size * 2 : SEGMENT_FIRST;
     if (s->size_fits && next > s->size_fits)
         next = s->size_fits;
@@ -275,8 +277,8 @@ int hf_prepare_step(struct hf_segments *s, struct hf_preparing *p)
     int error = s->io->write(p->file, zeros, n, p->filled);
     if (error)
         return error;
-    /* Started now and synced rarely: each sync makes commits wait for the disk's cache. But never so much on its
-     * way that the system would slow commits down to get rid of it. */
+    /* Started now and synced rarely: each sync makes commits wait for the disk's cache. But never
+     * so much on its way that the system would slow commits down to get rid of it. */
     s->io->start(p->file, p->filled, n);
     p->filled += n;
     return p->filled % SYNC_EVERY == 0 ? s->io->sync(p->file) : 0;

@@ -1,7 +1,7 @@
 /* Snapshots: the tables, written slice by slice while the store works (doc/FORMAT.md).
  *
- * Each step copies some parts of a table into a buffer under the lock, gives the lock up and writes the
- * buffer. A step copies about SLICE bytes, so that nobody waits longer than that takes. */
+ * Each step copies some parts of a table into a buffer under the lock, gives the lock up and writes
+ * the buffer. A step copies about SLICE bytes, so that nobody waits longer than that takes. */
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/bug.h"
@@ -13,7 +13,13 @@
 #include <stdlib.h>
 
 /* LOOK_MAX: places of a table that are looked at in one step. */
-enum { SLICE = 512 << 10, LOOK_MAX = 16384, SYNC_EVERY = 2 << 20, BLOCK_HEAD = 16, RETRY_NS = 1000000000 };
+enum {
+    SLICE = 512 << 10,
+    LOOK_MAX = 16384,
+    SYNC_EVERY = 2 << 20,
+    BLOCK_HEAD = 16,
+    RETRY_NS = 1000000000
+};
 
 enum {
     BLOCK_HEADER = 1,
@@ -100,8 +106,8 @@ static void add64(struct hf_buffer *b, uint64_t v)
     hf_buffer_add(b, p, 8);
 }
 
-/* How many keys of each tenant lie between the cursor and the snapshot's start: the tables have those that are being gathered,
- * too. Without memory for it there is no snapshot. */
+/* How many keys of each tenant lie between the cursor and the snapshot's start: the tables have
+ * those that are being gathered, too. Without memory for it there is no snapshot. */
 static void owners_note(struct hf_journal *j, struct hf_buffer *out)
 {
     struct hf_owners *o = &j->tables.rows.owners;
@@ -141,7 +147,8 @@ static void passed_note(const struct hf_journal *j, struct hf_buffer *out)
 void hf_snapshot_begin(struct hf_journal *j)
 {
     uint64_t start = j->gather.size ? j->gather.base : j->end;
-    /* Rows from `start` on are left out because the journal has them: not before their stamps say where that is. */
+    /* Rows from `start` on are left out because the journal has them: not before their stamps say
+     * where that is. */
     j->snapshot_wanted = start <= j->tables.rows.foreign;
     if (j->snapshot_wanted)
         return; /* at a later landing; only a snapshot of an older program has such stamps */
@@ -150,7 +157,8 @@ void hf_snapshot_begin(struct hf_journal *j)
         return;
     s->info.start = start;
     s->info.next_sequence = j->next_sequence;
-    /* Not only the time of the newest batch: what was over by the wall clock has been freed and is not in it. */
+    /* Not only the time of the newest batch: what was over by the wall clock has been freed and is
+     * not in it. */
     s->info.now = hf_journal_now(j);
     memcpy(s->info.chain, j->chain, HF_DIGEST_SIZE);
     s->info.token_cursor = j->token_cursor;
@@ -205,13 +213,14 @@ static void add_header(struct hf_journal *j, struct hf_snapshotting *s)
     block_close(s, at, BLOCK_HEADER, 1);
 }
 
-/* Does replaying the journal from `start` make the row anew, with its stamp? Then the snapshot must not have it: rows
- * that are not in the snapshot would come to stand behind it. Resources, guards and rows of the outbox never leave, and an entry
- * that is recorded again is a new row; so the newest entry of the journal that has made the row is the one in its stamp. */
+/* Does replaying the journal from `start` make the row anew, with its stamp? Then the snapshot must
+ * not have it: rows that are not in the snapshot would come to stand behind it. Resources, guards
+ * and rows of the outbox never leave, and an entry that is recorded again is a new row; so the
+ * newest entry of the journal that has made the row is the one in its stamp. */
 static bool made_by_replay(const struct hf_node *n, uint64_t start)
 {
-    bool listed = n->kind == HF_ROW_RESOURCE || n->kind == HF_ROW_GUARD || n->kind == HF_ROW_ENTRY ||
-                  n->kind == HF_ROW_OUTBOX;
+    bool listed = n->kind == HF_ROW_RESOURCE || n->kind == HF_ROW_GUARD ||
+                  n->kind == HF_ROW_ENTRY || n->kind == HF_ROW_OUTBOX;
     return listed && n->stamp >= start && !HF_BUG(snapshot_has_newer);
 }
 
@@ -255,8 +264,8 @@ static void add_passed(struct hf_snapshotting *s)
     hf_buffer_free(&s->passed);
 }
 
-/* Guards from s->guard on until the slice is full: before all other rows, because entries need theirs. True when all are
- * copied. */
+/* Guards from s->guard on until the slice is full: before all other rows, because entries need
+ * theirs. True when all are copied. */
 static bool slice_guards(struct hf_journal *j, struct hf_snapshotting *s)
 {
     const struct hf_order *o = &j->tables.rows.guards;
@@ -298,7 +307,8 @@ static uint32_t part_rows(struct hf_journal *j, struct hf_buffer *b, size_t part
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->room; i++) {
         const struct hf_node *n = (const struct hf_node *)(uintptr_t)p->slots[i].value;
-        if (!n || n->kind == HF_ROW_GUARD || n->is_volatile || made_by_replay(n, j->snapshotting->info.start))
+        if (!n || n->kind == HF_ROW_GUARD || n->is_volatile ||
+            made_by_replay(n, j->snapshotting->info.start))
             continue;
         add_row(b, n);
         count++;
@@ -345,9 +355,10 @@ static size_t part_places(const struct hf_journal *j, uint32_t type, size_t part
     return 1 + (type == BLOCK_ROWS ? &t->rows.map : &t->tokens)->parts[part].room;
 }
 
-/* Parts from s->part on until the slice is full, or enough places were looked at: there may be little to copy in them.
- * True when the table is done. */
-static bool slice_table(struct hf_journal *j, struct hf_snapshotting *s, size_t parts, uint32_t type,
+/* Parts from s->part on until the slice is full, or enough places were looked at: there may be
+ * little to copy in them. True when the table is done. */
+static bool slice_table(struct hf_journal *j, struct hf_snapshotting *s, size_t parts,
+                        uint32_t type,
                         uint32_t (*copy)(struct hf_journal *, struct hf_buffer *, size_t))
 {
     size_t at = block_open(&s->buffer), looked = 0;
@@ -515,7 +526,9 @@ static int step_locked(struct hf_journal *j, struct hf_snapshotting *s)
         break;
     case PHASE_LIVE:
         if (slice_table(j, s, t->live.by_ordinal.count, BLOCK_LIVE, part_live)) {
-            s->end = j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : j->end;
+            s->end = j->gather.size   ? j->gather.base + 1
+                     : j->flight.size ? j->flight.base + 1
+                                      : j->end;
             s->highest_hold = t->holds.highest;
             s->highest_fence = t->highest_fence;
             s->highest_outbox = t->highest_outbox;

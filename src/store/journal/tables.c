@@ -23,14 +23,16 @@ void hf_tables_free(struct hf_tables *t)
 
 uint64_t hf_tables_bytes(const struct hf_tables *t)
 {
-    return t->tokens.bytes + t->rows.map.bytes + t->rows.bytes + t->live.bytes + t->live.by_ordinal.bytes +
-           hf_holds_bytes(&t->holds);
+    return t->tokens.bytes + t->rows.map.bytes + t->rows.bytes + t->live.bytes +
+           t->live.by_ordinal.bytes + hf_holds_bytes(&t->holds);
 }
 
 uint64_t hf_tables_in_use(const struct hf_tables *t)
 {
-    return (t->tokens.used + t->rows.map.used + t->holds.moved.used) * HF_SLOT_BYTES + t->rows.bytes +
-           hf_live_count(&t->live) * (sizeof(struct hf_live_node) + sizeof(struct hf_live_heap_item)) +
+    return (t->tokens.used + t->rows.map.used + t->holds.moved.used) * HF_SLOT_BYTES +
+           t->rows.bytes +
+           hf_live_count(&t->live) *
+               (sizeof(struct hf_live_node) + sizeof(struct hf_live_heap_item)) +
            t->live.by_ordinal.bytes + t->holds.recent.bytes + hf_owners_bytes(&t->rows.owners);
 }
 
@@ -72,7 +74,8 @@ struct stage {
     uint32_t tenant;
 };
 
-static enum hf_status stage_hold(struct hf_tables *t, const struct hf_image *image, unsigned together)
+static enum hf_status stage_hold(struct hf_tables *t, const struct hf_image *image,
+                                 unsigned together)
 {
     struct hf_image_hold hold;
     /* Ordinals are given out one after the other. */
@@ -83,7 +86,8 @@ static enum hf_status stage_hold(struct hf_tables *t, const struct hf_image *ima
     return good ? HF_OK : HF_NO_MEMORY;
 }
 
-static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_view *entry, struct stage *s)
+static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_view *entry,
+                                  struct stage *s)
 {
     struct hf_bytes rows = entry->rows;
     struct hf_image image;
@@ -96,9 +100,10 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
     if (s->tenant == HF_OWNER_NONE)
         return HF_NO_MEMORY;
     if (entry->head.remember == HF_REMEMBER_KEY) {
-        s->token_hash = t->hint_token
-                            ? t->hint_token
-                            : hf_tables_hash(t, (struct hf_scoped){ entry->head.tenant, entry->head.key });
+        s->token_hash =
+            t->hint_token
+                ? t->hint_token
+                : hf_tables_hash(t, (struct hf_scoped){ entry->head.tenant, entry->head.key });
         if (!hf_map64_reserve(&t->tokens, s->token_hash, 1))
             return HF_NO_MEMORY;
     }
@@ -120,8 +125,8 @@ static enum hf_status stage_entry(struct hf_tables *t, const struct hf_entry_vie
 
 /* ---- Putting: cannot fail ---- */
 
-static void put_hold(struct hf_tables *t, const struct hf_image *image, uint32_t tenant, uint64_t position,
-                     bool held)
+static void put_hold(struct hf_tables *t, const struct hf_image *image, uint32_t tenant,
+                     uint64_t position, bool held)
 {
     struct hf_owner *owner = &t->rows.owners.list[tenant];
     struct hf_image_hold hold;
@@ -139,8 +144,8 @@ static void put_hold(struct hf_tables *t, const struct hf_image *image, uint32_t
     struct hf_node *resource =
         hf_rows_find(&t->rows, HF_ROW_RESOURCE, hf_mem(owner->name, owner->size), &key);
     if (resource) /* missing only in a forged journal */
-        owner->live +=
-            hf_live_add(&t->live, hold.ordinal, hold.expires_at, &resource->live_root, resource->stamp);
+        owner->live += hf_live_add(&t->live, hold.ordinal, hold.expires_at, &resource->live_root,
+                                   resource->stamp);
 }
 
 /* What the tables remember beside the rows themselves. */
@@ -199,8 +204,8 @@ static bool same_row(const struct row_key *a, const struct row_key *b)
            hf_bytes_equal(a->key.scope, b->key.scope);
 }
 
-/* Could a store have written these rows? Only values and leases leave; a row stands in an entry once; and no request makes two
- * holds, for which there would be no room. */
+/* Could a store have written these rows? Only values and leases leave; a row stands in an entry
+ * once; and no request makes two holds, for which there would be no room. */
 static bool rows_well_formed(const struct hf_entry_view *entry)
 {
     struct hf_bytes rows = entry->rows;
@@ -224,8 +229,8 @@ static bool rows_well_formed(const struct hf_entry_view *entry)
     return rows.size == 0 && held <= 1;
 }
 
-enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *entry, uint64_t position,
-                               bool replay)
+enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *entry,
+                               uint64_t position, bool replay)
 {
     struct stage s;
     if (replay && (entry->head.tenant.size > HF_TENANT_MAX || !rows_well_formed(entry)))
@@ -244,7 +249,8 @@ enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *
         if (node && node->kind == HF_ROW_CLIENT && entry->head.remember == HF_REMEMBER_SEQUENCE)
             node->ring[entry->head.sequence % HF_SEQUENCE_WINDOW] = position;
     }
-    /* What is held goes in before what has ended goes out: leaving may free memory that was reserved. */
+    /* What is held goes in before what has ended goes out: leaving may free memory that was
+     * reserved. */
     for (int held = 1; held >= 0; held--) {
         struct hf_bytes rows = entry->rows;
         struct hf_image image;

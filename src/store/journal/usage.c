@@ -9,7 +9,8 @@ static void fill(const struct hf_owner *tenant, struct hf_usage *out)
     memcpy(out->tenant, tenant->name, tenant->size);
 }
 
-/* Put it where it belongs among the `count` so far, of at most `max`. What finds no place goes to the others. */
+/* Put it where it belongs among the `count` so far, of at most `max`. What finds no place goes to
+ * the others. */
 static size_t rank(struct hf_usage *list, size_t count, size_t max, const struct hf_usage *one,
                    struct hf_usage *others)
 {
@@ -30,7 +31,8 @@ static size_t rank(struct hf_usage *list, size_t count, size_t max, const struct
     return count;
 }
 
-size_t hf_writer_usage(struct hf_store *store, struct hf_usage *list, size_t max, struct hf_usage *others)
+size_t hf_writer_usage(struct hf_store *store, struct hf_usage *list, size_t max,
+                       struct hf_usage *others)
 {
     struct hf_writer *w = hf_writer_of(store);
     size_t count = 0;

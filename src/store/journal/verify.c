@@ -1,5 +1,5 @@
-/* The check of what lies before the snapshot: nothing of it is needed to open the store, and all of it must be as it was
- * written. */
+/* The check of what lies before the snapshot: nothing of it is needed to open the store, and all of
+ * it must be as it was written. */
 #include "store/journal/walk.h"
 
 #include <errno.h>
@@ -58,8 +58,9 @@ static void segment_check(struct hf_journal *j, struct hf_verify *v, struct hf_s
     while (v->position < v->stop && v->position - begun < STEP_BYTES) {
         struct hf_batch_head head;
         const unsigned char *data;
-        int error = v->position < end ? hf_journal_batch_of(j, g, &v->cache, v->position, true, &data, &head)
-                                      : -EBADMSG;
+        int error = v->position < end
+                        ? hf_journal_batch_of(j, g, &v->cache, v->position, true, &data, &head)
+                        : -EBADMSG;
         if (error == 0 && head.sequence == v->link.sequence) {
             if (!batch_check(j, v, g, &head, data))
                 return;
@@ -70,7 +71,8 @@ static void segment_check(struct hf_journal *j, struct hf_verify *v, struct hf_s
             return;
         }
         if (v->begins || end + HF_BLOCK > v->stop) {
-            /* Either of two places is wrong: this one, if the header of its segment promises the batch. */
+            /* Either of two places is wrong: this one, if the header of its segment promises the
+             * batch. */
             if (v->begins && v->left && g->first_sequence != v->link.sequence)
                 v->position = v->left;
             bad(v, HF_STORE_DAMAGED, "the batch there is not as it was written");
@@ -86,7 +88,8 @@ static void segment_check(struct hf_journal *j, struct hf_verify *v, struct hf_s
 static void finish(struct hf_journal *j)
 {
     struct hf_verify *v = &j->verify;
-    if (v->link.sequence != v->goal.sequence || memcmp(v->link.chain, v->goal.chain, HF_DIGEST_SIZE) != 0)
+    if (v->link.sequence != v->goal.sequence ||
+        memcmp(v->link.chain, v->goal.chain, HF_DIGEST_SIZE) != 0)
         bad(v, HF_STORE_DAMAGED,
             "the batches before this place do not lead to the snapshot that begins here");
     else

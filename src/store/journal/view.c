@@ -7,7 +7,8 @@
 
 #include <errno.h>
 
-static bool remembered_by(const struct hf_entry_view *entry, enum hf_remember how, struct hf_scoped key)
+static bool remembered_by(const struct hf_entry_view *entry, enum hf_remember how,
+                          struct hf_scoped key)
 {
     struct hf_bytes a = entry->head.key, b = key.name;
     if (HF_BUG(key_prefix_compared) && a.size > 8 && b.size > 8)
@@ -39,8 +40,8 @@ static void extend(struct hf_journal *j, uint64_t hash, struct hf_remembered *ou
 #define extend(j, hash, out) (void)0
 #endif
 
-/* Does a slot with this hash lead to such an entry? If not, another one stands where it was written: a disk can put a block into the
- * wrong place. Its own checksum is right there. */
+/* Does a slot with this hash lead to such an entry? If not, another one stands where it was
+ * written: a disk can put a block into the wrong place. Its own checksum is right there. */
 static bool belongs(struct hf_journal *j, const struct hf_entry_view *entry, uint64_t hash)
 {
     struct hf_scoped key = { entry->head.tenant, entry->head.key };
@@ -48,8 +49,8 @@ static bool belongs(struct hf_journal *j, const struct hf_entry_view *entry, uin
            HF_BUG(entry_of_another_key);
 }
 
-/* Is the entry at `position`, which says that it was recorded then, in a batch of that time? The batch begins at one of the blocks
- * before. */
+/* Is the entry at `position`, which says that it was recorded then, in a batch of that time? The
+ * batch begins at one of the blocks before. */
 static bool is_home(struct hf_journal *j, uint64_t position, hf_time recorded_at)
 {
     const struct hf_segment *g = hf_segments_at(&j->segments, position);
@@ -57,8 +58,8 @@ static bool is_home(struct hf_journal *j, uint64_t position, hf_time recorded_at
     const unsigned char *data;
     if (position >= j->durable || HF_BUG(entry_of_another_key))
         return true; /* it is in memory yet, as it was made */
-    for (uint64_t at = position / HF_BLOCK * HF_BLOCK; g && at > g->base && position - at < HF_BATCH_MAX;
-         at -= HF_BLOCK)
+    for (uint64_t at = position / HF_BLOCK * HF_BLOCK;
+         g && at > g->base && position - at < HF_BATCH_MAX; at -= HF_BLOCK)
         if (hf_journal_batch(j, at, false, &data, &head) == 0)
             return position - at < head.length && head.now == recorded_at;
     return false;
@@ -71,8 +72,8 @@ static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remem
     uint64_t hash = j->tables.hint_token ? j->tables.hint_token : hf_tables_hash(&j->tables, key);
     uint64_t newest = 0, read = 0;
     struct hf_entry_view entry;
-    /* A key used again after its window closed stands here twice until the sweeper frees the older one;
-     * and two keys may share a hash. */
+    /* A key used again after its window closed stands here twice until the sweeper frees the older
+     * one; and two keys may share a hash. */
     for (struct hf_slot *s = NULL; (s = hf_map64_next(&j->tables.tokens, hash, s)) != NULL;) {
         if (s->value < newest)
             continue;
@@ -89,7 +90,8 @@ static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remem
     /* Almost always the one that was read last, which is checked and lent until the next read. */
     if (newest != read && hf_journal_entry(j, newest, &entry) != 0)
         return HF_UNREADABLE;
-    /* One whose window is over makes the key a new one: it must be the key's newest use, and not an older one in its place. */
+    /* One whose window is over makes the key a new one: it must be the key's newest use, and not an
+     * older one in its place. */
     if (entry.head.expires_at <= hf_journal_now(j) &&
         (!is_home(j, newest, entry.head.recorded_at) || hf_journal_entry(j, newest, &entry) != 0))
         return HF_UNREADABLE;
@@ -152,13 +154,15 @@ static enum hf_found view_sequence(void *ctx, struct hf_scoped client, uint64_t 
 }
 
 /* The record of the hold in the entry. */
-static enum hf_found hold_in(const struct hf_entry_view *entry, uint64_t ordinal, struct hf_hold *out)
+static enum hf_found hold_in(const struct hf_entry_view *entry, uint64_t ordinal,
+                             struct hf_hold *out)
 {
     struct hf_bytes rows = entry->rows;
     struct hf_image image;
     struct hf_row row;
     while (hf_image_next(&rows, &image)) {
-        if (image.kind != HF_ROW_HOLD || image.bytes.size < 8 || hf_get64(image.bytes.data) != ordinal)
+        if (image.kind != HF_ROW_HOLD || image.bytes.size < 8 ||
+            hf_get64(image.bytes.data) != ordinal)
             continue;
         if (!hf_image_decode(&image, entry->head.tenant, &row) || !hf_row_sound(&row))
             return HF_UNREADABLE;
@@ -168,7 +172,8 @@ static enum hf_found hold_in(const struct hf_entry_view *entry, uint64_t ordinal
     return HF_ABSENT;
 }
 
-/* Does what the record says go together with what else is known? It is held if and only if the table of held holds has it. */
+/* Does what the record says go together with what else is known? It is held if and only if the
+ * table of held holds has it. */
 static bool hold_fits(const struct hf_journal *j, enum hf_found found, uint64_t ordinal,
                       const struct hf_hold *hold)
 {
@@ -188,11 +193,13 @@ int hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out)
     if (error == -ENOENT)
         return error;
     int unread =
-        error ? error : hf_journal_entry(j, position, &entry); /* it notes by itself what it cannot read */
+        error ? error
+              : hf_journal_entry(j, position, &entry); /* it notes by itself what it cannot read */
     if (!unread)
         found = hold_in(&entry, ordinal, out);
     if (!error && !hold_fits(j, found, ordinal, out)) {
-        /* If a block of another batch stands there, it is the journal that is damaged, and not the index. */
+        /* If a block of another batch stands there, it is the journal that is damaged, and not the
+         * index. */
         if (is_home(j, position, entry.head.recorded_at))
             hf_holds_distrust(h, ordinal);
         else
@@ -211,7 +218,8 @@ int hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out)
         hf_journal_note_unreadable(j, position, -EBADMSG);
         return -EBADMSG;
     }
-    return unread == -ENOENT ? -EBADMSG : unread; /* a place that the journal does not have is no place */
+    return unread == -ENOENT ? -EBADMSG
+                             : unread; /* a place that the journal does not have is no place */
 }
 
 bool hf_journal_counted(struct hf_journal *j, const struct hf_hold *hold)
@@ -268,7 +276,8 @@ static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time 
         return HF_FOUND;
     size_t held = hf_node_row(node, &row) ? row.resource.held : 0;
     size_t n = hf_live_overdue(&j->tables.live, node->live_root, now, ordinals, HF_OVERDUE_MAX);
-    /* Entries of packed segments share one buffer: then only the first can be handed out at a time. */
+    /* Entries of packed segments share one buffer: then only the first can be handed out at a
+     * time. */
     for (size_t i = 0; i < n; i++) {
         uint64_t position;
         if (i > 0 && (hf_holds_get(&j->tables.holds, ordinals[i], &position) != 0 ||

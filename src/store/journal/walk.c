@@ -37,7 +37,8 @@ const char *hf_link_check(const struct hf_link *link, const struct hf_segment *g
     for (; at < head->length; at += entry.size, entries++)
         if (!hf_entry_decode(data + at, head->length - at, &entry))
             return "an entry of the batch there is malformed";
-    return entries == head->count ? NULL : "the batch there does not have the entries that it counts";
+    return entries == head->count ? NULL
+                                  : "the batch there does not have the entries that it counts";
 }
 
 void hf_link_on(struct hf_link *link, const struct hf_batch_head *head, const unsigned char *data)
@@ -56,16 +57,18 @@ bool hf_padding_clean(const struct hf_batch_head *head, const unsigned char *dat
 
 /* ---- The end ---- */
 
-/* Does what stands at `position`, if it has a higher sequence than the expected one, prove that the expected one was there? Every
- * batch is written when those before it are durable. Its header alone is enough if it is sealed: no client can make that; and
- * wherever it stands: a disk may put a write in the wrong place. In version 1, and without the key, it must be whole. */
+/* Does what stands at `position`, if it has a higher sequence than the expected one, prove that the
+ * expected one was there? Every batch is written when those before it are durable. Its header alone
+ * is enough if it is sealed: no client can make that; and wherever it stands: a disk may put a
+ * write in the wrong place. In version 1, and without the key, it must be whole. */
 static bool is_later(struct hf_walk *w, uint64_t position)
 {
     struct hf_journal *j = w->j;
     struct hf_batch_head head;
     const unsigned char *data;
     const struct hf_segment *g = hf_segments_at(&j->segments, position);
-    /* The header of a segment is written with its first batch, and no client's bytes ever stand there. */
+    /* The header of a segment is written with its first batch, and no client's bytes ever stand
+     * there. */
     if (g->base == position && g->version && g->first_sequence > w->link.sequence &&
         !HF_BUG(header_proves_nothing))
         return true;
@@ -89,9 +92,10 @@ bool hf_walk_later(struct hf_walk *w, uint64_t position)
     struct hf_journal *j = w->j;
     struct hf_batch_head head;
     const unsigned char *data;
-    /* A header that is right tells how long its batch was meant to be: what lies inside it are its own
-     * bytes, whatever they look like. */
-    if (hf_journal_batch(j, position, false, &data, &head) == 0 && head.sequence == w->link.sequence)
+    /* A header that is right tells how long its batch was meant to be: what lies inside it are its
+     * own bytes, whatever they look like. */
+    if (hf_journal_batch(j, position, false, &data, &head) == 0 &&
+        head.sequence == w->link.sequence)
         position += hf_block_up(head.length);
     for (; hf_segments_at(&j->segments, position); position += HF_BLOCK) {
         hf_segments_tick(&j->segments);
@@ -116,7 +120,8 @@ static enum hf_step found(struct hf_walk *w, uint64_t position)
         return damage(w, w->suspect, "something stands behind the batch there");
     const struct hf_segment *g = hf_segments_at(&w->j->segments, position);
     if (g->version == 0) {
-        /* In version 1 a segment's header and its first batch were one write, which a crash could tear anywhere. */
+        /* In version 1 a segment's header and its first batch were one write, which a crash could
+         * tear anywhere. */
         if (w->head.version == 1 && !hf_walk_later(w, position))
             return HF_STEP_END;
         return damage(w, g->base, head_wrong);
@@ -146,10 +151,12 @@ enum hf_step hf_walk_step(struct hf_walk *w)
     }
     if (!hf_walk_later(w, w->position))
         return HF_STEP_END;
-    /* Either of two places is wrong: the second, if the header of its segment promises the batch. */
+    /* Either of two places is wrong: the second, if the header of its segment promises the
+     * batch. */
     g = hf_segments_at(&j->segments, tries[1]);
-    return damage(w, tries[g && g->version && g->first_sequence == w->link.sequence],
-                  "the batch there is not as it was written, and later ones are there, or their headers");
+    return damage(
+        w, tries[g && g->version && g->first_sequence == w->link.sequence],
+        "the batch there is not as it was written, and later ones are there, or their headers");
 }
 
 void hf_walk_on(struct hf_walk *w)
@@ -160,7 +167,8 @@ void hf_walk_on(struct hf_walk *w)
 }
 
 /* Note where the holds of an entry at `position` are. */
-static enum hf_status holds_note(struct hf_holds *holds, const struct hf_entry_view *entry, uint64_t position)
+static enum hf_status holds_note(struct hf_holds *holds, const struct hf_entry_view *entry,
+                                 uint64_t position)
 {
     struct hf_bytes rows = entry->rows;
     struct hf_image image;
@@ -177,8 +185,9 @@ static enum hf_status holds_note(struct hf_holds *holds, const struct hf_entry_v
     return HF_OK;
 }
 
-enum hf_status hf_walk_apply(struct hf_journal *j, uint64_t position, const struct hf_batch_head *head,
-                             const unsigned char *data, bool holds_only)
+enum hf_status hf_walk_apply(struct hf_journal *j, uint64_t position,
+                             const struct hf_batch_head *head, const unsigned char *data,
+                             bool holds_only)
 {
     struct hf_entry_view entry;
     for (uint32_t at = hf_batch_head_size(head->version); at < head->length; at += entry.size) {
@@ -202,7 +211,8 @@ static const unsigned char zeros[CLEAR_STEP];
 /* Is there anything but zeros? What cannot be read counts: writing to it may bring it back. */
 static bool is_dirty(struct hf_journal *j, const struct hf_segment *g, uint64_t at, size_t size)
 {
-    return j->io->touch(g->source, g->data, at, size) != 0 || memcmp(g->data + at, zeros, size) != 0;
+    return j->io->touch(g->source, g->data, at, size) != 0 ||
+           memcmp(g->data + at, zeros, size) != 0;
 }
 
 /* Clear `size` bytes at `at`, where there is something. *wrote: set if there was. */
@@ -215,8 +225,8 @@ static int clear(struct hf_journal *j, struct hf_segment *g, uint64_t at, size_t
     return error ? error : j->io->write(g->writer, zeros, size, at);
 }
 
-/* The sector in which the next batch can begin: the header of a batch that was cut short goes first, by itself, so that
- * clearing the rest, cut short too, completes nothing. */
+/* The sector in which the next batch can begin: the header of a batch that was cut short goes
+ * first, by itself, so that clearing the rest, cut short too, completes nothing. */
 static int sector_clear(struct hf_journal *j, uint64_t position)
 {
     struct hf_segment *g = hf_segments_at(&j->segments, position);

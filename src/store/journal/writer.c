@@ -20,7 +20,8 @@ static void fail(struct hf_writer *w, int error)
         return;
     w->failed = true;
     snprintf(sentence, sizeof sentence,
-             "holdfast: the journal could not be made durable (%s). What was not yet answered may or may not "
+             "holdfast: the journal could not be made durable (%s). What was not yet answered may "
+             "or may not "
              "have happened; the process stops, and the next start finds out",
              strerror(-error));
     if (w->on_fatal) {
@@ -154,8 +155,8 @@ enum hf_status hf_writer_take(struct hf_writer *w, const struct hf_request *requ
 
 /* Decide with the lock held and fill the result. */
 static enum hf_status take(struct hf_writer *w, const struct hf_request *request,
-                           const struct hf_prepared *prepared, struct hf_result *result, size_t answer_max,
-                           uint64_t *needs)
+                           const struct hf_prepared *prepared, struct hf_result *result,
+                           size_t answer_max, uint64_t *needs)
 {
     hf_time now = 0;
     *needs = 0;
@@ -180,7 +181,8 @@ static enum hf_status decide_many(struct hf_store *store, const struct hf_reques
         hf_journal_prefetch(w->journal, prepared, n);
         for (size_t i = 0; i < n; i++) {
             uint64_t needs;
-            take(w, &requests[from + i], &prepared[i], results ? &results[from + i] : NULL, 0, &needs);
+            take(w, &requests[from + i], &prepared[i], results ? &results[from + i] : NULL, 0,
+                 &needs);
             if (needs > needs_most)
                 needs_most = needs;
         }
@@ -237,8 +239,8 @@ static void submit(struct hf_store *store, struct hf_op *first)
         hf_journal_prefetch(w->journal, prepared, n);
         for (size_t i = 0; i < n; i++) {
             struct hf_op *next = first->next;
-            first->status =
-                take(w, first->request, &prepared[i], first->result, first->answer_max, &first->needs);
+            first->status = take(w, first->request, &prepared[i], first->result, first->answer_max,
+                                 &first->needs);
             queue(w, first);
             first = next;
         }
@@ -254,7 +256,9 @@ static void submit(struct hf_store *store, struct hf_op *first)
 static enum hf_status settle(struct hf_writer *w)
 {
     const struct hf_journal *j = w->journal;
-    return hf_writer_wait(w, j->gather.size ? j->gather.base + 1 : j->flight.size ? j->flight.base + 1 : 0);
+    return hf_writer_wait(w, j->gather.size   ? j->gather.base + 1
+                             : j->flight.size ? j->flight.base + 1
+                                              : 0);
 }
 
 static uint32_t timeline(struct hf_store *store)
@@ -335,8 +339,8 @@ static bool maintain(struct hf_store *store)
 /* How long the maintainer sleeps when there is nothing to do, and between two steps. */
 enum { TICK_NS = 50000000, PACE_NS = 500000 };
 
-/* A step of the maintainer. Between two, requests have the lock and the disk, unless a request waits for
- * the next segment. */
+/* A step of the maintainer. Between two, requests have the lock and the disk, unless a request
+ * waits for the next segment. */
 static int64_t maintain_pace(void *arg)
 {
     struct hf_writer *w = arg;
@@ -432,14 +436,16 @@ static const struct hf_store_operations operations = {
     .usage_of = hf_writer_usage_of,
 };
 
-static void run_apply(void *arg, const struct hf_request *request, struct hf_plan *plan, hf_time now)
+static void run_apply(void *arg, const struct hf_request *request, struct hf_plan *plan,
+                      hf_time now)
 {
     const struct hf_writer *w = arg;
     const struct hf_journal *j = w->journal;
     w->host.apply(w->host.arg, request, &j->view, j->tables.highest_outbox + 1, plan, now);
 }
 
-static struct hf_writer *writer_make(const struct hf_options *options, const struct hf_store_host *host)
+static struct hf_writer *writer_make(const struct hf_options *options,
+                                     const struct hf_store_host *host)
 {
     struct hf_writer *w = calloc(1, sizeof *w);
     if (!w)
@@ -471,7 +477,8 @@ enum hf_status hf_journal_store_open(const char *path, const struct hf_options *
         w->journal->run_apply = run_apply;
         w->journal->run_arg = w;
         if (!options->no_background && !threads_start(w, !options->no_committer))
-            st = hf_error_set(why, HF_STORAGE_FAILURE, "cannot start the store's background threads");
+            st = hf_error_set(why, HF_STORAGE_FAILURE,
+                              "cannot start the store's background threads");
     }
     if (st == HF_OK)
         *out = &w->store;

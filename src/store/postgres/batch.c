@@ -6,8 +6,8 @@
 
 /* ---- What is expected ---- */
 
-/* For how many batches something is expected again that happened to one. Locks: few, and twice as many whenever it happens
- * again soon. */
+/* For how many batches something is expected again that happened to one. Locks: few, and twice as
+ * many whenever it happens again soon. */
 enum { LOCKING_MIN = 4, LOCKING_MAX = 256, CALM = 16, LOOKING = 256, SWEEPING = 64 };
 
 static void expect(_Atomic int *what, int batches)
@@ -19,7 +19,9 @@ static void expect_others(struct hf_pg_shared *shared)
 {
     int before = atomic_load(&shared->caution);
     bool soon = atomic_exchange(&shared->calm, 0) < CALM;
-    int batches = !soon || before < LOCKING_MIN ? LOCKING_MIN : before < LOCKING_MAX ? 2 * before : before;
+    int batches = !soon || before < LOCKING_MIN ? LOCKING_MIN
+                  : before < LOCKING_MAX        ? 2 * before
+                                                : before;
     atomic_store(&shared->caution, batches);
     expect(&shared->locking, batches);
 }
@@ -98,8 +100,8 @@ static void defer(struct hf_pg_tx *w, const struct hf_request *q)
         key->awaited = true;
 }
 
-/* Is this what the request would be told behind any that wait? Not if one of them is about the same key: it may begin or settle a
- * claim. */
+/* Is this what the request would be told behind any that wait? Not if one of them is about the same
+ * key: it may begin or settle a claim. */
 static bool is_told_anywhere(struct hf_pg_tx *w, const struct hf_request *q)
 {
     const struct hf_plan *plan = w->s->plan;
@@ -109,8 +111,8 @@ static bool is_told_anywhere(struct hf_pg_tx *w, const struct hf_request *q)
     return key && !key->awaited;
 }
 
-/* Answer what looking was enough for. Replays wherever they stand; everything else only while nothing before it waits, so
- * that whoever asked behind a change sees it. */
+/* Answer what looking was enough for. Replays wherever they stand; everything else only while
+ * nothing before it waits, so that whoever asked behind a change sees it. */
 static size_t decide_looked(struct hf_pg_tx *w)
 {
     struct hf_pg_batch *b = w->batch;
@@ -146,8 +148,9 @@ static bool is_told_before(struct hf_pg_tx *w, const struct hf_request *q)
     return slot && slot->stored && !slot->dirty;
 }
 
-/* Was the item decided over nothing but what the commit makes sure of: rows that it changes, and keys that it binds? An answer
- * that changes nothing is only as good as the row was when it was read, and that is enough where it is a single one. */
+/* Was the item decided over nothing but what the commit makes sure of: rows that it changes, and
+ * keys that it binds? An answer that changes nothing is only as good as the row was when it was
+ * read, and that is enough where it is a single one. */
 static bool is_sure(struct hf_pg_tx *w, const struct hf_pg_item *item)
 {
     const struct hf_plan *plan = w->s->plan;
@@ -178,14 +181,15 @@ static bool decide_taken(struct hf_pg_tx *w, bool looked)
         if (s->set.missed)
             return false;
         if (s->plan->run)
-            b->apply(b->arg, item->request, &s->set.view, hf_pg_drawn(w, 0, HF_PG_DRAWN_OUTBOX), s->plan,
-                     s->now);
+            b->apply(b->arg, item->request, &s->set.view, hf_pg_drawn(w, 0, HF_PG_DRAWN_OUTBOX),
+                     s->plan, s->now);
         if (!s->conn.pg) /* the function could not read a value */
             return false;
         item->changes = has_effect(s->plan);
         bool told_before = is_told_before(w, item->request);
         item->raced = s->plan->replayed && item->request->key.size > 0 &&
-                      hf_action_keyed(item->request->action) && ((looked && !item->known) || !told_before);
+                      hf_action_keyed(item->request->action) &&
+                      ((looked && !item->known) || !told_before);
         if (item->changes) {
             struct hf_entry_head head;
             hf_entry_head_fill(item->request, item->digest, s->plan, s->now, &head);
@@ -224,7 +228,8 @@ static enum hf_pg_end look(struct hf_pg_tx *w)
     return HF_PG_DONE;
 }
 
-/* How much of everything that is fresh the waiting requests may need, and which rules they go by or change. */
+/* How much of everything that is fresh the waiting requests may need, and which rules they go by or
+ * change. */
 struct demand {
     int numbers, ordinals, fences, outbox;
     bool asks_guards, sets_guards;
@@ -240,7 +245,7 @@ static void demand_add(struct demand *d, const struct hf_request *q)
     d->asks_guards = d->asks_guards || (action->row == HF_ROW_ENTRY && !action->reads);
     d->sets_guards = d->sets_guards || (action->row == HF_ROW_GUARD && !action->reads);
     if (q->action == HF_APPLY) {
-        d->outbox = 1;                                           /* which stands for HF_APPLY_ROWS_MAX */
+        d->outbox = 1; /* which stands for HF_APPLY_ROWS_MAX */
         d->tenant = q->tenant.size > 0 ? q->tenant : hf_str(""); /* NULL data would be SQL's NULL */
     }
 }
@@ -283,7 +288,8 @@ static enum hf_pg_end take(struct hf_pg_tx *w)
 static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes *out)
 {
     struct hf_pg_tx *w = arg;
-    struct hf_pg_slot *slot = hf_pg_want(w, HF_PG_VALUE, key.tenant, hf_pg_none(), key.name, 0, false);
+    struct hf_pg_slot *slot =
+        hf_pg_want(w, HF_PG_VALUE, key.tenant, hf_pg_none(), key.name, 0, false);
     unsigned char *copy = slot ? hf_arena_take(&w->s->set.arena, key.name.size) : NULL;
     if (!copy)
         return HF_UNREADABLE;
@@ -328,7 +334,8 @@ static enum hf_pg_end look_and_take(struct hf_pg_tx *w)
     return take(w);
 }
 
-/* Is every row that deciding them reads changed by them, so that the commit tells whether it was still the same? */
+/* Is every row that deciding them reads changed by them, so that the commit tells whether it was
+ * still the same? */
 static bool may_be_swift(const struct hf_pg_batch *b)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -339,8 +346,8 @@ static bool may_be_swift(const struct hf_pg_batch *b)
     return true;
 }
 
-/* For the next try: who finds its key bound then, and did not now, was overtaken. Where nobody has looked, that
- * is not known. */
+/* For the next try: who finds its key bound then, and did not now, was overtaken. Where nobody has
+ * looked, that is not known. */
 static void note_unbound(struct hf_pg_tx *w)
 {
     for (size_t i = 0; i < w->batch->count; i++) {
@@ -353,7 +360,8 @@ static void note_unbound(struct hf_pg_tx *w)
     }
 }
 
-/* Is an answer to be held back until a standby has what it saw? Not behind a commit, which has waited for that. */
+/* Is an answer to be held back until a standby has what it saw? Not behind a commit, which has
+ * waited for that. */
 static bool is_unsure(const struct hf_pg_tx *w)
 {
     for (size_t i = 0; i < w->batch->count && w->entry_count == 0; i++)
@@ -397,7 +405,8 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
         if (end == HF_PG_AGAIN && s->conn.state[0])
             learn_conflict(&w);
     }
-    /* What was read of a primary that was replaced meanwhile is no answer. (Of a commit hf_pg_write has made sure.) */
+    /* What was read of a primary that was replaced meanwhile is no answer. (Of a commit hf_pg_write
+     * has made sure.) */
     bool is_written = end == HF_PG_DOUBT || (end == HF_PG_DONE && w.entry_count > 0);
     if (!is_written && !hf_pg_session_is_newest(s))
         end = HF_PG_GONE;

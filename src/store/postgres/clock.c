@@ -9,8 +9,8 @@ hf_time hf_pg_clock_boot(const struct hf_pg_shared *shared)
     return io->boot_ms(io->ctx);
 }
 
-/* The time of the newest entries: engine time is not behind it. One beyond all calendars was written by hand: nothing could be
- * added to it, and engine time would stay there for ever. */
+/* The time of the newest entries: engine time is not behind it. One beyond all calendars was
+ * written by hand: nothing could be added to it, and engine time would stay there for ever. */
 static hf_time committed(const PGresult *result)
 {
     const hf_time year_9999_ends = INT64_C(253402300799999);
@@ -18,11 +18,12 @@ static hf_time committed(const PGresult *result)
     return at > year_9999_ends ? 0 : at;
 }
 
-struct hf_engine_clock_reading hf_pg_clock_reading(const struct hf_pg_shared *shared, const PGresult *result,
-                                                   hf_time asked)
+struct hf_engine_clock_reading hf_pg_clock_reading(const struct hf_pg_shared *shared,
+                                                   const PGresult *result, hf_time asked)
 {
     const struct hf_io *io = shared->io;
-    return (struct hf_engine_clock_reading){ .wall = io ? io->wall_ms(io->ctx) : hf_pg_get_time(result, 0, 0),
+    return (struct hf_engine_clock_reading){ .wall = io ? io->wall_ms(io->ctx)
+                                                        : hf_pg_get_time(result, 0, 0),
                                              .from = asked,
                                              .to = hf_pg_clock_boot(shared),
                                              .committed = committed(result) };

@@ -18,17 +18,19 @@ struct hf_rules hf_pg_rules_wanted(const struct hf_options *o, const struct hf_r
 }
 
 /* Nobody else changes them now. changed: out, false if they are in force already. */
-static enum hf_pg_end rules_write(struct hf_pg_session *s, const struct hf_rules *rules, bool *changed)
+static enum hf_pg_end rules_write(struct hf_pg_session *s, const struct hf_rules *rules,
+                                  bool *changed)
 {
     char window[24], length[16];
     PGresult *result = NULL;
     snprintf(window, sizeof window, "%lld", (long long)rules->idempotency_window_ms);
     snprintf(length, sizeof length, "%u", rules->token_max_length);
-    const char *const params[] = { window, length, rules->registry_strict ? "t" : "f", HF_DIGEST_NAME,
-                                   HF_VERSION };
+    const char *const params[] = { window, length, rules->registry_strict ? "t" : "f",
+                                   HF_DIGEST_NAME, HF_VERSION };
     enum hf_pg_outcome outcome = hf_pg_ask(
         &s->conn,
-        "UPDATE holdfast.store SET idempotency_window_ms = $1::bigint, token_max_length = $2::integer, "
+        "UPDATE holdfast.store SET idempotency_window_ms = $1::bigint, token_max_length = "
+        "$2::integer, "
         "registry_strict = $3::boolean, digest_name = $4, program = $5 WHERE program = 'none' OR "
         "(idempotency_window_ms, token_max_length, registry_strict) IS DISTINCT FROM "
         "($1::bigint, $2::integer, $3::boolean)",
@@ -38,7 +40,8 @@ static enum hf_pg_end rules_write(struct hf_pg_session *s, const struct hf_rules
     return hf_pg_end_of(outcome);
 }
 
-enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options, int patience_ms)
+enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options *options,
+                               int patience_ms)
 {
     struct hf_pg_tx w;
     char patience_text[16];

@@ -1,9 +1,10 @@
-/* Answers that saw what the synchronous standbys may not have (store/postgres/replicated.h): they are held back until a commit
- * that began behind the read was replicated. It is an empty one, on a connection of its own, and all calls that wait at the same
- * time share it: while one is under way, calls that come wait for the next.
+/* Answers that saw what the synchronous standbys may not have (store/postgres/replicated.h): they
+ * are held back until a commit that began behind the read was replicated. It is an empty one, on a
+ * connection of its own, and all calls that wait at the same time share it: while one is under way,
+ * calls that come wait for the next.
  *
- * The connection is its own because the wait may last as long as a standby is away: sessions that read and write stay free
- * for what needs no confirmation. */
+ * The connection is its own because the wait may last as long as a standby is away: sessions that
+ * read and write stay free for what needs no confirmation. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "store/postgres/pool.h"
@@ -14,24 +15,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* An empty commit that is written to the log, and so waits; the lowest transaction under way when it began, and its own number, so
- * that the next answer is not in doubt because of it. Nothing, and no row, where commits wait for no standby. */
+/* An empty commit that is written to the log, and so waits; the lowest transaction under way when
+ * it began, and its own number, so that the next answer is not in doubt because of it. Nothing, and
+ * no row, where commits wait for no standby. */
 static const char commit[] =
     "SELECT pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id(), pg_conf_load_time(), "
-    "pg_logical_emit_message(true, 'holdfast', '') WHERE current_setting('synchronous_standby_names') <> ''";
+    "pg_logical_emit_message(true, 'holdfast', '') WHERE "
+    "current_setting('synchronous_standby_names') <> ''";
 
-/* How long a call waits; and between two tries. How long a batch or a sweep is under way before it is asked whether it is the
- * standbys that it waits for; and how often that is looked at. */
+/* How long a call waits; and between two tries. How long a batch or a sweep is under way before it
+ * is asked whether it is the standbys that it waits for; and how often that is looked at. */
 enum { WAIT_MS = HF_POOL_AWAY_MS, PAUSE_MS = 50, SLOW_MS = 1000, TICK_MS = 500 };
 
-/* A connection that was given up still waits for the standby, on the database's side: it must not stay there, one for each try. */
+/* A connection that was given up still waits for the standby, on the database's side: it must not
+ * stay there, one for each try. */
 static void cancel(struct hf_pg_conn *conn, int pid)
 {
     char text[16];
     const char *const params[] = { text };
     snprintf(text, sizeof text, "%d", pid);
     hf_pg_ask(conn,
-              "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::integer AND wait_event = "
+              "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::integer AND "
+              "wait_event = "
               "'SyncRep'",
               1, params, false, NULL);
 }
@@ -68,15 +73,15 @@ static void note_sent(struct hf_pool_confirm *c, bool sent)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Has the commit waited for the standbys? Then they have all that could be seen before it. result: of its question. settled: out, that is
- * certain enough to be remembered (HF_PG_SETTLED). */
+/* Has the commit waited for the standbys? Then they have all that could be seen before it. result:
+ * of its question. settled: out, that is certain enough to be remembered (HF_PG_SETTLED). */
 static bool learn(struct hf_pool *r, const PGresult *result, bool *settled)
 {
     struct hf_pg_replicated *known = &r->shared.replicated;
     struct hf_pg_conn *conn = &r->confirm.session.conn;
     PGresult *settings = NULL;
-    bool asked = hf_pg_ask(conn, "SELECT pg_conf_load_time(), (" HF_PG_SETTLED ") IS NOT NULL", 0, NULL, true,
-                           &settings) == HF_PG_FINE;
+    bool asked = hf_pg_ask(conn, "SELECT pg_conf_load_time(), (" HF_PG_SETTLED ") IS NOT NULL", 0,
+                           NULL, true, &settings) == HF_PG_FINE;
     bool waited = asked && hf_pg_get_int8(settings, 0, 0) == hf_pg_get_int8(result, 0, 2);
     *settled = waited && *PQgetvalue(settings, 0, 1);
     PQclear(settings);
@@ -87,7 +92,8 @@ static bool learn(struct hf_pool *r, const PGresult *result, bool *settled)
     return waited;
 }
 
-/* Without the lock. True: everything that could be seen before is on the standbys, or none is wanted. proven: out, the former. */
+/* Without the lock. True: everything that could be seen before is on the standbys, or none is
+ * wanted. proven: out, the former. */
 static bool commit_once(struct hf_pool *r, bool *proven)
 {
     struct hf_pool_confirm *c = &r->confirm;
@@ -102,7 +108,8 @@ static bool commit_once(struct hf_pool *r, bool *proven)
     conn->warned = false;
     bool done = hf_pg_ask(conn, commit, 0, NULL, true, &result) == HF_PG_FINE && !conn->warned;
     if (done && PQntuples(result) == 1)
-        done = learn(r, result, proven); /* else it is tried again: perhaps none is wanted any more */
+        done =
+            learn(r, result, proven); /* else it is tried again: perhaps none is wanted any more */
     if (conn->pg)
         c->left_behind = 0;
     PQclear(result);
@@ -125,9 +132,10 @@ static void note(struct hf_pool *r, bool stalled)
         return;
     c->said = stalled;
     pthread_mutex_unlock(&c->lock);
-    hf_pool_note(r, stalled,
-                 stalled ? "the synchronous standbys confirm nothing: what they may not have is not shown"
-                         : "the synchronous standbys confirm again");
+    hf_pool_note(
+        r, stalled,
+        stalled ? "the synchronous standbys confirm nothing: what they may not have is not shown"
+                : "the synchronous standbys confirm again");
     pthread_mutex_lock(&c->lock);
 }
 
@@ -138,7 +146,8 @@ static uint64_t silent_ms(const struct hf_pool_confirm *c)
     return ms >= WAIT_MS ? (uint64_t)ms : 0;
 }
 
-/* Without the lock. Is something being written for so long that it may be waiting for the standbys? */
+/* Without the lock. Is something being written for so long that it may be waiting for the
+ * standbys? */
 static bool is_slow(struct hf_pool *r)
 {
     int64_t before = hf_clock_monotonic_ms() - SLOW_MS;
@@ -152,13 +161,15 @@ static bool is_slow(struct hf_pool *r)
     return slow;
 }
 
-/* With the lock, which is given back meanwhile. Wait until a commit is called for: because of a call, to see whether those who
- * write wait for the standbys, or whether standbys that were silent confirm again. */
+/* With the lock, which is given back meanwhile. Wait until a commit is called for: because of a
+ * call, to see whether those who write wait for the standbys, or whether standbys that were silent
+ * confirm again. */
 static void await_need(struct hf_pool *r)
 {
     struct hf_pool_confirm *c = &r->confirm;
     bool slow = false;
-    while (!slow && !c->stopping && (c->waiting == 0 || c->asked <= c->done) && c->silent_since_ms == 0) {
+    while (!slow && !c->stopping && (c->waiting == 0 || c->asked <= c->done) &&
+           c->silent_since_ms == 0) {
         c->since_ms = 0;
         wait_until(c, &c->wake, hf_clock_monotonic_ms() + TICK_MS);
         pthread_mutex_unlock(&c->lock);

@@ -16,7 +16,8 @@ static void why_set(struct hf_pg_conn *conn, const char *message, const char *st
 {
     size_t size = strcspn(message, "\n");
     const char *text = message;
-    /* "connection to server at ... failed: FATAL:  ..." and "ERROR:  ..." are the same to a reader. */
+    /* "connection to server at ... failed: FATAL: ..." and "ERROR: ..." are the same to a
+     * reader. */
     if (strncmp(text, "ERROR:  ", 8) == 0) {
         text += 8;
         size -= 8;
@@ -41,10 +42,12 @@ static enum hf_pg_outcome judge(struct hf_pg_conn *conn, const PGresult *result)
     if (state_is(state, "23505 40001 40P01"))
         return HF_PG_CONFLICT;
     if (state_is(state,
-                 "55P03 57014")) /* a lock, or a limit for statements that is shorter than ours for locks */
+                 /* a lock, or a limit for statements that is shorter than ours for locks */
+                 "55P03 57014"))
         return HF_PG_BUSY;
-    /* Shut down, not yet up, or now a standby: another server of the connection string may be the right one. And a
-     * writer whose generation is not ours has been taken over (23502, see the statement). */
+    /* Shut down, not yet up, or now a standby: another server of the connection string may be the
+     * right one. And a writer whose generation is not ours has been taken over (23502, see the
+     * statement). */
     if (strncmp(state, "08", 2) == 0 || state_is(state, "57P01 57P02 57P03 25006 23502"))
         return HF_PG_LOST;
     return HF_PG_REFUSED;
@@ -62,14 +65,16 @@ static void on_notice(void *arg, const PGresult *result)
 
 /* ---- Waiting ---- */
 
-/* Wait until there is something to read (or to write, if more is to go out). False: too long, or the line is cut. */
+/* Wait until there is something to read (or to write, if more is to go out). False: too long, or
+ * the line is cut. */
 static bool wait_for(struct hf_pg_conn *conn, int64_t until)
 {
     for (;;) {
         int more = PQflush(conn->pg);
         if (more < 0)
             return false;
-        struct pollfd fd = { .fd = PQsocket(conn->pg), .events = (short)(more ? POLLIN | POLLOUT : POLLIN) };
+        struct pollfd fd = { .fd = PQsocket(conn->pg),
+                             .events = (short)(more ? POLLIN | POLLOUT : POLLIN) };
         int64_t left = until - hf_clock_monotonic_ms();
         int n = fd.fd < 0 || left <= 0 ? -2 : poll(&fd, 1, (int)left);
         if (n == -1 && errno == EINTR)
@@ -116,22 +121,23 @@ static void statement_name(int statement, char name[24])
 
 static void sql_of(int statement, struct hf_buffer *b);
 
-/* To prepare a statement that changes or locks rows is to wait for whoever has locked its table as a whole, and an application
- * that sets a guard in a transaction of its own has so locked holdfast.guard. Nobody is to wait for that but those who set a guard
- * too: they send the text. */
+/* To prepare a statement that changes or locks rows is to wait for whoever has locked its table as
+ * a whole, and an application that sets a guard in a transaction of its own has so locked
+ * holdfast.guard. Nobody is to wait for that but those who set a guard too: they send the text. */
 static bool is_by_text(int statement)
 {
     int table = statement >= HF_PG_READ ? (statement - HF_PG_READ) % HF_PG_TABLES : HF_PG_TABLES;
     return table == HF_PG_GUARD && statement - table != HF_PG_READ;
 }
 
-static bool send_text(struct hf_pg_conn *conn, int statement, const char *const *values, const int *lengths,
-                      const int *formats, int count)
+static bool send_text(struct hf_pg_conn *conn, int statement, const char *const *values,
+                      const int *lengths, const int *formats, int count)
 {
     struct hf_buffer sql = { .data = NULL };
     sql_of(statement, &sql);
     const char *text = hf_buffer_text(&sql);
-    bool sent = text && PQsendQueryParams(conn->pg, text, count, NULL, values, lengths, formats, 1) == 1;
+    bool sent =
+        text && PQsendQueryParams(conn->pg, text, count, NULL, values, lengths, formats, 1) == 1;
     hf_buffer_free(&sql);
     return sent;
 }
@@ -151,8 +157,9 @@ void hf_pg_send(struct hf_pg_conn *conn, int statement, const struct hf_bytes *p
         conn->in_transaction = true;
     if (!conn->pg)
         return;
-    if (is_by_text(statement) ? send_text(conn, statement, values, lengths, formats, count)
-                              : PQsendQueryPrepared(conn->pg, name, count, values, lengths, formats, 1) == 1)
+    if (is_by_text(statement)
+            ? send_text(conn, statement, values, lengths, formats, count)
+            : PQsendQueryPrepared(conn->pg, name, count, values, lengths, formats, 1) == 1)
         conn->queued++;
     else
         lost(conn);
@@ -179,7 +186,8 @@ static enum hf_pg_outcome collect(struct hf_pg_conn *conn, int64_t until, PGresu
         *out = result;
         return next_result(conn, until, &none) && !none ? HF_PG_FINE : HF_PG_LOST;
     }
-    enum hf_pg_outcome outcome = status == PGRES_PIPELINE_ABORTED ? HF_PG_CONFLICT : judge(conn, result);
+    enum hf_pg_outcome outcome =
+        status == PGRES_PIPELINE_ABORTED ? HF_PG_CONFLICT : judge(conn, result);
     PQclear(result);
     return next_result(conn, until, &none) && !none ? outcome : HF_PG_LOST;
 }
@@ -266,8 +274,8 @@ static enum hf_pg_outcome asked(struct hf_pg_conn *conn, PGresult **result)
     return outcome;
 }
 
-enum hf_pg_outcome hf_pg_ask(struct hf_pg_conn *conn, const char *sql, int count, const char *const *params,
-                             bool binary, PGresult **result)
+enum hf_pg_outcome hf_pg_ask(struct hf_pg_conn *conn, const char *sql, int count,
+                             const char *const *params, bool binary, PGresult **result)
 {
     if (result)
         *result = NULL;
@@ -295,26 +303,32 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 
 #define RULES "s.idempotency_window_ms, s.token_max_length, s.registry_strict, s.xmin"
 
-/* For replicated.h; NULL where commits wait for no standby. One column, because each costs something in every batch. */
-#define SNAPSHOT "CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_current_snapshot() END"
+/* For replicated.h; NULL where commits wait for no standby. One column, because each costs
+ * something in every batch. */
+#define SNAPSHOT \
+    "CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_current_snapshot() END"
 
 /* So many numbers of a sequence as an array; nothing is done for none. */
 #define DRAWN_OF(sequence, count)                                                          \
     "CASE WHEN " count "::integer > 0 THEN ARRAY(SELECT nextval('holdfast." sequence "') " \
     "FROM generate_series(1, " count "::integer)) END"
-#define DRAWN                        \
-    DRAWN_OF("journal_number", "$1") \
-    ", " DRAWN_OF("hold_ordinal", "$2") ", " DRAWN_OF("fence", "$3") ", " DRAWN_OF("outbox_number", "$4")
+#define DRAWN                                                  \
+    DRAWN_OF("journal_number", "$1")                           \
+    ", " DRAWN_OF("hold_ordinal", "$2") ", " DRAWN_OF("fence", \
+                                                      "$3") ", " DRAWN_OF("outbox_number", "$4")
 
-/* What may be overdue by engine time, which is only read behind it: not before the time that this process has told, and
- * where it is to be all, what becomes overdue meanwhile. The core decides over what is found. */
+/* What may be overdue by engine time, which is only read behind it: not before the time that this
+ * process has told, and where it is to be all, what becomes overdue meanwhile. The core decides
+ * over what is found. */
 #define OVERDUE_NOW(told) "greatest(statement_timestamp(), " told "::timestamptz, " HF_PG_NEWEST ")"
 #define OVERDUE_SOON(told) \
     "greatest(statement_timestamp() + interval '1 s', " told "::timestamptz, " HF_PG_NEWEST ")"
 
-/* Until when the row that a deleted register has left is kept, in milliseconds: the eight bytes of its value, lowest first. NULL where it has
- * another length: it was changed by hand. Nothing here may fail for any value: the rows of all others would stay. So numbers are
- * compared, and not times, which have other limits. A window that was longer once is looked for among the rows behind the one in force. */
+/* Until when the row that a deleted register has left is kept, in milliseconds: the eight bytes of
+ * its value, lowest first. NULL where it has another length: it was changed by hand. Nothing here
+ * may fail for any value: the rows of all others would stay. So numbers are compared, and not
+ * times, which have other limits. A window that was longer once is looked for among the rows behind
+ * the one in force. */
 /* clang-format off */
 #define BYTE(n, bits) "get_byte(value, " n ")::bigint << " bits
 #define LEFT_UNTIL                                                                        \
@@ -324,17 +338,21 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 /* clang-format on */
 #define LEFT_NOW "(extract(epoch FROM $2::timestamptz) * 1000)::bigint"
 #define WINDOW_MAX "315360000000" /* HF_DURATION_MAX_MS */
-#define LEFT_CLOSED                                                                                 \
-    "type = 'deleted' AND fence = 0 AND changed_at <= $2::timestamptz - (SELECT greatest(0, least(" \
+#define LEFT_CLOSED                                                                           \
+    "type = 'deleted' AND fence = 0 AND changed_at <= $2::timestamptz - (SELECT greatest(0, " \
+    "least("                                                                                  \
     "idempotency_window_ms, " WINDOW_MAX ")) * interval '1 ms' FROM holdfast.store)"
 
-/* Had the transaction that wrote the row ended when $3 was the oldest under way? NULL: that does not matter. */
+/* Had the transaction that wrote the row ended when $3 was the oldest under way? NULL: that does
+ * not matter. */
 #define ENDED "($3::xid IS NULL OR age(xmin) > age($3::xid))"
 
-/* A lock for each guard, by its name, in one order: holdfast.set_guard takes the same. Not one for the table: a transaction that sets a
- * guard and stays open would stop those who ask all others, of all tenants. */
-#define GUARDS_OF                                                                                      \
-    "(1213808981, u.hash) FROM (SELECT DISTINCT hashtext(g.tenant || chr(31) || g.name) AS hash FROM " \
+/* A lock for each guard, by its name, in one order: holdfast.set_guard takes the same. Not one for
+ * the table: a transaction that sets a guard and stays open would stop those who ask all others, of
+ * all tenants. */
+#define GUARDS_OF                                                                                 \
+    "(1213808981, u.hash) FROM (SELECT DISTINCT hashtext(g.tenant || chr(31) || g.name) AS hash " \
+    "FROM "                                                                                       \
     "(SELECT unnest($1::text[]) AS tenant, unnest($2::text[]) AS name) g ORDER BY 1) u"
 
 static const char *const texts[] = {
@@ -343,12 +361,16 @@ static const char *const texts[] = {
     [HF_PG_ROLLBACK] = "ROLLBACK",
     [HF_PG_HURRY] = "SET LOCAL lock_timeout = '100ms'",
     [HF_PG_NOW] = "SELECT " HF_PG_TIMES ", " RULES ", " SNAPSHOT " FROM holdfast.store s",
-    [HF_PG_DRAW] = "SELECT " HF_PG_TIMES ", " RULES ", " SNAPSHOT ", " DRAWN " FROM holdfast.store s",
-    [HF_PG_DRAW_LIGHTLY] = "SELECT " HF_PG_TIMES ", " RULES ", " SNAPSHOT ", " DRAWN
-                           ", (SELECT set_config('synchronous_commit', 'off', true)) FROM holdfast.store s",
+    [HF_PG_DRAW] =
+        "SELECT " HF_PG_TIMES ", " RULES ", " SNAPSHOT ", " DRAWN " FROM holdfast.store s",
+    [HF_PG_DRAW_LIGHTLY] =
+        "SELECT " HF_PG_TIMES ", " RULES ", " SNAPSHOT ", " DRAWN
+        ", (SELECT set_config('synchronous_commit', 'off', true)) FROM holdfast.store s",
     [HF_PG_JOURNAL] =
-        "INSERT INTO holdfast.journal (number, at, tenant, action, status, key, writer, batch, entry) "
-        "SELECT unnest($1::bigint[]), unnest($2::timestamptz[]), unnest($3::text[]), unnest($4::text[]), "
+        "INSERT INTO holdfast.journal (number, at, tenant, action, status, key, writer, batch, "
+        "entry) "
+        "SELECT unnest($1::bigint[]), unnest($2::timestamptz[]), unnest($3::text[]), "
+        "unnest($4::text[]), "
         "unnest($5::text[]), unnest($6::text[]), $7::integer, $8::bigint, unnest($9::bytea[])",
     /* NULL where none may be: the statement fails, and the transaction with it. */
     [HF_PG_WRITER] =
@@ -357,12 +379,13 @@ static const char *const texts[] = {
         "$3::bigint ELSE "
         "holdfast._conflict() END, chain = $4::bytea, changed_at = now(), "
         "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer "
-        "RETURNING pg_current_xact_id(), CASE WHEN current_setting('synchronous_standby_names') <> '' THEN "
+        "RETURNING pg_current_xact_id(), CASE WHEN current_setting('synchronous_standby_names') <> "
+        "'' THEN "
         "pg_conf_load_time() END",
     [HF_PG_SETTINGS] = HF_PG_SETTLED,
     [HF_PG_PATIENCE] = "SELECT set_config('lock_timeout', $1::text, true)",
-    /* What is decided by rules stands in the journal behind those rules: who changes them waits until all who go by them
-     * have committed, and they wait for it. No row is written for that. */
+    /* What is decided by rules stands in the journal behind those rules: who changes them waits
+     * until all who go by them have committed, and they wait for it. No row is written for that. */
     [HF_PG_KEEP_RULES] = "LOCK TABLE holdfast.store IN ROW SHARE MODE",
     [HF_PG_KEEP_GUARDS] = "SELECT pg_advisory_xact_lock_shared" GUARDS_OF,
     [HF_PG_CHANGE_RULES] = "LOCK TABLE holdfast.store IN EXCLUSIVE MODE",
@@ -372,23 +395,26 @@ static const char *const texts[] = {
         "DELETE FROM holdfast.token WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.token WHERE "
         "expires_at <= $2::timestamptz AND " ENDED
         " ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
-    [HF_PG_FREE_ENTRIES] =
-        "DELETE FROM holdfast.guard_entry WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.guard_entry WHERE "
-        "expires_at <= $2::timestamptz AND " ENDED
-        " ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
-    [HF_PG_FREE_LEFT] = "DELETE FROM holdfast.register WHERE ctid = ANY(ARRAY(SELECT ctid FROM "
-                        "holdfast.register WHERE " LEFT_CLOSED " AND " LEFT_UNTIL " BETWEEN 0 AND " LEFT_NOW
-                        " AND " ENDED " ORDER BY changed_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
-    [HF_PG_FREE_LEASES] =
-        "DELETE FROM holdfast.lease WHERE ctid = ANY(ARRAY(SELECT ctid FROM holdfast.lease WHERE deleted_at "
-        "<= "
-        "$2::timestamptz AND " ENDED " ORDER BY deleted_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+    [HF_PG_FREE_ENTRIES] = "DELETE FROM holdfast.guard_entry WHERE ctid = ANY(ARRAY(SELECT ctid "
+                           "FROM holdfast.guard_entry WHERE "
+                           "expires_at <= $2::timestamptz AND " ENDED
+                           " ORDER BY expires_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+    [HF_PG_FREE_LEFT] =
+        "DELETE FROM holdfast.register WHERE ctid = ANY(ARRAY(SELECT ctid FROM "
+        "holdfast.register WHERE " LEFT_CLOSED " AND " LEFT_UNTIL " BETWEEN 0 AND " LEFT_NOW
+        " AND " ENDED " ORDER BY changed_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
+    [HF_PG_FREE_LEASES] = "DELETE FROM holdfast.lease WHERE ctid = ANY(ARRAY(SELECT ctid FROM "
+                          "holdfast.lease WHERE deleted_at "
+                          "<= "
+                          "$2::timestamptz AND " ENDED
+                          " ORDER BY deleted_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))",
     [HF_PG_HORIZON] = "SELECT pg_snapshot_xmin(pg_current_snapshot())",
 };
 
 /* As the index hold_held has them. */
-#define HELD_ON \
-    " FROM holdfast.hold x WHERE x.tenant = u.tenant AND x.resource = u.name AND left(x.state, 4) = 'held'"
+#define HELD_ON                                                                                  \
+    " FROM holdfast.hold x WHERE x.tenant = u.tenant AND x.resource = u.name AND left(x.state, " \
+    "4) = 'held'"
 
 static void sql_of(int statement, struct hf_buffer *b)
 {
@@ -413,11 +439,14 @@ static void sql_of(int statement, struct hf_buffer *b)
         hf_buffer_printf(
             b,
             " FROM (SELECT * FROM (SELECT unnest($1::text[]) AS tenant, unnest($2::text[]) AS name "
-            "UNION SELECT h.tenant, h.resource FROM (SELECT unnest($3::bigint[]) AS ordinal) o CROSS JOIN "
-            "LATERAL (SELECT tenant, resource FROM holdfast.hold h WHERE h.ordinal = o.ordinal LIMIT 1) h) "
+            "UNION SELECT h.tenant, h.resource FROM (SELECT unnest($3::bigint[]) AS ordinal) o "
+            "CROSS JOIN "
+            "LATERAL (SELECT tenant, resource FROM holdfast.hold h WHERE h.ordinal = o.ordinal "
+            "LIMIT 1) h) "
             "u%s) u CROSS JOIN LATERAL (SELECT " HF_PG_ALL
             " FROM holdfast.resource x WHERE x.tenant = u.tenant AND x.name = u.name LIMIT 1%s) t",
-            statement == HF_PG_LOCK_OF ? " ORDER BY u.tenant COLLATE \"C\", u.name COLLATE \"C\"" : "",
+            statement == HF_PG_LOCK_OF ? " ORDER BY u.tenant COLLATE \"C\", u.name COLLATE \"C\""
+                                       : "",
             statement == HF_PG_LOCK_OF ? " FOR UPDATE" : "");
         break;
     case HF_PG_OVERDUE:
@@ -429,28 +458,32 @@ static void sql_of(int statement, struct hf_buffer *b)
                "u CROSS JOIN LATERAL "
                "((SELECT " HF_PG_ALL HELD_ON " AND x.expires_at <= " OVERDUE_SOON(
                    "$4") " ORDER BY x.expires_at LIMIT u.n) UNION ALL (SELECT " HF_PG_ALL HELD_ON
-                         " AND x.expires_at > " OVERDUE_SOON("$4") " ORDER BY x.expires_at LIMIT 1)) t");
+                         " AND x.expires_at > " OVERDUE_SOON(
+                             "$4") " ORDER BY x.expires_at LIMIT 1)) t");
         break;
     case HF_PG_SWEEP:
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_row(b, HF_PG_RESOURCE);
         hf_buffer_add_text(
-            /* Those that are locked do not count: behind one with many holds others would wait for ever. Nobody is waited
-             * for, so the order of the locks does not matter. A resource comes once for each of its holds. */
-            b, " FROM (SELECT tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at "
-               "<= " OVERDUE_NOW("$2") " ORDER BY expires_at OFFSET $3::integer LIMIT 64 * "
-                                       "$1::integer) overdue CROSS JOIN LATERAL (SELECT " HF_PG_ALL
-                                       " FROM holdfast.resource x WHERE x.tenant = "
-                                       "overdue.tenant AND x.name = overdue.resource LIMIT 1 FOR UPDATE SKIP "
-                                       "LOCKED) t LIMIT $1::integer");
+            /* Those that are locked do not count: behind one with many holds others would wait for
+             * ever. Nobody is waited for, so the order of the locks does not matter. A resource
+             * comes once for each of its holds. */
+            b,
+            " FROM (SELECT tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at "
+            "<= " OVERDUE_NOW(
+                "$2") " ORDER BY expires_at OFFSET $3::integer LIMIT 64 * "
+                      "$1::integer) overdue CROSS JOIN LATERAL (SELECT " HF_PG_ALL
+                      " FROM holdfast.resource x WHERE x.tenant = "
+                      "overdue.tenant AND x.name = overdue.resource LIMIT 1 FOR UPDATE SKIP "
+                      "LOCKED) t LIMIT $1::integer");
         break;
     case HF_PG_ODD_LEFT:
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_row(b, HF_PG_REGISTER);
-        hf_buffer_add_text(b,
-                           " FROM (SELECT " HF_PG_ALL " FROM holdfast.register x WHERE " LEFT_CLOSED
-                           " AND (" LEFT_UNTIL " BETWEEN 0 AND " LEFT_NOW " + " WINDOW_MAX
-                           ") IS NOT TRUE AND " ENDED " ORDER BY changed_at LIMIT least($1::integer, 8)) t");
+        hf_buffer_add_text(b, " FROM (SELECT " HF_PG_ALL
+                              " FROM holdfast.register x WHERE " LEFT_CLOSED " AND (" LEFT_UNTIL
+                              " BETWEEN 0 AND " LEFT_NOW " + " WINDOW_MAX ") IS NOT TRUE AND " ENDED
+                              " ORDER BY changed_at LIMIT least($1::integer, 8)) t");
         break;
     default: hf_buffer_add_text(b, texts[statement]); break;
     }
@@ -490,43 +523,49 @@ enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
 
 /* ---- Connecting ---- */
 
-/* Plans for arrays of any length, by index: what a table looked like when the plan was made must not matter later. A commit
- * that is answered is on disk, and on the synchronous standby if there is one, whatever the default of the database is or becomes; and
- * that the wait for it was given up is a warning, which a role may have switched off. Whoever has waited for a lock must see
- * what was committed meanwhile. */
+/* Plans for arrays of any length, by index: what a table looked like when the plan was made must
+ * not matter later. A commit that is answered is on disk, and on the synchronous standby if there
+ * is one, whatever the default of the database is or becomes; and that the wait for it was given up
+ * is a warning, which a role may have switched off. Whoever has waited for a lock must see what was
+ * committed meanwhile. */
 static const char set_up[] =
     "SET default_transaction_isolation = 'read committed'; SET standard_conforming_strings = on; "
     "SET search_path = pg_catalog; SET enable_seqscan = off; SET enable_bitmapscan = off; "
     "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; "
     "SET plan_cache_mode = force_generic_plan; SET jit = off; SET lock_timeout = '2s'; "
-    "SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; SET client_min_messages = "
+    "SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; SET "
+    "client_min_messages = "
     "warning; "
-    "SELECT set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, false) "
+    "SELECT set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, "
+    "false) "
     "FROM current_setting('synchronous_commit') s";
 
 static enum hf_pg_outcome look(struct hf_pg_conn *conn)
 {
     PGresult *result;
-    enum hf_pg_outcome outcome =
-        hf_pg_ask(conn,
-                  "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean, "
-                  "getdatabaseencoding(), current_setting('server_version_num')",
-                  0, NULL, false, &result);
+    enum hf_pg_outcome outcome = hf_pg_ask(
+        conn,
+        "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean, "
+        "getdatabaseencoding(), current_setting('server_version_num')",
+        0, NULL, false, &result);
     if (outcome != HF_PG_FINE)
         return outcome;
     if (strcmp(PQgetvalue(result, 0, 0), "t") == 0) {
         snprintf(conn->why, sizeof conn->why,
-                 "the database can only be read there (a standby, or default_transaction_read_only is on): "
+                 "the database can only be read there (a standby, or default_transaction_read_only "
+                 "is on): "
                  "give the primary, "
                  "or several hosts with target_session_attrs=read-write");
         outcome = HF_PG_REFUSED;
     } else if (strcmp(PQgetvalue(result, 0, 1), "UTF8") != 0) {
-        snprintf(conn->why, sizeof conn->why, "the database has the encoding %.20s, and Holdfast needs UTF8",
+        snprintf(conn->why, sizeof conn->why,
+                 "the database has the encoding %.20s, and Holdfast needs UTF8",
                  PQgetvalue(result, 0, 1));
         outcome = HF_PG_REFUSED;
     } else if (atoi(PQgetvalue(result, 0, 2)) < 140000) {
         snprintf(conn->why, sizeof conn->why,
-                 "the server is PostgreSQL %.20s, and Holdfast needs 14 or newer", PQgetvalue(result, 0, 2));
+                 "the server is PostgreSQL %.20s, and Holdfast needs 14 or newer",
+                 PQgetvalue(result, 0, 2));
         outcome = HF_PG_REFUSED;
     }
     PQclear(result);
@@ -538,8 +577,9 @@ static enum hf_pg_outcome look_timeline(struct hf_pg_conn *conn)
 {
     PGresult *result = NULL;
     conn->timeline = 0;
-    enum hf_pg_outcome outcome = hf_pg_ask(conn, "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
-                                           0, NULL, false, &result);
+    enum hf_pg_outcome outcome =
+        hf_pg_ask(conn, "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)", 0, NULL,
+                  false, &result);
     if (outcome == HF_PG_FINE)
         conn->timeline = (uint32_t)strtoul(PQgetvalue(result, 0, 0), NULL, 16);
     PQclear(result);
@@ -564,7 +604,8 @@ int hf_pg_hosts(const char *conninfo)
     return names > addresses ? names : addresses;
 }
 
-/* The list that libpq has for `keyword`, with `by` of its items moved from its front to its end. NULL: there is no list. */
+/* The list that libpq has for `keyword`, with `by` of its items moved from its front to its end.
+ * NULL: there is no list. */
 static const char *rotated(const char *conninfo, const char *keyword, int by, char out[HOSTS_TEXT])
 {
     char list[HOSTS_TEXT];
@@ -576,7 +617,8 @@ static const char *rotated(const char *conninfo, const char *keyword, int by, ch
     }
     if (!at || at == list)
         return NULL;
-    size_t behind = strlen(at), before = (size_t)(at - list) - 1; /* with a comma between them, as before */
+    size_t behind = strlen(at),
+           before = (size_t)(at - list) - 1; /* with a comma between them, as before */
     memcpy(out, at, behind);
     out[behind] = ',';
     memcpy(out + behind + 1, list, before);
@@ -587,9 +629,10 @@ static const char *rotated(const char *conninfo, const char *keyword, int by, ch
 /* One round over the hosts, from the first that is to be tried on. */
 static bool dial_once(struct hf_pg_conn *conn, const char *conninfo)
 {
-    /* What stands behind wins: the connection string over our defaults, and another order of its hosts over that. */
-    const char *names[8] = { "connect_timeout", "fallback_application_name", "dbname", "client_encoding",
-                             NULL };
+    /* What stands behind wins: the connection string over our defaults, and another order of its
+     * hosts over that. */
+    const char *names[8] = { "connect_timeout", "fallback_application_name", "dbname",
+                             "client_encoding", NULL };
     const char *values[8] = { "3", "holdfast", conninfo, "UTF8", NULL };
     static const char *const lists[] = { "host", "hostaddr", "port" };
     char orders[3][HOSTS_TEXT];
@@ -605,8 +648,9 @@ static bool dial_once(struct hf_pg_conn *conn, const char *conninfo)
     return conn->pg && PQstatus(conn->pg) == CONNECTION_OK;
 }
 
-/* libpq goes on to the next host where one cannot be reached or cannot be written to; but not where one takes the connection
- * and then ends it, as a proxy does whose database is down. Then the next one is tried first, at once if this went quickly. */
+/* libpq goes on to the next host where one cannot be reached or cannot be written to; but not where
+ * one takes the connection and then ends it, as a proxy does whose database is down. Then the next
+ * one is tried first, at once if this went quickly. */
 static bool dial(struct hf_pg_conn *conn, const char *conninfo)
 {
     int hosts = hf_pg_hosts(conninfo);

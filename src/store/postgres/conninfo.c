@@ -9,7 +9,8 @@
 /* The longest option that libpq has is shorter. */
 enum { WORD_MAX = 40 };
 
-/* What libpq complains of, without what it quotes: that may be any part of the string. Only the = that it misses is shown. */
+/* What libpq complains of, without what it quotes: that may be any part of the string. Only the =
+ * that it misses is shown. */
 static void unquoted(const char *message, char *out, size_t room)
 {
     size_t n = 0;
@@ -26,7 +27,8 @@ static void unquoted(const char *message, char *out, size_t room)
     out[n] = '\0';
 }
 
-/* How many letters must be put in, left out or changed to make `b` of the `size` first letters of `a`; 9 for longer words. */
+/* How many letters must be put in, left out or changed to make `b` of the `size` first letters of
+ * `a`; 9 for longer words. */
 static unsigned distance(const char *a, size_t size, const char *b)
 {
     unsigned row[WORD_MAX + 1];
@@ -49,8 +51,9 @@ static unsigned distance(const char *a, size_t size, const char *b)
     return row[other];
 }
 
-/* The message names an option that libpq does not know. That may be a part of a password, and is not shown; but the one that
- * was meant can be, if it is clear which. False: it is another message. */
+/* The message names an option that libpq does not know. That may be a part of a password, and is
+ * not shown; but the one that was meant can be, if it is clear which. False: it is another
+ * message. */
 static bool unknown_option(const char *message, char *out, size_t room)
 {
     static const char begin[] = "invalid connection option \"";
@@ -67,10 +70,12 @@ static bool unknown_option(const char *message, char *out, size_t room)
         }
     }
     if (meant)
-        snprintf(out, room, "there is an option that libpq does not know (perhaps %s was meant)", meant);
+        snprintf(out, room, "there is an option that libpq does not know (perhaps %s was meant)",
+                 meant);
     else
-        snprintf(out, room,
-                 "there is an option that libpq does not know (a value with spaces needs 'quotes')");
+        snprintf(
+            out, room,
+            "there is an option that libpq does not know (a value with spaces needs 'quotes')");
     PQconninfoFree(options);
     return true;
 }
@@ -88,7 +93,8 @@ static enum hf_status refuse(struct hf_error *why, const char *what)
 {
     return hf_error_set(
         why, HF_INVALID_REQUEST,
-        "The connection string cannot be read: %s. Write it as \"host=db1 dbname=shop user=app\" or as "
+        "The connection string cannot be read: %s. Write it as \"host=db1 dbname=shop user=app\" "
+        "or as "
         "postgresql://app@db1/shop, with %%-escapes for special characters in the second form.",
         what);
 }
@@ -106,8 +112,8 @@ static bool are_ports(const char *list)
     }
 }
 
-/* A password with special characters that are not escaped is taken for the port, the host or the database's name, and would
- * be shown as such. NULL, or what is wrong. */
+/* A password with special characters that are not escaped is taken for the port, the host or the
+ * database's name, and would be shown as such. NULL, or what is wrong. */
 static const char *misread(const PQconninfoOption *options)
 {
     const char *port = value_in(options, "port"), *host = value_in(options, "host");
@@ -130,7 +136,8 @@ enum hf_status hf_conninfo_check(const char *conninfo, struct hf_error *why)
     if (options)
         return wrong ? refuse(why, wrong) : HF_OK;
     if (!message) {
-        *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to read the connection string." };
+        *why = (struct hf_error){ HF_NO_MEMORY,
+                                  "There is not enough memory to read the connection string." };
         return why->status;
     }
     if (!unknown_option(message, told, sizeof told))
@@ -139,7 +146,8 @@ enum hf_status hf_conninfo_check(const char *conninfo, struct hf_error *why)
     return refuse(why, told);
 }
 
-/* What counts for the keyword: the string goes before the environment, and that before what is built in. */
+/* What counts for the keyword: the string goes before the environment, and that before what is
+ * built in. */
 static const char *value_of(const PQconninfoOption *own, const PQconninfoOption *defaults,
                             const char *keyword)
 {
@@ -177,8 +185,9 @@ static void hosts_show(const char *hosts, const char *ports, char *out, size_t r
         struct hf_bytes host = part_of(hosts, i), port = part_of(ports, i);
         if (port.size == 0)
             port = hf_str("5432");
-        used += (size_t)snprintf(out + used, room - used, "%s%.*s:%.*s", i ? "," : "", (int)host.size,
-                                 (const char *)host.data, (int)port.size, (const char *)port.data);
+        used +=
+            (size_t)snprintf(out + used, room - used, "%s%.*s:%.*s", i ? "," : "", (int)host.size,
+                             (const char *)host.data, (int)port.size, (const char *)port.data);
         if (((const char *)host.data)[host.size] == '\0')
             break;
     }
@@ -189,7 +198,8 @@ void hf_conninfo_show(const char *conninfo, char *out, size_t room)
     PQconninfoOption *own = PQconninfoParse(conninfo, NULL), *defaults = PQconndefaults();
     char places[160] = "this machine";
     const char *host = value_of(own, defaults, "host"), *port = value_of(own, defaults, "port");
-    const char *database = value_of(own, defaults, "dbname"), *service = value_of(own, defaults, "service");
+    const char *database = value_of(own, defaults, "dbname"),
+               *service = value_of(own, defaults, "service");
     if (!host)
         host = value_of(own, defaults, "hostaddr");
     if (host)

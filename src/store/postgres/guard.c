@@ -1,11 +1,14 @@
-/* Guards that cannot be asked: while the database is away, the rule `on_unavailable` of a guard decides. The rules are in the
- * database too, so all are read when the store is opened and every few seconds, and each is remembered here since it was seen
- * last. A guard that this process has never seen has no rule, and asking it is a storage failure.
+/* Guards that cannot be asked: while the database is away, the rule `on_unavailable` of a guard
+ * decides. The rules are in the database too, so all are read when the store is opened and every
+ * few seconds, and each is remembered here since it was seen last. A guard that this process has
+ * never seen has no rule, and asking it is a storage failure.
  *
- * There are two tables. One is of what was read: it is made without the lock, and takes the place of the one before. The other is
- * small, and of what batches have seen since then that is another rule there. In neither can a tenant take the room of others: of
- * each the newest are read, as many of one as of the other if there is not room for all; and each has places of its own among
- * those that were seen. Both are hashed under the store's secret, so that nobody can choose names that meet. */
+ * There are two tables. One is of what was read: it is made without the lock, and takes the place
+ * of the one before. The other is small, and of what batches have seen since then that is another
+ * rule there. In neither can a tenant take the room of others: of each the newest are read, as many
+ * of one as of the other if there is not room for all; and each has places of its own among those
+ * that were seen. Both are hashed under the store's secret, so that nobody can choose names that
+ * meet. */
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -14,7 +17,8 @@
 
 #include <stdlib.h>
 
-/* Guards are set up by people, a few for each kind of thing: so many are far more than there are. */
+/* Guards are set up by people, a few for each kind of thing: so many are far more than there
+ * are. */
 enum { BUCKETS = 4096, GUARDS_MAX = 4096, TENANT_MAX = 1024, SEEN_TENANTS = 64, SEEN_EACH = 16 };
 
 struct hf_pool_guard {
@@ -82,7 +86,8 @@ static bool is_named(const struct hf_pool_guard *g, struct hf_scoped name)
 
 static struct hf_pool_guard **seen_at(const struct hf_pool *r, struct hf_scoped name)
 {
-    uint64_t tenant = hash_of(r, name.tenant, hf_mem(NULL, 0)), whole = hash_of(r, name.tenant, name.name);
+    uint64_t tenant = hash_of(r, name.tenant, hf_mem(NULL, 0)),
+             whole = hash_of(r, name.tenant, name.name);
     return &r->guards->seen[tenant % SEEN_TENANTS][whole % SEEN_EACH];
 }
 
@@ -159,27 +164,30 @@ void hf_pool_guards_learn(struct hf_pool *r, const struct hf_pg_set *set)
 
 /* ---- Reading all ---- */
 
-/* The tenants one after the other by the index, and of each the newest; the newest of each come first. */
+/* The tenants one after the other by the index, and of each the newest; the newest of each come
+ * first. */
 static bool sql_make(struct hf_buffer *sql)
 {
     if (HF_BUG(guards_crowded)) {
         hf_buffer_add_text(sql, "SELECT ");
         hf_pg_sql_columns(sql, HF_PG_GUARD);
-        hf_buffer_printf(sql, " FROM holdfast.guard t ORDER BY t.tenant, t.name LIMIT %d", GUARDS_MAX);
+        hf_buffer_printf(sql, " FROM holdfast.guard t ORDER BY t.tenant, t.name LIMIT %d",
+                         GUARDS_MAX);
         return hf_buffer_text(sql) != NULL;
     }
-    hf_buffer_add_text(
-        sql,
-        "WITH RECURSIVE tenants AS ((SELECT g.tenant FROM holdfast.guard g ORDER BY g.tenant LIMIT 1) UNION "
-        "ALL SELECT (SELECT g.tenant FROM holdfast.guard g WHERE g.tenant > n.tenant ORDER BY g.tenant LIMIT "
-        "1) FROM tenants n WHERE n.tenant IS NOT NULL) SELECT ");
+    hf_buffer_add_text(sql, "WITH RECURSIVE tenants AS ((SELECT g.tenant FROM holdfast.guard g "
+                            "ORDER BY g.tenant LIMIT 1) UNION "
+                            "ALL SELECT (SELECT g.tenant FROM holdfast.guard g WHERE g.tenant > "
+                            "n.tenant ORDER BY g.tenant LIMIT "
+                            "1) FROM tenants n WHERE n.tenant IS NOT NULL) SELECT ");
     hf_pg_sql_columns(sql, HF_PG_GUARD);
-    hf_buffer_printf(
-        sql,
-        " FROM tenants n CROSS JOIN LATERAL (SELECT l.*, row_number() OVER (ORDER BY l.number DESC) AS place "
-        "FROM (SELECT x.* FROM holdfast.guard x WHERE x.tenant || chr(31) = n.tenant || chr(31) ORDER BY "
-        "x.number DESC LIMIT %d) l) t ORDER BY t.place LIMIT %d",
-        TENANT_MAX, GUARDS_MAX);
+    hf_buffer_printf(sql,
+                     " FROM tenants n CROSS JOIN LATERAL (SELECT l.*, row_number() OVER (ORDER BY "
+                     "l.number DESC) AS place "
+                     "FROM (SELECT x.* FROM holdfast.guard x WHERE x.tenant || chr(31) = n.tenant "
+                     "|| chr(31) ORDER BY "
+                     "x.number DESC LIMIT %d) l) t ORDER BY t.place LIMIT %d",
+                     TENANT_MAX, GUARDS_MAX);
     return hf_buffer_text(sql) != NULL;
 }
 
@@ -193,13 +201,15 @@ static void table_fill(const struct hf_pool *r, struct table *table, const PGres
             g = guard_make(&record.row.guard);
         if (!g)
             continue;
-        struct hf_pool_guard **at = &table->buckets[hash_of(r, g->guard.tenant, g->guard.name) % BUCKETS];
+        struct hf_pool_guard **at =
+            &table->buckets[hash_of(r, g->guard.tenant, g->guard.name) % BUCKETS];
         g->next = *at;
         *at = g;
     }
 }
 
-/* What was seen before the reading began has been read, or has been forgotten. Returns the table that was there. */
+/* What was seen before the reading began has been read, or has been forgotten. Returns the table
+ * that was there. */
 static struct table *swap(struct hf_pool_guards *known, struct table *table, uint64_t reading)
 {
     pthread_mutex_lock(&known->lock);
@@ -263,8 +273,8 @@ static enum hf_found view_entry(void *ctx, struct hf_scoped guard, struct hf_byt
     return HF_UNREADABLE;
 }
 
-bool hf_pool_guards_answer(struct hf_pool *r, const struct hf_request *request, struct hf_plan *plan,
-                           hf_time *now)
+bool hf_pool_guards_answer(struct hf_pool *r, const struct hf_request *request,
+                           struct hf_plan *plan, hf_time *now)
 {
     const struct hf_view view = { .ctx = r, .guard = view_guard, .entry = view_entry };
     const struct hf_rules rules = { .token_max_length = HF_TOKEN_MAX };

@@ -1,7 +1,8 @@
 /* id.h: the ids of holds in PostgreSQL.
  *
- * As in base/id.h an id is the ordinal, masked, and a tag; but the secret hash is SHA-256, which the database has too, so
- * that its functions make and read the same ids (holdfast.hold_id, holdfast.hold_ordinal):
+ * As in base/id.h an id is the ordinal, masked, and a tag; but the secret hash is SHA-256, which
+ * the database has too, so that its functions make and read the same ids (holdfast.hold_id,
+ * holdfast.hold_ordinal):
  *
  *   tag  = first 8 bytes of SHA-256(key, "tag", ordinal)
  *   mask = first 8 bytes of SHA-256(key, "mask", tag)
@@ -15,7 +16,8 @@
 
 void hf_pg_id_make(const uint8_t key[HF_PG_ID_KEY], uint64_t ordinal, char text[HF_ID_SIZE]);
 
-/* The ordinal inside `text`. False if it is not an id made with this key. Upper case is accepted. */
+/* The ordinal inside `text`. False if it is not an id made with this key. Upper case is
+ * accepted. */
 bool hf_pg_id_read(const uint8_t key[HF_PG_ID_KEY], struct hf_bytes text, uint64_t *ordinal);
 
 /* Is the hold's id the one that its ordinal has? */

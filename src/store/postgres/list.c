@@ -11,8 +11,8 @@
 /* Of one call: so many records are looked at, so many come with one question. */
 enum { LOOK_MAX = 20000, LOOK_AT_ONCE = 1000, ROWS_TEXT = 24 };
 
-/* Whoever places a hold takes the time and then an ordinal, and others do so meanwhile: a hold that was placed later may come
- * before one that was placed earlier, by a moment. */
+/* Whoever places a hold takes the time and then an ordinal, and others do so meanwhile: a hold that
+ * was placed later may come before one that was placed earlier, by a moment. */
 enum { ORDER_MS = 1000 };
 
 struct listing {
@@ -30,8 +30,8 @@ static void text_of(char *to, size_t size, struct hf_bytes from)
     snprintf(to, size, "%.*s", (int)from.size, from.size ? (const char *)from.data : "");
 }
 
-/* The last columns of every question: the transaction that wrote the row, and one that nobody can see yet, NULL where commits wait for no
- * standby. */
+/* The last columns of every question: the transaction that wrote the row, and one that nobody can
+ * see yet, NULL where commits wait for no standby. */
 #define NEXT                                                                     \
     "(SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN " \
     "pg_snapshot_xmax(pg_current_snapshot()) END)"
@@ -43,23 +43,24 @@ static void note_doubtful(struct listing *l, const PGresult *result)
     int next = PQnfields(result) - 1;
     for (int i = 0; i < PQntuples(result) && !l->doubtful && !PQgetisnull(result, i, next); i++) {
         struct hf_bytes by = hf_pg_get_bytes(result, i, next - 1);
-        uint64_t xid = by.size == 4
-                           ? hf_pg_xid(hf_pg_version(by.data), (uint64_t)hf_pg_get_int8(result, i, next))
-                           : UINT64_MAX;
+        uint64_t xid = by.size == 4 ? hf_pg_xid(hf_pg_version(by.data),
+                                                (uint64_t)hf_pg_get_int8(result, i, next))
+                                    : UINT64_MAX;
         l->doubtful = !hf_pg_replicated_has(&l->shared->replicated, l->conn->timeline, xid);
     }
 }
 
-/* No list is of rows that a call could take out: what a page leaves out was never there, or is over by its window. */
+/* No list is of rows that a call could take out: what a page leaves out was never there, or is over
+ * by its window. */
 static bool is_complete(enum hf_pg_table table)
 {
     return !hf_pg_spec(table)->is_erased;
 }
 
-/* Ask for columns of `table` as t, which has the column `by` (or is a table: xmin), with `rest` behind them. False, and the status
- * set, if it fails. */
-static bool ask(struct listing *l, enum hf_pg_table table, const char *with, const char *by, const char *rest,
-                const char *const *params, int count, PGresult **result)
+/* Ask for columns of `table` as t, which has the column `by` (or is a table: xmin), with `rest`
+ * behind them. False, and the status set, if it fails. */
+static bool ask(struct listing *l, enum hf_pg_table table, const char *with, const char *by,
+                const char *rest, const char *const *params, int count, PGresult **result)
 {
     struct hf_buffer sql = { .data = NULL };
     HF_ASSERT(is_complete(table));
@@ -69,7 +70,8 @@ static bool ask(struct listing *l, enum hf_pg_table table, const char *with, con
     hf_buffer_printf(&sql, ", t.%s, " NEXT, by);
     hf_buffer_add_text(&sql, rest);
     const char *text = hf_buffer_text(&sql);
-    enum hf_pg_outcome outcome = text ? hf_pg_ask(l->conn, text, count, params, true, result) : HF_PG_REFUSED;
+    enum hf_pg_outcome outcome =
+        text ? hf_pg_ask(l->conn, text, count, params, true, result) : HF_PG_REFUSED;
     hf_buffer_free(&sql);
     if (outcome != HF_PG_FINE)
         l->to.status = HF_STORAGE_FAILURE;
@@ -91,7 +93,8 @@ static const void *record_of(const struct listing *l, const struct hf_pg_record 
     return &record->row.outbox;
 }
 
-/* The row could not be read. One that was changed by hand is left out: no other record is worse for it. False without memory. */
+/* The row could not be read. One that was changed by hand is left out: no other record is worse for
+ * it. False without memory. */
 static bool pass_over(struct listing *l, enum hf_pg_table table, const struct hf_pg_record *record)
 {
     if (record->unsound)
@@ -117,11 +120,13 @@ static void list_numbered(struct listing *l, enum hf_pg_table table, const char 
     char before[ROWS_TEXT], most[ROWS_TEXT], now[ROWS_TEXT];
     PGresult *result;
     snprintf(before, sizeof before, "%" PRIu64,
-             l->to.query->cursor && l->to.query->cursor <= INT64_MAX ? l->to.query->cursor : INT64_MAX);
+             l->to.query->cursor && l->to.query->cursor <= INT64_MAX ? l->to.query->cursor
+                                                                     : INT64_MAX);
     snprintf(most, sizeof most, "%zu", l->to.limit + 1);
     snprintf(now, sizeof now, "%" PRId64, l->now);
     const char *const params[] = { l->tenant, before, most, l->name, now };
-    if (!ask(l, table, "", "xmin", rest, params, l->to.query->kind == HF_LIST_ENTRIES ? 5 : 3, &result))
+    if (!ask(l, table, "", "xmin", rest, params, l->to.query->kind == HF_LIST_ENTRIES ? 5 : 3,
+             &result))
         return;
     for (int i = 0; i < PQntuples(result) && l->to.status == HF_OK; i++) {
         struct hf_pg_record record;
@@ -148,7 +153,8 @@ static bool add_holds(struct listing *l, const PGresult *result, bool by_resourc
         if (!good && !pass_over(l, HF_PG_HOLD, &record))
             return false;
         *from = by_resource ? hold->previous : hold->ordinal - 1;
-        if (by_resource && hold->previous >= hold->ordinal) { /* it leads back to where the list began */
+        if (by_resource &&
+            hold->previous >= hold->ordinal) { /* it leads back to where the list began */
             *from = 0;
             return false;
         }
@@ -174,12 +180,13 @@ static bool newest_hold(struct listing *l, uint64_t *out)
     PGresult *result;
     const char *const params[] = { l->tenant, l->name };
     bool by_resource = l->to.query->resource.size > 0;
-    if (hf_pg_ask(
-            l->conn,
-            by_resource
-                ? "SELECT newest, " WRITTEN("xmin") " FROM holdfast.resource WHERE tenant = $1 AND name = $2"
-                : "SELECT ordinal, " WRITTEN("xmin") " FROM holdfast.hold ORDER BY ordinal DESC LIMIT 1",
-            by_resource ? 2 : 0, params, true, &result) != HF_PG_FINE) {
+    if (hf_pg_ask(l->conn,
+                  by_resource
+                      ? "SELECT newest, " WRITTEN(
+                            "xmin") " FROM holdfast.resource WHERE tenant = $1 AND name = $2"
+                      : "SELECT ordinal, " WRITTEN(
+                            "xmin") " FROM holdfast.hold ORDER BY ordinal DESC LIMIT 1",
+                  by_resource ? 2 : 0, params, true, &result) != HF_PG_FINE) {
         l->to.status = HF_STORAGE_FAILURE;
         return false;
     }
@@ -208,7 +215,8 @@ static void list_holds(struct listing *l)
         const char *const params[] = { start, most };
         if (by_resource
                 ? !ask(l, HF_PG_HOLD,
-                       "WITH RECURSIVE t AS (SELECT *, xmin AS written_by FROM holdfast.hold WHERE ordinal = "
+                       "WITH RECURSIVE t AS (SELECT *, xmin AS written_by FROM holdfast.hold WHERE "
+                       "ordinal = "
                        "$1::bigint UNION ALL SELECT h.*, h.xmin FROM t "
                        "JOIN holdfast.hold h ON h.ordinal = t.previous)",
                        "written_by", " FROM t LIMIT $2::bigint", params, 2, &result)
@@ -222,8 +230,9 @@ static void list_holds(struct listing *l)
     }
 }
 
-/* Is there such a guard, and which identities are over? Engine time is read as it is for a batch: what the database's clock says
- * is not always believed, and others may have committed at a later time. */
+/* Is there such a guard, and which identities are over? Engine time is read as it is for a batch:
+ * what the database's clock says is not always believed, and others may have committed at a later
+ * time. */
 static void list_entries(struct listing *l)
 {
     PGresult *result;
@@ -248,9 +257,11 @@ static void list_entries(struct listing *l)
     else
         list_numbered(
             l, HF_PG_ENTRY,
-            " FROM holdfast.guard_entry t WHERE tenant || chr(31) || guard = $1::text || chr(31) || $4::text "
+            " FROM holdfast.guard_entry t WHERE tenant || chr(31) || guard = $1::text || chr(31) "
+            "|| $4::text "
             "AND (tenant, guard) IS NOT DISTINCT FROM ($1::text, $4::text) AND number < $2::bigint "
-            "AND expires_at > to_timestamp($5::numeric / 1000) ORDER BY number DESC LIMIT $3::bigint");
+            "AND expires_at > to_timestamp($5::numeric / 1000) ORDER BY number DESC LIMIT "
+            "$3::bigint");
 }
 
 static void list_kind(struct listing *l)
@@ -258,31 +269,36 @@ static void list_kind(struct listing *l)
     switch (l->to.query->kind) {
     case HF_LIST_HOLDS: list_holds(l); break;
     case HF_LIST_RESOURCES:
-        list_numbered(l, HF_PG_RESOURCE,
-                      " FROM holdfast.resource t WHERE tenant || chr(31) = $1::text || chr(31) AND number < "
-                      "$2::bigint ORDER BY number DESC LIMIT "
-                      "$3::bigint");
+        list_numbered(
+            l, HF_PG_RESOURCE,
+            " FROM holdfast.resource t WHERE tenant || chr(31) = $1::text || chr(31) AND number < "
+            "$2::bigint ORDER BY number DESC LIMIT "
+            "$3::bigint");
         break;
     case HF_LIST_GUARDS:
-        list_numbered(l, HF_PG_GUARD,
-                      " FROM holdfast.guard t WHERE tenant || chr(31) = $1::text || chr(31) AND number < "
-                      "$2::bigint ORDER BY number DESC LIMIT "
-                      "$3::bigint");
+        list_numbered(
+            l, HF_PG_GUARD,
+            " FROM holdfast.guard t WHERE tenant || chr(31) = $1::text || chr(31) AND number < "
+            "$2::bigint ORDER BY number DESC LIMIT "
+            "$3::bigint");
         break;
     case HF_LIST_ENTRIES: list_entries(l); break;
     case HF_LIST_OUTBOX:
-        list_numbered(
-            l, HF_PG_OUTBOX,
-            " FROM holdfast.outbox t WHERE tenant = $1 AND number < $2::bigint ORDER BY number DESC LIMIT "
-            "$3::bigint");
+        list_numbered(l, HF_PG_OUTBOX,
+                      " FROM holdfast.outbox t WHERE tenant = $1 AND number < $2::bigint ORDER BY "
+                      "number DESC LIMIT "
+                      "$3::bigint");
         break;
     }
 }
 
-enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query, struct hf_page *page)
+enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query,
+                            struct hf_page *page)
 {
     struct hf_pool *r = hf_pool_of(store);
-    struct listing l = { .conn = &r->reader.conn, .arena = &r->reader.set.arena, .shared = &r->shared };
+    struct listing l = { .conn = &r->reader.conn,
+                         .arena = &r->reader.set.arena,
+                         .shared = &r->shared };
     struct hf_query inner = *query;
     const struct hf_sipkey key = { hf_get64(r->shared.id_key), hf_get64(r->shared.id_key + 8) };
     inner.cursor = hf_cursor_read(&key, query->tenant, query->cursor);
@@ -292,8 +308,8 @@ enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query
     text_of(l.tenant, sizeof l.tenant, query->tenant);
     text_of(l.name, sizeof l.name, query->kind == HF_LIST_HOLDS ? query->resource : query->name);
     pthread_mutex_lock(&r->reader_lock);
-    /* A connection that died while nobody asked is found out by asking: then once more. So it is with one to a primary that is
-     * replaced while it is read. */
+    /* A connection that died while nobody asked is found out by asking: then once more. So it is
+     * with one to a primary that is replaced while it is read. */
     (void)hf_pg_session_is_newest(&r->reader); /* else it is closed */
     for (int tries = 0; tries < 2; tries++) {
         l.to.status = HF_OK;

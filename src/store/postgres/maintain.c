@@ -17,19 +17,22 @@ static bool is_refused(struct hf_pool *r)
     return refused;
 }
 
-/* Does the database take what a batch writes? Rows as it would write them, taken back at once: that needs the same rights and
- * the same room. */
+/* Does the database take what a batch writes? Rows as it would write them, taken back at once: that
+ * needs the same rights and the same room. */
 static bool takes_writes(struct hf_pg_session *s)
 {
     static const char *const statements[] = {
         "BEGIN",
-        "INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, expires_at, entry) "
+        "INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, expires_at, "
+        "entry) "
         "VALUES "
         "('', gen_random_uuid()::text, 'place_hold', 'ok', '', now(), now(), 0)",
-        "INSERT INTO holdfast.hold (ordinal, id, tenant, resource, requester, state, placed_at, expires_at, "
+        "INSERT INTO holdfast.hold (ordinal, id, tenant, resource, requester, state, placed_at, "
+        "expires_at, "
         "previous) "
         "VALUES (-1, '', '', '', '', 'released', now(), now(), 0)",
-        "INSERT INTO holdfast.journal (number, at, tenant, action, status, writer, batch, entry) VALUES (-1, "
+        "INSERT INTO holdfast.journal (number, at, tenant, action, status, writer, batch, entry) "
+        "VALUES (-1, "
         "now(), '', "
         "'place_hold', 'ok', 0, 0, repeat('x', 300)::bytea)",
         "UPDATE holdfast.resource SET held = held WHERE false",
@@ -71,7 +74,8 @@ bool hf_pool_maintain(struct hf_store *store)
         s->conn.state[0] = '\0';
     if (end == HF_PG_NO)
         hf_pool_refused(r, &s->conn);
-    /* Clients send nothing to a store that is not ready, so this thread must notice that it is ready again. */
+    /* Clients send nothing to a store that is not ready, so this thread must notice that it is
+     * ready again. */
     if (end == HF_PG_GONE)
         hf_pool_away(r, s->conn.why);
     else
@@ -102,17 +106,19 @@ int64_t hf_pool_maintain_pace(void *arg)
 /* ---- Figures ---- */
 
 /* Which part of the keys are not claims, as the database's own statistics have it. */
-#define NO_CLAIMS                                                                                         \
-    "coalesce((SELECT null_frac FROM pg_stats WHERE schemaname = 'holdfast' AND tablename = 'token' AND " \
+#define NO_CLAIMS                                                                             \
+    "coalesce((SELECT null_frac FROM pg_stats WHERE schemaname = 'holdfast' AND tablename = " \
+    "'token' AND "                                                                            \
     "attname = 'state'), 1)"
 
-/* And which part of the registers have not been deleted: the others are in an index of their own. */
+/* And which part of the registers have not been deleted: the others are in an index of their
+ * own. */
 #define NOT_LEFT                                                                  \
     "greatest(0, 1 - coalesce((SELECT l.reltuples FROM pg_class l WHERE l.oid = " \
     "to_regclass('holdfast.register_left')), 0) / reltuples)"
 
-/* How many rows there are: counted while there are few, else as those statistics have it: the rows of `index`, or `part` of
- * them. `where` is for those of a table that are of interest. */
+/* How many rows there are: counted while there are few, else as those statistics have it: the rows
+ * of `index`, or `part` of them. `where` is for those of a table that are of interest. */
 static const struct figure {
     const char *table, *index, *where, *part;
     size_t at;
@@ -123,22 +129,25 @@ static const struct figure {
     { "resource", "resource", "true", "1", offsetof(struct hf_stats, resources) },
     { "guard", "guard", "true", "1", offsetof(struct hf_stats, guards) },
     { "guard_entry", "guard_entry", "true", "1", offsetof(struct hf_stats, entries) },
-    { "token", "token", "state IS NOT NULL", "(1 - " NO_CLAIMS ")", offsetof(struct hf_stats, claims) },
+    { "token", "token", "state IS NOT NULL", "(1 - " NO_CLAIMS ")",
+      offsetof(struct hf_stats, claims) },
     { "register", "register", "type <> 'deleted'", NOT_LEFT, offsetof(struct hf_stats, registers) },
     { "outbox", "outbox", "true", "1", offsetof(struct hf_stats, outbox) },
     { "app_value", "app_value", "true", "1", offsetof(struct hf_stats, values) },
 };
 enum { FIGURES = sizeof figures / sizeof *figures, COUNTED_MAX = 10000 };
 
-static enum hf_pg_outcome figure_read(struct hf_pg_conn *conn, const struct figure *f, uint64_t *out)
+static enum hf_pg_outcome figure_read(struct hf_pg_conn *conn, const struct figure *f,
+                                      uint64_t *out)
 {
     char sql[600];
     PGresult *result = NULL;
-    snprintf(sql, sizeof sql,
-             "SELECT CASE WHEN reltuples > %d THEN (reltuples * %s)::bigint ELSE (SELECT count(*) FROM "
-             "holdfast.%s WHERE %s) END "
-             "FROM pg_class WHERE oid = 'holdfast.%s'::regclass",
-             COUNTED_MAX, f->part, f->table, f->where, f->index);
+    snprintf(
+        sql, sizeof sql,
+        "SELECT CASE WHEN reltuples > %d THEN (reltuples * %s)::bigint ELSE (SELECT count(*) FROM "
+        "holdfast.%s WHERE %s) END "
+        "FROM pg_class WHERE oid = 'holdfast.%s'::regclass",
+        COUNTED_MAX, f->part, f->table, f->where, f->index);
     enum hf_pg_outcome outcome = hf_pg_ask(conn, sql, 0, NULL, true, &result);
     if (outcome == HF_PG_FINE && PQntuples(result) == 1)
         *out = (uint64_t)hf_pg_get_int8(result, 0, 0);

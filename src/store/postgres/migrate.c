@@ -11,15 +11,16 @@ static enum hf_status fault(struct hf_error *why, enum hf_status status, const c
     return hf_error_set(why, status, "%s", sentence);
 }
 
-/* Whoever makes or changes the schema needs a role that may; whoever only uses it needs the grants of roles.sql. */
+/* Whoever makes or changes the schema needs a role that may; whoever only uses it needs the grants
+ * of roles.sql. */
 enum need { MAKING, USING };
 
 static enum hf_status failed(const struct hf_pg_conn *conn, struct hf_error *why, const char *doing,
                              enum need need)
 {
     static const char *const advice[] = {
-        [MAKING] =
-            ": start it once with a role that may, or give this one the rights (doc/POSTGRES.md, Roles)",
+        [MAKING] = ": start it once with a role that may, or give this one the rights "
+                   "(doc/POSTGRES.md, Roles)",
         [USING] = ": grant this role holdfast_server, after roles.sql (doc/POSTGRES.md, Roles)",
     };
     bool rights = strcmp(conn->state, "42501") == 0;
@@ -33,11 +34,11 @@ static enum hf_status version_read(struct hf_pg_conn *conn, int *version, struct
     PGresult *result;
     *version = 0;
     /* Not to_regclass: it may still go by what this session found before it waited for the lock. */
-    if (hf_pg_ask(
-            conn,
-            "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
-            "n.nspname = 'holdfast' AND c.relname = 'migration')",
-            0, NULL, false, &result) != HF_PG_FINE)
+    if (hf_pg_ask(conn,
+                  "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = "
+                  "c.relnamespace WHERE "
+                  "n.nspname = 'holdfast' AND c.relname = 'migration')",
+                  0, NULL, false, &result) != HF_PG_FINE)
         return failed(conn, why, "the database cannot be asked for its tables", USING);
     bool there = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
     PQclear(result);
@@ -71,17 +72,26 @@ static enum hf_status store_make(struct hf_pg_conn *conn, const struct hf_option
     hex(secret, 16, id);
     hex(secret + 16, HF_PG_ID_KEY, key);
     snprintf(window, sizeof window, "%lld",
-             options->idempotency_window_ms ? (long long)options->idempotency_window_ms : 86400000LL);
-    snprintf(length, sizeof length, "%u", options->token_max_length ? options->token_max_length : 256);
+             options->idempotency_window_ms ? (long long)options->idempotency_window_ms
+                                            : 86400000LL);
+    snprintf(length, sizeof length, "%u",
+             options->token_max_length ? options->token_max_length : 256);
     const char *const params[] = {
-        id, key, window, length, options->registry == HF_REGISTRY_STRICT ? "t" : "f", HF_DIGEST_NAME, "none"
+        id,
+        key,
+        window,
+        length,
+        options->registry == HF_REGISTRY_STRICT ? "t" : "f",
+        HF_DIGEST_NAME,
+        "none"
     }; /* until the first writer has recorded it in the journal */
-    if (hf_pg_ask(
-            conn,
-            "INSERT INTO holdfast.store (store_id, id_key, idempotency_window_ms, token_max_length, "
-            "registry_strict, "
-            "digest_name, program) VALUES ($1::bytea, $2::bytea, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
-            7, params, false, NULL) != HF_PG_FINE)
+    if (hf_pg_ask(conn,
+                  "INSERT INTO holdfast.store (store_id, id_key, idempotency_window_ms, "
+                  "token_max_length, "
+                  "registry_strict, "
+                  "digest_name, program) VALUES ($1::bytea, $2::bytea, $3, $4, $5, $6, $7) ON "
+                  "CONFLICT DO NOTHING",
+                  7, params, false, NULL) != HF_PG_FINE)
         return failed(conn, why, "a new store cannot be made", MAKING);
     return HF_OK;
 }
@@ -91,18 +101,20 @@ static enum hf_status apply_one(struct hf_pg_conn *conn, const struct hf_pg_migr
 {
     char version[16], doing[128];
     snprintf(version, sizeof version, "%d", m->version);
-    snprintf(doing, sizeof doing, "the schema holdfast cannot be brought to version %d (%.40s)", m->version,
-             m->name);
+    snprintf(doing, sizeof doing, "the schema holdfast cannot be brought to version %d (%.40s)",
+             m->version, m->name);
     const char *const params[] = { version, m->name, HF_VERSION };
     if (hf_pg_script(conn, m->sql) != HF_PG_FINE ||
-        hf_pg_ask(conn, "INSERT INTO holdfast.migration (version, name, program) VALUES ($1, $2, $3)", 3,
+        hf_pg_ask(conn,
+                  "INSERT INTO holdfast.migration (version, name, program) VALUES ($1, $2, $3)", 3,
                   params, false, NULL) != HF_PG_FINE)
         return failed(conn, why, doing, MAKING);
     return HF_OK;
 }
 
 /* In a transaction, under the lock: apply what is missing. */
-static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *options, struct hf_error *why)
+static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *options,
+                             struct hf_error *why)
 {
     int version;
     enum hf_status st = version_read(conn, &version, why); /* again: another may have been faster */
@@ -110,10 +122,12 @@ static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *o
         hf_pg_script(
             conn,
             "CREATE SCHEMA IF NOT EXISTS holdfast;"
-            "CREATE TABLE holdfast.migration (version integer PRIMARY KEY, name text NOT NULL, program text "
+            "CREATE TABLE holdfast.migration (version integer PRIMARY KEY, name text NOT NULL, "
+            "program text "
             "NOT NULL, applied_at timestamptz NOT NULL DEFAULT now());"
             "COMMENT ON SCHEMA holdfast IS 'Retry-safe writes: see doc/POSTGRES.md of Holdfast.';"
-            "COMMENT ON TABLE holdfast.migration IS 'Which versions of the schema were applied, and "
+            "COMMENT ON TABLE holdfast.migration IS 'Which versions of the schema were applied, "
+            "and "
             "when.'") != HF_PG_FINE)
         return failed(conn, why, "the schema holdfast cannot be made", MAKING);
     for (int i = 0; st == HF_OK && i < hf_pg_migration_count; i++)
@@ -125,8 +139,9 @@ static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *o
 static enum hf_status update_locked(struct hf_pg_conn *conn, const struct hf_options *options,
                                     struct hf_error *why)
 {
-    if (hf_pg_script(conn,
-                     "BEGIN; SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock(1213808980, 1)") !=
+    if (hf_pg_script(
+            conn,
+            "BEGIN; SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock(1213808980, 1)") !=
         HF_PG_FINE)
         return failed(conn, why, "the lock for changing the schema was not given", MAKING);
     enum hf_status st = update(conn, options, why);
@@ -138,24 +153,27 @@ static enum hf_status update_locked(struct hf_pg_conn *conn, const struct hf_opt
     if (outcome == HF_PG_FINE)
         return HF_OK;
     st = failed(conn, why,
-                outcome == HF_PG_LOST ? "the new schema may be there: the answer to its COMMIT is missing"
-                                      : "the new schema could not be committed",
+                outcome == HF_PG_LOST
+                    ? "the new schema may be there: the answer to its COMMIT is missing"
+                    : "the new schema could not be committed",
                 MAKING);
     if (outcome == HF_PG_LOST)
         st = why->status = HF_INDETERMINATE;
     return st;
 }
 
-static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *shared, struct hf_rules *rules,
-                                 struct hf_error *why)
+static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *shared,
+                                 struct hf_rules *rules, struct hf_error *why)
 {
     PGresult *result;
     if (hf_pg_ask(conn,
-                  "SELECT store_id, id_key, idempotency_window_ms, token_max_length, registry_strict FROM "
+                  "SELECT store_id, id_key, idempotency_window_ms, token_max_length, "
+                  "registry_strict FROM "
                   "holdfast.store",
                   0, NULL, true, &result) != HF_PG_FINE)
         return failed(conn, why, "holdfast.store cannot be read", USING);
-    bool good = PQntuples(result) == 1 && PQgetlength(result, 0, 0) == (int)sizeof shared->store_id &&
+    bool good = PQntuples(result) == 1 &&
+                PQgetlength(result, 0, 0) == (int)sizeof shared->store_id &&
                 PQgetlength(result, 0, 1) == HF_PG_ID_KEY;
     if (good) {
         memcpy(shared->store_id, PQgetvalue(result, 0, 0), sizeof shared->store_id);
@@ -166,29 +184,32 @@ static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *s
     }
     PQclear(result);
     if (!good)
-        return fault(why, HF_STORE_DAMAGED,
-                     "holdfast.store does not have exactly one row: it was changed by hand; restore the row "
-                     "from a backup");
-    return hf_pg_rules_sound(rules) ? HF_OK
-                                    : fault(why, HF_STORE_DAMAGED,
-                                            "holdfast.store has a window or a length of keys that is out of "
-                                            "range: it was changed by hand; "
-                                            "set it to what `holdfast audit` says of the configuration");
+        return fault(
+            why, HF_STORE_DAMAGED,
+            "holdfast.store does not have exactly one row: it was changed by hand; restore the row "
+            "from a backup");
+    return hf_pg_rules_sound(rules)
+               ? HF_OK
+               : fault(why, HF_STORE_DAMAGED,
+                       "holdfast.store has a window or a length of keys that is out of "
+                       "range: it was changed by hand; "
+                       "set it to what `holdfast audit` says of the configuration");
 }
 
 enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *options,
-                             struct hf_pg_shared *shared, struct hf_rules *rules, struct hf_error *why)
+                             struct hf_pg_shared *shared, struct hf_rules *rules,
+                             struct hf_error *why)
 {
     int version, newest = hf_pg_migrations[hf_pg_migration_count - 1].version;
     enum hf_status st = version_read(conn, &version, why);
     if (st != HF_OK)
         return st;
     if (version > newest) {
-        return hf_error_set(
-            why, HF_STORE_NEWER,
-            "the schema holdfast has version %d, and this program knows versions up to %d: use a newer "
-            "program",
-            version, newest);
+        return hf_error_set(why, HF_STORE_NEWER,
+                            "the schema holdfast has version %d, and this program knows versions "
+                            "up to %d: use a newer "
+                            "program",
+                            version, newest);
     }
     if (version == 0 && options->no_create)
         return fault(why, HF_STORE_ABSENT, "there is no schema holdfast in this database");

@@ -19,7 +19,8 @@ void hf_pool_note(struct hf_pool *r, int level, const char *line)
         r->options.on_note(r->options.arg, level, line);
 }
 
-/* Say it, unless it was said within the last minute: a trouble that lasts may have several texts in turns. */
+/* Say it, unless it was said within the last minute: a trouble that lasts may have several texts in
+ * turns. */
 static void complain(struct hf_pool *r, const char *line)
 {
     enum { COUNT = sizeof r->complaints / sizeof *r->complaints, AGAIN_MS = 60000 };
@@ -93,7 +94,8 @@ void hf_pool_refused(struct hf_pool *r, const struct hf_pg_conn *conn)
     pthread_mutex_unlock(&r->lock);
     if (conn) {
         snprintf(line, sizeof line, "%s: %.400s",
-                 conn->state[0] ? "the database refuses a batch" : "a batch was given up", conn->why);
+                 conn->state[0] ? "the database refuses a batch" : "a batch was given up",
+                 conn->why);
         complain(r, line);
     } else if (was_refused) {
         hf_pool_note(r, 0, "the database takes writes again");
@@ -116,7 +118,8 @@ static void submit(struct hf_store *store, struct hf_op *first)
         op->needs |= r->epoch;
     hf_pool_queue_add(r, first, now);
     r->unanswered[r->epoch] += count;
-    /* Who is busy takes it when it is free; to wake somebody who has no turn would cost more than the request. */
+    /* Who is busy takes it when it is free; to wake somebody who has no turn would cost more than
+     * the request. */
     if (r->busy == 0 || (r->busy < HF_POOL_BUSY && r->queued >= HF_POOL_FULL) ||
         (r->queue.bulk_busy > 0 && hf_pool_queue_mixed(r, now)))
         hf_pool_wake(r);
@@ -206,7 +209,8 @@ static enum hf_status decide_many(struct hf_store *store, const struct hf_reques
 
 /* ---- Opening and closing ---- */
 
-static enum hf_status fault(struct hf_error *why, enum hf_status status, const char *doing, const char *what)
+static enum hf_status fault(struct hf_error *why, enum hf_status status, const char *doing,
+                            const char *what)
 {
     return hf_error_set(why, status, "%.100s: %.380s", doing, what);
 }
@@ -222,21 +226,23 @@ static enum hf_status prepare(struct hf_pool *r, struct hf_rules *rules, struct 
     return st;
 }
 
-/* For how long a start tries to write its configuration while transactions of others keep it from that, and for how long it waits for the
- * lock the first time and at most. It waits for twice as long the next time, because it must outlast their longest commit; between two tries
- * the others go on. */
+/* For how long a start tries to write its configuration while transactions of others keep it from
+ * that, and for how long it waits for the lock the first time and at most. It waits for twice as
+ * long the next time, because it must outlast their longest commit; between two tries the others go
+ * on. */
 enum { CONFIGURE_MS = 10000, CONFIGURE_LEAST_MS = 100, CONFIGURE_MOST_MS = 1000 };
 
 /* The first session writes the configuration into the journal where it is new. */
-static enum hf_status configure(struct hf_pool *r, const struct hf_rules *in_force, struct hf_error *why)
+static enum hf_status configure(struct hf_pool *r, const struct hf_rules *in_force,
+                                struct hf_error *why)
 {
     struct hf_pg_session *s = &r->workers[0].session;
     struct hf_rules rules = hf_pg_rules_wanted(&r->options, in_force);
     PGresult *result = NULL;
     if (hf_pg_session_connect(s, NULL) != HF_PG_FINE)
         return fault(why, HF_STORAGE_FAILURE, "PostgreSQL cannot be used", s->conn.why);
-    if (hf_pg_ask(&s->conn, "SELECT program = 'none' FROM holdfast.store", 0, NULL, false, &result) !=
-        HF_PG_FINE)
+    if (hf_pg_ask(&s->conn, "SELECT program = 'none' FROM holdfast.store", 0, NULL, false,
+                  &result) != HF_PG_FINE)
         return fault(why, HF_STORAGE_FAILURE, "holdfast.store cannot be read", s->conn.why);
     bool is_new = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
     PQclear(result);
@@ -254,11 +260,12 @@ static enum hf_status configure(struct hf_pool *r, const struct hf_rules *in_for
         nanosleep(&pause, NULL);
     }
     if (end == HF_PG_DOUBT)
-        return fault(why, HF_INDETERMINATE, "the new configuration may be in force",
-                     s->conn.warned
-                         ? "the database has it, and no synchronous standby has confirmed it: start "
-                           "again when a standby is there"
-                         : s->conn.why);
+        return fault(
+            why, HF_INDETERMINATE, "the new configuration may be in force",
+            s->conn.warned
+                ? "the database has it, and no synchronous standby has confirmed it: start "
+                  "again when a standby is there"
+                : s->conn.why);
     if (end != HF_PG_DONE)
         return fault(why, HF_STORAGE_FAILURE, "the configuration cannot be written", s->conn.why);
     enum hf_status failed =
@@ -341,7 +348,8 @@ static uint32_t timeline(struct hf_store *store)
 }
 
 /* The database has tables, and no memory of ours: nothing is counted by tenant. */
-static size_t usage(struct hf_store *store, struct hf_usage *list, size_t max, struct hf_usage *others)
+static size_t usage(struct hf_store *store, struct hf_usage *list, size_t max,
+                    struct hf_usage *others)
 {
     (void)store, (void)list, (void)max, (void)others;
     return 0;
@@ -431,8 +439,8 @@ enum hf_status hf_postgres_open(const struct hf_options *options, const struct h
         st = configure(r, &rules, why);
     if (st == HF_OK && !threads_start(r)) {
         threads_stop(r);
-        st =
-            fault(why, HF_STORAGE_FAILURE, "a store cannot be opened", "cannot start its background threads");
+        st = fault(why, HF_STORAGE_FAILURE, "a store cannot be opened",
+                   "cannot start its background threads");
     }
     if (st == HF_OK)
         *out = &r->store;

@@ -1,13 +1,16 @@
-/* pool.h: the store in a database: sessions, the threads that run them, and what they share. Only the files of this store include it.
+/* pool.h: the store in a database: sessions, the threads that run them, and what they share. Only
+ * the files of this store include it.
  *
  *   submit ──▶ queue ──▶ a worker takes what waits ──▶ one transaction ──▶ done, on the worker's thread
  *
- * Each worker has a session (session.h). Two work at a time as a rule: while one waits for its commit, the other takes what came meanwhile.
- * The others come in only when a batch takes long, so that a row that stays locked delays only the requests that need it. Operations
- * with the same lane are never in two batches at once. Tenants take turns.
+ * Each worker has a session (session.h). Two work at a time as a rule: while one waits for its
+ * commit, the other takes what came meanwhile. The others come in only when a batch takes long, so
+ * that a row that stays locked delays only the requests that need it. Operations with the same lane
+ * are never in two batches at once. Tenants take turns.
  *
- * While the database is away, operations wait for it for some seconds and are then answered HF_STORAGE_FAILURE. After COMMIT was
- * sent, the answer is given when the session has found out what became of it, or is HF_INDETERMINATE.
+ * While the database is away, operations wait for it for some seconds and are then answered
+ * HF_STORAGE_FAILURE. After COMMIT was sent, the answer is given when the session has found out
+ * what became of it, or is HF_INDETERMINATE.
  *
  *   pool.c      opening, closing, calls that wait
  *   queue.c     what waits, and which worker takes it
@@ -25,13 +28,19 @@
 #include "store/record/result.h"
 #include "store/store.h"
 
-/* WORKERS: sessions that write. One of them at a time, so that what comes meanwhile makes the next batch a large one, whose
- * statements cost hardly more than those of a small one; BUSY while FULL operations wait; all, if a batch takes longer than
- * SLOW_MS. */
-enum { HF_POOL_WORKERS = 4, HF_POOL_BUSY = 2, HF_POOL_FULL = 24, HF_POOL_SLOW_MS = 30, HF_POOL_LANES = 4096 };
+/* WORKERS: sessions that write. One of them at a time, so that what comes meanwhile makes the next
+ * batch a large one, whose statements cost hardly more than those of a small one; BUSY while FULL
+ * operations wait; all, if a batch takes longer than SLOW_MS. */
+enum {
+    HF_POOL_WORKERS = 4,
+    HF_POOL_BUSY = 2,
+    HF_POOL_FULL = 24,
+    HF_POOL_SLOW_MS = 30,
+    HF_POOL_LANES = 4096
+};
 
-/* How long operations wait for a database that is away; how long for the fate of a commit; and how long for a row that
- * somebody else keeps locked. */
+/* How long operations wait for a database that is away; how long for the fate of a commit; and how
+ * long for a row that somebody else keeps locked. */
 enum { HF_POOL_AWAY_MS = 4000, HF_POOL_DOUBT_MS = 10000, HF_POOL_LOCKED_MS = 6000 };
 
 /* A row that stayed locked. */
@@ -50,8 +59,8 @@ struct hf_pool_part {
     struct hf_pool_part *next, *prev; /* in the ring of those who wait */
 };
 
-/* SMALL: a tenant with more waiting operations is a large one. SHARE: so many of one tenant are in a batch. MIXED_MS: for how long after two
- * tenants were seen there is more than one. */
+/* SMALL: a tenant with more waiting operations is a large one. SHARE: so many of one tenant are in
+ * a batch. MIXED_MS: for how long after two tenants were seen there is more than one. */
 enum {
     HF_POOL_PARTS = 1024,
     HF_POOL_PART_BUCKETS = 256,
@@ -68,7 +77,8 @@ struct hf_pool_queue {
     uint64_t tenant;           /* who submitted last, by hash; 0: nobody */
     int64_t mixed_until_ms;
     struct hf_pool_part *unused, *buckets[HF_POOL_PART_BUCKETS];
-    struct hf_pool_part parts[HF_POOL_PARTS], rest; /* rest: of all tenants for whom there is none */
+    struct hf_pool_part parts[HF_POOL_PARTS],
+        rest; /* rest: of all tenants for whom there is none */
 };
 
 struct hf_pool_worker {
@@ -103,18 +113,20 @@ struct hf_pool_guards;
 struct hf_pool_confirm {
     pthread_mutex_t lock;
     pthread_cond_t wake, confirmed;
-    uint64_t asked, begun, done; /* the highest that is waited for, that was begun, that was answered */
-    uint64_t proven;   /* and that has waited for the standbys: not if they were given up meanwhile */
+    uint64_t asked, begun,
+        done;        /* the highest that is waited for, that was begun, that was answered */
+    uint64_t proven; /* and that has waited for the standbys: not if they were given up meanwhile */
     unsigned waiting;  /* calls */
     uint32_t timeline; /* of `done` */
     int64_t since_ms;  /* when the first was begun behind `done`; 0: none is under way */
     int64_t
-        silent_since_ms; /* the same for those that the database has taken; 0: it has answered, or is away */
+        /* the same for those that the database has taken; 0: it has answered, or is away */
+        silent_since_ms;
     bool stopping, started;
-    bool said;                    /* that the standbys confirm nothing */
-    int socket;                   /* owned: of the connection, for hf_pool_confirm_stop; -1: none yet */
-    int left_behind;              /* process of the database that may wait for a standby yet; 0: none */
-    uint32_t left_timeline;       /* of that database */
+    bool said;              /* that the standbys confirm nothing */
+    int socket;             /* owned: of the connection, for hf_pool_confirm_stop; -1: none yet */
+    int left_behind;        /* process of the database that may wait for a standby yet; 0: none */
+    uint32_t left_timeline; /* of that database */
     struct hf_pg_session session; /* the thread's alone */
     pthread_t thread;
 };
@@ -134,8 +146,8 @@ struct hf_pool {
     unsigned watchers; /* idle ones who look again soon, for as long as others are busy */
     bool stopping;
     struct hf_pool_lane lanes[HF_POOL_LANES];
-    struct hf_pool_lane
-        rows[HF_POOL_LANES]; /* by hash: two batches at once would be in each other's way at a row */
+    struct hf_pool_lane rows
+        [HF_POOL_LANES]; /* by hash: two batches at once would be in each other's way at a row */
     struct hf_pool_stuck stuck[HF_POOL_STUCK];
     int64_t stuck_until_ms; /* all of them are over then; 0: there was none */
     bool stuck_busy;        /* a worker has one who waits for such a row */
@@ -159,7 +171,8 @@ struct hf_pool {
     struct hf_pool_confirm confirm;
 
     struct hf_pool_worker workers[HF_POOL_WORKERS];
-    /* A lock for each, because the sweeper waits for standbys, and the reader must not wait for the sweeper. */
+    /* A lock for each, because the sweeper waits for standbys, and the reader must not wait for the
+     * sweeper. */
     pthread_mutex_t sweeper_lock, reader_lock;
     struct hf_pg_session sweeper, reader;
     int64_t sweeping_since_ms; /* with `lock`; 0: it is not at work */
@@ -172,16 +185,18 @@ static inline struct hf_pool *hf_pool_of(struct hf_store *store)
     return (struct hf_pool *)store;
 }
 
-/* Without the lock. The session could not reach the database, or reached it. While the standbys are silent, nothing is said: the
- * session failed because it waited for a standby, and the database is there. */
+/* Without the lock. The session could not reach the database, or reached it. While the standbys are
+ * silent, nothing is said: the session failed because it waited for a standby, and the database is
+ * there. */
 void hf_pool_away(struct hf_pool *pool, const char *why);
 void hf_pool_back(struct hf_pool *pool);
-/* Without the lock. It answered with a refusal, which is in `conn`; NULL: it takes writes again. Only one that has a SQLSTATE (or
- * HF_PG_UNRULED) counts as a refusal of the database; every one is said. */
+/* Without the lock. It answered with a refusal, which is in `conn`; NULL: it takes writes again.
+ * Only one that has a SQLSTATE (or HF_PG_UNRULED) counts as a refusal of the database; every one is
+ * said. */
 void hf_pool_refused(struct hf_pool *pool, const struct hf_pg_conn *conn);
 void hf_pool_note(struct hf_pool *pool, int level, const char *line);
-/* Tell the operator the head of the worker's chain, if it has committed something: at the first batch, then every hour, and
- * if `now`. By its own thread, or when that has ended. */
+/* Tell the operator the head of the worker's chain, if it has committed something: at the first
+ * batch, then every hour, and if `now`. By its own thread, or when that has ended. */
 void hf_pool_note_head(struct hf_pool_worker *worker, bool now);
 /* worker.c. Without the lock: what the operator should be told about the database's clock. */
 void hf_pool_clock_note(struct hf_pool *pool);
@@ -191,48 +206,52 @@ void hf_pool_queue_init(struct hf_pool_queue *queue);
 void hf_pool_queue_add(struct hf_pool *pool, struct hf_op *first, int64_t now);
 /* Is there more than one tenant? */
 bool hf_pool_queue_mixed(const struct hf_pool *pool, int64_t now);
-/* False: it is not the worker's turn, or there is nothing for it. True: it has a batch, which is empty if all that it may have is behind
- * operations that must wait. */
+/* False: it is not the worker's turn, or there is nothing for it. True: it has a batch, which is
+ * empty if all that it may have is behind operations that must wait. */
 bool hf_pool_take(struct hf_pool_worker *worker);
 /* Give the batch back to the front of the queue, each operation to be tried alone. */
 void hf_pool_give_back(struct hf_pool_worker *worker);
 /* The operation's lane and row are nobody's any more. */
 void hf_pool_lane_give_back(struct hf_pool *pool, const struct hf_op *op);
 
-/* worker.c. What the database refused last: is it likely that a single operation, or a single row, is the reason? Data that the
- * database does not take; a row changed by hand; a value that is too large for an index. */
+/* worker.c. What the database refused last: is it likely that a single operation, or a single row,
+ * is the reason? Data that the database does not take; a row changed by hand; a value that is too
+ * large for an index. */
 bool hf_pool_is_about_one(const struct hf_pg_conn *conn);
 /* worker.c: the worker's thread. arg: the worker. */
 void *hf_pool_worker_run(void *arg);
-/* With the lock. Wake one who is idle: always the same if possible, whose part of the database is warm, and one that has a
- * connection. */
+/* With the lock. Wake one who is idle: always the same if possible, whose part of the database is
+ * warm, and one that has a connection. */
 void hf_pool_wake(struct hf_pool *pool);
 /* guard.c. */
 struct hf_pool_guards *hf_pool_guards_make(void);
 void hf_pool_guards_free(struct hf_pool_guards *known);
 /* Without the lock. Remember the rules of the guards that a batch has read. */
 void hf_pool_guards_learn(struct hf_pool *pool, const struct hf_pg_set *set);
-/* Without the lock. Remember the rules of all guards. session: between batches, and nobody else's meanwhile. */
+/* Without the lock. Remember the rules of all guards. session: between batches, and nobody else's
+ * meanwhile. */
 enum hf_pg_outcome hf_pool_guards_read(struct hf_pool *pool, struct hf_pg_session *session);
-/* Without the lock. Answer a question to a guard whose store cannot be asked, by its rule. plan, now: out. False: it is no
- * such question, or the guard was never seen. */
-bool hf_pool_guards_answer(struct hf_pool *pool, const struct hf_request *request, struct hf_plan *plan,
-                           hf_time *now);
+/* Without the lock. Answer a question to a guard whose store cannot be asked, by its rule. plan,
+ * now: out. False: it is no such question, or the guard was never seen. */
+bool hf_pool_guards_answer(struct hf_pool *pool, const struct hf_request *request,
+                           struct hf_plan *plan, hf_time *now);
 
-/* stuck.c. Which row the request needs besides its key, as an index into `rows`; 0: none, or it is not known. */
+/* stuck.c. Which row the request needs besides its key, as an index into `rows`; 0: none, or it is
+ * not known. */
 unsigned hf_pool_row(const struct hf_request *request);
 /* With the lock. Does the operation need a row that stayed locked lately? */
 bool hf_pool_is_stuck(struct hf_pool *pool, const struct hf_op *op);
-/* Without the lock. What it needs stayed locked; what it needed is free again. by_guard: it was the guard that it asks, not the
- * identity. */
+/* Without the lock. What it needs stayed locked; what it needed is free again. by_guard: it was the
+ * guard that it asks, not the identity. */
 void hf_pool_stuck_learn(struct hf_pool *pool, const struct hf_op *op, bool by_guard);
 void hf_pool_stuck_forget(struct hf_pool *pool, const struct hf_op *op);
 
-/* confirm.c. Without any lock. Wait until the standbys have all that could be seen in the database before. timeline: of the
- * connection that saw it. proven: out, may be NULL: they do; else none is wanted any more. False: not in time, or it was another
- * primary that confirmed. */
+/* confirm.c. Without any lock. Wait until the standbys have all that could be seen in the database
+ * before. timeline: of the connection that saw it. proven: out, may be NULL: they do; else none is
+ * wanted any more. False: not in time, or it was another primary that confirmed. */
 bool hf_pool_confirm(struct hf_pool *pool, uint32_t timeline, bool *proven);
-/* Without any lock. For how long the standbys have confirmed nothing; 0: they do, or for less than a call waits, or nobody knows. */
+/* Without any lock. For how long the standbys have confirmed nothing; 0: they do, or for less than
+ * a call waits, or nobody knows. */
 uint64_t hf_pool_silent_ms(struct hf_pool *pool);
 /* With the pool's lock, or none. Is a commit of its own waiting for them? */
 bool hf_pool_is_silent(struct hf_pool *pool);
@@ -245,15 +264,16 @@ void hf_pool_confirm_free(struct hf_pool *pool);
 /* maintain.c, list.c, confirm.c: the operations of store.h. */
 bool hf_pool_maintain(struct hf_store *store);
 void hf_pool_stats(struct hf_store *store, bool applying, struct hf_stats *out);
-enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query, struct hf_page *page);
+enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query,
+                            struct hf_page *page);
 enum hf_status hf_pool_barrier(struct hf_store *store, uint32_t timeline);
 void hf_pool_flush(struct hf_store *store);
 
 /* maintain.c: a step of the maintainer, and how long it pauses then. arg: the pool. */
 int64_t hf_pool_maintain_pace(void *arg);
 
-/* What an operation carries in `needs`: its epoch, whether it was tried in a batch and is to be alone, since when it waits, and
- * its row. */
+/* What an operation carries in `needs`: its epoch, whether it was tried in a batch and is to be
+ * alone, since when it waits, and its row. */
 enum { HF_POOL_ROW_SHIFT = 52 };
 static inline uint64_t hf_pool_ticket(int64_t since_ms, unsigned epoch, unsigned row)
 {

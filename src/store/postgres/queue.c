@@ -1,14 +1,17 @@
 /* The queue of the store on PostgreSQL: what waits, of each tenant in order, and who takes what.
  *
- * Tenants take turns. A tenant that has more than HF_POOL_SMALL operations waiting is a large one. For as long as there is more than
- * one tenant:
+ * Tenants take turns. A tenant that has more than HF_POOL_SMALL operations waiting is a large one.
+ * For as long as there is more than one tenant:
  *
- *   - a batch is of large ones or of small ones, in turns where both wait, so that few operations do not wait for the commit
- *     of many; and it has at most HF_POOL_SHARE of each tenant, so that none is long;
- *   - all workers but one may work for large ones, and those that do do not count as busy for small ones, who go on at once.
+ *   - a batch is of large ones or of small ones, in turns where both wait, so that few operations
+ *     do not wait for the commit of many; and it has at most HF_POOL_SHARE of each tenant, so that
+ *     none is long;
+ *   - all workers but one may work for large ones, and those that do do not count as busy for small
+ *     ones, who go on at once.
  *
- * A tenant alone has as large batches as there can be, and all workers. Where commits wait for standbys, the last worker that is free
- * takes questions alone; and while the standbys are away, each batch has questions alone or none. In a tenant's part the order is that of submission; lanes
+ * A tenant alone has as large batches as there can be, and all workers. Where commits wait for
+ * standbys, the last worker that is free takes questions alone; and while the standbys are away,
+ * each batch has questions alone or none. In a tenant's part the order is that of submission; lanes
  * (hf_op) keep it wherever an operation is passed over. */
 #include "base/bug.h"
 #include "base/bytes.h"
@@ -21,7 +24,8 @@
 
 static uint64_t hash_of(const struct hf_pool *r, struct hf_bytes tenant)
 {
-    const struct hf_sipkey key = { hf_get64(r->shared.id_key) ^ HF_APPLY, hf_get64(r->shared.id_key + 8) };
+    const struct hf_sipkey key = { hf_get64(r->shared.id_key) ^ HF_APPLY,
+                                   hf_get64(r->shared.id_key + 8) };
     uint64_t hash = HF_BUG(tenants_in_one_line) ? 1 : hf_siphash(&key, tenant, hf_mem(NULL, 0));
     return hash ? hash : 1;
 }
@@ -71,8 +75,8 @@ static void ring_remove(struct hf_pool_queue *q, struct hf_pool_part *part)
     q->unused = part;
 }
 
-/* The tenant's part. If more tenants wait than there are parts, the others share one until it is empty: none of them has
- * operations in two. */
+/* The tenant's part. If more tenants wait than there are parts, the others share one until it is
+ * empty: none of them has operations in two. */
 static struct hf_pool_part *part_of(struct hf_pool_queue *q, uint64_t hash)
 {
     struct hf_pool_part **bucket = bucket_of(q, hash), *part = *bucket;
@@ -129,9 +133,9 @@ static bool is_large(const struct hf_pool_part *part)
 
 /* ---- Taking ---- */
 
-/* How much memory a batch may need before it is enough, by what its requests bring and by a part of what may be stored for
- * them: a response of a claim or a result of a guard is read with its row, and few are as large as they may be. At the worst a
- * batch reads four times as much. */
+/* How much memory a batch may need before it is enough, by what its requests bring and by a part of
+ * what may be stored for them: a response of a claim or a result of a guard is read with its row,
+ * and few are as large as they may be. At the worst a batch reads four times as much. */
 enum { BYTES_MAX = 64 << 20 };
 
 static size_t weight(const struct hf_request *q)
@@ -147,8 +151,8 @@ static bool may_take(struct hf_pool_worker *w, const struct hf_op *op)
     return !lane || lane->count == 0 || lane->worker == w->index;
 }
 
-/* Has another worker a batch under way that needs the same row? Two of them at once would wait for each other, or one would
- * begin again. Who has it for long is not waited for. */
+/* Has another worker a batch under way that needs the same row? Two of them at once would wait for
+ * each other, or one would begin again. Who has it for long is not waited for. */
 static bool is_row_busy(const struct hf_pool_worker *w, const struct hf_op *op)
 {
     const struct hf_pool_lane *row = hf_pool_row_lane(w->pool, op);
@@ -160,7 +164,8 @@ static bool is_row_busy(const struct hf_pool_worker *w, const struct hf_op *op)
 /* Its lane and its row are this worker's from now on. */
 static void lane_take(struct hf_pool_worker *w, const struct hf_op *op)
 {
-    struct hf_pool_lane *const lanes[] = { hf_pool_lane(w->pool, op), hf_pool_row_lane(w->pool, op) };
+    struct hf_pool_lane *const lanes[] = { hf_pool_lane(w->pool, op),
+                                           hf_pool_row_lane(w->pool, op) };
     for (int i = 0; i < 2; i++)
         if (lanes[i]) {
             lanes[i]->count++;
@@ -198,8 +203,9 @@ static bool is_passed(const struct passed *passed, struct hf_pool *r, const stru
     return lane && passed->lanes[lane - r->lanes];
 }
 
-/* Must the operation wait until fewer of its sort are under way? Operations that failed once are tried alone, and may wait for
- * a row that is locked: they never have all workers. Of those whose row is known to be locked there is one at a time. */
+/* Must the operation wait until fewer of its sort are under way? Operations that failed once are
+ * tried alone, and may wait for a row that is locked: they never have all workers. Of those whose
+ * row is known to be locked there is one at a time. */
 static bool must_wait(struct hf_pool *r, const struct hf_op *op, bool stuck)
 {
     return (stuck && r->stuck_busy) || (hf_pool_tried(op) && r->tried_busy >= HF_POOL_BUSY);
@@ -232,7 +238,8 @@ static bool may_serve(const struct taking *t, const struct hf_pool_part *part)
     return !t->crowded && t->w->pool->queue.bulk_busy < HF_POOL_WORKERS - 1;
 }
 
-/* Take what waits of a tenant, in order, as much as the batch holds of it. False: the batch is complete. */
+/* Take what waits of a tenant, in order, as much as the batch holds of it. False: the batch is
+ * complete. */
 static bool part_take(struct taking *t, struct hf_pool_part *part)
 {
     struct hf_pool_worker *w = t->w;
@@ -247,8 +254,8 @@ static bool part_take(struct taking *t, struct hf_pool_part *part)
     while (*at && taken < room && used < bytes && !alone) {
         struct hf_op *op = *at;
         bool stuck = hf_pool_is_stuck(r, op);
-        bool later =
-            must_wait(r, op, stuck) || (stuck && w->count > 0) || is_row_busy(w, op) || is_left(t, op);
+        bool later = must_wait(r, op, stuck) || (stuck && w->count > 0) || is_row_busy(w, op) ||
+                     is_left(t, op);
         if (later)
             pass_over(&t->passed, r, op);
         if (later || !may_take(w, op) || is_passed(&t->passed, r, op)) {
@@ -330,13 +337,15 @@ static void batch_take(struct taking *t)
     r->in_flight += w->count;
 }
 
-/* Is there a worker that has a connection, and is idle or about to be? Who has none lets it go first, and wakes it. */
+/* Is there a worker that has a connection, and is idle or about to be? Who has none lets it go
+ * first, and wakes it. */
 static bool is_better_one(const struct hf_pool_worker *w)
 {
     bool found = false;
     for (unsigned i = 0; i < HF_POOL_WORKERS && !w->session.conn.pg; i++) {
         struct hf_pool_worker *other = &w->pool->workers[i];
-        if ((other->begun_ms && !other->answering) || !other->session.conn.pg) /* who is busy may change it */
+        if ((other->begun_ms && !other->answering) ||
+            !other->session.conn.pg) /* who is busy may change it */
             continue;
         found = true;
         if (other->idle)
@@ -373,8 +382,8 @@ static void look_round(struct taking *t)
     }
     t->crowded = busy >= most;
     t->crowded_small = small >= most;
-    /* Commits wait for a standby for as long as that is away. What was confirmed can be asked for meanwhile: a worker is left for
-     * it, and no question is in one batch with what waits. */
+    /* Commits wait for a standby for as long as that is away. What was confirmed can be asked for
+     * meanwhile: a worker is left for it, and no question is in one batch with what waits. */
     bool waits = atomic_load(&r->shared.replicates) && !HF_BUG(questions_behind_commits);
     t->asks = waits && r->busy == HF_POOL_WORKERS - 1;
     t->apart = t->asks || (waits && is_standby_slow(r));

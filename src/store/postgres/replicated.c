@@ -1,7 +1,7 @@
 #include "store/postgres/replicated.h"
 
-/* The timeline and the number in one word, so that both change at once. 48 bits are enough for ten thousand transactions a second
- * over eight hundred years. */
+/* The timeline and the number in one word, so that both change at once. 48 bits are enough for ten
+ * thousand transactions a second over eight hundred years. */
 enum { XID_BITS = 48, SPECIAL = 3 /* numbers below it stand for "frozen" and the like */ };
 
 static uint64_t pack(uint32_t timeline, uint64_t xid)
@@ -30,7 +30,8 @@ bool hf_pg_replicated_has(const struct hf_pg_replicated *r, uint32_t timeline, u
 bool hf_pg_replicated_all(const struct hf_pg_replicated *r, uint32_t timeline, uint64_t next)
 {
     uint64_t below = atomic_load(&r->below), from = below & ((UINT64_C(1) << XID_BITS) - 1);
-    if (below >> XID_BITS != pack(timeline, 0) >> XID_BITS || (next > from && next - from > HF_PG_KNOWN))
+    if (below >> XID_BITS != pack(timeline, 0) >> XID_BITS ||
+        (next > from && next - from > HF_PG_KNOWN))
         return false;
     while (from < next && atomic_load(&r->known[from % HF_PG_KNOWN]) == pack(timeline, from))
         from++;

@@ -60,7 +60,8 @@ enum hf_status hf_pg_scan_failed(const struct hf_pg_scan *r, struct hf_error *wh
     char told[200];
     message_copy(r, told, sizeof told);
     bool rights = strncmp(told, "permission denied", 17) == 0;
-    return hf_error_set(why, HF_STORAGE_FAILURE, "The records in %s cannot be read: %s%s.", r->where, told,
+    return hf_error_set(why, HF_STORAGE_FAILURE, "The records in %s cannot be read: %s%s.",
+                        r->where, told,
                         rights ? "; an auditor's role may (doc/POSTGRES.md, Roles)" : "");
 }
 
@@ -112,7 +113,8 @@ static struct hf_bytes bytes_of(const PGresult *result, int row, int column)
     return hf_mem(PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column));
 }
 
-/* A time as the digits of its milliseconds. Holdfast writes whole ones: what somebody else has written may not be. */
+/* A time as the digits of its milliseconds. Holdfast writes whole ones: what somebody else has
+ * written may not be. */
 static void time_digits(int64_t us, char digits[24])
 {
     if (us == INT64_MAX)
@@ -159,10 +161,13 @@ static bool field_fill(const PGresult *result, int row, int column, char digits[
     return true;
 }
 
-/* The values of a row in binary form, from column `first` on. False if there is a type that Holdfast's tables do not have. */
-static bool row_fill(const PGresult *result, int row, int first, digits_of digits, struct hf_pg_scan_row *out)
+/* The values of a row in binary form, from column `first` on. False if there is a type that
+ * Holdfast's tables do not have. */
+static bool row_fill(const PGresult *result, int row, int first, digits_of digits,
+                     struct hf_pg_scan_row *out)
 {
-    for (int i = first; i < PQnfields(result) && out->count < HF_PG_SCAN_VALUES_MAX; i++, out->count++)
+    for (int i = first; i < PQnfields(result) && out->count < HF_PG_SCAN_VALUES_MAX;
+         i++, out->count++)
         if (!field_fill(result, row, i, digits[out->count], &out->values[out->count]))
             return false;
     return true;
@@ -170,7 +175,8 @@ static bool row_fill(const PGresult *result, int row, int first, digits_of digit
 
 /* ---- Cursors ---- */
 
-static bool cursor_open(struct hf_pg_scan *r, struct cursor *c, const char *name, const char *select)
+static bool cursor_open(struct hf_pg_scan *r, struct cursor *c, const char *name,
+                        const char *select)
 {
     char sql[800];
     snprintf(sql, sizeof sql, "DECLARE %s NO SCROLL CURSOR FOR %s", name, select);
@@ -225,7 +231,8 @@ static int cursor_next(struct hf_pg_scan *r, struct cursor *c)
 
 /* ---- The tables ---- */
 
-/* In the order of enum hf_pg_scan_table; keys first, then the columns in the order of audit/fields.c. */
+/* In the order of enum hf_pg_scan_table; keys first, then the columns in the order of
+ * audit/fields.c. */
 static const struct {
     enum hf_pg_scan_table table;
     size_t keys;
@@ -235,62 +242,80 @@ static const struct {
       "SELECT idempotency_window_ms, token_max_length, registry_strict, digest_name, program "
       "FROM holdfast.store" },
     { HF_PG_SCAN_TOKEN, 2,
-      "SELECT tenant, key, action, status, digest, recorded_at, expires_at, entry, hold, previous, state, "
+      "SELECT tenant, key, action, status, digest, recorded_at, expires_at, entry, hold, previous, "
+      "state, "
       "on_abandon, fence, lease_ms, lease_expires_at, settled_at, response FROM holdfast.token" },
     { HF_PG_SCAN_HOLD, 1,
-      "SELECT ordinal, id, tenant, resource, requester, state, placed_at, expires_at, ended_at, previous, "
+      "SELECT ordinal, id, tenant, resource, requester, state, placed_at, expires_at, ended_at, "
+      "previous, "
       "reverses FROM holdfast.hold" },
     { HF_PG_SCAN_REVERSED, 2,
       "SELECT tenant, id, reversed_by FROM holdfast.hold WHERE reversed_by IS NOT NULL" },
     { HF_PG_SCAN_RESOURCE, 2,
-      "SELECT tenant, name, capacity, held, confirmed, open, fence::text AS fence, newest, created_at "
+      "SELECT tenant, name, capacity, held, confirmed, open, fence::text AS fence, newest, "
+      "created_at "
       "FROM holdfast.resource" },
-    { HF_PG_SCAN_RESOURCE_MADE, 2, "SELECT tenant, name, number, created_at FROM holdfast.resource" },
+    { HF_PG_SCAN_RESOURCE_MADE, 2,
+      "SELECT tenant, name, number, created_at FROM holdfast.resource" },
     { HF_PG_SCAN_RESOURCE_DUE, 2,
-      "SELECT r.tenant, r.name, r.due_at, h.ends_at FROM holdfast.resource r LEFT JOIN (SELECT tenant, "
+      "SELECT r.tenant, r.name, r.due_at, h.ends_at FROM holdfast.resource r LEFT JOIN (SELECT "
+      "tenant, "
       "resource, "
-      "min(expires_at) AS ends_at FROM holdfast.hold WHERE state = 'held' GROUP BY tenant, resource) h "
+      "min(expires_at) AS ends_at FROM holdfast.hold WHERE state = 'held' GROUP BY tenant, "
+      "resource) h "
       "ON h.tenant = r.tenant AND h.resource = r.name WHERE h.ends_at < r.due_at OR r.due_at IS "
       "NULL" },
     { HF_PG_SCAN_GUARD, 2,
-      "SELECT tenant, name, window_ms, match, on_unavailable, durable, created_at FROM holdfast.guard" },
+      "SELECT tenant, name, window_ms, match, on_unavailable, durable, created_at FROM "
+      "holdfast.guard" },
     { HF_PG_SCAN_GUARD_MADE, 2, "SELECT tenant, name, number, created_at FROM holdfast.guard" },
     { HF_PG_SCAN_IDENTITY, 3,
-      "SELECT tenant, guard, identity, result, recorded_at, expires_at, number FROM holdfast.guard_entry" },
+      "SELECT tenant, guard, identity, result, recorded_at, expires_at, number FROM "
+      "holdfast.guard_entry" },
     { HF_PG_SCAN_LEASE, 2,
       "SELECT tenant, name, holder, fence, ttl_ms, granted_at, expires_at, released_at "
       "FROM holdfast.lease WHERE deleted_at IS NULL" },
     { HF_PG_SCAN_LEASE_LEFT, 2,
-      "SELECT tenant, name, ttl_ms, deleted_at FROM holdfast.lease WHERE deleted_at IS NOT NULL AND (ttl_ms "
-      "BETWEEN 0 AND 315360000000 AND fence >= 0 AND octet_length(holder) <= 1024 AND granted_at <= "
+      "SELECT tenant, name, ttl_ms, deleted_at FROM holdfast.lease WHERE deleted_at IS NOT NULL "
+      "AND (ttl_ms "
+      "BETWEEN 0 AND 315360000000 AND fence >= 0 AND octet_length(holder) <= 1024 AND granted_at "
+      "<= "
       "deleted_at "
       "AND isfinite(granted_at) AND isfinite(expires_at) AND deleted_at <= (SELECT max(at) FROM "
       "holdfast.journal)) IS NOT TRUE" },
     { HF_PG_SCAN_REGISTER, 2,
       "SELECT tenant, name, type, value, version, fence::text AS fence, changed_at "
       "FROM holdfast.register" },
-    { HF_PG_SCAN_CLIENT, 2, "SELECT tenant, name, highest::text AS highest, used FROM holdfast.client" },
+    { HF_PG_SCAN_CLIENT, 2,
+      "SELECT tenant, name, highest::text AS highest, used FROM holdfast.client" },
     { HF_PG_SCAN_CALL, 3,
-      "SELECT tenant, client, slot, sequence::text AS sequence, action, status, digest, recorded_at, entry "
+      "SELECT tenant, client, slot, sequence::text AS sequence, action, status, digest, "
+      "recorded_at, entry "
       "FROM holdfast.client_call" },
     { HF_PG_SCAN_VALUE, 2, "SELECT tenant, key, value FROM holdfast.app_value" },
     { HF_PG_SCAN_OUTBOX, 1,
       "SELECT number, tenant, key, topic, payload, state, created_at FROM holdfast.outbox" },
     { HF_PG_SCAN_COUNTER, 1,
-      "SELECT sequencename::text AS name, CASE WHEN has_sequence_privilege(format('%I.%I', schemaname, "
+      "SELECT sequencename::text AS name, CASE WHEN has_sequence_privilege(format('%I.%I', "
+      "schemaname, "
       "sequencename), 'SELECT, USAGE') THEN coalesce(last_value, 0) END AS value FROM pg_sequences "
       "WHERE schemaname = 'holdfast'" },
     { HF_PG_SCAN_KEYLESS, 1,
-      "SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
-      "n.nspname = 'holdfast' AND c.relname IN ('store', 'writer', 'journal', 'token', 'resource', 'hold', "
-      "'guard', 'guard_entry', 'lease', 'register', 'client', 'client_call', 'app_value', 'outbox') AND NOT "
-      "EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid)" },
+      "SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = "
+      "c.relnamespace WHERE "
+      "n.nspname = 'holdfast' AND c.relname IN ('store', 'writer', 'journal', 'token', 'resource', "
+      "'hold', "
+      "'guard', 'guard_entry', 'lease', 'register', 'client', 'client_call', 'app_value', "
+      "'outbox') AND NOT "
+      "EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND "
+      "i.indisvalid)" },
 };
 
 enum hf_pg_scan_step hf_pg_scan_row(struct hf_pg_scan *r, struct hf_pg_scan_row *out)
 {
     for (; r->at < sizeof tables / sizeof *tables; r->at++) {
-        if (!r->table.name && !cursor_open(r, &r->table, "holdfast_audit_rows", tables[r->at].select))
+        if (!r->table.name &&
+            !cursor_open(r, &r->table, "holdfast_audit_rows", tables[r->at].select))
             return HF_PG_SCAN_FAILED;
         int got = cursor_next(r, &r->table);
         *out = (struct hf_pg_scan_row){ .table = tables[r->at].table, .keys = tables[r->at].keys };
@@ -306,13 +331,15 @@ enum hf_pg_scan_step hf_pg_scan_row(struct hf_pg_scan *r, struct hf_pg_scan_row 
 /* ---- The journal ---- */
 
 enum { COLUMN_NUMBER, COLUMN_WRITER, COLUMN_BATCH, COLUMN_ENTRY, COLUMN_BESIDE };
-#define JOURNAL                                                                                            \
-    "SELECT number, writer, batch, entry, at, tenant, action, status, key FROM holdfast.journal ORDER BY " \
+#define JOURNAL                                                                                   \
+    "SELECT number, writer, batch, entry, at, tenant, action, status, key FROM holdfast.journal " \
+    "ORDER BY "                                                                                   \
     "number"
 
 enum hf_pg_scan_step hf_pg_scan_entry(struct hf_pg_scan *r, struct hf_pg_scan_entry *out)
 {
-    if (!r->journal.name && !r->journal.page && !cursor_open(r, &r->journal, "holdfast_audit", JOURNAL))
+    if (!r->journal.name && !r->journal.page &&
+        !cursor_open(r, &r->journal, "holdfast_audit", JOURNAL))
         return HF_PG_SCAN_FAILED;
     int got = cursor_next(r, &r->journal);
     if (got <= 0) {
@@ -342,8 +369,8 @@ bool hf_pg_scan_entry_at(struct hf_pg_scan *r, uint64_t position, struct hf_byte
     const char *params[] = { number };
     snprintf(number, sizeof number, "%lld", (long long)position); /* by hand it may be below 0 */
     PQclear(r->side);
-    r->side = PQexecParams(r->pg, "SELECT entry FROM holdfast.journal WHERE number = $1::bigint", 1, NULL,
-                           params, NULL, NULL, 1);
+    r->side = PQexecParams(r->pg, "SELECT entry FROM holdfast.journal WHERE number = $1::bigint", 1,
+                           NULL, params, NULL, NULL, 1);
     *entry = hf_mem("", 0);
     if (PQresultStatus(r->side) != PGRES_TUPLES_OK)
         return false;
@@ -352,11 +379,12 @@ bool hf_pg_scan_entry_at(struct hf_pg_scan *r, uint64_t position, struct hf_byte
     return true;
 }
 
-bool hf_pg_scan_writers(struct hf_pg_scan *r, bool (*each)(void *arg, const struct hf_pg_scan_writer *writer),
-                        void *arg)
+bool hf_pg_scan_writers(struct hf_pg_scan *r,
+                        bool (*each)(void *arg, const struct hf_pg_scan_writer *writer), void *arg)
 {
-    PGresult *result = PQexecParams(r->pg, "SELECT id, name, batch, chain FROM holdfast.writer ORDER BY id",
-                                    0, NULL, NULL, NULL, NULL, 1);
+    PGresult *result =
+        PQexecParams(r->pg, "SELECT id, name, batch, chain FROM holdfast.writer ORDER BY id", 0,
+                     NULL, NULL, NULL, NULL, 1);
     bool done = PQresultStatus(result) == PGRES_TUPLES_OK, goes_on = true;
     for (int i = 0; done && goes_on && i < PQntuples(result); i++) {
         char name[128];
@@ -375,8 +403,8 @@ bool hf_pg_scan_writers(struct hf_pg_scan *r, bool (*each)(void *arg, const stru
 
 static enum hf_status connect_to(struct hf_pg_scan *r, struct hf_error *why)
 {
-    /* A database that falls silent must not be waited for for ever. What the connection string says stands behind, and
-     * wins. */
+    /* A database that falls silent must not be waited for for ever. What the connection string says
+     * stands behind, and wins. */
     const char *const keywords[] = { "connect_timeout",
                                      "keepalives_idle",
                                      "keepalives_interval",
@@ -392,7 +420,8 @@ static enum hf_status connect_to(struct hf_pg_scan *r, struct hf_error *why)
     if (PQstatus(r->pg) == CONNECTION_OK && PQsetClientEncoding(r->pg, "UTF8") == 0)
         return HF_OK;
     message_copy(r, told, sizeof told);
-    return hf_error_set(why, HF_STORAGE_FAILURE, "There is no connection to %s: %s.", r->where, told);
+    return hf_error_set(why, HF_STORAGE_FAILURE, "There is no connection to %s: %s.", r->where,
+                        told);
 }
 
 static bool run(struct hf_pg_scan *r, const char *sql)
@@ -423,17 +452,19 @@ static enum hf_status store_find(struct hf_pg_scan *r, struct hf_error *why)
     if (there && version <= HF_PG_SCAN_SCHEMA)
         return HF_OK;
     if (there) {
-        return hf_error_set(
-            why, HF_STORE_NEWER,
-            "The schema holdfast in %s has version %d; this program (%s) knows version %d. Use a newer "
-            "holdfast.",
-            r->where, version, HF_VERSION, HF_PG_SCAN_SCHEMA);
+        return hf_error_set(why, HF_STORE_NEWER,
+                            "The schema holdfast in %s has version %d; this program (%s) knows "
+                            "version %d. Use a newer "
+                            "holdfast.",
+                            r->where, version, HF_VERSION, HF_PG_SCAN_SCHEMA);
     }
     return hf_error_set(why, HF_STORE_ABSENT,
-                        "No Holdfast store is in %s: there is no table holdfast.journal.", r->where);
+                        "No Holdfast store is in %s: there is no table holdfast.journal.",
+                        r->where);
 }
 
-/* The secret in the ids of holds, which is not for every auditor: without it, ids are known by the records alone. */
+/* The secret in the ids of holds, which is not for every auditor: without it, ids are known by the
+ * records alone. */
 static bool key_read(struct hf_pg_scan *r, struct hf_pg_scan_store *out)
 {
     int may = 0;
@@ -441,7 +472,8 @@ static bool key_read(struct hf_pg_scan *r, struct hf_pg_scan_store *out)
         return false;
     if (!may)
         return true;
-    PGresult *result = PQexecParams(r->pg, "SELECT id_key FROM holdfast.store", 0, NULL, NULL, NULL, NULL, 1);
+    PGresult *result =
+        PQexecParams(r->pg, "SELECT id_key FROM holdfast.store", 0, NULL, NULL, NULL, NULL, 1);
     bool asked = PQresultStatus(result) == PGRES_TUPLES_OK;
     struct hf_bytes key = asked && PQntuples(result) == 1 ? bytes_of(result, 0, 0) : hf_mem("", 0);
     out->has_key = key.size == sizeof out->id_key;
@@ -451,16 +483,18 @@ static bool key_read(struct hf_pg_scan *r, struct hf_pg_scan_store *out)
     return asked;
 }
 
-enum hf_status hf_pg_scan_store(struct hf_pg_scan *r, struct hf_pg_scan_store *out, struct hf_error *why)
+enum hf_status hf_pg_scan_store(struct hf_pg_scan *r, struct hf_pg_scan_store *out,
+                                struct hf_error *why)
 {
     enum hf_status st = HF_OK;
     *out = (struct hf_pg_scan_store){ .newest = 0 };
     if (!key_read(r, out))
         return hf_pg_scan_failed(r, why);
-    PGresult *result = PQexecParams(r->pg,
-                                    "SELECT store_id, date_trunc('milliseconds', now()), "
-                                    "(SELECT max(number) FROM holdfast.journal) FROM holdfast.store",
-                                    0, NULL, NULL, NULL, NULL, 1);
+    PGresult *result =
+        PQexecParams(r->pg,
+                     "SELECT store_id, date_trunc('milliseconds', now()), "
+                     "(SELECT max(number) FROM holdfast.journal) FROM holdfast.store",
+                     0, NULL, NULL, NULL, NULL, 1);
     bool asked = PQresultStatus(result) == PGRES_TUPLES_OK;
     if (asked && PQntuples(result) == 1) {
         struct hf_bytes id = bytes_of(result, 0, 0);
@@ -471,7 +505,8 @@ enum hf_status hf_pg_scan_store(struct hf_pg_scan *r, struct hf_pg_scan_store *o
     } else if (asked) {
         st = hf_error_set(
             why, HF_STORE_DAMAGED,
-            "The store in %s has lost its row in holdfast.store, and with it its id and its keys.", r->where);
+            "The store in %s has lost its row in holdfast.store, and with it its id and its keys.",
+            r->where);
     } else {
         st = hf_pg_scan_failed(r, why);
     }
@@ -479,21 +514,24 @@ enum hf_status hf_pg_scan_store(struct hf_pg_scan *r, struct hf_pg_scan_store *o
     return st;
 }
 
-/* Is it the primary that the reader knows? One that was replaced by its standby, and came back, has what nobody else has. */
+/* Is it the primary that the reader knows? One that was replaced by its standby, and came back, has
+ * what nobody else has. */
 static enum hf_status timeline_is(struct hf_pg_scan *r, uint32_t timeline, struct hf_error *why)
 {
     int is = 0;
     if (timeline == 0)
         return HF_OK;
-    if (!ask(r, "SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint", &is))
+    if (!ask(r,
+             "SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint",
+             &is))
         return hf_pg_scan_failed(r, why);
     if ((uint32_t)is == timeline)
         return HF_OK;
-    return hf_error_set(
-        why, HF_STORAGE_FAILURE,
-        "The database is on timeline %d, and the server on timeline %u: a standby was promoted, and one of "
-        "them must not be used any more.",
-        is, (unsigned)timeline);
+    return hf_error_set(why, HF_STORAGE_FAILURE,
+                        "The database is on timeline %d, and the server on timeline %u: a standby "
+                        "was promoted, and one of "
+                        "them must not be used any more.",
+                        is, (unsigned)timeline);
 }
 
 static enum hf_status database_open(struct hf_pg_scan *r, uint32_t timeline, struct hf_error *why)
@@ -501,7 +539,8 @@ static enum hf_status database_open(struct hf_pg_scan *r, uint32_t timeline, str
     enum hf_status st = connect_to(r, why);
     if (st != HF_OK)
         return st;
-    if (!run(r, "SET search_path = pg_catalog") || !run(r, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+    if (!run(r, "SET search_path = pg_catalog") ||
+        !run(r, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         return hf_pg_scan_failed(r, why);
     st = timeline_is(r, timeline, why);
     return st == HF_OK ? store_find(r, why) : st;
@@ -529,7 +568,8 @@ enum hf_status hf_pg_scan_open(const char *conninfo, const char *where, uint32_t
         r->conninfo = strdup(conninfo);
         r->where = strdup(where);
     }
-    enum hf_status st = r && r->conninfo && r->where ? hf_conninfo_check(conninfo, why) : no_memory(why);
+    enum hf_status st =
+        r && r->conninfo && r->where ? hf_conninfo_check(conninfo, why) : no_memory(why);
     if (st == HF_OK)
         st = database_open(r, timeline, why);
     if (st == HF_OK)

@@ -1,7 +1,8 @@
 /* scan.h: the tables of a store in a database, as they were at one moment, row by row.
  *
- * For the audit, which reads without the library: a connection of its own, one read-only transaction that sees the database as it
- * was when it began, and cursors. Nothing is locked. Neither many rows nor large ones fill the memory. */
+ * For the audit, which reads without the library: a connection of its own, one read-only
+ * transaction that sees the database as it was when it began, and cursors. Nothing is locked.
+ * Neither many rows nor large ones fill the memory. */
 #ifndef HF_STORE_POSTGRES_SCAN_H
 #define HF_STORE_POSTGRES_SCAN_H
 
@@ -15,14 +16,17 @@ struct hf_pg_scan;
 
 /* ---- Opening ---- */
 
-/* conninfo: copied. where: which database that is, for messages; copied. timeline: 0, or that of the primary that is to be read. scan: out,
- * owned, hf_pg_scan_close. HF_OK; HF_INVALID_REQUEST (no connection string); HF_STORE_ABSENT; HF_STORE_NEWER; HF_STORAGE_FAILURE (no
- * connection, no right, another timeline); HF_NO_MEMORY. No sentence shows a password. */
-HF_MUST_USE enum hf_status hf_pg_scan_open(const char *conninfo, const char *where, uint32_t timeline,
-                                           struct hf_pg_scan **scan, struct hf_error *why);
+/* conninfo: copied. where: which database that is, for messages; copied. timeline: 0, or that of
+ * the primary that is to be read. scan: out, owned, hf_pg_scan_close. HF_OK; HF_INVALID_REQUEST (no
+ * connection string); HF_STORE_ABSENT; HF_STORE_NEWER; HF_STORAGE_FAILURE (no connection, no right,
+ * another timeline); HF_NO_MEMORY. No sentence shows a password. */
+HF_MUST_USE enum hf_status hf_pg_scan_open(const char *conninfo, const char *where,
+                                           uint32_t timeline, struct hf_pg_scan **scan,
+                                           struct hf_error *why);
 void hf_pg_scan_close(struct hf_pg_scan *scan);
 
-/* Say why the last call failed: what libpq or the database said, in one line that a terminal can show. Returns the status. */
+/* Say why the last call failed: what libpq or the database said, in one line that a terminal can
+ * show. Returns the status. */
 enum hf_status hf_pg_scan_failed(const struct hf_pg_scan *scan, struct hf_error *why);
 
 /* The store's own row. */
@@ -43,8 +47,8 @@ struct hf_pg_scan_writer {
     const char *name;
     struct hf_bytes chain;
 };
-/* Call `each` for every writer, in the order of their ids; what it gets is borrowed. It answers false to stop. False: the database failed
- * (hf_pg_scan_failed). */
+/* Call `each` for every writer, in the order of their ids; what it gets is borrowed. It answers
+ * false to stop. False: the database failed (hf_pg_scan_failed). */
 bool hf_pg_scan_writers(struct hf_pg_scan *scan,
                         bool (*each)(void *arg, const struct hf_pg_scan_writer *writer), void *arg);
 
@@ -100,8 +104,9 @@ struct hf_pg_scan_entry {
     uint64_t number, batch;
     uint32_t writer;
     struct hf_bytes entry;
-    hf_time at;                   /* as the column says */
-    struct hf_pg_scan_row beside; /* the columns beside the entry; `table` and `keys` mean nothing */
+    hf_time at; /* as the column says */
+    struct hf_pg_scan_row
+        beside; /* the columns beside the entry; `table` and `keys` mean nothing */
 };
 
 enum hf_pg_scan_step { HF_PG_SCAN_ROW, HF_PG_SCAN_END, HF_PG_SCAN_FAILED };
@@ -110,16 +115,18 @@ enum hf_pg_scan_step { HF_PG_SCAN_ROW, HF_PG_SCAN_END, HF_PG_SCAN_FAILED };
 enum hf_pg_scan_step hf_pg_scan_entry(struct hf_pg_scan *scan, struct hf_pg_scan_entry *out);
 /* The next call gives the same entry once more. */
 void hf_pg_scan_entry_again(struct hf_pg_scan *scan);
-/* The entry with this number. entry: out, borrowed until the next call; empty if there is not exactly one. False: the database failed. */
+/* The entry with this number. entry: out, borrowed until the next call; empty if there is not
+ * exactly one. False: the database failed. */
 bool hf_pg_scan_entry_at(struct hf_pg_scan *scan, uint64_t number, struct hf_bytes *entry);
 /* The next row of all tables, one table after the other. */
 enum hf_pg_scan_step hf_pg_scan_row(struct hf_pg_scan *scan, struct hf_pg_scan_row *out);
 
 /* ---- Standbys ---- */
 
-/* Wait up to `wait_ms` until the synchronous standbys have all that could be seen in the database before the call. conninfo: borrowed. True:
- * they have, or none is named, or the database is a standby itself. False: not in time, or the database could not be asked. A
- * commit that writes nothing but an empty message to the log tells; it needs no right. */
+/* Wait up to `wait_ms` until the synchronous standbys have all that could be seen in the database
+ * before the call. conninfo: borrowed. True: they have, or none is named, or the database is a
+ * standby itself. False: not in time, or the database could not be asked. A commit that writes
+ * nothing but an empty message to the log tells; it needs no right. */
 bool hf_pg_scan_replicated(const char *conninfo, int wait_ms);
 
 #endif

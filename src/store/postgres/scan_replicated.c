@@ -8,10 +8,10 @@
 #include <string.h>
 
 /* The commit waits, whatever the default is, and says so if its wait was given up. */
-static const char set_up[] =
-    "SET search_path = pg_catalog; SET client_min_messages = warning; "
-    "SELECT set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, false) "
-    "FROM current_setting('synchronous_commit') s";
+static const char set_up[] = "SET search_path = pg_catalog; SET client_min_messages = warning; "
+                             "SELECT set_config('synchronous_commit', CASE WHEN s IN ('off', "
+                             "'local') THEN 'on' ELSE s END, false) "
+                             "FROM current_setting('synchronous_commit') s";
 static const char commit[] =
     "SELECT pg_logical_emit_message(true, 'holdfast', '') WHERE NOT pg_is_in_recovery() "
     "AND current_setting('synchronous_standby_names') <> ''";
@@ -52,7 +52,8 @@ static bool await(PGconn *pg, int wait_ms)
 
 bool hf_pg_scan_replicated(const char *conninfo, int wait_ms)
 {
-    const char *const keywords[] = { "connect_timeout", "fallback_application_name", "dbname", NULL };
+    const char *const keywords[] = { "connect_timeout", "fallback_application_name", "dbname",
+                                     NULL };
     const char *const values[] = { "10", "holdfast audit", conninfo, NULL };
     PGconn *pg = PQconnectdbParams(keywords, values, 1);
     bool warned = false, done = false;

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How long the database may take for one round trip, a wait for locks and for a standby included. */
+/* How long the database may take for one round trip, a wait for locks and for a standby
+ * included. */
 enum { PATIENCE_MS = 15000 };
 
 bool hf_pg_session_init(struct hf_pg_session *s, struct hf_pg_shared *shared)
@@ -36,7 +37,8 @@ void hf_pg_session_free(struct hf_pg_session *s)
     memset(s, 0, sizeof *s);
 }
 
-/* A primary that was replaced by its standby and came back knows nothing of what was confirmed since. */
+/* A primary that was replaced by its standby and came back knows nothing of what was confirmed
+ * since. */
 static bool timeline_is_good(struct hf_pg_session *s)
 {
     uint32_t seen = atomic_load(&s->shared->timeline);
@@ -62,8 +64,8 @@ bool hf_pg_session_is_newest(struct hf_pg_session *s)
     return false;
 }
 
-/* The string may lead to another database by now, or another store may have been made in this one. Ids, chains and what is known of
- * guards and standbys are those of the store that was opened. */
+/* The string may lead to another database by now, or another store may have been made in this one.
+ * Ids, chains and what is known of guards and standbys are those of the store that was opened. */
 static enum hf_pg_outcome store_is_same(struct hf_pg_session *s)
 {
     PGresult *result;
@@ -77,7 +79,8 @@ static enum hf_pg_outcome store_is_same(struct hf_pg_session *s)
     if (same)
         return HF_PG_FINE;
     snprintf(s->conn.why, sizeof s->conn.why,
-             "this is another store than the one that was opened: the connection string leads elsewhere, or "
+             "this is another store than the one that was opened: the connection string leads "
+             "elsewhere, or "
              "the schema was made anew");
     return HF_PG_REFUSED;
 }
@@ -106,12 +109,13 @@ static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
     snprintf(id, sizeof id, "%" PRId32, s->writer);
     const char *const params[] = { id, s->shared->name, chain };
     /* No standby needs to have it before the first batch, whose commit comes behind it. */
-    outcome = hf_pg_ask(
-        &s->conn,
-        "WITH alone AS (SELECT set_config('synchronous_commit', 'local', true)) INSERT INTO holdfast.writer "
-        "(id, name, chain, started_at) SELECT $1::integer, $2, $3::bytea, clock_timestamp() FROM alone "
-        "RETURNING (extract(epoch FROM started_at) * 1000000)::bigint",
-        3, params, true, &result);
+    outcome = hf_pg_ask(&s->conn,
+                        "WITH alone AS (SELECT set_config('synchronous_commit', 'local', true)) "
+                        "INSERT INTO holdfast.writer "
+                        "(id, name, chain, started_at) SELECT $1::integer, $2, $3::bytea, "
+                        "clock_timestamp() FROM alone "
+                        "RETURNING (extract(epoch FROM started_at) * 1000000)::bigint",
+                        3, params, true, &result);
     if (outcome == HF_PG_FINE)
         s->registered_at = hf_pg_get_int8(result, 0, 0);
     else
@@ -123,19 +127,22 @@ static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
     return outcome;
 }
 
-/* Does the writer's row have the last batch that is known, or the one behind it, which was in doubt? result: the row, with the batch in
- * this column. A row that is gone with its only batch: *gone is set. */
+/* Does the writer's row have the last batch that is known, or the one behind it, which was in
+ * doubt? result: the row, with the batch in this column. A row that is gone with its only batch:
+ * *gone is set. */
 static bool row_is_known(struct hf_pg_session *s, const PGresult *result, int column, bool *gone)
 {
-    /* The row went with a primary that died before a standby had it; so did the batch in doubt, if there is one. The
-     * new primary may have given its number to another session: that row is not ours. */
+    /* The row went with a primary that died before a standby had it; so did the batch in doubt, if
+     * there is one. The new primary may have given its number to another session: that row is not
+     * ours. */
     *gone = PQntuples(result) == 0 && s->batch == 0;
     int64_t batch = PQntuples(result) == 1 ? hf_pg_get_int8(result, 0, column) : -1;
     if (*gone || batch == s->batch || batch == s->batch + 1)
         return true;
     snprintf(s->conn.why, sizeof s->conn.why,
              "the database has lost what it had confirmed (batch %" PRId64 " of writer %" PRId32
-             " was its last, and it knows %" PRId64 "): an old primary, or a backup that was restored",
+             " was its last, and it knows %" PRId64
+             "): an old primary, or a backup that was restored",
              s->batch, s->writer, batch);
     return false;
 }
@@ -155,7 +162,8 @@ static void row_key_make(const struct hf_pg_session *s, struct row_key *key)
     key->params[2] = key->registered_at;
 }
 
-#define ITS_ROW "WHERE id = $1 AND name = $2 AND (extract(epoch FROM started_at) * 1000000)::bigint = $3"
+#define ITS_ROW \
+    "WHERE id = $1 AND name = $2 AND (extract(epoch FROM started_at) * 1000000)::bigint = $3"
 
 /* Is this the database that has what was written? */
 static enum hf_pg_outcome writer_look(struct hf_pg_session *s)
@@ -164,8 +172,8 @@ static enum hf_pg_outcome writer_look(struct hf_pg_session *s)
     PGresult *result;
     bool gone = false;
     row_key_make(s, &key);
-    enum hf_pg_outcome outcome =
-        hf_pg_ask(&s->conn, "SELECT batch FROM holdfast.writer " ITS_ROW, 3, key.params, true, &result);
+    enum hf_pg_outcome outcome = hf_pg_ask(&s->conn, "SELECT batch FROM holdfast.writer " ITS_ROW,
+                                           3, key.params, true, &result);
     if (outcome == HF_PG_FINE && !row_is_known(s, result, 0, &gone))
         outcome = HF_PG_REFUSED;
     if (gone)
@@ -181,12 +189,13 @@ static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed
     bool gone = false;
     row_key_make(s, &key);
     s->conn.warned = false;
-    enum hf_pg_outcome outcome = hf_pg_ask(&s->conn,
-                                           "UPDATE holdfast.writer SET generation = generation + 1 " ITS_ROW
-                                           " RETURNING generation, batch, chain",
-                                           3, key.params, true, &result);
-    /* The old connection may still be busy with its commit: its fate is open for as long. And what a standby has not got
-     * is not certain either. */
+    enum hf_pg_outcome outcome =
+        hf_pg_ask(&s->conn,
+                  "UPDATE holdfast.writer SET generation = generation + 1 " ITS_ROW
+                  " RETURNING generation, batch, chain",
+                  3, key.params, true, &result);
+    /* The old connection may still be busy with its commit: its fate is open for as long. And what
+     * a standby has not got is not certain either. */
     if (outcome == HF_PG_BUSY || (outcome == HF_PG_FINE && s->conn.warned))
         outcome = HF_PG_LOST;
     /* What an old primary says of the batch is not what became of it. */
@@ -227,8 +236,8 @@ static enum hf_pg_outcome connect_once(struct hf_pg_session *s, bool writes, boo
     return outcome;
 }
 
-/* libpq is content with the first host that can be written to, and that may be an old primary: then the others are tried
- * first. */
+/* libpq is content with the first host that can be written to, and that may be an old primary: then
+ * the others are tried first. */
 static enum hf_pg_outcome connect_any(struct hf_pg_session *s, bool writes, bool *committed)
 {
     int hosts = hf_pg_hosts(s->shared->conninfo);

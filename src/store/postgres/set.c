@@ -13,11 +13,14 @@ static struct hf_bytes none(void)
     return hf_mem(NULL, 0);
 }
 
-/* Under the store's secret: whoever chooses keys must not be able to choose one bucket for all of them. */
-static struct hf_pg_slot **bucket_of(struct hf_pg_set *set, enum hf_pg_table table, struct hf_bytes tenant,
-                                     struct hf_bytes scope, struct hf_bytes name, uint64_t number)
+/* Under the store's secret: whoever chooses keys must not be able to choose one bucket for all of
+ * them. */
+static struct hf_pg_slot **bucket_of(struct hf_pg_set *set, enum hf_pg_table table,
+                                     struct hf_bytes tenant, struct hf_bytes scope,
+                                     struct hf_bytes name, uint64_t number)
 {
-    struct hf_sipkey key = { hf_get64(set->id_key) ^ (uint64_t)table, hf_get64(set->id_key + 8) ^ number };
+    struct hf_sipkey key = { hf_get64(set->id_key) ^ (uint64_t)table,
+                             hf_get64(set->id_key + 8) ^ number };
     uint64_t hash = hf_siphash(&key, tenant, name);
     if (scope.size > 0) {
         key.k0 ^= hash;
@@ -33,18 +36,21 @@ static bool is_slot(const struct hf_pg_slot *s, enum hf_pg_table table, struct h
            hf_bytes_equal(s->scope, scope) && hf_bytes_equal(s->tenant, tenant);
 }
 
-static struct hf_pg_slot *find_in(struct hf_pg_slot *bucket, enum hf_pg_table table, struct hf_bytes tenant,
-                                  struct hf_bytes scope, struct hf_bytes name, uint64_t number)
+static struct hf_pg_slot *find_in(struct hf_pg_slot *bucket, enum hf_pg_table table,
+                                  struct hf_bytes tenant, struct hf_bytes scope,
+                                  struct hf_bytes name, uint64_t number)
 {
     while (bucket && !is_slot(bucket, table, tenant, scope, name, number))
         bucket = bucket->chain;
     return bucket;
 }
 
-static struct hf_pg_slot *find(struct hf_pg_set *set, enum hf_pg_table table, struct hf_bytes tenant,
-                               struct hf_bytes scope, struct hf_bytes name, uint64_t number)
+static struct hf_pg_slot *find(struct hf_pg_set *set, enum hf_pg_table table,
+                               struct hf_bytes tenant, struct hf_bytes scope, struct hf_bytes name,
+                               uint64_t number)
 {
-    return find_in(*bucket_of(set, table, tenant, scope, name, number), table, tenant, scope, name, number);
+    return find_in(*bucket_of(set, table, tenant, scope, name, number), table, tenant, scope, name,
+                   number);
 }
 
 /* Put the slot's key where the table's columns look for it. */
@@ -85,8 +91,9 @@ static void key_set(struct hf_pg_slot *s)
 #undef NAMED
 }
 
-struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table, struct hf_bytes tenant,
-                                  struct hf_bytes scope, struct hf_bytes name, uint64_t number)
+struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table,
+                                  struct hf_bytes tenant, struct hf_bytes scope,
+                                  struct hf_bytes name, uint64_t number)
 {
     struct hf_pg_slot **bucket = bucket_of(set, table, tenant, scope, name, number);
     struct hf_pg_slot *s = find_in(*bucket, table, tenant, scope, name, number);
@@ -112,29 +119,38 @@ struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table,
 }
 
 /* The key of a record, for hf_pg_set_slot. */
-static struct hf_pg_slot *slot_of(struct hf_pg_set *set, enum hf_pg_table table, const struct hf_pg_record *r)
+static struct hf_pg_slot *slot_of(struct hf_pg_set *set, enum hf_pg_table table,
+                                  const struct hf_pg_record *r)
 {
     switch (table) {
-    case HF_PG_CLIENT: return hf_pg_set_slot(set, table, r->row.client.tenant, none(), r->row.client.name, 0);
+    case HF_PG_CLIENT:
+        return hf_pg_set_slot(set, table, r->row.client.tenant, none(), r->row.client.name, 0);
     case HF_PG_TOKEN: return hf_pg_set_slot(set, table, r->token.tenant, none(), r->token.key, 0);
-    case HF_PG_GUARD: return hf_pg_set_slot(set, table, r->row.guard.tenant, none(), r->row.guard.name, 0);
+    case HF_PG_GUARD:
+        return hf_pg_set_slot(set, table, r->row.guard.tenant, none(), r->row.guard.name, 0);
     case HF_PG_ENTRY:
-        return hf_pg_set_slot(set, table, r->row.entry.tenant, r->row.entry.guard, r->row.entry.identity, 0);
-    case HF_PG_LEASE: return hf_pg_set_slot(set, table, r->row.lease.tenant, none(), r->row.lease.name, 0);
-    case HF_PG_REGISTER: return hf_pg_set_slot(set, table, r->row.reg.tenant, none(), r->row.reg.name, 0);
+        return hf_pg_set_slot(set, table, r->row.entry.tenant, r->row.entry.guard,
+                              r->row.entry.identity, 0);
+    case HF_PG_LEASE:
+        return hf_pg_set_slot(set, table, r->row.lease.tenant, none(), r->row.lease.name, 0);
+    case HF_PG_REGISTER:
+        return hf_pg_set_slot(set, table, r->row.reg.tenant, none(), r->row.reg.name, 0);
     case HF_PG_RESOURCE:
         return hf_pg_set_slot(set, table, r->row.resource.tenant, none(), r->row.resource.name, 0);
-    case HF_PG_CALL: return hf_pg_set_slot(set, table, r->call.tenant, r->call.client, none(), r->call.slot);
+    case HF_PG_CALL:
+        return hf_pg_set_slot(set, table, r->call.tenant, r->call.client, none(), r->call.slot);
     case HF_PG_HOLD: return hf_pg_set_slot(set, table, none(), none(), none(), r->row.hold.ordinal);
-    case HF_PG_VALUE: return hf_pg_set_slot(set, table, r->row.pair.tenant, none(), r->row.pair.key, 0);
-    case HF_PG_OUTBOX: return hf_pg_set_slot(set, table, none(), none(), none(), r->row.outbox.number);
+    case HF_PG_VALUE:
+        return hf_pg_set_slot(set, table, r->row.pair.tenant, none(), r->row.pair.key, 0);
+    case HF_PG_OUTBOX:
+        return hf_pg_set_slot(set, table, none(), none(), none(), r->row.outbox.number);
     case HF_PG_TABLES: break;
     }
     return NULL;
 }
 
-struct hf_pg_slot *hf_pg_set_take(struct hf_pg_set *set, enum hf_pg_table table, const PGresult *result,
-                                  int row, bool locked)
+struct hf_pg_slot *hf_pg_set_take(struct hf_pg_set *set, enum hf_pg_table table,
+                                  const PGresult *result, int row, bool locked)
 {
     struct hf_pg_record record;
     if (!hf_pg_record_read(table, result, row, 0, &set->arena, &record) && !record.unsound)
@@ -204,14 +220,16 @@ static enum hf_found remembered(struct hf_bytes image, struct hf_remembered *out
     return HF_FOUND;
 }
 
-/* What the row of a key says of the call that it is bound to, where the entry was not read: that is a place_hold that went well. What
- * was asked then is asked now, if the digest is the same; and if it is another, the core compares no more than that. Who wants to be
- * shown the answer without asking the same has the entry read (hf_pg_slot.whole). */
+/* What the row of a key says of the call that it is bound to, where the entry was not read: that is
+ * a place_hold that went well. What was asked then is asked now, if the digest is the same; and if
+ * it is another, the core compares no more than that. Who wants to be shown the answer without
+ * asking the same has the entry read (hf_pg_slot.whole). */
 static enum hf_found placed(const struct hf_pg_set *set, const struct hf_pg_token *t,
                             struct hf_remembered *out)
 {
     const struct hf_request *q = set->asking;
-    if (t->action != HF_PLACE_HOLD || t->status != HF_OK || t->hold == 0 || !q || q->action == HF_GET_TOKEN)
+    if (t->action != HF_PLACE_HOLD || t->status != HF_OK || t->hold == 0 || !q ||
+        q->action == HF_GET_TOKEN)
         return HF_UNREADABLE;
     *out = (struct hf_remembered){ .action = t->action,
                                    .recorded_at = t->recorded_at,
@@ -260,7 +278,8 @@ static enum hf_found view_sequence(void *ctx, struct hf_scoped client, uint64_t 
                                    struct hf_remembered *out)
 {
     struct hf_scoped key = { client.tenant, none() };
-    const struct hf_pg_slot *s = seek(ctx, HF_PG_CALL, key, client.name, sequence % HF_SEQUENCE_WINDOW);
+    const struct hf_pg_slot *s =
+        seek(ctx, HF_PG_CALL, key, client.name, sequence % HF_SEQUENCE_WINDOW);
     if (found(s) != HF_FOUND)
         return found(s);
     return s->record.call.sequence == sequence ? remembered(s->record.call.image, out) : HF_ABSENT;
@@ -274,8 +293,8 @@ static struct hf_pg_slot *hold_of(struct hf_pg_set *set, struct hf_scoped id, bo
     return *is_id ? seek(set, HF_PG_HOLD, key, none(), ordinal) : NULL;
 }
 
-/* Rows that do not fit together: without a lock one has changed since the other was read, and the next try will see it. Under
- * the resource's lock somebody has changed one by hand. */
+/* Rows that do not fit together: without a lock one has changed since the other was read, and the
+ * next try will see it. Under the resource's lock somebody has changed one by hand. */
 static enum hf_found misfit(struct hf_pg_set *set, const struct hf_pg_slot *resource)
 {
     set->missed = set->missed || !resource->locked;
@@ -294,8 +313,10 @@ static const struct hf_pg_slot *uncounted_by(struct hf_pg_set *set, const struct
     const struct hf_resource *is = &r->record.row.resource;
     bool held = h->state == HF_HELD,
          confirmed = h->state == HF_CONFIRMED && hold->record.reversed_by[0] == '\0';
-    return (held && (!r->found || is->held == 0)) || (confirmed && (!r->found || is->confirmed == 0)) ? r
-                                                                                                      : NULL;
+    return (held && (!r->found || is->held == 0)) ||
+                   (confirmed && (!r->found || is->confirmed == 0))
+               ? r
+               : NULL;
 }
 
 static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *out)
@@ -347,7 +368,8 @@ static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time 
     /* Those that the batch has expired stand in front, and nobody needs to pass them again. */
     while (s->overdue && s->overdue->record.row.hold.state != HF_HELD)
         s->overdue = s->overdue->next_overdue;
-    for (const struct hf_pg_slot *h = s->overdue; h && *count < HF_OVERDUE_MAX; h = h->next_overdue) {
+    for (const struct hf_pg_slot *h = s->overdue; h && *count < HF_OVERDUE_MAX;
+         h = h->next_overdue) {
         const struct hf_hold *hold = &h->record.row.hold;
         if (hold->expires_at > now)
             break;
@@ -388,8 +410,8 @@ static enum hf_found view_value(void *ctx, struct hf_scoped key, struct hf_bytes
 /* ---- Taking in a plan ---- */
 
 /* The slot that a row of the core changes; its record has the new state. */
-static struct hf_pg_slot *absorb_row(struct hf_pg_set *set, enum hf_pg_table table, const struct hf_row *row,
-                                     hf_time now)
+static struct hf_pg_slot *absorb_row(struct hf_pg_set *set, enum hf_pg_table table,
+                                     const struct hf_row *row, hf_time now)
 {
     struct hf_pg_record record = { .row = *row };
     if (!hf_pg_record_keep(table, &record, &set->arena)) {
@@ -409,20 +431,21 @@ static struct hf_pg_slot *absorb_row(struct hf_pg_set *set, enum hf_pg_table tab
 
 static bool absorb_claim(struct hf_pg_set *set, const struct hf_claim *c, uint64_t number)
 {
-    struct hf_pg_record record = { .token = { .tenant = c->tenant,
-                                              .key = c->key,
-                                              .action = HF_BEGIN,
-                                              .status = HF_OK,
-                                              .recorded_at = c->begun_at,
-                                              .expires_at = c->expires_at ? c->expires_at : INT64_MAX,
-                                              .entry = number,
-                                              .state = c->state,
-                                              .on_abandon = c->on_abandon == HF_ABANDON_RETRY ? 2 : 1,
-                                              .fence = c->fence,
-                                              .lease_ms = c->lease_ms,
-                                              .lease_expires_at = c->lease_expires_at,
-                                              .settled_at = c->settled_at,
-                                              .response = c->response } };
+    struct hf_pg_record record = { .token = {
+                                       .tenant = c->tenant,
+                                       .key = c->key,
+                                       .action = HF_BEGIN,
+                                       .status = HF_OK,
+                                       .recorded_at = c->begun_at,
+                                       .expires_at = c->expires_at ? c->expires_at : INT64_MAX,
+                                       .entry = number,
+                                       .state = c->state,
+                                       .on_abandon = c->on_abandon == HF_ABANDON_RETRY ? 2 : 1,
+                                       .fence = c->fence,
+                                       .lease_ms = c->lease_ms,
+                                       .lease_expires_at = c->lease_expires_at,
+                                       .settled_at = c->settled_at,
+                                       .response = c->response } };
     memcpy(record.token.digest, c->fingerprint, HF_DIGEST_SIZE);
     struct hf_pg_slot *s = NULL;
     if (hf_pg_record_keep(HF_PG_TOKEN, &record, &set->arena))
@@ -465,7 +488,8 @@ static bool absorb_hold(struct hf_pg_set *set, const struct hf_row *row, hf_time
     return true;
 }
 
-static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, hf_time now, uint64_t number)
+static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, hf_time now,
+                       uint64_t number)
 {
     struct hf_pg_slot *s;
     switch (row->kind) {
@@ -491,13 +515,14 @@ static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, hf_time 
     return s != NULL;
 }
 
-static bool absorb_key(struct hf_pg_set *set, const struct hf_plan *plan, const struct hf_entry_head *head,
-                       uint64_t number, struct hf_bytes image)
+static bool absorb_key(struct hf_pg_set *set, const struct hf_plan *plan,
+                       const struct hf_entry_head *head, uint64_t number, struct hf_bytes image)
 {
     bool by_key = plan->remember == HF_REMEMBER_KEY;
-    struct hf_pg_slot *s = by_key ? hf_pg_set_slot(set, HF_PG_TOKEN, head->tenant, none(), head->key, 0)
-                                  : hf_pg_set_slot(set, HF_PG_CALL, head->tenant, head->key, none(),
-                                                   head->sequence % HF_SEQUENCE_WINDOW);
+    struct hf_pg_slot *s =
+        by_key ? hf_pg_set_slot(set, HF_PG_TOKEN, head->tenant, none(), head->key, 0)
+               : hf_pg_set_slot(set, HF_PG_CALL, head->tenant, head->key, none(),
+                                head->sequence % HF_SEQUENCE_WINDOW);
     if (!s)
         return false;
     const struct hf_hold *hold = plan->answer.kind == HF_RECORD_HOLD ? &plan->answer.hold : NULL;
@@ -531,8 +556,8 @@ static bool absorb_key(struct hf_pg_set *set, const struct hf_plan *plan, const 
     return true;
 }
 
-bool hf_pg_set_absorb(struct hf_pg_set *set, const struct hf_plan *plan, const struct hf_entry_head *head,
-                      uint64_t number, struct hf_bytes image)
+bool hf_pg_set_absorb(struct hf_pg_set *set, const struct hf_plan *plan,
+                      const struct hf_entry_head *head, uint64_t number, struct hf_bytes image)
 {
     for (size_t i = 0; i < plan->row_count; i++)
         if (!absorb_one(set, &plan->rows[i], head->recorded_at, number))
@@ -540,9 +565,9 @@ bool hf_pg_set_absorb(struct hf_pg_set *set, const struct hf_plan *plan, const s
     return plan->remember == HF_REMEMBER_NOT || absorb_key(set, plan, head, number, image);
 }
 
-/* Of the holds that were found those come first that end first, and behind them nobody has looked if so many came as could. The
- * last of them is a bound where it is not known whether there are others behind it. One that cannot be read stays overdue until
- * the operator has mended it. */
+/* Of the holds that were found those come first that end first, and behind them nobody has looked
+ * if so many came as could. The last of them is a bound where it is not known whether there are
+ * others behind it. One that cannot be read stays overdue until the operator has mended it. */
 void hf_pg_set_due(struct hf_pg_slot *resource)
 {
     const struct hf_pg_slot *h = resource->overdue;
@@ -565,7 +590,8 @@ void hf_pg_set_due(struct hf_pg_slot *resource)
 
 static int slot_order(const void *a, const void *b)
 {
-    const struct hf_pg_slot *x = *(struct hf_pg_slot *const *)a, *y = *(struct hf_pg_slot *const *)b;
+    const struct hf_pg_slot *x = *(struct hf_pg_slot *const *)a,
+                            *y = *(struct hf_pg_slot *const *)b;
     int c = hf_bytes_compare(x->tenant, y->tenant);
     if (c == 0)
         c = hf_bytes_compare(x->scope, y->scope);

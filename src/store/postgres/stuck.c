@@ -1,5 +1,6 @@
-/* Rows that stayed locked: somebody has a transaction open that changed them, and all who need them wait for its end. They
- * wait one by one in a single session, so that the others are there for everybody else. */
+/* Rows that stayed locked: somebody has a transaction open that changed them, and all who need them
+ * wait for its end. They wait one by one in a single session, so that the others are there for
+ * everybody else. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "core/action.h"
@@ -98,9 +99,10 @@ void hf_pool_stuck_learn(struct hf_pool *r, const struct hf_op *op, bool by_guar
     learn(r, key_of(op->request), now);
     pthread_mutex_unlock(&r->lock);
     if (is_new)
-        hf_pool_note(r, 1,
-                     "somebody keeps a row locked that callers need: they wait, and are refused after some "
-                     "seconds (doc/POSTGRES.md, \"Rows that stay locked\", has the query that tells who)");
+        hf_pool_note(
+            r, 1,
+            "somebody keeps a row locked that callers need: they wait, and are refused after some "
+            "seconds (doc/POSTGRES.md, \"Rows that stay locked\", has the query that tells who)");
 }
 
 void hf_pool_stuck_forget(struct hf_pool *r, const struct hf_op *op)

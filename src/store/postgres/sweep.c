@@ -1,4 +1,5 @@
-/* What the background thread does in a database: expire overdue holds, and remove rows that are over. */
+/* What the background thread does in a database: expire overdue holds, and remove rows that are
+ * over. */
 #include "store/postgres/transaction.h"
 
 #include "base/bug.h"
@@ -58,7 +59,8 @@ static unsigned sweep_decide(struct hf_pg_tx *w, unsigned max)
 /* Of those in front that cannot be swept: beyond, looking for others would cost too much. */
 enum { SKIP_MAX = 1000000 };
 
-/* found: out, there is something to sweep. Nothing is swept as long as the session may not write. */
+/* found: out, there is something to sweep. Nothing is swept as long as the session may not
+ * write. */
 static enum hf_pg_end sweep(struct hf_pg_session *s, unsigned max, bool *found, unsigned *swept)
 {
     struct hf_pg_tx w;
@@ -143,7 +145,8 @@ enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *fr
     if (s->horizon.waiting)
         return HF_PG_DONE;
     const struct hf_bytes values[] = {
-        hf_pg_param4(limit, max), hf_pg_param8(until, hf_pg_time(at_once ? s->now : s->horizon.ended_now)),
+        hf_pg_param4(limit, max),
+        hf_pg_param8(until, hf_pg_time(at_once ? s->now : s->horizon.ended_now)),
         at_once ? hf_pg_none() : hf_pg_param4(ended, (int64_t)s->horizon.ended)
     };
     hf_pg_tx_begin(&w, s, NULL);

@@ -53,7 +53,8 @@ NAMES(state_name, "", "held", "confirmed", "released", "expired")
 NAMES(claim_name, "", "started", "completed", "failed", "retryable")
 NAMES(abandon_name, "", "unknown", "retry")
 NAMES(unavailable_name, "open", "closed")
-NAMES(type_name, "", "plain", "max", "min", "or", "union", "lww", "vector", "counter", "updown", "deleted")
+NAMES(type_name, "", "plain", "max", "min", "or", "union", "lww", "vector", "counter", "updown",
+      "deleted")
 NAMES(outbox_name, "", "pending")
 NAMES(match_name, "", "exact", "trim", "casefold", "normalize", "hash")
 
@@ -297,9 +298,10 @@ static void list(struct hf_buffer *b, const struct hf_pg_spec *s, int count, con
         hf_buffer_printf(b, "%s%s%s", i ? ", " : "", prefix, s->columns[i].name);
 }
 
-/* `SELECT unnest($1::text[]) AS a, unnest($2::text[]) AS b, ...` over `count` columns; changing: without those that never change,
- * and with the places of the rows. (`FROM unnest($1, $2, ...)` would do the same, and fill a store of rows for each parameter
- * first.) Returns how many parameters that are. */
+/* `SELECT unnest($1::text[]) AS a, unnest($2::text[]) AS b, ...` over `count` columns; changing:
+ * without those that never change, and with the places of the rows. (`FROM unnest($1, $2, ...)`
+ * would do the same, and fill a store of rows for each parameter first.) Returns how many
+ * parameters that are. */
 static int unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bool changing)
 {
     int n = 0;
@@ -311,19 +313,22 @@ static int unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bo
             n++;
         }
     if (changing) {
-        hf_buffer_printf(b, ", unnest($%d::tid[]) AS place, unnest($%d::xid[]) AS was", n + 1, n + 2);
+        hf_buffer_printf(b, ", unnest($%d::tid[]) AS place, unnest($%d::xid[]) AS was", n + 1,
+                         n + 2);
         n += 2;
     }
     return n;
 }
 
-/* `LATERAL (SELECT what FROM table x WHERE x.a = u.a ... LIMIT 1)`: the row of u, by its key. A join, which may be turned round
- * or be done by reading all, is left to nobody's estimate: the database may believe for ever that the table is empty. */
+/* `LATERAL (SELECT what FROM table x WHERE x.a = u.a ... LIMIT 1)`: the row of u, by its key. A
+ * join, which may be turned round or be done by reading all, is left to nobody's estimate: the
+ * database may believe for ever that the table is empty. */
 static void by_key(struct hf_buffer *b, const struct hf_pg_spec *s, const char *what, bool lock)
 {
     hf_buffer_printf(b, "LATERAL (SELECT %s FROM holdfast.%s x WHERE ", what, s->name);
     for (int i = 0; i < s->keys; i++)
-        hf_buffer_printf(b, "%sx.%s = u.%s", i ? " AND " : "", s->columns[i].name, s->columns[i].name);
+        hf_buffer_printf(b, "%sx.%s = u.%s", i ? " AND " : "", s->columns[i].name,
+                         s->columns[i].name);
     hf_buffer_printf(b, " LIMIT 1%s)", lock ? " FOR UPDATE" : "");
 }
 
@@ -338,18 +343,19 @@ void hf_pg_sql_row(struct hf_buffer *b, enum hf_pg_table table)
     hf_buffer_add_text(b, ", t.place, t.written_by");
 }
 
-/* The journal's entry of a call. A claim has all that it is answered with in its row. Not a join: that costs something for every
- * row, also where the entry is not needed. */
+/* The journal's entry of a call. A claim has all that it is answered with in its row. Not a join:
+ * that costs something for every row, also where the entry is not needed. */
 static void entry(struct hf_buffer *b, enum hf_pg_table table, enum hf_pg_reading how)
 {
     static const char *const when[] = {
         [HF_PG_AS_NEEDED] = "t.state IS NULL AND NOT (t.action = 'place_hold' AND t.status = 'ok')",
         [HF_PG_WHOLE] = "t.state IS NULL",
     };
-    hf_buffer_printf(b,
-                     ", CASE WHEN %s THEN (SELECT e.entry FROM holdfast.journal e WHERE e.number = t.entry "
-                     "LIMIT 1) END",
-                     table == HF_PG_TOKEN ? when[how] : "true");
+    hf_buffer_printf(
+        b,
+        ", CASE WHEN %s THEN (SELECT e.entry FROM holdfast.journal e WHERE e.number = t.entry "
+        "LIMIT 1) END",
+        table == HF_PG_TOKEN ? when[how] : "true");
 }
 
 void hf_pg_sql_read(struct hf_buffer *b, enum hf_pg_table table, enum hf_pg_reading how)
@@ -381,8 +387,8 @@ void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table)
         hf_buffer_add_text(b, " ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value");
 }
 
-/* A row is changed where it is. Its key is compared all the same, in a way that no index serves: a table that was written anew
- * has its rows elsewhere. */
+/* A row is changed where it is. Its key is compared all the same, in a way that no index serves: a
+ * table that was written anew has its rows elsewhere. */
 void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table)
 {
     const struct hf_pg_spec *s = &specs[table];
@@ -390,23 +396,26 @@ void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table)
     hf_buffer_printf(b, "WITH changed AS (UPDATE holdfast.%s t SET ", s->name);
     for (int i = s->keys; i < s->count; i++)
         if (!s->columns[i].fixed)
-            hf_buffer_printf(b, "%s%s = u.%s", n++ ? ", " : "", s->columns[i].name, s->columns[i].name);
+            hf_buffer_printf(b, "%s%s = u.%s", n++ ? ", " : "", s->columns[i].name,
+                             s->columns[i].name);
     hf_buffer_add_text(b, " FROM (");
     n = unnest(b, s, s->count, true);
     hf_buffer_add_text(b, ") u WHERE t.ctid = u.place AND t.xmin = u.was");
     for (int i = 0; i < s->keys; i++)
-        hf_buffer_printf(b, " AND t.%s IS NOT DISTINCT FROM u.%s", s->columns[i].name, s->columns[i].name);
-    hf_buffer_printf(
-        b,
-        " RETURNING 1) SELECT CASE WHEN count(*) = $%d::bigint THEN 0 ELSE holdfast._conflict() END "
-        "FROM changed",
-        n + 1);
+        hf_buffer_printf(b, " AND t.%s IS NOT DISTINCT FROM u.%s", s->columns[i].name,
+                         s->columns[i].name);
+    hf_buffer_printf(b,
+                     " RETURNING 1) SELECT CASE WHEN count(*) = $%d::bigint THEN 0 ELSE "
+                     "holdfast._conflict() END "
+                     "FROM changed",
+                     n + 1);
 }
 
 void hf_pg_sql_delete(struct hf_buffer *b, enum hf_pg_table table)
 {
     const struct hf_pg_spec *s = &specs[table];
-    hf_buffer_printf(b, "DELETE FROM holdfast.%s t USING (SELECT u.*, k.ctid AS place FROM (", s->name);
+    hf_buffer_printf(b, "DELETE FROM holdfast.%s t USING (SELECT u.*, k.ctid AS place FROM (",
+                     s->name);
     unnest(b, s, s->keys, false);
     hf_buffer_add_text(b, ") u CROSS JOIN ");
     by_key(b, s, "x.ctid", false);
@@ -541,11 +550,12 @@ static bool get_name(const struct hf_pg_column *c, struct hf_bytes text, unsigne
 
 static bool may_be_null(enum sort sort)
 {
-    return sort == BLOB_OR_NULL || sort == RESULT || sort == SERIAL_OR_NULL || sort == TIME_OR_NULL ||
-           sort == ID_OR_NULL || sort == NAME_OR_NULL;
+    return sort == BLOB_OR_NULL || sort == RESULT || sort == SERIAL_OR_NULL ||
+           sort == TIME_OR_NULL || sort == ID_OR_NULL || sort == NAME_OR_NULL;
 }
 
-/* A column of bytes: copied, whether it is sound or not, because keys are told. False without memory. */
+/* A column of bytes: copied, whether it is sound or not, because keys are told. False without
+ * memory. */
 static bool get_text(const struct hf_pg_column *c, const PGresult *result, int row, int column,
                      struct hf_arena *arena, struct hf_pg_record *out)
 {
@@ -654,7 +664,8 @@ static int put_shown(char *to, size_t room, struct hf_bytes text)
     return snprintf(to, room, "\"%s%s\"", shown, text.size > SHOWN_MAX ? "..." : "");
 }
 
-void hf_pg_record_name(enum hf_pg_table table, const struct hf_pg_record *record, char *to, size_t room)
+void hf_pg_record_name(enum hf_pg_table table, const struct hf_pg_record *record, char *to,
+                       size_t room)
 {
     const struct hf_pg_spec *s = &specs[table];
     size_t used = (size_t)snprintf(to, room, "holdfast.%s", s->name);
@@ -681,7 +692,8 @@ bool hf_pg_record_keep(enum hf_pg_table table, struct hf_pg_record *record, stru
     for (int i = 0; i < s->count; i++) {
         enum sort sort = s->columns[i].sort;
         if (sort == TEXT || sort == TENANT || sort == KEY || sort == BLOB || sort == BLOB_OR_NULL)
-            good = good && keep((struct hf_bytes *)(void *)((char *)record + s->columns[i].at), arena);
+            good =
+                good && keep((struct hf_bytes *)(void *)((char *)record + s->columns[i].at), arena);
     }
     if (table == HF_PG_ENTRY)
         good = good && keep(&record->row.entry.result, arena);

@@ -1,7 +1,8 @@
 /* table.h: the tables of schema/ and the records that stand for their rows.
  *
- * Each table is described once, column by column: name, type, and where its value is in the record. The statements that
- * read, lock, insert and change rows, the arrays that they take and the rows that come back are all made from that. */
+ * Each table is described once, column by column: name, type, and where its value is in the record.
+ * The statements that read, lock, insert and change rows, the arrays that they take and the rows
+ * that come back are all made from that. */
 #ifndef HF_STORE_POSTGRES_TABLE_H
 #define HF_STORE_POSTGRES_TABLE_H
 
@@ -24,7 +25,8 @@ enum hf_pg_table {
     HF_PG_TABLES
 };
 
-/* A key in use. A call: `state` is 0. A claim: `action` is HF_BEGIN, and its members below are set. */
+/* A key in use. A call: `state` is 0. A claim: `action` is HF_BEGIN, and its members below are
+ * set. */
 struct hf_pg_token {
     struct hf_bytes tenant, key;
     enum hf_action action;
@@ -40,7 +42,8 @@ struct hf_pg_token {
     int64_t lease_ms;
     hf_time lease_expires_at, settled_at;
     struct hf_bytes response;
-    struct hf_bytes image; /* the entry itself, for a call; none if hf_pg_sql_read has left it out */
+    struct hf_bytes
+        image; /* the entry itself, for a call; none if hf_pg_sql_read has left it out */
 };
 
 /* What a numbered call was answered with. */
@@ -65,20 +68,23 @@ struct hf_pg_record {
     char reversed_by[HF_ID_SIZE]; /* holds: the record that gave it back, or "" */
     uint64_t number;              /* resources, guards, entries: the journal's entry that made it */
     hf_time due_at;               /* resources: no hold on it becomes overdue before then */
-    bool unsound;       /* it was read, and Holdfast cannot have written it: no more than its key counts */
+    bool
+        unsound; /* it was read, and Holdfast cannot have written it: no more than its key counts */
     hf_time deleted_at; /* leases: it is not there any more since then; 0: it is */
 };
 
 enum { HF_PG_COLUMNS_MAX = 17, HF_PG_KEYS_MAX = 3 };
 
-/* Where a row was found, and the transaction that wrote it so: as long as both are the same, nobody has changed it. */
+/* Where a row was found, and the transaction that wrote it so: as long as both are the same, nobody
+ * has changed it. */
 struct hf_pg_place {
     unsigned char at[6];      /* its ctid, as the wire has it */
     unsigned char version[4]; /* its xmin */
 };
 static inline uint32_t hf_pg_version(const unsigned char version[4])
 {
-    return (uint32_t)version[0] << 24 | (uint32_t)version[1] << 16 | (uint32_t)version[2] << 8 | version[3];
+    return (uint32_t)version[0] << 24 | (uint32_t)version[1] << 16 | (uint32_t)version[2] << 8 |
+           version[3];
 }
 
 struct hf_pg_column;
@@ -89,9 +95,10 @@ struct hf_pg_spec {
     int count, keys;
     enum hf_row_kind kind; /* of the rows; 0: not a row of the core */
     bool has_image;        /* reading brings the journal's entry along, as the last column */
-    /* A call may take a row out. Only rows of these tables are in doubt when they are not there (set.h). Keys and entries of guards
-     * leave too, and what deleted registers have left, but only when their window has closed, and the standbys have
-     * that (transaction.h, "What leaves"): they answer nothing any more, whether they are there or not. */
+    /* A call may take a row out. Only rows of these tables are in doubt when they are not there
+     * (set.h). Keys and entries of guards leave too, and what deleted registers have left, but only
+     * when their window has closed, and the standbys have that (transaction.h, "What leaves"): they
+     * answer nothing any more, whether they are there or not. */
     bool is_erased;
     /* And the row stays for a while, with deleted_at: transaction.h, "What leaves". */
     bool is_marked;
@@ -107,10 +114,13 @@ static inline bool hf_pg_is_taken_out(enum hf_pg_table table)
 /* ---- The text of statements. Appended to `b`. ---- */
 
 enum hf_pg_reading {
-    HF_PG_AS_NEEDED, /* without the entry of a place_hold that went well: its key's row and the same request say the same */
+    /* without the entry of a place_hold that went well: its key's row and the same request say the
+     * same */
+    HF_PG_AS_NEEDED,
     HF_PG_WHOLE, /* with every entry */
-    /* Where reading brings the journal's entry along, the keys alone: a statement that waited for a lock sees the row as it is
-     * then, but other tables as they were when it began; so these rows are read by a second statement. */
+    /* Where reading brings the journal's entry along, the keys alone: a statement that waited for a
+     * lock sees the row as it is then, but other tables as they were when it began; so these rows
+     * are read by a second statement. */
     HF_PG_LOCKED
 };
 /* Rows by key (arrays $1 ...), in the order of the arrays. */
@@ -120,9 +130,9 @@ void hf_pg_sql_columns(struct hf_buffer *b, enum hf_pg_table table);
 /* The same with the row's place behind them, from a `t` that was selected as HF_PG_ALL. */
 void hf_pg_sql_row(struct hf_buffer *b, enum hf_pg_table table);
 #define HF_PG_ALL "x.*, x.ctid AS place, x.xmin AS written_by"
-/* Insert rows from arrays, a parameter for each column; take them out by key.
- * Change them: arrays of the keys and of what is not fixed, then of the places and versions, and how many they are. Fails (40001) if
- * any of them is not where it was, as it was. */
+/* Insert rows from arrays, a parameter for each column; take them out by key. Change them: arrays
+ * of the keys and of what is not fixed, then of the places and versions, and how many they are.
+ * Fails (40001) if any of them is not where it was, as it was. */
 void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table);
 void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table);
 void hf_pg_sql_delete(struct hf_buffer *b, enum hf_pg_table table);
@@ -137,19 +147,23 @@ void hf_pg_column_put(enum hf_pg_table table, int column, const struct hf_pg_rec
 /* Is this column left alone when a row changes? */
 bool hf_pg_column_fixed(enum hf_pg_table table, int column);
 
-/* Fill the record from a row of a result whose columns begin at `first`. Bytes are copied into the arena. False: without
- * memory, or with out->unsound: the row is not one that Holdfast can have written, it was changed by hand. */
+/* Fill the record from a row of a result whose columns begin at `first`. Bytes are copied into the
+ * arena. False: without memory, or with out->unsound: the row is not one that Holdfast can have
+ * written, it was changed by hand. */
 bool hf_pg_record_read(enum hf_pg_table table, const PGresult *result, int row, int first,
                        struct hf_arena *arena, struct hf_pg_record *out);
 /* The claim that a row of holdfast.token with a state stands for. Bytes are borrowed from it. */
 void hf_pg_claim_of(const struct hf_pg_token *token, struct hf_claim *out);
-/* unsound.c. Can Holdfast have written such a row, by what its columns say? hf_pg_record_read has looked. */
+/* unsound.c. Can Holdfast have written such a row, by what its columns say? hf_pg_record_read has
+ * looked. */
 bool hf_pg_record_sound(enum hf_pg_table table, const struct hf_pg_record *record);
-/* unsound.c. And by what belongs to it: is a hold's id that of its ordinal, and the entry that came with a key or a number that of
- * its call? id_key: of HF_PG_ID_KEY bytes. */
-bool hf_pg_record_fits(const uint8_t *id_key, enum hf_pg_table table, const struct hf_pg_record *record);
+/* unsound.c. And by what belongs to it: is a hold's id that of its ordinal, and the entry that came
+ * with a key or a number that of its call? id_key: of HF_PG_ID_KEY bytes. */
+bool hf_pg_record_fits(const uint8_t *id_key, enum hf_pg_table table,
+                       const struct hf_pg_record *record);
 /* Which row it is, for a line of the log: its table and its key, cut short. */
-void hf_pg_record_name(enum hf_pg_table table, const struct hf_pg_record *record, char *to, size_t room);
+void hf_pg_record_name(enum hf_pg_table table, const struct hf_pg_record *record, char *to,
+                       size_t room);
 /* Copy all bytes that the record points to into the arena. False without memory. */
 bool hf_pg_record_keep(enum hf_pg_table table, struct hf_pg_record *record, struct hf_arena *arena);
 

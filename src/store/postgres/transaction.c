@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-void hf_pg_tx_send(struct hf_pg_tx *w, int statement, enum hf_pg_table table, const struct hf_bytes *params,
-                   int count)
+void hf_pg_tx_send(struct hf_pg_tx *w, int statement, enum hf_pg_table table,
+                   const struct hf_bytes *params, int count)
 {
     HF_ASSERT(w->count < HF_PG_PIPELINE_MAX);
     w->sent[w->count++] = (struct hf_pg_sent){ statement, table };
@@ -34,8 +34,8 @@ enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome)
 /* ---- Parameters ---- */
 
 /* One column of many slots as an array. */
-struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const *slots, size_t count,
-                                  enum hf_pg_table table, int column)
+struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const *slots,
+                                  size_t count, enum hf_pg_table table, int column)
 {
     hf_pg_array_begin(b, hf_pg_column_type(table, column));
     for (size_t i = 0; i < count; i++)
@@ -48,19 +48,21 @@ struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const 
 }
 
 /* Where they are, or which version they are there. */
-static struct hf_bytes param_places(struct hf_buffer *b, struct hf_pg_slot *const *slots, size_t count,
-                                    bool versions)
+static struct hf_bytes param_places(struct hf_buffer *b, struct hf_pg_slot *const *slots,
+                                    size_t count, bool versions)
 {
     hf_pg_array_begin(b, versions ? HF_PG_XID : HF_PG_TID);
     for (size_t i = 0; i < count; i++) {
         const struct hf_pg_place *p = &slots[i]->place;
-        hf_pg_put_bytes(b, versions ? hf_mem(p->version, sizeof p->version) : hf_mem(p->at, sizeof p->at));
+        hf_pg_put_bytes(b, versions ? hf_mem(p->version, sizeof p->version)
+                                    : hf_mem(p->at, sizeof p->at));
     }
     hf_pg_array_end(b, (uint32_t)count);
     return hf_mem(b->data, b->size);
 }
 
-/* Send a statement over the keys of `slots`, or over all columns; fixed ones are left out where rows change. */
+/* Send a statement over the keys of `slots`, or over all columns; fixed ones are left out where
+ * rows change. */
 void hf_pg_tx_slots(struct hf_pg_tx *w, int statement, enum hf_pg_table table,
                     struct hf_pg_slot *const *slots, size_t count, bool all, bool changing)
 {
@@ -110,9 +112,11 @@ struct hf_bytes hf_pg_param_told(unsigned char out[8], const struct hf_pg_sessio
 void hf_pg_tx_draw(struct hf_pg_tx *w, int numbers, int ordinals, int fences, int outbox)
 {
     unsigned char room[4][4];
-    const struct hf_bytes values[] = { hf_pg_param4(room[0], (numbers + HF_PG_BLOCK - 1) / HF_PG_BLOCK),
-                                       hf_pg_param4(room[1], ordinals), hf_pg_param4(room[2], fences),
-                                       hf_pg_param4(room[3], outbox) };
+    const struct hf_bytes values[] = {
+        hf_pg_param4(room[0], (numbers + HF_PG_BLOCK - 1) / HF_PG_BLOCK),
+        hf_pg_param4(room[1], ordinals), hf_pg_param4(room[2], fences),
+        hf_pg_param4(room[3], outbox)
+    };
     hf_pg_tx_send(w, w->swift ? HF_PG_DRAW_LIGHTLY : HF_PG_DRAW, HF_PG_TABLES, values, 4);
 }
 
@@ -195,27 +199,29 @@ static void take_rows(struct hf_pg_tx *w, const struct hf_pg_sent *sent, const P
     }
 }
 
-/* A row that a call could have taken out did not come, and nobody knows which call: so the standbys must have all that could be
- * seen. */
+/* A row that a call could have taken out did not come, and nobody knows which call: so the standbys
+ * must have all that could be seen. */
 static void note_absent(struct hf_pg_tx *w)
 {
     const struct hf_pg_session *s = w->s;
     bool doubtful = false, asked = !s->replicates || HF_BUG(absence_told);
     for (int t = 0; t < HF_PG_TABLES; t++)
-        for (struct hf_pg_slot *slot = hf_pg_spec((enum hf_pg_table)t)->is_erased ? s->set.tables[t] : NULL;
+        for (struct hf_pg_slot *slot = hf_pg_spec((enum hf_pg_table)t)->is_erased ? s->set.tables[t]
+                                                                                  : NULL;
              slot; slot = slot->next) {
             if (!slot->fetched || slot->stored || slot->dirty)
                 continue;
             if (!asked)
-                doubtful =
-                    !w->timed || !hf_pg_replicated_all(&s->shared->replicated, s->conn.timeline, s->next);
+                doubtful = !w->timed ||
+                           !hf_pg_replicated_all(&s->shared->replicated, s->conn.timeline, s->next);
             asked = true;
             slot->doubtful = doubtful;
         }
 }
 
-/* before: the latest time that was known when the question was sent. A clock that is behind what other sessions have heard
- * since was not set back: theirs was only the later question. asked: when that was, by the boot clock. */
+/* before: the latest time that was known when the question was sent. A clock that is behind what
+ * other sessions have heard since was not set back: theirs was only the later question. asked: when
+ * that was, by the boot clock. */
 static void take_time(struct hf_pg_tx *w, const PGresult *result, hf_time before, hf_time asked)
 {
     struct hf_pg_session *s = w->s;
@@ -243,7 +249,8 @@ static bool is_timed(int statement)
     return statement == HF_PG_NOW || statement == HF_PG_DRAW || statement == HF_PG_DRAW_LIGHTLY;
 }
 
-/* Send, wait, and take in the results: the time first, which also says what the others' rows are to be compared with. */
+/* Send, wait, and take in the results: the time first, which also says what the others' rows are to
+ * be compared with. */
 enum hf_pg_end hf_pg_tx_trip(struct hf_pg_tx *w)
 {
     struct hf_pg_set *set = &w->s->set;
@@ -263,7 +270,8 @@ enum hf_pg_end hf_pg_tx_trip(struct hf_pg_tx *w)
         for (struct hf_pg_slot *s = set->tables[t]; s; s = s->next)
             if (s->wanted) {
                 s->fetched = true;
-                s->found = s->stored = s->wanted = s->assumed = s->doubtful = s->record.unsound = false;
+                s->found = s->stored = s->wanted = s->assumed = s->doubtful = s->record.unsound =
+                    false;
             }
     w->timed = false;
     for (int i = 0; i < w->count; i++)
@@ -280,14 +288,15 @@ enum hf_pg_end hf_pg_tx_trip(struct hf_pg_tx *w)
     }
     note_absent(w);
     if (w->unruled) {
-        snprintf(
-            w->s->conn.why, sizeof w->s->conn.why,
-            "holdfast.store has no row, or a window or a length of keys that is out of range: run the audit");
+        snprintf(w->s->conn.why, sizeof w->s->conn.why,
+                 "holdfast.store has no row, or a window or a length of keys that is out of range: "
+                 "run the audit");
         memcpy(w->s->conn.state, HF_PG_UNRULED, sizeof HF_PG_UNRULED);
         return HF_PG_NO;
     }
     if (w->spoiled || set->failed) {
-        snprintf(w->s->conn.why, sizeof w->s->conn.why, "not enough memory for the rows of a batch");
+        snprintf(w->s->conn.why, sizeof w->s->conn.why,
+                 "not enough memory for the rows of a batch");
         return HF_PG_NO;
     }
     return HF_PG_DONE;

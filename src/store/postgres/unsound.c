@@ -12,17 +12,18 @@
 
 void hf_pg_claim_of(const struct hf_pg_token *t, struct hf_claim *out)
 {
-    *out = (struct hf_claim){ .tenant = t->tenant,
-                              .key = t->key,
-                              .state = t->state,
-                              .on_abandon = t->on_abandon == 2 ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN,
-                              .fence = t->fence,
-                              .lease_ms = t->lease_ms,
-                              .begun_at = t->recorded_at,
-                              .lease_expires_at = t->lease_expires_at,
-                              .settled_at = t->settled_at,
-                              .expires_at = t->expires_at == INT64_MAX ? 0 : t->expires_at,
-                              .response = t->response };
+    *out =
+        (struct hf_claim){ .tenant = t->tenant,
+                           .key = t->key,
+                           .state = t->state,
+                           .on_abandon = t->on_abandon == 2 ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN,
+                           .fence = t->fence,
+                           .lease_ms = t->lease_ms,
+                           .begun_at = t->recorded_at,
+                           .lease_expires_at = t->lease_expires_at,
+                           .settled_at = t->settled_at,
+                           .expires_at = t->expires_at == INT64_MAX ? 0 : t->expires_at,
+                           .response = t->response };
     memcpy(out->fingerprint, t->digest, HF_DIGEST_SIZE);
 }
 
@@ -38,7 +39,8 @@ static bool token_sound(const struct hf_pg_token *t)
     return t->action == HF_BEGIN && hf_row_sound(&row);
 }
 
-/* What a deleted register has left is kept for the window of its time, or for ever if it has a fence. The sweeper goes by that. */
+/* What a deleted register has left is kept for the window of its time, or for ever if it has a
+ * fence. The sweeper goes by that. */
 static bool left_sound(const struct hf_register *r)
 {
     if (r->value.type != HF_TYPE_DELETED)
@@ -56,7 +58,8 @@ bool hf_pg_record_sound(enum hf_pg_table table, const struct hf_pg_record *recor
         return token_sound(&record->token);
     if (table == HF_PG_CALL)
         return record->call.client.size <= HF_NAME_MAX && hf_now_sound(record->call.recorded_at);
-    if (!hf_row_sound(&record->row) || (table == HF_PG_GUARD && !hf_name_valid(record->row.guard.name)))
+    if (!hf_row_sound(&record->row) ||
+        (table == HF_PG_GUARD && !hf_name_valid(record->row.guard.name)))
         return false;
     /* A list goes from hold to hold by that, and must come to an end. */
     if (table == HF_PG_HOLD && record->row.hold.previous >= record->row.hold.ordinal)
@@ -64,7 +67,8 @@ bool hf_pg_record_sound(enum hf_pg_table table, const struct hf_pg_record *recor
     return table != HF_PG_REGISTER || left_sound(&record->row.reg);
 }
 
-/* Is the entry that came with the row that of its call? One wrong number would lead to another call's, and another tenant's. */
+/* Is the entry that came with the row that of its call? One wrong number would lead to another
+ * call's, and another tenant's. */
 static bool is_entry_of(struct hf_bytes image, enum hf_remember remember, enum hf_action action,
                         struct hf_scoped key, uint64_t sequence, const uint8_t *digest)
 {
@@ -84,19 +88,21 @@ bool hf_pg_record_fits(const uint8_t *id_key, enum hf_pg_table table, const stru
     case HF_PG_HOLD: return hf_pg_id_fits(id_key, &r->row.hold);
     case HF_PG_TOKEN:
         key = (struct hf_scoped){ r->token.tenant, r->token.key };
-        return r->token.image.size == 0 ||
-               is_entry_of(r->token.image, HF_REMEMBER_KEY, r->token.action, key, 0, r->token.digest);
+        return r->token.image.size == 0 || is_entry_of(r->token.image, HF_REMEMBER_KEY,
+                                                       r->token.action, key, 0, r->token.digest);
     case HF_PG_CALL:
         key = (struct hf_scoped){ r->call.tenant, r->call.client };
-        return r->call.image.size == 0 || is_entry_of(r->call.image, HF_REMEMBER_SEQUENCE, r->call.action,
-                                                      key, r->call.sequence, r->call.digest);
+        return r->call.image.size == 0 ||
+               is_entry_of(r->call.image, HF_REMEMBER_SEQUENCE, r->call.action, key,
+                           r->call.sequence, r->call.digest);
     default: return true;
     }
 }
 
 /* ---- Telling ---- */
 
-void hf_pg_unsound(struct hf_pg_shared *shared, enum hf_pg_table table, const struct hf_pg_record *record)
+void hf_pg_unsound(struct hf_pg_shared *shared, enum hf_pg_table table,
+                   const struct hf_pg_record *record)
 {
     enum { SECOND_MS = 1000, MINUTE_MS = 60 * SECOND_MS };
     char name[sizeof shared->unsound_name];
@@ -112,7 +118,8 @@ void hf_pg_unsound(struct hf_pg_shared *shared, enum hf_pg_table table, const st
         memcpy(shared->unsound_name, name, sizeof name);
         said->level = 1;
         snprintf(said->line, sizeof said->line,
-                 "%s: the row was changed by hand, and what needs it is refused: run the audit", name);
+                 "%s: the row was changed by hand, and what needs it is refused: run the audit",
+                 name);
     }
     pthread_mutex_unlock(&shared->clock_lock);
 }

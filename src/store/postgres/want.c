@@ -7,7 +7,8 @@
 /* ---- Wanting ---- */
 
 struct hf_pg_slot *hf_pg_want(struct hf_pg_tx *w, enum hf_pg_table table, struct hf_bytes tenant,
-                              struct hf_bytes scope, struct hf_bytes name, uint64_t number, bool lock)
+                              struct hf_bytes scope, struct hf_bytes name, uint64_t number,
+                              bool lock)
 {
     struct hf_pg_slot *slot = hf_pg_set_slot(&w->s->set, table, tenant, scope, name, number);
     if (slot) {
@@ -54,7 +55,8 @@ static void want_hold(struct hf_pg_tx *w, struct hf_bytes id, bool lock)
 }
 
 /* A request that may place a hold uses it: overdue ones make way. */
-static void want_resource(struct hf_pg_tx *w, const struct hf_request *q, struct hf_bytes name, bool lock)
+static void want_resource(struct hf_pg_tx *w, const struct hf_request *q, struct hf_bytes name,
+                          bool lock)
 {
     struct hf_pg_slot *slot = NULL;
     if (hf_name_valid(name))
@@ -103,13 +105,15 @@ void hf_pg_want_look(struct hf_pg_tx *w, const struct hf_request *q)
         want_row(w, q, false);
 }
 
-/* An entry is found by its identity after the guard's match rule, and the guard has been looked up. */
+/* An entry is found by its identity after the guard's match rule, and the guard has been looked
+ * up. */
 static void want_entry(struct hf_pg_tx *w, const struct hf_request *q)
 {
     struct hf_scoped name = { q->tenant, q->identity.guard };
     struct hf_guard guard;
     struct hf_bytes identity;
-    if (!hf_name_valid(name.name) || w->s->set.view.guard(w->s->set.view.ctx, name, &guard) != HF_FOUND)
+    if (!hf_name_valid(name.name) ||
+        w->s->set.view.guard(w->s->set.view.ctx, name, &guard) != HF_FOUND)
         return;
     hf_plan_reset(w->s->plan);
     if (hf_match_apply(&guard, q->identity.identity, w->s->plan, &identity) != HF_OK)
@@ -128,14 +132,16 @@ static void want_entry(struct hf_pg_tx *w, const struct hf_request *q)
 static void want_key(struct hf_pg_tx *w, const struct hf_request *q)
 {
     if (q->client.size == 0) {
-        struct hf_pg_slot *slot = hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
-        if (slot && (slot->found ||
-                     q->action == HF_APPLY)) /* its window has closed: it is taken over, under a lock */
+        struct hf_pg_slot *slot =
+            hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
+        if (slot &&
+            (slot->found ||
+             q->action == HF_APPLY)) /* its window has closed: it is taken over, under a lock */
             want_token(w, q, true, false);
     } else if (hf_name_valid(q->client)) {
         hf_pg_want(w, HF_PG_CLIENT, q->tenant, hf_pg_none(), q->client, 0, true);
-        hf_pg_want(w, HF_PG_CALL, q->tenant, q->client, hf_pg_none(), q->sequence % HF_SEQUENCE_WINDOW,
-                   false);
+        hf_pg_want(w, HF_PG_CALL, q->tenant, q->client, hf_pg_none(),
+                   q->sequence % HF_SEQUENCE_WINDOW, false);
     }
 }
 
@@ -175,7 +181,8 @@ size_t hf_pg_wanted(struct hf_pg_tx *w, enum hf_pg_table table, bool lock, struc
 }
 
 /* Resources are wanted by name, and as those of holds that may end. */
-static void send_resources(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, size_t count, bool lock)
+static void send_resources(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, size_t count,
+                           bool lock)
 {
     struct hf_buffer *params = w->s->params;
     uint32_t ends = 0;
@@ -188,8 +195,8 @@ static void send_resources(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, 
     hf_pg_array_end(&params[2], ends);
     if (ends == 0) {
         if (count > 0)
-            hf_pg_tx_slots(w, (lock ? HF_PG_LOCK : HF_PG_READ) + HF_PG_RESOURCE, HF_PG_RESOURCE, slots, count,
-                           false, false);
+            hf_pg_tx_slots(w, (lock ? HF_PG_LOCK : HF_PG_READ) + HF_PG_RESOURCE, HF_PG_RESOURCE,
+                           slots, count, false, false);
         return;
     }
     struct hf_bytes values[3] = { hf_pg_param_array(&params[0], slots, count, HF_PG_RESOURCE, 0),
@@ -198,7 +205,8 @@ static void send_resources(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, 
     hf_pg_tx_send(w, lock ? HF_PG_LOCK_OF : HF_PG_READ_OF, HF_PG_RESOURCE, values, 3);
 }
 
-void hf_pg_want_overdue(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, size_t count, unsigned each)
+void hf_pg_want_overdue(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, size_t count,
+                        unsigned each)
 {
     struct hf_buffer *params = w->s->params;
     if (count == 0)
@@ -240,19 +248,21 @@ static int reading(enum hf_pg_table table, struct hf_pg_slot *const *slots, size
 void hf_pg_want_read(struct hf_pg_tx *w, bool take)
 {
     struct hf_pg_slot **slots;
-    for (int table = 0; take && table < HF_PG_TABLES; table++) { /* those that would be locked otherwise */
-        size_t count = table == HF_PG_HOLD ? 0 : hf_pg_wanted(w, (enum hf_pg_table)table, true, &slots);
+    for (int table = 0; take && table < HF_PG_TABLES;
+         table++) { /* those that would be locked otherwise */
+        size_t count =
+            table == HF_PG_HOLD ? 0 : hf_pg_wanted(w, (enum hf_pg_table)table, true, &slots);
         if (table == HF_PG_RESOURCE)
             send_resources(w, slots, count, false);
         else if (count > 0)
-            hf_pg_tx_slots(w, reading((enum hf_pg_table)table, slots, count), (enum hf_pg_table)table, slots,
-                           count, false, false);
+            hf_pg_tx_slots(w, reading((enum hf_pg_table)table, slots, count),
+                           (enum hf_pg_table)table, slots, count, false, false);
     }
     for (int table = 0; table < HF_PG_TABLES; table++) {
         size_t count = hf_pg_wanted(w, (enum hf_pg_table)table, false, &slots);
         if (count > 0)
-            hf_pg_tx_slots(w, reading((enum hf_pg_table)table, slots, count), (enum hf_pg_table)table, slots,
-                           count, false, false);
+            hf_pg_tx_slots(w, reading((enum hf_pg_table)table, slots, count),
+                           (enum hf_pg_table)table, slots, count, false, false);
     }
     if (take && w->sweeps)
         send_overdue(w);
@@ -266,9 +276,11 @@ void hf_pg_want_guards(struct hf_pg_tx *w, int statement)
     for (size_t i = 0; i < b->count && slots; i++) {
         const struct hf_request *q = b->items[i].request;
         const struct hf_action_info *action = hf_action_of(q->action);
-        bool by_guard = (action->row == HF_ROW_GUARD || action->row == HF_ROW_ENTRY) && !action->reads;
+        bool by_guard =
+            (action->row == HF_ROW_GUARD || action->row == HF_ROW_ENTRY) && !action->reads;
         struct hf_bytes name = hf_action_bytes(q, action->row_name);
-        if (!b->items[i].deferred || !by_guard || !hf_tenant_valid(q->tenant) || !hf_name_valid(name))
+        if (!b->items[i].deferred || !by_guard || !hf_tenant_valid(q->tenant) ||
+            !hf_name_valid(name))
             continue;
         slots[count] = hf_pg_set_slot(&w->s->set, HF_PG_GUARD, q->tenant, hf_pg_none(), name, 0);
         if (slots[count])
@@ -279,8 +291,10 @@ void hf_pg_want_guards(struct hf_pg_tx *w, int statement)
     w->spoiled = w->spoiled || !slots;
     if (count == 0)
         return;
-    const struct hf_bytes values[] = { hf_pg_param_array(&w->s->params[0], slots, count, HF_PG_GUARD, 0),
-                                       hf_pg_param_array(&w->s->params[1], slots, count, HF_PG_GUARD, 1) };
+    const struct hf_bytes values[] = {
+        hf_pg_param_array(&w->s->params[0], slots, count, HF_PG_GUARD, 0),
+        hf_pg_param_array(&w->s->params[1], slots, count, HF_PG_GUARD, 1)
+    };
     w->spoiled = w->spoiled || w->s->params[0].failed || w->s->params[1].failed;
     hf_pg_tx_send(w, statement, HF_PG_TABLES, values, 2);
 }
@@ -295,10 +309,12 @@ void hf_pg_want_lock(struct hf_pg_tx *w)
         if (table == HF_PG_RESOURCE)
             send_resources(w, slots, count, true);
         else if (count > 0)
-            hf_pg_tx_slots(w, HF_PG_LOCK + table, (enum hf_pg_table)table, slots, count, false, false);
+            hf_pg_tx_slots(w, HF_PG_LOCK + table, (enum hf_pg_table)table, slots, count, false,
+                           false);
     }
     if ((count = hf_pg_wanted(w, HF_PG_TOKEN, true, &slots)) > 0)
-        hf_pg_tx_slots(w, reading(HF_PG_TOKEN, slots, count), HF_PG_TOKEN, slots, count, false, false);
+        hf_pg_tx_slots(w, reading(HF_PG_TOKEN, slots, count), HF_PG_TOKEN, slots, count, false,
+                       false);
     hf_pg_want_read(w, false);
     if (w->sweeps)
         send_overdue(w);

@@ -55,7 +55,8 @@ void hf_pg_array_end(struct hf_buffer *b, uint32_t count)
 void hf_pg_array_end_short(struct hf_buffer *b, uint32_t count)
 {
     bool all_null =
-        b->size == ARRAY_HEAD + 4 * (size_t)count; /* nothing is shorter than NULL, and only "" as short */
+        b->size ==
+        ARRAY_HEAD + 4 * (size_t)count; /* nothing is shorter than NULL, and only "" as short */
     for (uint32_t i = 0; i < count && all_null; i++)
         all_null = b->data[ARRAY_HEAD + 4 * i] == 255;
     hf_pg_array_end(b, all_null ? 0 : count);
@@ -87,7 +88,8 @@ static void escape(struct hf_buffer *b, unsigned char c)
     hf_buffer_add(b, text, sizeof text);
 }
 
-/* How many bytes the character at `p` has, if it is one whole valid character that is not NUL; else 0. */
+/* How many bytes the character at `p` has, if it is one whole valid character that is not NUL; else
+ * 0. */
 static size_t character(const unsigned char *p, size_t left)
 {
     size_t size = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -96,8 +98,8 @@ static size_t character(const unsigned char *p, size_t left)
 
 static bool plain(struct hf_bytes key)
 {
-    return key.size == 0 ||
-           (!memchr(key.data, '\\', key.size) && !memchr(key.data, 0, key.size) && hf_utf8_valid(key));
+    return key.size == 0 || (!memchr(key.data, '\\', key.size) && !memchr(key.data, 0, key.size) &&
+                             hf_utf8_valid(key));
 }
 
 void hf_pg_put_key(struct hf_buffer *b, struct hf_bytes key)
@@ -143,7 +145,8 @@ void hf_pg_put_bool(struct hf_buffer *b, bool value)
     item(b, &byte, 1);
 }
 
-/* numeric: digits of base 10000, the highest first; how many, the weight of the first, sign, scale. */
+/* numeric: digits of base 10000, the highest first; how many, the weight of the first, sign,
+ * scale. */
 enum { DIGITS_MAX = 5, DIGIT_BASE = 10000 };
 
 void hf_pg_put_numeric(struct hf_buffer *b, uint64_t value)
@@ -200,11 +203,15 @@ int64_t hf_pg_get_int8(const PGresult *result, int row, int column)
 
 bool hf_pg_get_item8(const PGresult *result, int row, int column, int index, int64_t *value)
 {
-    enum { HEAD = 20, ITEM = 12 }; /* dimensions, flags, type, length, first index; then each with its size */
+    enum {
+        HEAD = 20,
+        ITEM = 12
+    }; /* dimensions, flags, type, length, first index; then each with its size */
     if (index < 0 || row >= PQntuples(result) ||
         PQgetlength(result, row, column) < HEAD + (int64_t)(index + 1) * ITEM)
         return false;
-    const unsigned char *item = (const unsigned char *)PQgetvalue(result, row, column) + HEAD + index * ITEM;
+    const unsigned char *item =
+        (const unsigned char *)PQgetvalue(result, row, column) + HEAD + index * ITEM;
     *value = (int64_t)big_of(item + 4, 8);
     return true;
 }
@@ -246,9 +253,14 @@ hf_time hf_pg_get_time(const PGresult *result, int row, int column)
     return ms + EPOCH_MS;
 }
 
-bool hf_pg_get_snapshot(const PGresult *result, int row, int column, uint64_t *oldest, uint64_t *next)
+bool hf_pg_get_snapshot(const PGresult *result, int row, int column, uint64_t *oldest,
+                        uint64_t *next)
 {
-    enum { OLDEST = 4, NEXT = 12, SIZE = 20 }; /* how many are under way, these two, and each of them */
+    enum {
+        OLDEST = 4,
+        NEXT = 12,
+        SIZE = 20
+    }; /* how many are under way, these two, and each of them */
     const unsigned char *at = (const unsigned char *)PQgetvalue(result, row, column);
     bool whole = PQgetlength(result, row, column) >= SIZE;
     *oldest = whole ? big_of(at + OLDEST, 8) : 0;

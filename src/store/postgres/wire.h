@@ -1,8 +1,9 @@
 /* wire.h: values to and from PostgreSQL's binary form.
  *
- * A statement of ours works on a whole batch, so each of its parameters is an array with an item for each row. Times are
- * milliseconds here and microseconds since 2000 there. Keys are bytes here and text there: a backslash becomes \\, and
- * what is not valid UTF-8 (or a NUL) \xHH, so that every key can be read by people and found by SQL. */
+ * A statement of ours works on a whole batch, so each of its parameters is an array with an item
+ * for each row. Times are milliseconds here and microseconds since 2000 there. Keys are bytes here
+ * and text there: a backslash becomes \\, and what is not valid UTF-8 (or a NUL) \xHH, so that
+ * every key can be read by people and found by SQL. */
 #ifndef HF_STORE_POSTGRES_WIRE_H
 #define HF_STORE_POSTGRES_WIRE_H
 
@@ -28,7 +29,8 @@ enum hf_pg_oid {
 
 void hf_pg_array_begin(struct hf_buffer *b, enum hf_pg_oid type);
 void hf_pg_array_end(struct hf_buffer *b, uint32_t count);
-/* The same, but empty if all its items are NULL: beside longer ones, an array that has ended goes on with NULL. */
+/* The same, but empty if all its items are NULL: beside longer ones, an array that has ended goes
+ * on with NULL. */
 void hf_pg_array_end_short(struct hf_buffer *b, uint32_t count);
 
 void hf_pg_put_null(struct hf_buffer *b);
@@ -53,8 +55,10 @@ bool hf_pg_get_bool(const PGresult *result, int row, int column);
 /* False: it is not a whole number from 0 to 2^64 - 1. */
 bool hf_pg_get_numeric(const PGresult *result, int row, int column, uint64_t *value);
 hf_time hf_pg_get_time(const PGresult *result, int row, int column);
-/* Of a pg_snapshot, the lowest transaction that was under way, and one that could not be seen, nor those behind it. False: it is NULL. */
-bool hf_pg_get_snapshot(const PGresult *result, int row, int column, uint64_t *oldest, uint64_t *next);
+/* Of a pg_snapshot, the lowest transaction that was under way, and one that could not be seen, nor
+ * those behind it. False: it is NULL. */
+bool hf_pg_get_snapshot(const PGresult *result, int row, int column, uint64_t *oldest,
+                        uint64_t *next);
 /* The key behind its escapes. Borrowed from the result or the arena; {NULL, 0} without memory. */
 struct hf_bytes hf_pg_get_key(const PGresult *result, int row, int column, struct hf_arena *arena);
 

@@ -1,4 +1,5 @@
-/* A worker: runs what it takes out of the queue as a batch, and goes on until every operation has an answer that is true. */
+/* A worker: runs what it takes out of the queue as a batch, and goes on until every operation has
+ * an answer that is true. */
 #include "base/clock.h"
 #include "core/action.h"
 #include "core/digest.h"
@@ -126,7 +127,8 @@ void hf_pool_note_head(struct hf_pool_worker *w, bool now)
     const struct hf_pg_session *s = &w->session;
     int64_t clock = hf_clock_monotonic_ms();
     char line[160];
-    if (s->writer == 0 || s->batch == 0 || (!now && w->head_noted_ms && clock - w->head_noted_ms < HOUR_MS))
+    if (s->writer == 0 || s->batch == 0 ||
+        (!now && w->head_noted_ms && clock - w->head_noted_ms < HOUR_MS))
         return;
     w->head_noted_ms = clock;
     int used = snprintf(line, sizeof line, "chain head of writer %" PRId32 ": ", s->writer);
@@ -150,9 +152,9 @@ void hf_pool_clock_note(struct hf_pool *r)
     r->behind_said = true;
     pthread_mutex_unlock(&r->lock);
     if (is_new)
-        hf_pool_note(
-            r, 1,
-            "the database's clock is behind engine time: engine time stands still until it has caught up");
+        hf_pool_note(r, 1,
+                     "the database's clock is behind engine time: engine time stands still until "
+                     "it has caught up");
 }
 
 /* ---- Connections that come and go ---- */
@@ -164,7 +166,8 @@ static void pause_ms(struct hf_pool_worker *w, unsigned least, unsigned most)
     nanosleep(&span, NULL);
 }
 
-/* Until when a batch may wait for the database: some seconds, but not again and again while it stays away. */
+/* Until when a batch may wait for the database: some seconds, but not again and again while it
+ * stays away. */
 static int64_t patience_until(struct hf_pool_worker *w, int64_t wait_ms)
 {
     struct hf_pool *r = w->pool;
@@ -175,7 +178,8 @@ static int64_t patience_until(struct hf_pool_worker *w, int64_t wait_ms)
     return until;
 }
 
-/* Connect, and go on trying until the time is up. committed: out, the fate of the batch in doubt. */
+/* Connect, and go on trying until the time is up. committed: out, the fate of the batch in
+ * doubt. */
 static enum hf_pg_outcome reach(struct hf_pool_worker *w, int64_t until, bool *committed)
 {
     unsigned wait = 20;
@@ -193,15 +197,17 @@ static enum hf_pg_outcome reach(struct hf_pool_worker *w, int64_t until, bool *c
     }
 }
 
-/* The operation's answer is not released: it may not be true. A call that may have been answered before is not known to have failed. */
+/* The operation's answer is not released: it may not be true. A call that may have been answered
+ * before is not known to have failed. */
 static void take_back(struct hf_pool_worker *w, size_t i)
 {
     w->items[i].replayed = w->items[i].raced = false;
-    fail_unanswered(w, i,
-                    hf_action_reads(w->ops[i]->request->action) ? HF_STORAGE_FAILURE : HF_INDETERMINATE);
+    fail_unanswered(
+        w, i, hf_action_reads(w->ops[i]->request->action) ? HF_STORAGE_FAILURE : HF_INDETERMINATE);
 }
 
-/* COMMIT was sent and no answer came, or not that of the newest primary. True: it is known to have happened. False with *again: it is known not to have. */
+/* COMMIT was sent and no answer came, or not that of the newest primary. True: it is known to have
+ * happened. False with *again: it is known not to have. */
 static bool settle_doubt(struct hf_pool_worker *w, bool *again)
 {
     bool committed = false;
@@ -221,8 +227,8 @@ static bool settle_doubt(struct hf_pool_worker *w, bool *again)
     return false;
 }
 
-/* Answers that have seen what a standby may not have wait until it has it. Those that cannot wait any longer are like those of a
- * database that is away. */
+/* Answers that have seen what a standby may not have wait until it has it. Those that cannot wait
+ * any longer are like those of a database that is away. */
 static void hold_back(struct hf_pool_worker *w)
 {
     bool proven;
@@ -270,7 +276,8 @@ static bool batch_run(struct hf_pool_worker *w)
     bool again = true;
     for (unsigned tries = 0; again; tries++) {
         batch.careful = tries > 0 || hf_pool_alone(w->ops[0]);
-        batch.hurries = w->tried && !w->stuck && tries == 0; /* is it this one whose row is locked? */
+        batch.hurries =
+            w->tried && !w->stuck && tries == 0; /* is it this one whose row is locked? */
         int64_t begun_ms = hf_clock_monotonic_ms();
         if (!conn->pg && reach(w, patience_until(w, HF_POOL_AWAY_MS), NULL) != HF_PG_FINE) {
             fail_all(w, HF_STORAGE_FAILURE);
@@ -360,7 +367,8 @@ static void wait_a_little(struct hf_pool_worker *w)
     struct hf_pool *r = w->pool;
     r->watchers++;
     w->idle = true;
-    (void)hf_clock_wait(&w->wake, &r->lock, hf_clock_monotonic_ns() + HF_POOL_SLOW_MS / 2 * 1000000L);
+    (void)hf_clock_wait(&w->wake, &r->lock,
+                        hf_clock_monotonic_ns() + HF_POOL_SLOW_MS / 2 * 1000000L);
     w->idle = false;
     r->watchers--;
 }

@@ -9,7 +9,8 @@
 
 /* ---- Entries ---- */
 
-/* The key of the claim that the plan changes, kept until the batch is written. False without memory. */
+/* The key of the claim that the plan changes, kept until the batch is written. False without
+ * memory. */
 static bool keep_claim(struct hf_pg_tx *w, struct hf_bytes *out)
 {
     const struct hf_plan *plan = w->s->plan;
@@ -95,7 +96,8 @@ static void send_changes(struct hf_pg_tx *w, enum hf_pg_table table, enum change
                    change == CHANGED);
 }
 
-/* A row that was there, and is to change, must be locked. It is, unless it came to be wanted only after it was read. */
+/* A row that was there, and is to change, must be locked. It is, unless it came to be wanted only
+ * after it was read. */
 static bool all_locked(const struct hf_pg_tx *w)
 {
     for (int t = 0; t <= HF_PG_RESOURCE; t++)
@@ -105,7 +107,8 @@ static bool all_locked(const struct hf_pg_tx *w)
     return true;
 }
 
-/* The key as people see it: a numbered call has "client/number", and what is done with a claim has the claim's. */
+/* The key as people see it: a numbered call has "client/number", and what is done with a claim has
+ * the claim's. */
 static void put_journal_key(const struct hf_pg_written *e, struct hf_buffer *b)
 {
     const struct hf_entry_head *head = &e->head;
@@ -117,8 +120,8 @@ static void put_journal_key(const struct hf_pg_written *e, struct hf_buffer *b)
     } else if (head->remember == HF_REMEMBER_KEY) {
         hf_pg_put_key(b, head->key);
     } else {
-        int n = snprintf(text, sizeof text, "%.*s/%llu", (int)head->key.size, (const char *)head->key.data,
-                         (unsigned long long)head->sequence);
+        int n = snprintf(text, sizeof text, "%.*s/%llu", (int)head->key.size,
+                         (const char *)head->key.data, (unsigned long long)head->sequence);
         hf_pg_put_key(b, hf_mem(text, (size_t)n));
     }
 }
@@ -172,20 +175,23 @@ static void send_writer(struct hf_pg_tx *w)
         hf_sha256_add(&sha, e->image.data, e->image.size);
     }
     hf_sha256_end(&sha, s->next_chain);
-    const struct hf_bytes values[] = { hf_pg_param4(writer, s->writer),
-                                       hf_pg_param8(generation, s->generation),
-                                       hf_pg_param8(batch, s->batch + 1),
-                                       hf_mem(s->next_chain, HF_DIGEST_SIZE),
-                                       w->swift ? hf_mem(s->rules_version, sizeof s->rules_version)
-                                                : hf_pg_none(),
-                                       hf_pg_param8(from, hf_pg_time(s->read_at - HF_ENGINE_CLOCK_SLACK_MS)),
-                                       hf_pg_param8(until, hf_pg_time(s->read_at + limit)) };
+    const struct hf_bytes values[] = {
+        hf_pg_param4(writer, s->writer),
+        hf_pg_param8(generation, s->generation),
+        hf_pg_param8(batch, s->batch + 1),
+        hf_mem(s->next_chain, HF_DIGEST_SIZE),
+        w->swift ? hf_mem(s->rules_version, sizeof s->rules_version) : hf_pg_none(),
+        hf_pg_param8(from, hf_pg_time(s->read_at - HF_ENGINE_CLOCK_SLACK_MS)),
+        hf_pg_param8(until, hf_pg_time(s->read_at + limit))
+    };
     hf_pg_tx_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 7);
 }
 
-/* If the commit has waited for the standbys, they have all that could be seen before it, and the batch itself. writer: the result of
- * its row, before the commit; settings: of the question behind it, NULL if that failed. */
-static void learn_replicated(struct hf_pg_session *s, const PGresult *writer, const PGresult *settings)
+/* If the commit has waited for the standbys, they have all that could be seen before it, and the
+ * batch itself. writer: the result of its row, before the commit; settings: of the question behind
+ * it, NULL if that failed. */
+static void learn_replicated(struct hf_pg_session *s, const PGresult *writer,
+                             const PGresult *settings)
 {
     struct hf_pg_replicated *r = &s->shared->replicated;
     if (PQntuples(writer) != 1)
@@ -207,7 +213,8 @@ static enum hf_pg_end write_all(struct hf_pg_tx *w)
         hf_pg_tx_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
         hf_pg_tx_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
     }
-    /* Rows that are there first: where they were not locked before, they are now, in the same order. */
+    /* Rows that are there first: where they were not locked before, they are now, in the same
+     * order. */
     for (int t = 0; t < HF_PG_TABLES; t++)
         send_changes(w, (enum hf_pg_table)t, CHANGED);
     for (int t = 0; t < HF_PG_TABLES; t++)
@@ -224,8 +231,8 @@ static enum hf_pg_end write_all(struct hf_pg_tx *w)
         hf_pg_tx_send(w, HF_PG_SETTINGS, HF_PG_TABLES, NULL, 0);
     s->conn.warned = false;
     enum hf_pg_end end = hf_pg_tx_trip(w);
-    /* Once COMMIT has answered, the batch is committed: the question behind it may fail, and the connection end, and that changes
-     * nothing. */
+    /* Once COMMIT has answered, the batch is committed: the question behind it may fail, and the
+     * connection end, and that changes nothing. */
     bool committed = commit < w->count && w->results[commit] && !HF_BUG(commit_undone);
     if (committed)
         end = HF_PG_DONE;
@@ -233,7 +240,8 @@ static enum hf_pg_end write_all(struct hf_pg_tx *w)
         return HF_PG_DOUBT;
     if (end != HF_PG_DONE)
         return end;
-    /* A primary that was replaced meanwhile has committed it; the new one tells whether it has it. */
+    /* A primary that was replaced meanwhile has committed it; the new one tells whether it has
+     * it. */
     if (!hf_pg_session_is_newest(s))
         return HF_PG_DOUBT;
     s->conn.in_transaction = false;
@@ -250,9 +258,9 @@ static enum hf_pg_end write_all(struct hf_pg_tx *w)
 enum hf_pg_end hf_pg_write(struct hf_pg_tx *w)
 {
     if (w->spoiled || w->s->set.failed) {
-        snprintf(
-            w->s->conn.why, sizeof w->s->conn.why,
-            "not enough memory for a batch, or its entry would be larger than any can be: run the audit");
+        snprintf(w->s->conn.why, sizeof w->s->conn.why,
+                 "not enough memory for a batch, or its entry would be larger than any can be: run "
+                 "the audit");
         w->s->conn.state[0] = '\0';
         return HF_PG_NO;
     }

@@ -38,7 +38,9 @@ size_t hf_entry_need(const struct hf_request *request)
 
 size_t hf_entry_size(const struct hf_entry_head *head, const struct hf_plan *plan)
 {
-    size_t size = head->remember == HF_REMEMBER_NOT ? 24 : head->remember == HF_REMEMBER_SEQUENCE ? 72 : 64;
+    size_t size = head->remember == HF_REMEMBER_NOT        ? 24
+                  : head->remember == HF_REMEMBER_SEQUENCE ? 72
+                                                           : 64;
     size += head->tenant.size + head->key.size;
     if (head->remember != HF_REMEMBER_NOT && plan->answer.kind == HF_RECORD_VALUE)
         size += 5 + plan->answer.value.size;
@@ -47,7 +49,8 @@ size_t hf_entry_size(const struct hf_entry_head *head, const struct hf_plan *pla
     return size;
 }
 
-size_t hf_entry_encode(const struct hf_entry_head *head, const struct hf_plan *plan, unsigned char *out)
+size_t hf_entry_encode(const struct hf_entry_head *head, const struct hf_plan *plan,
+                       unsigned char *out)
 {
     bool remembered = head->remember != HF_REMEMBER_NOT;
     out[8] = (unsigned char)head->action;
@@ -90,11 +93,12 @@ size_t hf_entry_encode(const struct hf_entry_head *head, const struct hf_plan *p
         out[at + 1] = row->erase ? 1 : 0;
         hf_put32(out + at + 2, (uint32_t)size);
         at += 6 + size;
-        /* The answer of a keyed action is the row that it made: the last of its kind, behind the holds
-         * that were expired on the way. */
-        if (remembered && ((plan->answer.kind == HF_RECORD_HOLD && row->kind == HF_ROW_HOLD) ||
-                           (plan->answer.kind == HF_RECORD_LEASE && row->kind == HF_ROW_LEASE) ||
-                           (plan->answer.kind == HF_RECORD_REGISTER && row->kind == HF_ROW_REGISTER)))
+        /* The answer of a keyed action is the row that it made: the last of its kind, behind the
+         * holds that were expired on the way. */
+        if (remembered &&
+            ((plan->answer.kind == HF_RECORD_HOLD && row->kind == HF_ROW_HOLD) ||
+             (plan->answer.kind == HF_RECORD_LEASE && row->kind == HF_ROW_LEASE) ||
+             (plan->answer.kind == HF_RECORD_REGISTER && row->kind == HF_ROW_REGISTER)))
             answer = (unsigned char)i;
     }
     HF_ASSERT(!remembered || plan->answer.kind == HF_NO_RECORD || answer != HF_ANSWER_STATUS);
@@ -127,7 +131,9 @@ bool hf_entry_parse(const unsigned char *in, size_t room, struct hf_entry_view *
     size_t tenant = in[13];
     size_t key = hf_get16(in + 14);
     head->recorded_at = (hf_time)hf_get64(in + 16);
-    size_t at = head->remember == HF_REMEMBER_NOT ? 24 : head->remember == HF_REMEMBER_KEY ? 64 : 72;
+    size_t at = head->remember == HF_REMEMBER_NOT   ? 24
+                : head->remember == HF_REMEMBER_KEY ? 64
+                                                    : 72;
     if (at + tenant + key > out->size)
         return false;
     if (at >= 64) {

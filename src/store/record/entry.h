@@ -1,5 +1,6 @@
-/* entry.h: what one request did, as bytes (doc/FORMAT.md, "Entries"), to and from structs. Both stores keep their history in it: the
- * journal in its batches, PostgreSQL in holdfast.journal. No I/O, no allocation. */
+/* entry.h: what one request did, as bytes (doc/FORMAT.md, "Entries"), to and from structs. Both
+ * stores keep their history in it: the journal in its batches, PostgreSQL in holdfast.journal. No
+ * I/O, no allocation. */
 #ifndef HF_STORE_RECORD_ENTRY_H
 #define HF_STORE_RECORD_ENTRY_H
 
@@ -21,8 +22,10 @@ struct hf_entry_head {
 /* How large the entry of `plan` is. */
 size_t hf_entry_size(const struct hf_entry_head *head, const struct hf_plan *plan);
 
-/* Write the entry of `plan`. Returns its size, which is hf_entry_size: the caller has looked whether `out` has room for it. */
-size_t hf_entry_encode(const struct hf_entry_head *head, const struct hf_plan *plan, unsigned char *out);
+/* Write the entry of `plan`. Returns its size, which is hf_entry_size: the caller has looked
+ * whether `out` has room for it. */
+size_t hf_entry_encode(const struct hf_entry_head *head, const struct hf_plan *plan,
+                       unsigned char *out);
 
 /* An upper bound for the entry that deciding `request` can lead to. */
 size_t hf_entry_need(const struct hf_request *request);
@@ -78,8 +81,8 @@ bool hf_image_hold(const struct hf_image *image, struct hf_image_hold *out);
 /* The answer that the entry remembers. False if it is not well-formed. */
 bool hf_entry_answer(const struct hf_entry_view *entry, struct hf_answer *answer);
 
-/* The head of the entry of a plan that was made for the request at `now`. digest: of the request. out: borrows its slices from the
- * request. */
+/* The head of the entry of a plan that was made for the request at `now`. digest: of the request.
+ * out: borrows its slices from the request. */
 void hf_entry_head_fill(const struct hf_request *request, const uint8_t digest[HF_DIGEST_SIZE],
                         const struct hf_plan *plan, hf_time now, struct hf_entry_head *out);
 

@@ -198,8 +198,8 @@ size_t hf_image_size(const struct hf_row *row)
     enum { STR = 2, BLOB = 4 };
     switch (row->kind) {
     case HF_ROW_HOLD:
-        return 42 + (row->hold.reverses[0] ? 2 * HF_ID_RAW : HF_ID_RAW) + STR + row->hold.resource.size +
-               STR + row->hold.requester.size;
+        return 42 + (row->hold.reverses[0] ? 2 * HF_ID_RAW : HF_ID_RAW) + STR +
+               row->hold.resource.size + STR + row->hold.requester.size;
     case HF_ROW_RESOURCE: return 37 + STR + row->resource.name.size;
     case HF_ROW_GUARD: return 19 + HF_MATCH_MAX + STR + row->guard.name.size;
     case HF_ROW_ENTRY:
@@ -215,7 +215,8 @@ size_t hf_image_size(const struct hf_row *row)
         return 17 + STR + row->outbox.key.size + STR + row->outbox.topic.size + BLOB +
                row->outbox.payload.size;
     case HF_ROW_REVERSAL: return 2 * HF_ID_RAW;
-    case HF_ROW_CONFIG: return 13 + STR + row->config.digest_name.size + STR + row->config.program.size;
+    case HF_ROW_CONFIG:
+        return 13 + STR + row->config.digest_name.size + STR + row->config.program.size;
     }
     return 0;
 }
@@ -459,8 +460,9 @@ enum {
 bool hf_image_key(const struct hf_image *image, struct hf_image_key *key)
 {
     static const unsigned char name_at[] = {
-        [HF_ROW_RESOURCE] = NAME_RESOURCE, [HF_ROW_GUARD] = NAME_GUARD, [HF_ROW_ENTRY] = NAME_ENTRY,
-        [HF_ROW_CLAIM] = NAME_CLAIM,       [HF_ROW_LEASE] = NAME_LEASE, [HF_ROW_REGISTER] = NAME_REGISTER,
+        [HF_ROW_RESOURCE] = NAME_RESOURCE, [HF_ROW_GUARD] = NAME_GUARD,
+        [HF_ROW_ENTRY] = NAME_ENTRY,       [HF_ROW_CLAIM] = NAME_CLAIM,
+        [HF_ROW_LEASE] = NAME_LEASE,       [HF_ROW_REGISTER] = NAME_REGISTER,
         [HF_ROW_CLIENT] = NAME_CLIENT,     [HF_ROW_VALUE] = NAME_VALUE,
     };
     const unsigned char *start = image->bytes.data;

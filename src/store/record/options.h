@@ -4,10 +4,12 @@
 
 #include "holdfast.h"
 
-/* Are the options that both stores have within their limits? HF_OK, or HF_INVALID_REQUEST with `why` set. */
+/* Are the options that both stores have within their limits? HF_OK, or HF_INVALID_REQUEST with
+ * `why` set. */
 enum hf_status hf_options_check(const struct hf_options *options, struct hf_error *why);
 
-/* The place of `n` in a histogram of HF_HISTOGRAM counts: the first of the bounds unit, 2 * unit, 4 * unit ... that is not below it. */
+/* The place of `n` in a histogram of HF_HISTOGRAM counts: the first of the bounds unit, 2 * unit, 4
+ * * unit ... that is not below it. */
 size_t hf_histogram_place(uint64_t n, uint64_t unit);
 
 #endif

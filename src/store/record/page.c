@@ -103,7 +103,8 @@ static enum hf_status query_check(const struct hf_query *q)
     return q->kind == HF_LIST_ENTRIES && !hf_name_valid(q->name) ? HF_INVALID_REQUEST : HF_OK;
 }
 
-enum hf_status hf_paging_begin(struct hf_paging *p, const struct hf_query *query, struct hf_page *page)
+enum hf_status hf_paging_begin(struct hf_paging *p, const struct hf_query *query,
+                               struct hf_page *page)
 {
     static const size_t sizes[] = { [HF_LIST_HOLDS] = sizeof(struct hf_hold),
                                     [HF_LIST_RESOURCES] = sizeof(struct hf_resource),

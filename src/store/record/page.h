@@ -1,7 +1,7 @@
 /* page.h: a page of records while it is being made, whatever store they come from.
  *
- * Records are copied into `rows`, their bytes into `bytes`; the slices hold offsets until the end, because the bytes may
- * move while they grow. */
+ * Records are copied into `rows`, their bytes into `bytes`; the slices hold offsets until the end,
+ * because the bytes may move while they grow. */
 #ifndef HF_STORE_RECORD_PAGE_H
 #define HF_STORE_RECORD_PAGE_H
 
@@ -19,8 +19,10 @@ struct hf_paging {
     enum hf_status status; /* the first thing that went wrong */
 };
 
-/* Check the query and make room. HF_OK, HF_INVALID_REQUEST or HF_NO_MEMORY; only then hf_paging_end is not needed. */
-enum hf_status hf_paging_begin(struct hf_paging *p, const struct hf_query *query, struct hf_page *page);
+/* Check the query and make room. HF_OK, HF_INVALID_REQUEST or HF_NO_MEMORY; only then hf_paging_end
+ * is not needed. */
+enum hf_status hf_paging_begin(struct hf_paging *p, const struct hf_query *query,
+                               struct hf_page *page);
 /* Append a record of the query's kind. There must be room: page->count < limit. */
 void hf_paging_add(struct hf_paging *p, const void *row);
 /* Does the query want this hold? `from` aside: holds before it end the list. */

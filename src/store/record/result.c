@@ -72,7 +72,8 @@ static void slices_of(struct hf_answer *a, struct slices *s)
 #undef SLICE
 }
 
-/* The value of a register for people: its stored form is in the result already. `items` is behind it. */
+/* The value of a register for people: its stored form is in the result already. `items` is behind
+ * it. */
 static void value_expand(struct hf_value *value, struct hf_item *items, size_t count)
 {
     struct hf_bytes form = value->bytes;
@@ -81,7 +82,8 @@ static void value_expand(struct hf_value *value, struct hf_item *items, size_t c
 }
 
 /* False without memory, or if the answer has more than `answer_max` bytes. */
-static bool fill(struct hf_result *result, const struct hf_plan *plan, hf_time now, size_t answer_max)
+static bool fill(struct hf_result *result, const struct hf_plan *plan, hf_time now,
+                 size_t answer_max)
 {
     struct slices s;
     size_t size = 0, items = 0;
@@ -121,12 +123,13 @@ static bool fill(struct hf_result *result, const struct hf_plan *plan, hf_time n
     return true;
 }
 
-enum hf_status hf_result_answer(const struct hf_request *request, const struct hf_plan *plan, hf_time now,
-                                size_t answer_max, struct hf_result *result)
+enum hf_status hf_result_answer(const struct hf_request *request, const struct hf_plan *plan,
+                                hf_time now, size_t answer_max, struct hf_result *result)
 {
     if (result && !fill(result, plan, now, answer_max))
-        return hf_result_status(
-            result, hf_action_reads(request->action) && answer_max == 0 ? HF_NO_MEMORY : HF_INDETERMINATE);
+        return hf_result_status(result, hf_action_reads(request->action) && answer_max == 0
+                                            ? HF_NO_MEMORY
+                                            : HF_INDETERMINATE);
     if (request->action == HF_GET_TOKEN && plan->token.action != 0)
         return HF_OK;
     return plan->answer.status;

@@ -39,7 +39,8 @@ static bool claim_sound(const struct hf_claim *c)
 {
     size_t response_max = c->state == HF_CLAIM_STARTED ? 0 : HF_RESPONSE_MAX;
     return c->state <= HF_CLAIM_RETRYABLE && c->on_abandon <= HF_ABANDON_RETRY &&
-           c->key.size <= HF_TOKEN_MAX && c->response.size <= response_max && span_sound(c->lease_ms);
+           c->key.size <= HF_TOKEN_MAX && c->response.size <= response_max &&
+           span_sound(c->lease_ms);
 }
 
 static bool register_sound(const struct hf_register *r)
@@ -67,13 +68,15 @@ bool hf_row_sound(const struct hf_row *row)
                row->entry.result.size <= HF_GUARD_RESULT_MAX;
     case HF_ROW_CLAIM: return claim_sound(&row->claim);
     case HF_ROW_LEASE:
-        return name_sound(row->lease.name) && name_sound(row->lease.holder) && span_sound(row->lease.ttl_ms);
+        return name_sound(row->lease.name) && name_sound(row->lease.holder) &&
+               span_sound(row->lease.ttl_ms);
     case HF_ROW_REGISTER: return register_sound(&row->reg);
     case HF_ROW_CLIENT: return name_sound(row->client.name);
     case HF_ROW_VALUE:
         return row->pair.key.size <= HF_APP_KEY_MAX && row->pair.value.size <= HF_APP_VALUE_MAX;
     case HF_ROW_CONFIG:
-        return span_sound(row->config.idempotency_window_ms) && row->config.idempotency_window_ms > 0 &&
+        return span_sound(row->config.idempotency_window_ms) &&
+               row->config.idempotency_window_ms > 0 &&
                row->config.token_max_length <= HF_TOKEN_MAX;
     default: return true; /* outbox and reversals: nothing in them is relied on */
     }

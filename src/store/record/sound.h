@@ -1,8 +1,9 @@
 /* sound.h: could a store have written this row?
  *
- * CRCs find what broke by accident. A row that is well-formed and still none of ours (a state or type that there is not,
- * a name or time beyond every limit, a register whose value is not in its stored form) would lead the rules, which trust
- * what is stored, astray; so rows from files are looked at once, before anybody relies on them. Pure. */
+ * CRCs find what broke by accident. A row that is well-formed and still none of ours (a state or
+ * type that there is not, a name or time beyond every limit, a register whose value is not in its
+ * stored form) would lead the rules, which trust what is stored, astray; so rows from files are
+ * looked at once, before anybody relies on them. Pure. */
 #ifndef HF_STORE_RECORD_SOUND_H
 #define HF_STORE_RECORD_SOUND_H
 

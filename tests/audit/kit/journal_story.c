@@ -78,7 +78,8 @@ struct jw_entry *story_configure(struct story *s)
 static struct hf_resource *resource_of(struct story *s, struct hf_bytes name)
 {
     for (size_t i = 0; i < s->resource_count; i++)
-        if (hf_bytes_equal(s->resources[i].name, name) && hf_bytes_equal(s->resources[i].tenant, s->tenant))
+        if (hf_bytes_equal(s->resources[i].name, name) &&
+            hf_bytes_equal(s->resources[i].tenant, s->tenant))
             return &s->resources[i];
     HF_ASSERT(s->resource_count < STORY_MAX);
     s->resources[s->resource_count] = (struct hf_resource){
@@ -132,8 +133,8 @@ static struct hf_hold *hold_make(struct story *s, struct hf_resource *r)
     return h;
 }
 
-struct jw_entry *story_place(struct story *s, const char *key, const char *resource, const char *requester,
-                             int64_t duration_ms)
+struct jw_entry *story_place(struct story *s, const char *key, const char *resource,
+                             const char *requester, int64_t duration_ms)
 {
     struct jw_entry *e = entry_add(s, HF_PLACE_HOLD);
     struct hf_resource *r = resource_of(s, hf_str(resource));
@@ -149,12 +150,15 @@ struct jw_entry *story_place(struct story *s, const char *key, const char *resou
     return e;
 }
 
-struct jw_entry *story_end(struct story *s, enum hf_action action, const char *key, uint64_t ordinal)
+struct jw_entry *story_end(struct story *s, enum hf_action action, const char *key,
+                           uint64_t ordinal)
 {
     struct jw_entry *e = entry_add(s, action);
     struct hf_hold *h = &s->holds[ordinal];
     struct hf_resource *r = resource_of(s, h->resource);
-    h->state = action == HF_CONFIRM ? HF_CONFIRMED : action == HF_RELEASE ? HF_RELEASED : HF_EXPIRED;
+    h->state = action == HF_CONFIRM   ? HF_CONFIRMED
+               : action == HF_RELEASE ? HF_RELEASED
+                                      : HF_EXPIRED;
     h->ended_at = s->now;
     r->held--;
     r->confirmed += action == HF_CONFIRM;
@@ -191,8 +195,8 @@ struct jw_entry *story_reverse(struct story *s, const char *key, uint64_t ordina
     return e;
 }
 
-struct jw_entry *story_refuse(struct story *s, enum hf_action action, const char *key, uint64_t ordinal,
-                              enum hf_status status)
+struct jw_entry *story_refuse(struct story *s, enum hf_action action, const char *key,
+                              uint64_t ordinal, enum hf_status status)
 {
     struct jw_entry *e = entry_add(s, action);
     remember(s, e, key);
@@ -226,7 +230,8 @@ struct jw_entry *story_guard(struct story *s, const char *name, int64_t window_m
     return e;
 }
 
-struct jw_entry *story_record(struct story *s, const char *guard, const char *identity, int64_t window_ms)
+struct jw_entry *story_record(struct story *s, const char *guard, const char *identity,
+                              int64_t window_ms)
 {
     struct jw_entry *e = entry_add(s, HF_ADMIT);
     jw_row(e, HF_ROW_ENTRY)->entry = (struct hf_entry){ .guard = hf_str(guard),
@@ -253,8 +258,8 @@ struct jw_entry *story_begin(struct story *s, const char *key)
     return e;
 }
 
-struct jw_entry *story_settle(struct story *s, enum hf_action action, const char *key, uint64_t fence,
-                              hf_time begun_at)
+struct jw_entry *story_settle(struct story *s, enum hf_action action, const char *key,
+                              uint64_t fence, hf_time begun_at)
 {
     struct jw_entry *e = entry_add(s, action);
     struct hf_claim *c = &jw_row(e, HF_ROW_CLAIM)->claim;
@@ -267,7 +272,9 @@ struct jw_entry *story_settle(struct story *s, enum hf_action action, const char
                             .settled_at = beat ? 0 : s->now,
                             .expires_at = beat ? 0 : s->now + s->window_ms,
                             .response = hf_str(beat ? "" : "charged") };
-    c->state = beat ? HF_CLAIM_STARTED : action == HF_COMPLETE ? HF_CLAIM_COMPLETED : HF_CLAIM_FAILED;
+    c->state = beat                    ? HF_CLAIM_STARTED
+               : action == HF_COMPLETE ? HF_CLAIM_COMPLETED
+                                       : HF_CLAIM_FAILED;
     memcpy(c->fingerprint, "0123456789abcdef0123456789abcdef", HF_DIGEST_SIZE);
     e->answer = 0;
     return e;

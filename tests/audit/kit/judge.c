@@ -33,7 +33,8 @@ void judge_show(void)
 {
     for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
         for (size_t k = 0; k < judge.report.checks[i].example_count; k++)
-            print_message("%s: %s\n", judge.report.checks[i].name, judge.report.checks[i].examples[k]);
+            print_message("%s: %s\n", judge.report.checks[i].name,
+                          judge.report.checks[i].examples[k]);
 }
 
 static bool sentence_found(const struct hf_audit_check *c, const char *words)
@@ -52,7 +53,8 @@ void judged(const char *name, const char *words)
         judge_run();
     assert_int_not_equal(judge.report.verdict, HF_AUDIT_OK);
     for (size_t i = 0; i < HF_AUDIT_CHECKS; i++)
-        if (strcmp(judge.report.checks[i].name, name) == 0 && sentence_found(&judge.report.checks[i], words))
+        if (strcmp(judge.report.checks[i].name, name) == 0 &&
+            sentence_found(&judge.report.checks[i], words))
             return;
     judge_show();
     fail_msg("%s does not say \"%s\"", name, words);

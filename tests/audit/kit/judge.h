@@ -1,4 +1,5 @@
-/* judge.h: one story, one audit, and what is expected of it. For the tests of the auditor's checks. */
+/* judge.h: one story, one audit, and what is expected of it. For the tests of the auditor's
+ * checks. */
 #ifndef HF_TESTS_AUDIT_KIT_JUDGE_H
 #define HF_TESTS_AUDIT_KIT_JUDGE_H
 
@@ -22,8 +23,8 @@ void judge_run(void);
 /* Print all violations. */
 void judge_show(void);
 
-/* Commit what is open, audit (once a test), and expect a violation of the check `name` whose sentence has
- * `words` in it. */
+/* Commit what is open, audit (once a test), and expect a violation of the check `name` whose
+ * sentence has `words` in it. */
 void judged(const char *name, const char *words);
 
 /* Expect that no other check is broken than those named, each between spaces: " PC1 IR5 ". */

@@ -40,17 +40,19 @@ void both_stop_commits(void)
 {
     both_let_commits();
     holder = postgres_connect(both_cluster());
-    PGresult *locked = PQexec(holder, "BEGIN; LOCK TABLE holdfast.journal IN SHARE ROW EXCLUSIVE MODE");
+    PGresult *locked =
+        PQexec(holder, "BEGIN; LOCK TABLE holdfast.journal IN SHARE ROW EXCLUSIVE MODE");
     assert_int_equal(PQresultStatus(locked), PGRES_COMMAND_OK);
     PQclear(locked);
 }
 
 void both_await_stopped(void)
 {
-    postgres_await_number(both_cluster(),
-                          "SELECT least(count(*), 1) FROM pg_locks WHERE NOT granted AND relation = "
-                          "'holdfast.journal'::regclass",
-                          1);
+    postgres_await_number(
+        both_cluster(),
+        "SELECT least(count(*), 1) FROM pg_locks WHERE NOT granted AND relation = "
+        "'holdfast.journal'::regclass",
+        1);
 }
 
 void both_audit(void)
@@ -77,13 +79,13 @@ bool both_stored(const void *bytes, size_t size)
     assert_true(2 * size < sizeof hex);
     for (size_t i = 0; i < size; i++)
         snprintf(hex + 2 * i, 3, "%02x", byte[i]);
-    snprintf(
-        query, sizeof query,
-        "SELECT string_agg(format('SELECT 1 FROM holdfast.%%I WHERE position(''\\x%s''::bytea in %%s) > 0', "
-        "table_name, CASE data_type WHEN 'bytea' THEN quote_ident(column_name) ELSE "
-        "format('convert_to(%%I::text, ''UTF8'')', column_name) END), ' UNION ALL ') "
-        "FROM information_schema.columns WHERE table_schema = 'holdfast'",
-        hex);
+    snprintf(query, sizeof query,
+             "SELECT string_agg(format('SELECT 1 FROM holdfast.%%I WHERE position(''\\x%s''::bytea "
+             "in %%s) > 0', "
+             "table_name, CASE data_type WHEN 'bytea' THEN quote_ident(column_name) ELSE "
+             "format('convert_to(%%I::text, ''UTF8'')', column_name) END), ' UNION ALL ') "
+             "FROM information_schema.columns WHERE table_schema = 'holdfast'",
+             hex);
     char *searches = postgres_ask(both_cluster(), query), *all;
     assert_true(asprintf(&all, "SELECT count(*) FROM (%s) found", searches) > 0);
     bool found = postgres_number(both_cluster(), all) > 0;

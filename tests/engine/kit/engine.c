@@ -156,8 +156,8 @@ enum hf_status kit_do(struct kit *k, struct hf_request request)
     return hf_do(k->db, &request, &k->got);
 }
 
-enum hf_status kit_place(struct kit *k, const char *key, const char *resource, const char *requester,
-                         int64_t duration_ms)
+enum hf_status kit_place(struct kit *k, const char *key, const char *resource,
+                         const char *requester, int64_t duration_ms)
 {
     return kit_do(k, (struct hf_request){ .action = HF_PLACE_HOLD,
                                           .key = hf_str(key),
@@ -168,28 +168,31 @@ enum hf_status kit_place(struct kit *k, const char *key, const char *resource, c
 
 enum hf_status kit_end(struct kit *k, enum hf_action action, const char *key, const char *id)
 {
-    return kit_do(k, (struct hf_request){ .action = action, .key = hf_str(key), .hold = { hf_str(id) } });
+    return kit_do(
+        k, (struct hf_request){ .action = action, .key = hf_str(key), .hold = { hf_str(id) } });
 }
 
 enum hf_status kit_resource(struct kit *k, const char *name, uint32_t capacity)
 {
-    return kit_do(k, (struct hf_request){ .action = HF_SET_RESOURCE,
-                                          .set_resource = { .name = hf_str(name), .capacity = capacity } });
+    return kit_do(
+        k, (struct hf_request){ .action = HF_SET_RESOURCE,
+                                .set_resource = { .name = hf_str(name), .capacity = capacity } });
 }
 
-enum hf_status kit_guard(struct kit *k, const char *name, int64_t window_ms, const enum hf_match *match,
-                         uint32_t match_count)
+enum hf_status kit_guard(struct kit *k, const char *name, int64_t window_ms,
+                         const enum hf_match *match, uint32_t match_count)
 {
-    struct hf_request r = { .action = HF_SET_GUARD,
-                            .set_guard = {
-                                .name = hf_str(name), .window_ms = window_ms, .match_count = match_count } };
+    struct hf_request r = {
+        .action = HF_SET_GUARD,
+        .set_guard = { .name = hf_str(name), .window_ms = window_ms, .match_count = match_count }
+    };
     for (uint32_t i = 0; i < match_count; i++)
         r.set_guard.match[i] = match[i];
     return kit_do(k, r);
 }
 
-enum hf_status kit_ask(struct kit *k, enum hf_action action, const char *guard, const char *identity,
-                       const char *result)
+enum hf_status kit_ask(struct kit *k, enum hf_action action, const char *guard,
+                       const char *identity, const char *result)
 {
     return kit_do(k, (struct hf_request){ .action = action,
                                           .identity = { .guard = hf_str(guard),
@@ -216,21 +219,21 @@ enum hf_status kit_get_hold(struct kit *k, const char *id)
 enum hf_status kit_begin(struct kit *k, const char *key, const char *payload, int64_t lease_ms,
                          enum hf_abandon on_abandon)
 {
-    return kit_do(
-        k, (struct hf_request){
-               .action = HF_BEGIN,
-               .key = hf_str(key),
-               .begin = { .payload = hf_str(payload), .lease_ms = lease_ms, .on_abandon = on_abandon } });
+    return kit_do(k, (struct hf_request){ .action = HF_BEGIN,
+                                          .key = hf_str(key),
+                                          .begin = { .payload = hf_str(payload),
+                                                     .lease_ms = lease_ms,
+                                                     .on_abandon = on_abandon } });
 }
 
-enum hf_status kit_settle_claim(struct kit *k, enum hf_action action, const char *key, uint64_t fence,
-                                const char *response, bool retryable)
+enum hf_status kit_settle_claim(struct kit *k, enum hf_action action, const char *key,
+                                uint64_t fence, const char *response, bool retryable)
 {
-    return kit_do(k,
-                  (struct hf_request){
-                      .action = action,
-                      .key = hf_str(key),
-                      .settle = { .fence = fence, .response = hf_str(response), .retryable = retryable } });
+    return kit_do(k, (struct hf_request){ .action = action,
+                                          .key = hf_str(key),
+                                          .settle = { .fence = fence,
+                                                      .response = hf_str(response),
+                                                      .retryable = retryable } });
 }
 
 enum hf_status kit_write(struct kit *k, unsigned count, size_t size, unsigned names)
@@ -243,10 +246,10 @@ enum hf_status kit_write(struct kit *k, unsigned count, size_t size, unsigned na
     for (unsigned i = 0; i < count; i++) {
         snprintf(texts[i][0], sizeof texts[i][0], "kit-%d", ++k->keys);
         snprintf(texts[i][1], sizeof texts[i][1], "register-%u", i % names);
-        requests[i] =
-            (struct hf_request){ .action = HF_WRITE,
-                                 .key = hf_str(texts[i][0]),
-                                 .write = { .name = hf_str(texts[i][1]), .value = hf_mem(value, size) } };
+        requests[i] = (struct hf_request){ .action = HF_WRITE,
+                                           .key = hf_str(texts[i][0]),
+                                           .write = { .name = hf_str(texts[i][1]),
+                                                      .value = hf_mem(value, size) } };
     }
     enum hf_status st = hf_do_many(k->db, requests, results, count);
     for (unsigned i = 0; i < count; i++) {
@@ -324,9 +327,9 @@ static void say_row(struct text *t, enum hf_list_kind kind, const struct hf_page
     switch (kind) {
     case HF_LIST_HOLDS: {
         const struct hf_hold *h = &page->holds[i];
-        say(t, "hold %s [%s] %llu %llu %d %lld %lld %lld", h->id, h->reverses, (unsigned long long)h->ordinal,
-            (unsigned long long)h->previous, (int)h->state, (long long)h->placed_at, (long long)h->expires_at,
-            (long long)h->ended_at);
+        say(t, "hold %s [%s] %llu %llu %d %lld %lld %lld", h->id, h->reverses,
+            (unsigned long long)h->ordinal, (unsigned long long)h->previous, (int)h->state,
+            (long long)h->placed_at, (long long)h->expires_at, (long long)h->ended_at);
         say_bytes(t, h->tenant);
         say_bytes(t, h->resource);
         say_bytes(t, h->requester);
@@ -342,8 +345,8 @@ static void say_row(struct text *t, enum hf_list_kind kind, const struct hf_page
     }
     case HF_LIST_GUARDS: {
         const struct hf_guard *g = &page->guards[i];
-        say(t, "guard %lld %u %d %d %lld", (long long)g->window_ms, g->match_count, (int)g->on_unavailable,
-            g->durable, (long long)g->created_at);
+        say(t, "guard %lld %u %d %d %lld", (long long)g->window_ms, g->match_count,
+            (int)g->on_unavailable, g->durable, (long long)g->created_at);
         for (uint32_t m = 0; m < g->match_count; m++)
             say(t, " m%d", (int)g->match[m]);
         say_bytes(t, g->tenant);
@@ -352,7 +355,8 @@ static void say_row(struct text *t, enum hf_list_kind kind, const struct hf_page
     }
     case HF_LIST_ENTRIES: {
         const struct hf_entry *e = &page->entries[i];
-        say(t, "entry %lld %lld %d", (long long)e->recorded_at, (long long)e->expires_at, e->has_result);
+        say(t, "entry %lld %lld %d", (long long)e->recorded_at, (long long)e->expires_at,
+            e->has_result);
         say_bytes(t, e->tenant);
         say_bytes(t, e->guard);
         say_bytes(t, e->identity);
@@ -361,7 +365,8 @@ static void say_row(struct text *t, enum hf_list_kind kind, const struct hf_page
     }
     case HF_LIST_OUTBOX: {
         const struct hf_outbox *o = &page->outbox[i];
-        say(t, "outbox %llu %d %lld", (unsigned long long)o->number, (int)o->state, (long long)o->created_at);
+        say(t, "outbox %llu %d %lld", (unsigned long long)o->number, (int)o->state,
+            (long long)o->created_at);
         say_bytes(t, o->tenant);
         say_bytes(t, o->key);
         say_bytes(t, o->topic);
@@ -375,16 +380,17 @@ static void say_row(struct text *t, enum hf_list_kind kind, const struct hf_page
 static void say_register(struct text *t, const struct hf_register *r)
 {
     const struct hf_value *v = &r->value;
-    say(t, "register %d %llu %llu %lld | %lld %d %lld", (int)v->type, (unsigned long long)r->version,
-        (unsigned long long)r->fence, (long long)r->changed_at, (long long)v->number, v->flag,
-        (long long)v->timestamp);
+    say(t, "register %d %llu %llu %lld | %lld %d %lld", (int)v->type,
+        (unsigned long long)r->version, (unsigned long long)r->fence, (long long)r->changed_at,
+        (long long)v->number, v->flag, (long long)v->timestamp);
     say_bytes(t, r->tenant);
     say_bytes(t, r->name);
     say_bytes(t, v->node);
     say_bytes(t, v->bytes);
     for (size_t i = 0; i < v->item_count; i++) {
         say_bytes(t, v->items[i].name);
-        say(t, " +%llu -%llu", (unsigned long long)v->items[i].up, (unsigned long long)v->items[i].down);
+        say(t, " +%llu -%llu", (unsigned long long)v->items[i].up,
+            (unsigned long long)v->items[i].down);
     }
 }
 
@@ -428,8 +434,8 @@ static void say_answer(struct text *t, const struct hf_answer *a)
         say_row(t, HF_LIST_GUARDS, &page, 0);
         break;
     case HF_RECORD_SEEN:
-        say(t, "seen %d %d %lld %lld", a->seen.seen, a->seen.has_result, (long long)a->seen.recorded_at,
-            (long long)a->seen.expires_at);
+        say(t, "seen %d %d %lld %lld", a->seen.seen, a->seen.has_result,
+            (long long)a->seen.recorded_at, (long long)a->seen.expires_at);
         say_bytes(t, a->seen.result);
         break;
     case HF_RECORD_CLAIM: say_claim(t, &a->claim); break;
@@ -481,8 +487,9 @@ static void dump_list(struct kit *k, struct text *t, struct hf_query query)
             say_row(t, query.kind, &page, i);
             if (query.kind == HF_LIST_GUARDS)
                 dump_list(k, t,
-                          (struct hf_query){
-                              .kind = HF_LIST_ENTRIES, .tenant = query.tenant, .name = page.guards[i].name });
+                          (struct hf_query){ .kind = HF_LIST_ENTRIES,
+                                             .tenant = query.tenant,
+                                             .name = page.guards[i].name });
         }
         query.cursor = page.next_cursor;
         hf_page_clear(&page);
@@ -512,8 +519,8 @@ static bool ends_with(const char *name, const char *suffix)
 }
 
 /* Call `each` with the path of every file that ends with `suffix`; how many times it said yes. */
-static size_t each_file(struct kit *k, const char *suffix, bool (*each)(const char *path, void *arg),
-                        void *arg)
+static size_t each_file(struct kit *k, const char *suffix,
+                        bool (*each)(const char *path, void *arg), void *arg)
 {
     size_t count = 0;
     DIR *d = opendir(k->dir);

@@ -1,7 +1,8 @@
-/* engine.h: a store in a directory of its own, a clock that the test moves, and one short call for each
- * action. For tests of the public library alone: everything here goes through holdfast.h.
+/* engine.h: a store in a directory of its own, a clock that the test moves, and one short call for
+ * each action. For tests of the public library alone: everything here goes through holdfast.h.
  *
- * With HF_STORE=postgres in the environment the store is in a database instead (both.h): the same tests hold for both. */
+ * With HF_STORE=postgres in the environment the store is in a database instead (both.h): the same
+ * tests hold for both. */
 #ifndef HF_TESTS_ENGINE_KIT_ENGINE_H
 #define HF_TESTS_ENGINE_KIT_ENGINE_H
 
@@ -16,7 +17,8 @@
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
 
-/* For functions that the library calls and for threads, out of which a failed assertion must not jump. */
+/* For functions that the library calls and for threads, out of which a failed assertion must not
+ * jump. */
 #define KIT_WANT(cond) ((cond) ? (void)0 : kit_unwanted(#cond, __FILE__, __LINE__))
 _Noreturn void kit_unwanted(const char *what, const char *file, int line);
 
@@ -48,7 +50,8 @@ void kit_leave(struct kit *k);
 void kit_at(struct kit *k, int64_t ms);
 /* Run maintenance until it says that there is no more. */
 void kit_settle(struct kit *k);
-/* The figures as they are now, also where the library knows some of them only as they were some seconds ago. */
+/* The figures as they are now, also where the library knows some of them only as they were some
+ * seconds ago. */
 struct hf_stats kit_stats(struct kit *k);
 /* How much was ever written to the journal: bytes, or on PostgreSQL entries. */
 uint64_t kit_written(struct kit *k);
@@ -58,25 +61,25 @@ const char *kit_key(struct kit *k);
 
 /* ---- Actions: the answer is in k->got ---- */
 enum hf_status kit_do(struct kit *k, struct hf_request request);
-enum hf_status kit_place(struct kit *k, const char *key, const char *resource, const char *requester,
-                         int64_t duration_ms);
+enum hf_status kit_place(struct kit *k, const char *key, const char *resource,
+                         const char *requester, int64_t duration_ms);
 /* HF_CONFIRM, HF_RELEASE, HF_EXPIRE or HF_REVERSE. */
 enum hf_status kit_end(struct kit *k, enum hf_action action, const char *key, const char *id);
 enum hf_status kit_resource(struct kit *k, const char *name, uint32_t capacity);
-enum hf_status kit_guard(struct kit *k, const char *name, int64_t window_ms, const enum hf_match *match,
-                         uint32_t match_count);
+enum hf_status kit_guard(struct kit *k, const char *name, int64_t window_ms,
+                         const enum hf_match *match, uint32_t match_count);
 /* HF_CHECK, HF_RECORD or HF_ADMIT; result may be NULL. */
-enum hf_status kit_ask(struct kit *k, enum hf_action action, const char *guard, const char *identity,
-                       const char *result);
+enum hf_status kit_ask(struct kit *k, enum hf_action action, const char *guard,
+                       const char *identity, const char *result);
 enum hf_status kit_get(struct kit *k, enum hf_action action, const char *name);
 enum hf_status kit_get_hold(struct kit *k, const char *id);
 enum hf_status kit_begin(struct kit *k, const char *key, const char *payload, int64_t lease_ms,
                          enum hf_abandon on_abandon);
-enum hf_status kit_settle_claim(struct kit *k, enum hf_action action, const char *key, uint64_t fence,
-                                const char *response, bool retryable);
+enum hf_status kit_settle_claim(struct kit *k, enum hf_action action, const char *key,
+                                uint64_t fence, const char *response, bool retryable);
 
-/* `count` writes of `size` bytes in one group, each with a key of its own, to registers of which there are `names`.
- * The first answer that is not HF_OK, or HF_OK. */
+/* `count` writes of `size` bytes in one group, each with a key of its own, to registers of which
+ * there are `names`. The first answer that is not HF_OK, or HF_OK. */
 enum hf_status kit_write(struct kit *k, unsigned count, size_t size, unsigned names);
 
 /* Place a hold that must succeed; its id goes to `id`. */
@@ -103,8 +106,9 @@ char *kit_answer(struct kit *k);
 /* The same of any result. */
 char *kit_answer_of(const struct hf_result *result);
 
-/* The first page that is full or the last one. A page may be cut short when its call takes long, as it does on
- * a busy machine: then it is asked for again. page: out, owned, free with hf_page_clear. */
+/* The first page that is full or the last one. A page may be cut short when its call takes long, as
+ * it does on a busy machine: then it is asked for again. page: out, owned, free with
+ * hf_page_clear. */
 void kit_list(struct kit *k, const struct hf_query *query, struct hf_page *page);
 
 /* Everything that the lists of the tenants show, as text. Owned, free with free(). */

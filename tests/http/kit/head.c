@@ -12,7 +12,8 @@ static void move(struct hf_bytes *slice, struct hf_bytes from, struct hf_bytes t
     slice->data = (const char *)to.data + offset;
 }
 
-void head_parse_cut(struct hf_bytes data, const size_t *cuts, size_t count, struct head_outcome *out)
+void head_parse_cut(struct hf_bytes data, const size_t *cuts, size_t count,
+                    struct head_outcome *out)
 {
     size_t scanned = 0;
     *out = (struct head_outcome){ .parse = HF_HTTP_MORE };
@@ -100,7 +101,8 @@ static void same(const struct head_outcome *a, const struct head_outcome *b)
 }
 
 /* The pieces, and an empty line behind the last of them. */
-static void parse_ended(struct hf_bytes data, const size_t *cuts, size_t count, struct head_outcome *out)
+static void parse_ended(struct hf_bytes data, const size_t *cuts, size_t count,
+                        struct head_outcome *out)
 {
     char *longer = malloc(data.size + 4);
     size_t *more = calloc(count + 1, sizeof *more);
@@ -114,7 +116,8 @@ static void parse_ended(struct hf_bytes data, const size_t *cuts, size_t count, 
     free(longer);
 }
 
-void head_same_cut(struct hf_bytes data, const size_t *cuts, size_t count, const struct head_outcome *whole)
+void head_same_cut(struct hf_bytes data, const size_t *cuts, size_t count,
+                   const struct head_outcome *whole)
 {
     struct head_outcome parts;
     head_parse_cut(data, cuts, count, &parts);

@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MUST(cond) ((cond) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond), abort()))
+#define MUST(cond) \
+    ((cond) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond), abort()))
 
 static FILE *file_make(const char *path, mode_t mode)
 {
@@ -25,10 +26,13 @@ static X509 *certificate_make(EVP_PKEY *key, long from, long to)
 {
     X509 *x = X509_new();
     MUST(x && X509_set_version(x, 2) && ASN1_INTEGER_set(X509_get_serialNumber(x), 1));
-    MUST(X509_gmtime_adj(X509_getm_notBefore(x), from) && X509_gmtime_adj(X509_getm_notAfter(x), to));
+    MUST(X509_gmtime_adj(X509_getm_notBefore(x), from) &&
+         X509_gmtime_adj(X509_getm_notAfter(x), to));
     X509_NAME *name = X509_get_subject_name(x);
-    MUST(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0));
-    MUST(X509_set_issuer_name(x, name) && X509_set_pubkey(x, key) && X509_sign(x, key, EVP_sha256()) > 0);
+    MUST(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost",
+                                    -1, -1, 0));
+    MUST(X509_set_issuer_name(x, name) && X509_set_pubkey(x, key) &&
+         X509_sign(x, key, EVP_sha256()) > 0);
     return x;
 }
 
@@ -55,7 +59,9 @@ void tls_link_open(struct tls_link *l, struct hf_tls *tls, SSL_CTX *ctx)
     int fds[2];
     MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     MUST(fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0 && fcntl(fds[1], F_SETFL, O_NONBLOCK) == 0);
-    *l = (struct tls_link){ .server = hf_tls_accept(tls, fds[0]), .server_fd = fds[0], .client_fd = fds[1] };
+    *l = (struct tls_link){ .server = hf_tls_accept(tls, fds[0]),
+                            .server_fd = fds[0],
+                            .client_fd = fds[1] };
     l->client = SSL_new(ctx);
     BIO *in = BIO_new(BIO_s_mem());
     BIO *out = BIO_new(BIO_s_mem());
@@ -127,8 +133,8 @@ static bool server_step(struct tls_link *l, struct echo *e)
 
 static bool client_step(struct tls_link *l, struct echo *e)
 {
-    int n =
-        e->asked ? SSL_read(l->client, e->back + e->got, (int)(4 - e->got)) : SSL_write(l->client, "ping", 4);
+    int n = e->asked ? SSL_read(l->client, e->back + e->got, (int)(4 - e->got))
+                     : SSL_write(l->client, "ping", 4);
     if (client_broken(l, n))
         return false;
     e->moved = e->moved || n > 0;

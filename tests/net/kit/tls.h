@@ -6,8 +6,9 @@
 
 #include <openssl/ssl.h>
 
-/* A P-256 key and a certificate of its own for "localhost", good from `from` to `to` (seconds from now), as PEM files
- * `cert` and `key`, the key readable by its owner alone. passphrase: NULL, or what the key is locked with. */
+/* A P-256 key and a certificate of its own for "localhost", good from `from` to `to` (seconds from
+ * now), as PEM files `cert` and `key`, the key readable by its owner alone. passphrase: NULL, or
+ * what the key is locked with. */
 struct tls_files {
     char cert[256], key[256];
 };
@@ -28,8 +29,8 @@ void tls_link_close(struct tls_link *l);
 /* Move at most `most` bytes from the client to its socket, and as many back. True if any moved. */
 bool tls_pump(struct tls_link *l, size_t most);
 
-/* Handshake if there was none yet, then "ping" there and "pong" back, at most `most` bytes at a time. False if either
- * side is broken. */
+/* Handshake if there was none yet, then "ping" there and "pong" back, at most `most` bytes at a
+ * time. False if either side is broken. */
 bool tls_echo(struct tls_link *l, size_t most);
 
 #endif

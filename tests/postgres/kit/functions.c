@@ -31,7 +31,8 @@ char *functions_shell(const struct postgres *p, const char *command)
 {
     char line[1024];
     snprintf(line, sizeof line,
-             "cd \"$HF_SOURCE\" && PGHOST=127.0.0.1 PGPORT=%d PGUSER=postgres PGDATABASE=postgres %s 2>&1",
+             "cd \"$HF_SOURCE\" && PGHOST=127.0.0.1 PGPORT=%d PGUSER=postgres PGDATABASE=postgres "
+             "%s 2>&1",
              p->port, command);
     FILE *f = popen(line, "r"); /* the examples are scripts for psql */
     assert_non_null(f);
@@ -52,15 +53,17 @@ void functions_make(const struct postgres *p, const struct hf_options *options)
     snprintf(
         store, sizeof store,
         "INSERT INTO holdfast.store (store_id, id_key, idempotency_window_ms, token_max_length, "
-        "registry_strict, digest_name, program) VALUES (decode(repeat('5a', 16), 'hex'), sha256('a secret'), "
+        "registry_strict, digest_name, program) VALUES (decode(repeat('5a', 16), 'hex'), sha256('a "
+        "secret'), "
         "%lld, %u, %s, 'sha256/1', '" HF_VERSION "'); COMMIT",
         options->idempotency_window_ms ? (long long)options->idempotency_window_ms : 86400000LL,
         options->token_max_length ? options->token_max_length : 256,
         options->registry == HF_REGISTRY_STRICT ? "true" : "false");
     PGconn *c = postgres_connect(p);
-    functions_run(c, "SET client_min_messages = warning; SET lock_timeout = '20s'; DROP SCHEMA IF EXISTS "
-                     "holdfast CASCADE; BEGIN; "
-                     "CREATE SCHEMA holdfast");
+    functions_run(
+        c, "SET client_min_messages = warning; SET lock_timeout = '20s'; DROP SCHEMA IF EXISTS "
+           "holdfast CASCADE; BEGIN; "
+           "CREATE SCHEMA holdfast");
     functions_run(c, tables);
     functions_run(c, functions);
     functions_run(c, store);
@@ -158,7 +161,8 @@ static bool key_equal(struct hf_bytes text, struct hf_bytes key)
     return hf_bytes_equal(text, hf_mem(escaped, n));
 }
 
-/* Everything that was read, as the plan that it came from, is written again: the bytes must be the same. */
+/* Everything that was read, as the plan that it came from, is written again: the bytes must be the
+ * same. */
 static void check_rewritten(const struct hf_entry_view *entry, struct hf_bytes bytes)
 {
     static struct hf_plan plan;
@@ -216,11 +220,11 @@ static void check_entry(const PGresult *rows, int row)
 
 size_t functions_check_journal(PGconn *c)
 {
-    PGresult *rows =
-        PQexecParams(c,
-                     "SELECT number, (extract(epoch FROM at) * 1000)::bigint, tenant, action, status, "
-                     "key, entry FROM holdfast.journal ORDER BY number",
-                     0, NULL, NULL, NULL, NULL, 1);
+    PGresult *rows = PQexecParams(
+        c,
+        "SELECT number, (extract(epoch FROM at) * 1000)::bigint, tenant, action, status, "
+        "key, entry FROM holdfast.journal ORDER BY number",
+        0, NULL, NULL, NULL, NULL, 1);
     assert_int_equal(PQresultStatus(rows), PGRES_TUPLES_OK);
     int count = PQntuples(rows);
     for (int i = 0; i < count; i++)

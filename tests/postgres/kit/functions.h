@@ -1,4 +1,5 @@
-/* functions.h: the SQL functions of src/store/postgres/schema in a database of a test, and calls to them.
+/* functions.h: the SQL functions of src/store/postgres/schema in a database of a test, and calls to
+ * them.
  *
  *     functions_make(&p, &(struct hf_options){ .idempotency_window_ms = 50 });
  *     PGconn *c = postgres_connect(&p);
@@ -15,18 +16,20 @@
 
 enum { FUNCTIONS_ARGUMENTS_MAX = 10 };
 
-/* What is in schema holdfast goes, and the migrations make it again, in one transaction, with an empty store: window, length
- * of keys and registry as in `options` (0: as in a new store). */
+/* What is in schema holdfast goes, and the migrations make it again, in one transaction, with an
+ * empty store: window, length of keys and registry as in `options` (0: as in a new store). */
 void functions_make(const struct postgres *p, const struct hf_options *options);
 
 /* A file of the source, such as "examples/payment.sql". Owned, NUL-ended. */
 char *functions_file(const char *path);
 
-/* What a shell's command says on stdout and stderr, up to the end of the first line, run in the folder of the source with the
- * variables of libpq that lead to the database. It must succeed. Owned. */
+/* What a shell's command says on stdout and stderr, up to the end of the first line, run in the
+ * folder of the source with the variables of libpq that lead to the database. It must succeed.
+ * Owned. */
 char *functions_shell(const struct postgres *p, const char *command);
 
-/* The one row that holdfast.`name` answers with, given its arguments as text; NULL is SQL's NULL. Owned, free with PQclear. */
+/* The one row that holdfast.`name` answers with, given its arguments as text; NULL is SQL's NULL.
+ * Owned, free with PQclear. */
 PGresult *functions_call(PGconn *c, const char *name, const char *const *arguments, size_t count);
 #define CALL(c, name, ...)                                        \
     functions_call(c, name, (const char *const[]){ __VA_ARGS__ }, \
@@ -55,8 +58,9 @@ void functions_run(PGconn *c, const char *sql);
 /* It must fail with this SQLSTATE. */
 void functions_fails(PGconn *c, const char *sqlstate, const char *sql);
 
-/* Every entry in the journal: hf_entry_decode takes it, hf_entry_answer and the columns beside it agree with it, each row in it
- * is well-formed, and hf_entry_encode makes the same bytes from what was read. How many there are. */
+/* Every entry in the journal: hf_entry_decode takes it, hf_entry_answer and the columns beside it
+ * agree with it, each row in it is well-formed, and hf_entry_encode makes the same bytes from what
+ * was read. How many there are. */
 size_t functions_check_journal(PGconn *c);
 
 #endif

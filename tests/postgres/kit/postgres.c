@@ -18,7 +18,8 @@
 
 enum { ACCEPT_MS = 500, LOOK_MS = 5, LOG_END = 4096 };
 
-/* Everything in the folder, nothing in /dev/shm, and no waiting that only a large server would want. */
+/* Everything in the folder, nothing in /dev/shm, and no waiting that only a large server would
+ * want. */
 static const char base_settings[] = "listen_addresses = '127.0.0.1'\n"
                                     "unix_socket_directories = ''\n"
                                     "dynamic_shared_memory_type = mmap\n"
@@ -56,7 +57,8 @@ int postgres_reserve_port(int *port)
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        bind(fd, (struct sockaddr *)&at, size) != 0 || getsockname(fd, (struct sockaddr *)&at, &size) != 0)
+        bind(fd, (struct sockaddr *)&at, size) != 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &size) != 0)
         abort();
     *port = ntohs(at.sin_port);
     return fd;
@@ -64,8 +66,10 @@ int postgres_reserve_port(int *port)
 
 void postgres_conninfo_port(char *out, int port)
 {
-    snprintf(out, POSTGRES_CONNINFO_MAX,
-             "host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable gssencmode=disable", port);
+    snprintf(
+        out, POSTGRES_CONNINFO_MAX,
+        "host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable gssencmode=disable",
+        port);
 }
 
 void postgres_conninfo_pair(char *out, const struct postgres *a, const struct postgres *b)
@@ -176,7 +180,8 @@ void postgres_begin(struct postgres *p)
         make_data(p);
     p->made = true;
     write_settings(p);
-    p->pid = postgres_spawn((const char *const[]){ "postgres", "-D", p->data, NULL }, p->data, p->log);
+    p->pid =
+        postgres_spawn((const char *const[]){ "postgres", "-D", p->data, NULL }, p->data, p->log);
 }
 
 void postgres_await(struct postgres *p)
@@ -189,7 +194,8 @@ void postgres_await(struct postgres *p)
             p->pid = 0;
             if (starts++ == STARTS_MAX)
                 give_up(p, "did not start");
-            /* On a busy machine those who were killed may still have its shared memory for a moment. */
+            /* On a busy machine those who were killed may still have its shared memory for a
+             * moment. */
             server_pause_ms(200);
             postgres_begin(p);
         }
@@ -244,7 +250,8 @@ void postgres_stop(struct postgres *p, enum postgres_stop how)
         if (!reap(p))
             give_up(p, "did not stop");
     }
-    postgres_kill_all(p->data); /* all, or a child that has not noticed yet that its parent is gone */
+    postgres_kill_all(
+        p->data); /* all, or a child that has not noticed yet that its parent is gone */
     p->paused = false;
     if (p->pid && !reap(p))
         give_up(p, "could not be killed");
@@ -284,7 +291,8 @@ bool postgres_accepting(const struct postgres *p)
     PGconn *c = PQconnectStart(p->conninfo);
     PostgresPollingStatusType status = PGRES_POLLING_WRITING;
     int64_t until = server_clock_ms() + ACCEPT_MS;
-    while (PQstatus(c) != CONNECTION_BAD && status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED) {
+    while (PQstatus(c) != CONNECTION_BAD && status != PGRES_POLLING_OK &&
+           status != PGRES_POLLING_FAILED) {
         struct pollfd one = { .fd = PQsocket(c),
                               .events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT };
         int64_t left = until - server_clock_ms();
@@ -319,7 +327,8 @@ PGconn *postgres_connect(const struct postgres *p)
     return c;
 }
 
-/* Wait until the next result is there. False if it takes too long: a commit may wait for a standby forever. */
+/* Wait until the next result is there. False if it takes too long: a commit may wait for a standby
+ * forever. */
 static bool ready(PGconn *c)
 {
     for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; PQisBusy(c);) {
@@ -333,7 +342,8 @@ static bool ready(PGconn *c)
     return true;
 }
 
-/* The last result of a script, or the first that is an error, or NULL if it took too long. Owned. */
+/* The last result of a script, or the first that is an error, or NULL if it took too long.
+ * Owned. */
 static PGresult *execute(PGconn *c, const char *script)
 {
     PGresult *last = NULL, *next;
@@ -388,7 +398,8 @@ char *postgres_ask(const struct postgres *p, const char *query)
 {
     PGconn *c = postgres_connect(p);
     PGresult *result = execute(c, query);
-    bool there = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) > 0 && PQnfields(result) > 0;
+    bool there =
+        PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) > 0 && PQnfields(result) > 0;
     if (!there)
         print_error("%s\n", result ? PQresultErrorMessage(result) : "it took too long");
     char *text = there ? strdup(PQgetvalue(result, 0, 0)) : NULL;
@@ -424,8 +435,9 @@ void postgres_await_waiting(const struct postgres *p)
 
 /* ---- A primary and its standby ---- */
 
-/* Copy the primary's folder, without the log of writes, which the standby fetches by streaming. The copy's own
- * settings come with the start; those that somebody gave the primary by ALTER SYSTEM are not for it. */
+/* Copy the primary's folder, without the log of writes, which the standby fetches by streaming. The
+ * copy's own settings come with the start; those that somebody gave the primary by ALTER SYSTEM are
+ * not for it. */
 static void copy_primary(struct postgres *standby, const struct postgres *primary)
 {
     char path[600];
@@ -443,7 +455,8 @@ static void copy_primary(struct postgres *standby, const struct postgres *primar
     standby->made = true;
 }
 
-void postgres_follow(struct postgres *standby, struct postgres *primary, enum postgres_copy how, int via)
+void postgres_follow(struct postgres *standby, struct postgres *primary, enum postgres_copy how,
+                     int via)
 {
     char names[64], streams[256];
     assert_int_equal(standby->pid, 0);
@@ -453,18 +466,20 @@ void postgres_follow(struct postgres *standby, struct postgres *primary, enum po
     postgres_start(standby);
     snprintf(names, sizeof names, "FIRST 1 (%s)", standby->name);
     postgres_set(primary, "synchronous_standby_names", how == POSTGRES_SYNC ? names : "");
-    /* For a minute behind a reload, servers do not rely on what commits have waited for. Where no session is there yet that would be
-     * cut off, they need not wait. */
-    if (postgres_number(primary,
-                        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid "
-                        "<> pg_backend_pid()") == 0) {
+    /* For a minute behind a reload, servers do not rely on what commits have waited for. Where no
+     * session is there yet that would be cut off, they need not wait. */
+    if (postgres_number(
+            primary,
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid "
+            "<> pg_backend_pid()") == 0) {
         postgres_stop(primary, POSTGRES_FAST);
         postgres_start(primary);
     } else {
         postgres_reload(primary);
     }
     snprintf(streams, sizeof streams,
-             "SELECT count(*) FROM pg_stat_replication WHERE application_name = '%s' AND state = 'streaming' "
+             "SELECT count(*) FROM pg_stat_replication WHERE application_name = '%s' AND state = "
+             "'streaming' "
              "AND sync_state = '%s'",
              standby->name, how == POSTGRES_SYNC ? "sync" : "async");
     postgres_await_number(primary, streams, 1);
@@ -481,7 +496,8 @@ void postgres_await_copied(const struct postgres *standby, const struct postgres
 
 void postgres_promote(struct postgres *standby)
 {
-    /* Not pg_promote(true): it keeps a snapshot while it waits, and what is replayed meanwhile may have to wait for that. */
+    /* Not pg_promote(true): it keeps a snapshot while it waits, and what is replayed meanwhile may
+     * have to wait for that. */
     char *told = postgres_ask(standby, "SELECT pg_promote(false)");
     bool promoted = strcmp(told, "t") == 0;
     free(told);

@@ -35,8 +35,9 @@ static struct {
 
 /* ---- Who belongs to a cluster ---- */
 
-/* What the command lines of processes show: a postmaster its data folder, its children the name of the cluster.
- * Reading them needs no right that root might not have in a container, as reading /proc/PID/cwd would. */
+/* What the command lines of processes show: a postmaster its data folder, its children the name of
+ * the cluster. Reading them needs no right that root might not have in a container, as reading
+ * /proc/PID/cwd would. */
 struct family {
     char path[PATH_MAX]; /* an argument of the postmaster is this, or (all) begins with this */
     char title[64];      /* the titles of its children begin with this */
@@ -47,7 +48,8 @@ void postgres_cluster_name(const char *data, char *name, size_t room)
 {
     size_t end = strlen(data) - strlen("/data"); /* .../holdfast-postgres-RANDOM/RANDOM/data */
     assert_true(end > 2 * RANDOM + 1);
-    snprintf(name, room, "hf-%.*s-%.*s", RANDOM, data + end - 2 * RANDOM - 1, RANDOM, data + end - RANDOM);
+    snprintf(name, room, "hf-%.*s-%.*s", RANDOM, data + end - 2 * RANDOM - 1, RANDOM,
+             data + end - RANDOM);
 }
 
 static void family_of(const char *data, struct family *f)
@@ -130,7 +132,8 @@ static size_t each(const struct family *f, bool running, int signal)
     return count;
 }
 
-/* A process that was told to stop may still finish a fork, so look until all that are there have stopped. */
+/* A process that was told to stop may still finish a fork, so look until all that are there have
+ * stopped. */
 static void freeze(const struct family *f)
 {
     for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
@@ -149,8 +152,8 @@ static bool kill_and_wait(const struct family *f)
     return false;
 }
 
-/* A server that was killed leaves its shared memory segment; the seventh line of postmaster.pid is its key and its
- * id. */
+/* A server that was killed leaves its shared memory segment; the seventh line of postmaster.pid is
+ * its key and its id. */
 static void release_memory(const char *data)
 {
     char path[PATH_MAX], line[256];
@@ -218,7 +221,8 @@ static void at_exit(void)
     postgres_folder_remove(kit.root);
 }
 
-/* Wait until the test process is gone. test: a descriptor of it, or -1 where the system has none. */
+/* Wait until the test process is gone. test: a descriptor of it, or -1 where the system has
+ * none. */
 static void await_end(int test)
 {
     struct pollfd one = { .fd = test, .events = POLLIN };
@@ -228,9 +232,9 @@ static void await_end(int test)
         server_pause_ms(GUARD_LOOK_MS);
 }
 
-/* The guard leaves the terminal's group and the test's descendants, so that what ends the test, by an interrupt or
- * with all its children after a time limit, does not end the guard; and it holds nothing open for which somebody
- * might wait. */
+/* The guard leaves the terminal's group and the test's descendants, so that what ends the test, by
+ * an interrupt or with all its children after a time limit, does not end the guard; and it holds
+ * nothing open for which somebody might wait. */
 static _Noreturn void guard(int test)
 {
     int null = open("/dev/null", O_RDWR);
@@ -276,8 +280,8 @@ static void choose_user(void)
     kit.gid = user->pw_gid;
 }
 
-/* Where the root is made. Clusters are made, copied and removed all the time, and memory does that several times
- * faster. */
+/* Where the root is made. Clusters are made, copied and removed all the time, and memory does that
+ * several times faster. */
 static const char *temporary(void)
 {
     const char *given = getenv("TMPDIR");

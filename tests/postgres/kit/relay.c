@@ -13,7 +13,8 @@
 
 enum { CONTROL = 3 };
 
-/* The relay keeps its end and stderr; whoever waits for the end of another descriptor must not wait for the relay. */
+/* The relay keeps its end and stderr; whoever waits for the end of another descriptor must not wait
+ * for the relay. */
 static _Noreturn void child(int control, int target, pid_t parent)
 {
     static const int deadly[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS };
@@ -71,8 +72,8 @@ static uint64_t order(struct relay *r, const struct relay_order *o)
     uint64_t answer = 0;
     assert_true(r->pid > 0);
     pthread_mutex_lock(&r->lock);
-    bool done =
-        send(r->control, o, sizeof *o, MSG_NOSIGNAL) == (ssize_t)sizeof *o && receive_number(r, &answer);
+    bool done = send(r->control, o, sizeof *o, MSG_NOSIGNAL) == (ssize_t)sizeof *o &&
+                receive_number(r, &answer);
     pthread_mutex_unlock(&r->lock);
     if (!done)
         fail_msg("the relay on port %d is gone", r->port);
@@ -95,7 +96,8 @@ void relay_name(struct relay *r, const char *statement)
 void relay_at_commit(struct relay *r, enum relay_fault fault, unsigned times)
 {
     assert_true(fault < RELAY_FAULTS);
-    order(r, &(struct relay_order){ .kind = RELAY_ORDER_AT_COMMIT, .value = fault, .times = times });
+    order(r,
+          &(struct relay_order){ .kind = RELAY_ORDER_AT_COMMIT, .value = fault, .times = times });
 }
 
 void relay_late_ms(struct relay *r, int ms)

@@ -22,7 +22,8 @@ enum {
     LETTERS = 3
 };
 
-/* Bytes on their way in one direction: some may be written, some have been looked at but are kept, some have not been
+/* Bytes on their way in one direction: some may be written, some have been looked at but are kept,
+ * some have not been
  * looked at because their message is not whole.   0 <= released <= seen <= size <= room */
 struct lane {
     uint8_t *data;
@@ -100,8 +101,10 @@ static void listen_again(void)
     int on = 1;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     relay.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (relay.listener < 0 || setsockopt(relay.listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        bind(relay.listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(relay.listener, 128) != 0)
+    if (relay.listener < 0 ||
+        setsockopt(relay.listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        bind(relay.listener, (struct sockaddr *)&at, sizeof at) != 0 ||
+        listen(relay.listener, 128) != 0)
         _exit(1);
 }
 
@@ -202,12 +205,14 @@ static void forward(struct lane *l, int fd, int64_t now)
 
 /* ---- The COMMIT on its way up ---- */
 
-/* What is ordered for a COMMIT, at the moment when it was seen and not yet released. `from` is where it begins. */
+/* What is ordered for a COMMIT, at the moment when it was seen and not yet released. `from` is
+ * where it begins. */
 static void begin_fault(struct conn *c, size_t from)
 {
     static const enum phase next[RELAY_FAULTS] = {
-        [RELAY_CUT_BEFORE] = CUTTING_UP, [RELAY_CUT_AFTER] = SWALLOWING,   [RELAY_CUT_DURING] = COLLECTING,
-        [RELAY_CUT_LATE] = COLLECTING,   [RELAY_CUT_IN_ANSWER] = WATCHING, [RELAY_MUTE_BEFORE] = MUTE_UP,
+        [RELAY_CUT_BEFORE] = CUTTING_UP,  [RELAY_CUT_AFTER] = SWALLOWING,
+        [RELAY_CUT_DURING] = COLLECTING,  [RELAY_CUT_LATE] = COLLECTING,
+        [RELAY_CUT_IN_ANSWER] = WATCHING, [RELAY_MUTE_BEFORE] = MUTE_UP,
         [RELAY_MUTE_AFTER] = MUTE_DOWN,
     };
     relay.times--;
@@ -243,7 +248,8 @@ static void look_up(struct conn *c, int64_t now)
     while (l->seen < l->size && c->client >= 0 && c->phase != MUTE_UP && c->phase != CUTTING_UP &&
            c->phase != LEAVING) {
         size_t from = l->seen;
-        struct relay_message m = relay_wire_client(&c->wire, l->data + from, l->size - from, relay.name);
+        struct relay_message m =
+            relay_wire_client(&c->wire, l->data + from, l->size - from, relay.name);
         if (m.kind == RELAY_WIRE_BROKEN)
             cut(c);
         if (m.size == 0)
@@ -320,7 +326,8 @@ static bool look_at_answer(struct conn *c, const struct relay_message *m)
 static void look_down(struct conn *c, int64_t now)
 {
     struct lane *l = &c->down;
-    while (l->seen < l->size && c->server >= 0 && c->phase != CUTTING_DOWN && c->phase != MUTE_DOWN) {
+    while (l->seen < l->size && c->server >= 0 && c->phase != CUTTING_DOWN &&
+           c->phase != MUTE_DOWN) {
         struct relay_message m = relay_wire_server(&c->wire, l->data + l->seen, l->size - l->seen);
         if (m.kind == RELAY_WIRE_BROKEN)
             cut(c);
@@ -472,8 +479,8 @@ static void take_order(int64_t now)
 
 /* ---- The loop ---- */
 
-/* What to wait for at one end of a connection. A descriptor that nothing is wanted from must not be shown to poll,
- * which would tell that it was hung up again and again. */
+/* What to wait for at one end of a connection. A descriptor that nothing is wanted from must not be
+ * shown to poll, which would tell that it was hung up again and again. */
 static struct pollfd wish(int fd, bool reads, const struct lane *out, int64_t now)
 {
     short events = 0;
@@ -510,7 +517,8 @@ static void turn(void)
         const struct conn *c = relay.conns[i];
         bool muted = c->phase == MUTE_UP || c->phase == MUTE_DOWN;
         static const struct lane nothing;
-        fds[2 + 2 * i] = wish(relay.hole ? -1 : c->client, reads_up(c), muted ? &nothing : &c->down, now);
+        fds[2 + 2 * i] =
+            wish(relay.hole ? -1 : c->client, reads_up(c), muted ? &nothing : &c->down, now);
         fds[3 + 2 * i] = wish(relay.hole ? -1 : c->server, reads_down(c), &c->up, now);
         if (!relay.hole && next_turn(c, now) < wake)
             wake = next_turn(c, now);

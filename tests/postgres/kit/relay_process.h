@@ -26,8 +26,8 @@ struct relay_order {
     char name[RELAY_NAME_MAX];
 };
 
-/* Run until the parent `parent` is gone or the other end of `control` is closed. First the port is told on
- * `control`. */
+/* Run until the parent `parent` is gone or the other end of `control` is closed. First the port is
+ * told on `control`. */
 _Noreturn void relay_process_run(int control, int target, pid_t parent);
 
 #endif

@@ -20,14 +20,15 @@ bool relay_wire_has_word(const char *text, size_t size, const char *word)
 {
     size_t n = strlen(word);
     for (size_t i = 0; i + n <= size; i++)
-        if (strncasecmp(text + i, word, n) == 0 && (i == 0 || !in_a_name((unsigned char)text[i - 1])) &&
+        if (strncasecmp(text + i, word, n) == 0 &&
+            (i == 0 || !in_a_name((unsigned char)text[i - 1])) &&
             (i + n == size || !in_a_name((unsigned char)text[i + n])))
             return true;
     return false;
 }
 
-/* The size of the message that begins here, with `head` bytes before the length and in the count; 0: not known
- * yet. */
+/* The size of the message that begins here, with `head` bytes before the length and in the count;
+ * 0: not known yet. */
 static size_t size_of(const uint8_t *data, size_t size, size_t head, struct relay_message *m)
 {
     if (size < head + 4)
@@ -40,7 +41,8 @@ static size_t size_of(const uint8_t *data, size_t size, size_t head, struct rela
     return head + length;
 }
 
-/* The text that begins at *at and ends with a zero before `end`; NULL if there is none. *at is moved behind it. */
+/* The text that begins at *at and ends with a zero before `end`; NULL if there is none. *at is
+ * moved behind it. */
 static const char *text_at(const uint8_t **at, const uint8_t *end)
 {
     const char *text = (const char *)*at;
@@ -121,7 +123,9 @@ struct relay_message relay_wire_client(struct relay_wire *w, const uint8_t *data
     switch (data[0]) {
     case 'P': prepare(w, body, end); break;
     case 'B': commit = binds_commit(w, body, end, name); break;
-    case 'Q': commit = relay_wire_has_word((const char *)body, (size_t)(end - body), "commit"); break;
+    case 'Q':
+        commit = relay_wire_has_word((const char *)body, (size_t)(end - body), "commit");
+        break;
     default: break;
     }
     if (commit) {
@@ -142,7 +146,8 @@ struct relay_message relay_wire_server(struct relay_wire *w, const uint8_t *data
         return m;
     m.size = whole;
     m.place = w->answered;
-    if (data[0] == 'C' && whole == 5 + sizeof "COMMIT" && memcmp(data + 5, "COMMIT", sizeof "COMMIT") == 0) {
+    if (data[0] == 'C' && whole == 5 + sizeof "COMMIT" &&
+        memcmp(data + 5, "COMMIT", sizeof "COMMIT") == 0) {
         m.kind = RELAY_WIRE_COMMITTED;
         w->answered.number++;
     } else if (data[0] == 'Z') {

@@ -41,11 +41,14 @@ static void holds(struct kit *k)
 {
     char id[3][HF_ID_SIZE];
     static const char *const place[] = {
-        "{\"op\":\"place_hold\",\"key\":\"order-1\",\"resource\":\"room\",\"requester\":\"ann\",\"duration\":"
+        "{\"op\":\"place_hold\",\"key\":\"order-1\",\"resource\":\"room\",\"requester\":\"ann\","
+        "\"duration\":"
         "\"15m\"}",
-        "{\"op\":\"place_hold\",\"key\":\"order-2\",\"resource\":\"room\",\"requester\":\"ann\",\"duration\":"
+        "{\"op\":\"place_hold\",\"key\":\"order-2\",\"resource\":\"room\",\"requester\":\"ann\","
+        "\"duration\":"
         "\"15m\"}",
-        "{\"op\":\"place_hold\",\"key\":\"order-3\",\"resource\":\"seat\",\"requester\":\"bob\",\"duration\":"
+        "{\"op\":\"place_hold\",\"key\":\"order-3\",\"resource\":\"seat\",\"requester\":\"bob\","
+        "\"duration\":"
         "\"15m\"}",
     };
     assert_int_equal(kit_resource(k, "room", 2), HF_OK);
@@ -54,14 +57,16 @@ static void holds(struct kit *k)
         memcpy(id[i], k->got.answer.hold.id, HF_ID_SIZE);
     }
     story_do(k, HF_OK, place[0]); /* a retry leaves nothing */
-    story_do(k, HF_RESOURCE_UNAVAILABLE,
-             "{\"op\":\"place_hold\",\"key\":\"order-4\",\"resource\":\"room\",\"requester\":\"cy\","
-             "\"duration\":\"1m\"}");
+    story_do(
+        k, HF_RESOURCE_UNAVAILABLE,
+        "{\"op\":\"place_hold\",\"key\":\"order-4\",\"resource\":\"room\",\"requester\":\"cy\","
+        "\"duration\":\"1m\"}");
     do_with(k, HF_OK, "{\"op\":\"confirm\",\"key\":\"paid-1\",\"id\":\"@\"}", id[0]);
     do_with(k, HF_NOT_HELD, "{\"op\":\"release\",\"key\":\"late-1\",\"id\":\"@\"}", id[0]);
     do_with(k, HF_OK, "{\"op\":\"release\",\"key\":\"back-2\",\"id\":\"@\"}", id[1]);
     do_with(k, HF_OK, "{\"op\":\"reverse\",\"key\":\"refund-1\",\"id\":\"@\"}", id[0]);
-    do_with(k, HF_WINDOW_NOT_ELAPSED, "{\"op\":\"expire\",\"key\":\"early-3\",\"id\":\"@\"}", id[2]);
+    do_with(k, HF_WINDOW_NOT_ELAPSED, "{\"op\":\"expire\",\"key\":\"early-3\",\"id\":\"@\"}",
+            id[2]);
     story_do(k, HF_OK,
              "{\"op\":\"place_hold\",\"client\":\"till\",\"sequence\":1,\"resource\":\"seat "
              "2\",\"requester\":\"bob\","
@@ -86,10 +91,11 @@ static void claims(struct kit *k)
 {
     assert_int_equal(kit_begin(k, "charge-1", "p", MINUTE, HF_ABANDON_UNKNOWN), HF_OK);
     assert_int_equal(
-        kit_settle_claim(k, HF_COMPLETE, "charge-1", k->got.answer.claim.fence, "\"done\"", false), HF_OK);
+        kit_settle_claim(k, HF_COMPLETE, "charge-1", k->got.answer.claim.fence, "\"done\"", false),
+        HF_OK);
     assert_int_equal(kit_begin(k, "charge-2", "p", MINUTE, HF_ABANDON_RETRY), HF_OK);
-    assert_int_equal(kit_settle_claim(k, HF_FAIL, "charge-2", k->got.answer.claim.fence, "\"no\"", true),
-                     HF_OK);
+    assert_int_equal(
+        kit_settle_claim(k, HF_FAIL, "charge-2", k->got.answer.claim.fence, "\"no\"", true), HF_OK);
     assert_int_equal(kit_begin(k, "charge-2", "p", MINUTE, HF_ABANDON_RETRY), HF_OK);
     assert_int_equal(kit_begin(k, "charge-3", "p", MINUTE, HF_ABANDON_UNKNOWN), HF_OK);
 }
@@ -100,7 +106,8 @@ static void registers(struct kit *k)
         "\"name\":\"highest\",\"type\":\"max\",\"value\":-5",
         "\"name\":\"once\",\"type\":\"or\",\"value\":true",
         "\"name\":\"all\",\"type\":\"union\",\"value\":[\"pear\",\"apple\"]",
-        ("\"name\":\"newest\",\"type\":\"lww\",\"value\":{\"value\":{\"a\":1},\"timestamp\":7,\"node\":"
+        ("\"name\":\"newest\",\"type\":\"lww\",\"value\":{\"value\":{\"a\":1},\"timestamp\":7,"
+         "\"node\":"
          "\"n1\"}"),
         "\"name\":\"count\",\"type\":\"counter\",\"value\":{\"n1\":3,\"n2\":4}",
         "\"name\":\"stock\",\"type\":\"updown\",\"value\":{\"n1\":{\"up\":9,\"down\":2}}",
@@ -111,20 +118,21 @@ static void registers(struct kit *k)
         story_do(k, HF_OK, line);
     }
     story_do(k, HF_OK, "{\"op\":\"write\",\"key\":\"w1\",\"name\":\"plain\",\"value\":[1,2]}");
-    story_do(
-        k, HF_OK,
-        "{\"op\":\"write\",\"key\":\"w2\",\"name\":\"plain\",\"value\":[3],\"fence\":18446744073709551615}");
+    story_do(k, HF_OK,
+             "{\"op\":\"write\",\"key\":\"w2\",\"name\":\"plain\",\"value\":[3],\"fence\":"
+             "18446744073709551615}");
 }
 
 static enum hf_status lease(struct kit *k, enum hf_action action, const char *key, const char *name,
                             uint64_t fence)
 {
-    return kit_do(k, (struct hf_request){ .action = action,
-                                          .key = hf_str(key),
-                                          .lease = { .name = hf_str(name),
-                                                     .holder = hf_str(action == HF_GRANT ? "n1" : ""),
-                                                     .ttl_ms = action == HF_RETURN ? 0 : MINUTE,
-                                                     .fence = fence } });
+    return kit_do(k,
+                  (struct hf_request){ .action = action,
+                                       .key = hf_str(key),
+                                       .lease = { .name = hf_str(name),
+                                                  .holder = hf_str(action == HF_GRANT ? "n1" : ""),
+                                                  .ttl_ms = action == HF_RETURN ? 0 : MINUTE,
+                                                  .fence = fence } });
 }
 
 static void leases(struct kit *k)
@@ -152,11 +160,12 @@ static void effects(struct kit *k)
     values[0] = hf_str("old");
     values[1] = hf_mem("\x00\xff\\", 3);
     for (size_t i = 0; i < 2; i++) {
-        struct hf_request r = {
-            .action = HF_APPLY,
-            .key = hf_mem(i ? "k\xff\\\n" : "apply-1", i ? 4 : 7),
-            .apply = { .name = hf_str("count"), .payload = values[i], .fn = effect, .arg = &values[i] }
-        };
+        struct hf_request r = { .action = HF_APPLY,
+                                .key = hf_mem(i ? "k\xff\\\n" : "apply-1", i ? 4 : 7),
+                                .apply = { .name = hf_str("count"),
+                                           .payload = values[i],
+                                           .fn = effect,
+                                           .arg = &values[i] } };
         assert_int_equal(kit_do(k, r), HF_OK);
     }
 }
@@ -189,8 +198,8 @@ void story_audit(const struct postgres *p, struct hf_audit_report *report)
 bool story_found(const struct hf_audit_report *report, const char *check, const char *words)
 {
     for (size_t i = 0; i < report->check_count; i++)
-        for (size_t n = 0; strcmp(report->checks[i].name, check) == 0 && n < report->checks[i].example_count;
-             n++)
+        for (size_t n = 0;
+             strcmp(report->checks[i].name, check) == 0 && n < report->checks[i].example_count; n++)
             if (strstr(report->checks[i].examples[n], words))
                 return true;
     return false;

@@ -55,8 +55,9 @@ int swift_set_up(void **state)
     assert_true(hf_pg_session_init(&swift.session, &swift.shared));
     assert_int_equal(hf_pg_session_connect(&swift.session, NULL), HF_PG_FINE);
     assert_int_equal(hf_pg_session_register(&swift.session), HF_PG_FINE);
-    assert_int_equal(hf_pg_ask(&swift.session.conn, "SET lock_timeout = '10s'", 0, NULL, false, NULL),
-                     HF_PG_FINE);
+    assert_int_equal(
+        hf_pg_ask(&swift.session.conn, "SET lock_timeout = '10s'", 0, NULL, false, NULL),
+        HF_PG_FINE);
     swift.user = postgres_connect(&swift.p);
     return 0;
 }
@@ -95,7 +96,8 @@ struct hf_request swift_placing(const char *key, const char *resource, int64_t d
 
 struct hf_request swift_ending(enum hf_action action, const char *key, const char *hold)
 {
-    return (struct hf_request){ .action = action, .key = hf_str(key), .hold = { .id = hf_str(hold) } };
+    return (
+        struct hf_request){ .action = action, .key = hf_str(key), .hold = { .id = hf_str(hold) } };
 }
 
 /* ---- Batches ---- */
@@ -183,7 +185,8 @@ enum hf_status swift_do(struct hf_request q)
 
 static const char drawn[] = "SELECT last_value FROM holdfast.journal_number";
 
-/* A batch with locks would wait for this one before it reads, and not have drawn its numbers by then. */
+/* A batch with locks would wait for this one before it reads, and not have drawn its numbers by
+ * then. */
 void swift_between(const struct hf_request *requests, size_t count)
 {
     long long before = postgres_number(&swift.p, drawn);

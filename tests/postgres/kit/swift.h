@@ -1,8 +1,10 @@
-/* swift.h: sessions of the store on PostgreSQL, driven without the store's threads, so that a test can act between the two
- * round trips of a batch that takes no locks.
+/* swift.h: sessions of the store on PostgreSQL, driven without the store's threads, so that a test
+ * can act between the two round trips of a batch that takes no locks.
  *
- *     swift_between(&q, 1);                    it has read, and waits for a lock that swift.user has
- *     functions_run(swift.user, "...");        what happens meanwhile, in the transaction that has the lock
+ *     swift_between(&q, 1);                    it has read, and waits for a lock that swift.user
+ *                                              has
+ *     functions_run(swift.user, "...");        what happens meanwhile, in the transaction that has
+ *                                              the lock
  *     assert_int_equal(swift_between_over(), HF_PG_AGAIN);
  *     assert_int_equal(swift_again(), HF_PG_DONE);
  *     ... swift.run.status[0] ...
@@ -55,7 +57,8 @@ struct hf_request swift_ending(enum hf_action action, const char *key, const cha
 
 /* Make swift.run a batch of these requests: up to SWIFT_MANY, borrowed. */
 void swift_make(const struct hf_request *requests, size_t count);
-/* Nothing that the session has seen lately keeps it from going without locks and from taking keys for free. */
+/* Nothing that the session has seen lately keeps it from going without locks and from taking keys
+ * for free. */
 void swift_calm(void);
 /* Run it on a thread of its own; the end of that. */
 void swift_start(void);
@@ -70,7 +73,8 @@ enum hf_pg_end swift_try(const struct hf_request *requests, size_t count);
 /* One request, by whatever way it is done. */
 enum hf_status swift_do(struct hf_request q);
 
-/* A batch that has read, and may not write until the user's transaction has ended; the end of both. */
+/* A batch that has read, and may not write until the user's transaction has ended; the end of
+ * both. */
 void swift_between(const struct hf_request *requests, size_t count);
 enum hf_pg_end swift_between_over(void);
 /* Wait until one session waits for a lock. */

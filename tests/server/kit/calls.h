@@ -7,7 +7,8 @@
 
 extern struct talk t; /* a client of the server of the test that runs; case_restart makes it anew */
 
-/* For cmocka: with a server as talk_server makes it. A test that needs something else calls them in its own. */
+/* For cmocka: with a server as talk_server makes it. A test that needs something else calls them in
+ * its own. */
 int calls_setup(void **state);
 int calls_teardown(void **state);
 #define CALLS_TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)

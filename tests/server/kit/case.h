@@ -2,8 +2,9 @@
  *
  *     SERVER_TEST(what_had_come_in_is_answered, server_init, 2)
  *
- * is a test with a server of two threads that server_init makes. Instead of server_init there may be talk_server, or a
- * function that calls one of them and changes options. Whoever wants a client beside it includes calls.h. */
+ * is a test with a server of two threads that server_init makes. Instead of server_init there may
+ * be talk_server, or a function that calls one of them and changes options. Whoever wants a client
+ * beside it includes calls.h. */
 #ifndef HF_TESTS_SERVER_KIT_CASE_H
 #define HF_TESTS_SERVER_KIT_CASE_H
 
@@ -20,14 +21,17 @@ struct server_case {
 /* For cmocka. state: of case_setup, points to a struct server_case, which is borrowed. */
 int case_setup(void **state);
 int case_teardown(void **state);
-#define SERVER_TEST(name, how, count)                                         \
-    cmocka_unit_test_prestate_setup_teardown(name, case_setup, case_teardown, \
-                                             (&(struct server_case){ .make = (how), .threads = (count) }))
+#define SERVER_TEST(name, how, count)         \
+    cmocka_unit_test_prestate_setup_teardown( \
+        name, case_setup, case_teardown,      \
+        (&(struct server_case){ .make = (how), .threads = (count) }))
 
-/* The same with a server that the test itself starts, after it has changed options; it has one thread. */
+/* The same with a server that the test itself starts, after it has changed options; it has one
+ * thread. */
 #define SERVER_TEST_STOPPED(name, how) SERVER_TEST(name, how, 0)
 
-/* Stop it, which must go well, unless it has ended by itself; and start it with the options that it has now. */
+/* Stop it, which must go well, unless it has ended by itself; and start it with the options that it
+ * has now. */
 void case_restart(void);
 
 #endif

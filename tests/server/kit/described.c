@@ -11,7 +11,8 @@ static struct hf_arena arena;
 static struct hf_buffer text;
 static struct tree *document;
 
-static const struct tree *met[1024]; /* media types and fields of answers, as they stand in the document */
+static const struct tree
+    *met[1024]; /* media types and fields of answers, as they stand in the document */
 static size_t met_count;
 
 static void meet(const struct tree *t)
@@ -78,8 +79,8 @@ static const char *method_of(const struct hf_call *call)
                                             : "post";
 }
 
-/* What is said of answers with this status: of the call's own, or of all. A request for no call is answered with what
- * all have. */
+/* What is said of answers with this status: of the call's own, or of all. A request for no call is
+ * answered with what all have. */
 static struct tree *response_of(const struct hf_call *call, int status)
 {
     char name[16];
@@ -101,7 +102,8 @@ static bool is_of_every_answer(const char *name, size_t size)
     return false;
 }
 
-static void field_check(const char *what, int status, struct tree *response, const char *name, size_t size)
+static void field_check(const char *what, int status, struct tree *response, const char *name,
+                        size_t size)
 {
     const struct tree *headers = tree_get(response, "headers");
     for (const struct tree *h = headers ? headers->child : NULL; h; h = h->next)
@@ -124,7 +126,8 @@ void described_check(const char *what, const struct reply *r)
     if (!content)
         fail_msg("%s: %d is %s, which is not described", what, r->status, media);
     meet(content);
-    for (const char *line = strstr(r->head, "\r\n"); line[2] != '\r'; line = strstr(line + 2, "\r\n"))
+    for (const char *line = strstr(r->head, "\r\n"); line[2] != '\r';
+         line = strstr(line + 2, "\r\n"))
         field_check(what, r->status, response, line + 2, strcspn(line + 2, ":"));
 }
 
@@ -136,15 +139,15 @@ static void all_met(const struct hf_call *call, const struct tree *response, con
     for (const struct tree *c = list ? list->child : NULL; c; c = c->next)
         if (!was_met(c))
             fail_msg("%s %s: %.*s has %s %.*s, which no answer had", method_of(call), call->path,
-                     (int)response->name.size, (const char *)response->name.data, part, (int)c->name.size,
-                     (const char *)c->name.data);
+                     (int)response->name.size, (const char *)response->name.data, part,
+                     (int)c->name.size, (const char *)c->name.data);
 }
 
 void described_all_met(void)
 {
     for (size_t i = 0; i < hf_call_count; i++) {
-        const struct tree *responses =
-            tree_at(the_document(), "paths", hf_calls[i].path, method_of(&hf_calls[i]), "responses", NULL);
+        const struct tree *responses = tree_at(the_document(), "paths", hf_calls[i].path,
+                                               method_of(&hf_calls[i]), "responses", NULL);
         for (const struct tree *r = responses->child; r; r = r->next) {
             if (r->name.size != 3 || *(const char *)r->name.data != '2')
                 continue;

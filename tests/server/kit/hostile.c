@@ -167,7 +167,8 @@ static void bytes_add(struct file *f, const char *p, bool body)
 
 /* ---- Words ---- */
 
-static size_t word_index(const struct file *f, const char *word, const char *const *words, size_t count)
+static size_t word_index(const struct file *f, const char *word, const char *const *words,
+                         size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(word, words[i]) == 0)
@@ -271,7 +272,8 @@ static void head_begin(struct file *f, const char *name)
 /* A line that says something about the case. */
 static void about_read(struct file *f, const char *word, const char *rest)
 {
-    static const char *const closes[] = { "yes", "no", "any" }, *const servers[] = { "plain", "auth" };
+    static const char *const closes[] = { "yes", "no", "any" }, *const servers[] = { "plain",
+                                                                                     "auth" };
     if (f->c == NULL)
         broken(f, "%s outside of a case", word);
     if (strcmp(word, "status") == 0) {

@@ -28,8 +28,9 @@ struct hf_hostile_case {
     bool auth; /* for the server with tokens */
     enum hf_hostile_layer layer;
     enum hf_hostile_close close;
-    size_t answers;                                          /* 1 .. HF_HOSTILE_ANSWERS */
-    unsigned status[HF_HOSTILE_ANSWERS][HF_HOSTILE_CHOICES]; /* any of them, 0 where there are fewer */
+    size_t answers; /* 1 .. HF_HOSTILE_ANSWERS */
+    unsigned status[HF_HOSTILE_ANSWERS]
+                   [HF_HOSTILE_CHOICES]; /* any of them, 0 where there are fewer */
     char *bytes;
     size_t size;
 };
@@ -39,9 +40,9 @@ struct hf_hostile {
     size_t count;
 };
 
-/* Read all *.case files of `dir`, in the order of their names. NULL: the folder that came with the source.
- * A file that breaks a rule of the format fails the test, with its name and line. Owned, free with
- * hf_hostile_free. */
+/* Read all *.case files of `dir`, in the order of their names. NULL: the folder that came with the
+ * source. A file that breaks a rule of the format fails the test, with its name and line. Owned,
+ * free with hf_hostile_free. */
 struct hf_hostile hf_hostile_load(const char *dir);
 void hf_hostile_free(struct hf_hostile *h);
 

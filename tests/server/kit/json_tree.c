@@ -199,7 +199,8 @@ static double number_of(const struct tree *t)
 static bool bounds_fit(const struct tree *schema, const struct tree *value)
 {
     const struct tree *least = tree_get(schema, "minimum"), *most = tree_get(schema, "maximum");
-    const struct tree *shortest = tree_get(schema, "minLength"), *longest = tree_get(schema, "maxLength");
+    const struct tree *shortest = tree_get(schema, "minLength"),
+                      *longest = tree_get(schema, "maxLength");
     if (value->type == HF_READ_NUMBER)
         return (!least || number_of(value) >= number_of(least)) &&
                (!most || number_of(value) <= number_of(most));
@@ -293,7 +294,8 @@ static bool obeys(const struct judge *j, struct tree *schema, const struct tree 
     if (one && alternatives(j, one, value) != 1)
         return wrong(j, value, "not exactly one of the alternatives");
     struct tree *items = tree_get(schema, "items");
-    for (const struct tree *c = value->type == HF_READ_ARRAY && items ? value->child : NULL; c; c = c->next)
+    for (const struct tree *c = value->type == HF_READ_ARRAY && items ? value->child : NULL; c;
+         c = c->next)
         if (!obeys(j, items, c))
             return false;
     return value->type != HF_READ_OBJECT || members_fit(j, schema, value);

@@ -1,8 +1,10 @@
-/* json_tree.h: JSON as a tree, and a small judge of JSON Schema, for tests that hold answers against their description.
+/* json_tree.h: JSON as a tree, and a small judge of JSON Schema, for tests that hold answers
+ * against their description.
  *
- * The judge knows what the description of the interface uses: $ref, type, const, enum, properties, required, items,
- * additionalProperties, anyOf, oneOf, minimum, maximum, minLength, pattern only as far as "hexadecimal or duration".
- * It is stricter than JSON Schema in one way: a member that is not among the properties is wrong. */
+ * The judge knows what the description of the interface uses: $ref, type, const, enum, properties,
+ * required, items, additionalProperties, anyOf, oneOf, minimum, maximum, minLength, pattern only as
+ * far as "hexadecimal or duration". It is stricter than JSON Schema in one way: a member that is
+ * not among the properties is wrong. */
 #ifndef HF_TESTS_SERVER_KIT_JSON_TREE_H
 #define HF_TESTS_SERVER_KIT_JSON_TREE_H
 
@@ -16,7 +18,8 @@ struct tree {
     struct tree *next;    /* the one behind it in the same object or array */
 };
 
-/* Read the whole text; NULL with the reason on stderr if it is not JSON. text: borrowed. Lives in the arena. */
+/* Read the whole text; NULL with the reason on stderr if it is not JSON. text: borrowed. Lives in
+ * the arena. */
 struct tree *tree_read(struct hf_bytes text, struct hf_arena *arena);
 
 /* The member of an object, or NULL. t may be NULL. */
@@ -31,6 +34,7 @@ bool tree_has(const struct tree *array, const char *text);
 struct tree *tree_resolve(struct tree *document, struct hf_bytes pointer);
 
 /* Does the value obey the schema? If not, `why` says where. */
-bool tree_obeys(struct tree *document, struct tree *schema, const struct tree *value, char why[256]);
+bool tree_obeys(struct tree *document, struct tree *schema, const struct tree *value,
+                char why[256]);
 
 #endif

@@ -248,8 +248,8 @@ void server_await_commit(struct server *s)
         both_await_stopped();
         return;
     }
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; atomic_load(&s->io->syncs) == s->syncs;
-         server_pause_ms(1))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
+         atomic_load(&s->io->syncs) == s->syncs; server_pause_ms(1))
         assert_true(server_clock_ms() < until);
 }
 
@@ -263,8 +263,8 @@ uint64_t server_commits(struct server *s)
 {
     if (!both_is_postgres())
         return atomic_load(&s->io->syncs);
-    return (uint64_t)postgres_number(both_cluster(),
-                                     "SELECT count(DISTINCT (writer, batch)) FROM holdfast.journal");
+    return (uint64_t)postgres_number(
+        both_cluster(), "SELECT count(DISTINCT (writer, batch)) FROM holdfast.journal");
 }
 
 uint64_t server_audit(const struct server *s)
@@ -328,8 +328,8 @@ bool server_send_text(int fd, const char *text)
     return server_send(fd, text, strlen(text));
 }
 
-/* Ask the system, over `ask`, about the server's end of a connection: is it accepted, and everything read, or is it
- * closed? */
+/* Ask the system, over `ask`, about the server's end of a connection: is it accepted, and
+ * everything read, or is it closed? */
 static bool is_read(int ask, const struct sockaddr_in *server, const struct sockaddr_in *client)
 {
     struct {
@@ -338,14 +338,15 @@ static bool is_read(int ask, const struct sockaddr_in *server, const struct sock
     } question = { .head = { .nlmsg_len = sizeof question,
                              .nlmsg_type = SOCK_DIAG_BY_FAMILY,
                              .nlmsg_flags = NLM_F_REQUEST },
-                   .body = { .sdiag_family = AF_INET,
-                             .sdiag_protocol = IPPROTO_TCP,
-                             .idiag_states = ~0u,
-                             .id = { .idiag_sport = server->sin_port,
-                                     .idiag_dport = client->sin_port,
-                                     .idiag_src = { server->sin_addr.s_addr },
-                                     .idiag_dst = { client->sin_addr.s_addr },
-                                     .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } } };
+                   .body = {
+                       .sdiag_family = AF_INET,
+                       .sdiag_protocol = IPPROTO_TCP,
+                       .idiag_states = ~0u,
+                       .id = { .idiag_sport = server->sin_port,
+                               .idiag_dport = client->sin_port,
+                               .idiag_src = { server->sin_addr.s_addr },
+                               .idiag_dst = { client->sin_addr.s_addr },
+                               .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } } };
     struct {
         struct nlmsghdr head;
         struct inet_diag_msg body;
@@ -353,8 +354,9 @@ static bool is_read(int ask, const struct sockaddr_in *server, const struct sock
     } answer = { 0 };
     assert_int_equal(send(ask, &question, sizeof question, 0), sizeof question);
     assert_true(recv(ask, &answer, sizeof answer, 0) > 0);
-    bool open = answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
-                (answer.body.idiag_state == TCP_ESTABLISHED || answer.body.idiag_state == TCP_CLOSE_WAIT);
+    bool open =
+        answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY &&
+        (answer.body.idiag_state == TCP_ESTABLISHED || answer.body.idiag_state == TCP_CLOSE_WAIT);
     /* Without an inode it is not accepted. */
     return !open || (answer.body.idiag_inode != 0 && answer.body.idiag_rqueue == 0);
 }
@@ -380,8 +382,8 @@ static char *head_end(char *head, size_t size)
     return end ? end + 4 : NULL;
 }
 
-/* Read up to and with the empty line. What comes is looked at first and taken then, so that nothing of the next
- * answer is. */
+/* Read up to and with the empty line. What comes is looked at first and taken then, so that nothing
+ * of the next answer is. */
 static char *receive_head(int fd)
 {
     size_t size = 0, room = 4096;
@@ -533,7 +535,8 @@ bool server_send_request(int fd, const char *what, const char *fields, const cha
     return sent;
 }
 
-bool server_call(int fd, const char *what, const char *fields, const char *body, struct reply *reply)
+bool server_call(int fd, const char *what, const char *fields, const char *body,
+                 struct reply *reply)
 {
     *reply = (struct reply){ 0 };
     return server_send_request(fd, what, fields, body) &&

@@ -38,16 +38,19 @@ static void problem_is_whole(const struct reply *r)
 {
     char status[32], type[128];
     snprintf(status, sizeof status, "\"status\":%d,", r->status);
-    snprintf(type, sizeof type, "{\"type\":\"urn:holdfast:%s\",\"title\":\"", reply_text(r, "code"));
-    if (strncmp(r->body, type, strlen(type)) != 0 || !reply_has(r, status) || reply_text(r, "code")[0] == 0 ||
-        reply_text(r, "title")[0] == 0 || reply_text(r, "detail")[0] == 0)
+    snprintf(type, sizeof type, "{\"type\":\"urn:holdfast:%s\",\"title\":\"",
+             reply_text(r, "code"));
+    if (strncmp(r->body, type, strlen(type)) != 0 || !reply_has(r, status) ||
+        reply_text(r, "code")[0] == 0 || reply_text(r, "title")[0] == 0 ||
+        reply_text(r, "detail")[0] == 0)
         fail_msg("not a problem+json: %s", r->body);
 }
 
 static void answer_is_sound(const char *what, const struct reply *r)
 {
     const char *type = reply_field(r, "Content-Type");
-    bool not_ready = r->status == 503 && strstr(what, "/readyz") != NULL; /* an answer like any other */
+    bool not_ready =
+        r->status == 503 && strstr(what, "/readyz") != NULL; /* an answer like any other */
     bool refused = r->status >= 400 && !not_ready;
     assert_non_null(type);
     assert_int_equal(strcmp(type, "application/problem+json") == 0, refused);

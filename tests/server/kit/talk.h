@@ -1,4 +1,5 @@
-/* talk.h: one client of a server, with the newest answer at hand and what every answer must look like. */
+/* talk.h: one client of a server, with the newest answer at hand and what every answer must look
+ * like. */
 #ifndef HF_TESTS_SERVER_KIT_TALK_H
 #define HF_TESTS_SERVER_KIT_TALK_H
 
@@ -11,11 +12,11 @@ struct talk {
     const struct server *server; /* borrowed */
     int fd;                      /* a connection that is kept open; -1: none */
     struct reply got;            /* the newest answer */
-    char *fields;                /* owned: sent with every call, each line ended by CRLF; NULL: none */
+    char *fields; /* owned: sent with every call, each line ended by CRLF; NULL: none */
 };
 
-/* A server whose clock stands at TALK_START and is moved by the test alone, without the store's background thread, so
- * that nothing expires by itself. Not started. */
+/* A server whose clock stands at TALK_START and is moved by the test alone, without the store's
+ * background thread, so that nothing expires by itself. Not started. */
 void talk_server(struct server *s);
 
 void talk_open(struct talk *t, const struct server *s);
@@ -23,9 +24,9 @@ void talk_close(struct talk *t);
 /* Send these fields with every call from now on. NULL: none. */
 void talk_as(struct talk *t, const char *fields);
 
-/* One call; its status. what: "POST /v1/holds". key: of Idempotency-Key, or NULL. body: or NULL. Rules that hold for
- * every answer are asserted: a refusal is a whole problem+json, a body has its type and length, and whatever the answer
- * has is described at /v1/openapi.json. */
+/* One call; its status. what: "POST /v1/holds". key: of Idempotency-Key, or NULL. body: or NULL.
+ * Rules that hold for every answer are asserted: a refusal is a whole problem+json, a body has its
+ * type and length, and whatever the answer has is described at /v1/openapi.json. */
 int talk(struct talk *t, const char *what, const char *key, const char *body);
 /* The same with a path that is made as printf does. */
 int talkf(struct talk *t, const char *key, const char *body, const char *what, ...)
@@ -33,17 +34,18 @@ int talkf(struct talk *t, const char *key, const char *body, const char *what, .
 
 /* Assert that the newest answer is a refusal with this status and code. */
 void talk_refused(const struct talk *t, int status, const char *code);
-/* Assert that the body is this text, in which * stands for anything without a quote and # for a number. */
+/* Assert that the body is this text, in which * stands for anything without a quote and # for a
+ * number. */
 void talk_is(const struct talk *t, const char *pattern);
-/* Assert that the answer is that of a call with a key, which says when the key's window closes: a first answer, or one
- * that was given again. */
+/* Assert that the answer is that of a call with a key, which says when the key's window closes: a
+ * first answer, or one that was given again. */
 void talk_first(const struct talk *t);
 void talk_replayed(const struct talk *t);
 /* Assert that the answer belongs to no key. */
 void talk_unkeyed(const struct talk *t);
 
-/* Call twice, and assert that the second answer is the first one again, byte for byte, with Idempotent-Replayed and the
- * same Idempotency-Expires. Answers the status. */
+/* Call twice, and assert that the second answer is the first one again, byte for byte, with
+ * Idempotent-Replayed and the same Idempotency-Expires. Answers the status. */
 int talk_twice(struct talk *t, const char *what, const char *key, const char *body);
 
 /* The figure of /metrics, which must be there. */

@@ -40,7 +40,8 @@ void text_hold(struct text *t, int number)
 {
     char fields[64], body[128];
     snprintf(fields, sizeof fields, "Idempotency-Key: h%d\r\n", number);
-    snprintf(body, sizeof body, "{\"resource\":\"r%d\",\"requester\":\"q\",\"duration\":\"1h\"}", number);
+    snprintf(body, sizeof body, "{\"resource\":\"r%d\",\"requester\":\"q\",\"duration\":\"1h\"}",
+             number);
     text_request(t, "POST /v1/holds", fields, body);
 }
 
@@ -55,10 +56,11 @@ void server_fill_holds(const struct server *s, size_t count)
         char number[24], line[2600];
         snprintf(number, sizeof number, "%08zu", i);
         memcpy(name, number, 8);
-        snprintf(line, sizeof line,
-                 "{\"op\":\"place_hold\",\"key\":\"fill-%zu\",\"resource\":\"%s\",\"requester\":\"%s\","
-                 "\"duration\":\"1d\"}\n",
-                 i, name, name);
+        snprintf(
+            line, sizeof line,
+            "{\"op\":\"place_hold\",\"key\":\"fill-%zu\",\"resource\":\"%s\",\"requester\":\"%s\","
+            "\"duration\":\"1d\"}\n",
+            i, name, name);
         text_string(&t, line);
         if (t.size > 900000 || i + 1 == count) {
             struct reply r;
@@ -85,8 +87,8 @@ void server_fill_registers(const struct server *s, size_t size)
         struct reply r;
         for (int k = 0; k < GROUP; k++, i++) {
             char begin[128];
-            snprintf(begin, sizeof begin, "{\"op\":\"write\",\"key\":\"w%zu\",\"name\":\"x%zu\",\"value\":\"",
-                     i, i);
+            snprintf(begin, sizeof begin,
+                     "{\"op\":\"write\",\"key\":\"w%zu\",\"name\":\"x%zu\",\"value\":\"", i, i);
             text_string(&t, begin);
             text_string(&t, value);
             text_string(&t, "\"}\n");

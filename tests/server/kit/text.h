@@ -19,13 +19,14 @@ void text_request(struct text *t, const char *what, const char *fields, const ch
 /* Add one that places a hold on "r<number>" under the key "h<number>". */
 void text_hold(struct text *t, int number);
 
-/* `count` holds with names of a kilobyte each, so that lists and exports are large. Once a store. */
+/* `count` holds with names of a kilobyte each, so that lists and exports are large. Once a
+ * store. */
 void server_fill_holds(const struct server *s, size_t count);
 /* Registers with about `size` bytes of values. Once a store. */
 void server_fill_registers(const struct server *s, size_t size);
 
-/* A connection that takes little at a time, over a path that takes little at a time: with small segments the kernel keeps
- * little for the server, as it does over a network. */
+/* A connection that takes little at a time, over a path that takes little at a time: with small
+ * segments the kernel keeps little for the server, as it does over a network. */
 int server_connect_narrow(const struct server *s);
 
 #endif

@@ -20,9 +20,9 @@ void client_open(struct client *c, const struct server *s, const struct manner *
     c->ssl = SSL_new(c->ctx);
     assert_non_null(c->ssl);
     if (m && m->protocols)
-        assert_int_equal(
-            SSL_set_alpn_protos(c->ssl, (const unsigned char *)m->protocols, (unsigned)strlen(m->protocols)),
-            0);
+        assert_int_equal(SSL_set_alpn_protos(c->ssl, (const unsigned char *)m->protocols,
+                                             (unsigned)strlen(m->protocols)),
+                         0);
     assert_int_equal(SSL_set_fd(c->ssl, c->fd), 1);
     SSL_set_connect_state(c->ssl);
 }
@@ -84,8 +84,8 @@ bool client_receive(struct client *c, struct reply *r)
     return read_some(c, r->body, r->body_size);
 }
 
-void client_ask(struct client *c, const char *what, const char *fields, const char *body, int status,
-                struct reply *r)
+void client_ask(struct client *c, const char *what, const char *fields, const char *body,
+                int status, struct reply *r)
 {
     char *request = server_request(what, fields, body);
     client_send(c, request, strlen(request));

@@ -18,7 +18,8 @@ struct manner { /* 0 and NULL: as OpenSSL likes it */
     const char *protocols; /* of ALPN, in wire form */
 };
 
-/* A connection without a handshake yet. m: borrowed, may be NULL. c: out, owned, free with client_close. */
+/* A connection without a handshake yet. m: borrowed, may be NULL. c: out, owned, free with
+ * client_close. */
 void client_open(struct client *c, const struct server *s, const struct manner *m);
 void client_close(struct client *c);
 /* The same with the handshake, which is asserted to succeed. */
@@ -26,10 +27,12 @@ void client_connect(struct client *c, const struct server *s, const struct manne
 
 /* Send all of it. */
 void client_send(struct client *c, const char *text, size_t size);
-/* Read one answer, no byte more. r: out, owned, free with reply_free. False if the connection ended before. */
+/* Read one answer, no byte more. r: out, owned, free with reply_free. False if the connection ended
+ * before. */
 bool client_receive(struct client *c, struct reply *r);
-/* Ask, and assert that the answer has this status. what, fields, body: as for server_request. r: as above. */
-void client_ask(struct client *c, const char *what, const char *fields, const char *body, int status,
-                struct reply *r);
+/* Ask, and assert that the answer has this status. what, fields, body: as for server_request. r: as
+ * above. */
+void client_ask(struct client *c, const char *what, const char *fields, const char *body,
+                int status, struct reply *r);
 
 #endif

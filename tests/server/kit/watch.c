@@ -85,7 +85,8 @@ static bool has_file(const struct server *s, const char *part)
 
 void watch_await_file(const struct server *s, const char *part)
 {
-    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !has_file(s, part); server_pause_ms(1))
+    for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS; !has_file(s, part);
+         server_pause_ms(1))
         assert_true(server_clock_ms() < until);
 }
 
@@ -163,12 +164,14 @@ const char *watch_problem(const struct reply *r)
     static char wrong[512];
     char begin[160], status[32];
     const char *type = reply_field(r, "Content-Type");
-    snprintf(begin, sizeof begin, "{\"type\":\"urn:holdfast:%s\",\"title\":\"", reply_text(r, "code"));
+    snprintf(begin, sizeof begin, "{\"type\":\"urn:holdfast:%s\",\"title\":\"",
+             reply_text(r, "code"));
     snprintf(status, sizeof status, "\"status\":%d,", r->status);
     if (!type || strcmp(type, "application/problem+json") != 0)
         return "it is not problem+json";
     if (r->status < 400 || strncmp(r->body, begin, strlen(begin)) != 0 || !reply_has(r, status) ||
-        reply_text(r, "code")[0] == 0 || reply_text(r, "title")[0] == 0 || reply_text(r, "detail")[0] == 0) {
+        reply_text(r, "code")[0] == 0 || reply_text(r, "title")[0] == 0 ||
+        reply_text(r, "detail")[0] == 0) {
         snprintf(wrong, sizeof wrong, "it is not a whole problem: %.400s", r->body);
         return wrong;
     }
@@ -185,8 +188,8 @@ void watch_refused(const struct reply *r, int status, const char *code, const ch
         fail_msg("expected %d %s, got %d: %s", status, code, r->status, wrong);
     if (r->status != status || strcmp(reply_text(r, "code"), code) != 0 ||
         (sentence && !strstr(reply_text(r, "detail"), sentence)))
-        fail_msg("expected %d %s (%s), got %d %s", status, code, sentence ? sentence : "", r->status,
-                 r->body);
+        fail_msg("expected %d %s (%s), got %d %s", status, code, sentence ? sentence : "",
+                 r->status, r->body);
 }
 
 void watch_ends(int fd)

@@ -100,7 +100,8 @@ static void on_note(void *arg, int level, const char *line)
         *(bool *)arg = true;
 }
 
-/* Does the store open, and is everything before its snapshot as it was written? Returns what the start answers. */
+/* Does the store open, and is everything before its snapshot as it was written? Returns what the
+ * start answers. */
 static enum hf_status start(struct kit *k, struct agreed *got, struct hf_error *why)
 {
     struct hf_stats stats;
@@ -133,12 +134,14 @@ struct agreed agree(struct kit *k, const char *what, const char *name, size_t at
     got.snapshot_named = report.journal.snapshots_unusable > 0;
     hf_audit_report_free(&report);
     enum hf_status started = start(k, &got, &why);
-    /* A store that is damaged is judged; anything else that keeps it from being read has one name for both. */
+    /* A store that is damaged is judged; anything else that keeps it from being read has one name
+     * for both. */
     if (audited != (started == HF_STORE_DAMAGED ? HF_OK : started))
-        fail_msg("%s in %s at byte %zu: the audit answers %s %s, and the start %s %s", what, name, at,
-                 hf_status_code(audited), audit_why.text, hf_status_code(started), why.text);
+        fail_msg("%s in %s at byte %zu: the audit answers %s %s, and the start %s %s", what, name,
+                 at, hf_status_code(audited), audit_why.text, hf_status_code(started), why.text);
     if (got.opens ? got.verdict == HF_AUDIT_DAMAGED : got.verdict == HF_AUDIT_OK)
-        fail_msg("%s in %s at byte %zu: the audit says \"%s\" %s, and the start %s%s", what, name, at,
-                 verdicts[got.verdict], audit_why.text, got.opens ? "takes it" : "refuses it: ", why.text);
+        fail_msg("%s in %s at byte %zu: the audit says \"%s\" %s, and the start %s%s", what, name,
+                 at, verdicts[got.verdict], audit_why.text,
+                 got.opens ? "takes it" : "refuses it: ", why.text);
     return got;
 }

@@ -1,5 +1,6 @@
-/* agree.h: one definition of damage (doc/FORMAT.md). The files of a store are kept in memory, put back, and changed; then
- * the audit judges the store and the start opens it, and both must say the same. */
+/* agree.h: one definition of damage (doc/FORMAT.md). The files of a store are kept in memory, put
+ * back, and changed; then the audit judges the store and the start opens it, and both must say the
+ * same. */
 #ifndef HF_TESTS_STORE_KIT_AGREE_H
 #define HF_TESTS_STORE_KIT_AGREE_H
 
@@ -39,11 +40,13 @@ struct agreed {
     enum hf_audit_verdict verdict; /* HF_AUDIT_DAMAGED also if the audit could not be done */
     bool opens;                    /* and everything before its snapshot is as it was written */
     bool index_named, index_rebuilt;
-    bool snapshot_named, snapshot_left; /* a snapshot that cannot be used: by the audit; by the start */
+    bool snapshot_named,
+        snapshot_left; /* a snapshot that cannot be used: by the audit; by the start */
 };
 
-/* Fails unless the start refuses the store if the audit calls it damaged, and opens it if the audit says that all is well; and unless
- * both give the same reason if it cannot be read. what, name, at: for the message. */
+/* Fails unless the start refuses the store if the audit calls it damaged, and opens it if the audit
+ * says that all is well; and unless both give the same reason if it cannot be read. what, name, at:
+ * for the message. */
 struct agreed agree(struct kit *k, const char *what, const char *name, size_t at);
 
 #endif

@@ -258,14 +258,15 @@ void jw_entries_tag(const struct hf_sipkey *seal, unsigned char *b, size_t lengt
     memcpy(nonce, b + 16, 8);
     memcpy(nonce + 8, b + 8, 4);
     OSSL_PARAM params[] = { OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_CIPHER, name, 0),
-                            OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_IV, nonce, sizeof nonce),
+                            OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_IV, nonce,
+                                                              sizeof nonce),
                             OSSL_PARAM_construct_end() };
     EVP_MAC *mac = EVP_MAC_fetch(NULL, "GMAC", NULL);
     EVP_MAC_CTX *ctx = EVP_MAC_CTX_new(mac);
     memset(b + 64, 0, 32);
     HF_ASSERT(ctx && EVP_MAC_init(ctx, key, 16, params) == 1 &&
-              EVP_MAC_update(ctx, b + 112, length - 112) == 1 && EVP_MAC_final(ctx, b + 64, &size, 16) == 1 &&
-              size == 16);
+              EVP_MAC_update(ctx, b + 112, length - 112) == 1 &&
+              EVP_MAC_final(ctx, b + 64, &size, 16) == 1 && size == 16);
     EVP_MAC_CTX_free(ctx);
     EVP_MAC_free(mac);
 }

@@ -1,8 +1,9 @@
 /* journal_writer.h: journals made by hand, right ones and wrong ones.
  *
- * Written from doc/FORMAT.md alone, apart from both the store that writes journals and the auditor that
- * reads them. A test fills in entries as plain structs, may change anything in them, and commits; knobs
- * make what no store would write. Anything that fails (disk, memory) aborts the test program. */
+ * Written from doc/FORMAT.md alone, apart from both the store that writes journals and the auditor
+ * that reads them. A test fills in entries as plain structs, may change anything in them, and
+ * commits; knobs make what no store would write. Anything that fails (disk, memory) aborts the test
+ * program. */
 #ifndef HF_TESTS_STORE_KIT_JOURNAL_WRITER_H
 #define HF_TESTS_STORE_KIT_JOURNAL_WRITER_H
 
@@ -33,10 +34,11 @@ struct jw {
     char dir[512];
     uint64_t segment_size;
     uint32_t
-        version; /* of segment headers and batches; 2. 1 makes those of the old format; one that begins with 1 may go on
-                       * with 2 in the next segment. Above 2: the layout of 2 */
-    /* knob: unless 0, a segment that begins is said to be so large, and one that is packed is, with zeros behind what
-     * was written. Its plain file is not, so it has to be packed. */
+        /* of segment headers and batches; 2. 1 makes those of the old format; one that begins with
+         * 1 may go on with 2 in the next segment. Above 2: the layout of 2 */
+        version;
+    /* knob: unless 0, a segment that begins is said to be so large, and one that is packed is, with
+     * zeros behind what was written. Its plain file is not, so it has to be packed. */
     uint64_t stretched;
     uint64_t number, base, offset, sequence;
     hf_time now;
@@ -60,7 +62,8 @@ void jw_open(struct jw *w, const char *dir, uint64_t segment_size);
 void jw_close(struct jw *w);
 
 void jw_begin(struct jw *w, hf_time now);
-/* A new entry of the batch, recorded at its now, status ok, without key, rows or record. Borrowed. */
+/* A new entry of the batch, recorded at its now, status ok, without key, rows or record.
+ * Borrowed. */
 struct jw_entry *jw_add(struct jw *w, enum hf_action action);
 struct hf_row *jw_row(struct jw_entry *e, enum hf_row_kind kind);
 void jw_commit(struct jw *w);
@@ -71,12 +74,13 @@ void jw_pack(struct jw *w, uint64_t number);
 /* The image of a row. */
 void jw_image(const struct hf_row *row, struct hf_buffer *out);
 
-/* Make everything right that checks the batch at `b`, of either version, and the CRCs of its entries as far as they can be
- * found: what somebody can do who has the store's secret. */
+/* Make everything right that checks the batch at `b`, of either version, and the CRCs of its
+ * entries as far as they can be found: what somebody can do who has the store's secret. */
 void jw_fix(unsigned char *b, size_t room);
 /* The secret of every store that is made here. */
 extern const struct hf_sipkey jw_seal;
-/* Put the tag of the entries into the batch at `b`, of version 2 and `length` bytes, under this secret. */
+/* Put the tag of the entries into the batch at `b`, of version 2 and `length` bytes, under this
+ * secret. */
 void jw_entries_tag(const struct hf_sipkey *seal, unsigned char *b, size_t length);
 /* Make the tag of the batch header at `b` right, of version 2, and nothing else. */
 void jw_fix_tag(unsigned char *b);
@@ -97,7 +101,8 @@ struct jw_field {
 };
 void jw_digest(const struct jw_field *fields, size_t count, uint8_t out[HF_DIGEST_SIZE]);
 
-/* A fresh empty directory under the system's place for such, and its removal with everything in it. */
+/* A fresh empty directory under the system's place for such, and its removal with everything in
+ * it. */
 void jw_directory(char out[256]);
 void jw_remove(const char *dir);
 

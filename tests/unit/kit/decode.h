@@ -31,8 +31,8 @@ static inline int decode_end(void **state)
 
 /* A request with `target` (path and query); key and body may be NULL.
  */
-static inline enum hf_status decode_bytes(enum hf_http_method method, const char *target, const char *key,
-                                          struct hf_bytes body)
+static inline enum hf_status decode_bytes(enum hf_http_method method, const char *target,
+                                          const char *key, struct hf_bytes body)
 {
     const char *mark = strchr(target, '?');
     struct hf_bytes path = mark ? hf_mem(target, (size_t)(mark - target)) : hf_str(target);
@@ -54,13 +54,16 @@ static inline enum hf_status decode_bytes(enum hf_http_method method, const char
     }
     switch (match.call->kind) {
     case HF_CALL_DO:
-        decoded.status = hf_api_decode(match.call, &in, &decoded.arena, &decoded.request, &decoded.why);
+        decoded.status =
+            hf_api_decode(match.call, &in, &decoded.arena, &decoded.request, &decoded.why);
         break;
     case HF_CALL_LIST:
-        decoded.status = hf_api_decode_list(match.call, &in, &decoded.arena, &decoded.query, &decoded.why);
+        decoded.status =
+            hf_api_decode_list(match.call, &in, &decoded.arena, &decoded.query, &decoded.why);
         break;
     default:
-        decoded.status = hf_api_decode_other(match.call, &in, &decoded.arena, &decoded.choice, &decoded.why);
+        decoded.status =
+            hf_api_decode_other(match.call, &in, &decoded.arena, &decoded.choice, &decoded.why);
     }
     return decoded.status;
 }
@@ -70,8 +73,8 @@ static inline enum hf_status decode_line(const char *line)
     const struct hf_call *call;
     hf_arena_reset(&decoded.arena);
     decoded.why.detail[0] = '\0';
-    decoded.status =
-        hf_api_decode_line(hf_str(line), hf_str("t"), &decoded.arena, &decoded.request, &call, &decoded.why);
+    decoded.status = hf_api_decode_line(hf_str(line), hf_str("t"), &decoded.arena, &decoded.request,
+                                        &call, &decoded.why);
     if (decoded.status == HF_OK)
         assert_int_equal(call->action, decoded.request.action);
     return decoded.status;
@@ -94,16 +97,16 @@ static inline void expect_bad(const char *what, const char *detail)
     assert_true(size > 0 && decoded.why.detail[size - 1] == '.'); /* nothing was cut off */
 }
 
-static inline const struct hf_request *good(enum hf_http_method method, const char *target, const char *key,
-                                            const char *body)
+static inline const struct hf_request *good(enum hf_http_method method, const char *target,
+                                            const char *key, const char *body)
 {
     (void)decode_bytes(method, target, key, hf_str(body));
     expect_good(body ? body : target);
     return &decoded.request;
 }
 
-static inline void bad(enum hf_http_method method, const char *target, const char *key, const char *body,
-                       const char *detail)
+static inline void bad(enum hf_http_method method, const char *target, const char *key,
+                       const char *body, const char *detail)
 {
     (void)decode_bytes(method, target, key, hf_str(body));
     expect_bad(body ? body : target, detail);
@@ -112,7 +115,8 @@ static inline void bad(enum hf_http_method method, const char *target, const cha
 static inline void same(struct hf_bytes got, const char *text)
 {
     if (!hf_bytes_equal(got, hf_str(text)))
-        fail_msg("got %.*s instead of %s", (int)got.size, got.data ? (const char *)got.data : "", text);
+        fail_msg("got %.*s instead of %s", (int)got.size, got.data ? (const char *)got.data : "",
+                 text);
 }
 
 #endif

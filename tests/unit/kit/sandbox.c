@@ -135,7 +135,8 @@ void cell_use_inside(void)
     struct stat st;
     int fd = open(cell.old, O_RDWR | O_CLOEXEC);
     WANT(fd >= 0 && read(fd, got, 3) == 3 && pwrite(fd, "new", 3, 0) == 3 && ftruncate(fd, 2) == 0);
-    WANT(fsync(fd) == 0 && fdatasync(fd) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0);
+    WANT(fsync(fd) == 0 && fdatasync(fd) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+         fstat(fd, &st) == 0);
     void *map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
     WANT(map != MAP_FAILED && memcmp(map, "ne", 2) == 0 && munmap(map, 4096) == 0);
     close(fd);
@@ -145,7 +146,8 @@ void cell_use_inside(void)
     close(fd);
     WANT(rename(cell_in(cell.data, "fresh"), cell_in(cell.data, "renamed")) == 0 &&
          link(cell_in(cell.data, "renamed"), cell_in(cell.data, "second")) == 0);
-    WANT(unlink(cell_in(cell.data, "renamed")) == 0 && mkdir(cell_in(cell.data, "folder"), 0700) == 0);
+    WANT(unlink(cell_in(cell.data, "renamed")) == 0 &&
+         mkdir(cell_in(cell.data, "folder"), 0700) == 0);
     WANT(open(cell_in(cell.data, "second"), O_WRONLY | O_TRUNC | O_CLOEXEC) >= 0 &&
          unlink(cell_in(cell.data, "second")) == 0);
     DIR *d = opendir(cell.data);
@@ -167,8 +169,10 @@ void cell_use_outside(void)
     FAILS(mkdir(cell_in(cell.dir, "folder"), 0700), EACCES);
     FAILS(unlink(cell.secret), EACCES);
     WANT(rename(cell.old, cell_in(cell.dir, "moved")) == -1 && (errno == EXDEV || errno == EACCES));
-    WANT(rename(cell.secret, cell_in(cell.data, "moved")) == -1 && (errno == EXDEV || errno == EACCES));
-    WANT(link(cell.secret, cell_in(cell.data, "linked")) == -1 && (errno == EXDEV || errno == EACCES));
+    WANT(rename(cell.secret, cell_in(cell.data, "moved")) == -1 &&
+         (errno == EXDEV || errno == EACCES));
+    WANT(link(cell.secret, cell_in(cell.data, "linked")) == -1 &&
+         (errno == EXDEV || errno == EACCES));
     FAILS(symlink(cell.secret, cell_in(cell.data, "leads-out")), EPERM);
     FAILS(mknod(cell_in(cell.data, "device"), S_IFCHR | 0600, 0), EPERM);
     FAILS(chmod(cell.secret, 0666), EPERM);
@@ -183,6 +187,7 @@ void cell_file_is(const char *path, const char *text)
 {
     char got[16] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    WANT(fd >= 0 && read(fd, got, sizeof got - 1) == (ssize_t)strlen(text) && strcmp(got, text) == 0);
+    WANT(fd >= 0 && read(fd, got, sizeof got - 1) == (ssize_t)strlen(text) &&
+         strcmp(got, text) == 0);
     close(fd);
 }

@@ -14,12 +14,13 @@
 #include <unistd.h>
 
 /* In a child: say what did not hold, and end. */
-#define WANT(cond)                                                                                  \
-    do {                                                                                            \
-        if (!(cond)) {                                                                              \
-            fprintf(stderr, "%s:%d: %s (errno: %s)\n", __FILE__, __LINE__, #cond, strerror(errno)); \
-            _exit(1);                                                                               \
-        }                                                                                           \
+#define WANT(cond)                                                                \
+    do {                                                                          \
+        if (!(cond)) {                                                            \
+            fprintf(stderr, "%s:%d: %s (errno: %s)\n", __FILE__, __LINE__, #cond, \
+                    strerror(errno));                                             \
+            _exit(1);                                                             \
+        }                                                                         \
     } while (0)
 #define FAILS(call, error) WANT((errno = 0, (call)) == -1 && errno == (error))
 
@@ -37,11 +38,13 @@ int cell_teardown(void **state);
 const char *cell_in(const char *folder, const char *name);
 void cell_write(const char *path, const char *text);
 
-/* Skip the test if the sandbox cannot be entered here: a sanitizer's run time needs calls that a server does not, and a
- * kernel may have no Landlock (that this is refused is tried in any case). */
+/* Skip the test if the sandbox cannot be entered here: a sanitizer's run time needs calls that a
+ * server does not, and a kernel may have no Landlock (that this is refused is tried in any
+ * case). */
 void cell_skip_unless_possible(void);
-/* Is this a build with counters? They are files below HF_BUILD, which the sandbox does not let be written; a child that
- * does not enter is counted, one that enters is not unless that folder is what it may write. */
+/* Is this a build with counters? They are files below HF_BUILD, which the sandbox does not let be
+ * written; a child that does not enter is counted, one that enters is not unless that folder is
+ * what it may write. */
 #ifdef HF_COVERAGE
 enum { CELL_COUNTED = true };
 #else

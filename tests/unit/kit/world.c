@@ -15,9 +15,11 @@ static struct key row_key(const struct hf_row *row)
 {
     switch (row->kind) {
     case HF_ROW_HOLD: return (struct key){ row->hold.tenant, hf_str(row->hold.id), { NULL, 0 } };
-    case HF_ROW_RESOURCE: return (struct key){ row->resource.tenant, row->resource.name, { NULL, 0 } };
+    case HF_ROW_RESOURCE:
+        return (struct key){ row->resource.tenant, row->resource.name, { NULL, 0 } };
     case HF_ROW_GUARD: return (struct key){ row->guard.tenant, row->guard.name, { NULL, 0 } };
-    case HF_ROW_ENTRY: return (struct key){ row->entry.tenant, row->entry.guard, row->entry.identity };
+    case HF_ROW_ENTRY:
+        return (struct key){ row->entry.tenant, row->entry.guard, row->entry.identity };
     case HF_ROW_CLAIM: return (struct key){ row->claim.tenant, row->claim.key, { NULL, 0 } };
     case HF_ROW_LEASE: return (struct key){ row->lease.tenant, row->lease.name, { NULL, 0 } };
     case HF_ROW_REGISTER: return (struct key){ row->reg.tenant, row->reg.name, { NULL, 0 } };
@@ -58,17 +60,20 @@ static void row_own(struct world *w, struct hf_row *r)
 {
     switch (r->kind) {
     case HF_ROW_HOLD:
-        own_all(w, (struct hf_bytes *[]){ &r->hold.tenant, &r->hold.resource, &r->hold.requester }, 3);
+        own_all(w, (struct hf_bytes *[]){ &r->hold.tenant, &r->hold.resource, &r->hold.requester },
+                3);
         break;
     case HF_ROW_RESOURCE:
         own_all(w, (struct hf_bytes *[]){ &r->resource.tenant, &r->resource.name }, 2);
         break;
-    case HF_ROW_GUARD: own_all(w, (struct hf_bytes *[]){ &r->guard.tenant, &r->guard.name }, 2); break;
+    case HF_ROW_GUARD:
+        own_all(w, (struct hf_bytes *[]){ &r->guard.tenant, &r->guard.name }, 2);
+        break;
     case HF_ROW_ENTRY:
-        own_all(
-            w,
-            (struct hf_bytes *[]){ &r->entry.tenant, &r->entry.guard, &r->entry.identity, &r->entry.result },
-            4);
+        own_all(w,
+                (struct hf_bytes *[]){ &r->entry.tenant, &r->entry.guard, &r->entry.identity,
+                                       &r->entry.result },
+                4);
         break;
     case HF_ROW_CLAIM:
         own_all(w, (struct hf_bytes *[]){ &r->claim.tenant, &r->claim.key, &r->claim.response }, 3);
@@ -79,7 +84,9 @@ static void row_own(struct world *w, struct hf_row *r)
     case HF_ROW_REGISTER:
         own_all(w, (struct hf_bytes *[]){ &r->reg.tenant, &r->reg.name, &r->reg.value.bytes }, 3);
         break;
-    case HF_ROW_CLIENT: own_all(w, (struct hf_bytes *[]){ &r->client.tenant, &r->client.name }, 2); break;
+    case HF_ROW_CLIENT:
+        own_all(w, (struct hf_bytes *[]){ &r->client.tenant, &r->client.name }, 2);
+        break;
     case HF_ROW_VALUE:
         own_all(w, (struct hf_bytes *[]){ &r->pair.tenant, &r->pair.key, &r->pair.value }, 3);
         break;
@@ -104,8 +111,8 @@ static struct hf_row *find(struct world *w, enum hf_row_kind kind, struct key ke
     return NULL;
 }
 
-const struct hf_row *world_row(struct world *w, enum hf_row_kind kind, const char *tenant, const char *first,
-                               const char *second)
+const struct hf_row *world_row(struct world *w, enum hf_row_kind kind, const char *tenant,
+                               const char *first, const char *second)
 {
     return find(w, kind, (struct key){ hf_str(tenant), hf_str(first), hf_str(second) });
 }
@@ -203,7 +210,8 @@ static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time 
     *count = 0;
     for (size_t i = 0; i < t->count && *count < HF_OVERDUE_MAX; i++) {
         const struct hf_hold *h = &t->rows[i].hold;
-        if (h->state == HF_HELD && h->expires_at <= now && hf_bytes_equal(h->tenant, resource.tenant) &&
+        if (h->state == HF_HELD && h->expires_at <= now &&
+            hf_bytes_equal(h->tenant, resource.tenant) &&
             hf_bytes_equal(h->resource, resource.name))
             out[(*count)++] = *h;
     }

@@ -1,5 +1,6 @@
-/* world.h: a store for tests of the core alone. Plain arrays in memory, searched from end to end; it
- * gives the core its view, carries plans out, and fails the test when a plan breaks its contract.
+/* world.h: a store for tests of the core alone. Plain arrays in memory, searched from end to end;
+ * it gives the core its view, carries plans out, and fails the test when a plan breaks its
+ * contract.
  *
  *     struct world *w = world_new();
  *     assert_int_equal(world_do(w, &(struct hf_request){ .action = HF_PLACE_HOLD, ... }), HF_OK);
@@ -47,8 +48,8 @@ struct world {
     bool unreadable[WORLD_LOOKUPS];
 
     struct hf_view view;
-    struct hf_plan plan;                          /* of the last world_do; its bytes live until the next */
-    uint64_t ordinal, fence;                      /* the last ones given out */
+    struct hf_plan plan;     /* of the last world_do; its bytes live until the next */
+    uint64_t ordinal, fence; /* the last ones given out */
     struct world_table tables[HF_ROW_CONFIG + 1]; /* by kind of row */
     struct world_token *tokens;
     size_t token_count, token_room;
@@ -65,14 +66,15 @@ void world_free(struct world *w);
 
 /* Make the command for `request` and decide it. Nothing is carried out. */
 enum hf_status world_decide(struct world *w, const struct hf_request *request);
-/* Decide `request` and carry the plan out. HF_APPLY is carried out as if its function did nothing. */
+/* Decide `request` and carry the plan out. HF_APPLY is carried out as if its function did
+ * nothing. */
 enum hf_status world_do(struct world *w, const struct hf_request *request);
 /* Let the core expire `hold` by itself and carry that out. */
 enum hf_status world_sweep(struct world *w, const struct hf_hold *hold);
 
 /* The stored rows, or NULL. Borrowed until the next change. */
-const struct hf_row *world_row(struct world *w, enum hf_row_kind kind, const char *tenant, const char *first,
-                               const char *second);
+const struct hf_row *world_row(struct world *w, enum hf_row_kind kind, const char *tenant,
+                               const char *first, const char *second);
 size_t world_count(const struct world *w, enum hf_row_kind kind);
 
 /* Fail the test unless PC1 to PC11 hold over the stored rows. */

@@ -11,7 +11,8 @@ static uint32_t odometer_choose(void *arg, uint32_t n)
     return o->answers[o->asked++];
 }
 
-static int odometer_before(void *arg, enum sim_call call, const char *name, uint64_t at, size_t size)
+static int odometer_before(void *arg, enum sim_call call, const char *name, uint64_t at,
+                           size_t size)
 {
     struct desk_odometer *o = arg;
     (void)at;
@@ -54,8 +55,8 @@ struct sim_disk_owner desk_owner(struct desk_odometer *o)
                                     .random = odometer_random };
 }
 
-/* To the next combination of answers; tears are tried at one byte alone, or there would be no end. False: that was
- * the last. */
+/* To the next combination of answers; tears are tried at one byte alone, or there would be no end.
+ * False: that was the last. */
 static bool odometer_next(struct desk_odometer *o)
 {
     size_t i = o->asked;

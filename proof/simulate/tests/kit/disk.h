@@ -1,4 +1,5 @@
-/* disk.h: a simulated disk with an open directory, and every state that a power cut can leave of it. */
+/* disk.h: a simulated disk with an open directory, and every state that a power cut can leave of
+ * it. */
 #ifndef HF_PROOF_SIMULATE_TESTS_KIT_DISK_H
 #define HF_PROOF_SIMULATE_TESTS_KIT_DISK_H
 
@@ -6,7 +7,8 @@
 
 enum { DESK_ANSWERS = 64 };
 
-/* Answers the chooser by a list that is counted through like the digits of a number; the rest are 0. */
+/* Answers the chooser by a list that is counted through like the digits of a number; the rest are
+ * 0. */
 struct desk_odometer {
     uint32_t answers[DESK_ANSWERS], of[DESK_ANSWERS];
     size_t asked;
@@ -39,7 +41,8 @@ bool desk_list(void *arg, const char *name, uint64_t size);
 /* The size of the file "a", and for each sector its first and its last byte. */
 void desk_look(struct sim_disk *d, char *text, size_t room);
 
-/* Every state that a cut can leave, as text, between bars: what `look` says of it, or its names and sizes. */
+/* Every state that a cut can leave, as text, between bars: what `look` says of it, or its names and
+ * sizes. */
 void desk_states(struct desk *k, char *out, size_t room,
                  void (*look)(struct sim_disk *d, char *text, size_t room));
 bool desk_has(const char *seen, const char *state);
