@@ -44,8 +44,7 @@ static void shown(struct judge_step *s, const struct hf_claim *claim, bool neede
     if (judge_has(s, HF_RECORD_CLAIM) && !judge_claim_same(&want, &s->op->answer.claim))
         judge_object(s,
                      "the claim is not as it should be: state %d, fence %llu, begun at %lld, its "
-                     "lease until %lld, "
-                     "settled at %lld, remembered until %lld",
+                     "lease until %lld, settled at %lld, remembered until %lld",
                      (int)want.state, (unsigned long long)want.fence, (long long)want.begun_at,
                      (long long)want.lease_expires_at, (long long)want.settled_at,
                      (long long)want.expires_at);

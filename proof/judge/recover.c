@@ -270,8 +270,8 @@ static void explain(struct judge *j, const struct judge_view *v, const struct ch
         snprintf(
             why, sizeof why,
             "after the crash behind operation %llu no beginning of the %zu operations in doubt "
-            "explains what "
-            "is seen; if operation %llu and all after it are lost: %.350s; if none is lost: %.350s",
+            "explains what is seen; if operation %llu and all after it are lost: %.350s; if none "
+            "is lost: %.350s",
             (unsigned long long)j->op_count, c->count, (unsigned long long)c->ops[0]->number,
             without, with[0] ? with : "nothing differs, but a part of it does not fit");
     judge_doubt_object(j, why);

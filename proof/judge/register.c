@@ -18,8 +18,7 @@ static void shown(struct judge_step *s, const struct hf_register *want)
              want->fence != got->fence || want->changed_at != got->changed_at)
         judge_object(s,
                      "the register should have version %llu, fence %llu and be changed at %lld, "
-                     "and has %llu, %llu "
-                     "and %lld",
+                     "and has %llu, %llu and %lld",
                      (unsigned long long)want->version, (unsigned long long)want->fence,
                      (long long)want->changed_at, (unsigned long long)got->version,
                      (unsigned long long)got->fence, (long long)got->changed_at);

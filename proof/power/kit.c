@@ -450,8 +450,7 @@ const char *power_explore(const struct power_script *script, struct power_count 
 void power_print(const struct power_script *script, const struct power_count *count)
 {
     printf("%s: %llu cuts left %llu disks, %llu different ones judged (%llu of them after a second "
-           "cut); %llu "
-           "recoveries with a fault, %llu of them refused; %llu audits\n",
+           "cut); %llu recoveries with a fault, %llu of them refused; %llu audits\n",
            script->name, (unsigned long long)count->cuts, (unsigned long long)count->states,
            (unsigned long long)count->judged, (unsigned long long)count->second_states,
            (unsigned long long)count->faults, (unsigned long long)count->refusals,

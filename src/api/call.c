@@ -29,8 +29,7 @@ static const struct hf_call_field place_fields[] = {
       IN(place_hold.duration_ms) },
     { "fence", NUMBER, false, NULL,
       "refuse unless it is above every fence that a hold on the resource has carried; without one, "
-      "or with "
-      "0, no fence is looked at",
+      "or with 0, no fence is looked at",
       IN(place_hold.fence) },
 };
 
@@ -65,8 +64,7 @@ static const struct hf_call_field begin_fields[] = {
     { "key", TEXT, true, NULL, "the key that is claimed", IN(key) },
     { "fingerprint", TEXT, false, NULL,
       "of the work: the 64 hexadecimal digits of a SHA-256, or 1 to 1024 bytes that are hashed; "
-      "this or "
-      "payload",
+      "this or payload",
       BY_FUNCTION },
     { "payload", JSON, false, NULL,
       "the work itself, hashed in canonical form; this or fingerprint", IN(begin.payload) },
@@ -74,8 +72,7 @@ static const struct hf_call_field begin_fields[] = {
       IN(begin.lease_ms) },
     { "on_abandon", CHOICE, false, "unknown|retry",
       "when the lease runs out: nobody goes on (unknown, unless given), or the next begin does "
-      "(retry); a "
-      "begin that goes on sets it anew, so one without it makes it unknown",
+      "(retry); a begin that goes on sets it anew, so one without it makes it unknown",
       IN(begin.on_abandon), .no = HF_ABANDON_UNKNOWN },
 };
 
@@ -115,8 +112,7 @@ static const struct hf_call_field write_fields[] = {
     { "value", JSON, true, NULL, "what the register holds from now on", IN(write.value) },
     { "fence", NUMBER, false, NULL,
       "refuse unless it is above every fence that a write has carried; without one, or with 0, no "
-      "fence is "
-      "looked at, and the write is applied",
+      "fence is looked at, and the write is applied",
       IN(write.fence) },
     { "if_version", NUMBER, false, NULL,
       "refuse unless the register has this version; 0: unless it is not there",
@@ -126,8 +122,7 @@ static const struct hf_call_field write_fields[] = {
 static const struct hf_call_field delete_fields[] = {
     { "fence", NUMBER, false, NULL,
       "refuse unless it is above every fence that a write has carried; without one, or with 0, no "
-      "fence is "
-      "looked at",
+      "fence is looked at",
       IN(write.fence) },
     { "if_version", NUMBER, false, NULL, "refuse unless the register has this version",
       IN(write.if_version), HAS(write.has_if_version) },
@@ -143,8 +138,7 @@ static const struct hf_call_field merge_fields[] = {
       BY_FUNCTION },
     { "value", JSON, true, NULL,
       "max, min: a whole number; or: a flag; union: an array of strings; lww: {value, timestamp, "
-      "node}; "
-      "vector, counter: {node: number}; updown: {node: {up, down}}",
+      "node}; vector, counter: {node: number}; updown: {node: {up, down}}",
       BY_FUNCTION },
 };
 
@@ -271,8 +265,7 @@ const struct hf_call hf_calls[] = {
       .op = "delete_register", .answers = "register",
       REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_VERSION_MISMATCH), FIELDS(delete_fields),
       .help = "Delete a register. Its highest fence stays in force, and its versions go on if it "
-              "is made "
-              "again." },
+              "is made again." },
 
     { POST("/v1/batch"), OTHER(HF_CALL_BULK, HF_ROLE_WRITE), .answers = "batch",
       .help =

@@ -27,14 +27,11 @@ static void blame_key(struct hf_api_cause *c, struct hf_bytes key)
 {
     if (key.size == 0)
         say(c, "key: it is empty. A key has 1 byte or more, the same for every attempt and new for "
-               "every new "
-               "request.");
+               "every new request.");
     else
         say(c,
             "key: it has %zu bytes, and the limit is what the server is configured to "
-            "(token-max-length, 256 "
-            "unless "
-            "set). Use a shorter one.",
+            "(token-max-length, 256 unless set). Use a shorter one.",
             key.size);
 }
 
@@ -66,8 +63,7 @@ static void blame_fence(struct hf_api_cause *c, const char *what, const char *ag
     if (given > newest)
         say(c,
             "fence: %" PRIu64 " was never given for this %s, whose newest is %" PRIu64
-            ". Send the fence that you were "
-            "answered with.",
+            ". Send the fence that you were answered with.",
             given, what, newest);
     else
         say(c,
@@ -145,16 +141,14 @@ static void blame_merge(struct hf_api_cause *c, const struct hf_request *r,
         const char *has = hf_api_register_type(answer->reg.value.type);
         say(c,
             "type: the register is of type %s and stays so, and this is a merge of type %s. Use "
-            "another "
-            "name.",
+            "another name.",
             has ? has : "unknown", type);
         return;
     }
     if (answer->kind == HF_RECORD_REGISTER) {
         say(c,
             "value: together with what the register has, it is more than a register holds (%d "
-            "items, %d "
-            "bytes%s).",
+            "items, %d bytes%s).",
             HF_MERGE_ITEMS_MAX, HF_VALUE_MAX,
             sums(value->type) ? ", a total of 9223372036854775807" : "");
         return;

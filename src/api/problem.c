@@ -20,29 +20,23 @@ static const struct words general[] = {
       "It has ended already, and it ends once. Look at it to see how." },
     { HF_WINDOW_ELAPSED, 409, "The time has run out",
       "This client number is too far behind the newest one to be remembered, so it was not acted "
-      "upon. "
-      "Go on with a number above the highest." },
+      "upon. Go on with a number above the highest." },
     { HF_WINDOW_NOT_ELAPSED, 409, "The time has not run out yet",
       "It is too early for this. Wait until expires_at and ask again with a new key." },
     { HF_IN_PROGRESS, 409, "Someone is at work on this key",
       "Another caller has begun this and its lease has not run out. Ask again in a moment." },
     { HF_OUTCOME_UNKNOWN, 409, "The outcome is not known",
       "Whoever began this went silent, so it may or may not have happened. Find out, then complete "
-      "or "
-      "fail it with its fence." },
+      "or fail it with its fence." },
     { HF_STALE_FENCE, 412, "The fence is stale",
       "A fence is good for one write, and this one is not above the highest that was seen here. "
-      "Stop, or get "
-      "a new "
-      "fence." },
+      "Stop, or get a new fence." },
     { HF_VERSION_MISMATCH, 412, "The version is another one",
       "The register was changed since it was read. Read it again and decide anew, with a new "
       "key." },
     { HF_TOKEN_COLLISION, 422, "The key was used for something else",
       "This key belongs to another action or to other parameters, and nothing was changed. Use a "
-      "new "
-      "key "
-      "for a new request, or send exactly the first request to get its answer again." },
+      "new key for a new request, or send exactly the first request to get its answer again." },
     { HF_LEASE_HELD, 409, "The lease is held",
       "Someone holds this lease now. Try again with a new key after it has run out or was given "
       "back." },
@@ -50,11 +44,9 @@ static const struct words general[] = {
       "The application's own rule refused this. Its answer is remembered under this key." },
     { HF_STORAGE_FAILURE, 503, "The store cannot take this now",
       "There is no room on disk, no file can be opened, the memory limit is reached, a record "
-      "cannot be "
-      "read, "
-      "the database cannot be asked, a row of it stays locked, or the store is closing. This call "
-      "changed "
-      "nothing. Try again later with the same key: an earlier call with it may have acted." },
+      "cannot be read, the database cannot be asked, a row of it stays locked, or the store is "
+      "closing. This call changed nothing. Try again later with the same key: an earlier call with "
+      "it may have acted." },
     { HF_NO_MEMORY, 503, "Out of memory",
       "Nothing was changed and nothing is remembered: try again later with the same key." },
     { HF_MISUSE, 500, "The library was called wrongly",
@@ -71,9 +63,7 @@ static const struct words general[] = {
       "There is no store at this place. Check the place, or make one with the first change." },
     { HF_INDETERMINATE, 503, "The outcome is not known yet",
       "The store failed while this was being written, so it may have happened. Ask again with the "
-      "same "
-      "key: "
-      "the retry finds the truth." },
+      "same key: the retry finds the truth." },
 };
 
 struct detail {
@@ -123,13 +113,11 @@ static const struct detail details[] = {
       "." AGAIN },
     { HF_PLACE_HOLD, HF_RESOURCE_UNAVAILABLE,
       "Every unit of the resource is taken, or it is closed, or a strict registry does not know "
-      "it. Try "
-      "again later with a new key: this one stays bound to this answer." },
+      "it. Try again later with a new key: this one stays bound to this answer." },
     { HF_PLACE_HOLD, HF_STALE_FENCE,
       "A hold on this resource has carried this fence or a higher one before (GET shows the "
-      "resource's "
-      "`fence`), and a "
-      "fence is good for one hold. Get a new grant and use its fence, with a new key." },
+      "resource's `fence`), and a fence is good for one hold. Get a new grant and use its fence, "
+      "with a new key." },
     { HF_CONFIRM, HF_INVALID_REQUEST, HOLD_INVALID },
     { HF_CONFIRM, HF_NOT_KNOWN, NO_HOLD },
     { HF_CONFIRM, HF_NOT_HELD, ENDED },
@@ -143,8 +131,7 @@ static const struct detail details[] = {
     { HF_EXPIRE, HF_NOT_HELD, ENDED },
     { HF_EXPIRE, HF_WINDOW_NOT_ELAPSED,
       "The hold's time has not run out. Wait until expires_at and ask again with a new key, or "
-      "release "
-      "it." },
+      "release it." },
     { HF_REVERSE, HF_INVALID_REQUEST, HOLD_INVALID },
     { HF_REVERSE, HF_NOT_KNOWN, NO_HOLD },
     { HF_REVERSE, HF_NOT_HELD,
@@ -155,13 +142,11 @@ static const struct detail details[] = {
       ", and its capacity is 1 to 1000000000. Correct it and ask again." },
     { HF_SET_RESOURCE, HF_RESOURCE_UNAVAILABLE,
       "The capacity cannot go below the units that are held or confirmed now. Release or reverse "
-      "some "
-      "first, or close the resource." },
+      "some first, or close the resource." },
     { HF_SET_GUARD, HF_INVALID_REQUEST,
       "A guard's name is " NAMES ", its window is " TIMES
-      ", and its match rule has each of exact, trim, "
-      "casefold, normalize and hash at most once, 4 steps in all, hash last. Correct it and ask "
-      "again." },
+      ", and its match rule has each of exact, trim, casefold, normalize and hash at most once, 4 "
+      "steps in all, hash last. Correct it and ask again." },
     { HF_CHECK, HF_INVALID_REQUEST, IDENTITY_INVALID },
     { HF_CHECK, HF_NOT_KNOWN, NO_GUARD },
     { HF_RECORD, HF_INVALID_REQUEST, IDENTITY_INVALID },
@@ -173,9 +158,7 @@ static const struct detail details[] = {
       ". Correct it and ask again." },
     { HF_BEGIN, HF_TOKEN_COLLISION,
       "This key was begun with another fingerprint, or used by another call, and nothing was "
-      "changed. "
-      "Use a "
-      "new key for new work, or begin with exactly the first payload." },
+      "changed. Use a new key for new work, or begin with exactly the first payload." },
     { HF_COMPLETE, HF_INVALID_REQUEST, SETTLE_INVALID },
     { HF_COMPLETE, HF_NOT_KNOWN, NO_CLAIM },
     { HF_COMPLETE, HF_STALE_FENCE, CLAIM_STALE },
@@ -205,9 +188,8 @@ static const struct detail details[] = {
       "plain: one that is merged (GET shows its type) is never written." AGAIN },
     { HF_WRITE, HF_STALE_FENCE,
       "A write has carried this fence or a higher one before (GET shows the register's `fence`), "
-      "and a fence "
-      "is good for "
-      "one write of a register. Get a new grant and use its fence, with a new key." },
+      "and a fence is good for one write of a register. Get a new grant and use its fence, with a "
+      "new key." },
     { HF_DELETE_REGISTER, HF_INVALID_REQUEST,
       "This needs a register's name of " NAMES " and " KEYS "." AGAIN },
     { HF_DELETE_REGISTER, HF_NOT_KNOWN,
@@ -215,9 +197,7 @@ static const struct detail details[] = {
       "before." },
     { HF_DELETE_REGISTER, HF_STALE_FENCE,
       "A write has carried this fence or a higher one before (GET shows the register's `fence`). "
-      "Get a new "
-      "grant and use its "
-      "fence, with a new key." },
+      "Get a new grant and use its fence, with a new key." },
     { HF_DELETE_LEASE, HF_INVALID_REQUEST,
       "This needs the lease's name, " KEYS
       ", and no fence above the one that it was granted with." AGAIN },
@@ -225,13 +205,11 @@ static const struct detail details[] = {
     { HF_DELETE_LEASE, HF_STALE_FENCE, LEASE_STALE },
     { HF_DELETE_LEASE, HF_LEASE_HELD,
       "Someone holds this lease now, and only its holder may delete it, with its fence. Try again "
-      "with a new "
-      "key after it has "
-      "run out or was given back." },
+      "with a new key after it has run out or was given back." },
     { HF_MERGE, HF_INVALID_REQUEST,
       "A merge needs a register's name of " NAMES
-      ", the type that the register has, and a value of that "
-      "type within the limits (1024 items, 65536 bytes). Correct it and ask again." },
+      ", the type that the register has, and a value of that type within the limits (1024 items, "
+      "65536 bytes). Correct it and ask again." },
     { HF_APPLY, HF_INVALID_REQUEST,
       "This needs " KEYS ", a name, and at most 64 rows and 1048576 bytes of effects." AGAIN },
     { HF_GET_HOLD, HF_NOT_KNOWN, NO_HOLD },

@@ -366,8 +366,7 @@ static void take_writer(struct hf_audit_state *s, const struct hf_audit_writer *
     else if (batch != told)
         hf_audit_break_store(s, HF_AUDIT_SEQUENCE,
                              "the newest batch of writer %u (%s) is %llu, though holdfast.writer "
-                             "says %llu: its last "
-                             "ones are missing, or somebody has added some",
+                             "says %llu: its last ones are missing, or somebody has added some",
                              w->id, w->name, batch, told);
     if (w->known && !chain_fits)
         hf_audit_break_store(

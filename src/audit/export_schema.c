@@ -199,7 +199,7 @@ const char *hf_audit_sqlite_views(void)
         " WHERE b.placed_at - a.placed_at <= 60000;"
 
         /* What was in force when. */
-        "CREATE VIEW config_in_force AS"
-        " SELECT since_text AS since, lead(since_text) OVER (ORDER BY position) AS until,"
-        "  idempotency_window_ms, token_max_length, registry, digest_function, program FROM config;";
+        "CREATE VIEW config_in_force AS SELECT since_text AS since, lead(since_text) OVER (ORDER "
+        "BY position) AS until,  idempotency_window_ms, token_max_length, registry, "
+        "digest_function, program FROM config;";
 }

@@ -29,8 +29,7 @@ enum hf_status hf_files_fail_memory(struct hf_error *why)
 {
     return hf_error_set(why, HF_NO_MEMORY,
                         "There is not enough memory to read the journal. Read a copy of the "
-                        "directory on a machine that "
-                        "has more.");
+                        "directory on a machine that has more.");
 }
 
 enum hf_status hf_files_fail_io(struct hf_error *why, const char *file)

@@ -16,40 +16,27 @@ struct wording {
 static const struct wording wordings[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_CHAIN] = { "CHAIN", "nothing was changed afterwards",
                          "Every batch carries the SHA-256 of the batch before it, and each "
-                         "segment's "
-                         "header repeats "
-                         "what its first batch says; so a change to any byte of the history shows "
-                         "here." },
+                         "segment's header repeats what its first batch says; so a change to any "
+                         "byte of the history shows here." },
     [HF_AUDIT_SEQUENCE] = { "SEQUENCE", "no batch is missing",
                             "Batches are numbered 1, 2, 3 without a gap, each lies where it says "
-                            "it "
-                            "lies, and all "
-                            "its bytes fit their checksums." },
+                            "it lies, and all its bytes fit their checksums." },
     [HF_AUDIT_TIME] = { "TIME", "time never runs back",
                         "No batch has an earlier time than the batch before it, and every entry is "
-                        "recorded at the "
-                        "time of its batch." },
+                        "recorded at the time of its batch." },
     [HF_AUDIT_FORMAT] = { "FORMAT", "every record can be read",
                           "Every entry and every row is well-formed, and what lies between batches "
-                          "is "
-                          "zeros." },
+                          "is zeros." },
     [HF_AUDIT_CONFIG] = { "CONFIG", "the configuration in force is on record",
                           "The first entry of all is a configuration, digests are sha256/1, and "
-                          "every "
-                          "key is from 1 "
-                          "to token_max_length bytes long." },
+                          "every key is from 1 to token_max_length bytes long." },
     [HF_AUDIT_PC1] = { "PC1", "a hold is in exactly one state",
                        "Every record of a hold has one of the four states, and an end time exactly "
-                       "if "
-                       "the state is "
-                       "not Held." },
+                       "if the state is not Held." },
     [HF_AUDIT_PC2] = { "PC2", "Held until acted upon",
                        "A hold's first record is Held, and it leaves that state only by the action "
-                       "that "
-                       "does it: "
-                       "confirm, release, expire, the sweeper, or a place_hold that expires an "
-                       "overdue "
-                       "hold." },
+                       "that does it: confirm, release, expire, the sweeper, or a place_hold that "
+                       "expires an overdue hold." },
     [HF_AUDIT_PC3] = { "PC3", "terminal states absorb",
                        "No record changes a hold that is Confirmed, Released or Expired." },
     [HF_AUDIT_PC4] = { "PC4", "an id never changes",
@@ -64,149 +51,103 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                        "Every hold that is Confirmed was confirmed before its expires_at." },
     [HF_AUDIT_PC8] = { "PC8", "times are in order",
                        "placed_at is the time of the placing call; no hold ended before it was "
-                       "placed, "
-                       "none expired "
-                       "before its expires_at, and each end is the time of the call that made "
-                       "it." },
+                       "placed, none expired before its expires_at, and each end is the time of "
+                       "the call that made it." },
     [HF_AUDIT_PC9] = { "PC9", "no id is used again",
                        "Every hold that is placed has a number above all before it, and no two "
-                       "holds "
-                       "share an id." },
+                       "holds share an id." },
     [HF_AUDIT_PC10] = { "PC10", "no record is deleted",
                         "Hold numbers have no gap, no record of a hold leaves, and every hold that "
-                        "is "
-                        "acted upon has "
-                        "a record of its placing." },
+                        "is acted upon has a record of its placing." },
     [HF_AUDIT_PC11] = { "PC11", "never more taken than there is",
                         "After every entry, held + confirmed of a resource is at most its "
-                        "capacity, the "
-                        "resource's "
-                        "record counts exactly the holds in those states, and holds are placed "
-                        "only "
-                        "while it is open." },
+                        "capacity, the resource's record counts exactly the holds in those states, "
+                        "and holds are placed only while it is open." },
     [HF_AUDIT_REVERSALS] = { "REVERSALS", "a unit comes back once",
                              "Every reversal names a Confirmed hold of the same resource and "
-                             "requester "
-                             "that was not "
-                             "reversed before, and leaves it Confirmed." },
+                             "requester that was not reversed before, and leaves it Confirmed." },
     [HF_AUDIT_LINKS] = { "LINKS", "a resource's history is whole",
                          "Every hold names the hold before it on its resource, and the resource's "
-                         "record names the "
-                         "newest." },
+                         "record names the newest." },
     [HF_AUDIT_DP1] = { "DP1", "under guard for one window",
                        "Every recorded identity is recorded at the time of the call and until "
-                       "exactly "
-                       "one window of "
-                       "its guard later, so that it is seen only while now - recorded_at < "
-                       "window." },
+                       "exactly one window of its guard later, so that it is seen only while now - "
+                       "recorded_at < window." },
     [HF_AUDIT_DP2] = { "DP2", "single recording",
                        "An identity is recorded again in a guard only at or after the end of its "
-                       "last "
-                       "recording: "
-                       "repeats never push the window forward." },
+                       "last recording: repeats never push the window forward." },
     [HF_AUDIT_DP3] = { "DP3", "check is read-only", "No check left any record." },
     [HF_AUDIT_DP4] = { "DP4", "recordings end",
                        "Every recording has an end, after its beginning and at most ten years "
                        "away." },
     [HF_AUDIT_IR1] = { "IR1", "same place_hold, same answer",
                        "Every place_hold under a key left its one answer on record (the hold it "
-                       "placed, "
-                       "or the "
-                       "refusal), and none was decided again while its window was open." },
+                       "placed, or the refusal), and none was decided again while its window was "
+                       "open." },
     [HF_AUDIT_IR2] = { "IR2", "same confirm, release, expire, same answer",
                        "The same for confirm, release, expire and reverse: one answer on record, "
-                       "the "
-                       "hold as that "
-                       "call left it, and none decided again while its window was open." },
+                       "the hold as that call left it, and none decided again while its window was "
+                       "open." },
     [HF_AUDIT_IR3] = { "IR3", "one key, at most one hold",
                        "Every hold is traced to the key that placed it, no call placed two, and no "
-                       "two "
-                       "holds share "
-                       "a key whose window was still open." },
+                       "two holds share a key whose window was still open." },
     [HF_AUDIT_IR4] = { "IR4", "one key, one action and digest",
                        "No key was used for another action or other parameters while its window "
-                       "was "
-                       "open, and the "
-                       "digest on record is computed again from what was done and fits." },
+                       "was open, and the digest on record is computed again from what was done "
+                       "and fits." },
     [HF_AUDIT_IR5] = { "IR5", "all rules for holds kept",
                        "PC1 to PC11 have no violation: calls under keys never go round them." },
     [HF_AUDIT_IR6] = { "IR6", "all rules for guards kept, one record per first call",
                        "DP1 to DP4 have no violation, every key is recorded once, and its window "
-                       "is the "
-                       "configured "
-                       "one from the first call on: retries never extended it." },
+                       "is the configured one from the first call on: retries never extended it." },
     [HF_AUDIT_IR7] = { "IR7", "a key is free again only after its window",
                        "A key appears again only at or after the end of its last window; key and "
-                       "answer "
-                       "are one "
-                       "record, so neither could leave before the other." },
+                       "answer are one record, so neither could leave before the other." },
     [HF_AUDIT_IR8] = { "IR8", "exactly one effect per key",
                        "Every call that was answered ok had exactly the one effect of its action, "
-                       "every "
-                       "refusal had "
-                       "none, none went without a key, and no key had a second effect while its "
-                       "window "
-                       "was open." },
+                       "every refusal had none, none went without a key, and no key had a second "
+                       "effect while its window was open." },
     [HF_AUDIT_FAILURES] = { "FAILURES", "failures were remembered like successes",
                             "Every remembered outcome is a success or a refusal by a rule; no "
-                            "storage "
-                            "failure and no "
-                            "collision was remembered as an answer." },
+                            "storage failure and no collision was remembered as an answer." },
     [HF_AUDIT_SEQUENCES] = { "SEQUENCES", "a client's number is used once",
                              "No client's number appears twice or further back than is remembered, "
-                             "and "
-                             "the client's "
-                             "record shows exactly the numbers used." },
+                             "and the client's record shows exactly the numbers used." },
     [HF_AUDIT_CLAIM] = { "CLAIMS", "claims follow their states",
                          "A claim begins when new, retryable or abandoned under retry; it is "
-                         "completed, "
-                         "failed or kept "
-                         "alive only by the fence it began with; settled ones stay as they are for "
-                         "one "
-                         "window." },
+                         "completed, failed or kept alive only by the fence it began with; settled "
+                         "ones stay as they are for one window." },
     [HF_AUDIT_LEASE] = { "LEASES", "one holder at a time",
                          "A lease is granted only when the last one was over, and renewed or "
-                         "returned "
-                         "only by its "
-                         "fence, in time." },
+                         "returned only by its fence, in time." },
     [HF_AUDIT_FENCES] = { "FENCES", "fences only rise",
                           "Every fence that a claim or a lease gets is above all given out before "
-                          "it, "
-                          "so above all of "
-                          "its own key or name; a resource's highest fence never falls, and rises "
-                          "only to "
-                          "one "
-                          "that the call which placed a hold carried." },
+                          "it, so above all of its own key or name; a resource's highest fence "
+                          "never falls, and rises only to one that the call which placed a hold "
+                          "carried." },
     [HF_AUDIT_REGISTER] = { "REGISTERS", "versions count every change",
                             "A register's version rises by one with each change, its highest fence "
                             "never falls, rises only to one that a write or deletion carried, and "
-                            "its "
-                            "type never changes, until it is deleted; what its deletion leaves "
+                            "its type never changes, until it is deleted; what its deletion leaves "
                             "keeps both." },
     [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is missing",
                           "Outbox rows are numbered 1, 2, 3 without a gap, and each has a key to "
-                          "be "
-                          "delivered with." },
+                          "be delivered with." },
 };
 
 /* What is otherwise in a database, which several write to at the same time. */
 static const struct wording database[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_CHAIN] = { "CHAIN", "nothing was changed afterwards",
                          "The SHA-256 over all entries of each writer, batch by batch, is the one "
-                         "that is "
-                         "kept "
-                         "with the writer; so a change to any entry, and one that is missing, "
-                         "shows here." },
+                         "that is kept with the writer; so a change to any entry, and one that is "
+                         "missing, shows here." },
     [HF_AUDIT_SEQUENCE] = { "SEQUENCE", "no batch is missing",
                             "The batches of each writer are numbered 1, 2, 3 without a gap, up to "
-                            "the one "
-                            "that is kept with the writer as its last. Numbers of entries may be "
-                            "missing: "
-                            "those of transactions that were rolled back are." },
+                            "the one that is kept with the writer as its last. Numbers of entries "
+                            "may be missing: those of transactions that were rolled back are." },
     [HF_AUDIT_TIME] = { "TIME", "time never runs back",
                         "No batch has an earlier time than the batch before it of the same writer, "
-                        "and every "
-                        "entry is recorded at the time of its batch." },
+                        "and every entry is recorded at the time of its batch." },
     [HF_AUDIT_FORMAT] = { "FORMAT", "every record can be read",
                           "Every entry and every row of it is well-formed." },
     [HF_AUDIT_PC9] = { "PC9", "no id is used again",
@@ -214,25 +155,19 @@ static const struct wording database[HF_AUDIT_CHECKS] = {
                        "an id." },
     [HF_AUDIT_PC10] = { "PC10", "no record is deleted",
                         "No record of a hold leaves, and every hold that is acted upon has a "
-                        "record of its "
-                        "placing." },
+                        "record of its placing." },
     [HF_AUDIT_FENCES] = { "FENCES", "fences only rise",
                           "Every fence that a claim or a lease gets is above all that its own key "
-                          "or name "
-                          "was "
-                          "given before; a resource's highest fence never falls, and rises only to "
-                          "one "
-                          "that the call which placed a hold carried." },
+                          "or name was given before; a resource's highest fence never falls, and "
+                          "rises only to one that the call which placed a hold carried." },
     [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is there twice",
                           "Every outbox row has a number of its own and a key to be delivered "
                           "with." },
     [HF_AUDIT_TABLES] = { "TABLES", "the tables say what the journal says",
                           "Every row of every table says what the newest entry about it says, no "
-                          "row is "
-                          "missing and none is there that no entry made, the columns beside an "
-                          "entry say "
-                          "what "
-                          "it says, and no sequence is behind what has been drawn from it." },
+                          "row is missing and none is there that no entry made, the columns beside "
+                          "an entry say what it says, and no sequence is behind what has been "
+                          "drawn from it." },
 };
 
 void hf_audit_checks_init(struct hf_audit_report *report, bool is_database)

@@ -136,16 +136,13 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
     if (r->index_wrong > 0 && r->index_missing)
         fprintf(out, "  holds.idx      missing.\n"
                      "                 The history is not affected: it is rebuilt from the journal "
-                     "at the next "
-                     "start\n");
+                     "at the next start\n");
     else if (r->index_wrong > 0)
         fprintf(out,
                 "  holds.idx      damaged: %llu of its %llu parts do not agree with the journal, "
-                "the first "
-                "at byte %llu.\n"
+                "the first at byte %llu.\n"
                 "                 The history is not affected: it is rebuilt from the journal at "
-                "the next "
-                "start\n",
+                "the next start\n",
                 (unsigned long long)r->index_wrong, (unsigned long long)r->index_parts,
                 (unsigned long long)r->index_wrong_at);
     if (r->entries > 0)

@@ -281,8 +281,7 @@ static void summary_unsettled(const struct trace *t, hf_time now, struct hf_buff
     }
     hf_buffer_printf(b,
                      "As of %s: the lease ran out without a word, so the outcome is unknown since "
-                     "%s; bound until its "
-                     "claim is settled with fence %llu%s",
+                     "%s; bound until its claim is settled with fence %llu%s",
                      hf_audit_at(now).text, hf_audit_at(t->lease_until).text, t->fence,
                      t->on_abandon == HF_ABANDON_RETRY ? " or begun again (on_abandon is retry)"
                                                        : "");

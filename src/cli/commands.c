@@ -27,13 +27,10 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = KEPT | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY) | BIT(HELP),
       .summary = "answer over HTTP, for many callers at once",
       .about = "Opens the store and answers over HTTP until SIGTERM, which finishes what is in "
-               "flight. The first "
-               "line "
-               "on stdout, once it is ready, names the address. SIGHUP reads the certificate and "
-               "the auth file "
-               "again. Every option may also stand in the config file, as `name = value`, or in "
-               "the environment; "
-               "the command line goes before the environment, and that before the file.",
+               "flight. The first line on stdout, once it is ready, names the address. SIGHUP "
+               "reads the certificate and the auth file again. Every option may also stand in the "
+               "config file, as `name = value`, or in the environment; the command line goes "
+               "before the environment, and that before the file.",
       .example = "  $ holdfast serve --data ./holdfast-data\n"
                  "  holdfast: listening on http://127.0.0.1:4653\n",
       .refusals = NULL },
@@ -48,10 +45,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .keyed = true,
       .summary = "take one unit of a resource for a requester, for a while",
       .about = "Takes one unit of RESOURCE for REQUESTER until the duration has passed. A hold "
-               "ends once: "
-               "confirmed, released or expired. The same call with the same key gives the first "
-               "answer again "
-               "and takes nothing.",
+               "ends once: confirmed, released or expired. The same call with the same key gives "
+               "the first answer again and takes nothing.",
       .example = "  $ holdfast hold room-307 --for guest-91 --duration 15m --key order-8123\n"
                  "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  state      held\n"
@@ -71,10 +66,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .summary = "make a hold final, before its time has run out",
       .about =
           "Makes the hold final. Its unit stays taken; only reverse gives it back. Once its time "
-          "has run "
-          "out it cannot be confirmed: the answer is window-elapsed while the hold is overdue, and "
-          "not-held "
-          "after it was expired, which every command that writes does to overdue holds at its end.",
+          "has run out it cannot be confirmed: the answer is window-elapsed while the hold is "
+          "overdue, and not-held after it was expired, which every command that writes does to "
+          "overdue holds at its end.",
       .example = "  $ holdfast confirm 2pchzd8hasq1k79e61jzn6k0wx --key order-8123-paid\n"
                  "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  state      confirmed\n"
@@ -94,8 +88,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .keyed = true,
       .summary = "give a hold's unit back",
       .about = "Ends the hold and gives its unit back, also when its time has run out but it was "
-               "not expired "
-               "yet. A confirmed hold has ended: reverse gives its unit back.",
+               "not expired yet. A confirmed hold has ended: reverse gives its unit back.",
       .example = "  $ holdfast release 2pchzd8hasq1k79e61jzn6k0wx --json\n"
                  "  key: 019d3f6c-8a1b-7c3e-9f10-2b6a4c8d0e12\n"
                  "  {\"id\":\"2pchzd8hasq1k79e61jzn6k0wx\",\"resource\":\"room-307\",...\n",
@@ -110,8 +103,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .keyed = true,
       .summary = "end a hold whose time has run out",
       .about = "Ends a hold whose time has run out. Every command that writes does this for "
-               "overdue holds by "
-               "itself; this is for one that must be ended now.",
+               "overdue holds by itself; this is for one that must be ended now.",
       .example = "  $ holdfast expire 2pchzd8hasq1k79e61jzn6k0wx --key tidy-1\n"
                  "  holdfast: window-not-elapsed: The hold's time has not run out. Wait until\n"
                  "  expires_at and ask again with a new key, or release it.\n",
@@ -126,8 +118,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .keyed = true,
       .summary = "give a confirmed unit back, by a new record",
       .about = "Gives the unit of a confirmed hold back. The confirmed hold stays as it is; a new "
-               "record, with "
-               "an id of its own, names it.",
+               "record, with an id of its own, names it.",
       .example = "  $ holdfast reverse 2pchzd8hasq1k79e61jzn6k0wx --key refund-77\n"
                  "  id         5w0crm2eyxsy4k3pv1y0ajt7d2\n"
                  "  state      released\n"
@@ -147,10 +138,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = LOOK,
       .summary = "show one hold",
       .about = "Shows a hold of any age as it is now. A confirmed hold that was given back stays "
-               "confirmed; "
-               "when that was, and by which record, is shown below it. JSON is the record alone, "
-               "without that: "
-               "trace tells it. Changes nothing and makes no store.",
+               "confirmed; when that was, and by which record, is shown below it. JSON is the "
+               "record alone, without that: trace tells it. Changes nothing and makes no store.",
       .example = "  $ holdfast show 2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  state      confirmed\n"
@@ -166,10 +155,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = LOOK,
       .summary = "list holds, newest first",
       .about = "Lists holds, the newest first. The state says of a hold whether it is overdue, and "
-               "of a record "
-               "that gave another hold back that it is a reversal; show and trace tell by which "
-               "record a "
-               "confirmed hold was given back. Changes nothing and makes no store.",
+               "of a record that gave another hold back that it is a reversal; show and trace tell "
+               "by which record a confirmed hold was given back. Changes nothing and makes no "
+               "store.",
       .example = "  $ holdfast list --state held --limit 1\n"
                  "  ID                          STATE  RESOURCE  REQUESTER  PLACED   ...\n"
                  "  2pchzd8hasq1k79e61jzn6k0wx  held   room-307  guest-91   2026-11-15T21:3...\n",
@@ -183,12 +171,10 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = CHANGES,
       .summary = "show a resource, or set its capacity, or close and open it",
       .about = "Without options, shows the resource. With them, sets it, and makes it if it is "
-               "new. Setting "
-               "needs no key: doing it twice changes nothing. A hold whose time has run out counts "
-               "as held until "
-               "somebody expires it: the next hold on the resource does, and so does every command "
-               "that writes, "
-               "at its end. How many are overdue is shown; JSON counts them as held.",
+               "new. Setting needs no key: doing it twice changes nothing. A hold whose time has "
+               "run out counts as held until somebody expires it: the next hold on the resource "
+               "does, and so does every command that writes, at its end. How many are overdue is "
+               "shown; JSON counts them as held.",
       .example = "  $ holdfast resource room-307 --capacity 2\n"
                  "  resource   room-307\n"
                  "  state      open\n"
@@ -206,13 +192,10 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = CHANGES,
       .summary = "set up or show a guard against duplicates",
       .about = "A guard answers whether it has seen an identity within its window. Without "
-               "--window, shows "
-               "the "
-               "guard; with it, sets the guard as a whole. A new window counts for what is "
-               "recorded from now "
-               "on. With --durable no, recordings last only while one process has the store open; "
-               "a command has "
-               "it open until its end, so between commands such a guard remembers nothing.",
+               "--window, shows the guard; with it, sets the guard as a whole. A new window counts "
+               "for what is recorded from now on. With --durable no, recordings last only while "
+               "one process has the store open; a command has it open until its end, so between "
+               "commands such a guard remembers nothing.",
       .example = "  $ holdfast guard comments --window 60s --match trim,normalize\n"
                  "  guard           comments\n"
                  "  window          1m\n"
@@ -229,8 +212,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = LOOK,
       .summary = "ask a guard whether it has seen an identity",
       .about = "Prints seen or not-seen, with when and until when. Seen is an answer, so the exit "
-               "code is 0 "
-               "either way. Changes nothing and makes no store.",
+               "code is 0 either way. Changes nothing and makes no store.",
       .example = "  $ holdfast check comments 'Nice  post!'\n"
                  "  seen\n"
                  "  recorded  2026-11-15T21:39:57.123Z\n"
@@ -245,8 +227,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = CHANGES,
       .summary = "put an identity under guard",
       .about = "Records the identity, and a result to answer with. If it is under guard already, "
-               "nothing "
-               "changes: neither the time nor the result.",
+               "nothing changes: neither the time nor the result.",
       .example = "  $ holdfast record payments pay-17 --result 'receipt 4711'\n"
                  "  ok\n",
       .refusals = "refused: not-known (no such guard), invalid-request" },
@@ -259,8 +240,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = CHANGES,
       .summary = "check and record in one step",
       .about = "Prints not-seen to the first who asks and seen to all others within the window: "
-               "check and "
-               "record in one atomic step.",
+               "check and record in one atomic step.",
       .example = "  $ holdfast admit payments pay-17 --json\n"
                  "  {\"seen\":false}\n",
       .refusals = "refused: not-known (no such guard), invalid-request" },
@@ -271,10 +251,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .summary = "prove from the records that nothing happened twice",
       .about =
           "Reads the journal, shares no code with what wrote it, and checks every rule over every "
-          "record. "
-          "Works while the store is open elsewhere. Changes nothing. Reads the whole store; with "
-          "--tenant, "
-          "that tenant's records alone are checked, counted and named.",
+          "record. Works while the store is open elsewhere. Changes nothing. Reads the whole "
+          "store; with --tenant, that tenant's records alone are checked, counted and named.",
       .example = "  $ holdfast audit | head -2\n"
                  "  No duplicate state change occurred: 4 requests with a key, each decided once;\n"
                  "  1 hold, made by its own key; all 37 checks passed.\n",
@@ -288,10 +266,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .summary = "tell the life of a hold or a key",
       .about =
           "Tells everything that the journal knows about a hold, by its id, or about a key. Works "
-          "while the "
-          "store is open elsewhere. Changes nothing. Without --tenant, of all tenants; with it, "
-          "another "
-          "one's hold or key is not known.",
+          "while the store is open elsewhere. Changes nothing. Without --tenant, of all tenants; "
+          "with it, another one's hold or key is not known.",
       .example = "  $ holdfast trace 2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  Hold 2pchzd8hasq1k79e61jzn6k0wx: 1 event\n"
                  "\n"
@@ -309,10 +285,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = PLACE | BIT(TENANT) | BIT(HELP),
       .summary = "write all records to a file, as JSON lines or SQLite",
       .about = "Writes all records to FILE, which must not exist; - is the standard output, for "
-               "jsonl. Works "
-               "while the store is open elsewhere. Changes nothing in the store. With --tenant, "
-               "only that "
-               "tenant's records, and the configurations.",
+               "jsonl. Works while the store is open elsewhere. Changes nothing in the store. With "
+               "--tenant, only that tenant's records, and the configurations.",
       .example = "  $ holdfast export --format jsonl - | wc -l\n"
                  "  1284\n",
       .refusals = "the file exists already, or the journal is damaged (what is whole is written)" },
@@ -325,10 +299,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .raw = true,
       .summary = "measure the store on this machine",
       .about = "Measures durable holds, replays, recovery and memory beside the bare log: the same "
-               "bytes "
-               "appended and synced, and nothing else. Works in a folder of its own, which is "
-               "removed at the "
-               "end.",
+               "bytes appended and synced, and nothing else. Works in a folder of its own, which "
+               "is removed at the end.",
       .example = "  $ holdfast bench | grep -w -e G -e 64\n"
                  "                  G     a second    CPU us    p50 us    p99 us  p99.9 us ...\n"
                  "  holdfast       64        45525      2.42       279      5332      5332 ...\n"
@@ -342,12 +314,10 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = PLAIN,
       .summary = "run the store through drawn faults, and judge it",
       .about = "Runs the store over simulated files, clocks and clients, in one thread, with "
-               "everything drawn "
-               "from a seed: retries, wrong keys, power cuts, torn and lost writes, full and "
-               "failing disks, "
-               "clocks that jump. A judge that shares no code with the store objects to any answer "
-               "that the "
-               "rules do not allow. The same seed always does the same.",
+               "everything drawn from a seed: retries, wrong keys, power cuts, torn and lost "
+               "writes, full and failing disks, clocks that jump. A judge that shares no code with "
+               "the store objects to any answer that the rules do not allow. The same seed always "
+               "does the same.",
       .example = "  $ holdfast simulate --seeds 2 --trace-hash | cut -d' ' -f1-3\n"
                  "  seed 1 trace\n"
                  "  seed 2 trace\n"
@@ -359,8 +329,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = (PLACE & ~KEPT) | PLAIN,
       .summary = "print the version",
       .about = "Prints the version of program and library; with --server on the command line, that "
-               "of the server "
-               "too.",
+               "of the server too.",
       .example = "  $ holdfast version\n"
                  "  holdfast " HF_VERSION "\n",
       .refusals = NULL },

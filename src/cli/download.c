@@ -42,8 +42,7 @@ static enum hf_cli_exit fetch(struct hf_cli *cli, bool sqlite, FILE *sink, bool 
     if (*whole && strcmp(answer.head.verdict, "damaged") == 0) {
         hf_cli_error(cli,
                      "%s: The journal of the server is damaged: what is whole was exported. "
-                     "`holdfast audit` says "
-                     "where.",
+                     "`holdfast audit` says where.",
                      hf_status_code(HF_STORE_DAMAGED));
         code = HF_EXIT_REFUSED;
     }

@@ -37,7 +37,7 @@ int hf_cmd_guard(struct hf_cli *cli)
     int code = hf_cli_ask(cli, &request, true);
     if (code == HF_EXIT_DONE && durable == 1 && !hf_cli_remote(cli))
         hf_cli_note(cli, "note: what is recorded in this guard is kept only while one process has "
-                         "the store open, "
-                         "so each holdfast command forgets it at its end; --durable yes keeps it");
+                         "the store open, so each holdfast command forgets it at its end; "
+                         "--durable yes keeps it");
     return code;
 }

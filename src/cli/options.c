@@ -11,39 +11,33 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                       "the store's directory (./holdfast-data); :memory: keeps nothing" },
     [HF_OPT_STORE] = { "store", "KIND", "HOLDFAST_STORE", "journal|postgres",
                        "where records are kept: in the files of a directory, or in a PostgreSQL "
-                       "database "
-                       "that others may share (journal); --postgres alone means postgres" },
+                       "database that others may share (journal); --postgres alone means "
+                       "postgres" },
     [HF_OPT_POSTGRES] = { "postgres", "CONNINFO", "HOLDFAST_POSTGRES", NULL,
                           "the database, as libpq takes it: \"host=db1 dbname=shop\" or "
                           "postgresql://db1/shop; what is left out is taken from PGHOST, "
                           "PGDATABASE ..." },
     [HF_OPT_SERVER] = { "server", "URL", "HOLDFAST_SERVER", NULL,
                         "ask the server at this address, such as http://127.0.0.1:4653, instead of "
-                        "opening a "
-                        "directory" },
+                        "opening a directory" },
     [HF_OPT_TOKEN_FILE] = { "token-file", "FILE", "HOLDFAST_TOKEN_FILE", NULL,
                             "with --server: the file with the token that says who calls "
-                            "(HOLDFAST_TOKEN has "
-                            "the token itself)" },
+                            "(HOLDFAST_TOKEN has the token itself)" },
     [HF_OPT_TLS_CA] = { "tls-ca", "FILE", "HOLDFAST_TLS_CA", NULL,
                         "with --server https://...: trust the authorities in this file, in PEM, "
-                        "instead of "
-                        "the "
-                        "system's" },
+                        "instead of the system's" },
     [HF_OPT_TIMEOUT] = { "timeout", "D", "HOLDFAST_TIMEOUT", NULL,
                          "with --server: how long to wait for an answer (30s; audit, trace and "
                          "export: 1h)" },
     [HF_OPT_TENANT] = { "tenant", "T", "HOLDFAST_TENANT", NULL,
                         "whose names, keys and holds are meant (the default tenant; audit, trace "
-                        "and export: "
-                        "all tenants)" },
+                        "and export: all tenants)" },
     [HF_OPT_IDEMPOTENCY_WINDOW] = { "idempotency-window", "D", "HOLDFAST_IDEMPOTENCY_WINDOW", NULL,
                                     "from now on, how long a key is remembered (as before; 24h at "
                                     "first)" },
     [HF_OPT_TOKEN_MAX_LENGTH] = { "token-max-length", "N", "HOLDFAST_TOKEN_MAX_LENGTH", NULL,
                                   "from now on, bytes that a key may have, up to 1024 (as before; "
-                                  "256 "
-                                  "at first)" },
+                                  "256 at first)" },
     [HF_OPT_REGISTRY] = { "registry", "MODE", "HOLDFAST_REGISTRY", "open|strict",
                           "open makes a resource at its first hold, strict refuses unknown ones "
                           "(open)" },
@@ -72,13 +66,10 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_WINDOW] = { "window", "D", NULL, NULL, "how long an identity counts as seen" },
     [HF_OPT_MATCH] = { "match", "M1,M2", NULL, "exact|trim|casefold|normalize|hash",
                        "what is done to identities before they are compared, in order; hash comes "
-                       "last "
-                       "and "
-                       "keeps only a SHA-256 (exact)" },
+                       "last and keeps only a SHA-256 (exact)" },
     [HF_OPT_ON_UNAVAILABLE] = { "on-unavailable", "HOW", NULL, "open|closed",
                                 "what to answer when the store cannot: open is not seen, closed is "
-                                "seen "
-                                "(open)" },
+                                "seen (open)" },
     [HF_OPT_DURABLE] = { "durable", "YN", NULL, "yes|no",
                          "whether recordings survive the end of the process (yes)" },
     [HF_OPT_RESULT] = { "result", "R", NULL, NULL,
@@ -115,9 +106,7 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                          "I/O threads; one fills a core (1)" },
     [HF_OPT_AUTH_FILE] = { "auth-file", "FILE", "HOLDFAST_AUTH_FILE", NULL,
                            "who may call: a line a credential, `tenant role sha256-of-token`; "
-                           "without it "
-                           "only "
-                           "a loopback address may be listened on" },
+                           "without it only a loopback address may be listened on" },
     [HF_OPT_TLS_CERT] = { "tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
                           "the certificate and its chain, in PEM: serve https" },
     [HF_OPT_TLS_KEY] = { "tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL, "its private key, in PEM" },
@@ -133,9 +122,7 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                             "memory for all tables; beyond it new keys are refused (no limit)" },
     [HF_OPT_TENANT_MEMORY_MAX] = { "tenant-memory-max", "SIZE", "HOLDFAST_TENANT_MEMORY_MAX", NULL,
                                    "memory for the tables of one tenant; with several tenants in "
-                                   "the auth "
-                                   "file "
-                                   "half of --memory-max (no limit)" },
+                                   "the auth file half of --memory-max (no limit)" },
     [HF_OPT_TENANT_RECORDS_MAX] = { "tenant-records-max", "N", "HOLDFAST_TENANT_RECORDS_MAX", NULL,
                                     "rows, live keys and held holds of one tenant (no limit)" },
     [HF_OPT_LOG] = { "log", "FORM", "HOLDFAST_LOG", "text|json",

@@ -89,9 +89,7 @@ static bool file_fits(const struct hf_cli *cli)
     char sentence[320];
     snprintf(sentence, sizeof sentence,
              "the config file says that the store is in a %s, and %s names a %s: leave one of them "
-             "out, or "
-             "decide with "
-             "--store %s",
+             "out, or decide with --store %s",
              database ? "directory" : "database", other, database ? "database" : "directory",
              database ? "postgres" : "journal");
     return misplaced(cli, database ? HF_OPT_DATA : id, sentence);
@@ -166,8 +164,8 @@ static bool tenant_fits(const struct hf_cli *cli)
         return true;
     hf_cli_error(cli,
                  "a server knows the tenant by the token of the caller, so %s cannot be chosen "
-                 "with %s; leave it "
-                 "out, and call with a token of that tenant (--token-file FILE or HOLDFAST_TOKEN)",
+                 "with %s; leave it out, and call with a token of that tenant (--token-file FILE "
+                 "or HOLDFAST_TOKEN)",
                  given, server_name(cli));
     return false;
 }

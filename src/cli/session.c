@@ -172,8 +172,7 @@ void hf_cli_warn_unreplicated(struct hf_cli *cli, const char *postgres)
     fflush(stdout); /* what was asked for does not wait for it */
     if (postgres && !hf_pg_scan_replicated(postgres, WAIT_MS))
         hf_cli_note(cli, "warning: the synchronous standbys have not confirmed all of this; if one "
-                         "takes over now, what "
-                         "is newest may be gone");
+                         "takes over now, what is newest may be gone");
 }
 
 const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cli_exit *code)
@@ -200,8 +199,7 @@ static bool configures(const struct hf_cli *cli)
             continue;
         hf_cli_error(cli,
                      "--%s counts for commands that change something, and this one only looks; "
-                     "leave it out, or "
-                     "see what %s can set: holdfast help %s",
+                     "leave it out, or see what %s can set: holdfast help %s",
                      hf_cli_options[setting[i]].name, cli->command->name, cli->command->name);
         return true;
     }

@@ -126,8 +126,7 @@ static void key_add(struct encoding *e, struct hf_bytes key)
             refuse(
                 e,
                 "the key has bytes that are not printable ASCII, and a field of HTTP cannot carry "
-                "others; give "
-                "one without them, such as a UUID");
+                "others; give one without them, such as a UUID");
             return;
         }
         if (p[i] == '"' || p[i] == '\\')

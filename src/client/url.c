@@ -64,8 +64,7 @@ static bool host_take(const char **p, struct hf_client_url *url, struct hf_error
         size++;
     if (size == 0 || !copy(url->host, sizeof url->host, *p, size))
         return refuse(why, "the URL has no usable host name; expected is one of 1 to 255 letters, "
-                           "digits, dashes and "
-                           "points, such as http://localhost:4653");
+                           "digits, dashes and points, such as http://localhost:4653");
     url->literal = inet_pton(AF_INET, url->host, &address) == 1;
     *p += size;
     return true;

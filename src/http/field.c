@@ -270,9 +270,8 @@ static enum hf_http_parse take_known(struct hf_http_reader *r, unsigned field,
         return hf_http_bad(r, "Idempotency-Key was sent more than once. Send one.");
     if (again && field != CONNECTION)
         return hf_http_bad(r, "A field that may come once came twice: Host, Content-Length, "
-                              "Transfer-Encoding, Expect, "
-                              "Authorization, Content-Type, Content-Encoding, Origin or "
-                              "Sec-Fetch-Site. Send one of each.");
+                              "Transfer-Encoding, Expect, Authorization, Content-Type, "
+                              "Content-Encoding, Origin or Sec-Fetch-Site. Send one of each.");
     switch (field) {
     case LENGTH: return take_length(r, value);
     case CODING: return take_coding(r, value);

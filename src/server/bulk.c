@@ -121,9 +121,7 @@ static bool too_many_for_rate(struct hf_work *work, size_t count)
         return false;
     snprintf(text, sizeof text,
              "Your tenant may make %u requests a second, so a batch of it has at most %llu lines. "
-             "Send the "
-             "rest in "
-             "another one; nothing of this one was done.",
+             "Send the rest in another one; nothing of this one was done.",
              tenants->rate, (unsigned long long)most);
     hf_work_refuse(work, 413, "batch-too-large", "Too many operations", text);
     return true;
@@ -216,8 +214,8 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
     if (line->call && line->status == HF_INDETERMINATE) {
         struct hf_api_problem problem = hf_api_problem_of(action, HF_INDETERMINATE);
         problem.detail = hf_str("The answer is too large for its share of a batch, or the store "
-                                "failed. It may have been "
-                                "done: ask again by itself, with the same key, to get the answer.");
+                                "failed. It may have been done: ask again by itself, with the same "
+                                "key, to get the answer.");
         s->refusals[HF_INDETERMINATE]++;
         hf_json_uint(&j, problem.http_status);
         hf_json_name(&j, "replayed");

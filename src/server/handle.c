@@ -141,14 +141,10 @@ static bool admit(struct hf_work *work, struct hf_http_refusal *why)
     static const struct hf_http_refusal full[] = {
         [HF_HTTP_GROUP_FULL] = { 503, "too-many-connections",
                                  "Your tenant has as many connections as it may have. Use those, "
-                                 "close some, "
-                                 "or "
-                                 "try again in a moment." },
+                                 "close some, or try again in a moment." },
         [HF_HTTP_SERVER_FULL] = { 503, "too-many-connections",
                                   "This server has as many connections as it takes. Close some, or "
-                                  "try again "
-                                  "in a "
-                                  "moment." },
+                                  "try again in a moment." },
     };
     struct hf_server *s = work->server;
     work->tenant = &s->tenants.nobody;
@@ -421,8 +417,7 @@ bool hf_server_too_fast(struct hf_work *work, uint64_t count)
     work->retry_after = (unsigned)((wait_us + 999999) / 1000000);
     hf_work_refuse(work, 429, "too-many-requests", "Too many requests",
                    "Your tenant makes more requests a second than it may. Nothing was changed: "
-                   "send this one again "
-                   "after the time in Retry-After, with the same key.");
+                   "send this one again after the time in Retry-After, with the same key.");
     return true;
 }
 

@@ -262,15 +262,10 @@ static void shared_parameters_add(struct hf_json *j)
     hf_json_bool(j, true);
     hf_openapi_text(j, "description",
                     "The same for every attempt at one request, new for every new request. Bare or "
-                    "in quotes (a string "
-                    "of "
-                    "RFC 8941); both name the same key. At most 256 bytes unless the server is "
-                    "configured otherwise. "
-                    "Calls without "
-                    "this parameter do not look at the field; but a claim's key stands in its body "
-                    "or path, and a field "
-                    "that is "
-                    "another key is refused.");
+                    "in quotes (a string of RFC 8941); both name the same key. At most 256 bytes "
+                    "unless the server is configured otherwise. Calls without this parameter do "
+                    "not look at the field; but a claim's key stands in its body or path, and a "
+                    "field that is another key is refused.");
     hf_json_name(j, "schema");
     hf_json_object(j);
     hf_openapi_text(j, "type", "string");
@@ -318,22 +313,14 @@ static void info_add(struct hf_json *j)
     hf_openapi_text(j, "summary", "Retry-safe writes.");
     hf_openapi_text(j, "description",
                     "Every change carries an idempotency key, and the key, the change and the "
-                    "answer leave for the disk "
-                    "in "
-                    "one commit. Ask again with the same key and you get the first answer, byte "
-                    "for byte, and nothing "
-                    "happens a second time. A refusal is remembered like a success, if the request "
-                    "could be read: what "
-                    "is "
+                    "answer leave for the disk in one commit. Ask again with the same key and you "
+                    "get the first answer, byte for byte, and nothing happens a second time. A "
+                    "refusal is remembered like a success, if the request could be read: what is "
                     "against a rule (a duration of 0 or -5, a resource that is taken) is the key's "
-                    "answer from then on, "
-                    "with "
-                    "Idempotency-Expires. What could not be read (malformed JSON, an unknown or "
-                    "repeated member, a wrong "
-                    "type, a "
-                    "number that does not fit) is remembered nowhere, and the key is still free. "
-                    "Where GET is, HEAD is "
-                    "too.");
+                    "answer from then on, with Idempotency-Expires. What could not be read "
+                    "(malformed JSON, an unknown or repeated member, a wrong type, a number that "
+                    "does not fit) is remembered nowhere, and the key is still free. Where GET is, "
+                    "HEAD is too.");
     hf_openapi_text(j, "version", hf_version());
     hf_json_name(j, "license");
     hf_json_object(j);

@@ -109,8 +109,7 @@ static const char *records_of(struct hf_work *work, const char **postgres)
         return o->data;
     hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
                  "This server keeps its store in memory alone, so there are no records on disk to "
-                 "read. Start it with "
-                 "--data DIR to have them.");
+                 "read. Start it with --data DIR to have them.");
     return NULL;
 }
 

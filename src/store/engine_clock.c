@@ -125,8 +125,8 @@ bool hf_engine_clock_tell(struct hf_engine_clock *c, enum hf_engine_clock_event 
         c->told_boot = c->place_to;
         snprintf(line, HF_ENGINE_CLOCK_LINE,
                  "%s clock has jumped ahead by %.3f s, which the boot clock does not confirm: it "
-                 "is not believed "
-                 "unless it stays there for %d s; engine time goes on at the boot clock's pace",
+                 "is not believed unless it stays there for %d s; engine time goes on at the boot "
+                 "clock's pace",
                  whose, seconds, HF_ENGINE_CLOCK_WATCH_MS / 1000);
         return true;
     case HF_ENGINE_CLOCK_RETURNED:

@@ -51,8 +51,7 @@ static void life_of_a_hold(void **state)
     (void)state;
     assert_int_equal(trace(hf_str(story.holds[1].id), (struct hf_audit_trace_options){ 0 }), 0);
     expect("2026-11-15T21:39:59.123Z  placed by key \"order-1\" for 15m: resource \"room-307\", "
-           "requester "
-           "\"guest-91\", held until 2026-11-15T21:54:59.123Z");
+           "requester \"guest-91\", held until 2026-11-15T21:54:59.123Z");
     expect("2026-11-15T21:40:00.123Z  confirmed by key \"order-1-confirm\"\n");
     expect("2026-11-15T21:40:01.123Z  release by key \"order-1-release\" refused: not-held");
     expect("given back by key \"order-1-back\": reversal ");
@@ -119,8 +118,8 @@ static void claim_that_is_open(void **state)
     expect("the lease runs until");
     assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end }), 0);
     expect("As of 2026-11-15T21:40:58.123Z: the lease ran out without a word, so the outcome is "
-           "unknown since "
-           "2026-11-15T21:40:58.123Z; bound until its claim is settled with fence 1\n");
+           "unknown since 2026-11-15T21:40:58.123Z; bound until its claim is settled with fence "
+           "1\n");
     assert_int_equal(
         trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end, .json = true }), 0);
     expect("\"summary\":\"As of 2026-11-15T21:40:58.123Z: the lease ran out");

@@ -171,8 +171,7 @@ static const struct change changes[] = {
       "and by the journal it is infinity" },
     { "hold",
       "UPDATE holdfast.hold SET state = 'confirmed', ended_at = now() WHERE resource = 'seat 2' "
-      "AND tenant = "
-      "''",
+      "AND tenant = ''",
       "state is \"confirmed\", and by the journal it is \"held\"" },
     { "hold",
       "UPDATE holdfast.hold SET expires_at = expires_at + interval '1 day' WHERE resource = 'seat "
@@ -191,9 +190,8 @@ static const struct change changes[] = {
       "the row is missing [place_hold under number 3 of client \"till\" of tenant \"shop\"" },
     { "hold",
       "INSERT INTO holdfast.hold SELECT 4711, 'x', tenant, resource, requester, state, placed_at, "
-      "expires_at, "
-      "ended_at, previous, reverses, reversed_by FROM holdfast.hold WHERE resource = 'seat' AND "
-      "tenant = ''",
+      "expires_at, ended_at, previous, reverses, reversed_by FROM holdfast.hold WHERE resource = "
+      "'seat' AND tenant = ''",
       "holdfast.hold, ordinal 4711: the row is there, and the journal knows nothing of it" },
     { "hold",
       "UPDATE holdfast.hold SET reversed_by = NULL WHERE reversed_by IS NOT NULL AND tenant = ''",
@@ -285,10 +283,9 @@ static void save_all(void)
 {
     postgres_run(
         &p, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS saved CASCADE; CREATE SCHEMA "
-            "saved; DO $$ "
-            "DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = "
-            "'holdfast' LOOP "
-            "EXECUTE format('CREATE TABLE saved.%I AS TABLE holdfast.%I', t, t); END LOOP; END $$");
+            "saved; DO $$ DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE "
+            "schemaname = 'holdfast' LOOP EXECUTE format('CREATE TABLE saved.%I AS TABLE "
+            "holdfast.%I', t, t); END LOOP; END $$");
 }
 
 static void each_changed_row_is_found_and_named(void **state)
@@ -354,8 +351,7 @@ static void a_row_that_is_there_twice_is_found(void **state)
         char sql[300], words[100];
         snprintf(sql, sizeof sql,
                  "CREATE TABLE public.twice AS TABLE holdfast.%s; ALTER TABLE holdfast.%s DROP "
-                 "CONSTRAINT "
-                 "%s_pkey; INSERT INTO holdfast.%s TABLE public.twice",
+                 "CONSTRAINT %s_pkey; INSERT INTO holdfast.%s TABLE public.twice",
                  tables[i], tables[i], tables[i], tables[i]);
         postgres_run(&p, sql);
         story_audit(&p, &report);
@@ -366,8 +362,7 @@ static void a_row_that_is_there_twice_is_found(void **state)
         hf_audit_report_free(&report);
         snprintf(sql, sizeof sql,
                  "TRUNCATE holdfast.%s; INSERT INTO holdfast.%s TABLE public.twice; DROP TABLE "
-                 "public.twice; "
-                 "ALTER TABLE holdfast.%s ADD CONSTRAINT %s_pkey PRIMARY KEY (%s)",
+                 "public.twice; ALTER TABLE holdfast.%s ADD CONSTRAINT %s_pkey PRIMARY KEY (%s)",
                  tables[i], tables[i], tables[i], tables[i],
                  strcmp(tables[i], "hold") == 0          ? "ordinal"
                  : strcmp(tables[i], "token") == 0       ? "key, tenant"
@@ -447,14 +442,10 @@ static const struct {
     const char *sql, *check, *words;
 } damages[] = {
     { "UPDATE holdfast.journal SET entry = set_byte(entry, 40, get_byte(entry, 40) # 1) WHERE key "
-      "= "
-      "'order-2' AND "
-      "tenant = ''",
+      "= 'order-2' AND tenant = ''",
       "CHAIN", "do not come to the chain that holdfast.writer has" },
     { "UPDATE holdfast.journal SET entry = set_byte(entry, 40, get_byte(entry, 40) # 1) WHERE key "
-      "= "
-      "'order-2' AND "
-      "tenant = ''",
+      "= 'order-2' AND tenant = ''",
       "FORMAT", "cannot be read: its CRC does not fit" },
     { "UPDATE holdfast.journal SET entry = entry || 'x'::bytea WHERE key = 'order-2' AND tenant = "
       "''",
@@ -483,16 +474,12 @@ static const struct {
     { "DELETE FROM holdfast.writer WHERE batch > 0", "SEQUENCE",
       "which is not in holdfast.writer" },
     { "UPDATE holdfast.store SET store_id = sha256(store_id)::bytea WHERE false; UPDATE "
-      "holdfast.store SET "
-      "store_id = "
-      "'0123456789abcdef'",
+      "holdfast.store SET store_id = '0123456789abcdef'",
       "CHAIN", "do not come to the chain" },
     { "UPDATE holdfast.store SET id_key = sha256(id_key)", "PC4",
       "which is not an id of this store" },
     { "INSERT INTO holdfast.journal SELECT 1000000, at, tenant, action, status, key, writer, "
-      "batch, entry "
-      "FROM "
-      "holdfast.journal WHERE key = 'order-2' AND tenant = ''",
+      "batch, entry FROM holdfast.journal WHERE key = 'order-2' AND tenant = ''",
       "IR8", "the key has had its effect at position " },
 };
 
@@ -597,10 +584,8 @@ static void roles_make(void)
     postgres_run(
         &p,
         "SET client_min_messages = warning; DROP ROLE IF EXISTS anna; DROP ROLE IF EXISTS server1; "
-        "CREATE ROLE "
-        "anna LOGIN; CREATE ROLE server1 LOGIN; GRANT holdfast_auditor TO anna; GRANT "
-        "holdfast_server TO "
-        "server1");
+        "CREATE ROLE anna LOGIN; CREATE ROLE server1 LOGIN; GRANT holdfast_auditor TO anna; GRANT "
+        "holdfast_server TO server1");
 }
 
 /* ---- An auditor who may not know the secret inside ids ---- */

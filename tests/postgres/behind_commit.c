@@ -30,13 +30,12 @@ static void function_may_fail(void)
 {
     postgres_run(
         &a,
-        "CREATE TABLE public.failing (state text);"
-        "ALTER FUNCTION pg_catalog.pg_conf_load_time() RENAME TO pg_conf_load_time_itself;"
-        "CREATE FUNCTION pg_catalog.pg_conf_load_time() RETURNS timestamptz LANGUAGE plpgsql AS $$ "
-        "DECLARE f text; BEGIN SELECT state INTO f FROM public.failing; "
-        "IF f IS NOT NULL AND pg_current_xact_id_if_assigned() IS NULL THEN "
-        "RAISE EXCEPTION 'this fails behind COMMIT' USING ERRCODE = f; END IF; "
-        "RETURN pg_conf_load_time_itself(); END $$");
+        "CREATE TABLE public.failing (state text);ALTER FUNCTION pg_catalog.pg_conf_load_time() "
+        "RENAME TO pg_conf_load_time_itself;CREATE FUNCTION pg_catalog.pg_conf_load_time() RETURNS "
+        "timestamptz LANGUAGE plpgsql AS $$ DECLARE f text; BEGIN SELECT state INTO f FROM "
+        "public.failing; IF f IS NOT NULL AND pg_current_xact_id_if_assigned() IS NULL THEN RAISE "
+        "EXCEPTION 'this fails behind COMMIT' USING ERRCODE = f; END IF; RETURN "
+        "pg_conf_load_time_itself(); END $$");
 }
 
 static void fails_with(const char *state)
@@ -162,13 +161,11 @@ static void a_warning_about_something_else_stops_nothing(void **state)
 {
     (void)state;
     postgres_run(&a, "CREATE FUNCTION public.warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                     "RAISE WARNING 'the database must be vacuumed'; RETURN NULL; END $$;"
-                     "CREATE CONSTRAINT TRIGGER warns AFTER INSERT OR UPDATE ON holdfast.hold "
-                     "DEFERRABLE INITIALLY "
-                     "DEFERRED FOR EACH ROW EXECUTE FUNCTION public.warn();"
-                     "CREATE CONSTRAINT TRIGGER warns AFTER INSERT OR UPDATE ON holdfast.writer "
-                     "DEFERRABLE INITIALLY "
-                     "DEFERRED FOR EACH ROW EXECUTE FUNCTION public.warn()");
+                     "RAISE WARNING 'the database must be vacuumed'; RETURN NULL; END $$;CREATE "
+                     "CONSTRAINT TRIGGER warns AFTER INSERT OR UPDATE ON holdfast.hold DEFERRABLE "
+                     "INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.warn();CREATE "
+                     "CONSTRAINT TRIGGER warns AFTER INSERT OR UPDATE ON holdfast.writer "
+                     "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.warn()");
     for (int i = 0; i < 3; i++) {
         char key[16];
         snprintf(key, sizeof key, "warned-%d", i);

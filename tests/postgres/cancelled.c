@@ -197,10 +197,9 @@ static void sessions_that_are_ended_at_any_moment_lose_nothing_and_do_nothing_tw
 static void clerk_may_write(bool may)
 {
     postgres_run(&p, "DO $$BEGIN CREATE ROLE clerk; EXCEPTION WHEN duplicate_object THEN NULL; "
-                     "END$$; GRANT USAGE ON "
-                     "SCHEMA holdfast TO clerk; GRANT ALL ON ALL TABLES IN SCHEMA holdfast TO "
-                     "clerk; GRANT ALL ON ALL "
-                     "SEQUENCES IN SCHEMA holdfast TO clerk");
+                     "END$$; GRANT USAGE ON SCHEMA holdfast TO clerk; GRANT ALL ON ALL TABLES IN "
+                     "SCHEMA holdfast TO clerk; GRANT ALL ON ALL SEQUENCES IN SCHEMA holdfast TO "
+                     "clerk");
     if (!may)
         postgres_run(&p, "REVOKE INSERT ON holdfast.journal FROM clerk");
 }
@@ -272,8 +271,8 @@ static void a_full_disk_is_said_and_ends_without_a_restart(void **state)
     bool made = postgres_try(&p, sql);
     if (made)
         postgres_run(&p, "ALTER TABLE holdfast.hold SET TABLESPACE small; ALTER TABLE "
-                         "holdfast.token SET TABLESPACE "
-                         "small; ALTER TABLE holdfast.journal SET TABLESPACE small");
+                         "holdfast.token SET TABLESPACE small; ALTER TABLE holdfast.journal SET "
+                         "TABLESPACE small");
     enum hf_status first = place("before", "before"), full = HF_OK;
     snprintf(filler, sizeof filler, "dd if=/dev/zero of='%s/filler' bs=64k 2>/dev/null", small);
     int filled = system(filler); /* until there is no room: it fails */

@@ -415,10 +415,9 @@ static void keys_and_claims_are_told_apart_where_there_are_many(void **state)
     open_with("");
     postgres_run(
         &p, "INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, "
-            "expires_at, entry, "
-            "state) SELECT '', 'key-' || i, 'begin', 'ok', '', now(), now() + interval '1 h', 0, "
-            "CASE WHEN i % 4 = 0 THEN 'started' END FROM generate_series(1, 20000) i; "
-            "ANALYZE holdfast.token");
+            "expires_at, entry, state) SELECT '', 'key-' || i, 'begin', 'ok', '', now(), now() + "
+            "interval '1 h', 0, CASE WHEN i % 4 = 0 THEN 'started' END FROM generate_series(1, "
+            "20000) i; ANALYZE holdfast.token");
     hf_stats(db, &stats);
     assert_in_range(stats.tokens, 14500, 15500);
     assert_in_range(stats.claims, 4500, 5500);

@@ -296,8 +296,7 @@ static void test_keys_are_free_again(void **state)
     free(place("k", "room-3", "1 hour"));
     assert_int_equal(count("SELECT count(*) FROM holdfast.token"), 1);
     assert_int_equal(count("SELECT count(*) FROM holdfast.token WHERE num_nulls(state, on_abandon, "
-                           "fence, lease_ms, "
-                           "lease_expires_at, settled_at, response) = 7"),
+                           "fence, lease_ms, lease_expires_at, settled_at, response) = 7"),
                      1);
     free(fence);
 }

@@ -134,9 +134,8 @@ static bool agree(const char *text, bool nul)
 {
     static const char sql[] =
         "SELECT holdfast.json($1), holdfast.json($1::json), holdfast.payload($1), "
-        "holdfast.payload($1::json), "
-        "holdfast.as_json(holdfast.json($1)) = $1::jsonb, holdfast.json($1::jsonb), "
-        "holdfast.payload($1::jsonb) = holdfast.payload($1::jsonb::text)";
+        "holdfast.payload($1::json), holdfast.as_json(holdfast.json($1)) = $1::jsonb, "
+        "holdfast.json($1::jsonb), holdfast.payload($1::jsonb) = holdfast.payload($1::jsonb::text)";
     struct hf_bytes stored;
     PGresult *row = about(sql, text);
     bool taken = PQresultStatus(row) == PGRES_TUPLES_OK;
@@ -430,8 +429,7 @@ static const char *settle_sql(bool well)
                   "$2::bigint, "
                   "holdfast.json($3))"
                 : "SELECT status = 'ok', replayed = ($1 ~ 'http') FROM holdfast.fail($1, "
-                  "$2::bigint, "
-                  "holdfast.json($3))";
+                  "$2::bigint, holdfast.json($3))";
 }
 
 static void a_server_shows_what_sql_stored(void **state)

@@ -164,12 +164,9 @@ static void group_ask(struct group *g)
 {
     static const char *const sql =
         "SELECT i, CASE WHEN $1 ~ '(casefold|normalize)' AND (holdfast._foreign(convert_from(x, "
-        "'UTF8')) OR "
-        "($1 ~ "
-        "'casefold' AND holdfast._fold(convert_from(x, 'UTF8')) IS NULL)) THEN NULL ELSE "
-        "coalesce(holdfast._match($1, x), '') END FROM unnest($2::bytea[]) WITH ORDINALITY u(x, i) "
-        "ORDER BY "
-        "i";
+        "'UTF8')) OR ($1 ~ 'casefold' AND holdfast._fold(convert_from(x, 'UTF8')) IS NULL)) THEN "
+        "NULL ELSE coalesce(holdfast._match($1, x), '') END FROM unnest($2::bytea[]) WITH "
+        "ORDINALITY u(x, i) ORDER BY i";
     static char array[GROUP * (2 * IDENTITY_ROOM + 8)];
     size_t at = 0;
     for (size_t i = 0; i < g->count; i++) {

@@ -160,9 +160,7 @@ static void test_units_are_not_sold_twice(void **state)
         /* One hold, ended by eight who each have a key of their own. */
         snprintf(sql, sizeof sql,
                  "SELECT status, replayed FROM holdfast.confirm('end-%d-%%', (SELECT id FROM "
-                 "holdfast.hold "
-                 "WHERE resource = "
-                 "'room-%d' ORDER BY ordinal LIMIT 1))",
+                 "holdfast.hold WHERE resource = 'room-%d' ORDER BY ordinal LIMIT 1))",
                  round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
@@ -170,9 +168,7 @@ static void test_units_are_not_sold_twice(void **state)
         sql[0] = '\0';
         snprintf(sql, sizeof sql,
                  "SELECT status, replayed FROM holdfast.reverse('back-%d-%%', (SELECT id FROM "
-                 "holdfast.hold "
-                 "WHERE resource = "
-                 "'room-%d' ORDER BY ordinal LIMIT 1))",
+                 "holdfast.hold WHERE resource = 'room-%d' ORDER BY ordinal LIMIT 1))",
                  round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
@@ -213,13 +209,11 @@ static void test_guards_claims_leases_registers(void **state)
             assert_int_equal(with(s, "ok", "started"), 1);
             assert_int_equal(with(s, "in-progress", "started"), SESSIONS - 1);
             functions_run(s[0].c, "UPDATE holdfast.token SET lease_expires_at = now() - interval "
-                                  "'1 hour' WHERE state = "
-                                  "'started'");
+                                  "'1 hour' WHERE state = 'started'");
         }
         snprintf(sql, sizeof sql,
                  "SELECT status, replayed FROM holdfast.complete('claim-%d', (SELECT fence FROM "
-                 "holdfast.token WHERE key = "
-                 "'claim-%d'), 'by %%')",
+                 "holdfast.token WHERE key = 'claim-%d'), 'by %%')",
                  round, round);
         together(s, sql);
         assert_int_equal(with(s, "ok", "f"), 1);
@@ -341,11 +335,8 @@ static void work_sql(struct worker *w, char *sql, size_t room)
         static const char *const ends[] = { "confirm", "release", "expire", "reverse" };
         snprintf(sql, room,
                  "SELECT holdfast.%s('e%u', (SELECT id FROM holdfast.hold WHERE resource = "
-                 "'room-%u' ORDER "
-                 "BY ordinal DESC "
-                 "OFFSET %u LIMIT 1)) WHERE EXISTS (SELECT FROM holdfast.hold WHERE resource = "
-                 "'room-%u' "
-                 "OFFSET %u)",
+                 "'room-%u' ORDER BY ordinal DESC OFFSET %u LIMIT 1)) WHERE EXISTS (SELECT FROM "
+                 "holdfast.hold WHERE resource = 'room-%u' OFFSET %u)",
                  ends[test_below(&w->random, 4)], key, name, key % 3, name, key % 3);
         break;
     }
@@ -359,8 +350,8 @@ static void work_sql(struct worker *w, char *sql, size_t room)
     default:
         snprintf(sql, room,
                  "DELETE FROM holdfast.token WHERE ctid = ANY(ARRAY(SELECT ctid FROM "
-                 "holdfast.token WHERE "
-                 "expires_at <= holdfast.engine_now() LIMIT 50 FOR UPDATE SKIP LOCKED))");
+                 "holdfast.token WHERE expires_at <= holdfast.engine_now() LIMIT 50 FOR UPDATE "
+                 "SKIP LOCKED))");
         break;
     }
 }
@@ -440,9 +431,7 @@ static void check_story(PGconn *c)
         const struct hf_resource *r = &last[i].r;
         snprintf(sql, sizeof sql,
                  "SELECT count(*) FROM holdfast.resource WHERE name = '%.63s' AND capacity = %u "
-                 "AND held = %u "
-                 "AND confirmed = "
-                 "%u AND newest = %llu",
+                 "AND held = %u AND confirmed = %u AND newest = %llu",
                  last[i].name, r->capacity, r->held, r->confirmed, (unsigned long long)r->newest);
         assert_int_equal(postgres_number(&p, sql), 1);
     }

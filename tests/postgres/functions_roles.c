@@ -112,23 +112,16 @@ static void test_hostile_path(void **state)
     PGconn *as = log_in("application");
     functions_run(
         as, "CREATE FUNCTION evil.sha256(bytea) RETURNS bytea LANGUAGE sql AS $$ SELECT "
-            "'\\x00'::bytea $$;"
-            "CREATE FUNCTION evil.convert_to(text, name) RETURNS bytea LANGUAGE sql AS $$ SELECT "
-            "'\\x00'::bytea $$;"
-            "CREATE FUNCTION evil.octet_length(text) RETURNS integer LANGUAGE sql AS $$ SELECT 1 / "
-            "0 $$;"
-            "CREATE FUNCTION evil.bad(text, text) RETURNS boolean LANGUAGE sql AS $$ SELECT 1 / 0 "
-            "= 1 $$;"
-            "CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.bad);"
-            "CREATE FUNCTION evil.json_typeof(json) RETURNS text LANGUAGE sql AS $$ SELECT 1 / 0 "
-            "|| '' $$;"
-            "CREATE DOMAIN pg_temp.json AS text CHECK (false); CREATE DOMAIN pg_temp.jsonb AS text "
-            "CHECK "
-            "(false);"
-            "CREATE TEMP TABLE token (tenant text, key text, action text);"
-            "CREATE DOMAIN pg_temp.bytea AS text CHECK (false); CREATE DOMAIN pg_temp.text AS "
-            "pg_catalog.text CHECK (false);"
-            "SET search_path = evil, pg_temp, pg_catalog");
+            "'\\x00'::bytea $$;CREATE FUNCTION evil.convert_to(text, name) RETURNS bytea LANGUAGE "
+            "sql AS $$ SELECT '\\x00'::bytea $$;CREATE FUNCTION evil.octet_length(text) RETURNS "
+            "integer LANGUAGE sql AS $$ SELECT 1 / 0 $$;CREATE FUNCTION evil.bad(text, text) "
+            "RETURNS boolean LANGUAGE sql AS $$ SELECT 1 / 0 = 1 $$;CREATE OPERATOR evil.= "
+            "(LEFTARG = text, RIGHTARG = text, FUNCTION = evil.bad);CREATE FUNCTION "
+            "evil.json_typeof(json) RETURNS text LANGUAGE sql AS $$ SELECT 1 / 0 || '' $$;CREATE "
+            "DOMAIN pg_temp.json AS text CHECK (false); CREATE DOMAIN pg_temp.jsonb AS text CHECK "
+            "(false);CREATE TEMP TABLE token (tenant text, key text, action text);CREATE DOMAIN "
+            "pg_temp.bytea AS text CHECK (false); CREATE DOMAIN pg_temp.text AS pg_catalog.text "
+            "CHECK (false);SET search_path = evil, pg_temp, pg_catalog");
     EXPECT(as, "ok", false, "begin", "h1", "payload");
     EXPECT(as, "ok", false, "admit", "guard", "another identity");
     EXPECT(as, "ok", false, "place_hold", "h2", "room-2", "guest", "1 hour");
@@ -171,13 +164,10 @@ static void test_server(void **state)
         "DELETE FROM holdfast.guard_entry WHERE expires_at < now()",
         "DELETE FROM holdfast.app_value",
         "SELECT nextval('holdfast.journal_number'), nextval('holdfast.hold_ordinal'), "
-        "nextval('holdfast.fence'), "
-        "nextval('holdfast.outbox_number'), holdfast.engine_now(), "
+        "nextval('holdfast.fence'), nextval('holdfast.outbox_number'), holdfast.engine_now(), "
         "holdfast.hold_ordinal(holdfast.hold_id(1))",
         "INSERT INTO holdfast.journal SELECT nextval('holdfast.journal_number'), at, tenant, "
-        "action, status, "
-        "key, 1, 1, "
-        "entry FROM holdfast.journal LIMIT 1",
+        "action, status, key, 1, 1, entry FROM holdfast.journal LIMIT 1",
     };
     PGconn *as = log_in("server");
     EACH_FAILS(as, forbidden);

@@ -490,8 +490,7 @@ static void test_first_use(void **state)
                       "RETURN NEW; END'");
         snprintf(sql, sizeof sql,
                  "CREATE TRIGGER pause BEFORE INSERT ON holdfast.%s FOR EACH ROW WHEN (%s) EXECUTE "
-                 "FUNCTION "
-                 "public.pause()",
+                 "FUNCTION public.pause()",
                  u->table, u->is_function);
         functions_run(c, sql);
         assert_int_equal(PQsendQuery(theirs, u->call), 1);
@@ -499,8 +498,7 @@ static void test_first_use(void **state)
         assert_int_equal(ask(&q), HF_OK);
         assert_int_equal(pthread_create(&thread, NULL, ask_with_the_key, &q), 0);
         await("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast' AND "
-              "wait_event = "
-              "'transactionid'");
+              "wait_event = 'transactionid'");
         functions_run(c, "SELECT pg_advisory_unlock(7)");
         PGresult *answer = PQgetResult(theirs);
         if (PQresultStatus(answer) != PGRES_TUPLES_OK)

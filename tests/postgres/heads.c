@@ -42,8 +42,7 @@ static void heads_are_those_of_the_database(void **state)
         }
         snprintf(sql, sizeof sql,
                  "SELECT count(*) FROM holdfast.writer WHERE id = %d AND batch = %d AND "
-                 "encode(chain, 'hex') "
-                 "= '%s'",
+                 "encode(chain, 'hex') = '%s'",
                  writer, batch, hex);
         assert_int_equal(postgres_number(&swift.p, sql), 1);
     }

@@ -74,8 +74,7 @@ static void identities_are_listed_by_engine_time(void **state)
     assert_int_equal(page.count, 1);
     hf_page_clear(&page);
     postgres_run(&p, "UPDATE holdfast.journal SET at = at + interval '1 hour' WHERE number = "
-                     "(SELECT max(number) FROM "
-                     "holdfast.journal)");
+                     "(SELECT max(number) FROM holdfast.journal)");
     assert_int_equal(hf_list(db, &query, &page), HF_OK);
     assert_int_equal(page.count, 0);
     hf_page_clear(&page);

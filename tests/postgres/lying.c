@@ -315,11 +315,9 @@ static void a_hold_with_another_id_ends_no_server(void **state)
         "UPDATE holdfast.hold SET id = '' WHERE ordinal = 1",
         "UPDATE holdfast.hold SET id = NULL WHERE ordinal = 1",
         "UPDATE holdfast.hold SET id = repeat('-', length(o.id)) FROM (SELECT id FROM "
-        "holdfast.hold WHERE "
-        "ordinal = 2) o WHERE ordinal = 1",
+        "holdfast.hold WHERE ordinal = 2) o WHERE ordinal = 1",
         "UPDATE holdfast.hold SET id = o.id FROM (SELECT id FROM holdfast.hold WHERE ordinal = 2) "
-        "o WHERE "
-        "ordinal = 1",
+        "o WHERE ordinal = 1",
     };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         postgres_run(&p, lies[i]);
@@ -666,9 +664,8 @@ static void times_at_the_end_of_the_numbers_overflow_nothing(void **state)
         char sql[400];
         snprintf(sql, sizeof sql,
                  "UPDATE holdfast.token SET recorded_at = '%s'; UPDATE holdfast.hold SET ended_at "
-                 "= '%s'; "
-                 "UPDATE holdfast.lease SET granted_at = '%s'; "
-                 "UPDATE holdfast.resource SET created_at = '%s', due_at = '%s'",
+                 "= '%s'; UPDATE holdfast.lease SET granted_at = '%s'; UPDATE holdfast.resource "
+                 "SET created_at = '%s', due_at = '%s'",
                  lies[i], lies[i], lies[i], lies[i], lies[i]);
         postgres_run(&p, sql);
         (void)place("", "key", "room", HOUR_MS, 0);
@@ -723,8 +720,7 @@ static void a_time_beyond_all_calendars_moves_no_clock_of_functions(void **state
             1);
         snprintf(sql, sizeof sql,
                  "SELECT count(*) FROM holdfast.place_hold('f%d', 'f%d', 'me', interval '1 h') "
-                 "WHERE status "
-                 "= 'ok'",
+                 "WHERE status = 'ok'",
                  i, i);
         assert_int_equal(postgres_number(&p, sql), 1);
     }

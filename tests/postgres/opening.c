@@ -118,8 +118,8 @@ static void missing_rights_are_named_and_nothing_is_half_made(void **state)
             "permission denied for schema holdfast: grant this role");
     /* It may use the schema, and a migration that is missing needs more than that. */
     postgres_run(&p, "GRANT USAGE ON SCHEMA holdfast TO nobody_much; GRANT SELECT ON "
-                     "holdfast.migration TO nobody_much; "
-                     "DELETE FROM holdfast.migration WHERE version = 2");
+                     "holdfast.migration TO nobody_much; DELETE FROM holdfast.migration WHERE "
+                     "version = 2");
     refused(text, false, HF_STORAGE_FAILURE, ": start it once with a role that may");
     postgres_run(&p, "DROP OWNED BY nobody_much; DROP ROLE nobody_much");
 }

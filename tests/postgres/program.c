@@ -71,8 +71,7 @@ static int command(const char *environment, const char *arguments)
     char line[4096];
     snprintf(line, sizeof line,
              "cd %s && env -u HOLDFAST_DATA -u HOLDFAST_STORE -u HOLDFAST_POSTGRES -u "
-             "HOLDFAST_SERVER %s %s "
-             "%s 2>&1",
+             "HOLDFAST_SERVER %s %s %s 2>&1",
              s.dir, environment, program, arguments);
     FILE *f = popen(line, "r");
     assert_non_null(f);
@@ -168,10 +167,8 @@ static void an_export_has_every_batch(void **state)
     snprintf(
         line, sizeof line,
         "cd %s && sqlite3 out.db \"SELECT count(*) FROM batches WHERE writer > 0 AND writer_batch "
-        "> 0; "
-        "SELECT "
-        "count(*) FROM entries e JOIN batches b ON b.sequence = e.batch; SELECT key FROM hold_keys "
-        "ORDER BY key\"",
+        "> 0; SELECT count(*) FROM entries e JOIN batches b ON b.sequence = e.batch; SELECT key "
+        "FROM hold_keys ORDER BY key\"",
         s.dir);
     FILE *f = popen(line, "r");
     assert_non_null(f);
@@ -324,9 +321,7 @@ static void the_config_file_has_them_too(void **state)
     assert_int_equal(command("", "serve --config conf --data d --sandbox off --listen 127.0.0.1:0"),
                      2);
     says("conf:2: the config file says that the store is in a database, and --data names a "
-         "directory: leave "
-         "one of "
-         "them out, or decide with --store journal");
+         "directory: leave one of them out, or decide with --store journal");
     assert_int_equal(
         command("", "serve --config conf --data /nonexistent/store --store journal --sandbox "
                     "off --listen 127.0.0.1:0"),

@@ -140,15 +140,13 @@ static void leave_behind(void)
     for (int64_t until = server_clock_ms() + SERVER_PATIENCE_MS;
          postgres_number(&a,
                          "SELECT (SELECT count(*) FROM holdfast.lease WHERE deleted_at IS NULL) + "
-                         "(SELECT count(*) "
-                         "FROM holdfast.register "
-                         "WHERE type <> 'deleted') + (SELECT count(*) FROM holdfast.app_value "
-                         "WHERE key = 'gone') "
-                         "+ 1 - (SELECT count(*) FROM holdfast.app_value WHERE key = 'new')") > 0;
+                         "(SELECT count(*) FROM holdfast.register WHERE type <> 'deleted') + "
+                         "(SELECT count(*) FROM holdfast.app_value WHERE key = 'gone') + 1 - "
+                         "(SELECT count(*) FROM holdfast.app_value WHERE key = 'new')") > 0;
          server_pause_ms(20)) {
         postgres_try(&a, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = "
-                         "'SyncRep' AND (query "
-                         "= 'COMMIT' OR query LIKE 'INSERT%' OR query LIKE 'WITH alone%')");
+                         "'SyncRep' AND (query = 'COMMIT' OR query LIKE 'INSERT%' OR query LIKE "
+                         "'WITH alone%')");
         assert_true(server_clock_ms() < until);
     }
 }

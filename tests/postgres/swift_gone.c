@@ -260,11 +260,10 @@ static void a_row_changed_by_hand_keeps_no_other_from_leaving(void **state)
     functions_run(
         swift.user,
         "INSERT INTO holdfast.register SELECT tenant, 'odd' || n, type, v, version, fence, "
-        "coalesce(t, changed_at) "
-        "FROM holdfast.register, (VALUES (1, ''::bytea, NULL::timestamptz), (2, '\\x01', NULL), "
-        "(3, '\\x0000000000000000ff', NULL), (4, '\\xffffffffffffff7f', NULL), (5, "
-        "'\\xffffffffffffffff', NULL), "
-        "(6, '\\xffffffffffffff7f', '-infinity')) AS odd (n, v, t)");
+        "coalesce(t, changed_at) FROM holdfast.register, (VALUES (1, ''::bytea, "
+        "NULL::timestamptz), (2, '\\x01', NULL), (3, '\\x0000000000000000ff', NULL), (4, "
+        "'\\xffffffffffffff7f', NULL), (5, '\\xffffffffffffffff', NULL), (6, "
+        "'\\xffffffffffffff7f', '-infinity')) AS odd (n, v, t)");
     for (int i = 0; i < 3; i++) {
         maintained();
         time_passes(HF_PG_LEAVE_MS);

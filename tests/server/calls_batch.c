@@ -170,8 +170,7 @@ static void malformed_lines_say_what_is_wrong(void **state)
         "{\"op\":\"place_hold\",\"key\":7,\"resource\":\"r\",\"requester\":\"q\",\"duration\":"
         "\"1h\"}",
         "{\"op\":\"place_hold\",\"key\":\"k\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":"
-        "\"1h\","
-        "\"id\":\"x\"}",
+        "\"1h\",\"id\":\"x\"}",
         "{\"op\":\"place_hold\",\"key\":\"k\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":"
         "\"1h\"} x",
         "{\"op\":\"confirm\",\"key\":\"k\"}",
@@ -179,8 +178,7 @@ static void malformed_lines_say_what_is_wrong(void **state)
         "{\"op\":\"complete\",\"fence\":1}",
         "{\"op\":\"merge\",\"name\":\"m\",\"type\":\"max\",\"value\":\"x\"}",
         "{\"op\":\"place_hold\",\"key\":\"k\",\"client\":\"c\",\"sequence\":1,\"resource\":\"r\","
-        "\"requester\":\"q\","
-        "\"duration\":\"1h\"}",
+        "\"requester\":\"q\",\"duration\":\"1h\"}",
         "{\"op\":\"place_hold\",\"client\":\"c\",\"resource\":\"r\",\"requester\":\"q\","
         "\"duration\":\"1h\"}",
         "\xff",

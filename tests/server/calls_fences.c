@@ -55,11 +55,8 @@ static void a_lease_is_renewed_and_given_back_by_its_fence(void **state)
     assert_int_equal(lease("renew", first, ",\"ttl\":\"1m\""), 200);
     assert_string_equal(reply_text(&t.got, "expires_at"), "2023-11-14T22:14:25.000Z");
     assert_int_equal(lease("release", first, ""), 200);
-    talk_is(
-        &t,
-        "{\"name\":\"leader\",\"holder\":\"ann\",\"fence\":#,\"ttl\":\"*\",\"granted_at\":\"*\","
-        "\"expires_at\":\"*\","
-        "\"released_at\":\"2023-11-14T22:13:25.000Z\"}");
+    talk_is(&t, "{\"name\":\"leader\",\"holder\":\"ann\",\"fence\":#,\"ttl\":\"*\",\"granted_at\":"
+                "\"*\",\"expires_at\":\"*\",\"released_at\":\"2023-11-14T22:13:25.000Z\"}");
     assert_int_equal(lease("renew", first, ""), 409);
     talk_refused(&t, 409, "not-held");
     assert_int_equal(

@@ -38,8 +38,8 @@ static void a_hold_is_placed_once_a_key(void **state)
     assert_int_equal(strlen(reply_text(&t.got, "id")), HF_ID_SIZE - 1);
     assert_int_equal(talk(&t, "GET /v1/holds", NULL, NULL), 200);
     talk_is(&t, "{\"holds\":[{\"id\":\"*\",*\"resource\":\"room "
-                "7\",\"requester\":\"ann\",\"state\":\"held\","
-                "\"placed_at\":\"*\",\"expires_at\":\"*\"}],\"next_cursor\":null}");
+                "7\",\"requester\":\"ann\",\"state\":\"held\",\"placed_at\":\"*\",\"expires_at\":"
+                "\"*\"}],\"next_cursor\":null}");
 }
 
 static void durations_are_texts_or_seconds(void **state)
@@ -150,8 +150,7 @@ static void a_hold_with_a_fence_fences_older_ones_off(void **state)
     }
     assert_int_equal(talk(&t, "GET /v1/resources/pool", NULL, NULL), 200);
     talk_is(&t, "{\"name\":\"pool\",\"capacity\":9,\"held\":2,\"confirmed\":0,\"available\":7,"
-                "\"open\":true,"
-                "\"fence\":8}");
+                "\"open\":true,\"fence\":8}");
 }
 
 /* ---- Ending ---- */
@@ -170,8 +169,7 @@ static void each_end_answers_with_the_hold(void **state)
         assert_int_equal(talk_twice(&t, path, key, NULL), 200);
         snprintf(pattern, sizeof pattern,
                  "{\"id\":\"%s\",\"resource\":\"%s\",\"requester\":\"q\",\"state\":\"%s\",\"placed_"
-                 "at\":\"*\","
-                 "\"expires_at\":\"*\",\"%s_at\":\"2023-11-14T22:13:21.000Z\"}",
+                 "at\":\"*\",\"expires_at\":\"*\",\"%s_at\":\"2023-11-14T22:13:21.000Z\"}",
                  id, ends[i][0], ends[i][1], ends[i][1]);
         talk_is(&t, pattern);
         assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/holds/%s", id), 200);
@@ -216,11 +214,9 @@ static void windows_are_half_open(void **state)
     assert_int_equal(end(id, "expire", "k2"), 409);
     talk_replayed(&t);
     assert_int_equal(end(id, "expire", "k5"), 200);
-    talk_is(
-        &t,
-        "{\"id\":\"*\",\"resource\":\"r\",\"requester\":\"q\",\"state\":\"expired\",\"placed_at\":"
-        "\"*\","
-        "\"expires_at\":\"2023-11-14T23:13:20.000Z\",\"expired_at\":\"2023-11-14T23:13:20.000Z\"}");
+    talk_is(&t, "{\"id\":\"*\",\"resource\":\"r\",\"requester\":\"q\",\"state\":\"expired\","
+                "\"placed_at\":\"*\",\"expires_at\":\"2023-11-14T23:13:20.000Z\",\"expired_at\":"
+                "\"2023-11-14T23:13:20.000Z\"}");
     assert_int_equal(end(id, "confirm", "k6"), 409);
     talk_refused(&t, 409, "not-held");
 }
@@ -309,8 +305,7 @@ static void a_resource_is_set_shown_and_closed(void **state)
     assert_int_equal(talk(&t, "PUT /v1/resources/van", NULL, "{\"capacity\":3,\"open\":false}"),
                      200);
     talk_is(&t, "{\"name\":\"van\",\"capacity\":3,\"held\":2,\"confirmed\":0,\"available\":0,"
-                "\"open\":false,"
-                "\"fence\":0}");
+                "\"open\":false,\"fence\":0}");
     assert_int_equal(talk(&t, "POST /v1/holds", "k3",
                           "{\"resource\":\"van\",\"requester\":\"c\",\"duration\":\"1h\"}"),
                      409);
@@ -467,9 +462,7 @@ static void a_page_has_100_records_unless_told_and_1000_at_most(void **state)
     assert_int_equal(listed("limit=1000"), COUNT);
     assert_int_equal(talk(&t, "GET /v1/resources?limit=1", NULL, NULL), 200);
     talk_is(&t, "{\"resources\":[{\"name\":\"b1049\",\"capacity\":1,\"held\":1,\"confirmed\":0,"
-                "\"available\":"
-                "0,\"open\":true,"
-                "\"fence\":0}],\"next_cursor\":\"*\"}");
+                "\"available\":0,\"open\":true,\"fence\":0}],\"next_cursor\":\"*\"}");
     static const char *const wrong[] = { "limit=0", "limit=1001", "state=held", "cursor=x" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         talkf(&t, NULL, NULL, "GET /v1/resources?%s", wrong[i]);

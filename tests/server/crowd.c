@@ -210,8 +210,7 @@ static void batches_of_many_share_commits(void **state)
         for (int k = 0; k < LINES; k++) /* half of the keys are everybody's */
             size += (size_t)sprintf(body + size,
                                     "{\"op\":\"place_hold\",\"key\":\"b%d-%d\",\"resource\":\"b%d-%"
-                                    "d\",\"requester\":\"q\","
-                                    "\"duration\":\"1h\"}\n",
+                                    "d\",\"requester\":\"q\",\"duration\":\"1h\"}\n",
                                     k % 2 ? i : 0, k, k % 2 ? i : 0, k);
         char *request = server_request("POST /v1/batch", "", body);
         assert_true(server_send_text(fds[i], request));

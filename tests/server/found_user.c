@@ -182,8 +182,7 @@ static void fences_that_are_not_the_newest_are_named(void **state)
     assert_int_equal(talk(&t, "POST /v1/claims/c/complete", NULL, "{\"fence\":9}"), 400);
     says(400, "invalid-request",
          "fence: 9 was never given for this claim, whose newest is 1. Send the fence that you were "
-         "answered "
-         "with.");
+         "answered with.");
     assert_int_equal(talk(&t, "POST /v1/claims/c/heartbeat", NULL, "{\"fence\":0}"), 400);
     says(400, "invalid-request", "fence: 0 is none. Send the one that you were answered with.");
     clock_at(1000);
@@ -191,9 +190,7 @@ static void fences_that_are_not_the_newest_are_named(void **state)
     assert_int_equal(talk(&t, "POST /v1/claims/c/fail", NULL, "{\"fence\":1}"), 412);
     says(412, "stale-fence",
          "Fence 1 is not the newest of this claim, which is 2: it was begun again since, or the "
-         "fence is "
-         "another one's. "
-         "Nothing is taken from it. Stop.");
+         "fence is another one's. Nothing is taken from it. Stop.");
     /* The same in a batch, and of leases. */
     assert_int_equal(
         talk(&t, "POST /v1/batch", NULL, "{\"op\":\"complete\",\"key\":\"c\",\"fence\":1}"), 200);
@@ -205,26 +202,22 @@ static void fences_that_are_not_the_newest_are_named(void **state)
     assert_int_equal(talk(&t, "POST /v1/leases/l/renew", NULL, "{\"fence\":77}"), 400);
     says(400, "invalid-request",
          "fence: 77 was never given for this lease, whose newest is 3. Send the fence that you "
-         "were answered "
-         "with.");
+         "were answered with.");
     clock_at(2000);
     assert_int_equal(talk(&t, "POST /v1/leases/l", "l-2", "{\"holder\":\"h\",\"ttl\":\"1s\"}"),
                      201);
     assert_int_equal(talk(&t, "POST /v1/leases/l/release", NULL, "{\"fence\":3}"), 412);
     says(412, "stale-fence",
          "Fence 3 is not the newest of this lease, which is 4: it was granted again since, or the "
-         "fence is "
-         "another "
-         "one's. Nothing is taken from it. Stop.");
+         "fence is another one's. Nothing is taken from it. Stop.");
     /* A write is remembered, so its words are fixed; they are true of an equal fence too. */
     assert_int_equal(talk(&t, "PUT /v1/registers/x", "w-1", "{\"value\":1,\"fence\":4}"), 200);
     assert_int_equal(talk_twice(&t, "PUT /v1/registers/x", "w-2", "{\"value\":2,\"fence\":4}"),
                      412);
     says(412, "stale-fence",
          "A write has carried this fence or a higher one before (GET shows the register's "
-         "`fence`), and a "
-         "fence is good "
-         "for one write of a register. Get a new grant and use its fence, with a new key.");
+         "`fence`), and a fence is good for one write of a register. Get a new grant and use its "
+         "fence, with a new key.");
     /* One without a fence is always applied. */
     assert_int_equal(talk(&t, "PUT /v1/registers/x", "w-3", "{\"value\":3}"), 200);
 }
@@ -243,15 +236,13 @@ static void a_merge_that_is_refused_says_why(void **state)
     assert_int_equal(talk(&t, what, NULL, "{\"type\":\"max\",\"value\":1}"), 400);
     says(400, "invalid-request",
          "type: the register is of type union and stays so, and this is a merge of type max. Use "
-         "another "
-         "name.");
+         "another name.");
     assert_int_equal(talk(&t, "PUT /v1/registers/p", "k", "{\"value\":1}"), 200);
     assert_int_equal(talk(&t, "POST /v1/registers/p/merge", NULL, "{\"type\":\"max\",\"value\":1}"),
                      400);
     says(400, "invalid-request",
          "type: the register is of type plain and stays so, and this is a merge of type max. Use "
-         "another "
-         "name.");
+         "another name.");
     static const char count[] = "POST /v1/registers/c/merge";
     assert_int_equal(talk(&t, count, NULL,
                           "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775807,\"b\":1}}"),
@@ -268,9 +259,7 @@ static void a_merge_that_is_refused_says_why(void **state)
     assert_int_equal(talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"b\":1}}"), 400);
     says(400, "invalid-request",
          "value: together with what the register has, it is more than a register holds (1024 "
-         "items, 65536 "
-         "bytes, a total "
-         "of 9223372036854775807).");
+         "items, 65536 bytes, a total of 9223372036854775807).");
     assert_int_equal(talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"\":1}}"), 400);
     says(400, "invalid-request",
          "value: each name in it: expected 1 to 1024 bytes, got 0. Correct it and ask again.");
@@ -287,9 +276,7 @@ static void a_key_that_cannot_be_one_is_named(void **state)
     key[257] = 0;
     snprintf(text, sizeof text,
              "key: it has 257 bytes, and the limit is what the server is configured to "
-             "(token-max-length, "
-             "256 unless "
-             "set). Use a shorter one.");
+             "(token-max-length, 256 unless set). Use a shorter one.");
     assert_int_equal(talk(&t, "POST /v1/holds", "\"\"", hold), 400);
     says(400, "invalid-request", empty);
     talk_unkeyed(&t);

@@ -174,8 +174,7 @@ static void fill(void)
             char line[160];
             snprintf(line, sizeof line,
                      "{\"op\":\"place_hold\",\"key\":\"f%d-%d\",\"resource\":\"r%d-%d\","
-                     "\"requester\":\"q\","
-                     "\"duration\":\"1h\"}\n",
+                     "\"requester\":\"q\",\"duration\":\"1h\"}\n",
                      b, i, b, i);
             text_string(&body, line);
         }

@@ -196,11 +196,9 @@ static void stream_make(struct text *text)
                       "{\"value\":1}");
     text_string(text, "GET /v1/registers/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
     text_string(text, "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
-                      "chunked\r\nIdempotency-Key: "
-                      "\"s2\"\r\n\r\n"
+                      "chunked\r\nIdempotency-Key: \"s2\"\r\n\r\n"
                       "1\r\n{\r\n0017\r\n\"resource\":\"r\",\"request\r\nB\r\ner\":\"q\","
-                      "\"du\r\nE\r\nration\":\"1h\"}"
-                      "\n\r\n"
+                      "\"du\r\nE\r\nration\":\"1h\"}\n\r\n"
                       "0\r\n\r\n");
     text_string(text, "POST /v1/batch HTTP/1.1\r\nhost:localhost\r\ncontent-length:\t59 \r\n\r\n"
                       "{\"op\":\"merge\",\"name\":\"m\",\"type\":\"or\",\"value\":true}\nnonsense");

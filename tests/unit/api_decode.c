@@ -16,8 +16,7 @@ static void test_place_hold(void **state)
     assert_int_equal(r->client.size, 0);
     r = good(POST, "/v1/holds", "k",
              " { \"fence\" : 18446744073709551615 , \"duration\" : 1.5 ,\n\"requester\" : "
-             "\"\\u0071\\n\" , "
-             "\"resource\" : \"caf\xc3\xa9\" } ");
+             "\"\\u0071\\n\" , \"resource\" : \"caf\xc3\xa9\" } ");
     same(r->place_hold.resource, "caf\xc3\xa9");
     same(r->place_hold.requester, "q\n");
     assert_int_equal(r->place_hold.duration_ms, 1500);

@@ -53,8 +53,7 @@ static void test_every_operation(void **state)
     assert_int_equal(r->action, HF_ADMIT);
     assert_int_equal(r->key.size, 0);
     r = line("{\"op\":\"begin\",\"key\":\"c\",\"payload\":{\"b\":1,\"a\":2},\"lease\":\"5s\",\"on_"
-             "abandon\":"
-             "\"retry\"}");
+             "abandon\":\"retry\"}");
     assert_int_equal(r->action, HF_BEGIN);
     same(r->key, "c");
     same(r->begin.payload, "{\"a\":2,\"b\":1}");

@@ -30,8 +30,7 @@ static void test_holds(void **state)
     assert_int_equal(q->cursor, 0);
     q = listed("/v1/"
                "holds?state=released&resource=a%2Fb+c&requester=caf%c3%A9&from=2026-11-15T21:39:57."
-               "123Z&to=@9&"
-               "limit=1000&cursor=18446744073709551615");
+               "123Z&to=@9&limit=1000&cursor=18446744073709551615");
     assert_int_equal(q->state, HF_RELEASED);
     same(q->resource, "a/b+c"); /* a plus is a plus */
     same(q->requester, "caf\xc3\xa9");

@@ -248,8 +248,7 @@ static void test_register(void **state)
           "\"counter\",\"value\":{\"a\":5,\"b\\n\":1},\"total\":6" },
         { { .type = HF_TYPE_UPDOWN, .items = items, .item_count = 2, .number = 1 },
           "\"updown\",\"value\":{\"a\":{\"up\":5,\"down\":2},\"b\\n\":{\"up\":1,\"down\":3}},"
-          "\"total\":"
-          "1" },
+          "\"total\":1" },
         { { .type = (enum hf_register_type)77 }, "\"unknown\",\"value\":null" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -315,17 +314,15 @@ static void test_problem_bytes(void **state)
     struct hf_json j = fresh();
     hf_api_answer(&j, HF_GET_TOKEN, &(struct hf_answer){ .status = HF_NOT_KNOWN });
     expect("{\"type\":\"urn:holdfast:not-known\",\"title\":\"Not known "
-           "here\",\"status\":404,\"detail\":"
-           "\"No call with this key is remembered: it never arrived, or its window has closed.\","
-           "\"code\":\"not-known\"}");
+           "here\",\"status\":404,\"detail\":\"No call with this key is remembered: it never "
+           "arrived, or its window has closed.\",\"code\":\"not-known\"}");
     j = fresh();
     struct hf_answer refused = { .status = HF_REFUSED,
                                  .kind = HF_RECORD_VALUE,
                                  .value = hf_str("no \"funds\"") };
     hf_api_answer(&j, HF_APPLY, &refused);
     expect("{\"type\":\"urn:holdfast:refused\",\"title\":\"Refused by the "
-           "application\",\"status\":409,"
-           "\"detail\":\"no \\\"funds\\\"\",\"code\":\"refused\"}");
+           "application\",\"status\":409,\"detail\":\"no \\\"funds\\\"\",\"code\":\"refused\"}");
 }
 
 static const struct {

@@ -191,8 +191,7 @@ static void seed_others(void)
     };
     static const char *const auth[] = {
         "Bearer token\nacme write 3c469e9d6c5875d37a43f353d4f88e61fcf812c66eee3457465a40b0da4153e0 "
-        "# the "
-        "shop\n"
+        "# the shop\n"
         "- admin 9a4e27f09a4e27f09a4e27f09a4e27f09a4e27f09a4e27f09a4e27f09a4e27f0\n",
         NULL
     };
@@ -209,8 +208,8 @@ static void seed_others(void)
                                          NULL };
     static const char *const holds[] = {
         "{\"id\":\"0123456789abcdefghjkmnpqrs\",\"state\":\"held\",\"resource\":\"r\","
-        "\"requester\":\"q\","
-        "\"placed_at\":\"2026-11-15T21:39:57.123Z\",\"expires_at\":\"2026-11-15T21:54:57.123Z\"}",
+        "\"requester\":\"q\",\"placed_at\":\"2026-11-15T21:39:57.123Z\",\"expires_at\":\"2026-11-"
+        "15T21:54:57.123Z\"}",
         NULL
     };
     seed_texts("json", hf_mem(NULL, 0), json);

@@ -616,8 +616,7 @@ static void end(void)
 static void print_sum(void)
 {
     printf("%llu operations: %llu effects, %llu replays, %llu collisions, %llu refusals; %llu "
-           "crashes, %llu in "
-           "doubt: %llu survived, %llu lost\n",
+           "crashes, %llu in doubt: %llu survived, %llu lost\n",
            (unsigned long long)sum.operations, (unsigned long long)sum.effects,
            (unsigned long long)sum.replays, (unsigned long long)sum.collisions,
            (unsigned long long)sum.refusals, (unsigned long long)sum.crashes,

@@ -251,8 +251,7 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     if (j->io->dir_shared && j->io->dir_shared(j->dir))
         hf_journal_note(j, 1,
                         "the directory %s can be opened by other users. They could lock it, and "
-                        "then the store does not "
-                        "open: give it mode 0700",
+                        "then the store does not open: give it mode 0700",
                         path);
     int error = j->io->lock(j->dir, who, holder, sizeof holder);
     if (error == -EBUSY) {

@@ -35,8 +35,7 @@ void hf_journal_index_note(struct hf_journal *j, uint64_t p)
     unsigned long long first = (p - 1) * HF_INDEX_ENTRIES + 1;
     hf_journal_note(j, 1,
                     "holds.idx is damaged at byte %llu: holds number %llu to %llu cannot be read "
-                    "from it; they are "
-                    "searched for in the journal",
+                    "from it; they are searched for in the journal",
                     (unsigned long long)j->tables.holds.bad_at, first,
                     first + HF_INDEX_ENTRIES - 1);
     j->stats.index_rebuilds++;

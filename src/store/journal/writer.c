@@ -21,8 +21,7 @@ static void fail(struct hf_writer *w, int error)
     w->failed = true;
     snprintf(sentence, sizeof sentence,
              "holdfast: the journal could not be made durable (%s). What was not yet answered may "
-             "or may not "
-             "have happened; the process stops, and the next start finds out",
+             "or may not have happened; the process stops, and the next start finds out",
              strerror(-error));
     if (w->on_fatal) {
         w->on_fatal(w->arg, sentence);

@@ -30,9 +30,8 @@ static enum hf_pg_end rules_write(struct hf_pg_session *s, const struct hf_rules
     enum hf_pg_outcome outcome = hf_pg_ask(
         &s->conn,
         "UPDATE holdfast.store SET idempotency_window_ms = $1::bigint, token_max_length = "
-        "$2::integer, "
-        "registry_strict = $3::boolean, digest_name = $4, program = $5 WHERE program = 'none' OR "
-        "(idempotency_window_ms, token_max_length, registry_strict) IS DISTINCT FROM "
+        "$2::integer, registry_strict = $3::boolean, digest_name = $4, program = $5 WHERE program "
+        "= 'none' OR (idempotency_window_ms, token_max_length, registry_strict) IS DISTINCT FROM "
         "($1::bigint, $2::integer, $3::boolean)",
         5, params, false, &result);
     *changed = outcome == HF_PG_FINE && strcmp(PQcmdTuples(result), "0") != 0;

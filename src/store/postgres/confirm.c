@@ -36,8 +36,7 @@ static void cancel(struct hf_pg_conn *conn, int pid)
     snprintf(text, sizeof text, "%d", pid);
     hf_pg_ask(conn,
               "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::integer AND "
-              "wait_event = "
-              "'SyncRep'",
+              "wait_event = 'SyncRep'",
               1, params, false, NULL);
 }
 

@@ -368,20 +368,17 @@ static const char *const texts[] = {
         ", (SELECT set_config('synchronous_commit', 'off', true)) FROM holdfast.store s",
     [HF_PG_JOURNAL] =
         "INSERT INTO holdfast.journal (number, at, tenant, action, status, key, writer, batch, "
-        "entry) "
-        "SELECT unnest($1::bigint[]), unnest($2::timestamptz[]), unnest($3::text[]), "
-        "unnest($4::text[]), "
-        "unnest($5::text[]), unnest($6::text[]), $7::integer, $8::bigint, unnest($9::bytea[])",
+        "entry) SELECT unnest($1::bigint[]), unnest($2::timestamptz[]), unnest($3::text[]), "
+        "unnest($4::text[]), unnest($5::text[]), unnest($6::text[]), $7::integer, $8::bigint, "
+        "unnest($9::bytea[])",
     /* NULL where none may be: the statement fails, and the transaction with it. */
     [HF_PG_WRITER] =
         "UPDATE holdfast.writer SET batch = CASE WHEN ($5::xid IS NULL OR $5 = (SELECT s.xmin FROM "
         "holdfast.store s)) AND clock_timestamp() BETWEEN $6::timestamptz AND $7::timestamptz THEN "
-        "$3::bigint ELSE "
-        "holdfast._conflict() END, chain = $4::bytea, changed_at = now(), "
+        "$3::bigint ELSE holdfast._conflict() END, chain = $4::bytea, changed_at = now(), "
         "generation = CASE WHEN generation = $2::bigint THEN generation END WHERE id = $1::integer "
         "RETURNING pg_current_xact_id(), CASE WHEN current_setting('synchronous_standby_names') <> "
-        "'' THEN "
-        "pg_conf_load_time() END",
+        "'' THEN pg_conf_load_time() END",
     [HF_PG_SETTINGS] = HF_PG_SETTLED,
     [HF_PG_PATIENCE] = "SELECT set_config('lock_timeout', $1::text, true)",
     /* What is decided by rules stands in the journal behind those rules: who changes them waits
@@ -530,15 +527,12 @@ enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
  * committed meanwhile. */
 static const char set_up[] =
     "SET default_transaction_isolation = 'read committed'; SET standard_conforming_strings = on; "
-    "SET search_path = pg_catalog; SET enable_seqscan = off; SET enable_bitmapscan = off; "
-    "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; "
-    "SET plan_cache_mode = force_generic_plan; SET jit = off; SET lock_timeout = '2s'; "
-    "SET idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; SET "
-    "client_min_messages = "
-    "warning; "
-    "SELECT set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, "
-    "false) "
-    "FROM current_setting('synchronous_commit') s";
+    "SET search_path = pg_catalog; SET enable_seqscan = off; SET enable_bitmapscan = off; SET "
+    "enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off; SET "
+    "plan_cache_mode = force_generic_plan; SET jit = off; SET lock_timeout = '2s'; SET "
+    "idle_in_transaction_session_timeout = '60s'; SET timezone = 'UTC'; SET client_min_messages = "
+    "warning; SELECT set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' "
+    "ELSE s END, false) FROM current_setting('synchronous_commit') s";
 
 static enum hf_pg_outcome look(struct hf_pg_conn *conn)
 {
@@ -553,9 +547,7 @@ static enum hf_pg_outcome look(struct hf_pg_conn *conn)
     if (strcmp(PQgetvalue(result, 0, 0), "t") == 0) {
         snprintf(conn->why, sizeof conn->why,
                  "the database can only be read there (a standby, or default_transaction_read_only "
-                 "is on): "
-                 "give the primary, "
-                 "or several hosts with target_session_attrs=read-write");
+                 "is on): give the primary, or several hosts with target_session_attrs=read-write");
         outcome = HF_PG_REFUSED;
     } else if (strcmp(PQgetvalue(result, 0, 1), "UTF8") != 0) {
         snprintf(conn->why, sizeof conn->why,

@@ -94,8 +94,8 @@ static enum hf_status refuse(struct hf_error *why, const char *what)
     return hf_error_set(
         why, HF_INVALID_REQUEST,
         "The connection string cannot be read: %s. Write it as \"host=db1 dbname=shop user=app\" "
-        "or as "
-        "postgresql://app@db1/shop, with %%-escapes for special characters in the second form.",
+        "or as postgresql://app@db1/shop, with %%-escapes for special characters in the second "
+        "form.",
         what);
 }
 

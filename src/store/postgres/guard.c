@@ -176,17 +176,15 @@ static bool sql_make(struct hf_buffer *sql)
         return hf_buffer_text(sql) != NULL;
     }
     hf_buffer_add_text(sql, "WITH RECURSIVE tenants AS ((SELECT g.tenant FROM holdfast.guard g "
-                            "ORDER BY g.tenant LIMIT 1) UNION "
-                            "ALL SELECT (SELECT g.tenant FROM holdfast.guard g WHERE g.tenant > "
-                            "n.tenant ORDER BY g.tenant LIMIT "
-                            "1) FROM tenants n WHERE n.tenant IS NOT NULL) SELECT ");
+                            "ORDER BY g.tenant LIMIT 1) UNION ALL SELECT (SELECT g.tenant FROM "
+                            "holdfast.guard g WHERE g.tenant > n.tenant ORDER BY g.tenant LIMIT 1) "
+                            "FROM tenants n WHERE n.tenant IS NOT NULL) SELECT ");
     hf_pg_sql_columns(sql, HF_PG_GUARD);
     hf_buffer_printf(sql,
                      " FROM tenants n CROSS JOIN LATERAL (SELECT l.*, row_number() OVER (ORDER BY "
-                     "l.number DESC) AS place "
-                     "FROM (SELECT x.* FROM holdfast.guard x WHERE x.tenant || chr(31) = n.tenant "
-                     "|| chr(31) ORDER BY "
-                     "x.number DESC LIMIT %d) l) t ORDER BY t.place LIMIT %d",
+                     "l.number DESC) AS place FROM (SELECT x.* FROM holdfast.guard x WHERE "
+                     "x.tenant || chr(31) = n.tenant || chr(31) ORDER BY x.number DESC LIMIT %d) "
+                     "l) t ORDER BY t.place LIMIT %d",
                      TENANT_MAX, GUARDS_MAX);
     return hf_buffer_text(sql) != NULL;
 }

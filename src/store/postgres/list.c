@@ -216,9 +216,8 @@ static void list_holds(struct listing *l)
         if (by_resource
                 ? !ask(l, HF_PG_HOLD,
                        "WITH RECURSIVE t AS (SELECT *, xmin AS written_by FROM holdfast.hold WHERE "
-                       "ordinal = "
-                       "$1::bigint UNION ALL SELECT h.*, h.xmin FROM t "
-                       "JOIN holdfast.hold h ON h.ordinal = t.previous)",
+                       "ordinal = $1::bigint UNION ALL SELECT h.*, h.xmin FROM t JOIN "
+                       "holdfast.hold h ON h.ordinal = t.previous)",
                        "written_by", " FROM t LIMIT $2::bigint", params, 2, &result)
                 : !ask(l, HF_PG_HOLD, "", "xmin",
                        " FROM holdfast.hold t WHERE ordinal <= $1::bigint ORDER BY ordinal DESC "
@@ -258,10 +257,9 @@ static void list_entries(struct listing *l)
         list_numbered(
             l, HF_PG_ENTRY,
             " FROM holdfast.guard_entry t WHERE tenant || chr(31) || guard = $1::text || chr(31) "
-            "|| $4::text "
-            "AND (tenant, guard) IS NOT DISTINCT FROM ($1::text, $4::text) AND number < $2::bigint "
-            "AND expires_at > to_timestamp($5::numeric / 1000) ORDER BY number DESC LIMIT "
-            "$3::bigint");
+            "|| $4::text AND (tenant, guard) IS NOT DISTINCT FROM ($1::text, $4::text) AND number "
+            "< $2::bigint AND expires_at > to_timestamp($5::numeric / 1000) ORDER BY number DESC "
+            "LIMIT $3::bigint");
 }
 
 static void list_kind(struct listing *l)
@@ -272,22 +270,19 @@ static void list_kind(struct listing *l)
         list_numbered(
             l, HF_PG_RESOURCE,
             " FROM holdfast.resource t WHERE tenant || chr(31) = $1::text || chr(31) AND number < "
-            "$2::bigint ORDER BY number DESC LIMIT "
-            "$3::bigint");
+            "$2::bigint ORDER BY number DESC LIMIT $3::bigint");
         break;
     case HF_LIST_GUARDS:
         list_numbered(
             l, HF_PG_GUARD,
             " FROM holdfast.guard t WHERE tenant || chr(31) = $1::text || chr(31) AND number < "
-            "$2::bigint ORDER BY number DESC LIMIT "
-            "$3::bigint");
+            "$2::bigint ORDER BY number DESC LIMIT $3::bigint");
         break;
     case HF_LIST_ENTRIES: list_entries(l); break;
     case HF_LIST_OUTBOX:
         list_numbered(l, HF_PG_OUTBOX,
                       " FROM holdfast.outbox t WHERE tenant = $1 AND number < $2::bigint ORDER BY "
-                      "number DESC LIMIT "
-                      "$3::bigint");
+                      "number DESC LIMIT $3::bigint");
         break;
     }
 }

@@ -24,17 +24,11 @@ static bool takes_writes(struct hf_pg_session *s)
     static const char *const statements[] = {
         "BEGIN",
         "INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, expires_at, "
-        "entry) "
-        "VALUES "
-        "('', gen_random_uuid()::text, 'place_hold', 'ok', '', now(), now(), 0)",
+        "entry) VALUES ('', gen_random_uuid()::text, 'place_hold', 'ok', '', now(), now(), 0)",
         "INSERT INTO holdfast.hold (ordinal, id, tenant, resource, requester, state, placed_at, "
-        "expires_at, "
-        "previous) "
-        "VALUES (-1, '', '', '', '', 'released', now(), now(), 0)",
+        "expires_at, previous) VALUES (-1, '', '', '', '', 'released', now(), now(), 0)",
         "INSERT INTO holdfast.journal (number, at, tenant, action, status, writer, batch, entry) "
-        "VALUES (-1, "
-        "now(), '', "
-        "'place_hold', 'ok', 0, 0, repeat('x', 300)::bytea)",
+        "VALUES (-1, now(), '', 'place_hold', 'ok', 0, 0, repeat('x', 300)::bytea)",
         "UPDATE holdfast.resource SET held = held WHERE false",
         "UPDATE holdfast.writer SET batch = batch WHERE false",
     };
@@ -145,8 +139,7 @@ static enum hf_pg_outcome figure_read(struct hf_pg_conn *conn, const struct figu
     snprintf(
         sql, sizeof sql,
         "SELECT CASE WHEN reltuples > %d THEN (reltuples * %s)::bigint ELSE (SELECT count(*) FROM "
-        "holdfast.%s WHERE %s) END "
-        "FROM pg_class WHERE oid = 'holdfast.%s'::regclass",
+        "holdfast.%s WHERE %s) END FROM pg_class WHERE oid = 'holdfast.%s'::regclass",
         COUNTED_MAX, f->part, f->table, f->where, f->index);
     enum hf_pg_outcome outcome = hf_pg_ask(conn, sql, 0, NULL, true, &result);
     if (outcome == HF_PG_FINE && PQntuples(result) == 1)

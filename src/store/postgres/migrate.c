@@ -36,8 +36,7 @@ static enum hf_status version_read(struct hf_pg_conn *conn, int *version, struct
     /* Not to_regclass: it may still go by what this session found before it waited for the lock. */
     if (hf_pg_ask(conn,
                   "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = "
-                  "c.relnamespace WHERE "
-                  "n.nspname = 'holdfast' AND c.relname = 'migration')",
+                  "c.relnamespace WHERE n.nspname = 'holdfast' AND c.relname = 'migration')",
                   0, NULL, false, &result) != HF_PG_FINE)
         return failed(conn, why, "the database cannot be asked for its tables", USING);
     bool there = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
@@ -87,10 +86,8 @@ static enum hf_status store_make(struct hf_pg_conn *conn, const struct hf_option
     }; /* until the first writer has recorded it in the journal */
     if (hf_pg_ask(conn,
                   "INSERT INTO holdfast.store (store_id, id_key, idempotency_window_ms, "
-                  "token_max_length, "
-                  "registry_strict, "
-                  "digest_name, program) VALUES ($1::bytea, $2::bytea, $3, $4, $5, $6, $7) ON "
-                  "CONFLICT DO NOTHING",
+                  "token_max_length, registry_strict, digest_name, program) VALUES ($1::bytea, "
+                  "$2::bytea, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
                   7, params, false, NULL) != HF_PG_FINE)
         return failed(conn, why, "a new store cannot be made", MAKING);
     return HF_OK;
@@ -121,14 +118,11 @@ static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *o
     if (st == HF_OK && version == 0 &&
         hf_pg_script(
             conn,
-            "CREATE SCHEMA IF NOT EXISTS holdfast;"
-            "CREATE TABLE holdfast.migration (version integer PRIMARY KEY, name text NOT NULL, "
-            "program text "
-            "NOT NULL, applied_at timestamptz NOT NULL DEFAULT now());"
-            "COMMENT ON SCHEMA holdfast IS 'Retry-safe writes: see doc/POSTGRES.md of Holdfast.';"
-            "COMMENT ON TABLE holdfast.migration IS 'Which versions of the schema were applied, "
-            "and "
-            "when.'") != HF_PG_FINE)
+            "CREATE SCHEMA IF NOT EXISTS holdfast;CREATE TABLE holdfast.migration (version integer "
+            "PRIMARY KEY, name text NOT NULL, program text NOT NULL, applied_at timestamptz NOT "
+            "NULL DEFAULT now());COMMENT ON SCHEMA holdfast IS 'Retry-safe writes: see "
+            "doc/POSTGRES.md of Holdfast.';COMMENT ON TABLE holdfast.migration IS 'Which versions "
+            "of the schema were applied, and when.'") != HF_PG_FINE)
         return failed(conn, why, "the schema holdfast cannot be made", MAKING);
     for (int i = 0; st == HF_OK && i < hf_pg_migration_count; i++)
         if (hf_pg_migrations[i].version > version)
@@ -168,8 +162,7 @@ static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *s
     PGresult *result;
     if (hf_pg_ask(conn,
                   "SELECT store_id, id_key, idempotency_window_ms, token_max_length, "
-                  "registry_strict FROM "
-                  "holdfast.store",
+                  "registry_strict FROM holdfast.store",
                   0, NULL, true, &result) != HF_PG_FINE)
         return failed(conn, why, "holdfast.store cannot be read", USING);
     bool good = PQntuples(result) == 1 &&
@@ -191,9 +184,9 @@ static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *s
     return hf_pg_rules_sound(rules)
                ? HF_OK
                : fault(why, HF_STORE_DAMAGED,
-                       "holdfast.store has a window or a length of keys that is out of "
-                       "range: it was changed by hand; "
-                       "set it to what `holdfast audit` says of the configuration");
+                       "holdfast.store has a window or a length of keys that is out of range: it "
+                       "was changed by hand; set it to what `holdfast audit` says of the "
+                       "configuration");
 }
 
 enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *options,
@@ -207,8 +200,7 @@ enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *o
     if (version > newest) {
         return hf_error_set(why, HF_STORE_NEWER,
                             "the schema holdfast has version %d, and this program knows versions "
-                            "up to %d: use a newer "
-                            "program",
+                            "up to %d: use a newer program",
                             version, newest);
     }
     if (version == 0 && options->no_create)

@@ -243,28 +243,23 @@ static const struct {
       "FROM holdfast.store" },
     { HF_PG_SCAN_TOKEN, 2,
       "SELECT tenant, key, action, status, digest, recorded_at, expires_at, entry, hold, previous, "
-      "state, "
-      "on_abandon, fence, lease_ms, lease_expires_at, settled_at, response FROM holdfast.token" },
+      "state, on_abandon, fence, lease_ms, lease_expires_at, settled_at, response FROM "
+      "holdfast.token" },
     { HF_PG_SCAN_HOLD, 1,
       "SELECT ordinal, id, tenant, resource, requester, state, placed_at, expires_at, ended_at, "
-      "previous, "
-      "reverses FROM holdfast.hold" },
+      "previous, reverses FROM holdfast.hold" },
     { HF_PG_SCAN_REVERSED, 2,
       "SELECT tenant, id, reversed_by FROM holdfast.hold WHERE reversed_by IS NOT NULL" },
     { HF_PG_SCAN_RESOURCE, 2,
       "SELECT tenant, name, capacity, held, confirmed, open, fence::text AS fence, newest, "
-      "created_at "
-      "FROM holdfast.resource" },
+      "created_at FROM holdfast.resource" },
     { HF_PG_SCAN_RESOURCE_MADE, 2,
       "SELECT tenant, name, number, created_at FROM holdfast.resource" },
     { HF_PG_SCAN_RESOURCE_DUE, 2,
       "SELECT r.tenant, r.name, r.due_at, h.ends_at FROM holdfast.resource r LEFT JOIN (SELECT "
-      "tenant, "
-      "resource, "
-      "min(expires_at) AS ends_at FROM holdfast.hold WHERE state = 'held' GROUP BY tenant, "
-      "resource) h "
-      "ON h.tenant = r.tenant AND h.resource = r.name WHERE h.ends_at < r.due_at OR r.due_at IS "
-      "NULL" },
+      "tenant, resource, min(expires_at) AS ends_at FROM holdfast.hold WHERE state = 'held' GROUP "
+      "BY tenant, resource) h ON h.tenant = r.tenant AND h.resource = r.name WHERE h.ends_at < "
+      "r.due_at OR r.due_at IS NULL" },
     { HF_PG_SCAN_GUARD, 2,
       "SELECT tenant, name, window_ms, match, on_unavailable, durable, created_at FROM "
       "holdfast.guard" },
@@ -277,12 +272,9 @@ static const struct {
       "FROM holdfast.lease WHERE deleted_at IS NULL" },
     { HF_PG_SCAN_LEASE_LEFT, 2,
       "SELECT tenant, name, ttl_ms, deleted_at FROM holdfast.lease WHERE deleted_at IS NOT NULL "
-      "AND (ttl_ms "
-      "BETWEEN 0 AND 315360000000 AND fence >= 0 AND octet_length(holder) <= 1024 AND granted_at "
-      "<= "
-      "deleted_at "
-      "AND isfinite(granted_at) AND isfinite(expires_at) AND deleted_at <= (SELECT max(at) FROM "
-      "holdfast.journal)) IS NOT TRUE" },
+      "AND (ttl_ms BETWEEN 0 AND 315360000000 AND fence >= 0 AND octet_length(holder) <= 1024 AND "
+      "granted_at <= deleted_at AND isfinite(granted_at) AND isfinite(expires_at) AND deleted_at "
+      "<= (SELECT max(at) FROM holdfast.journal)) IS NOT TRUE" },
     { HF_PG_SCAN_REGISTER, 2,
       "SELECT tenant, name, type, value, version, fence::text AS fence, changed_at "
       "FROM holdfast.register" },
@@ -290,25 +282,20 @@ static const struct {
       "SELECT tenant, name, highest::text AS highest, used FROM holdfast.client" },
     { HF_PG_SCAN_CALL, 3,
       "SELECT tenant, client, slot, sequence::text AS sequence, action, status, digest, "
-      "recorded_at, entry "
-      "FROM holdfast.client_call" },
+      "recorded_at, entry FROM holdfast.client_call" },
     { HF_PG_SCAN_VALUE, 2, "SELECT tenant, key, value FROM holdfast.app_value" },
     { HF_PG_SCAN_OUTBOX, 1,
       "SELECT number, tenant, key, topic, payload, state, created_at FROM holdfast.outbox" },
     { HF_PG_SCAN_COUNTER, 1,
       "SELECT sequencename::text AS name, CASE WHEN has_sequence_privilege(format('%I.%I', "
-      "schemaname, "
-      "sequencename), 'SELECT, USAGE') THEN coalesce(last_value, 0) END AS value FROM pg_sequences "
-      "WHERE schemaname = 'holdfast'" },
+      "schemaname, sequencename), 'SELECT, USAGE') THEN coalesce(last_value, 0) END AS value FROM "
+      "pg_sequences WHERE schemaname = 'holdfast'" },
     { HF_PG_SCAN_KEYLESS, 1,
       "SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = "
-      "c.relnamespace WHERE "
-      "n.nspname = 'holdfast' AND c.relname IN ('store', 'writer', 'journal', 'token', 'resource', "
-      "'hold', "
-      "'guard', 'guard_entry', 'lease', 'register', 'client', 'client_call', 'app_value', "
-      "'outbox') AND NOT "
-      "EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND "
-      "i.indisvalid)" },
+      "c.relnamespace WHERE n.nspname = 'holdfast' AND c.relname IN ('store', 'writer', 'journal', "
+      "'token', 'resource', 'hold', 'guard', 'guard_entry', 'lease', 'register', 'client', "
+      "'client_call', 'app_value', 'outbox') AND NOT EXISTS (SELECT FROM pg_index i WHERE "
+      "i.indrelid = c.oid AND i.indisprimary AND i.indisvalid)" },
 };
 
 enum hf_pg_scan_step hf_pg_scan_row(struct hf_pg_scan *r, struct hf_pg_scan_row *out)
@@ -454,8 +441,7 @@ static enum hf_status store_find(struct hf_pg_scan *r, struct hf_error *why)
     if (there) {
         return hf_error_set(why, HF_STORE_NEWER,
                             "The schema holdfast in %s has version %d; this program (%s) knows "
-                            "version %d. Use a newer "
-                            "holdfast.",
+                            "version %d. Use a newer holdfast.",
                             r->where, version, HF_VERSION, HF_PG_SCAN_SCHEMA);
     }
     return hf_error_set(why, HF_STORE_ABSENT,
@@ -529,8 +515,7 @@ static enum hf_status timeline_is(struct hf_pg_scan *r, uint32_t timeline, struc
         return HF_OK;
     return hf_error_set(why, HF_STORAGE_FAILURE,
                         "The database is on timeline %d, and the server on timeline %u: a standby "
-                        "was promoted, and one of "
-                        "them must not be used any more.",
+                        "was promoted, and one of them must not be used any more.",
                         is, (unsigned)timeline);
 }
 

@@ -80,8 +80,7 @@ static enum hf_pg_outcome store_is_same(struct hf_pg_session *s)
         return HF_PG_FINE;
     snprintf(s->conn.why, sizeof s->conn.why,
              "this is another store than the one that was opened: the connection string leads "
-             "elsewhere, or "
-             "the schema was made anew");
+             "elsewhere, or the schema was made anew");
     return HF_PG_REFUSED;
 }
 
@@ -111,10 +110,9 @@ static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
     /* No standby needs to have it before the first batch, whose commit comes behind it. */
     outcome = hf_pg_ask(&s->conn,
                         "WITH alone AS (SELECT set_config('synchronous_commit', 'local', true)) "
-                        "INSERT INTO holdfast.writer "
-                        "(id, name, chain, started_at) SELECT $1::integer, $2, $3::bytea, "
-                        "clock_timestamp() FROM alone "
-                        "RETURNING (extract(epoch FROM started_at) * 1000000)::bigint",
+                        "INSERT INTO holdfast.writer (id, name, chain, started_at) SELECT "
+                        "$1::integer, $2, $3::bytea, clock_timestamp() FROM alone RETURNING "
+                        "(extract(epoch FROM started_at) * 1000000)::bigint",
                         3, params, true, &result);
     if (outcome == HF_PG_FINE)
         s->registered_at = hf_pg_get_int8(result, 0, 0);

@@ -406,8 +406,7 @@ void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table)
                          s->columns[i].name);
     hf_buffer_printf(b,
                      " RETURNING 1) SELECT CASE WHEN count(*) = $%d::bigint THEN 0 ELSE "
-                     "holdfast._conflict() END "
-                     "FROM changed",
+                     "holdfast._conflict() END FROM changed",
                      n + 1);
 }
 

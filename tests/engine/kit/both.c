@@ -81,9 +81,8 @@ bool both_stored(const void *bytes, size_t size)
         snprintf(hex + 2 * i, 3, "%02x", byte[i]);
     snprintf(query, sizeof query,
              "SELECT string_agg(format('SELECT 1 FROM holdfast.%%I WHERE position(''\\x%s''::bytea "
-             "in %%s) > 0', "
-             "table_name, CASE data_type WHEN 'bytea' THEN quote_ident(column_name) ELSE "
-             "format('convert_to(%%I::text, ''UTF8'')', column_name) END), ' UNION ALL ') "
+             "in %%s) > 0', table_name, CASE data_type WHEN 'bytea' THEN quote_ident(column_name) "
+             "ELSE format('convert_to(%%I::text, ''UTF8'')', column_name) END), ' UNION ALL ') "
              "FROM information_schema.columns WHERE table_schema = 'holdfast'",
              hex);
     char *searches = postgres_ask(both_cluster(), query), *all;

@@ -62,8 +62,7 @@ void functions_make(const struct postgres *p, const struct hf_options *options)
     PGconn *c = postgres_connect(p);
     functions_run(
         c, "SET client_min_messages = warning; SET lock_timeout = '20s'; DROP SCHEMA IF EXISTS "
-           "holdfast CASCADE; BEGIN; "
-           "CREATE SCHEMA holdfast");
+           "holdfast CASCADE; BEGIN; CREATE SCHEMA holdfast");
     functions_run(c, tables);
     functions_run(c, functions);
     functions_run(c, store);

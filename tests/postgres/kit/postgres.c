@@ -479,8 +479,7 @@ void postgres_follow(struct postgres *standby, struct postgres *primary, enum po
     }
     snprintf(streams, sizeof streams,
              "SELECT count(*) FROM pg_stat_replication WHERE application_name = '%s' AND state = "
-             "'streaming' "
-             "AND sync_state = '%s'",
+             "'streaming' AND sync_state = '%s'",
              standby->name, how == POSTGRES_SYNC ? "sync" : "async");
     postgres_await_number(primary, streams, 1);
 }

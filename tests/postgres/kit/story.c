@@ -42,14 +42,11 @@ static void holds(struct kit *k)
     char id[3][HF_ID_SIZE];
     static const char *const place[] = {
         "{\"op\":\"place_hold\",\"key\":\"order-1\",\"resource\":\"room\",\"requester\":\"ann\","
-        "\"duration\":"
-        "\"15m\"}",
+        "\"duration\":\"15m\"}",
         "{\"op\":\"place_hold\",\"key\":\"order-2\",\"resource\":\"room\",\"requester\":\"ann\","
-        "\"duration\":"
-        "\"15m\"}",
+        "\"duration\":\"15m\"}",
         "{\"op\":\"place_hold\",\"key\":\"order-3\",\"resource\":\"seat\",\"requester\":\"bob\","
-        "\"duration\":"
-        "\"15m\"}",
+        "\"duration\":\"15m\"}",
     };
     assert_int_equal(kit_resource(k, "room", 2), HF_OK);
     for (int i = 0; i < 3; i++) {
@@ -69,12 +66,10 @@ static void holds(struct kit *k)
             id[2]);
     story_do(k, HF_OK,
              "{\"op\":\"place_hold\",\"client\":\"till\",\"sequence\":1,\"resource\":\"seat "
-             "2\",\"requester\":\"bob\","
-             "\"duration\":\"15m\"}");
+             "2\",\"requester\":\"bob\",\"duration\":\"15m\"}");
     story_do(k, HF_OK,
              "{\"op\":\"place_hold\",\"client\":\"till\",\"sequence\":3,\"resource\":\"seat "
-             "3\",\"requester\":\"bob\","
-             "\"duration\":\"15m\",\"fence\":7}");
+             "3\",\"requester\":\"bob\",\"duration\":\"15m\",\"fence\":7}");
 }
 
 static void guards(struct kit *k)
@@ -107,8 +102,7 @@ static void registers(struct kit *k)
         "\"name\":\"once\",\"type\":\"or\",\"value\":true",
         "\"name\":\"all\",\"type\":\"union\",\"value\":[\"pear\",\"apple\"]",
         ("\"name\":\"newest\",\"type\":\"lww\",\"value\":{\"value\":{\"a\":1},\"timestamp\":7,"
-         "\"node\":"
-         "\"n1\"}"),
+         "\"node\":\"n1\"}"),
         "\"name\":\"count\",\"type\":\"counter\",\"value\":{\"n1\":3,\"n2\":4}",
         "\"name\":\"stock\",\"type\":\"updown\",\"value\":{\"n1\":{\"up\":9,\"down\":2}}",
     };
