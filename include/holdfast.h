@@ -636,10 +636,10 @@ struct hf_op {
      * remembered where it has a key; ask for it again by itself. A refusal with more bytes comes
      * without its record */
     size_t answer_max;
-    /* NULL, or anything of yours: operations of a tenant with the same lane are decided in the
+    /* NULL, or anything of yours: operations of a tenant with the same order key are decided in the
      * order in which they were submitted, also on PostgreSQL, where others may overtake each
      * other */
-    const void *lane;
+    const void *order_key;
     struct hf_op *next;  /* private until the callback; yours after it */
     uint64_t needs;      /* private */
     enum hf_status status; /* private */

@@ -42,9 +42,9 @@ static uint32_t crc_table(uint32_t crc, const unsigned char *p, size_t size)
 #include <nmmintrin.h>
 
 /* The instruction takes three cycles but one can start each cycle: three runs at once go three
- * times as fast. To put them together, the CRC of a run is moved over the LANE bytes behind it,
+ * times as fast. To put them together, the CRC of a run is moved over the RUN bytes behind it,
  * which is linear and so a table look-up for each of its four bytes. */
-enum { LANE = 1024 };
+enum { RUN = 1024 };
 static uint32_t shift[4][256];
 
 /* `crc` moved over one zero byte. */
@@ -55,10 +55,10 @@ static uint32_t over_zero(uint32_t crc)
 
 static void shift_make(void)
 {
-    uint32_t moved[32]; /* each single bit, moved over LANE zero bytes */
+    uint32_t moved[32]; /* each single bit, moved over RUN zero bytes */
     for (int bit = 0; bit < 32; bit++) {
         moved[bit] = UINT32_C(1) << bit;
-        for (int i = 0; i < LANE; i++)
+        for (int i = 0; i < RUN; i++)
             moved[bit] = over_zero(moved[bit]);
     }
     for (int byte = 0; byte < 4; byte++)
@@ -68,7 +68,7 @@ static void shift_make(void)
                     shift[byte][v] ^= moved[byte * 8 + bit];
 }
 
-static uint32_t over_lane(uint32_t crc)
+static uint32_t over_run(uint32_t crc)
 {
     return shift[0][crc & 0xff] ^ shift[1][crc >> 8 & 0xff] ^ shift[2][crc >> 16 & 0xff] ^
            shift[3][crc >> 24];
@@ -78,14 +78,14 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const 
                                                             size_t size)
 {
     uint64_t a = crc;
-    for (; size >= 3 * LANE; p += 3 * LANE, size -= 3 * LANE) {
+    for (; size >= 3 * RUN; p += 3 * RUN, size -= 3 * RUN) {
         uint64_t b = 0, c = 0;
-        for (size_t i = 0; i < LANE; i += 8) {
+        for (size_t i = 0; i < RUN; i += 8) {
             a = _mm_crc32_u64(a, hf_get64(p + i));
-            b = _mm_crc32_u64(b, hf_get64(p + LANE + i));
-            c = _mm_crc32_u64(c, hf_get64(p + 2 * LANE + i));
+            b = _mm_crc32_u64(b, hf_get64(p + RUN + i));
+            c = _mm_crc32_u64(c, hf_get64(p + 2 * RUN + i));
         }
-        a = over_lane(over_lane((uint32_t)a) ^ (uint32_t)b) ^ c;
+        a = over_run(over_run((uint32_t)a) ^ (uint32_t)b) ^ c;
     }
     for (; size >= 8; p += 8, size -= 8)
         a = _mm_crc32_u64(a, hf_get64(p));

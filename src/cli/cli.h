@@ -3,7 +3,7 @@
  *   main.c      finds the command and runs it        commands.c  the table of commands, with their help
  *   options.c   the table of options, the parser     values.c    option values: times, numbers, choices
  *   session.c   opens the store, asks, answers       explain.c   says which argument was wrong, and why
- *   remote.c    the same through a server            place.c     a directory, a database or a server, and which
+ *   remote.c    the same through a server            target.c    a directory, a database or a server, and which
  *   download.c  an export through a server
  *   print.c     answers for people                   related.c   what belongs to a record, for people
  *   say.c       words, tables and colours            progress.c  one line that moves
@@ -100,7 +100,7 @@ hf_time hf_cli_now(const struct hf_cli *cli);
 /* Say that this is an answer given before, and when, if that is known (0: it is not). */
 void hf_cli_say_replayed(const struct hf_cli *cli, hf_time recorded_at);
 
-/* ---- place.c ---- */
+/* ---- target.c ---- */
 
 /* Is it a server that the command acts through? --server, else --data, --store and --postgres, else
  * HOLDFAST_SERVER says so. */

@@ -76,7 +76,7 @@ static void line_read(struct hf_bulk *bulk, struct line *line, struct hf_bytes t
                                    .result = &line->result,
                                    .done = line_done,
                                    .arg = bulk,
-                                   .lane = work->x->conn,
+                                   .order_key = work->x->conn,
                                    .answer_max = share < ANSWER_LEAST ? ANSWER_LEAST : share };
         size_t most = hf_action_of(line->request.action)->answer_max;
         work->x->answer_max += most < line->op.answer_max ? most : line->op.answer_max;

@@ -365,7 +365,7 @@ bool hf_request_begin(struct hf_work *work)
                                .result = &work->result,
                                .done = op_done,
                                .arg = work,
-                               .lane = work->x->conn };
+                               .order_key = work->x->conn };
     work->x->took = work->x->arena.held;
     /* Of those that are alone there is one for each connection. The others are counted. */
     if (!work->x->alone)

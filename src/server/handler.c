@@ -30,7 +30,7 @@ static void health_render(struct hf_work *work, struct hf_http_reply *reply)
 }
 
 #define SLOW(in, how)                                                              \
-    .begin = hf_slow_begin, .make = (how), .lane = (in), .render = hf_render_made, \
+    .begin = hf_slow_begin, .make = (how), .slow = (in), .render = hf_render_made, \
     .needs_store = true, .is_large = true
 
 const struct hf_handler hf_handlers[HF_CALL_KINDS] = {
@@ -39,7 +39,7 @@ const struct hf_handler hf_handlers[HF_CALL_KINDS] = {
                      .needs_store = true,
                      .of_tenant = true,
                      .media = { JSON_MEDIA } },
-    [HF_CALL_LIST] = { SLOW(HF_LANE_PAGES, hf_slow_page), .of_tenant = true,
+    [HF_CALL_LIST] = { SLOW(HF_SLOW_PAGES, hf_slow_page), .of_tenant = true,
                        .media = { JSON_MEDIA } },
     [HF_CALL_BULK] = { .begin = hf_bulk_begin,
                        .render = bulk_render,
@@ -49,10 +49,10 @@ const struct hf_handler hf_handlers[HF_CALL_KINDS] = {
                        .charges = true,
                        .media = { "application/x-ndjson" } },
     /* Audits and traces are also written for people, if Accept asks for that first. */
-    [HF_CALL_AUDIT] = { SLOW(HF_LANE_FILES, hf_slow_audit), .media = { JSON_MEDIA, "text/plain" },
+    [HF_CALL_AUDIT] = { SLOW(HF_SLOW_FILES, hf_slow_audit), .media = { JSON_MEDIA, "text/plain" },
                         .headers = { "Holdfast-Verdict" } },
-    [HF_CALL_TRACE] = { SLOW(HF_LANE_FILES, hf_slow_trace), .media = { JSON_MEDIA, "text/plain" } },
-    [HF_CALL_EXPORT] = { SLOW(HF_LANE_FILES, hf_slow_export),
+    [HF_CALL_TRACE] = { SLOW(HF_SLOW_FILES, hf_slow_trace), .media = { JSON_MEDIA, "text/plain" } },
+    [HF_CALL_EXPORT] = { SLOW(HF_SLOW_FILES, hf_slow_export),
                          .media = { "application/x-ndjson", "application/vnd.sqlite3" },
                          .headers = { "Holdfast-Verdict" } },
     [HF_CALL_OPENAPI] = { .render = openapi_render, .media = { JSON_MEDIA } },

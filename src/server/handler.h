@@ -7,18 +7,18 @@
 
 struct hf_work;
 
-/* The lanes of slow.c. */
-enum hf_lane { HF_LANE_PAGES = 0, HF_LANE_FILES = 1 };
+/* The queues of slow.c. */
+enum hf_slow_kind { HF_SLOW_PAGES = 0, HF_SLOW_FILES = 1 };
 
 struct hf_handler {
     /* Begin it, on an I/O thread. True: it is under way, and another thread or a later round ends
      * it with hf_http_done. False: it can be answered. NULL: there is nothing to do before the
      * answer. */
     bool (*begin)(struct hf_work *work);
-    /* Of what takes long: make the answer, on a thread of the lane, into work->text or work->file.
+    /* Of what takes long: make the answer, on a thread of the queue, into work->text or work->file.
      * Else NULL. */
     void (*make)(struct hf_work *work);
-    enum hf_lane lane;
+    enum hf_slow_kind slow;
     /* Write the answer. reply: has the status 200 and the content type of JSON. */
     void (*render)(struct hf_work *work, struct hf_http_reply *reply);
     bool needs_store;

@@ -57,21 +57,21 @@ struct hf_work {
     struct hf_work *next_slow;
 };
 
-#define HF_LANE_WORKERS 4
+#define HF_SLOW_WORKERS 4
 
-/* One of the threads of a lane. */
+/* One of the threads of a queue. */
 struct hf_slow_worker {
-    struct hf_slow *lane;
+    struct hf_slow_queue *queue;
     unsigned number;
     pthread_t thread;
 };
 
 /* What takes long, of one kind. Each tenant has one piece of work under way in it at most, and
  * those that wait take turns. */
-struct hf_slow {
+struct hf_slow_queue {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct hf_slow_worker workers[HF_LANE_WORKERS];
+    struct hf_slow_worker workers[HF_SLOW_WORKERS];
     unsigned worker_count; /* that were started */
     bool stopping;
     struct hf_turns *first, **end; /* the line: tenants that have work waiting and none under way */
@@ -85,7 +85,7 @@ struct hf_server {
     struct hf_tenants tenants;
     _Atomic bool stopping;
     _Atomic(struct hf_db *) db; /* NULL until the store is open */
-    struct hf_slow lanes[HF_LANES];
+    struct hf_slow_queue slow[HF_SLOW_QUEUES];
     pthread_mutex_t auth_lock;
     struct hf_auth *auth; /* NULL: everybody is the default tenant's admin */
     bool tls;
@@ -153,7 +153,7 @@ void hf_bulk_free(struct hf_work *work);
 enum hf_status hf_slow_start(struct hf_server *server);
 /* False: something is still being worked on, and its thread goes on. */
 bool hf_slow_stop(struct hf_server *server);
-/* Do it on a thread of its lane; it ends with hf_http_done. Too many waiting: refused at once. */
+/* Do it on a thread of its queue; it ends with hf_http_done. Too many waiting: refused at once. */
 void hf_slow_add(struct hf_work *work);
 /* As hf_handler.make: a page of a list, an audit, a trace, an export. */
 void hf_slow_page(struct hf_work *work);

@@ -152,7 +152,7 @@ static void http_add(struct hf_server *s, struct hf_buffer *out)
           "Connections turned away because their tenant had as many as it may.", h.group_refused },
         { "holdfast_slow_waiting", "gauge",
           "Lists, audits, traces and exports waiting or being made.",
-          s->lanes[0].count + s->lanes[1].count },
+          s->slow[0].count + s->slow[1].count },
         { "holdfast_http_requests_total", "counter", "Requests that arrived in full.", h.requests },
         { "holdfast_http_requests_malformed_total", "counter",
           "Requests refused as malformed, too large or too late.", h.malformed },

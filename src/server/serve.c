@@ -149,7 +149,7 @@ static void remove_temporary(const struct hf_server *s)
 {
     static const char *const endings[] = { "", ".tmp" };
     char path[sizeof s->temporary + 40];
-    for (unsigned i = 0; s->temporary[0] && i < 2 * HF_LANE_WORKERS; i++) {
+    for (unsigned i = 0; s->temporary[0] && i < 2 * HF_SLOW_WORKERS; i++) {
         snprintf(path, sizeof path, "%s/export.%ld.%u%s", s->temporary, (long)getpid(), i / 2,
                  endings[i % 2]);
         unlink(path);
@@ -194,21 +194,22 @@ static int prepare(struct hf_server *s)
 {
     const struct hf_server_options *o = &s->options;
     struct hf_error why = { .status = HF_OK };
-    struct hf_http_options http = { .listen = o->listen,
-                                    .threads = o->threads,
-                                    .files_reserved =
-                                        STORE_FILES + HF_LANES * HF_LANE_WORKERS * WORKER_FILES,
-                                    .limits = { .body_max = o->max_body,
-                                                .connections_max = o->max_connections,
-                                                .must_join = o->auth_file != NULL,
-                                                .unknown_ms = UNKNOWN_MS,
-                                                .pipeline_max = PIPELINE_MAX,
-                                                .head_ms = o->head_ms ? o->head_ms : HEAD_MS,
-                                                .idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS,
-                                                .body_ms = o->body_ms ? o->body_ms : BODY_MS,
-                                                .file_ms = o->send_ms ? o->send_ms : SEND_MS,
-                                                .file_mib_ms = o->send_ms ? 0 : SEND_MIB_MS,
-                                                .memory_max = MEMORY_MAX } };
+    struct hf_http_options http = {
+        .listen = o->listen,
+        .threads = o->threads,
+        .files_reserved = STORE_FILES + HF_SLOW_QUEUES * HF_SLOW_WORKERS * WORKER_FILES,
+        .limits = { .body_max = o->max_body,
+                    .connections_max = o->max_connections,
+                    .must_join = o->auth_file != NULL,
+                    .unknown_ms = UNKNOWN_MS,
+                    .pipeline_max = PIPELINE_MAX,
+                    .head_ms = o->head_ms ? o->head_ms : HEAD_MS,
+                    .idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS,
+                    .body_ms = o->body_ms ? o->body_ms : BODY_MS,
+                    .file_ms = o->send_ms ? o->send_ms : SEND_MS,
+                    .file_mib_ms = o->send_ms ? 0 : SEND_MIB_MS,
+                    .memory_max = MEMORY_MAX }
+    };
     if (!o->tls_cert != !o->tls_key)
         return complain(EXIT_USAGE_ERROR, o->tls_cert ? o->places.tls_cert : o->places.tls_key,
                         "TLS needs both --tls-cert and --tls-key");

@@ -1,5 +1,5 @@
 /* What takes long, away from the I/O threads: pages of lists wait for the disk, audits read the
- * whole journal. Two lanes, so that a page never waits behind an audit; and in each lane the
+ * whole journal. Two queues, so that a page never waits behind an audit; and in each queue the
  * tenants take turns, with one piece of work of each under way at most, so that a tenant that asks
  * for much waits only for itself. */
 #include "audit/audit.h"
@@ -18,8 +18,9 @@
 
 /* How many threads each has, and how much may wait in it: of one tenant, and where there is one
  * only. An audit may need much memory, so there are few at one time. */
-static const unsigned lane_workers[HF_LANES] = { 2, HF_LANE_WORKERS };
-static const unsigned lane_max[HF_LANES] = { 256, 8 }, lane_max_alone[HF_LANES] = { 1024, 16 };
+static const unsigned queue_workers[HF_SLOW_QUEUES] = { 2, HF_SLOW_WORKERS };
+static const unsigned queue_max[HF_SLOW_QUEUES] = { 256, 8 },
+                      queue_max_alone[HF_SLOW_QUEUES] = { 1024, 16 };
 /* A page has so many rows unless it is asked for others, and is looked for so long: others wait
  * behind it. */
 enum { PAGE_ROWS = 100, PAGE_MS = 250 };
@@ -290,7 +291,7 @@ void hf_slow_export(struct hf_work *work)
         atomic_fetch_sub(&work->tenant->exports, 1);
 }
 
-/* ---- The lanes ---- */
+/* ---- The queues ---- */
 
 /* The query of a call that is no list. False after refusing it. */
 static bool query_read(struct hf_work *work)
@@ -308,7 +309,7 @@ static void make(struct hf_work *work)
     work->verdict = NULL;
     work->timeline = hf_timeline(work->server->db); /* before anything is read */
     const struct hf_handler *handler = hf_handler_of(work->match.call);
-    bool files = handler->lane == HF_LANE_FILES;
+    bool files = handler->slow == HF_SLOW_FILES;
     if (files && !query_read(work))
         return;
     handler->make(work);
@@ -330,28 +331,28 @@ static void make_whole(struct hf_work *work)
 static bool of_use(const struct hf_work *work)
 {
     return !work->x->gone &&
-           (!work->server->stopping || hf_handler_of(work->match.call)->lane == HF_LANE_PAGES);
+           (!work->server->stopping || hf_handler_of(work->match.call)->slow == HF_SLOW_PAGES);
 }
 
 /* The tenant has work waiting, and none under way: it stands in line, behind the others. */
-static void line_up(struct hf_slow *lane, struct hf_turns *turns)
+static void line_up(struct hf_slow_queue *queue, struct hf_turns *turns)
 {
     turns->in_line = true;
     turns->next = NULL;
-    *lane->end = turns;
-    lane->end = &turns->next;
-    pthread_cond_signal(&lane->work);
+    *queue->end = turns;
+    queue->end = &turns->next;
+    pthread_cond_signal(&queue->work);
 }
 
 /* Whose turn it is; nobody else works for that tenant until turn_end. NULL: nobody waits. */
-static struct hf_work *turn_begin(struct hf_slow *lane, struct hf_turns **whose)
+static struct hf_work *turn_begin(struct hf_slow_queue *queue, struct hf_turns **whose)
 {
-    struct hf_turns *turns = lane->first;
+    struct hf_turns *turns = queue->first;
     if (!turns)
         return NULL;
-    lane->first = turns->next;
-    if (!lane->first)
-        lane->end = &lane->first;
+    queue->first = turns->next;
+    if (!queue->first)
+        queue->end = &queue->first;
     struct hf_work *work = turns->first;
     turns->first = work->next_slow;
     turns->in_line = false;
@@ -360,30 +361,30 @@ static struct hf_work *turn_begin(struct hf_slow *lane, struct hf_turns **whose)
     return work;
 }
 
-static void turn_end(struct hf_slow *lane, struct hf_turns *turns)
+static void turn_end(struct hf_slow_queue *queue, struct hf_turns *turns)
 {
-    lane->count--; /* before it is done: a stop that waits for the work finds the lane idle */
+    queue->count--; /* before it is done: a stop that waits for the work finds the queue idle */
     turns->waiting--;
     turns->running = false;
     if (turns->first)
-        line_up(lane, turns);
+        line_up(queue, turns);
 }
 
-static void *lane_run(void *arg)
+static void *queue_run(void *arg)
 {
     struct hf_slow_worker *worker = arg;
-    struct hf_slow *lane = worker->lane;
-    pthread_mutex_lock(&lane->lock);
+    struct hf_slow_queue *queue = worker->queue;
+    pthread_mutex_lock(&queue->lock);
     for (;;) {
         struct hf_turns *turns = NULL;
-        struct hf_work *work = turn_begin(lane, &turns);
-        if (!work && lane->stopping)
+        struct hf_work *work = turn_begin(queue, &turns);
+        if (!work && queue->stopping)
             break;
         if (!work) {
-            pthread_cond_wait(&lane->work, &lane->lock);
+            pthread_cond_wait(&queue->work, &queue->lock);
             continue;
         }
-        pthread_mutex_unlock(&lane->lock);
+        pthread_mutex_unlock(&queue->lock);
         work->worker = worker->number;
         if (of_use(work))
             make_whole(work);
@@ -392,31 +393,31 @@ static void *lane_run(void *arg)
                          "The server is stopping, so this long question was not begun. Ask again "
                          "when it is back.");
         work->x->answer_size = work->text.size;
-        pthread_mutex_lock(&lane->lock);
-        turn_end(lane, turns);
-        pthread_mutex_unlock(&lane->lock);
+        pthread_mutex_lock(&queue->lock);
+        turn_end(queue, turns);
+        pthread_mutex_unlock(&queue->lock);
         hf_http_done(work->x);
-        pthread_mutex_lock(&lane->lock);
+        pthread_mutex_lock(&queue->lock);
     }
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_unlock(&queue->lock);
     return NULL;
 }
 
 enum hf_status hf_slow_start(struct hf_server *s)
 {
-    for (size_t i = 0; i < HF_LANES; i++) {
-        struct hf_slow *lane = &s->lanes[i];
-        unsigned wanted = s->options.auth_file ? lane_workers[i]
+    for (size_t i = 0; i < HF_SLOW_QUEUES; i++) {
+        struct hf_slow_queue *queue = &s->slow[i];
+        unsigned wanted = s->options.auth_file ? queue_workers[i]
                                                : 1; /* one tenant alone has one turn at a time */
-        lane->end = &lane->first;
-        pthread_mutex_init(&lane->lock, NULL);
-        pthread_cond_init(&lane->work, NULL);
-        while (lane->worker_count < wanted) {
-            struct hf_slow_worker *worker = &lane->workers[lane->worker_count];
-            *worker = (struct hf_slow_worker){ .lane = lane, .number = lane->worker_count };
-            if (pthread_create(&worker->thread, NULL, lane_run, worker) != 0)
+        queue->end = &queue->first;
+        pthread_mutex_init(&queue->lock, NULL);
+        pthread_cond_init(&queue->work, NULL);
+        while (queue->worker_count < wanted) {
+            struct hf_slow_worker *worker = &queue->workers[queue->worker_count];
+            *worker = (struct hf_slow_worker){ .queue = queue, .number = queue->worker_count };
+            if (pthread_create(&worker->thread, NULL, queue_run, worker) != 0)
                 return HF_STORAGE_FAILURE;
-            lane->worker_count++;
+            queue->worker_count++;
         }
     }
     return HF_OK;
@@ -425,34 +426,34 @@ enum hf_status hf_slow_start(struct hf_server *s)
 bool hf_slow_stop(struct hf_server *s)
 {
     bool idle = true;
-    for (size_t i = 0; i < HF_LANES; i++) {
-        struct hf_slow *lane = &s->lanes[i];
-        if (lane->worker_count == 0)
+    for (size_t i = 0; i < HF_SLOW_QUEUES; i++) {
+        struct hf_slow_queue *queue = &s->slow[i];
+        if (queue->worker_count == 0)
             continue;
-        pthread_mutex_lock(&lane->lock);
-        lane->stopping = true;
-        bool busy = lane->count > 0;
-        pthread_cond_broadcast(&lane->work);
-        pthread_mutex_unlock(&lane->lock);
+        pthread_mutex_lock(&queue->lock);
+        queue->stopping = true;
+        bool busy = queue->count > 0;
+        pthread_cond_broadcast(&queue->work);
+        pthread_mutex_unlock(&queue->lock);
         idle &= !busy;
-        for (unsigned k = 0; !busy && k < lane->worker_count; k++)
-            pthread_join(lane->workers[k].thread, NULL);
+        for (unsigned k = 0; !busy && k < queue->worker_count; k++)
+            pthread_join(queue->workers[k].thread, NULL);
     }
     return idle;
 }
 
 void hf_slow_add(struct hf_work *work)
 {
-    enum hf_lane which = hf_handler_of(work->match.call)->lane;
-    struct hf_slow *lane = &work->server->lanes[which];
+    enum hf_slow_kind which = hf_handler_of(work->match.call)->slow;
+    struct hf_slow_queue *queue = &work->server->slow[which];
     struct hf_tenant *tenant =
         HF_BUG(server_one_line) ? &work->server->tenants.nobody : work->tenant;
     struct hf_turns *turns = &tenant->turns[which];
-    pthread_mutex_lock(&lane->lock);
+    pthread_mutex_lock(&queue->lock);
     bool room =
-        turns->waiting < (work->server->options.auth_file ? lane_max : lane_max_alone)[which];
+        turns->waiting < (work->server->options.auth_file ? queue_max : queue_max_alone)[which];
     if (room) {
-        lane->count++;
+        queue->count++;
         turns->waiting++;
         work->next_slow = NULL;
         if (!turns->first)
@@ -460,9 +461,9 @@ void hf_slow_add(struct hf_work *work)
         *turns->end = work;
         turns->end = &work->next_slow;
         if (!turns->running && !turns->in_line)
-            line_up(lane, turns);
+            line_up(queue, turns);
     }
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_unlock(&queue->lock);
     if (room)
         return;
     hf_work_refuse(

@@ -12,15 +12,15 @@
 
 #include <pthread.h>
 
-#define HF_LANES 2 /* pages of lists; audits, traces and exports */
+#define HF_SLOW_QUEUES 2 /* pages of lists; audits, traces and exports */
 
 struct hf_work;
 
-/* What a tenant has waiting in a lane. All of it under the lane's lock. */
+/* What a tenant has waiting in a queue. All of it under the queue's lock. */
 struct hf_turns {
     struct hf_work *first, **end;
     unsigned waiting;      /* with the one that is being worked on */
-    bool running, in_line; /* one is being worked on; it stands in the lane's line */
+    bool running, in_line; /* one is being worked on; it stands in the queue's line */
     struct hf_turns *next; /* in that line */
 };
 
@@ -34,7 +34,7 @@ struct hf_tenant {
     _Atomic unsigned exports;      /* that are being made or sent */
     _Atomic int64_t logged_us;     /* as paid_us, for lines of the log */
     _Atomic hf_time quota_told_at; /* when the log last said that it is at its quota */
-    struct hf_turns turns[HF_LANES];
+    struct hf_turns turns[HF_SLOW_QUEUES];
     size_t name_size;
     char name[HF_TENANT_MAX];
 };

@@ -1,6 +1,6 @@
 /* hf_submit and hf_flush: every callback once, in order, on whatever thread, and never before the
  * disk has it. On PostgreSQL nobody waits for a flush, and the order is that of deciding, inside a
- * lane. To be run under the thread sanitizer too. */
+ * order key. To be run under the thread sanitizer too. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
@@ -81,8 +81,8 @@ static void async_make(int i, const char *key, void (*done)(struct hf_op *, enum
     a->op = (struct hf_op){ .request = &a->request, .result = &a->result, .done = done, .arg = a };
 }
 
-/* lanes: how many of them share the operations; 0: none has a lane. */
-static void async_make_many(int count, int lanes, void (*done)(struct hf_op *, enum hf_status))
+/* orders: how many of them share the operations; 0: none has a order key. */
+static void async_make_many(int count, int orders, void (*done)(struct hf_op *, enum hf_status))
 {
     atomic_store(&called, 0);
     atomic_store(&slots, 0);
@@ -90,18 +90,18 @@ static void async_make_many(int count, int lanes, void (*done)(struct hf_op *, e
         char key[32];
         snprintf(key, sizeof key, "async-%d", i);
         async_make(i, key, done);
-        if (lanes)
-            ops[i].op.lane = &ops[i % lanes];
+        if (orders)
+            ops[i].op.order_key = &ops[i % orders];
     }
 }
 
 /* Were they decided in the order of submission? Holds are numbered as they are placed. */
-static void assert_decided_in_order(int count, int lanes)
+static void assert_decided_in_order(int count, int orders)
 {
-    for (int i = lanes; i < count; i++)
-        if (!ops[i].result.replayed && !ops[i - lanes].result.replayed)
+    for (int i = orders; i < count; i++)
+        if (!ops[i].result.replayed && !ops[i - orders].result.replayed)
             assert_true(ops[i].result.answer.hold.ordinal >
-                        ops[i - lanes].result.answer.hold.ordinal);
+                        ops[i - orders].result.answer.hold.ordinal);
 }
 
 static void async_clear(int count)

@@ -82,7 +82,7 @@ static void *flood_run(void *arg)
             f->ops[i] = (struct hf_op){ .request = &f->requests[i],
                                         .done = flood_done,
                                         .arg = f,
-                                        .lane = f,
+                                        .order_key = f,
                                         .next = i + 1 < LINES ? &f->ops[i + 1] : NULL };
         }
         f->left = LINES;
@@ -161,7 +161,7 @@ static void a_flood_does_not_make_others_wait(void **state)
     assert_true(waited[calls - 1] <= 8192);
 }
 
-/* ---- The order in a lane ---- */
+/* ---- The order of one order key ---- */
 
 static atomic_int left, failed;
 
@@ -173,7 +173,7 @@ static void ordered_done(struct hf_op *op, enum hf_status status)
     atomic_fetch_sub(&left, 1);
 }
 
-/* Two tenants in one lane, each of whose writes comes behind the one before it. */
+/* Two tenants with one order key, each of whose writes comes behind the one before it. */
 static void what_is_in_a_lane_stays_in_order(void **state)
 {
     static struct hf_op ops[ORDERED];
@@ -196,7 +196,7 @@ static void what_is_in_a_lane_stays_in_order(void **state)
         ops[i] = (struct hf_op){
             .request = &requests[i],
             .done = ordered_done,
-            .lane = ops,
+            .order_key = ops,
             .next = i % 50 != 49 && i + 1 < ORDERED ? &ops[i + 1] : NULL,
         };
     }

@@ -374,8 +374,8 @@ static void count_answer(struct hf_journal *j, uint64_t needs)
     j->stats.guard_misses += plan->missed;
 }
 
-void hf_journal_ready(const struct hf_journal *j, const struct hf_request *request,
-                      struct hf_prepared *out)
+void hf_journal_hash_request(const struct hf_journal *j, const struct hf_request *request,
+                             struct hf_hashed *out)
 {
     const struct hf_tables *t = &j->tables;
     hf_digest(request, out->digest);
@@ -404,40 +404,39 @@ static void entry_prefetch(const struct hf_journal *j, uint64_t position)
 }
 
 /* Each step reads what the step before has asked for, so all requests take one step at a time. */
-void hf_journal_prefetch(const struct hf_journal *j, const struct hf_prepared *prepared,
-                         size_t count)
+void hf_journal_prefetch(const struct hf_journal *j, const struct hf_hashed *hashed, size_t count)
 {
     const struct hf_tables *t = &j->tables;
     for (size_t i = 0; i < count; i++) {
-        if (prepared[i].token_hash)
-            hf_map64_prefetch(&t->tokens, prepared[i].token_hash);
-        if (prepared[i].resource_hash)
-            hf_map64_prefetch(&t->rows.map, prepared[i].resource_hash);
+        if (hashed[i].token_hash)
+            hf_map64_prefetch(&t->tokens, hashed[i].token_hash);
+        if (hashed[i].resource_hash)
+            hf_map64_prefetch(&t->rows.map, hashed[i].resource_hash);
     }
     for (size_t i = 0; i < count; i++) {
         const struct hf_slot *s =
-            prepared[i].token_hash ? hf_map64_next(&t->tokens, prepared[i].token_hash, NULL) : NULL;
+            hashed[i].token_hash ? hf_map64_next(&t->tokens, hashed[i].token_hash, NULL) : NULL;
         if (s)
             entry_prefetch(j, s->value);
-        else if (prepared[i].resource_hash)
-            hf_rows_prefetch(&t->rows, prepared[i].resource_hash);
+        else if (hashed[i].resource_hash)
+            hf_rows_prefetch(&t->rows, hashed[i].resource_hash);
     }
     for (size_t i = 0; i < count; i++) {
         const struct hf_node *n =
-            prepared[i].resource_hash ? hf_rows_peek(&t->rows, prepared[i].resource_hash) : NULL;
+            hashed[i].resource_hash ? hf_rows_peek(&t->rows, hashed[i].resource_hash) : NULL;
         if (n && n->live_root)
             __builtin_prefetch(hf_live_node(&t->live, n->live_root));
     }
     for (size_t i = 0; i < count; i++) {
         const struct hf_node *n =
-            prepared[i].resource_hash ? hf_rows_peek(&t->rows, prepared[i].resource_hash) : NULL;
+            hashed[i].resource_hash ? hf_rows_peek(&t->rows, hashed[i].resource_hash) : NULL;
         if (n && n->live_root && hf_live_node(&t->live, n->live_root)->child)
             __builtin_prefetch(hf_live_node(&t->live, hf_live_node(&t->live, n->live_root)->child));
     }
 }
 
 enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *request,
-                             const struct hf_prepared *prepared, uint64_t *needs, hf_time *now)
+                             const struct hf_hashed *hashed, uint64_t *needs, hf_time *now)
 {
     struct hf_plan *plan = j->plan;
     struct hf_command cmd = { .request = request, .rules = &j->rules };
@@ -455,7 +454,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     }
     if (ready == READY_FULL || ready == READY_WAIT)
         return ready == READY_FULL ? HF_TAKE_FULL : HF_TAKE_WAIT;
-    memcpy(cmd.digest, prepared->digest, HF_DIGEST_SIZE);
+    memcpy(cmd.digest, hashed->digest, HF_DIGEST_SIZE);
     cmd.refuse_writes = ready != READY || tight || limited.limit;
     cmd.may_end = ready == READY;
     cmd.has_reserve = limited.has_reserve && !tight;
@@ -469,8 +468,8 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     *now = hf_journal_now(j);
     j->seen_position = 0;
 
-    j->tables.hint_token = prepared->token_hash;
-    j->tables.rows.hint = prepared->resource_hash;
+    j->tables.hint_token = hashed->token_hash;
+    j->tables.rows.hint = hashed->resource_hash;
     j->tables.rows.hint_name = request->place_hold.resource; /* only looked at if there is a hint */
     hf_decide(&j->view, &cmd, *now, plan);
     if (plan->run)

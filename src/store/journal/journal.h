@@ -211,21 +211,20 @@ enum hf_take {
 };
 
 /* What can be worked out about a request before the lock is taken. */
-struct hf_prepared {
+struct hf_hashed {
     uint8_t digest[HF_DIGEST_SIZE];
     uint64_t token_hash, resource_hash; /* 0: not known */
 };
 /* Without the lock. */
-void hf_journal_ready(const struct hf_journal *j, const struct hf_request *request,
-                      struct hf_prepared *out);
+void hf_journal_hash_request(const struct hf_journal *j, const struct hf_request *request,
+                             struct hf_hashed *out);
 /* Ask the memory for what deciding these requests will read. Changes nothing. */
-void hf_journal_prefetch(const struct hf_journal *j, const struct hf_prepared *prepared,
-                         size_t count);
+void hf_journal_prefetch(const struct hf_journal *j, const struct hf_hashed *hashed, size_t count);
 
 /* Decide `request`. needs: out, the position that must be durable before the answer may be shown
  * (0: none). now: out. */
 enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *request,
-                             const struct hf_prepared *prepared, uint64_t *needs, hf_time *now);
+                             const struct hf_hashed *hashed, uint64_t *needs, hf_time *now);
 
 /* Bytes of memory that the store takes: its tables, and the journal itself if it is in memory. */
 uint64_t hf_journal_memory(const struct hf_journal *j);

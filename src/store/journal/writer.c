@@ -135,10 +135,10 @@ static void wait_for_segment(struct hf_writer *w)
 }
 
 enum hf_status hf_writer_take(struct hf_writer *w, const struct hf_request *request,
-                              const struct hf_prepared *prepared, uint64_t *needs, hf_time *now)
+                              const struct hf_hashed *hashed, uint64_t *needs, hf_time *now)
 {
     while (!w->failed) {
-        switch (hf_journal_take(w->journal, request, prepared, needs, now)) {
+        switch (hf_journal_take(w->journal, request, hashed, needs, now)) {
         case HF_TAKEN: return HF_OK;
         case HF_TAKE_FULL:
             if (write_wanted(w))
@@ -154,12 +154,12 @@ enum hf_status hf_writer_take(struct hf_writer *w, const struct hf_request *requ
 
 /* Decide with the lock held and fill the result. */
 static enum hf_status take(struct hf_writer *w, const struct hf_request *request,
-                           const struct hf_prepared *prepared, struct hf_result *result,
+                           const struct hf_hashed *hashed, struct hf_result *result,
                            size_t answer_max, uint64_t *needs)
 {
     hf_time now = 0;
     *needs = 0;
-    enum hf_status st = hf_writer_take(w, request, prepared, needs, &now);
+    enum hf_status st = hf_writer_take(w, request, hashed, needs, &now);
     return st == HF_OK ? hf_result_answer(request, w->journal->plan, now, answer_max, result)
                        : hf_result_status(result, st);
 }
@@ -170,17 +170,17 @@ static enum hf_status decide_many(struct hf_store *store, const struct hf_reques
                                   struct hf_result *results, size_t count)
 {
     struct hf_writer *w = hf_writer_of(store);
-    struct hf_prepared prepared[CHUNK];
+    struct hf_hashed hashed[CHUNK];
     uint64_t needs_most = 0;
     for (size_t from = 0; from < count; from += CHUNK) {
         size_t n = count - from < CHUNK ? count - from : CHUNK;
         for (size_t i = 0; i < n; i++)
-            hf_journal_ready(w->journal, &requests[from + i], &prepared[i]);
+            hf_journal_hash_request(w->journal, &requests[from + i], &hashed[i]);
         hf_writer_lock(w);
-        hf_journal_prefetch(w->journal, prepared, n);
+        hf_journal_prefetch(w->journal, hashed, n);
         for (size_t i = 0; i < n; i++) {
             uint64_t needs;
-            take(w, &requests[from + i], &prepared[i], results ? &results[from + i] : NULL, 0,
+            take(w, &requests[from + i], &hashed[i], results ? &results[from + i] : NULL, 0,
                  &needs);
             if (needs > needs_most)
                 needs_most = needs;
@@ -201,11 +201,11 @@ static enum hf_status decide(struct hf_store *store, const struct hf_request *re
                              struct hf_result *result)
 {
     struct hf_writer *w = hf_writer_of(store);
-    struct hf_prepared prepared;
+    struct hf_hashed hashed;
     uint64_t needs;
-    hf_journal_ready(w->journal, request, &prepared);
+    hf_journal_hash_request(w->journal, request, &hashed);
     hf_writer_lock(w);
-    enum hf_status st = take(w, request, &prepared, result, 0, &needs);
+    enum hf_status st = take(w, request, &hashed, result, 0, &needs);
     enum hf_status waited = hf_writer_wait(w, needs);
     pthread_mutex_unlock(&w->lock);
     return waited == HF_OK ? st : hf_result_status(result, waited);
@@ -228,17 +228,17 @@ static void queue(struct hf_writer *w, struct hf_op *op)
 static void submit(struct hf_store *store, struct hf_op *first)
 {
     struct hf_writer *w = hf_writer_of(store);
-    struct hf_prepared prepared[CHUNK];
+    struct hf_hashed hashed[CHUNK];
     while (first) {
         struct hf_op *op = first;
         size_t n = 0;
         for (; op && n < CHUNK; op = op->next)
-            hf_journal_ready(w->journal, op->request, &prepared[n++]);
+            hf_journal_hash_request(w->journal, op->request, &hashed[n++]);
         hf_writer_lock(w);
-        hf_journal_prefetch(w->journal, prepared, n);
+        hf_journal_prefetch(w->journal, hashed, n);
         for (size_t i = 0; i < n; i++) {
             struct hf_op *next = first->next;
-            first->status = take(w, first->request, &prepared[i], first->result, first->answer_max,
+            first->status = take(w, first->request, &hashed[i], first->result, first->answer_max,
                                  &first->needs);
             queue(w, first);
             first = next;

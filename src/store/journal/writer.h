@@ -63,7 +63,7 @@ enum hf_status hf_writer_wait(struct hf_writer *w, uint64_t needs);
 /* With the lock, which may be given up meanwhile. Decide one request into w->journal->plan.
  * HF_OK: needs and now are set. HF_STORAGE_FAILURE: the store has failed; the plan is not set. */
 enum hf_status hf_writer_take(struct hf_writer *w, const struct hf_request *request,
-                              const struct hf_prepared *prepared, uint64_t *needs, hf_time *now);
+                              const struct hf_hashed *hashed, uint64_t *needs, hf_time *now);
 
 /* list.c, usage.c: the operations of store.h. */
 enum hf_status hf_writer_list(struct hf_store *store, const struct hf_query *query,

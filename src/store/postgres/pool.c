@@ -196,7 +196,7 @@ static enum hf_status decide_many(struct hf_store *store, const struct hf_reques
                                  .result = results ? &results[i] : NULL,
                                  .done = waiting_done,
                                  .arg = &w,
-                                 .lane = ops,
+                                 .order_key = ops,
                                  .next = i + 1 < count ? &ops[i + 1] : NULL };
     wait_for(store, &w, ops);
     enum hf_status st = HF_OK;

@@ -5,7 +5,7 @@
  *
  * Each worker has a session (session.h). Two work at a time as a rule: while one waits for its
  * commit, the other takes what came meanwhile. The others come in only when a batch takes long, so
- * that a row that stays locked delays only the requests that need it. Operations with the same lane
+ * that a row that stays locked delays only the requests that need it. Operations with the same order key
  * are never in two batches at once. Tenants take turns.
  *
  * While the database is away, operations wait for it for some seconds and are then answered
@@ -36,7 +36,7 @@ enum {
     HF_POOL_BUSY = 2,
     HF_POOL_FULL = 24,
     HF_POOL_SLOW_MS = 30,
-    HF_POOL_LANES = 4096
+    HF_POOL_SLOTS = 4096
 };
 
 /* How long operations wait for a database that is away; how long for the fate of a commit; and how
@@ -101,8 +101,8 @@ struct hf_pool_worker {
     pthread_cond_t wake;
 };
 
-/* Which worker has operations of a lane, or on a row, and how many. */
-struct hf_pool_lane {
+/* Which worker has operations with an order key, or on a row, and how many. */
+struct hf_pool_slot {
     uint32_t count;
     uint32_t worker;
 };
@@ -145,9 +145,9 @@ struct hf_pool {
     unsigned busy;
     unsigned watchers; /* idle ones who look again soon, for as long as others are busy */
     bool stopping;
-    struct hf_pool_lane lanes[HF_POOL_LANES];
-    struct hf_pool_lane rows
-        [HF_POOL_LANES]; /* by hash: two batches at once would be in each other's way at a row */
+    struct hf_pool_slot orders[HF_POOL_SLOTS];
+    struct hf_pool_slot rows
+        [HF_POOL_SLOTS]; /* by hash: two batches at once would be in each other's way at a row */
     struct hf_pool_stuck stuck[HF_POOL_STUCK];
     int64_t stuck_until_ms; /* all of them are over then; 0: there was none */
     bool stuck_busy;        /* a worker has one who waits for such a row */
@@ -211,8 +211,8 @@ bool hf_pool_queue_mixed(const struct hf_pool *pool, int64_t now);
 bool hf_pool_take(struct hf_pool_worker *worker);
 /* Give the batch back to the front of the queue, each operation to be tried alone. */
 void hf_pool_give_back(struct hf_pool_worker *worker);
-/* The operation's lane and row are nobody's any more. */
-void hf_pool_lane_give_back(struct hf_pool *pool, const struct hf_op *op);
+/* The operation's order key and row are nobody's any more. */
+void hf_pool_slots_give_back(struct hf_pool *pool, const struct hf_op *op);
 
 /* worker.c. What the database refused last: is it likely that a single operation, or a single row,
  * is the reason? Data that the database does not take; a row changed by hand; a value that is too
@@ -284,7 +284,7 @@ static inline int64_t hf_pool_since(const struct hf_op *op)
     return (int64_t)((op->needs & ((UINT64_C(1) << HF_POOL_ROW_SHIFT) - 1)) >> 2);
 }
 /* With the lock. NULL: it has none. */
-static inline struct hf_pool_lane *hf_pool_row_lane(struct hf_pool *pool, const struct hf_op *op)
+static inline struct hf_pool_slot *hf_pool_row_slot(struct hf_pool *pool, const struct hf_op *op)
 {
     unsigned row = (unsigned)(op->needs >> HF_POOL_ROW_SHIFT);
     return row ? &pool->rows[row] : NULL;
@@ -302,11 +302,11 @@ static inline bool hf_pool_alone(const struct hf_op *op)
     return hf_pool_tried(op) || op->request->action == HF_APPLY;
 }
 
-/* With the lock. The lane's place in the table; NULL for none. */
-static inline struct hf_pool_lane *hf_pool_lane(struct hf_pool *pool, const struct hf_op *op)
+/* With the lock. The place of its order key in the table; NULL for none. */
+static inline struct hf_pool_slot *hf_pool_order_slot(struct hf_pool *pool, const struct hf_op *op)
 {
-    uint64_t h = (uint64_t)(uintptr_t)op->lane * UINT64_C(0x9e3779b97f4a7c15);
-    return op->lane ? &pool->lanes[(h >> 32) % HF_POOL_LANES] : NULL;
+    uint64_t h = (uint64_t)(uintptr_t)op->order_key * UINT64_C(0x9e3779b97f4a7c15);
+    return op->order_key ? &pool->orders[(h >> 32) % HF_POOL_SLOTS] : NULL;
 }
 
 #endif

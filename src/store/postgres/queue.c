@@ -11,7 +11,7 @@
  *
  * A tenant alone has as large batches as there can be, and all workers. Where commits wait for
  * standbys, the last worker that is free takes questions alone; and while the standbys are away,
- * each batch has questions alone or none. In a tenant's part the order is that of submission; lanes
+ * each batch has questions alone or none. In a tenant's part the order is that of submission; order keys
  * (hf_op) keep it wherever an operation is passed over. */
 #include "base/bug.h"
 #include "base/bytes.h"
@@ -147,60 +147,60 @@ static size_t weight(const struct hf_request *q)
 /* May this worker have the operation now? */
 static bool may_take(struct hf_pool_worker *w, const struct hf_op *op)
 {
-    const struct hf_pool_lane *lane = hf_pool_lane(w->pool, op);
-    return !lane || lane->count == 0 || lane->worker == w->index;
+    const struct hf_pool_slot *slot = hf_pool_order_slot(w->pool, op);
+    return !slot || slot->count == 0 || slot->worker == w->index;
 }
 
 /* Has another worker a batch under way that needs the same row? Two of them at once would wait for
  * each other, or one would begin again. Who has it for long is not waited for. */
 static bool is_row_busy(const struct hf_pool_worker *w, const struct hf_op *op)
 {
-    const struct hf_pool_lane *row = hf_pool_row_lane(w->pool, op);
+    const struct hf_pool_slot *row = hf_pool_row_slot(w->pool, op);
     if (!row || row->count == 0 || row->worker == w->index)
         return false;
     return hf_clock_monotonic_ms() - w->pool->workers[row->worker].begun_ms <= HF_POOL_SLOW_MS;
 }
 
-/* Its lane and its row are this worker's from now on. */
-static void lane_take(struct hf_pool_worker *w, const struct hf_op *op)
+/* Its order key and its row are this worker's from now on. */
+static void slots_take(struct hf_pool_worker *w, const struct hf_op *op)
 {
-    struct hf_pool_lane *const lanes[] = { hf_pool_lane(w->pool, op),
-                                           hf_pool_row_lane(w->pool, op) };
+    struct hf_pool_slot *const slots[] = { hf_pool_order_slot(w->pool, op),
+                                           hf_pool_row_slot(w->pool, op) };
     for (int i = 0; i < 2; i++)
-        if (lanes[i]) {
-            lanes[i]->count++;
-            lanes[i]->worker = w->index;
+        if (slots[i]) {
+            slots[i]->count++;
+            slots[i]->worker = w->index;
         }
 }
 
-void hf_pool_lane_give_back(struct hf_pool *r, const struct hf_op *op)
+void hf_pool_slots_give_back(struct hf_pool *r, const struct hf_op *op)
 {
-    struct hf_pool_lane *const lanes[] = { hf_pool_lane(r, op), hf_pool_row_lane(r, op) };
+    struct hf_pool_slot *const slots[] = { hf_pool_order_slot(r, op), hf_pool_row_slot(r, op) };
     for (int i = 0; i < 2; i++)
-        if (lanes[i])
-            lanes[i]->count--;
+        if (slots[i])
+            slots[i]->count--;
 }
 
 /* Lanes of which an operation was passed over: what is behind it stays behind it. */
 struct passed {
     bool any;
-    bool lanes[HF_POOL_LANES];
+    bool orders[HF_POOL_SLOTS];
 };
 
 static void pass_over(struct passed *passed, struct hf_pool *r, const struct hf_op *op)
 {
-    const struct hf_pool_lane *lane = hf_pool_lane(r, op);
-    if (!lane)
+    const struct hf_pool_slot *slot = hf_pool_order_slot(r, op);
+    if (!slot)
         return;
     if (!passed->any)
-        memset(passed->lanes, 0, sizeof passed->lanes);
-    passed->any = passed->lanes[lane - r->lanes] = true;
+        memset(passed->orders, 0, sizeof passed->orders);
+    passed->any = passed->orders[slot - r->orders] = true;
 }
 
 static bool is_passed(const struct passed *passed, struct hf_pool *r, const struct hf_op *op)
 {
-    const struct hf_pool_lane *lane = passed->any ? hf_pool_lane(r, op) : NULL;
-    return lane && passed->lanes[lane - r->lanes];
+    const struct hf_pool_slot *slot = passed->any ? hf_pool_order_slot(r, op) : NULL;
+    return slot && passed->orders[slot - r->orders];
 }
 
 /* Must the operation wait until fewer of its sort are under way? Operations that failed once are
@@ -264,13 +264,13 @@ static bool part_take(struct taking *t, struct hf_pool_part *part)
         }
         alone = stuck || hf_pool_alone(op);
         if (hf_pool_alone(op) && w->count > 0)
-            break; /* what is behind it may be of its lane */
+            break; /* what is behind it may have its order key */
         *at = op->next;
         if (part->end == &op->next)
             part->end = at;
         t->asks = hf_action_reads(op->request->action);
         t->changes = !t->asks;
-        lane_take(w, op);
+        slots_take(w, op);
         w->ops[w->count++] = op;
         taken++;
         used += weight(op->request);
@@ -422,7 +422,7 @@ void hf_pool_give_back(struct hf_pool_worker *w)
     for (size_t i = w->count; i > 0; i--) {
         struct hf_op *op = w->ops[i - 1];
         struct hf_pool_part *part = part_of(&r->queue, hash_of(r, op->request->tenant));
-        hf_pool_lane_give_back(r, op);
+        hf_pool_slots_give_back(r, op);
         op->needs |= 2;
         op->next = part->first;
         if (!part->first)

@@ -52,7 +52,7 @@ unsigned hf_pool_row(const struct hf_request *q)
     uint64_t hash = identity_of(q) ? identity_of(q) : target_of(q);
     if (action->row == HF_ROW_CLAIM && !action->reads)
         hash = key_of(q);
-    return (unsigned)(hash % HF_POOL_LANES);
+    return (unsigned)(hash % HF_POOL_SLOTS);
 }
 
 static struct hf_pool_stuck *find(struct hf_pool *r, uint64_t hash, int64_t now)

@@ -32,7 +32,7 @@ static void answer(struct hf_pool_worker *w)
     pthread_mutex_lock(&r->lock);
     w->answering = true;
     for (size_t i = 0; i < w->count; i++)
-        hf_pool_lane_give_back(r, w->ops[i]);
+        hf_pool_slots_give_back(r, w->ops[i]);
     pthread_mutex_unlock(&r->lock);
     for (size_t i = 0; i < w->count; i++) {
         struct hf_op *op = w->ops[i];

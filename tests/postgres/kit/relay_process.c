@@ -25,7 +25,7 @@ enum {
 /* Bytes on their way in one direction: some may be written, some have been looked at but are kept,
  * some have not been
  * looked at because their message is not whole.   0 <= released <= seen <= size <= room */
-struct lane {
+struct direction {
     uint8_t *data;
     size_t released, seen, size, room;
     int64_t due; /* the released ones are not written before */
@@ -49,7 +49,7 @@ enum phase {
 struct conn {
     int client, server; /* -1: not open */
     bool reached;       /* a connection to the server was tried */
-    struct lane up, down;
+    struct direction up, down;
     struct relay_wire wire;
     enum phase phase;
     enum relay_fault fault;
@@ -161,7 +161,7 @@ static void drop(size_t i)
 /* ---- Lanes ---- */
 
 /* Take what has come. An error is an end: what came before it still goes on. */
-static void receive(struct lane *l, int fd)
+static void receive(struct direction *l, int fd)
 {
     if (l->room - l->size < PIECE) {
         l->room = l->room * 2 + PIECE;
@@ -176,13 +176,13 @@ static void receive(struct lane *l, int fd)
         l->ended = true;
 }
 
-static void remove_at(struct lane *l, size_t from, size_t size)
+static void remove_at(struct direction *l, size_t from, size_t size)
 {
     memmove(l->data + from, l->data + from + size, l->size - from - size);
     l->size -= size;
 }
 
-static void release(struct lane *l, size_t upto, int64_t now)
+static void release(struct direction *l, size_t upto, int64_t now)
 {
     if (l->released == 0 && upto > 0)
         l->due = now + relay.delay_ms;
@@ -190,7 +190,7 @@ static void release(struct lane *l, size_t upto, int64_t now)
 }
 
 /* Write what may be written. Whoever does not listen any more misses it. */
-static void forward(struct lane *l, int fd, int64_t now)
+static void forward(struct direction *l, int fd, int64_t now)
 {
     if (l->released == 0 || l->due > now)
         return;
@@ -244,7 +244,7 @@ static void collected(struct conn *c, int64_t now)
 
 static void look_up(struct conn *c, int64_t now)
 {
-    struct lane *l = &c->up;
+    struct direction *l = &c->up;
     while (l->seen < l->size && c->client >= 0 && c->phase != MUTE_UP && c->phase != CUTTING_UP &&
            c->phase != LEAVING) {
         size_t from = l->seen;
@@ -325,7 +325,7 @@ static bool look_at_answer(struct conn *c, const struct relay_message *m)
 
 static void look_down(struct conn *c, int64_t now)
 {
-    struct lane *l = &c->down;
+    struct direction *l = &c->down;
     while (l->seen < l->size && c->server >= 0 && c->phase != CUTTING_DOWN &&
            c->phase != MUTE_DOWN) {
         struct relay_message m = relay_wire_server(&c->wire, l->data + l->seen, l->size - l->seen);
@@ -481,7 +481,7 @@ static void take_order(int64_t now)
 
 /* What to wait for at one end of a connection. A descriptor that nothing is wanted from must not be
  * shown to poll, which would tell that it was hung up again and again. */
-static struct pollfd wish(int fd, bool reads, const struct lane *out, int64_t now)
+static struct pollfd wish(int fd, bool reads, const struct direction *out, int64_t now)
 {
     short events = 0;
     if (reads)
@@ -516,7 +516,7 @@ static void turn(void)
     for (size_t i = 0; i < count; i++) {
         const struct conn *c = relay.conns[i];
         bool muted = c->phase == MUTE_UP || c->phase == MUTE_DOWN;
-        static const struct lane nothing;
+        static const struct direction nothing;
         fds[2 + 2 * i] =
             wish(relay.hole ? -1 : c->client, reads_up(c), muted ? &nothing : &c->down, now);
         fds[3 + 2 * i] = wish(relay.hole ? -1 : c->server, reads_down(c), &c->up, now);
