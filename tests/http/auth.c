@@ -99,12 +99,17 @@ static void two_tenants_and_roles(void **state)
     char text[2048];
     snprintf(text, sizeof text, "# who\n\n%s   \t\r\n%s%s\t# no one\n%s",
              line_of("acme", "write", "alpha"), line_of("acme", "read", "beta"),
-             line_of("-", "admin", "gamma"), line_of("b\xc3\xbccher", "admin", "delta"));
+             line_of("-", "admin", "gamma"),
+             line_of("b\xc3\xbc"
+                     "cher",
+                     "admin", "delta"));
     struct hf_auth *auth = loaded(text);
     is(auth, "Bearer alpha", HF_ROLE_WRITE, "acme");
     is(auth, "Bearer beta", HF_ROLE_READ, "acme");
     is(auth, "Bearer gamma", HF_ROLE_ADMIN, "");
-    is(auth, "Bearer delta", HF_ROLE_ADMIN, "b\xc3\xbccher");
+    is(auth, "Bearer delta", HF_ROLE_ADMIN,
+       "b\xc3\xbc"
+       "cher");
     is(auth, "bEARER   alpha", HF_ROLE_WRITE, "acme");
     const char *const nobody[] = { "Bearer epsilon", "Bearer alph",   "Bearer alphaa",
                                    "Bearer Alpha",   "Bearer",        "Bearer ",

@@ -66,14 +66,23 @@ static void test_words(void **state)
         const char *text;
         bool has;
     } cases[] = {
-        { "COMMIT", true },          { "commit;", true },
-        { "insert; Commit", true },  { "", false },
-        { "commits", false },        { "x_commit", false },
-        { "commit_at", false },      { "comm", false },
-        { "recommit", false },       { "SELECT 1;COMMIT", true },
-        { "commit1", false },        { "BEGIN", false },
-        { "commits commit", true },  { "(commit)", true },
-        { "\xc3\xa9commit", false },
+        { "COMMIT", true },
+        { "commit;", true },
+        { "insert; Commit", true },
+        { "", false },
+        { "commits", false },
+        { "x_commit", false },
+        { "commit_at", false },
+        { "comm", false },
+        { "recommit", false },
+        { "SELECT 1;COMMIT", true },
+        { "commit1", false },
+        { "BEGIN", false },
+        { "commits commit", true },
+        { "(commit)", true },
+        { "\xc3\xa9"
+          "commit",
+          false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (relay_wire_has_word(cases[i].text, strlen(cases[i].text), "commit") != cases[i].has)

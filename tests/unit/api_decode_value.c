@@ -373,7 +373,10 @@ static void test_stored_by_others(void **state)
         { STORED("\0j1\n"), "\"\\u0000j1\\n\"" },
         { STORED("\0j{\"a\":1,\"a\":2}"), "\"\\u0000j{\\\"a\\\":1,\\\"a\\\":2}\"" },
         { STORED("\0j\"\xff\""), "{\"base64\":\"AGoi/yI=\"}" },
-        { STORED("\0j\xef\xbb\xbf1"), "\"\\u0000j\xef\xbb\xbf1\"" },
+        { STORED("\0j\xef\xbb\xbf"
+                 "1"),
+          "\"\\u0000j\xef\xbb\xbf"
+          "1\"" },
         { STORED("\0j\"a\""), "\"a\"" },
         { STORED("\0"), "\"\\u0000\"" },
         { STORED("j"), "\"j\"" },

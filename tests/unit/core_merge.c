@@ -350,7 +350,8 @@ static void decoding_refuses_what_is_not_a_form(void **state)
     assert_true(DECODE(HF_TYPE_UNION, "\1\0a\1\0b\1\0c\1\0d"));
     assert_false(
         DECODE(HF_TYPE_UNION, "\1\0a\1\0b\1\0c\1\0d\1\0e")); /* more than there is room for */
-    assert_false(DECODE(HF_TYPE_VECTOR, "\1\0a\1\0\0\0\0\0\0"));
+    assert_false(DECODE(HF_TYPE_VECTOR, "\1\0a\1"
+                                        "\0\0\0\0\0\0"));
     assert_false(DECODE(HF_TYPE_VECTOR, "\1\0a" N8 "\x80")); /* above INT64_MAX */
     assert_false(DECODE(HF_TYPE_COUNTER, "\1\0a\xff\xff\xff\xff\xff\xff\xff\x7f\1\0b\1" N8));
     assert_true(DECODE(HF_TYPE_VECTOR, "\1\0a\xff\xff\xff\xff\xff\xff\xff\x7f\1\0b\1" N8));

@@ -130,8 +130,12 @@ static const struct bad bads[] = {
     { "1e", "expected a digit of the exponent at byte 2, got the end" },
     { "1e+", "expected a digit of the exponent at byte 3, got the end" },
     { "0x10", "expected nothing more at byte 1, got 'x'" },
-    { "\x0c1", "expected a value at byte 0, got byte 0x0c" },
-    { "\xc2\xa01", "expected a value at byte 0, got byte 0xc2" },
+    { "\x0c"
+      "1",
+      "expected a value at byte 0, got byte 0x0c" },
+    { "\xc2\xa0"
+      "1",
+      "expected a value at byte 0, got byte 0xc2" },
     { "[", "expected a value at byte 1, got the end" },
     { "[1", "expected ',' or ']' at byte 2, got the end" },
     { "[1,", "expected a value at byte 3, got the end" },
