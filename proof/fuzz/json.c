@@ -5,7 +5,7 @@
 #include "api/decode.h"
 #include "base/bytes.h"
 #include "base/text.h"
-#include "json/reader.h"
+#include "json/canonical.h"
 #include "json/stored.h"
 #include "json/writer.h"
 

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/text.h"
+#include "json/canonical.h"
 #include "json/stored.h"
 
 #include <inttypes.h>

@@ -1,31 +1,18 @@
-/* Values of any type as a whole: read past, as compact text, as canonical text. */
+/* Values of any type as a whole: read past, or as compact text. */
 #include "base/bytes.h"
 #include "json/reader.h"
-#include "json/writer.h"
-
-#include <stdlib.h>
 
 /* ---- Memory ---- */
 
-/* What is read only to be read past, or to be written down in another form, takes memory aside and
- * gives it back: a small text of escapes and names would take many times its size otherwise. */
-struct aside {
-    struct hf_arena own, *arena;
-    struct hf_bytes *names;
-    size_t name_count, name_room;
-};
-
-static void aside_begin(struct aside *a, struct hf_reader *r)
+void hf_reader_aside(struct hf_reader *r, struct hf_reader_aside *a)
 {
-    *a = (struct aside){
+    *a = (struct hf_reader_aside){
         .arena = r->arena, .names = r->names, .name_count = r->name_count, .name_room = r->name_room
     };
     r->arena = &a->own;
 }
 
-/* The names that were open before are where they were. Those that came are not needed any more, or
- * there was an error. */
-static void aside_end(struct aside *a, struct hf_reader *r)
+void hf_reader_aside_end(struct hf_reader *r, struct hf_reader_aside *a)
 {
     r->arena = a->arena;
     r->names = a->names;
@@ -63,10 +50,10 @@ static bool skip(struct hf_reader *r)
 
 bool hf_reader_skip(struct hf_reader *r)
 {
-    struct aside aside;
-    aside_begin(&aside, r);
+    struct hf_reader_aside aside;
+    hf_reader_aside(r, &aside);
     bool ok = skip(r);
-    aside_end(&aside, r);
+    hf_reader_aside_end(r, &aside);
     return ok;
 }
 
@@ -104,121 +91,4 @@ bool hf_reader_compact(struct hf_reader *r, struct hf_bytes *out)
         return hf_reader_no_memory(r);
     *out = hf_mem(data, squeeze(*out, data));
     return true;
-}
-
-/* ---- Canonical ---- */
-
-struct member {
-    struct hf_bytes name;
-    size_t from, to; /* its text in the output, name and value */
-};
-
-struct canon {
-    struct hf_reader *r;
-    struct hf_buffer text, members, moved;
-    struct hf_json j; /* over `text` */
-};
-
-static int by_name(const void *a, const void *b)
-{
-    const struct member *x = a, *y = b;
-    return hf_bytes_compare(x->name, y->name);
-}
-
-/* The members of an object stand in the text in the order in which they came: put them into the
- * order of their names. Members are as long afterwards as before, so the place they take together
- * stays the same. */
-static void members_sort(struct canon *c, struct member *members, size_t count)
-{
-    size_t from = members[0].from, size = members[count - 1].to - from;
-    bool sorted = true;
-    for (size_t i = 1; i < count; i++)
-        sorted = sorted && by_name(&members[i - 1], &members[i]) < 0;
-    if (sorted)
-        return;
-    qsort(members, count, sizeof *members, by_name);
-    hf_buffer_reset(&c->moved);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            hf_buffer_add_char(&c->moved, ',');
-        hf_buffer_add(&c->moved, c->text.data + members[i].from, members[i].to - members[i].from);
-    }
-    if (c->moved.failed)
-        c->text.failed = true;
-    else
-        memcpy(c->text.data + from, c->moved.data, size);
-}
-
-static bool canon_value(struct canon *c);
-
-/* The members that are being gathered are on one stack for all objects that are open. */
-static bool canon_object(struct canon *c)
-{
-    size_t base = c->members.size;
-    struct member m;
-    if (!hf_reader_object(c->r))
-        return false;
-    hf_json_object(&c->j);
-    while (hf_reader_member(c->r, &m.name)) {
-        m.from = c->text.size + c->j.comma;
-        hf_json_name_bytes(&c->j, m.name);
-        if (!canon_value(c))
-            return false;
-        m.to = c->text.size;
-        hf_buffer_add(&c->members, &m, sizeof m);
-    }
-    size_t count = (c->members.size - base) / sizeof m;
-    if (count > 1 && !c->members.failed && !c->text.failed)
-        members_sort(c, (struct member *)(void *)(c->members.data + base), count);
-    c->members.size = base;
-    hf_json_object_end(&c->j);
-    return !c->r->failed;
-}
-
-static bool canon_value(struct canon *c)
-{
-    struct hf_bytes text;
-    switch (hf_reader_peek(c->r)) {
-    case HF_READ_OBJECT: return canon_object(c);
-    case HF_READ_ARRAY:
-        hf_json_array(&c->j);
-        if (hf_reader_array(c->r))
-            while (hf_reader_element(c->r) && canon_value(c))
-                ;
-        hf_json_array_end(&c->j);
-        return !c->r->failed;
-    case HF_READ_STRING:
-        if (!hf_reader_string(c->r, &text))
-            return false;
-        hf_json_bytes(&c->j, text);
-        return true;
-    default:
-        if (!hf_reader_compact(c->r, &text))
-            return false;
-        hf_json_raw(&c->j, text);
-        return true;
-    }
-}
-
-bool hf_reader_canonical(struct hf_reader *r, struct hf_bytes *out)
-{
-    struct canon c = { .r = r };
-    c.j.out = &c.text;
-    struct aside aside;
-    aside_begin(&aside, r);
-    bool ok = canon_value(&c);
-    aside_end(&aside, r);
-    if (ok && (c.text.failed || c.members.failed)) {
-        ok = hf_reader_no_memory(r);
-    } else if (ok) {
-        void *data = hf_arena_take(r->arena, c.text.size);
-        ok = data ? true : hf_reader_no_memory(r);
-        if (data)
-            memcpy(data, c.text.data, c.text.size);
-        *out = hf_mem(data, c.text.size);
-    }
-    hf_buffer_free(&c.text);
-    hf_buffer_free(&c.members);
-    hf_buffer_free(&c.moved);
-    return ok;
 }

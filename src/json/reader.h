@@ -74,10 +74,6 @@ bool hf_reader_int(struct hf_reader *r, int64_t *out);
 /* Any value, checked in full: its text without white space, members in their order, numbers and
  * strings as they are written. out: borrowed from the text or the arena. */
 bool hf_reader_compact(struct hf_reader *r, struct hf_bytes *out);
-/* Any value, in a form that all who write the same value agree on: no white space, the members of
- * every object sorted by name (byte by byte), strings escaped only where JSON demands it, in the
- * shortest way, and numbers as they are written. out: in the arena. */
-bool hf_reader_canonical(struct hf_reader *r, struct hf_bytes *out);
 /* Read past any value, checking it in full. */
 bool hf_reader_skip(struct hf_reader *r);
 /* True if nothing but white space is left. */
@@ -91,6 +87,17 @@ bool hf_reader_fail(struct hf_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Fail, because there is no memory. Always false. */
 bool hf_reader_no_memory(struct hf_reader *r);
+
+/* What is read only to be skipped, or to be written in another form, uses an arena of its own, which
+ * is freed at the end: unescaped strings and names would take many times the size of a small text.
+ * Between begin and end, r->arena is that arena; nothing in it may be used after the end. */
+struct hf_reader_aside { /* private */
+    struct hf_arena own, *arena;
+    struct hf_bytes *names;
+    size_t name_count, name_room;
+};
+void hf_reader_aside(struct hf_reader *r, struct hf_reader_aside *a);
+void hf_reader_aside_end(struct hf_reader *r, struct hf_reader_aside *a);
 
 #define HF_READER_EXCERPT 44
 /* Valid UTF-8 as it may stand in a sentence: as much as fits, cut between two characters, with ?

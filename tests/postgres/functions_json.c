@@ -5,7 +5,7 @@
 #include "postgres/kit/functions.h"
 #include "server/kit/talk.h"
 #include "support/test.h"
-#include "json/reader.h"
+#include "json/canonical.h"
 #include "json/stored.h"
 #include "json/writer.h"
 
@@ -182,6 +182,18 @@ static const char *const values[] = {
 };
 enum { VALUES = sizeof values / sizeof *values };
 
+/* Of these only the canonical form is compared: jsonb does not hold all such numbers. */
+static const char *const canonicals[] = {
+    "[5e-324,2.4703282292062327e-324,2.4703282292062328e-324,3e-324,1e-400,-1e-400]",
+    "[333333333.33333329,1424953923781206.25,0.000001,1e-7,1e21,1e20,123.456e18,1e400,-"
+    "0e99999999999999999]",
+    "[1.7976931348623157e308,0.17976931348623159e309,1e-99999999999999999999,2.2250738585072014e-"
+    "308]",
+    "{\"\xee\x80\x80\":1,\"\xf4\x8f\xbf\xbf\":2,\"\xf4\x8f\xbf\xbf\xee\x80\x80\":3,"
+    "\"\xed\x9f\xbf\":4}",
+    "{\"\xf4\x8f\xbf\xbf\\u0001\":1,\"\xef\xbf\xbd\":2,\"\xf0\x90\x80\x80\xee\x80\x80\":3}",
+};
+
 static void both_make_the_same_bytes(void **state)
 {
     (void)state;
@@ -190,6 +202,19 @@ static void both_make_the_same_bytes(void **state)
     IS(c, "", "json", "json", NULL);
     IS(c, "", "payload", "payload", NULL);
     IS(c, "", "as_json", "as_json", NULL);
+}
+
+static void both_have_one_canonical_form(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof canonicals / sizeof *canonicals; i++) {
+        PGresult *row = about("SELECT holdfast.payload($1)", canonicals[i]);
+        if (PQresultStatus(row) != PGRES_TUPLES_OK)
+            fail_msg("%s: %s", canonicals[i], PQerrorMessage(c));
+        equal("the canonical form", canonicals[i], cell(row, 0),
+              canonical_of(hf_str(canonicals[i])));
+        PQclear(row);
+    }
 }
 
 static void both_refuse_the_same(void **state)
@@ -306,6 +331,33 @@ static void string_add(struct hf_buffer *b, uint64_t *seed, bool *nul)
     hf_buffer_add_char(b, '"');
 }
 
+/* Any number that JSON can write: short, long, halves of doubles, far from the range of any type. */
+static void number_add(struct hf_buffer *b, uint64_t *seed)
+{
+    static const int most[] = { 3, 18, 40, 900 };
+    hf_buffer_add_text(b, test_below(seed, 3) ? "" : "-");
+    if (test_below(seed, 3) == 0) {
+        hf_buffer_add_char(b, '0');
+    } else {
+        hf_buffer_add_char(b, (char)('1' + test_below(seed, 9)));
+        for (uint64_t n = test_below(seed, (uint64_t)most[test_below(seed, 3)]); n > 0; n--)
+            hf_buffer_add_char(b, (char)('0' + test_below(seed, test_below(seed, 2) ? 10 : 1)));
+    }
+    if (test_below(seed, 2)) {
+        hf_buffer_add_char(b, '.');
+        for (uint64_t n = 1 + test_below(seed, (uint64_t)most[test_below(seed, 40) ? 1 : 3]); n > 0;
+             n--)
+            hf_buffer_add_char(b, (char)('0' + test_below(seed, 10)));
+    }
+    if (test_below(seed, 2)) {
+        static const unsigned far[] = { 9, 25, 340, 4000 };
+        hf_buffer_add_text(b, test_below(seed, 2) ? "e" : "E");
+        hf_buffer_add_text(b, ((const char *[]){ "", "+", "-" })[test_below(seed, 3)]);
+        hf_buffer_printf(b, "%s%u", test_below(seed, 9) ? "" : "00",
+                         (unsigned)test_below(seed, far[test_below(seed, 4)]));
+    }
+}
+
 static void value_add(struct hf_buffer *b, uint64_t *seed, unsigned depth, bool *nul)
 {
     static const char *const plain[] = { "0",    "-1",   "12.5e+3", "true", "false",
@@ -314,7 +366,9 @@ static void value_add(struct hf_buffer *b, uint64_t *seed, unsigned depth, bool 
     space_add(b, seed);
     if (kind == 0) {
         string_add(b, seed, nul);
-    } else if (kind < 3) {
+    } else if (kind == 1) {
+        number_add(b, seed);
+    } else if (kind == 2) {
         hf_buffer_add_text(b, plain[test_below(seed, 10)]);
     } else {
         hf_buffer_add_char(b, kind > 3 ? '{' : '[');
@@ -572,6 +626,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_make_the_same_bytes),
+        cmocka_unit_test(both_have_one_canonical_form),
         cmocka_unit_test(both_refuse_the_same),
         cmocka_unit_test(anything_stored_is_read),
         cmocka_unit_test(random_json_goes_round),

@@ -1,7 +1,7 @@
 /* The JSON reader: a name comes once in an object, however it is written and however many there
  * are. */
 #include "support/test.h"
-#include "json/reader.h"
+#include "json/canonical.h"
 
 static struct hf_arena arena;
 

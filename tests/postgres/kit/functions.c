@@ -1,6 +1,7 @@
 #include "postgres/kit/functions.h"
 
 #include "base/bytes.h"
+#include "store/postgres/migrate.h"
 #include "store/postgres/wire.h"
 #include "store/record/entry.h"
 #include "store/record/sound.h"
@@ -48,8 +49,6 @@ char *functions_shell(const struct postgres *p, const char *command)
 void functions_make(const struct postgres *p, const struct hf_options *options)
 {
     char store[512];
-    char *tables = functions_file("src/store/postgres/schema/0001_tables.sql");
-    char *functions = functions_file("src/store/postgres/schema/0002_functions.sql");
     snprintf(
         store, sizeof store,
         "INSERT INTO holdfast.store (store_id, id_key, idempotency_window_ms, token_max_length, "
@@ -63,12 +62,10 @@ void functions_make(const struct postgres *p, const struct hf_options *options)
     functions_run(
         c, "SET client_min_messages = warning; SET lock_timeout = '20s'; DROP SCHEMA IF EXISTS "
            "holdfast CASCADE; BEGIN; CREATE SCHEMA holdfast");
-    functions_run(c, tables);
-    functions_run(c, functions);
+    for (int i = 0; i < hf_pg_migration_count; i++)
+        functions_run(c, hf_pg_migrations[i].sql);
     functions_run(c, store);
     PQfinish(c);
-    free(tables);
-    free(functions);
 }
 
 /* ---- Calls ---- */
