@@ -21,14 +21,19 @@ TXT
 cc -Wall -Wextra -Werror $san "$HF_SOURCE/examples/embed.c" $(config --cflags --libs) -o "$work/shared"
 LD_LIBRARY_PATH="$lib" "$work/shared" > "$work/got"
 diff "$work/wanted" "$work/got"
+mv "$lib"/libholdfast.so* "$work" # so that -lholdfast is the archive
 # shellcheck disable=SC2046,SC2086
-cc -Wall -Wextra -Werror $san "$HF_SOURCE/examples/embed.c" $(config --cflags) "$lib/libholdfast.a" \
-  $(pkg-config --libs libcrypto libzstd libutf8proc libpq) -pthread -o "$work/static"
+cc -Wall -Wextra -Werror $san "$HF_SOURCE/examples/embed.c" $(config --cflags --static --libs) -o "$work/static"
+mv "$work"/libholdfast.so* "$lib"
 "$work/static" "$work/data" > "$work/got"
 diff "$work/wanted" "$work/got"
-# The library with the journal alone needs no libpq, and says so to who asks for a database.
-cmake -S "$HF_SOURCE" -B "$work/alone" -DHF_POSTGRES=OFF -DHF_TESTS=OFF >/dev/null
-cmake --build "$work/alone" -j 2 --target holdfast_static >/dev/null
+# The library with the journal alone: built, installed and used without libpq. Asked for a database, it says so.
+cmake -S "$HF_SOURCE" -B "$work/alone" -DHF_POSTGRES=OFF -DCMAKE_BUILD_TYPE=Debug >/dev/null
+cmake --build "$work/alone" -j 2 >/dev/null
+cmake --install "$work/alone" --prefix "$work/prefix-alone" >/dev/null
+[ ! -e "$work/prefix-alone/bin" ] || { echo "the library alone has installed a program"; exit 1; }
+pc=$(dirname "$(find "$work/prefix-alone" -name holdfast.pc)")
+alone() { PKG_CONFIG_PATH="$pc" pkg-config --define-variable=prefix="$work/prefix-alone" "$@" holdfast; }
 cat > "$work/ask.c" <<'C'
 #include <holdfast.h>
 #include <stdio.h>
@@ -40,10 +45,16 @@ int main(void)
     return hf_open(NULL, &options, &db, &why) == HF_OK ? 1 : puts(why.text) < 0;
 }
 C
+rm "$(alone --variable=libdir)"/libholdfast.so*
 # shellcheck disable=SC2046
-cc -Wall -Wextra -Werror -I"$HF_SOURCE/include" "$work/ask.c" "$work/alone/libholdfast.a" \
-  $(pkg-config --libs libcrypto libzstd libutf8proc) -pthread -o "$work/ask"
+for program in ask embed; do
+  source=$work/ask.c && [ $program = ask ] || source=$HF_SOURCE/examples/embed.c
+  cc -Wall -Wextra -Werror "$source" $(alone --cflags --static --libs) -o "$work/$program"
+  ! ldd "$work/$program" | grep libpq
+done
 "$work/ask" | grep -q 'built without PostgreSQL'
+"$work/embed" "$work/data-alone" > "$work/got"
+diff "$work/wanted" "$work/got"
 # On disk, the next run of the program finds what the first one did.
 "$work/static" "$work/data" > "$work/got"
 grep -q '^form-1: order 1 (already submitted)$' "$work/got"
