@@ -1,35 +1,46 @@
 -- Holdfast on PostgreSQL, migration 2: the functions for an application's own transaction.
 --
--- An application calls them between its BEGIN and its COMMIT, so that the check, its own effect and the record are one
--- atomic unit. They decide by the rules of the servers (src/core), share all rows with them and write the same journal:
--- a call made through a server and repeated here is a replay, and the other way round.
+-- An application calls them between its BEGIN and its COMMIT, so that the check, its own effect and
+-- the record commit together. The functions follow the same rules as the servers (src/core), use
+-- the same rows and write the same journal. A call made through a server and repeated here is a
+-- replay, and the other way round.
+--
+-- The files of this folder are one migration, in the order of their numbers:
+--   01 answers (types)      05 time, configuration, keys    09 leases, registers
+--   02 numbers as bytes     06 holds, resources             10 what happened to a key
+--   03 JSON                 07 guards
+--   04 ids, journal entries 08 claims
 --
 --   SELECT * FROM holdfast.place_hold('order-8123', 'room-307', 'guest-91', interval '15 minutes');
 --
--- Each answers with one row. `status` is ok, or the code of the refusal; a refusal is an answer, remembered where the
--- call has a key, and never an exception. Exceptions are for misuse (an argument that is NULL, a fence that is no whole
--- number) and for what asks for another try of the whole transaction (deadlock, serialization failure). Ask in FROM, as
--- above: `SELECT (f(...)).*` would call once for each column.
+-- Each function returns one row. `status` is ok or the code of the refusal. A refusal is an answer,
+-- never an exception; if the call has a key, it is remembered. A function raises an exception for
+-- misuse (a NULL argument, a fence that is not a whole number), and when the application must retry
+-- the whole transaction (deadlock, serialization failure). Call the functions in FROM, as above:
+-- `SELECT (f(...)).*` would call the function once for each column.
 --
--- Concurrency. A key is won by inserting its row: whoever comes second waits until the first has committed or rolled
--- back, and then gets its answer or takes its place. What is changed is locked first, in the order of the servers: rows
--- that are there (token, guard, guard_entry, lease, register, resource), then rows that are made, in the same order; so
--- one call in a transaction and the servers' batches do not deadlock. Then the time and the number of the journal's entry
--- are taken. Locks are held until the transaction ends, so keep it short. Made for READ COMMITTED; in REPEATABLE READ and
--- SERIALIZABLE the functions raise serialization failures where another transaction was first.
+-- Concurrency. A call takes a key by inserting its row. A second call waits until the first has
+-- committed or rolled back. Then it gets the first one's answer, or takes the key itself. A call
+-- first locks the rows that it changes, in the same order as the servers: existing rows (token,
+-- guard, guard_entry, lease, register, resource), then new rows in the same order. So a transaction
+-- with one call and the servers' batches do not deadlock. Only then the call reads the time and
+-- draws the number of its journal entry. Locks are held until the transaction ends, so keep it
+-- short. The functions are made for READ COMMITTED. In REPEATABLE READ and SERIALIZABLE they raise
+-- a serialization failure if another transaction was first.
 --
--- What is stored with a claim, an identity or a register is bytes, and text is a JSON string to whoever asks a server. For
--- JSON there is json on the way in, as_json on the way out, and payload for begin:
+-- Claims, identities and registers store bytes. A server shows stored text as a JSON string. Use
+-- json to store other JSON, as_json to read it, and payload for begin:
 --
 --   SELECT * FROM holdfast.complete('order-8123', 7, holdfast.json('{"charge": "C1"}'));
 --   SELECT holdfast.as_json(response) ->> 'charge' FROM holdfast.get_claim('order-8123');
 --
--- Durations are cut to whole milliseconds; a month counts as 30 days, a year as 365.25. Keys are text here: keys that are
--- not valid UTF-8 are for the servers alone. So are numbered clients, merges, apply, and what _match cannot do exactly.
+-- Durations are cut to whole milliseconds; a month is 30 days, a year 365.25 days. Keys are text
+-- here. Keys that are not valid UTF-8, numbered clients, merges and apply exist on servers only, and
+-- so do identities that _match cannot compare exactly.
 --
--- Names that begin with _ are not for callers. What callers use runs with the rights of the schema's owner and sees
--- pg_catalog alone; every other name is written out. A string with a backslash is E'...', which means the same whatever the
--- caller's standard_conforming_strings is.
+-- Names that begin with _ are internal. Public functions run with the rights of the schema's owner
+-- and with pg_catalog as their search path; every other name is written out. A string with a
+-- backslash is E'...', which does not depend on the caller's standard_conforming_strings.
 
 DO $$
 BEGIN
@@ -39,7 +50,7 @@ BEGIN
     END IF;
 END $$;
 
--- ---- Answers ----------------------------------------------------------------------------------------------------
+-- ---- Answers ------------------------------------------------------------------------------------
 
 CREATE TYPE holdfast.hold_answer AS (
     status text,
@@ -53,7 +64,9 @@ CREATE TYPE holdfast.hold_answer AS (
     ended_at timestamptz,
     reverses text
 );
-COMMENT ON TYPE holdfast.hold_answer IS 'A hold as it was when the call was first decided; only status and replayed if it was refused.';
+COMMENT ON TYPE holdfast.hold_answer IS
+    'A hold as it was when the call was first decided; only status and replayed if it was '
+    'refused.';
 
 CREATE TYPE holdfast.resource_answer AS (
     status text,
@@ -88,7 +101,9 @@ CREATE TYPE holdfast.seen_answer AS (
     expires_at timestamptz,
     result bytea
 );
-COMMENT ON TYPE holdfast.seen_answer IS 'Was the identity under guard already; if so since when, until when, and what was stored with it (read it with as_json).';
+COMMENT ON TYPE holdfast.seen_answer IS
+    'Was the identity under guard already; if so since when, until when, and what was stored '
+    'with it (read it with as_json).';
 
 CREATE TYPE holdfast.claim_answer AS (
     status text,
@@ -104,7 +119,9 @@ CREATE TYPE holdfast.claim_answer AS (
     expires_at timestamptz,
     response bytea
 );
-COMMENT ON TYPE holdfast.claim_answer IS 'A claim: state is started, completed, failed, retryable, or unknown (started, and the lease has run out). response: of complete, or the error of fail; read it with as_json.';
+COMMENT ON TYPE holdfast.claim_answer IS
+    'A claim: state is started, completed, failed, retryable, or unknown (started, and the lease '
+    'has run out). response: of complete, or the error of fail; read it with as_json.';
 
 CREATE TYPE holdfast.lease_answer AS (
     status text,
@@ -129,7 +146,9 @@ CREATE TYPE holdfast.register_answer AS (
     fence numeric,
     changed_at timestamptz
 );
-COMMENT ON TYPE holdfast.register_answer IS 'A register; read a plain value with as_json. The value of a merged type is in the stored form of doc/FORMAT.md.';
+COMMENT ON TYPE holdfast.register_answer IS
+    'A register; read a plain value with as_json. The value of a merged type is in the stored '
+    'form of doc/FORMAT.md.';
 
 CREATE TYPE holdfast.token_answer AS (
     status text,
@@ -144,4 +163,6 @@ CREATE TYPE holdfast.token_answer AS (
     fence bigint,
     response bytea
 );
-COMMENT ON TYPE holdfast.token_answer IS 'What a key is bound to: the action, what its first call was answered with, and the hold or the claim.';
+COMMENT ON TYPE holdfast.token_answer IS
+    'What a key is bound to: the action, what its first call was answered with, and the hold or '
+    'the claim.';

@@ -1,4 +1,4 @@
--- ---- Numbers and text as bytes ----------------------------------------------------------------------------------
+-- ---- Numbers and text as bytes ------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._u8(n integer) RETURNS bytea LANGUAGE sql IMMUTABLE AS
 $$ SELECT pg_catalog.set_byte(E'\\x00'::bytea, 0, n) $$;
@@ -40,7 +40,8 @@ COMMENT ON FUNCTION holdfast._get8 IS 'The number in eight bytes; from 2^63 on i
 
 CREATE FUNCTION holdfast._bits(n numeric) RETURNS bigint LANGUAGE sql IMMUTABLE AS
 $$ SELECT (CASE WHEN n < 9223372036854775808 THEN n ELSE n - 18446744073709551616 END)::bigint $$;
-COMMENT ON FUNCTION holdfast._bits IS 'A number of 64 bits without a sign, as the signed number with the same bits.';
+COMMENT ON FUNCTION holdfast._bits IS
+    'A number of 64 bits without a sign, as the signed number with the same bits.';
 
 CREATE FUNCTION holdfast._unsigned(n bigint) RETURNS numeric LANGUAGE sql IMMUTABLE AS
 $$ SELECT CASE WHEN n < 0 THEN n::numeric + 18446744073709551616 ELSE n::numeric END $$;
@@ -72,7 +73,8 @@ COMMENT ON FUNCTION holdfast._str IS 'str of doc/FORMAT.md: two bytes of length,
 
 CREATE FUNCTION holdfast._blob(b bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS
 $$ SELECT holdfast._le4(coalesce(pg_catalog.length(b), 0)) || coalesce(b, ''::bytea) $$;
-COMMENT ON FUNCTION holdfast._blob IS 'blob of doc/FORMAT.md: four bytes of length, and the bytes; NULL is empty.';
+COMMENT ON FUNCTION holdfast._blob IS
+    'blob of doc/FORMAT.md: four bytes of length, and the bytes; NULL is empty.';
 
 CREATE FUNCTION holdfast._get_text(b bytea, at integer) RETURNS text LANGUAGE sql STABLE AS
 $$ SELECT pg_catalog.convert_from(pg_catalog.substring(b, at + 3, holdfast._get2(b, at)), 'UTF8') $$;
@@ -92,7 +94,8 @@ BEGIN
     END LOOP;
     RETURN crcs;
 END $$;
-COMMENT ON FUNCTION holdfast._crc_table IS 'What each byte adds to the CRC when that many zero bytes follow it.';
+COMMENT ON FUNCTION holdfast._crc_table IS
+    'What each byte adds to the CRC when that many zero bytes follow it.';
 
 CREATE FUNCTION holdfast._crc32c(b bytea) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

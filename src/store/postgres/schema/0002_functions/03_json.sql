@@ -1,17 +1,20 @@
--- ---- JSON, as servers store it and hash it ----------------------------------------------------------------------
+-- ---- JSON, as servers store it and hash it ------------------------------------------------------
 --
--- A server stores a JSON string as its bytes, and any other JSON as its text without white space, behind a NUL and a j
--- (src/json/stored.c). The fingerprint of a payload is the SHA-256 of its canonical text (src/json/canonical.c). All of it
--- reads the type json rather than jsonb, which would forget the order of members and how numbers were written.
+-- A server stores a JSON string as its bytes, and any other JSON as its text without white space,
+-- behind a NUL and a j (src/json/stored.c). The fingerprint of a payload is the SHA-256 of its
+-- canonical text (src/json/canonical.c). All of it reads the type json rather than jsonb, which
+-- would forget the order of members and how numbers were written.
 
 CREATE FUNCTION holdfast._utf16_order(name text) RETURNS text LANGUAGE sql IMMUTABLE AS
 $$ SELECT CASE WHEN name ~ E'[\\uE000-\\uFFFF\\U0010FFFF]' THEN regexp_replace(
         replace(name, E'\U0010FFFF', E'\U0010FFFF\u0001'), E'([\\uE000-\\uFFFF])', E'\U0010FFFF\u0002\\1', 'g')
     ELSE name END $$;
-COMMENT ON FUNCTION holdfast._utf16_order IS 'Text whose bytes sort as the UTF-16 of the name: characters from U+E000 to U+FFFF come last.';
+COMMENT ON FUNCTION holdfast._utf16_order IS
+    'Text whose bytes sort as the UTF-16 of the name: characters from U+E000 to U+FFFF come last.';
 
--- As src/json/canonical.c. Whole numbers keep all their digits; others are the nearest double, with the fewest digits that
--- are read back as that double. (The text that float8 has by itself is longer in rare cases.)
+-- As src/json/canonical.c. Whole numbers keep all their digits; others are the nearest double, with
+-- the fewest digits that are read back as that double. (The text that float8 has by itself is
+-- longer in rare cases.)
 CREATE FUNCTION holdfast._canonical_number(literal text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     part text[] := regexp_match(literal, E'^(-?)(\\d+)(?:\\.(\\d+))?(?:[eE]([+-]?)0*(\\d*))?$');
@@ -56,7 +59,8 @@ BEGIN
             'e' || CASE WHEN point > 0 THEN '+' ELSE '' END || point - 1
     END;
 END $$;
-COMMENT ON FUNCTION holdfast._canonical_number IS 'A number of JSON as JavaScript writes it; integers beyond a double keep all their digits.';
+COMMENT ON FUNCTION holdfast._canonical_number IS
+    'A number of JSON as JavaScript writes it; integers beyond a double keep all their digits.';
 
 CREATE FUNCTION holdfast._canonical(value json, around integer) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -89,7 +93,9 @@ BEGIN
     END IF;
     RETURN concat('{', parts, '}');
 END $$;
-COMMENT ON FUNCTION holdfast._canonical IS 'The canonical form of JSON (RFC 8785), in which every way to write one value is the same text. around: how many arrays and objects it is in.';
+COMMENT ON FUNCTION holdfast._canonical IS
+    'The canonical form of JSON (RFC 8785), in which every way to write one value is the same '
+    'text. around: how many arrays and objects it is in.';
 
 CREATE FUNCTION holdfast.json(value json) RETURNS bytea
     LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -101,7 +107,10 @@ BEGIN
     RETURN E'\\x006a'::bytea ||
         holdfast._bytes(regexp_replace(value::text, E'("(?:[^"\\\\]|\\\\.)*")|[ \t\n\r]', E'\\1', 'g'));
 END $$;
-COMMENT ON FUNCTION holdfast.json(json) IS 'JSON as servers store it, for complete, fail, write, record and admit: over HTTP it is shown as this JSON. An exception if a member comes twice, a string has a NUL, or more than 31 arrays and objects are inside each other.';
+COMMENT ON FUNCTION holdfast.json(json) IS
+    'JSON as servers store it, for complete, fail, write, record and admit: over HTTP it is '
+    'shown as this JSON. An exception if a member comes twice, a string has a NUL, or more than '
+    '31 arrays and objects are inside each other.';
 
 CREATE FUNCTION holdfast.json(value jsonb) RETURNS bytea LANGUAGE sql STABLE STRICT AS
 $$ SELECT holdfast.json(value::pg_catalog.text::pg_catalog.json) $$;
@@ -121,12 +130,17 @@ BEGIN
 EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN jsonb_build_object('base64', translate(encode(stored, 'base64'), E'\n', ''));
 END $$;
-COMMENT ON FUNCTION holdfast.as_json IS 'What was stored (a response, an error, a result, the value of a plain register) as HTTP shows it: JSON as it is, text as a JSON string, anything else as {"base64": ...}; so too what jsonb cannot hold, such as a NUL in a string. Never an exception.';
+COMMENT ON FUNCTION holdfast.as_json IS
+    'What was stored (a response, an error, a result, the value of a plain register) as HTTP '
+    'shows it: JSON as it is, text as a JSON string, anything else as {"base64": ...}; so too '
+    'what jsonb cannot hold, such as a NUL in a string. Never an exception.';
 
 CREATE FUNCTION holdfast.payload(value json) RETURNS bytea
     LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._bytes(holdfast._canonical(value, 0)); END $$;
-COMMENT ON FUNCTION holdfast.payload(json) IS 'JSON as servers hash it, for begin: the fingerprint is that of a begin over HTTP with this "payload". Exceptions as for json.';
+COMMENT ON FUNCTION holdfast.payload(json) IS
+    'JSON as servers hash it, for begin: the fingerprint is that of a begin over HTTP with this '
+    '"payload". Exceptions as for json.';
 
 CREATE FUNCTION holdfast.payload(value jsonb) RETURNS bytea LANGUAGE sql STABLE STRICT AS
 $$ SELECT holdfast.payload(value::pg_catalog.text::pg_catalog.json) $$;

@@ -1,11 +1,12 @@
--- ---- The ids of holds -------------------------------------------------------------------------------------------
+-- ---- The ids of holds ---------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._id_hash(purpose text, number bytea) RETURNS bytea LANGUAGE sql STABLE AS
 $$
     SELECT pg_catalog.substring(pg_catalog.sha256(s.id_key || holdfast._bytes(purpose) || number), 1, 8)
     FROM holdfast.store s
 $$;
-COMMENT ON FUNCTION holdfast._id_hash IS 'Eight bytes that nobody can guess without the store''s secret.';
+COMMENT ON FUNCTION holdfast._id_hash IS
+    'Eight bytes that cannot be guessed without the store''s secret.';
 
 CREATE FUNCTION holdfast._id_raw(ordinal bigint) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -25,12 +26,14 @@ BEGIN
     END LOOP;
     RETURN id;
 END $$;
-COMMENT ON FUNCTION holdfast._id_text IS 'The 16 bytes of an id as 26 digits of Crockford''s base 32.';
+COMMENT ON FUNCTION holdfast._id_text IS
+    'The 16 bytes of an id as 26 digits of Crockford''s base 32.';
 
 CREATE FUNCTION holdfast.hold_id(ordinal bigint) RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ SELECT holdfast._id_text(holdfast._id_raw(ordinal)) $$;
-COMMENT ON FUNCTION holdfast.hold_id IS 'The id of the hold with that ordinal, whether there is one or not.';
+COMMENT ON FUNCTION holdfast.hold_id IS
+    'The id of the hold with that ordinal, whether there is one or not.';
 
 CREATE FUNCTION holdfast.hold_ordinal(id text) RETURNS bigint
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -50,9 +53,11 @@ BEGIN
     ordinal := holdfast._get8(raw, 0) # holdfast._get8(holdfast._id_hash('mask', substring(raw, 9, 8)), 0);
     RETURN CASE WHEN holdfast._id_hash('tag', holdfast._le8(ordinal)) = substring(raw, 9, 8) THEN ordinal END;
 END $$;
-COMMENT ON FUNCTION holdfast.hold_ordinal IS 'The ordinal inside an id (holdfast.hold.ordinal); NULL if it is not an id of this store. Upper case is accepted.';
+COMMENT ON FUNCTION holdfast.hold_ordinal IS
+    'The ordinal inside an id (holdfast.hold.ordinal); NULL if it is not an id of this store. '
+    'Upper case is accepted.';
 
--- ---- Rows as they stand in the journal --------------------------------------------------------------------------
+-- ---- Rows as they stand in the journal ----------------------------------------------------------
 
 CREATE FUNCTION holdfast._row(kind integer, image bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS
 $$ SELECT holdfast._u8(kind) || E'\\x00'::bytea || holdfast._le4(pg_catalog.length(image)) || image $$;
@@ -85,7 +90,8 @@ $$
         ORDER BY n), '{}')
     FROM pg_catalog.unnest(pg_catalog.string_to_array(match, ',')) WITH ORDINALITY AS u(s, n)
 $$;
-COMMENT ON FUNCTION holdfast._steps IS 'The numbers of the steps of a match rule, in order; NULL for one that is not known.';
+COMMENT ON FUNCTION holdfast._steps IS
+    'The numbers of the steps of a match rule, in order; NULL for one that is not known.';
 
 CREATE FUNCTION holdfast._guard_row(g holdfast.guard) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -138,7 +144,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast._register_row IS 'A plain register as a row of an entry.';
 
--- ---- Entries of the journal -------------------------------------------------------------------------------------
+-- ---- Entries of the journal ---------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._action_number(action text) RETURNS integer LANGUAGE sql IMMUTABLE AS
 $$
@@ -161,7 +167,8 @@ COMMENT ON FUNCTION holdfast._key_column IS 'A key as it stands in a column: a b
 
 CREATE FUNCTION holdfast._key_text(key text) RETURNS text LANGUAGE sql IMMUTABLE AS
 $$ SELECT pg_catalog.replace(key, E'\\\\', E'\\') $$;
-COMMENT ON FUNCTION holdfast._key_text IS 'The way back from _key_column, for keys that these functions have written.';
+COMMENT ON FUNCTION holdfast._key_text IS
+    'The way back from _key_column, for keys that these functions have written.';
 
 CREATE FUNCTION holdfast._entry(action text, status text, remember integer, answer integer, tenant text, key text,
     at timestamptz, expires_at timestamptz, digest bytea, rows bytea[]) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
@@ -184,7 +191,8 @@ BEGIN
     END LOOP;
     RETURN holdfast._le4(8 + length(body)) || holdfast._le4(holdfast._crc32c(body)) || body;
 END $$;
-COMMENT ON FUNCTION holdfast._entry IS 'An entry in the bytes of doc/FORMAT.md. answer: the index of the row that answers, or 255.';
+COMMENT ON FUNCTION holdfast._entry IS
+    'An entry in the bytes of doc/FORMAT.md. answer: the index of the row that answers, or 255.';
 
 CREATE FUNCTION holdfast._journal(number bigint, at timestamptz, tenant text, action text, status text, key text,
     remember integer, answer integer, expires_at timestamptz, digest bytea, rows bytea[])
@@ -196,7 +204,8 @@ BEGIN
         holdfast._entry(_journal.action, _journal.status, remember, answer, _journal.tenant, _journal.key, _journal.at,
             _journal.expires_at, digest, rows));
 END $$;
-COMMENT ON FUNCTION holdfast._journal IS 'Add an entry. The number has been drawn from journal_number after all locks were held.';
+COMMENT ON FUNCTION holdfast._journal IS
+    'Add an entry. The number has been drawn from journal_number after all locks were held.';
 
 CREATE FUNCTION holdfast._answer_image(entry bytea) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -212,4 +221,5 @@ BEGIN
     END LOOP;
     RETURN substring(entry, place + 7, holdfast._get4(entry, place + 2)::integer);
 END $$;
-COMMENT ON FUNCTION holdfast._answer_image IS 'The image of the row that the entry''s call was answered with; NULL if with a status alone.';
+COMMENT ON FUNCTION holdfast._answer_image IS
+    'The image of the row that the entry''s call was answered with; NULL if with a status alone.';

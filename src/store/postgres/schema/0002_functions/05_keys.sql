@@ -1,4 +1,4 @@
--- ---- Time, rules, names -----------------------------------------------------------------------------------------
+-- ---- Time, rules, names -------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast.engine_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
 $$
@@ -6,16 +6,19 @@ $$
         (SELECT pg_catalog.max(n.at) FROM (SELECT j.at FROM holdfast.journal j ORDER BY j.number DESC LIMIT 16) n
         WHERE n.at < timestamptz '10000-01-01 00:00:00+00'))
 $$;
-COMMENT ON FUNCTION holdfast.engine_now IS 'Engine time: the database''s clock in whole milliseconds, and never before what has been decided last.';
+COMMENT ON FUNCTION holdfast.engine_now IS
+    'Engine time: the database''s clock in whole milliseconds, and never before what has been '
+    'decided last.';
 
 CREATE FUNCTION holdfast._rules() RETURNS holdfast.store LANGUAGE plpgsql AS $$
 DECLARE
     rules holdfast.store;
 BEGIN
-    -- Whoever changes the configuration takes the table's EXCLUSIVE lock first, and so waits for all who decide by it.
+    -- A change of the configuration takes the table's EXCLUSIVE lock first, so it waits for every
+    -- transaction that has read the configuration here.
     LOCK TABLE holdfast.store IN ROW SHARE MODE;
-    -- In REPEATABLE READ the row may be older than that lock. To lock it is to fail then, instead of deciding by rules that are
-    -- no longer in force; who can only read decides nothing.
+    -- In REPEATABLE READ the row may be older than that lock. Then FOR SHARE fails, instead of
+    -- deciding by an old configuration. A read-only transaction decides nothing.
     IF current_setting('transaction_isolation') = 'read committed' OR current_setting('transaction_read_only')::boolean THEN
         SELECT s.* INTO rules FROM holdfast.store s;
     ELSE
@@ -27,7 +30,8 @@ BEGIN
     END IF;
     RETURN rules;
 END $$;
-COMMENT ON FUNCTION holdfast._rules IS 'The configuration in force, which stays in force until the transaction ends.';
+COMMENT ON FUNCTION holdfast._rules IS
+    'The configuration in force, which stays in force until the transaction ends.';
 
 CREATE FUNCTION holdfast._need(call text, given boolean) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -40,13 +44,16 @@ COMMENT ON FUNCTION holdfast._need IS 'Refuse a call without an argument that it
 
 CREATE FUNCTION holdfast._replicate() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    -- A transaction that writes nothing ends without waiting for the synchronous standbys, and what it was shown may not be there:
-    -- rows whose own wait was given up can be seen by all. With this it has something to wait for.
+    -- A transaction that writes nothing ends without waiting for the synchronous standbys, and what
+    -- it was shown may not be there: rows whose own wait was given up can be seen by all. With this
+    -- it has something to wait for.
     IF current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery() THEN
         PERFORM pg_logical_emit_message(true, 'holdfast', '');
     END IF;
 END $$;
-COMMENT ON FUNCTION holdfast._replicate IS 'The COMMIT of this transaction waits until the synchronous standbys have all that the call is shown.';
+COMMENT ON FUNCTION holdfast._replicate IS
+    'The COMMIT of this transaction waits until the synchronous standbys have all that the call '
+    'is shown.';
 
 CREATE FUNCTION holdfast._fence(call text, fence numeric) RETURNS numeric LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -60,20 +67,23 @@ COMMENT ON FUNCTION holdfast._fence IS 'A fence that can be one; NULL is none.';
 
 CREATE FUNCTION holdfast._name_valid(name text) RETURNS boolean LANGUAGE sql STABLE AS
 $$ SELECT pg_catalog.octet_length(name) BETWEEN 1 AND 1024 $$;
-COMMENT ON FUNCTION holdfast._name_valid IS 'May a resource, requester, guard, lease, holder or register have this name?';
+COMMENT ON FUNCTION holdfast._name_valid IS
+    'May a resource, requester, guard, lease, holder or register have this name?';
 
 CREATE FUNCTION holdfast._duration_valid(ms bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS
 $$ SELECT ms BETWEEN 1 AND 315360000000 $$;
 COMMENT ON FUNCTION holdfast._duration_valid IS 'From one millisecond to ten years.';
 
--- ---- Keys -------------------------------------------------------------------------------------------------------
+-- ---- Keys ---------------------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._field(name text, type integer, value bytea) RETURNS bytea LANGUAGE sql STABLE AS
 $$
     SELECT holdfast._str(holdfast._bytes(name)) || holdfast._u8(type) ||
         holdfast._le4(pg_catalog.length(value)) || value
 $$;
-COMMENT ON FUNCTION holdfast._field IS 'A field of the canonical form that is digested (src/core/digest.h). type: 1 bytes, 2 a number.';
+COMMENT ON FUNCTION holdfast._field IS
+    'A field of the canonical form that is digested (src/core/digest.h). type: 1 bytes, 2 a '
+    'number.';
 
 CREATE FUNCTION holdfast._key_look(tenant text, key text, OUT first holdfast.token, OUT alive boolean,
     OUT locked boolean) LANGUAGE plpgsql AS $$
@@ -92,17 +102,20 @@ BEGIN
         EXIT;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION holdfast._key_look IS 'Who has the key? alive: the call or claim in `first`. locked: nobody any more, and the row is ours to fill. Neither: there is no row.';
+COMMENT ON FUNCTION holdfast._key_look IS
+    'What has the key? alive: the call or claim in `first`. locked: its window has closed, and '
+    'this call holds the lock on the row. Neither: there is no row.';
 
 CREATE FUNCTION holdfast._key_insert(tenant text, key text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    -- Waits for one who is inserting it; then there is a row, or ours is the first after all.
+    -- Waits while another transaction inserts the key. If that one rolls back, this insert succeeds.
     INSERT INTO holdfast.token (tenant, key, action, status, digest, recorded_at, expires_at, entry)
     VALUES (_key_insert.tenant, _key_insert.key, '', '', '', '-infinity', '-infinity', 0)
     ON CONFLICT DO NOTHING;
     RETURN FOUND;
 END $$;
-COMMENT ON FUNCTION holdfast._key_insert IS 'Win the key: true if the row is ours to fill, false if somebody was faster.';
+COMMENT ON FUNCTION holdfast._key_insert IS
+    'Take the key: true if this call inserted its row, false if another call was faster.';
 
 CREATE TYPE holdfast._admitted AS (
     status text,
@@ -112,7 +125,8 @@ CREATE TYPE holdfast._admitted AS (
     window_ms bigint,
     known_only boolean
 );
-COMMENT ON TYPE holdfast._admitted IS 'status NULL: the key is new, and the call is to be decided once it is won. Else the answer.';
+COMMENT ON TYPE holdfast._admitted IS
+    'status NULL: the key is new, and the call is to be decided once it is won. Else the answer.';
 
 CREATE FUNCTION holdfast._admit(tenant text, key text, action text, digest bytea)
     RETURNS holdfast._admitted LANGUAGE plpgsql AS $$
@@ -144,7 +158,8 @@ BEGIN
     WHERE j.number = (owner.first).entry;
     RETURN a;
 END $$;
-COMMENT ON FUNCTION holdfast._admit IS 'Is this the first call with the key? As hf_token_admit of src/core/token.h.';
+COMMENT ON FUNCTION holdfast._admit IS
+    'Is this the first call with the key? As hf_token_admit of src/core/token.h.';
 
 CREATE FUNCTION holdfast._win(admitted holdfast._admitted, tenant text, key text, action text, digest bytea)
     RETURNS holdfast._admitted LANGUAGE plpgsql AS $$
@@ -159,17 +174,20 @@ BEGIN
     END LOOP;
     RETURN a;
 END $$;
-COMMENT ON FUNCTION holdfast._win IS 'Make the key ours, behind the locks of all rows that are there. Has a status if somebody was faster: that is the answer.';
+COMMENT ON FUNCTION holdfast._win IS
+    'Take the key, after all existing rows are locked. A status means that another call was '
+    'faster, and is the answer.';
 
--- The first use of a name. Its row is made behind the key, and by then a server may have made it, changed it, and wait for
--- the key. So whoever has the key does not wait long for the row: it gives the key back (a subtransaction), and begins again
--- with the lock of the row, which is there now.
+-- The first use of a name. A call inserts the row of the name after it has taken its key. By then a
+-- server may have inserted that row and wait for the key: a deadlock. So the call waits only a
+-- moment for the row. Then it gives the key back (a subtransaction) and begins again by locking the
+-- row, which exists now.
 
 CREATE FUNCTION holdfast._lost() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'holdfast: the row was made meanwhile' USING ERRCODE = 'HF001';
 END $$;
-COMMENT ON FUNCTION holdfast._lost IS 'Leave the subtransaction: somebody else has made the row.';
+COMMENT ON FUNCTION holdfast._lost IS 'Leave the subtransaction: another transaction has inserted the row.';
 
 CREATE FUNCTION holdfast._hurry() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -178,7 +196,9 @@ BEGIN
     PERFORM set_config('lock_timeout', '50ms', true);
     RETURN before;
 END $$;
-COMMENT ON FUNCTION holdfast._hurry IS 'Wait only a moment for locks until the subtransaction ends. Returns the setting that was before.';
+COMMENT ON FUNCTION holdfast._hurry IS
+    'Wait only a moment for locks until the subtransaction ends. Returns the setting that was '
+    'before.';
 
 CREATE FUNCTION holdfast._patience(since timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -188,7 +208,8 @@ BEGIN
         RAISE EXCEPTION 'canceling statement due to lock timeout' USING ERRCODE = 'lock_not_available';
     END IF;
 END $$;
-COMMENT ON FUNCTION holdfast._patience IS 'Fail as a lock would, if the caller has set a lock_timeout and it has passed.';
+COMMENT ON FUNCTION holdfast._patience IS
+    'Fail as a lock would, if the caller has set a lock_timeout and it has passed.';
 
 CREATE FUNCTION holdfast._remember(tenant text, key text, action text, status text, digest bytea, at timestamptz,
     window_ms bigint, number bigint, hold bigint, previous bigint, answer integer, rows bytea[]) RETURNS void LANGUAGE plpgsql AS $$
@@ -202,4 +223,5 @@ BEGIN
     WHERE t.tenant = _remember.tenant AND t.key = holdfast._key_column(_remember.key);
     PERFORM holdfast._journal(number, at, tenant, action, status, key, 1, answer, ends, digest, rows);
 END $$;
-COMMENT ON FUNCTION holdfast._remember IS 'Bind the key, whose row is ours, to the call and its answer.';
+COMMENT ON FUNCTION holdfast._remember IS
+    'Bind the key, whose row this call has locked, to the call and its answer.';

@@ -1,4 +1,4 @@
--- ---- Holds ------------------------------------------------------------------------------------------------------
+-- ---- Holds --------------------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._hold_answer(status text, replayed boolean, image bytea)
     RETURNS holdfast.hold_answer LANGUAGE plpgsql STABLE AS $$
@@ -24,7 +24,8 @@ BEGIN
     a.ended_at := holdfast._time(holdfast._get8(image, 32));
     RETURN a;
 END $$;
-COMMENT ON FUNCTION holdfast._hold_answer IS 'The answer with the hold in `image`, or with a status alone.';
+COMMENT ON FUNCTION holdfast._hold_answer IS
+    'The answer with the hold in `image`, or with a status alone.';
 
 CREATE FUNCTION holdfast._hold_show(status text, h holdfast.hold) RETURNS holdfast.hold_answer LANGUAGE sql STABLE AS
 $$
@@ -50,7 +51,8 @@ BEGIN
     ON CONFLICT DO NOTHING;
     RETURN FOUND;
 END $$;
-COMMENT ON FUNCTION holdfast._resource_insert IS 'Make a resource (number 0, for the caller to fill in). False: somebody made it meanwhile.';
+COMMENT ON FUNCTION holdfast._resource_insert IS
+    'Make a resource (number 0, for the caller to fill in). False: another call made it meanwhile.';
 
 CREATE FUNCTION holdfast._resource_write(r holdfast.resource) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -82,7 +84,8 @@ BEGIN
     h.previous := r.newest;
     RETURN h;
 END $$;
-COMMENT ON FUNCTION holdfast._hold_fresh IS 'A new hold on the resource; the caller fills in the rest.';
+COMMENT ON FUNCTION holdfast._hold_fresh IS
+    'A new hold on the resource; the caller fills in the rest.';
 
 CREATE FUNCTION holdfast.place_hold(key text, resource text, requester text, duration interval,
     fence numeric DEFAULT 0, tenant text DEFAULT '') RETURNS holdfast.hold_answer
@@ -153,7 +156,7 @@ BEGIN
             r.number := number;
         END IF;
         IF r.held > 0 AND r.due_at <= now THEN
-            -- What is overdue is expired first, so that nobody waits for a sweeper.
+            -- Overdue holds are expired first, so that no caller waits for a sweeper.
             FOR h IN
                 SELECT x.* FROM holdfast.hold x
                 WHERE x.tenant = place_hold.tenant AND x.resource = place_hold.resource
@@ -204,7 +207,9 @@ BEGIN
     END IF;
     RETURN holdfast._hold_show('ok', h);
 END $$;
-COMMENT ON FUNCTION holdfast.place_hold IS 'Hold one unit of a resource for a requester, for a bounded time. ok, invalid-request, stale-fence, resource-unavailable, token-collision.';
+COMMENT ON FUNCTION holdfast.place_hold IS
+    'Hold one unit of a resource for a requester, for a bounded time. ok, invalid-request, '
+    'stale-fence, resource-unavailable, token-collision.';
 
 CREATE FUNCTION holdfast._hold_end(action text, key text, hold text, tenant text) RETURNS holdfast.hold_answer
     LANGUAGE plpgsql AS $$
@@ -226,7 +231,8 @@ BEGIN
     IF a.status IS NOT NULL THEN
         RETURN holdfast._hold_answer(a.status, a.replayed, a.image);
     END IF;
-    -- The resource of a hold never changes, so it can be read before its lock; the hold is read again behind it.
+    -- The resource of a hold never changes, so it can be read before its lock; the hold is read
+    -- again behind it.
     found_at := holdfast.hold_ordinal(hold);
     SELECT x.* INTO h FROM holdfast.hold x WHERE x.ordinal = found_at AND x.tenant = _hold_end.tenant;
     IF FOUND THEN
@@ -294,22 +300,29 @@ COMMENT ON FUNCTION holdfast._hold_reverse IS 'Write the record that gives a con
 CREATE FUNCTION holdfast.confirm(key text, hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._hold_end('confirm', key, hold, tenant); END $$;
-COMMENT ON FUNCTION holdfast.confirm IS 'Make a hold final. ok, not-known, not-held, window-elapsed, token-collision, invalid-request.';
+COMMENT ON FUNCTION holdfast.confirm IS
+    'Make a hold final. ok, not-known, not-held, window-elapsed, token-collision, '
+    'invalid-request.';
 
 CREATE FUNCTION holdfast.release(key text, hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._hold_end('release', key, hold, tenant); END $$;
-COMMENT ON FUNCTION holdfast.release IS 'Give a hold up. ok, not-known, not-held, token-collision, invalid-request.';
+COMMENT ON FUNCTION holdfast.release IS
+    'Give a hold up. ok, not-known, not-held, token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast.expire(key text, hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._hold_end('expire', key, hold, tenant); END $$;
-COMMENT ON FUNCTION holdfast.expire IS 'End a hold whose time is over. ok, not-known, not-held, window-not-elapsed, token-collision, invalid-request.';
+COMMENT ON FUNCTION holdfast.expire IS
+    'End a hold whose time is over. ok, not-known, not-held, window-not-elapsed, '
+    'token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast.reverse(key text, hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._hold_end('reverse', key, hold, tenant); END $$;
-COMMENT ON FUNCTION holdfast.reverse IS 'Give the unit of a confirmed hold back, by a new record. ok, not-known, not-held, token-collision, invalid-request.';
+COMMENT ON FUNCTION holdfast.reverse IS
+    'Give the unit of a confirmed hold back, by a new record. ok, not-known, not-held, '
+    'token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast.get_hold(hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -327,7 +340,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast.get_hold IS 'A hold as it is now. ok, not-known.';
 
--- ---- Resources --------------------------------------------------------------------------------------------------
+-- ---- Resources ----------------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._resource_show(status text, r holdfast.resource) RETURNS holdfast.resource_answer
     LANGUAGE sql STABLE AS
@@ -335,7 +348,8 @@ $$
     SELECT ROW(status, false, r.name, r.capacity, r.held, r.confirmed, r.open, r.fence,
         r.created_at)::holdfast.resource_answer
 $$;
-COMMENT ON FUNCTION holdfast._resource_show IS 'The answer with a resource, or with a status alone.';
+COMMENT ON FUNCTION holdfast._resource_show IS
+    'The answer with a resource, or with a status alone.';
 
 CREATE FUNCTION holdfast.set_resource(name text, capacity integer DEFAULT NULL, open boolean DEFAULT NULL,
     tenant text DEFAULT '') RETURNS holdfast.resource_answer
@@ -378,7 +392,9 @@ BEGIN
     END IF;
     RETURN holdfast._resource_show('ok', r);
 END $$;
-COMMENT ON FUNCTION holdfast.set_resource IS 'Make or change a resource; NULL (or capacity 0) leaves what it has. ok, invalid-request, resource-unavailable (capacity below what is taken).';
+COMMENT ON FUNCTION holdfast.set_resource IS
+    'Make or change a resource; NULL (or capacity 0) leaves what it has. ok, invalid-request, '
+    'resource-unavailable (capacity below what is taken).';
 
 CREATE FUNCTION holdfast.get_resource(name text, tenant text DEFAULT '') RETURNS holdfast.resource_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -393,4 +409,5 @@ BEGIN
     SELECT x.* INTO r FROM holdfast.resource x WHERE x.tenant = get_resource.tenant AND x.name = get_resource.name;
     RETURN holdfast._resource_show(CASE WHEN FOUND THEN 'ok' ELSE 'not-known' END, r);
 END $$;
-COMMENT ON FUNCTION holdfast.get_resource IS 'A resource as it is now. ok, not-known, invalid-request.';
+COMMENT ON FUNCTION holdfast.get_resource IS
+    'A resource as it is now. ok, not-known, invalid-request.';

@@ -1,4 +1,4 @@
--- ---- Guards -----------------------------------------------------------------------------------------------------
+-- ---- Guards -------------------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._foreign(identity text) RETURNS boolean LANGUAGE sql IMMUTABLE AS
 $$
@@ -32,11 +32,15 @@ $$
             '\U0001f900-\U0001f978\U0001f97a-\U0001f9cb\U0001f9cd-\U0001fa53\U0001fb00-\U0001fb92'
             '\U00020000-\U0002a6dd\U0002a700-\U0002b734\U0002b740-\U0002b81d\U0002b820-\U0002cea1]'
 $$;
-COMMENT ON FUNCTION holdfast._foreign IS 'Has it characters outside those that Unicode 13 has in its larger blocks? Of those that it has, the normal form never changes, so that this database and a server agree whatever their versions are; of others nothing is sure.';
+COMMENT ON FUNCTION holdfast._foreign IS
+    'Has it characters outside those that Unicode 13 has in its larger blocks? Of those that it '
+    'has, the normal form never changes, so that this database and a server agree whatever their '
+    'versions are; of others nothing is sure.';
 
 CREATE FUNCTION holdfast._fold(identity text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
-    -- Latin, Greek, Cyrillic and Armenian, as they are after decomposition: each letter and what it is folded to.
+    -- Latin, Greek, Cyrillic and Armenian, as they are after decomposition: each letter and what it
+    -- is folded to.
     many constant text :=
             E'\u00b5\u00c6\u00d0\u00d8\u00de\u0110\u0126\u0132\u013f\u0141\u014a\u0152\u0166\u017f\u0181\u0182'
             '\u0184\u0186\u0187\u0189\u018a\u018b\u018e\u018f\u0190\u0191\u0193\u0194\u0196\u0197\u0198\u019c'
@@ -93,7 +97,8 @@ BEGIN
     apart := replace(replace(replace(apart, E'\u0149', E'\u02bcn'), E'\u0587', E'\u0565\u0582'), E'\u1e9a', E'a\u02be');
     RETURN normalize(apart, NFC);
 END $$;
-COMMENT ON FUNCTION holdfast._fold IS 'Unicode case folding of what is not _foreign; NULL where it is not known here.';
+COMMENT ON FUNCTION holdfast._fold IS
+    'Unicode case folding of what is not _foreign; NULL where it is not known here.';
 
 CREATE FUNCTION holdfast._match(match text, identity bytea) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -133,7 +138,9 @@ BEGIN
     END LOOP;
     RETURN CASE WHEN length(form) <= 1024 THEN form END;
 END $$;
-COMMENT ON FUNCTION holdfast._match IS 'The identity as it is compared under a match rule (src/core/match.c); NULL if it is not valid. What cannot be done exactly as a server does it is an error.';
+COMMENT ON FUNCTION holdfast._match IS
+    'The identity as it is compared under a match rule (src/core/match.c); NULL if it is not '
+    'valid. What cannot be done exactly as a server does it is an error.';
 
 CREATE FUNCTION holdfast._match_text(match text, identity bytea) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -179,9 +186,9 @@ BEGIN
     IF g IS NOT DISTINCT FROM was THEN
         RETURN holdfast._guard_show('ok', g);
     END IF;
-    -- Who goes by a guard keeps its rules until the end of its transaction, functions by a lock of its row, and servers by a lock
-    -- of its name: what is decided by the old rules stands in the journal before the new ones, and what stands behind them goes by
-    -- these.
+    -- A transaction that uses a guard locks it until it ends: functions lock its row, servers its
+    -- name. So everything that was decided by the old configuration is in the journal before this
+    -- change, and everything after this change is decided by the new one.
     PERFORM pg_advisory_xact_lock(1213808981, hashtext(set_guard.tenant || chr(31) || set_guard.name));
     LOOP
         SELECT x.* INTO was FROM holdfast.guard x
@@ -209,7 +216,9 @@ BEGIN
         ARRAY[holdfast._guard_row(g)]);
     RETURN holdfast._guard_show('ok', g);
 END $$;
-COMMENT ON FUNCTION holdfast.set_guard IS 'Make or change a guard. match: empty (byte for byte), or steps out of exact, trim, casefold, normalize and hash (last), with commas between them. ok, invalid-request.';
+COMMENT ON FUNCTION holdfast.set_guard IS
+    'Make or change a guard. match: empty (byte for byte), or steps out of exact, trim, '
+    'casefold, normalize and hash (last), with commas between them. ok, invalid-request.';
 
 CREATE FUNCTION holdfast.get_guard(name text, tenant text DEFAULT '') RETURNS holdfast.guard_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -289,7 +298,9 @@ COMMENT ON FUNCTION holdfast._ask IS 'check, record and admit.';
 CREATE FUNCTION holdfast.check_seen(guard text, identity bytea, tenant text DEFAULT '') RETURNS holdfast.seen_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._ask('check', guard, identity, NULL, tenant); END $$;
-COMMENT ON FUNCTION holdfast.check_seen(text, bytea, text) IS 'Is the identity under guard? Changes nothing. ok, not-known (no such guard), invalid-request.';
+COMMENT ON FUNCTION holdfast.check_seen(text, bytea, text) IS
+    'Is the identity under guard? Changes nothing. ok, not-known (no such guard), '
+    'invalid-request.';
 
 CREATE FUNCTION holdfast.check_seen(guard text, identity text, tenant text DEFAULT '') RETURNS holdfast.seen_answer
     LANGUAGE sql AS $$ SELECT holdfast.check_seen(guard, pg_catalog.convert_to(identity, 'UTF8'), tenant) $$;
@@ -298,7 +309,9 @@ COMMENT ON FUNCTION holdfast.check_seen(text, text, text) IS 'The same with text
 CREATE FUNCTION holdfast.record(guard text, identity bytea, result bytea DEFAULT NULL, tenant text DEFAULT '')
     RETURNS holdfast.seen_answer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._ask('record', guard, identity, result, tenant); END $$;
-COMMENT ON FUNCTION holdfast.record(text, bytea, bytea, text) IS 'Put the identity under guard, with a result; changes nothing if it is. ok, not-known (no such guard), invalid-request.';
+COMMENT ON FUNCTION holdfast.record(text, bytea, bytea, text) IS
+    'Put the identity under guard, with a result; changes nothing if it is. ok, not-known (no '
+    'such guard), invalid-request.';
 
 CREATE FUNCTION holdfast.record(guard text, identity text, result text DEFAULT NULL, tenant text DEFAULT '')
     RETURNS holdfast.seen_answer LANGUAGE sql AS
@@ -312,12 +325,15 @@ COMMENT ON FUNCTION holdfast.record(text, text, text, text) IS 'The same with te
 CREATE FUNCTION holdfast.record(guard text, identity text, result bytea, tenant text DEFAULT '')
     RETURNS holdfast.seen_answer LANGUAGE sql AS
 $$ SELECT holdfast.record(guard, pg_catalog.convert_to(identity, 'UTF8'), result, tenant) $$;
-COMMENT ON FUNCTION holdfast.record(text, text, bytea, text) IS 'The same with an identity that is text and a result of any bytes, such as json makes.';
+COMMENT ON FUNCTION holdfast.record(text, text, bytea, text) IS
+    'The same with an identity that is text and a result of any bytes, such as json makes.';
 
 CREATE FUNCTION holdfast.admit(guard text, identity bytea, result bytea DEFAULT NULL, tenant text DEFAULT '')
     RETURNS holdfast.seen_answer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._ask('admit', guard, identity, result, tenant); END $$;
-COMMENT ON FUNCTION holdfast.admit(text, bytea, bytea, text) IS 'Check and record in one step: seen false tells the one who may go on. ok, not-known (no such guard), invalid-request.';
+COMMENT ON FUNCTION holdfast.admit(text, bytea, bytea, text) IS
+    'Check and record in one step: the caller that gets seen = false may go on. ok, not-known (no '
+    'such guard), invalid-request.';
 
 CREATE FUNCTION holdfast.admit(guard text, identity text, result text DEFAULT NULL, tenant text DEFAULT '')
     RETURNS holdfast.seen_answer LANGUAGE sql AS
@@ -330,4 +346,5 @@ COMMENT ON FUNCTION holdfast.admit(text, text, text, text) IS 'The same with tex
 CREATE FUNCTION holdfast.admit(guard text, identity text, result bytea, tenant text DEFAULT '')
     RETURNS holdfast.seen_answer LANGUAGE sql AS
 $$ SELECT holdfast.admit(guard, pg_catalog.convert_to(identity, 'UTF8'), result, tenant) $$;
-COMMENT ON FUNCTION holdfast.admit(text, text, bytea, text) IS 'The same with an identity that is text and a result of any bytes, such as json makes.';
+COMMENT ON FUNCTION holdfast.admit(text, text, bytea, text) IS
+    'The same with an identity that is text and a result of any bytes, such as json makes.';

@@ -1,4 +1,4 @@
--- ---- Claims -----------------------------------------------------------------------------------------------------
+-- ---- Claims -------------------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._claim_show(status text, replayed boolean, c holdfast.token, at timestamptz)
     RETURNS holdfast.claim_answer LANGUAGE plpgsql STABLE AS $$
@@ -9,7 +9,8 @@ BEGIN
         CASE WHEN c.state <> 'started' THEN c.expires_at END,
         CASE WHEN c.state <> 'started' THEN coalesce(c.response, ''::bytea) END)::holdfast.claim_answer;
 END $$;
-COMMENT ON FUNCTION holdfast._claim_show IS 'The answer with a claim as it stands at that time, or with a status alone.';
+COMMENT ON FUNCTION holdfast._claim_show IS
+    'The answer with a claim as it stands at that time, or with a status alone.';
 
 CREATE FUNCTION holdfast._claim_write(c holdfast.token, action text, at timestamptz) RETURNS void
     LANGUAGE plpgsql AS $$
@@ -35,7 +36,8 @@ $$
         WHEN c.state = 'started' AND at < c.lease_expires_at THEN 'in-progress'
         WHEN c.state = 'started' AND c.on_abandon = 'unknown' THEN 'outcome-unknown' END
 $$;
-COMMENT ON FUNCTION holdfast._begin_meets IS 'What a begin is answered with where the key is taken; NULL: it may begin again.';
+COMMENT ON FUNCTION holdfast._begin_meets IS
+    'What a begin is answered with where the key is taken; NULL: it may begin again.';
 
 CREATE FUNCTION holdfast.begin_with_fingerprint(key text, fingerprint bytea, lease interval DEFAULT NULL,
     on_abandon text DEFAULT 'unknown', tenant text DEFAULT '') RETURNS holdfast.claim_answer
@@ -98,12 +100,16 @@ BEGIN
     PERFORM holdfast._claim_write(c, 'begin', now);
     RETURN holdfast._claim_show('ok', false, c, now);
 END $$;
-COMMENT ON FUNCTION holdfast.begin_with_fingerprint IS 'As begin, with the SHA-256 of the payload instead of the payload.';
+COMMENT ON FUNCTION holdfast.begin_with_fingerprint IS
+    'As begin, with the SHA-256 of the payload instead of the payload.';
 
 CREATE FUNCTION holdfast.begin(key text, payload bytea, lease interval DEFAULT NULL, on_abandon text DEFAULT 'unknown',
     tenant text DEFAULT '') RETURNS holdfast.claim_answer LANGUAGE sql AS
 $$ SELECT holdfast.begin_with_fingerprint(key, pg_catalog.sha256(payload), lease, on_abandon, tenant) $$;
-COMMENT ON FUNCTION holdfast.begin(text, bytea, interval, text, text) IS 'Reserve the key for an effect. ok and state started: do it, then complete or fail with the fence. ok and replayed: it is done, here is the response. Else in-progress, outcome-unknown, token-collision, invalid-request. lease: 60 seconds if not given.';
+COMMENT ON FUNCTION holdfast.begin(text, bytea, interval, text, text) IS
+    'Reserve the key for an effect. ok and state started: do it, then complete or fail with the '
+    'fence. ok and replayed: it is done, here is the response. Else in-progress, '
+    'outcome-unknown, token-collision, invalid-request. lease: 60 seconds if not given.';
 
 CREATE FUNCTION holdfast.begin(key text, payload text, lease interval DEFAULT NULL, on_abandon text DEFAULT 'unknown',
     tenant text DEFAULT '') RETURNS holdfast.claim_answer LANGUAGE sql AS
@@ -111,7 +117,9 @@ $$
     SELECT holdfast.begin_with_fingerprint(key, pg_catalog.sha256(pg_catalog.convert_to(payload, 'UTF8')), lease,
         on_abandon, tenant)
 $$;
-COMMENT ON FUNCTION holdfast.begin(text, text, interval, text, text) IS 'The same with text, which is "fingerprint" over HTTP. For what is "payload" there, see payload.';
+COMMENT ON FUNCTION holdfast.begin(text, text, interval, text, text) IS
+    'The same with text, which is "fingerprint" over HTTP. For what is "payload" there, see '
+    'payload.';
 
 CREATE FUNCTION holdfast._settle(action text, key text, fence bigint, state text, response bytea, ms bigint,
     tenant text) RETURNS holdfast.claim_answer LANGUAGE plpgsql AS $$
@@ -159,7 +167,9 @@ COMMENT ON FUNCTION holdfast._settle IS 'complete, fail and heartbeat.';
 CREATE FUNCTION holdfast.complete(key text, fence bigint, response bytea, tenant text DEFAULT '')
     RETURNS holdfast.claim_answer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._settle('complete', key, fence, 'completed', response, 0, tenant); END $$;
-COMMENT ON FUNCTION holdfast.complete(text, bigint, bytea, text) IS 'The effect has happened: store the response that every later begin gets. ok, not-known, stale-fence, token-collision, invalid-request.';
+COMMENT ON FUNCTION holdfast.complete(text, bigint, bytea, text) IS
+    'The effect has happened: store the response that every later begin gets. ok, not-known, '
+    'stale-fence, token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast.complete(key text, fence bigint, response text, tenant text DEFAULT '')
     RETURNS holdfast.claim_answer LANGUAGE sql AS
@@ -174,7 +184,9 @@ BEGIN
     RETURN holdfast._settle('fail', key, fence, CASE retryable WHEN true THEN 'retryable' WHEN false THEN 'failed' END,
         error, 0, tenant);
 END $$;
-COMMENT ON FUNCTION holdfast.fail(text, bigint, bytea, boolean, text) IS 'The effect has not happened. retryable: the key may begin again; else the error is the answer of every later begin. ok, not-known, stale-fence, token-collision, invalid-request.';
+COMMENT ON FUNCTION holdfast.fail(text, bigint, bytea, boolean, text) IS
+    'The effect has not happened. retryable: the key may begin again; else the error is the '
+    'answer of every later begin. ok, not-known, stale-fence, token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast.fail(key text, fence bigint, error text, retryable boolean DEFAULT false,
     tenant text DEFAULT '') RETURNS holdfast.claim_answer LANGUAGE sql AS
@@ -187,7 +199,9 @@ $$
 BEGIN
     RETURN holdfast._settle('heartbeat', key, fence, 'started', '', coalesce(holdfast._duration(lease), 0), tenant);
 END $$;
-COMMENT ON FUNCTION holdfast.heartbeat IS 'Still at work: the lease runs from now, as long as before or as given. ok, not-known, stale-fence, not-held (settled), invalid-request.';
+COMMENT ON FUNCTION holdfast.heartbeat IS
+    'Still at work: the lease runs from now, as long as before or as given. ok, not-known, '
+    'stale-fence, not-held (settled), invalid-request.';
 
 CREATE FUNCTION holdfast.get_claim(key text, tenant text DEFAULT '') RETURNS holdfast.claim_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -1,4 +1,4 @@
--- ---- Leases -----------------------------------------------------------------------------------------------------
+-- ---- Leases -------------------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._lease_answer(status text, replayed boolean, image bytea) RETURNS holdfast.lease_answer
     LANGUAGE plpgsql STABLE AS $$
@@ -11,7 +11,8 @@ BEGIN
         holdfast._time(holdfast._get8(image, 16)), holdfast._time(holdfast._get8(image, 24)),
         holdfast._time(holdfast._get8(image, 32)))::holdfast.lease_answer;
 END $$;
-COMMENT ON FUNCTION holdfast._lease_answer IS 'The answer with the lease in `image`, or with a status alone.';
+COMMENT ON FUNCTION holdfast._lease_answer IS
+    'The answer with the lease in `image`, or with a status alone.';
 
 CREATE FUNCTION holdfast._lease_show(status text, l holdfast.lease) RETURNS holdfast.lease_answer LANGUAGE sql STABLE AS
 $$
@@ -102,7 +103,9 @@ BEGIN
         ARRAY[holdfast._lease_row(l)]);
     RETURN holdfast._lease_show('ok', l);
 END $$;
-COMMENT ON FUNCTION holdfast.grant_lease IS 'Get authority over a name, with a fence above all given out before. ok, lease-held, token-collision, invalid-request.';
+COMMENT ON FUNCTION holdfast.grant_lease IS
+    'Get authority over a name, with a fence above all given out before. ok, lease-held, '
+    'token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast._lease_change(action text, name text, fence bigint, ms bigint, tenant text)
     RETURNS holdfast.lease_answer LANGUAGE plpgsql AS $$
@@ -145,12 +148,15 @@ COMMENT ON FUNCTION holdfast._lease_change IS 'renew and return.';
 CREATE FUNCTION holdfast.renew_lease(name text, fence bigint, ttl interval DEFAULT NULL, tenant text DEFAULT '')
     RETURNS holdfast.lease_answer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._lease_change('renew', name, fence, coalesce(holdfast._duration(ttl), 0), tenant); END $$;
-COMMENT ON FUNCTION holdfast.renew_lease IS 'The lease runs from now, as long as before or as given. ok, not-known, stale-fence, not-held, invalid-request.';
+COMMENT ON FUNCTION holdfast.renew_lease IS
+    'The lease runs from now, as long as before or as given. ok, not-known, stale-fence, '
+    'not-held, invalid-request.';
 
 CREATE FUNCTION holdfast.return_lease(name text, fence bigint, tenant text DEFAULT '')
     RETURNS holdfast.lease_answer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ BEGIN RETURN holdfast._lease_change('return', name, fence, 0, tenant); END $$;
-COMMENT ON FUNCTION holdfast.return_lease IS 'Give the lease back. ok, not-known, stale-fence, not-held, invalid-request.';
+COMMENT ON FUNCTION holdfast.return_lease IS
+    'Give the lease back. ok, not-known, stale-fence, not-held, invalid-request.';
 
 CREATE FUNCTION holdfast.get_lease(name text, tenant text DEFAULT '') RETURNS holdfast.lease_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -168,7 +174,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast.get_lease IS 'A lease as it is now. ok, not-known, invalid-request.';
 
--- ---- Registers --------------------------------------------------------------------------------------------------
+-- ---- Registers ----------------------------------------------------------------------------------
 
 CREATE FUNCTION holdfast._register_answer(status text, replayed boolean, image bytea) RETURNS holdfast.register_answer
     LANGUAGE plpgsql STABLE AS $$
@@ -183,14 +189,16 @@ BEGIN
         substring(image, place + 5, holdfast._get4(image, place)::integer), holdfast._get8(image, 1),
         holdfast._unsigned(holdfast._get8(image, 9)), holdfast._time(holdfast._get8(image, 17)))::holdfast.register_answer;
 END $$;
-COMMENT ON FUNCTION holdfast._register_answer IS 'The answer with the plain register in `image`, or with a status alone.';
+COMMENT ON FUNCTION holdfast._register_answer IS
+    'The answer with the plain register in `image`, or with a status alone.';
 
 CREATE FUNCTION holdfast._register_show(status text, r holdfast.register) RETURNS holdfast.register_answer
     LANGUAGE sql STABLE AS
 $$
     SELECT ROW(status, false, r.name, r.type, r.value, r.version, r.fence, r.changed_at)::holdfast.register_answer
 $$;
-COMMENT ON FUNCTION holdfast._register_show IS 'The answer with a register, or with a status alone.';
+COMMENT ON FUNCTION holdfast._register_show IS
+    'The answer with a register, or with a status alone.';
 
 CREATE FUNCTION holdfast._register_write(r holdfast.register) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -294,12 +302,16 @@ BEGIN
         ARRAY[holdfast._register_row(r)]);
     RETURN holdfast._register_show('ok', r);
 END $$;
-COMMENT ON FUNCTION holdfast.write(text, text, bytea, numeric, bigint, text) IS 'Write a plain register. fence: must be above all that it has seen; if_version: the version that it must have, 0 if it must not be there. ok, stale-fence, version-mismatch, token-collision, invalid-request.';
+COMMENT ON FUNCTION holdfast.write(text, text, bytea, numeric, bigint, text) IS
+    'Write a plain register. fence: must be above all that it has seen; if_version: the version '
+    'that it must have, 0 if it must not be there. ok, stale-fence, version-mismatch, '
+    'token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast.write(key text, name text, value text, fence numeric DEFAULT 0, if_version bigint DEFAULT NULL,
     tenant text DEFAULT '') RETURNS holdfast.register_answer LANGUAGE sql AS
 $$ SELECT holdfast.write(key, name, pg_catalog.convert_to(value, 'UTF8'), fence, if_version, tenant) $$;
-COMMENT ON FUNCTION holdfast.write(text, text, text, numeric, bigint, text) IS 'The same with text.';
+COMMENT ON FUNCTION holdfast.write(text, text, text, numeric, bigint, text) IS
+    'The same with text.';
 
 CREATE FUNCTION holdfast.get_register(name text, tenant text DEFAULT '') RETURNS holdfast.register_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -317,4 +329,5 @@ BEGIN
     END IF;
     RETURN holdfast._register_show('ok', r);
 END $$;
-COMMENT ON FUNCTION holdfast.get_register IS 'A register as it is now. ok, not-known, invalid-request.';
+COMMENT ON FUNCTION holdfast.get_register IS
+    'A register as it is now. ok, not-known, invalid-request.';

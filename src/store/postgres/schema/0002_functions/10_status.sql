@@ -1,4 +1,4 @@
--- ---- Keys, for those who ask what happened ----------------------------------------------------------------------
+-- ---- What happened to a key -------------------------------------------------------------------
 
 CREATE FUNCTION holdfast.token_status(key text, tenant text DEFAULT '') RETURNS holdfast.token_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -26,9 +26,11 @@ BEGIN
         CASE WHEN t.state = 'started' AND now >= t.lease_expires_at THEN 'unknown' ELSE t.state END,
         t.fence, CASE WHEN t.state <> 'started' THEN coalesce(t.response, ''::bytea) END)::holdfast.token_answer;
 END $$;
-COMMENT ON FUNCTION holdfast.token_status IS 'What happened to the request with this key? ok, not-known (never used, or its window has closed), invalid-request.';
+COMMENT ON FUNCTION holdfast.token_status IS
+    'What happened to the request with this key? ok, not-known (never used, or its window has '
+    'closed), invalid-request.';
 
--- Nobody may call anything until schema/roles.sql, or an administrator, says so.
+-- No role may call the functions until schema/roles.sql or an administrator grants it.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA holdfast FROM PUBLIC;
--- Whoever may write the tables may say that it was too late for that.
+-- Every writer of the tables may call _conflict, which only raises an exception.
 GRANT EXECUTE ON FUNCTION holdfast._conflict TO PUBLIC;
