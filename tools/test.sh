@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make test: build with warnings as errors and run every test with clang under the address and the undefined behaviour
-# sanitizer; with gcc under the thread sanitizer those that have threads; plant every bug; and run every test with gcc as it
-# is installed, where the heavy ones have their full size. Each run ends with ctest's summary line.
+# sanitizer; with gcc under the thread sanitizer those that have threads; run every test with gcc as it is installed, where
+# the heavy ones have their full size; and plant every bug into that last build. Each run ends with ctest's summary line.
 set -eu
 jobs=$(nproc 2>/dev/null || echo 2)
 
@@ -27,7 +27,7 @@ run asan build-asan small
 # The engine and the server, on both stores. What is below them, and the simulator, has one thread.
 run tsan build-tsan small -R '^(engine|server|postgres|crash|cli_server|fault_(server|network|client|groups|actions))'
 
-echo "== bugs on purpose"
-tools/bugs.sh
-
 run release build full
+
+echo "== bugs on purpose"
+proof/bugs/bugs.sh

@@ -2,7 +2,6 @@
  * `holdfast simulate` runs this program; it checks the options by its own table first, so that
  * people get its words. */
 #include "base/buffer.h"
-#include "base/bug.h"
 #include "base/text.h"
 #include "simulate/apart.h"
 #include "simulate/minimize.h"
@@ -379,13 +378,6 @@ static void tell_json(struct simulation *s)
 int main(int argc, char **argv)
 {
     struct simulation s = { .seed = 1 };
-#ifdef HF_BUGS
-    const char *bug = getenv("HF_BUG");
-    if (bug && !hf_bug_plant(bug)) {
-        complain("HF_BUG: there is no planted bug with the name %s", bug);
-        return EXIT_USAGE;
-    }
-#endif
     if (!options_take(&s, argc, argv))
         return EXIT_USAGE;
     s.ended = calloc(s.seeds, 1);

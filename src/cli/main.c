@@ -1,5 +1,4 @@
 /* holdfast: the program. Finds the command, runs it, and makes sure that its words arrived. */
-#include "base/bug.h"
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -46,13 +45,6 @@ int main(int argc, char **argv)
         hf_cli_help_short(stderr);
         return HF_EXIT_USAGE;
     }
-#ifdef HF_BUGS
-    const char *bug = getenv("HF_BUG");
-    if (bug && !hf_bug_plant(bug)) {
-        fprintf(stderr, "holdfast: HF_BUG: there is no planted bug with the name %s\n", bug);
-        return HF_EXIT_USAGE;
-    }
-#endif
     spellings_accept(argv);
     int code = run(&cli, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -1,6 +1,5 @@
 #include "core/claim.h"
 
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "core/answer.h"
 #include "core/name.h"
@@ -9,8 +8,6 @@
 
 bool hf_claim_alive(const struct hf_claim *claim, hf_time now)
 {
-    if (HF_BUG(claim_forgotten) && claim->state == HF_CLAIM_STARTED)
-        return now < claim->lease_expires_at;
     return claim->state == HF_CLAIM_STARTED || now < claim->expires_at;
 }
 
@@ -64,18 +61,14 @@ static const struct meeting {
 static bool begin_meets(const struct hf_command *cmd, const struct hf_claim *claim, hf_time now,
                         struct hf_plan *plan)
 {
-    if (memcmp(claim->fingerprint, cmd->digest, sizeof cmd->digest) != 0 &&
-        !HF_BUG(claim_other_payload)) {
+    if (memcmp(claim->fingerprint, cmd->digest, sizeof cmd->digest) != 0) {
         hf_token_of_claim(claim, &plan->token);
         hf_answer_status(plan, HF_TOKEN_COLLISION);
         return false;
     }
     enum hf_claim_state state = shown_state(claim, now);
     const struct meeting *m = &meetings[state];
-    if (m->starts || (state == HF_CLAIM_UNKNOWN &&
-                      (claim->on_abandon == HF_ABANDON_RETRY || HF_BUG(claim_unknown_reruns))))
-        return true;
-    if (HF_BUG(claim_failed_reruns) && state == HF_CLAIM_FAILED)
+    if (m->starts || (state == HF_CLAIM_UNKNOWN && claim->on_abandon == HF_ABANDON_RETRY))
         return true;
     if (m->replayed)
         hf_token_of_claim(claim, &plan->token);
@@ -216,7 +209,7 @@ void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, h
         return;
     if (fence > claim.fence)
         answer_claim(&claim, now, HF_INVALID_REQUEST, plan);
-    else if (fence < claim.fence && !HF_BUG(claim_late_finisher))
+    else if (fence < claim.fence)
         answer_claim(&claim, now, HF_STALE_FENCE, plan);
     else if (claim.state != HF_CLAIM_STARTED)
         settle_again(cmd, &claim, now, plan);

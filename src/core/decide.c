@@ -1,6 +1,5 @@
 #include "core/decide.h"
 
-#include "base/bug.h"
 #include "core/action.h"
 #include "core/answer.h"
 #include "core/hold.h"
@@ -25,8 +24,6 @@ static void decide_keyed(const struct hf_action_info *action, const struct hf_vi
         return;
     }
     plan->token.status = status;
-    if (HF_BUG(failure_not_cached) && status != HF_OK)
-        plan->remember = HF_REMEMBER_NOT;
 }
 
 void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time now,

@@ -1,6 +1,5 @@
 #include "core/fence.h"
 
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "core/answer.h"
 #include "core/merge.h"
@@ -8,7 +7,7 @@
 
 bool hf_fence_stale(uint64_t fence, uint64_t highest)
 {
-    return fence != 0 && (HF_BUG(fence_equal) ? fence < highest : fence <= highest);
+    return fence != 0 && fence <= highest;
 }
 
 bool hf_register_there(const struct hf_register *reg)
@@ -42,7 +41,7 @@ static bool register_find(const struct hf_view *view, struct hf_scoped name,
                                  .name = name.name,
                                  .value.type = type,
                                  .version = left.version,
-                                 .fence = HF_BUG(register_delete_forgets_fence) ? 0 : left.fence };
+                                 .fence = left.fence };
     return true;
 }
 
@@ -64,8 +63,7 @@ static enum hf_status write_status(const struct hf_request *r, const struct hf_r
 {
     if (hf_fence_stale(r->write.fence, reg->fence))
         return HF_STALE_FENCE;
-    if (r->write.has_if_version && r->write.if_version != (there ? reg->version : 0) &&
-        !HF_BUG(version_ignored))
+    if (r->write.has_if_version && r->write.if_version != (there ? reg->version : 0))
         return HF_VERSION_MISMATCH;
     return HF_OK;
 }

@@ -1,6 +1,5 @@
 #include "core/guard.h"
 
-#include "base/bug.h"
 #include "core/answer.h"
 #include "core/match.h"
 #include "core/name.h"
@@ -108,16 +107,12 @@ void hf_guard_ask(const struct hf_view *view, const struct hf_command *cmd, hf_t
     enum hf_found found = view->entry(view->ctx, name, identity, &entry);
     hf_answer_record(plan, HF_RECORD_SEEN)->seen = (struct hf_seen){ .seen = false };
     /* An entry whose window has closed but that is still in memory is not under guard. */
-    if (found == HF_FOUND && now < entry.expires_at + HF_BUG(guard_window_closed)) {
+    if (found == HF_FOUND && now < entry.expires_at) {
         plan->answer.seen = (struct hf_seen){ true, entry.has_result, entry.recorded_at,
                                               entry.expires_at, entry.result };
-        if (HF_BUG(guard_retry_extends) && r->action != HF_CHECK && !cmd->refuse_writes)
-            ask_record(cmd, &guard, now, identity, plan);
-        if (HF_BUG(guard_result_replaced) && r->action != HF_CHECK && !cmd->refuse_writes)
-            ask_record(cmd, &guard, entry.recorded_at, identity, plan);
     } else if (found == HF_UNREADABLE || (r->action != HF_CHECK && cmd->refuse_writes)) {
         ask_unavailable(cmd, &guard, plan);
-    } else if (r->action != HF_CHECK || HF_BUG(guard_check_records)) {
+    } else if (r->action != HF_CHECK) {
         ask_record(cmd, &guard, now, identity, plan);
     }
 }

@@ -1,7 +1,6 @@
 #include "core/hold.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "core/answer.h"
 #include "core/fence.h"
 #include "core/name.h"
@@ -40,8 +39,7 @@ static enum hf_status place_status(const struct hf_resource *resource, uint64_t 
 {
     if (hf_fence_stale(fence, resource->fence))
         return HF_STALE_FENCE;
-    if (!resource->open ||
-        resource->held + resource->confirmed >= resource->capacity + HF_BUG(capacity_off_by_one))
+    if (!resource->open || resource->held + resource->confirmed >= resource->capacity)
         return HF_RESOURCE_UNAVAILABLE;
     return HF_OK;
 }
@@ -66,7 +64,7 @@ static void place_new(const struct hf_command *cmd, hf_time now, struct hf_resou
 
     resource->held += 1;
     resource->newest = hold->ordinal;
-    if (r->place_hold.fence != 0 && !HF_BUG(hold_fence_forgotten))
+    if (r->place_hold.fence != 0)
         resource->fence = r->place_hold.fence;
 }
 
@@ -83,7 +81,7 @@ void hf_hold_place(const struct hf_view *view, const struct hf_command *cmd, hf_
     struct hf_scoped name = { r->tenant, r->place_hold.resource };
     enum hf_found found = view->resource(view->ctx, name, &resource);
     if (found == HF_ABSENT) {
-        if (cmd->rules->registry_strict && !HF_BUG(strict_ignored)) {
+        if (cmd->rules->registry_strict) {
             hf_answer_status(plan, HF_RESOURCE_UNAVAILABLE);
             return;
         }
@@ -92,8 +90,8 @@ void hf_hold_place(const struct hf_view *view, const struct hf_command *cmd, hf_
         };
     }
     bool changed = false;
-    if (found == HF_UNREADABLE || (resource.held > 0 && !HF_BUG(overdue_blocks) &&
-                                   !expire_overdue(view, now, &resource, plan, &changed))) {
+    if (found == HF_UNREADABLE ||
+        (resource.held > 0 && !expire_overdue(view, now, &resource, plan, &changed))) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return;
     }
@@ -128,10 +126,7 @@ static enum hf_status end_status(const struct arrow *arrow, const struct hf_hold
 {
     if (hold->state != HF_HELD)
         return HF_NOT_HELD;
-    hf_time end = hold->expires_at + HF_BUG(confirm_at_the_end);
-    enum when is = now < end ? BEFORE_THE_END : FROM_THE_END_ON;
-    if (HF_BUG(expire_early) && arrow->to == HF_EXPIRED)
-        return HF_OK;
+    enum when is = now < hold->expires_at ? BEFORE_THE_END : FROM_THE_END_ON;
     return arrow->when == AT_ANY_TIME || arrow->when == is ? HF_OK : arrow->otherwise;
 }
 
@@ -165,7 +160,7 @@ void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_ti
     HF_ASSERT(resource.held > 0);
     hold.state = arrow->to;
     hold.ended_at = now;
-    resource.held -= arrow->to == HF_RELEASED && HF_BUG(release_keeps_unit) ? 0 : 1;
+    resource.held -= 1;
     if (arrow->to == HF_CONFIRMED)
         resource.confirmed += 1;
     hf_plan_row(plan, HF_ROW_HOLD)->hold = hold;
@@ -186,7 +181,7 @@ static enum hf_status reverse_status(const struct hf_view *view, const struct hf
     enum hf_found found = view->reversal(view->ctx, id, &before);
     if (found == HF_UNREADABLE)
         return HF_STORAGE_FAILURE;
-    return found == HF_FOUND && !HF_BUG(reverse_twice) ? HF_NOT_HELD : HF_OK;
+    return found == HF_FOUND ? HF_NOT_HELD : HF_OK;
 }
 
 /* Plan the record that gives `original` back, and answer with it. */

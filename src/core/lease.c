@@ -1,6 +1,5 @@
 #include "core/lease.h"
 
-#include "base/bug.h"
 #include "core/answer.h"
 #include "core/name.h"
 
@@ -25,7 +24,7 @@ void hf_lease_grant(const struct hf_view *view, const struct hf_command *cmd, hf
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return;
     }
-    if (found == HF_FOUND && lease_held(&before, now) && !HF_BUG(lease_held_twice)) {
+    if (found == HF_FOUND && lease_held(&before, now)) {
         hf_answer_status(plan, HF_LEASE_HELD);
         return;
     }

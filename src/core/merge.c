@@ -1,7 +1,6 @@
 #include "core/merge.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "core/name.h"
 
@@ -226,8 +225,6 @@ static bool stamped_above(struct hf_bytes a, struct hf_bytes b)
     HF_ASSERT(stamped_read(a, &x) && stamped_read(b, &y));
     if (x.timestamp != y.timestamp)
         return x.timestamp > y.timestamp;
-    if (HF_BUG(merge_lww_ties))
-        return true;
     int nodes = hf_bytes_compare(x.node, y.node);
     return nodes != 0 ? nodes > 0 : hf_bytes_compare(x.bytes, y.bytes) > 0;
 }
@@ -235,10 +232,6 @@ static bool stamped_above(struct hf_bytes a, struct hf_bytes b)
 static struct hf_item item_join(const struct hf_item *x, const struct hf_item *y)
 {
     struct hf_item z = *x;
-    if (HF_BUG(merge_counter_adds)) {
-        z.up += y->up;
-        return z;
-    }
     if (y->up > z.up)
         z.up = y->up;
     if (y->down > z.down)
@@ -278,10 +271,7 @@ enum hf_status hf_merge_join(enum hf_register_type type, struct hf_bytes a, stru
     const struct shape *s = shape_of(type);
     bool a_wins;
     switch (s->form) {
-    case FORM_NUMBER:
-        a_wins = (number_of(a) >= number_of(b)) == (type == HF_TYPE_MAX) &&
-                 !HF_BUG(merge_max_overwrites);
-        break;
+    case FORM_NUMBER: a_wins = (number_of(a) >= number_of(b)) == (type == HF_TYPE_MAX); break;
     case FORM_FLAG:
         HF_ASSERT(a.size == 1 && b.size == 1);
         a_wins = *(const unsigned char *)a.data >= *(const unsigned char *)b.data;

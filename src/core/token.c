@@ -1,6 +1,5 @@
 #include "core/token.h"
 
-#include "base/bug.h"
 #include "core/answer.h"
 #include "core/claim.h"
 #include "core/name.h"
@@ -11,9 +10,8 @@ static void judge(const struct hf_command *cmd, const struct hf_remembered *firs
                   struct hf_plan *plan)
 {
     hf_token_of_call(first, &plan->token);
-    if ((first->action != cmd->request->action && !HF_BUG(token_action_ignored)) ||
-        (memcmp(first->digest, cmd->digest, sizeof cmd->digest) != 0 &&
-         !HF_BUG(token_digest_ignored))) {
+    if (first->action != cmd->request->action ||
+        memcmp(first->digest, cmd->digest, sizeof cmd->digest) != 0) {
         hf_answer_status(plan, HF_TOKEN_COLLISION);
         return;
     }
@@ -40,7 +38,7 @@ static bool key_is_new(const struct hf_view *view, const struct hf_command *cmd,
     struct hf_scoped key = { cmd->request->tenant, cmd->request->key };
     struct hf_remembered first;
     enum hf_found found = view->token(view->ctx, key, &first);
-    if (found == HF_FOUND && now < first.expires_at + HF_BUG(token_window_closed)) {
+    if (found == HF_FOUND && now < first.expires_at) {
         judge(cmd, &first, plan);
         return false;
     }
@@ -106,12 +104,11 @@ static bool number_is_new(const struct hf_view *view, const struct hf_command *c
     if (found == HF_ABSENT)
         *client = (struct hf_client){ .tenant = r->tenant, .name = r->client };
     if (r->sequence <= client->highest) {
-        if (client->highest - r->sequence >= HF_SEQUENCE_WINDOW && !HF_BUG(sequence_too_old_runs)) {
+        if (client->highest - r->sequence >= HF_SEQUENCE_WINDOW) {
             hf_answer_status(plan, HF_WINDOW_ELAPSED);
             return false;
         }
-        if (bit_get(client, r->sequence) &&
-            !(HF_BUG(sequence_forgets_newest) && r->sequence == client->highest)) {
+        if (bit_get(client, r->sequence)) {
             number_again(view, cmd, plan);
             return false;
         }

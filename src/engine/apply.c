@@ -1,6 +1,5 @@
 /* hf_apply: the caller's function, once a key, inside the atomic unit. Its effects are rows of the
  * plan. */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "engine/engine.h"
 
@@ -142,7 +141,7 @@ enum hf_status hf_tx_enqueue(struct hf_tx *tx, struct hf_bytes topic, struct hf_
         tx->spoiled = true;
         return HF_INVALID_REQUEST;
     }
-    uint64_t number = tx->outbox_first - (HF_BUG(outbox_number_reused) && tx->now % 7 == 0);
+    uint64_t number = tx->outbox_first;
     for (size_t i = tx->first; i < tx->plan->row_count; i++)
         number += tx->plan->rows[i].kind == HF_ROW_OUTBOX;
     struct hf_row *row = hf_plan_row(tx->plan, HF_ROW_OUTBOX);
@@ -177,15 +176,13 @@ void hf_engine_apply(void *arg, const struct hf_request *request, const struct h
                         .first = plan->row_count };
     hf_engine_applying = arg;
     enum hf_status st = request->apply.fn(&tx, request->apply.arg);
-    if (HF_BUG(apply_runs_twice))
-        st = request->apply.fn(&tx, request->apply.arg);
     hf_engine_applying = NULL;
     if (tx.spoiled && (st == HF_OK || st == HF_REFUSED))
         st =
             HF_INVALID_REQUEST; /* past a limit: nothing of it, but the key remembers the refusal */
     else if (st != HF_OK && st != HF_REFUSED && hf_status_kind(st) != HF_KIND_FAULT)
         st = HF_MISUSE;
-    if (st != HF_OK && !(HF_BUG(apply_keeps_refused) && st == HF_REFUSED))
+    if (st != HF_OK)
         plan->row_count = tx.first;
     plan->answer.status = plan->token.status = st;
     plan->answer.kind = HF_NO_RECORD;

@@ -1,5 +1,4 @@
 /* One I/O thread: its rounds, from what is ready to what can be sent. */
-#include "base/bug.h"
 #include "http/inner.h"
 
 enum { STOP_IDLE_MS = 500, TICK_MS = 200 };
@@ -151,7 +150,7 @@ static void shed(struct hf_http_thread *t)
     uint64_t max = t->server->options.limits.memory_max;
     if (t->out_bytes <= max)
         return;
-    uint64_t left = shed_of(t, t->out_bytes, HF_BUG(server_sheds_any) ? NULL : group_with_most(t));
+    uint64_t left = shed_of(t, t->out_bytes, group_with_most(t));
     if (left > max)
         (void)shed_of(t, left, NULL);
 }

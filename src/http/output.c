@@ -1,7 +1,6 @@
 #include "http/inner.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 
 #include <errno.h>
 #include <string.h>
@@ -114,21 +113,6 @@ static struct hf_http_reply reply_begin(struct hf_http_thread *t)
         struct hf_http_reply){ .status = 500, .fields = &t->fields, .body = &t->body, .file = -1 };
 }
 
-#ifdef HF_BUGS
-/* Let the second exchange of three overtake the first. */
-static void hf_http_swap(struct hf_http_conn *conn, struct hf_http_exchange **x)
-{
-    struct hf_http_exchange *a = *x, *b = a->next;
-    if (!b || !b->done || !b->next)
-        return;
-    a->next = b->next;
-    b->next = a;
-    conn->first = *x = b;
-}
-#else
-#define hf_http_swap(conn, x) (void)0
-#endif
-
 /* The file of an answer, which is sent behind its head; or not at all. */
 static void file_begin(struct hf_http_conn *conn, const struct hf_http_reply *reply, bool wanted)
 {
@@ -184,8 +168,6 @@ static void render(struct hf_http_conn *conn)
     const struct hf_http_handler *handler = &t->server->options.handler;
     struct hf_http_exchange *x = conn->first;
     struct hf_http_reply reply = reply_begin(t);
-    if (HF_BUG(server_pipeline_swapped))
-        hf_http_swap(conn, &x);
     if (x->refusal.status)
         handler->render_refusal(handler->arg, x, &reply);
     else

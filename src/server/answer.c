@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-#include "base/bug.h"
 #include "server/inner.h"
 
 static const char json[] = "application/json";
@@ -120,10 +119,7 @@ void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply)
     hf_server_answer(&j, &work->request, result);
     if (status != HF_OK)
         add_retry_after(reply, reply->status, hf_status_code(status));
-    if (HF_BUG(server_refusal_ok) && result->replayed)
-        reply->status = 200;
-    if ((result->replayed || (action == HF_BEGIN && reply->status == 200)) &&
-        !HF_BUG(server_replay_unmarked))
+    if (result->replayed || (action == HF_BEGIN && reply->status == 200))
         hf_buffer_add_text(reply->fields, "Idempotent-Replayed: true\r\n");
     if (work->match.call->key && result->token.expires_at != 0) {
         char when[HF_TIME_TEXT];

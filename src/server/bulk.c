@@ -1,7 +1,6 @@
 /* Many operations in one body: each is independent, all of them share one commit. */
 #include "server/inner.h"
 
-#include "base/bug.h"
 #include "core/action.h"
 
 #include <stdio.h>
@@ -227,8 +226,7 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
         hf_server_noticed(work, &line->request, &line->result);
         hf_json_uint(&j, status);
         hf_json_name(&j, "replayed");
-        hf_json_bool(&j, (replayed || (action == HF_BEGIN && status == 200)) &&
-                             !HF_BUG(server_replay_unmarked));
+        hf_json_bool(&j, replayed || (action == HF_BEGIN && status == 200));
         hf_json_name(&j, "body");
         hf_server_answer(&j, &line->request, &line->result);
     } else {
@@ -248,9 +246,8 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
 
 void hf_bulk_render(struct hf_work *work, struct hf_buffer *body)
 {
-    bool swap = HF_BUG(server_batch_swapped) && work->bulk->count > 1;
     for (size_t i = 0; i < work->bulk->count; i++) {
-        struct line *line = &work->bulk->lines[swap && i < 2 ? 1 - i : i];
+        struct line *line = &work->bulk->lines[i];
         /* A byte may take six in JSON, so what fitted in memory may be far larger now. */
         if (body->size > ANSWERS_MAX && line->call &&
             hf_server_answer_size(&line->result) > ANSWER_LEAST)

@@ -1,7 +1,6 @@
 /* Who may ask, what is asked, and gathering it for the engine. */
 #include "server/inner.h"
 
-#include "base/bug.h"
 #include "base/clock.h"
 #include "core/action.h"
 
@@ -56,8 +55,6 @@ static bool identify(struct hf_server *s, const struct hf_http_head *head, struc
     work->figures =
         caller->is_operator || (caller->role >= HF_ROLE_READ && !hf_auth_has_operator(auth));
     hf_auth_drop(auth);
-    if (HF_BUG(server_tenant_ignored))
-        caller->tenant_size = 0;
     return known;
 }
 
@@ -320,7 +317,6 @@ static bool input_make(struct hf_work *work)
     struct hf_http_exchange *x = work->x;
     struct hf_api_input *in = &work->input;
     struct hf_bytes key = x->head.field[HF_FIELD_IDEMPOTENCY_KEY];
-    key.size -= HF_BUG(server_key_shortened) && key.size > 16;
     *in = (struct hf_api_input){ .tenant = hf_mem(work->caller.tenant, work->caller.tenant_size),
                                  .has_key = x->head.has[HF_FIELD_IDEMPOTENCY_KEY],
                                  .key_field = key,
@@ -359,8 +355,6 @@ bool hf_request_begin(struct hf_work *work)
         hf_work_fail(work, call->action, st, st == HF_INVALID_REQUEST ? work->fault.detail : NULL);
         return false;
     }
-    if (HF_BUG(server_duration_cut) && work->request.action == HF_PLACE_HOLD)
-        work->request.place_hold.duration_ms -= work->request.place_hold.duration_ms % 1000;
     work->op = (struct hf_op){ .request = &work->request,
                                .result = &work->result,
                                .done = op_done,

@@ -1,5 +1,4 @@
 /* Start, signals, stop. */
-#include "base/bug.h"
 #include "base/clock.h"
 #include "server/inner.h"
 #include "server/sandbox.h"
@@ -181,8 +180,7 @@ static bool enter_sandbox(struct hf_server *s, struct hf_error *why)
  * so. */
 static unsigned tenant_connections(const struct hf_server *s)
 {
-    unsigned possible = HF_BUG(server_share_configured) ? s->options.max_connections
-                                                        : hf_http_connections_max(s->http);
+    unsigned possible = hf_http_connections_max(s->http);
     unsigned given = s->options.tenant_connections;
     unsigned half = possible / 2 > 0 ? possible / 2 : 1;
     bool fewer = possible < s->options.max_connections;

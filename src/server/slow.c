@@ -5,7 +5,6 @@
 #include "audit/audit.h"
 #include "audit/export.h"
 #include "audit/trace.h"
-#include "base/bug.h"
 #include "base/clock.h"
 #include "server/inner.h"
 
@@ -235,8 +234,7 @@ static void export_open(struct hf_work *work, const char *path)
 /* May the tenant have one more? False after refusing. */
 static bool export_begin(struct hf_work *work)
 {
-    if (atomic_fetch_add(&work->tenant->exports, 1) < EXPORTS_MAX ||
-        HF_BUG(server_exports_unbounded))
+    if (atomic_fetch_add(&work->tenant->exports, 1) < EXPORTS_MAX)
         return true;
     atomic_fetch_sub(&work->tenant->exports, 1);
     hf_work_refuse(
@@ -446,8 +444,7 @@ void hf_slow_add(struct hf_work *work)
 {
     enum hf_slow_kind which = hf_handler_of(work->match.call)->slow;
     struct hf_slow_queue *queue = &work->server->slow[which];
-    struct hf_tenant *tenant =
-        HF_BUG(server_one_line) ? &work->server->tenants.nobody : work->tenant;
+    struct hf_tenant *tenant = work->tenant;
     struct hf_turns *turns = &tenant->turns[which];
     pthread_mutex_lock(&queue->lock);
     bool room =

@@ -1,6 +1,5 @@
 #include "server/tenant.h"
 
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 
@@ -84,8 +83,8 @@ int64_t hf_tenant_take(struct hf_tenants *tenants, struct hf_tenant *tenant,
 {
     if (tenants->rate == 0)
         return 0;
-    return pay(&tenant->paid_us[charge->ending && !HF_BUG(server_endings_wait)], tenants->rate,
-               charge->now_us, (int64_t)charge->count);
+    return pay(&tenant->paid_us[charge->ending], tenants->rate, charge->now_us,
+               (int64_t)charge->count);
 }
 
 bool hf_tenant_may_log(struct hf_tenant *tenant, int64_t now_us)

@@ -1,7 +1,5 @@
 #include "store/engine_clock.h"
 
-#include "base/bug.h"
-
 #include <stdio.h>
 
 enum { REGAIN = 1000 }; /* one in so many milliseconds is given back to the slack */
@@ -105,7 +103,7 @@ enum hf_engine_clock_event hf_engine_clock_read(struct hf_engine_clock *c,
     }
     reach(c, r);
     bool was_doubted = c->doubted;
-    if (r->wall > confirmed(c, r->to) + HF_ENGINE_CLOCK_SLACK_MS && !HF_BUG(jump_believed))
+    if (r->wall > confirmed(c, r->to) + HF_ENGINE_CLOCK_SLACK_MS)
         return doubt(c, r);
     believe(c, r);
     return was_doubted ? HF_ENGINE_CLOCK_RETURNED : HF_ENGINE_CLOCK_GOES;

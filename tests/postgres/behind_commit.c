@@ -7,7 +7,6 @@
 #include "support/test.h"
 
 #include "audit/audit.h"
-#include "base/bug.h"
 #include "holdfast.h"
 
 #include <stdio.h>
@@ -192,8 +191,5 @@ int main(void)
         TEST(what_is_swept_is_swept_whatever_fails_behind_it),
         TEST(a_warning_about_something_else_stops_nothing),
     };
-#ifdef HF_BUGS /* the sessions are in this process (tools/bugs.sh) */
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

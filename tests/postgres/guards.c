@@ -4,7 +4,6 @@
 #include "server/kit/server.h"
 #include "support/test.h"
 
-#include "base/bug.h"
 #include "holdfast.h"
 
 #include <stdlib.h>
@@ -203,8 +202,5 @@ int main(void)
         TEST(what_was_seen_last_counts),
         TEST(no_names_make_reading_slow),
     };
-#ifdef HF_BUGS /* the server is in this process (tools/bugs.sh) */
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

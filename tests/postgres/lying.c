@@ -5,7 +5,6 @@
 #include "support/test.h"
 
 #include "audit/audit.h"
-#include "base/bug.h"
 #include "holdfast.h"
 
 #include <stdatomic.h>
@@ -806,8 +805,5 @@ int main(void)
         TEST(a_fence_that_does_not_rise_is_not_given_out),
         TEST(a_guard_without_a_name_is_passed_over),
     };
-#ifdef HF_BUGS /* the sessions are in this process (tools/bugs.sh) */
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     return cmocka_run_group_tests(tests, begin, end);
 }

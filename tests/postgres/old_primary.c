@@ -7,7 +7,6 @@
 #include "server/kit/server.h"
 #include "support/test.h"
 
-#include "base/bug.h"
 #include "holdfast.h"
 
 #include <pthread.h>
@@ -356,8 +355,5 @@ int main(void)
         LIVE(what_was_read_of_a_primary_replaced_meanwhile_is_read_again),
         LIVE(a_list_of_a_primary_replaced_meanwhile_is_read_again),
     };
-#ifdef HF_BUGS /* the sessions are in this process (tools/bugs.sh) */
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,6 @@
 #include "server/kit/server.h"
 #include "support/test.h"
 
-#include "base/bug.h"
-
 static void standbys(const char *names)
 {
     char sql[120];
@@ -85,8 +83,5 @@ int main(void)
         TEST(a_commit_whose_standby_was_given_up_is_not_replicated),
         TEST(a_reload_that_changes_nothing_costs_nothing),
     };
-#ifdef HF_BUGS /* the sessions are in this process (tools/bugs.sh) */
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     return cmocka_run_group_tests(tests, swift_group_set_up, swift_group_tear_down);
 }

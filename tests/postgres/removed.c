@@ -7,7 +7,6 @@
 #include "server/kit/server.h"
 #include "support/test.h"
 
-#include "base/bug.h"
 #include "holdfast.h"
 
 #include <stdatomic.h>
@@ -241,8 +240,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             that_something_is_not_there_costs_nothing_where_all_is_replicated, begin, end),
     };
-#ifdef HF_BUGS /* the server is in this process (tools/bugs.sh) */
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* The synchronous standby is away, and commits wait for it: the server says so itself, in words of
  * its own, whoever asks or does not ask; and what needs no commit goes on beside those that
  * wait. */
-#include "base/bug.h"
 #include "postgres/kit/postgres.h"
 #include "server/kit/talk.h"
 #include "server/kit/watch.h"
@@ -302,9 +301,6 @@ static void questions_go_on_beside_many_writes(void **state)
 
 int main(void)
 {
-#ifdef HF_BUGS
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(questions_go_on_beside_many_writes, begin, end),
         cmocka_unit_test_setup_teardown(a_list_does_not_wait_for_the_background_thread, begin, end),

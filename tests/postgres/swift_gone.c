@@ -8,7 +8,6 @@
 #include "server/kit/server.h"
 #include "support/test.h"
 
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "store/postgres/transaction.h"
 
@@ -435,8 +434,5 @@ int main(void)
         TEST(to_functions_it_is_not_there),
         TEST(to_servers_it_is_not_there),
     };
-#ifdef HF_BUGS /* the server is in this process (tools/bugs.sh) */
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     return cmocka_run_group_tests(tests, swift_group_set_up, swift_group_tear_down);
 }

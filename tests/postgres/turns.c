@@ -5,7 +5,6 @@
 #include "server/kit/server.h"
 #include "support/test.h"
 
-#include "base/bug.h"
 #include "holdfast.h"
 
 #include <pthread.h>
@@ -215,8 +214,5 @@ int main(void)
         TEST(a_flood_does_not_make_others_wait),
         TEST(what_is_in_a_lane_stays_in_order),
     };
-#ifdef HF_BUGS /* the server is in this process (tools/bugs.sh) */
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

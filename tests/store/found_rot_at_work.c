@@ -1,7 +1,6 @@
 /* Bytes that rot, reads that fail and files that are left over, while a store works or starts:
  * found by a hostile review. */
 #define _GNU_SOURCE /* memmem */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "engine/kit/engine.h"
 #include "store/kit/journal_writer.h"
@@ -267,9 +266,6 @@ static void the_first_batch_of_version_2_is_our_own(void **state)
 
 int main(void)
 {
-#ifdef HF_BUGS
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_of_another_key_does_not_free_a_key),
         cmocka_unit_test(an_older_use_of_a_key_does_not_free_it),

@@ -2,7 +2,6 @@
  * rotted. The header of N+1, which only the store can make and only when N is durable, proves that
  * N was there. It was not looked at: the start took N for a batch that was cut short, cleared it,
  * and N's key acted a second time, with a clean audit. */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "store/kit/agree.h"
@@ -334,9 +333,6 @@ static void the_next_batch_in_its_place(void **state)
 
 int main(void)
 {
-#ifdef HF_BUGS
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_batch_in_its_place),
         cmocka_unit_test(a_torn_batch_is_the_end_and_its_header_proves_those_before),

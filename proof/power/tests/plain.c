@@ -1,5 +1,4 @@
 /* The power goes while requests are committed, one group after the other, over several segments. */
-#include "base/bug.h"
 #include "power/kit.h"
 #include "support/test.h"
 
@@ -135,9 +134,6 @@ static void requests_over_several_segments(void **s)
 
 int main(void)
 {
-#ifdef HF_BUGS
-    assert_true(!getenv("HF_BUG") || hf_bug_plant(getenv("HF_BUG")));
-#endif
     const struct CMUnitTest tests[] = { cmocka_unit_test(requests_over_several_segments) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

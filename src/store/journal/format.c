@@ -1,7 +1,6 @@
 #include "store/journal/format.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "store/record/sound.h"
 
@@ -137,8 +136,7 @@ bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char 
         return false;
     if (first)
         return hf_get32(in + HEAD_CRC_1) == hf_crc32c(0, in, HEAD_CRC_1);
-    return !form->seal || HF_BUG(seal_not_checked) ||
-           hf_get64(in + BATCH_TAG) == tag_of(form->seal, in, BATCH_TAG);
+    return !form->seal || hf_get64(in + BATCH_TAG) == tag_of(form->seal, in, BATCH_TAG);
 }
 
 uint64_t hf_sealed_sequence(const struct hf_sipkey *seal, const unsigned char *in)

@@ -1,6 +1,5 @@
 /* The file holds.idx (doc/FORMAT.md): what it says is checked each time that it is read from the
  * disk. */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/holds.h"
 
@@ -82,9 +81,8 @@ void hf_holds_bad(struct hf_holds *h, uint64_t p)
 static bool page_right(const struct hf_holds *h, uint64_t p, const unsigned char *page)
 {
     uint64_t sum = hf_get64(page);
-    return HF_BUG(index_unchecked) ||
-           (sum == sum_of(h, p) && sum == page_sum(&h->key, page, sum & 1) &&
-            hf_get64(page + 8) == p);
+    return sum == sum_of(h, p) && sum == page_sum(&h->key, page, sum & 1) &&
+           hf_get64(page + 8) == p;
 }
 
 static int page_load(const struct hf_holds *h, uint64_t p, unsigned char *page)
@@ -96,7 +94,7 @@ static int page_load(const struct hf_holds *h, uint64_t p, unsigned char *page)
 /* Have part p in h->page. */
 static int page_get(struct hf_holds *h, uint64_t p)
 {
-    if (h->page_part == p && !HF_BUG(index_unchecked))
+    if (h->page_part == p)
         return 0;
     if (!h->page && !(h->page = malloc(HF_BLOCK)))
         return -ENOMEM;
@@ -121,7 +119,7 @@ int hf_holds_file_get(struct hf_holds *h, uint64_t ordinal, uint64_t *position)
         return error;
     if (!error)
         *position = hf_get64(h->page + PART_HEAD + 8 * ((ordinal - 1) % HF_INDEX_ENTRIES));
-    if (!error && ((*position != 0 && *position < h->covers) || HF_BUG(index_unchecked)))
+    if (!error && *position != 0 && *position < h->covers)
         return 0;
     hf_holds_bad(h, p);
     return -EBADMSG;

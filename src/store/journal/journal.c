@@ -1,7 +1,6 @@
 #include "store/journal/journal.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/id.h"
 #include "core/action.h"
@@ -69,7 +68,7 @@ hf_time hf_journal_now(struct hf_journal *j)
         return j->gather.now;
     clock_read(j);
     /* Questions are told the time and write nothing: it may not run back behind them either. */
-    return HF_BUG(clock_runs_back) ? j->clock.wall : j->clock.now;
+    return j->clock.now;
 }
 
 /* Where can a batch with room for `need` bytes of entries begin? */
@@ -446,8 +445,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     bool tight = false;
     hf_rows_bury(&j->tables.rows);
     hf_segments_tick(&j->segments);
-    if (!hf_action_reads(request->action) ||
-        (HF_BUG(guard_check_records) && request->action == HF_CHECK)) {
+    if (!hf_action_reads(request->action)) {
         limited = memory_limited(j, request->tenant);
         if (!in_memory)
             ready = request_ready(j, request, &tight);
@@ -463,8 +461,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     cmd.fresh_ordinal = j->tables.holds.highest + 1;
     if (request->action == HF_PLACE_HOLD || request->action == HF_REVERSE)
         hf_id_make(&j->keys.id, cmd.fresh_ordinal, cmd.fresh_id);
-    cmd.fresh_fence =
-        j->tables.highest_fence + (HF_BUG(fence_not_rising) && j->tables.highest_fence ? 0 : 1);
+    cmd.fresh_fence = j->tables.highest_fence + 1;
     *now = hf_journal_now(j);
     j->seen_position = 0;
 
@@ -493,12 +490,9 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     if (plan->answer.status == HF_STORAGE_FAILURE && limited.limit && cmd.refuse_writes)
         limit_tell(j, &limited);
     if (plan->replayed && j->seen_position)
-        *needs = j->seen_position >= j->durable && !HF_BUG(replay_not_waiting)
-                     ? j->seen_position + 1
-                     : 0;
+        *needs = j->seen_position >= j->durable ? j->seen_position + 1 : 0;
     else
-        *needs =
-            HF_BUG(read_not_waiting) && hf_action_reads(request->action) ? 0 : newest_undurable(j);
+        *needs = newest_undurable(j);
     count_answer(j, *needs);
     return HF_TAKEN;
 }
@@ -600,7 +594,7 @@ static int segment_begin(struct hf_journal *j)
     memcpy(b->head.chain, j->chain, HF_DIGEST_SIZE);
     hf_segment_head_encode(&b->head, b->data);
     int error = j->io->write(b->file, b->data, b->lead, b->file_at);
-    return error || HF_BUG(header_not_first) ? error : j->io->sync(b->file);
+    return error ? error : j->io->sync(b->file);
 }
 
 int hf_journal_commit(struct hf_journal *j)
@@ -627,7 +621,7 @@ int hf_journal_commit(struct hf_journal *j)
     if (padded >= START_LEAST)
         j->io->start(b->file, b->file_at + b->lead, padded);
     hf_batch_hash(&head, batch, j->chain);
-    error = HF_BUG(sync_skipped) ? 0 : j->io->sync(b->file);
+    error = j->io->sync(b->file);
     j->flight_sync_ns = j->io->monotonic_ns(j->io->ctx) - before;
     return error;
 }

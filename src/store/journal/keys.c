@@ -1,7 +1,6 @@
 /* Freeing keys whose window is over. A cursor walks the journal's batches, oldest first, because
  * keys leave in the order in which they came; what it cannot read it passes after a while, notes,
  * and comes back to. */
-#include "base/bug.h"
 #include "store/journal/maintain.h"
 
 #include <errno.h>
@@ -48,9 +47,7 @@ static enum walked batch_walk(struct hf_journal *j, const struct hf_batch_head *
         if (!hf_entry_decode(data + at, head->length - at, &e) || e.head.recorded_at != head->now)
             return WALKED_BROKEN;
         if (e.head.remember == HF_REMEMBER_KEY) {
-            hf_time early =
-                HF_BUG(tokens_freed_early) ? (e.head.expires_at - e.head.recorded_at) / 4 : 0;
-            if (e.head.expires_at > w->now + early)
+            if (e.head.expires_at > w->now)
                 return WALKED_LATER;
             token_remove(j, &e, head->position + at);
             hf_tables_token_gone(&j->tables, e.head.tenant);

@@ -1,5 +1,4 @@
 /* Lists: pages of records, newest first, copied while the lock is held and shown when durable. */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/id.h"
 #include "store/journal/writer.h"
@@ -84,7 +83,6 @@ static void list_holds(struct listing *p)
 {
     const struct hf_query *q = p->to.query;
     uint64_t ordinal = p->j->tables.holds.highest;
-    ordinal -= HF_BUG(list_hides_newest) && ordinal > 0;
     if (q->resource.size > 0) {
         struct hf_resource resource;
         struct hf_scoped name = { q->tenant, q->resource };

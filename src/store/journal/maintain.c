@@ -1,6 +1,5 @@
 #include "store/journal/walk.h"
 
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "core/fence.h"
 
@@ -51,7 +50,7 @@ hf_time hf_journal_forget_until(struct hf_journal *j)
 static bool expire_entries(struct hf_journal *j)
 {
     struct hf_rows *rows = &j->tables.rows;
-    hf_time now = hf_journal_forget_until(j) + 1000 * HF_BUG(entry_freed_early);
+    hf_time now = hf_journal_forget_until(j);
     struct hf_order_at at = hf_order_find(&rows->guards, j->guard_cursor);
     for (size_t looked = 0; looked < GUARD_STEP && rows->guards.live > 0;) {
         const struct hf_order_item *guard = hf_order_next(&rows->guards, &at);

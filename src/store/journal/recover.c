@@ -1,7 +1,6 @@
 /* Recovery: find the files, load the newest snapshot, replay the journal behind it, and tell a
  * batch that a crash cut short from damage (doc/FORMAT.md, "Where the journal ends, and what is
  * damage"). */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "store/journal/names.h"
@@ -429,8 +428,6 @@ static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_inf
             return refuse_damage(why, j, w->position, what);
         if (step == HF_STEP_END)
             return HF_OK;
-        if (HF_BUG(recovery_drops_last) && w->link.sequence > 2 && !hf_walk_later(w, w->position))
-            return HF_OK;
         enum hf_status st = hf_walk_apply(j, w->position, &w->head, w->data, false);
         if (st != HF_OK)
             return st == HF_NO_MEMORY
@@ -478,7 +475,7 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
     /* A snapshot may have begun later than the newest batch. What is written behind it must not
      * have an earlier time, also if the tables came from elsewhere. */
     hf_time now = proof->whole && proof->now > w.link.now ? proof->now : w.link.now;
-    j->now = now > 0 && !HF_BUG(recovery_clock_lost) ? now : 0;
+    j->now = now > 0 ? now : 0;
     memcpy(j->chain, w.link.chain, HF_DIGEST_SIZE);
     const struct hf_segment *g = hf_segments_at(&j->segments, last          ? last
                                                               : info->start ? info->start - 1
@@ -653,7 +650,7 @@ enum hf_status hf_journal_recover(struct hf_journal *j, bool *fresh, struct hf_e
     uint64_t before = j->io->monotonic_ns(j->io->ctx);
     *fresh = false;
     int error = hf_closed_read(j->io, j->dir, &j->closed);
-    if (error && !HF_BUG(unread_counts_as_none))
+    if (error)
         return refuse_unproven(why, HF_CLOSED_NAME, error);
     error = hf_names_list(j->io, j->dir, &names);
     enum hf_status st;

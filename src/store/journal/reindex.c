@@ -2,7 +2,6 @@
  * journal is read from its beginning to where the file is up to date, a little at a time, and the
  * newest place of each hold of these parts is noted. Until the end is reached none of them is
  * known: an older record of a hold looks like the newest. */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
 
@@ -143,8 +142,7 @@ static int batch_next(struct hf_journal *j, const unsigned char **data, struct h
         return -ENOENT;
     uint64_t places[2] = { r->position, r->position == g->base ? g->base + HF_BLOCK
                                                                : g->base + g->size + HF_BLOCK };
-    uint64_t stop = HF_BUG(index_rebuilt_short) ? r->stop - r->stop / 4 : r->stop;
-    for (size_t i = 0; i < 2 && places[i] < stop; i++) {
+    for (size_t i = 0; i < 2 && places[i] < r->stop; i++) {
         int error = hf_journal_batch(j, places[i], false, data, head);
         if (error && error != -EBADMSG)
             return error;
@@ -206,7 +204,7 @@ static void lost(struct hf_journal *j)
 static void put_step(struct hf_journal *j)
 {
     struct hf_reindexing *r = j->reindexing;
-    if (r->sequence != r->stop_sequence && !HF_BUG(index_rebuilt_short)) {
+    if (r->sequence != r->stop_sequence) {
         lost(j);
         return;
     }

@@ -1,6 +1,5 @@
 #include "store/journal/segment.h"
 
-#include "base/bug.h"
 #include "store/journal/pack.h"
 
 #include <errno.h>
@@ -292,7 +291,7 @@ int hf_prepare_name(struct hf_segments *s, struct hf_preparing *p)
     int error = s->io->sync(p->file);
     if (!error)
         error = s->io->rename(s->dir, from, to);
-    return error || HF_BUG(segment_not_named) ? error : s->io->dir_sync(s->dir);
+    return error ? error : s->io->dir_sync(s->dir);
 }
 
 void hf_prepare_drop(struct hf_segments *s, struct hf_preparing *p)

@@ -4,7 +4,6 @@
  * the buffer. A step copies about SLICE bytes, so that nobody waits longer than that takes. */
 #include "base/assert.h"
 #include "base/buffer.h"
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
 
@@ -221,7 +220,7 @@ static bool made_by_replay(const struct hf_node *n, uint64_t start)
 {
     bool listed = n->kind == HF_ROW_RESOURCE || n->kind == HF_ROW_GUARD ||
                   n->kind == HF_ROW_ENTRY || n->kind == HF_ROW_OUTBOX;
-    return listed && n->stamp >= start && !HF_BUG(snapshot_has_newer);
+    return listed && n->stamp >= start;
 }
 
 static void add_row(struct hf_buffer *b, const struct hf_node *n)
@@ -321,7 +320,7 @@ static uint32_t part_tokens(struct hf_journal *j, struct hf_buffer *b, size_t pa
     const struct hf_map_part *p = &j->tables.tokens.parts[part];
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->room; i++) {
-        if (p->slots[i].value == 0 || (HF_BUG(snapshot_leaves_out) && part % 16 == 3))
+        if (p->slots[i].value == 0)
             continue;
         add64(b, p->slots[i].hash);
         add64(b, p->slots[i].value);
@@ -465,7 +464,7 @@ static int finish(struct hf_journal *j, struct hf_snapshotting *s)
 {
     char from[HF_SEGMENT_NAME_SIZE], to[HF_SEGMENT_NAME_SIZE];
     int error = buffer_write(j, s);
-    if (!error && !HF_BUG(snapshot_not_synced))
+    if (!error)
         error = j->io->sync(s->file);
     hf_snapshot_name(s->info.start, ".tmp", from);
     hf_snapshot_name(s->info.start, ".snap", to);

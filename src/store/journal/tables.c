@@ -1,5 +1,4 @@
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "store/journal/journal.h"
 #include "store/record/sound.h"
@@ -55,10 +54,6 @@ uint64_t hf_tables_hash(const struct hf_tables *t, struct hf_scoped key)
 {
     unsigned char prefix[1 + HF_TENANT_MAX];
     HF_ASSERT(key.tenant.size <= HF_TENANT_MAX);
-    if (HF_BUG(tenant_ignored))
-        key.tenant.size = 0;
-    if (HF_BUG(key_prefix_compared) && key.name.size > 8)
-        key.name.size = 8;
     prefix[0] = (unsigned char)key.tenant.size;
     if (key.tenant.size)
         memcpy(prefix + 1, key.tenant.data, key.tenant.size);

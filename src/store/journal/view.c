@@ -1,5 +1,4 @@
 /* The core's view of what is stored, answered from the tables and the journal. */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/id.h"
 #include "store/journal/journal.h"
@@ -10,11 +9,8 @@
 static bool remembered_by(const struct hf_entry_view *entry, enum hf_remember how,
                           struct hf_scoped key)
 {
-    struct hf_bytes a = entry->head.key, b = key.name;
-    if (HF_BUG(key_prefix_compared) && a.size > 8 && b.size > 8)
-        a.size = b.size = 8;
-    return entry->head.remember == how && hf_bytes_equal(a, b) &&
-           (hf_bytes_equal(entry->head.tenant, key.tenant) || HF_BUG(tenant_ignored));
+    return entry->head.remember == how && hf_bytes_equal(entry->head.key, key.name) &&
+           hf_bytes_equal(entry->head.tenant, key.tenant);
 }
 
 static enum hf_found remembered_fill(const struct hf_entry_view *entry, struct hf_remembered *out)
@@ -26,27 +22,12 @@ static enum hf_found remembered_fill(const struct hf_entry_view *entry, struct h
     return hf_entry_answer(entry, &out->answer) ? HF_FOUND : HF_UNREADABLE;
 }
 
-#ifdef HF_BUGS
-/* The window runs from when the key was last asked for. */
-static void extend(struct hf_journal *j, uint64_t hash, struct hf_remembered *out)
-{
-    static hf_time last[1024];
-    hf_time *at = &last[hash % 1024];
-    if (*at > out->recorded_at)
-        out->expires_at += *at - out->recorded_at;
-    *at = hf_journal_now(j);
-}
-#else
-#define extend(j, hash, out) (void)0
-#endif
-
 /* Does a slot with this hash lead to such an entry? If not, another one stands where it was
  * written: a disk can put a block into the wrong place. Its own checksum is right there. */
 static bool belongs(struct hf_journal *j, const struct hf_entry_view *entry, uint64_t hash)
 {
     struct hf_scoped key = { entry->head.tenant, entry->head.key };
-    return (entry->head.remember == HF_REMEMBER_KEY && hf_tables_hash(&j->tables, key) == hash) ||
-           HF_BUG(entry_of_another_key);
+    return entry->head.remember == HF_REMEMBER_KEY && hf_tables_hash(&j->tables, key) == hash;
 }
 
 /* Is the entry at `position`, which says that it was recorded then, in a batch of that time? The
@@ -56,7 +37,7 @@ static bool is_home(struct hf_journal *j, uint64_t position, hf_time recorded_at
     const struct hf_segment *g = hf_segments_at(&j->segments, position);
     struct hf_batch_head head;
     const unsigned char *data;
-    if (position >= j->durable || HF_BUG(entry_of_another_key))
+    if (position >= j->durable)
         return true; /* it is in memory yet, as it was made */
     for (uint64_t at = position / HF_BLOCK * HF_BLOCK;
          g && at > g->base && position - at < HF_BATCH_MAX; at -= HF_BLOCK)
@@ -96,10 +77,7 @@ static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remem
         (!is_home(j, newest, entry.head.recorded_at) || hf_journal_entry(j, newest, &entry) != 0))
         return HF_UNREADABLE;
     j->seen_position = newest;
-    enum hf_found found = remembered_fill(&entry, out);
-    if (HF_BUG(token_window_extended))
-        extend(j, hash, out);
-    return found;
+    return remembered_fill(&entry, out);
 }
 
 static struct hf_node *find(struct hf_journal *j, enum hf_row_kind kind, struct hf_scoped name)
@@ -178,8 +156,7 @@ static bool hold_fits(const struct hf_journal *j, enum hf_found found, uint64_t 
                       const struct hf_hold *hold)
 {
     bool live = hf_dense_get(&j->tables.live.by_ordinal, ordinal) != 0;
-    return found == HF_UNREADABLE || (found == HF_FOUND && (hold->state == HF_HELD) == live) ||
-           HF_BUG(index_unchecked);
+    return found == HF_UNREADABLE || (found == HF_FOUND && (hold->state == HF_HELD) == live);
 }
 
 int hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out)

@@ -1,6 +1,5 @@
 #include "store/journal/walk.h"
 
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "store/record/sound.h"
 
@@ -69,17 +68,16 @@ static bool is_later(struct hf_walk *w, uint64_t position)
     const struct hf_segment *g = hf_segments_at(&j->segments, position);
     /* The header of a segment is written with its first batch, and no client's bytes ever stand
      * there. */
-    if (g->base == position && g->version && g->first_sequence > w->link.sequence &&
-        !HF_BUG(header_proves_nothing))
+    if (g->base == position && g->version && g->first_sequence > w->link.sequence)
         return true;
     uint64_t sequence;
     w->error = hf_journal_sealed_at(j, position, &sequence);
-    if (w->error || (sequence > w->link.sequence && !HF_BUG(header_proves_nothing)))
+    if (w->error || sequence > w->link.sequence)
         return true;
     int error = hf_journal_batch(j, position, false, &data, &head);
     if (!error && head.sequence <= w->link.sequence)
         return false;
-    bool sealed = !error && j->has_seal && head.version >= 2 && !HF_BUG(header_proves_nothing);
+    bool sealed = !error && j->has_seal && head.version >= 2;
     if (!error && !sealed)
         error = hf_journal_batch(j, position, true, &data, &head);
     if (hf_journal_unread(error))

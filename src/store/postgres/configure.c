@@ -1,8 +1,6 @@
 /* The configuration in force: which it is to be, and writing it. */
 #include "store/postgres/transaction.h"
 
-#include "base/bug.h"
-
 #include <stdio.h>
 
 struct hf_rules hf_pg_rules_wanted(const struct hf_options *o, const struct hf_rules *in_force)

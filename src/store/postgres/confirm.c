@@ -5,7 +5,6 @@
  *
  * The connection is its own because the wait may last as long as a standby is away: sessions that
  * read and write stay free for what needs no confirmation. */
-#include "base/bug.h"
 #include "base/clock.h"
 #include "store/postgres/pool.h"
 
@@ -215,8 +214,6 @@ bool hf_pool_confirm(struct hf_pool *r, uint32_t timeline, bool *proven)
     struct hf_pool_confirm *c = &r->confirm;
     if (proven)
         *proven = false;
-    if (HF_BUG(unreplicated_told))
-        return true;
     pthread_mutex_lock(&c->lock);
     uint64_t wanted = c->begun + 1;
     if (c->asked < wanted)

@@ -9,7 +9,6 @@
  * of one as of the other if there is not room for all; and each has places of its own among those
  * that were seen. Both are hashed under the store's secret, so that nobody can choose names that
  * meet. */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "core/decide.h"
@@ -168,13 +167,6 @@ void hf_pool_guards_learn(struct hf_pool *r, const struct hf_pg_set *set)
  * first. */
 static bool sql_make(struct hf_buffer *sql)
 {
-    if (HF_BUG(guards_crowded)) {
-        hf_buffer_add_text(sql, "SELECT ");
-        hf_pg_sql_columns(sql, HF_PG_GUARD);
-        hf_buffer_printf(sql, " FROM holdfast.guard t ORDER BY t.tenant, t.name LIMIT %d",
-                         GUARDS_MAX);
-        return hf_buffer_text(sql) != NULL;
-    }
     hf_buffer_add_text(sql, "WITH RECURSIVE tenants AS ((SELECT g.tenant FROM holdfast.guard g "
                             "ORDER BY g.tenant LIMIT 1) UNION ALL SELECT (SELECT g.tenant FROM "
                             "holdfast.guard g WHERE g.tenant > n.tenant ORDER BY g.tenant LIMIT 1) "

@@ -13,7 +13,6 @@
  * standbys, the last worker that is free takes questions alone; and while the standbys are away,
  * each batch has questions alone or none. In a tenant's part the order is that of submission; order keys
  * (hf_op) keep it wherever an operation is passed over. */
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -26,7 +25,7 @@ static uint64_t hash_of(const struct hf_pool *r, struct hf_bytes tenant)
 {
     const struct hf_sipkey key = { hf_get64(r->shared.id_key) ^ HF_APPLY,
                                    hf_get64(r->shared.id_key + 8) };
-    uint64_t hash = HF_BUG(tenants_in_one_line) ? 1 : hf_siphash(&key, tenant, hf_mem(NULL, 0));
+    uint64_t hash = hf_siphash(&key, tenant, hf_mem(NULL, 0));
     return hash ? hash : 1;
 }
 
@@ -384,7 +383,7 @@ static void look_round(struct taking *t)
     t->crowded_small = small >= most;
     /* Commits wait for a standby for as long as that is away. What was confirmed can be asked for
      * meanwhile: a worker is left for it, and no question is in one batch with what waits. */
-    bool waits = atomic_load(&r->shared.replicates) && !HF_BUG(questions_behind_commits);
+    bool waits = atomic_load(&r->shared.replicates);
     t->asks = waits && r->busy == HF_POOL_WORKERS - 1;
     t->apart = t->asks || (waits && is_standby_slow(r));
     t->changes = false;

@@ -1,6 +1,5 @@
 #include "store/postgres/session.h"
 
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 
@@ -57,7 +56,7 @@ static bool timeline_is_good(struct hf_pg_session *s)
 /* A session that was idle while its primary was cut off and replaced still has its connection. */
 bool hf_pg_session_is_newest(struct hf_pg_session *s)
 {
-    if (!s->conn.pg || timeline_is_good(s) || HF_BUG(old_primary_kept))
+    if (!s->conn.pg || timeline_is_good(s))
         return true;
     hf_pg_disconnect(&s->conn);
     s->conn.state[0] = '\0';

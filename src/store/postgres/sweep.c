@@ -2,7 +2,6 @@
  * over. */
 #include "store/postgres/transaction.h"
 
-#include "base/bug.h"
 #include "core/decide.h"
 
 #include <stdio.h>
@@ -131,7 +130,7 @@ enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *fr
     struct hf_pg_tx w;
     unsigned char limit[4], until[8], ended[4];
     /* (A clock of a test's own stands still while a batch is under way.) */
-    bool at_once = s->shared->io != NULL || HF_BUG(left_freed_at_once);
+    bool at_once = s->shared->io != NULL;
     *freed = 0;
     if (!s->conn.pg || s->now == 0)
         return HF_PG_GONE;
@@ -140,7 +139,7 @@ enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *fr
     if (end != HF_PG_DONE || (!at_once && s->horizon.ended == 0))
         return end;
     s->horizon.waiting =
-        !at_once && s->replicates && !HF_BUG(left_unreplicated) &&
+        !at_once && s->replicates &&
         !hf_pg_replicated_is_below(&s->shared->replicated, s->conn.timeline, s->horizon.ended);
     if (s->horizon.waiting)
         return HF_PG_DONE;

@@ -1,7 +1,6 @@
 #include "store/postgres/transaction.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 
 #include <stdio.h>
 
@@ -204,7 +203,7 @@ static void take_rows(struct hf_pg_tx *w, const struct hf_pg_sent *sent, const P
 static void note_absent(struct hf_pg_tx *w)
 {
     const struct hf_pg_session *s = w->s;
-    bool doubtful = false, asked = !s->replicates || HF_BUG(absence_told);
+    bool doubtful = false, asked = !s->replicates;
     for (int t = 0; t < HF_PG_TABLES; t++)
         for (struct hf_pg_slot *slot = hf_pg_spec((enum hf_pg_table)t)->is_erased ? s->set.tables[t]
                                                                                   : NULL;

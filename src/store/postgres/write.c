@@ -1,7 +1,6 @@
 #include "store/postgres/transaction.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 
@@ -198,7 +197,7 @@ static void learn_replicated(struct hf_pg_session *s, const PGresult *writer,
         return;
     bool waited = !PQgetisnull(writer, 0, 1) && settings && PQntuples(settings) == 1 &&
                   hf_pg_get_int8(writer, 0, 1) == hf_pg_get_int8(settings, 0, 0);
-    if (!waited && !HF_BUG(reload_ignored))
+    if (!waited)
         return;
     hf_pg_replicated_below(r, s->conn.timeline, s->oldest);
     hf_pg_replicated_add(r, s->conn.timeline, (uint64_t)hf_pg_get_int8(writer, 0, 0));
@@ -233,7 +232,7 @@ static enum hf_pg_end write_all(struct hf_pg_tx *w)
     enum hf_pg_end end = hf_pg_tx_trip(w);
     /* Once COMMIT has answered, the batch is committed: the question behind it may fail, and the
      * connection end, and that changes nothing. */
-    bool committed = commit < w->count && w->results[commit] && !HF_BUG(commit_undone);
+    bool committed = commit < w->count && w->results[commit];
     if (committed)
         end = HF_PG_DONE;
     if (end == HF_PG_GONE || (end == HF_PG_DONE && s->conn.warned))

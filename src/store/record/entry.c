@@ -1,7 +1,6 @@
 #include "store/record/entry.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "core/action.h"

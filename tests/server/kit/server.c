@@ -1,8 +1,6 @@
 #define _GNU_SOURCE /* memmem */
 #include "server/kit/server.h"
 
-#include "base/bug.h"
-
 #include "audit/audit.h"
 #include "support/test.h"
 
@@ -75,10 +73,6 @@ static void child(struct server *s, int out)
         s->before();
     if (s->argv)
         run_program(s->argv);
-#ifdef HF_BUGS
-    if (getenv("HF_BUG") && !hf_bug_plant(getenv("HF_BUG")))
-        exit(2);
-#endif
     exit(hf_server_run(&s->options));
 }
 
