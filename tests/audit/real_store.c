@@ -62,8 +62,8 @@ static const char *const merges[] = {
     "\"name\":\"lowest\",\"type\":\"min\",\"value\":-9",
     "\"name\":\"once\",\"type\":\"or\",\"value\":true",
     "\"name\":\"all\",\"type\":\"union\",\"value\":[\"pear\",\"apple\"]",
-    "\"name\":\"newest\",\"type\":\"lww\",\"value\":{\"value\":{\"a\":1},\"timestamp\":7,\"node\":"
-    "\"n1\"}",
+    ("\"name\":\"newest\",\"type\":\"lww\",\"value\":{\"value\":{\"a\":1},\"timestamp\":7,\"node\":"
+     "\"n1\"}"),
     "\"name\":\"seen\",\"type\":\"vector\",\"value\":{\"n1\":3,\"n2\":4}",
     "\"name\":\"count\",\"type\":\"counter\",\"value\":{\"n1\":3,\"n2\":4}",
     "\"name\":\"stock\",\"type\":\"updown\",\"value\":{\"n1\":{\"up\":9,\"down\":2}}",

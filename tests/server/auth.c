@@ -228,8 +228,8 @@ static void tokens_that_are_none(void **state)
         "Authorization: Bearer reader,boss\r\n", "Authorization: Bearer \"reader\"\r\n",
         "Authorization: Token reader\r\n",
         /* the hash of it, as it stands in the file */
-        "Authorization: Bearer "
-        "3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30\r\n",
+        ("Authorization: Bearer "
+         "3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30\r\n"),
         "Proxy-Authorization: Bearer reader\r\n", "X-Authorization: Bearer reader\r\n"
     };
     static const char *const good[] = { "Authorization: Bearer reader\r\n",

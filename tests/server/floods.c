@@ -264,8 +264,8 @@ static void thousands_stop_in_the_middle(void **state)
         "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n{",
         "GET /v1/holds HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\nGET",
-        "POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: "
-        "100-continue\r\n\r\n",
+        ("POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: "
+         "100-continue\r\n\r\n"),
     };
     server_start(&s);
     int control = server_connect(&s);

@@ -87,8 +87,9 @@ static void test_op_anywhere(void **state)
     static const char *const lines[] = {
         "{\"op\":\"write\",\"key\":\"k\",\"name\":\"n\",\"value\":{\"op\":\"merge\"}}",
         "{\"value\":{\"op\":\"merge\"},\"key\":\"k\",\"op\":\"write\",\"name\":\"n\"}",
-        "  {\"name\":\"n\",\"value\":{\"op\":\"merge\"},\"key\":\"k\",\"\\u006fp\":\"writ\\u0065\" "
-        "} \r",
+        ("  "
+         "{\"name\":\"n\",\"value\":{\"op\":\"merge\"},\"key\":\"k\",\"\\u006fp\":\"writ\\u0065\" "
+         "} \r"),
     };
     for (size_t i = 0; i < 3; i++) {
         const struct hf_request *r = line(lines[i]);
