@@ -64,17 +64,16 @@ static const struct hf_digest_field of_apply[] = {
 /* ---- The actions ---- */
 
 enum {
-    /* Names stand in the row of the record and in its answer. */
+    /* Names are in the row of the record and in its answer. */
     NAMES = 4 * HF_NAME_MAX,
-    /* Holds that are expired on the way bring their own. */
+    /* Overdue holds that the same record expires have names too. */
     OVERDUE = HF_OVERDUE_MAX * (128 + 2 * HF_NAME_MAX),
     IDENTITIES = 8 * HF_IDENTITY_MAX + HF_NAME_MAX,
     EFFECTS = HF_APPLY_BYTES_MAX + HF_APPLY_ROWS_MAX * (64 + 2 * HF_TOKEN_MAX),
     VALUE = HF_VALUE_MAX + HF_MERGE_ITEMS_MAX * sizeof(struct hf_item),
 };
 
-/* A response of a claim and a result of a guard are read with their rows, and few are as large as
- * they may be. */
+/* A claim's response and a guard's result are read with their rows; few have their maximum size. */
 enum {
     LIGHT = 1024,
     HEAVY = LIGHT + HF_VALUE_MAX,
@@ -95,14 +94,15 @@ enum {
 #define PAYLOAD(member, max) .payload = AT(member), .payload_max = (max)
 #define KEYED(fields) .keyed = true, .digest = (fields)
 #define SWIFT .swift = true
-/* The bytes of its record, of its answer, and of deciding it. */
+/* Bytes: of its record, of its answer, and of memory to decide it. */
 #define SIZES(record, answer, weighs) \
     .record_max = (record), .answer_max = (answer), .weight = (weighs)
 #define SMALL SIZES(NAMES, 0, LIGHT)
 #define READS(rule) .decide = (rule), .reads = true
 
 /* clang-format off */
-#define OF_HOLD(kind) ROW(HF_ROW_HOLD, hold.id), CHANGES(HOLD | RESOURCE, HF_ROW_HOLD), KEYED(of_hold), SWIFT, SMALL, .ends = (kind)
+#define OF_HOLD(kind) ROW(HF_ROW_HOLD, hold.id), CHANGES(HOLD | RESOURCE, HF_ROW_HOLD), \
+    KEYED(of_hold), SWIFT, SMALL, .ends = (kind)
 #define OF_GUARD ROW(HF_ROW_ENTRY, identity.guard)
 #define OF_CLAIM ROW(HF_ROW_CLAIM, key)
 #define OF_LEASE ROW(HF_ROW_LEASE, lease.name), CHANGES_ONE(HF_ROW_LEASE), SMALL
@@ -111,8 +111,9 @@ enum {
 const struct hf_action_info hf_actions[HF_ACTIONS_END] = {
     [0] = { SMALL },
 
-    [HF_PLACE_HOLD] = { "place_hold", hf_hold_place, KEYED(of_place), SWIFT, .draws = HF_DRAWS_ORDINAL,
-        ROW(HF_ROW_RESOURCE, place_hold.resource), CHANGES(HOLD | RESOURCE, HF_ROW_RESOURCE),
+    [HF_PLACE_HOLD] = { "place_hold", hf_hold_place, KEYED(of_place), SWIFT,
+        .draws = HF_DRAWS_ORDINAL, ROW(HF_ROW_RESOURCE, place_hold.resource),
+        CHANGES(HOLD | RESOURCE, HF_ROW_RESOURCE),
         SIZES(OVERDUE + NAMES, 0, LIGHT) },
     [HF_CONFIRM] = { "confirm", hf_hold_end, OF_HOLD(HF_ENDS_BEGUN) },
     [HF_RELEASE] = { "release", hf_hold_end, OF_HOLD(HF_ENDS_BEGUN) },
@@ -125,11 +126,14 @@ const struct hf_action_info hf_actions[HF_ACTIONS_END] = {
 
     [HF_SET_GUARD] = { "set_guard", hf_guard_set, ROW(HF_ROW_GUARD, set_guard.name),
         CHANGES_ONE(HF_ROW_GUARD), SMALL },
-    [HF_CHECK] = { "check", READS(hf_guard_ask), OF_GUARD, SIZES(NAMES, HF_GUARD_RESULT_MAX, SEEN) },
+    [HF_CHECK] = { "check", READS(hf_guard_ask), OF_GUARD,
+        SIZES(NAMES, HF_GUARD_RESULT_MAX, SEEN) },
     [HF_RECORD] = { "record", hf_guard_ask, OF_GUARD, CHANGES_ONE(HF_ROW_ENTRY),
-        PAYLOAD(identity.result, HF_GUARD_RESULT_MAX), SIZES(IDENTITIES, HF_GUARD_RESULT_MAX, SEEN) },
+        PAYLOAD(identity.result, HF_GUARD_RESULT_MAX),
+        SIZES(IDENTITIES, HF_GUARD_RESULT_MAX, SEEN) },
     [HF_ADMIT] = { "admit", hf_guard_ask, OF_GUARD, CHANGES_ONE(HF_ROW_ENTRY),
-        PAYLOAD(identity.result, HF_GUARD_RESULT_MAX), SIZES(IDENTITIES, HF_GUARD_RESULT_MAX, SEEN) },
+        PAYLOAD(identity.result, HF_GUARD_RESULT_MAX),
+        SIZES(IDENTITIES, HF_GUARD_RESULT_MAX, SEEN) },
 
     [HF_BEGIN] = { "begin", hf_claim_begin, OF_CLAIM, CHANGES_ONE(HF_ROW_CLAIM), SWIFT,
         .draws = HF_DRAWS_FENCE, SIZES(NAMES, HF_RESPONSE_MAX, RESPONSE) },
@@ -142,7 +146,8 @@ const struct hf_action_info hf_actions[HF_ACTIONS_END] = {
     [HF_HEARTBEAT] = { "heartbeat", hf_claim_settle, OF_CLAIM, CHANGES_ONE(HF_ROW_CLAIM), SWIFT,
         .ends = HF_ENDS_BEGUN, SIZES(NAMES, HF_RESPONSE_MAX, RESPONSE) },
 
-    [HF_GRANT] = { "grant", hf_lease_grant, KEYED(of_grant), OF_LEASE, SWIFT, .draws = HF_DRAWS_FENCE },
+    [HF_GRANT] = { "grant", hf_lease_grant, KEYED(of_grant), OF_LEASE, SWIFT,
+        .draws = HF_DRAWS_FENCE },
     [HF_RENEW] = { "renew", hf_lease_renew, OF_LEASE, SWIFT, .ends = HF_ENDS_BEGUN },
     [HF_RETURN] = { "return", hf_lease_return, OF_LEASE, SWIFT, .ends = HF_ENDS_BEGUN },
     [HF_DELETE_LEASE] = { "delete_lease", hf_lease_delete, KEYED(of_delete_lease), OF_LEASE,
@@ -155,20 +160,23 @@ const struct hf_action_info hf_actions[HF_ACTIONS_END] = {
     [HF_DELETE_REGISTER] = { "delete_register", hf_register_delete, KEYED(of_delete_register),
         OF_REGISTER(write.name), SIZES(NAMES, VALUE, HEAVY), .ends = HF_ENDS_RECORD },
 
-    [HF_APPLY] = { "apply", hf_decide_apply, KEYED(of_apply), .row = HF_ROW_VALUE, CHANGES(EFFECT, 0),
-        SIZES(EFFECTS, 0, LIGHT) },
+    [HF_APPLY] = { "apply", hf_decide_apply, KEYED(of_apply), .row = HF_ROW_VALUE,
+        CHANGES(EFFECT, 0), SIZES(EFFECTS, 0, LIGHT) },
 
     [HF_SWEEP] = { "sweep", CHANGES(HOLD | RESOURCE, HF_ROW_HOLD), SMALL },
     [HF_CONFIGURE] = { "configure", CHANGES_ONE(HF_ROW_CONFIG), SMALL },
 
     [HF_GET_HOLD] = { "get_hold", READS(hf_read_hold), ROW(HF_ROW_HOLD, hold.id), SMALL },
-    [HF_GET_RESOURCE] = { "get_resource", READS(hf_read_named), ROW(HF_ROW_RESOURCE, get.name), SMALL },
+    [HF_GET_RESOURCE] = { "get_resource", READS(hf_read_named),
+        ROW(HF_ROW_RESOURCE, get.name), SMALL },
     [HF_GET_GUARD] = { "get_guard", READS(hf_read_named), ROW(HF_ROW_GUARD, get.name), SMALL },
-    [HF_GET_CLAIM] = { "get_claim", READS(hf_read_claim), OF_CLAIM, SIZES(NAMES, HF_RESPONSE_MAX, RESPONSE) },
+    [HF_GET_CLAIM] = { "get_claim", READS(hf_read_claim), OF_CLAIM,
+        SIZES(NAMES, HF_RESPONSE_MAX, RESPONSE) },
     [HF_GET_LEASE] = { "get_lease", READS(hf_read_named), ROW(HF_ROW_LEASE, get.name), SMALL },
     [HF_GET_REGISTER] = { "get_register", READS(hf_read_named), ROW(HF_ROW_REGISTER, get.name),
         SIZES(NAMES, VALUE, LIGHT) },
-    [HF_GET_TOKEN] = { "get_token", READS(hf_read_token), OF_CLAIM, SIZES(NAMES, HF_RESPONSE_MAX, RESPONSE) },
+    [HF_GET_TOKEN] = { "get_token", READS(hf_read_token), OF_CLAIM,
+        SIZES(NAMES, HF_RESPONSE_MAX, RESPONSE) },
     [HF_GET_VALUE] = { "get_value", READS(hf_read_value), ROW(HF_ROW_VALUE, get.name), SMALL },
 };
 /* clang-format on */

@@ -1,5 +1,4 @@
-/* answer.h: the small steps that many decisions share. Private to this folder, header only,
- * pure. */
+/* answer.h: small steps that many decisions share. Private to this folder, header only, pure. */
 #ifndef HF_CORE_ANSWER_H
 #define HF_CORE_ANSWER_H
 
@@ -20,7 +19,7 @@ static inline struct hf_answer *hf_answer_record(struct hf_plan *plan, enum hf_r
     return &plan->answer;
 }
 
-/* Was it found? If not, the answer says why: HF_NOT_KNOWN, or HF_STORAGE_FAILURE if unreadable. */
+/* Was the row found? If not, sets the answer: HF_NOT_KNOWN, or HF_STORAGE_FAILURE if unreadable. */
 static inline bool hf_answer_found(struct hf_plan *plan, enum hf_found found)
 {
     if (found == HF_FOUND)
@@ -29,15 +28,15 @@ static inline bool hf_answer_found(struct hf_plan *plan, enum hf_found found)
     return false;
 }
 
-/* How many bytes the response of a claim may have that is settled while the store refuses writes.
- * So much was kept for it. */
+/* The longest response of a claim that can be settled while the store refuses writes: the room that
+ * was kept for it. */
 #define HF_ENDING_RESPONSE 1024
 
-/* Does the store take the command's action though it refuses writes? True for what ends something
- * that was begun before, and for which room was kept since then: it takes no more than that. An
- * action that turns out to end nothing is refused as a write, so that nothing of it has to be
- * remembered. A reversal makes a record that stays, for which no room was kept, and a long response
- * takes more than was kept: both need the reserve. */
+/* Does the store accept the command's action although it refuses writes? True for an action that
+ * ends something: room was kept for the ending since the thing was begun, and the ending takes no
+ * more. An action that turns out to end nothing is refused as a write, so that nothing has to be
+ * remembered. A reversal makes a record that stays and has no room kept; a long response takes more
+ * than was kept. Both need the reserve. */
 static inline bool hf_may_end(const struct hf_command *cmd)
 {
     if (!cmd->may_end)
@@ -54,7 +53,7 @@ static inline bool hf_may_end(const struct hf_command *cmd)
     }
 }
 
-/* Is the command's action one that the store cannot take now? */
+/* Does the store refuse the command's action now? */
 static inline bool hf_refuses(const struct hf_command *cmd)
 {
     return cmd->refuse_writes && !hf_may_end(cmd);
@@ -66,7 +65,7 @@ static inline bool hf_key_valid(const struct hf_command *cmd, struct hf_bytes ke
     return key.size > 0 && key.size <= cmd->rules->token_max_length;
 }
 
-/* The key's record, as its first call left it. */
+/* The key's record, from its first call. */
 static inline void hf_token_of_call(const struct hf_remembered *first, struct hf_token *out)
 {
     out->action = first->action;
@@ -76,7 +75,7 @@ static inline void hf_token_of_call(const struct hf_remembered *first, struct hf
     out->expires_at = first->expires_at;
 }
 
-/* The key's record, where a claim has the key. An unsettled claim does not leave by time. */
+/* The key's record, if a claim has the key. An unsettled claim does not expire. */
 static inline void hf_token_of_claim(const struct hf_claim *claim, struct hf_token *out)
 {
     out->action = HF_BEGIN;

@@ -44,11 +44,11 @@ static void answer_claim(const struct hf_claim *claim, hf_time now, enum hf_stat
 
 /* ---- Begin ---- */
 
-/* What a begin with the right fingerprint meets. */
+/* What a begin with the right fingerprint gets, by the state of the claim. */
 static const struct meeting {
     enum hf_status status;
     bool replayed; /* settled: this is the answer */
-    bool starts;   /* begins again under a higher fence */
+    bool starts;   /* the claim starts again with a higher fence */
 } meetings[] = {
     [HF_CLAIM_STARTED] = { HF_IN_PROGRESS, false, false },
     [HF_CLAIM_COMPLETED] = { HF_OK, true, false },
@@ -57,7 +57,7 @@ static const struct meeting {
     [HF_CLAIM_UNKNOWN] = { HF_OUTCOME_UNKNOWN, false, false },
 };
 
-/* A claim has the key. True: this call may begin again. False: the answer is complete. */
+/* A claim has the key. True: this call may start it again. False: the answer is complete. */
 static bool begin_meets(const struct hf_command *cmd, const struct hf_claim *claim, hf_time now,
                         struct hf_plan *plan)
 {
@@ -77,8 +77,7 @@ static bool begin_meets(const struct hf_command *cmd, const struct hf_claim *cla
     return false;
 }
 
-/* No claim has the key. True: no call that carries one has it either. False: the answer is
- * complete. */
+/* No claim has the key. True: no call has used it either. False: the answer is complete. */
 static bool begin_is_new(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                          struct hf_plan *plan)
 {
@@ -131,7 +130,8 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
         return;
     if (found == HF_ABSENT && !begin_is_new(view, cmd, now, plan))
         return;
-    /* Fences rise, always. A store that was put back would let two workers settle. */
+    /* Fences always rise. A store that was restored from an older copy could let two workers
+     * settle. */
     bool falls = found == HF_FOUND && cmd->fresh_fence != 0 && cmd->fresh_fence <= claim.fence;
     if (found == HF_UNREADABLE || falls || cmd->refuse_writes)
         hf_answer_status(plan, HF_STORAGE_FAILURE);
@@ -160,7 +160,7 @@ static bool settle_valid(const struct hf_command *cmd)
             hf_duration_valid(r->settle.lease_ms));
 }
 
-/* Somebody has settled it under this fence: say the same again, or be refused. */
+/* The claim was settled under this fence: the same call is a replay, any other is refused. */
 static void settle_again(const struct hf_command *cmd, const struct hf_claim *claim, hf_time now,
                          struct hf_plan *plan)
 {

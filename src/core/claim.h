@@ -5,25 +5,25 @@
 
 #include "core/core.h"
 
-/* Is the claim still remembered at `now`? Settled ones for one window; unsettled ones for ever. */
+/* Is the claim still remembered at `now`? Settled claims for one window; unsettled claims
+ * forever. */
 bool hf_claim_alive(const struct hf_claim *claim, hf_time now);
 
 /* hf_claim_begin, in this order: HF_INVALID_REQUEST (tenant, key, lease not in 1 ..
- * HF_DURATION_MAX_MS); HF_TOKEN_COLLISION (other fingerprint, or the key was used by a call that
- * carries one); settled: HF_OK, replayed, the claim; HF_IN_PROGRESS with the claim;
- * HF_OUTCOME_UNKNOWN with the claim (lease ran out, policy unknown); HF_STORAGE_FAILURE; else HF_OK
- * with the claim started under a fresh fence: a new key, a retryable failure, or a lapsed lease
- * with policy retry (the policy that was given when it began). The new start takes lease and policy
- * from this call. */
+ * HF_DURATION_MAX_MS); HF_TOKEN_COLLISION (other fingerprint, or another call has used the key);
+ * settled: HF_OK, replayed, the claim; HF_IN_PROGRESS with the claim; HF_OUTCOME_UNKNOWN with the
+ * claim (lease ran out, policy unknown); HF_STORAGE_FAILURE; else HF_OK with the claim started
+ * under a fresh fence: a new key, a retryable failure, or a lapsed lease with policy retry (the
+ * policy that was given when it began). The new start takes lease and policy from this call. */
 void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                     struct hf_plan *plan);
 
 /* hf_claim_settle: complete, fail or heartbeat, by cmd's action, in this order: HF_INVALID_REQUEST
  * (key; fence 0 or above the claim's; response longer than HF_RESPONSE_MAX; lease); HF_NOT_KNOWN;
- * HF_STALE_FENCE (fence below the claim's); a fence that is not the claim's is refused with the
- * claim. Settled already: the same again (same action, same response or error) is HF_OK and
- * replayed; heartbeat is HF_NOT_HELD; anything else is HF_TOKEN_COLLISION. Else HF_STORAGE_FAILURE
- * or HF_OK. A lapsed lease does not hinder the holder of the current fence. */
+ * HF_STALE_FENCE (fence below the claim's); a refusal because of the fence carries the claim. If
+ * already settled: the same call (same action, same response or error) is HF_OK and replayed;
+ * heartbeat is HF_NOT_HELD; anything else is HF_TOKEN_COLLISION. Else HF_STORAGE_FAILURE or HF_OK.
+ * The holder of the current fence may settle after its lease ran out. */
 void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                      struct hf_plan *plan);
 

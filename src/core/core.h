@@ -5,9 +5,8 @@
  *     now ─────┘
  *
  * Everything in this folder is pure: no I/O, no clock, no randomness, no allocation, no state
- * between calls. Ids, fences and the time come in with the command. tests/unit/purity checks that
- * from the linker's view. A shell (src/store, src/engine) provides the view and carries the plan
- * out.
+ * between calls. Ids, fences and the time come with the command. tests/unit/purity checks this with
+ * the linker. A shell (src/store, src/engine) provides the view and carries the plan out.
  *
  * All bytes in a view's answers are borrowed until the plan has been carried out; all bytes in a
  * plan are borrowed from the request, the view or the plan's scratch space. */
@@ -51,7 +50,7 @@ struct hf_pair {
     struct hf_bytes tenant, key, value;
 };
 
-/* The confirmed hold `original` has been given back by the record `reversal`. */
+/* The record `reversal` has given the confirmed hold `original` back. */
 struct hf_reversal {
     struct hf_bytes tenant;
     char original[HF_ID_SIZE];
@@ -64,15 +63,14 @@ struct hf_config {
     uint32_t token_max_length;
     bool registry_strict;
     struct hf_bytes digest_name; /* HF_DIGEST_NAME */
-    struct hf_bytes program;     /* the version that wrote it */
+    struct hf_bytes program;     /* the program version that wrote it */
 };
 
-/* Inside core and store a register's value is in its stored form (merge.h): value.type, and the
- * form in value.bytes; the members of struct hf_value for people are filled when a result is
- * made. */
+/* In core and store, a register's value is in its stored form (merge.h): value.type, and the form
+ * in value.bytes. The other members of struct hf_value are filled when a result is made. */
 struct hf_row {
     enum hf_row_kind kind;
-    bool erase; /* HF_ROW_VALUE and HF_ROW_LEASE only: the row leaves */
+    bool erase; /* HF_ROW_VALUE and HF_ROW_LEASE only: delete the row */
     union {
         struct hf_hold hold;
         struct hf_resource resource;
@@ -97,20 +95,19 @@ enum hf_found {
     HF_UNREADABLE = 2 /* the store has it but cannot read it: the decision is HF_STORAGE_FAILURE */
 };
 
-/* What a key's first call left behind. The view gives it also when its window has closed and it has
- * not been freed yet: the core judges by `expires_at`. */
+/* What is stored of a key's first call. The view may return it after its window has closed, until
+ * it is freed: the core compares `expires_at`. */
 struct hf_remembered {
     enum hf_action action;
     uint8_t digest[HF_DIGEST_SIZE];
     hf_time recorded_at;
-    hf_time expires_at; /* for compact keys INT64_MAX: they leave by number, not by time */
+    hf_time expires_at; /* for compact keys INT64_MAX: they expire by number, not by time */
     struct hf_answer answer;
 };
 
 #define HF_OVERDUE_MAX 8
 
-/* Look-ups; `out` is filled when HF_FOUND is returned. Reading a view changes nothing that a later
- * look-up could see. */
+/* Look-ups; `out` is filled if HF_FOUND is returned. A look-up has no effect on later look-ups. */
 struct hf_view {
     void *ctx;
     enum hf_found (*token)(void *ctx, struct hf_scoped key, struct hf_remembered *out);
@@ -135,7 +132,7 @@ struct hf_view {
     enum hf_found (*value)(void *ctx, struct hf_scoped key, struct hf_bytes *out);
 };
 
-/* ---- The command: what is asked, and what the shell brings along ---- */
+/* ---- The command: the request, and what the shell adds ---- */
 
 struct hf_rules {
     int64_t idempotency_window_ms;
@@ -146,22 +143,18 @@ struct hf_rules {
 struct hf_command {
     const struct hf_request *request;
     const struct hf_rules *rules;
-    uint8_t
-        digest[HF_DIGEST_SIZE]; /* hf_digest(request), for actions that carry a key; for HF_BEGIN
-                                     * the fingerprint */
-    uint64_t fresh_ordinal;     /* for a hold that the plan may make */
+    /* hf_digest(request), for actions with a key; for HF_BEGIN the fingerprint. */
+    uint8_t digest[HF_DIGEST_SIZE];
+    uint64_t fresh_ordinal; /* for a hold that the plan may make */
     char fresh_id[HF_ID_SIZE];
-    /* Above every fence ever given out; 0: none was drawn, and what is planned is not carried
-     * out. */
+    /* Above every fence ever given out; 0: none was drawn, and the plan is not carried out. */
     uint64_t fresh_fence;
-    bool refuse_writes; /* the store cannot take anything new now (disk or memory full) */
-    bool
-        /* though it refuses writes, it takes what ends something that was begun (hf_may_end) */
-        may_end;
-    bool has_reserve; /* and what ends something and takes more memory than was kept for it */
+    bool refuse_writes; /* the store refuses new work now (disk or memory full) */
+    bool may_end;       /* it refuses writes, but accepts endings (hf_may_end) */
+    bool has_reserve;   /* and also endings that take more memory than was kept for them */
 };
 
-/* ---- The plan: what to do about it ---- */
+/* ---- The plan: the answer, and what to write ---- */
 
 enum hf_remember { HF_REMEMBER_NOT = 0, HF_REMEMBER_KEY = 1, HF_REMEMBER_SEQUENCE = 2 };
 
@@ -173,12 +166,12 @@ struct hf_plan {
     bool replayed; /* the answer is a stored one; no rows */
     bool ordinal_used, fence_used;
     bool missed; /* a guard could not record because the store refuses writes */
-    bool run;    /* HF_APPLY alone: the key is new, the shell is to run the function */
+    bool run;    /* HF_APPLY only: the key is new, the shell must run the function */
     enum hf_remember remember;
     struct hf_token token; /* if replayed, collided or remembered: the key's record */
     size_t row_count;
     struct hf_row rows[HF_PLAN_ROWS];
-    /* Where canonical identities and merged values are made. Provided by the shell, reused. */
+    /* For canonical identities and merged values. Provided by the shell, reused. */
     unsigned char *scratch; /* HF_PLAN_SCRATCH bytes */
     size_t scratch_used;
 };
@@ -186,11 +179,11 @@ struct hf_plan {
 /* Make the plan empty; keeps plan->scratch. */
 void hf_plan_reset(struct hf_plan *plan);
 
-/* The next free row of the plan, zeroed, with its kind set. There is always room for what the core
- * itself plans; the shell checks before it adds rows for HF_APPLY. */
+/* The next free row of the plan, zeroed, with its kind set. There is always room for the core's own
+ * rows; the shell checks before it adds rows for HF_APPLY. */
 struct hf_row *hf_plan_row(struct hf_plan *plan, enum hf_row_kind kind);
 
-/* `size` bytes of scratch, or NULL if there is not so much left. */
+/* `size` bytes of scratch, or NULL if less is left. */
 unsigned char *hf_plan_room(struct hf_plan *plan, size_t size);
 
 #endif

@@ -6,8 +6,8 @@
 #include "core/name.h"
 #include "core/token.h"
 
-/* The key's first call. Whatever the answer is, it is remembered, except for a fault: nothing
- * happened then, and the next call with the key is the first. */
+/* The key's first call. Its answer is remembered, unless it is a fault: then nothing happened, and
+ * the next call with the key is the first. */
 static void decide_keyed(const struct hf_action_info *action, const struct hf_view *view,
                          const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
 {
@@ -15,8 +15,8 @@ static void decide_keyed(const struct hf_action_info *action, const struct hf_vi
         return;
     action->decide(view, cmd, now, plan);
     enum hf_status status = plan->answer.status;
-    if (cmd->refuse_writes &&
-        status != HF_OK) /* it ends nothing, and there is no room to remember that */
+    /* Not an ending, and there is no room to remember the refusal. */
+    if (cmd->refuse_writes && status != HF_OK)
         status = HF_STORAGE_FAILURE;
     if (status >= HF_STORAGE_FAILURE) {
         hf_plan_reset(plan);

@@ -4,8 +4,8 @@
 #include "base/hash.h"
 #include "core/action.h"
 
-/* The canonical form on its way into the hash. Most requests fit into `held` as a whole, and one
- * call of the hash is cheaper than a dozen. */
+/* Buffers the canonical form for the hash. Most requests fit into `held`, and one call of the hash
+ * is cheaper than a dozen. */
 struct form {
     struct hf_sha256 sha;
     size_t used;
@@ -54,7 +54,7 @@ static void form_number(struct form *f, const char *name, uint64_t value)
     form_add(f, b, sizeof b);
 }
 
-/* An id may come in either case and names the same hold. */
+/* Upper and lower case name the same hold. */
 static void form_id(struct form *f, const char *name, struct hf_bytes id)
 {
     const unsigned char *p = id.data;

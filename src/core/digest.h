@@ -6,16 +6,16 @@
  * with type 1 for bytes, 2 for a number (8 bytes, signed), 3 for a truth value (1 byte); all
  * numbers little-endian. A parameter that was not given is left out, so that a parameter added in a
  * later version does not change the digests of requests that do not use it. The key, the tenant and
- * the action are not part of it: they are compared by themselves. The fields of each action are in
- * action.c. For begin it is the fingerprint itself: given, or the SHA-256 of the payload. */
+ * the action are not in the digest: they are compared separately. The fields of each action are in
+ * action.c. The digest of a begin is its fingerprint: given, or the SHA-256 of the payload. */
 #ifndef HF_CORE_DIGEST_H
 #define HF_CORE_DIGEST_H
 
 #include "core/core.h"
 
 /* hf_digest: the digest of `request`, for actions with a key; zeros for all others. Pure. Reads
- * names and values of any length: limits are checked by hf_decide. A hold's id is digested as
- * given, except that upper case letters are taken as lower case. */
+ * names and values of any length: hf_decide checks limits. A hold's id is digested as given, with
+ * upper case letters made lower case. */
 void hf_digest(const struct hf_request *request, uint8_t out[HF_DIGEST_SIZE]);
 
 #endif

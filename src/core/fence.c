@@ -20,8 +20,8 @@ bool hf_register_forgotten(const struct hf_register *reg, hf_time now)
     return !hf_register_there(reg) && now >= (hf_time)hf_get64(reg->value.bytes.data);
 }
 
-/* The register. If it is not there, an empty one of `type`, which goes on with the version and the
- * fence of one that was deleted. there: out. False: unreadable, the answer is complete. */
+/* The register. If there is none, an empty one of `type` that continues the version and the fence
+ * of a deleted register of this name. there: out. False: unreadable, the answer is complete. */
 static bool register_find(const struct hf_view *view, struct hf_scoped name,
                           enum hf_register_type type, hf_time now, struct hf_register *out,
                           bool *there, struct hf_plan *plan)
@@ -56,8 +56,8 @@ static void register_change(struct hf_register *reg, struct hf_bytes form, hf_ti
     hf_answer_record(plan, HF_RECORD_REGISTER)->reg = *reg;
 }
 
-/* What writing and deleting check alike. there: the register is; else it has version 0 for the
- * caller. */
+/* The checks that write and delete share. there: the register exists; if not, the caller sees
+ * version 0. */
 static enum hf_status write_status(const struct hf_request *r, const struct hf_register *reg,
                                    bool there)
 {

@@ -1,11 +1,12 @@
-/* fence.h: registers. A stale writer is refused by its fence or by the version it saw; merged
- * values need neither. */
+/* fence.h: registers. A stale writer is refused because of its fence or the version that it saw;
+ * merged values need neither. */
 #ifndef HF_CORE_FENCE_H
 #define HF_CORE_FENCE_H
 
 #include "core/core.h"
 
-/* The rule of fencing: a write carries a fence above every fence seen before. 0 means no fence. */
+/* The rule of fencing: a write must carry a fence above every fence seen before. 0 means no
+ * fence. */
 bool hf_fence_stale(uint64_t fence, uint64_t highest);
 
 /* hf_register_write: HF_OK, HF_INVALID_REQUEST (name, value longer than HF_VALUE_MAX, the register
@@ -15,20 +16,20 @@ void hf_register_write(const struct hf_view *view, const struct hf_command *cmd,
                        struct hf_plan *plan);
 
 /* hf_register_delete: HF_OK, HF_INVALID_REQUEST (name), HF_NOT_KNOWN, HF_STALE_FENCE,
- * HF_VERSION_MISMATCH, in that order. What stays is a row of the type HF_TYPE_DELETED, one version
- * up and with the highest fence, whose value is the time from which on it may be forgotten: one
- * window from now, or INT64_MAX if there is a fence. Nobody is shown such a row, and a register
- * that is made under its name goes on with its version and its fence. */
+ * HF_VERSION_MISMATCH, in that order. It leaves a row of the type HF_TYPE_DELETED, one version up
+ * and with the highest fence. The row's value is the time from which it may be forgotten: one
+ * window from now, or INT64_MAX if there is a fence. No caller sees such a row, and a new register
+ * of the same name continues its version and its fence. */
 void hf_register_delete(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                         struct hf_plan *plan);
-/* Is there a register, and not only what a deleted one has left? */
+/* Is this a register, and not the row that a deleted register left? */
 bool hf_register_there(const struct hf_register *reg);
-/* Is what a deleted one has left forgotten at `now`? */
+/* Is the row that a deleted register left forgotten at `now`? */
 bool hf_register_forgotten(const struct hf_register *reg, hf_time now);
 
 /* hf_register_merge: HF_OK, HF_INVALID_REQUEST (name, value, the register has another type),
- * HF_STORAGE_FAILURE. What the register itself forbids is refused with the register. A merge that
- * changes nothing has no row, is HF_OK, and leaves the version. */
+ * HF_STORAGE_FAILURE. A refusal because of the register's type or limits carries the register. A
+ * merge that changes nothing is HF_OK, has no row and keeps the version. */
 void hf_register_merge(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                        struct hf_plan *plan);
 

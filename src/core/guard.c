@@ -58,9 +58,8 @@ static bool ask_valid(const struct hf_request *r)
            (!r->identity.has_result || r->identity.result.size <= HF_GUARD_RESULT_MAX);
 }
 
-/* What the guard could not read, or could not write, leaves the asker without an answer. The guard
- * says whether that counts as seen, and a recording that is lost is counted; record never
- * blocks. */
+/* The guard could not read or write the entry. on_unavailable says whether that counts as seen. A
+ * lost recording is counted. Here record always answers not seen. */
 static void ask_unavailable(const struct hf_command *cmd, const struct hf_guard *guard,
                             struct hf_plan *plan)
 {
@@ -106,7 +105,7 @@ void hf_guard_ask(const struct hf_view *view, const struct hf_command *cmd, hf_t
     struct hf_entry entry;
     enum hf_found found = view->entry(view->ctx, name, identity, &entry);
     hf_answer_record(plan, HF_RECORD_SEEN)->seen = (struct hf_seen){ .seen = false };
-    /* An entry whose window has closed but that is still in memory is not under guard. */
+    /* An entry may still be in memory after its window has closed; it is no longer under guard. */
     if (found == HF_FOUND && now < entry.expires_at) {
         plan->answer.seen = (struct hf_seen){ true, entry.has_result, entry.recorded_at,
                                               entry.expires_at, entry.result };

@@ -18,8 +18,8 @@ void hf_hold_expire_row(const struct hf_hold *hold, hf_time now, struct hf_resou
     resource->held -= 1;
 }
 
-/* Expire what is overdue on `resource`, so that nobody waits for the sweeper. True: *changed says
- * whether there was any. False: the store cannot tell. */
+/* Expire the overdue holds on `resource`, so that the new hold need not wait for the sweeper. True:
+ * *changed says whether there was any. False: unreadable. */
 static bool expire_overdue(const struct hf_view *view, hf_time now, struct hf_resource *resource,
                            struct hf_plan *plan, bool *changed)
 {
@@ -34,7 +34,7 @@ static bool expire_overdue(const struct hf_view *view, hf_time now, struct hf_re
     return true;
 }
 
-/* May the resource take another hold? HF_OK, HF_STALE_FENCE or HF_RESOURCE_UNAVAILABLE. */
+/* Has the resource room for another hold? HF_OK, HF_STALE_FENCE or HF_RESOURCE_UNAVAILABLE. */
 static enum hf_status place_status(const struct hf_resource *resource, uint64_t fence)
 {
     if (hf_fence_stale(fence, resource->fence))
@@ -110,8 +110,7 @@ void hf_hold_place(const struct hf_view *view, const struct hf_command *cmd, hf_
 
 enum when { AT_ANY_TIME, BEFORE_THE_END, FROM_THE_END_ON };
 
-/* The arrows out of HELD: where each leads, when it may be taken, and the answer when it may
- * not. */
+/* The arrows out of HELD: the new state, when it is allowed, and the answer if it is not. */
 static const struct arrow {
     enum hf_hold_state to;
     enum when when;
@@ -130,7 +129,8 @@ static enum hf_status end_status(const struct arrow *arrow, const struct hf_hold
     return arrow->when == AT_ANY_TIME || arrow->when == is ? HF_OK : arrow->otherwise;
 }
 
-/* The hold's resource. A hold without one is a store that cannot read it. */
+/* The hold's resource. Every hold has one, so a missing resource means that the store cannot read
+ * it. */
 static bool resource_of(const struct hf_view *view, const struct hf_hold *hold,
                         struct hf_resource *resource, struct hf_plan *plan)
 {
@@ -173,7 +173,7 @@ void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_ti
 /* May the hold be given back? HF_OK, HF_NOT_HELD or HF_STORAGE_FAILURE. */
 static enum hf_status reverse_status(const struct hf_view *view, const struct hf_hold *hold)
 {
-    /* A reversal is RELEASED itself, so it cannot be given back either. */
+    /* A reversal is RELEASED, so it cannot be given back. */
     if (hold->state != HF_CONFIRMED)
         return HF_NOT_HELD;
     struct hf_reversal before;

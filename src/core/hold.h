@@ -4,8 +4,8 @@
  *     ├───release──▶ RELEASED       no arrow back
  *     └───expire───▶ EXPIRED
  *
- * A resource's unit is taken while its hold is HELD or CONFIRMED. A confirmed unit comes back only
- * by a reversal: a new record in state RELEASED that names the original, which stays as it is.
+ * A resource's unit is taken while its hold is HELD or CONFIRMED. Only a reversal gives a confirmed
+ * unit back: a new record in state RELEASED that names the original; the original stays CONFIRMED.
  * Invariants PC1 to PC11 in doc/ARCHITECTURE.md. */
 #ifndef HF_CORE_HOLD_H
 #define HF_CORE_HOLD_H
@@ -16,15 +16,14 @@
 
 /* hf_hold_place: HF_OK, HF_INVALID_REQUEST (name empty, too long, not UTF-8 or with NUL; duration
  * not in 1 .. HF_DURATION_MAX_MS), HF_STALE_FENCE (fence given and not above the resource's), or
- * HF_RESOURCE_UNAVAILABLE (full, closed, or unknown to a strict registry), in that order. Overdue
- * holds on the resource are expired first, by rows of the same plan, also when the answer is a
- * refusal. */
+ * HF_RESOURCE_UNAVAILABLE (full, closed, or unknown to a strict registry), in that order. Rows of
+ * the same plan expire overdue holds on the resource first, also if the answer is a refusal. */
 void hf_hold_place(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                    struct hf_plan *plan);
 
 /* hf_hold_end: confirm, release or expire, by cmd's action. HF_OK, HF_NOT_KNOWN, HF_NOT_HELD,
  * HF_WINDOW_ELAPSED (confirm at now >= expires_at), HF_WINDOW_NOT_ELAPSED (expire before it), in
- * that order. Release of an overdue hold that is still held is fine. Rows only for HF_OK. */
+ * that order. An overdue hold that is still held can be released. Rows only for HF_OK. */
 void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                  struct hf_plan *plan);
 
@@ -36,7 +35,7 @@ void hf_hold_reverse(const struct hf_view *view, const struct hf_command *cmd, h
                      struct hf_plan *plan);
 
 /* hf_hold_expire_row: plan the rows that expire `hold` (held and overdue) and take its unit off
- * `resource`, which the caller adds to the plan once at the end. */
+ * `resource`, which the caller adds to the plan once, at the end. */
 void hf_hold_expire_row(const struct hf_hold *hold, hf_time now, struct hf_resource *resource,
                         struct hf_plan *plan);
 

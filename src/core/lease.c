@@ -28,7 +28,8 @@ void hf_lease_grant(const struct hf_view *view, const struct hf_command *cmd, hf
         hf_answer_status(plan, HF_LEASE_HELD);
         return;
     }
-    /* Fences rise, always. A store that was put back would let two holders write. */
+    /* Fences always rise. A store that was restored from an older copy could let two holders
+     * write. */
     if (found == HF_FOUND && cmd->fresh_fence != 0 && cmd->fresh_fence <= before.fence) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return;
@@ -45,8 +46,8 @@ void hf_lease_grant(const struct hf_view *view, const struct hf_command *cmd, hf
     hf_answer_record(plan, HF_RECORD_LEASE)->lease = *lease;
 }
 
-/* What renewing and returning check alike. True: `lease` is the one that the caller's fence was
- * given with, held or not. False: the answer is complete. */
+/* The checks that renew and return share. True: the caller's fence is the fence of `lease`, held or
+ * not. False: the answer is complete. */
 static bool lease_find(const struct hf_view *view, const struct hf_request *r,
                        struct hf_lease *lease, struct hf_plan *plan)
 {
@@ -65,7 +66,7 @@ static bool lease_find(const struct hf_view *view, const struct hf_request *r,
     return true;
 }
 
-/* Write the changed lease and answer with it, if the store takes writes. */
+/* Write the changed lease and answer with it, if the store accepts the action. */
 static void lease_change(const struct hf_command *cmd, const struct hf_lease *lease,
                          struct hf_plan *plan)
 {

@@ -22,7 +22,7 @@ bool hf_match_valid(const enum hf_match *match, uint32_t count)
     return true;
 }
 
-/* Scratch for a step. An identity and its forms are so short that the plan always has it. */
+/* Scratch for a step. The plan always has enough for an identity and its forms. */
 static void *room(struct hf_plan *plan, size_t size)
 {
     unsigned char *at = hf_plan_room(plan, size);
@@ -97,10 +97,10 @@ static unsigned class_of(int32_t c)
     return (unsigned)utf8proc_get_property(c)->combining_class;
 }
 
-/* Unicode's canonical ordering: marks behind a letter stand by their combining class, those of one
- * class as they came. utf8proc_decompose exchanges neighbours for that, which takes milliseconds
- * for an identity of nothing but marks, and a client can send many of these. Here each mark is put
- * into its place at once. */
+/* Unicode's canonical ordering: marks after a letter are sorted by combining class, and keep their
+ * order within a class. utf8proc_decompose swaps neighbours, which takes milliseconds for an
+ * identity of marks only, and a client can send many of these. This inserts each mark at its
+ * place. */
 static void put_in_order(int32_t *points, size_t count)
 {
     size_t run = 0; /* where the marks began */
@@ -110,7 +110,7 @@ static void put_in_order(int32_t *points, size_t count)
             run = i + 1;
         if (class == 0 || i == run || class_of(points[i - 1]) <= class)
             continue;
-        size_t lo = run, hi = i - 1; /* the first of a higher class is among these */
+        size_t lo = run, hi = i - 1; /* the first mark of a higher class is in this range */
         while (lo < hi) {
             size_t mid = lo + (hi - lo) / 2;
             if (class_of(points[mid]) <= class)
@@ -124,7 +124,7 @@ static void put_in_order(int32_t *points, size_t count)
     }
 }
 
-/* Decompose each character. Answers how many code points that gives. */
+/* Decompose each character. Returns the number of code points. */
 static size_t decompose(struct hf_bytes text, utf8proc_option_t options, int32_t *points,
                         size_t count_max)
 {
@@ -142,9 +142,9 @@ static size_t decompose(struct hf_bytes text, utf8proc_option_t options, int32_t
     return count;
 }
 
-/* `text` through decomposition, ordering and, if asked for, composition, into scratch. No character
- * becomes more than four code points a byte, and writing UTF-8 over the code points needs one byte
- * more than they take. */
+/* `text` after decomposition, ordering and, with UTF8PROC_COMPOSE, composition, in scratch. Each
+ * byte gives at most four code points, and UTF-8 written over the code points needs one byte more
+ * than they do. */
 static struct hf_bytes transform(struct hf_bytes text, int how, struct hf_plan *plan)
 {
     size_t count_max = 4 * text.size;
@@ -160,9 +160,8 @@ static struct hf_bytes transform(struct hf_bytes text, int how, struct hf_plan *
 static struct hf_bytes step_casefold(struct hf_bytes text, struct hf_plan *plan)
 {
     if (!is_ascii(text)) {
-        /* Decomposed first, as Unicode's canonical caseless matching (D145) asks: folding turns the
-         * iota subscript into a letter, which would keep the marks behind it from being put in
-         * order. */
+        /* Decompose first, as Unicode's canonical caseless matching (D145) requires: folding turns
+         * the iota subscript into a letter, and then the marks after it could not be sorted. */
         text = transform(text, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE, plan);
         return transform(text, UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD, plan);
     }
@@ -173,7 +172,7 @@ static struct hf_bytes step_casefold(struct hf_bytes text, struct hf_plan *plan)
     return hf_mem(out, text.size);
 }
 
-/* Each run of white space becomes one U+0020. Runs at the ends too: removing them is trim's job. */
+/* Each run of white space becomes one U+0020. Runs at the ends too: trim removes them. */
 static struct hf_bytes collapse(struct hf_bytes text, struct hf_plan *plan)
 {
     unsigned char *out = room(plan, text.size);

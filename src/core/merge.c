@@ -18,7 +18,7 @@ enum form {
 
 static const struct shape {
     enum form form;
-    unsigned numbers; /* of an item, behind its name */
+    unsigned numbers; /* of an item, after its name */
     bool total;       /* the value is the sum over the items */
 } shapes[] = {
     [HF_TYPE_PLAIN] = { FORM_PLAIN, 0, false },  [HF_TYPE_MAX] = { FORM_NUMBER, 0, false },
@@ -33,7 +33,7 @@ static const struct shape *shape_of(enum hf_register_type type)
     return &shapes[(unsigned)type < sizeof shapes / sizeof *shapes ? (unsigned)type : 0];
 }
 
-/* Scratch for a form. Forms and what sorts them are so short that the plan always has it. */
+/* Scratch for a form. The plan always has enough for forms and for sorting them. */
 static void *room(struct hf_plan *plan, size_t size)
 {
     unsigned char *at = hf_plan_room(plan, size);
@@ -47,8 +47,8 @@ struct sum {
     uint64_t up, down;
 };
 
-/* Add an item whose numbers are at most INT64_MAX. False if a sum has left int64_t; for the types
- * whose value is a sum, ups and downs are bounded each by itself, so their difference fits too. */
+/* Add an item whose numbers are at most INT64_MAX. False if a sum does not fit into int64_t. Ups
+ * and downs are bounded separately, so their difference fits too. */
 static bool sum_add(const struct shape *s, struct sum *sum, const struct hf_item *item)
 {
     if (!s->total)
@@ -85,8 +85,8 @@ static unsigned char *item_put(const struct shape *s, const struct hf_item *item
     return p;
 }
 
-/* Take the next item off the front of `rest`. False at the end, or where no whole item follows:
- * then `rest` is not empty. */
+/* Take the next item from the front of `rest`. False at the end, or if no whole item follows: then
+ * `rest` is not empty. */
 static bool item_take(const struct shape *s, struct hf_bytes *rest, struct hf_item *item)
 {
     const unsigned char *p = rest->data;
@@ -103,8 +103,7 @@ static bool item_take(const struct shape *s, struct hf_bytes *rest, struct hf_it
 
 /* ---- Encoding ---- */
 
-/* Pointers to the items, sorted by name: Shell's sort, which needs no recursion and no more
- * memory. */
+/* Pointers to the items, sorted by name. Shellsort: no recursion and no extra memory. */
 static const struct hf_item **items_sorted(const struct hf_value *value, struct hf_plan *plan)
 {
     size_t n = value->item_count;
@@ -188,7 +187,7 @@ enum hf_status hf_merge_encode(const struct hf_value *value, struct hf_plan *pla
         return HF_OK;
     case FORM_STAMPED: return encode_stamped(value, plan, out);
     case FORM_ITEMS: return encode_items(s, value, plan, out);
-    default: return HF_INVALID_REQUEST; /* unknown, or plain: that is written, not merged */
+    default: return HF_INVALID_REQUEST; /* unknown, or plain, which cannot be merged */
     }
 }
 
@@ -217,8 +216,8 @@ static bool stamped_read(struct hf_bytes form, struct stamped *out)
     return true;
 }
 
-/* Greatest by timestamp, then node, then bytes: a total order, so that every replica picks the
- * same. */
+/* Compare timestamp, then node, then bytes: a total order, so that every replica picks the same
+ * value. */
 static bool stamped_above(struct hf_bytes a, struct hf_bytes b)
 {
     struct stamped x, y;
@@ -239,7 +238,7 @@ static struct hf_item item_join(const struct hf_item *x, const struct hf_item *y
     return z;
 }
 
-/* Both forms are sorted: walk them side by side. */
+/* Both forms are sorted: merge them in one pass. */
 static enum hf_status join_items(const struct shape *s, struct hf_bytes a, struct hf_bytes b,
                                  struct hf_plan *plan, struct hf_bytes *out)
 {

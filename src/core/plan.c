@@ -2,14 +2,13 @@
 #include "base/assert.h"
 #include "core/core.h"
 
-/* Scratch is given out in steps of this many bytes, so that code points and pointers fit
- * anywhere. */
+/* Alignment of scratch: suitable for code points and pointers. */
 #define STEP ((size_t)16)
 
 void hf_plan_reset(struct hf_plan *plan)
 {
-    /* Everything in front of the rows. The rows are some 11 KiB and are zeroed one by one when
-     * used. */
+    /* Only what is before the rows. The rows are about 11 KiB; hf_plan_row clears each one when it
+     * is used. */
     memset(plan, 0, offsetof(struct hf_plan, rows));
     plan->scratch_used = 0;
 }

@@ -4,8 +4,8 @@
 #include "core/claim.h"
 #include "core/name.h"
 
-/* The key has been used: is this the same call again? Collisions have no record, but the caller may
- * see what the key is bound to. */
+/* The key has been used: is this a duplicate or a collision? A collision has no record, but the
+ * caller may see what the key is bound to. */
 static void judge(const struct hf_command *cmd, const struct hf_remembered *first,
                   struct hf_plan *plan)
 {
@@ -61,7 +61,7 @@ static bool bit_get(const struct hf_client *c, uint64_t n)
     return c->used[n % HF_SEQUENCE_WINDOW / 8] >> (n % 8) & 1;
 }
 
-/* Mark `n` as used. The numbers that the mark passes on its way up come in as unused. */
+/* Mark `n` as used. The numbers between the old highest and `n` become unused. */
 static void number_use(struct hf_client *c, uint64_t n)
 {
     if (n > c->highest && n - c->highest >= HF_SEQUENCE_WINDOW) {
@@ -81,15 +81,15 @@ static void number_again(const struct hf_view *view, const struct hf_command *cm
 {
     struct hf_scoped client = { cmd->request->tenant, cmd->request->client };
     struct hf_remembered first;
-    /* The mark says used, so a store without the answer is a store that cannot read it. */
+    /* The number is marked as used, so a missing answer means that the store cannot read it. */
     if (view->sequence(view->ctx, client, cmd->request->sequence, &first) == HF_FOUND)
         judge(cmd, &first, plan);
     else
         hf_answer_status(plan, HF_STORAGE_FAILURE);
 }
 
-/* True: the client's number is new, and `client` has it marked; *known: the client has called
- * before. False: the answer is complete. */
+/* True: the client's number is new, and marked as used in `client`; *known: the client's row
+ * exists. False: the answer is complete. */
 static bool number_is_new(const struct hf_view *view, const struct hf_command *cmd,
                           struct hf_client *client, bool *known, struct hf_plan *plan)
 {
@@ -140,7 +140,7 @@ bool hf_token_admit(const struct hf_view *view, const struct hf_command *cmd, hf
                  : number_is_new(view, cmd, &client, &known, plan)))
         return false;
     if (hf_refuses(cmd) ||
-        (cmd->refuse_writes && !known)) { /* for a new client's row no room was kept */
+        (cmd->refuse_writes && !known)) { /* no room was kept for a new client's row */
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return false;
     }

@@ -11,11 +11,11 @@
 #include "core/core.h"
 
 /* hf_token_admit: is this the first call with the command's key (or client number)? True: the plan
- * has remember and token set (and the client's row, for a number), and the action is to be decided.
- * False: the plan's answer is complete: HF_INVALID_REQUEST (malformed, not remembered), the first
- * answer (replayed), HF_TOKEN_COLLISION, HF_WINDOW_ELAPSED (a client's number too far back), or
- * HF_STORAGE_FAILURE (unreadable, or the store refuses writes). A claim that is alive under the key
- * collides too: keys and claims share one name space in a tenant. */
+ * has remember and token set (and the client's row, for a number), and the caller decides the
+ * action. False: the plan's answer is complete: HF_INVALID_REQUEST (malformed, not remembered), the
+ * first answer (replayed), HF_TOKEN_COLLISION, HF_WINDOW_ELAPSED (a client's number below its
+ * window), or HF_STORAGE_FAILURE (unreadable, or the store refuses writes). A live claim with the
+ * same key is a collision too: keys and claims share one name space in a tenant. */
 bool hf_token_admit(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                     struct hf_plan *plan);
 
