@@ -9,7 +9,7 @@ struct hf_arena_block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-/* What one small request needs; a larger wish gets a block of its own size. */
+/* Enough for a small request; a larger piece gets a block of its own size. */
 enum { BLOCK = 1024 - sizeof(struct hf_arena_block), KEPT_MAX = 4096 };
 
 static bool grow(struct hf_arena *arena, size_t size)
@@ -33,8 +33,7 @@ void *hf_arena_take(struct hf_arena *arena, size_t size)
     const size_t unit = alignof(max_align_t);
     if (size > SIZE_MAX / 2)
         return NULL;
-    size = size > 0 ? (size + unit - 1) / unit * unit
-                    : unit; /* nothing is not the same as no memory */
+    size = size > 0 ? (size + unit - 1) / unit * unit : unit; /* NULL would mean out of memory */
     if (size > (size_t)(arena->end - arena->at) && !grow(arena, size))
         return NULL;
     void *taken = arena->at;

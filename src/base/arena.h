@@ -1,7 +1,7 @@
-/* arena.h: memory that is given back all at once.
+/* arena.h: memory that is freed all at once.
  *
  * A request's pieces (unescaped text, lists of items) live exactly as long as the request, so they
- * are cut off one block after another and never freed one by one. */
+ * are taken from shared blocks and not freed separately. */
 #ifndef HF_BASE_ARENA_H
 #define HF_BASE_ARENA_H
 
@@ -10,15 +10,15 @@
 struct hf_arena_block;
 
 struct hf_arena {
-    unsigned char *at, *end;       /* private: what is left of the newest block */
+    unsigned char *at, *end;       /* private: the free rest of the newest block */
     struct hf_arena_block *blocks; /* owned, newest first; free with hf_arena_free */
     size_t held;                   /* bytes of all blocks */
 };
 
-/* `size` bytes, aligned for any type, not cleared; good until reset or free. NULL without
+/* `size` bytes, aligned for any type, not cleared; valid until reset or free. NULL if out of
  * memory. */
 void *hf_arena_take(struct hf_arena *arena, size_t size);
-/* Forget everything; one block of moderate size is kept for the next request. */
+/* Free everything, but keep one block of moderate size for the next request. */
 void hf_arena_reset(struct hf_arena *arena);
 void hf_arena_free(struct hf_arena *arena);
 

@@ -1,4 +1,4 @@
-/* assert.h: assertions that stay on in production. They guard against us, never against input. */
+/* assert.h: assertions that stay on in production. They find our own bugs and never check input. */
 #ifndef HF_BASE_ASSERT_H
 #define HF_BASE_ASSERT_H
 
@@ -8,7 +8,7 @@
             hf_assert_fail(#cond, __FILE__, __LINE__); \
     } while (0)
 
-/* Says on stderr what did not hold and where, and aborts. */
+/* Print the failed condition and its place to stderr, then abort. */
 _Noreturn void hf_assert_fail(const char *what, const char *file, int line);
 
 #endif

@@ -1,7 +1,7 @@
-/* buffer.h: a growable run of bytes.
+/* buffer.h: bytes that grow.
  *
- * Appends never fail one by one: the first that finds no memory marks the buffer as failed, later
- * ones do nothing, and the owner looks at `failed` once at the end. */
+ * An append returns no error. If it runs out of memory, it sets `failed`, and later appends do
+ * nothing. The owner checks `failed` once, at the end. */
 #ifndef HF_BASE_BUFFER_H
 #define HF_BASE_BUFFER_H
 
@@ -14,9 +14,9 @@ struct hf_buffer {
 };
 
 void hf_buffer_free(struct hf_buffer *b);
-/* Forget the bytes, keep the room, clear `failed`. */
+/* Remove the bytes, keep the memory, clear `failed`. */
 void hf_buffer_reset(struct hf_buffer *b);
-/* Make room for `more` bytes. False (and b->failed) without memory. */
+/* Make room for `more` bytes. False (and sets b->failed) if out of memory. */
 bool hf_buffer_reserve(struct hf_buffer *b, size_t more);
 /* Append. Inline, because an answer is written in many small pieces. */
 static inline void hf_buffer_add(struct hf_buffer *b, const void *data, size_t size)
@@ -45,7 +45,7 @@ static inline void hf_buffer_add_char(struct hf_buffer *b, char c)
 
 void hf_buffer_printf(struct hf_buffer *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The text with a NUL behind it that is not counted, or NULL if the buffer failed. Borrowed. */
+/* The text with a NUL at its end that is not counted, or NULL if the buffer failed. Borrowed. */
 const char *hf_buffer_text(struct hf_buffer *b);
 
 #endif

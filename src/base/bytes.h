@@ -12,7 +12,7 @@ static inline bool hf_bytes_equal(struct hf_bytes a, struct hf_bytes b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* Order as memcmp does it, a prefix before what it begins. */
+/* The order of memcmp; a prefix is before a longer text. */
 static inline int hf_bytes_compare(struct hf_bytes a, struct hf_bytes b)
 {
     size_t n = a.size < b.size ? a.size : b.size;

@@ -41,9 +41,9 @@ static uint32_t crc_table(uint32_t crc, const unsigned char *p, size_t size)
 #ifdef __x86_64__
 #include <nmmintrin.h>
 
-/* The instruction takes three cycles but one can start each cycle: three runs at once go three
- * times as fast. To put them together, the CRC of a run is moved over the RUN bytes behind it,
- * which is linear and so a table look-up for each of its four bytes. */
+/* The instruction takes three cycles, but one can start in each cycle: three interleaved runs are
+ * three times as fast. To combine them, the CRC of a run is moved over the RUN bytes after it. That
+ * is linear, so it takes one table look-up for each of the four bytes. */
 enum { RUN = 1024 };
 static uint32_t shift[4][256];
 

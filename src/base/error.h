@@ -4,8 +4,7 @@
 
 #include "holdfast.h"
 
-/* Set *why (NULL: nobody wants to know) and return the status. A sentence that is too long is cut
- * off. */
+/* Set *why (may be NULL) and return the status. A sentence that is too long is cut off. */
 enum hf_status hf_error_set(struct hf_error *why, enum hf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,6 +1,6 @@
 #include "base/filename.h"
 
-/* `count` digits at `text`, lower case. False if they are not that. */
+/* `count` digits at `text`, lower case. False if any is not a digit. */
 static bool digits_read(const char *text, size_t count, unsigned radix, uint64_t *out)
 {
     static const char digits[] = "0123456789abcdef";

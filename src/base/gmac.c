@@ -1,4 +1,4 @@
-/* GMAC out of libcrypto: AES-128-GCM with nothing to encrypt. */
+/* GMAC from libcrypto: AES-128-GCM with nothing to encrypt. */
 #include "base/bytes.h"
 #include "base/hash.h"
 

@@ -52,7 +52,7 @@ bool hf_id_pack(struct hf_bytes text, uint8_t raw[HF_ID_RAW])
         return false;
     const unsigned char *p = text.data;
     uint64_t high = 0, low;
-    unsigned all = 0; /* ends up above 31 if any was not a digit */
+    unsigned all = 0; /* above 31 at the end if any was not a digit */
     unsigned value[HF_ID_SIZE - 1];
     for (int i = 0; i < HF_ID_SIZE - 1; i++) {
         value[i] = (unsigned)values[p[i]] - 1;
@@ -133,7 +133,7 @@ static uint64_t permute(const struct hf_sipkey *key, struct hf_bytes tenant, uin
     return (uint64_t)left << 32 | right;
 }
 
-/* 0 is none, so a number that would become 0 becomes what 0 would. */
+/* 0 means none. So a number that would become 0 becomes what 0 would become. */
 static uint64_t permute_kept(const struct hf_sipkey *key, struct hf_bytes tenant, uint64_t value,
                              bool back)
 {

@@ -1,4 +1,4 @@
-/* owner.h: from a member that a list or a callback knows to the struct that it is embedded in. */
+/* owner.h: from a member that a list or a callback has to the struct that contains it. */
 #ifndef HF_BASE_OWNER_H
 #define HF_BASE_OWNER_H
 

@@ -1,5 +1,6 @@
-/* The low-level calls of libcrypto: they use the CPU's SHA instructions like the EVP ones but
- * allocate nothing and look nothing up, which halves the cost of hashing a request of 200 bytes. */
+/* The low-level calls of libcrypto: like the EVP calls they use the CPU's SHA instructions, but
+ * they allocate nothing and look nothing up. This halves the cost of hashing a request of 200
+ * bytes. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/hash.h"
 

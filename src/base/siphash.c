@@ -1,4 +1,4 @@
-/* SipHash-2-4 (Aumasson and Bernstein), over two runs of bytes as if they were one. */
+/* SipHash-2-4 (Aumasson and Bernstein). */
 #include "base/bytes.h"
 #include "base/hash.h"
 
@@ -33,7 +33,7 @@ static inline void sip_word(struct sip *s, uint64_t m)
     s->v0 ^= m;
 }
 
-/* Take whole words out of `b`; `rest` collects bytes between words, `have` counts them. */
+/* Hash the whole words of `b`. `rest` keeps the bytes of an unfinished word, `have` counts them. */
 static void sip_run(struct sip *s, struct hf_bytes b, uint64_t *rest, unsigned *have)
 {
     const unsigned char *p = b.data;

@@ -1,4 +1,4 @@
-/* The names of statuses: the one list that every interface shows. */
+/* The names of statuses, the same in every interface. */
 #include "holdfast.h"
 
 static const char *const refusals[] = {

@@ -7,7 +7,7 @@
 bool hf_utf8_valid(struct hf_bytes text)
 {
     if (text.size == 0)
-        return true; /* there may be no pointer to add to */
+        return true; /* text.data may be NULL */
     const unsigned char *p = text.data;
     if (text.size == 0)
         return true;
@@ -76,7 +76,7 @@ struct unit {
     uint64_t factor;
 };
 
-/* A number and one of `units`; the first unit is the one of a bare number. */
+/* A number and one of `units`; a bare number has the first unit. */
 static bool quantity_parse(struct hf_bytes text, const struct unit *units, size_t count,
                            uint64_t *out)
 {
@@ -172,7 +172,7 @@ static void pair_put(char *out, unsigned v)
     out[1] = (char)('0' + v % 10);
 }
 
-/* "2026-11-15T". Most times of an answer are of one day, so the newest is remembered. */
+/* "2026-11-15T". Most times are of the same day, so the newest date is kept. */
 static void date_put(int64_t days, char *out)
 {
     static _Thread_local int64_t last_days = INT64_MIN;
@@ -257,7 +257,7 @@ static bool take_offset(struct cursor *c, int *minutes)
     return h < 24 && m < 60;
 }
 
-/* A point and digits, to milliseconds; further digits are dropped. */
+/* A point and 1 to 9 digits, to milliseconds; digits after the third are dropped. */
 static bool take_fraction(struct cursor *c, int *ms)
 {
     int n = 0;

@@ -8,17 +8,18 @@
 bool hf_utf8_valid(struct hf_bytes text);
 
 /* A duration: "250ms", "30s", "15m", "24h", "7d", or a bare number of seconds. Digits only, no
- * sign, no fraction, no space. False if it is not one, or longer than HF_DURATION_MAX_MS. */
+ * sign, no fraction, no space. False if the text is not a duration, or longer than
+ * HF_DURATION_MAX_MS. */
 bool hf_duration_parse(struct hf_bytes text, int64_t *ms);
-/* The same with a sign or without, and of any length: what is too long, or negative, can be read,
- * and is refused by whoever has a rule against it. False if it is not one, or if no int64_t holds
- * its milliseconds. */
+/* The same, with an optional minus sign and of any length: the caller refuses what is too long or
+ * negative. False if the text is not a duration, or if its milliseconds do not fit into int64_t. */
 bool hf_duration_read(struct hf_bytes text, int64_t *ms);
-/* The shortest exact form of the same, such as "15m". `out` has at least 24 bytes. */
+/* The shortest exact form of a duration, such as "15m". `out` has at least 24 bytes. */
 void hf_duration_format(int64_t ms, char *out);
 
 #define HF_TIME_TEXT 25 /* "2026-11-15T21:39:57.123Z" and a NUL */
-/* RFC 3339, UTC, with milliseconds. Times before year 0 or after 9999 are cut to those bounds. */
+/* RFC 3339, UTC, with milliseconds. Earlier times than year 0 and later times than 9999 are cut to
+ * these bounds. */
 void hf_time_format(hf_time t, char out[HF_TIME_TEXT]);
 /* RFC 3339 with any offset and 0 to 9 digits of fraction (cut to milliseconds), a date alone
  * (midnight UTC), or "@" and milliseconds since 1970. */

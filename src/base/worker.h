@@ -1,4 +1,4 @@
-/* worker.h: a thread that makes one step after another, with a pause between them, until it is
+/* worker.h: a background thread that calls a step again and again, with pauses, until it is
  * stopped. */
 #ifndef HF_BASE_WORKER_H
 #define HF_BASE_WORKER_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Embedded in what it works for. All zero: not started. */
+/* Embedded in the struct that it works for. All zero: not started. */
 struct hf_worker {
     /* private */
     pthread_t thread;
@@ -18,12 +18,12 @@ struct hf_worker {
     void *arg;
 };
 
-/* hf_worker_start: call step(arg) on a new thread, again and again. It answers how many
- * nanoseconds to pause before the next step, which may be 0. False: the system gives no thread;
- * there is nothing to stop. */
+/* hf_worker_start: call step(arg) on a new thread, again and again. The step returns how many
+ * nanoseconds to pause before the next one; 0 is allowed. False: the thread could not be started,
+ * and there is nothing to stop. */
 bool hf_worker_start(struct hf_worker *worker, int64_t (*step)(void *arg), void *arg);
-/* End the pause, or wait for the end of the step under way, and end the thread. Nothing if it
- * was not started, or is stopped. Not from within a step. */
+/* End the pause, or wait for the end of the running step, and end the thread. Does nothing if the
+ * worker is not started or already stopped. Must not be called from a step. */
 void hf_worker_stop(struct hf_worker *worker);
 
 #endif

@@ -1,4 +1,4 @@
-/* Values of any type as a whole: read past, or as compact text. */
+/* Whole values of any type: skipped, or as compact text. */
 #include "base/bytes.h"
 #include "json/reader.h"
 
@@ -21,7 +21,7 @@ void hf_reader_aside_end(struct hf_reader *r, struct hf_reader_aside *a)
     hf_arena_free(&a->own);
 }
 
-/* ---- Past ---- */
+/* ---- Skipping ---- */
 
 static bool skip(struct hf_reader *r)
 {
@@ -79,7 +79,7 @@ static size_t squeeze(struct hf_bytes from, unsigned char *to)
 
 bool hf_reader_compact(struct hf_reader *r, struct hf_bytes *out)
 {
-    (void)hf_reader_peek(r); /* white space in front of the value is not of it */
+    (void)hf_reader_peek(r); /* skips white space before the value */
     size_t at = r->at, spaces = r->spaces;
     if (!hf_reader_skip(r))
         return false;

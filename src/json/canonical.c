@@ -187,9 +187,8 @@ static int by_name(const void *a, const void *b)
     return (x.size > y.size) - (x.size < y.size);
 }
 
-/* The members of an object stand in the text in the order in which they came: put them into the
- * order of their names. Members are as long afterwards as before, so the place they take together
- * stays the same. */
+/* Sort the members of an object, which are in the text in the order of arrival, by name. Their
+ * length does not change, so together they fill the same place. */
 static void members_sort(struct canon *c, struct member *members, size_t count)
 {
     size_t from = members[0].from, size = members[count - 1].to - from;
@@ -215,7 +214,7 @@ static void members_sort(struct canon *c, struct member *members, size_t count)
 
 static bool canon_value(struct canon *c);
 
-/* The members that are being gathered are on one stack for all objects that are open. */
+/* All open objects share one stack of members. */
 static bool canon_object(struct canon *c)
 {
     size_t base = c->members.size;

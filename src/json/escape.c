@@ -39,7 +39,8 @@ static unsigned char *utf8_put(unsigned char *out, unsigned c)
     return out;
 }
 
-/* What stands behind "\u", two halves of a pair taken together. *used: bytes behind the "\u". */
+/* The code point after "\u"; two halves of a surrogate pair give one. *used: bytes after the
+ * "\u". */
 static int code_point(const unsigned char *p, size_t size, size_t *used)
 {
     int c = hex4(p, size);

@@ -36,7 +36,7 @@ static const unsigned char *text_of(const struct hf_reader *r)
     return r->text.data;
 }
 
-/* "expected `what` at byte `at`, got 'x'": what stands there is no value that could be shown. */
+/* "expected `what` at byte `at`, got 'x'". For text that is not a whole value. */
 COLD static bool fail_form(struct hf_reader *r, size_t at, const char *what)
 {
     char got[24] = "the end";
@@ -47,7 +47,7 @@ COLD static bool fail_form(struct hf_reader *r, size_t at, const char *what)
     return false;
 }
 
-/* Is byte i part of a control character? Those of a terminal have no place in a sentence. */
+/* Is byte i part of a control character? A message must not control the reader's terminal. */
 static bool is_control(const unsigned char *p, size_t i)
 {
     bool second = i > 0 && p[i - 1] == 0xc2 && p[i] < 0xa0; /* U+0080 to U+009F */
@@ -83,7 +83,7 @@ COLD bool hf_reader_refuse(struct hf_reader *r, size_t at, const char *expected)
     size_t from = r->at;
     if (type == HF_READ_NONE)
         return fail_form(r, from, expected);
-    if (!hf_reader_skip(r)) /* broken is worse than unfit, so that is said */
+    if (!hf_reader_skip(r)) /* if the value is broken, that error is reported */
         return false;
     if (type == HF_READ_OBJECT || type == HF_READ_ARRAY)
         return hf_reader_fail(r, "expected %s, got %s", expected,
@@ -137,9 +137,9 @@ bool hf_reader_end(struct hf_reader *r)
 
 /* ---- Strings ---- */
 
-/* Does the word have a byte that ends a plain run: a control byte, '"', '\\' or one of UTF-8? Each
- * term has the top bit of a byte set if (and, below the first such byte, only if) the byte is
- * meant. */
+/* Does the word have a byte that ends a plain run: a control byte, '"', '\\' or a byte of UTF-8
+ * above 0x7f? Each term sets the top bit of such a byte, and sets no top bit below the first such
+ * byte. */
 static bool word_stops(uint64_t word)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones * 0x80;
@@ -160,7 +160,7 @@ static size_t plain_run(const unsigned char *p, size_t at, size_t size)
     return at;
 }
 
-/* The first byte of `text` that does not belong to a character. The text has one. */
+/* The first byte of `text` that is not valid UTF-8. There is one. */
 COLD static size_t broken_at(struct hf_bytes text)
 {
     const unsigned char *p = text.data;
@@ -174,8 +174,7 @@ COLD static size_t broken_at(struct hf_bytes text)
     return at;
 }
 
-/* What the string between the quotes means, in the arena. raw: it has escapes, and stands in the
- * text at `from`. */
+/* Unescape into the arena. raw: the text between the quotes, at offset `from`; it has escapes. */
 static bool unescape(struct hf_reader *r, size_t from, struct hf_bytes raw, struct hf_bytes *out)
 {
     unsigned char *data = hf_arena_take(r->arena, raw.size);
@@ -193,7 +192,7 @@ static bool unescape(struct hf_reader *r, size_t from, struct hf_bytes raw, stru
     return fail_form(r, from + bad + 1, "one of \" \\ / b f n r t u behind a backslash");
 }
 
-/* The string whose opening quote stands at r->at. */
+/* The string whose opening quote is at r->at. */
 static bool string_read(struct hf_reader *r, struct hf_bytes *out)
 {
     const unsigned char *p = text_of(r);
@@ -204,7 +203,7 @@ static bool string_read(struct hf_reader *r, struct hf_bytes *out)
             return fail_form(r, at, "control bytes to be escaped");
         if (p[at] == '\\') {
             escaped = true;
-            at++; /* and what it escapes, even a quote */
+            at++; /* skip the escaped byte too, even a quote */
         } else {
             high = true;
         }
@@ -248,7 +247,7 @@ static bool is_at(const struct hf_reader *r, size_t at, unsigned char a, unsigne
     return at < r->text.size && (p[at] == a || p[at] == b);
 }
 
-/* The number whose first byte, a digit or a minus, stands at r->at. */
+/* The number whose first byte, a digit or a minus, is at r->at. */
 static bool number_read(struct hf_reader *r, struct hf_bytes *out)
 {
     size_t at = r->at + is_at(r, r->at, '-', '-'), end = digits_run(r, at);
@@ -364,8 +363,8 @@ COLD static bool fail_twice(struct hf_reader *r, struct hf_bytes name)
                           hf_reader_excerpt(name, text), r->at);
 }
 
-/* A few names are compared each with each; many are sorted once, when the object ends, so that
- * nobody can make this slow. */
+/* A few names are compared pairwise; many are sorted once, when the object ends, so that no input
+ * makes this slow. */
 static bool name_add(struct hf_reader *r, struct hf_bytes name)
 {
     if (r->name_count - r->name_base < HF_READER_NAMES)
@@ -375,7 +374,7 @@ static bool name_add(struct hf_reader *r, struct hf_bytes name)
     return names_push(r, name);
 }
 
-/* Any order in which the same names stand side by side. */
+/* Any order that puts equal names next to each other. */
 static int by_size(const void *a, const void *b)
 {
     const struct hf_bytes *x = a, *y = b;
@@ -420,7 +419,7 @@ static void leave(struct hf_reader *r)
     r->first = false;
 }
 
-/* Stand before the next member or element. False: at `end`, or an error. */
+/* Go to the next member or element. False: at `end`, or an error. */
 static bool part(struct hf_reader *r, char end, const char *expected)
 {
     if (r->failed)

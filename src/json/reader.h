@@ -1,11 +1,11 @@
-/* reader.h: JSON, read strictly and one value after the other.
+/* reader.h: a strict JSON reader, one value after the other.
  *
- * The text is borrowed and walked once, without a tree: the caller asks for what it expects. Strict
- * means RFC 8259 and no more: UTF-8 only, no byte order mark, no comment, no trailing comma, no
- * lone surrogate, nothing behind the end. The first error sticks: later calls answer false, and
- * `error` says in one sentence what was wrong and, where it is the form that is wrong, at which
- * byte (the first is byte 0). Names that come twice in one object are an error, however they are
- * escaped.
+ * The text is borrowed and read once, without a tree: the caller asks for the values that it
+ * expects. Strict means RFC 8259 and no more: UTF-8 only, no byte order mark, no comment, no
+ * trailing comma, no lone surrogate, nothing after the end. The first error stays: later calls
+ * return false, and `error` says in one sentence what was wrong and, for an error of form, at which
+ * byte (the first is byte 0). A duplicate name in one object is an error, also if it is escaped
+ * differently.
  *
  *     struct hf_reader r = { .text = body, .arena = &arena };
  *     if (hf_reader_object(&r))
@@ -33,29 +33,30 @@ enum hf_reader_type {
     HF_READ_NULL
 };
 
-/* Not to be copied once it is in use: it points into itself. */
+/* Must not be copied while in use: it has pointers into itself. */
 struct hf_reader {
     struct hf_bytes text;   /* borrowed */
     struct hf_arena *arena; /* borrowed; unescaped strings go here, others point into the text */
-    size_t at;              /* the next byte to look at; set it only to what it was before */
-    size_t spaces;          /* private: how often white space was passed over */
+    size_t at;              /* the next byte to read; may only be set back to an earlier value */
+    size_t spaces;          /* private: how often white space was skipped */
     unsigned depth;         /* private */
     bool first;             /* private: no comma is due yet */
     bool failed;
-    bool no_memory; /* failed, and not because of the text */
+    bool no_memory; /* failed because out of memory, not because of the text */
     char error[192];
-    /* Private: the names of the objects that are open, innermost last, each object behind an entry
-     * that says where the outer one's begin. They are in `few` until more are needed. */
+    /* Private: the names of the open objects, innermost last. Before the names of each object is an
+     * entry that says where the names of the outer object begin. They are in `few` until more are
+     * needed. */
     struct hf_bytes *names;
     size_t name_count, name_room, name_base;
     struct hf_bytes few[HF_READER_NAMES];
 };
 
-/* What the next value is, judged by its first byte; nothing but white space is consumed.
- * HF_READ_NONE: there was an error before, or no value can begin here (asking for one says why). */
+/* The type of the next value, from its first byte; only white space is consumed. HF_READ_NONE:
+ * there was an error before, or no value begins here (reading one sets the error). */
 enum hf_reader_type hf_reader_peek(struct hf_reader *r);
 
-/* Enter an object, then ask for its members until false: either the object has ended (and was
+/* Enter an object, then call hf_reader_member until false: either the object has ended (and was
  * left), or there was an error (r->failed). Exactly one value must be read after each member. */
 bool hf_reader_object(struct hf_reader *r);
 bool hf_reader_member(struct hf_reader *r, struct hf_bytes *name);
@@ -79,13 +80,13 @@ bool hf_reader_skip(struct hf_reader *r);
 /* True if nothing but white space is left. */
 bool hf_reader_end(struct hf_reader *r);
 
-/* Fail, because the value that begins at `at` (read as a whole already, or next) does not fit:
- * "expected <expected>, got <it>". Always false. */
+/* Fail, because the value at `at` (already read, or next) is not what the caller expects: "expected
+ * <expected>, got <value>". Always false. */
 bool hf_reader_refuse(struct hf_reader *r, size_t at, const char *expected);
 /* Fail with a sentence, unless the reader has failed before. Always false. */
 bool hf_reader_fail(struct hf_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Fail, because there is no memory. Always false. */
+/* Fail, because out of memory. Always false. */
 bool hf_reader_no_memory(struct hf_reader *r);
 
 /* What is read only to be skipped, or to be written in another form, uses an arena of its own, which
@@ -100,8 +101,8 @@ void hf_reader_aside(struct hf_reader *r, struct hf_reader_aside *a);
 void hf_reader_aside_end(struct hf_reader *r, struct hf_reader_aside *a);
 
 #define HF_READER_EXCERPT 44
-/* Valid UTF-8 as it may stand in a sentence: as much as fits, cut between two characters, with ?
- * for control characters, and a NUL. Answers out. */
+/* Valid UTF-8 for use in a message: as much as fits, cut between two characters, with ? for control
+ * characters, and a NUL. Returns out. */
 const char *hf_reader_excerpt(struct hf_bytes text, char out[HF_READER_EXCERPT]);
 
 #endif

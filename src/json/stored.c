@@ -29,9 +29,8 @@ bool hf_stored_read(struct hf_reader *r, struct hf_bytes *out)
     return true;
 }
 
-/* Whoever embeds the library may have stored anything behind the mark, so it is read before it is
- * believed. White space would be valid, but a line break in it would tear a line of a batch in
- * two. */
+/* A program that embeds the library may have stored anything after the mark, so the text is
+ * checked. White space would be valid, but a line break would split a line of a bulk answer. */
 void hf_json_stored(struct hf_json *j, struct hf_bytes bytes)
 {
     struct hf_arena arena = { 0 };

@@ -4,7 +4,7 @@
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* What is due before a value: a comma or nothing; after it one is due. */
+/* Write the comma before a value, if one is due. */
 static void value_begin(struct hf_json *j)
 {
     if (j->comma)
@@ -52,8 +52,8 @@ void hf_json_name_quoted(struct hf_json *j, const char *quoted, size_t size)
     j->comma = false;
 }
 
-/* The length of the character that begins at p, or 0; *bad is then how many bytes one U+FFFD stands
- * for: as many as could have begun a character (Unicode 3.9, "maximal subpart"). */
+/* The length of the character that begins at p, or 0. Then *bad is the number of bytes that one
+ * U+FFFD replaces: as many as could have begun a character (Unicode 3.9, "maximal subpart"). */
 static size_t character_size(const unsigned char *p, const unsigned char *end, size_t *bad)
 {
     unsigned c = *p;
@@ -98,7 +98,7 @@ static bool passes(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* Runs that need no change are copied at once: that is nearly always the whole string. */
+/* Runs that need no change are copied at once; nearly always that is the whole string. */
 static void string_add(struct hf_buffer *out, struct hf_bytes text)
 {
     const unsigned char *p = text.size > 0 ? text.data : (const unsigned char *)"";

@@ -1,8 +1,8 @@
 /* writer.h: a small JSON writer over a buffer.
  *
- * Commas come by themselves: one flag says whether a comma is due before the next name or element.
- * It is down after an opening bracket and after a name, and up after every value. Nothing is
- * allocated but the buffer; memory that runs out shows as `failed` of the buffer, once, at the end.
+ * The writer adds the commas: one flag says whether a comma is due before the next name or element.
+ * It is clear after an opening bracket and after a name, and set after every value. Only the buffer
+ * is allocated; out of memory is `failed` of the buffer, checked once, at the end.
  *
  *     struct hf_json j = { .out = &buffer };
  *     hf_json_object(&j);
@@ -10,7 +10,7 @@
  *     hf_json_text(&j, hold->id);
  *     hf_json_object_end(&j);
  *
- * The same calls give the same bytes: no locale, no white space, no order of their own. */
+ * The same calls always give the same bytes: no locale, no white space, no reordering. */
 #ifndef HF_JSON_WRITER_H
 #define HF_JSON_WRITER_H
 
@@ -26,21 +26,21 @@ void hf_json_object_end(struct hf_json *j);
 void hf_json_array(struct hf_json *j);
 void hf_json_array_end(struct hf_json *j);
 
-/* The name of a member, as a literal that needs no escaping: it is quoted by the compiler. */
+/* The name of a member, as a literal that needs no escaping; the compiler adds the quotes. */
 #define hf_json_name(j, literal) hf_json_name_quoted((j), "\"" literal "\":", sizeof(literal) + 2)
 void hf_json_name_quoted(struct hf_json *j, const char *quoted, size_t size);
 /* The name of a member, as bytes from outside. */
 void hf_json_name_bytes(struct hf_json *j, struct hf_bytes name);
 
-/* A string. Each maximal run that could begin a character but does not make one becomes U+FFFD, as
- * Unicode recommends, so the output is valid UTF-8 whatever comes in. */
+/* A string. Each maximal run that begins a character but does not complete it becomes U+FFFD, as
+ * Unicode recommends. So the output is valid UTF-8 for any input. */
 void hf_json_bytes(struct hf_json *j, struct hf_bytes text);
 void hf_json_text(struct hf_json *j, const char *text);
-/* A string out of two parts that need no escaping. */
+/* A string of two parts that need no escaping. */
 void hf_json_joined(struct hf_json *j, const char *first, const char *second);
 /* Opaque bytes without loss: a string if they are valid UTF-8, else {"base64":"..."} (RFC 4648). */
 void hf_json_opaque(struct hf_json *j, struct hf_bytes bytes);
-/* A value that is JSON already; the caller vouches for it. */
+/* A value that is already JSON; not checked. */
 void hf_json_raw(struct hf_json *j, struct hf_bytes text);
 /* A string: `prefix`, then the bytes in lower-case hexadecimal. */
 void hf_json_hex(struct hf_json *j, const char *prefix, struct hf_bytes bytes);
