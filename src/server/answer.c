@@ -1,4 +1,4 @@
-/* Answers as JSON, with the fields that belong to them. */
+/* Answers as JSON, with their header fields. */
 #include "base/clock.h"
 #include "base/text.h"
 
@@ -7,7 +7,7 @@
 static const char json[] = "application/json";
 static const char problem_json[] = "application/problem+json";
 
-/* Whoever is woken by the alert has to find the claim. */
+/* The operator who gets the alert must be able to find the claim. */
 static void unknown_log(struct hf_server *s, const struct hf_request *request,
                         const struct hf_result *result)
 {
@@ -23,7 +23,8 @@ static void unknown_log(struct hf_server *s, const struct hf_request *request,
                 sizeof fields / sizeof *fields);
 }
 
-/* A tenant is at its quota. Its requests may come fast, and one line in a while says it. */
+/* A tenant is at its quota. Its requests may come fast, so at most one line in PAUSE_MS is
+ * logged. */
 static void quota_log(const struct hf_work *work, const struct hf_request *request,
                       const struct hf_result *result)
 {
@@ -72,7 +73,7 @@ void hf_server_noticed(const struct hf_work *work, const struct hf_request *requ
                 sizeof fields / sizeof *fields);
 }
 
-/* When to try again, for those answers that ask for it. */
+/* When to retry, for answers that ask for a retry. */
 static void add_retry_after(struct hf_http_reply *reply, unsigned http_status, const char *code)
 {
     if (http_status == 503 || strcmp(code, "in-progress") == 0)
@@ -130,7 +131,7 @@ void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply)
     }
 }
 
-/* Ready: the store is open and takes new keys. */
+/* Ready: the store is open and accepts new keys. */
 void hf_render_ready(struct hf_work *work, struct hf_http_reply *reply)
 {
     struct hf_db *db = work->server->db;
@@ -148,7 +149,7 @@ void hf_render_ready(struct hf_work *work, struct hf_http_reply *reply)
         hf_buffer_add_text(reply->fields, "Retry-After: 1\r\n");
 }
 
-/* A body that another thread has made. */
+/* A body that a thread of slow.c has made. */
 void hf_render_made(struct hf_work *work, struct hf_http_reply *reply)
 {
     reply->status = 200;
@@ -203,7 +204,7 @@ void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_r
         add_allow(work, reply);
 }
 
-/* The title of what the HTTP server refuses by itself. */
+/* Titles for refusals by the HTTP server itself. */
 static const char *title_of(unsigned status)
 {
     switch (status) {

@@ -1,4 +1,5 @@
-/* Many operations in one body: each is independent, all of them share one commit. */
+/* Bulk requests: many operations in one body. Each is decided by itself; they usually share a
+ * commit. */
 #include "server/inner.h"
 
 #include "core/action.h"
@@ -7,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many lines may be worked on at one time, over all connections: about 80 MiB. */
+/* Lines in progress at one time, over all connections: about 80 MiB. */
 enum { LINES_NOW_MAX = 8 * HF_BULK_LINES_MAX };
-/* The answers of one bulk request: what all may have together, and what each may have at least
- * (more than a hold has). */
+/* Bytes of the answers of one bulk request: the maximum of all together, and the least that each
+ * line may use (more than a hold needs). */
 enum { ANSWERS_MAX = 32 << 20, ANSWER_LEAST = 4096 };
 
 struct line {
@@ -32,7 +33,7 @@ struct hf_bulk {
 static size_t lines_of(struct hf_bytes body)
 {
     size_t count = 0;
-    if (body.size == 0) /* there may be no bytes to point at */
+    if (body.size == 0) /* body.data may be NULL */
         return 0;
     const char *at = body.data, *end = at + body.size;
     while (at < end) {
@@ -43,7 +44,7 @@ static size_t lines_of(struct hf_bytes body)
     return count;
 }
 
-/* One is answered. The last of them ends the request, and knows what all answers take. */
+/* One line is answered. The last one ends the request and adds up the sizes of all answers. */
 static void one_less(struct hf_bulk *bulk)
 {
     if (atomic_fetch_sub(&bulk->left, 1) != 1)
@@ -69,7 +70,7 @@ static void line_read(struct hf_bulk *bulk, struct line *line, struct hf_bytes t
     line->status =
         hf_api_decode_line(text, tenant, &work->x->arena, &line->request, &line->call, &fault);
     if (line->status == HF_OK) {
-        /* All answers of a bulk request are in memory at one time. */
+        /* All answers of a bulk request are in memory at the same time. */
         size_t share = ANSWERS_MAX / bulk->count;
         line->op = (struct hf_op){ .request = &line->request,
                                    .result = &line->result,
@@ -88,8 +89,7 @@ static void line_read(struct hf_bulk *bulk, struct line *line, struct hf_bytes t
         memcpy(line->fault, fault.detail, size);
 }
 
-/* Read all lines, then hand over those that make sense: nothing begins before everything was
- * read. */
+/* Decode all lines, then submit the valid ones: nothing begins before all lines are decoded. */
 static void lines_begin(struct hf_bulk *bulk, struct hf_bytes body)
 {
     const char *at = body.data, *end = at + body.size;
@@ -102,7 +102,7 @@ static void lines_begin(struct hf_bulk *bulk, struct hf_bytes body)
         at = stop + 1;
     }
     bulk->work->x->took = bulk->work->x->arena.held;
-    /* One more than there are, so that it is not done before all were handed over. */
+    /* One more than there are, so that the request does not end before all lines are submitted. */
     bulk->left = good + 1;
     for (size_t i = 0; i < bulk->count; i++)
         if (bulk->lines[i].call)
@@ -110,7 +110,7 @@ static void lines_begin(struct hf_bulk *bulk, struct hf_bytes body)
     one_less(bulk);
 }
 
-/* More lines than its tenant may owe for? True after refusing. */
+/* More lines than the tenant's rate allows in one request? True after refusing. */
 static bool too_many_for_rate(struct hf_work *work, size_t count)
 {
     const struct hf_tenants *tenants = &work->server->tenants;
@@ -132,13 +132,13 @@ static void lines_give(struct hf_work *work, size_t count)
     work->tenant->batch_lines -= (int64_t)count;
 }
 
-/* Take so many of the lines that may be worked on. False if there are too few left: of all, or of
- * the tenant's. In one step with the check, because other threads take some too. */
+/* Reserve `count` lines. False if fewer are left: of the server's, or of the tenant's. Adds before
+ * it checks, because other threads reserve lines at the same time. */
 static bool lines_take(struct hf_work *work, size_t count)
 {
     int64_t more = (int64_t)count, max = LINES_NOW_MAX;
-    int64_t own_max =
-        work->server->options.auth_file ? max / 2 : max; /* half of them is for the others */
+    /* Half is kept for other tenants. */
+    int64_t own_max = work->server->options.auth_file ? max / 2 : max;
     int64_t all = atomic_fetch_add(&work->server->batch_lines_now, more) + more;
     int64_t own = atomic_fetch_add(&work->tenant->batch_lines, more) + more;
     if (all <= max && own <= own_max)
@@ -147,7 +147,7 @@ static bool lines_take(struct hf_work *work, size_t count)
     return false;
 }
 
-/* May so many lines be worked on now? They are taken then. False after refusing. */
+/* May `count` lines begin now? If so, they are reserved. False after refusing. */
 static bool may_begin(struct hf_work *work, size_t count)
 {
     if (count == 0) {
@@ -248,7 +248,8 @@ void hf_bulk_render(struct hf_work *work, struct hf_buffer *body)
 {
     for (size_t i = 0; i < work->bulk->count; i++) {
         struct line *line = &work->bulk->lines[i];
-        /* A byte may take six in JSON, so what fitted in memory may be far larger now. */
+        /* A byte may take six bytes in JSON, so the body may be far larger than the answers in
+         * memory. */
         if (body->size > ANSWERS_MAX && line->call &&
             hf_server_answer_size(&line->result) > ANSWER_LEAST)
             line->status = HF_INDETERMINATE;

@@ -1,4 +1,4 @@
-/* Who may ask, what is asked, and gathering it for the engine. */
+/* Authentication, decoding of requests, and gathering operations for the engine. */
 #include "server/inner.h"
 
 #include "base/clock.h"
@@ -36,9 +36,9 @@ void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status st
         work->problem = words; /* static words, however long */
 }
 
-/* ---- Who may ask ---- */
+/* ---- Authentication ---- */
 
-/* Who calls? False: nobody that we know. Without an auth file everybody is. */
+/* Find the caller. False: not authenticated. Without an auth file every caller is the admin. */
 static bool identify(struct hf_server *s, const struct hf_http_head *head, struct hf_work *work)
 {
     struct hf_caller *caller = &work->caller;
@@ -51,15 +51,14 @@ static bool identify(struct hf_server *s, const struct hf_http_head *head, struc
     pthread_mutex_unlock(&s->auth_lock);
     bool known = head->has[HF_FIELD_AUTHORIZATION] &&
                  hf_auth_check(auth, head->field[HF_FIELD_AUTHORIZATION], caller);
-    /* With an operator in the auth file, tenants do not see the figures. */
+    /* If the auth file has an operator, tenants do not see the figures. */
     work->figures =
         caller->is_operator || (caller->role >= HF_ROLE_READ && !hf_auth_has_operator(auth));
     hf_auth_drop(auth);
     return known;
 }
 
-/* Is it an address that only this machine has? text: an IPv4 address, or an IPv6 address in
- * brackets. */
+/* Is it a loopback address? text: an IPv4 address, or an IPv6 address in brackets. */
 static bool loopback(char *text)
 {
     struct in6_addr six;
@@ -75,8 +74,8 @@ static bool loopback(char *text)
     return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
 }
 
-/* Does the request call the server by the address that it listens on, or by what no other machine
- * is called? A name ends where its port begins. */
+/* Is Host the address that the server listens on, localhost or a loopback address? The port is
+ * ignored for the latter two. */
 static bool local_host(const struct hf_server *s, struct hf_bytes host)
 {
     const char *at = host.data, *address = hf_http_address(s->http);
@@ -100,11 +99,10 @@ static bool field_is(const struct hf_http_head *head, enum hf_http_field field, 
            strncasecmp(value.data, word, value.size) == 0;
 }
 
-/* Is it asked for by a page of another site that a browser shows? Without an auth file the
- * browser's user is let in without a word, so a name that somebody points at this machine must not
- * make a page of theirs ours: such a page is of the same origin as its Host, and a GET then says
- * nothing in Origin. Whether the server lives is no secret, and who asks that (a load balancer)
- * calls it by any name. */
+/* Does the request come from a web page of another site? Without an auth file the server accepts
+ * every local caller, also a browser. An attacker can point a DNS name at this machine: their page
+ * then has the same origin as its Host, and its GET has no Origin field. Health calls are not
+ * secret, and a load balancer may use any name for the server. */
 static bool foreign_page(const struct hf_server *s, const struct hf_call *call,
                          const struct hf_http_head *head)
 {
@@ -114,7 +112,8 @@ static bool foreign_page(const struct hf_server *s, const struct hf_call *call,
            field_is(head, HF_FIELD_SEC_FETCH_SITE, "cross-site");
 }
 
-/* A page of another origin may send requests here, but not without saying so in Origin. */
+/* A browser names the origin of a page in Origin when the page sends a request to another
+ * origin. */
 static bool foreign_origin(const struct hf_server *s, const struct hf_http_head *head)
 {
     char own[300];
@@ -127,8 +126,8 @@ static bool foreign_origin(const struct hf_server *s, const struct hf_http_head 
            memcmp(origin.data, own, (size_t)n) != 0;
 }
 
-/* The caller is known and may make the call. Has its tenant room for the connection? False after
- * filling `why`. */
+/* The caller is authenticated and may make the call. May its tenant have one more connection? False
+ * after filling `why`. */
 static bool admit(struct hf_work *work, struct hf_http_refusal *why)
 {
     static const struct hf_http_refusal no_memory = {
@@ -164,7 +163,7 @@ static bool admit(struct hf_work *work, struct hf_http_refusal *why)
     return true;
 }
 
-/* An operator makes no calls of a tenant's, and a tenant none of an operator's. */
+/* Operators cannot make calls for tenants, and tenants cannot make calls for operators. */
 static bool may_call(const struct hf_work *work)
 {
     const struct hf_call *call = work->match.call;
@@ -216,7 +215,7 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
         "The body is in a Content-Encoding that is not read here. Send it as it is, without the "
         "field."
     };
-    /* Nobody sends a body to where it is of no use. */
+    /* Refused before the body is received. */
     static const struct hf_http_refusal unknown = {
         404, "not-known",
         "There is no call with this path. GET /v1/openapi.json describes them all."
@@ -235,7 +234,7 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     work->file = -1;
     work->retry_after = 0;
     hf_call_find(x->head.method, x->head.path, &work->match);
-    /* The threads of slow.c know nothing of what the engine has not been handed yet. */
+    /* The threads of slow.c do not see operations that are not submitted to the engine yet. */
     x->in_turn = work->match.call && hf_handler_of(work->match.call)->make;
     enum hf_role needed = work->match.call ? work->match.call->role : HF_ROLE_NONE;
     bool known = identify(s, &x->head, work);
@@ -273,9 +272,9 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     return true;
 }
 
-/* ---- What is asked ---- */
+/* ---- Requests ---- */
 
-/* What this I/O thread gathers in a round. */
+/* The operations that this I/O thread gathers in a round. */
 static _Thread_local struct hf_op *gathered, **gathered_end;
 
 void hf_server_gather(struct hf_op *op)
@@ -311,7 +310,7 @@ static void op_done(struct hf_op *op, enum hf_status status)
     hf_http_done(work->x);
 }
 
-/* Fill what every kind of decoding starts from. False after refusing. */
+/* Fill the input of the decoder. False after refusing. */
 static bool input_make(struct hf_work *work)
 {
     struct hf_http_exchange *x = work->x;
@@ -361,7 +360,8 @@ bool hf_request_begin(struct hf_work *work)
                                .arg = work,
                                .order_key = work->x->conn };
     work->x->took = work->x->arena.held;
-    /* Of those that are alone there is one for each connection. The others are counted. */
+    /* A request that is `alone` is the only one of its connection. The answers of all others are
+     * counted. */
     if (!work->x->alone)
         work->x->answer_max = hf_action_of(work->request.action)->answer_max;
     hf_server_gather(&work->op);
@@ -388,14 +388,14 @@ static void not_found(struct hf_work *work)
         "This path is there, but not with this method. The field Allow names those that it takes.");
 }
 
-/* Does the call end something that was begun, or keep it from ending? */
+/* Does the call end something that was begun, or keep it alive? */
 static bool is_ending(const struct hf_call *call)
 {
     enum hf_ends ends = call ? hf_action_of(call->action)->ends : HF_ENDS_NOTHING;
     return ends == HF_ENDS_BEGUN || ends == HF_ENDS_PAYLOAD;
 }
 
-/* Told when the body has come, so that the connection can be kept. */
+/* Checked after the body has arrived, so that the connection can be kept. */
 bool hf_server_too_fast(struct hf_work *work, uint64_t count)
 {
     struct hf_server *s = work->server;
@@ -440,9 +440,9 @@ static void request(void *arg, struct hf_http_exchange *x)
 
 /* ---- Rounds ---- */
 
-/* Submit what the round has gathered. With one I/O thread it also commits here: nobody else would
- * have anything to do meanwhile, and a hand-over to another thread costs more than it hides. A
- * database is waited for by threads of the library. */
+/* Submit the operations of the round. With one I/O thread, this thread also commits: no other
+ * thread has work meanwhile, and a switch to another thread costs more than it saves. Threads of
+ * the library wait for a database. */
 static void round_end(void *arg, struct hf_http_thread *thread)
 {
     struct hf_server *s = arg;
@@ -456,7 +456,7 @@ static void round_end(void *arg, struct hf_http_thread *thread)
         hf_flush(s->db);
 }
 
-/* An export that its client reads too slowly. */
+/* An export was cut because its client reads too slowly. */
 static void cut(void *arg, const struct hf_http_cut *cut)
 {
     struct hf_server *s = arg;
@@ -478,9 +478,8 @@ static void release(void *arg, struct hf_http_exchange *x)
     hf_result_clear(&work->result);
     hf_bulk_free(work);
     hf_buffer_free(&work->text);
-    if (work->server &&
-        work->file >=
-            0) { /* an export whose caller has left; without a server, nothing was asked yet */
+    /* An export whose client has disconnected. If server is NULL, there was no request yet. */
+    if (work->server && work->file >= 0) {
         close(work->file);
         atomic_fetch_sub(&work->tenant->exports, 1);
     }

@@ -48,7 +48,7 @@ const struct hf_handler hf_handlers[HF_CALL_KINDS] = {
                        .of_tenant = true,
                        .charges = true,
                        .media = { "application/x-ndjson" } },
-    /* Audits and traces are also written for people, if Accept asks for that first. */
+    /* Audits and traces are text for people if Accept names text/plain first. */
     [HF_CALL_AUDIT] = { SLOW(HF_SLOW_FILES, hf_slow_audit), .media = { JSON_MEDIA, "text/plain" },
                         .headers = { "Holdfast-Verdict" } },
     [HF_CALL_TRACE] = { SLOW(HF_SLOW_FILES, hf_slow_trace), .media = { JSON_MEDIA, "text/plain" } },

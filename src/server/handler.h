@@ -1,4 +1,4 @@
-/* handler.h: what happens for a call, in one table. */
+/* handler.h: how each kind of call is handled, in one table. */
 #ifndef HF_SERVER_HANDLER_H
 #define HF_SERVER_HANDLER_H
 
@@ -11,28 +11,28 @@ struct hf_work;
 enum hf_slow_kind { HF_SLOW_PAGES = 0, HF_SLOW_FILES = 1 };
 
 struct hf_handler {
-    /* Begin it, on an I/O thread. True: it is under way, and another thread or a later round ends
-     * it with hf_http_done. False: it can be answered. NULL: there is nothing to do before the
-     * answer. */
+    /* Begin the call, on an I/O thread. True: it is in progress, and another thread or a later
+     * round ends it with hf_http_done. False: the answer can be written. NULL: there is nothing to
+     * do before the answer. */
     bool (*begin)(struct hf_work *work);
-    /* Of what takes long: make the answer, on a thread of the queue, into work->text or work->file.
-     * Else NULL. */
+    /* For slow calls: make the answer in work->text or work->file, on a thread of the queue. Else
+     * NULL. */
     void (*make)(struct hf_work *work);
     enum hf_slow_kind slow;
     /* Write the answer. reply: has the status 200 and the content type of JSON. */
     void (*render)(struct hf_work *work, struct hf_http_reply *reply);
     bool needs_store;
-    /* Its answer may be so large that unread ones could pile up in memory. */
+    /* The answer may be so large that unread answers could fill the memory. */
     bool is_large;
     /* An operator may not make the call. */
     bool of_tenant;
-    /* With an operator in the auth file, tenants may not make it. */
+    /* If the auth file has an operator, tenants may not make the call. */
     bool of_operators;
-    /* It is answered under any name that a client calls the server by. */
+    /* Answered for any Host. */
     bool at_any_host;
-    /* It counts its operations against the tenant's rate itself. */
+    /* `begin` counts the operations against the tenant's rate. */
     bool charges;
-    /* For the description: types of the body, fields of the head; NULL behind the last. */
+    /* For the OpenAPI description: media types of the body, header fields; NULL after the last. */
     const char *media[3];
     const char *headers[5];
 };

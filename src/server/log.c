@@ -1,4 +1,4 @@
-/* The buffer between those who log and the one thread that writes. */
+/* The buffer between the threads that log and the one thread that writes. */
 #include "base/clock.h"
 #include "server/log_text.h"
 
@@ -18,18 +18,15 @@ _Static_assert(HF_LOG_LINE_MAX <= PIPE_BUF, "a pipe takes a line whole or not at
 
 enum {
     ROOM_INFO = HF_LOG_BUFFER - HF_LOG_BUFFER / 8,
-    POLL_MS = 50, /* how soon a writer whose reader sleeps sees that it is to give up */
-    DRAIN_MS =
-        800, /* hf_log_drain and hf_log_close wait so long for the writer to write what is left, */
-    GIVE_UP_MS = 200, /* and the latter so long for it to notice that it is not to */
-    GATHER_MS =
-        /* a writer that was woken waits for more, so that a flood of lines is few writes and few
-         * wakes */
-    10,
-    PIECE_MAX =
-        /* one write to a file; to anything else HF_LOG_LINE_MAX, so that lines of others fit
-         * between */
-    65536
+    POLL_MS = 50, /* how often a blocked writer checks give_up */
+    /* hf_log_drain and hf_log_close wait this long until the remaining lines are written, */
+    DRAIN_MS = 800,
+    GIVE_UP_MS = 200, /* and hf_log_close then this long until the writer sees give_up */
+    /* the writer waits this long for more lines, so that a flood needs few writes and wake-ups */
+    GATHER_MS = 10,
+    /* one write to a file; to anything else HF_LOG_LINE_MAX, so that other writers' lines fit
+     * between */
+    PIECE_MAX = 65536
 };
 
 struct hf_log {
@@ -40,21 +37,21 @@ struct hf_log {
     pthread_mutex_t lock;
     pthread_cond_t filled, ended;
     /* under the lock */
-    uint64_t put, written; /* bytes of the ring: all that were ever put in, and taken out */
-    uint64_t said;         /* how many lines were dropped, as a line said it last */
-    hf_time newest;        /* the time of the line that came last, dropped or not */
+    uint64_t put, written; /* bytes of the ring: total put in, total taken out */
+    uint64_t said;         /* the number of dropped lines that was logged last */
+    hf_time newest;        /* the time of the newest line, dropped or not */
     bool closing, has_ended;
-    /* the writer's own */
+    /* only used by the writer */
     bool failing; /* the newest write failed */
-    bool torn;    /* what was written last is not the end of a line */
+    bool torn;    /* the last write ended within a line */
     char piece[PIECE_MAX];
-    /* everybody's */
+    /* used by all threads */
     atomic_bool give_up;
     _Atomic uint64_t dropped;
     char ring[HF_LOG_BUFFER];
 };
 
-/* ---- Putting in; the lock is held ---- */
+/* ---- Adding lines; the lock is held ---- */
 
 static void ring_put(struct hf_log *log, const char *data, size_t size)
 {
@@ -65,7 +62,8 @@ static void ring_put(struct hf_log *log, const char *data, size_t size)
     log->put += size;
 }
 
-/* End the line, with how many were dropped if that is news, and put it in. There is room. */
+/* End the line, with the number of dropped lines if it has changed, and put it in. There is
+ * room. */
 static void line_put(struct hf_log *log, struct hf_log_text *line)
 {
     bool sleeps = log->put == log->written;
@@ -103,9 +101,8 @@ uint64_t hf_log_dropped(const struct hf_log *log)
 
 /* ---- Writing ---- */
 
-/* One piece to the reader, waiting for it as long as nobody says to give up. What is left of it is
- * told by *left: 0 if all was written. A write after poll does not block, unless others write to
- * the same pipe. */
+/* Write one piece; waits for the reader until give_up is set. *left: bytes not written. A write
+ * after poll does not block, unless other processes write to the same pipe. */
 static void piece_write(struct hf_log *log, const char *data, size_t size, size_t *left)
 {
     struct pollfd ready = { .fd = log->options.fd, .events = POLLOUT };
@@ -120,8 +117,8 @@ static void piece_write(struct hf_log *log, const char *data, size_t size, size_
         if (done > 0)
             *left -= (size_t)done;
         else if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            nanosleep(&(struct timespec){ .tv_nsec = 1000000 },
-                      NULL); /* poll would say ready at once */
+            /* poll would return at once */
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
         else if (done == 0 || errno != EINTR)
             return;
     }
@@ -135,7 +132,8 @@ static uint64_t lines_in(const char *data, size_t size)
     return lines;
 }
 
-/* The oldest lines in the ring, as many as go out in one write: at least one. The lock is held. */
+/* Copy the oldest lines of the ring to `piece`, as many as one write may have: at least one. The
+ * lock is held. */
 static size_t piece_take(struct hf_log *log)
 {
     uint64_t waiting = log->put - log->written;
@@ -150,8 +148,8 @@ static size_t piece_take(struct hf_log *log)
     return size;
 }
 
-/* Write one piece, and count it as dropped if that fails. Takes the lock, and lets go of it while
- * it writes. */
+/* Write one piece, and count its lines as dropped if that fails. The lock is held, and released
+ * during the write. */
 static void piece_pass(struct hf_log *log)
 {
     const char *piece = log->piece;
@@ -173,7 +171,7 @@ static void piece_pass(struct hf_log *log)
     log->dropped += lines_in(piece + (size - left), left);
 }
 
-/* Nobody logs any more, and it is not yet said that lines are missing. */
+/* Lines were dropped, and no later line has reported it. */
 static void dropped_say(struct hf_log *log)
 {
     struct hf_log_text line;
@@ -182,7 +180,7 @@ static void dropped_say(struct hf_log *log)
     line_put(log, &line);
 }
 
-/* Wait for a line, and then a little more for those behind it. The lock is held, and given up
+/* Wait for a line, and then a little longer for more lines. The lock is held, and released
  * meanwhile. */
 static void writer_sleep(struct hf_log *log)
 {
@@ -289,7 +287,7 @@ void hf_log_close(struct hf_log *log)
     bool ended = log->has_ended;
     pthread_mutex_unlock(&log->lock);
     if (!ended) {
-        pthread_detach(log->writer); /* it sits in a write, and may still wake up */
+        pthread_detach(log->writer); /* it is blocked in a write, and may still return */
         return;
     }
     pthread_join(log->writer, NULL);

@@ -10,7 +10,7 @@
 
 static const char digits[] = "0123456789abcdef";
 
-/* Nothing at all, once something did not fit: the field is taken back as a whole. */
+/* After the first text that does not fit, add nothing: the whole field is removed later. */
 static void put(struct hf_log_text *t, const void *data, size_t size)
 {
     if (t->cut || size > sizeof t->text - HF_LOG_TAIL - t->size) {
@@ -44,8 +44,8 @@ static void put_utf16(struct hf_log_text *t, unsigned unit)
     put(t, text, sizeof text);
 }
 
-/* A character that is not shown as it is: it would end the string or the line, move the cursor,
- * turn the line around or not be seen at all. */
+/* A character that must be escaped: it would end the string or the line, move the cursor, change
+ * the text direction or be invisible. */
 static void put_escaped(struct hf_log_text *t, unsigned c)
 {
     char text[16];
@@ -75,7 +75,7 @@ static bool is_hidden(utf8proc_int32_t c)
     }
 }
 
-/* A byte that is part of no character. JSON has no way to say so. */
+/* A byte that is not valid UTF-8. JSON cannot express it. */
 static void put_byte(struct hf_log_text *t, unsigned char byte)
 {
     char text[4] = { '\\', 'x', digits[byte >> 4], digits[byte & 15] };
@@ -125,7 +125,7 @@ static void put_quoted(struct hf_log_text *t, struct hf_bytes text)
     put_text(t, size < text.size ? "...\"" : "\"");
 }
 
-/* Our own words need no quotes in a line of text, as long as they are words. */
+/* In a line of text, our own single words need no quotes. */
 static bool is_word(struct hf_bytes text)
 {
     const unsigned char *p = text.data;

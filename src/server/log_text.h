@@ -1,4 +1,4 @@
-/* log_text.h: how a line of the log is spelled. Pure: no clock, no memory but the line's own. */
+/* log_text.h: the format of a log line. Pure: no clock, no memory but the line's own. */
 #ifndef HF_SERVER_LOG_TEXT_H
 #define HF_SERVER_LOG_TEXT_H
 
@@ -13,11 +13,11 @@ struct hf_log_text {
     char text[HF_LOG_LINE_MAX];
 };
 
-/* Write the line but for its end. */
+/* Write the line without its end. */
 void hf_log_text_begin(struct hf_log_text *t, enum hf_log_level level, hf_time when,
                        const char *event);
 void hf_log_text_field(struct hf_log_text *t, const struct hf_log_field *field);
-/* End it, with how many lines were dropped since the start if it is to say so, else 0. */
+/* End the line. dropped: lines dropped since the start, to be shown; 0: do not show it. */
 void hf_log_text_end(struct hf_log_text *t, uint64_t dropped);
 
 #endif

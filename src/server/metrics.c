@@ -98,7 +98,7 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         (double)s->now / 1e3, (double)s->recovery_ns / 1e9);
 }
 
-/* What only a server on a database has. */
+/* Figures that only a server on PostgreSQL has. */
 static void database_add(struct hf_buffer *out, const struct hf_stats *s)
 {
     const struct figure figures[] = {
@@ -215,8 +215,8 @@ static void usage_add(struct hf_buffer *out, const char *name, const char *help,
     }
 }
 
-/* The tenants that use most, so that there are never many series, and the sum of the others. With
- * an auth file a caller that is no operator sees its own tenant and nothing else. */
+/* The tenants that use most, and the sum of all others: this limits the number of series. With an
+ * auth file, a caller that is no operator sees only its own tenant. */
 static void tenants_add(struct hf_server *s, const struct hf_caller *caller, struct hf_buffer *out)
 {
     enum { TOP = 20 };

@@ -1,5 +1,5 @@
-/* The interface for programs, as a document of OpenAPI 3.1. It is made from the table of calls, so
- * that it cannot say anything else than what the server does. */
+/* The HTTP interface as an OpenAPI 3.1 document. It is made from the table of calls, so that it
+ * always agrees with the server. */
 #include "server/openapi.h"
 
 #include "server/inner.h"
@@ -364,8 +364,8 @@ static void document_add(struct hf_buffer *out)
     hf_json_object_end(j);
 }
 
-/* It never changes while the program runs, so it is made once: nobody can keep a server busy by
- * asking for it. */
+/* The document never changes while the program runs, so it is made once: many requests for it cost
+ * little. */
 static struct hf_buffer kept;
 
 static void document_keep(void)
@@ -377,7 +377,7 @@ void hf_server_openapi(struct hf_buffer *out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, document_keep);
-    if (kept.failed) /* there was no memory then; perhaps there is now */
+    if (kept.failed) /* out of memory at that time: try again */
         document_add(out);
     else
         hf_buffer_add(out, kept.data, kept.size);

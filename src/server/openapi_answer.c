@@ -1,11 +1,11 @@
-/* What a call is answered with: its successes, its refusals, and those that all calls share. */
+/* The answers of a call: successes, refusals, and the refusals that all calls share. */
 #include "api/problem.h"
 #include "server/handler.h"
 #include "server/openapi.h"
 
 /* ---- What a call can be refused with ---- */
 
-/* Beside what the server itself says. */
+/* By the library; the server's own refusals are not in here. */
 static bool may_refuse(const struct hf_call *call, enum hf_status status)
 {
     if (status == HF_INVALID_REQUEST)
@@ -18,7 +18,7 @@ static bool may_refuse(const struct hf_call *call, enum hf_status status)
     return false;
 }
 
-/* Is a stored answer given again here? */
+/* Can the answer be a replay? */
 static bool may_replay(const struct hf_call *call)
 {
     bool settles =
@@ -34,7 +34,7 @@ static void header_add(struct hf_json *j, const char *name)
     hf_openapi_ref(j, "headers", name);
 }
 
-/* names: NULL behind the last. */
+/* names: NULL after the last. */
 static void headers_add(struct hf_json *j, const char *const *names)
 {
     if (!names[0])
@@ -46,7 +46,7 @@ static void headers_add(struct hf_json *j, const char *const *names)
     hf_json_object_end(j);
 }
 
-/* The fields of a success. A claim that is begun just now was not answered before. */
+/* The header fields of a success. A claim that was just begun is no replay. */
 static void success_headers_add(struct hf_json *j, const struct hf_call *call, unsigned status)
 {
     bool first = call->action == HF_BEGIN && status == 201;
@@ -59,7 +59,7 @@ static void success_headers_add(struct hf_json *j, const struct hf_call *call, u
         headers_add(j, hf_handler_of(call)->headers);
 }
 
-/* Those of a refusal by the rules, which is remembered and given again like any answer. */
+/* The header fields of a refusal by the rules, which is remembered and replayed like any answer. */
 static void refusal_headers_add(struct hf_json *j, const struct hf_call *call, bool retry)
 {
     const char *names[4] = { NULL };
@@ -101,7 +101,7 @@ static void answer_content_add(struct hf_json *j, const struct hf_call *call)
         if (strcmp(*media, "application/json") == 0) {
             hf_openapi_content(j, *media, call->answers, NULL);
         } else if (strcmp(*media, "application/vnd.sqlite3") == 0) {
-            hf_json_name_bytes(j, hf_str(*media)); /* bytes that no schema describes */
+            hf_json_name_bytes(j, hf_str(*media)); /* binary, without a schema */
             hf_json_object(j);
             hf_json_object_end(j);
         } else {
@@ -129,8 +129,7 @@ static void success_add(struct hf_json *j, const struct hf_call *call, unsigned 
     hf_json_object_end(j);
 }
 
-/* The status of a call that went well. A begin has two: the claim is new, or it was settled
- * before. */
+/* The status of a success. A begin has two: the claim is new, or it was settled before. */
 static void successes_add(struct hf_json *j, const struct hf_call *call)
 {
     struct hf_answer begun = { .status = HF_OK,
@@ -159,7 +158,7 @@ static void problem_content_add(struct hf_json *j)
     hf_json_object_end(j);
 }
 
-/* The refusals of the call that have this HTTP status, as one answer. */
+/* The refusals of the call with this HTTP status, as one answer. */
 static void refused_add(struct hf_json *j, const struct hf_call *call, unsigned http_status)
 {
     struct hf_buffer about = { 0 };
@@ -190,7 +189,7 @@ static void shared_add(struct hf_json *j, unsigned status, const char *name)
     hf_openapi_ref(j, "responses", name);
 }
 
-/* Being not ready is an answer of its own, and no problem. */
+/* "Not ready" is not a problem document. */
 static void not_ready_add(struct hf_json *j, const struct hf_call *call)
 {
     static const char *const later[] = { "Retry-After", NULL };
@@ -233,7 +232,7 @@ void hf_openapi_responses(struct hf_json *j, const struct hf_call *call)
 
 /* clang-format off */
 static const struct shared {
-    const char *name, *about, *headers[3]; /* NULL behind the last */
+    const char *name, *about, *headers[3]; /* NULL after the last */
 } shared[] = {
     { "problem", "Refused before it was understood: malformed, too large, too slow, not HTTP/1.1, or of a method that the path does not "
                  "have.", { "Allow", "Retry-After" } },

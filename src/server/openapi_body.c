@@ -1,7 +1,7 @@
-/* What a call takes, out of its fields. Unknown members are refused, so no object here has any. */
+/* The inputs of a call, from its fields. Unknown members are refused, so no object allows them. */
 #include "server/openapi.h"
 
-#define BYTES_MAX 1024 /* of every name, identity, key and fingerprint */
+#define BYTES_MAX 1024 /* the maximum of a name, identity, key or fingerprint */
 
 static void text_add(struct hf_json *j, bool required)
 {
@@ -85,7 +85,7 @@ static void required_add(struct hf_json *j, const struct hf_call *call)
             hf_json_text(j, call->fields[i].name);
 }
 
-/* One of the alternatives of a oneOf: these members must be there. second: NULL, or one more. */
+/* An alternative of a oneOf: these members are required. second: may be NULL. */
 static void alternative_add(struct hf_json *j, const char *first, const char *second)
 {
     hf_json_object(j);
@@ -98,7 +98,7 @@ static void alternative_add(struct hf_json *j, const char *first, const char *se
     hf_json_object_end(j);
 }
 
-/* A claim's work is told by its fingerprint or by its payload, and never by both. */
+/* A claim has a fingerprint or a payload, never both. */
 static void begin_add(struct hf_json *j)
 {
     hf_json_name(j, "oneOf");
@@ -132,7 +132,7 @@ void hf_openapi_body(struct hf_json *j, const struct hf_call *call)
     hf_json_object_end(j);
 }
 
-/* ---- Lines of a batch ---- */
+/* ---- Lines of a bulk request ---- */
 
 struct extra {
     const char *name;
@@ -155,8 +155,8 @@ static void extra_add(struct hf_json *j, const struct extra *extra)
     hf_json_object_end(j);
 }
 
-/* What a line has beside the fields of the call. Where the call needs no key, one is taken and not
- * looked at. */
+/* What a line has in addition to the fields of the call. A call without a key accepts one and
+ * ignores it. */
 static void extras_add(struct hf_json *j, const struct hf_call *call, const char *param)
 {
     static const struct extra key = { "key", false, "the Idempotency-Key" };
@@ -176,12 +176,12 @@ static void extras_add(struct hf_json *j, const struct hf_call *call, const char
         extra_add(j, &key);
         extra_add(j, &client);
         extra_add(j, &sequence);
-    } else if (!is_key && call->action != HF_BEGIN) { /* begin has the key among its fields */
+    } else if (!is_key && call->action != HF_BEGIN) { /* begin has the key in its fields */
         extra_add(j, &unused);
     }
 }
 
-/* The members that must be there, and between which there is a choice. */
+/* The required members, and the alternatives. */
 static void line_rules_add(struct hf_json *j, const struct hf_call *call, const char *param)
 {
     hf_json_name(j, "required");

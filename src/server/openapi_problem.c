@@ -1,9 +1,9 @@
-/* Refusals, with all their codes. */
+/* The schema of refusals, with all codes. */
 #include "api/problem.h"
 #include "server/openapi.h"
 
 /* clang-format off */
-/* The codes that the server itself answers with, beside those of the library. */
+/* The server's own codes, in addition to those of the library. */
 static const struct { const char *code; unsigned status; const char *title; } own_codes[] = {
     { "unauthorized", 401, "No token, or one that is not known" },
     { "forbidden", 403, "The token's role may not do this, or a web page of another origin asks; without an auth file also: Host is no "
@@ -24,7 +24,7 @@ static const struct { const char *code; unsigned status; const char *title; } ow
 };
 /* clang-format on */
 
-/* The codes of the library, one after the other; 0 behind the last. */
+/* The next code of the library; HF_OK after the last. */
 static enum hf_status status_next(enum hf_status status)
 {
     int i = (int)status;

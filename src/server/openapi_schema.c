@@ -1,5 +1,5 @@
-/* What calls answer with. Each table lists the members that an encoder writes; a test holds the two
- * together. */
+/* The schemas of answers. Each table lists the members that an encoder writes; a test compares the
+ * two. */
 #include "server/openapi.h"
 
 enum shape {
@@ -13,13 +13,13 @@ enum shape {
     ANY,    /* any JSON */
     OPAQUE, /* bytes */
     HEX,
-    CHOICE,    /* `detail`: out of "a|b" */
-    OBJECT,    /* `detail`: of this schema */
+    CHOICE,    /* `detail`: the choices "a|b" */
+    OBJECT,    /* `detail`: its schema */
     LIST,      /* `detail`: an array of this schema */
-    CHOICES,   /* `detail`: an array out of "a|b" */
+    CHOICES,   /* `detail`: an array of choices "a|b" */
     TEXTS,     /* an array of texts */
-    COUNTS,    /* an object of numbers, under names that are not known before */
-    FIRST_BODY /* what a call was answered with */
+    COUNTS,    /* an object of numbers under any names */
+    FIRST_BODY /* the first answer of a call */
 };
 
 struct member {
@@ -139,7 +139,7 @@ static const struct member batch_line_members[] = {
     HAS("body", FIRST_BODY, NULL, "what the call by itself would be answered with"),
 };
 
-/* The library looks at a bounded number of records, and the server for a bounded time. */
+/* The library reads a limited number of records for a page, and the server for a limited time. */
 #define PAGE ", newest first. It may be short, or even empty, and still go on: only a next_cursor of null is the end."
 #define CURSOR HAS_OR_NULL("next_cursor", TEXT, NULL, "for the next page; null, and nothing else, means that that was all")
 
@@ -202,7 +202,7 @@ static const struct member audit_near_duplicate_members[] = {
     HAS("why", TEXT, NULL, NULL),
 };
 
-/* What tells of all tenants is not in the audit of one. */
+/* Figures over all tenants are not in the audit of one tenant. */
 #define ALL "; not in the audit of one tenant"
 
 static const struct member audit_journal_members[] = {
@@ -338,7 +338,7 @@ static const struct schema {
     { "ready", "Whether the server takes requests.", MEMBERS(ready_members) },
 };
 
-/* Answers that are not JSON of ours. */
+/* Answers that are not our JSON. */
 static const struct { const char *name, *about; } others[] = {
     { "batch", "The answers, one a line, in the order of the operations." },
     { "export", "All records: JSON lines, or a database of SQLite." },
@@ -374,7 +374,7 @@ static void type_add(struct hf_json *j, const char *type, bool nullable)
     hf_json_array_end(j);
 }
 
-/* A member that is one of these schemas, or null. */
+/* A value of one of these schemas, or null. */
 static void any_of_add(struct hf_json *j, const char *const *names, size_t count, bool nullable)
 {
     hf_json_name(j, "anyOf");
@@ -555,7 +555,7 @@ static void simple_add(struct hf_json *j)
     bytes_add(j);
 }
 
-/* The description of the description: an object, and no more is said of it here. */
+/* The schema of this document itself: any object. */
 static void openapi_add(struct hf_json *j)
 {
     hf_json_name(j, "openapi");

@@ -1,6 +1,5 @@
-/* The start page: what runs here, how it is doing, and three commands to try it with. One page
- * without scripts or anything from elsewhere, so that the strictest policy can stand in its
- * head. */
+/* The start page: what runs here, its figures, and three commands to try. It has no scripts and
+ * loads nothing, so that the strictest Content-Security-Policy can be used. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "server/inner.h"
@@ -23,7 +22,7 @@ static void escaped_char_add(struct hf_buffer *out, char c)
     }
 }
 
-/* Text from outside. What is not UTF-8, and what does not print, is shown as \xNN. */
+/* Text that is not ours. Invalid UTF-8 and control characters are shown as \xNN. */
 static void escaped_add(struct hf_buffer *out, const char *text)
 {
     bool utf8 = hf_utf8_valid(hf_str(text));
@@ -78,8 +77,8 @@ enum { COMMANDS = 3 };
 
 struct command {
     const char *url;
-    bool token;          /* the server asks who calls */
-    const char *between; /* what stands between its parts */
+    bool token;          /* the server has an auth file */
+    const char *between; /* separates its parts */
 };
 
 static void command_add(struct hf_buffer *out, const struct command *c, unsigned number)
@@ -182,7 +181,7 @@ static const char links[] =
     "<li><a href=\"/readyz\">Readiness</a><span>does it take requests?</span></li>\n"
     "</ul>\n</nav>\n</main>\n";
 
-/* ready: NULL, or why it is not. */
+/* not_ready: why, or NULL: it is ready. */
 static void state_add(struct hf_buffer *out, const char *not_ready)
 {
     hf_buffer_printf(out, "<span class=\"state%s\" role=\"status\">%s%s</span>\n",
@@ -201,7 +200,7 @@ static void fact_add(struct hf_buffer *out, const char *name, const char *value)
     hf_buffer_add_text(out, "</dd>\n");
 }
 
-/* Where the store lies is for those who may read it. */
+/* Only callers who may see the figures see the path of the store. */
 static void facts_add(struct hf_server *s, bool figures, struct hf_buffer *out)
 {
     char when[HF_TIME_TEXT], database[300] = "";
@@ -240,7 +239,7 @@ static void figure_end(struct hf_buffer *out)
     hf_buffer_add_text(out, "</dd></div>\n");
 }
 
-/* A number, and another one below it, with the words for one and for many of it. */
+/* A number, and another one below it, with its words for one and for many. */
 struct figure {
     const char *name;
     uint64_t number, other;
@@ -335,7 +334,7 @@ static void commands_add(struct hf_server *s, struct hf_buffer *out)
         const char *text = hf_buffer_text(&command);
         hf_buffer_printf(out, "<li><p>%s</p><pre tabindex=\"0\"><code>", words[i]);
         for (const char *p = text ? text : ""; *p; p++)
-            escaped_char_add(out, *p); /* our own words, whose line ends stay */
+            escaped_char_add(out, *p); /* our own text: line ends stay */
         out->failed |= !text;
         hf_buffer_add_text(out, "</code></pre></li>\n");
         hf_buffer_free(&command);

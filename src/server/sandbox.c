@@ -1,5 +1,6 @@
-/* Files, by Landlock. The kernel is called without a library, and its numbers stand here, because
- * the headers of a build machine are often older than the kernel that the program will run on. */
+/* Files, by Landlock. The system calls are made without a library, and their constants are defined
+ * here, because the headers of a build machine are often older than the kernel that runs the
+ * program. */
 #define _GNU_SOURCE /* O_PATH */
 #include "server/sandbox.h"
 
@@ -20,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The thread sanitizer has a thread of its own, which is no concern of ours. */
+/* The thread sanitizer has a thread of its own. */
 #ifndef __has_feature
 #define __has_feature(name) 0
 #endif
@@ -30,7 +31,7 @@ enum { THREADS_MAX = 2 };
 enum { THREADS_MAX = 1 };
 #endif
 
-/* ---- What the kernel calls them: see landlock(7) ---- */
+/* ---- The kernel's constants: see landlock(7) ---- */
 
 #define FS_EXECUTE (UINT64_C(1) << 0)
 #define FS_WRITE_FILE (UINT64_C(1) << 1)
@@ -45,7 +46,7 @@ enum { THREADS_MAX = 1 };
 #define NET_BIND (UINT64_C(1) << 0)
 #define NET_CONNECT (UINT64_C(1) << 1)
 
-/* What each version of the interface can forbid; all of it is forbidden but for what is allowed
+/* What each version of Landlock can forbid. All of it is forbidden, except what is allowed
  * below. */
 static const struct {
     int abi;
@@ -53,17 +54,16 @@ static const struct {
 } versions[] = {
     { 1, (UINT64_C(1) << 13) - 1, 0, 0 }, /* Linux 5.13: read, write, execute, make, remove */
     { 2, FS_REFER, 0, 0 },                /* 5.19: move to another directory */
-    { 3, FS_TRUNCATE, 0, 0 },             /* 6.2: cut off */
+    { 3, FS_TRUNCATE, 0, 0 },             /* 6.2: truncate */
     { 4, 0, NET_BIND | NET_CONNECT, 0 },  /* 6.7: bind and connect, TCP */
     { 5, UINT64_C(1) << 15, 0, 0 },       /* 6.10: ioctl on devices */
-    { 6, 0, 0,
-      UINT64_C(1) << 0 | UINT64_C(1)
-                             << 1 }, /* 6.12: abstract sockets of others, signals to others */
+    /* 6.12: abstract sockets and signals of other processes */
+    { 6, 0, 0, UINT64_C(1) << 0 | UINT64_C(1) << 1 },
 };
 
 struct ruleset_attr {
-    uint64_t fs, net,
-        scoped; /* an older kernel takes the longer struct if what it does not know is 0 */
+    /* An older kernel accepts this longer struct if the members that it does not know are 0. */
+    uint64_t fs, net, scoped;
 };
 
 struct path_attr {
@@ -102,8 +102,8 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct hf_error *why, c
 
 #define OFF "To go on without a sandbox, say --sandbox off."
 
-/* A service's file says where the database is, and may say otherwise tomorrow: then any port may be
- * the one. */
+/* With a service file the database's address can change while the server runs: then any port is
+ * allowed. */
 static bool any_port(const struct hf_sandbox *sandbox)
 {
     char service[256] = "";
@@ -136,7 +136,8 @@ static bool rules_make(struct entering *e, const struct hf_sandbox *sandbox)
            refuse(e->why, "The kernel makes no Landlock rules: %s. " OFF, strerror(errno));
 }
 
-/* Allow `rights` at `path` and beneath; of a file, only those that a file can have. */
+/* Allow `rights` for `path` and everything below; for a file, only the rights that a file can
+ * have. */
 static bool allow(struct entering *e, const char *path, uint64_t rights)
 {
     struct stat st;
@@ -158,7 +159,7 @@ static bool allow(struct entering *e, const char *path, uint64_t rights)
                           strerror(error));
 }
 
-/* The directory that a file stands in, for the file that will take its place. */
+/* Allow the directory of a file, because another file may replace it. */
 static bool allow_beside(struct entering *e, const char *path)
 {
     char copy[PATH_MAX];
@@ -185,14 +186,14 @@ static bool allow_reading(struct entering *e, const char *path)
 
 /* ---- A database ---- */
 
-/* A file that need not be there, alone. */
+/* A file that may be missing, without its directory. */
 static bool allow_if_there(struct entering *e, const char *path)
 {
     return access(path, F_OK) != 0 || allow(e, path, FS_READ_FILE | FS_READ_DIR);
 }
 
-/* A file of the system that somebody may replace: where a link leads to another folder
- * (/run/systemd/resolve), what will be there in its place; but never all of /etc. */
+/* A file of the system that may be replaced. If it is a link to another directory
+ * (/run/systemd/resolve), that directory is allowed too; but never all of /etc or /usr. */
 static bool allow_of_system(struct entering *e, const char *path)
 {
     char target[PATH_MAX];
@@ -203,7 +204,7 @@ static bool allow_of_system(struct entering *e, const char *path)
             allow_beside(e, target));
 }
 
-/* What the resolver of names reads, and by which the C library knows who we are. */
+/* The files that the DNS resolver reads, and by which the C library knows the user. */
 static bool allow_names(struct entering *e)
 {
     static const char *const files[] = { "/etc/resolv.conf", "/etc/hosts",    "/etc/nsswitch.conf",
@@ -215,8 +216,8 @@ static bool allow_names(struct entering *e)
     return true;
 }
 
-/* What libpq reads: those that the connection string or the environment names, and where it looks
- * otherwise. */
+/* The files that libpq reads: named in the connection string or the environment, and its
+ * defaults. */
 static bool allow_libpq(struct entering *e, const char *conninfo)
 {
     static const char *const named[] = { "passfile", "sslrootcert", "sslcert",
@@ -226,8 +227,8 @@ static bool allow_libpq(struct entering *e, const char *conninfo)
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         hf_conninfo_value(conninfo, named[i], path, sizeof path);
-        bool system =
-            strcmp(path, "system") == 0; /* sslrootcert: the authorities that the machine trusts */
+        /* sslrootcert=system: the certificate authorities of the system. */
+        bool system = strcmp(path, "system") == 0;
         if (system && !(allow_if_there(e, "/etc/ssl/certs") &&
                         allow_if_there(e, "/usr/share/ca-certificates")))
             return false;
@@ -254,16 +255,14 @@ static bool allow_port(struct entering *e, unsigned long port)
                   strerror(errno));
 }
 
-/* The ports of the database, which may have several hosts, and that of the resolver. */
+/* The ports of the database, which may have several hosts, and the port of the DNS resolver. */
 static bool allow_ports(struct entering *e, const char *conninfo)
 {
     char ports[256];
     hf_conninfo_value(conninfo, "port", ports, sizeof ports);
     for (const char *p = ports;; p++) {
         unsigned long port = strtoul(p, NULL, 10);
-        if (!allow_port(
-                e, port ? port
-                        : DEFAULT_PORT)) /* a host whose place in the list is empty has that one */
+        if (!allow_port(e, port ? port : DEFAULT_PORT)) /* an empty place means the default */
             return false;
         p += strcspn(p, ",");
         if (*p == '\0')
@@ -276,7 +275,7 @@ static bool allow_database(struct entering *e, const char *conninfo)
     return allow_names(e) && allow_libpq(e, conninfo) && allow_ports(e, conninfo);
 }
 
-/* Modules of the C library that look names up are code, which can be loaded only now. */
+/* The C library's name service modules are code, which cannot be loaded later. */
 static void modules_load(void)
 {
     struct addrinfo *found = NULL;
@@ -285,10 +284,9 @@ static void modules_load(void)
     (void)getpwuid(getuid());
 }
 
-/* ---- All of them ---- */
+/* ---- All rules ---- */
 
-/* A directory of ours, which goes away at the end: removing it is a right on the one that it is
- * in. */
+/* Our own directory, which is removed at the end: to remove it takes a right on its parent. */
 static bool allow_temporary(struct entering *e, const char *path)
 {
     char copy[PATH_MAX];
@@ -314,7 +312,8 @@ static bool rules_fill(struct entering *e, const struct hf_sandbox *sandbox)
 
 /* ---- Entering ---- */
 
-/* Libraries make temporary files of their own (SQLite does, to sort), and only here can they. */
+/* Libraries make temporary files (SQLite does, to sort), and these are the only directories where
+ * they can. */
 static bool temporary_files(const struct hf_sandbox *sandbox, struct hf_error *why)
 {
     const char *folder = sandbox->temporary ? sandbox->temporary : sandbox->writable;
@@ -323,8 +322,7 @@ static bool temporary_files(const struct hf_sandbox *sandbox, struct hf_error *w
            refuse(why, "There is not enough memory to enter the sandbox.");
 }
 
-/* Landlock confines the calling thread and its children: one that exists already would stay
- * free. */
+/* Landlock restricts the calling thread and its children, but not threads that already exist. */
 static bool is_alone(void)
 {
     struct stat st;

@@ -1,6 +1,6 @@
-/* System calls, by seccomp. Three kinds: what a server does is allowed, what nothing but an
- * intruder would try kills the process, and everything else fails with EPERM, so that a library
- * that tries something new finds another way. */
+/* System calls, by seccomp. Calls that the server needs are allowed; calls that only an intruder
+ * would make kill the process; all others fail with EPERM, so that a library that tries a new call
+ * can use another one. */
 #define _GNU_SOURCE /* CLONE_THREAD */
 #include "server/sandbox_calls.h"
 
@@ -14,10 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Numbers that an architecture does not have are negative ones of libseccomp's, which it leaves out
- * by itself. */
+/* libseccomp uses negative numbers for calls that the architecture does not have, and skips
+ * them. */
 static const int allowed[] = {
-    /* files and directories: Landlock says which */
+    /* files and directories: Landlock decides which */
     SCMP_SYS(access), SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3),
     SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(fadvise64), SCMP_SYS(fallocate),
     SCMP_SYS(fchmod), SCMP_SYS(fcntl), SCMP_SYS(fdatasync), SCMP_SYS(flock), SCMP_SYS(fstat),
@@ -29,8 +29,7 @@ static const int allowed[] = {
     SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(rmdir), SCMP_SYS(sendfile), SCMP_SYS(stat),
     SCMP_SYS(statfs), SCMP_SYS(statx), SCMP_SYS(sync_file_range), SCMP_SYS(umask), SCMP_SYS(unlink),
     SCMP_SYS(unlinkat), SCMP_SYS(write), SCMP_SYS(writev),
-    /* connections that come to us; bind, listen and connect are not here, sending has rules of its
-     * own */
+    /* incoming connections; without bind, listen and connect; sending has its own rules */
     SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(getpeername), SCMP_SYS(getsockname),
     SCMP_SYS(getsockopt), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(setsockopt),
     SCMP_SYS(shutdown),
@@ -40,19 +39,19 @@ static const int allowed[] = {
     SCMP_SYS(pipe2), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(pselect6), SCMP_SYS(select),
     SCMP_SYS(signalfd4), SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_gettime),
     SCMP_SYS(timerfd_settime),
-    /* memory; mmap and mprotect have rules of their own */
+    /* memory; mmap and mprotect have their own rules */
     SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(membarrier), SCMP_SYS(mincore), SCMP_SYS(mlock),
     SCMP_SYS(mremap), SCMP_SYS(msync), SCMP_SYS(munlock), SCMP_SYS(munmap),
-    /* threads; clone has rules of its own */
+    /* threads; clone has its own rules */
     SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(futex), SCMP_SYS(get_robust_list),
     SCMP_SYS(getcpu), SCMP_SYS(gettid), SCMP_SYS(restart_syscall), SCMP_SYS(rseq),
     SCMP_SYS(sched_getaffinity), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
     SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(set_tid_address),
-    /* signals; tgkill has a rule of its own */
+    /* signals; tgkill has its own rule */
     SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigpending), SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigsuspend), SCMP_SYS(rt_sigtimedwait),
     SCMP_SYS(sigaltstack),
-    /* time, randomness, and what we are */
+    /* time, randomness, and our identity */
     SCMP_SYS(clock_getres), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep), SCMP_SYS(getegid),
     SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getpid), SCMP_SYS(getppid), SCMP_SYS(getrandom),
     SCMP_SYS(getrlimit), SCMP_SYS(getrusage), SCMP_SYS(gettimeofday), SCMP_SYS(getuid),
@@ -60,10 +59,10 @@ static const int allowed[] = {
 };
 
 static const int deadly[] = {
-    /* other programs and processes; clone has rules of its own */
+    /* other programs and processes; clone has its own rules */
     SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork), SCMP_SYS(ptrace),
     SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
-    /* the system's shape */
+    /* mounts and namespaces */
     SCMP_SYS(mount), SCMP_SYS(umount), SCMP_SYS(umount2), SCMP_SYS(move_mount), SCMP_SYS(open_tree),
     SCMP_SYS(fsopen), SCMP_SYS(fsmount), SCMP_SYS(fsconfig), SCMP_SYS(fspick),
     SCMP_SYS(mount_setattr), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(unshare),
@@ -77,8 +76,7 @@ static const int deadly[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* The argument has this value. All 64 bits are compared, also where the kernel looks at 32: what
- * does not fit fails. */
+/* The argument has this value. All 64 bits are compared, also where the kernel uses only 32. */
 static struct scmp_arg_cmp is(unsigned arg, scmp_datum_t value)
 {
     return (struct scmp_arg_cmp){ arg, SCMP_CMP_EQ, value, 0 };
@@ -100,9 +98,9 @@ static int rules_listed(scmp_filter_ctx filter)
     return error;
 }
 
-/* A thread is a clone that shares what threads share and is in no new namespace; every other clone
- * is a process. clone3 keeps its flags in memory, where a filter cannot look: the C library takes
- * clone when it is told that there is none. */
+/* A thread is a clone with the flags of a thread and without a new namespace; every other clone is
+ * a process. clone3 has its flags in memory, where a filter cannot read them: with ENOSYS the C
+ * library falls back to clone. */
 static int rules_threads(scmp_filter_ctx filter)
 {
     const scmp_datum_t shared = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD;
@@ -122,13 +120,13 @@ static int rules_threads(scmp_filter_ctx filter)
     return error;
 }
 
-/* New sockets can do no harm: they cannot be bound or connected, and nothing may be sent to an
- * address (with MSG_FASTOPEN that would connect). A message may carry one where no filter sees it,
- * so there is no UDP; a local datagram still goes, for those who tell a supervisor that they are
+/* New sockets are harmless: they cannot be bound or connected, and nothing may be sent to an
+ * address (with MSG_FASTOPEN that would connect). sendmsg may carry an address where no filter sees
+ * it, so UDP is forbidden; local datagrams are allowed, to tell a supervisor that the server is
  * ready. */
 static int rules_sockets(scmp_filter_ctx filter)
 {
-    enum { TYPE = 15 }; /* of a socket; the bits above are flags */
+    enum { TYPE = 15 }; /* the type of a socket; the bits above are flags */
     static const scmp_datum_t families[] = { AF_INET, AF_INET6 };
     int error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, is(0, AF_UNIX));
     for (size_t i = 0; i < COUNT(families) && error == 0; i++)
@@ -144,7 +142,7 @@ static int rules_sockets(scmp_filter_ctx filter)
     return error;
 }
 
-/* To reach a database: connections, and the datagrams by which names are resolved. */
+/* For a database: connections, and datagrams for DNS. */
 static int rules_connecting(scmp_filter_ctx filter)
 {
     enum { TYPE = 15 };
@@ -158,7 +156,7 @@ static int rules_connecting(scmp_filter_ctx filter)
     return error;
 }
 
-/* Calls that do many things, of which we need a few. */
+/* Calls with many functions, of which the server needs a few. */
 static int rules_partly(scmp_filter_ctx filter)
 {
     static const scmp_datum_t controls[] = { FIONBIO, FIONREAD, TCGETS, TIOCGWINSZ };
@@ -173,7 +171,7 @@ static int rules_partly(scmp_filter_ctx filter)
                                  masked(2, PROT_EXEC, 0));
     if (error == 0)
         error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1, is(0, PR_SET_NAME));
-    if (error == 0) /* limits may be looked at */
+    if (error == 0) /* limits may be read */
         error =
             seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, is(0, 0), is(2, 0));
     return error;
@@ -184,10 +182,11 @@ int hf_sandbox_calls(bool connects)
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (!filter)
         return -ENOMEM;
-    /* Calls in the manner of another architecture have other numbers. */
+    /* Calls by another architecture's convention have other numbers. */
     int error = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    /* Every call passes the filter: a tree instead of a list. And no slower memory for code that is
-     * all our own, which kernels before 5.16 give to whoever has a filter. */
+    /* Every call passes the filter, so use a tree instead of a list. Kernels before 5.16 turn on a
+     * slow mitigation (SSBD) for processes with a filter; all code here is our own, so turn it
+     * off. */
     if (error == 0)
         error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     if (error == 0)

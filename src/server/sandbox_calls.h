@@ -1,11 +1,11 @@
-/* sandbox_calls.h: the half of the sandbox that is about system calls. */
+/* sandbox_calls.h: the system calls of the sandbox. */
 #ifndef HF_SERVER_SANDBOX_CALLS_H
 #define HF_SERVER_SANDBOX_CALLS_H
 
 #include <stdbool.h>
 
-/* Put the filter in force for this thread and all that it makes later. connects: it may connect,
- * and ask the resolver of names. 0, or a negative errno. */
+/* Apply the filter to this thread and all threads that it starts later. connects: allow connections
+ * and DNS. 0, or a negative errno. */
 int hf_sandbox_calls(bool connects);
 
 #endif

@@ -16,15 +16,16 @@
 enum { EXIT_DONE = 0, EXIT_USAGE_ERROR = 2, EXIT_STORE = 3 };
 enum { STOP_MS = 30000, MEMORY_MAX = 256 << 20, PIPELINE_MAX = 128 };
 enum { HEAD_MS = 10000, IDLE_MS = 60000, BODY_MS = 60000 };
-/* An export is a file of up to the size of the store: so long, and so long for each MiB of it. */
+/* The time to send an export, which may be as large as the store: SEND_MS, and SEND_MIB_MS for each
+ * MiB. */
 enum { SEND_MS = 600000, SEND_MIB_MS = 1000 };
-/* How long a connection may be there whose caller has not said who it is. */
+/* How long a connection may stay open without a valid credential. */
 enum { UNKNOWN_MS = 10000 };
-/* Descriptors of the store: segments, snapshots, a database's connections; and of each slow
+/* File descriptors of the store (segments, snapshots, a database's connections), and of each slow
  * thread. */
 enum { STORE_FILES = 64, WORKER_FILES = 8 };
 
-/* place: of the value that is to blame, or NULL. */
+/* place: of the wrong value, or NULL. */
 static int complain(int code, const char *place, const char *sentence)
 {
     fprintf(stderr, "holdfast: %s%s\n", place ? place : "", sentence);
@@ -38,15 +39,14 @@ static void log_text(struct hf_server *s, enum hf_log_level level, const char *e
     hf_log_line(s->log, level, hf_clock_wall_ms(), event, &field, 1);
 }
 
-/* ---- What the store says ---- */
+/* ---- Notes of the store ---- */
 
 static void on_note(void *arg, int level, const char *line)
 {
     log_text(arg, level > 0 ? HF_LOG_WARNING : HF_LOG_INFO, "store", line);
 }
 
-/* The journal cannot be trusted any more: say so and stop; the next start finds out what
- * happened. */
+/* The journal can no longer be trusted: log it and exit; the next start finds out what happened. */
 static void on_fatal(void *arg, const char *sentence)
 {
     struct hf_server *s = arg;
@@ -65,7 +65,8 @@ static bool load_tls(const struct hf_server_options *options, struct hf_tls **tl
     return !options->tls_cert || hf_tls_load(&files, tls, why) == HF_OK;
 }
 
-/* Which of the two does the sentence name? The key's names both if they do not belong together. */
+/* Which of the two files does the message name? If they do not belong together, it begins with the
+ * key's path. */
 static const char *tls_place(const struct hf_server_options *o, const struct hf_error *why)
 {
     size_t n = strlen(o->tls_key);
@@ -73,7 +74,8 @@ static const char *tls_place(const struct hf_server_options *o, const struct hf_
                                                                   : o->places.tls_cert;
 }
 
-/* SIGHUP: take what can change. What cannot be read leaves what was. */
+/* SIGHUP: read the auth file and the certificate again. If one cannot be read, both stay as they
+ * were. */
 static void reload(struct hf_server *s)
 {
     struct hf_error why = { .status = HF_OK };
@@ -105,8 +107,7 @@ static void reload(struct hf_server *s)
 
 /* ---- Starting ---- */
 
-/* The sandbox opens the data directory and nothing around it, so the directory has to be there
- * before. */
+/* The sandbox allows the data directory but not its parent, so the directory must exist before. */
 static bool make_directory(const char *path, struct hf_error *why)
 {
     if (strcmp(path, ":memory:") == 0 || mkdir(path, 0700) != 0) {
@@ -128,7 +129,7 @@ static bool make_directory(const char *path, struct hf_error *why)
     return durable;
 }
 
-/* A database has no directory in which an export can lie on its way to whoever asked. */
+/* With a database there is no data directory for the file of an export. */
 static bool make_temporary(struct hf_server *s, struct hf_error *why)
 {
     const char *folder = getenv("TMPDIR");
@@ -143,7 +144,7 @@ static bool make_temporary(struct hf_server *s, struct hf_error *why)
     return false;
 }
 
-/* What an export that is still being made has there goes with it. */
+/* Also removes the files of an export that is still in progress. */
 static void remove_temporary(const struct hf_server *s)
 {
     static const char *const endings[] = { "", ".tmp" };
@@ -175,9 +176,8 @@ static bool enter_sandbox(struct hf_server *s, struct hf_error *why)
     return !options->sandbox || hf_sandbox_enter(&sandbox, why) == HF_OK;
 }
 
-/* How many connections each tenant may have: half of those that there can be, unless it was said.
- * If the system gives fewer than were counted on when it was said, nobody has more than half even
- * so. */
+/* How many connections each tenant may have: the configured number, or half of all. If the system
+ * allows fewer connections than max_connections, a tenant never has more than half. */
 static unsigned tenant_connections(const struct hf_server *s)
 {
     unsigned possible = hf_http_connections_max(s->http);
@@ -187,7 +187,7 @@ static unsigned tenant_connections(const struct hf_server *s)
     return given == 0 || (fewer && given > half) ? half : given;
 }
 
-/* Everything up to the sandbox: files, address, directory. Answers an exit code, or -1 to go on. */
+/* Everything up to the sandbox: files, address, directory. Returns an exit code, or -1 to go on. */
 static int prepare(struct hf_server *s)
 {
     const struct hf_server_options *o = &s->options;
@@ -232,8 +232,7 @@ static int prepare(struct hf_server *s)
             "without --auth-file only a loopback address may be listened on, because anybody "
             "who reaches the port could do anything. Give --auth-file FILE, or --listen "
             "127.0.0.1:4653");
-    s->tenants.connections_max =
-        tenant_connections(s); /* not before it is known how many there can be */
+    s->tenants.connections_max = tenant_connections(s); /* needs the limit from hf_http_listen */
     snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", hf_http_address(s->http));
     if (o->store.postgres ? !make_temporary(s, &why) : !make_directory(o->data, &why))
         return complain(EXIT_STORE, o->store.postgres ? NULL : o->places.data, why.text);
@@ -252,7 +251,7 @@ static int open_store(struct hf_server *s)
     store.on_note = on_note;
     store.on_fatal = on_fatal;
     store.arg = s;
-    /* One of several tenants may not take all the memory that there is for all of them. */
+    /* With several tenants, one tenant may use at most half of the memory. */
     if (s->auth && hf_auth_tenants(s->auth) > 1 && store.tenant_memory_max_bytes == 0)
         store.tenant_memory_max_bytes = store.memory_max_bytes / 2;
     s->tenant_memory_max = store.postgres ? 0 : store.tenant_memory_max_bytes;
@@ -265,7 +264,7 @@ static int open_store(struct hf_server *s)
     return -1;
 }
 
-/* The system gives fewer descriptors than the operator wants connections. */
+/* Warn if the limit of file descriptors is too low for max_connections. */
 static void connections_note(struct hf_server *s)
 {
     char text[300];
@@ -328,7 +327,7 @@ static void serve(struct hf_server *s, const sigset_t *signals)
     log_text(s, HF_LOG_INFO, "stopping", "what is in flight is finished first");
 }
 
-/* False: a long question is still being worked on, and nothing may be freed under it. */
+/* False: a slow call is still in progress, so nothing may be freed. */
 static bool stop(struct hf_server *s)
 {
     bool opened = s->db != NULL;
@@ -376,7 +375,7 @@ int hf_server_run(const struct hf_server_options *options)
     sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a disk without room */
+    signal(SIGXFSZ, SIG_IGN); /* a write above the file size limit then fails like a full disk */
     int code = prepare(s);
     if (code < 0)
         code = start(s);
@@ -388,9 +387,8 @@ int hf_server_run(const struct hf_server_options *options)
     remove_temporary(s);
     if (!idle) {
         hf_log_close(s->log);
-        _exit(
-            /* all that was answered is on disk; the store is not closed under who reads it */
-            code);
+        /* All answered requests are durable. A slow call still reads the store: do not close it. */
+        _exit(code);
     }
     pthread_mutex_destroy(&s->auth_lock);
     hf_tenants_free(&s->tenants);

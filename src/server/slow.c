@@ -1,7 +1,7 @@
-/* What takes long, away from the I/O threads: pages of lists wait for the disk, audits read the
- * whole journal. Two queues, so that a page never waits behind an audit; and in each queue the
- * tenants take turns, with one piece of work of each under way at most, so that a tenant that asks
- * for much waits only for itself. */
+/* Slow calls, on threads of their own: pages of lists wait for the disk, audits read the whole
+ * journal. There are two queues, so that a page never waits for an audit. In each queue the tenants
+ * take turns, and each has at most one call in progress, so that a tenant with many calls does not
+ * delay the others. */
 #include "audit/audit.h"
 #include "audit/export.h"
 #include "audit/trace.h"
@@ -15,21 +15,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How many threads each has, and how much may wait in it: of one tenant, and where there is one
- * only. An audit may need much memory, so there are few at one time. */
+/* Threads of each queue, and how many calls may wait in it: for each tenant, and without an auth
+ * file. An audit may need much memory, so few run at one time. */
 static const unsigned queue_workers[HF_SLOW_QUEUES] = { 2, HF_SLOW_WORKERS };
 static const unsigned queue_max[HF_SLOW_QUEUES] = { 256, 8 },
                       queue_max_alone[HF_SLOW_QUEUES] = { 1024, 16 };
-/* A page has so many rows unless it is asked for others, and is looked for so long: others wait
- * behind it. */
+/* Default number of rows of a page, and the longest time to read one, because other calls wait. */
 enum { PAGE_ROWS = 100, PAGE_MS = 250 };
-/* Exports of one tenant that are being made or sent. Each has a descriptor and room on disk until
- * it is read. */
+/* Exports of one tenant in progress. Each needs a file descriptor and disk space until it is
+ * sent. */
 enum { EXPORTS_MAX = 2 };
 
 /* ---- Pages ---- */
 
-/* Does the guard keep hashes? Its entries are shown as such. */
+/* Does the guard store hashes? Then its entries are shown as hashes. */
 static enum hf_status guard_hashes(struct hf_db *db, const struct hf_query *query, bool *hashes)
 {
     struct hf_request request = { .action = HF_GET_GUARD,
@@ -44,9 +43,9 @@ static enum hf_status guard_hashes(struct hf_db *db, const struct hf_query *quer
     return st;
 }
 
-/* Go on until the page is full, the list has ended, or it took too long: the library looks at a
- * bounded number of records at a time, those of other tenants and those that do not match included,
- * and whoever gets an empty page takes it for the end. */
+/* Read until the page is full, the list has ended, the time is up or the client has disconnected.
+ * The library reads a limited number of records at a time, including records of other tenants and
+ * records that do not match, and a client could take an empty page for the end. */
 static enum hf_status page_fill(const struct hf_work *work, struct hf_query *query,
                                 struct hf_json *j)
 {
@@ -97,8 +96,8 @@ void hf_slow_page(struct hf_work *work)
 
 /* ---- Files ---- */
 
-/* The directory with the journal's files, or in which an export can be made; NULL after refusing: a
- * store in memory has none. postgres: out, the database that the records are in, or NULL. */
+/* The directory of the journal, or with a database a directory for exports; NULL after refusing: a
+ * store in memory has none. postgres: out, the database with the records, or NULL. */
 static const char *records_of(struct hf_work *work, const char **postgres)
 {
     const struct hf_server_options *o = &work->server->options;
@@ -113,8 +112,7 @@ static const char *records_of(struct hf_work *work, const char **postgres)
     return NULL;
 }
 
-/* With an auth file, a caller sees what belongs to its tenant and nothing else; an operator sees
- * all. */
+/* With an auth file, a caller sees only its own tenant; an operator sees all. */
 static bool sees_one_tenant(const struct hf_work *work)
 {
     return work->server->options.auth_file != NULL && !work->caller.is_operator;
@@ -125,7 +123,7 @@ static struct hf_bytes tenant_of(const struct hf_work *work)
     return hf_mem(work->caller.tenant, work->caller.tenant_size);
 }
 
-/* Is the answer for people? Reports and traces are JSON, unless text/plain is asked for first. */
+/* Audits and traces are JSON, unless Accept begins with text/plain. */
 static bool wants_text(const struct hf_work *work)
 {
     static const char text[] = "text/plain";
@@ -136,7 +134,7 @@ static bool wants_text(const struct hf_work *work)
            (accept.size == size || p[size] == ',' || p[size] == ';' || p[size] == ' ');
 }
 
-/* Take what was written into the stream's memory. */
+/* Takes ownership of `text`. */
 static void text_take(struct hf_work *work, char *text, size_t size)
 {
     hf_buffer_add(&work->text, text, size);
@@ -144,8 +142,8 @@ static void text_take(struct hf_work *work, char *text, size_t size)
     work->content_type = wants_text(work) ? "text/plain; charset=utf-8" : "application/json";
 }
 
-/* The records could not be read. Why is for whoever runs the server: the sentence names its
- * files. */
+/* The records could not be read. The reason names files, so it is only for the operator: it goes to
+ * the log. */
 static void records_fail(struct hf_work *work, enum hf_status status, const struct hf_error *why)
 {
     struct hf_log_field field = { .name = "text", .type = HF_LOG_TEXT, .text = hf_str(why->text) };
@@ -231,7 +229,7 @@ static void export_open(struct hf_work *work, const char *path)
     work->file_size = (uint64_t)st.st_size;
 }
 
-/* May the tenant have one more? False after refusing. */
+/* May the tenant have one more export? False after refusing. */
 static bool export_begin(struct hf_work *work)
 {
     if (atomic_fetch_add(&work->tenant->exports, 1) < EXPORTS_MAX)
@@ -244,8 +242,8 @@ static bool export_begin(struct hf_work *work)
     return false;
 }
 
-/* The export is made beside the journal, or in a directory of our own, under a name that goes away
- * at once: what is sent has no name any more. */
+/* The export is made in the data directory, or in our temporary directory. Its name is removed as
+ * soon as the file is open, so that no file is left over. */
 static void export_make(struct hf_work *work)
 {
     static const enum hf_audit_format formats[] = { HF_AUDIT_JSONL, HF_AUDIT_SQLITE };
@@ -266,7 +264,7 @@ static void export_make(struct hf_work *work)
                      "The path of the store is too long for an export.");
         return;
     }
-    unlink(path); /* what could not be removed the last time is in nobody's way */
+    unlink(path); /* left over if it could not be removed the last time */
     unlink(half);
     int code = hf_audit_export(dir, &options, path, &why);
     if (code == 3 || access(path, R_OK) != 0)
@@ -278,8 +276,8 @@ static void export_make(struct hf_work *work)
     work->content_type = types[work->choice];
 }
 
-/* Make it if the tenant may have one more. It counts until the file is closed: by the server, or
- * when the work is released. */
+/* Make an export, if the tenant may have one more. It counts until the file is closed: by the HTTP
+ * server, or when the work is released. */
 void hf_slow_export(struct hf_work *work)
 {
     if (!export_begin(work))
@@ -291,7 +289,7 @@ void hf_slow_export(struct hf_work *work)
 
 /* ---- The queues ---- */
 
-/* The query of a call that is no list. False after refusing it. */
+/* Decode the query of a call that is no list. False after refusing. */
 static bool query_read(struct hf_work *work)
 {
     enum hf_status st = hf_api_decode_other(work->match.call, &work->input, &work->x->arena,
@@ -311,12 +309,13 @@ static void make(struct hf_work *work)
     if (files && !query_read(work))
         return;
     handler->make(work);
-    /* The files show what is written and not yet synced: nobody is told before it is. */
+    /* The files may show entries that are not synced yet: wait until they are, before the answer is
+     * sent. */
     if (files && hf_barrier_on(work->server->db, work->timeline) != HF_OK)
         hf_work_fail(work, (enum hf_action)0, HF_INDETERMINATE, NULL);
 }
 
-/* An answer for which there was not enough memory is none. */
+/* An answer that ran out of memory is not sent. */
 static void make_whole(struct hf_work *work)
 {
     make(work);
@@ -324,15 +323,15 @@ static void make_whole(struct hf_work *work)
         hf_work_fail(work, (enum hf_action)0, HF_NO_MEMORY, NULL);
 }
 
-/* Is there somebody who waits, and time to wait? Pages are quick, so a server that stops still
- * makes those. */
+/* Is the client still there, and is there time? Pages are fast, so a stopping server still makes
+ * them. */
 static bool of_use(const struct hf_work *work)
 {
     return !work->x->gone &&
            (!work->server->stopping || hf_handler_of(work->match.call)->slow == HF_SLOW_PAGES);
 }
 
-/* The tenant has work waiting, and none under way: it stands in line, behind the others. */
+/* The tenant has a waiting call and none in progress: add it to the end of the line. */
 static void line_up(struct hf_slow_queue *queue, struct hf_turns *turns)
 {
     turns->in_line = true;
@@ -342,7 +341,7 @@ static void line_up(struct hf_slow_queue *queue, struct hf_turns *turns)
     pthread_cond_signal(&queue->work);
 }
 
-/* Whose turn it is; nobody else works for that tenant until turn_end. NULL: nobody waits. */
+/* The next call. No other thread works for its tenant until turn_end. NULL: no call waits. */
 static struct hf_work *turn_begin(struct hf_slow_queue *queue, struct hf_turns **whose)
 {
     struct hf_turns *turns = queue->first;
@@ -361,7 +360,8 @@ static struct hf_work *turn_begin(struct hf_slow_queue *queue, struct hf_turns *
 
 static void turn_end(struct hf_slow_queue *queue, struct hf_turns *turns)
 {
-    queue->count--; /* before it is done: a stop that waits for the work finds the queue idle */
+    /* before hf_http_done: a stop that waits for the request then finds the queue idle */
+    queue->count--;
     turns->waiting--;
     turns->running = false;
     if (turns->first)
@@ -405,8 +405,8 @@ enum hf_status hf_slow_start(struct hf_server *s)
 {
     for (size_t i = 0; i < HF_SLOW_QUEUES; i++) {
         struct hf_slow_queue *queue = &s->slow[i];
-        unsigned wanted = s->options.auth_file ? queue_workers[i]
-                                               : 1; /* one tenant alone has one turn at a time */
+        /* A single tenant has one turn at a time. */
+        unsigned wanted = s->options.auth_file ? queue_workers[i] : 1;
         queue->end = &queue->first;
         pthread_mutex_init(&queue->lock, NULL);
         pthread_cond_init(&queue->work, NULL);

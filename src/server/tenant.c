@@ -33,7 +33,7 @@ static bool is_named(const struct hf_tenant *t, struct hf_bytes name)
 struct hf_tenant *hf_tenant_find(struct hf_tenants *tenants, struct hf_tenant *before,
                                  struct hf_bytes name)
 {
-    static const struct hf_sipkey key = { 0 }; /* the names are the operator's, of the auth file */
+    static const struct hf_sipkey key = { 0 }; /* no secret: the operator chooses the names */
     if (before && is_named(before, name))
         return before;
     uint64_t hash = hf_siphash(&key, name, hf_mem("", 0));
@@ -44,7 +44,7 @@ struct hf_tenant *hf_tenant_find(struct hf_tenants *tenants, struct hf_tenant *b
         t = t->next;
     if (!t && name.size <= sizeof t->name && (t = calloc(1, sizeof *t)) != NULL) {
         t->group.max = tenants->connections_max;
-        /* An operator gets in when the tenants have all connections: it has to find out why. */
+        /* An operator can connect even if the tenants have all connections, to find out why. */
         t->group.first = hf_bytes_equal(name, hf_str(HF_TENANT_OPERATORS));
         t->name_size = name.size;
         if (name.size > 0)
@@ -61,9 +61,9 @@ uint64_t hf_tenant_batch_max(const struct hf_tenants *tenants)
     return (uint64_t)tenants->rate * HF_OWED_SECONDS;
 }
 
-/* Each request moves `paid_us` on by the time that it may take. What was not used stays good for a
- * second, so paid_us is never more than that behind now; one that would move it ahead of now has to
- * wait: the answer says how long. */
+/* Each request moves `paid_us` ahead by the time that it costs. Unused time is kept for one second,
+ * so paid_us counts as at most one second behind now. A request whose cost would move it ahead of
+ * now must wait: the result says how long. */
 static int64_t pay(_Atomic int64_t *paid_us, int64_t rate, int64_t now, int64_t count)
 {
     int64_t paid = atomic_load_explicit(paid_us, memory_order_relaxed), next;
