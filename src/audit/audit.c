@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* ---- When something no longer matters ---- */
+/* ---- When an item can be dropped ---- */
 
 static bool use_old(const void *item, hf_time now)
 {
@@ -141,7 +141,7 @@ static void judge_rows(struct hf_audit_state *s, const struct hf_audit_entry *e)
 
 static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e)
 {
-    /* A configuration counts for the entries behind it, so it comes first. */
+    /* A configuration applies to the rows of its own entry too, so it is judged first. */
     for (size_t i = 0; i < e->row_count; i++)
         if (s->rows[i].kind == HF_ROW_CONFIG)
             hf_audit_judge_config(s, e, &s->rows[i].config);
@@ -164,8 +164,8 @@ static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e
 
 /* ---- One batch ---- */
 
-/* What was looked at and is nobody's alone: a report for one tenant counts that tenant's entries
- * instead. */
+/* Count something that belongs to the whole store. A report for one tenant counts that tenant's
+ * entries instead. */
 static void looked_store(struct hf_audit_state *s, enum hf_audit_check_id id)
 {
     hf_audit_looked(s, id, s->report->has_tenant ? 0 : 1);
@@ -194,8 +194,8 @@ static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b
         hf_audit_break_store(s, HF_AUDIT_TIME,
                              "batch %llu (position %llu) has time %s, earlier than %s before it", n,
                              at, hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
-    /* A crash may have torn the padding off the newest batch; only one with a follower was surely
-     * written in full. */
+    /* A crash may have cut off the padding of the newest batch; only a batch with a successor was
+     * surely written in full. */
     if (s->padded_sequence)
         hf_audit_break_store(s, HF_AUDIT_FORMAT,
                              "there are bytes behind batch %llu (position %llu) that belong to no "
@@ -206,9 +206,9 @@ static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b
     s->padded_position = b->position;
 }
 
-/* An entry of another tenant than the one that the report is for. What it takes of the numbers that
- * run through the whole store is noted, so that those of the tenant's own records are judged by all
- * that came before them. */
+/* An entry of another tenant than the report's. Only its fences, outbox numbers and ordinals are
+ * noted: they are numbered over the whole store, and the tenant's own numbers are judged by all
+ * earlier ones. */
 static void pass_over(struct hf_audit_state *s, const struct hf_audit_entry *e)
 {
     if (!s->config_known && s->seen == 1)
@@ -235,7 +235,7 @@ static void times_of(struct hf_audit_report *r, hf_time now, bool first)
         r->last_now = now;
 }
 
-/* An entry that can be read, and that the report is about. */
+/* An entry that can be read and that the report covers. */
 static void take_entry(struct hf_audit_state *s, const struct hf_audit_batch *b,
                        const struct hf_audit_entry *e, bool config)
 {
@@ -334,7 +334,7 @@ static void take_whole(struct hf_audit_state *s, const struct hf_audit_batch *b)
             hf_audit_at(b->now).text, hf_audit_at(b->previous_now).text);
 }
 
-/* The newest are listed: who looks for one that writes now finds it. */
+/* The newest writers are listed, because they may still be active. */
 static void writer_list(struct hf_audit_state *s, const struct hf_audit_writer *w)
 {
     struct hf_audit_report *r = s->report;
@@ -352,7 +352,7 @@ static void writer_list(struct hf_audit_state *s, const struct hf_audit_writer *
 static void take_writer(struct hf_audit_state *s, const struct hf_audit_writer *w)
 {
     unsigned long long batch = w->batch, told = w->told_batch;
-    if (w->id == 0) { /* functions: each call is in a transaction of somebody's own */
+    if (w->id == 0) { /* functions: each call is in a user's own transaction */
         s->report->function_entries = w->entries;
         return;
     }
@@ -376,7 +376,7 @@ static void take_writer(struct hf_audit_state *s, const struct hf_audit_writer *
             (unsigned long long)w->entries, w->id, w->name);
     s->report->broken_batches += !w->known || batch != told || !chain_fits;
     s->report->writers++;
-    s->highest_writer = w->id; /* they come in order */
+    s->highest_writer = w->id; /* writers come in order */
     s->report->head_sequence += w->batch;
     hf_audit_writer_add(&s->heads, w, s->report->chain_head);
     writer_list(s, w);
@@ -425,7 +425,7 @@ static enum hf_status read_all(struct hf_audit_state *s, const struct hf_audit_o
         }
         if (s->no_memory)
             return no_memory(why);
-        /* The position runs ahead of the bytes on disk where segments are compressed. */
+        /* With compressed segments the position is larger than the bytes on disk. */
         if (options->progress && s->seen % 64 == 1)
             options->progress(options->arg, j->end < j->bytes_total ? j->end : j->bytes_total,
                               j->bytes_total);
@@ -438,8 +438,7 @@ static void count_holds(struct hf_audit_state *s)
     for (uint64_t n = 1; n <= s->hold_count && (n - 1) / HF_AUDIT_CHUNK < s->chunk_count; n++) {
         const struct hf_audit_hold *h = hf_audit_hold_at(s, n);
         if (!s->holds[(n - 1) / HF_AUDIT_CHUNK])
-            n += HF_AUDIT_CHUNK -
-                 1; /* we are at its first: a whole chunk of numbers that nobody has */
+            n += HF_AUDIT_CHUNK - 1; /* skip the whole chunk: no hold has these numbers */
         if (!h)
             continue;
         r->holds++;
@@ -451,7 +450,7 @@ static void count_holds(struct hf_audit_state *s)
     }
 }
 
-/* A check that stands for others: as many violations as they have, told by their names. */
+/* A check that sums up others: it has all their violations, and names the checks. */
 static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum,
                    enum hf_audit_check_id first, enum hf_audit_check_id last)
 {
@@ -466,8 +465,8 @@ static void sum_up(struct hf_audit_state *s, enum hf_audit_check_id sum,
     }
 }
 
-/* What could not be read was not judged. A check that found nothing wrong in the rest has not been
- * passed, and must not look as if it had. */
+/* What could not be read was not judged. A check that found no violation in the rest must not be
+ * reported as passed. */
 static void mark_incomplete(const struct hf_audit_state *s)
 {
     struct hf_audit_report *r = s->report;
@@ -475,7 +474,8 @@ static void mark_incomplete(const struct hf_audit_state *s)
     bool ids_unknown = s->seen > 0 && !r->journal.keys_known && !r->journal.database;
     for (size_t i = 0; i < r->check_count; i++)
         r->checks[i].incomplete = unjudged;
-    r->checks[HF_AUDIT_CHAIN].incomplete = r->damages > 0; /* a segment's header says part of it */
+    /* segment headers are part of the chain */
+    r->checks[HF_AUDIT_CHAIN].incomplete = r->damages > 0;
     r->checks[HF_AUDIT_SEQUENCE].incomplete = r->gaps > 0;
     r->checks[HF_AUDIT_PC4].incomplete |= ids_unknown;
     r->checks[HF_AUDIT_PC9].incomplete |= ids_unknown;
@@ -501,13 +501,13 @@ void hf_audit_judge_end(struct hf_audit_state *s)
 
 static char *copy_of(const void *data, size_t size)
 {
-    char *copy = malloc(size + 1); /* never of 0 bytes */
+    char *copy = malloc(size + 1); /* malloc(0) could return NULL */
     if (copy && size > 0)
         memcpy(copy, data, size);
     return copy;
 }
 
-/* An empty report with what was asked for. False without memory. */
+/* An empty report with the options. False if out of memory. */
 static bool report_init(struct hf_audit_report *report, const char *dir,
                         const struct hf_audit_options *options)
 {
@@ -549,7 +549,7 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
         st = no_memory(why);
     if (st == HF_OK)
         hf_audit_judge_end(s);
-    if (st == HF_OK && !s->database && !report->has_tenant) /* the index is of all tenants */
+    if (st == HF_OK && !s->database && !report->has_tenant) /* the index covers all tenants */
         st = hf_audit_judge_index(s, dir, why);
     hf_audit_reader_close(s->reader);
     state_free(s);

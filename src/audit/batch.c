@@ -4,9 +4,9 @@
 
 #define MAGIC_1 0x31424648U
 #define MAGIC_2 0x32424648U
-#define SEALED 104 /* bytes of a header that its tag covers */
+#define SEALED 104 /* bytes of a header that the seal covers */
 
-/* The header at `h`, as one of `version`. seal: NULL: the tag is not looked at. */
+/* The header at `h`, read as one of `version`. seal: NULL: the seal is not checked. */
 static enum hf_audit_batch_state head_read(const unsigned char *h, uint32_t version,
                                            const struct hf_sipkey *seal, uint64_t position,
                                            struct hf_audit_batch_head *head)
@@ -30,11 +30,11 @@ static enum hf_audit_batch_state head_read(const unsigned char *h, uint32_t vers
                                       .sequence = hf_get64(h + 8),
                                       .now = (hf_time)hf_get64(h + 24) };
     memcpy(head->chain, h + 32, HF_DIGEST_SIZE);
-    return HF_AUDIT_BATCH_CUT; /* as far as is known */
+    return HF_AUDIT_BATCH_CUT; /* until the entries are checked */
 }
 
-/* Are these the entries that the header was made for? Without the seal's key only version 1 can
- * tell. bytes: the batch; failed without memory. */
+/* Do the entries match the header? Without the seal's key only version 1 can be checked. bytes: the
+ * batch; sets bytes->failed if out of memory. */
 static bool entries_fit(const struct hf_audit_batch_head *head, const struct hf_sipkey *seal,
                         uint64_t position, struct hf_buffer *bytes)
 {

@@ -1,5 +1,5 @@
-/* batch.h: is there a whole batch at this place? Written from doc/FORMAT.md, apart from the store
- * that writes them. */
+/* batch.h: is there a whole batch at this place? Written from doc/FORMAT.md, independently of the
+ * store's code. */
 #ifndef HF_AUDIT_BATCH_H
 #define HF_AUDIT_BATCH_H
 
@@ -20,26 +20,26 @@ struct hf_audit_batch_head {
 
 enum hf_audit_batch_state {
     HF_AUDIT_BATCH_WHOLE,
-    HF_AUDIT_BATCH_NONE,      /* nothing that looks like one */
-    HF_AUDIT_BATCH_UNSEALED,  /* it looks like one, and its header's check does not fit */
-    HF_AUDIT_BATCH_ELSEWHERE, /* its header says another position */
-    HF_AUDIT_BATCH_CUT /* the header is right, and the entries are not those that it was made for */
+    HF_AUDIT_BATCH_NONE,      /* nothing that looks like a batch */
+    HF_AUDIT_BATCH_UNSEALED,  /* looks like a batch, but the header's CRC or seal is wrong */
+    HF_AUDIT_BATCH_ELSEWHERE, /* its header has another position */
+    HF_AUDIT_BATCH_CUT        /* the header is right, but the entries do not match it */
 };
 
 /* hf_audit_batch_read: the batch at `offset` of the segment, whose first byte is at position
- * `base`. seal: the store's key, NULL if it is not known: then a batch without a right tag counts
- * as evidence in a segment without a header. head: out, for WHOLE and CUT. bytes: its bytes, for
- * WHOLE; memory that runs out shows as bytes->failed. */
+ * `base`. seal: the store's key, NULL if not known: then a batch whose seal cannot be checked is
+ * accepted, also in a segment without a header. head: out, for WHOLE and CUT. bytes: its bytes, for
+ * WHOLE; bytes->failed if out of memory. */
 enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint64_t base,
                                               uint64_t offset, const struct hf_sipkey *seal,
                                               struct hf_audit_batch_head *head,
                                               struct hf_buffer *bytes);
 
-/* The sequence that a sealed header at `offset` has, of a batch or of a segment of version 2,
- * wherever it was meant to be; 0: there is none. */
+/* The sequence in a sealed header at `offset`, of a batch or of a segment of version 2, whatever
+ * position it names; 0: there is none. */
 uint64_t hf_audit_sealed_sequence(struct hf_audit_segment *seg, uint64_t offset,
                                   const struct hf_sipkey *seal);
-/* The hash of a whole batch, which the next one has as its chain. */
+/* The hash of a whole batch, which the next batch has as its chain. */
 void hf_audit_batch_hash(const struct hf_audit_batch_head *head, const unsigned char *batch,
                          uint8_t out[HF_DIGEST_SIZE]);
 

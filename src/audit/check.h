@@ -1,9 +1,8 @@
-/* check.h: inside the auditor. What it knows after each entry, and the judges, one a file.
+/* check.h: inside the auditor: its state after each entry, and the judges, one file each.
  *
- * The state is built from the records alone, by rules written here from doc/FORMAT.md and the
- * behaviour page: never by asking the library. Where a record breaks a rule, it is counted and
- * named, and the state follows the record, so that one wrong record is not reported again at each
- * one after it. */
+ * The state is built from the records alone, by rules written from doc/FORMAT.md and the behaviour
+ * page: the library is never called. A record that breaks a rule is counted and named, and the
+ * state follows the record, so that one wrong record is not reported again for each later one. */
 #ifndef HF_AUDIT_CHECK_H
 #define HF_AUDIT_CHECK_H
 
@@ -17,7 +16,7 @@
 enum { HF_AUDIT_IS_REVERSAL = 1, HF_AUDIT_IS_REVERSED = 2 };
 
 struct hf_audit_hold {
-    uint64_t position; /* of the entry that placed it; 0 if that entry is not there */
+    uint64_t position; /* of the entry that placed it; 0 if that entry is missing */
     uint64_t newest;   /* of the entry with its newest record */
     hf_time placed_at, expires_at, ended_at;
     uint64_t requester; /* hash */
@@ -28,7 +27,7 @@ struct hf_audit_hold {
 
 struct hf_audit_resource {
     uint32_t capacity, row_held, row_confirmed; /* by its newest record */
-    uint32_t held, confirmed;                   /* counted by us: its holds in those states */
+    uint32_t held, confirmed;                   /* counted here: its holds in these states */
     uint64_t fence, row_newest, newest;
     hf_time created_at;
     bool recorded, open;
@@ -44,7 +43,7 @@ struct hf_audit_use {
     struct hf_audit_name name;
     hf_time expires_at;
     uint64_t position, digest; /* the digest's first 8 bytes */
-    uint8_t action, placed;    /* placed: it led to a hold */
+    uint8_t action, placed;    /* placed: it placed a hold */
 };
 
 struct hf_audit_identity {
@@ -70,13 +69,13 @@ struct hf_audit_lease {
     struct hf_audit_name name;
     uint64_t fence, holder;
     hf_time granted_at, expires_at, released_at;
-    bool gone; /* it was deleted; its fence stays */
+    bool gone; /* deleted; its fence stays */
 };
 
 struct hf_audit_register {
     struct hf_audit_name name;
     uint64_t version, fence;
-    hf_time forgotten_at; /* of one that was deleted */
+    hf_time forgotten_at; /* of a deleted register */
     uint8_t type;
 };
 
@@ -122,20 +121,20 @@ struct hf_audit_state {
     struct hf_audit_report *report; /* borrowed */
     struct hf_audit_reader *reader; /* borrowed */
     const struct hf_audit_batch *batch;
-    uint64_t padded_sequence,
-        padded_position; /* of the newest batch, if bytes of no batch lie behind it; else 0 */
+    /* of the newest batch, if there are bytes after it that belong to no batch; else 0 */
+    uint64_t padded_sequence, padded_position;
     bool no_memory;
 
     struct hf_audit_in_force config;
     bool config_known;
     uint64_t seen;                      /* entries of all tenants, so far */
     hf_time newest;                     /* of all batches */
-    bool journal_told[HF_AUDIT_CHECKS]; /* by hf_audit_break_store */
+    bool journal_told[HF_AUDIT_CHECKS]; /* set by hf_audit_break_store */
 
     struct hf_audit_hold **holds; /* owned chunks; by ordinal - 1 */
     size_t chunk_count;
     uint64_t hold_count;                 /* the highest ordinal */
-    unsigned counters_seen;              /* a bit for each sequence that is there */
+    unsigned counters_seen;              /* a bit for each sequence that exists */
     struct hf_audit_resource *resources; /* owned */
     uint32_t resource_count, resource_room;
     struct hf_audit_table resource_names, keys, identities, guards, claims, leases, registers,
@@ -145,9 +144,9 @@ struct hf_audit_state {
     /* of a database */
     bool database;
     struct hf_audit_table outbox_numbers;
-    struct hf_audit_table ids; /* where the secret inside ids may not be read: whose each id is */
+    struct hf_audit_table ids; /* if the id key may not be read: the ordinal of each id */
     uint32_t highest_writer;
-    struct hf_audit_table stored; /* what each row of the tables must say */
+    struct hf_audit_table stored; /* what each row of the tables must contain */
     struct hf_arena arena;        /* for one entry */
     struct hf_sha256 heads;       /* over the chain heads of all writers so far */
 
@@ -155,14 +154,14 @@ struct hf_audit_state {
     struct hf_audit_effects effects;
 };
 
-/* Times come out of the records unchecked: adding must not overflow, it may only be wrong. */
+/* Times from the records are not checked yet: the sum may be wrong, but must not overflow. */
 static inline hf_time hf_audit_plus(hf_time t, int64_t ms)
 {
     return (hf_time)((uint64_t)t + (uint64_t)ms);
 }
 
-/* What was over at `now` and need not be remembered. Entries of a database that touch different
- * rows may be out of order by their times, though never by much. */
+/* Items that ended before this time can be dropped. In a database, entries about different rows may
+ * be slightly out of order by time. */
 static inline hf_time hf_audit_over(const struct hf_audit_state *s, hf_time now)
 {
     return s->database ? hf_audit_plus(now, -3600000) : now;
@@ -170,12 +169,11 @@ static inline hf_time hf_audit_over(const struct hf_audit_state *s, hf_time now)
 
 /* ---- Counting ---- */
 
-/* `count` more records were looked at for this check. */
+/* The check has looked at `count` more records. */
 void hf_audit_looked(struct hf_audit_state *s, enum hf_audit_check_id id, uint64_t count);
 
-/* A position, or another number that runs through the whole store, for a sentence: digits, or "(not
- * shown)" if the report is for one tenant, as such a number tells how much the others have
- * written. */
+/* A position, or another number that counts over the whole store, as text: digits, or "(not shown)"
+ * if the report is for one tenant, because the number shows how much other tenants have written. */
 struct hf_audit_numeral {
     char text[24];
 };
@@ -184,15 +182,14 @@ struct hf_audit_numeral hf_audit_figure(const struct hf_audit_state *s, uint64_t
 /* May the report name records of this tenant? */
 bool hf_audit_may_name(const struct hf_audit_state *s, struct hf_bytes tenant);
 
-/* A violation. The sentence is completed with the entry's action, key, time and position. Names the
- * records: callers give ids, keys and times, and numbers of the store by hf_audit_figure. Where the
- * report is for one tenant, callers come only with entries of that tenant, or with
- * configurations. */
+/* A violation. The entry's action, key, time and position are added to the sentence. The sentence
+ * names the records: ids, keys and times, and numbers of the store by hf_audit_figure. If the
+ * report is for one tenant, `entry` must be one of that tenant, or a configuration. */
 void hf_audit_break(struct hf_audit_state *s, enum hf_audit_check_id id,
                     const struct hf_audit_entry *entry, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* The same for what is wrong with the journal itself, and so with nobody's records in particular. A
- * report for one tenant says that it is so, once, and neither where nor how often. */
+/* The same for an error of the journal itself, which belongs to no tenant. A report for one tenant
+ * says once that there is an error, but not where or how often. */
 void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, const char *format,
                           ...) __attribute__((format(printf, 3, 4)));
 
@@ -217,39 +214,38 @@ void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry
                            const struct hf_outbox *outbox);
 void hf_audit_judge_config(struct hf_audit_state *s, const struct hf_audit_entry *entry,
                            const struct hf_audit_config *config);
-/* A hold was placed: is there one like it close before? */
+/* A hold was placed: is there a similar one shortly before? */
 void hf_audit_judge_near(struct hf_audit_state *s, const struct hf_audit_entry *entry,
                          const struct hf_hold *hold);
-/* When everything was read: the checks that are sums of others, and the figures. */
+/* After everything is read: the checks that sum up others, and the figures. */
 void hf_audit_judge_end(struct hf_audit_state *s);
 
-/* ---- check_tables.c: the tables of a database must say what its journal says ---- */
+/* ---- check_tables.c: the tables of a database must agree with its journal ---- */
 
-/* Note what the entry makes of the rows of the tables; its rows are in s->rows. */
+/* Note what the tables must contain after the entry; its rows are in s->rows. */
 void hf_audit_note_tables(struct hf_audit_state *s, const struct hf_audit_entry *entry);
-/* When everything was read: compare. HF_OK, or HF_STORAGE_FAILURE with why. */
+/* After everything is read: compare. HF_OK, or HF_STORAGE_FAILURE with why. */
 HF_MUST_USE enum hf_status hf_audit_judge_tables(struct hf_audit_state *s, struct hf_error *why);
-/* For the table s->stored: items that are over. */
+/* For the table s->stored: can the item be dropped? */
 bool hf_audit_stored_old(const void *item, hf_time now);
 extern const size_t hf_audit_stored_size;
 
 /* ---- Look-ups ---- */
 
-/* Another tenant has a hold with this ordinal: not kept, only counted as given out. */
+/* Another tenant has a hold with this ordinal: only the number is noted. */
 void hf_audit_note_ordinal(struct hf_audit_state *s, uint64_t ordinal);
 
-/* Hold holds.idx against what was read. After the end of the journal. Not HF_OK: it cannot be
- * read. */
+/* Compare holds.idx with the journal, after its end. Not HF_OK: holds.idx cannot be read. */
 HF_MUST_USE enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir,
                                                 struct hf_error *why);
 /* The hold with this ordinal, or NULL. */
 struct hf_audit_hold *hf_audit_hold_at(const struct hf_audit_state *s, uint64_t ordinal);
-/* The ordinal inside an id; 0 if it is not one of this store. Where the id key is not known, the
- * ordinal of the hold that was placed with the id. */
+/* The ordinal inside an id; 0 if it is no id of this store. If the id key is not known, the ordinal
+ * of the hold that was placed with the id. */
 uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id);
 /* Is `until` one window after `from`, by the configuration in force? */
 bool hf_audit_window_fits(const struct hf_audit_state *s, hf_time from, hf_time until);
-/* Is a claim alive under this key at `now`? */
+/* Is there a live claim with the entry's key at `now`? */
 bool hf_audit_claim_alive(const struct hf_audit_state *s, const struct hf_audit_entry *entry,
                           hf_time now);
 /* Is a key's window open at `now`? */

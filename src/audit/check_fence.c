@@ -10,7 +10,7 @@ static struct hf_bytes nothing(void)
     return hf_mem("", 0);
 }
 
-/* Find the item or make a new one; *fresh says which. NULL without memory. */
+/* Find the item or add a new one; *fresh: it is new. NULL if out of memory. */
 static void *item_of(struct hf_audit_state *s, struct hf_audit_table *t, struct hf_audit_name name,
                      bool *fresh)
 {
@@ -23,9 +23,9 @@ static void *item_of(struct hf_audit_state *s, struct hf_audit_table *t, struct 
     return item;
 }
 
-/* A fence that is given out now is above every one that was given out before; in a database, above
- * those of the same key or name, because writers draw theirs at the same time. before: the last one
- * of the same. */
+/* A new fence must be above every earlier fence; in a database, above the earlier fences of the
+ * same key or name, because writers draw fences at the same time. before: the last fence of the
+ * same key or name. */
 static void judge_fresh_fence(struct hf_audit_state *s, const struct hf_audit_entry *e,
                               const char *what, struct hf_bytes name, uint64_t before,
                               uint64_t fence)
@@ -48,7 +48,7 @@ static bool claim_settled(uint8_t state)
     return state == HF_CLAIM_COMPLETED || state == HF_CLAIM_FAILED;
 }
 
-/* One that is settled is remembered until expires_at; any other for ever. */
+/* A settled claim is remembered until expires_at, any other forever. */
 static bool claim_forgotten(const struct hf_audit_claim *c, hf_time now)
 {
     return c->expires_at != 0 && c->state != HF_CLAIM_STARTED && now >= c->expires_at;
@@ -84,7 +84,8 @@ static const char *begin_wrong(const struct hf_audit_claim *before, const struct
                                                   : "begins again although its outcome is unknown";
 }
 
-/* Complete, fail or heartbeat: by the holder of the fence, of a claim that is started. */
+/* Complete, fail and heartbeat: by the holder of the fence, for a started claim. NULL, or what is
+ * wrong. */
 static const char *settle_wrong(const struct hf_audit_claim *before, const struct hf_claim *row,
                                 const struct hf_audit_entry *e)
 {
@@ -152,7 +153,7 @@ static bool lease_over(const struct hf_audit_lease *l, hf_time now)
     return l->released_at != 0 || now >= l->expires_at;
 }
 
-/* Renew, return and delete: of the lease as it was granted. NULL, or what is wrong. */
+/* Renew, return and delete: for the lease as it was granted. NULL, or what is wrong. */
 static const char *lease_change_wrong(const struct hf_audit_lease *before,
                                       const struct hf_lease *row, const struct hf_audit_entry *e,
                                       uint64_t holder)
@@ -220,7 +221,7 @@ void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry 
 
 /* ---- Registers ---- */
 
-/* What a deletion leaves: NULL, or what is wrong with it. */
+/* The row that a deletion leaves: NULL, or what is wrong with it. */
 static const char *deletion_wrong(const struct hf_audit_state *s,
                                   const struct hf_audit_register *before,
                                   const struct hf_register *row, const struct hf_audit_entry *e)
@@ -240,7 +241,7 @@ static const char *deletion_wrong(const struct hf_audit_state *s,
     return NULL;
 }
 
-/* A name whose deleted register is forgotten begins anew. */
+/* If a deleted register is forgotten, its name starts again at version 0. */
 static void register_forget(struct hf_audit_register *r, hf_time now)
 {
     if (r->type == HF_TYPE_DELETED && now >= r->forgotten_at) {
@@ -305,7 +306,7 @@ static bool number_used(const struct hf_audit_numbers *c, uint64_t n)
     return c->used[n % HF_SEQUENCE_WINDOW / 8] >> (n % 8) & 1;
 }
 
-/* Note number n. Numbers that fall out of the window behind a new highest are forgotten. */
+/* Note number n. Numbers that leave the window below a new highest are forgotten. */
 static void number_use(struct hf_audit_numbers *c, uint64_t n)
 {
     uint64_t step = n > c->highest ? n - c->highest : 0;
@@ -366,7 +367,7 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
 
 /* ---- Outbox ---- */
 
-/* In a database numbers may be missing and come in any order, but none comes twice. */
+/* In a database numbers may be missing and in any order, but each is used at most once. */
 static void judge_outbox_number(struct hf_audit_state *s, const struct hf_audit_entry *e,
                                 uint64_t number)
 {

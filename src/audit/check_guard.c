@@ -22,7 +22,7 @@ static void guard_set(struct hf_audit_state *s, const struct hf_guard *row, hf_t
     s->report->guards_in_memory += !g->durable;
 }
 
-/* DP1 and DP4: a recording begins now and ends one window later, and that end is a real one. */
+/* DP1 and DP4: a recording begins now and ends one window later, at most HF_DURATION_MAX_MS. */
 static void judge_guard_window(struct hf_audit_state *s, const struct hf_audit_entry *e,
                                const struct hf_entry *row)
 {

@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-/* Ordinals that may be missing at once before a number counts as nonsense. In a database those of
- * transactions that were rolled back are missing, so that there is room for many: an eighth of a
- * byte for each. */
+/* How many ordinals may be missing in a row before a number counts as invalid. In a database the
+ * ordinals of rolled-back transactions are missing, so the limit is high: each missing one costs an
+ * eighth of a byte. */
 #define GAP_MAX 1024
 #define GAP_MAX_DATABASE (UINT64_C(1) << 32)
 
@@ -41,7 +41,7 @@ uint64_t hf_audit_ordinal_of(const struct hf_audit_state *s, const char *id)
     return hf_audit_id_read(j, hf_str(id), &ordinal) ? ordinal : 0;
 }
 
-/* Room for the hold `ordinal`, in its chunk; chunks of which there is no hold are not there. */
+/* Room for the hold `ordinal`, in its chunk; chunks without a hold are not allocated. */
 static struct hf_audit_hold *hold_add(struct hf_audit_state *s, uint64_t ordinal)
 {
     size_t chunk = (size_t)((ordinal - 1) / HF_AUDIT_CHUNK);
@@ -64,7 +64,7 @@ static struct hf_audit_hold *hold_add(struct hf_audit_state *s, uint64_t ordinal
     return &s->holds[chunk][(ordinal - 1) % HF_AUDIT_CHUNK];
 }
 
-/* The resource's index; a new one for a name that was not met before. */
+/* The resource's index; a new one for a new name. */
 static uint32_t resource_index(struct hf_audit_state *s, struct hf_bytes tenant,
                                struct hf_bytes name)
 {
@@ -130,7 +130,7 @@ static void judge_shape(struct hf_audit_state *s, const struct hf_audit_entry *e
                        hf_audit_at(e->recorded_at).text);
 }
 
-/* Note whose id this is. */
+/* Note the ordinal of this id. */
 static uint64_t id_take(struct hf_audit_state *s, const struct hf_hold *h)
 {
     struct hf_audit_id *known = hf_audit_table_add(&s->ids, id_name(h->id), 0);
@@ -147,7 +147,7 @@ static void judge_id(struct hf_audit_state *s, const struct hf_audit_entry *e,
     bool key = hf_audit_reader_journal(s->reader)->keys_known;
     hf_audit_looked(s, HF_AUDIT_PC4, 1);
     if (!key && inside == 0 && !hf_audit_hold_at(s, h->ordinal))
-        inside = id_take(s, h); /* its first record says whose it is */
+        inside = id_take(s, h); /* its first record defines it */
     if (inside == h->ordinal)
         return;
     hf_audit_break(s, HF_AUDIT_PC4, e, "hold number %s is recorded with id %s, which is %s",
@@ -208,7 +208,7 @@ static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entr
 {
     hf_audit_looked(s, HF_AUDIT_PC9, 1);
     hf_audit_looked(s, HF_AUDIT_PC10, 1);
-    /* numbers come from a sequence; one that is used twice is met again as a later record */
+    /* numbers come from a sequence; a number that is used twice is found as a later record */
     if (s->database) {
         if (!number_makes_sense(s, h->ordinal))
             hf_audit_break(
@@ -229,8 +229,8 @@ static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entr
                        hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, s->hold_count).text);
 }
 
-/* `previous` leads to the hold before this one on the resource, so that a resource's history is
- * whole. */
+/* `previous` names the hold before this one on the resource, so that a resource's history is
+ * complete. */
 static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry *e,
                            const struct hf_hold *h, struct hf_audit_resource *r)
 {
@@ -283,7 +283,7 @@ static void hold_first(struct hf_audit_state *s, const struct hf_audit_entry *e,
 
 /* ---- Later records of a hold ---- */
 
-/* The state that each action may bring a held hold to; 0: none. */
+/* The state to which each action may change a held hold; 0: none. */
 static enum hf_hold_state outcome_of(enum hf_action action)
 {
     switch (action) {
@@ -291,7 +291,7 @@ static enum hf_hold_state outcome_of(enum hf_action action)
     case HF_RELEASE: return HF_RELEASED;
     case HF_EXPIRE:
     case HF_SWEEP:
-    case HF_PLACE_HOLD: return HF_EXPIRED; /* place_hold: overdue ones on its resource make way */
+    case HF_PLACE_HOLD: return HF_EXPIRED; /* place_hold expires overdue holds on its resource */
     default: return 0;
     }
 }
@@ -424,7 +424,8 @@ static void judge_resource(struct hf_audit_state *s, const struct hf_audit_entry
     r->recorded = true;
 }
 
-/* After an entry, for each resource that it touched: what is taken fits, and the record says so. */
+/* After an entry, for each resource that it touched: the taken units fit the capacity, and the
+ * record agrees. */
 static void judge_taken(struct hf_audit_state *s, const struct hf_audit_entry *e,
                         const struct hf_audit_touched *touched)
 {

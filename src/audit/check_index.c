@@ -1,5 +1,5 @@
-/* holds.idx against the journal (doc/FORMAT.md). It is no part of the history: what is wrong in it
- * is told, and breaks no check. */
+/* Compare holds.idx with the journal (doc/FORMAT.md). It is not part of the history: errors in it
+ * are reported, but are no violations. */
 #include "audit/check.h"
 #include "audit/directory.h"
 
@@ -25,18 +25,18 @@ enum {
 struct index {
     uint64_t start, covered; /* of the newest snapshot */
     uint64_t *sums;          /* owned, of all parts */
-    size_t count, parts;     /* sums known, and parts there are */
-    int error;               /* errno: what is missing may be there, and could not be read */
+    size_t count, parts;     /* known sums, and all parts */
+    int error;               /* errno: the data may exist, but could not be read */
 };
 
-/* False: the file is not there or does not have it, or x->error says that it cannot be read. */
+/* False: there is no file or it is too short, or it cannot be read (x->error). */
 static bool read_at(struct index *x, int fd, void *data, size_t size, uint64_t at)
 {
     return fd >= 0 && hf_audit_read_at(fd, data, size, at, &x->error);
 }
 
-/* The payload of the block at `at`, if its CRC is right. owned; NULL: it is not, or there is no
- * memory. */
+/* The payload of the block at `at`. owned; NULL: the CRC is wrong, it cannot be read, or out of
+ * memory (x->error). */
 static unsigned char *payload_read(struct index *x, int fd, uint64_t at, const unsigned char *head)
 {
     size_t size = hf_get32(head + 4);
@@ -67,7 +67,7 @@ static bool sums_add(struct index *x, const unsigned char *p, size_t size, uint3
     return true;
 }
 
-/* What the snapshot says of the index. Its other blocks are passed over. */
+/* What the snapshot says about the index. Its other blocks are skipped. */
 static bool snapshot_read(int fd, const struct hf_audit_journal *j, struct index *x)
 {
     unsigned char head[SNAP_HEAD];
@@ -104,7 +104,7 @@ static bool head_right(struct index *x, int fd, const struct hf_audit_journal *j
                hf_siphash(&j->table_key, hf_mem(head, HEAD_SUM), hf_mem("", 0));
 }
 
-/* The sum, without its lowest bit, which is the place. */
+/* Is the sum right? Its lowest bit is the place, and ignored. */
 static bool sum_right(const struct hf_sipkey *key, const unsigned char *page)
 {
     unsigned char crc[4];
@@ -115,8 +115,8 @@ static bool sum_right(const struct hf_sipkey *key, const unsigned char *page)
     return sum >> 1 == hf_get64(page) >> 1;
 }
 
-/* Does part p say of each of its holds where its newest record is? Of one that has changed since,
- * nobody asks the file. */
+/* Does part p have the position of the newest record of each of its holds? Holds that changed since
+ * the snapshot are not looked up in the file. */
 static bool part_right(const struct hf_audit_state *s, const struct index *x, uint64_t p,
                        const unsigned char *page)
 {
@@ -148,21 +148,22 @@ static void file_judge(struct hf_audit_state *s, int fd, struct index *x)
     }
 }
 
-/* Is it no file at all, but a directory or a pipe? The start makes it anew. */
+/* Is it not a regular file, but a directory or a pipe? The start makes a new one. */
 static bool is_bad_file(int error)
 {
     return error == EISDIR || error == ENXIO;
 }
 
-/* Open a file that may not be there: *fd is -1 then. False if it may be, and cannot be opened. */
+/* Open a file that may be missing: then *fd is -1. False if it cannot be opened for another
+ * reason. */
 static bool file_open(int dir, const char *name, int *fd)
 {
     *fd = hf_audit_open(dir, name);
     return *fd >= 0 || errno == ENOENT;
 }
 
-/* Read what the newest snapshot and the file say. *told: there was something to judge. 0 or a
- * negative errno: it cannot be read, be it right or wrong. */
+/* Compare the newest snapshot and the file. *told: there was something to compare. 0, or a negative
+ * errno: one of them cannot be read. */
 static int index_judge(struct hf_audit_state *s, int dir, struct index *x, bool *told)
 {
     char name[40];
@@ -190,20 +191,20 @@ static int index_judge(struct hf_audit_state *s, int dir, struct index *x, bool 
     return x->error ? -x->error : error;
 }
 
-/* A place that the newest snapshot uses is written again only when a newer one is there: if there
- * is none, what was read is what the file has. */
+/* A place that the newest snapshot uses is only overwritten after a newer snapshot exists: if there
+ * is none, the comparison is valid. */
 enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir, struct hf_error *why)
 {
     struct hf_audit_report *r = s->report;
     if (r->damages > 0 || r->unreadable > 0 || !r->journal.keys_known)
-        return HF_OK; /* then nothing is known to hold it against */
+        return HF_OK; /* nothing reliable to compare it with */
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = fd < 0 ? -errno : 0;
     for (int i = 0; !error && i < TRIES; i++) {
         struct index x = { .start = r->journal.snapshot_start };
         uint64_t newer = 0;
         bool told = false;
-        if (!r->journal
-                 .snapshots_unusable) /* what the start passes over says nothing of the index */
+        /* A snapshot that the start skips says nothing about the index. */
+        if (!r->journal.snapshots_unusable)
             error = hf_audit_directory_snapshot(fd, &x.start);
         if (!error)
             error = index_judge(s, fd, &x, &told);
@@ -212,7 +213,7 @@ enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir, s
             error = hf_audit_directory_snapshot(fd, &newer);
         if (error || !told || r->index_wrong == 0 || newer == x.start)
             break;
-        r->index_parts = r->index_wrong = 0; /* it was written meanwhile */
+        r->index_parts = r->index_wrong = 0; /* it was overwritten meanwhile */
     }
     if (fd >= 0)
         close(fd);

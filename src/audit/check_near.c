@@ -1,8 +1,8 @@
 /* Near-duplicates: "show me every double charge".
  *
- * Two holds of one requester on one resource within a minute look like a double. The records say
- * which key each came from and what had become of the first when the second was placed; that is
- * what tells two requests from one request made twice. */
+ * Two holds of one requester on one resource within a minute look like a duplicate. The records
+ * show the key of each and the state of the first when the second was placed; this distinguishes
+ * two requests from one request that was executed twice. */
 #include "audit/check.h"
 #include "audit/id.h"
 #include "audit/words.h"
@@ -19,7 +19,7 @@ static char *copy_text(const char *text)
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-/* Under one key again: only after the first window had closed. */
+/* The same key again: legitimate only after its first window had closed. */
 static void why_same_key(struct hf_buffer *why, const struct hf_audit_entry *first, bool over)
 {
     hf_buffer_printf(why, "the same key twice: its first window %s at %s, ",
@@ -50,7 +50,7 @@ static bool same_key(const struct hf_audit_entry *a, const struct hf_audit_entry
            hf_bytes_equal(a->tenant, b->tenant) && hf_bytes_equal(a->key, b->key);
 }
 
-/* Is it legitimate, and why? `first_entry` is NULL if it could not be read again. */
+/* Is the pair legitimate, and why? `first_entry` is NULL if it could not be read again. */
 static bool explain(struct hf_buffer *why, const struct hf_audit_state *s,
                     const struct hf_audit_hold *first, const struct hf_audit_entry *first_entry,
                     const struct hf_audit_entry *second)
@@ -70,7 +70,7 @@ static bool explain(struct hf_buffer *why, const struct hf_audit_state *s,
     return !same || over;
 }
 
-/* A place in the report for one more pair, or NULL without memory. */
+/* A place in the report for one more pair, or NULL if out of memory. */
 static struct hf_audit_near *near_slot(struct hf_audit_state *s)
 {
     struct hf_audit_report *report = s->report;
@@ -104,7 +104,7 @@ static void near_list(struct hf_audit_state *s, struct hf_audit_near *near,
         s->no_memory = true;
 }
 
-/* Where ids cannot be made: that of the hold is in the entry that placed it. */
+/* If ids cannot be computed: the id is in the entry that placed the hold. */
 static void id_again(struct hf_audit_state *s, uint64_t position, uint64_t ordinal,
                      char id[HF_ID_SIZE])
 {
@@ -125,8 +125,8 @@ static void judge_pair(struct hf_audit_state *s, const struct hf_audit_entry *e,
     const struct hf_audit_journal *j = hf_audit_reader_journal(s->reader);
     struct hf_audit_hold *first = hf_audit_hold_at(s, before->ordinal);
     s->report->near_count++;
-    /* The keys stand in the journal, not in memory: reading them again is for those that are
-     * listed. The others are judged by IR3 and IR8 like all entries. */
+    /* The keys are in the journal, not in memory, and are read again only for listed pairs. IR3 and
+     * IR8 judge the others, like all entries. */
     if (!first || s->report->near_listed == HF_AUDIT_LISTED_MAX ||
         !hf_audit_may_name(s, hold->tenant))
         return;

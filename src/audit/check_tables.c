@@ -1,9 +1,9 @@
-/* The tables of a database: each row must say what the newest entry about it says, and nothing else
- * may be there.
+/* The tables of a database: each row must agree with the newest entry about it, and there must be
+ * no other rows.
  *
- * While the journal is read, a hash of what each row must say is noted, with the entry that says
- * so; a few words a row. Then the tables are read, once. Where something differs the entry is read
- * again, so that it can be told what. */
+ * While the journal is read, a hash of what each row must contain is noted, with the position of
+ * the entry: a few words for each row. Then the tables are read, once. If a row differs, the entry
+ * is read again to find the difference. */
 #include "audit/check.h"
 #include "audit/words.h"
 
@@ -15,9 +15,9 @@
 struct stored {
     struct hf_audit_name name;
     uint64_t content, position;
-    hf_time until; /* from then on the row may leave */
-    bool gone;     /* it must not be there */
-    bool seen;     /* it is there */
+    hf_time until; /* from then on the row may be deleted */
+    bool gone;     /* the row must not exist */
+    bool seen;     /* the row exists */
 };
 
 const size_t hf_audit_stored_size = sizeof(struct stored);
@@ -34,7 +34,7 @@ static struct hf_audit_name name_of(const struct hf_audit_fields_hash *hash)
     return (struct hf_audit_name){ hash->key_high, hash->key_low };
 }
 
-/* once: what is noted already stays. */
+/* once: keep what is already noted. */
 static void note(struct hf_audit_state *s, const struct hf_audit_entry *e,
                  const struct hf_audit_fields *fields, hf_time until, bool once)
 {
@@ -104,9 +104,9 @@ void hf_audit_note_tables(struct hf_audit_state *s, const struct hf_audit_entry 
     s->no_memory |= !enough || fields.count == 1;
 }
 
-/* ---- Telling what differs ---- */
+/* ---- Reporting differences ---- */
 
-/* The row of an entry, read again, that has this name. entry: out, borrowed from the reader. */
+/* Read the entry again and find the row with this name. entry: out, borrowed from the reader. */
 static bool find_again(struct hf_audit_state *s, const struct stored *item,
                        struct hf_audit_entry *entry, struct hf_audit_fields *out)
 {
@@ -132,7 +132,7 @@ static bool find_again(struct hf_audit_state *s, const struct stored *item,
     return false;
 }
 
-/* The field in words. A report for one tenant does not show the numbers that run through the whole
+/* The field as text. A report for one tenant does not show numbers that count over the whole
  * store. */
 static struct hf_audit_field_shown field_told(const struct hf_audit_state *s,
                                               const struct hf_audit_field *field)
@@ -156,14 +156,14 @@ static void row_named(const struct hf_audit_state *s, struct hf_buffer *b,
             hf_buffer_printf(b, ", %s %s", row->field[i].name, field_told(s, &row->field[i]).text);
 }
 
-/* Is the row one that the report is about? Not every table says whose its rows are. */
+/* Does the report cover the row? Not every table has the tenant. */
 static bool row_told(const struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     const struct hf_audit_field *tenant = hf_audit_fields_find(row, "tenant");
     return !s->report->has_tenant || (tenant && hf_audit_may_name(s, tenant->value));
 }
 
-/* Is there room for one more example? If not, it is counted here. */
+/* Is there room for one more example? If not, the violation is counted here. */
 static bool may_tell(struct hf_audit_state *s)
 {
     struct hf_audit_check *check = &s->report->checks[HF_AUDIT_TABLES];
@@ -208,7 +208,7 @@ static void tell_difference(struct hf_audit_state *s, const struct hf_audit_fiel
 
 /* ---- Comparing ---- */
 
-/* Tokens and identities that are over stay until somebody sweeps them away. */
+/* Expired tokens and identities stay until the sweeper removes them. */
 static bool row_over(const struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     const struct hf_audit_field *until = hf_audit_fields_find(row, "expires_at");
@@ -224,8 +224,8 @@ static const char *const counter_names[] = { "journal_number", "hold_ordinal", "
                                              "outbox_number", "writer_id" };
 enum { COUNTERS = sizeof counter_names / sizeof *counter_names };
 
-/* A sequence must not be behind what has been drawn from it: it would give the same again. A number
- * of the journal or of the outbox that is drawn stands for a block of them. */
+/* A sequence must not be behind the numbers drawn from it: it would give them again. For the
+ * journal and the outbox, one drawn number stands for a block of numbers. */
 static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     enum { BLOCK = 32 };
@@ -254,7 +254,7 @@ static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields
     }
 }
 
-/* Servers need each of them. */
+/* Servers need all sequences. */
 static void judge_counters(struct hf_audit_state *s)
 {
     for (size_t i = 0; i < COUNTERS; i++)
@@ -263,7 +263,7 @@ static void judge_counters(struct hf_audit_state *s)
                                  counter_names[i]);
 }
 
-/* Two batches that make the same row meet at its primary key, and nowhere else. */
+/* Only the primary key keeps two batches from inserting the same row. */
 static void judge_keyless(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     struct hf_bytes name = row->field[0].value;
@@ -271,9 +271,9 @@ static void judge_keyless(struct hf_audit_state *s, const struct hf_audit_fields
                          (int)name.size, (const char *)name.data);
 }
 
-/* Who places a hold looks for overdue ones only where the resource says that there may be some. The
- * journal does not have that; the holds do, and only resources come here that are wrong about
- * theirs. */
+/* place_hold looks for overdue holds only if the resource's due_at says that there may be some. The
+ * journal does not have due_at; it is compared with the holds, and only wrong resources come
+ * here. */
 static void judge_due(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     char what[200];
@@ -284,8 +284,8 @@ static void judge_due(struct hf_audit_state *s, const struct hf_audit_fields *ro
     tell(s, row, NULL, what);
 }
 
-/* A server refuses such a row and sends the operator here. The journal does not have it; it says
- * only that the lease was deleted. */
+/* A server refuses such a row and tells the operator to run the audit. The journal does not have
+ * the row, only the deletion of the lease. */
 static void judge_left(struct hf_audit_state *s, const struct hf_audit_fields *row)
 {
     if (may_tell(s))
@@ -317,7 +317,7 @@ static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *ro
         return;
     }
     if (row->table == HF_AUDIT_STORED_CONFIG && s->seen == 0)
-        return; /* made, and nobody has written yet */
+        return; /* the store is new, and no entry was written yet */
     if (item && !item->gone) {
         if (item->seen && may_tell(s))
             tell(s, row, NULL, "the row is there more than once");
@@ -331,7 +331,7 @@ static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *ro
     }
 }
 
-/* Is the row needed, and not there? */
+/* Is the row required, but missing? */
 static bool is_missing(const struct hf_audit_state *s, const struct stored *item)
 {
     hf_time as_of = hf_audit_reader_journal(s->reader)->as_of;

@@ -8,8 +8,8 @@
 
 /* ---- What each action does to the records when it is answered ok ---- */
 
-/* Did the entry do to holds exactly what its action and answer say, and nothing else? A refusal
- * does nothing; a place_hold may expire overdue holds besides, refused or not. */
+/* Did the entry change holds exactly as its action and answer say? A refusal changes nothing; a
+ * place_hold may also expire overdue holds, refused or not. */
 static bool effects_fit(const struct hf_audit_entry *e, const struct hf_audit_effects *did)
 {
     unsigned once = e->status == HF_OK;
@@ -37,7 +37,7 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
     const struct hf_action_info *rule = hf_action_of(e->action);
     hf_audit_looked(s, HF_AUDIT_IR8, 1);
     if (!rule->changes) {
-        if (e->action != HF_CHECK) /* DP3 names that one */
+        if (e->action != HF_CHECK) /* DP3 reports this one */
             hf_audit_break(s, HF_AUDIT_FORMAT, e, "action %d leaves no record, and yet here is one",
                            (int)e->action);
         return;
@@ -80,7 +80,7 @@ static bool answer_is_hold(const struct hf_audit_entry *e, const struct hf_audit
            answer->hold.ordinal == (makes ? did->placed_ordinal : did->ended_ordinal);
 }
 
-/* IR1 and IR2 need one stored answer that is the truth: with it, every retry is told the same. */
+/* IR1 and IR2 need one stored answer that is true: then every retry gets the same answer. */
 static void judge_answer(struct hf_audit_state *s, const struct hf_audit_entry *e,
                          const struct hf_audit_row *answer)
 {
@@ -146,7 +146,7 @@ static void judge_window(struct hf_audit_state *s, const struct hf_audit_entry *
                        s->config.token_max_length);
 }
 
-/* Two entries under one key while the first one's window was open: the heart of the matter. */
+/* Two entries with one key while the window of the first was open: a duplicate effect. */
 static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry *e,
                           const struct hf_audit_use *first)
 {

@@ -53,7 +53,7 @@ static bool id_fits(const struct hf_audit_entry *entry, const char *id)
     return same(entry, digest);
 }
 
-/* fence: 0 for none. */
+/* fence: 0: none. */
 static bool place_fits_with(const struct hf_audit_entry *entry, const struct hf_hold *hold,
                             uint64_t fence)
 {
@@ -69,7 +69,7 @@ static bool place_fits_with(const struct hf_audit_entry *entry, const struct hf_
     return same(entry, digest);
 }
 
-/* The fence, if one was given, is the resource's highest now. */
+/* If a fence was given, it is now the resource's highest. */
 static bool place_fits(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                        const struct hf_hold *hold)
 {
@@ -93,9 +93,8 @@ static bool grant_fits(const struct hf_audit_entry *entry, const struct hf_lease
     return same(entry, digest);
 }
 
-/* A write or a deletion may or may not have carried the version that it replaced, which is 0 if the
- * register was not there: also then it may go on with the version of one that was deleted. fenced:
- * and its fence. */
+/* A write or deletion may have carried the version that it replaced. That is 0 for a new register,
+ * even if it continues the version of a deleted one. fenced: it also carried its fence. */
 static bool write_fits_with(const struct hf_audit_entry *entry, const struct hf_register *reg,
                             bool fenced)
 {

@@ -66,7 +66,7 @@ static int each_name(int dir, void (*each)(void *arg, const char *name), void *a
     }
     for (struct dirent *e; errno = 0, (e = readdir(d)) != NULL;)
         each(arg, e->d_name);
-    int error = -errno; /* what was not listed may be anything */
+    int error = -errno; /* unlisted names could be anything */
     closedir(d);
     return error;
 }
@@ -139,8 +139,7 @@ int hf_audit_directory_snapshot(int dir, uint64_t *start)
     return each_name(dir, snapshot_at, start);
 }
 
-/* Asking is trying: a shared lock that is given at once, and given back, means that no process has
- * it. */
+/* To find out, try: if a shared lock is granted at once, no process holds the lock. */
 static bool locked(int fd)
 {
     if (fd < 0)
@@ -158,7 +157,7 @@ void hf_audit_holder(const char *dir, char line[256])
     if (fd < 0)
         return;
     int note = openat(fd, "LOCK", O_RDONLY | O_CLOEXEC);
-    /* The directory's lock is what counts; programs of version 0.1 lock the note alone. */
+    /* The directory's lock counts; programs of version 0.1 lock only the LOCK file. */
     if (locked(fd) || locked(note)) {
         ssize_t n = note < 0 ? 0 : pread(note, line, 255, 0);
         line[n > 0 ? n : 0] = '\0';

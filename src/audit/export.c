@@ -11,19 +11,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* An export on its way. */
+/* An export in progress. */
 struct export
 {
     const struct hf_audit_export_options *options;
     struct hf_audit_sink sink;
     struct hf_audit_row *rows; /* owned, HF_AUDIT_ROWS_MAX of them */
     struct hf_audit_row answer;
-    struct hf_audit_own own; /* of an export for one tenant */
+    struct hf_audit_own own; /* for an export of one tenant */
     struct hf_audit_export_sum sum;
-    struct hf_sha256 heads; /* of a database: over the chain heads of all writers so far */
+    struct hf_sha256 heads; /* for a database: over the chain heads of all writers so far */
 };
 
-/* Give the entry, its rows and its answer numbers of the tenant's own. */
+/* Give the entry, its rows and its answer the tenant's own numbers. */
 static bool make_own(struct export *x, struct hf_audit_entry *e, struct hf_error *why)
 {
     hf_audit_own_entry(&x->own, e);
@@ -81,7 +81,7 @@ static bool write_entries(struct export *x, const struct hf_audit_batch *batch,
     return true;
 }
 
-/* A batch whose entries are all written, or are to be now. */
+/* A batch whose entries are all written, or will be now. */
 static bool write_batch(struct export *x, const struct hf_audit_batch *batch, struct hf_error *why)
 {
     x->sum.batches++;
@@ -89,8 +89,8 @@ static bool write_batch(struct export *x, const struct hf_audit_batch *batch, st
     return x->options->has_tenant || x->sink.batch(x->sink.ctx, batch, why);
 }
 
-/* A writer of a database: the last batch that was written is no chain head of the whole. Damaged if
- * its entries are not those that it wrote. */
+/* A writer of a database: the chain head is over all writers, not the hash of the last batch.
+ * Damaged if the entries do not match the writer's chain. */
 static bool write_writer(struct export *x, const struct hf_audit_writer *w)
 {
     if (w->id != 0)
@@ -142,8 +142,8 @@ static bool write_all(struct export *x, struct hf_audit_reader *reader, struct h
     return good && x->sink.end(x->sink.ctx, sum, why);
 }
 
-/* The whole file gets its name in one step, and never in place of another: link refuses where
- * rename would not. File systems without links get the rename, after one more look. */
+/* The complete file gets its name in one step and never replaces another file: link fails where
+ * rename would replace. On file systems without links, check once more and rename. */
 static bool file_name(const char *tmp, const char *file, struct hf_error *why)
 {
     struct stat st;
@@ -171,7 +171,7 @@ static int damage_told(const struct hf_audit_export_sum *sum, struct hf_error *w
     return 1;
 }
 
-/* It is written: is there anything to say about it? */
+/* The export is written: is there anything to report? */
 static int told(const struct export *x, struct hf_error *why)
 {
     const struct hf_audit_export_sum *sum = &x->sum;

@@ -18,7 +18,7 @@ struct jsonl {
     const struct hf_audit_export_options *options; /* borrowed */
     FILE *out;
     bool database;
-    bool standard; /* stdout: not ours to close */
+    bool standard; /* stdout: do not close it */
     struct hf_buffer line;
     struct hf_item items[ITEMS_MAX];
 };
@@ -30,7 +30,7 @@ struct jsonl {
 #define INT(j, member, value) (hf_json_name(j, member), hf_json_int(j, value))
 #define TEXT(j, member, value) (hf_json_name(j, member), hf_json_text(j, value))
 #define OPAQUE(j, member, value) (hf_json_name(j, member), hf_json_opaque(j, value))
-/* What came over HTTP as JSON goes out as JSON. */
+/* Values that were stored as JSON are written as JSON. */
 #define STORED(j, member, value) (hf_json_name(j, member), hf_json_stored(j, value))
 #define BOOL(j, member, value) (hf_json_name(j, member), hf_json_bool(j, value))
 #define HEX(j, member, data, size) (hf_json_name(j, member), hf_json_hex(j, "", hf_mem(data, size)))
@@ -362,7 +362,8 @@ bool hf_audit_jsonl_open(const char *path, struct hf_audit_sink *sink, struct hf
         x->standard = true;
         x->out = stdout;
     } else if (x) {
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* as the store itself */
+        /* the same mode as the store's files */
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         x->out = fd < 0 ? NULL : fdopen(fd, "w");
     }
     if (!x || !x->out) {

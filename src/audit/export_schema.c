@@ -1,15 +1,16 @@
 /* The tables and views of the SQLite export.
  *
- * Times are milliseconds since 1970-01-01 UTC; each has a column beside it whose name ends in _text
- * and that shows it for people. Those are computed when they are read: they cannot disagree. Names
- * and keys are TEXT where they are valid UTF-8 and BLOB where they are not. */
+ * Times are milliseconds since 1970-01-01 UTC; each has a second column that ends in _text and
+ * shows it for people. These are computed when they are read, so they always agree. Names and keys
+ * are TEXT if they are valid UTF-8, else BLOB. */
 #include "audit/export.h"
 
-/* SQL is laid out for those who read SQL. */
+/* The layout follows the SQL. */
 /* clang-format off */
 
 #define TIME_TEXT(column) \
-    " TEXT GENERATED ALWAYS AS (strftime('%Y-%m-%dT%H:%M:%fZ', " column " / 1000.0, 'unixepoch')) VIRTUAL"
+    " TEXT GENERATED ALWAYS AS (strftime('%Y-%m-%dT%H:%M:%fZ', " column \
+    " / 1000.0, 'unixepoch')) VIRTUAL"
 
 const char *hf_audit_sqlite_tables(void)
 {
@@ -44,11 +45,13 @@ const char *hf_audit_sqlite_tables(void)
 
         "CREATE TABLE hold_events("
         " position INTEGER NOT NULL, ordinal INTEGER NOT NULL, id TEXT NOT NULL,"
-        " at INTEGER NOT NULL, at_text" TIME_TEXT("at") ", action TEXT NOT NULL, state TEXT NOT NULL,"
+        " at INTEGER NOT NULL, at_text" TIME_TEXT("at") ", action TEXT NOT NULL,"
+        " state TEXT NOT NULL,"
         " PRIMARY KEY(position, ordinal)) WITHOUT ROWID;"
 
         "CREATE TABLE reversals("
-        " original TEXT PRIMARY KEY, reversal TEXT NOT NULL, position INTEGER NOT NULL) WITHOUT ROWID;"
+        " original TEXT PRIMARY KEY, reversal TEXT NOT NULL,"
+        " position INTEGER NOT NULL) WITHOUT ROWID;"
 
         "CREATE TABLE resources("
         " tenant NOT NULL, name NOT NULL, capacity INTEGER NOT NULL, held INTEGER NOT NULL,"
@@ -88,7 +91,8 @@ const char *hf_audit_sqlite_tables(void)
 
         "CREATE TABLE leases("
         " tenant NOT NULL, name NOT NULL, holder NOT NULL, fence INTEGER NOT NULL,"
-        " ttl_ms INTEGER NOT NULL, granted_at INTEGER NOT NULL, granted_text" TIME_TEXT("granted_at") ","
+        " ttl_ms INTEGER NOT NULL, granted_at INTEGER NOT NULL,"
+        " granted_text" TIME_TEXT("granted_at") ","
         " expires_at INTEGER NOT NULL, expires_text" TIME_TEXT("expires_at") ","
         " released_at INTEGER, released_text" TIME_TEXT("released_at") ","
         " PRIMARY KEY(tenant, name)) WITHOUT ROWID;"
@@ -96,12 +100,14 @@ const char *hf_audit_sqlite_tables(void)
         "CREATE TABLE lease_events("
         " position INTEGER PRIMARY KEY, at INTEGER NOT NULL, at_text" TIME_TEXT("at") ","
         " tenant NOT NULL, name NOT NULL, action TEXT NOT NULL, holder NOT NULL,"
-        " fence INTEGER NOT NULL, expires_at INTEGER NOT NULL, expires_text" TIME_TEXT("expires_at") ","
+        " fence INTEGER NOT NULL, expires_at INTEGER NOT NULL,"
+        " expires_text" TIME_TEXT("expires_at") ","
         " released_at INTEGER, released_text" TIME_TEXT("released_at") ");"
 
         "CREATE TABLE registers("
         " tenant NOT NULL, name NOT NULL, type TEXT NOT NULL, version INTEGER NOT NULL,"
-        " fence INTEGER NOT NULL, changed_at INTEGER NOT NULL, changed_text" TIME_TEXT("changed_at") ","
+        " fence INTEGER NOT NULL, changed_at INTEGER NOT NULL,"
+        " changed_text" TIME_TEXT("changed_at") ","
         " value, PRIMARY KEY(tenant, name)) WITHOUT ROWID;"
 
         "CREATE TABLE register_events("
@@ -141,32 +147,33 @@ const char *hf_audit_sqlite_views(void)
         "CREATE INDEX guard_entries_by_identity"
         " ON guard_entries(tenant, guard, identity, recorded_at);"
 
-        /* What happened to each hold, refused attempts included: those are found by the digest that
-         * any action on the hold carries. */
+        /* The events of each hold, with refused attempts, which are found by the digest that any
+         * action on the hold has. */
         "CREATE VIEW hold_life AS"
         " SELECT h.id, v.at, v.at_text, v.action, v.state AS outcome, t.key, t.client,"
         "  t.client_sequence, t.expires_text AS key_until, v.position"
         " FROM hold_events v JOIN holds h ON h.ordinal = v.ordinal"
         "  LEFT JOIN tokens t ON t.position = v.position"
         " UNION ALL"
-        " SELECT h.id, t.recorded_at, t.recorded_text, t.action, 'refused: ' || t.status, t.key, t.client,"
-        "  t.client_sequence, t.expires_text, t.position"
+        " SELECT h.id, t.recorded_at, t.recorded_text, t.action, 'refused: ' || t.status, t.key,"
+        "  t.client, t.client_sequence, t.expires_text, t.position"
         " FROM tokens t JOIN holds h ON h.action_digest = t.digest"
         " WHERE t.action IN ('confirm', 'release', 'expire', 'reverse') AND t.status <> 'ok'"
         " UNION ALL"
-        " SELECT r.original, e.recorded_at, e.recorded_text, 'reverse', 'given back by ' || r.reversal,"
-        "  t.key, t.client, t.client_sequence, t.expires_text, r.position"
+        " SELECT r.original, e.recorded_at, e.recorded_text, 'reverse',"
+        "  'given back by ' || r.reversal, t.key, t.client, t.client_sequence, t.expires_text,"
+        "  r.position"
         " FROM reversals r JOIN entries e ON e.position = r.position"
         "  LEFT JOIN tokens t ON t.position = r.position;"
 
         /* Each hold and the key that placed it. */
         "CREATE VIEW hold_keys AS"
-        " SELECT h.id, h.tenant, h.resource, h.requester, h.state, h.placed_at, h.placed_text, t.key,"
-        "  t.client, t.client_sequence, t.digest, t.expires_at AS key_expires_at,"
+        " SELECT h.id, h.tenant, h.resource, h.requester, h.state, h.placed_at, h.placed_text,"
+        "  t.key, t.client, t.client_sequence, t.digest, t.expires_at AS key_expires_at,"
         "  t.expires_text AS key_expires_text, h.ordinal, h.ended_text, h.reverses"
         " FROM holds h LEFT JOIN tokens t ON t.position = h.placed_by;"
 
-        /* Two uses of one key whose windows overlap: must be empty. */
+        /* Two uses of one key with overlapping windows: must be empty. */
         "CREATE VIEW keys_used_twice AS"
         " SELECT a.tenant, a.key, a.client, a.client_sequence, a.position AS first_position,"
         "  a.action AS first_action, a.recorded_text AS first_at, a.hold_id AS first_hold,"
@@ -175,31 +182,35 @@ const char *hf_audit_sqlite_views(void)
         " FROM tokens a JOIN tokens b ON b.tenant = a.tenant AND b.key = a.key"
         "  AND b.position > a.position AND b.recorded_at < a.expires_at"
         " UNION ALL"
-        " SELECT a.tenant, a.key, a.client, a.client_sequence, a.position, a.action, a.recorded_text,"
-        "  a.hold_id, b.position, b.action, b.recorded_text, b.hold_id"
+        " SELECT a.tenant, a.key, a.client, a.client_sequence, a.position, a.action,"
+        "  a.recorded_text, a.hold_id, b.position, b.action, b.recorded_text, b.hold_id"
         " FROM tokens a JOIN tokens b ON b.tenant = a.tenant AND b.client = a.client"
         "  AND b.client_sequence = a.client_sequence AND b.position > a.position;"
 
-        /* Holds of one requester on one resource within a minute of the one before: each with its
-         * neighbour alone, as the audit counts them, so that a hundred in a row are 99 and not
-         * 4950. */
+        /* Holds of one requester on one resource within a minute of the previous one. Each is
+         * paired only with its predecessor, as in the audit, so that a hundred in a row are 99
+         * pairs and not 4950. */
         "CREATE VIEW near_duplicates AS"
-        " WITH placed AS (SELECT *, lag(ordinal) OVER (PARTITION BY tenant, resource, requester ORDER BY ordinal)"
+        " WITH placed AS (SELECT *, lag(ordinal) OVER (PARTITION BY"
+        "   tenant, resource, requester ORDER BY ordinal)"
         "   AS before FROM hold_keys WHERE reverses IS NULL)"
         " SELECT a.id AS first, b.id AS second, a.tenant, a.resource, a.requester,"
-        "  a.placed_text AS first_at, b.placed_text AS second_at, b.placed_at - a.placed_at AS apart_ms,"
+        "  a.placed_text AS first_at, b.placed_text AS second_at,"
+        "  b.placed_at - a.placed_at AS apart_ms,"
         "  a.key AS first_key, b.key AS second_key, a.state AS first_state,"
         "  a.ended_text AS first_ended_at,"
         "  CASE WHEN NOT (a.key IS b.key AND a.client IS b.client"
-        "    AND a.client_sequence IS b.client_sequence) THEN 'different keys: two separate requests'"
+        "    AND a.client_sequence IS b.client_sequence)"
+        "    THEN 'different keys: two separate requests'"
         "   WHEN a.key_expires_at IS NULL OR b.placed_at < a.key_expires_at"
         "    THEN 'the same key: a double'"
         "   ELSE 'the same key, after its window: a new request' END AS why"
         " FROM placed b JOIN hold_keys a ON a.ordinal = b.before"
         " WHERE b.placed_at - a.placed_at <= 60000;"
 
-        /* What was in force when. */
-        "CREATE VIEW config_in_force AS SELECT since_text AS since, lead(since_text) OVER (ORDER "
-        "BY position) AS until,  idempotency_window_ms, token_max_length, registry, "
-        "digest_function, program FROM config;";
+        /* The configuration over time. */
+        "CREATE VIEW config_in_force AS"
+        " SELECT since_text AS since, lead(since_text) OVER (ORDER BY position) AS until,"
+        "  idempotency_window_ms, token_max_length, registry, digest_function, program"
+        " FROM config;";
 }

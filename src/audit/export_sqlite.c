@@ -40,8 +40,8 @@ enum statement {
     STATEMENTS
 };
 
-/* `OR IGNORE` where a wrong history might have a thing twice: the first one stays, and the audit
- * tells. */
+/* `OR IGNORE` where a wrong history might have a record twice: the first one stays, and the audit
+ * reports it. */
 static const char *const statements[STATEMENTS] = {
     [ADD_STORE] = "INSERT INTO store VALUES(?,?)",
     [ADD_BATCH] = "INSERT INTO batches VALUES(?,?,?,?,?,?,?,?,?,?)",
@@ -82,7 +82,7 @@ struct sqlite {
 struct row {
     sqlite3_stmt *st;
     int n;
-    int failed; /* what the first binding that went wrong answered */
+    int failed; /* the result of the first binding that failed */
 };
 
 static struct row row_of(struct sqlite *x, enum statement which)
@@ -90,7 +90,7 @@ static struct row row_of(struct sqlite *x, enum statement which)
     return (struct row){ x->st[which], 0, SQLITE_OK };
 }
 
-/* A value that is not bound would be NULL in the row. */
+/* A value whose binding failed would be NULL in the row. */
 static void bound(struct row *r, int result)
 {
     if (r->failed == SQLITE_OK)
@@ -102,8 +102,7 @@ static void add_int(struct row *r, int64_t v)
     bound(r, sqlite3_bind_int64(r->st, ++r->n, v));
 }
 
-/* SQLite has no unsigned numbers; fences and the like never come near its limit in a right
- * history. */
+/* SQLite has no unsigned numbers; in a correct history no number comes near the limit. */
 static void add_uint(struct row *r, uint64_t v)
 {
     add_int(r, v > INT64_MAX ? INT64_MAX : (int64_t)v);
@@ -114,7 +113,7 @@ static void add_null(struct row *r)
     bound(r, sqlite3_bind_null(r->st, ++r->n));
 }
 
-/* A time that is not there (0) or never comes (INT64_MAX) is NULL. */
+/* A missing time (0) and "never" (INT64_MAX) are NULL. */
 static void add_time(struct row *r, hf_time t)
 {
     if (t == 0 || t == INT64_MAX)
@@ -153,7 +152,7 @@ static void write_failed(const struct sqlite *x, struct hf_error *why)
                        x->path, sqlite3_errmsg(x->db));
 }
 
-/* Carry it out. Values that are borrowed are let go. */
+/* Execute the statement and release the borrowed values. */
 static bool put(struct sqlite *x, struct row *r, struct hf_error *why)
 {
     bool done = r->failed == SQLITE_OK && sqlite3_step(r->st) == SQLITE_DONE;
@@ -321,7 +320,7 @@ static bool put_lease(struct sqlite *x, const struct hf_audit_entry *e,
     return put(x, &r, why);
 }
 
-/* A number or a truth as such; plain bytes as they are; the rest in its stored form. */
+/* Numbers and flags as integers; plain bytes unchanged; other types in stored form. */
 static void add_value(struct row *r, const struct hf_value *stored)
 {
     struct hf_item items[1];
@@ -551,8 +550,7 @@ static bool put_fact(struct sqlite *x, const char *name, const char *value, stru
     return put_bytes(x, name, hf_str(value), why);
 }
 
-/* The file is made from nothing and named only when it is whole, so it needs no journal of its
- * own. */
+/* The file is new and gets its name when it is complete, so SQLite needs no journal. */
 static bool sqlite_begin(void *ctx, const struct hf_audit_journal *journal,
                          const struct hf_audit_export_options *options, struct hf_error *why)
 {
@@ -582,7 +580,7 @@ static bool put_number(struct sqlite *x, const char *name, uint64_t number, stru
     return put_fact(x, name, text, why);
 }
 
-/* SQLite was told not to sync: once at the end is enough. */
+/* SQLite does not sync (synchronous = OFF): one sync at the end is enough. */
 static bool make_durable(const struct sqlite *x, struct hf_error *why)
 {
     int fd = open(x->path, O_RDONLY | O_CLOEXEC);
@@ -597,7 +595,7 @@ static bool make_durable(const struct sqlite *x, struct hf_error *why)
     return durable;
 }
 
-/* Facts about the whole journal: not for one tenant. */
+/* Facts about the whole journal: not for the export of one tenant. */
 static bool put_journal(struct sqlite *x, const struct hf_audit_export_sum *sum,
                         struct hf_error *why)
 {
@@ -632,7 +630,7 @@ static void sqlite_close(void *ctx)
     free(x);
 }
 
-/* SQLite would let everybody read the file that it makes. It takes an empty one as a new
+/* SQLite would create a file that all users can read. It accepts an empty file as a new
  * database. */
 static bool file_make(const char *path, struct hf_error *why)
 {

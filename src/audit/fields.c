@@ -1,5 +1,5 @@
-/* Rows of the tables, out of the entries that make them. Written from the comments of the tables
- * alone. */
+/* Rows of the tables, from the entries that make them. Written only from the comments of the
+ * tables. */
 #include "audit/fields.h"
 
 #include "audit/words.h"
@@ -200,7 +200,7 @@ static bool resource_fields(const struct hf_resource *r, struct hf_arena *arena,
     return end(&b);
 }
 
-/* The steps with commas between them. */
+/* The steps, separated by commas. */
 static void add_match(struct building *b, const struct hf_guard *g)
 {
     char *text = hf_arena_take(b->arena, HF_MATCH_MAX * 16);
@@ -239,7 +239,7 @@ static bool identity_fields(const struct hf_audit_entry *e, const struct hf_entr
     return end(&b);
 }
 
-/* A claim is a token whose call is begin. */
+/* A claim is a token row with the action begin. */
 static bool claim_fields(const struct hf_audit_entry *e, const struct hf_claim *c,
                          struct hf_arena *arena, struct hf_audit_fields *out)
 {
@@ -264,7 +264,7 @@ static bool claim_fields(const struct hf_audit_entry *e, const struct hf_claim *
     return end(&b);
 }
 
-/* A lease that has left has no fields but its key. */
+/* A deleted lease has only its key fields. */
 static bool lease_fields(const struct hf_audit_row *row, struct hf_arena *arena,
                          struct hf_audit_fields *out)
 {
@@ -308,7 +308,7 @@ static bool client_fields(const struct hf_audit_entry *e, const struct hf_audit_
     return end(&b);
 }
 
-/* A value that has left has no fields but its key. */
+/* A deleted value has only its key fields. */
 static bool value_fields(const struct hf_audit_entry *e, const struct hf_audit_row *row,
                          struct hf_arena *arena, struct hf_audit_fields *out)
 {
@@ -429,7 +429,7 @@ bool hf_audit_fields_remembered(const struct hf_audit_entry *e, const struct hf_
     return end(&b);
 }
 
-/* The key of the claim that the entry changes; NULL: none. */
+/* The key of the claim that the entry changes, or NULL. */
 static const struct hf_bytes *claim_key(const struct hf_audit_entry *e,
                                         const struct hf_audit_row *rows)
 {

@@ -1,9 +1,9 @@
-/* files.h: the reader of a store in a directory, from the inside.
+/* files.h: inside the reader of a store in a directory.
  *
- *   read_files.c    the reader: what each step gives
- *   files_batch.c   one batch, and the segment that it lies in
- *   files_search.c  from segment to segment, and behind damage
- *   files_end.c     what is damage where the journal ends */
+ *   read_files.c    the reader and its steps
+ *   files_batch.c   one batch, and its segment
+ *   files_search.c  the next segment, and the next whole batch after damage
+ *   files_end.c     damage at the end of the journal */
 #ifndef HF_AUDIT_FILES_H
 #define HF_AUDIT_FILES_H
 
@@ -11,7 +11,7 @@
 #include "audit/read.h"
 #include "audit/snapshot.h"
 
-/* A segment that has been walked, so that an entry in it can be found again. */
+/* A segment that was read, so that an entry in it can be found again. */
 struct hf_files_walked {
     uint64_t base, size;
 };
@@ -23,49 +23,48 @@ struct hf_files_place {
 
 /* The note `closed`. */
 struct hf_files_note {
-    uint64_t sequence; /* of the batch that it names; 0: there is none, or none that is whole */
+    uint64_t sequence; /* of the batch that it names; 0: there is no note, or it is damaged */
     uint8_t hash[HF_DIGEST_SIZE];
 };
 
 struct hf_files {
     struct hf_audit_reader reader;
     int dir;
-    uint64_t last_segment; /* highest number in the directory, at the last look */
+    uint64_t last_segment; /* highest number in the directory, when last listed */
     struct hf_audit_segment seg;
     uint64_t base;   /* position of seg's first byte */
     uint64_t offset; /* where the next batch should be */
     uint64_t next_sequence;
     hf_time last_now;
     uint8_t chain[HF_DIGEST_SIZE];
-    bool chain_known; /* false behind damage: then any chain fits once */
+    bool chain_known; /* false after damage: then any chain is accepted once */
     bool gap;
     struct hf_audit_batch_head head; /* of the batch in `bytes` */
     struct hf_buffer bytes;
     struct hf_sipkey seal;
     bool seal_known;
-    struct hf_audit_snapshot snapshot; /* the newest one when the reader was opened */
+    struct hf_audit_snapshot snapshot; /* the newest one at the time of opening */
     bool snapshot_passed, snapshot_fits;
-    struct hf_files_note closed; /* when the reader was opened */
-    bool closed_met;             /* its batch has been read, at closed_at, and has this hash: */
+    struct hf_files_note closed; /* at the time of opening */
+    bool closed_met;             /* its batch was read, at closed_at, and has this hash: */
     uint8_t closed_hash[HF_DIGEST_SIZE];
     struct hf_files_place closed_at;
-    bool padded; /* there is something behind the newest batch, up to the next block */
+    bool padded;                    /* the padding after the newest batch is not zero */
     struct hf_files_walked *walked; /* owned; walked[n - 1] is segment n */
     size_t walked_count, walked_room;
     struct hf_audit_segment side; /* for hf_audit_reader_entry */
     struct hf_buffer side_bytes;
-    bool resume;   /* the last step was damage: go on at `found` */
-    bool headless; /* the batch at `found` is taken although its segment's header is not right */
-    bool finished; /* damage with nothing whole behind it was the last step */
+    bool resume;   /* the last step was damage: continue at `found` */
+    bool headless; /* the batch at `found` is accepted although its segment's header is wrong */
+    bool finished; /* the last step was damage with no whole batch after it */
     struct hf_files_place found;
-    int io_error; /* of a later segment that was searched */
-    uint32_t
-        /* the format version of `newer_name`, which this program does not know; 0: none was met */
-        newer;
+    int io_error; /* errno, of a later segment that was searched */
+    /* the format version of `newer_name`, which this program does not know; 0: none */
+    uint32_t newer;
     char newer_name[HF_AUDIT_NAME_SIZE];
-    int open_error; /* errno of a file that is there and could not be opened, or ENOMEM; 0: none */
-    char
-        open_name[HF_AUDIT_NAME_SIZE]; /* which file, of this or of io_error; "": it is not known */
+    int open_error; /* errno of an existing file that could not be opened, or ENOMEM; 0: none */
+    /* the file of open_error or io_error; "": not known */
+    char open_name[HF_AUDIT_NAME_SIZE];
 };
 
 static inline uint64_t hf_files_block_up(uint64_t n)
@@ -73,10 +72,10 @@ static inline uint64_t hf_files_block_up(uint64_t n)
     return (n + HF_AUDIT_BLOCK - 1) / HF_AUDIT_BLOCK * HF_AUDIT_BLOCK;
 }
 
-/* ---- Errors: into *why, and returned ---- */
+/* ---- Errors: set *why and return the status ---- */
 
 enum hf_status hf_files_fail_newer(struct hf_error *why, const char *file, uint32_t version);
-/* The segment could not be opened: note what that means for the reader. */
+/* The segment could not be opened: set open_error or newer. */
 void hf_files_unopened(struct hf_files *r, enum hf_audit_opened got,
                        const struct hf_audit_segment *seg, uint32_t version);
 enum hf_status hf_files_fail_memory(struct hf_error *why);
@@ -85,96 +84,96 @@ enum hf_status hf_files_fail_io(struct hf_error *why, const char *file);
 
 /* ---- One batch (files_batch.c) ---- */
 
-/* Is there a whole batch at `offset` of the segment, with its own position in it and at least
- * sequence `lowest`? It comes into r->head and r->bytes. Memory that runs out shows as
- * r->bytes.failed. */
+/* Is there a whole batch at `offset` of the segment, with the right position and at least sequence
+ * `lowest`? It is read into r->head and r->bytes. r->bytes.failed if out of memory. */
 bool hf_files_batch_at(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
                        uint64_t offset, uint64_t lowest);
 
-/* The batch that is wanted, at the place where it should be: is it there? As hf_files_batch_at. */
+/* Is the next batch at the expected place? As hf_files_batch_at. */
 bool hf_files_batch_here(struct hf_files *r);
 
-/* What is at the place where the next batch should be? As hf_audit_batch_read. */
+/* What is at the place of the next batch? As hf_audit_batch_read. */
 enum hf_audit_batch_state hf_files_look_here(struct hf_files *r);
 
-/* Bytes of a batch that was begun here and cut short, as far as its header tells. */
+/* Bytes of a batch that was cut short here, by its header; else 0. */
 uint64_t hf_files_torn_bytes(struct hf_files *r);
 
-/* Is the header one of this store? */
+/* Is the header of this store? */
 bool hf_files_same_keys(const struct hf_files *r, const struct hf_audit_segment *seg);
 
-/* Does the header of a used segment say what it should? */
+/* Is the header of a used segment right? */
 bool hf_files_head_belongs(const struct hf_files *r, const struct hf_audit_segment *seg,
                            uint64_t base);
 
-/* Has the file of a segment the size that it must have? */
+/* What is wrong with the size of a segment's file, or NULL. */
 const char *hf_files_size_differs(const struct hf_audit_segment *seg);
 
-/* Fill in the batch from r->bytes and move on behind it. */
+/* Fill in the batch from r->bytes and go to the next place. */
 void hf_files_batch_take(struct hf_files *r, struct hf_audit_batch *out);
 
 /* ---- From segment to segment (files_search.c) ---- */
 
-/* Note where a segment lies. Segments are walked in order, so there is one more each time. */
+/* Note the place of a segment. Segments are read in order. False if out of memory. */
 bool hf_files_walked_add(struct hf_files *r, const struct hf_audit_segment *seg, uint64_t base);
 
-/* Replace r->seg by another look at segment `number`. The first one tells the keys of the store. */
+/* Open segment `number` as r->seg, again if it is the same. */
 enum hf_audit_opened hf_files_segment_enter(struct hf_files *r, uint64_t number, uint32_t *version);
 
-/* Is the open file another one by now? Then look at what the directory shows instead. */
+/* Was the open file replaced in the directory? Then open the new one. True if it was opened. */
 bool hf_files_segment_renewed(struct hf_files *r);
 
 enum hf_files_ahead {
-    HF_FILES_AHEAD_TAKEN,   /* the next segment's first batch is the one we want: we are there */
-    HF_FILES_AHEAD_NOTHING, /* it is not, or there is no next segment */
-    HF_FILES_AHEAD_BAD,     /* it is compressed, so it was full once, and cannot be read */
-    HF_FILES_AHEAD_FAILED   /* why says so */
+    /* the next segment's first batch is the next one, and r->seg is that segment */
+    HF_FILES_AHEAD_TAKEN,
+    HF_FILES_AHEAD_NOTHING, /* it is another batch, or there is no next segment */
+    HF_FILES_AHEAD_BAD,     /* the next segment is compressed (so it was full) and cannot be read */
+    HF_FILES_AHEAD_FAILED   /* why has the reason */
 };
 
-/* Does the journal go on with the first batch of the next segment? why: out, if FAILED. */
+/* Does the journal continue with the first batch of the next segment? why: out, if FAILED. */
 enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_error *why);
 
-/* The first whole batch of sequence `lowest` or more, here or in a later segment. A segment that is
- * missing or whose header is not right is taken to be as long as its header or its file says. */
+/* The first whole batch with sequence `lowest` or higher, here or in a later segment. The length of
+ * a segment comes from its header if that is right, else from its file; 0 if it is missing. */
 bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_files_place *found);
 
-/* Is there such a batch, or a header that only the store can have made of one? Then all batches
- * before it were there. */
+/* Is there such a batch, or a sealed header of one, which only the store can have made? Then all
+ * batches before it existed. */
 bool hf_files_journal_goes_on(struct hf_files *r, uint64_t lowest);
 
-/* Nothing right here, though whole batches follow: note where, and where reading goes on. The
- * search begins with the wanted sequence itself: behind a wrong segment header nothing need be
+/* There is no right batch here, but batches follow: note the damage, and where reading continues.
+ * The search begins with the next sequence itself: if only a segment header is wrong, nothing is
  * lost. */
 enum hf_audit_step hf_files_damage_note(struct hf_files *r);
 
-/* The next segment is compressed and cannot be read: damage, even if nothing is behind it. */
+/* The next segment is compressed and cannot be read: damage, even if nothing follows. */
 enum hf_audit_step hf_files_bad_pack_note(struct hf_files *r);
 
-/* Go on at r->found, behind damage. */
+/* Continue at r->found, after damage. False if out of memory. */
 bool hf_files_resume_there(struct hf_files *r);
 
 /* ---- The end (files_end.c) ---- */
 
-/* Look for higher segments. If the directory cannot be listed, r->open_error says why. */
+/* Look for higher segments. Sets r->open_error if the directory cannot be listed. */
 void hf_files_look_again(struct hf_files *r);
 
-/* Read the note. False: it cannot be read, and r->open_error says why. */
+/* Read the note. False: it cannot be read; sets r->open_error. */
 bool hf_files_closed_read(struct hf_files *r, struct hf_files_note *out);
 
-/* What the note proves to be missing or other in the journal that was read, or NULL. at: out,
- * where. No note, or none that is whole, proves nothing. */
+/* What the note proves to be missing or different in the journal, or NULL. at: out, where. A
+ * missing or damaged note proves nothing. */
 const char *hf_files_closed_differs(struct hf_files *r, struct hf_files_place *at);
 
-/* No batch was read. Are there files that are only made behind the first one? What that proves, or
- * NULL. */
+/* If no batch was read: are there files that only exist after the first batch? The damage that this
+ * proves, or NULL. */
 const char *hf_files_remains(struct hf_files *r);
 
-/* A snapshot that was taken of more than is here, or of something else, proves that something is
- * lost. */
+/* The damage that the newest snapshot proves, or NULL: it was taken of a longer or a different
+ * journal. */
 const char *hf_files_snapshot_differs(const struct hf_files *r);
 
-/* Segments from here on hold no batch; their files must be there in full all the same. name: out,
- * the one that is not. */
+/* What is wrong with the segments from here on, or NULL: they have no batch, but their files must
+ * exist in full. name: out, the wrong one. */
 const char *hf_files_rest_differs(struct hf_files *r, char name[HF_AUDIT_NAME_SIZE]);
 
 #endif

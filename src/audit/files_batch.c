@@ -1,4 +1,4 @@
-/* One batch, and the segment that it lies in. */
+/* One batch, and its segment. */
 #include "audit/files.h"
 
 bool hf_files_batch_at(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
@@ -58,7 +58,7 @@ const char *hf_files_size_differs(const struct hf_audit_segment *seg)
     return NULL;
 }
 
-/* The first batch behind the place where the newest snapshot began: does the snapshot fit what came
+/* At the first batch after the start of the newest snapshot: does the snapshot match the batches
  * before? */
 static void snapshot_pass(struct hf_files *r, const struct hf_audit_batch *b)
 {
@@ -100,7 +100,7 @@ void hf_files_batch_take(struct hf_files *r, struct hf_audit_batch *out)
     size_t rest = (size_t)(hf_files_block_up(end) - end);
     out->padding_fits = hf_audit_segment_read(&r->seg, end, padding, rest);
     if (!out->padding_fits && r->seg.io_error)
-        r->open_error = r->seg.io_error; /* not read is not wrong: the next step fails */
+        r->open_error = r->seg.io_error; /* a read error is not damage: the next step fails */
     for (size_t i = 0; i < rest; i++)
         out->padding_fits = out->padding_fits && padding[i] == 0;
 

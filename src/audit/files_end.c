@@ -1,5 +1,5 @@
-/* What is damage where the journal ends (doc/FORMAT.md): what says that there was more, or
- * something else. */
+/* Damage at the end of the journal (doc/FORMAT.md): evidence that there was more, or something
+ * different. */
 #include "audit/directory.h"
 #include "audit/files.h"
 #include "base/bytes.h"
@@ -16,7 +16,7 @@ void hf_files_look_again(struct hf_files *r)
         r->open_error = errno;
 }
 
-/* The file cannot be read: what it says is not known. */
+/* The file cannot be read: its content is not known. */
 static bool unread(struct hf_files *r, const char *name, int error)
 {
     r->open_error = error;
@@ -74,7 +74,8 @@ const char *hf_files_remains(struct hf_files *r)
                  : NULL;
 }
 
-/* What is wrong with the segment, which was opened, or not, and should begin at `base`? */
+/* What is wrong with an unused segment that should begin at `base`? got: the result of opening
+ * it. */
 static const char *unused_differs(const struct hf_files *r, enum hf_audit_opened got,
                                   const struct hf_audit_segment *seg, uint64_t base)
 {
@@ -128,8 +129,8 @@ const char *hf_files_snapshot_differs(const struct hf_files *r)
         return NULL;
     if (end < s->end || end < s->start)
         return "the journal ends here, before the end that its snapshot knows of";
-    if (end == s->start &&
-        r->padded) /* a snapshot is taken of batches that are durable, with their padding */
+    /* A snapshot covers only durable batches, with their padding. */
+    if (end == s->start && r->padded)
         return "something stands behind the last batch before the newest snapshot";
     if (r->snapshot_passed ? !r->snapshot_fits
                            : r->chain_known && (r->next_sequence != s->next_sequence ||

@@ -1,4 +1,4 @@
-/* From segment to segment, and to what is whole behind damage. */
+/* The next segment, and the next whole batch after damage. */
 #include "audit/directory.h"
 #include "audit/files.h"
 
@@ -85,14 +85,15 @@ enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_erro
     return HF_FILES_AHEAD_TAKEN;
 }
 
-/* Is there a batch of sequence `lowest` or more? whole: all of it. If not, its header is enough if
- * that is sealed: only the store can have made it, and when all batches before were durable. */
+/* Is there a batch with sequence `lowest` or higher? whole: it must be whole. If not, a sealed
+ * header is enough: only the store can have made it, and all batches before it were durable
+ * then. */
 static bool batch_counts(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
                          uint64_t offset, uint64_t lowest, bool whole)
 {
     uint64_t sequence =
         r->seal_known && !whole ? hf_audit_sealed_sequence(seg, offset, &r->seal) : 0;
-    if (sequence >= lowest) { /* wherever it was meant to be */
+    if (sequence >= lowest) { /* whatever position it names */
         r->head.sequence = sequence;
         return true;
     }
@@ -102,13 +103,13 @@ static bool batch_counts(struct hf_files *r, struct hf_audit_segment *seg, uint6
         r->open_error = ENOMEM;
         return false;
     }
-    /* What cannot be read is not cut short. */
+    /* A read error does not mean that the batch was cut short. */
     bool sealed =
         state == HF_AUDIT_BATCH_CUT && r->seal_known && r->head.version > 1 && seg->io_error == 0;
     return (state == HF_AUDIT_BATCH_WHOLE || (sealed && !whole)) && r->head.sequence >= lowest;
 }
 
-/* A batch of sequence `lowest` or more in the segment, from `offset` on. whole: as above. */
+/* A batch with sequence `lowest` or higher in the segment, from `offset` on. whole: as above. */
 static bool segment_search(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
                            uint64_t offset, uint64_t lowest, bool whole,
                            struct hf_files_place *found)
@@ -124,21 +125,20 @@ static bool segment_search(struct hf_files *r, struct hf_audit_segment *seg, uin
     return false;
 }
 
-/* Does the header of the segment say that its first batch has sequence `lowest` or more? It was
- * written together with that batch. */
+/* Does the segment's header say that its first batch has sequence `lowest` or higher? The header
+ * was written together with that batch. */
 static bool head_counts(const struct hf_files *r, const struct hf_audit_segment *seg, uint64_t base,
                         uint64_t lowest)
 {
     return hf_files_head_belongs(r, seg, base) && seg->head.first_sequence >= lowest;
 }
 
-/* As hf_files_journal_search. whole: a header alone does not count. */
+/* As hf_files_journal_search. whole: a header alone is not enough. */
 static bool search(struct hf_files *r, uint64_t lowest, bool whole, struct hf_files_place *found)
 {
     uint64_t base = r->base;
     uint64_t size = r->seg.size;
-    /* A header that is right tells how long its batch was meant to be: what lies inside it are its
-     * own bytes. */
+    /* A right header has the length of its batch: the bytes inside belong to that batch. */
     uint64_t from = r->offset + hf_files_block_up(hf_files_torn_bytes(r));
     if (!whole && r->seg.fd >= 0 && r->offset == HF_AUDIT_BLOCK &&
         head_counts(r, &r->seg, base, lowest))
@@ -153,7 +153,7 @@ static bool search(struct hf_files *r, uint64_t lowest, bool whole, struct hf_fi
         size = 0;
         enum hf_audit_opened got_open = hf_audit_segment_open(r->dir, n, &seg, &version);
         hf_files_unopened(r, got_open, &seg, version);
-        if (got_open == HF_AUDIT_MISSING) { /* perhaps millions of numbers are */
+        if (got_open == HF_AUDIT_MISSING) { /* perhaps millions of segments are missing */
             uint64_t next = hf_audit_directory_next(r->dir, n);
             if (next == 0)
                 break;
@@ -182,8 +182,8 @@ bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_file
     return search(r, lowest, true, found);
 }
 
-/* Is the wanted batch the whole first one of a segment whose header is not right? From version 2 on
- * the header is durable before that batch is written. */
+/* Is the next batch the first of a segment, and whole, but the segment's header is wrong? From
+ * version 2 on the header is durable before that batch is written. */
 static bool lost_its_header(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base)
 {
     return seg->fd >= 0 && !seg->head_good &&

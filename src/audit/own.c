@@ -25,7 +25,7 @@ void hf_audit_own_entry(struct hf_audit_own *own, struct hf_audit_entry *entry)
     entry->position = ++own->entries;
 }
 
-/* The tenant's own number for the store's one; the next one if it was not met before. */
+/* The tenant's own number for a number of the store; the next free one if it is new. */
 static uint64_t number_of(struct hf_audit_own *own, struct hf_audit_table *table, uint64_t *count,
                           uint64_t store)
 {
@@ -49,7 +49,7 @@ static uint64_t number_of(struct hf_audit_own *own, struct hf_audit_table *table
 void hf_audit_own_row(struct hf_audit_own *own, struct hf_audit_row *row)
 {
     switch (row->kind) {
-    case HF_ROW_HOLD: /* the one before was met before */
+    case HF_ROW_HOLD: /* first the previous hold: it is older */
         row->hold.previous = number_of(own, &own->holds, &own->hold_count, row->hold.previous);
         row->hold.ordinal = number_of(own, &own->holds, &own->hold_count, row->hold.ordinal);
         break;

@@ -1,4 +1,4 @@
-/* What the two sources have in common. */
+/* What both sources share. */
 #include "audit/read.h"
 
 #include "base/bytes.h"
@@ -36,7 +36,7 @@ void hf_audit_writer_add(struct hf_sha256 *heads, const struct hf_audit_writer *
     hf_sha256_end(&so_far, head);
 }
 
-/* One entry by itself, which must fill its bytes. */
+/* A single entry, which must fill its bytes exactly. */
 static void entry_alone(const struct hf_audit_batch *batch, struct hf_audit_entry *entry,
                         const char **problem)
 {

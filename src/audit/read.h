@@ -1,4 +1,4 @@
-/* read.h: the records of a store, batch by batch, from where they are kept.
+/* read.h: read the records of a store, batch by batch.
  *
  *     struct hf_audit_reader *r;
  *     if (hf_audit_reader_open(dir, &r, &why) != HF_OK) ...
@@ -9,12 +9,11 @@
  *     }
  *     hf_audit_reader_close(r);
  *
- * There are two sources, and those who read need not know which it is: read_files.c, the journal in
- * a directory, and read_postgres.c, the table holdfast.journal of a database. Nothing is written,
- * nothing is locked and the library is not used, so this may be done to a store that servers have
- * open: what is durable when a place is reached is read, and the end is simply the end. Of a
- * database everything is read as it was at one moment. Memory: one batch, and a few words for each
- * segment or writer. */
+ * There are two sources with the same interface: read_files.c, the journal in a directory, and
+ * read_postgres.c, the table holdfast.journal of a database. The reader writes nothing, locks
+ * nothing and does not use the library, so it can read a store that servers have open: it reads
+ * what is durable when it reaches a place, up to the current end. A database is read as it was at
+ * one moment. Memory: one batch, and a few words for each segment or writer. */
 #ifndef HF_AUDIT_READ_H
 #define HF_AUDIT_READ_H
 
@@ -32,49 +31,49 @@ struct hf_audit_batch {
     uint32_t head_size; /* of its header: where the entries begin */
     hf_time now;
     hf_time previous_now;          /* of the batch before; INT64_MIN for the first */
-    uint8_t chain[HF_DIGEST_SIZE]; /* as it stands in the batch */
+    uint8_t chain[HF_DIGEST_SIZE]; /* as stored in the batch */
     uint8_t hash[HF_DIGEST_SIZE];  /* of this batch: the chain head after it */
     struct hf_bytes bytes;         /* the whole batch; borrowed until the next step */
-    uint64_t segment;              /* number of the segment it lies in */
+    uint64_t segment;              /* number of its segment */
     uint64_t offset;               /* within the segment */
-    bool chain_fits; /* false: the batch is intact, but it does not name the one before it */
-    bool now_fits;   /* false: its `now` runs back, or is one that no clock shows */
-    bool
-        /* false: it is a segment's first, and the segment's header says something else */
-        head_fits;
-    bool padding_fits; /* false: what lies between its end and the next block is not zeros */
-    bool after_gap;    /* batches before this one are lost: what it builds on is not known */
+    /* false: the batch is intact, but its chain is not the hash of the batch before it */
+    bool chain_fits;
+    bool now_fits; /* false: its `now` runs back, or is out of range */
+    /* false: it is a segment's first batch, and the segment's header does not match */
+    bool head_fits;
+    bool padding_fits; /* false: the bytes between its end and the next block are not zero */
+    bool after_gap;    /* batches before this one are lost: the state before it is not known */
 
-    /* Of a database alone. `position` is the number of an entry there, of a whole batch that of its
-     * first one; the batch before is that of the same writer, and `sequence` counts the batches of
-     * all writers as they begin. */
+    /* For a database only. `position` is the number of an entry, for a whole batch of its first
+     * entry; the batch before is the previous batch of the same writer, and `sequence` counts the
+     * batches of all writers in the order in which they begin. */
     bool single; /* `bytes` are one entry */
-    uint32_t
-        writer; /* 0: one of the functions, in somebody's own transaction: no batch and no chain */
-    uint64_t writer_batch; /* its number among those of the writer */
-    bool number_fits;      /* false: it does not follow the writer's batch before */
-    const struct hf_audit_fields
-        *beside; /* what stands beside the entry; borrowed until the next step */
+    /* 0: written by a function, in a user's own transaction: no batch and no chain */
+    uint32_t writer;
+    uint64_t writer_batch; /* its number in the writer's batches */
+    bool number_fits;      /* false: it does not follow the writer's previous batch */
+    /* the columns next to the entry; borrowed until the next step */
+    const struct hf_audit_fields *beside;
 };
 
-/* Where the journal is damaged: nothing right at this place, and whole batches behind it. */
+/* A damaged place of the journal: no right batch here, and usually whole batches after it. */
 struct hf_audit_damage {
     char file[HF_AUDIT_NAME_SIZE];
-    uint64_t offset;         /* within the segment (of a compressed one: as if it were not) */
-    uint64_t sequence;       /* of the batch that should be there */
-    uint64_t found_sequence; /* of the next whole batch; it is where reading goes on */
+    uint64_t offset;         /* within the uncompressed segment */
+    uint64_t sequence;       /* of the batch that should be here */
+    uint64_t found_sequence; /* of the next whole batch, where reading continues; 0: none */
     char found_file[HF_AUDIT_NAME_SIZE];
     uint64_t found_offset;
-    const char *what; /* static: what was found to be wrong */
+    const char *what; /* static: what is wrong */
 };
 
-/* One who writes batches into a database, and what its batches came to. */
+/* A writer of a database, with the totals of its batches. */
 struct hf_audit_writer {
     uint32_t id;
-    bool known;              /* false: entries name it, and it is not in the table of writers */
-    char name[128];          /* which server, as it can be shown */
-    uint64_t batch, entries; /* its newest batch, and its entries, as they were read */
-    uint8_t chain[HF_DIGEST_SIZE]; /* as computed from them */
+    bool known;              /* false: entries name it, but it is not in the table of writers */
+    char name[128];          /* which server, for display */
+    uint64_t batch, entries; /* its newest batch, and its number of entries, as read */
+    uint8_t chain[HF_DIGEST_SIZE]; /* as computed from the entries */
     uint64_t told_batch;           /* as the table says */
     uint8_t told_chain[HF_DIGEST_SIZE];
 };
@@ -82,51 +81,46 @@ struct hf_audit_writer {
 enum hf_audit_step {
     HF_AUDIT_BATCH,  /* the next batch */
     HF_AUDIT_END,    /* no more */
-    HF_AUDIT_DAMAGE, /* hf_audit_reader_damage says where; the next step goes on behind it */
-    HF_AUDIT_FAILED, /* the records cannot be read: why says so */
-    /* Of a database, where the batches of several writers lie among each other: */
-    /* one entry; `batch` says which batch it is of, as far as that is known already */
+    HF_AUDIT_DAMAGE, /* see hf_audit_reader_damage; the next step continues after it */
+    HF_AUDIT_FAILED, /* the records cannot be read: why has the reason */
+    /* For a database, where the batches of several writers are interleaved: */
+    /* one entry; `batch` describes its batch, as far as known */
     HF_AUDIT_PART,
-    HF_AUDIT_WHOLE, /* that was the last entry of this batch, which has no bytes now */
-    /* all entries are behind us; hf_audit_reader_writer says what one of the writers came to */
+    HF_AUDIT_WHOLE, /* the last entry of this batch was read; it has no bytes */
+    /* all entries are read; hf_audit_reader_writer has the totals of one writer */
     HF_AUDIT_WRITER
 };
 
 struct hf_audit_journal {
-    bool
-        /* it is in a database: numbers may be missing, and time need not run straight from entry to
-         * entry */
-        database;
-    uint64_t segments, packed; /* walked so far; how many of them were compressed */
-    uint64_t
-        end; /* position behind the last whole batch, rounded up to a block; or the newest number */
+    /* in a database: numbers may be missing, and times may be out of order between entries */
+    bool database;
+    uint64_t segments, packed; /* read so far; how many of them were compressed */
+    /* position after the last whole batch, rounded up to a block; or the newest number */
+    uint64_t end;
     uint64_t torn_bytes; /* of a batch cut short at the end, or 0 */
-    uint64_t
-        /* of all journal files when the reader was opened; or the newest number in the database */
-        bytes_total;
-    uint64_t
-        /* of the one that the start loads, when the reader was opened; 0: there is none */
-        snapshot_start;
-    uint64_t snapshots_unusable; /* newer ones than that: the start passes over them */
-    char snapshot_unusable[HF_AUDIT_NAME_SIZE]; /* the newest of them, or "" */
+    /* of all journal files when the reader was opened; or the newest number in the database */
+    uint64_t bytes_total;
+    /* start of the snapshot that a start would load, at the time of opening; 0: none */
+    uint64_t snapshot_start;
+    uint64_t snapshots_unusable;                /* newer snapshots, which the start skips */
+    char snapshot_unusable[HF_AUDIT_NAME_SIZE]; /* the newest of these, or "" */
     uint8_t store_id[16];
-    bool
-        /* false if no segment's header is right, or the key may not be read: no id_key then */
-        keys_known;
+    /* false if no segment's header is right, or the key may not be read: then there is no id_key */
+    bool keys_known;
     struct hf_sipkey id_key, table_key;
     uint8_t database_key[HF_AUDIT_ID_KEY]; /* in place of id_key, for a database */
-    hf_time as_of;                         /* of a database: its clock at the moment that is read */
-    char where[200]; /* of a database: which one, as it can be shown; else "" */
+    hf_time as_of;                         /* of a database: its clock at the moment of the read */
+    char where[200];                       /* of a database: which one, for display; else "" */
 };
 
 /* hf_audit_reader_open: the journal in a directory. dir: borrowed. reader: out, owned, close with
  * hf_audit_reader_close. why: out. HF_OK; HF_STORE_ABSENT (no such directory, or no journal in it);
- * HF_STORE_NEWER; HF_STORAGE_FAILURE (it cannot be read); HF_NO_MEMORY. */
+ * HF_STORE_NEWER; HF_STORAGE_FAILURE (cannot be read); HF_NO_MEMORY. */
 HF_MUST_USE enum hf_status hf_audit_reader_open(const char *dir, struct hf_audit_reader **reader,
                                                 struct hf_error *why);
-/* The same for the database that a connection string of libpq leads to; HF_INVALID_REQUEST if it is
- * none. No sentence shows a password. timeline: 0, or that of the primary that is to be read:
- * HF_STORAGE_FAILURE if it is another. */
+/* The same for a database. conninfo: a connection string of libpq, else HF_INVALID_REQUEST. No
+ * message shows a password. timeline: 0, or the timeline of the primary to read: HF_STORAGE_FAILURE
+ * if it is another. */
 HF_MUST_USE enum hf_status hf_audit_reader_connect(const char *conninfo, uint32_t timeline,
                                                    struct hf_audit_reader **reader,
                                                    struct hf_error *why);
@@ -139,34 +133,33 @@ HF_MUST_USE enum hf_audit_step hf_audit_reader_next(struct hf_audit_reader *read
                                                     struct hf_audit_batch *batch,
                                                     struct hf_error *why);
 
-/* Where the last step met damage. Borrowed until the reader is closed; overwritten by the next
+/* The damage that the last step found. Borrowed until the reader is closed; overwritten by the next
  * damage. */
 const struct hf_audit_damage *hf_audit_reader_damage(const struct hf_audit_reader *reader);
 const struct hf_audit_journal *hf_audit_reader_journal(const struct hf_audit_reader *reader);
 /* The writer that the last step was about. Borrowed until the next step. */
 const struct hf_audit_writer *hf_audit_reader_writer(const struct hf_audit_reader *reader);
 
-/* hf_audit_writer_add: one more writer's newest batch under a chain head over all of them. heads:
- * begun with hf_sha256_init. head: out, that over the writers so far. */
+/* hf_audit_writer_add: add a writer's newest batch to the chain head over all writers. heads: begun
+ * with hf_sha256_init. head: out, the chain head over the writers so far. */
 void hf_audit_writer_add(struct hf_sha256 *heads, const struct hf_audit_writer *writer,
                          uint8_t head[HF_DIGEST_SIZE]);
 
 /* hf_audit_batch_entry: the next entry of a batch; *at is 0 before the first call. Returns false at
- * the end of the batch. *problem: NULL, or what is wrong with the entry (static); the call after a
- * problem goes on behind the entry if its size can be relied on, else ends the batch. */
+ * the end of the batch. *problem: NULL, or what is wrong with the entry (static); after a problem,
+ * the next call continues after the entry if its size is reliable, else it ends the batch. */
 bool hf_audit_batch_entry(const struct hf_audit_batch *batch, uint32_t *at,
                           struct hf_audit_entry *entry, const char **problem);
 
-/* hf_audit_reader_entry: read again the entry at `position`, which has been passed already.
- * Borrowed until the next call of this function. False if it cannot be read (any more); without
- * memory, or if the file cannot be opened or read, hf_audit_reader_next fails then too. */
+/* hf_audit_reader_entry: read the entry at `position` again, which was read before. Borrowed until
+ * the next call of this function. False if it can no longer be read; if out of memory, or if the
+ * file cannot be opened or read, the next hf_audit_reader_next fails too. */
 bool hf_audit_reader_entry(struct hf_audit_reader *reader, uint64_t position,
                            struct hf_audit_entry *entry);
 
-/* hf_audit_reader_stored: after the end, the next row of the tables beside the journal. row: out,
- * borrowed until the next call, hf_audit_reader_entry excepted. True for a row. False at the end,
- * which comes at once where there are no tables beside the journal; or after a failure: then
- * why->status, HF_OK before, says so. */
+/* hf_audit_reader_stored: after the end, the next row of the database's tables. row: out, borrowed
+ * until the next call, except hf_audit_reader_entry. True for a row. False at the end, at once if
+ * there are no tables; or after a failure: then why->status is not HF_OK. */
 bool hf_audit_reader_stored(struct hf_audit_reader *reader, struct hf_audit_fields *row,
                             struct hf_error *why);
 
@@ -177,11 +170,11 @@ struct hf_audit_source {
                                struct hf_error *why);
     bool (*entry)(struct hf_audit_reader *reader, uint64_t position, struct hf_audit_entry *entry);
     bool (*stored)(struct hf_audit_reader *reader, struct hf_audit_fields *row,
-                   struct hf_error *why);          /* NULL: there is nothing beside the journal */
-    void (*close)(struct hf_audit_reader *reader); /* frees the reader, too */
+                   struct hf_error *why);          /* NULL: there are no tables */
+    void (*close)(struct hf_audit_reader *reader); /* also frees the reader */
 };
 
-/* What all readers begin with. */
+/* The first member of every reader. */
 struct hf_audit_reader {
     const struct hf_audit_source *source;
     struct hf_audit_damage damage;

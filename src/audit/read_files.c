@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RETRIES 3 /* looks at a place before it is called damaged: a store may be at work */
+#define RETRIES 3 /* attempts before a place counts as damaged: a server may be writing */
 
 /* ---- Errors ---- */
 
@@ -41,7 +41,7 @@ enum hf_status hf_files_fail_io(struct hf_error *why, const char *file)
                         strerror(errno));
 }
 
-/* error: of opening the directory, or 0. */
+/* error: errno of opening the directory, or 0. */
 static enum hf_status fail_absent(struct hf_error *why, const char *dir, int error)
 {
     struct stat st;
@@ -54,7 +54,7 @@ static enum hf_status fail_absent(struct hf_error *why, const char *dir, int err
     return hf_error_set(why, HF_STORE_ABSENT, "%.300s is not a Holdfast store: %s.", dir, what);
 }
 
-/* ---- The contract ---- */
+/* ---- The steps ---- */
 
 static enum hf_audit_step step_failed(enum hf_status status)
 {
@@ -62,15 +62,16 @@ static enum hf_audit_step step_failed(enum hf_status status)
     return HF_AUDIT_FAILED;
 }
 
-/* A first batch counts only with its header, which was durable before it. */
+/* The first batch of a segment counts only with the segment's header, which was durable before
+ * it. */
 static bool wanted_here(struct hf_files *r)
 {
     return (r->offset != HF_AUDIT_BLOCK || r->seg.head_good || r->headless) &&
            hf_files_batch_here(r);
 }
 
-/* Nothing right at this place, and no batch that proves that there was: the end, unless the files
- * could not be read properly. */
+/* No right batch here, and no evidence that there was one: the end, unless there was a read
+ * error. */
 static enum hf_audit_step end_here(struct hf_files *r, struct hf_error *why)
 {
     errno = r->seg.io_error ? r->seg.io_error : r->io_error;
@@ -80,8 +81,7 @@ static enum hf_audit_step end_here(struct hf_files *r, struct hf_error *why)
     return HF_AUDIT_END;
 }
 
-/* A file that is there could not be opened, or is of a format that is not known: what it holds is
- * neither read nor missing. */
+/* A file exists but could not be opened, or has an unknown format: its content is not known. */
 static bool is_unknown(const struct hf_files *r)
 {
     return r->open_error || r->newer;
@@ -105,9 +105,8 @@ static enum hf_audit_step end_damage(struct hf_files *r, const char *file, uint6
     return HF_AUDIT_DAMAGE;
 }
 
-/* Which store it is, by the first header that is whole: the one of the first segment may be what is
- * damaged. The seal key is only in those of version 2. store: out, that header; returns false if
- * there is none. */
+/* Identify the store by the first whole header, because the first segment's header may be damaged.
+ * The seal key is only in headers of version 2. store: out, that header; false if there is none. */
 static bool keys_find(struct hf_files *r, struct hf_audit_head *store)
 {
     struct hf_audit_journal *j = &r->reader.journal;
@@ -140,8 +139,8 @@ static bool keys_find(struct hf_files *r, struct hf_audit_head *store)
     return j->keys_known;
 }
 
-/* No batch has been read yet, and a store that is being made may have written its first one since
- * its file was opened: look at that again, with its header. */
+/* No batch has been read yet, and a new store may have written its first one after its file was
+ * opened: open the segment again, with its header. */
 static void begin_again(struct hf_files *r)
 {
     struct hf_audit_head store;
@@ -178,8 +177,8 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
             ahead == HF_FILES_AHEAD_BAD || hf_files_journal_goes_on(r, r->next_sequence + 1);
         if (is_unknown(r))
             return open_failed(r, why);
-        /* What could not be read is neither there nor missing, and what was found behind it does
-         * not tell which. */
+        /* After a read error it is not known whether the batch exists, and later batches do not
+         * prove either. */
         if (r->seg.io_error || r->io_error) {
             if (look >= RETRIES)
                 return end_here(r, why);
@@ -198,8 +197,7 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
             if ((lost || wrong) && look < RETRIES) {
                 if (r->next_sequence == 1)
                     begin_again(r);
-                /* a store that was closed meanwhile has written more since this place was looked
-                 * at */
+                /* a store that was closed meanwhile has written more since this place was read */
                 continue;
             }
             if (is_unknown(r))
@@ -235,7 +233,7 @@ static enum hf_status first_open(struct hf_files *r, const char *dir, struct hf_
     if (r->dir < 0)
         return fail_absent(why, dir, errno);
     bool closed_read = hf_files_closed_read(r, &r->closed);
-    /* What is left of a store without its journal: the first step finds the damage. */
+    /* Remains of a store without its journal: the first step finds the damage. */
     bool left = r->last_segment > 0 || r->closed.sequence > 0 || hf_files_remains(r);
     if (!closed_read || r->open_error) {
         errno = r->open_error;
@@ -245,17 +243,17 @@ static enum hf_status first_open(struct hf_files *r, const char *dir, struct hf_
         return fail_absent(why, dir, 0);
     bool known = keys_find(r, &store);
     enum hf_audit_opened got = hf_files_segment_enter(r, 1, &version);
-    if (got == HF_AUDIT_BAD_PACK ||
-        r->seg.io_error) /* too much hangs on it to take one bad look for damage */
+    /* Too important to call it damaged after one attempt. */
+    if (got == HF_AUDIT_BAD_PACK || r->seg.io_error)
         got = hf_files_segment_enter(r, 1, &version);
     switch (got) {
     case HF_AUDIT_OPENED: break;
-    case HF_AUDIT_MISSING: /* later segments are there: the first step finds the damage */
+    case HF_AUDIT_MISSING: /* later segments exist: the first step finds the damage */
     case HF_AUDIT_BAD_PACK: break;
     case HF_AUDIT_NEWER: return hf_files_fail_newer(why, r->seg.name, version);
     case HF_AUDIT_IO: return hf_files_fail_io(why, r->seg.name);
     }
-    known = known || keys_find(r, &store); /* the look before may have been the bad one */
+    known = known || keys_find(r, &store); /* the first attempt may have failed */
     if (!hf_audit_snapshot_look(r->dir, known ? &store : NULL, &r->snapshot))
         return hf_files_fail_io(why,
                                 r->snapshot.unusable_name[0] ? r->snapshot.unusable_name : dir);
@@ -283,8 +281,8 @@ static bool files_entry(struct hf_audit_reader *reader, uint64_t position,
             hf_audit_segment_close(&r->side);
             enum hf_audit_opened got = hf_audit_segment_open(r->dir, n, &r->side, &version);
             if (got != HF_AUDIT_OPENED) {
-                r->open_error =
-                    got == HF_AUDIT_IO ? errno : r->side.io_error; /* it was read before */
+                /* The file was read before. */
+                r->open_error = got == HF_AUDIT_IO ? errno : r->side.io_error;
                 return false;
             }
         }
@@ -333,7 +331,7 @@ enum hf_status hf_audit_reader_open(const char *dir, struct hf_audit_reader **re
     r->side = (struct hf_audit_segment)HF_AUDIT_SEGMENT_INIT;
     r->next_sequence = 1;
     r->last_now = INT64_MIN;
-    r->chain_known = true; /* zeros stand before batch 1 */
+    r->chain_known = true; /* batch 1 has a chain of zeros */
     r->offset = HF_AUDIT_BLOCK;
     enum hf_status st = first_open(r, dir, why);
     if (st == HF_OK)

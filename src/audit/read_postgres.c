@@ -1,8 +1,8 @@
 /* The records of a store in a database: the table holdfast.journal, entry by entry.
  *
- * Everything is read in one transaction that sees the database as it was when it began. Entries
- * come in the order of their numbers; batches of several writers may lie among each other, so each
- * writer's chain is followed by itself:
+ * Everything is read in one transaction, which sees the database as it was at its begin. Entries
+ * come in the order of their numbers; batches of several writers may be interleaved, so each
+ * writer's chain is computed separately:
  *
  *   chain = SHA-256(chain before, number of the batch, then for each entry: its number, its bytes)
  *
@@ -19,10 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A writer while its batches are read. */
+/* The state of a writer while its batches are read. */
 struct writing {
     struct hf_audit_writer told;
-    bool open; /* a batch has begun whose end is not known yet */
+    bool open; /* a batch has begun and not ended yet */
     struct hf_sha256 sha;
     uint64_t sequence, first;
     uint32_t length, count;
@@ -37,11 +37,11 @@ struct postgres {
     struct hf_pg_scan *scan; /* owned */
     enum phase phase;
     struct writing *writers; /* owned, in the order of their ids */
-    size_t writer_count, at; /* at: the writer that comes next */
-    uint64_t sequence;       /* batches that have begun */
+    size_t writer_count, at; /* at: the next writer */
+    uint64_t sequence;       /* number of batches so far */
     struct hf_audit_fields beside;
     bool broken;    /* an entry could not be read again: the next step fails */
-    bool no_memory; /* while the writers were read */
+    bool no_memory; /* out of memory in writer_add */
 };
 
 static enum hf_status fail_memory(struct hf_error *why)
@@ -94,7 +94,7 @@ static const enum hf_audit_stored stored_as[HF_PG_SCAN_TABLES] = {
     [HF_PG_SCAN_KEYLESS] = HF_AUDIT_STORED_KEYLESS,
 };
 
-/* The next row of the tables beside the journal, as hf_audit_reader_stored says. */
+/* The next row of the tables: see hf_audit_reader_stored. */
 static bool postgres_stored(struct hf_audit_reader *reader, struct hf_audit_fields *row,
                             struct hf_error *why)
 {
@@ -107,7 +107,7 @@ static bool postgres_stored(struct hf_audit_reader *reader, struct hf_audit_fiel
         return false;
     *row = (struct hf_audit_fields){ .table = stored_as[got.table] };
     fields_fill(&got, row);
-    /* A sequence whose place we may not look at has none. */
+    /* Without permission, the value of a sequence is NULL. */
     if (row->table == HF_AUDIT_STORED_COUNTER && row->field[1].type == HF_AUDIT_NULL) {
         (void)hf_error_set(
             why, HF_STORAGE_FAILURE,
@@ -132,7 +132,7 @@ static void chain_begin(const struct postgres *r, uint32_t id, uint8_t out[HF_DI
     hf_sha256_end(&sha, out);
 }
 
-/* The writer with this id; one that the table does not have is added. NULL without memory. */
+/* The writer with this id, added if it is new. NULL if out of memory. */
 static struct writing *writer_of(struct postgres *r, uint32_t id)
 {
     size_t low = 0, high = r->writer_count;
@@ -211,7 +211,7 @@ static enum hf_audit_step batch_end(struct writing *w, struct hf_audit_batch *ou
                                  .now = w->now,
                                  .previous_now = w->previous_now,
                                  .bytes = hf_mem("", 0),
-                                 .chain_fits = true, /* the last batch tells: see HF_AUDIT_WRITER */
+                                 .chain_fits = true, /* the chain is compared at HF_AUDIT_WRITER */
                                  .now_fits = w->now >= w->previous_now,
                                  .head_fits = true,
                                  .padding_fits = true,
@@ -229,14 +229,15 @@ static enum hf_audit_step batch_end(struct writing *w, struct hf_audit_batch *ou
 
 /* ---- Entries ---- */
 
-/* When the entry says that it was decided; that of the column beside it may have been changed. */
+/* The time inside the entry; the column `at` may have been changed. */
 static hf_time entry_time(const struct hf_pg_scan_entry *e)
 {
     const unsigned char *p = e->entry.data;
     return e->entry.size >= 24 ? (hf_time)hf_get64(p + 16) : e->at;
 }
 
-/* A row of the journal. A batch that it shows to be whole comes first, and the row comes again. */
+/* A row of the journal. If it begins a new batch of its writer, the previous batch is returned
+ * first, and the row is read again. */
 static enum hf_audit_step row_take(struct postgres *r, const struct hf_pg_scan_entry *e,
                                    struct hf_audit_batch *out, struct hf_error *why)
 {
@@ -325,7 +326,7 @@ static bool postgres_entry(struct hf_audit_reader *reader, uint64_t position,
 
 /* ---- Opening and closing ---- */
 
-/* The store's own row, the time, how far the journal goes, and who has written. */
+/* Read the store's own row, the time, the newest number and the writers. */
 static enum hf_status store_read(struct postgres *r, struct hf_error *why)
 {
     struct hf_audit_journal *j = &r->reader.journal;

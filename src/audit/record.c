@@ -4,13 +4,13 @@
 #include "base/hash.h"
 #include "base/id.h"
 
-/* What is left of the input. Once something was longer than what is left, `bad` stays set,
- * everything after it reads as zero and empty, and the caller looks once at the end. */
+/* The rest of the input. If a field is longer than the rest, `bad` is set, everything after it
+ * reads as zero and empty, and the caller checks `bad` once, at the end. */
 struct cursor {
     const unsigned char *p;
     size_t left;
     bool bad;
-    struct hf_bytes tenant; /* of the entry: every row belongs to it */
+    struct hf_bytes tenant; /* the tenant of the entry and of all its rows */
 };
 
 static const unsigned char *take(struct cursor *c, size_t size)
@@ -192,7 +192,7 @@ static void config_read(struct cursor *c, struct hf_audit_config *g)
     g->program = take_str(c);
 }
 
-/* The image of `row->kind` in `image`. False if it does not fill the image exactly. */
+/* Decode an image of `row->kind`. False if it does not fill `image` exactly. */
 static bool image_read(struct hf_bytes image, struct hf_bytes tenant, struct hf_audit_row *row)
 {
     struct cursor c = { .p = image.data, .left = image.size, .tenant = tenant };

@@ -1,9 +1,8 @@
-/* record.h: entries and rows out of bytes, as doc/FORMAT.md says.
+/* record.h: decode entries and rows, by doc/FORMAT.md.
  *
- * Written from that page alone and shared with nothing else: what the store's own decoder might get
- * wrong, this one does not get wrong the same way. No byte is trusted: every length is checked
- * against what is left before it is followed. Pure; nothing is allocated; all slices are borrowed
- * from the input. */
+ * Written only from that page and shared with no other code, so that it does not repeat errors of
+ * the store's decoder. No byte is trusted: every length is checked against the rest of the input
+ * before it is used. Pure; nothing is allocated; all slices are borrowed from the input. */
 #ifndef HF_AUDIT_RECORD_H
 #define HF_AUDIT_RECORD_H
 
@@ -15,7 +14,7 @@
 #define HF_AUDIT_ROWS_MAX 255
 #define HF_AUDIT_ROW_LEAVES 1 /* flag of a row */
 
-/* One entry: what was asked and what was answered. */
+/* One entry: the request and its answer. */
 struct hf_audit_entry {
     uint64_t position; /* of the entry's first byte, in the journal; 0 if it was read by itself */
     uint32_t size;
@@ -78,25 +77,25 @@ struct hf_audit_row {
 };
 
 /* hf_audit_entry_read: the entry at the front of `in`, its CRC included. in: borrowed. out: out.
- * NULL if it is well-formed, else what is wrong with it (static); out->size is then the entry's
- * size if at least that can be relied on (the CRC is right), or 0. */
+ * NULL if it is well-formed, else what is wrong with it (static); then out->size is the entry's
+ * size if it is reliable (the CRC is right), else 0. */
 const char *hf_audit_entry_read(struct hf_bytes in, struct hf_audit_entry *out);
 
 /* hf_audit_rows_read: all rows of the entry. rows: out, HF_AUDIT_ROWS_MAX of them; entry->row_count
  * are filled. NULL, or what is wrong (static). */
 const char *hf_audit_rows_read(const struct hf_audit_entry *entry, struct hf_audit_row *rows);
 
-/* hf_audit_answer_read: the record that the entry was answered with, whether it is a row or follows
- * by itself (a value then is a row of kind HF_ROW_VALUE without a key). rows: as filled above.
- * False if the answer is a status alone or not well-formed. */
+/* hf_audit_answer_read: the record in the entry's answer, either one of its rows or stored
+ * separately (a value is then a row of kind HF_ROW_VALUE without a key). rows: as filled above.
+ * False if the answer is only a status, or not well-formed. */
 bool hf_audit_answer_read(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                           struct hf_audit_row *out);
 
-/* Is it a configuration and nothing else? Such an entry is nobody's, and everybody may see it. */
+/* Is it only a configuration? Such an entry belongs to no tenant, and every tenant may see it. */
 bool hf_audit_is_config(const struct hf_audit_entry *entry, const struct hf_audit_row *rows);
 
-/* A register's stored form for people: fills the members of `out` that its type has, and up to
- * `room` items. False if the form is not well-formed. out->item_count may be larger than `room`. */
+/* Decode a register's stored form: fills the members of `out` for its type, and up to `room` items.
+ * False if the form is not well-formed. out->item_count may be larger than `room`. */
 bool hf_audit_value_read(const struct hf_value *stored, struct hf_item *items, size_t room,
                          struct hf_value *out);
 

@@ -1,4 +1,4 @@
-/* What each check is called and means, and how violations are counted. */
+/* The names and meanings of the checks, and the counting of violations. */
 #include "audit/check.h"
 #include "audit/words.h"
 
@@ -134,7 +134,7 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                           "be delivered with." },
 };
 
-/* What is otherwise in a database, which several write to at the same time. */
+/* Different wordings for a database, which has several writers at the same time. */
 static const struct wording database[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_CHAIN] = { "CHAIN", "nothing was changed afterwards",
                          "The SHA-256 over all entries of each writer, batch by batch, is the one "

@@ -1,4 +1,4 @@
-/* The report for machines: the same, as one JSON object. */
+/* The report for programs, as one JSON object. */
 #include "audit/audit.h"
 #include "audit/words.h"
 
@@ -84,7 +84,7 @@ static void json_checks(struct hf_json *j, const struct hf_audit_report *r)
     hf_json_array_end(j);
 }
 
-/* Whose records this is about: null for everybody's. */
+/* The tenant of the report; null: all tenants. */
 static void json_scope(struct hf_json *j, const struct hf_audit_report *r)
 {
     hf_json_name(j, "tenant");
@@ -179,7 +179,7 @@ static void json_writers(struct hf_json *j, const struct hf_audit_report *r)
     hf_json_array_end(j);
 }
 
-/* From when to when there are records, and whether they are whole: what every reader may know. */
+/* The time span of the records, and whether they are damaged: for every reader. */
 static void json_span(struct hf_json *j, const struct hf_audit_report *r)
 {
     put_time_or_null(j, "first_at", r->entries > 0, r->first_now);
@@ -187,7 +187,8 @@ static void json_span(struct hf_json *j, const struct hf_audit_report *r)
     put_bool(j, "damaged", r->verdict == HF_AUDIT_DAMAGED);
 }
 
-/* What one tenant may know of the journal: what it wrote itself, and whether the whole is sound. */
+/* What one tenant may know about the journal: its own entries, and whether the journal is
+ * damaged. */
 static void json_own(struct hf_json *j, const struct hf_audit_report *r)
 {
     begin_object(j, "journal");

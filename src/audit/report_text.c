@@ -1,17 +1,17 @@
-/* The report for people. The verdict comes first; everything that supports it, after. */
+/* The report for people. The verdict comes first, then the details. */
 #include "audit/audit.h"
 #include "audit/words.h"
 
-/* "1 hold" and so on, for the length of a statement. */
+/* "1 hold" and so on; valid until the end of the full expression. */
 #define COUNT(number, one, many) (hf_audit_count(number, one, many).text)
 
-/* Each of several; one alone needs no such word. */
+/* "each ", unless there is only one. */
 static const char *each(uint64_t number)
 {
     return number == 1 ? "" : "each ";
 }
 
-/* Every violation once: IR5 and a part of IR6 are those of other checks again. */
+/* Count every violation once: IR5 and a part of IR6 repeat violations of other checks. */
 static uint64_t violations_of(const struct hf_audit_report *r)
 {
     uint64_t violations = 0;
@@ -80,7 +80,7 @@ static void print_damage(const struct hf_audit_report *r, FILE *out)
                 COUNT(r->batches - r->judged_batches, "batch", "batches"));
 }
 
-/* What one tenant may know of the journal. */
+/* What one tenant may know about the journal. */
 static void print_own(const struct hf_audit_report *r, FILE *out)
 {
     fprintf(out, "\nJournal\n  of the tenant  %s with %s\n", COUNT(r->entries, "entry", "entries"),
@@ -151,7 +151,8 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
     print_damage(r, out);
 }
 
-/* Who wrote into the database, and what the chain of each is: noted today, it tells tomorrow. */
+/* The writers of the database and their chain heads, which an auditor can note and compare
+ * later. */
 static void print_writers(const struct hf_audit_report *r, FILE *out)
 {
     char hex[2 * HF_DIGEST_SIZE + 1];

@@ -28,13 +28,13 @@ struct hf_audit_frames {
     uint32_t count;
     uint32_t held; /* the frame that is in `plain`, or NO_FRAME */
     ZSTD_DCtx *zstd;
-    unsigned char *packed; /* room for one frame, PACK_BOUND bytes */
+    unsigned char *packed; /* room for one compressed frame */
     unsigned char plain[PACK_FRAME];
     struct frame table[];
 };
 
-/* pread, again and again until all is there. False at the end of the file or on an error, which is
- * noted: a disk that cannot be read must not look like a journal that ends. */
+/* pread until all bytes are read. False at the end of the file or on an error, which is noted: a
+ * read error must not look like the end of the journal. */
 static bool read_full(struct hf_audit_segment *seg, void *out, size_t size, uint64_t offset)
 {
     unsigned char *p = out;
@@ -64,8 +64,7 @@ static void frames_free(struct hf_audit_frames *f)
     free(f);
 }
 
-/* The table is bounded by the file's size, so a wrong count cannot ask for more memory than
- * that. */
+/* The file's size limits the table, so a wrong count cannot allocate more memory. */
 static struct hf_audit_frames *frames_new(const unsigned char *head, uint64_t file_size)
 {
     uint32_t count = hf_get32(head + 40);
@@ -125,7 +124,7 @@ static enum hf_audit_opened pack_open(struct hf_audit_segment *seg, uint64_t fil
     return HF_AUDIT_OPENED;
 }
 
-/* Bring frame `n` into f->plain. The last one is as long as the others, with zeros behind the
+/* Decompress frame `n` into f->plain. The last frame is as long as the others, with zeros after the
  * segment's end. */
 static bool frame_load(struct hf_audit_segment *seg, uint32_t n)
 {
@@ -194,8 +193,7 @@ static struct hf_sipkey key_get(const unsigned char *in)
     return (struct hf_sipkey){ hf_get64(in), hf_get64(in + 8) };
 }
 
-/* Does the header's own check fit: a CRC in version 1, then a tag under the key that stands beside
- * it? */
+/* Is the header's checksum right? A CRC in version 1, later a seal with the key in the header. */
 static bool head_check(const unsigned char *b, uint32_t version)
 {
     struct hf_sipkey seal = key_get(b + 104);
@@ -220,15 +218,15 @@ static void head_fill(const unsigned char *b, uint32_t version, struct hf_audit_
     memcpy(h->chain, b + (version == 1 ? 104 : 120), sizeof h->chain);
 }
 
-/* Fill in the header from the first block. A header that is not right leaves head_good down: such a
- * segment is prepared but not used yet, or damaged; the reader of the journal tells which. */
+/* Read the header from the first block. head_good stays false if the header is wrong: the segment
+ * is prepared but not used yet, or damaged; the journal's reader finds out which. */
 static enum hf_audit_opened head_read(struct hf_audit_segment *seg, uint32_t *version)
 {
     unsigned char b[HF_AUDIT_BLOCK];
     if (!hf_audit_segment_read(seg, 0, b, sizeof b) || memcmp(b, "HOLDSEG1", 8) != 0)
         return HF_AUDIT_OPENED;
     *version = hf_get32(b + 8);
-    /* A newer format may keep its check elsewhere. */
+    /* A newer format may have its checksum elsewhere. */
     if (*version > HF_AUDIT_VERSION)
         return HF_AUDIT_NEWER;
     struct hf_audit_head *h = &seg->head;
@@ -240,8 +238,7 @@ static enum hf_audit_opened head_read(struct hf_audit_segment *seg, uint32_t *ve
                      hf_get32(b + 12) == HF_AUDIT_BLOCK;
     for (size_t i = *version == 1 ? HEAD_SIZE_1 : HEAD_SIZE; i < sizeof b; i++)
         seg->head_dirty = seg->head_dirty || (seg->head_good && b[i] != 0);
-    /* A plain file that was cut off is still read as far as it goes, so the header's word
-     * counts. */
+    /* The header's size counts: a truncated plain file is read as far as it goes. */
     if (seg->head_good && !seg->packed)
         seg->size = h->size;
     return HF_AUDIT_OPENED;
@@ -266,7 +263,7 @@ static enum hf_audit_opened file_open(struct hf_audit_segment *seg, bool packed,
     enum hf_audit_opened r = packed ? pack_open(seg, size, version) : HF_AUDIT_OPENED;
     if (r == HF_AUDIT_OPENED)
         r = head_read(seg, version);
-    /* Its header, or its frame table, cannot be read: whether they are right is not known. */
+    /* The header or the frame table cannot be read: it is not known whether they are right. */
     errno = seg->io_error ? seg->io_error : errno;
     return seg->io_error ? HF_AUDIT_IO : r;
 }
@@ -274,7 +271,7 @@ static enum hf_audit_opened file_open(struct hf_audit_segment *seg, bool packed,
 enum hf_audit_opened hf_audit_segment_open(int dir, uint64_t number, struct hf_audit_segment *seg,
                                            uint32_t *version)
 {
-    /* Plain, compressed, and both again: between two looks the one may have become the other. */
+    /* Try plain, compressed, and both again: the file may be compressed between two attempts. */
     enum hf_audit_opened r = HF_AUDIT_MISSING;
     for (int look = 0; look < 4 && r == HF_AUDIT_MISSING; look++) {
         *seg = (struct hf_audit_segment){ .number = number, .dir = dir, .fd = -1 };
@@ -285,7 +282,7 @@ enum hf_audit_opened hf_audit_segment_open(int dir, uint64_t number, struct hf_a
             errno = why;
         }
     }
-    if (r == HF_AUDIT_MISSING) /* as it is called first */
+    if (r == HF_AUDIT_MISSING) /* its name before compression */
         snprintf(seg->name, sizeof seg->name, "journal-%08llu.log", (unsigned long long)number);
     return r;
 }

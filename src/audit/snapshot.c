@@ -19,7 +19,7 @@ enum {
     TYPE_HEADER = 1,
     TYPE_END = 5,
     TYPE_OWNERS = 7,
-    TYPE_PASSED = 8, /* and the highest */
+    TYPE_PASSED = 8, /* the highest type */
     HEADER = 128,    /* payload of the first block */
     END = 72,        /* payload of the last block */
     LEAST = 2 * BLOCK_HEAD + HEADER + END,
@@ -32,17 +32,17 @@ static bool name_is(const char *name)
     return hf_filename_read(name, &start) == HF_FILENAME_SNAPSHOT;
 }
 
-/* What has been read of a file, from its beginning on. */
+/* The state of reading a file, from its beginning. */
 struct reading {
     int fd;
     uint64_t at, blocks;
-    unsigned owners; /* blocks of this type */
+    unsigned owners; /* number of blocks of type TYPE_OWNERS */
     int *error;
     struct hf_sha256 sha;
 };
 
-/* Read `size` bytes more. crc: that of what came before in the block. False if they are not
- * there. */
+/* Read `size` more bytes. crc: in and out, continued over the block. False if they cannot be
+ * read. */
 static bool bytes_pass(struct reading *r, uint64_t size, uint32_t *crc)
 {
     unsigned char piece[65536];
@@ -58,7 +58,7 @@ static bool bytes_pass(struct reading *r, uint64_t size, uint32_t *crc)
     return true;
 }
 
-/* One block before the last: a known type, as long as it says, with its CRC. */
+/* Check one block before the last: known type, right length, right CRC. */
 static bool block_pass(struct reading *r, uint64_t last)
 {
     unsigned char head[BLOCK_HEAD];
@@ -76,8 +76,8 @@ static bool block_pass(struct reading *r, uint64_t last)
     return bytes_pass(r, size, &crc) && crc == hf_get32(head + 12);
 }
 
-/* Are all blocks before the last one, whose header is at `end`, as they were written, and is it?
- * owned: out, one of them has the owners. */
+/* Are all blocks intact, including the last one, which is at `end`? owned: out, there is one block
+ * with the owners. */
 static bool blocks_fit(int fd, uint64_t size, const unsigned char *end, bool *owned, int *error)
 {
     struct reading r = { .fd = fd, .error = error };
@@ -100,7 +100,7 @@ static bool is_of(const unsigned char *h, const struct hf_audit_head *store)
            hf_get64(h + 40) == store->table_key.k1;
 }
 
-/* False if it is not whole, or with *error, an errno: it cannot be read. */
+/* False if the snapshot is not whole, or if it cannot be read: then *error is an errno. */
 static bool file_look(int dir, const char *name, const struct hf_audit_head *store,
                       struct hf_audit_snapshot *out, int *error)
 {
@@ -133,21 +133,21 @@ static bool file_look(int dir, const char *name, const struct hf_audit_head *sto
     memcpy(out->chain, h + 88, HF_DIGEST_SIZE);
     out->end = hf_get64(last + BLOCK_HEAD);
     out->loaded_start = owned ? out->start : 0;
-    /* A file under another name than its own is not used. */
+    /* A file whose name does not match its start is not used. */
     char own[NAME + 1];
     snprintf(own, sizeof own, "snapshot-%016llx.snap", (unsigned long long)out->start);
     return out->found = strcmp(own, name) == 0 && hf_audit_now_sound(out->now);
 }
 
-/* Is the file still there under its name? A store at work may have removed it while it was read. */
+/* Does the file still exist? A running server may have removed it during the read. */
 static bool still_there(int dir, const char *name)
 {
     struct stat st;
     return fstatat(dir, name, &st, 0) == 0;
 }
 
-/* The newest name of a snapshot below `below`, or below none if that is ""; "" if there is none.
- * False: errno says why. */
+/* The newest snapshot name below `below`, or of all if that is ""; "" if there is none. False: see
+ * errno. */
 static bool name_next(int dir, const char *below, char newest[NAME + 1])
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -189,7 +189,8 @@ bool hf_audit_snapshot_look(int dir, const struct hf_audit_head *store,
             errno = error;
             return false;
         }
-        if (whole && !out->found) { /* the newest is the evidence, whichever the start loads */
+        /* the newest whole snapshot is the evidence, even if the start loads an older one */
+        if (whole && !out->found) {
             seen.unusable = out->unusable;
             memcpy(seen.unusable_name, out->unusable_name, sizeof seen.unusable_name);
             *out = seen;

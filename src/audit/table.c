@@ -13,8 +13,7 @@
 struct hf_audit_name hf_audit_name_of(enum hf_audit_space space, struct hf_bytes tenant,
                                       struct hf_bytes first, struct hf_bytes second)
 {
-    /* Lengths stand before the parts, so that no two lists of parts run together to the same
-     * bytes. */
+    /* The lengths come first, so that different parts never give the same bytes. */
     struct hf_sha256 s;
     unsigned char lengths[7] = { (unsigned char)space };
     uint8_t digest[HF_DIGEST_SIZE];
@@ -34,9 +33,8 @@ static void *slot_at(const struct hf_audit_table *t, size_t i)
     return t->slots + i * t->item_size;
 }
 
-/* A key that nobody knows before the audit runs. Clients choose the names, and the hash of a name
- * has no secret: they could choose many whose slots are next to each other, and the audit would
- * take days. */
+/* A random key for each run. Clients choose the names, and the hash of a name is not secret: with
+ * many names in neighbouring slots a client could make the audit take days. */
 static struct hf_sipkey secret;
 
 static void secret_make(void)
@@ -73,7 +71,7 @@ void *hf_audit_table_find(const struct hf_audit_table *t, struct hf_audit_name n
     return n->low == 0 ? NULL : n;
 }
 
-/* Move everything that still matters into `room` fresh slots. */
+/* Move all items that are not old into `room` new slots. */
 static bool rebuild(struct hf_audit_table *t, size_t room, hf_time now)
 {
     struct hf_audit_table fresh = *t;
@@ -97,7 +95,7 @@ static bool rebuild(struct hf_audit_table *t, size_t room, hf_time now)
     return true;
 }
 
-/* How many items still matter: they decide whether a larger table is needed. */
+/* The number of items that are not old: decides whether a larger table is needed. */
 static size_t count_alive(const struct hf_audit_table *t, hf_time now)
 {
     size_t alive = 0;

@@ -1,19 +1,19 @@
-/* table.h: what the auditor remembers, in little room.
+/* table.h: the auditor's compact hash tables.
  *
- * A table of items of one size, found by a 128-bit hash of their names (SHA-256, cut): the names
- * themselves stay in the journal. An item begins with its struct hf_audit_name. A table with an
- * `old` function drops items that can no longer matter when it would have to grow, so that a
- * journal of any length needs only the room of what is alive at one time. */
+ * A table of items of one size, found by a 128-bit hash of their names (truncated SHA-256): the
+ * names themselves stay in the journal. An item begins with its struct hf_audit_name. A table with
+ * an `old` function drops old items before it grows, so that a journal of any length needs memory
+ * only for the live items of one time. */
 #ifndef HF_AUDIT_TABLE_H
 #define HF_AUDIT_TABLE_H
 
 #include "holdfast.h"
 
 struct hf_audit_name {
-    uint64_t high, low; /* low is never 0: that marks a free slot */
+    uint64_t high, low; /* low is never 0: 0 marks a free slot */
 };
 
-/* What kind of name: the same bytes name different things in different spaces. */
+/* The kind of name: the same bytes are different names in different spaces. */
 enum hf_audit_space {
     HF_AUDIT_KEYS = 1,
     HF_AUDIT_RESOURCES,
@@ -42,8 +42,8 @@ struct hf_audit_table {
 /* The item, or NULL. Valid until the next add. */
 void *hf_audit_table_find(const struct hf_audit_table *t, struct hf_audit_name name);
 
-/* A new item, all zero but its name, which must not be there yet. Other items may move or, if they
- * are old at `now`, leave. NULL without memory. */
+/* A new item, zero except its name, which must not exist yet. Other items may move or, if they are
+ * old at `now`, be dropped. NULL if out of memory. */
 void *hf_audit_table_add(struct hf_audit_table *t, struct hf_audit_name name, hf_time now);
 
 void hf_audit_table_free(struct hf_audit_table *t);

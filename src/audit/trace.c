@@ -12,8 +12,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* How many events a trace shows: the first, and the newest. A client can extend a claim millions of
- * times; the reader of the trace needs to know how it began and where it stands. */
+/* How many events a trace shows: the first and the newest ones. A client can extend a claim
+ * millions of times; a reader needs its beginning and its current state. */
 enum { FIRST = 500, NEWEST = 500 };
 
 struct trace {
@@ -21,21 +21,20 @@ struct trace {
     struct hf_bytes name;
     char id[HF_ID_SIZE];             /* the hold, or "" for a key */
     uint8_t digest[HF_DIGEST_SIZE];  /* of an action on the hold */
-    struct hf_buffer first;          /* the first events, as they are shown */
-    struct hf_buffer newest[NEWEST]; /* and those behind them, in a ring */
+    struct hf_buffer first;          /* the first events, formatted */
+    struct hf_buffer newest[NEWEST]; /* the newest events, in a ring */
     unsigned long long count;
-    enum hf_hold_state state; /* of the hold, so far; 0 while there is no record of it */
+    enum hf_hold_state state; /* of the hold; 0: no record yet */
     hf_time state_at, hold_expires_at;
     bool reversed;
     hf_time key_until;        /* when the key's newest window closes */
-    bool unsettled;           /* the key is a claim's, and nobody knows yet when that will be */
+    bool unsettled;           /* the key is of a claim that is not settled */
     hf_time lease_until;      /* of that claim */
-    unsigned long long fence; /* and what it can be settled with */
+    unsigned long long fence; /* the fence to settle it with */
     enum hf_abandon on_abandon;
-    hf_time
-        /* of the newest batch; for one tenant: of its newest, or what the caller says is now if
-         * that is later */
-        as_of;
+    /* the time of the newest batch; for one tenant: of its newest batch, or options->now if that is
+     * later */
+    hf_time as_of;
     unsigned long long damages;
     struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
 };
@@ -101,13 +100,13 @@ static void event(struct trace *t, const struct hf_audit_entry *e, const char *f
         hf_buffer_printf(out, "%s  %s\n", hf_audit_at(e->recorded_at).text, sentence);
 }
 
-/* How many are not shown. */
+/* The number of events that are not shown. */
 static unsigned long long omitted(const struct trace *t)
 {
     return t->count > FIRST + NEWEST ? t->count - FIRST - NEWEST : 0;
 }
 
-/* All that are shown, in order; between: what is said where some are not, or "". */
+/* Append the shown events in order; between: text for the omitted events, or "". */
 static void events_add(const struct trace *t, const char *between, struct hf_buffer *out)
 {
     hf_buffer_add(out, t->first.data, t->first.size);
@@ -212,7 +211,7 @@ static void key_claim(struct trace *t, const struct hf_audit_entry *e, const str
 static void outbox_row(struct trace *t, const struct hf_audit_entry *e, const struct hf_outbox *row)
 {
     char number[24] = "";
-    if (!t->options->has_tenant) /* they are numbered over all tenants */
+    if (!t->options->has_tenant) /* numbered over all tenants */
         snprintf(number, sizeof number, " %llu", (unsigned long long)row->number);
     event(t, e, "outbox row%s for topic %s, to be delivered with this key", number,
           hf_audit_show(row->topic).text);
@@ -257,7 +256,7 @@ static void trace_batch(struct trace *t, const struct hf_audit_batch *batch)
         t->as_of = batch->now;
 }
 
-/* Is the name an id? If the store's id key is known, only one that it made. */
+/* Is the name an id? If the id key is known, only an id of this store counts. */
 static void subject_find(struct trace *t, const struct hf_audit_journal *j)
 {
     uint64_t ordinal;
@@ -271,7 +270,7 @@ static void subject_find(struct trace *t, const struct hf_audit_journal *j)
     hf_audit_digest_id(t->id, t->digest);
 }
 
-/* A claim that nobody has settled: is somebody at work, or does nobody know? */
+/* An unsettled claim: is a worker in progress, or is the outcome unknown? */
 static void summary_unsettled(const struct trace *t, hf_time now, struct hf_buffer *b)
 {
     if (now < t->lease_until) {
@@ -388,8 +387,7 @@ static enum hf_status read_all(struct trace *t, struct hf_audit_reader *reader,
     }
 }
 
-/* Read the whole journal once, as the life of a hold if the name may be one and `as_key` is not
- * set. */
+/* Read the whole journal once; as a hold, if the name is an id and `as_key` is not set. */
 static enum hf_status trace_pass(struct trace *t, const char *dir, bool as_key,
                                  struct hf_error *why)
 {
@@ -410,15 +408,15 @@ static enum hf_status trace_pass(struct trace *t, const char *dir, bool as_key,
     return st;
 }
 
-/* Forget what was found. */
+/* Drop the events. */
 static void trace_reset(struct trace *t)
 {
     hf_buffer_reset(&t->first);
     t->count = 0;
 }
 
-/* Read as much as is needed. A tenant's own refused calls on an id that is not its own do not
- * count: they would tell it that somebody has this hold. */
+/* Read the journal, a second time if the id turns out to be a key. A tenant's refused calls on
+ * another tenant's hold do not count: they would show that the hold exists. */
 static enum hf_status trace_read(struct trace *t, const char *dir, struct hf_error *why)
 {
     enum hf_status st = trace_pass(t, dir, false, why);
@@ -428,7 +426,7 @@ static enum hf_status trace_read(struct trace *t, const char *dir, struct hf_err
     trace_reset(t);
     if (t->options->subject != HF_AUDIT_SUBJECT_GUESS)
         return HF_OK;
-    t->id[0] = '\0'; /* no hold; it may still be a key */
+    t->id[0] = '\0'; /* not a hold; it may be a key */
     return trace_pass(t, dir, true, why);
 }
 

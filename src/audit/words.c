@@ -102,7 +102,7 @@ struct hf_audit_shown hf_audit_show(struct hf_bytes bytes)
         const unsigned char *p = bytes.data;
         if (n > TEXT_MAX)
             n = TEXT_MAX;
-        while (n < bytes.size && n > 0 && (p[n] & 0xc0) == 0x80) /* not inside a character */
+        while (n < bytes.size && n > 0 && (p[n] & 0xc0) == 0x80) /* do not cut inside a character */
             n--;
         snprintf(s.text, sizeof s.text, "\"%.*s%s\"", (int)n, n > 0 ? (const char *)p : "",
                  n < bytes.size ? "..." : "");

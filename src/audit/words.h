@@ -1,4 +1,4 @@
-/* words.h: records in words that people read. */
+/* words.h: records as text for people. */
 #ifndef HF_AUDIT_WORDS_H
 #define HF_AUDIT_WORDS_H
 
@@ -13,15 +13,15 @@ const char *hf_audit_type_name(enum hf_register_type type);
 const char *hf_audit_match_name(enum hf_match match);
 const char *hf_audit_row_name(enum hf_row_kind kind);
 
-/* Bytes for a sentence: in quotes if they are text without control characters, else 0x and
- * hexadecimal; cut with "..." where they are long. */
+/* Bytes for a message: in quotes if they are UTF-8 without control characters and quotes, else 0x
+ * and hexadecimal; long ones are cut and end with "...". */
 #define HF_AUDIT_SHOW 160
 struct hf_audit_shown {
     char text[HF_AUDIT_SHOW];
 };
 struct hf_audit_shown hf_audit_show(struct hf_bytes bytes);
 
-/* A time for a sentence; "never" for INT64_MAX. */
+/* A time for a message; "never" for INT64_MAX. */
 struct hf_audit_clock {
     char text[40];
 };
@@ -39,7 +39,7 @@ struct hf_audit_counted {
 };
 struct hf_audit_counted hf_audit_count(uint64_t number, const char *one, const char *many);
 
-/* "tenant/key", quoted as needed, or client and number: who an entry was remembered under. */
+/* The key, or the client and number, and the tenant of an entry: `key "a" of tenant "b"`. */
 struct hf_audit_who {
     char text[2 * HF_AUDIT_SHOW + 64];
 };
