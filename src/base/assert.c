@@ -5,6 +5,6 @@
 
 void hf_assert_fail(const char *what, const char *file, int line)
 {
-    fprintf(stderr, "holdfast: this is a bug: %s does not hold at %s:%d\n", what, file, line);
+    fprintf(stderr, "holdfast: this is a bug: assertion failed: %s at %s:%d\n", what, file, line);
     abort();
 }

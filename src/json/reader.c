@@ -28,7 +28,7 @@ COLD bool hf_reader_fail(struct hf_reader *r, const char *format, ...)
 COLD bool hf_reader_no_memory(struct hf_reader *r)
 {
     r->no_memory = r->no_memory || !r->failed;
-    return hf_reader_fail(r, "there is no memory to read this");
+    return hf_reader_fail(r, "out of memory");
 }
 
 static const unsigned char *text_of(const struct hf_reader *r)
@@ -187,9 +187,9 @@ static bool unescape(struct hf_reader *r, size_t from, struct hf_bytes raw, stru
     }
     if (text_of(r)[from + bad + 1] == 'u')
         return hf_reader_fail(
-            r, "expected four hexadecimal digits, and surrogates in pairs, behind \\u at byte %zu",
+            r, "expected four hexadecimal digits, and surrogates in pairs, after \\u at byte %zu",
             from + bad);
-    return fail_form(r, from + bad + 1, "one of \" \\ / b f n r t u behind a backslash");
+    return fail_form(r, from + bad + 1, "one of \" \\ / b f n r t u after a backslash");
 }
 
 /* The string whose opening quote is at r->at. */
@@ -213,9 +213,7 @@ static bool string_read(struct hf_reader *r, struct hf_bytes *out)
         return fail_form(r, size, "the quote that ends the string");
     struct hf_bytes raw = hf_mem(p + from, at - from);
     if (high && !hf_utf8_valid(raw))
-        return hf_reader_fail(r,
-                              "expected UTF-8, and byte %zu does not belong to a character of it",
-                              from + broken_at(raw));
+        return hf_reader_fail(r, "expected UTF-8; byte %zu is not valid", from + broken_at(raw));
     if (escaped && !unescape(r, from, raw, out))
         return false;
     if (!escaped)
@@ -254,12 +252,12 @@ static bool number_read(struct hf_reader *r, struct hf_bytes *out)
     if (end == at)
         return fail_form(r, end, "a digit");
     if (is_at(r, at, '0', '0') && end - at > 1)
-        return fail_form(r, at + 1, "no digit behind a leading zero");
+        return fail_form(r, at + 1, "no digit after a leading zero");
     if (is_at(r, end, '.', '.')) {
         at = end + 1;
         end = digits_run(r, at);
         if (end == at)
-            return fail_form(r, end, "a digit behind the point");
+            return fail_form(r, end, "a digit after the point");
     }
     if (is_at(r, end, 'e', 'E')) {
         at = end + 1 + is_at(r, end + 1, '+', '-');
@@ -359,7 +357,7 @@ static bool names_push(struct hf_reader *r, struct hf_bytes entry)
 COLD static bool fail_twice(struct hf_reader *r, struct hf_bytes name)
 {
     char text[HF_READER_EXCERPT];
-    return hf_reader_fail(r, "the member \"%s\" comes twice, the second time before byte %zu",
+    return hf_reader_fail(r, "duplicate member \"%s\", the second one before byte %zu",
                           hf_reader_excerpt(name, text), r->at);
 }
 
@@ -402,10 +400,9 @@ static bool names_leave(struct hf_reader *r)
 static bool enter(struct hf_reader *r)
 {
     if (r->depth == HF_READER_DEPTH)
-        return hf_reader_fail(r,
-                              "expected at most %d arrays and objects inside each other, and byte "
-                              "%zu begins one more",
-                              HF_READER_DEPTH, r->at);
+        return hf_reader_fail(
+            r, "expected at most %d nested arrays and objects; byte %zu begins one more",
+            HF_READER_DEPTH, r->at);
     r->at++;
     r->depth++;
     r->first = true;

@@ -60,14 +60,12 @@ static void test_bodies(void **state)
         { HOLD ",", "body: expected nothing more" },
         { "{\"resource\":\"r\"", "body: expected ',' or '}' at byte 15, got the end." },
         { "{\"resource\":\"r\",}", "body: expected a name in quotes at byte 16, got '}'." },
-        { "{\"resource\":\"r\xff\"}",
-          "resource: expected UTF-8, and byte 14 does not belong to a character of it." },
+        { "{\"resource\":\"r\xff\"}", "resource: expected UTF-8; byte 14 is not valid." },
         { "{\"resource\":\"\\ud800\"}",
           "resource: expected four hexadecimal digits, and surrogates in pairs" },
         { "{\"resource\":\"r\",\"resource\":\"r\"}",
-          "body: the member \"resource\" comes twice, the second time before byte 26." },
-        { "{\"resource\":\"r\",\"\\u0072esource\":\"r\"}",
-          "body: the member \"resource\" comes twice" },
+          "body: duplicate member \"resource\", the second one before byte 26." },
+        { "{\"resource\":\"r\",\"\\u0072esource\":\"r\"}", "body: duplicate member \"resource\"" },
         { "{\"colour\":1}",
           "The member \"colour\" is not known to this call, which takes resource, requester, "
           "duration, fence." },
@@ -94,14 +92,13 @@ static void test_bodies(void **state)
         { "{\"fence\":\"1\"}", "got \"1\"." },
         { "{\"fence\":18446744073709551616}", "got 18446744073709551616." },
         { "{\"fence\":null}", "got null." },
-        { "{\"fence\":01}", "fence: expected no digit behind a leading zero at byte 10, got '1'." },
+        { "{\"fence\":01}", "fence: expected no digit after a leading zero at byte 10, got '1'." },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         bad(POST, "/v1/holds", "k", cases[i].body, cases[i].detail);
     char deep[200] = "{\"resource\":";
     memset(deep + 12, '[', 100);
-    bad(POST, "/v1/holds", "k", deep,
-        "resource: expected at most 32 arrays and objects inside each other");
+    bad(POST, "/v1/holds", "k", deep, "resource: expected at most 32 nested arrays and objects");
     (void)decode_bytes(POST, "/v1/holds", "k",
                        hf_mem(HOLD "\0", sizeof HOLD)); /* a NUL is something behind */
     expect_bad("NUL", "body: expected nothing more at byte 49, got byte 0x00.");
@@ -391,7 +388,7 @@ static void test_identities(void **state)
         bad(POST, path, NULL, "{\"result\":1}", "identity: missing, expected a string.");
         bad(POST, path, NULL, "{\"identity\":5}", "identity: expected a string, got 5.");
         bad(POST, path, NULL, "{\"identity\":\"i\",\"result\":{\"a\":1,\"a\":2}}",
-            "result: the member \"a\" comes twice, the second time before byte 35.");
+            "result: duplicate member \"a\", the second one before byte 35.");
     }
     const struct hf_request *r =
         good(POST, "/v1/guards/g/check", NULL, "{\"identity\":\"a\\u0000b\"}");
@@ -456,7 +453,7 @@ static void test_begin(void **state)
         { "{\"key\":\"c\",\"payload\":1,\"lease\":\"0ms\"}",
           "lease: expected a duration of 1ms or more, or nothing" },
         { "{\"key\":\"c\",\"payload\":{\"x\":[1,{\"a\":1,\"a\":1}]}}",
-          "payload: the member \"a\" comes twice" },
+          "payload: duplicate member \"a\"" },
         { "{\"key\":\"c\",\"payload\":[1,]}", "payload: expected a value at byte 24, got ']'." },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

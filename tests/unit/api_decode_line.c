@@ -169,9 +169,9 @@ static void test_refusals(void **state)
     refused("{\"op\":\"get_hold\",\"id\":\"x\"}", "op: expected place_hold");
     refused("{\"op\":\"grant\",\"name\":\"x\"}", "op: expected place_hold");
     refused("{\"op\":\"confirm\",\"op\":\"confirm\",\"id\":\"x\",\"key\":\"k\"}",
-            "the member \"op\" comes twice");
+            "duplicate member \"op\"");
     refused("{\"op\":\"confirm\",\"id\":\"x\",\"id\":\"x\",\"key\":\"k\"}",
-            "the member \"id\" comes twice");
+            "duplicate member \"id\"");
     refused("{\"op\":\"confirm\",\"id\":\"x\",\"key\":\"k\"",
             "line: expected ',' or '}' at byte 34, got the end.");
     refused("{\"op\":\"confirm\",\"id\":\"x\",\"key\":\"k\"} {}",
@@ -191,7 +191,7 @@ static void test_refusals(void **state)
     refused("{\"op\":\"place_hold\",\"key\":\"k\",\"id\":\"x\"}",
             "The member \"id\" is not known to this call, which takes "
             "op, key, resource, requester, duration, fence.");
-    refused("{\"a\":1,\"a\":2,\"op\":\"confirm\"}", "line: the member \"a\" comes twice");
+    refused("{\"a\":1,\"a\":2,\"op\":\"confirm\"}", "line: duplicate member \"a\"");
     refused("{\"a\":[}", "line: expected a value at byte 6, got '}'.");
 }
 

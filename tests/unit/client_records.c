@@ -217,7 +217,7 @@ static void what_is_no_answer(void **state)
         { HF_CONFIRM,
           "{" HOLD ",\"id\":\""
           "0d1b6cv3p1d2pjhxab2na5d60k\"}",
-          "comes twice" },
+          "duplicate member" },
         { HF_CONFIRM, "{" HOLD ",\"confirmed_at\":\"2026-11-16T01:54:05.713Z\"}",
           "a hold that is held has no" },
         { HF_CONFIRM, "{" HOLD ",\"reverses\":\"x\"}", "expected the id of a hold" },

@@ -122,11 +122,11 @@ static const struct bad bads[] = {
     { "-Infinity", "expected a digit at byte 1, got 'I'" },
     { "+1", "expected a value at byte 0, got '+'" },
     { "-", "expected a digit at byte 1, got the end" },
-    { "01", "expected no digit behind a leading zero at byte 1, got '1'" },
-    { "-01", "expected no digit behind a leading zero at byte 2, got '1'" },
-    { "1.", "expected a digit behind the point at byte 2, got the end" },
+    { "01", "expected no digit after a leading zero at byte 1, got '1'" },
+    { "-01", "expected no digit after a leading zero at byte 2, got '1'" },
+    { "1.", "expected a digit after the point at byte 2, got the end" },
     { ".5", "expected a value at byte 0, got '.'" },
-    { "1.e5", "expected a digit behind the point at byte 2, got 'e'" },
+    { "1.e5", "expected a digit after the point at byte 2, got 'e'" },
     { "1e", "expected a digit of the exponent at byte 2, got the end" },
     { "1e+", "expected a digit of the exponent at byte 3, got the end" },
     { "0x10", "expected nothing more at byte 1, got 'x'" },
@@ -160,13 +160,12 @@ static const struct bad bads[] = {
     { "\"a\nb\"", "expected control bytes to be escaped at byte 2, got byte 0x0a" },
     { "\"12345678901234567\x1f\"",
       "expected control bytes to be escaped at byte 18, got byte 0x1f" },
-    { "\"\\x\"", "expected one of \" \\ / b f n r t u behind a backslash at byte 2, got 'x'" },
-    { "\"ab\\U0061\"",
-      "expected one of \" \\ / b f n r t u behind a backslash at byte 4, got 'U'" },
-    { "\"\\u12\"", "behind \\u at byte 1" },
-    { "\"\\u12g4\"", "behind \\u at byte 1" },
-    { "\"\\u 123\"", "behind \\u at byte 1" },
-    { "\"a\\ud800\"", "surrogates in pairs, behind \\u at byte 2" },
+    { "\"\\x\"", "expected one of \" \\ / b f n r t u after a backslash at byte 2, got 'x'" },
+    { "\"ab\\U0061\"", "expected one of \" \\ / b f n r t u after a backslash at byte 4, got 'U'" },
+    { "\"\\u12\"", "after \\u at byte 1" },
+    { "\"\\u12g4\"", "after \\u at byte 1" },
+    { "\"\\u 123\"", "after \\u at byte 1" },
+    { "\"a\\ud800\"", "surrogates in pairs, after \\u at byte 2" },
     { "\"\\udc00\"", "surrogates in pairs" },
     { "\"\\ud800x\"", "surrogates in pairs" },
     { "\"\\ud800\\n\"", "surrogates in pairs" },
@@ -175,15 +174,15 @@ static const struct bad bads[] = {
     { "\"\\udc00\\ud800\"", "surrogates in pairs" },
     { "\"\\ud800\\udc0\"", "surrogates in pairs" },
     /* UTF-8 that is none */
-    { "\"a\x80\"", "expected UTF-8, and byte 2 does not belong to a character of it" },
-    { "\"\xc3\xa9\xff\"", "expected UTF-8, and byte 3" },
-    { "\"\xc0\xaf\"", "expected UTF-8, and byte 1" },
-    { "\"\xed\xa0\x80\"", "expected UTF-8, and byte 1" },
-    { "\"\xf4\x90\x80\x80\"", "expected UTF-8, and byte 1" },
-    { "\"ok \xe2\x82\"", "expected UTF-8, and byte 4" },
-    { "{\"\xff\":1}", "expected UTF-8, and byte 2" },
+    { "\"a\x80\"", "expected UTF-8; byte 2 is not valid" },
+    { "\"\xc3\xa9\xff\"", "expected UTF-8; byte 3" },
+    { "\"\xc0\xaf\"", "expected UTF-8; byte 1" },
+    { "\"\xed\xa0\x80\"", "expected UTF-8; byte 1" },
+    { "\"\xf4\x90\x80\x80\"", "expected UTF-8; byte 1" },
+    { "\"ok \xe2\x82\"", "expected UTF-8; byte 4" },
+    { "{\"\xff\":1}", "expected UTF-8; byte 2" },
     { "\xff", "expected a value at byte 0, got byte 0xff" },
-    { "\"\\\xc3\xa9\"", "behind a backslash at byte 2, got byte 0xc3" },
+    { "\"\\\xc3\xa9\"", "after a backslash at byte 2, got byte 0xc3" },
 };
 
 static void test_refusals(void **state)
@@ -303,8 +302,7 @@ static void test_depth(void **state)
         nested(text, HF_READER_DEPTH + 1, kinds[i].open, kinds[i].close);
         r = on(hf_str(text));
         assert_false(hf_reader_skip(&r));
-        assert_non_null(
-            strstr(r.error, "expected at most 32 arrays and objects inside each other, and byte "));
+        assert_non_null(strstr(r.error, "expected at most 32 nested arrays and objects; byte "));
         r = on(hf_str(text));
         assert_false(hf_reader_canonical(&r, &out));
     }
