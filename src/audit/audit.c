@@ -149,7 +149,7 @@ static void judge_entry(struct hf_audit_state *s, const struct hf_audit_entry *e
         hf_audit_break(s, HF_AUDIT_CONFIG, e, "the first entry is not a configuration");
     hf_audit_looked(s, HF_AUDIT_TIME, 1);
     if (e->recorded_at != s->batch->now)
-        hf_audit_break(s, HF_AUDIT_TIME, e, "the entry's batch has time %s",
+        hf_audit_break(s, HF_AUDIT_TIME, e, "the entry has another time than its batch, %s",
                        hf_audit_at(s->batch->now).text);
     hf_audit_judge_holds(s, e);
     if (!s->no_memory)
@@ -182,12 +182,12 @@ static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b
         !b->chain_fits || !b->now_fits || !b->head_fits || s->padded_sequence;
     if (!b->chain_fits)
         hf_audit_break_store(s, HF_AUDIT_CHAIN,
-                             "batch %llu (position %llu, segment %llu, offset %llu) does not name "
-                             "the SHA-256 of the batch before it: something before it was changed",
+                             "batch %llu (position %llu, segment %llu, offset %llu) does not have "
+                             "the SHA-256 of the batch before it: a batch before it was changed",
                              n, at, (unsigned long long)b->segment, (unsigned long long)b->offset);
     if (!b->head_fits)
         hf_audit_break_store(s, HF_AUDIT_CHAIN,
-                             "the header of segment %llu does not fit its first batch, %llu, or "
+                             "the header of segment %llu does not match its first batch, %llu, or "
                              "the size of its file",
                              (unsigned long long)b->segment, n);
     if (!b->now_fits)
@@ -197,11 +197,10 @@ static void judge_batch(struct hf_audit_state *s, const struct hf_audit_batch *b
     /* A crash may have cut off the padding of the newest batch; only a batch with a successor was
      * surely written in full. */
     if (s->padded_sequence)
-        hf_audit_break_store(s, HF_AUDIT_FORMAT,
-                             "there are bytes behind batch %llu (position %llu) that belong to no "
-                             "batch",
-                             (unsigned long long)s->padded_sequence,
-                             (unsigned long long)s->padded_position);
+        hf_audit_break_store(
+            s, HF_AUDIT_FORMAT,
+            "there are bytes after batch %llu (position %llu) that belong to no batch",
+            (unsigned long long)s->padded_sequence, (unsigned long long)s->padded_position);
     s->padded_sequence = b->padding_fits ? 0 : b->sequence;
     s->padded_position = b->position;
 }
@@ -283,7 +282,7 @@ static void judge_entries(struct hf_audit_state *s, const struct hf_audit_batch 
     }
     if (count != b->entry_count)
         hf_audit_break_store(s, HF_AUDIT_FORMAT,
-                             "batch %llu (position %llu) says %u entries and has %u",
+                             "batch %llu (position %llu) should have %u entries and has %u",
                              (unsigned long long)b->sequence, (unsigned long long)b->position,
                              b->entry_count, count);
 }
@@ -323,8 +322,8 @@ static void take_whole(struct hf_audit_state *s, const struct hf_audit_batch *b)
     if (!b->number_fits)
         hf_audit_break_store(
             s, HF_AUDIT_SEQUENCE,
-            "batch %llu of writer %u (entry %llu) does not follow the one before it: entries of "
-            "this writer are missing, or in another order",
+            "batch %llu of writer %u (entry %llu) does not follow the writer's previous batch: "
+            "entries of this writer are missing or in another order",
             (unsigned long long)b->writer_batch, b->writer, (unsigned long long)b->position);
     if (!b->now_fits)
         hf_audit_break_store(
@@ -365,15 +364,14 @@ static void take_writer(struct hf_audit_state *s, const struct hf_audit_writer *
                              hf_audit_count(w->entries, "entry is", "entries are").text, w->id);
     else if (batch != told)
         hf_audit_break_store(s, HF_AUDIT_SEQUENCE,
-                             "the newest batch of writer %u (%s) is %llu, though holdfast.writer "
-                             "says %llu: its last ones are missing, or somebody has added some",
+                             "the newest batch of writer %u (%s) is %llu, but holdfast.writer has "
+                             "%llu: batches are missing at the end, or were added",
                              w->id, w->name, batch, told);
     if (w->known && !chain_fits)
-        hf_audit_break_store(
-            s, HF_AUDIT_CHAIN,
-            "the %llu entries of writer %u (%s) do not come to the chain that holdfast.writer has: "
-            "one of them was changed, added or removed",
-            (unsigned long long)w->entries, w->id, w->name);
+        hf_audit_break_store(s, HF_AUDIT_CHAIN,
+                             "the %llu entries of writer %u (%s) do not match the chain in "
+                             "holdfast.writer: an entry was changed, added or removed",
+                             (unsigned long long)w->entries, w->id, w->name);
     s->report->broken_batches += !w->known || batch != told || !chain_fits;
     s->report->writers++;
     s->highest_writer = w->id; /* writers come in order */
@@ -399,9 +397,9 @@ static void take_damage(struct hf_audit_state *s)
 
 static enum hf_status no_memory(struct hf_error *why)
 {
-    *why = (struct hf_error){ HF_NO_MEMORY,
-                              "There is not enough memory to audit this journal. Audit a copy of "
-                              "the directory on a machine that has more." };
+    *why = (struct hf_error){
+        HF_NO_MEMORY, "Out of memory. Audit a copy of the directory on a machine with more memory."
+    };
     return why->status;
 }
 

@@ -34,7 +34,7 @@ static void judge_fresh_fence(struct hf_audit_state *s, const struct hf_audit_en
     hf_audit_looked(s, HF_AUDIT_FENCES, 1);
     if (fence <= above)
         hf_audit_break(s, HF_AUDIT_FENCES, e,
-                       "%s %s gets fence %llu, which is not above %s, given out before", what,
+                       "%s %s gets fence %llu, which is not above the earlier fence %s", what,
                        hf_audit_show(name).text, (unsigned long long)fence,
                        hf_audit_figure(s, above).text);
     if (fence > s->highest_fence)
@@ -67,9 +67,9 @@ static const char *begin_wrong(const struct hf_audit_claim *before, const struct
                                hf_time now)
 {
     if (row->state != HF_CLAIM_STARTED || row->begun_at != now || row->settled_at != 0)
-        return "begins in another state than started now";
+        return "begins in another state than started, or at another time";
     if (row->lease_expires_at != hf_audit_plus(now, row->lease_ms))
-        return "begins with a lease that does not end one lease from now";
+        return "begins with a lease of the wrong length";
     if (!before || claim_forgotten(before, now))
         return NULL;
     if (before->fingerprint != hf_get64(row->fingerprint))
@@ -94,15 +94,15 @@ static const char *settle_wrong(const struct hf_audit_claim *before, const struc
                     ? row->state == HF_CLAIM_FAILED || row->state == HF_CLAIM_RETRYABLE
                     : e->action == HF_HEARTBEAT && row->state == HF_CLAIM_STARTED;
     if (!before)
-        return "is settled without ever having begun";
+        return "is settled, but was never begun";
     if (!fits)
-        return "goes to a state that the action does not lead to";
+        return "gets a state that does not belong to the action";
     if (before->state != HF_CLAIM_STARTED)
         return "is settled although it was not started";
     if (before->fence != row->fence)
-        return "is settled under another fence than it began with";
+        return "is settled with another fence than it began with";
     if (before->fingerprint != hf_get64(row->fingerprint) || before->begun_at != row->begun_at)
-        return "changes its fingerprint or its beginning";
+        return "changes its fingerprint or its begin time";
     if (claim_settled((uint8_t)row->state) && row->settled_at != e->recorded_at)
         return "is settled at another time than it was recorded";
     return NULL;
@@ -122,7 +122,7 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
                                               : settle_wrong(fresh ? NULL : c, row, e);
     if (!wrong && claim_settled((uint8_t)row->state) &&
         !hf_audit_window_fits(s, row->settled_at, row->expires_at))
-        wrong = "is not remembered for one window after it was settled";
+        wrong = "is not remembered for exactly one window after it was settled";
     if (wrong)
         hf_audit_break(s, HF_AUDIT_CLAIM, e,
                        "claim %s (fence %llu, before: %s since position %s) %s",
@@ -133,7 +133,7 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
         judge_fresh_fence(s, e, "claim", row->key, c->fence, row->fence);
         if (hf_audit_key_alive(s, row->tenant, row->key, e->recorded_at))
             hf_audit_break(s, HF_AUDIT_IR4, e,
-                           "claim %s begins under a key that is bound to another call",
+                           "claim %s begins with a key that another call has used",
                            hf_audit_show(row->key).text);
     }
     c->fence = row->fence;
@@ -161,13 +161,13 @@ static const char *lease_change_wrong(const struct hf_audit_lease *before,
     hf_time now = e->recorded_at;
     if (!before || before->gone || before->fence != row->fence || before->holder != holder ||
         before->granted_at != row->granted_at)
-        return "is renewed, returned or deleted by another than it was granted to";
+        return "is renewed, returned or deleted, but it is not the lease that was granted";
     if (e->action == HF_DELETE_LEASE)
         return row->released_at == (lease_over(before, now) ? before->released_at : now)
                    ? NULL
-                   : "is deleted and was given back at another time";
+                   : "is deleted with a wrong time of return";
     if (lease_over(before, now))
-        return "is renewed or returned after it was over";
+        return "is renewed or returned after it ended";
     if (e->action == HF_RETURN && row->released_at != now)
         return "is returned at another time than it was recorded";
     return NULL;
@@ -180,14 +180,14 @@ static const char *lease_wrong(const struct hf_audit_lease *before, const struct
     hf_time now = e->recorded_at;
     bool leaves = row->flags & HF_AUDIT_ROW_LEAVES;
     if (leaves != (e->action == HF_DELETE_LEASE))
-        return leaves ? "leaves without being deleted" : "is deleted and does not leave";
+        return leaves ? "is removed without a deletion" : "is deleted, but not removed";
     if (e->action == HF_GRANT && before && !before->gone && !lease_over(before, now))
-        return "is granted while another has it";
+        return "is granted while it is held";
     if (e->action == HF_GRANT && lease->granted_at != now)
         return "is granted at another time than it was recorded";
     if (!leaves && e->action != HF_RETURN &&
         (lease->released_at != 0 || lease->expires_at != hf_audit_plus(now, lease->ttl_ms)))
-        return "does not end one term from now";
+        return "does not end one ttl from now";
     return e->action == HF_GRANT ? NULL : lease_change_wrong(before, lease, e, holder);
 }
 
@@ -228,16 +228,16 @@ static const char *deletion_wrong(const struct hf_audit_state *s,
 {
     struct hf_value left;
     if ((e->action == HF_DELETE_REGISTER) != (row->value.type == HF_TYPE_DELETED))
-        return "is of the type deleted without being deleted, or the other way round";
+        return "has the type deleted without a deletion, or was deleted without that type";
     if (row->value.type != HF_TYPE_DELETED)
         return NULL;
     if (before->version == 0 || before->type == HF_TYPE_DELETED)
-        return "is deleted though it is not there";
+        return "is deleted, but does not exist";
     if (!hf_audit_value_read(&row->value, NULL, 0, &left))
         return "leaves a record that is not well-formed";
     if (row->fence != 0 ? left.number != INT64_MAX
                         : !hf_audit_window_fits(s, e->recorded_at, left.number))
-        return "is deleted, and its version and fence are kept for another time than they must be";
+        return "is deleted, but its version and fence are kept for the wrong time";
     return NULL;
 }
 
@@ -278,8 +278,8 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
                        (unsigned long long)row->fence);
     if (row->fence > r->fence && !hf_audit_digest_raises(e, s->rows, record))
         hf_audit_break(s, HF_AUDIT_REGISTER, e,
-                       "the highest fence of register %s rises from %llu to %llu, and the call did "
-                       "not carry it",
+                       "the highest fence of register %s rises from %llu to %llu, but the call did "
+                       "not have this fence",
                        hf_audit_show(row->name).text, (unsigned long long)r->fence,
                        (unsigned long long)row->fence);
     if (r->version > 0 && r->type != (uint8_t)row->value.type && r->type != HF_TYPE_DELETED &&
@@ -288,7 +288,7 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
                        hf_audit_show(row->name).text, hf_audit_type_name(r->type),
                        hf_audit_type_name(row->value.type));
     if (row->changed_at != e->recorded_at)
-        hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s is changed at %s but recorded at %s",
+        hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s was changed at %s, but recorded at %s",
                        hf_audit_show(row->name).text, hf_audit_at(row->changed_at).text,
                        hf_audit_at(e->recorded_at).text);
     r->version = row->version;
@@ -342,8 +342,8 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
     hf_audit_looked(s, HF_AUDIT_SEQUENCES, 1);
     hf_audit_looked(s, HF_AUDIT_IR7, 1);
     if (n == 0 || behind || again) {
-        const char *how = n == 0   ? "is no number"
-                          : behind ? "is too far back to be told from a used one"
+        const char *how = n == 0   ? "is not valid"
+                          : behind ? "is below the client's window"
                                    : "was used before";
         hf_audit_break(s, HF_AUDIT_SEQUENCES, e, "number %llu %s (the highest was %llu)",
                        (unsigned long long)n, how, (unsigned long long)c->highest);
@@ -356,12 +356,12 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
     const struct hf_audit_client *row = client_row(s, e);
     if (!row || !hf_bytes_equal(row->name, e->key))
         hf_audit_break(s, HF_AUDIT_SEQUENCES, e,
-                       "number %llu is remembered without the client's record",
+                       "number %llu was used, but the entry has no record of the client",
                        (unsigned long long)n);
     else if (row->highest != c->highest || memcmp(row->used, c->used, sizeof c->used) != 0)
         hf_audit_break(s, HF_AUDIT_SEQUENCES, e,
-                       "the client's record (highest %llu) does not show exactly the numbers "
-                       "used so far (highest %llu)",
+                       "the client's record (highest %llu) does not have exactly the numbers used "
+                       "so far (highest %llu)",
                        (unsigned long long)row->highest, (unsigned long long)c->highest);
 }
 
@@ -377,7 +377,7 @@ static void judge_outbox_number(struct hf_audit_state *s, const struct hf_audit_
     struct hf_audit_name name = hf_audit_name_of(HF_AUDIT_OUTBOX_NUMBERS, nothing(),
                                                  hf_mem(bytes, sizeof bytes), nothing());
     if (item_of(s, &s->outbox_numbers, name, &fresh) && !fresh)
-        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s is there already",
+        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s is a duplicate",
                        hf_audit_figure(s, number).text);
 }
 
@@ -392,7 +392,7 @@ void hf_audit_judge_outbox(struct hf_audit_state *s, const struct hf_audit_entry
                        hf_audit_figure(s, row->number).text,
                        hf_audit_figure(s, s->outbox_number).text);
     if (row->key.size == 0 && e->remember != HF_REMEMBER_SEQUENCE)
-        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s has no key to be delivered with",
+        hf_audit_break(s, HF_AUDIT_OUTBOX, e, "outbox row %s has no key for its delivery",
                        hf_audit_figure(s, row->number).text);
     if (!s->database || row->number > s->outbox_number)
         s->outbox_number = row->number;

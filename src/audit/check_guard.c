@@ -33,8 +33,8 @@ static void judge_guard_window(struct hf_audit_state *s, const struct hf_audit_e
     hf_audit_looked(s, HF_AUDIT_DP1, 1);
     if (!g)
         hf_audit_break(s, HF_AUDIT_DP1, e,
-                       "identity %s is recorded in guard %s, of which there is no record",
-                       identity.text, guard.text);
+                       "identity %s is recorded in guard %s, which has no record", identity.text,
+                       guard.text);
     else if (row->recorded_at != e->recorded_at ||
              row->expires_at != hf_audit_plus(row->recorded_at, g->window_ms))
         hf_audit_break(s, HF_AUDIT_DP1, e,
@@ -44,10 +44,11 @@ static void judge_guard_window(struct hf_audit_state *s, const struct hf_audit_e
     hf_audit_looked(s, HF_AUDIT_DP4, 1);
     if (row->expires_at <= row->recorded_at ||
         (uint64_t)row->expires_at - (uint64_t)row->recorded_at > (uint64_t)HF_DURATION_MAX_MS)
-        hf_audit_break(s, HF_AUDIT_DP4, e,
-                       "identity %s in guard %s is recorded from %s until %s: it would never leave",
-                       identity.text, guard.text, hf_audit_at(row->recorded_at).text,
-                       hf_audit_at(row->expires_at).text);
+        hf_audit_break(
+            s, HF_AUDIT_DP4, e,
+            "identity %s in guard %s is recorded from %s until %s, which is not a valid window",
+            identity.text, guard.text, hf_audit_at(row->recorded_at).text,
+            hf_audit_at(row->expires_at).text);
 }
 
 static void judge_identity(struct hf_audit_state *s, const struct hf_audit_entry *e,
@@ -61,7 +62,7 @@ static void judge_identity(struct hf_audit_state *s, const struct hf_audit_entry
     if (i && e->recorded_at < i->expires_at)
         hf_audit_break(s, HF_AUDIT_DP2, e,
                        "identity %s in guard %s was recorded at position %s until %s, and is "
-                       "recorded again",
+                       "recorded again before that",
                        hf_audit_show(row->identity).text, hf_audit_show(row->guard).text,
                        hf_audit_figure(s, i->position).text, hf_audit_at(i->expires_at).text);
     if (!i)

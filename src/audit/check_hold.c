@@ -211,18 +211,18 @@ static void judge_numbering(struct hf_audit_state *s, const struct hf_audit_entr
     /* numbers come from a sequence; a number that is used twice is found as a later record */
     if (s->database) {
         if (!number_makes_sense(s, h->ordinal))
-            hf_audit_break(
-                s, HF_AUDIT_PC9, e, "hold %s has number %s, far above the highest so far, %s",
-                h->id, hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, s->hold_count).text);
+            hf_audit_break(s, HF_AUDIT_PC9, e,
+                           "hold %s has number %s, far above the highest number so far, %s", h->id,
+                           hf_audit_figure(s, h->ordinal).text,
+                           hf_audit_figure(s, s->hold_count).text);
         return;
     }
     if (h->ordinal > s->hold_count + 1)
-        hf_audit_break(s, HF_AUDIT_PC10, e,
-                       "hold %s has number %s, though the one before had %s: %s "
-                       "records are missing",
-                       h->id, hf_audit_figure(s, h->ordinal).text,
-                       hf_audit_figure(s, s->hold_count).text,
-                       hf_audit_figure(s, h->ordinal - s->hold_count - 1).text);
+        hf_audit_break(
+            s, HF_AUDIT_PC10, e,
+            "hold %s has number %s, but the previous hold had %s: %s records are missing", h->id,
+            hf_audit_figure(s, h->ordinal).text, hf_audit_figure(s, s->hold_count).text,
+            hf_audit_figure(s, h->ordinal - s->hold_count - 1).text);
     else if (h->ordinal <= s->hold_count)
         hf_audit_break(s, HF_AUDIT_PC9, e,
                        "hold %s has number %s, which is not above the highest so far, %s", h->id,
@@ -237,8 +237,7 @@ static void judge_previous(struct hf_audit_state *s, const struct hf_audit_entry
     hf_audit_looked(s, HF_AUDIT_LINKS, 1);
     if (h->previous != r->newest)
         hf_audit_break(s, HF_AUDIT_LINKS, e,
-                       "hold %s says that number %s was before it on its resource; it was "
-                       "%s",
+                       "hold %s names number %s as the previous hold on its resource; it is %s",
                        h->id, hf_audit_figure(s, h->previous).text,
                        hf_audit_figure(s, r->newest).text);
     r->newest = h->ordinal;
@@ -302,14 +301,14 @@ static void judge_unchanged(struct hf_audit_state *s, const struct hf_audit_entr
 {
     hf_audit_looked(s, HF_AUDIT_PC5, 1);
     if (mine->resource != resource || mine->requester != requester)
-        hf_audit_break(s, HF_AUDIT_PC5, e,
-                       "hold %s is now on resource %s for requester %s, unlike when it was "
-                       "placed (position %s)",
-                       h->id, hf_audit_show(h->resource).text, hf_audit_show(h->requester).text,
-                       hf_audit_figure(s, mine->position).text);
+        hf_audit_break(
+            s, HF_AUDIT_PC5, e,
+            "hold %s has resource %s and requester %s, but was placed with others (position %s)",
+            h->id, hf_audit_show(h->resource).text, hf_audit_show(h->requester).text,
+            hf_audit_figure(s, mine->position).text);
     if (mine->placed_at != h->placed_at || mine->expires_at != h->expires_at)
         hf_audit_break(s, HF_AUDIT_PC6, e,
-                       "hold %s was placed at %s until %s; a later record says %s until %s", h->id,
+                       "hold %s was placed at %s until %s; a later record has %s until %s", h->id,
                        hf_audit_at(mine->placed_at).text, hf_audit_at(mine->expires_at).text,
                        hf_audit_at(h->placed_at).text, hf_audit_at(h->expires_at).text);
 }
@@ -333,7 +332,7 @@ static void hold_later(struct hf_audit_state *s, const struct hf_audit_entry *e,
     count_end(s, h->state, h->ordinal);
     if (mine->state != HF_HELD) {
         hf_audit_break(s, HF_AUDIT_PC3, e,
-                       "hold %s was %s since %s, and a later record makes it %s", h->id,
+                       "hold %s was %s since %s, but a later record changes it to %s", h->id,
                        hf_audit_state_name(mine->state), hf_audit_at(mine->ended_at).text,
                        hf_audit_state_name(h->state));
         r->confirmed -= mine->state == HF_CONFIRMED && !(mine->flags & HF_AUDIT_IS_REVERSED);
@@ -341,7 +340,7 @@ static void hold_later(struct hf_audit_state *s, const struct hf_audit_entry *e,
         hf_audit_looked(s, HF_AUDIT_PC2, 1);
         if (h->state != outcome_of(e->action))
             hf_audit_break(s, HF_AUDIT_PC2, e,
-                           "hold %s, held, becomes %s by an action that does not do that", h->id,
+                           "hold %s was held, and an action that cannot do so makes it %s", h->id,
                            hf_audit_state_name(h->state));
         r->held--;
     }
@@ -373,7 +372,7 @@ static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e,
     } else if (!mine) {
         hf_audit_looked(s, HF_AUDIT_PC10, 1);
         hf_audit_break(s, HF_AUDIT_PC10, e,
-                       "hold %s (number %s) is %s, but there is no record of its placing", h->id,
+                       "hold %s (number %s) is %s, but has no record of its placing", h->id,
                        hf_audit_figure(s, h->ordinal).text, hf_audit_state_name(h->state));
     } else if (places) {
         hf_audit_looked(s, HF_AUDIT_PC9, 1);
@@ -409,8 +408,8 @@ static void judge_resource(struct hf_audit_state *s, const struct hf_audit_entry
                        (unsigned long long)row->fence);
     if (row->fence > r->fence && !hf_audit_digest_raises(e, s->rows, record))
         hf_audit_break(s, HF_AUDIT_FENCES, e,
-                       "the highest fence of resource %s rises from %llu to %llu, and the call did "
-                       "not carry it",
+                       "the highest fence of resource %s rises from %llu to %llu, but the call did "
+                       "not have this fence",
                        hf_audit_show(row->name).text, (unsigned long long)r->fence,
                        (unsigned long long)row->fence);
     s->report->resources += !r->recorded;
@@ -464,8 +463,7 @@ static void judge_reversal_row(struct hf_audit_state *s, const struct hf_audit_e
             strcmp(s->rows[i].hold.reverses, row->original) == 0)
             return;
     hf_audit_break(s, HF_AUDIT_REVERSALS, e,
-                   "the record says that %s was reversed by %s, but no such hold record is "
-                   "with it",
+                   "the entry says that %s was reversed by %s, but does not have that reversal",
                    row->original, row->reversal);
 }
 

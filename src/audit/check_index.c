@@ -220,6 +220,6 @@ enum hf_status hf_audit_judge_index(struct hf_audit_state *s, const char *dir, s
     if (!error)
         return HF_OK;
     return hf_error_set(why, error == -ENOMEM ? HF_NO_MEMORY : HF_STORAGE_FAILURE,
-                        "Cannot hold holds.idx in %s against the journal: %s.", dir,
+                        "Cannot compare holds.idx in %s with the journal: %s.", dir,
                         strerror(-error));
 }

@@ -24,7 +24,8 @@ static void why_same_key(struct hf_buffer *why, const struct hf_audit_entry *fir
 {
     hf_buffer_printf(why, "the same key twice: its first window %s at %s, ",
                      over ? "had closed" : "closes only", hf_audit_at(first->expires_at).text);
-    hf_buffer_add_text(why, over ? "so it was a new request; " : "so this is a double (see IR3); ");
+    hf_buffer_add_text(why,
+                       over ? "so it was a new request; " : "so this is a duplicate (see IR3); ");
 }
 
 static void why_first(struct hf_buffer *why, const struct hf_audit_state *s,
@@ -33,10 +34,10 @@ static void why_first(struct hf_buffer *why, const struct hf_audit_state *s,
     const struct hf_audit_resource *r = &s->resources[first->resource];
     uint64_t taken = (uint64_t)r->held + r->confirmed;
     if (first->state == HF_RELEASED || first->state == HF_EXPIRED)
-        hf_buffer_printf(why, "the first had ended before the second was placed: %s at %s",
+        hf_buffer_printf(why, "the first ended before the second was placed: %s at %s",
                          hf_audit_state_name(first->state), hf_audit_at(first->ended_at).text);
     else if (first->flags & HF_AUDIT_IS_REVERSED)
-        hf_buffer_add_text(why, "the first had been confirmed and given back by a reversal");
+        hf_buffer_add_text(why, "the first was confirmed and then reversed");
     else
         hf_buffer_printf(
             why, "the first was %s then, and both fit: %s of the resource %s taken with the second",

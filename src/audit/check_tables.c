@@ -76,7 +76,7 @@ static void beside_judge(struct hf_audit_state *s, const struct hf_audit_entry *
         return;
     const struct hf_audit_field *other = hf_audit_fields_find(is, wrong->name);
     hf_audit_break(s, HF_AUDIT_TABLES, e,
-                   "column %s of holdfast.journal is %s, and the entry says %s", wrong->name,
+                   "column %s of holdfast.journal is %s, but in the entry it is %s", wrong->name,
                    other ? hf_audit_field_show(other).text : "missing",
                    hf_audit_field_show(wrong).text);
 }
@@ -190,7 +190,7 @@ static void tell_difference(struct hf_audit_state *s, const struct hf_audit_fiel
 {
     struct hf_audit_fields must;
     struct hf_audit_entry entry;
-    char what[600] = "it does not say what the journal says";
+    char what[600] = "the row does not match the journal";
     if (!may_tell(s))
         return;
     bool again = find_again(s, item, &entry, &must);
@@ -200,7 +200,7 @@ static void tell_difference(struct hf_audit_state *s, const struct hf_audit_fiel
         struct hf_audit_field shown = *other;
         if (shown.type != HF_AUDIT_NULL && wrong->type != HF_AUDIT_NULL)
             shown.type = wrong->type;
-        snprintf(what, sizeof what, "%s is %s, and by the journal it is %s", wrong->name,
+        snprintf(what, sizeof what, "%s is %s, but in the journal it is %s", wrong->name,
                  field_told(s, &shown).text, field_told(s, wrong).text);
     }
     tell(s, row, again ? &entry : NULL, what);
@@ -246,11 +246,10 @@ static void judge_counter(struct hf_audit_state *s, const struct hf_audit_fields
             continue;
         s->counters_seen |= 1U << i;
         if (stands + counters[i].drawn - 1 < counters[i].highest)
-            hf_audit_break_store(
-                s, HF_AUDIT_TABLES,
-                "the sequence holdfast.%s stands at %llu, though %llu has been given out",
-                counter_names[i], (unsigned long long)stands,
-                (unsigned long long)counters[i].highest);
+            hf_audit_break_store(s, HF_AUDIT_TABLES,
+                                 "the sequence holdfast.%s is at %llu, but %llu was given out",
+                                 counter_names[i], (unsigned long long)stands,
+                                 (unsigned long long)counters[i].highest);
     }
 }
 
@@ -279,7 +278,7 @@ static void judge_due(struct hf_audit_state *s, const struct hf_audit_fields *ro
     char what[200];
     if (row->count != 4 || !may_tell(s))
         return;
-    snprintf(what, sizeof what, "due_at is %.60s, and a hold on it ends at %.60s",
+    snprintf(what, sizeof what, "due_at is %.60s, but a hold on it ends at %.60s",
              hf_audit_field_show(&row->field[2]).text, hf_audit_field_show(&row->field[3]).text);
     tell(s, row, NULL, what);
 }
@@ -320,14 +319,14 @@ static void judge_row(struct hf_audit_state *s, const struct hf_audit_fields *ro
         return; /* the store is new, and no entry was written yet */
     if (item && !item->gone) {
         if (item->seen && may_tell(s))
-            tell(s, row, NULL, "the row is there more than once");
+            tell(s, row, NULL, "the row is a duplicate");
         item->seen = true;
         if (item->content != hash.content)
             tell_difference(s, row, item);
     } else if (!row_over(s, row) && may_tell(s)) {
         tell(s, row, NULL,
-             item ? "the row is there, and by the journal it has left"
-                  : "the row is there, and the journal knows nothing of it");
+             item ? "the row exists, but in the journal it was deleted"
+                  : "the row exists, but no entry of the journal made it");
     }
 }
 

@@ -38,7 +38,7 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
     hf_audit_looked(s, HF_AUDIT_IR8, 1);
     if (!rule->changes) {
         if (e->action != HF_CHECK) /* DP3 reports this one */
-            hf_audit_break(s, HF_AUDIT_FORMAT, e, "action %d leaves no record, and yet here is one",
+            hf_audit_break(s, HF_AUDIT_FORMAT, e, "action %d must not leave a record",
                            (int)e->action);
         return;
     }
@@ -61,7 +61,7 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
                            hf_status_code(e->status), hf_audit_row_name(kind));
     }
     if (e->status == HF_OK && rule->changes_once != 0 && main != 1)
-        hf_audit_break(s, HF_AUDIT_IR8, e, "it changed %u %s records instead of one", main,
+        hf_audit_break(s, HF_AUDIT_IR8, e, "the call changed %u %s records instead of one", main,
                        hf_audit_row_name(rule->changes_once));
 }
 
@@ -89,9 +89,9 @@ static void judge_answer(struct hf_audit_state *s, const struct hf_audit_entry *
     enum hf_audit_check_id id = e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2;
     hf_audit_looked(s, id, 1);
     if (e->status == HF_OK && !answer_is_hold(e, answer, &s->effects))
-        hf_audit_break(s, id, e, "the answer that is kept is not the hold that this call changed");
+        hf_audit_break(s, id, e, "the stored answer is not the hold that this call changed");
     if (e->status != HF_OK && answer && answer->kind == HF_ROW_HOLD)
-        hf_audit_break(s, id, e, "refused as %s, and yet the answer that is kept is a hold (%s)",
+        hf_audit_break(s, id, e, "refused as %s, but the stored answer is a hold (%s)",
                        hf_status_code(e->status), answer->hold.id);
 }
 
@@ -104,7 +104,7 @@ static void judge_failure(struct hf_audit_state *s, const struct hf_audit_entry 
         s->report->failures_by_status[(unsigned)e->status & 255]++;
     }
     if ((kind != HF_KIND_OK && kind != HF_KIND_REFUSAL) || e->status == HF_TOKEN_COLLISION)
-        hf_audit_break(s, HF_AUDIT_FAILURES, e, "%s was remembered, which must never be",
+        hf_audit_break(s, HF_AUDIT_FAILURES, e, "%s must not be remembered",
                        hf_status_code(e->status));
 }
 
@@ -128,7 +128,7 @@ static void judge_window(struct hf_audit_state *s, const struct hf_audit_entry *
     hf_audit_looked(s, HF_AUDIT_IR6, 1);
     if (e->remember == HF_REMEMBER_SEQUENCE) {
         if (e->expires_at != INT64_MAX)
-            hf_audit_break(s, HF_AUDIT_IR6, e, "a client's number has an end, %s",
+            hf_audit_break(s, HF_AUDIT_IR6, e, "a client's number must not expire, but ends at %s",
                            hf_audit_at(e->expires_at).text);
         return;
     }
@@ -136,7 +136,7 @@ static void judge_window(struct hf_audit_state *s, const struct hf_audit_entry *
         return;
     if (!hf_audit_window_fits(s, e->recorded_at, e->expires_at))
         hf_audit_break(s, HF_AUDIT_IR6, e,
-                       "recorded at %s, its window closes at %s, though the window in force is %s",
+                       "recorded at %s, its window closes at %s, but the configured window is %s",
                        hf_audit_at(e->recorded_at).text, hf_audit_at(e->expires_at).text,
                        hf_audit_for(s->config.idempotency_window_ms).text);
     hf_audit_looked(s, HF_AUDIT_CONFIG, 1);
@@ -153,14 +153,16 @@ static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry 
     struct hf_audit_numeral at = hf_audit_figure(s, first->position);
     bool placed = s->effects.placed > 0;
     struct hf_audit_clock until = hf_audit_at(first->expires_at);
-    hf_audit_break(s, HF_AUDIT_IR6, e,
-                   "the key was recorded at position %s until %s, and is recorded again", at.text,
-                   until.text);
+    hf_audit_break(
+        s, HF_AUDIT_IR6, e,
+        "the key was recorded at position %s until %s, and is recorded again before that", at.text,
+        until.text);
     hf_audit_break(s, HF_AUDIT_IR7, e,
-                   "the key was bound at position %s until %s, and is free again before", at.text,
-                   until.text);
+                   "the key was bound at position %s until %s, and is used again before that",
+                   at.text, until.text);
     hf_audit_break(s, HF_AUDIT_IR8, e,
-                   "the key has had its effect at position %s, open until %s, and has another",
+                   "the key had its effect at position %s, its window is open until %s, and it has "
+                   "a second effect",
                    at.text, until.text);
     if (placed && first->placed)
         hf_audit_break(s, HF_AUDIT_IR3, e,
@@ -172,7 +174,8 @@ static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry 
                        hf_action_name((enum hf_action)first->action), at.text);
     else if (e->action <= HF_REVERSE)
         hf_audit_break(s, e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2, e,
-                       "the same request was decided at position %s and is decided again", at.text);
+                       "the same request was decided at position %s, and is decided again",
+                       at.text);
 }
 
 static void judge_reuse(struct hf_audit_state *s, const struct hf_audit_entry *e)
@@ -201,7 +204,7 @@ static void judge_binding(struct hf_audit_state *s, const struct hf_audit_entry 
     hf_audit_looked(s, HF_AUDIT_IR4, 1);
     if (answer && hf_audit_digest_fits(e, s->rows, answer) == HF_AUDIT_FITS_NOT)
         hf_audit_break(s, HF_AUDIT_IR4, e,
-                       "the digest is not the one of the parameters that were carried out");
+                       "the digest does not match the parameters in the record");
     if (e->remember == HF_REMEMBER_KEY && hf_audit_claim_alive(s, e, e->recorded_at))
         hf_audit_break(s, HF_AUDIT_IR4, e, "the key is bound to a claim that is still remembered");
 }

@@ -163,7 +163,7 @@ void hf_audit_holder(const char *dir, char line[256])
         line[n > 0 ? n : 0] = '\0';
         line[strcspn(line, "\r\n")] = '\0';
         if (line[0] == '\0')
-            snprintf(line, 256, "a process that did not say who it is");
+            snprintf(line, 256, "an unknown process");
     }
     if (note >= 0)
         close(note);

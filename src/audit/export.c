@@ -32,8 +32,7 @@ static bool make_own(struct export *x, struct hf_audit_entry *e, struct hf_error
     if (e->answer == HF_AUDIT_ANSWER_RECORD)
         hf_audit_own_row(&x->own, &x->answer);
     if (x->own.no_memory)
-        *why =
-            (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
+        *why = (struct hf_error){ HF_NO_MEMORY, "Out of memory while exporting the journal." };
     return !x->own.no_memory;
 }
 
@@ -121,7 +120,7 @@ static bool write_all(struct export *x, struct hf_audit_reader *reader, struct h
     const struct hf_audit_export_options *options = x->options;
     struct hf_audit_export_sum *sum = &x->sum;
     bool more = true;
-    *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
+    *why = (struct hf_error){ HF_NO_MEMORY, "Out of memory while exporting the journal." };
     x->rows = malloc(HF_AUDIT_ROWS_MAX * sizeof *x->rows);
     hf_sha256_init(&x->heads);
     hf_audit_own_init(&x->own);
@@ -153,21 +152,20 @@ static bool file_name(const char *tmp, const char *file, struct hf_error *why)
     }
     if (errno != EEXIST && lstat(file, &st) != 0 && rename(tmp, file) == 0)
         return true;
-    (void)hf_error_set(
-        why, HF_STORAGE_FAILURE,
-        "The export is done, but cannot get the name %.200s: %s. Export again, to another file.",
-        file, strerror(errno));
+    (void)hf_error_set(why, HF_STORAGE_FAILURE,
+                       "The export is complete, but cannot be renamed to %.200s: %s. Export again, "
+                       "to another file.",
+                       file, strerror(errno));
     return false;
 }
 
 static int damage_told(const struct hf_audit_export_sum *sum, struct hf_error *why)
 {
-    (void)hf_error_set(
-        why, HF_STORE_DAMAGED,
-        "The journal is damaged in %s and %s cannot be read: what is whole was exported. "
-        "`holdfast audit` says where.",
-        hf_audit_count(sum->damages, "place", "places").text,
-        hf_audit_count(sum->unreadable, "entry", "entries").text);
+    (void)hf_error_set(why, HF_STORE_DAMAGED,
+                       "The journal is damaged in %s, and %s cannot be read. Everything else was "
+                       "exported. `holdfast audit` shows the places.",
+                       hf_audit_count(sum->damages, "place", "places").text,
+                       hf_audit_count(sum->unreadable, "entry", "entries").text);
     return 1;
 }
 
@@ -180,7 +178,7 @@ static int told(const struct export *x, struct hf_error *why)
         return damage_told(sum, why);
     if (x->options->has_tenant && sum->entries == sum->configs)
         snprintf(why->text, sizeof why->text,
-                 "Nothing of tenant %s is in the journal: the export has the configurations alone.",
+                 "Tenant %s has no entry in the journal. The export has only the configurations.",
                  hf_audit_show(x->options->tenant).text);
     return 0;
 }
@@ -220,19 +218,18 @@ int hf_audit_export(const char *dir, const struct hf_audit_export_options *optio
     if (options->format == HF_AUDIT_JSONL && strcmp(file, "-") == 0)
         return export_to(dir, options, file, why);
     if (lstat(file, &st) == 0)
-        return refuse(why, file, "is there already and is left as it is: name another file.");
+        return refuse(why, file, "already exists and was not changed. Name another file.");
     size_t size = strlen(file) + sizeof ".tmp";
     char *tmp = malloc(size);
     if (!tmp) {
-        refuse(why, file, "cannot be written: there is not enough memory.");
+        refuse(why, file, "cannot be written: out of memory.");
         why->status = HF_NO_MEMORY;
         return 3;
     }
     snprintf(tmp, size, "%s.tmp", file);
     int code;
     if (lstat(tmp, &st) == 0) {
-        code =
-            refuse(why, tmp, "is in the way, perhaps of an export that was cut short: remove it.");
+        code = refuse(why, tmp, "already exists, perhaps from an interrupted export. Remove it.");
     } else {
         code = export_to(dir, options, tmp, why);
         if (code != 3 && !file_name(tmp, file, why))

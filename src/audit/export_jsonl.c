@@ -232,9 +232,9 @@ static void row_json(struct hf_json *j, const struct hf_audit_row *row, struct h
 
 static bool write_failed(struct hf_error *why, const char *reason)
 {
-    (void)hf_error_set(why, HF_STORAGE_FAILURE,
-                       "The export cannot be written: %s. Make room, or export to another place.",
-                       reason);
+    (void)hf_error_set(
+        why, HF_STORAGE_FAILURE,
+        "The export cannot be written: %s. Free disk space, or export to another place.", reason);
     return false;
 }
 
@@ -368,7 +368,7 @@ bool hf_audit_jsonl_open(const char *path, struct hf_audit_sink *sink, struct hf
     }
     if (!x || !x->out) {
         (void)hf_error_set(why, HF_STORAGE_FAILURE,
-                           "%.300s cannot be written: %s. Name a file elsewhere.", path,
+                           "%.300s cannot be created: %s. Name another file.", path,
                            x ? strerror(errno) : "not enough memory");
         if (fd >= 0)
             close(fd);

@@ -148,7 +148,7 @@ static void add_hex(struct row *r, const uint8_t *bytes)
 static void write_failed(const struct sqlite *x, struct hf_error *why)
 {
     (void)hf_error_set(why, HF_STORAGE_FAILURE,
-                       "%.200s cannot be written: %.200s. Make room, or name a file elsewhere.",
+                       "%.200s cannot be written: %.200s. Free disk space, or name another file.",
                        x->path, sqlite3_errmsg(x->db));
 }
 
@@ -587,7 +587,7 @@ static bool make_durable(const struct sqlite *x, struct hf_error *why)
     bool durable = fd >= 0 && fsync(fd) == 0;
     if (!durable) {
         (void)hf_error_set(why, HF_STORAGE_FAILURE,
-                           "%.200s cannot be made durable: %s. Name a file elsewhere.", x->path,
+                           "%.200s cannot be synced to disk: %s. Name another file.", x->path,
                            strerror(errno));
     }
     if (fd >= 0)
@@ -639,9 +639,8 @@ static bool file_make(const char *path, struct hf_error *why)
         close(fd);
         return true;
     }
-    (void)hf_error_set(why, HF_STORAGE_FAILURE,
-                       "%.300s cannot be written: %s. Name a file elsewhere.", path,
-                       strerror(errno));
+    (void)hf_error_set(why, HF_STORAGE_FAILURE, "%.300s cannot be created: %s. Name another file.",
+                       path, strerror(errno));
     return false;
 }
 
@@ -651,8 +650,7 @@ bool hf_audit_sqlite_open(const char *path, struct hf_audit_sink *sink, struct h
     if (x)
         x->path = malloc(strlen(path) + 1);
     if (!x || !x->path) {
-        *why =
-            (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to export the journal." };
+        *why = (struct hf_error){ HF_NO_MEMORY, "Out of memory while exporting the journal." };
         free(x);
         return false;
     }

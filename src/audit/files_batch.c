@@ -51,10 +51,10 @@ const char *hf_files_size_differs(const struct hf_audit_segment *seg)
     if (seg->packed)
         return NULL;
     if (seg->head_good && seg->file_size != seg->head.size)
-        return "the file does not have the size that its header says";
+        return "the file's size does not match its header";
     if (!seg->head_good &&
         (seg->file_size % HF_AUDIT_BLOCK != 0 || seg->file_size < 2 * HF_AUDIT_BLOCK))
-        return "the file has a size that no segment has";
+        return "the file's size is not valid for a segment";
     return NULL;
 }
 

@@ -53,7 +53,7 @@ const char *hf_files_closed_differs(struct hf_files *r, struct hf_files_place *a
     if (!hf_files_closed_read(r, &note) || note.sequence == 0)
         return NULL;
     if (note.sequence > newest)
-        return "the note `closed` names a later batch than this: batches are lost or damaged";
+        return "the note `closed` names a later batch: batches are lost or damaged";
     if (note.sequence == newest && r->chain_known &&
         memcmp(note.hash, r->chain, HF_DIGEST_SIZE) != 0)
         return "the note `closed` names another batch than this one";
@@ -70,7 +70,8 @@ const char *hf_files_remains(struct hf_files *r)
     int error = r->next_sequence > 1 ? 0 : hf_audit_directory_remains(r->dir, &found);
     if (error)
         r->open_error = -error;
-    return found ? "there is no whole batch, and files that are only made behind the first one"
+    return found ? "there is no whole batch, but there are files that only exist after the first "
+                   "batch"
                  : NULL;
 }
 
@@ -82,19 +83,19 @@ static const char *unused_differs(const struct hf_files *r, enum hf_audit_opened
     if (got == HF_AUDIT_MISSING)
         return "the segment's file is missing";
     if (got == HF_AUDIT_BAD_PACK)
-        return "the compressed segment's own header or frame table is not right";
+        return "the compressed segment's own header or frame table is damaged";
     if (got != HF_AUDIT_OPENED)
         return NULL;
     if (seg->packed)
-        return "the segment is compressed, and the batches that follow it are not there";
+        return "the segment is compressed, but the batches after it are missing";
     if (hf_files_size_differs(seg))
         return hf_files_size_differs(seg);
     if (seg->head_other)
-        return "the segment's header is of another segment";
+        return "the segment's header belongs to another segment";
     if (seg->head_good && !hf_files_same_keys(r, seg))
         return "the segment belongs to another store";
     return seg->head_good && !hf_files_head_belongs(r, seg, base)
-               ? "the segment's header is not right"
+               ? "the segment's header is damaged"
                : NULL;
 }
 
@@ -128,13 +129,13 @@ const char *hf_files_snapshot_differs(const struct hf_files *r)
     if (!s->found)
         return NULL;
     if (end < s->end || end < s->start)
-        return "the journal ends here, before the end that its snapshot knows of";
+        return "the journal ends here, before the end that its snapshot names";
     /* A snapshot covers only durable batches, with their padding. */
     if (end == s->start && r->padded)
-        return "something stands behind the last batch before the newest snapshot";
+        return "there are bytes after the last batch before the newest snapshot";
     if (r->snapshot_passed ? !r->snapshot_fits
                            : r->chain_known && (r->next_sequence != s->next_sequence ||
                                                 memcmp(r->chain, s->chain, HF_DIGEST_SIZE) != 0))
-        return "the batches at the newest snapshot are not those that it was taken of";
+        return "the batches do not match the newest snapshot";
     return NULL;
 }

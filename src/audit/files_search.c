@@ -222,10 +222,9 @@ static const char *what_is_wrong(struct hf_files *r)
     if (!hf_audit_segment_read(&r->seg, r->offset, &first, 1))
         return "the file ends here, or its compressed frame is damaged";
     switch (hf_files_look_here(r)) {
-    case HF_AUDIT_BATCH_NONE: return "there is no batch where one should be";
-    case HF_AUDIT_BATCH_UNSEALED: return "the batch's header does not fit its check";
-    case HF_AUDIT_BATCH_CUT:
-        return "the batch's entries are not those that its header was made for";
+    case HF_AUDIT_BATCH_NONE: return "there is no batch";
+    case HF_AUDIT_BATCH_UNSEALED: return "the batch's header is damaged";
+    case HF_AUDIT_BATCH_CUT: return "the batch's entries do not match its header";
     default: return "there is a batch with another position or sequence";
     }
 }
@@ -258,7 +257,7 @@ enum hf_audit_step hf_files_bad_pack_note(struct hf_files *r)
     snprintf(r->reader.damage.file, sizeof r->reader.damage.file, "journal-%08llu.zst",
              (unsigned long long)r->seg.number + 1);
     r->reader.damage.offset = 0;
-    r->reader.damage.what = "the compressed segment's own header or frame table is not right";
+    r->reader.damage.what = "the compressed segment's own header or frame table is damaged";
     return step;
 }
 

@@ -42,7 +42,7 @@ static void entry_alone(const struct hf_audit_batch *batch, struct hf_audit_entr
 {
     *problem = hf_audit_entry_read(batch->bytes, entry);
     if (!*problem && entry->size != batch->bytes.size)
-        *problem = "there are bytes behind it";
+        *problem = "there are bytes after it";
     entry->position = batch->position;
 }
 

@@ -19,17 +19,17 @@
 
 enum hf_status hf_files_fail_newer(struct hf_error *why, const char *file, uint32_t version)
 {
-    return hf_error_set(why, HF_STORE_NEWER,
-                        "%s is written in format version %u; this program (%s) knows version %d. "
-                        "Use a newer holdfast.",
-                        file, version, HF_VERSION, HF_AUDIT_VERSION);
+    return hf_error_set(
+        why, HF_STORE_NEWER,
+        "%s has format version %u. This program (%s) knows version %d. Use a newer holdfast.", file,
+        version, HF_VERSION, HF_AUDIT_VERSION);
 }
 
 enum hf_status hf_files_fail_memory(struct hf_error *why)
 {
     return hf_error_set(why, HF_NO_MEMORY,
-                        "There is not enough memory to read the journal. Read a copy of the "
-                        "directory on a machine that has more.");
+                        "Out of memory while reading the journal. Read a copy of the directory on "
+                        "a machine with more memory.");
 }
 
 enum hf_status hf_files_fail_io(struct hf_error *why, const char *file)
@@ -37,7 +37,7 @@ enum hf_status hf_files_fail_io(struct hf_error *why, const char *file)
     if (errno == ENOMEM)
         return hf_files_fail_memory(why);
     return hf_error_set(why, HF_STORAGE_FAILURE,
-                        "%s cannot be read: %s. Check who may read it, and the disk.", file,
+                        "%s cannot be read: %s. Check its permissions and the disk.", file,
                         strerror(errno));
 }
 
@@ -45,9 +45,9 @@ enum hf_status hf_files_fail_io(struct hf_error *why, const char *file)
 static enum hf_status fail_absent(struct hf_error *why, const char *dir, int error)
 {
     struct stat st;
-    const char *what = "no journal-00000001.log is in it";
+    const char *what = "it has no journal-00000001.log";
     if (error == ENOTDIR)
-        what = stat(dir, &st) == 0 ? "it is a file, and a store is a directory"
+        what = stat(dir, &st) == 0 ? "it is a file, but a store is a directory"
                                    : "a part of this path is a file";
     else if (error)
         what = "there is no such directory";

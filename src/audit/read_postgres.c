@@ -46,7 +46,7 @@ struct postgres {
 
 static enum hf_status fail_memory(struct hf_error *why)
 {
-    return hf_error_set(why, HF_NO_MEMORY, "There is not enough memory to read the journal.");
+    return hf_error_set(why, HF_NO_MEMORY, "Out of memory while reading the journal.");
 }
 
 static enum hf_audit_step step_failed(const struct postgres *r, struct hf_error *why)
@@ -109,10 +109,9 @@ static bool postgres_stored(struct hf_audit_reader *reader, struct hf_audit_fiel
     fields_fill(&got, row);
     /* Without permission, the value of a sequence is NULL. */
     if (row->table == HF_AUDIT_STORED_COUNTER && row->field[1].type == HF_AUDIT_NULL) {
-        (void)hf_error_set(
-            why, HF_STORAGE_FAILURE,
-            "The sequences of the schema holdfast cannot be looked at: permission denied; an "
-            "auditor's role may (doc/POSTGRES.md, Roles).");
+        (void)hf_error_set(why, HF_STORAGE_FAILURE,
+                           "The sequences of the schema holdfast cannot be read: permission "
+                           "denied. Use a role with holdfast_auditor (doc/POSTGRES.md, Roles).");
         return false;
     }
     return true;

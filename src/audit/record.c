@@ -253,14 +253,14 @@ const char *hf_audit_entry_read(struct hf_bytes in, struct hf_audit_entry *out)
     uint32_t size = take32(&c);
     uint32_t crc = take32(&c);
     if (c.bad || size < 24 || size > in.size)
-        return "its size does not fit into its batch";
+        return "its size is larger than its batch";
     c.left = size - 8;
     if (hf_crc32c(0, c.p, c.left) != crc)
-        return "its CRC does not fit";
+        return "its CRC is wrong";
     out->size = size;
     entry_head_read(&c, out);
     if ((unsigned)out->remember > HF_REMEMBER_SEQUENCE)
-        return "it is remembered in a way that is not known";
+        return "it has an unknown value of `remember`";
     if (out->remember == HF_REMEMBER_NOT && out->key.size > 0)
         return "it has a key that is not remembered";
     if (out->answer == HF_AUDIT_ANSWER_RECORD) {
@@ -270,7 +270,7 @@ const char *hf_audit_entry_read(struct hf_bytes in, struct hf_audit_entry *out)
         return "its answer is a row that it does not have";
     }
     if (c.bad)
-        return "its fields are longer than it is";
+        return "its fields are longer than the entry";
     out->rows = hf_mem(c.p, c.left);
     return NULL;
 }
@@ -287,7 +287,7 @@ const char *hf_audit_rows_read(const struct hf_audit_entry *entry, struct hf_aud
         if (!image_read(image, entry->tenant, &rows[i]))
             return "a row's image is not well-formed";
     }
-    return c.left == 0 ? NULL : "there are bytes behind its last row";
+    return c.left == 0 ? NULL : "there are bytes after its last row";
 }
 
 bool hf_audit_answer_read(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,

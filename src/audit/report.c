@@ -18,34 +18,34 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                          "segment's header repeats what its first batch says; so a change to any "
                          "byte of the history shows here." },
     [HF_AUDIT_SEQUENCE] = { "SEQUENCE", "no batch is missing",
-                            "Batches are numbered 1, 2, 3 without a gap, each lies where it says "
-                            "it lies, and all its bytes fit their checksums." },
+                            "Batches are numbered 1, 2, 3 without a gap, each is at the position "
+                            "that it names, and all its bytes match their checksums." },
     [HF_AUDIT_TIME] = { "TIME", "time never runs back",
                         "No batch has an earlier time than the batch before it, and every entry is "
                         "recorded at the time of its batch." },
     [HF_AUDIT_FORMAT] = { "FORMAT", "every record can be read",
-                          "Every entry and every row is well-formed, and what lies between batches "
-                          "is zeros." },
+                          "Every entry and every row is well-formed, and the bytes between batches "
+                          "are zero." },
     [HF_AUDIT_CONFIG] = { "CONFIG", "the configuration in force is on record",
-                          "The first entry of all is a configuration, digests are sha256/1, and "
-                          "every key is from 1 to token_max_length bytes long." },
+                          "The first entry is a configuration, digests are sha256/1, and every key "
+                          "is from 1 to token_max_length bytes long." },
     [HF_AUDIT_PC1] = { "PC1", "a hold is in exactly one state",
                        "Every record of a hold has one of the four states, and an end time exactly "
                        "if the state is not Held." },
     [HF_AUDIT_PC2] = { "PC2", "Held until acted upon",
-                       "A hold's first record is Held, and it leaves that state only by the action "
-                       "that does it: confirm, release, expire, the sweeper, or a place_hold that "
-                       "expires an overdue hold." },
-    [HF_AUDIT_PC3] = { "PC3", "terminal states absorb",
+                       "A hold's first record is Held, and only these change that: confirm, "
+                       "release, expire, the sweeper, or a place_hold that expires an overdue "
+                       "hold." },
+    [HF_AUDIT_PC3] = { "PC3", "terminal states are final",
                        "No record changes a hold that is Confirmed, Released or Expired." },
     [HF_AUDIT_PC4] = { "PC4", "an id never changes",
-                       "Every record of a hold carries the one id that belongs to its number." },
+                       "Every record of a hold has the id that belongs to its number." },
     [HF_AUDIT_PC5] = { "PC5", "resource and requester never change",
                        "Every later record of a hold names the resource and the requester of the "
                        "first." },
     [HF_AUDIT_PC6] = { "PC6", "placed before it expires",
-                       "In every record of a hold placed_at is before expires_at, and neither ever "
-                       "changes." },
+                       "In every record of a hold, placed_at is before expires_at, and neither "
+                       "ever changes." },
     [HF_AUDIT_PC7] = { "PC7", "confirmed only in time",
                        "Every hold that is Confirmed was confirmed before its expires_at." },
     [HF_AUDIT_PC8] = { "PC8", "times are in order",
@@ -56,16 +56,16 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                        "Every hold that is placed has a number above all before it, and no two "
                        "holds share an id." },
     [HF_AUDIT_PC10] = { "PC10", "no record is deleted",
-                        "Hold numbers have no gap, no record of a hold leaves, and every hold that "
-                        "is acted upon has a record of its placing." },
-    [HF_AUDIT_PC11] = { "PC11", "never more taken than there is",
+                        "Hold numbers have no gap, no record of a hold is deleted, and every hold "
+                        "that changes has a record of its placing." },
+    [HF_AUDIT_PC11] = { "PC11", "the capacity is never exceeded",
                         "After every entry, held + confirmed of a resource is at most its "
                         "capacity, the resource's record counts exactly the holds in those states, "
                         "and holds are placed only while it is open." },
-    [HF_AUDIT_REVERSALS] = { "REVERSALS", "a unit comes back once",
+    [HF_AUDIT_REVERSALS] = { "REVERSALS", "a unit is given back once",
                              "Every reversal names a Confirmed hold of the same resource and "
                              "requester that was not reversed before, and leaves it Confirmed." },
-    [HF_AUDIT_LINKS] = { "LINKS", "a resource's history is whole",
+    [HF_AUDIT_LINKS] = { "LINKS", "a resource's history is complete",
                          "Every hold names the hold before it on its resource, and the resource's "
                          "record names the newest." },
     [HF_AUDIT_DP1] = { "DP1", "under guard for one window",
@@ -74,7 +74,7 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                        "recorded_at < window." },
     [HF_AUDIT_DP2] = { "DP2", "single recording",
                        "An identity is recorded again in a guard only at or after the end of its "
-                       "last recording: repeats never push the window forward." },
+                       "last recording: repeats never extend the window." },
     [HF_AUDIT_DP3] = { "DP3", "check is read-only", "No check left any record." },
     [HF_AUDIT_DP4] = { "DP4", "recordings end",
                        "Every recording has an end, after its beginning and at most ten years "
@@ -95,57 +95,56 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                        "was open, and the digest on record is computed again from what was done "
                        "and fits." },
     [HF_AUDIT_IR5] = { "IR5", "all rules for holds kept",
-                       "PC1 to PC11 have no violation: calls under keys never go round them." },
+                       "PC1 to PC11 have no violation: calls with keys never bypass them." },
     [HF_AUDIT_IR6] = { "IR6", "all rules for guards kept, one record per first call",
                        "DP1 to DP4 have no violation, every key is recorded once, and its window "
                        "is the configured one from the first call on: retries never extended it." },
     [HF_AUDIT_IR7] = { "IR7", "a key is free again only after its window",
                        "A key appears again only at or after the end of its last window; key and "
-                       "answer are one record, so neither could leave before the other." },
+                       "answer are one record, so neither can be removed before the other." },
     [HF_AUDIT_IR8] = { "IR8", "exactly one effect per key",
                        "Every call that was answered ok had exactly the one effect of its action, "
-                       "every refusal had none, none went without a key, and no key had a second "
-                       "effect while its window was open." },
+                       "every refusal had none, every state-changing call had a key, and no key "
+                       "had a second effect while its window was open." },
     [HF_AUDIT_FAILURES] = { "FAILURES", "failures were remembered like successes",
                             "Every remembered outcome is a success or a refusal by a rule; no "
                             "storage failure and no collision was remembered as an answer." },
     [HF_AUDIT_SEQUENCES] = { "SEQUENCES", "a client's number is used once",
-                             "No client's number appears twice or further back than is remembered, "
-                             "and the client's record shows exactly the numbers used." },
+                             "No client's number is used twice or below the client's window, and "
+                             "the client's record has exactly the numbers used." },
     [HF_AUDIT_CLAIM] = { "CLAIMS", "claims follow their states",
-                         "A claim begins when new, retryable or abandoned under retry; it is "
-                         "completed, failed or kept alive only by the fence it began with; settled "
-                         "ones stay as they are for one window." },
+                         "A claim begins if it is new, retryable, or abandoned with on_abandon "
+                         "retry; it is completed, failed or extended only with the fence that it "
+                         "began with; a settled claim does not change for one window." },
     [HF_AUDIT_LEASE] = { "LEASES", "one holder at a time",
-                         "A lease is granted only when the last one was over, and renewed or "
-                         "returned only by its fence, in time." },
+                         "A lease is granted only after the previous one ended, and renewed or "
+                         "returned only with its fence, before it ends." },
     [HF_AUDIT_FENCES] = { "FENCES", "fences only rise",
-                          "Every fence that a claim or a lease gets is above all given out before "
-                          "it, so above all of its own key or name; a resource's highest fence "
-                          "never falls, and rises only to one that the call which placed a hold "
-                          "carried." },
+                          "Every fence of a claim or a lease is above all earlier fences, so above "
+                          "all of its own key or name; a resource's highest fence never falls, and "
+                          "rises only to the fence of a call that placed a hold." },
     [HF_AUDIT_REGISTER] = { "REGISTERS", "versions count every change",
-                            "A register's version rises by one with each change, its highest fence "
-                            "never falls, rises only to one that a write or deletion carried, and "
-                            "its type never changes, until it is deleted; what its deletion leaves "
-                            "keeps both." },
+                            "A register's version rises by one with each change; its highest fence "
+                            "never falls, and rises only to the fence of a write or deletion; its "
+                            "type does not change until it is deleted. A deletion keeps version "
+                            "and fence." },
     [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is missing",
-                          "Outbox rows are numbered 1, 2, 3 without a gap, and each has a key to "
-                          "be delivered with." },
+                          "Outbox rows are numbered 1, 2, 3 without a gap, and each has a key for "
+                          "its delivery." },
 };
 
 /* Different wordings for a database, which has several writers at the same time. */
 static const struct wording database[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_CHAIN] = { "CHAIN", "nothing was changed afterwards",
-                         "The SHA-256 over all entries of each writer, batch by batch, is the one "
-                         "that is kept with the writer; so a change to any entry, and one that is "
-                         "missing, shows here." },
+                         "The SHA-256 over all entries of each writer, batch by batch, is the "
+                         "chain that is stored with the writer; so a changed or missing entry "
+                         "shows here." },
     [HF_AUDIT_SEQUENCE] = { "SEQUENCE", "no batch is missing",
                             "The batches of each writer are numbered 1, 2, 3 without a gap, up to "
-                            "the one that is kept with the writer as its last. Numbers of entries "
-                            "may be missing: those of transactions that were rolled back are." },
+                            "the last one that is stored with the writer. Numbers of entries may "
+                            "be missing: those of rolled-back transactions are." },
     [HF_AUDIT_TIME] = { "TIME", "time never runs back",
-                        "No batch has an earlier time than the batch before it of the same writer, "
+                        "No batch has an earlier time than the previous batch of the same writer, "
                         "and every entry is recorded at the time of its batch." },
     [HF_AUDIT_FORMAT] = { "FORMAT", "every record can be read",
                           "Every entry and every row of it is well-formed." },
@@ -153,20 +152,19 @@ static const struct wording database[HF_AUDIT_CHECKS] = {
                        "Every hold that is placed has a number of its own, and no two holds share "
                        "an id." },
     [HF_AUDIT_PC10] = { "PC10", "no record is deleted",
-                        "No record of a hold leaves, and every hold that is acted upon has a "
-                        "record of its placing." },
+                        "No record of a hold is deleted, and every hold that changes has a record "
+                        "of its placing." },
     [HF_AUDIT_FENCES] = { "FENCES", "fences only rise",
-                          "Every fence that a claim or a lease gets is above all that its own key "
-                          "or name was given before; a resource's highest fence never falls, and "
-                          "rises only to one that the call which placed a hold carried." },
-    [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is there twice",
-                          "Every outbox row has a number of its own and a key to be delivered "
-                          "with." },
-    [HF_AUDIT_TABLES] = { "TABLES", "the tables say what the journal says",
-                          "Every row of every table says what the newest entry about it says, no "
-                          "row is missing and none is there that no entry made, the columns beside "
-                          "an entry say what it says, and no sequence is behind what has been "
-                          "drawn from it." },
+                          "Every fence of a claim or a lease is above all earlier fences of its "
+                          "own key or name; a resource's highest fence never falls, and rises only "
+                          "to the fence of a call that placed a hold." },
+    [HF_AUDIT_OUTBOX] = { "OUTBOX", "no message is duplicated",
+                          "Every outbox row has its own number and a key for its delivery." },
+    [HF_AUDIT_TABLES] = { "TABLES", "the tables agree with the journal",
+                          "Every row of every table agrees with the newest entry about it, no row "
+                          "is missing, every row was made by an entry, the columns next to an "
+                          "entry agree with it, and no sequence is behind the numbers drawn from "
+                          "it." },
 };
 
 void hf_audit_checks_init(struct hf_audit_report *report, bool is_database)
@@ -262,9 +260,8 @@ void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, c
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     example_add(s, c, NULL,
-                one ? "the journal that the records are in is not whole, or was changed: an audit "
-                      "of the whole "
-                      "store says where"
+                one ? "the journal with these records is damaged or was changed; an audit of the "
+                      "whole store shows where"
                     : sentence);
 }
 

@@ -26,9 +26,9 @@ static void print_scope(const struct hf_audit_report *r, FILE *out)
 {
     if (!r->has_tenant)
         return;
-    fprintf(out, "Tenant %s alone: its %s %s judged, counted and named below, and nobody else's.\n",
-            r->tenant.size > 0 ? hf_audit_show(r->tenant).text : "\"\" (the default one)",
-            COUNT(r->entries, "entry", "entries"), r->entries == 1 ? "is" : "are");
+    fprintf(out, "Only tenant %s: the report covers its %s and no other records.\n",
+            r->tenant.size > 0 ? hf_audit_show(r->tenant).text : "\"\" (the default tenant)",
+            COUNT(r->entries, "entry", "entries"));
 }
 
 static void print_verdict(const struct hf_audit_report *r, FILE *out)
@@ -43,8 +43,9 @@ static void print_verdict(const struct hf_audit_report *r, FILE *out)
         return;
     }
     if (r->verdict == HF_AUDIT_DAMAGED)
-        fprintf(out,
-                "DAMAGED: the journal is not whole or was changed; what is whole was audited.\n");
+        fprintf(
+            out,
+            "DAMAGED: the journal is damaged or was changed; the undamaged part was audited.\n");
     fprintf(out, "VIOLATIONS: %llu, by the checks", (unsigned long long)violations_of(r));
     for (size_t i = 0; i < r->check_count; i++) {
         incomplete += hf_audit_outcome(&r->checks[i]) == HF_AUDIT_INCOMPLETE;
@@ -54,9 +55,8 @@ static void print_verdict(const struct hf_audit_report *r, FILE *out)
     fprintf(out, "\n");
     if (incomplete > 0)
         fprintf(out,
-                "INCOMPLETE: %s found nothing wrong, but could not look at everything: what is "
-                "lost or\n"
-                "cannot be read, and what builds on it, was not judged.\n",
+                "INCOMPLETE: %s found no violation, but could not check everything: lost and\n"
+                "unreadable records, and records that depend on them, were not judged.\n",
                 COUNT(incomplete, "other check", "other checks"));
 }
 
@@ -68,7 +68,7 @@ static void print_damage(const struct hf_audit_report *r, FILE *out)
         fprintf(out, "  damaged at     %s, offset %llu: batch %llu should be there, but %s\n",
                 d->file, (unsigned long long)d->offset, (unsigned long long)d->sequence, d->what);
         if (d->found_sequence == 0)
-            fprintf(out, "                 nothing whole is behind it\n");
+            fprintf(out, "                 no whole batch follows\n");
         else
             fprintf(out, "                 the next whole batch is %llu, at %s, offset %llu%s\n",
                     (unsigned long long)d->found_sequence, d->found_file,
@@ -76,7 +76,7 @@ static void print_damage(const struct hf_audit_report *r, FILE *out)
                     d->found_sequence == d->sequence ? ": nothing is lost" : "");
     }
     if (r->judged_batches < r->batches)
-        fprintf(out, "  not judged     %s behind the damage: what came before is lost\n",
+        fprintf(out, "  not judged     %s after the damage: earlier batches are lost\n",
                 COUNT(r->batches - r->judged_batches, "batch", "batches"));
 }
 
@@ -102,7 +102,7 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
                 "  database       %s; a position is the number of an entry in holdfast.journal\n",
                 r->journal.where);
     if (r->holder[0])
-        fprintf(out, "  in use         the store is open by: %s\n",
+        fprintf(out, "  in use         the store is open in: %s\n",
                 hf_audit_show(hf_str(r->holder)).text);
     fprintf(out, "  store id       %s\n", hex);
     hf_audit_hex(r->chain_head, sizeof r->chain_head, hex);
@@ -123,16 +123,15 @@ static void print_journal(const struct hf_audit_report *r, FILE *out)
     if (r->journal.torn_bytes > 0)
         fprintf(
             out,
-            "  torn end       %s of a batch that is not whole: cut short by a crash before\n"
-            "                 anybody had its answer, or damaged since; a noted chain head tells\n",
+            "  torn end       %s of a batch that is not whole: cut short by a crash before it was\n"
+            "                 acknowledged, or damaged since; a noted chain head shows which\n",
             COUNT(r->journal.torn_bytes, "byte", "bytes"));
     if (r->journal.snapshots_unusable > 0)
-        fprintf(
-            out,
-            "  snapshot       %s cannot be used: it is not as it was written, or of version 1.\n"
-            "                 The history is not affected: the next start reads the journal "
-            "instead\n",
-            r->journal.snapshot_unusable);
+        fprintf(out,
+                "  snapshot       %s cannot be used: it is damaged, or of version 1.\n"
+                "                 The history is not affected: the next start reads the journal "
+                "instead\n",
+                r->journal.snapshot_unusable);
     if (r->index_wrong > 0 && r->index_missing)
         fprintf(out, "  holds.idx      missing.\n"
                      "                 The history is not affected: it is rebuilt from the journal "
@@ -162,16 +161,16 @@ static void print_writers(const struct hf_audit_report *r, FILE *out)
     if (r->function_entries > 0)
         fprintf(out,
                 "  %s written by functions, in users' own transactions: the database alone\n"
-                "  vouches for these, because no chain runs through them\n",
+                "  protects these, because they are not in a chain\n",
                 COUNT(r->function_entries, "entry was", "entries were"));
     if (r->writers > r->writers_listed)
-        fprintf(out, "  %llu older ones, and\n",
+        fprintf(out, "  %llu older writers, and\n",
                 (unsigned long long)(r->writers - r->writers_listed));
     for (size_t i = 0; i < r->writers_listed; i++) {
         const struct hf_audit_writer *w = &r->writer[i];
         hf_audit_hex(w->chain, sizeof w->chain, hex);
         fprintf(out, "  %u, %s: %s in %s\n    chain head %s\n", w->id,
-                w->name[0] ? hf_audit_show(hf_str(w->name)).text : "of no known name",
+                w->name[0] ? hf_audit_show(hf_str(w->name)).text : "without a name",
                 COUNT(w->entries, "entry", "entries"), COUNT(w->batch, "batch", "batches"), hex);
     }
 }
@@ -186,7 +185,7 @@ static void print_check(const struct hf_audit_report *r, size_t id, FILE *out)
     fprintf(out, "             %s\n", c->meaning);
     fprintf(out, "             %llu checked, %s%s\n", (unsigned long long)c->checked,
             COUNT(c->violations, "violation", "violations"),
-            c->incomplete ? "; what is lost or cannot be read was not checked" : "");
+            c->incomplete ? "; lost and unreadable records were not checked" : "");
     for (size_t k = 0; k < c->example_count; k++)
         fprintf(out, "             - %s\n", c->examples[k]);
     if (unlisted > 0 && !sum)
@@ -195,16 +194,15 @@ static void print_check(const struct hf_audit_report *r, size_t id, FILE *out)
 
 static void print_checks(const struct hf_audit_report *r, FILE *out)
 {
-    fprintf(
-        out,
-        "\nChecks: what each means over the records, how many were looked at, how many break it\n");
+    fprintf(out, "\nChecks: what each one means, how many records it checked, how many violations "
+                 "it found\n");
     for (size_t i = 0; i < r->check_count; i++)
         print_check(r, i, out);
 }
 
 static void print_configs(const struct hf_audit_report *r, FILE *out)
 {
-    fprintf(out, "\nConfiguration in force\n");
+    fprintf(out, "\nConfiguration\n");
     for (size_t i = 0; i < r->config_count; i++) {
         const struct hf_audit_in_force *c = &r->configs[i];
         fprintf(out,
@@ -237,12 +235,13 @@ static void print_records(const struct hf_audit_report *r, FILE *out)
             COUNT(r->clients, "numbered client", "numbered clients"),
             COUNT(r->outbox, "outbox row", "outbox rows"));
     if (r->guards_in_memory > 0 && !r->journal.database)
-        fprintf(out, "  recordings of %s are kept in memory alone and are not in the journal\n",
+        fprintf(out, "  recordings of %s are only in memory and not in the journal\n",
                 COUNT(r->guards_in_memory, "guard", "guards"));
-    fprintf(out,
-            "\nFailures remembered\n  %s kept under a key: a retry is told the same and causes no "
-            "call\n",
-            COUNT(r->failures, "refusal", "refusals"));
+    fprintf(
+        out,
+        "\nFailures remembered\n  %s stored with a key: a retry gets the same answer and changes "
+        "nothing\n",
+        COUNT(r->failures, "refusal", "refusals"));
     for (unsigned i = 0; i < 256; i++)
         if (r->failures_by_status[i] > 0)
             fprintf(out, "  %-22s %llu\n", hf_status_code((enum hf_status)i),

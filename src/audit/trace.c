@@ -124,7 +124,7 @@ static void events_add(const struct trace *t, const char *between, struct hf_buf
 static void hold_placed(struct trace *t, const struct hf_audit_entry *e, const struct hf_hold *h)
 {
     if (h->reverses[0]) {
-        event(t, e, "made by %s as a reversal: gives the unit of hold %s on resource %s back to it",
+        event(t, e, "made by %s as a reversal: gives the unit of hold %s back to resource %s",
               hf_audit_who(e).text, h->reverses, hf_audit_show(h->resource).text);
         return;
     }
@@ -142,10 +142,10 @@ static void hold_row(struct trace *t, const struct hf_audit_entry *e, const stru
     if (held || e->action == HF_REVERSE)
         hold_placed(t, e, h);
     else if (e->action == HF_SWEEP)
-        event(t, e, "expired by the store itself: it was overdue since %s",
+        event(t, e, "expired by the sweeper: it was overdue since %s",
               hf_audit_at(h->expires_at).text);
     else if (e->action == HF_PLACE_HOLD)
-        event(t, e, "expired to make way for the place_hold of %s: it was overdue since %s",
+        event(t, e, "expired by the place_hold of %s: it was overdue since %s",
               hf_audit_who(e).text, hf_audit_at(h->expires_at).text);
     else
         event(t, e, "%s by %s", hf_audit_state_name(h->state), hf_audit_who(e).text);
@@ -163,7 +163,7 @@ static void hold_entry(struct trace *t, const struct hf_audit_entry *e)
         if (strcmp(h->id, t->id) == 0) {
             hold_row(t, e, h);
         } else if (strcmp(h->reverses, t->id) == 0) {
-            event(t, e, "given back by %s: reversal %s; this record stays confirmed",
+            event(t, e, "reversed by %s: reversal %s; this hold stays confirmed",
                   hf_audit_who(e).text, h->id);
             t->reversed = true;
         }
@@ -171,7 +171,8 @@ static void hold_entry(struct trace *t, const struct hf_audit_entry *e)
     bool acts = e->action >= HF_CONFIRM && e->action <= HF_REVERSE;
     if (acts && e->status != HF_OK && e->digest &&
         memcmp(e->digest, t->digest, HF_DIGEST_SIZE) == 0)
-        event(t, e, "%s by %s refused: %s; nothing changed, and a retry is told the same %s",
+        event(t, e,
+              "%s by %s refused: %s; nothing was changed, and a retry gets the same answer %s",
               hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status),
               hf_audit_until(e->expires_at).text);
 }
@@ -186,9 +187,9 @@ static void key_used(struct trace *t, const struct hf_audit_entry *e)
         snprintf(led, sizeof led, ", hold %s, %s", answer.hold.id,
                  hf_audit_state_name(answer.hold.state));
     t->key_until = e->expires_at;
-    event(t, e, "%s by %s answered %s%s; every retry %s is told the same and does nothing",
+    event(t, e, "%s by %s answered %s%s; every retry %s gets the same answer and changes nothing",
           hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status), led,
-          e->remember == HF_REMEMBER_SEQUENCE ? "while the number is among the client's newest"
+          e->remember == HF_REMEMBER_SEQUENCE ? "while the number is in the client's window"
                                               : hf_audit_until(e->expires_at).text);
 }
 
@@ -213,7 +214,7 @@ static void outbox_row(struct trace *t, const struct hf_audit_entry *e, const st
     char number[24] = "";
     if (!t->options->has_tenant) /* numbered over all tenants */
         snprintf(number, sizeof number, " %llu", (unsigned long long)row->number);
-    event(t, e, "outbox row%s for topic %s, to be delivered with this key", number,
+    event(t, e, "outbox row%s for topic %s, for delivery with this key", number,
           hf_audit_show(row->topic).text);
 }
 
@@ -279,8 +280,8 @@ static void summary_unsettled(const struct trace *t, hf_time now, struct hf_buff
         return;
     }
     hf_buffer_printf(b,
-                     "As of %s: the lease ran out without a word, so the outcome is unknown since "
-                     "%s; bound until its claim is settled with fence %llu%s",
+                     "As of %s: the lease ran out before the claim was settled, so the outcome is "
+                     "unknown since %s; bound until the claim is settled with fence %llu%s",
                      hf_audit_at(now).text, hf_audit_at(t->lease_until).text, t->fence,
                      t->on_abandon == HF_ABANDON_RETRY ? " or begun again (on_abandon is retry)"
                                                        : "");
@@ -293,10 +294,10 @@ static void summary(const struct trace *t, struct hf_buffer *b)
         hf_buffer_printf(b, "As of %s: held%s", now.text,
                          t->as_of >= t->hold_expires_at ? ", and overdue" : "");
     else if (t->id[0] && t->state == 0)
-        hf_buffer_printf(b, "As of %s: there is no record of the hold itself", now.text);
+        hf_buffer_printf(b, "As of %s: the hold itself has no record", now.text);
     else if (t->id[0])
         hf_buffer_printf(b, "As of %s: %s since %s%s", now.text, hf_audit_state_name(t->state),
-                         hf_audit_at(t->state_at).text, t->reversed ? ", and given back" : "");
+                         hf_audit_at(t->state_at).text, t->reversed ? ", and reversed" : "");
     else if (t->unsettled)
         summary_unsettled(t, t->options->now > t->as_of ? t->options->now : t->as_of, b);
     else if (t->as_of < t->key_until)
@@ -305,7 +306,7 @@ static void summary(const struct trace *t, struct hf_buffer *b)
         hf_buffer_printf(b, "As of %s: free; its window closed at %s", now.text,
                          hf_audit_at(t->key_until).text);
     if (t->damages)
-        hf_buffer_printf(b, " (the journal is damaged: what was lost is not told here)");
+        hf_buffer_printf(b, " (the journal is damaged: lost events are not shown)");
 }
 
 static bool print_text(const struct trace *t, struct hf_buffer *b)
@@ -435,9 +436,10 @@ static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_erro
     if (trace_read(t, dir, why) != HF_OK)
         return 3;
     if (!print(t, out)) {
-        *why = (struct hf_error){ HF_STORAGE_FAILURE,
-                                  "The trace could not be written. Ask again when there is "
-                                  "room for it." };
+        *why = (struct hf_error){
+            HF_STORAGE_FAILURE,
+            "The trace could not be written. Try again when there is disk space and memory."
+        };
         return 3;
     }
     if (t->count > 0)
@@ -457,7 +459,7 @@ int hf_audit_trace(const char *dir, struct hf_bytes name,
 {
     static const struct hf_audit_trace_options defaults;
     struct trace *t = calloc(1, sizeof *t);
-    *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory to read the journal." };
+    *why = (struct hf_error){ HF_NO_MEMORY, "Out of memory while reading the journal." };
     if (!t)
         return 3;
     t->options = options ? options : &defaults;

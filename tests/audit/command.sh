@@ -33,7 +33,7 @@ grep -q 'release by key "order-1-release" refused: not-held' "$dir/life" || fail
 
 "$holdfast" export --format sqlite "$dir/history.db"
 "$holdfast" export --format sqlite "$dir/history.db" 2>"$dir/why" && fail "overwritten"
-grep -q 'is there already' "$dir/why" || fail "$(cat "$dir/why")"
+grep -q 'already exists' "$dir/why" || fail "$(cat "$dir/why")"
 "$holdfast" export --format jsonl "$dir/history.jsonl"
 # As the store itself: nobody else may read what is in it, whatever the umask.
 (umask 022 && cd "$dir" && "$holdfast" export --format sqlite open.db && "$holdfast" export --format jsonl open.jsonl)

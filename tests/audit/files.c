@@ -189,7 +189,7 @@ static void damaged_middle(void **state)
     assert_int_equal(report.damage[0].offset, 4096 * 2);
     assert_int_equal(report.damage[0].sequence, 2);
     assert_int_equal(report.damage[0].found_sequence, 3);
-    assert_non_null(strstr(report.damage[0].what, "entries are not those"));
+    assert_non_null(strstr(report.damage[0].what, "entries do not match"));
     assert_int_equal(report.batches, 3);
     assert_int_equal(report.judged_batches, 1);
 }
@@ -215,7 +215,7 @@ static void damage_leaves_checks_incomplete(void **state)
         strstr(told, "VIOLATIONS: 1, by the checks SEQUENCE\nINCOMPLETE: 36 other checks found"));
     assert_non_null(strstr(told, "\n  CHAIN      INCOMPLETE nothing was changed afterwards\n"));
     assert_non_null(
-        strstr(told, "3 checked, 0 violations; what is lost or cannot be read was not checked"));
+        strstr(told, "3 checked, 0 violations; lost and unreadable records were not checked"));
     assert_non_null(strstr(told, "\n  SEQUENCE   BROKEN     no batch is missing\n"));
     assert_null(strstr(told, " ok   "));
     assert_non_null(strstr(told, "\"outcome\":\"incomplete\""));
@@ -231,7 +231,7 @@ static void damaged_header_of_batch(void **state)
     jw_flip(story.dir, FIRST, 4096 * 2 + 10);
     run();
     assert_int_equal(report.verdict, HF_AUDIT_DAMAGED);
-    assert_non_null(strstr(report.damage[0].what, "header does not fit"));
+    assert_non_null(strstr(report.damage[0].what, "header is damaged"));
 }
 
 /* In the segment's header, in each of three batches, and in the first bytes of the padding behind
@@ -508,7 +508,7 @@ static void not_a_store(void **state)
     jw_save(dir, "none", "x", 1);
     hf_audit_report_free(&report);
     assert_int_equal(hf_audit_run(path, NULL, &report, &why), HF_STORE_ABSENT);
-    assert_non_null(strstr(why.text, "it is a file, and a store is a directory"));
+    assert_non_null(strstr(why.text, "it is a file, but a store is a directory"));
     strcat(path, "/below");
     hf_audit_report_free(&report);
     assert_int_equal(hf_audit_run(path, NULL, &report, &why), HF_STORE_ABSENT);
@@ -558,7 +558,7 @@ static void open_by(void **state)
     assert_string_equal(report.holder, "holdfast serve at 127.0.0.1:4653, pid 4711");
     assert_int_equal(unlink(path), 0);
     run();
-    assert_string_equal(report.holder, "a process that did not say who it is");
+    assert_string_equal(report.holder, "an unknown process");
     close(fd);
 }
 

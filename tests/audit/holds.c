@@ -61,7 +61,7 @@ static void pc2_acted_upon_by_nobody(void **state)
     e->action = HF_SET_RESOURCE;
     e->remember = HF_REMEMBER_NOT;
     e->key = hf_str("");
-    judged("PC2", "becomes confirmed by an action that does not do that");
+    judged("PC2", "an action that cannot do so makes it confirmed");
     judged_only(" PC2 IR5 IR8 ");
 }
 
@@ -100,7 +100,7 @@ static void pc5_other_requester(void **state)
     story_place(&judge.story, "k1", "room", "ann", 60000);
     story_commit(&judge.story);
     story_end(&judge.story, HF_CONFIRM, "k2", 1)->rows[0].hold.requester = hf_str("bob");
-    judged("PC5", "for requester \"bob\"");
+    judged("PC5", "requester \"bob\"");
     judged_only(" PC5 IR5 ");
 }
 
@@ -118,7 +118,7 @@ static void pc6_moved(void **state)
     story_place(&judge.story, "k1", "room", "ann", 60000);
     story_commit(&judge.story);
     story_end(&judge.story, HF_CONFIRM, "k2", 1)->rows[0].hold.expires_at += 1;
-    judged("PC6", "a later record says");
+    judged("PC6", "a later record has");
     judged_only(" PC6 IR5 ");
 }
 
@@ -246,7 +246,7 @@ static void broken_link(void **state)
 {
     (void)state;
     story_place(&judge.story, "k1", "room", "ann", 60000)->rows[0].hold.previous = 7;
-    judged("LINKS", "number 7 was before it");
+    judged("LINKS", "names number 7 as the previous hold");
     judged_only(" LINKS ");
 }
 

@@ -18,8 +18,8 @@ static void ir1_decided_again(void **state)
     judged("IR1", "is decided again");
     judged("IR3", "shares its key");
     judged("IR6", "is recorded again");
-    judged("IR7", "is free again before");
-    judged("IR8", "and has another");
+    judged("IR7", "is used again before that");
+    judged("IR8", "and it has a second effect");
     judged_only(" IR1 IR3 IR6 IR7 IR8 ");
     assert_int_equal(judge.report.near_illegitimate, 1);
     assert_non_null(strstr(judge.report.near[0].why, "the same key twice"));
@@ -80,7 +80,7 @@ static void ir4_wrong_digest(void **state)
 {
     (void)state;
     story_place(&judge.story, "k1", "room", "ann", 60000)->digest[0] ^= 1;
-    judged("IR4", "the digest is not the one");
+    judged("IR4", "the digest does not match");
     judged_only(" IR4 ");
 }
 
@@ -100,7 +100,7 @@ static void ir4_key_and_claim(void **state)
     story_place(&judge.story, "k1", "room", "ann", 60000);
     story_commit(&judge.story);
     story_begin(&judge.story, "k1");
-    judged("IR4", "begins under a key");
+    judged("IR4", "begins with a key");
     judged_only(" IR4 ");
 }
 
@@ -118,7 +118,7 @@ static void ir6_extended_window(void **state)
 {
     (void)state;
     story_place(&judge.story, "k1", "room", "ann", 60000)->expires_at += 1;
-    judged("IR6", "though the window in force is 1d");
+    judged("IR6", "but the configured window is 1d");
     judged_only(" IR6 ");
 }
 
@@ -129,7 +129,7 @@ static void ir7_too_early(void **state)
     story_commit(&judge.story);
     story_pass(&judge.story, STORY_WINDOW - 1001);
     story_refuse_place(&judge.story, "k1", "room", "ann", HF_RESOURCE_UNAVAILABLE);
-    judged("IR7", "is free again before");
+    judged("IR7", "is used again before that");
 }
 
 static void ir7_in_time(void **state)
@@ -187,7 +187,7 @@ static void fault_remembered(void **state)
 {
     (void)state;
     story_refuse_place(&judge.story, "k1", "room", "ann", HF_STORAGE_FAILURE);
-    judged("FAILURES", "storage-failure was remembered");
+    judged("FAILURES", "storage-failure must not be remembered");
     judged_only(" FAILURES ");
 }
 

@@ -23,7 +23,7 @@ static void dp1_no_guard(void **state)
 {
     (void)state;
     story_record(&judge.story, "g", "a", 60000);
-    judged("DP1", "of which there is no record");
+    judged("DP1", "which has no record");
 }
 
 static void dp2_again(void **state)
@@ -65,7 +65,7 @@ static void dp4_never_ends(void **state)
     (void)state;
     story_guard(&judge.story, "g", 60000);
     story_record(&judge.story, "g", "a", 60000)->rows[0].entry.expires_at = INT64_MAX;
-    judged("DP4", "it would never leave");
+    judged("DP4", "which is not a valid window");
     judged_only(" DP1 DP4 IR6 ");
 }
 
@@ -111,7 +111,7 @@ static void claim_stale_finisher(void **state)
     story_begin(&judge.story, "c");
     story_commit(&judge.story);
     story_settle(&judge.story, HF_COMPLETE, "c", 7, begun);
-    judged("CLAIMS", "under another fence");
+    judged("CLAIMS", "with another fence");
     judged_only(" CLAIMS ");
 }
 
@@ -133,7 +133,7 @@ static void fence_falls(void **state)
     story_commit(&judge.story);
     judge.story.fence = 4;
     story_begin(&judge.story, "d");
-    judged("FENCES", "gets fence 5, which is not above 11");
+    judged("FENCES", "gets fence 5, which is not above the earlier fence 11");
     judged_only(" FENCES ");
 }
 
@@ -152,7 +152,7 @@ static void lease_granted_twice(void **state)
     story_grant(&judge.story, "k1", "leader", "a");
     story_commit(&judge.story);
     story_grant(&judge.story, "k2", "leader", "b");
-    judged("LEASES", "while another has it");
+    judged("LEASES", "while it is held");
     judged_only(" LEASES ");
 }
 
@@ -243,7 +243,7 @@ static void register_deleted_that_is_not_there(void **state)
 {
     (void)state;
     deleted("k1", 1, STORY_WINDOW);
-    judged("REGISTERS", "deleted though it is not there");
+    judged("REGISTERS", "is deleted, but does not exist");
     judged_only(" REGISTERS ");
 }
 
@@ -253,7 +253,7 @@ static void register_kept_too_short(void **state)
     story_write(&judge.story, "k1", "limit", "1", 1);
     story_commit(&judge.story);
     deleted("k2", 2, STORY_WINDOW / 2);
-    judged("REGISTERS", "kept for another time");
+    judged("REGISTERS", "kept for the wrong time");
     judged_only(" REGISTERS ");
 }
 
@@ -302,7 +302,7 @@ static void lease_deleted_twice(void **state)
     lease_deleted("k2", granted, 0);
     story_commit(&judge.story);
     lease_deleted("k3", granted, 0);
-    judged("LEASES", "by another than it was granted to");
+    judged("LEASES", "it is not the lease that was granted");
     judged_only(" LEASES ");
 }
 
@@ -317,7 +317,7 @@ static void lease_granted_again_with_an_old_fence(void **state)
     story_commit(&judge.story);
     judge.story.fence--;
     story_grant(&judge.story, "k3", "leader", "b");
-    judged("FENCES", "is not above 1");
+    judged("FENCES", "is not above the earlier fence 1");
     judged_only(" FENCES ");
 }
 
@@ -325,7 +325,7 @@ static void lease_leaves_without_being_deleted(void **state)
 {
     (void)state;
     story_grant(&judge.story, "k1", "leader", "a")->rows[0].erase = true;
-    judged("LEASES", "leaves without being deleted");
+    judged("LEASES", "is removed without a deletion");
 }
 
 static void number_twice(void **state)
@@ -344,7 +344,7 @@ static void number_far_back(void **state)
     story_number(&judge.story, "c", 300, "a");
     story_commit(&judge.story);
     story_number(&judge.story, "c", 44, "b");
-    judged("SEQUENCES", "too far back");
+    judged("SEQUENCES", "below the client's window");
 }
 
 static void outbox_gap(void **state)
@@ -361,7 +361,7 @@ static void time_of_entry(void **state)
 {
     (void)state;
     story_guard(&judge.story, "g", 60000)->recorded_at -= 1;
-    judged("TIME", "the entry's batch has time");
+    judged("TIME", "the entry has another time than its batch");
     judged_only(" TIME ");
 }
 

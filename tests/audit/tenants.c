@@ -172,8 +172,7 @@ static void report_says_so(void **state)
     tell_wrong(&alpha);
     tell_wrong(&beta);
     report_to(&report, &alpha, false);
-    expect("Tenant \"alpha\" alone: its 12 entries are judged, counted and named below, and nobody "
-           "else's.");
+    expect("Only tenant \"alpha\": the report covers its 12 entries and no other records.");
     expect("of the tenant  12 entries with ");
     expect_not("other tenants");
     hf_audit_report_free(&report);
@@ -181,7 +180,7 @@ static void report_says_so(void **state)
     expect("\"tenant\":\"alpha\",\"tenant_entries\":12,");
     hf_audit_report_free(&report);
     report_to(&report, &(struct names){ .tenant = "" }, false);
-    expect("Tenant \"\" (the default one) alone");
+    expect("Only tenant \"\" (the default tenant)");
     expect_not("alpha");
     expect_not("beta");
     hf_audit_report_free(&report);
@@ -233,7 +232,7 @@ static void damage_without_a_place(void **state)
         assert_int_equal(all.verdict, HF_AUDIT_DAMAGED);
         assert_int_equal(own.verdict, HF_AUDIT_DAMAGED);
         assert_int_equal(own.checks[HF_AUDIT_SEQUENCE].violations, 1);
-        expect("the journal that the records are in is not whole, or was changed");
+        expect("the journal with these records is damaged or was changed");
         expect_not(".log");
         expect_not("offset");
         expect_not("batch 2");
@@ -298,7 +297,7 @@ static void trace_of_another_is_not_known(void **state)
     const char *id = story.holds[1].id;
     assert_int_equal(trace(id, &alpha, HF_AUDIT_SUBJECT_GUESS, false), 0);
     expect("3 events");
-    expect("and given back");
+    expect("and reversed");
     expect_not("beta");
     assert_int_equal(trace(id, NULL, HF_AUDIT_SUBJECT_GUESS, false), 0);
     expect("4 events");
@@ -417,8 +416,7 @@ static void export_of_nobody(void **state)
     expect_not("alpha");
     assert_string_equal(
         why.text,
-        "Nothing of tenant \"gamma\" is in the journal: the export has the configurations "
-        "alone.");
+        "Tenant \"gamma\" has no entry in the journal. The export has only the configurations.");
 }
 
 /* Bytes at random, with all CRCs made right again: whatever the records then say, a tenant that has

@@ -54,8 +54,8 @@ static void life_of_a_hold(void **state)
            "requester \"guest-91\", held until 2026-11-15T21:54:59.123Z");
     expect("2026-11-15T21:40:00.123Z  confirmed by key \"order-1-confirm\"\n");
     expect("2026-11-15T21:40:01.123Z  release by key \"order-1-release\" refused: not-held");
-    expect("given back by key \"order-1-back\": reversal ");
-    expect(": confirmed since 2026-11-15T21:40:00.123Z, and given back");
+    expect("reversed by key \"order-1-back\": reversal ");
+    expect(": confirmed since 2026-11-15T21:40:00.123Z, and reversed");
     expect("4 events");
 }
 
@@ -63,7 +63,7 @@ static void swept_hold(void **state)
 {
     (void)state;
     assert_int_equal(trace(hf_str(story.holds[4].id), (struct hf_audit_trace_options){ 0 }), 0);
-    expect("expired by the store itself: it was overdue since");
+    expect("expired by the sweeper: it was overdue since");
     expect("confirm by key \"order-4-confirm\" refused: not-held");
     expect(": expired since");
 }
@@ -95,7 +95,7 @@ static void expired_to_make_way(void **state)
     struct story kept = story;
     story = s;
     assert_int_equal(trace(hf_str(s.holds[1].id), (struct hf_audit_trace_options){ 0 }), 0);
-    expect("expired to make way for the place_hold of key \"b\"");
+    expect("expired by the place_hold of key \"b\"");
     story = kept;
     story_remove(&s);
 }
@@ -117,8 +117,9 @@ static void claim_that_is_open(void **state)
                      0);
     expect("the lease runs until");
     assert_int_equal(trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end }), 0);
-    expect("As of 2026-11-15T21:40:58.123Z: the lease ran out without a word, so the outcome is "
-           "unknown since 2026-11-15T21:40:58.123Z; bound until its claim is settled with fence "
+    expect("As of 2026-11-15T21:40:58.123Z: the lease ran out before the claim was settled, so the "
+           "outcome is "
+           "unknown since 2026-11-15T21:40:58.123Z; bound until the claim is settled with fence "
            "1\n");
     assert_int_equal(
         trace(hf_str("charge-9"), (struct hf_audit_trace_options){ .now = end, .json = true }), 0);
@@ -138,7 +139,7 @@ static void only_refused(void **state)
     story_close(&story);
     assert_int_equal(trace(hf_str(story.holds[1].id), (struct hf_audit_trace_options){ 0 }), 0);
     expect("confirm by key \"k2\" refused: not-known");
-    expect(": there is no record of the hold itself");
+    expect(": the hold itself has no record");
 }
 
 static void life_of_a_key(void **state)
@@ -151,7 +152,7 @@ static void life_of_a_key(void **state)
     expect(words);
     snprintf(words, sizeof words, "hold %s, held", story.holds[7].id);
     expect(words);
-    expect("every retry until 2026-11-16T21:39:59.123Z is told the same and does nothing");
+    expect("every retry until 2026-11-16T21:39:59.123Z gets the same answer and changes nothing");
     expect("2 events");
     expect(": bound until");
     assert_int_equal(trace(hf_str("order-3"), (struct hf_audit_trace_options){ 0 }), 0);
@@ -170,7 +171,7 @@ static void claims_numbers_and_odd_keys(void **state)
     assert_int_equal(trace(hf_str("terminal-5"), (struct hf_audit_trace_options){ .sequence = 2 }),
                      0);
     expect("number 2 of client \"terminal-5\"");
-    expect("every retry while the number is among the client's newest is told the same");
+    expect("every retry while the number is in the client's window gets the same answer");
     expect(": bound for ever");
     expect("1 event\n");
     assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ 0 }), 0);

@@ -18,7 +18,7 @@ flock 9
 try 0 audit
 has out "No duplicate state change occurred: 3 requests with a key, each decided once;"
 has out "1 hold, made by its own key; all 37 checks passed."
-has out "1 refusal kept under a key"
+has out "1 refusal stored with a key"
 has out "1 resource, 1 guard, 1 recording in guards, 0 claims,"
 hasnt out "INCOMPLETE"
 for check in CHAIN PC1 PC11 DP1 DP4 IR1 IR8; do has out "$check"; done
@@ -137,13 +137,13 @@ hasnt out " ok    "
 try 1 audit --data "$work/damaged" --json
 json 'j.verdict === "damaged" && j.checks.every(c => c.outcome === (c.violations ? "broken" : "incomplete"))'
 try 1 export --format jsonl - --data "$work/damaged"
-has err "store-damaged: The journal is damaged in 1 place and 0 entries cannot be read"
+has err "store-damaged: The journal is damaged in 1 place, and 0 entries cannot be read"
 
 # ---- One tenant alone: nobody else's names, and none of the store's figures ----
 try 0 hold bed-12 --for patient-42 --duration 15m --key visit-7 --tenant clinic --json
 theirs=$(field id)
 try 0 audit --tenant clinic
-has out 'Tenant "clinic" alone: its 1 entry is judged, counted and named below, and nobody else'"'"'s.'
+has out 'Only tenant "clinic": the report covers its 1 entry and no other records.'
 has out "1 request with a key"
 hasnt out "chain head"
 hasnt out "store id"
@@ -153,7 +153,7 @@ json 'keys(j.journal) === "entries records first_at last_at damaged" && j.config
 try 0 audit --json
 json 'j.tenant === null && j.checks.every(c => c.outcome === "ok")'
 HOLDFAST_TENANT=clinic try 0 audit
-has out 'Tenant "clinic" alone'
+has out 'Only tenant "clinic"'
 for name in "$id" order-1; do
   try 1 trace "$name" --tenant clinic
   has err "No hold or key \"$name\" is in the journal. Check the spelling, the tenant and the store."
@@ -169,7 +169,7 @@ try 0 export --format jsonl - --tenant ''
 has out "order-1"
 hasnt out "patient-42"
 try 0 export --format jsonl "$work/nobody.jsonl" --tenant nobody
-has err 'note: Nothing of tenant "nobody" is in the journal'
+has err 'note: Tenant "nobody" has no entry in the journal'
 for what in "audit" "trace x" "export --format jsonl -"; do
   # shellcheck disable=SC2086
   try 1 $what --tenant "$(printf 'x%.0s' $(seq 65))"

@@ -131,7 +131,7 @@ struct change {
 
 static const struct change changes[] = {
     { "token", "UPDATE holdfast.token SET status = 'ok' WHERE key = 'order-4' AND tenant = ''",
-      "holdfast.token, key \"order-4\": status is \"ok\", and by the journal it is "
+      "holdfast.token, key \"order-4\": status is \"ok\", but in the journal it is "
       "\"resource-unavailable\"" },
     { "token", "UPDATE holdfast.token SET expires_at = now() WHERE key = 'order-1' AND tenant = ''",
       "holdfast.token, key \"order-1\": expires_at is " },
@@ -149,13 +149,13 @@ static const struct change changes[] = {
     { "token", "UPDATE holdfast.token SET entry = entry + 1 WHERE key = 'w1'",
       "key \"w1\": entry is " },
     { "token", "UPDATE holdfast.token SET key = 'order-9' WHERE key = 'order-1' AND tenant = ''",
-      "key \"order-9\": the row is there, and the journal knows nothing of it" },
+      "key \"order-9\": the row exists, but no entry of the journal made it" },
     { "token", "UPDATE holdfast.token SET key = 'order-9' WHERE key = 'order-1' AND tenant = ''",
       "holdfast.token, key \"order-1\": the row is missing [place_hold under key \"order-1\"" },
     { "token", "DELETE FROM holdfast.token WHERE key LIKE 'k\\\\xff%'",
       "the row is missing [apply under key" },
     { "token", "UPDATE holdfast.token SET state = 'completed' WHERE key = 'charge-2'",
-      "key \"charge-2\": state is \"completed\", and by the journal it is \"started\"" },
+      "key \"charge-2\": state is \"completed\", but in the journal it is \"started\"" },
     { "token", "UPDATE holdfast.token SET state = 'retryable' WHERE key = 'charge-1'",
       "state is \"retryable\"" },
     { "token", "UPDATE holdfast.token SET fence = fence - 1 WHERE key = 'charge-2'",
@@ -172,13 +172,13 @@ static const struct change changes[] = {
     { "hold",
       "UPDATE holdfast.hold SET state = 'confirmed', ended_at = now() WHERE resource = 'seat 2' "
       "AND tenant = ''",
-      "state is \"confirmed\", and by the journal it is \"held\"" },
+      "state is \"confirmed\", but in the journal it is \"held\"" },
     { "hold",
       "UPDATE holdfast.hold SET expires_at = expires_at + interval '1 day' WHERE resource = 'seat "
       "2'",
       "expires_at is " },
     { "hold", "UPDATE holdfast.hold SET requester = 'eve' WHERE resource = 'seat' AND tenant = ''",
-      "requester is \"eve\", and by the journal it is \"bob\"" },
+      "requester is \"eve\", but in the journal it is \"bob\"" },
     { "resource",
       "UPDATE holdfast.resource SET due_at = 'infinity' WHERE name = 'seat 2' AND tenant = ''",
       "holdfast.resource, name \"seat 2\": due_at is infinity, and a hold on it ends at 2" },
@@ -192,29 +192,29 @@ static const struct change changes[] = {
       "INSERT INTO holdfast.hold SELECT 4711, 'x', tenant, resource, requester, state, placed_at, "
       "expires_at, ended_at, previous, reverses, reversed_by FROM holdfast.hold WHERE resource = "
       "'seat' AND tenant = ''",
-      "holdfast.hold, ordinal 4711: the row is there, and the journal knows nothing of it" },
+      "holdfast.hold, ordinal 4711: the row exists, but no entry of the journal made it" },
     { "hold",
       "UPDATE holdfast.hold SET reversed_by = NULL WHERE reversed_by IS NOT NULL AND tenant = ''",
       "the row is missing [reverse under key \"refund-1\"" },
     { "hold", "UPDATE holdfast.hold SET reversed_by = id WHERE resource = 'seat' AND tenant = ''",
-      "the row is there, and the journal knows nothing of it" },
+      "the row exists, but no entry of the journal made it" },
     { "hold",
       "UPDATE holdfast.hold SET reversed_by = 'y' WHERE reversed_by IS NOT NULL AND tenant = ''",
       "reversed_by is \"y\"" },
     { "resource", "UPDATE holdfast.resource SET capacity = 3 WHERE name = 'room' AND tenant = ''",
-      "holdfast.resource, name \"room\": capacity is 3, and by the journal it is 2" },
+      "holdfast.resource, name \"room\": capacity is 3, but in the journal it is 2" },
     { "resource", "UPDATE holdfast.resource SET held = 0 WHERE name = 'seat' AND tenant = ''",
       "held is 0" },
     { "resource", "UPDATE holdfast.resource SET fence = 8 WHERE name = 'seat 3' AND tenant = ''",
-      "fence is 8, and by the journal it is 7" },
+      "fence is 8, but in the journal it is 7" },
     { "resource", "UPDATE holdfast.resource SET open = false WHERE name = 'seat 3' AND tenant = ''",
       "open is \"false\"" },
     { "resource", "UPDATE holdfast.resource SET number = 1 WHERE name = 'seat 3' AND tenant = ''",
-      "number is 1, and by the journal it is " },
+      "number is 1, but in the journal it is " },
     { "guard", "UPDATE holdfast.guard SET window_ms = 1 WHERE name = 'mail' AND tenant = ''",
-      "holdfast.guard, name \"mail\": window_ms is 1, and by the journal it is 3600000" },
+      "holdfast.guard, name \"mail\": window_ms is 1, but in the journal it is 3600000" },
     { "guard", "UPDATE holdfast.guard SET match = 'trim' WHERE name = 'mail' AND tenant = ''",
-      "match is \"trim\", and by the journal it is \"trim,casefold\"" },
+      "match is \"trim\", but in the journal it is \"trim,casefold\"" },
     { "guard", "UPDATE holdfast.guard SET number = 1 WHERE name = 'mail' AND tenant = ''",
       "number is 1" },
     { "guard_entry",
@@ -228,9 +228,9 @@ static const struct change changes[] = {
     { "guard_entry",
       "INSERT INTO holdfast.guard_entry VALUES ('', 'plain', 'twice', NULL, now(), now() + '1 "
       "day', 5)",
-      "identity \"twice\": the row is there, and the journal knows nothing of it" },
+      "identity \"twice\": the row exists, but no entry of the journal made it" },
     { "lease", "UPDATE holdfast.lease SET holder = 'eve' WHERE name = 'leader'",
-      "holdfast.lease, name \"leader\": holder is \"eve\", and by the journal it is \"n1\"" },
+      "holdfast.lease, name \"leader\": holder is \"eve\", but in the journal it is \"n1\"" },
     { "lease", "UPDATE holdfast.lease SET released_at = NULL WHERE name = 'other'",
       "released_at is null" },
     { "lease", "DELETE FROM holdfast.lease WHERE name = 'leader'",
@@ -241,9 +241,9 @@ static const struct change changes[] = {
       "holdfast.register, name \"plain\": value is \"x\"" },
     { "register", "UPDATE holdfast.register SET version = 7 WHERE name = 'plain'", "version is 7" },
     { "register", "UPDATE holdfast.register SET fence = 0 WHERE name = 'plain'",
-      "fence is 0, and by the journal it is 18446744073709551615" },
+      "fence is 0, but in the journal it is 18446744073709551615" },
     { "client", "UPDATE holdfast.client SET highest = 1 WHERE name = 'till' AND tenant = ''",
-      "holdfast.client, name \"till\": highest is 1, and by the journal it is 3" },
+      "holdfast.client, name \"till\": highest is 1, but in the journal it is 3" },
     { "client", "UPDATE holdfast.client SET used = set_byte(used, 0, 0) WHERE tenant = ''",
       "used is 0x00" },
     { "client_call",
@@ -252,16 +252,16 @@ static const struct change changes[] = {
     { "app_value", "UPDATE holdfast.app_value SET value = 'x' WHERE key = 'counter'",
       "holdfast.app_value, key \"counter\": value is \"x\"" },
     { "app_value", "INSERT INTO holdfast.app_value VALUES ('', 'old', 'x')",
-      "key \"old\": the row is there, and by the journal it has left" },
+      "key \"old\": the row exists, but in the journal it was deleted" },
     { "outbox", "UPDATE holdfast.outbox SET topic = 'y' WHERE key = 'apply-1'", "topic is \"y\"" },
     { "outbox", "DELETE FROM holdfast.outbox WHERE key = 'apply-1'",
       "the row is missing [apply under key \"apply-1\"" },
     { "store", "UPDATE holdfast.store SET idempotency_window_ms = 5",
-      "holdfast.store: idempotency_window_ms is 5, and by the journal it is 86400000" },
+      "holdfast.store: idempotency_window_ms is 5, but in the journal it is 86400000" },
     { "journal", "UPDATE holdfast.journal SET key = 'other' WHERE key = 'w1'",
-      "column key of holdfast.journal is \"other\", and the entry says \"w1\"" },
+      "column key of holdfast.journal is \"other\", but in the entry it is \"w1\"" },
     { "journal", "UPDATE holdfast.journal SET key = NULL WHERE key = 'till/3' AND tenant = ''",
-      "column key of holdfast.journal is null, and the entry says \"till/3\"" },
+      "column key of holdfast.journal is null, but in the entry it is \"till/3\"" },
     { "journal", "UPDATE holdfast.journal SET tenant = 'x' WHERE key = 'w1'",
       "column tenant of holdfast.journal is \"x\"" },
     { "journal", "UPDATE holdfast.journal SET at = at + interval '1 hour' WHERE key = 'w1'",
@@ -357,7 +357,7 @@ static void a_row_that_is_there_twice_is_found(void **state)
         story_audit(&p, &report);
         snprintf(words, sizeof words, "the table holdfast.%s has no primary key", tables[i]);
         assert_true(story_found(&report, "TABLES", words));
-        if (!story_found(&report, "TABLES", "the row is there more than once"))
+        if (!story_found(&report, "TABLES", "the row is a duplicate"))
             fail_msg("holdfast.%s has all rows twice, and that is not told", tables[i]);
         hf_audit_report_free(&report);
         snprintf(sql, sizeof sql,
@@ -443,26 +443,26 @@ static const struct {
 } damages[] = {
     { "UPDATE holdfast.journal SET entry = set_byte(entry, 40, get_byte(entry, 40) # 1) WHERE key "
       "= 'order-2' AND tenant = ''",
-      "CHAIN", "do not come to the chain that holdfast.writer has" },
+      "CHAIN", "do not match the chain in holdfast.writer" },
     { "UPDATE holdfast.journal SET entry = set_byte(entry, 40, get_byte(entry, 40) # 1) WHERE key "
       "= 'order-2' AND tenant = ''",
-      "FORMAT", "cannot be read: its CRC does not fit" },
+      "FORMAT", "cannot be read: its CRC is wrong" },
     { "UPDATE holdfast.journal SET entry = entry || 'x'::bytea WHERE key = 'order-2' AND tenant = "
       "''",
-      "FORMAT", "cannot be read: there are bytes behind it" },
+      "FORMAT", "cannot be read: there are bytes after it" },
     { "UPDATE holdfast.journal SET entry = ''::bytea WHERE key = 'order-2' AND tenant = ''",
       "FORMAT", "cannot be read: its size does not fit" },
     { "DELETE FROM holdfast.journal WHERE key = 'order-2' AND tenant = ''", "SEQUENCE",
-      "does not follow the one before it" },
+      "does not follow the writer's previous batch" },
     { "DELETE FROM holdfast.journal WHERE key = 'order-2' AND tenant = ''", "TABLES",
-      "holdfast.token, key \"order-2\": the row is there, and the journal knows nothing of it" },
+      "holdfast.token, key \"order-2\": the row exists, but no entry of the journal made it" },
     { "DELETE FROM holdfast.journal WHERE number = (SELECT max(number) FROM holdfast.journal)",
       "SEQUENCE", "its last ones are missing" },
     { "UPDATE holdfast.journal SET number = number + 100000 WHERE key = 'order-2' AND tenant = ''",
       "CHAIN", "do not come to the chain" },
     { "UPDATE holdfast.journal SET batch = batch + 1000000 WHERE number = (SELECT max(number) FROM "
       "holdfast.journal)",
-      "SEQUENCE", "does not follow the one before it" },
+      "SEQUENCE", "does not follow the writer's previous batch" },
     { "UPDATE holdfast.journal SET writer = 77 WHERE key = 'order-2' AND tenant = ''", "SEQUENCE",
       "1 entry is of writer 77, which is not in holdfast.writer" },
     { "UPDATE holdfast.writer SET chain = sha256(chain) WHERE batch > 0", "CHAIN",
@@ -480,7 +480,7 @@ static const struct {
       "which is not an id of this store" },
     { "INSERT INTO holdfast.journal SELECT 1000000, at, tenant, action, status, key, writer, "
       "batch, entry FROM holdfast.journal WHERE key = 'order-2' AND tenant = ''",
-      "IR8", "the key has had its effect at position " },
+      "IR8", "the key had its effect at position " },
 };
 
 static void a_changed_journal_is_found(void **state)
@@ -624,7 +624,7 @@ static void an_auditors_role_is_enough(void **state)
     postgres_run(&p, "REVOKE SELECT ON SEQUENCE holdfast.fence FROM holdfast_auditor");
     char conninfo[POSTGRES_CONNINFO_MAX];
     snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d dbname=postgres user=anna", p.port);
-    fails(conninfo, HF_STORAGE_FAILURE, "The sequences of the schema holdfast cannot be looked at");
+    fails(conninfo, HF_STORAGE_FAILURE, "The sequences of the schema holdfast cannot be read");
     postgres_run(&p, "GRANT SELECT ON ALL SEQUENCES IN SCHEMA holdfast TO holdfast_auditor");
 }
 
