@@ -208,19 +208,19 @@ void hf_server_render(void *server, struct hf_http_exchange *x, struct hf_http_r
 static const char *title_of(unsigned status)
 {
     switch (status) {
-    case 401: return "Who is asking?";
-    case 404: return "Not known here";
-    case 405: return "Not with this method";
-    case 403: return "Not allowed";
-    case 408: return "Too slow";
+    case 401: return "Authentication required";
+    case 404: return "Not known";
+    case 405: return "Method not allowed";
+    case 403: return "Forbidden";
+    case 408: return "Request timeout";
     case 413: return "Too large";
-    case 415: return "Not an encoding of this server";
-    case 417: return "This expectation is not met here";
-    case 431: return "Too large a head";
-    case 501: return "Not a transfer coding of this server";
-    case 503: return "Too much at once";
-    case 505: return "Not an HTTP version of this server";
-    default: return "The request is not valid";
+    case 415: return "Encoding not supported";
+    case 417: return "Expectation not supported";
+    case 431: return "Request head too large";
+    case 501: return "Transfer coding not supported";
+    case 503: return "Too busy";
+    case 505: return "HTTP version not supported";
+    default: return "Invalid request";
     }
 }
 

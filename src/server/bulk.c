@@ -119,8 +119,8 @@ static bool too_many_for_rate(struct hf_work *work, size_t count)
     if (most == 0 || count <= most)
         return false;
     snprintf(text, sizeof text,
-             "Your tenant may make %u requests a second, so a batch of it has at most %llu lines. "
-             "Send the rest in another one; nothing of this one was done.",
+             "Your tenant may make %u requests a second, so a bulk request of it has at most %llu "
+             "lines. Nothing was done. Send fewer lines in each request.",
              tenants->rate, (unsigned long long)most);
     hf_work_refuse(work, 413, "batch-too-large", "Too many operations", text);
     return true;
@@ -151,22 +151,23 @@ static bool lines_take(struct hf_work *work, size_t count)
 static bool may_begin(struct hf_work *work, size_t count)
 {
     if (count == 0) {
-        hf_work_fail(work, (enum hf_action)0, HF_INVALID_REQUEST,
-                     "The batch is empty. Send one JSON object a line, each with an \"op\".");
+        hf_work_fail(
+            work, (enum hf_action)0, HF_INVALID_REQUEST,
+            "The bulk request is empty. Send one JSON object per line, each with an \"op\".");
         return false;
     }
     if (count > HF_BULK_LINES_MAX) {
         hf_work_refuse(work, 413, "batch-too-large", "Too many operations",
-                       "A batch has at most 8192 lines. Send the rest in another one; nothing of "
-                       "this one was done.");
+                       "A bulk request has at most 8192 lines. Nothing was done. Send fewer lines "
+                       "in each request.");
         return false;
     }
     if (too_many_for_rate(work, count))
         return false;
     if (!lines_take(work, count)) {
-        hf_work_refuse(work, 503, "too-busy", "Too much at once",
-                       "Too many batches are being worked on. Nothing of this one was done: try "
-                       "again in a moment.");
+        hf_work_refuse(
+            work, 503, "too-busy", "Too busy",
+            "Too many bulk requests are in progress. Nothing was done. Try again in a moment.");
         return false;
     }
     if (!hf_server_too_fast(work, count))
@@ -212,9 +213,9 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
     hf_json_name(&j, "status");
     if (line->call && line->status == HF_INDETERMINATE) {
         struct hf_api_problem problem = hf_api_problem_of(action, HF_INDETERMINATE);
-        problem.detail = hf_str("The answer is too large for its share of a batch, or the store "
-                                "failed. It may have been done: ask again by itself, with the same "
-                                "key, to get the answer.");
+        problem.detail = hf_str("The answer is too large for a bulk request, or the store failed. "
+                                "The operation may have been done. Send it again as a single "
+                                "request, with the same key, to get its answer.");
         s->refusals[HF_INDETERMINATE]++;
         hf_json_uint(&j, problem.http_status);
         hf_json_name(&j, "replayed");

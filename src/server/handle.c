@@ -136,8 +136,8 @@ static bool admit(struct hf_work *work, struct hf_http_refusal *why)
     };
     static const struct hf_http_refusal full[] = {
         [HF_HTTP_GROUP_FULL] = { 503, "too-many-connections",
-                                 "Your tenant has as many connections as it may have. Use those, "
-                                 "close some, or try again in a moment." },
+                                 "Your tenant has reached its limit of connections. Reuse or close "
+                                 "connections, or try again in a moment." },
         [HF_HTTP_SERVER_FULL] = { 503, "too-many-connections",
                                   "This server has as many connections as it takes. Close some, or "
                                   "try again in a moment." },
@@ -199,21 +199,18 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     };
     static const struct hf_http_refusal foreign = {
         403, "forbidden",
-        "The request comes from a web page of another origin, and those are not served here."
+        "The request comes from a web page of another origin. The server refuses such requests."
     };
     static const struct hf_http_refusal elsewhere = {
         403, "forbidden",
-        "Without an auth file this server is for its own machine alone: Host must be localhost, a "
-        "loopback "
-        "address or "
-        "the address it listens on, and no page of another site may ask. Use http://127.0.0.1 or "
-        "an auth "
-        "file."
+        "Without an auth file this server accepts requests only from its own machine: Host must be "
+        "localhost, a loopback address or the address that it listens on, and the request must not "
+        "come from a web page of another site. Use http://127.0.0.1 or an auth file."
     };
     static const struct hf_http_refusal encoded = {
         415, "encoding-not-supported",
-        "The body is in a Content-Encoding that is not read here. Send it as it is, without the "
-        "field."
+        "The body has a Content-Encoding that the server does not support. Send it without "
+        "encoding."
     };
     /* Refused before the body is received. */
     static const struct hf_http_refusal unknown = {
@@ -222,10 +219,10 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     };
     static const struct hf_http_refusal not_allowed = {
         405, "method-not-allowed",
-        "This path is there, but not with this method. The field Allow names those that it takes."
+        "The path exists, but not with this method. The field Allow names its methods."
     };
     static const struct hf_http_refusal no_body = {
-        400, "invalid-request", "This call takes no body. Send it without one."
+        400, "invalid-request", "This call has no body. Send the request without one."
     };
     struct hf_server *s = arg;
     struct hf_work *work = work_of(x);
@@ -333,7 +330,7 @@ static bool input_make(struct hf_work *work)
         size_t size = 0;
         if (!room || !hf_http_unescape(param, room, &size)) {
             hf_work_fail(work, (enum hf_action)0, room ? HF_INVALID_REQUEST : HF_NO_MEMORY,
-                         room ? "The path has a broken %-escape. Write each byte as % and two "
+                         room ? "The path has an invalid %-escape. Write each byte as % and two "
                                 "hexadecimal digits."
                               : NULL);
             return false;
@@ -383,9 +380,8 @@ static void not_found(struct hf_work *work)
                      "There is no call with this path. GET /v1/openapi.json describes them all.");
         return;
     }
-    hf_work_refuse(
-        work, 405, "method-not-allowed", "Not with this method",
-        "This path is there, but not with this method. The field Allow names those that it takes.");
+    hf_work_refuse(work, 405, "method-not-allowed", "Method not allowed",
+                   "The path exists, but not with this method. The field Allow names its methods.");
 }
 
 /* Does the call end something that was begun, or keep it alive? */
@@ -410,8 +406,8 @@ bool hf_server_too_fast(struct hf_work *work, uint64_t count)
     s->too_many_requests++;
     work->retry_after = (unsigned)((wait_us + 999999) / 1000000);
     hf_work_refuse(work, 429, "too-many-requests", "Too many requests",
-                   "Your tenant makes more requests a second than it may. Nothing was changed: "
-                   "send this one again after the time in Retry-After, with the same key.");
+                   "Your tenant exceeds its limit of requests per second. Nothing was changed. "
+                   "Retry after the time in Retry-After, with the same key.");
     return true;
 }
 
@@ -431,7 +427,7 @@ static void request(void *arg, struct hf_http_exchange *x)
         not_found(work);
     else if (handler->needs_store && !s->db)
         hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
-                     "The server is reading its journal and not ready yet. Try again in a moment "
+                     "The server is not ready: it is reading its journal. Try again in a moment, "
                      "with the same key.");
     else if (handler->begin && handler->begin(work))
         return;

@@ -22,77 +22,73 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
 {
     const struct figure figures[] = {
         { "idempotency_key_duplicates_total", "counter",
-          "Requests that were answered from a stored answer.", s->duplicates },
+          "Duplicates: requests that were answered with a stored answer.", s->duplicates },
         { "idempotency_key_race_conditions_total", "counter",
-          "Duplicates that came while the first call was still being written; they were "
-          "serialized.",
+          "Duplicates that arrived while the first call was in progress; they were serialized.",
           s->races },
-        { "idempotency_table_size", "gauge", "Keys that are remembered now.", s->tokens },
+        { "idempotency_table_size", "gauge", "Keys remembered now.", s->tokens },
         { "holdfast_key_collisions_total", "counter",
-          "Keys that came with another action or other parameters.", s->collisions },
+          "Requests whose key was used before with another action or other parameters.",
+          s->collisions },
         { "holdfast_operations_total", "counter", "Requests that were decided.", s->operations },
         { "holdfast_holds", "gauge", "Holds ever placed, reversals included.", s->holds },
         { "holdfast_holds_live", "gauge", "Holds in state held.", s->holds_live },
         { "holdfast_resources", "gauge", "Resources.", s->resources },
         { "holdfast_guards", "gauge", "Guards.", s->guards },
         { "holdfast_guard_entries", "gauge", "Identities under guard.", s->entries },
-        { "holdfast_guard_misses_total", "counter", "Recordings that a full store could not take.",
-          s->guard_misses },
-        { "holdfast_claims", "gauge", "Claims that are remembered.", s->claims },
+        { "holdfast_guard_misses_total", "counter",
+          "Recordings that were lost because the store refused writes.", s->guard_misses },
+        { "holdfast_claims", "gauge", "Claims remembered now.", s->claims },
         { "holdfast_registers", "gauge", "Registers.", s->registers },
         { "holdfast_outbox_rows", "gauge", "Rows of the outbox.", s->outbox },
         { "holdfast_clock_stalls_total", "counter",
           "Batches for which the wall clock was behind engine time.", s->clock_stalls },
         { "holdfast_index_rebuilds_total", "counter",
-          "Parts of holds.idx that were not right and were rebuilt; 0 on PostgreSQL.",
-          s->index_rebuilds },
+          "Damaged parts of holds.idx that were rebuilt; 0 on PostgreSQL.", s->index_rebuilds },
         { "holdfast_records_unreadable_total", "counter",
-          "Times that a record was damaged or unreadable when it was needed.",
-          s->records_unreadable },
+          "How often a record was needed, but damaged or unreadable.", s->records_unreadable },
         { "holdfast_clock_jumps_total", "counter",
-          "How often the wall clock jumped ahead, which the boot clock did not confirm.",
-          s->clock_jumps },
-        { "holdfast_storage_failures_total", "counter", "Requests that the store could not take.",
+          "Jumps of the wall clock that the boot clock did not confirm.", s->clock_jumps },
+        { "holdfast_storage_failures_total", "counter", "Requests that the store could not accept.",
           s->refusals_storage },
         { "holdfast_batches_total", "counter", "Batches written to the journal.", s->batches },
         { "holdfast_journal_bytes", "gauge", "Position of the journal's end; 0 on PostgreSQL.",
           s->journal_bytes },
         { "holdfast_memory_bytes", "gauge", "Memory of all tables; 0 on PostgreSQL.",
           s->memory_bytes },
-        { "holdfast_memory_key_bytes", "gauge", "The part of it that keys take; 0 on PostgreSQL.",
+        { "holdfast_memory_key_bytes", "gauge", "Memory of keys; 0 on PostgreSQL.",
           s->memory_token_bytes },
         { "holdfast_memory_used_bytes", "gauge",
-          "What the limit of memory is held against; 0 on PostgreSQL.", s->memory_used_bytes },
-        { "holdfast_memory_limit_bytes", "gauge", "The limit of memory; 0 if there is none.",
+          "Memory that counts towards the limit; 0 on PostgreSQL.", s->memory_used_bytes },
+        { "holdfast_memory_limit_bytes", "gauge", "The memory limit; 0: none.",
           s->memory_max_bytes },
-        { "holdfast_memory_full", "gauge", "1 while the limit of memory is reached.",
-          s->memory_full },
-        { "holdfast_tenants", "gauge",
-          "Tenants that have something in the tables; 0 on PostgreSQL.", s->tenants },
+        { "holdfast_memory_full", "gauge", "1 while the memory limit is reached.", s->memory_full },
+        { "holdfast_tenants", "gauge", "Tenants with records in memory; 0 on PostgreSQL.",
+          s->tenants },
         { "holdfast_quota_refusals_total", "counter",
           "Requests refused because their tenant is at its quota.", s->refusals_quota },
         { "holdfast_snapshots_total", "counter",
           "Snapshots written since the start; 0 on PostgreSQL.", s->snapshots },
         { "holdfast_journal_verify_bytes", "gauge",
-          "Journal before the snapshot of the last start, which is checked; 0 on PostgreSQL.",
+          "Bytes of the journal before the snapshot of the last start, which are verified in the "
+          "background; 0 on PostgreSQL.",
           s->verify_bytes },
-        { "holdfast_journal_verified_bytes", "gauge", "How much of it was checked so far.",
-          s->verified_bytes },
-        { "holdfast_journal_damaged", "gauge", "1 if that check found damage.",
+        { "holdfast_journal_verified_bytes", "gauge", "Bytes verified so far.", s->verified_bytes },
+        { "holdfast_journal_damaged", "gauge", "1 if the verification found damage.",
           s->journal_damaged },
         { "holdfast_out_of_space", "gauge",
-          "1 while there is no room: on the disk of the journal, or of the database.",
-          s->out_of_space },
+          "1 while the disk of the journal or of the database is full.", s->out_of_space },
         { "holdfast_out_of_files", "gauge",
-          "1 while the system gives no descriptor that the journal needs; 0 on PostgreSQL.",
+          "1 while the journal cannot open a file because of the limit of open files; 0 on "
+          "PostgreSQL.",
           s->out_of_files },
     };
     figures_add(out, figures, sizeof figures / sizeof *figures);
     hf_buffer_printf(
         out,
-        "# HELP holdfast_engine_time_seconds Engine time, which never runs backwards.\n"
+        "# HELP holdfast_engine_time_seconds Engine time, which never runs back.\n"
         "# TYPE holdfast_engine_time_seconds gauge\nholdfast_engine_time_seconds %.3f\n"
-        "# HELP holdfast_recovery_seconds How long the last start read the journal; 0 on "
+        "# HELP holdfast_recovery_seconds Duration of the recovery at the last start; 0 on "
         "PostgreSQL.\n"
         "# TYPE holdfast_recovery_seconds gauge\nholdfast_recovery_seconds %.3f\n",
         (double)s->now / 1e3, (double)s->recovery_ns / 1e9);
@@ -102,10 +98,10 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
 static void database_add(struct hf_buffer *out, const struct hf_stats *s)
 {
     const struct figure figures[] = {
-        { "holdfast_database_up", "gauge", "1 while the database can be reached and takes writes.",
-          !s->database_away },
+        { "holdfast_database_up", "gauge",
+          "1 while the database can be reached and accepts writes.", !s->database_away },
         { "holdfast_standby_silent_seconds", "gauge",
-          "For how long commits have waited for the synchronous standbys; 0 while they confirm.",
+          "How long commits have waited for the synchronous standbys; 0 while they confirm.",
           s->standby_silent_ms / 1000 },
     };
     figures_add(out, figures, sizeof figures / sizeof *figures);
@@ -139,33 +135,33 @@ static void http_add(struct hf_server *s, struct hf_buffer *out)
     hf_http_stats(s->http, &h);
     const struct figure figures[] = {
         { "holdfast_http_connections", "gauge", "Open connections.", h.connections },
-        { "holdfast_http_connections_total", "counter", "Connections that were accepted.",
-          h.accepted },
-        { "holdfast_http_connections_refused_total", "counter",
-          "Connections turned away at the limit.", h.refused_connections },
+        { "holdfast_http_connections_total", "counter", "Connections accepted.", h.accepted },
+        { "holdfast_http_connections_refused_total", "counter", "Connections refused at the limit.",
+          h.refused_connections },
         { "holdfast_http_connections_unknown", "gauge",
-          "Open connections on which nobody has said who calls; 0 without an auth file.",
+          "Open connections without a valid credential so far; 0 without an auth file.",
           h.unknown },
         { "holdfast_http_connections_unknown_closed_total", "counter",
           "Connections closed because they sent no valid credential in time.", h.unknown_closed },
         { "holdfast_tenant_connections_refused_total", "counter",
-          "Connections turned away because their tenant had as many as it may.", h.group_refused },
+          "Connections refused because their tenant was at its limit.", h.group_refused },
         { "holdfast_slow_waiting", "gauge",
-          "Lists, audits, traces and exports waiting or being made.",
+          "Lists, audits, traces and exports waiting or in progress.",
           s->slow[0].count + s->slow[1].count },
-        { "holdfast_http_requests_total", "counter", "Requests that arrived in full.", h.requests },
+        { "holdfast_http_requests_total", "counter", "Requests received in full.", h.requests },
         { "holdfast_http_requests_malformed_total", "counter",
           "Requests refused as malformed, too large or too late.", h.malformed },
         { "holdfast_http_timeouts_total", "counter",
           "Connections that were too slow or idle too long.", h.timeouts },
         { "holdfast_http_received_bytes_total", "counter", "Bytes received.", h.bytes_in },
         { "holdfast_http_sent_bytes_total", "counter", "Bytes sent.", h.bytes_out },
-        { "holdfast_queue", "gauge", "Requests being worked on: received and not yet answered.",
+        { "holdfast_queue", "gauge", "Requests in progress: received and not yet answered.",
           h.in_flight },
-        { "holdfast_http_batches_total", "counter", "Batches of operations received.", s->batches },
-        { "holdfast_http_batch_lines_total", "counter", "Operations in them.", s->batch_lines },
+        { "holdfast_http_batches_total", "counter", "Bulk requests received.", s->batches },
+        { "holdfast_http_batch_lines_total", "counter", "Operations in bulk requests.",
+          s->batch_lines },
         { "holdfast_log_lines_dropped_total", "counter",
-          "Log lines dropped because their reader was too slow.", hf_log_dropped(s->log) },
+          "Log lines dropped because the reader of the log was too slow.", hf_log_dropped(s->log) },
     };
     figures_add(out, figures, sizeof figures / sizeof *figures);
 }
@@ -228,7 +224,7 @@ static void tenants_add(struct hf_server *s, const struct hf_caller *caller, str
     else
         count = hf_usage(s->db, list, TOP, &others);
     usage_add(out, "holdfast_tenant_memory_bytes",
-              "Memory of a tenant's records, of those that use most.", list, count,
+              "Memory of a tenant's records, for the tenants that use most.", list, count,
               offsetof(struct hf_usage, memory_bytes));
     usage_add(out, "holdfast_tenant_records", "Rows, live keys and held holds of a tenant.", list,
               count, offsetof(struct hf_usage, records));
@@ -237,8 +233,8 @@ static void tenants_add(struct hf_server *s, const struct hf_caller *caller, str
           others.memory_bytes },
         { "holdfast_tenant_others_records", "gauge", "Records of all other tenants.",
           others.records },
-        { "holdfast_tenant_memory_limit_bytes", "gauge",
-          "The limit of memory of one tenant; 0: none.", s->tenant_memory_max },
+        { "holdfast_tenant_memory_limit_bytes", "gauge", "The memory limit of one tenant; 0: none.",
+          s->tenant_memory_max },
         { "holdfast_tenant_records_limit", "gauge", "The limit of records of one tenant; 0: none.",
           s->options.store.tenant_records_max },
     };
@@ -254,7 +250,7 @@ void hf_server_metrics(struct hf_server *s, const struct hf_caller *caller, stru
         out,
         "# HELP holdfast_build_info Version of this program.\n# TYPE holdfast_build_info gauge\n"
         "holdfast_build_info{version=\"%s\"} 1\n"
-        "# HELP holdfast_ready 1 when the store is open and takes new keys.\n# TYPE holdfast_ready "
+        "# HELP holdfast_ready 1 if the store is open and accepts new keys.\n# TYPE holdfast_ready "
         "gauge\n",
         hf_version());
     if (db)

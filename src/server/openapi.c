@@ -46,7 +46,7 @@ static void path_parameter_add(struct hf_json *j, const struct hf_call *call)
     hf_openapi_text(j, "in", "path");
     hf_json_name(j, "required");
     hf_json_bool(j, true);
-    hf_openapi_text(j, "description", "One segment of the path; a slash in it is written %2F.");
+    hf_openapi_text(j, "description", "One segment of the path. Write a slash in it as %2F.");
     hf_json_name(j, "schema");
     hf_json_object(j);
     hf_openapi_text(j, "type", "string");
@@ -95,7 +95,7 @@ static void body_add(struct hf_json *j, const struct hf_call *call)
     hf_json_object(j);
     if (batch)
         hf_openapi_text(j, "description",
-                        "One operation a line, at most 8192; each is independent of the others.");
+                        "One operation per line, at most 8192. Each line is decided by itself.");
     hf_json_name(j, "required");
     hf_json_bool(j, batch || call->field_count > 0);
     hf_json_name(j, "content");
@@ -140,12 +140,12 @@ static const struct tag {
     const char *prefix, *name, *about;
 } tags[] = {
     { "/v1/holds", "holds", "Hold a unit of a resource, then confirm or release it." },
-    { "/v1/resources", "resources", "What holds take units of." },
-    { "/v1/guards", "guards", "Have I seen this lately?" },
+    { "/v1/resources", "resources", "Things with units that can be held." },
+    { "/v1/guards", "guards", "Was this identity recorded within the window?" },
     { "/v1/claims", "claims", "An effect outside of this store, once." },
     { "/v1/leases", "leases", "Authority over a name, with a fence." },
     { "/v1/registers", "registers", "Named values, written or merged." },
-    { "/v1/batch", "batch", "Many operations in one request." },
+    { "/v1/batch", "batch", "Bulk requests: many operations in one body." },
     { "/v1/openapi", "server", "The server itself." },
     { "/v1/", "records", "What happened, from the records." },
     { "/", "server", NULL },
@@ -216,18 +216,21 @@ static void paths_add(struct hf_json *j)
 static const struct header {
     const char *name, *type, *choices, *about; /* choices: "a|b" or NULL */
 } headers[] = {
-    { "Allow", "string", NULL, "With 405: the methods that the path has." },
-    { "Cache-Control", "string", NULL, "`no-store`: the page shows what is now." },
-    { "Content-Security-Policy", "string", NULL, "What the page may load, which is nothing from elsewhere." },
-    { "Holdfast-Verdict", "string", "ok|violations|damaged", "What was found in the records: nothing wrong; an invariant that does "
-                                    "not hold; or damage, so that not all of them could be read. An export does not look for violations." },
-    { "Idempotency-Expires", "string", NULL, "When the key's window closes (RFC 3339). Until then the same request has the same answer; "
-                                       "after it the key is new. Not there if nothing is remembered." },
-    { "Idempotent-Replayed", "string", NULL, "`true` if this is a first answer, given again. Otherwise not there." },
-    { "Referrer-Policy", "string", NULL, "`no-referrer`: what the page links to is not told where from." },
-    { "Retry-After", "integer", NULL, "Seconds to wait before asking again." },
-    { "WWW-Authenticate", "string", NULL, "How to say who is asking." },
-    { "X-Content-Type-Options", "string", NULL, "`nosniff`: the page is what its type says." },
+    { "Allow", "string", NULL, "With 405: the methods of the path." },
+    { "Cache-Control", "string", NULL, "`no-store`: the page shows the current state." },
+    { "Content-Security-Policy", "string", NULL,
+      "What the page may load: nothing from other servers." },
+    { "Holdfast-Verdict", "string", "ok|violations|damaged",
+      "The result for the records: `ok`; `violations`: an invariant does not hold; `damaged`: not "
+      "all records could be read. An export does not look for violations." },
+    { "Idempotency-Expires", "string", NULL,
+      "When the key's window closes (RFC 3339). Until then the same request gets the same answer; "
+      "after that the key is new. Missing if nothing is remembered." },
+    { "Idempotent-Replayed", "string", NULL, "`true` if this is a replay. Otherwise missing." },
+    { "Referrer-Policy", "string", NULL, "`no-referrer`: links do not send the page's address." },
+    { "Retry-After", "integer", NULL, "Seconds to wait before a retry." },
+    { "WWW-Authenticate", "string", NULL, "How to authenticate." },
+    { "X-Content-Type-Options", "string", NULL, "`nosniff`: browsers must not guess the type." },
 };
 /* clang-format on */
 
@@ -260,12 +263,12 @@ static void shared_parameters_add(struct hf_json *j)
     hf_openapi_text(j, "in", "header");
     hf_json_name(j, "required");
     hf_json_bool(j, true);
-    hf_openapi_text(j, "description",
-                    "The same for every attempt at one request, new for every new request. Bare or "
-                    "in quotes (a string of RFC 8941); both name the same key. At most 256 bytes "
-                    "unless the server is configured otherwise. Calls without this parameter do "
-                    "not look at the field; but a claim's key stands in its body or path, and a "
-                    "field that is another key is refused.");
+    hf_openapi_text(
+        j, "description",
+        "The same for every attempt at one request, new for every new request. Plain or in quotes "
+        "(a string of RFC 8941); both are the same key. At most 256 bytes, unless the server is "
+        "configured otherwise. Calls without this parameter ignore the field; but a claim's key is "
+        "in its body or path, and a field with another key is refused.");
     hf_json_name(j, "schema");
     hf_json_object(j);
     hf_openapi_text(j, "type", "string");
@@ -311,16 +314,15 @@ static void info_add(struct hf_json *j)
     hf_json_object(j);
     hf_openapi_text(j, "title", "Holdfast");
     hf_openapi_text(j, "summary", "Retry-safe writes.");
-    hf_openapi_text(j, "description",
-                    "Every change carries an idempotency key, and the key, the change and the "
-                    "answer leave for the disk in one commit. Ask again with the same key and you "
-                    "get the first answer, byte for byte, and nothing happens a second time. A "
-                    "refusal is remembered like a success, if the request could be read: what is "
-                    "against a rule (a duration of 0 or -5, a resource that is taken) is the key's "
-                    "answer from then on, with Idempotency-Expires. What could not be read "
-                    "(malformed JSON, an unknown or repeated member, a wrong type, a number that "
-                    "does not fit) is remembered nowhere, and the key is still free. Where GET is, "
-                    "HEAD is too.");
+    hf_openapi_text(
+        j, "description",
+        "Every change has an idempotency key. The key, the change and the answer are written in "
+        "one commit. A retry with the same key gets the first answer, byte for byte, and nothing "
+        "happens a second time. If the request could be decoded, a refusal is remembered like a "
+        "success: a request against a rule (a duration of 0 or -5, a resource without a free unit) "
+        "has this refusal as the key's answer, with Idempotency-Expires. A request that could not "
+        "be decoded (malformed JSON, an unknown or duplicate member, a wrong type, a number out of "
+        "range) is not remembered, and the key is still free. Every path with GET also has HEAD.");
     hf_openapi_text(j, "version", hf_version());
     hf_json_name(j, "license");
     hf_json_object(j);
@@ -355,7 +357,7 @@ static void document_add(struct hf_buffer *out)
     hf_json_array(j);
     hf_json_object(j);
     hf_openapi_text(j, "url", "/");
-    hf_openapi_text(j, "description", "Where this description came from.");
+    hf_openapi_text(j, "description", "The server of this description.");
     hf_json_object_end(j);
     hf_json_array_end(j);
     tags_add(j);

@@ -143,11 +143,12 @@ static void successes_add(struct hf_json *j, const struct hf_call *call)
     unsigned first = does ? hf_api_answer_status(call->action, &begun) : 200;
     unsigned second = does ? hf_api_answer_status(call->action, &settled) : 200;
     success_add(j, call, first,
-                first == second ? about
-                                : "Begun: do the work, then complete or fail it with this fence.");
+                first == second
+                    ? about
+                    : "Begun: do the work, then complete or fail the claim with this fence.");
     if (second != first)
         success_add(j, call, second,
-                    "Settled before: this is what became of it. Do not do the work again.");
+                    "Settled before: this is the stored result. Do not do the work again.");
 }
 
 static void problem_content_add(struct hf_json *j)
@@ -196,7 +197,8 @@ static void not_ready_add(struct hf_json *j, const struct hf_call *call)
     status_name_add(j, 503);
     hf_json_object(j);
     hf_openapi_text(j, "description",
-                    "Not ready: it is still reading the journal, or the disk has no room.");
+                    "Not ready: the server is still reading the journal, or the store does not "
+                    "accept new keys; `why` has the reason.");
     headers_add(j, later);
     answer_content_add(j, call);
     hf_json_object_end(j);
@@ -234,15 +236,22 @@ void hf_openapi_responses(struct hf_json *j, const struct hf_call *call)
 static const struct shared {
     const char *name, *about, *headers[3]; /* NULL after the last */
 } shared[] = {
-    { "problem", "Refused before it was understood: malformed, too large, too slow, not HTTP/1.1, or of a method that the path does not "
-                 "have.", { "Allow", "Retry-After" } },
-    { "unauthorized", "`unauthorized`: the server asks for a token, and there is none, or one that is not known.", { "WWW-Authenticate" } },
-    { "forbidden", "`forbidden`: the token's role may not make this call.", { NULL } },
+    { "problem",
+      "Refused before it was decoded: malformed, too large, too slow, not HTTP/1.1, or with a "
+      "method that the path does not have.",
+      { "Allow", "Retry-After" } },
+    { "unauthorized", "`unauthorized`: the request has no credential, or an unknown one.",
+      { "WWW-Authenticate" } },
+    { "forbidden", "`forbidden`: the credential's role may not make this call.", { NULL } },
     { "too-large", "`body-too-large`, `batch-too-large`: nothing was done.", { NULL } },
-    { "too-many", "`too-many-requests`: the tenant makes more requests a second than it may. Nothing happened: try again after the time in "
-                  "Retry-After, with the same key.", { "Retry-After" } },
-    { "unavailable", "`storage-failure`, `no-memory`, `too-busy`: nothing happened and nothing is remembered. `indeterminate`: it may "
-                     "have happened. Either way, try again with the same key.", { "Retry-After" } },
+    { "too-many",
+      "`too-many-requests`: the tenant exceeds its limit of requests per second. Nothing was done. "
+      "Retry after the time in Retry-After, with the same key.",
+      { "Retry-After" } },
+    { "unavailable",
+      "`storage-failure`, `no-memory`, `too-busy`: nothing was done and nothing is remembered. "
+      "`indeterminate`: the request may have been done. In all cases, retry with the same key.",
+      { "Retry-After" } },
 };
 /* clang-format on */
 

@@ -160,18 +160,17 @@ static void extra_add(struct hf_json *j, const struct extra *extra)
 static void extras_add(struct hf_json *j, const struct hf_call *call, const char *param)
 {
     static const struct extra key = { "key", false, "the Idempotency-Key" };
-    static const struct extra unused = { "key", false, "not needed here, and not looked at" };
+    static const struct extra unused = { "key", false, "not needed here, and ignored" };
     static const struct extra claim = { "key", false, "the claim's key" };
     static const struct extra client = {
-        "client", false,
-        "instead of key, for clients that number their operations: the client's name"
+        "client", false, "instead of key, for numbered clients: the client's name"
     };
-    static const struct extra sequence = { "sequence", true, "and the number, 1, 2, 3 ..." };
+    static const struct extra sequence = { "sequence", true, "the client's number: 1, 2, 3 ..." };
     bool is_key = param && strcmp(param, "key") == 0;
     if (is_key)
         extra_add(j, &claim);
     else if (param)
-        extra_add(j, &(struct extra){ param, false, "what stands in the path of the call" });
+        extra_add(j, &(struct extra){ param, false, "the part of the call's path" });
     if (call->key) {
         extra_add(j, &key);
         extra_add(j, &client);
@@ -261,7 +260,7 @@ void hf_openapi_operations(struct hf_json *j)
     }
     hf_json_name(j, "batch_operation");
     hf_json_object(j);
-    hf_openapi_text(j, "description", "A line of a batch.");
+    hf_openapi_text(j, "description", "A line of a bulk request.");
     hf_json_name(j, "oneOf");
     hf_json_array(j);
     for (size_t i = 0; i < hf_call_count; i++)

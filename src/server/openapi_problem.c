@@ -5,21 +5,23 @@
 /* clang-format off */
 /* The server's own codes, in addition to those of the library. */
 static const struct { const char *code; unsigned status; const char *title; } own_codes[] = {
-    { "unauthorized", 401, "No token, or one that is not known" },
-    { "forbidden", 403, "The token's role may not do this, or a web page of another origin asks; without an auth file also: Host is no "
-                        "loopback name or address" },
-    { "method-not-allowed", 405, "The path has no such method; Allow names those that it has" },
-    { "request-timeout", 408, "The request came too slowly" },
-    { "batch-too-large", 413, "More than 8192 operations, or more than the tenant's rate allows in 10 seconds" },
-    { "body-too-large", 413, "The body is larger than the server takes" },
+    { "unauthorized", 401, "No credential, or an unknown one" },
+    { "forbidden", 403, "The credential's role may not do this, or a web page of another "
+                        "origin asks; without an auth file also: Host is no loopback name "
+                        "or address" },
+    { "method-not-allowed", 405, "The path does not have this method; see Allow" },
+    { "request-timeout", 408, "The request was sent too slowly" },
+    { "batch-too-large", 413, "More than 8192 operations, or more than the tenant's rate allows "
+                              "in 10 seconds" },
+    { "body-too-large", 413, "The body exceeds the server's limit" },
     { "encoding-not-supported", 415, "A body in a Content-Encoding other than identity" },
     { "expectation-failed", 417, "An Expect other than 100-continue" },
-    { "too-many-requests", 429, "The tenant makes more requests a second than it may" },
+    { "too-many-requests", 429, "The tenant exceeds its limit of requests per second" },
     { "head-too-large", 431, "More than 16384 bytes of request line and fields" },
     { "too-many-headers", 431, "More than 64 fields" },
     { "not-implemented", 501, "A transfer coding other than chunked" },
-    { "too-busy", 503, "Too much is being worked on" },
-    { "too-many-connections", 503, "The limit of connections is reached: of the server, or of the tenant" },
+    { "too-busy", 503, "Too many requests are in progress" },
+    { "too-many-connections", 503, "The server or the tenant is at its limit of connections" },
     { "version-not-supported", 505, "Neither HTTP/1.1 nor HTTP/1.0" },
 };
 /* clang-format on */
@@ -40,7 +42,7 @@ static void codes_describe(struct hf_json *j)
 {
     struct hf_buffer text = { 0 };
     hf_buffer_add_text(
-        &text, "What was wrong, for programs.\n\n| code | status | meaning |\n|---|---|---|\n");
+        &text, "The error code, for programs.\n\n| code | status | meaning |\n|---|---|---|\n");
     for (enum hf_status s = status_next(HF_OK); s != HF_OK; s = status_next(s)) {
         struct hf_api_problem p = hf_api_problem_of((enum hf_action)0, s);
         hf_buffer_printf(&text, "| %s | %u | %s |\n", p.code, p.http_status, p.title);
@@ -114,9 +116,9 @@ void hf_openapi_problem(struct hf_json *j)
     hf_json_name(j, "properties");
     hf_json_object(j);
     problem_text_add(j, "type", "urn:holdfast: and the code");
-    problem_text_add(j, "title", "what was wrong, in a few words");
+    problem_text_add(j, "title", "what happened, in a few words");
     statuses_add(j);
-    problem_text_add(j, "detail", "what was wrong, and what to do");
+    problem_text_add(j, "detail", "what happened, and what to do");
     codes_add(j);
     hf_json_object_end(j);
     hf_json_name(j, "required");

@@ -173,12 +173,12 @@ static const char head[] =
     "22.5 3.6 3.5 6.4-7.5\"/></svg>\n<h1>Holdfast</h1>\n";
 
 static const char links[] =
-    "<nav aria-labelledby=\"more\">\n<h2 id=\"more\">Go on</h2>\n<ul>\n"
+    "<nav aria-labelledby=\"more\">\n<h2 id=\"more\">More</h2>\n<ul>\n"
     "<li><a href=\"/v1/openapi.json\">API description</a><span>every call, as OpenAPI "
     "3.1</span></li>\n"
     "<li><a href=\"/metrics\">Metrics</a><span>for Prometheus</span></li>\n"
-    "<li><a href=\"/healthz\">Health</a><span>does it live?</span></li>\n"
-    "<li><a href=\"/readyz\">Readiness</a><span>does it take requests?</span></li>\n"
+    "<li><a href=\"/healthz\">Health</a><span>is the server running?</span></li>\n"
+    "<li><a href=\"/readyz\">Readiness</a><span>does it accept requests?</span></li>\n"
     "</ul>\n</nav>\n</main>\n";
 
 /* not_ready: why, or NULL: it is ready. */
@@ -190,7 +190,7 @@ static void state_add(struct hf_buffer *out, const char *not_ready)
     hf_buffer_add_text(
         out,
         "</div>\n<p class=\"lead\">Retry-safe writes. Send a request twice, and it happens once: "
-        "the key, the change and the answer are one commit.</p>\n</header>\n<main>\n");
+        "the key, the change and the answer are written in one commit.</p>\n</header>\n<main>\n");
 }
 
 static void fact_add(struct hf_buffer *out, const char *name, const char *value)
@@ -212,9 +212,10 @@ static void facts_add(struct hf_server *s, bool figures, struct hf_buffer *out)
         hf_conninfo_show(s->options.store.postgres, database, sizeof database);
     if (figures)
         fact_add(out, "Store",
-                 database[0]                                ? database
-                 : strcmp(s->options.data, ":memory:") == 0 ? "in memory alone: nothing is kept"
-                                                            : s->options.data);
+                 database[0] ? database
+                 : strcmp(s->options.data, ":memory:") == 0
+                     ? "in memory: nothing is kept after a stop"
+                     : s->options.data);
     hf_buffer_printf(out, "<dt>Since</dt><dd><time datetime=\"%s\">%s</time> (", when, when);
     since_add(out, hf_clock_wall_ms() - s->started_at);
     hf_buffer_add_text(out, ")</dd>\n");
@@ -262,7 +263,7 @@ static void commits_add(struct hf_buffer *out, const struct hf_stats *stats)
     number_add(out, stats->batches);
     figure_more(out);
     if (stats->syncs > 0)
-        hf_buffer_printf(out, "%.2f ms each, on average",
+        hf_buffer_printf(out, "%.2f ms on average",
                          (double)stats->sync_ns_total / (double)stats->syncs / 1e6);
     else
         hf_buffer_add_text(out, "none synced to disk so far");
@@ -280,15 +281,15 @@ static void sizes_add(struct hf_buffer *out, const struct hf_stats *stats)
     figure_begin(out, "Journal");
     size_add(out, stats->journal_bytes);
     figure_more(out);
-    hf_buffer_add_text(out, "written since the store was made");
+    hf_buffer_add_text(out, "written since the store was created");
     figure_end(out);
 }
 
 static void figures_add(struct hf_server *s, const struct hf_stats *stats, struct hf_buffer *out)
 {
-    static const char elsewhere[] = "used for something else, and refused";
-    static const char meanwhile[] = "while the first was being written";
-    static const char not_taken[] = "that the store could not take";
+    static const char elsewhere[] = "collisions, refused";
+    static const char meanwhile[] = "while the first was in progress";
+    static const char not_taken[] = "refused by the store";
     struct hf_http_stats http;
     hf_http_stats(s->http, &http);
     const struct figure before[] = {
@@ -312,10 +313,9 @@ static void commands_add(struct hf_server *s, struct hf_buffer *out)
 {
     static const char first[] =
         "Place a hold. The answer is <code>201</code>, with the hold in it.";
-    static const char again[] =
-        "The same again, as if the answer had been lost. It is the first answer, byte for "
-        "byte, and says <code>Idempotent-Replayed: true</code>.";
-    static const char look[] = "Look at what was placed today: there is one hold, not two.";
+    static const char again[] = "Retry it, as if the answer was lost. You get the first answer, "
+                                "byte for byte, with <code>Idempotent-Replayed: true</code>.";
+    static const char look[] = "List the holds of today: there is one hold, not two.";
     static const char *const words[COMMANDS] = { first, again, look };
     const struct command c = { s->url, s->options.auth_file != NULL, " \\\n  " };
     hf_buffer_add_text(out, "<h2>Try it</h2>\n");
@@ -360,7 +360,7 @@ void hf_server_page(struct hf_server *s, bool figures, struct hf_buffer *out)
     hf_buffer_add_text(out, head);
     const char *unready = db ? hf_server_unready(&stats) : NULL;
     state_add(out, !db                                          ? "reading the journal"
-                   : stats.out_of_space && !stats.database_away ? "the disk is full"
+                   : stats.out_of_space && !stats.database_away ? "out of disk space"
                    : stats.memory_full && !stats.database_away  ? "the memory limit is reached"
                                                                 : unready);
     facts_add(s, figures, out);

@@ -100,7 +100,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct hf_error *why, c
     return false;
 }
 
-#define OFF "To go on without a sandbox, say --sandbox off."
+#define OFF "To start without a sandbox, use --sandbox off."
 
 /* With a service file the database's address can change while the server runs: then any port is
  * allowed. */
@@ -116,12 +116,12 @@ static bool rules_make(struct entering *e, const struct hf_sandbox *sandbox)
 {
     long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
     if (abi < 1 && errno == EOPNOTSUPP)
-        return refuse(
-            e->why,
-            "Landlock is switched off in this kernel: landlock must be in its lsm= list. " OFF);
+        return refuse(e->why,
+                      "Landlock is disabled in this kernel: add landlock to its lsm= list. " OFF);
     if (abi < 1)
-        return refuse(e->why, "The kernel has no Landlock (%s): Linux 5.13 or newer has it. " OFF,
-                      strerror(errno));
+        return refuse(
+            e->why, "The kernel does not support Landlock (%s). It needs Linux 5.13 or newer. " OFF,
+            strerror(errno));
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         if (versions[i].abi > abi)
             break;
@@ -133,7 +133,7 @@ static bool rules_make(struct entering *e, const struct hf_sandbox *sandbox)
         e->handled.net &= ~NET_CONNECT;
     e->rules = (int)syscall(SYS_landlock_create_ruleset, &e->handled, sizeof e->handled, 0);
     return e->rules >= 0 ||
-           refuse(e->why, "The kernel makes no Landlock rules: %s. " OFF, strerror(errno));
+           refuse(e->why, "Cannot create Landlock rules: %s. " OFF, strerror(errno));
 }
 
 /* Allow `rights` for `path` and everything below; for a file, only the rights that a file can
@@ -165,7 +165,7 @@ static bool allow_beside(struct entering *e, const char *path)
     char copy[PATH_MAX];
     int size = snprintf(copy, sizeof copy, "%s", path);
     if (size < 0 || (size_t)size >= sizeof copy)
-        return refuse(e->why, "%.300s is too long a path.", path);
+        return refuse(e->why, "The path is too long: %.300s.", path);
     const char *directory = dirname(copy);
     return strcmp(directory, "/") == 0 || allow(e, directory, FS_READ_FILE);
 }
@@ -292,7 +292,7 @@ static bool allow_temporary(struct entering *e, const char *path)
     char copy[PATH_MAX];
     int size = snprintf(copy, sizeof copy, "%s", path);
     if (size < 0 || (size_t)size >= sizeof copy)
-        return refuse(e->why, "%.300s is too long a path.", path);
+        return refuse(e->why, "The path is too long: %.300s.", path);
     return allow(e, path, WRITABLE) && allow(e, dirname(copy), FS_REMOVE_DIR);
 }
 
@@ -319,7 +319,7 @@ static bool temporary_files(const struct hf_sandbox *sandbox, struct hf_error *w
     const char *folder = sandbox->temporary ? sandbox->temporary : sandbox->writable;
     return !folder ||
            (setenv("TMPDIR", folder, 1) == 0 && setenv("SQLITE_TMPDIR", folder, 1) == 0) ||
-           refuse(why, "There is not enough memory to enter the sandbox.");
+           refuse(why, "Out of memory while entering the sandbox.");
 }
 
 /* Landlock restricts the calling thread and its children, but not threads that already exist. */
@@ -333,12 +333,10 @@ static bool rules_enter(struct entering *e, bool connects)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         syscall(SYS_landlock_restrict_self, e->rules, 0) != 0)
-        return refuse(e->why, "The kernel does not put Landlock rules in force: %s. " OFF,
-                      strerror(errno));
+        return refuse(e->why, "Cannot apply the Landlock rules: %s. " OFF, strerror(errno));
     int error = hf_sandbox_calls(connects);
     return error == 0 ||
-           refuse(e->why, "The kernel does not filter system calls (seccomp): %s. " OFF,
-                  strerror(-error));
+           refuse(e->why, "Cannot filter system calls (seccomp): %s. " OFF, strerror(-error));
 }
 
 enum hf_status hf_sandbox_enter(const struct hf_sandbox *sandbox, struct hf_error *why)
@@ -348,9 +346,9 @@ enum hf_status hf_sandbox_enter(const struct hf_sandbox *sandbox, struct hf_erro
     if (sandbox->postgres)
         modules_load();
     if (sizeof(void *) < 8)
-        refuse(why, "The sandbox knows the system calls of 64-bit systems only. " OFF);
+        refuse(why, "The sandbox works on 64-bit systems only. " OFF);
     else if (!is_alone())
-        refuse(why, "The sandbox must be entered before the first thread is made.");
+        refuse(why, "The sandbox must be entered before the first thread is started.");
     else if (rules_make(&e, sandbox) && rules_fill(&e, sandbox) && temporary_files(sandbox, why))
         rules_enter(&e, sandbox->postgres != NULL);
     if (e.rules >= 0)

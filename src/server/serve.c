@@ -102,7 +102,7 @@ static void reload(struct hf_server *s)
     hf_auth_drop(old);
     hf_http_set_tls(s->http, tls);
     hf_tls_drop(tls);
-    log_text(s, HF_LOG_INFO, "reloaded", "the auth file and the certificate were read again");
+    log_text(s, HF_LOG_INFO, "reloaded", "the auth file and the certificate were reloaded");
 }
 
 /* ---- Starting ---- */
@@ -113,7 +113,7 @@ static bool make_directory(const char *path, struct hf_error *why)
     if (strcmp(path, ":memory:") == 0 || mkdir(path, 0700) != 0) {
         if (strcmp(path, ":memory:") == 0 || errno == EEXIST)
             return true;
-        snprintf(why->text, sizeof why->text, "cannot make the directory \"%.300s\": %s", path,
+        snprintf(why->text, sizeof why->text, "cannot create the directory \"%.300s\": %s", path,
                  strerror(errno));
         return false;
     }
@@ -137,8 +137,7 @@ static bool make_temporary(struct hf_server *s, struct hf_error *why)
                      folder && *folder ? folder : "/tmp");
     if (n > 0 && (size_t)n < sizeof s->temporary && mkdtemp(s->temporary))
         return true;
-    snprintf(why->text, sizeof why->text,
-             "cannot make a directory for temporary files in \"%.200s\": %s",
+    snprintf(why->text, sizeof why->text, "cannot create a temporary directory in \"%.200s\": %s",
              folder && *folder ? folder : "/tmp", strerror(errno));
     s->temporary[0] = '\0';
     return false;
@@ -229,9 +228,8 @@ static int prepare(struct hf_server *s)
     if (!o->auth_file && !hf_http_loopback(s->http))
         return complain(
             EXIT_USAGE_ERROR, o->places.listen,
-            "without --auth-file only a loopback address may be listened on, because anybody "
-            "who reaches the port could do anything. Give --auth-file FILE, or --listen "
-            "127.0.0.1:4653");
+            "without --auth-file the server listens on loopback addresses only, because every "
+            "caller would have full access. Give --auth-file FILE, or --listen 127.0.0.1:4653");
     s->tenants.connections_max = tenant_connections(s); /* needs the limit from hf_http_listen */
     snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", hf_http_address(s->http));
     if (o->store.postgres ? !make_temporary(s, &why) : !make_directory(o->data, &why))
@@ -271,14 +269,13 @@ static void connections_note(struct hf_server *s)
     unsigned most = hf_http_connections_max(s->http);
     if (most >= s->options.max_connections)
         return;
-    int n = snprintf(
-        text, sizeof text,
-        "the system gives this process too few descriptors for max-connections %u; it takes %u: "
-        "raise LimitNOFILE or ulimit -n",
-        s->options.max_connections, most);
+    int n = snprintf(text, sizeof text,
+                     "the limit of open files is too low for max-connections %u; the server "
+                     "accepts %u connections. Raise LimitNOFILE or ulimit -n",
+                     s->options.max_connections, most);
     if (s->options.tenant_connections > s->tenants.connections_max)
         snprintf(text + n, sizeof text - (size_t)n,
-                 "; and %u of each tenant instead of tenant-connections %u",
+                 ". Each tenant may have %u instead of tenant-connections %u",
                  s->tenants.connections_max, s->options.tenant_connections);
     log_text(s, HF_LOG_WARNING, "limits", text);
 }
@@ -290,7 +287,7 @@ static int start(struct hf_server *s)
                                   .fd = 2 };
     struct hf_error why = { .status = HF_OK };
     if (hf_log_open(&log, &s->log) != HF_OK || hf_slow_start(s) != HF_OK)
-        return complain(EXIT_STORE, NULL, "the system gives no threads for the server");
+        return complain(EXIT_STORE, NULL, "cannot start background threads");
     for (size_t i = 0; i < 2; i++)
         if (s->notes[i][0])
             log_text(s, HF_LOG_WARNING, "file", s->notes[i]);
@@ -302,13 +299,13 @@ static int start(struct hf_server *s)
 
 const char *hf_server_unready(const struct hf_stats *stats)
 {
-    return stats->database_away       ? "the database is away, or takes no writes"
+    return stats->database_away       ? "the database cannot be reached, or does not accept writes"
            : stats->standby_silent_ms ? "the synchronous standbys confirm nothing"
            : stats->out_of_space      ? "out of space"
            : stats->out_of_files      ? "too many open files"
-           : stats->storage_failing   ? "the disk fails"
+           : stats->storage_failing   ? "disk error"
            : stats->memory_full
-               ? "out of memory: memory-max is reached, and only what was begun can be ended"
+               ? "out of memory: memory-max is reached, and only endings are accepted"
            : stats->journal_damaged ? "the journal is damaged"
                                     : NULL;
 }
@@ -324,7 +321,7 @@ static void serve(struct hf_server *s, const sigset_t *signals)
         s->options.welcome(s->url);
     while (sigwait(signals, &got) == 0 && got == SIGHUP)
         reload(s);
-    log_text(s, HF_LOG_INFO, "stopping", "what is in flight is finished first");
+    log_text(s, HF_LOG_INFO, "stopping", "requests in progress are finished first");
 }
 
 /* False: a slow call is still in progress, so nothing may be freed. */
@@ -345,15 +342,14 @@ static bool stop(struct hf_server *s)
         bool kept = database || strcmp(s->options.data, ":memory:") != 0;
         if (opened)
             log_text(s, HF_LOG_INFO, "stopped",
-                     database ? "everything that was answered is in the database"
-                     : kept   ? "everything that was answered is on disk"
-                              : "the store was in memory, and is gone with the process");
+                     database ? "all answered requests are in the database"
+                     : kept   ? "all answered requests are on disk"
+                              : "the store was in memory and is lost now");
         else
-            log_text(
-                s, HF_LOG_ERROR, "not-started",
-                s->unsure
-                    ? "the store was not opened; whether its configuration was changed is not known"
-                    : "the store was not opened; nothing was changed");
+            log_text(s, HF_LOG_ERROR, "not-started",
+                     s->unsure
+                         ? "the store could not be opened; its configuration may have been changed"
+                         : "the store could not be opened; nothing was changed");
         hf_log_close(s->log);
     }
     return true;
@@ -364,7 +360,7 @@ int hf_server_run(const struct hf_server_options *options)
     struct hf_server *s = calloc(1, sizeof *s);
     sigset_t signals;
     if (!s)
-        return complain(EXIT_STORE, NULL, "there is no memory for the server");
+        return complain(EXIT_STORE, NULL, "out of memory");
     s->options = *options;
     s->started_at = hf_clock_wall_ms();
     hf_tenants_init(&s->tenants, 0, options->tenant_rate);

@@ -107,8 +107,8 @@ static const char *records_of(struct hf_work *work, const char **postgres)
     if (strcmp(o->data, ":memory:") != 0)
         return o->data;
     hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
-                 "This server keeps its store in memory alone, so there are no records on disk to "
-                 "read. Start it with --data DIR to have them.");
+                 "The server keeps its store in memory, so there are no records on disk. Start it "
+                 "with --data DIR to have records.");
     return NULL;
 }
 
@@ -151,9 +151,9 @@ static void records_fail(struct hf_work *work, enum hf_status status, const stru
         hf_log_line(work->server->log, HF_LOG_ERROR, hf_clock_wall_ms(), "records-unreadable",
                     &field, 1);
     hf_work_fail(work, (enum hf_action)0, status,
-                 why->text[0]
-                     ? "The records could not be read or written out. The server's log says why."
-                     : NULL);
+                 why->text[0] ? "The records could not be read, or the answer not be written. The "
+                                "server's log has the reason."
+                              : NULL);
 }
 
 void hf_slow_audit(struct hf_work *work)
@@ -223,7 +223,7 @@ static void export_open(struct hf_work *work, const char *path)
     work->file = open(path, O_RDONLY | O_CLOEXEC);
     if (work->file < 0 || fstat(work->file, &st) != 0) {
         hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
-                     "The export was made and could not be read again.");
+                     "The export was written, but could not be read.");
         return;
     }
     work->file_size = (uint64_t)st.st_size;
@@ -235,10 +235,9 @@ static bool export_begin(struct hf_work *work)
     if (atomic_fetch_add(&work->tenant->exports, 1) < EXPORTS_MAX)
         return true;
     atomic_fetch_sub(&work->tenant->exports, 1);
-    hf_work_refuse(
-        work, 503, "too-busy", "Too much at once",
-        "Your tenant has two exports that are being sent. Read them to the end or close their "
-        "connections, then ask again.");
+    hf_work_refuse(work, 503, "too-busy", "Too busy",
+                   "Your tenant already has two exports in progress. Read them to the end or close "
+                   "their connections, then try again.");
     return false;
 }
 
@@ -388,8 +387,8 @@ static void *queue_run(void *arg)
             make_whole(work);
         else
             hf_work_fail(work, (enum hf_action)0, HF_STORAGE_FAILURE,
-                         "The server is stopping, so this long question was not begun. Ask again "
-                         "when it is back.");
+                         "The server is stopping. The call was not begun. Try again when the "
+                         "server is back.");
         work->x->answer_size = work->text.size;
         pthread_mutex_lock(&queue->lock);
         turn_end(queue, turns);
@@ -463,8 +462,8 @@ void hf_slow_add(struct hf_work *work)
     pthread_mutex_unlock(&queue->lock);
     if (room)
         return;
-    hf_work_refuse(
-        work, 503, "too-busy", "Too much at once",
-        "Too many such questions are waiting. Nothing was changed: try again in a moment.");
+    hf_work_refuse(work, 503, "too-busy", "Too busy",
+                   "Too many lists, audits, traces and exports are waiting. Nothing was changed. "
+                   "Try again in a moment.");
     hf_http_done(work->x);
 }

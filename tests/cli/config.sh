@@ -43,13 +43,13 @@ done <<'TABLE'
 2|log-duplicates = maybe|log-duplicates: "maybe" does not fit
 2|listen = here|cannot listen on "here": expected an address and a port, such as 127.0.0.1:4653
 2|listen = 127.0.0.1:65536|cannot listen on "127.0.0.1:65536": expected an address
-2|listen = 0.0.0.0:0|without --auth-file only a loopback address may be listened on
+2|listen = 0.0.0.0:0|without --auth-file the server listens on loopback addresses only
 3|listen = 192.0.2.1:0|cannot listen on "192.0.2.1:0": Cannot assign
 2|auth-file = absent|absent cannot be opened: No such file
 2|auth-file = auth|auth
 2|tls-cert = cert|TLS needs both --tls-cert and --tls-key
 2|tls-key = cert|TLS needs both --tls-cert and --tls-key
-3|data = absent/too|cannot make the directory "absent/too"
+3|data = absent/too|cannot create the directory "absent/too"
 3|data = cert|
 TABLE
 config 'sandbox = perhaps'

@@ -251,7 +251,7 @@ has err "is open already, by another process"
 try 3 serve --listen 127.0.0.1:0 --data "$work/remote" --sandbox $sandbox
 has err "is open already, by another process"
 try 0 audit --data "$work/remote" --json
-json 'j.journal.open_by === "a process that did not say who it is"'
+json 'j.journal.open_by === "an unknown process"'
 cp LOCK.before remote/LOCK
 try 3 hold x --for y --duration 1m --key z --data "$work/remote"
 has err "is open already, by $url"
@@ -279,7 +279,7 @@ try 0 list --requester crowd --limit 0 --cursor "$(sed -n 's/.*--cursor \([0-9]*
 json 'j.holds.length === 499 && j.holds[0].resource === "p498"'
 # An address that is not this machine's own by name: whoever is on the way could read the token.
 HOLDFAST_TOKEN=secret try 1 list --limit 1 --server "http://0.0.0.0:${url##*:}"
-has err "forbidden: Without an auth file this server is for its own machine alone"
+has err "forbidden: Without an auth file this server accepts requests only from its own machine"
 has err "warning: the token goes to http://0.0.0.0:${url##*:} unencrypted"
 hasnt err secret
 HOLDFAST_TOKEN=secret try 0 list --limit 1 --server "$url"
@@ -297,7 +297,7 @@ serve --data "$work/damaged"
 for i in 1 2 3 4; do try 0 hold "d$i" --for q --duration 1h --key "d$i" --server "$url"; done
 printf 'x' | dd of="$work/damaged/journal-00000001.log" bs=1 seek=8300 conv=notrunc status=none
 try 1 audit --server "$url"
-has out "DAMAGED: the journal is not whole or was changed"
+has out "DAMAGED: the journal is damaged or was changed"
 try 1 audit --server "$url" --json
 json 'j.verdict === "damaged"'
 try 1 export --format jsonl "$work/part.jsonl" --server "$url"
@@ -348,7 +348,7 @@ checks=$((checks + 1))
 try 0 export --format jsonl - --server "$url" --token-file other-token
 hasnt out '"k1"'
 try 0 audit --server "$url" --token-file token
-has out 'Tenant "acme" alone'
+has out 'Only tenant "acme"'
 try 2 list --server "$url" --token-file open-token
 has err "everybody may read or write it; do: chmod o-rw on it"
 for file in empty blank long nul; do

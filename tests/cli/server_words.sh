@@ -20,7 +20,7 @@ not_logged() {
 serve --data shop
 logged 'a new store was made in shop'
 unserve
-logged 'stopped text="everything that was answered is on disk"'
+logged 'stopped text="all answered requests are on disk"'
 
 serve --data shop
 not_logged 'a new store'
@@ -39,7 +39,7 @@ unserve
 
 serve --data :memory:
 unserve
-logged 'the store was in memory, and is gone'
+logged 'the store was in memory and is lost'
 not_logged 'on disk'
 
 # A limit on the size of files is a disk without room, not a death without a word.

@@ -151,7 +151,7 @@ static void commands_act_on_the_database(void **state)
     postgres_run(&p, "UPDATE holdfast.hold SET requester = 'eve'");
     assert_int_equal(command(with, "audit"), 1);
     says("VIOLATIONS: 1, by the checks TABLES");
-    says("requester is \"eve\", and by the journal it is \"ann\"");
+    says("requester is \"eve\", but in the journal it is \"ann\"");
 }
 
 /* What the export says is what the journal says. */
@@ -326,7 +326,7 @@ static void the_config_file_has_them_too(void **state)
         command("", "serve --config conf --data /nonexistent/store --store journal --sandbox "
                     "off --listen 127.0.0.1:0"),
         3);
-    says("cannot make the directory"); /* the command line goes before the file */
+    says("cannot create the directory"); /* the command line goes before the file */
     assert_int_equal(command("", "serve --config conf --sandbox off --listen 127.0.0.1:0"), 3);
     says("conf:2: ");
     f = fopen(path, "w");
@@ -437,7 +437,7 @@ static void works(const char *sandbox)
     assert_int_equal(server_stop(&s), 0);
     assert_int_equal(entries_of(s.dir, "holdfast-"), 0);
     char *log = server_log(&s);
-    assert_non_null(strstr(log, "everything that was answered is in the database"));
+    assert_non_null(strstr(log, "all answered requests are in the database"));
     free(log);
 }
 
@@ -477,7 +477,8 @@ static void goes_and_comes(const char *sandbox)
     postgres_stop(&p, POSTGRES_IMMEDIATE);
     assert_int_equal(talk(&t, "POST /v1/holds", "k2", PLACE), 503);
     await_ready(&t, 503);
-    assert_non_null(strstr(t.got.body, "\"why\":\"the database is away, or takes no writes\""));
+    assert_non_null(strstr(
+        t.got.body, "\"why\":\"the database cannot be reached, or does not accept writes\""));
     assert_int_equal(talk(&t, "GET /healthz", NULL, NULL), 200);
     assert_int_equal(talk(&t, "GET /v1/audit", NULL, NULL), 503);
     assert_int_equal(talk(&t, "GET /", NULL, NULL), 200);

@@ -353,7 +353,7 @@ static void without_tokens_only_this_machine_may_call(void **state)
     s.options.auth_file = NULL;
     s.options.listen = "0.0.0.0:0";
     it_does_not_start_with(
-        "holdfast: without --auth-file only a loopback address may be listened on");
+        "holdfast: without --auth-file the server listens on loopback addresses only");
     assert_int_equal(access(s.data, F_OK), -1); /* nothing was made */
     s.options.auth_file = path;
     s.options.listen = "127.0.0.1:0";

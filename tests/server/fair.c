@@ -259,7 +259,7 @@ static void a_tenant_has_its_own_connections(void **state)
         if (i < EACH) {
             assert_int_equal(r.status, 200);
         } else {
-            watch_refused(&r, 503, "too-many-connections", "Your tenant has as many");
+            watch_refused(&r, 503, "too-many-connections", "Your tenant has reached its limit");
             assert_string_equal(reply_field(&r, "Connection"), "close");
             watch_ends(fds[i]);
             close(fds[i]);
@@ -415,7 +415,7 @@ static void a_tenant_has_its_own_rate(void **state)
         if (r.status == 200) {
             let_in++;
         } else {
-            watch_refused(&r, 429, "too-many-requests", "more requests a second");
+            watch_refused(&r, 429, "too-many-requests", "limit of requests per second");
             assert_string_equal(reply_field(&r, "Retry-After"), "1");
             refused++;
         }

@@ -469,7 +469,7 @@ static void idle_connections_take_no_file_of_the_store(void **state)
     assert_int_equal(r.status, 200);
     reply_free(&r);
     char *log = server_log(&s);
-    assert_non_null(strstr(log, "too few descriptors for max-connections 4096"));
+    assert_non_null(strstr(log, "too low for max-connections 4096"));
     free(log);
     for (int i = 0; i < COUNT; i++)
         close(fds[i]);

@@ -327,8 +327,9 @@ static void an_unknown_outcome_can_be_found(void **state)
     assert_int_equal(talk(&t, "GET /v1/trace/pay-7", NULL, NULL), 200);
     assert_true(reply_has(
         &t.got,
-        "As of 2023-11-14T22:13:25.000Z: the lease ran out without a word, so the outcome is "
-        "unknown since 2023-11-14T22:13:21.000Z; bound until its claim is settled with fence 1"));
+        "As of 2023-11-14T22:13:25.000Z: the lease ran out before the claim was settled, so the "
+        "outcome is "
+        "unknown since 2023-11-14T22:13:21.000Z; bound until the claim is settled with fence 1"));
     /* A line of a batch is told of too. */
     assert_int_equal(
         talk(&t, "POST /v1/batch", NULL, "{\"op\":\"begin\",\"key\":\"pay-7\",\"payload\":1}"),
@@ -465,8 +466,8 @@ static void a_body_that_is_encoded_is_refused(void **state)
     talk_as(&t, "Content-Encoding: gzip\r\n");
     assert_int_equal(talk(&t, "POST /v1/holds", "k", hold), 415);
     says(415, "encoding-not-supported",
-         "The body is in a Content-Encoding that is not read here. Send it as it is, without the "
-         "field.");
+         "The body has a Content-Encoding that the server does not support. Send it without "
+         "encoding.");
     assert_int_equal(talk(&t, "GET /v1/holds", NULL, NULL),
                      200); /* there is nothing to be decoded */
     talk_as(&t, "Content-Encoding: Identity\r\n");

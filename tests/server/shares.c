@@ -76,7 +76,7 @@ static enum join joins(const char *as, int *fd)
     assert_true(server_call(*fd, "GET /healthz", as, NULL, &r));
     if (r.status != 200) {
         watch_refused(&r, 503, "too-many-connections", NULL);
-        got = reply_has(&r, "Your tenant has as many connections") ? TENANT_FULL : SERVER_FULL;
+        got = reply_has(&r, "Your tenant has reached its limit") ? TENANT_FULL : SERVER_FULL;
         assert_true(got == TENANT_FULL || reply_has(&r, "This server has as many connections"));
         close(*fd);
         *fd = -1;
@@ -120,7 +120,7 @@ static void shares_are_of_what_is_possible(void **state)
     assert_int_equal(why, SERVER_FULL);
     assert_int_equal(joins(AS_GAMMA, gamma), SERVER_FULL);
     assert_true(b >= a / 2);
-    assert_int_equal(watch_log(&s, "too few descriptors for max-connections 4096", 1), true);
+    assert_int_equal(watch_log(&s, "too low for max-connections 4096", 1), true);
     for (int i = 0; i < a; i++)
         close(alpha[i]);
     for (int i = 0; i < b; i++)

@@ -124,7 +124,7 @@ static void test_in_memory(void **state)
 {
     (void)state;
     server.options.data = ":memory:";
-    has(show(true), "in memory alone");
+    has(show(true), "in memory: nothing is kept");
     server.options.data = "/srv/holdfast";
 }
 
