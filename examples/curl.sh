@@ -3,7 +3,7 @@
 #
 #     holdfast serve &
 #     sh curl.sh                           # http://127.0.0.1:4653
-#     TOKEN=... sh curl.sh https://holdfast.example.com     # a token with the role admin, if the server has an auth file
+#     CREDENTIAL=... sh curl.sh https://holdfast.example.com     # if the server has an auth file; role admin
 #
 # The tour makes calls of every group and compares every answer. The first difference ends it with exit code 1. It uses
 # names of its own, so you can run it again, also on a server with other clients.
@@ -35,7 +35,7 @@ call() {
     set -- "$@" -H "Idempotency-Key: $key"
   fi
   [ -z "$body" ] || set -- "$@" --data-binary "$body"
-  [ -z "${TOKEN:-}" ] || set -- "$@" -H "Authorization: Bearer $TOKEN"
+  [ -z "${CREDENTIAL:-}" ] || set -- "$@" -H "Authorization: Bearer $CREDENTIAL"
   rm -f "$work/head" "$work/body"
   # shellcheck disable=SC2086
   got=$(curl ${CURL_OPTIONS:-} "$@" "$url$path") || surprise "$method $path: no answer"
@@ -59,7 +59,7 @@ call 200 GET /readyz
 has '"ready":true'
 call 200 GET /v1/openapi.json
 has '"openapi":"3.1.0"'
-if [ -z "${TOKEN:-}" ]; then # with an auth file, the figures may be the operator's alone
+if [ -z "${CREDENTIAL:-}" ]; then # with an auth file, the figures may be the operator's alone
   call 200 GET /metrics
   has 'holdfast_ready 1'
 fi

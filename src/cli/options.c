@@ -20,9 +20,9 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_SERVER] = { "server", "URL", "HOLDFAST_SERVER", NULL,
                         "ask the server at this address, such as http://127.0.0.1:4653, instead of "
                         "opening a directory" },
-    [HF_OPT_TOKEN_FILE] = { "token-file", "FILE", "HOLDFAST_TOKEN_FILE", NULL,
-                            "with --server: the file with the token that says who calls "
-                            "(HOLDFAST_TOKEN has the token itself)" },
+    [HF_OPT_CREDENTIAL_FILE] = { "credential-file", "FILE", "HOLDFAST_CREDENTIAL_FILE", NULL,
+                                 "with --server: the file with the caller's credential "
+                                 "(HOLDFAST_CREDENTIAL has the credential itself)" },
     [HF_OPT_TLS_CA] = { "tls-ca", "FILE", "HOLDFAST_TLS_CA", NULL,
                         "with --server https://...: trust the authorities in this file, in PEM, "
                         "instead of the system's" },
@@ -105,7 +105,7 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_THREADS] = { "threads", "N", "HOLDFAST_THREADS", NULL,
                          "I/O threads; one fills a core (1)" },
     [HF_OPT_AUTH_FILE] = { "auth-file", "FILE", "HOLDFAST_AUTH_FILE", NULL,
-                           "who may call: a line a credential, `tenant role sha256-of-token`; "
+                           "the credentials, one a line: `tenant role sha256-of-credential`; "
                            "without it only a loopback address may be listened on" },
     [HF_OPT_TLS_CERT] = { "tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
                           "the certificate and its chain, in PEM: serve https" },

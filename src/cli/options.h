@@ -13,7 +13,7 @@ enum hf_cli_option_id {
     HF_OPT_STORE,
     HF_OPT_POSTGRES,
     HF_OPT_SERVER,
-    HF_OPT_TOKEN_FILE,
+    HF_OPT_CREDENTIAL_FILE,
     HF_OPT_TLS_CA,
     HF_OPT_TIMEOUT,
     HF_OPT_TENANT,

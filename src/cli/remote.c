@@ -98,7 +98,7 @@ static enum hf_cli_exit refused(struct hf_cli *cli, const struct hf_client_call 
         hf_cli_add_clean(&sentence, hf_str(problem->detail));
     if (answer->head.status == 401)
         hf_buffer_add_text(
-            &sentence, " Here that is --token-file FILE, or the token itself in HOLDFAST_TOKEN.");
+            &sentence, " On the command line, use --credential-file FILE or HOLDFAST_CREDENTIAL.");
     if (cli->json)
         body_print(answer);
     hf_cli_error(cli, "%s: %s", problem->code, hf_buffer_text(&sentence));

@@ -163,9 +163,9 @@ static bool tenant_fits(const struct hf_cli *cli)
     if (!cli->values[HF_OPT_TENANT] || !(cli->command->globals & HF_OPT_BIT(TENANT)))
         return true;
     hf_cli_error(cli,
-                 "a server knows the tenant by the token of the caller, so %s cannot be chosen "
-                 "with %s; leave it out, and call with a token of that tenant (--token-file FILE "
-                 "or HOLDFAST_TOKEN)",
+                 "a server knows the tenant by the caller's credential, so %s cannot be used with "
+                 "%s. Leave it out, and use a credential of that tenant (--credential-file FILE or "
+                 "HOLDFAST_CREDENTIAL)",
                  given, server_name(cli));
     return false;
 }
@@ -190,7 +190,7 @@ static bool settings_fit(const struct hf_cli *cli)
 /* What means something to a server alone. */
 static bool callings_fit(const struct hf_cli *cli)
 {
-    static const enum hf_cli_option_id calling[] = { HF_OPT_TOKEN_FILE, HF_OPT_TLS_CA,
+    static const enum hf_cli_option_id calling[] = { HF_OPT_CREDENTIAL_FILE, HF_OPT_TLS_CA,
                                                      HF_OPT_TIMEOUT };
     for (size_t i = 0; i < sizeof calling / sizeof *calling; i++) {
         if (!hf_cli_given(cli, calling[i]))
@@ -222,17 +222,17 @@ bool hf_cli_place_fits(const struct hf_cli *cli)
     return tenant_fits(cli) && settings_fit(cli);
 }
 
-/* ---- The token ---- */
+/* ---- The credential ---- */
 
-/* Read the file: the token alone, perhaps with a line end. out: HF_CLIENT_TOKEN_MAX + 3 bytes.
- * NULL, or what is wrong. */
-static const char *token_read(const char *path, char *out)
+/* Read the file: only the credential, with or without a line end. out: HF_CLIENT_CREDENTIAL_MAX
+ * + 3 bytes. NULL, or what is wrong. */
+static const char *credential_read(const char *path, char *out)
 {
     struct stat st;
     FILE *file = fopen(path, "re");
     if (!file)
         return strerror(errno);
-    size_t size = fread(out, 1, HF_CLIENT_TOKEN_MAX + 2, file);
+    size_t size = fread(out, 1, HF_CLIENT_CREDENTIAL_MAX + 2, file);
     const char *wrong = ferror(file) ? strerror(errno) : NULL;
     if (!wrong && fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode) &&
         (st.st_mode & (S_IROTH | S_IWOTH)))
@@ -246,28 +246,29 @@ static const char *token_read(const char *path, char *out)
     return wrong ? wrong : strlen(out) != size ? "it is not text" : NULL;
 }
 
-/* The token: --token-file, else HOLDFAST_TOKEN, else HOLDFAST_TOKEN_FILE. It is never an argument,
- * because those are shown to everybody on the machine. token: out, NULL if there is none. False
- * after saying what is wrong. */
-static bool token_find(const struct hf_cli *cli, char *room, const char **token)
+/* The credential: --credential-file, else HOLDFAST_CREDENTIAL, else HOLDFAST_CREDENTIAL_FILE. It
+ * is never an argument, because every user of the machine can see arguments. credential: out, NULL
+ * if there is none. False after an error message. */
+static bool credential_find(const struct hf_cli *cli, char *room, const char **credential)
 {
-    const char *path = cli->values[HF_OPT_TOKEN_FILE], *own = getenv("HOLDFAST_TOKEN");
-    *token = NULL;
-    if (own && *own && !hf_cli_given(cli, HF_OPT_TOKEN_FILE)) {
-        *token = own;
+    const char *path = cli->values[HF_OPT_CREDENTIAL_FILE], *own = getenv("HOLDFAST_CREDENTIAL");
+    *credential = NULL;
+    if (own && *own && !hf_cli_given(cli, HF_OPT_CREDENTIAL_FILE)) {
+        *credential = own;
         return true;
     }
     if (!path)
         return true;
-    const char *wrong = token_read(path, room);
+    const char *wrong = credential_read(path, room);
     if (wrong) {
         struct hf_buffer text = { 0 };
         hf_cli_add_quoted(&text, hf_str(path));
-        hf_cli_error(cli, "the token file %s cannot be used: %s", hf_buffer_text(&text), wrong);
+        hf_cli_error(cli, "the credential file %s cannot be used: %s", hf_buffer_text(&text),
+                     wrong);
         hf_buffer_free(&text);
         return false;
     }
-    *token = room;
+    *credential = room;
     return true;
 }
 
@@ -286,11 +287,11 @@ static bool wait_read(struct hf_cli *cli)
 
 enum hf_cli_exit hf_cli_remote_open(struct hf_cli *cli)
 {
-    char room[HF_CLIENT_TOKEN_MAX + 3] = "";
+    char room[HF_CLIENT_CREDENTIAL_MAX + 3] = "";
     struct hf_client_options options = { .url = cli->values[HF_OPT_SERVER],
                                          .ca_file = cli->values[HF_OPT_TLS_CA] };
     struct hf_error why = { .status = HF_OK };
-    if (!wait_read(cli) || !token_find(cli, room, &options.token))
+    if (!wait_read(cli) || !credential_find(cli, room, &options.credential))
         return HF_EXIT_USAGE;
     if (hf_cli_given(cli, HF_OPT_TLS_CA) && strncmp(options.url, "https://", 8) != 0) {
         hf_cli_error(cli, "--tls-ca is for a URL that begins with https://, and this one does not");
@@ -306,9 +307,10 @@ enum hf_cli_exit hf_cli_remote_open(struct hf_cli *cli)
         return status == HF_INVALID_REQUEST ? HF_EXIT_USAGE : HF_EXIT_STORE;
     }
     if (hf_client_exposed(cli->client))
-        hf_cli_error(cli,
-                     "warning: the token goes to %s unencrypted, so everybody on the way can read "
-                     "it; use https",
-                     hf_client_url(cli->client));
+        hf_cli_error(
+            cli,
+            "warning: the credential goes to %s unencrypted, so everybody on the way can read "
+            "it; use https",
+            hf_client_url(cli->client));
     return HF_EXIT_DONE;
 }

@@ -12,18 +12,18 @@ struct hf_client {
     struct hf_client_url url;
     struct hf_tls *tls;    /* owned; NULL: plain */
     struct hf_stream wire; /* kept between calls */
-    char *token;           /* owned; NULL: none */
+    char *credential;      /* owned; NULL: none */
 };
 
 /* ---- Opening ---- */
 
 /* What `Authorization: Bearer` may carry: printable ASCII without blanks. */
-static bool token_valid(const char *token)
+static bool credential_valid(const char *credential)
 {
     size_t size = 0;
-    while (token[size] > ' ' && token[size] < 0x7f)
+    while (credential[size] > ' ' && credential[size] < 0x7f)
         size++;
-    return token[size] == '\0' && size > 0 && size <= HF_CLIENT_TOKEN_MAX;
+    return credential[size] == '\0' && size > 0 && size <= HF_CLIENT_CREDENTIAL_MAX;
 }
 
 static enum hf_status client_fill(struct hf_client *client, const struct hf_client_options *options,
@@ -31,15 +31,16 @@ static enum hf_status client_fill(struct hf_client *client, const struct hf_clie
 {
     if (!hf_client_url_parse(options->url, &client->url, why))
         return why->status;
-    if (options->token && !token_valid(options->token)) {
+    if (options->credential && !credential_valid(options->credential)) {
         *why = (struct hf_error){
-            HF_INVALID_REQUEST, "the token is not 1 to 4096 bytes of printable ASCII without blanks"
+            HF_INVALID_REQUEST,
+            "the credential is not 1 to 4096 bytes of printable ASCII without blanks"
         };
         return why->status;
     }
     if (client->url.tls && hf_tls_trust(options->ca_file, &client->tls, why) != HF_OK)
         return why->status;
-    if (options->token && !(client->token = strdup(options->token)))
+    if (options->credential && !(client->credential = strdup(options->credential)))
         return why->status = HF_NO_MEMORY;
     return HF_OK;
 }
@@ -67,9 +68,9 @@ void hf_client_close(struct hf_client *client)
         return;
     hf_stream_close(&client->wire);
     hf_tls_drop(client->tls);
-    if (client->token)
-        OPENSSL_cleanse(client->token, strlen(client->token));
-    free(client->token);
+    if (client->credential)
+        OPENSSL_cleanse(client->credential, strlen(client->credential));
+    free(client->credential);
     free(client);
 }
 
@@ -80,7 +81,7 @@ const char *hf_client_url(const struct hf_client *client)
 
 bool hf_client_exposed(const struct hf_client *client)
 {
-    return client->token && !client->tls && !hf_client_url_loopback(&client->url);
+    return client->credential && !client->tls && !hf_client_url_loopback(&client->url);
 }
 
 /* ---- Sending ---- */
@@ -100,8 +101,8 @@ static void request_write(const struct hf_client *client, const struct hf_client
     hf_buffer_add(out, call->target.data, call->target.size);
     hf_buffer_printf(out, " HTTP/1.1\r\nHost: %s\r\nUser-Agent: holdfast/%s\r\nAccept: %s\r\n",
                      client->url.field, hf_version(), call->accept);
-    if (client->token)
-        hf_buffer_printf(out, "Authorization: Bearer %s\r\n", client->token);
+    if (client->credential)
+        hf_buffer_printf(out, "Authorization: Bearer %s\r\n", client->credential);
     if (call->key.size > 0) {
         hf_buffer_add_text(out, "Idempotency-Key: ");
         hf_buffer_add(out, call->key.data, call->key.size);
@@ -324,7 +325,7 @@ enum hf_status hf_client_ask(struct hf_client *client, const struct hf_client_ca
                            a.sent ? "no usable answer came from" : "cannot ask the server at",
                            client->url.shown, a.fault.text, advice(&a));
     }
-    if (client->token && request.data)
+    if (client->credential && request.data)
         OPENSSL_cleanse(request.data, request.size);
     hf_buffer_free(&request);
     hf_buffer_free(&a.input);

@@ -7,7 +7,7 @@
  *
  * One connection is kept for as long as the client lives. Every step has a deadline and every
  * answer a limit. A redirect is never followed: whoever holds the name in the URL is the only one
- * who is asked, and gets the token.
+ * who is asked, and gets the credential.
  *
  * What came of a call is one of three things that are never mixed up: an answer came, whole,
  * whatever it says (HF_OK); the request never left, so nothing happened (HF_STORAGE_FAILURE and
@@ -24,9 +24,9 @@
 #define HF_CLIENT_HEAD_MAX 32768 /* bytes of an answer's head */
 #define HF_CLIENT_FIELDS_MAX 128
 #define HF_CLIENT_ATTEMPTS 3
-#define HF_CLIENT_CONNECT_MS 10000 /* for each address of the server */
-#define HF_CLIENT_IDLE_MS 60000    /* between two parts of a body that goes to a file */
-#define HF_CLIENT_TOKEN_MAX 4096   /* bytes of a token */
+#define HF_CLIENT_CONNECT_MS 10000    /* for each address of the server */
+#define HF_CLIENT_IDLE_MS 60000       /* between two parts of a body that goes to a file */
+#define HF_CLIENT_CREDENTIAL_MAX 4096 /* bytes of a credential */
 #define HF_CLIENT_BODY_MAX (UINT64_C(64) << 20) /* bytes of an answer that is kept in memory */
 
 /* ---- Calls: request.c ---- */
@@ -52,7 +52,7 @@ struct hf_client_call {
 void hf_client_call_free(struct hf_client_call *call);
 
 /* hf_client_encode: the call that asks a server to do `request`. Knows the actions that the command
- * line has: holds, resources, guards. The tenant is not sent: a server knows it by the token.
+ * line has: holds, resources, guards. The tenant is not sent: a server knows it by the credential.
  * request: borrowed, not needed afterwards. call: out, owned. why: out. HF_OK; HF_INVALID_REQUEST,
  * if something cannot be sent: text that is not UTF-8, a key that is not printable ASCII;
  * HF_NO_MEMORY. */
@@ -97,20 +97,20 @@ struct hf_client_options {
         /* "http://127.0.0.1:4653", or with a path in front of all calls:
          * "https://example.org/shop" */
         url;
-    const char *token;   /* for `Authorization: Bearer`; NULL: none */
+    const char *credential; /* for `Authorization: Bearer`; NULL: none */
     const char *ca_file; /* PEM: trust these instead of what the system trusts; NULL: the system */
 };
 
 /* hf_client_open: get ready to ask; nothing is sent yet. client: out, owned, free with
- * hf_client_close. why: out. HF_OK; HF_INVALID_REQUEST with the sentence: the URL, the token or the
- * file of certificates makes no sense; HF_NO_MEMORY. */
+ * hf_client_close. why: out. HF_OK; HF_INVALID_REQUEST with a sentence: the URL, the credential
+ * or the file of certificates is invalid; HF_NO_MEMORY. */
 HF_MUST_USE enum hf_status hf_client_open(const struct hf_client_options *options,
                                           struct hf_client **client, struct hf_error *why);
 void hf_client_close(struct hf_client *client); /* NULL is allowed */
 
 /* The URL, as it is shown in sentences. Borrowed. */
 const char *hf_client_url(const struct hf_client *client);
-/* Would somebody on the way to the server be able to read the token? */
+/* Would somebody on the way to the server be able to read the credential? */
 bool hf_client_exposed(const struct hf_client *client);
 
 struct hf_client_answer {

@@ -109,8 +109,8 @@ bool hf_client_url_parse(const char *text, struct hf_client_url *url, struct hf_
     if (!scheme_take(&p, url, why))
         return false;
     if (memchr(p, '@', strcspn(p, "/?#")))
-        return refuse(why, "the URL has an @ in it; who calls is told by HOLDFAST_TOKEN or "
-                           "--token-file, never in a URL");
+        return refuse(why, "the URL contains an @. Give the credential with "
+                           "HOLDFAST_CREDENTIAL or --credential-file, never in a URL");
     if (!host_take(&p, url, why) || !port_take(&p, url, why) || !prefix_take(&p, url, why))
         return false;
     if (*p != '\0')

@@ -144,12 +144,13 @@ static enum hf_status digest_read(struct loading *l, struct hf_bytes word,
         digest[i] = (uint8_t)(good ? high << 4 | low : 0);
     }
     if (!good)
-        return BAD(
-            l, "the third word must be the SHA-256 of the token, 64 hexadecimal digits; the token "
-               "itself does not belong here.");
+        return BAD(l, "the third word must be the SHA-256 of the credential, 64 hexadecimal "
+                      "digits; the credential "
+                      "itself does not belong here.");
     hf_sha256_of("", 0, empty);
     if (memcmp(digest, empty, sizeof empty) == 0)
-        return BAD(l, "this is the SHA-256 of nothing: the token was empty when it was hashed.");
+        return BAD(l,
+                   "this is the SHA-256 of nothing: the credential was empty when it was hashed.");
     return HF_OK;
 }
 
@@ -159,7 +160,7 @@ static enum hf_status credential_add(struct loading *l, const struct hf_caller *
     struct hf_auth *auth = l->auth;
     for (size_t i = 0; i < auth->count; i++)
         if (memcmp(auth->digests[i], digest, HF_DIGEST_SIZE) == 0)
-            return BAD(l, "this token stands in line %u already.", l->lines[i]);
+            return BAD(l, "this credential stands in line %u already.", l->lines[i]);
     if (auth->count == HF_AUTH_MAX)
         return BAD(l, "there are more than %d credentials.", HF_AUTH_MAX);
     memcpy(auth->digests[auth->count], digest, HF_DIGEST_SIZE);
@@ -183,7 +184,7 @@ static enum hf_status line_read(struct loading *l, struct hf_bytes line)
     if (count == 0)
         return HF_OK;
     if (count < 3 || word_take(&line).size > 0)
-        return BAD(l, "a line has three words: tenant, role and the SHA-256 of the token.");
+        return BAD(l, "a line has three words: tenant, role and the SHA-256 of the credential.");
     enum hf_status st = tenant_read(l, words[0], &caller);
     if (st == HF_OK)
         st = role_read(l, words[1], &caller);
@@ -299,7 +300,7 @@ bool hf_auth_has_operator(const struct hf_auth *auth)
 
 /* What stands behind "Bearer" and its spaces. The name of the scheme may be in any case (RFC
  * 9110). */
-static struct hf_bytes token_of(struct hf_bytes field)
+static struct hf_bytes credential_of(struct hf_bytes field)
 {
     static const char scheme[] = "bearer";
     const char *p = field.data;
@@ -340,13 +341,13 @@ size_t hf_auth_tenants(const struct hf_auth *auth)
 
 bool hf_auth_check(const struct hf_auth *auth, struct hf_bytes field, struct hf_caller *caller)
 {
-    struct hf_bytes token = token_of(field);
+    struct hf_bytes credential = credential_of(field);
     uint8_t digest[HF_DIGEST_SIZE];
     size_t found = 0;
     *caller = auth->callers[0];
-    if (token.size == 0)
+    if (credential.size == 0)
         return false;
-    hf_sha256_of(token.data, token.size, digest);
+    hf_sha256_of(credential.data, credential.size, digest);
     /* No line is left out and no digest stands in two, so at most one of these adds anything. */
     for (size_t i = 0; i < auth->count; i++)
         found |= equal_mask(auth->digests[i], digest) & (i + 1);

@@ -1,17 +1,18 @@
 /* auth.h: who calls, and what they may do.
  *
- * The file has a line a credential, `tenant role sha256-of-token`, with # comments and empty lines:
+ * The file has one credential a line, `tenant role sha256-of-credential`, with # comments and empty
+ * lines:
  *
- *     # tenant  role   printf %s "$token" | sha256sum
+ *     # tenant  role   printf %s "$credential" | sha256sum
  *     acme      write  0f1b6cd2...   # the shop
  *     -         admin  9a4e27f0...
  *     *         operator 41c0d3aa...
  *
  * The role is read, write or admin. The tenant "-" is the default tenant (the empty name). The role
  * operator stands with "*" alone: it is of no tenant, and sees the whole store and the figures of
- * the server. Tokens themselves are nowhere: only their SHA-256, in hexadecimal. A caller sends
- * `Authorization: Bearer TOKEN`; the hash of what came is compared with every line, all 32 bytes of
- * each, so that the time tells nothing. */
+ * the server. The file never has a credential itself, only its SHA-256 in hexadecimal. A caller
+ * sends `Authorization: Bearer CREDENTIAL`. The server compares its hash with every line, all 32
+ * bytes of each, so that the time taken reveals nothing. */
 #ifndef HF_HTTP_AUTH_H
 #define HF_HTTP_AUTH_H
 
@@ -36,8 +37,9 @@ struct hf_auth; /* never changes once loaded; counted */
  * out. HF_OK, or HF_INVALID_REQUEST (why names the file, the line and what is wrong; also when the
  * file may be written by everybody, is not a regular file, or passes a limit above),
  * HF_STORAGE_FAILURE (cannot be read), HF_NO_MEMORY. If everybody may read it: HF_OK, and why->text
- * is a note for the operator; otherwise it is empty. One token may stand in one line only: it would
- * not be clear who calls. A file without any credential is refused: it would lock everybody out. */
+ * is a note for the operator; otherwise it is empty. A credential may appear in
+ * one line only, otherwise the caller would be ambiguous. A file without any credential is refused,
+ * because it would lock out every caller. */
 HF_MUST_USE enum hf_status hf_auth_load(const char *path, struct hf_auth **auth,
                                         struct hf_error *why);
 
@@ -50,9 +52,9 @@ bool hf_auth_has_operator(const struct hf_auth *auth);
 /* How many tenants are named in it. */
 size_t hf_auth_tenants(const struct hf_auth *auth);
 
-/* Who sent this Authorization value? field: borrowed. caller: out. False if nobody: no Bearer, or a
- * token that no line has; the caller is then nobody, with HF_ROLE_NONE. Takes the same time for
- * every token of one length, known ones included. */
+/* Find the caller of an Authorization value. field: borrowed. caller: out. False if the field has
+ * no Bearer, or a credential that no line has; the caller then has HF_ROLE_NONE. Takes the same time
+ * for every credential of one length, known or not. */
 bool hf_auth_check(const struct hf_auth *auth, struct hf_bytes field, struct hf_caller *caller);
 
 #endif

@@ -178,24 +178,22 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
 {
     static const struct hf_http_refusal unauthorized = {
         401, "unauthorized",
-        "This server asks who calls: send `Authorization: Bearer TOKEN` with a token of its auth "
-        "file."
+        "Authentication required: send `Authorization: Bearer CREDENTIAL` with a credential of the "
+        "server's auth file."
     };
     static const struct hf_http_refusal forbidden = {
         403, "forbidden",
-        "The token is known, but its role may not make this call. Use one with a higher role."
+        "The credential is known, but its role may not make this call. Use one with a higher role."
     };
     static const struct hf_http_refusal of_operators = {
         403, "forbidden",
         "The figures are those of the whole server, and for its operators alone. Use an operator's "
-        "token."
+        "credential."
     };
     static const struct hf_http_refusal of_a_tenant = {
         403, "forbidden",
-        "An operator's token is of no tenant: it is for the figures, and for audits, traces and "
-        "exports of "
-        "the whole "
-        "store. Use a token of the tenant."
+        "An operator's credential belongs to no tenant: it is for the figures, and for audits, "
+        "traces and exports of the whole store. Use a credential of the tenant."
     };
     static const struct hf_http_refusal foreign = {
         403, "forbidden",
@@ -235,8 +233,7 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     x->in_turn = work->match.call && hf_handler_of(work->match.call)->make;
     enum hf_role needed = work->match.call ? work->match.call->role : HF_ROLE_NONE;
     bool known = identify(s, &x->head, work);
-    /* A connection of a tenant is for callers that are known: a token that was taken out keeps
-     * none. */
+    /* A connection of a tenant is for known callers: a removed credential keeps no connection. */
     if (!known && hf_http_group_of(x))
         x->hang_up = true;
     if (!known && needed > HF_ROLE_NONE) {

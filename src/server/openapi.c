@@ -113,8 +113,7 @@ static void body_add(struct hf_json *j, const struct hf_call *call)
     hf_json_object_end(j);
 }
 
-/* With an auth file a token is asked for, whose role is at least this one; without one, nothing
- * is. */
+/* With an auth file, a call needs a credential of at least this role; without one, none. */
 static void security_add(struct hf_json *j, const struct hf_call *call)
 {
     static const char *const roles[] = {
@@ -291,8 +290,8 @@ static void components_add(struct hf_json *j)
     hf_openapi_text(j, "scheme", "bearer");
     hf_openapi_text(
         j, "description",
-        "A token of the server's auth file. A server without one asks nobody, and is reached "
-        "from its own machine alone.");
+        "A credential of the server's auth file. A server without an auth file needs no "
+        "credential, and accepts calls only from its own machine.");
     hf_json_object_end(j);
     hf_json_object_end(j);
     shared_parameters_add(j);

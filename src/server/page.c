@@ -86,8 +86,8 @@ static void command_add(struct hf_buffer *out, const struct command *c, unsigned
     bool looks = number == COMMANDS - 1;
     hf_buffer_printf(out, "curl -si -w '\\n' \"%s/v1/holds%s\"", c->url,
                      looks ? "?resource=room-307&from=$(date -u +%F)" : "");
-    if (c->token)
-        hf_buffer_printf(out, "%s-H \"Authorization: Bearer $TOKEN\"", c->between);
+    if (c->credential)
+        hf_buffer_printf(out, "%s-H \"Authorization: Bearer $CREDENTIAL\"", c->between);
     if (looks)
         return;
     hf_buffer_printf(out, "%s-H \"Idempotency-Key: order-$(date -u +%%F)\"", c->between);
@@ -220,8 +220,8 @@ static void facts_add(struct hf_server *s, bool figures, struct hf_buffer *out)
     since_add(out, hf_clock_wall_ms() - s->started_at);
     hf_buffer_add_text(out, ")</dd>\n");
     fact_add(out, "Callers",
-             s->options.auth_file ? "with a token of the auth file"
-                                  : "from this machine, without a token");
+             s->options.auth_file ? "with a credential of the auth file"
+                                  : "from this machine, without a credential");
     hf_buffer_add_text(out, "</dl>\n");
 }
 
@@ -319,10 +319,9 @@ static void commands_add(struct hf_server *s, struct hf_buffer *out)
     static const char *const words[COMMANDS] = { first, again, look };
     const struct command c = { s->url, s->options.auth_file != NULL, " \\\n  " };
     hf_buffer_add_text(out, "<h2>Try it</h2>\n");
-    if (c.token)
-        hf_buffer_add_text(
-            out,
-            "<p class=\"note\">Put a token that may write into <code>TOKEN</code> first.</p>\n");
+    if (c.credential)
+        hf_buffer_add_text(out, "<p class=\"note\">Put a credential that may write into "
+                                "<code>CREDENTIAL</code> first.</p>\n");
     if (s->tls)
         hf_buffer_add_text(
             out, "<p class=\"note\">If curl does not trust the certificate, add <code>--cacert "
@@ -367,9 +366,9 @@ void hf_server_page(struct hf_server *s, bool figures, struct hf_buffer *out)
     if (figures && db)
         figures_add(s, &stats, out);
     else if (!figures)
-        hf_buffer_add_text(out,
-                           "<p class=\"note\">The figures are for callers with a token: ask for "
-                           "<code>/metrics</code>.</p>\n");
+        hf_buffer_add_text(
+            out, "<p class=\"note\">The figures are for callers with a credential: ask for "
+                 "<code>/metrics</code>.</p>\n");
     commands_add(s, out);
     hf_buffer_add_text(out, links);
     footer_add(figures, out);

@@ -282,7 +282,7 @@ HOLDFAST_TOKEN=secret try 1 list --limit 1 --server "http://0.0.0.0:${url##*:}"
 has err "forbidden: Without an auth file this server accepts requests only from its own machine"
 has err "warning: the token goes to http://0.0.0.0:${url##*:} unencrypted"
 hasnt err secret
-HOLDFAST_TOKEN=secret try 0 list --limit 1 --server "$url"
+HOLDFAST_CREDENTIAL=secret try 0 list --limit 1 --server "$url"
 hasnt err warning
 unserve
 try 3 list --server "$url"
@@ -311,52 +311,52 @@ line() { echo "$1 $2 $(printf %s "$3" | sha256sum | cut -c1-64)"; }
 (
   umask 077
   { line acme write acme-writes; line acme read acme-reads; line other admin other-rules; } >auth
-  echo acme-writes >token
-  printf 'other-rules\r\n' >other-token
-  cp token open-token && chmod o+r open-token
-  : >empty-token
-  printf 'a b' >blank-token
-  printf '%s' "$long$long$long$long" >long-token
-  printf 'a\0b' >nul-token
+  echo acme-writes >credential
+  printf 'other-rules\r\n' >other-credential
+  cp credential open-credential && chmod o+r open-credential
+  : >empty-credential
+  printf 'a b' >blank-credential
+  printf '%s' "$long$long$long$long" >long-credential
+  printf 'a\0b' >nul-credential
 )
 serve --data "$work/shared" --auth-file auth
 try 1 list --server "$url"
-has err "unauthorized: This server asks who calls"
-has err "Here that is --token-file FILE, or the token itself in HOLDFAST_TOKEN."
+has err "unauthorized: Authentication required"
+has err "On the command line, use --credential-file FILE or HOLDFAST_CREDENTIAL."
 try 1 list --server "$url" --json
 json 'j.code === "unauthorized" && j.status === 401'
-HOLDFAST_TOKEN=wrong try 1 hold a --for b --duration 1m --key k1 --server "$url"
+HOLDFAST_CREDENTIAL=wrong try 1 hold a --for b --duration 1m --key k1 --server "$url"
 has err "unauthorized"
 big=$(printf '%060000d' 7)
-HOLDFAST_TOKEN=wrong try 1 record g x --result "$big" --server "$url" # refused before its body is read
+HOLDFAST_CREDENTIAL=wrong try 1 record g x --result "$big" --server "$url" # refused before its body is read
 has err "unauthorized"
-HOLDFAST_TOKEN=acme-reads try 1 hold a --for b --duration 1m --key k1 --server "$url"
+HOLDFAST_CREDENTIAL=acme-reads try 1 hold a --for b --duration 1m --key k1 --server "$url"
 has err "forbidden: "
-HOLDFAST_TOKEN=acme-reads try 0 list --server "$url"
-try 0 hold a --for b --duration 1m --key k1 --server "$url" --token-file token
+HOLDFAST_CREDENTIAL=acme-reads try 0 list --server "$url"
+try 0 hold a --for b --duration 1m --key k1 --server "$url" --credential-file credential
 has out "state      held"
-HOLDFAST_TOKEN=wrong try 0 show "$(awk '/^id/ { print $2 }' out)" --server "$url" --token-file token
-HOLDFAST_TOKEN=acme-writes HOLDFAST_TOKEN_FILE=/nonexistent try 0 list --server "$url" --json
+HOLDFAST_CREDENTIAL=wrong try 0 show "$(awk '/^id/ { print $2 }' out)" --server "$url" --credential-file credential
+HOLDFAST_CREDENTIAL=acme-writes HOLDFAST_CREDENTIAL_FILE=/nonexistent try 0 list --server "$url" --json
 json 'j.holds.length === 1'
-HOLDFAST_TOKEN_FILE=other-token try 0 list --server "$url" --json # another tenant sees nothing of it
+HOLDFAST_CREDENTIAL_FILE=other-credential try 0 list --server "$url" --json # another tenant sees nothing of it
 json 'j.holds.length === 0'
-try 1 trace k1 --server "$url" --token-file other-token
-try 1 export --format jsonl "$work/theirs" --server "$url" --token-file token
+try 1 trace k1 --server "$url" --credential-file other-credential
+try 1 export --format jsonl "$work/theirs" --server "$url" --credential-file credential
 has err "forbidden"
 checks=$((checks + 1))
 [ ! -e theirs ] && [ ! -e theirs.tmp ] || fail "a refused export made a file"
-try 0 export --format jsonl - --server "$url" --token-file other-token
+try 0 export --format jsonl - --server "$url" --credential-file other-credential
 hasnt out '"k1"'
 try 0 audit --server "$url" --token-file token
 has out 'Only tenant "acme"'
 try 2 list --server "$url" --token-file open-token
 has err "everybody may read or write it; do: chmod o-rw on it"
 for file in empty blank long nul; do
-  try 2 list --server "$url" --token-file $file-token
-  has err token
+  try 2 list --server "$url" --credential-file $file-credential
+  has err credential
 done
-try 2 list --server "$url" --token-file token --tenant acme
-# The token is not where other users of the machine see it, nor in what is said.
+try 2 list --server "$url" --credential-file credential --tenant acme
+# Neither arguments nor messages show the credential.
 for file in out err; do hasnt $file acme-writes; done
 unserve
 

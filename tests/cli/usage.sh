@@ -117,19 +117,19 @@ hold a --for b --duration 1m --token-max-length 0|--token-max-length: "0"
 hold a --for b --duration 1m --token-max-length 1025|--token-max-length: "1025"
 bench --server http://h|bench/compare
 hold a --for b --duration 1m --server http://h --data d|--data and --server exclude each other
-list --server http://h --tenant t|a server knows the tenant by the token
-audit --server http://h --tenant t|a server knows the tenant by the token
+list --server http://h --tenant t|a server knows the tenant by the caller
+audit --server http://h --tenant t|a server knows the tenant by the caller
 hold a --for b --duration 1m --server http://h --registry open|--registry is set where the server is started
 hold a --for b --duration 1m --server http://h --idempotency-window 1h|--idempotency-window is set where
 hold a --for b --duration 1m --server http://h --token-max-length 9|--token-max-length is set where
-list --token-file x|--token-file is for asking a server, and none is named
+list --credential-file x|--credential-file is for asking a server, and none is named
 list --tls-ca x|--tls-ca is for asking a server
 list --timeout 1s|--timeout is for asking a server
 list --server http://h --timeout 0|the timeout is 0
 list --server http://h --timeout x|--timeout: "x" does not fit
 list --server http://h --tls-ca x|--tls-ca is for a URL that begins with https://
 list --server https://h --tls-ca /nonexistent|is not a readable file of certificates
-list --server http://h --token-file /nonexistent|the token file "/nonexistent" cannot be used: No such file
+list --server http://h --credential-file /nonexistent|the credential file "/nonexistent" cannot be used: No such file
 list --server ""|begins with http:// or https://
 list --server localhost:4653|begins with http:// or https://
 list --server ftp://h|begins with http:// or https://
@@ -240,7 +240,7 @@ has err "HOLDFAST_SERVER: a server's URL begins with http://"
 HOLDFAST_SERVER=http://127.0.0.1:1 try 0 version
 HOLDFAST_SERVER=http://127.0.0.1:1 HOLDFAST_TENANT=t try 2 list
 has err "HOLDFAST_TENANT cannot be chosen with HOLDFAST_SERVER"
-HOLDFAST_TIMEOUT=1s HOLDFAST_TOKEN_FILE=/nonexistent HOLDFAST_TLS_CA=/nonexistent try 0 list --data "$work/env"
+HOLDFAST_TIMEOUT=1s HOLDFAST_CREDENTIAL_FILE=/nonexistent HOLDFAST_TLS_CA=/nonexistent try 0 list --data "$work/env"
 
 # A key is forgotten when its window has closed.
 HOLDFAST_IDEMPOTENCY_WINDOW=1ms try 0 resource w --capacity 2

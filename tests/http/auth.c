@@ -217,7 +217,7 @@ static void one_token_twice(void **state)
     int size = snprintf(text, sizeof text, "%s\n%s%s", line_of("acme", "read", "alpha"),
                         line_of("-", "read", "beta"), line_of("other", "admin", "alpha"));
     assert_int_equal(load(text, (size_t)size, &auth), HF_INVALID_REQUEST);
-    assert_non_null(strstr(why.text, ":4: this token stands in line 1 already"));
+    assert_non_null(strstr(why.text, ":4: this credential stands in line 1 already"));
 }
 
 static void nobody_at_all(void **state)

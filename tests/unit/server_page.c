@@ -196,7 +196,7 @@ static void test_commands(void **state)
     server.options.auth_file = "/etc/holdfast/auth";
     server.tls = true;
     html = show(false);
-    has(html, "-H &quot;Authorization: Bearer $TOKEN&quot;");
+    has(html, "-H &quot;Authorization: Bearer $CREDENTIAL&quot;");
     has(html, "--cacert");
     hasnt(html, "/etc/holdfast/auth");
     server.options.auth_file = NULL;

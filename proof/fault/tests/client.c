@@ -90,7 +90,7 @@ static enum hf_status list(struct hf_client *client, struct came *came)
 
 static void script(struct came *came)
 {
-    struct hf_client_options options = { .url = url, .token = "a-token" };
+    struct hf_client_options options = { .url = url, .credential = "a-credential" };
     struct hf_client *client;
     struct hf_error why;
     *came = (struct came){ .place = HF_NO_MEMORY, .list = HF_NO_MEMORY };

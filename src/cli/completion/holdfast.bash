@@ -4,7 +4,7 @@ _holdfast() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev= command= word i options values=
   local commands="serve hold confirm release expire reverse show list resource guard check record admit audit
     trace export bench simulate version help"
-  local asking="--server --token-file --tls-ca --timeout"
+  local asking="--server --credential-file --tls-ca --timeout"
   local kept="--data --store --postgres"
   local look="$kept $asking --tenant --json --help"
   local store="$look --idempotency-window --token-max-length --registry"
@@ -21,7 +21,7 @@ _holdfast() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
     case $word in
-    --data | --store | --postgres | --server | --token-file | --tls-ca | --timeout | --tenant | --idempotency-window | --token-max-length | \
+    --data | --store | --postgres | --server | --credential-file | --tls-ca | --timeout | --tenant | --idempotency-window | --token-max-length | \
       --registry) ((i++)) ;;
     -*) ;;
     *) command=$word && break ;;
@@ -30,7 +30,7 @@ _holdfast() {
 
   case $prev in
   --data | --dir | --out) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
-  --token-file | --tls-ca | --config | --auth-file | --tls-cert | --tls-key | --record)
+  --credential-file | --tls-ca | --config | --auth-file | --tls-cert | --tls-key | --record)
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     return
