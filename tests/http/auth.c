@@ -55,14 +55,14 @@ static void hex_of(const uint8_t digest[HF_DIGEST_SIZE], char out[65])
 }
 
 /* The line of a credential: good until three more were asked for. */
-static const char *line_of(const char *tenant, const char *role, const char *token)
+static const char *line_of(const char *tenant, const char *role, const char *credential)
 {
     static char lines[4][512];
     static int next;
     char *line = lines[next++ % 4];
     uint8_t digest[HF_DIGEST_SIZE];
     char hex[65];
-    hf_sha256_of(token, strlen(token), digest);
+    hf_sha256_of(credential, strlen(credential), digest);
     hex_of(digest, hex);
     snprintf(line, sizeof lines[0], "%s %s %s\n", tenant, role, hex);
     return line;
@@ -209,7 +209,7 @@ static void binary_lines(void **state)
     assert_non_null(strstr(why.text, ":1: the file begins with a byte order mark"));
 }
 
-static void one_token_twice(void **state)
+static void one_credential_twice(void **state)
 {
     (void)state;
     char text[1024];
@@ -236,19 +236,19 @@ static void limits(void **state)
     struct hf_auth *auth;
     char *text = malloc(HF_AUTH_FILE_MAX + 200);
     size_t size = 0;
-    char token[32];
+    char credential[32];
     assert_non_null(text);
     for (int i = 0; i < HF_AUTH_MAX; i++) {
-        snprintf(token, sizeof token, "token-%d", i);
-        size += (size_t)sprintf(text + size, "%s", line_of("t", "read", token));
+        snprintf(credential, sizeof credential, "credential-%d", i);
+        size += (size_t)sprintf(text + size, "%s", line_of("t", "read", credential));
     }
     assert_int_equal(load(text, size, &auth), HF_OK);
-    is(auth, "Bearer token-0", HF_ROLE_READ, "t");
-    is(auth, "Bearer token-1023", HF_ROLE_READ, "t");
-    is(auth, "Bearer token-1024", HF_ROLE_NONE, "");
+    is(auth, "Bearer credential-0", HF_ROLE_READ, "t");
+    is(auth, "Bearer credential-1023", HF_ROLE_READ, "t");
+    is(auth, "Bearer credential-1024", HF_ROLE_NONE, "");
     hf_auth_drop(auth);
     size_t full = size;
-    size += (size_t)sprintf(text + size, "%s", line_of("t", "read", "token-1024"));
+    size += (size_t)sprintf(text + size, "%s", line_of("t", "read", "credential-1024"));
     assert_int_equal(load(text, size, &auth), HF_INVALID_REQUEST);
     assert_non_null(strstr(why.text, ":1025: there are more than 1024 credentials"));
     memset(text + full, '#', HF_AUTH_FILE_MAX - full);
@@ -354,12 +354,12 @@ static long steps_of(check_fn *check, const struct hf_auth *auth, const char *fi
     return steps;
 }
 
-/* A line whose digest is that of the token but for one bit of byte `at`. */
-static void near_line(char *text, const char *token, size_t at)
+/* A line whose digest is that of the credential but for one bit of byte `at`. */
+static void near_line(char *text, const char *credential, size_t at)
 {
     uint8_t digest[HF_DIGEST_SIZE];
     char hex[65];
-    hf_sha256_of(token, strlen(token), digest);
+    hf_sha256_of(credential, strlen(credential), digest);
     digest[at] ^= 1;
     hex_of(digest, hex);
     sprintf(text + strlen(text), "near read %s\n", hex);
@@ -481,7 +481,7 @@ int main(void)
         cmocka_unit_test(malformed_lines),
         cmocka_unit_test(operators),
         cmocka_unit_test(binary_lines),
-        cmocka_unit_test(one_token_twice),
+        cmocka_unit_test(one_credential_twice),
         cmocka_unit_test(nobody_at_all),
         cmocka_unit_test(limits),
         cmocka_unit_test(files),

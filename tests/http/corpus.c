@@ -188,7 +188,7 @@ static void enough_of_everything(void **state)
         printf("%-8s %zu\n", hf_hostile_layer_name((enum hf_hostile_layer)i), layers[i]);
         assert_true(layers[i] >= 10);
     }
-    printf("%zu cases, %zu of them for a server with tokens\n", all.count, auth);
+    printf("%zu cases, %zu of them for a server with credentials\n", all.count, auth);
     assert_true(all.count >= 500 && auth >= 20);
 }
 

@@ -1,5 +1,5 @@
-/* Who may call what: tokens, roles, other origins, and the auth file while the server runs. What
- * tenants see of each other is in tenants.c. */
+/* Who may call what: credentials, roles, other origins, and the auth file while the server runs.
+ * What tenants see of each other is in tenants.c. */
 #include "api/call.h"
 #include "base/hash.h"
 #include "server/kit/watch.h"
@@ -15,7 +15,7 @@ static char path[600];
 /* ---- The auth file ---- */
 
 struct credential {
-    const char *tenant, *role, *token;
+    const char *tenant, *role, *credential;
 };
 
 static const struct credential people[] = { { "acme", "read", "reader" },
@@ -41,7 +41,7 @@ static void credentials_write(const struct credential *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         uint8_t digest[HF_DIGEST_SIZE];
         size_t at = strlen(text);
-        hf_sha256_of(list[i].token, strlen(list[i].token), digest);
+        hf_sha256_of(list[i].credential, strlen(list[i].credential), digest);
         at += (size_t)snprintf(text + at, sizeof text - at, "%s %s ", list[i].tenant, list[i].role);
         for (size_t k = 0; k < HF_DIGEST_SIZE; k++, at += 2)
             snprintf(text + at, sizeof text - at, "%02x", digest[k]);
@@ -54,7 +54,7 @@ static int setup_stopped(void **state)
 {
     (void)state;
     server_init(&s);
-    snprintf(path, sizeof path, "%s/tokens", s.dir);
+    snprintf(path, sizeof path, "%s/credentials", s.dir);
     credentials_write(people, 3);
     s.options.auth_file = path;
     return 0;
@@ -75,10 +75,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static const char *bearer(const char *token)
+static const char *bearer(const char *credential)
 {
     static char field[256];
-    snprintf(field, sizeof field, "Authorization: Bearer %s\r\n", token);
+    snprintf(field, sizeof field, "Authorization: Bearer %s\r\n", credential);
     return field;
 }
 
@@ -195,7 +195,7 @@ static void the_roles_are_the_right_ones(void **state)
 static void the_body_of_a_stranger_is_not_read(void **state)
 {
     (void)state;
-    static const char *const tokens[] = { "nobody", "reader" };
+    static const char *const credentials[] = { "nobody", "reader" };
     for (int i = 0; i < 2; i++) {
         struct reply r;
         char request[512];
@@ -203,7 +203,7 @@ static void the_body_of_a_stranger_is_not_read(void **state)
         snprintf(request, sizeof request,
                  "POST /v1/holds HTTP/1.1\r\nHost: h\r\n%sContent-Length: 1000000\r\nExpect: "
                  "100-continue\r\n\r\n",
-                 bearer(tokens[i]));
+                 bearer(credentials[i]));
         assert_true(server_send_text(fd, request));
         assert_true(server_receive(fd, &r, false));
         watch_refused(&r, i ? 403 : 401, i ? "forbidden" : "unauthorized", NULL);
@@ -214,9 +214,9 @@ static void the_body_of_a_stranger_is_not_read(void **state)
     }
 }
 
-/* ---- Tokens ---- */
+/* ---- Credentials ---- */
 
-static void tokens_that_are_none(void **state)
+static void credentials_that_are_none(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -251,8 +251,8 @@ static void tokens_that_are_none(void **state)
                      400);
 }
 
-/* A token of nearly the size of a head is wrong like any other. */
-static void a_long_token_is_wrong_too(void **state)
+/* A credential of nearly the size of a head is wrong like any other. */
+static void a_long_credential_is_wrong_too(void **state)
 {
     (void)state;
     char fields[15100] = "Authorization: Bearer ";
@@ -296,7 +296,7 @@ static void a_broken_file_changes_nothing(void **state)
         const char *text;
         mode_t mode;
         const char *words; /* NULL: the file is not there */
-    } files[] = { { "acme read nonsense\n", 0600, "tokens:1: the third word" },
+    } files[] = { { "acme read nonsense\n", 0600, "credentials:1: the third word" },
                   { "", 0600, "no credential" },
                   { "acme owner 0000000000000000000000000000000000000000000000000000000000000000\n",
                     0600, "role" },
@@ -347,7 +347,7 @@ static void it_does_not_start_with(const char *sentence)
     free(log);
 }
 
-static void without_tokens_only_this_machine_may_call(void **state)
+static void without_credentials_only_this_machine_may_call(void **state)
 {
     (void)state;
     s.options.auth_file = NULL;
@@ -365,7 +365,7 @@ static void a_wrong_file_is_told_at_the_start(void **state)
 {
     (void)state;
     file_write("acme read\n", 0600);
-    it_does_not_start_with("tokens:1: a line has three words");
+    it_does_not_start_with("credentials:1: a line has three words");
     credentials_write(people, 3);
     assert_int_equal(chmod(path, 0602), 0);
     it_does_not_start_with("may be written by everybody");
@@ -376,13 +376,13 @@ static void a_wrong_file_is_told_at_the_start(void **state)
     it_does_not_start_with("expected an address and a port");
 }
 
-/* Hashes of good tokens are no secret that opens anything, but nobody else's business either. */
+/* Hashes of credentials open nothing, but other users need not read them. */
 static void a_file_that_all_may_read_is_remarked_upon(void **state)
 {
     (void)state;
     assert_int_equal(chmod(path, 0644), 0);
     server_start(&s);
-    assert_true(watch_log(&s, "tokens may be read by everybody", 1));
+    assert_true(watch_log(&s, "credentials may be read by everybody", 1));
     assert_int_equal(status_of("GET /v1/holds", bearer("reader")), 200);
 }
 
@@ -428,13 +428,13 @@ int main(void)
         TEST(every_call_asks_for_its_role),
         cmocka_unit_test(the_roles_are_the_right_ones),
         TEST(the_body_of_a_stranger_is_not_read),
-        TEST(tokens_that_are_none),
-        TEST(a_long_token_is_wrong_too),
+        TEST(credentials_that_are_none),
+        TEST(a_long_credential_is_wrong_too),
         TEST(a_new_file_counts_from_the_signal_on),
         TEST(a_broken_file_changes_nothing),
         TEST(reading_it_again_disturbs_nobody),
-        cmocka_unit_test_setup_teardown(without_tokens_only_this_machine_may_call, setup_stopped,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(without_credentials_only_this_machine_may_call,
+                                        setup_stopped, teardown),
         cmocka_unit_test_setup_teardown(a_wrong_file_is_told_at_the_start, setup_stopped, teardown),
         cmocka_unit_test_setup_teardown(a_file_that_all_may_read_is_remarked_upon, setup_stopped,
                                         teardown),

@@ -7,7 +7,7 @@
 
 static char auth_path[600];
 
-/* A file of three credentials: the token of each is "acme-" and its role. */
+/* A file of three credentials: each is "acme-" and its role. */
 static void auth_write(void)
 {
     static const char *const roles[] = { "read", "write", "admin" };
@@ -16,9 +16,9 @@ static void auth_write(void)
     assert_int_equal(chmod(auth_path, 0600), 0);
     for (size_t i = 0; i < 3; i++) {
         uint8_t digest[HF_DIGEST_SIZE];
-        char token[32];
-        snprintf(token, sizeof token, "acme-%s", roles[i]);
-        hf_sha256_of(token, strlen(token), digest);
+        char credential[32];
+        snprintf(credential, sizeof credential, "acme-%s", roles[i]);
+        hf_sha256_of(credential, strlen(credential), digest);
         fprintf(f, "acme %s ", roles[i]);
         for (size_t k = 0; k < sizeof digest; k++)
             fprintf(f, "%02x", digest[k]);
@@ -58,7 +58,7 @@ static const char *path_of(const struct hf_call *call)
     return open ? path : call->path;
 }
 
-static void nobody_is_let_in_without_a_token(void **state)
+static void nobody_is_let_in_without_a_credential(void **state)
 {
     (void)state;
     static const char *const fields[] = { NULL,
@@ -123,7 +123,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, calls_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(nobody_is_let_in_without_a_token),
+        TEST(nobody_is_let_in_without_a_credential),
         TEST(each_role_may_what_those_below_may),
         TEST(a_refusal_of_head_has_no_body),
     };

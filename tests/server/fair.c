@@ -18,7 +18,7 @@ enum { TRIES = 20 };
 
 static char path[600];
 
-static void tokens_write(void)
+static void credentials_write(void)
 {
     static const char *const names[] = { "alpha", "beta" };
     FILE *f = fopen(path, "w");
@@ -38,8 +38,8 @@ static void tokens_write(void)
 static void make(struct server *server)
 {
     server_init(server);
-    snprintf(path, sizeof path, "%s/tokens", server->dir);
-    tokens_write();
+    snprintf(path, sizeof path, "%s/credentials", server->dir);
+    credentials_write();
     server->options.auth_file = path;
     server->options.log_duplicates = false;
 }

@@ -423,7 +423,7 @@ static void a_name_of_somebody_else_is_refused(void **state)
         400);
 }
 
-/* With an auth file a browser has no token to send by itself, and the server may have any name. */
+/* With an auth file a browser sends no credential by itself, and the server may have any name. */
 static void with_an_auth_file_the_name_does_not_matter(void **state)
 {
     (void)state;

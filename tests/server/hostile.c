@@ -18,7 +18,7 @@ struct scene {
     struct server server[2]; /* plain, auth */
     int control[2];
     long before_kib[2];
-    char tokens[600];
+    char credentials[600];
     unsigned failures;
 };
 
@@ -27,22 +27,23 @@ static struct scene scene;
 /* ---- The servers ---- */
 
 /* A copy that is its owner's alone, whatever the checkout made of the file. */
-static void tokens_copy(struct scene *c)
+static void credentials_copy(struct scene *c)
 {
     static const char here[] = __FILE__, tail[] = "server/hostile.c";
     char from[1024], text[4096];
-    snprintf(from, sizeof from, "%.*shttp/hostile/tokens", (int)(sizeof here - sizeof tail), here);
-    snprintf(c->tokens, sizeof c->tokens, "%s/tokens", c->server[1].dir);
+    snprintf(from, sizeof from, "%.*shttp/hostile/credentials", (int)(sizeof here - sizeof tail),
+             here);
+    snprintf(c->credentials, sizeof c->credentials, "%s/credentials", c->server[1].dir);
     FILE *in = fopen(from, "r");
     assert_non_null(in);
     size_t size = fread(text, 1, sizeof text, in);
     assert_true(size > 0 && size < sizeof text);
     fclose(in);
-    FILE *out = fopen(c->tokens, "w");
+    FILE *out = fopen(c->credentials, "w");
     assert_non_null(out);
     assert_int_equal(fwrite(text, 1, size, out), size);
     assert_int_equal(fclose(out), 0);
-    assert_int_equal(chmod(c->tokens, 0600), 0);
+    assert_int_equal(chmod(c->credentials, 0600), 0);
 }
 
 static void begin(unsigned threads)
@@ -52,8 +53,8 @@ static void begin(unsigned threads)
         server_init(&scene.server[i]);
         scene.server[i].options.threads = threads;
         if (i == 1) {
-            tokens_copy(&scene);
-            scene.server[i].options.auth_file = scene.tokens;
+            credentials_copy(&scene);
+            scene.server[i].options.auth_file = scene.credentials;
         }
         server_start(&scene.server[i]);
         scene.control[i] = server_connect(&scene.server[i]);

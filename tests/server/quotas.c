@@ -13,7 +13,7 @@ static struct server s;
 static struct talk t[TENANTS];
 static char path[600];
 
-static void tokens_write(void)
+static void credentials_write(void)
 {
     static const char *const names[TENANTS] = { "greedy", "grabby", "other" };
     FILE *f = fopen(path, "w");
@@ -45,8 +45,8 @@ static int setup(void **state)
 {
     (void)state;
     talk_server(&s);
-    snprintf(path, sizeof path, "%s/tokens", s.dir);
-    tokens_write();
+    snprintf(path, sizeof path, "%s/credentials", s.dir);
+    credentials_write();
     s.options.auth_file = path;
     s.options.store.memory_max_bytes = 16 << 20;
     server_start(&s);

@@ -17,14 +17,14 @@
 #include <unistd.h>
 
 static struct server s;
-static char folder[600], tokens[640], program[1024];
+static char folder[600], credentials[640], program[1024];
 
 static int setup(void **state)
 {
     (void)state;
     server_init(&s);
     snprintf(folder, sizeof folder, "%s/conf", s.dir);
-    snprintf(tokens, sizeof tokens, "%s/tokens", folder);
+    snprintf(credentials, sizeof credentials, "%s/credentials", folder);
     assert_int_equal(mkdir(folder, 0700), 0);
     return 0;
 }
@@ -64,21 +64,21 @@ static const char *program_find(void)
     return program;
 }
 
-static void tokens_write(const char *token)
+static void credentials_write(const char *credential)
 {
     char beside[700];
     uint8_t digest[HF_DIGEST_SIZE];
-    snprintf(beside, sizeof beside, "%s.new", tokens);
+    snprintf(beside, sizeof beside, "%s.new", credentials);
     FILE *f = fopen(beside, "w");
     assert_non_null(f);
-    hf_sha256_of(token, strlen(token), digest);
+    hf_sha256_of(credential, strlen(credential), digest);
     fprintf(f, "acme admin ");
     for (size_t i = 0; i < HF_DIGEST_SIZE; i++)
         fprintf(f, "%02x", digest[i]);
     fputc('\n', f);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(chmod(beside, 0600), 0);
-    assert_int_equal(rename(beside, tokens), 0);
+    assert_int_equal(rename(beside, credentials), 0);
 }
 
 /* Every thread is inside. */
@@ -127,15 +127,16 @@ static void the_program_does_its_work_inside(void **state)
     (void)state;
     struct talk t;
     needs_a_sandbox();
-    const char *files[] = { program_find(), "serve", "--data",    s.data, "--listen", "127.0.0.1:0",
-                            "--auth-file",  tokens,  "--sandbox", "on",   NULL };
-    const char *database[] = { files[0],   "serve",       "--store",
-                               "postgres", "--postgres",  s.options.store.postgres,
-                               "--listen", "127.0.0.1:0", "--auth-file",
-                               tokens,     "--sandbox",   "on",
+    const char *files[] = { program_find(), "serve",       "--data",      s.data,
+                            "--listen",     "127.0.0.1:0", "--auth-file", credentials,
+                            "--sandbox",    "on",          NULL };
+    const char *database[] = { files[0],    "serve",       "--store",
+                               "postgres",  "--postgres",  s.options.store.postgres,
+                               "--listen",  "127.0.0.1:0", "--auth-file",
+                               credentials, "--sandbox",   "on",
                                NULL };
     s.argv = both_is_postgres() ? database : files;
-    tokens_write("first");
+    credentials_write("first");
     server_start(&s);
     is_inside();
     talk_open(&t, &s);
@@ -144,7 +145,7 @@ static void the_program_does_its_work_inside(void **state)
                           "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}"),
                      201);
     answers_every_question(&t);
-    tokens_write("second"); /* another file, of the same name */
+    credentials_write("second"); /* another file, of the same name */
     watch_hangup(&s, " reloaded ");
     talk(&t, "GET /v1/holds", NULL, NULL);
     talk_refused(&t, 401, "unauthorized");

@@ -27,7 +27,7 @@
 static struct server s;
 static char path[600];
 
-static void tokens_write(void)
+static void credentials_write(void)
 {
     static const char *const names[] = { "alpha", "beta", "gamma", "op" };
     FILE *f = fopen(path, "w");
@@ -49,8 +49,8 @@ static int setup(void **state)
 {
     (void)state;
     server_init(&s);
-    snprintf(path, sizeof path, "%s/tokens", s.dir);
-    tokens_write();
+    snprintf(path, sizeof path, "%s/credentials", s.dir);
+    credentials_write();
     s.options.auth_file = path;
     s.options.log_duplicates = false;
     return 0;
@@ -669,7 +669,7 @@ static void large_answers_have_a_share_of_a_turn(void **state)
 /* ---- Credentials that were taken out ---- */
 
 /* A connection that belongs to a tenant is closed behind a request without a known credential: else
- * a token that was taken out could keep the connections of its tenant for ever. */
+ * a credential that was taken out could keep the connections of its tenant for ever. */
 static void a_lost_credential_keeps_no_connection(void **state)
 {
     (void)state;

@@ -24,7 +24,7 @@ static long long fence;
 
 /* ---- The scene ---- */
 
-static void tokens_write(void)
+static void credentials_write(void)
 {
     static const char *const names[TENANTS] = { "alpha", "beta", "-" };
     FILE *f = fopen(path, "w");
@@ -81,8 +81,8 @@ static int setup(void **state)
                                                  "Authorization: Bearer beta\r\n",
                                                  "Authorization: Bearer -\r\n" };
     talk_server(&s);
-    snprintf(path, sizeof path, "%s/tokens", s.dir);
-    tokens_write();
+    snprintf(path, sizeof path, "%s/credentials", s.dir);
+    credentials_write();
     s.options.auth_file = path;
     server_start(&s);
     for (int i = 0; i < TENANTS; i++) {

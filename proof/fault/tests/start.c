@@ -10,7 +10,7 @@
 
 /* SHA-256 of "secret". */
 #define AUTH_LINE " admin 2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\n"
-#define TOKEN "Authorization: Bearer secret\r\n"
+#define CREDENTIAL "Authorization: Bearer secret\r\n"
 
 static struct server server;
 static struct hf_io io;
@@ -58,7 +58,7 @@ static bool comes_up(void)
 static void works(void)
 {
     struct reply got;
-    server_ask(&server, "GET /v1/resources", TOKEN, NULL, &got);
+    server_ask(&server, "GET /v1/resources", CREDENTIAL, NULL, &got);
     if (got.status != 200)
         fail_msg("%s: is up and answers %d %s", trying, got.status, got.body);
     reply_free(&got);

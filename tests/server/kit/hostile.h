@@ -25,7 +25,7 @@ enum hf_hostile_close { HF_HOSTILE_MUST_CLOSE, HF_HOSTILE_MUST_STAY, HF_HOSTILE_
 struct hf_hostile_case {
     char *where; /* "file:line", of the line with its name */
     char *name;
-    bool auth; /* for the server with tokens */
+    bool auth; /* for the server with credentials */
     enum hf_hostile_layer layer;
     enum hf_hostile_close close;
     size_t answers; /* 1 .. HF_HOSTILE_ANSWERS */
