@@ -1,5 +1,5 @@
-/* holdfast audit: the regulator's question, answered from the records alone. No lock is taken and
- * nothing is written, so it may be asked about a store that is at work. */
+/* holdfast audit: check all rules from the records alone. It takes no lock and writes nothing, so
+ * it can run while a server uses the store. */
 #include "audit/audit.h"
 
 #include "cli/commands.h"

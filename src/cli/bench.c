@@ -100,7 +100,7 @@ static bool folder_make(struct hf_cli *cli, const char *dir)
     return false;
 }
 
-/* Only what bench and the store have put there; a folder inside would stay, and the folder with
+/* Remove the files that bench and the store created. A folder inside would stay, and `dir` with
  * it. */
 static void folder_remove(const char *dir)
 {
@@ -130,7 +130,7 @@ static double rss_bytes(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* ---- What is run ---- */
+/* ---- Measurements ---- */
 
 static bool preload(struct hf_cli *cli, struct hf_bench_load *l, struct hf_bench_report *r)
 {
@@ -164,7 +164,7 @@ static int by_rate(const void *a, const void *b)
                     &((const struct hf_bench_point *)b)->per_second);
 }
 
-/* Store and log in turns, so that whatever else the machine does meets both. */
+/* Store and log take turns, so that other work on the machine slows down both. */
 static bool groups_run(struct hf_cli *cli, struct hf_bench_load *l, struct hf_bench_log *log,
                        struct hf_bench_report *r)
 {
@@ -222,7 +222,7 @@ static void recovery_take(struct hf_bench_load *l, struct hf_bench_report *r)
     r->recovery_replayed = stats.recovery_replayed;
 }
 
-/* Load while snapshots are written and segments prepared all the time: what is the longest wait? */
+/* Measure the longest wait while snapshots are written and segments are prepared all the time. */
 static bool pauses_run(struct hf_bench_report *r, struct hf_error *why)
 {
     struct hf_bench_load *l;

@@ -1,10 +1,10 @@
-/* bench.h: how fast is it on this machine? The store beside the bare log, in one run.
+/* bench.h: measures the store on this machine beside the bare log, in one run.
  *
- *   bench.c         what is run, in which order         bench_log.c     the bare log
+ *   bench.c         the measurements in their order     bench_log.c     the bare log
  *   bench_store.c   the store under load                bench_report.c  table, JSON, SVG
  *
  * "The bare log" appends and syncs the same bytes, to files prepared the same way, and does nothing
- * else: no disk-bound store that syncs each group can be faster. Ratios to it say what deciding
+ * else: no store that syncs each group can be faster. The ratio of both shows what deciding
  * costs. */
 #ifndef HF_CLI_BENCH_H
 #define HF_CLI_BENCH_H
@@ -14,22 +14,22 @@
 #include <stdio.h>
 
 struct hf_bench_options {
-    uint64_t tokens;    /* live keys to begin with */
-    uint64_t resources; /* over which the holds are spread */
+    uint64_t tokens;    /* live keys at the start */
+    uint64_t resources; /* the holds are spread over so many */
     double seconds;     /* for each point and round */
     unsigned rounds;
-    const char *dir; /* where; removed afterwards */
+    const char *dir; /* the working folder, removed afterwards */
     const char *out; /* folder for bench.txt, bench.json and bench.svg; NULL: none */
     bool json;       /* JSON instead of the table on stdout */
 };
 
-/* One measurement: groups of G, each waited for. */
+/* One measurement: groups of G operations, one at a time. */
 struct hf_bench_point {
     unsigned group;
     double per_second;
-    double cpu_us;                          /* of the whole process, an operation */
+    double cpu_us;                          /* of the whole process, for one operation */
     double p50_us, p99_us, p999_us, max_us; /* of a group */
-    double group_bytes;                     /* that went to the disk */
+    double group_bytes;                     /* written to the disk */
 };
 
 #define HF_BENCH_GROUPS 5
@@ -46,7 +46,7 @@ struct hf_bench_report {
     uint64_t pause_snapshots, pause_segments;
     double recovery_seconds;
     uint64_t recovery_tokens, recovery_replayed;
-    double memory_token_bytes, memory_all_bytes, rss_bytes; /* a live token */
+    double memory_token_bytes, memory_all_bytes, rss_bytes; /* for each live key */
     double disk_token_bytes;                                /* at G = 64 */
 };
 
@@ -58,10 +58,10 @@ enum hf_status hf_bench_load_open(const struct hf_bench_options *o, uint64_t sna
                                   struct hf_bench_load **out, struct hf_error *why);
 void hf_bench_load_close(struct hf_bench_load *l);
 struct hf_db *hf_bench_load_db(struct hf_bench_load *l);
-/* Place holds in groups for so many seconds, or until `count` holds are placed (0: no such end). */
+/* Place holds in groups for `seconds`, or until `count` holds are placed (0: no such limit). */
 bool hf_bench_place(struct hf_bench_load *l, unsigned group, double seconds, uint64_t count,
                     struct hf_bench_point *out);
-/* Repeat requests that were answered, at random. */
+/* Retry answered requests, chosen at random. */
 bool hf_bench_replay(struct hf_bench_load *l, unsigned group, double seconds,
                      struct hf_bench_point *out);
 
@@ -70,7 +70,7 @@ bool hf_bench_replay(struct hf_bench_load *l, unsigned group, double seconds,
 struct hf_bench_log;
 struct hf_bench_log *hf_bench_log_open(const char *dir);
 void hf_bench_log_close(struct hf_bench_log *log);
-/* Append and sync `bytes` at a time, counting each as a group. */
+/* Append and sync `bytes` at a time. Each append counts as one group. */
 bool hf_bench_log_run(struct hf_bench_log *log, unsigned group, double bytes, double seconds,
                       struct hf_bench_point *out);
 

@@ -1,4 +1,4 @@
-/* The bare log: append, fdatasync, nothing else, to files that were written in full before. */
+/* The bare log: only append and fdatasync, to files that were filled before. */
 #include "cli/bench.h"
 
 #include <fcntl.h>
@@ -28,7 +28,8 @@ struct hf_bench_log *hf_bench_log_open(const char *dir)
         memset(log->bytes, 0, WRITE_MAX);
         for (size_t at = 0; good && at < FILE_BYTES; at += STEP)
             good = pwrite(log->fd, log->bytes, STEP, (off_t)at) == STEP && fdatasync(log->fd) == 0;
-        /* Not zeros, so that nothing below can make them cheaper than the store's bytes. */
+        /* Not zeros: the file system or the disk could write zeros faster than the store's
+         * bytes. */
         for (size_t i = 0; i < WRITE_MAX; i++)
             log->bytes[i] = (unsigned char)(i * 2654435761U >> 13);
     }

@@ -1,14 +1,14 @@
-/* The store under load: one thread that submits groups and waits for each. (Submitting the next
- * group while one is on its way to the disk was tried: on two cores handing the groups to another
- * thread costs what it hides.) */
+/* The store under load: one thread submits groups and waits for each. (Submitting the next group
+ * during a commit was tried. On two cores, the hand-over to another thread costs as much as it
+ * saves.) */
 #include "cli/bench.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Requests are made in advance, a pool at a time, and the clock runs only while they are submitted:
- * making their texts is the load's work, not the store's. */
+/* Requests are created in advance, a pool at a time. The clock runs only while they are submitted,
+ * because creating them is not the store's work. */
 enum { POOL = 16384, GROUPS_MAX = 1024, TEXT = 48 };
 
 struct hf_bench_load {
@@ -124,12 +124,12 @@ static bool groups_run(struct hf_bench_load *l, struct measuring *m, unsigned co
     return true;
 }
 
-/* Make a pool of requests, submit it with the clock running, and check every answer. */
+/* Create a pool of requests, submit it with the clock running, and check every answer. */
 static bool pool_run(struct hf_bench_load *l, struct measuring *m, uint64_t at_most)
 {
     unsigned count = POOL / m->group < GROUPS_MAX ? POOL / m->group : GROUPS_MAX;
     if (m->group < 16)
-        count /= 16; /* so that the pool's time stays well below that of a point */
+        count /= 16; /* one pool must take much less time than a point */
     if (at_most && at_most < (uint64_t)count * m->group)
         count = (unsigned)((at_most + m->group - 1) / m->group);
     size_t n = (size_t)count * m->group;

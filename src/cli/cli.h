@@ -1,13 +1,13 @@
-/* cli.h: what every command of the program stands on.
+/* cli.h: what all commands share.
  *
- *   main.c      finds the command and runs it        commands.c  the table of commands, with their help
- *   options.c   the table of options, the parser     values.c    option values: times, numbers, choices
- *   session.c   opens the store, asks, answers       explain.c   says which argument was wrong, and why
- *   remote.c    the same through a server            target.c    a directory, a database or a server, and which
+ *   main.c      finds the command and runs it        commands.c  the commands and their help
+ *   options.c   the table of options, the parser     values.c    option values
+ *   session.c   opens the store, runs a request      explain.c   says which argument is wrong
+ *   remote.c    the same through a server            target.c    directory, database or server
  *   download.c  an export through a server
- *   print.c     answers for people                   related.c   what belongs to a record, for people
- *   say.c       words, tables and colours            progress.c  one line that moves
- *   help.c      help out of the two tables
+ *   print.c     answers for people                   related.c   reversals and overdue holds
+ *   say.c       messages, fields and colours         progress.c  the progress line
+ *   help.c      help from the two tables
  *
  * The other files are one command each. Exit codes are part of the interface. */
 #ifndef HF_CLI_CLI_H
@@ -19,11 +19,11 @@
 #include "client/client.h"
 
 enum hf_cli_exit {
-    HF_EXIT_DONE = 0,    /* done, a replay too */
-    HF_EXIT_REFUSED = 1, /* an answer by the rules */
-    HF_EXIT_USAGE = 2,   /* the command line makes no sense */
+    HF_EXIT_DONE = 0,    /* done; also a replay */
+    HF_EXIT_REFUSED = 1, /* refused by a rule */
+    HF_EXIT_USAGE = 2,   /* the command line is wrong */
     HF_EXIT_STORE = 3,   /* the store or the server failed: nothing happened */
-    HF_EXIT_UNKNOWN = 4  /* it may have happened: ask again with the same key */
+    HF_EXIT_UNKNOWN = 4  /* it may have happened: retry with the same key */
 };
 
 struct hf_cli_progress {
@@ -33,20 +33,19 @@ struct hf_cli_progress {
 
 /* One run of the program. */
 struct hf_cli {
-    const struct hf_cli_command *command; /* NULL until it is found */
-    char **args;                          /* what is neither the command nor an option; borrowed */
+    const struct hf_cli_command *command; /* NULL until known */
+    char **args;                          /* without the command and the options; borrowed */
     int arg_count;
     const char *values[HF_OPT_COUNT];    /* NULL: not given; flags have "" */
-    bool from_environment[HF_OPT_COUNT]; /* the value came from there */
+    bool from_environment[HF_OPT_COUNT]; /* the value is from the environment */
     const char *config;                  /* the config file, or NULL; borrowed */
-    unsigned config_line
-        [HF_OPT_COUNT]; /* the value stands in this line of it; 0: it came from elsewhere */
+    unsigned config_line[HF_OPT_COUNT];  /* the value's line in it; 0: not from the file */
     bool json, color_out, color_err;
-    char key[HF_UUID_SIZE]; /* the key that was made, if none was given */
-    struct hf_db *db;       /* one of the two is there while the command asks */
+    char key[HF_UUID_SIZE]; /* the generated key, if none was given */
+    struct hf_db *db;       /* during a request, db or client is set */
     struct hf_client *client;
     int64_t wait_ms;    /* for an answer of the server */
-    hf_time server_now; /* its clock at its last answer, whole seconds; 0: not known */
+    hf_time server_now; /* the server's clock at its last answer, in whole seconds; 0: unknown */
     struct hf_cli_progress progress;
 };
 
@@ -56,82 +55,81 @@ struct hf_cli {
 enum hf_cli_exit hf_cli_exit_of(enum hf_status status);
 
 /* The directory of the store: --data, HOLDFAST_DATA or ./holdfast-data; "" if the store is in a
- * database. NULL, with the sentence said, if --data is empty. */
+ * database. NULL, after an error message, if --data is empty. */
 const char *hf_cli_directory(struct hf_cli *cli);
-/* The same for a command that reads the records by itself, and so checks its arguments too.
- * postgres: out, the database's connection string, or NULL. NULL, with the sentence said and the
- * exit code in *code, if something is wrong. */
+/* The same for a command that reads the records by itself. It checks the arguments too. postgres:
+ * out, the database's connection string, or NULL. NULL, after an error message and with the exit
+ * code in *code, if something is wrong. */
 const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cli_exit *code);
-/* The records were shown. postgres: as above. Warn if a failover may undo some of them: no
- * synchronous standby is known to have them. */
+/* Called after the records were shown. postgres: as above. Warn if a failover may undo some of
+ * them, because no synchronous standby is known to have them. */
 void hf_cli_warn_unreplicated(struct hf_cli *cli, const char *postgres);
 
-/* Fill the configuration in from the options; what is not given stays as the store has it. False
- * after saying what is wrong. */
+/* Fill in the configuration from the options. A value that is not given stays as the store has it.
+ * False after an error message. */
 bool hf_cli_store_options(struct hf_cli *cli, struct hf_options *options);
 
-/* Open the store, or get ready to ask the server; `create` as the command changes something.
- * HF_EXIT_DONE, or the exit code after saying why. */
+/* Open the store, or prepare the client of a server. create: the command changes something.
+ * HF_EXIT_DONE, or the exit code after an error message. */
 enum hf_cli_exit hf_cli_open(struct hf_cli *cli, bool create);
-/* Sweep and tidy up for a bounded time if the command was one that writes, then give the store
- * back. */
+/* Close the store. tidy: the command writes, so run the background work first, for a bounded
+ * time. */
 void hf_cli_close(struct hf_cli *cli, bool tidy);
 
-/* Open, ask, show the answer, close: what most commands are. Fills in the tenant and, for actions
- * that carry a key, the key. */
+/* Open, send the request, show the answer, close. Fills in the tenant and, for actions with a key,
+ * the key. */
 enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool create);
 
 /* Show that `status` was the answer to `action`: the sentence on stderr, with --json also the
- * problem on stdout. sentence: NULL for the fixed one. Answers the exit code. */
+ * problem on stdout. sentence: NULL for the default one. Returns the exit code. */
 enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum hf_status status,
                                const char *sentence);
-/* The same for a store that could not be opened or read, with what to do about it. */
+/* The same for a store that could not be opened or read, with a hint. */
 enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *why);
-/* The same for what is no status of the library: a problem out of these words. */
+/* The same for a problem that is not a status of the library. */
 struct hf_api_problem;
 void hf_cli_say_problem(struct hf_cli *cli, const struct hf_api_problem *problem);
 
 /* A page of a list, from the store or the server. page: out, owned, free with hf_page_clear.
- * HF_EXIT_DONE, or the exit code after saying why (not if `quiet`). */
+ * HF_EXIT_DONE, or the exit code after an error message (none if `quiet`). */
 enum hf_cli_exit hf_cli_list(struct hf_cli *cli, const struct hf_query *query, struct hf_page *page,
                              bool quiet);
-/* The time by which the answers were made: the store's, or the server's to the second. */
+/* The time of the last answer: the store's, or the server's in whole seconds. */
 hf_time hf_cli_now(const struct hf_cli *cli);
-/* Say that this is an answer given before, and when, if that is known (0: it is not). */
+/* Say that the answer is a replay, and when it was first given (0: unknown). */
 void hf_cli_say_replayed(const struct hf_cli *cli, hf_time recorded_at);
 
 /* ---- target.c ---- */
 
-/* Is it a server that the command acts through? --server, else --data, --store and --postgres, else
- * HOLDFAST_SERVER says so. */
+/* Does the command use a server? The first of these that is given decides: --server; --data,
+ * --store and --postgres; HOLDFAST_SERVER. */
 bool hf_cli_remote(const struct hf_cli *cli);
-/* The connection string of the database that the store is in, "" for what libpq takes by itself;
- * NULL: it is in a directory. What is given on the command line goes before what is in the
- * environment, and that before what is in the config file; of one place, --store counts, else
- * --postgres, else --data. */
+/* The connection string of the store's database, "" for libpq's defaults; NULL: the store is in a
+ * directory. The command line wins over the environment, and the environment over the config file.
+ * Within one of them, --store decides, else --postgres, else --data. */
 const char *hf_cli_postgres(const struct hf_cli *cli);
-/* Do the options for a directory, for a database and for a server fit together? False after saying
- * which do not. */
+/* Check that the options for a directory, a database and a server do not contradict each other.
+ * False after an error message. */
 bool hf_cli_place_fits(const struct hf_cli *cli);
-/* Get ready to ask the server. HF_EXIT_DONE, or the exit code after saying why. */
+/* Prepare the client of the server. HF_EXIT_DONE, or the exit code after an error message. */
 enum hf_cli_exit hf_cli_remote_open(struct hf_cli *cli);
 
-/* ---- remote.c: the server has been got ready. ---- */
+/* ---- remote.c: after hf_cli_remote_open ---- */
 
-/* Ask, and show the answer. */
+/* Send the request and show the answer. */
 enum hf_cli_exit hf_cli_remote_ask(struct hf_cli *cli, const struct hf_request *request);
 enum hf_cli_exit hf_cli_remote_list(struct hf_cli *cli, const struct hf_query *query,
                                     struct hf_page *page, bool quiet);
 /* Send the call and get an answer of the type that it accepts, or say why there is none (not if
- * `quiet`). call: borrowed; its wait_ms is filled in unless it has one. answer: out, owned, also
- * after a failure; what was refused is in it. */
+ * `quiet`). call: borrowed; its wait_ms is filled in if it is 0. answer: out, owned, also after a
+ * failure; a refusal is in it. */
 enum hf_cli_exit hf_cli_remote_call(struct hf_cli *cli, struct hf_client_call *call,
                                     struct hf_client_answer *answer, bool quiet);
-/* Say that there is an answer that cannot be used. */
+/* Say that there is no answer, or one that cannot be used. */
 enum hf_cli_exit hf_cli_remote_lost(struct hf_cli *cli, const struct hf_client_call *call,
                                     const struct hf_error *why);
 
-/* The commands that read the journal, as the server reads it; from the beginning. */
+/* The commands that read the whole journal, run by the server. */
 enum hf_cli_exit hf_cli_remote_audit(struct hf_cli *cli);
 enum hf_cli_exit hf_cli_remote_trace(struct hf_cli *cli);
 /* ---- download.c ---- */
@@ -139,31 +137,31 @@ enum hf_cli_exit hf_cli_remote_export(struct hf_cli *cli, bool sqlite);
 
 /* ---- explain.c ---- */
 
-/* If one of the arguments can be blamed for `status`, add the sentence that names it, what was
- * given and what is expected. */
+/* If one of the arguments caused `status`, append a sentence with its name, its value and what is
+ * expected. */
 void hf_cli_explain(const struct hf_cli *cli, enum hf_status status, struct hf_buffer *out);
 
-/* Is one of the arguments malformed, whatever the store holds? HF_INVALID_REQUEST or HF_NOT_KNOWN
- * with the sentence, or HF_OK. Asked before the store is opened, so that a slip of the fingers
- * neither makes a store nor binds a key. */
+/* Is one of the arguments malformed for any store? HF_INVALID_REQUEST or HF_NOT_KNOWN with the
+ * sentence, or HF_OK. Called before the store is opened, so that a typing error neither creates a
+ * store nor binds a key. */
 enum hf_status hf_cli_malformed(const struct hf_cli *cli, struct hf_buffer *out);
 
 /* ---- print.c ---- */
 
-/* The answer to a request that was HF_OK, as JSON or for people, to stdout. The store is open. */
+/* Print an answer that is HF_OK, as JSON or for people, to stdout. The store is open. */
 void hf_cli_print(struct hf_cli *cli, enum hf_action action, const struct hf_result *result);
 
-/* ---- related.c: found by going through the newest holds of a resource, and not through all of a
- * long history. People are told; the JSON of a record is the record alone. ---- */
+/* ---- related.c: searches the newest holds of a resource, not a long history. Shown to people
+ * only: JSON has the record alone. ---- */
 
 enum hf_cli_found { HF_CLI_NONE, HF_CLI_FOUND, HF_CLI_TOO_FAR };
 
-/* The record that gave the confirmed `hold` back. reversal: out, its id and placed_at, if
+/* Find the record that reversed the confirmed `hold`. reversal: out, its id and placed_at, if
  * HF_CLI_FOUND. */
 enum hf_cli_found hf_cli_reversal(struct hf_cli *cli, const struct hf_hold *hold,
                                   struct hf_hold *reversal);
 
-/* How many of the resource's held units are overdue at `now`. *exact: out, false if there may be
+/* Count the resource's held units that are overdue at `now`. exact: out, false if there may be
  * more. */
 uint32_t hf_cli_overdue(struct hf_cli *cli, const struct hf_resource *resource, hf_time now,
                         bool *exact);
@@ -175,16 +173,16 @@ enum hf_cli_color { HF_PLAIN, HF_DIM, HF_BOLD, HF_GREEN, HF_YELLOW, HF_RED };
 /* "holdfast: ..." and a line end, to stderr. */
 void hf_cli_error(const struct hf_cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same for what is not wrong: no prefix. */
+/* The same without the prefix: not an error. */
 void hf_cli_note(const struct hf_cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Text from outside, made harmless for a terminal: control characters as \xNN, broken UTF-8 as
+/* Append text from outside, made safe for a terminal: control characters as \xNN, invalid UTF-8 as
  * U+FFFD. */
 void hf_cli_add_clean(struct hf_buffer *out, struct hf_bytes text);
-/* The same in quotes, cut after 60 bytes: for sentences. */
+/* The same in quotes, cut after 60 bytes, for messages. */
 void hf_cli_add_quoted(struct hf_buffer *out, struct hf_bytes text);
-/* How many columns a terminal needs for clean text. */
+/* The width of clean text on a terminal, in columns. */
 size_t hf_cli_width(struct hf_bytes clean);
 
 /* A line of a "label  text" list. */
@@ -197,19 +195,19 @@ struct hf_cli_field {
 void hf_cli_fields(const struct hf_cli *cli, const struct hf_cli_field *fields, size_t count);
 /* Print one line, in a colour. */
 void hf_cli_line(const struct hf_cli *cli, enum hf_cli_color color, const char *text);
-/* Begin and end of a colour on stdout, or "" where there are none. */
+/* The escape sequences that begin and end a colour, or "" if colours are off. */
 const char *hf_cli_color_begin(bool enabled, enum hf_cli_color color);
 const char *hf_cli_color_end(bool enabled, enum hf_cli_color color);
 
-/* Write the buffer to stdout and empty it. What goes wrong is found once, by main, at the end. */
+/* Write the buffer to stdout and empty it. main checks for write errors, once at the end. */
 void hf_cli_flush_to_stdout(struct hf_buffer *out);
 
 /* ---- progress.c ---- */
 
-/* Say how far a long work is; a line appears only on a terminal, and only after half a second.
- * total 0: not known. */
+/* Show the progress of long work, only on a terminal and only after half a second. total 0:
+ * unknown. */
 void hf_cli_progress(struct hf_cli *cli, const char *what, uint64_t done, uint64_t total);
-/* Take the line away. */
+/* Remove the line. */
 void hf_cli_progress_end(struct hf_cli *cli);
 
 #endif

@@ -1,5 +1,5 @@
-/* The commands and what there is to say about each. Dispatch, help, and the tests of man pages and
- * completions all follow this table. */
+/* The commands and their help. Dispatch, help, and the tests of man pages and completions use this
+ * table. */
 #include "cli/commands.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/* commands.h: the commands, in the one table that dispatch, help, man page and completions
- * follow. */
+/* commands.h: the table of commands. Dispatch, help, man pages and completions follow it. */
 #ifndef HF_CLI_COMMANDS_H
 #define HF_CLI_COMMANDS_H
 
@@ -7,15 +6,16 @@
 
 struct hf_cli_command {
     const char *name;
-    /* Runs the command and answers the exit code. Arguments and options are parsed and counted. */
+    /* Run the command and return the exit code. Arguments and options are already parsed and
+     * counted. */
     int (*run)(struct hf_cli *cli);
     const char *args; /* positional arguments as in the usage line */
     int args_min, args_max;
-    hf_cli_set options;  /* HF_OPT_BIT of each that it takes, besides the global ones */
-    hf_cli_set required; /* those of them that must be there */
-    hf_cli_set globals;  /* the global options that mean something to it, for its help */
-    bool raw;   /* all behind the name are arguments: the command parses its options itself */
-    bool keyed; /* it carries an idempotency key */
+    hf_cli_set options;  /* HF_OPT_BIT of each option that it takes, without the global ones */
+    hf_cli_set required; /* the required ones among them */
+    hf_cli_set globals;  /* the global options that it uses */
+    bool raw;   /* the command parses its options itself: all words after its name are arguments */
+    bool keyed; /* it takes an idempotency key */
     const char *summary;  /* half a line */
     const char *about;    /* a paragraph or two */
     const char *example;  /* with its output */
@@ -27,7 +27,7 @@ extern const size_t hf_cli_command_count;
 
 /* The command of that name, or NULL. */
 const struct hf_cli_command *hf_cli_command_find(const char *name);
-/* The command whose name is most like `name`, or NULL if none is. */
+/* The command with the most similar name, or NULL if none is similar. */
 const struct hf_cli_command *hf_cli_command_nearest(const char *name);
 
 int hf_cmd_serve(struct hf_cli *cli);
@@ -55,9 +55,9 @@ int hf_cmd_help(struct hf_cli *cli);
 
 #include <stdio.h>
 
-/* What to type: a line a command. */
+/* Usage: one line for each command. */
 void hf_cli_help_short(FILE *to);
-/* All about one command. */
+/* The help of one command. */
 void hf_cli_help_command(FILE *to, const struct hf_cli_command *command);
 
 #endif

@@ -1,4 +1,4 @@
-/* The config file of `holdfast serve`: which lines mean which options. */
+/* The config file of `holdfast serve`: from lines to options. */
 #include "cli/config.h"
 
 #include "cli/commands.h"
@@ -9,8 +9,8 @@
 
 struct loading {
     struct hf_cli *cli;
-    hf_cli_set known;             /* the options that may stand in the file */
-    unsigned lines[HF_OPT_COUNT]; /* where each stands, or 0 */
+    hf_cli_set known;             /* the options that the file may set */
+    unsigned lines[HF_OPT_COUNT]; /* the line of each option, or 0 */
 };
 
 static void place_add(struct hf_buffer *out, const char *path, unsigned line)
@@ -24,7 +24,8 @@ void hf_cli_add_place(struct hf_buffer *out, const struct hf_cli *cli, enum hf_c
     place_add(out, cli->config, cli->config_line[id]);
 }
 
-/* FILE:LINE: what is wrong, what was given, and a hint; word and hint may be NULL. Always false. */
+/* Print FILE:LINE, what is wrong, the given word, and a hint; word and hint may be NULL. Always
+ * false. */
 static bool refuse(const struct loading *l, unsigned line, const char *what, const char *word,
                    const char *hint)
 {
@@ -45,7 +46,7 @@ static bool unknown(const struct loading *l, const struct hf_cli_setting *s)
     const char *near = NULL;
     unsigned least = 3;
     char hint[120];
-    const char *name = s->name + strspn(s->name, "-"); /* somebody may have written the dashes */
+    const char *name = s->name + strspn(s->name, "-"); /* accept the name with dashes too */
     for (int i = 0; i < HF_OPT_COUNT; i++) {
         unsigned distance = hf_cli_distance(hf_cli_options[i].name, name);
         if ((l->known >> i & 1) && distance < least) {
@@ -58,7 +59,7 @@ static bool unknown(const struct loading *l, const struct hf_cli_setting *s)
     return refuse(l, s->line, "unknown name", s->name, hint);
 }
 
-/* What was given elsewhere goes before it. */
+/* The command line and the environment win over the file. */
 static void value_set(const struct loading *l, enum hf_cli_option_id id, unsigned line,
                       const char *value)
 {
@@ -68,7 +69,7 @@ static void value_set(const struct loading *l, enum hf_cli_option_id id, unsigne
     l->cli->config_line[id] = line;
 }
 
-/* A flag is given or not; in a file it has a word for that. */
+/* In the file, a flag has the value yes or no. */
 static bool flag_take(struct loading *l, enum hf_cli_option_id id, const struct hf_cli_setting *s)
 {
     if (strcmp(s->value, "yes") != 0 && strcmp(s->value, "no") != 0) {
@@ -102,7 +103,7 @@ static bool setting_take(void *arg, const struct hf_cli_setting *s)
     return true;
 }
 
-/* The whole file. text: out, HF_CLI_CONFIG_MAX bytes. NULL, or what is wrong. */
+/* Read the whole file. text: out, HF_CLI_CONFIG_MAX bytes. NULL, or what is wrong. */
 static const char *file_read(const char *path, char *text, size_t *size)
 {
     FILE *file = fopen(path, "re");
@@ -119,7 +120,7 @@ static const char *file_read(const char *path, char *text, size_t *size)
 
 bool hf_cli_config_load(struct hf_cli *cli, const char *path)
 {
-    static char text[HF_CLI_CONFIG_MAX + 1]; /* where the values live from now on */
+    static char text[HF_CLI_CONFIG_MAX + 1]; /* owns the values until the program ends */
     const hf_cli_set never = HF_OPT_BIT(HELP) | HF_OPT_BIT(CONFIG);
     struct loading l = { cli, (cli->command->options | cli->command->globals) & ~never, { 0 } };
     struct hf_cli_config_refusal refusal;

@@ -14,8 +14,8 @@ static char *skip_space(char *p)
     return p;
 }
 
-/* A line as text: of bounded length, UTF-8, and without control characters but tab. NULL, or what
- * is wrong. */
+/* Check a line: bounded length, UTF-8, and no control character except tab. NULL, or what is
+ * wrong. */
 static const char *line_check(const char *line, size_t size)
 {
     if (size > HF_CLI_CONFIG_LINE_MAX)
@@ -26,7 +26,7 @@ static const char *line_check(const char *line, size_t size)
     return hf_utf8_valid(hf_mem(line, size)) ? NULL : "the line is not UTF-8";
 }
 
-/* `"...` up to the closing quote, in place; nothing but a comment may come behind. */
+/* Unescape `"...` up to the closing quote, in place. Only a comment may follow. */
 static const char *quoted_parse(char *p)
 {
     char *out = p++;
@@ -45,8 +45,8 @@ static const char *quoted_parse(char *p)
     return NULL;
 }
 
-/* Up to a comment or the end, without white space before it; in place. Something stands in front of
- * p. */
+/* End the value in place before a comment or the end of the line, and before white space there.
+ * p[-1] exists. */
 static const char *bare_parse(char *p)
 {
     const char *begin = p;
@@ -62,8 +62,8 @@ static const char *bare_parse(char *p)
     return NULL;
 }
 
-/* One line, ended by a NUL. setting: out; its name is NULL if the line has nothing to say. NULL, or
- * what is wrong. */
+/* Parse one line that ends with a NUL. setting: out; its name is NULL if the line is empty or a
+ * comment. NULL, or what is wrong. */
 static const char *line_parse(char *line, struct hf_cli_setting *setting)
 {
     char *name = skip_space(line);

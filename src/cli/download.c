@@ -1,5 +1,4 @@
-/* holdfast export through a server: the server makes the file, and it comes here whole or not at
- * all. */
+/* holdfast export through a server. The file appears here complete or not at all. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 
 enum { LONG_WAIT_MS = 3600000 };
 
-/* "code: FILE what", the name made harmless. */
+/* "code: FILE what", the name made safe for a terminal. */
 static void complain(const struct hf_cli *cli, enum hf_status status, const char *file,
                      const char *what)
 {
@@ -22,7 +21,7 @@ static void complain(const struct hf_cli *cli, enum hf_status status, const char
     hf_buffer_free(&text);
 }
 
-/* Fetch the export into `sink`. whole: out, all of it is there. */
+/* Fetch the export into `sink`. whole: out, true if it is complete. */
 static enum hf_cli_exit fetch(struct hf_cli *cli, bool sqlite, FILE *sink, bool *whole)
 {
     struct hf_client_call call;
@@ -51,8 +50,8 @@ static enum hf_cli_exit fetch(struct hf_cli *cli, bool sqlite, FILE *sink, bool 
     return code;
 }
 
-/* The whole file gets its name in one step, and never in place of another: link refuses where
- * rename would not. File systems without links get the rename, after one more look. */
+/* Give the complete file its name in one step, without replacing another file: link refuses that,
+ * rename does not. File systems without links get the rename, after a second check. */
 static bool name_give(const char *tmp, const char *file)
 {
     struct stat st;
@@ -61,12 +60,12 @@ static bool name_give(const char *tmp, const char *file)
     return errno != EEXIST && lstat(file, &st) != 0 && rename(tmp, file) == 0;
 }
 
-/* Fetch into `tmp`, which is new, and give it the name of the file when it is whole. */
+/* Fetch into `tmp`, a new file, and rename it to `file` when it is complete. */
 static enum hf_cli_exit fetch_file(struct hf_cli *cli, bool sqlite, const char *tmp,
                                    const char *file)
 {
     bool whole = false;
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* as an export by hand */
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); /* as a local export does */
     FILE *sink = fd < 0 ? NULL : fdopen(fd, "w");
     if (!sink) {
         complain(cli, HF_STORAGE_FAILURE, tmp,

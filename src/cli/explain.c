@@ -1,5 +1,5 @@
-/* Which argument was it? The library refuses a request as a whole; here the arguments are still
- * known by the names that the user typed them under. */
+/* Find the argument that caused a refusal. The library refuses a request as a whole; this code
+ * knows the names that the user typed. */
 #include "base/id.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a kind of argument must be like, and the words for it. */
+/* The rule for one kind of argument, and its description. */
 struct rule {
     const char *label;
     size_t least, most;
@@ -35,7 +35,7 @@ static const struct rule *rule_find(const char *label, size_t size)
     return NULL;
 }
 
-/* Blame `text` if it breaks the rule. */
+/* If `text` breaks the rule, append a sentence and return true. */
 static bool blame(const struct rule *rule, const char *text, struct hf_buffer *out)
 {
     struct hf_bytes given = hf_str(text);
@@ -54,7 +54,7 @@ static bool blame(const struct rule *rule, const char *text, struct hf_buffer *o
     return true;
 }
 
-/* The words of "GUARD IDENTITY" are the names of the arguments. */
+/* command->args has the names of the arguments, such as "GUARD IDENTITY". */
 static bool blame_arguments(const struct hf_cli *cli, struct hf_buffer *out)
 {
     const char *label = cli->command->args;
@@ -80,8 +80,8 @@ static bool blame_options(const struct hf_cli *cli, struct hf_buffer *out)
     return false;
 }
 
-/* What the store allows is not known here; that it was too much is, if it is more than the
- * default. */
+/* The store's limit is unknown here. A key that the store refused and that is longer than the
+ * default is too long. */
 static bool blame_key(const struct hf_cli *cli, struct hf_buffer *out)
 {
     const char *key = cli->values[HF_OPT_KEY];
@@ -118,7 +118,7 @@ static void blame_id(const struct hf_cli *cli, struct hf_buffer *out)
              "with");
 }
 
-/* The guard is asked for and is not there: its name, and how to set it up. */
+/* The guard does not exist: name it, and say how to set it up. */
 static void blame_guard(const struct hf_cli *cli, struct hf_buffer *out)
 {
     if (strcmp(cli->command->args, "GUARD IDENTITY") != 0 &&
@@ -130,7 +130,7 @@ static void blame_guard(const struct hf_cli *cli, struct hf_buffer *out)
         out, " here; check the name and the tenant, or set it up: holdfast guard NAME --window D");
 }
 
-/* A key that no store takes, whatever its limit. */
+/* A key that no store accepts, whatever its limit. */
 static bool blame_any_key(const struct hf_cli *cli, struct hf_buffer *out)
 {
     const char *key = cli->values[HF_OPT_KEY];

@@ -1,4 +1,4 @@
-/* holdfast export: the whole history, or that of one tenant, for other tools. */
+/* holdfast export: the records of the whole store or of one tenant, for other tools. */
 #include "audit/export.h"
 
 #include "cli/commands.h"
@@ -19,7 +19,7 @@ int hf_cmd_export(struct hf_cli *cli)
     };
     struct hf_error why = { .status = HF_OK };
     unsigned format = 0;
-    cli->json = false; /* by the environment: the standard output may be the export itself */
+    cli->json = false; /* ignore HOLDFAST_JSON: stdout may be the export itself */
     if (!hf_cli_choice(cli, HF_OPT_FORMAT, &format))
         return HF_EXIT_USAGE;
     options.format = formats[format];

@@ -1,4 +1,4 @@
-/* holdfast guard: set a guard up, or show it. */
+/* holdfast guard: set up or show a guard. */
 #include "cli/commands.h"
 
 static int show(struct hf_cli *cli)

@@ -1,4 +1,4 @@
-/* Help, out of the tables of commands and options. */
+/* Help, from the tables of commands and options. */
 #include "cli/commands.h"
 
 #include <stdio.h>
@@ -6,9 +6,9 @@
 
 enum { MARGIN = 80, COLUMN = 29 };
 
-#define GLUE '\x1f' /* a space at which no line is broken */
+#define GLUE '\x1f' /* a non-breaking space */
 
-/* Print words from column `at` on, wrapped before MARGIN, later lines indented. */
+/* Print words from column `at` on, wrapped at MARGIN, with `indent` on later lines. */
 static void wrap(FILE *to, const char *text, size_t at, size_t indent)
 {
     for (bool first = true; *text; first = false) {
@@ -28,7 +28,7 @@ static void wrap(FILE *to, const char *text, size_t at, size_t indent)
     fputc('\n', to);
 }
 
-/* The usage line: required options first, then the optional ones of the command. */
+/* The usage line: the required options of the command first, then the optional ones. */
 static void usage_line(FILE *to, const struct hf_cli_command *c)
 {
     struct hf_buffer line = { 0 };

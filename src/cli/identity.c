@@ -1,4 +1,4 @@
-/* holdfast check, record, admit: have I seen this lately? Seen is an answer, not a refusal. */
+/* holdfast check, record, admit: was this identity recorded? "seen" is an answer, not a refusal. */
 #include "cli/commands.h"
 
 static int ask(struct hf_cli *cli, enum hf_action action)

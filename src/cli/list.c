@@ -1,5 +1,5 @@
-/* holdfast list: holds, newest first, as a table or as JSON. Pages are fetched and written one by
- * one, so that a long list needs no more memory than a short one. */
+/* holdfast list: holds, newest first, as a table or as JSON. It fetches and prints one page at a
+ * time, so a long list needs no more memory than a short one. */
 #include "api/encode.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -11,7 +11,7 @@ struct list {
     struct hf_query query;
     uint64_t limit; /* of all pages together; 0: none */
     uint64_t shown;
-    hf_time now; /* of the store, when the list was begun */
+    hf_time now; /* the store's time at the start of the list */
     size_t widths[COLUMNS];
     struct hf_buffer out;
     struct hf_json json;
@@ -37,7 +37,7 @@ static bool query_read(struct list *list)
     return true;
 }
 
-/* The cells of a row; those that need clean text are made in `clean`, one after the other. */
+/* The cells of a row. Cells with text from outside are borrowed from `clean`. */
 struct row {
     char state[32], placed[HF_TIME_TEXT], until[HF_TIME_TEXT];
     struct hf_bytes cells[COLUMNS];
@@ -79,7 +79,7 @@ static void row_print(struct list *list, const struct row *row, enum hf_cli_colo
     hf_buffer_add_char(&list->out, '\n');
 }
 
-/* Columns are as wide as what they had to take so far. */
+/* A column is as wide as its widest cell so far. */
 static void page_print(struct list *list, const struct hf_page *page)
 {
     static const char *const titles[COLUMNS] = { "ID",        "STATE",  "RESOURCE",
@@ -144,7 +144,7 @@ static enum hf_cli_exit pages_take(struct list *list)
     return HF_EXIT_DONE;
 }
 
-/* Do the options leave holds out? */
+/* Do the options filter the holds? */
 static bool list_filtered(const struct hf_cli *cli)
 {
     hf_cli_set limits = cli->command->options | HF_OPT_BIT(TENANT);

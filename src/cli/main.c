@@ -1,4 +1,4 @@
-/* holdfast: the program. Finds the command, runs it, and makes sure that its words arrived. */
+/* holdfast: the program. Finds the command, runs it, and checks that its output was written. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static bool colors_wanted(int fd)
     return isatty(fd) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
 }
 
-/* `holdfast --help` and `holdfast --version` are what people try first. */
+/* Accept `holdfast --help` and `holdfast --version` as commands. */
 static void spellings_accept(char **argv)
 {
     static char version[] = "version";
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     spellings_accept(argv);
     int code = run(&cli, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        /* What was asked for has happened; whoever asked does not know it. */
+        /* The command was done, but its caller did not get the answer. */
         bool changed = cli.command && cli.command->keyed;
         hf_cli_error(&cli, "the answer could not be written to the standard output%s",
                      changed ? "; ask again with the same key to get it"

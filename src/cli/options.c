@@ -142,7 +142,7 @@ static const char *help_of(const struct hf_cli *cli)
     return cli->command ? cli->command->name : "";
 }
 
-/* The option among `allowed` that is most like `name`, or NULL. */
+/* The option among `allowed` with the most similar name, or NULL. */
 static const char *option_nearest(hf_cli_set allowed, const char *name)
 {
     const char *best = NULL;
@@ -175,7 +175,8 @@ static bool option_unknown(const struct hf_cli *cli, const char *given, const ch
     return false;
 }
 
-/* The option that `name`, up to `size`, names; HF_OPT_COUNT if the command has none such. */
+/* The option whose name is the first `size` bytes of `name`; HF_OPT_COUNT if the command has no
+ * such option. */
 static enum hf_cli_option_id option_find(hf_cli_set allowed, const char *name, size_t size)
 {
     int i = 0;
@@ -185,8 +186,8 @@ static enum hf_cli_option_id option_find(hf_cli_set allowed, const char *name, s
     return (enum hf_cli_option_id)i;
 }
 
-/* A connection string may have a password in it, and whoever lists the processes of the machine
- * sees their arguments: keep a copy, and cover what they see. */
+/* A connection string may contain a password, and every user of the machine can see arguments: keep
+ * a copy, and overwrite the argument. */
 static bool hide(struct hf_cli *cli, char *value)
 {
     static char copy[HF_CLI_CONFIG_LINE_MAX];
@@ -204,7 +205,7 @@ static bool hide(struct hf_cli *cli, char *value)
     return true;
 }
 
-/* Take the option at argv[*at], and the value behind it if it has one. */
+/* Take the option at argv[*at], and its value if it has one. */
 static bool option_take(struct hf_cli *cli, int argc, char **argv, int *at)
 {
     char *given = argv[*at];
@@ -269,9 +270,8 @@ static void environment_take(struct hf_cli *cli)
     }
 }
 
-/* Is a global option given that means nothing to the command? It is refused, because whoever gave
- * it thinks that it does something. The environment is for all commands, so what comes from there
- * may be idle. */
+/* Was a global option given that the command does not use? It is refused, because the user expects
+ * an effect. The environment is for all commands, so values from there may be unused. */
 static bool idle_option(const struct hf_cli *cli)
 {
     const struct hf_cli_command *c = cli->command;
@@ -286,7 +286,7 @@ static bool idle_option(const struct hf_cli *cli)
     return false;
 }
 
-/* Is everything there that the command needs, and nothing more? */
+/* Check the number of arguments and the required options. */
 static bool complete(const struct hf_cli *cli)
 {
     const struct hf_cli_command *c = cli->command;
@@ -325,7 +325,7 @@ bool hf_cli_parse(struct hf_cli *cli, int argc, char **argv)
             if (!command_take(cli, argv[i]))
                 return false;
         } else {
-            cli->args[cli->arg_count++] = argv[i]; /* never ahead of i: argv is read already */
+            cli->args[cli->arg_count++] = argv[i]; /* arg_count <= i: argv was read up to i */
         }
     }
     if (cli->values[HF_OPT_HELP])

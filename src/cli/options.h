@@ -1,7 +1,7 @@
-/* options.h: long options, found in a table.
+/* options.h: long options, from a table.
  *
  * `--name VALUE` and `--name=VALUE` are the same; `--` ends the options; `-` alone is an argument.
- * What is not given is looked for in the environment, where the table names a variable. */
+ * If an option is not given, the environment variable in the table sets it. */
 #ifndef HF_CLI_OPTIONS_H
 #define HF_CLI_OPTIONS_H
 
@@ -87,27 +87,27 @@ __extension__ typedef unsigned __int128 hf_cli_set;
 
 struct hf_cli_option {
     const char *name;    /* without the dashes */
-    const char *value;   /* what stands for the value in help, or NULL: a flag */
+    const char *value;   /* placeholder for the value in help, or NULL: a flag */
     const char *env;     /* environment variable, or NULL */
-    const char *choices; /* "a|b|c" if only these are values, else NULL */
-    const char *help;    /* NULL: works, but is not shown */
+    const char *choices; /* "a|b|c" if only these values are valid, else NULL */
+    const char *help;    /* NULL: hidden */
 };
 
 extern const struct hf_cli_option hf_cli_options[HF_OPT_COUNT];
 
 struct hf_cli;
 
-/* Parse the command line into cli: command, options, arguments. argv is reordered.
- * False after saying on stderr what is wrong. With --help only the command is filled in. */
+/* Parse the command line into cli: command, options, arguments. argv is reordered. False after an
+ * error message on stderr. With --help only the command is filled in. */
 bool hf_cli_parse(struct hf_cli *cli, int argc, char **argv);
 
 /* Was the option given on the command line? */
 bool hf_cli_given(const struct hf_cli *cli, enum hf_cli_option_id id);
 
-/* ---- values.c: all of these answer false after saying what was given and what is expected. An
- * option that was not given leaves *out alone and is fine. ---- */
+/* ---- values.c: all of these return false after an error message with the given and the expected
+ * value. If the option was not given, they return true and leave *out unchanged. ---- */
 
-/* Say that the value of this option does not fit, and where it was given: the option, the variable,
+/* Say that the value of this option is invalid, and where it was given: the option, the variable,
  * or the file and its line. Always false. */
 bool hf_cli_unfit(const struct hf_cli *cli, enum hf_cli_option_id id, const char *expected);
 
@@ -127,12 +127,12 @@ bool hf_cli_choice(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned 
 /* A comma-separated list of choices; at most `max`. */
 bool hf_cli_choices(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned *out, size_t max,
                     size_t *count);
-/* A text that is not empty. */
+/* A non-empty text. */
 bool hf_cli_filled(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_bytes *out);
 /* A flag that may also come from the environment, as yes or no. */
 bool hf_cli_flag(const struct hf_cli *cli, enum hf_cli_option_id id, bool *out);
 
-/* How unlike two words are: the letters to add, drop or change. */
+/* The edit distance of two words: letters to add, drop or change. */
 unsigned hf_cli_distance(const char *a, const char *b);
 
 #endif

@@ -1,5 +1,5 @@
-/* Answers, for people and for programs. What a call with a key prints on stdout depends on the
- * record alone, so that a replay prints the same. */
+/* Answers, for people and for programs. A call with a key prints only what is in the record on
+ * stdout, so that a replay prints the same. */
 #include "api/decode.h"
 #include "api/encode.h"
 #include "base/text.h"
@@ -19,7 +19,8 @@ static const char *state_label(enum hf_hold_state state)
     return state != HF_HELD && name ? name : NULL;
 }
 
-/* Was the confirmed hold given back? Tells it only as it is now, so only `show` asks. */
+/* Was the confirmed hold reversed? The text is about now, not about the first answer, so only
+ * `show` prints it. */
 static const char *reversal_text(struct hf_cli *cli, const struct hf_hold *hold, char *out,
                                  size_t room)
 {
@@ -67,8 +68,8 @@ static void print_hold(struct hf_cli *cli, const struct hf_hold *hold, bool now,
     hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
 }
 
-/* Overdue units are held until somebody expires them, and the next hold does: people are told
- * both. */
+/* Overdue units count as held until they are expired, and the next hold expires them. Print both
+ * facts. */
 static void print_resource(struct hf_cli *cli, const struct hf_resource *resource, hf_time now)
 {
     char units[128], available[96], fence[24], late[48] = "", soon[72] = "";
@@ -118,7 +119,7 @@ static void print_guard(const struct hf_cli *cli, const struct hf_guard *guard)
     hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
 }
 
-/* A result that came over HTTP may be any JSON, and is shown as it was written. */
+/* A result that came over HTTP may be any JSON. Show it as it was written. */
 static struct hf_bytes result_text(struct hf_bytes stored)
 {
     const size_t mark = sizeof HF_STORED_JSON - 1;
@@ -132,7 +133,7 @@ static void print_seen(const struct hf_cli *cli, enum hf_action action, const st
 {
     char recorded[HF_TIME_TEXT], until[HF_TIME_TEXT];
     bool known = seen->expires_at != 0;
-    if (action == HF_RECORD) { /* the same whether or not it was recorded before */
+    if (action == HF_RECORD) { /* a duplicate prints the same */
         hf_cli_line(cli, HF_GREEN, "ok");
         return;
     }

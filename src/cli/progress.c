@@ -1,5 +1,5 @@
-/* One line on stderr that moves, for work that takes longer than a blink, and only if someone
- * looks. */
+/* The progress line on stderr, for work that takes longer than half a second, on a terminal
+ * only. */
 #include "base/clock.h"
 #include "cli/cli.h"
 

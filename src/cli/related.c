@@ -1,10 +1,10 @@
-/* What belongs to a record but is not in it: who gave a hold back, how much of a resource is
- * overdue. Both are found among the resource's holds, newest first. */
+/* Facts that are not in a record: which record reversed a hold, and how many units of a resource
+ * are overdue. Both are found by reading the resource's holds, newest first. */
 #include "cli/cli.h"
 
 #include "base/clock.h"
 
-/* How long is looked: some hundred thousand holds. What is further back is not worth the wait. */
+/* The time for a search: enough for some hundred thousand holds. */
 enum { LOOK_MS = 500 };
 
 static bool look_on(int64_t begun_ms)
@@ -20,8 +20,7 @@ enum hf_cli_found hf_cli_reversal(struct hf_cli *cli, const struct hf_hold *hold
                               .state = HF_RELEASED,
                               .resource = hold->resource,
                               .requester = hold->requester,
-                              .from =
-                                  hold->ended_at, /* it was confirmed before it was given back */
+                              .from = hold->ended_at, /* a reversal comes after the confirm */
                               .limit = HF_LIST_MAX };
     for (int64_t begun = hf_clock_monotonic_ms(); look_on(begun);) {
         enum hf_cli_found found = HF_CLI_NONE;

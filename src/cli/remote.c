@@ -1,5 +1,5 @@
-/* The commands through a server: the same words and exit codes as with a directory, and what only a
- * network can bring about: that nobody knows whether it happened. */
+/* The commands through a server: the same messages and exit codes as with a directory, and one more
+ * case: if an answer is lost, the outcome is unknown. */
 #include "api/problem.h"
 #include "base/bytes.h"
 #include "cli/commands.h"
@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Long enough for the journal of a large store to be read. */
+/* Long enough to read the journal of a large store. */
 enum { LONG_WAIT_MS = 3600000 };
 
-/* ---- What to say when there is no answer ---- */
+/* ---- No answer ---- */
 
-/* How whoever asked finds out what happened. */
+/* Append how the user can find out what happened. */
 static void retry_advice(const struct hf_cli *cli, const struct hf_client_call *call,
                          struct hf_buffer *out)
 {
@@ -49,8 +49,8 @@ enum hf_cli_exit hf_cli_remote_lost(struct hf_cli *cli, const struct hf_client_c
     return unknown ? HF_EXIT_UNKNOWN : HF_EXIT_STORE;
 }
 
-/* An answer that is neither what was asked for nor a refusal of ours. Somebody in between who says
- * that it is the caller's fault has not passed the request on; any other has perhaps. */
+/* The answer is neither of the accepted type nor a refusal of a Holdfast server. A proxy that
+ * answers 3xx or 4xx has not forwarded the request; with any other status it may have. */
 static enum hf_cli_exit strange(struct hf_cli *cli, const struct hf_client_call *call,
                                 const struct hf_client_answer *answer)
 {
@@ -67,7 +67,7 @@ static enum hf_cli_exit strange(struct hf_cli *cli, const struct hf_client_call 
 
 /* ---- Refusals ---- */
 
-/* The body as it is, ended by a line end. */
+/* The body as it is, with a line end. */
 static void body_print(const struct hf_client_answer *answer)
 {
     const struct hf_buffer *body = &answer->body;
@@ -82,7 +82,7 @@ static enum hf_cli_exit exit_of(const struct hf_client_call *call, unsigned http
 {
     if (problem->status != HF_OK)
         return hf_cli_exit_of(problem->status);
-    if (http_status < 500) /* unauthorized and forbidden, too: the rules of the server */
+    if (http_status < 500) /* including unauthorized and forbidden */
         return HF_EXIT_REFUSED;
     return http_status == 503 || !call->changes ? HF_EXIT_STORE : HF_EXIT_UNKNOWN;
 }
@@ -106,7 +106,7 @@ static enum hf_cli_exit refused(struct hf_cli *cli, const struct hf_client_call 
     return exit_of(call, answer->head.status, problem);
 }
 
-/* ---- Asking ---- */
+/* ---- Calls ---- */
 
 enum hf_cli_exit hf_cli_remote_call(struct hf_cli *cli, struct hf_client_call *call,
                                     struct hf_client_answer *answer, bool quiet)
@@ -130,7 +130,7 @@ enum hf_cli_exit hf_cli_remote_call(struct hf_cli *cli, struct hf_client_call *c
     return refused(cli, call, answer, &problem);
 }
 
-/* A request that cannot be made into a call. */
+/* The request cannot be encoded as a call. */
 static enum hf_cli_exit unsendable(const struct hf_cli *cli, const struct hf_error *why)
 {
     hf_cli_error(cli, "%s: %s", cli->command->name, why->text);
@@ -142,7 +142,7 @@ static struct hf_bytes body_of(const struct hf_client_answer *answer)
     return hf_mem(answer->body.data, answer->body.size);
 }
 
-/* When was the call with this key answered first? 0: nobody knows. */
+/* When was the call with this key first answered? 0: unknown. */
 static hf_time first_answered(struct hf_cli *cli, struct hf_bytes key)
 {
     struct hf_request request = { .action = HF_GET_TOKEN, .key = key };
@@ -193,8 +193,8 @@ enum hf_cli_exit hf_cli_remote_ask(struct hf_cli *cli, const struct hf_request *
     return code;
 }
 
-/* Read a page, and see that it brings the list on: a server that always has more must not keep us
- * for ever. */
+/* Read a page, and check that its cursor moves on, so that a broken server cannot cause an endless
+ * loop. */
 static bool page_read(const struct hf_query *query, const struct hf_client_answer *answer,
                       struct hf_page *page, struct hf_error *why)
 {
@@ -224,10 +224,9 @@ enum hf_cli_exit hf_cli_remote_list(struct hf_cli *cli, const struct hf_query *q
     return code;
 }
 
-/* ---- What reads the journal ---- */
+/* ---- Audit and trace ---- */
 
-/* A text for people. It is the server's, and a terminal is ours: line by line, whatever is in it is
- * made harmless. */
+/* Print the server's text line by line, made safe for the terminal. */
 static void text_print(const struct hf_client_answer *answer)
 {
     struct hf_buffer out = { 0 };
@@ -244,7 +243,7 @@ static void text_print(const struct hf_client_answer *answer)
     hf_buffer_free(&out);
 }
 
-/* The audit's verdict is the exit code, so an answer without one is no audit. */
+/* The audit's verdict becomes the exit code, so an answer without a verdict is an error. */
 static enum hf_cli_exit judged(struct hf_cli *cli, const struct hf_client_call *call,
                                const char *verdict)
 {
@@ -257,7 +256,7 @@ static enum hf_cli_exit judged(struct hf_cli *cli, const struct hf_client_call *
     return hf_cli_remote_lost(cli, call, &why);
 }
 
-/* Ask for it, as JSON or as text, and print what comes. */
+/* Request the report, as JSON or as text, and print it. */
 static enum hf_cli_exit report(struct hf_cli *cli, enum hf_call_kind kind, struct hf_bytes name)
 {
     struct hf_client_call call;
@@ -295,8 +294,7 @@ enum hf_cli_exit hf_cli_remote_audit(struct hf_cli *cli)
 
 enum hf_cli_exit hf_cli_remote_trace(struct hf_cli *cli)
 {
-    if (cli->args[0][0] ==
-        '\0') /* a path cannot have an empty part, and nothing has an empty name */
+    if (cli->args[0][0] == '\0') /* the path would be invalid, and no hold or key is empty */
         return hf_cli_refuse(
             cli, (enum hf_action)0, HF_NOT_KNOWN,
             "No hold or key \"\" is in the journal. Check the spelling and the store.");

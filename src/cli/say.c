@@ -1,5 +1,5 @@
-/* Words, lists and colours. Everything that came from outside is made harmless before a terminal
- * sees it: a resource may be named with escape sequences in it. */
+/* Messages, fields and colours. All text from outside is made safe before it goes to a terminal:
+ * the name of a resource may contain escape sequences. */
 #include "cli/cli.h"
 
 #include <stdarg.h>
@@ -48,8 +48,7 @@ void hf_cli_add_clean(struct hf_buffer *out, struct hf_bytes text)
             hf_buffer_printf(out, "\\x%02x", (unsigned)c);
         else if (kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_ZL ||
                  kind == UTF8PROC_CATEGORY_ZP)
-            hf_buffer_printf(out, "\\u{%x}",
-                             (unsigned)c); /* would turn the line around, or break it */
+            hf_buffer_printf(out, "\\u{%x}", (unsigned)c); /* could reverse or break the line */
         else
             hf_buffer_add(out, p + at, (size_t)n);
         at += (size_t)n;

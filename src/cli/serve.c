@@ -1,5 +1,4 @@
-/* holdfast serve: the options of the server, out of the command line, the environment and a
- * file. */
+/* holdfast serve: the server's options, from the command line, the environment and a file. */
 #include "cli/commands.h"
 #include "cli/config.h"
 #include "server/server.h"
@@ -59,7 +58,7 @@ static void welcome(const char *url)
     fflush(stdout);
 }
 
-/* Where the values stand that only the server finds out to be wrong. */
+/* Where the values are that only the server can check. */
 struct places {
     struct hf_buffer data, postgres, listen, auth_file, tls_cert, tls_key;
 };
@@ -94,9 +93,9 @@ static void places_free(struct places *p)
     hf_buffer_free(&p->tls_key);
 }
 
-/* glibc keeps small pieces that are freed apart and joins them all at once when some large one is
- * asked for. After a mass of rows has expired that took a tenth of a second, in the middle of a
- * request. So they are joined one by one. */
+/* glibc keeps small freed chunks in fastbins and merges them all at the next large malloc. After a
+ * mass expiry that took 0.1 s, in the middle of a request. Without fastbins, each free merges at
+ * once. */
 static void allocator_set(void)
 {
 #ifdef __GLIBC__

@@ -1,4 +1,4 @@
-/* Opening the store, asking it, and what to say when it does not answer with yes. */
+/* Open the store, run a request, and report refusals and failures. */
 #include "api/encode.h"
 #include "api/problem.h"
 #include "base/clock.h"
@@ -52,12 +52,11 @@ static void note(void *arg, int level, const char *line)
         hf_cli_error(arg, "warning: %s", line);
 }
 
-/* Returning from here makes the call that waits answer HF_INDETERMINATE, and so the program ends
- * with the exit code of that. */
+/* When this returns, the waiting call answers HF_INDETERMINATE, and its exit code ends the
+ * program. */
 static void fatal(void *arg, const char *sentence)
 {
-    static const char prefix[] =
-        "holdfast: "; /* the library speaks for itself where no one listens */
+    static const char prefix[] = "holdfast: "; /* the library adds it too */
     size_t skip = strncmp(sentence, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;
     hf_cli_error(arg, "%s", sentence + skip);
 }
@@ -67,7 +66,7 @@ static void progress(void *arg, uint64_t done, uint64_t total)
     hf_cli_progress(arg, "reading the journal", done, total);
 }
 
-/* For programs. */
+/* With --json: the problem on stdout. */
 static void problem_print(const struct hf_cli *cli, const struct hf_api_problem *problem)
 {
     struct hf_buffer out = { 0 };
@@ -99,7 +98,7 @@ enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum h
     return hf_cli_exit_of(status);
 }
 
-/* What to do about a store that cannot be had in a database; "" if nobody can tell. */
+/* The hint for a store in a database that cannot be used; "" if there is none. */
 static const char *database_advice(enum hf_status status)
 {
     return status == HF_STORE_ABSENT
@@ -108,8 +107,7 @@ static const char *database_advice(enum hf_status status)
                                         : "";
 }
 
-/* The same for a directory: what is in the way of a store at this place, and what to do about it;
- * "" if nobody can tell. */
+/* The same for a directory: find out why it cannot be used as a store. */
 static const char *advice(const char *place, enum hf_status status)
 {
     struct stat st;
@@ -133,15 +131,16 @@ static const char *advice(const char *place, enum hf_status status)
     return "";
 }
 
-/* The URL of the server that has the store open, cut out of the sentence that says so; empty if it
- * is no server. */
+/* The URL of the server that has the store open, taken from the error text; empty if it is not a
+ * server. */
 static struct hf_bytes holder_of(const struct hf_error *why)
 {
     static const char by[] = ", by ";
     const char *found = NULL;
     if (why->status == HF_STORE_BUSY)
         for (const char *p = why->text; (p = strstr(p, by)) != NULL; p++)
-            found = p + sizeof by - 1; /* the last one: the directory may be called anything */
+            found =
+                p + sizeof by - 1; /* the last match: the directory's name may contain one too */
     if (!found || (strncmp(found, "http://", 7) != 0 && strncmp(found, "https://", 8) != 0))
         return hf_mem(NULL, 0);
     const char *end = strstr(found, ": ");
@@ -155,7 +154,7 @@ enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *
         hf_cli_postgres(cli) ? database_advice(why->status) : advice(place_of(cli), why->status);
     struct hf_bytes holder = holder_of(why);
     if (why->status == HF_STORE_DAMAGED && strstr(why->text, "holdfast audit"))
-        more = ""; /* it has been said */
+        more = ""; /* the text has this hint already */
     hf_buffer_printf(&sentence, *more ? "%s (%s)" : "%s", why->text, more);
     if (holder.size > 0)
         hf_buffer_printf(&sentence, " (give --server %.*s instead of --data)", (int)holder.size,
@@ -169,7 +168,7 @@ enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *
 void hf_cli_warn_unreplicated(struct hf_cli *cli, const char *postgres)
 {
     enum { WAIT_MS = 4000 };
-    fflush(stdout); /* what was asked for does not wait for it */
+    fflush(stdout); /* print the result before the wait */
     if (postgres && !hf_pg_scan_replicated(postgres, WAIT_MS))
         hf_cli_note(cli, "warning: the synchronous standbys have not confirmed all of this; if one "
                          "takes over now, what is newest may be gone");
@@ -188,8 +187,8 @@ const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cl
     return directory;
 }
 
-/* Is the command, which only looks, told to configure the store? The environment may say so to all
- * commands. */
+/* Was a setting of the store given to a read-only command? Values from the environment are for all
+ * commands, and are ignored. */
 static bool configures(const struct hf_cli *cli)
 {
     static const enum hf_cli_option_id setting[] = { HF_OPT_IDEMPOTENCY_WINDOW,
@@ -206,7 +205,6 @@ static bool configures(const struct hf_cli *cli)
     return false;
 }
 
-/* The configuration: what is not given stays as the store has it. */
 bool hf_cli_store_options(struct hf_cli *cli, struct hf_options *options)
 {
     uint64_t length = 0;
@@ -218,7 +216,7 @@ bool hf_cli_store_options(struct hf_cli *cli, struct hf_options *options)
         return false;
     if (cli->values[HF_OPT_IDEMPOTENCY_WINDOW] && options->idempotency_window_ms == 0)
         return hf_cli_unfit(cli, HF_OPT_IDEMPOTENCY_WINDOW, "at least 1ms, such as 24h");
-    if (options->no_create) { /* who only looks does not configure */
+    if (options->no_create) { /* a read-only command changes no setting */
         options->idempotency_window_ms = 0;
         return !configures(cli);
     }
@@ -254,7 +252,7 @@ enum hf_cli_exit hf_cli_open(struct hf_cli *cli, bool create)
 void hf_cli_close(struct hf_cli *cli, bool tidy)
 {
     int64_t begun = hf_clock_monotonic_ms();
-    fflush(stdout); /* the answer does not wait for the tidying */
+    fflush(stdout); /* print the answer before the background work */
     hf_client_close(cli->client);
     cli->client = NULL;
     while (tidy && cli->db)
@@ -263,12 +261,13 @@ void hf_cli_close(struct hf_cli *cli, bool tidy)
     cli->db = NULL;
 }
 
-/* A key that nobody else has, shown so that the call can be made again if its answer is lost. */
+/* Generate a unique key. Print it, so that the user can retry if the answer is lost. */
 static void key_make(struct hf_cli *cli)
 {
     uint8_t random[10];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        memset(random, 0, sizeof random); /* cannot happen for so few bytes; the time still tells */
+        memset(random, 0,
+               sizeof random); /* cannot happen for so few bytes; the time still differs */
     hf_uuid7_make(hf_clock_wall_ms(), random, cli->key);
     hf_cli_note(cli, "key: %s", cli->key);
 }

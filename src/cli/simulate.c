@@ -1,5 +1,5 @@
-/* holdfast simulate: runs holdfast-simulate, a program of its own, because nothing of the proof
- * belongs into the server's. */
+/* holdfast simulate: runs holdfast-simulate, a separate program, so that the server's program
+ * contains no code of the proof. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 static const char program[] = "holdfast-simulate";
 enum { WORDS_MAX = 20 };
 
-/* Do the values fit? Those of a record are checked where it is read. */
+/* Check the values. holdfast-simulate checks those of a record. */
 static bool values_fit(const struct hf_cli *cli)
 {
     uint64_t number;
@@ -20,7 +20,7 @@ static bool values_fit(const struct hf_cli *cli)
            hf_cli_number(cli, HF_OPT_JOBS, (struct hf_cli_range){ 1, 256 }, &number);
 }
 
-/* It is installed beside this program. False if there is no telling where that is. */
+/* The path of holdfast-simulate beside this program. False if it cannot be found out. */
 static bool path_beside(char *path, size_t size)
 {
     ssize_t n = readlink("/proc/self/exe", path, size - 1);
@@ -34,7 +34,7 @@ static bool path_beside(char *path, size_t size)
     return true;
 }
 
-/* exec does not write into the words, but its type says that it might. */
+/* execv does not modify the words, although its type allows it. */
 static int run(const char *const *words, size_t count)
 {
     char path[PATH_MAX], *argv[WORDS_MAX];

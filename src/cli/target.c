@@ -1,5 +1,5 @@
-/* A directory, a database or a server: which of them a command acts on, and what only one of them
- * takes. */
+/* A directory, a database or a server: which of them a command uses, and which options only one of
+ * them accepts. */
 #include "cli/commands.h"
 #include "cli/config.h"
 #include "store/postgres/conninfo.h"
@@ -15,8 +15,8 @@ enum { WAIT_MS = 30000 };
 
 /* ---- A directory or a database ---- */
 
-/* Where a value came from: the command line goes before the environment, and that before the config
- * file. */
+/* Where a value came from. The command line wins over the environment, and the environment over the
+ * config file. */
 enum level { NOWHERE, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND };
 
 static enum level level_of(const struct hf_cli *cli, enum hf_cli_option_id id)
@@ -28,7 +28,7 @@ static enum level level_of(const struct hf_cli *cli, enum hf_cli_option_id id)
                                      : FROM_COMMAND;
 }
 
-/* The highest level at which anything says where the store is, and what is said there. */
+/* The highest level with an option that says where the store is, and which options it has. */
 struct told {
     enum level level;
     bool data, store, postgres;
@@ -59,7 +59,7 @@ const char *hf_cli_postgres(const struct hf_cli *cli)
     return !database ? NULL : conninfo ? conninfo : "";
 }
 
-/* Say it, behind the line of the config file that the value stands in, if it stands there. */
+/* Print the sentence, after FILE:LINE if the value is from the config file. Always false. */
 static bool misplaced(const struct hf_cli *cli, enum hf_cli_option_id id, const char *sentence)
 {
     struct hf_buffer place = { 0 };
@@ -70,8 +70,8 @@ static bool misplaced(const struct hf_cli *cli, enum hf_cli_option_id id, const 
     return false;
 }
 
-/* Whoever writes a database into the config file and names a directory elsewhere, or the other way
- * round, would get a store of its own that nobody shares: only --store may decide between them. */
+/* If the config file names a database and another place a directory, or the other way round, the
+ * server could open a second store by mistake. Only --store may decide between them. */
 static bool file_fits(const struct hf_cli *cli)
 {
     struct told told = told_of(cli);
@@ -95,7 +95,7 @@ static bool file_fits(const struct hf_cli *cli)
     return misplaced(cli, database ? HF_OPT_DATA : id, sentence);
 }
 
-/* Limits of tables that a database does not have. */
+/* These limits are for tables in memory, which a database store does not have. */
 static bool tables_fit(const struct hf_cli *cli, enum hf_cli_option_id id)
 {
     char text[128];
@@ -107,8 +107,8 @@ static bool tables_fit(const struct hf_cli *cli, enum hf_cli_option_id id)
     return misplaced(cli, id, text);
 }
 
-/* Two that say different things in one breath. The environment is for all commands, so what stands
- * there may be idle. */
+/* Refuse options that contradict each other. The environment is for all commands, so values from
+ * there may be unused. */
 static bool kept_fits(const struct hf_cli *cli)
 {
     struct told told = told_of(cli);
@@ -149,14 +149,14 @@ bool hf_cli_remote(const struct hf_cli *cli)
     return cli->values[HF_OPT_SERVER] && (hf_cli_given(cli, HF_OPT_SERVER) || !kept);
 }
 
-/* How the server was named. */
+/* The option or variable that named the server. */
 static const char *server_name(const struct hf_cli *cli)
 {
     return hf_cli_given(cli, HF_OPT_SERVER) ? "--server" : "HOLDFAST_SERVER";
 }
 
-/* Whoever names a tenant means that tenant: to act on another one's records would be worse than not
- * to act. So it counts from the environment too. */
+/* Acting on another tenant's records would be worse than an error, so a tenant from the environment
+ * is refused too. */
 static bool tenant_fits(const struct hf_cli *cli)
 {
     const char *given = hf_cli_given(cli, HF_OPT_TENANT) ? "--tenant" : "HOLDFAST_TENANT";
@@ -170,7 +170,7 @@ static bool tenant_fits(const struct hf_cli *cli)
     return false;
 }
 
-/* What is set where the server is started. */
+/* Settings that only the server's own command line may change. */
 static bool settings_fit(const struct hf_cli *cli)
 {
     static const enum hf_cli_option_id setting[] = { HF_OPT_IDEMPOTENCY_WINDOW,
@@ -187,7 +187,7 @@ static bool settings_fit(const struct hf_cli *cli)
     return true;
 }
 
-/* What means something to a server alone. */
+/* Options that need a server. */
 static bool callings_fit(const struct hf_cli *cli)
 {
     static const enum hf_cli_option_id calling[] = { HF_OPT_CREDENTIAL_FILE, HF_OPT_TLS_CA,
@@ -272,7 +272,7 @@ static bool credential_find(const struct hf_cli *cli, char *room, const char **c
     return true;
 }
 
-/* ---- Getting ready ---- */
+/* ---- The client ---- */
 
 static bool wait_read(struct hf_cli *cli)
 {

@@ -1,4 +1,4 @@
-/* holdfast trace: the life of a hold or a key, from the records alone. */
+/* holdfast trace: every event of a hold or a key, from the records alone. */
 #include "audit/trace.h"
 
 #include "cli/commands.h"
@@ -22,7 +22,7 @@ int hf_cmd_trace(struct hf_cli *cli)
     int code = hf_audit_trace(directory, hf_str(cli->args[0]), &options, stdout, &why);
     if (code == HF_EXIT_STORE)
         hf_cli_refuse_store(cli, &why);
-    else if (code != HF_EXIT_DONE) /* in JSON, the answer has said so already */
+    else if (code != HF_EXIT_DONE) /* with --json, it is on stdout too */
         hf_cli_error(cli, "%s: %s", hf_status_code(HF_NOT_KNOWN), why.text);
     if (code != HF_EXIT_STORE)
         hf_cli_warn_unreplicated(cli, options.postgres);

@@ -1,4 +1,4 @@
-/* Option values: what people type, checked, with one sentence for what does not fit. */
+/* Option values: parse and check them, with one message for an invalid value. */
 #include "base/bytes.h"
 #include "base/text.h"
 #include "cli/cli.h"

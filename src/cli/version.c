@@ -1,9 +1,9 @@
-/* holdfast version: of the program, and of a server if one is named. */
+/* holdfast version: prints the version of the program, and of the server if one is given. */
 #include "cli/commands.h"
 #include "json/writer.h"
 
-/* Ask the server. A variable in the environment is for all commands, so it does not make this one
- * need a server. */
+/* Get the server's version. HOLDFAST_SERVER is for all commands, so it does not make this one need
+ * a server. */
 static enum hf_cli_exit server_ask(struct hf_cli *cli, struct hf_client_version *version)
 {
     struct hf_client_call call;
