@@ -112,8 +112,8 @@ static bool number_take(const char *name, const char *text, uint64_t most, uint6
 {
     if (hf_number_parse(hf_str(text), out) && *out >= 1 && *out <= most)
         return true;
-    complain("--%s: \"%s\" does not fit; a whole number from 1 to %" PRIu64 " is expected", name,
-             text, most);
+    complain("--%s: \"%s\" is invalid; expected: a whole number from 1 to %" PRIu64, name, text,
+             most);
     return false;
 }
 
@@ -397,8 +397,7 @@ int main(int argc, char **argv)
     free(s.ended);
     free(s.traces);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain(
-            "the answer could not be written to the standard output; ask again when there is room");
+        complain("the answer could not be written to the standard output. Is the disk full?");
         return EXIT_STORE;
     }
     return s.failed ? EXIT_REFUSED : good ? EXIT_DONE : EXIT_STORE;

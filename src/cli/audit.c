@@ -34,9 +34,8 @@ int hf_cmd_audit(struct hf_cli *cli)
     if (status != HF_OK) {
         code = hf_cli_refuse_store(cli, &why);
     } else if (!print(cli, &report)) {
-        hf_cli_error(
-            cli,
-            "the report could not be written to the standard output; ask again when there is room");
+        hf_cli_error(cli,
+                     "the report could not be written to the standard output. Is the disk full?");
         code = HF_EXIT_STORE;
     } else {
         hf_cli_warn_unreplicated(cli, options.postgres);

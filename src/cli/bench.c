@@ -72,12 +72,11 @@ static bool options_parse(struct hf_cli *cli, struct hf_bench_options *o)
             o->out = value;
         } else if (value_of(cli, &i, "--server", &value)) {
             hf_cli_error(
-                cli,
-                "bench measures the store on this machine and not a server: leave --server out; "
-                "bench/compare, in the source, measures servers side by side");
+                cli, "bench measures the store on this machine, not a server. Leave out --server; "
+                     "bench/compare, in the source, compares servers");
             return false;
         } else {
-            hf_cli_error(cli, "bench does not know \"%s\"; see `holdfast help bench`",
+            hf_cli_error(cli, "bench: unknown option \"%s\"; see: holdfast help bench",
                          cli->args[i]);
             return false;
         }
@@ -93,9 +92,9 @@ static bool folder_make(struct hf_cli *cli, const char *dir)
         return true;
     hf_cli_error(cli,
                  errno == EEXIST
-                     ? "%s is there already: bench makes its folder itself and removes it "
-                       "afterwards; name another with --dir"
-                     : "cannot make %s",
+                     ? "%s already exists. bench creates its folder itself and removes it "
+                       "afterwards. Give another name with --dir"
+                     : "cannot create %s",
                  dir);
     return false;
 }
@@ -271,7 +270,7 @@ static bool files_write(struct hf_cli *cli, const struct hf_bench_report *r)
                   { "bench.svg", hf_bench_print_svg } };
     char path[8192];
     if (mkdir(r->options.out, 0777) != 0 && errno != EEXIST) {
-        hf_cli_error(cli, "cannot make %s: %s", r->options.out, strerror(errno));
+        hf_cli_error(cli, "cannot create %s: %s", r->options.out, strerror(errno));
         return false;
     }
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -305,9 +304,9 @@ int hf_cmd_bench(struct hf_cli *cli)
     bool good = all_run(cli, &r, &why);
     folder_remove(r.options.dir);
     if (!good) {
-        hf_cli_error(cli, "the benchmark could not be finished: %s",
+        hf_cli_error(cli, "the benchmark failed: %s",
                      why.text[0] ? why.text
-                                 : "the store or the disk refused; is there enough room?");
+                                 : "the store or the disk refused a write. Is the disk full?");
         return HF_EXIT_STORE;
     }
     if (r.options.json)

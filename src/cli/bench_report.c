@@ -34,7 +34,7 @@ void hf_bench_print_text(const struct hf_bench_report *r, FILE *to)
         "whole process, an operation, background threads included.\n\n",
         (unsigned long long)r->pause_snapshots, (unsigned long long)r->pause_segments);
     fprintf(to, "loading    %.0f keys a second\n", r->preload_per_second);
-    fprintf(to, "recovery   %.2f s for %llu keys (%llu operations replayed behind the snapshot)\n",
+    fprintf(to, "recovery   %.2f s for %llu keys (%llu operations replayed after the snapshot)\n",
             r->recovery_seconds, (unsigned long long)r->recovery_tokens,
             (unsigned long long)r->recovery_replayed);
     fprintf(to,

@@ -25,12 +25,13 @@ const struct hf_cli_command hf_cli_commands[] = {
                  BIT(TENANT_RECORDS_MAX) | BIT(LOG) | BIT(LOG_KEYS) | BIT(LOG_DUPLICATES) |
                  BIT(SANDBOX) | BIT(WELCOME),
       .globals = KEPT | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY) | BIT(HELP),
-      .summary = "answer over HTTP, for many callers at once",
-      .about = "Opens the store and answers over HTTP until SIGTERM, which finishes what is in "
-               "flight. The first line on stdout, once it is ready, names the address. SIGHUP "
-               "reads the certificate and the auth file again. Every option may also stand in the "
-               "config file, as `name = value`, or in the environment; the command line goes "
-               "before the environment, and that before the file.",
+      .summary = "run the server: answer over HTTP",
+      .about = "Opens the store and answers over HTTP. SIGTERM stops the server after it has "
+               "finished the requests in progress. When it is ready, the first line on stdout "
+               "names the address. SIGHUP makes it read the certificate and the auth file again. "
+               "Every option can also be set in the config file, as `name = value`, or in the "
+               "environment. The command line wins over the environment, and the environment over "
+               "the file.",
       .example = "  $ holdfast serve --data ./holdfast-data\n"
                  "  holdfast: listening on http://127.0.0.1:4653\n",
       .refusals = NULL },
@@ -43,10 +44,10 @@ const struct hf_cli_command hf_cli_commands[] = {
       .required = BIT(FOR) | BIT(DURATION),
       .globals = CHANGES,
       .keyed = true,
-      .summary = "take one unit of a resource for a requester, for a while",
+      .summary = "take one unit of a resource for a limited time",
       .about = "Takes one unit of RESOURCE for REQUESTER until the duration has passed. A hold "
-               "ends once: confirmed, released or expired. The same call with the same key gives "
-               "the first answer again and takes nothing.",
+               "ends once: confirmed, released or expired. A retry with the same key returns the "
+               "first answer and takes no second unit.",
       .example = "  $ holdfast hold room-307 --for guest-91 --duration 15m --key order-8123\n"
                  "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  state      held\n"
@@ -63,12 +64,11 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(KEY),
       .globals = CHANGES,
       .keyed = true,
-      .summary = "make a hold final, before its time has run out",
+      .summary = "make a hold final, before it expires",
       .about =
-          "Makes the hold final. Its unit stays taken; only reverse gives it back. Once its time "
-          "has run out it cannot be confirmed: the answer is window-elapsed while the hold is "
-          "overdue, and not-held after it was expired, which every command that writes does to "
-          "overdue holds at its end.",
+          "Makes the hold final. Its unit stays taken; only reverse gives it back. An overdue hold "
+          "cannot be confirmed: the answer is window-elapsed, and not-held after the hold was "
+          "expired. Every command that writes expires overdue holds at its end.",
       .example = "  $ holdfast confirm 2pchzd8hasq1k79e61jzn6k0wx --key order-8123-paid\n"
                  "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  state      confirmed\n"
@@ -87,8 +87,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = CHANGES,
       .keyed = true,
       .summary = "give a hold's unit back",
-      .about = "Ends the hold and gives its unit back, also when its time has run out but it was "
-               "not expired yet. A confirmed hold has ended: reverse gives its unit back.",
+      .about = "Ends the hold and gives its unit back, also if the hold is overdue but not yet "
+               "expired. Use reverse for a confirmed hold.",
       .example = "  $ holdfast release 2pchzd8hasq1k79e61jzn6k0wx --json\n"
                  "  key: 019d3f6c-8a1b-7c3e-9f10-2b6a4c8d0e12\n"
                  "  {\"id\":\"2pchzd8hasq1k79e61jzn6k0wx\",\"resource\":\"room-307\",...\n",
@@ -101,12 +101,12 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(KEY),
       .globals = CHANGES,
       .keyed = true,
-      .summary = "end a hold whose time has run out",
-      .about = "Ends a hold whose time has run out. Every command that writes does this for "
-               "overdue holds by itself; this is for one that must be ended now.",
+      .summary = "end an overdue hold",
+      .about = "Ends an overdue hold. Every command that writes does this for all overdue holds; "
+               "use expire if one must end now.",
       .example = "  $ holdfast expire 2pchzd8hasq1k79e61jzn6k0wx --key tidy-1\n"
                  "  holdfast: window-not-elapsed: The hold's time has not run out. Wait until\n"
-                 "  expires_at and ask again with a new key, or release it.\n",
+                 "  expires_at and retry with a new key, or release it.\n",
       .refusals = "refused: not-known, not-held, window-not-elapsed, " KEYED_REFUSALS },
     { .name = "reverse",
       .run = hf_cmd_reverse,
@@ -117,8 +117,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = CHANGES,
       .keyed = true,
       .summary = "give a confirmed unit back, by a new record",
-      .about = "Gives the unit of a confirmed hold back. The confirmed hold stays as it is; a new "
-               "record, with an id of its own, names it.",
+      .about = "Gives the unit of a confirmed hold back. The confirmed hold does not change; a new "
+               "record, with its own id, names it.",
       .example = "  $ holdfast reverse 2pchzd8hasq1k79e61jzn6k0wx --key refund-77\n"
                  "  id         5w0crm2eyxsy4k3pv1y0ajt7d2\n"
                  "  state      released\n"
@@ -129,7 +129,7 @@ const struct hf_cli_command hf_cli_commands[] = {
                  "  released   2026-11-16T09:12:44.010Z\n"
                  "  reverses   2pchzd8hasq1k79e61jzn6k0wx\n",
       .refusals =
-          "refused: not-known, not-held (not confirmed, or given back before), " KEYED_REFUSALS },
+          "refused: not-known, not-held (not confirmed, or already reversed), " KEYED_REFUSALS },
     { .name = "show",
       .run = hf_cmd_show,
       .args = "ID",
@@ -137,9 +137,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_max = 1,
       .globals = LOOK,
       .summary = "show one hold",
-      .about = "Shows a hold of any age as it is now. A confirmed hold that was given back stays "
-               "confirmed; when that was, and by which record, is shown below it. JSON is the "
-               "record alone, without that: trace tells it. Changes nothing and makes no store.",
+      .about = "Shows a hold of any age as it is now. A reversed hold stays confirmed; a line "
+               "below it has the time and the id of the reversal. JSON has only the record, "
+               "without that line; use trace for it. Changes nothing and creates no store.",
       .example = "  $ holdfast show 2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  state      confirmed\n"
@@ -154,10 +154,9 @@ const struct hf_cli_command hf_cli_commands[] = {
                  BIT(CURSOR),
       .globals = LOOK,
       .summary = "list holds, newest first",
-      .about = "Lists holds, the newest first. The state says of a hold whether it is overdue, and "
-               "of a record that gave another hold back that it is a reversal; show and trace tell "
-               "by which record a confirmed hold was given back. Changes nothing and makes no "
-               "store.",
+      .about = "Lists holds, the newest first. The state column marks overdue holds and reversals. "
+               "show and trace say which record reversed a confirmed hold. Changes nothing and "
+               "creates no store.",
       .example = "  $ holdfast list --state held --limit 1\n"
                  "  ID                          STATE  RESOURCE  REQUESTER  PLACED   ...\n"
                  "  2pchzd8hasq1k79e61jzn6k0wx  held   room-307  guest-91   2026-11-15T21:3...\n",
@@ -170,16 +169,15 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(CAPACITY) | BIT(CLOSE) | BIT(OPEN),
       .globals = CHANGES,
       .summary = "show a resource, or set its capacity, or close and open it",
-      .about = "Without options, shows the resource. With them, sets it, and makes it if it is "
-               "new. Setting needs no key: doing it twice changes nothing. A hold whose time has "
-               "run out counts as held until somebody expires it: the next hold on the resource "
-               "does, and so does every command that writes, at its end. How many are overdue is "
-               "shown; JSON counts them as held.",
+      .about = "Without options, shows the resource. With options, sets it, and creates it if it "
+               "is new. This needs no key: retrying is safe. An overdue hold counts as held until "
+               "it is expired: by the next hold on the resource, or by the next command that "
+               "writes. The text shows how many are overdue; JSON counts them as held.",
       .example = "  $ holdfast resource room-307 --capacity 2\n"
                  "  resource   room-307\n"
                  "  state      open\n"
                  "  capacity   2  (1 held of which 1 overdue, 0 confirmed)\n"
-                 "  available  1  (and overdue ones, which a new hold expires first)\n"
+                 "  available  1  (and the overdue ones, which a new hold expires first)\n"
                  "  fence      0\n",
       .refusals = "refused: not-known, resource-unavailable (capacity below what is taken), "
                   "invalid-request" },
@@ -191,11 +189,11 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(WINDOW) | BIT(MATCH) | BIT(ON_UNAVAILABLE) | BIT(DURABLE),
       .globals = CHANGES,
       .summary = "set up or show a guard against duplicates",
-      .about = "A guard answers whether it has seen an identity within its window. Without "
-               "--window, shows the guard; with it, sets the guard as a whole. A new window counts "
-               "for what is recorded from now on. With --durable no, recordings last only while "
-               "one process has the store open; a command has it open until its end, so between "
-               "commands such a guard remembers nothing.",
+      .about = "A guard answers whether an identity was recorded within its window. Without "
+               "--window, shows the guard; with it, sets all its properties. A new window applies "
+               "to identities that are recorded from now on. With --durable no, identities are "
+               "remembered only while one process has the store open. A command closes the store "
+               "at its end, so such a guard remembers nothing between commands.",
       .example = "  $ holdfast guard comments --window 60s --match trim,normalize\n"
                  "  guard           comments\n"
                  "  window          1m\n"
@@ -210,9 +208,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 2,
       .args_max = 2,
       .globals = LOOK,
-      .summary = "ask a guard whether it has seen an identity",
-      .about = "Prints seen or not-seen, with when and until when. Seen is an answer, so the exit "
-               "code is 0 either way. Changes nothing and makes no store.",
+      .summary = "ask a guard whether an identity was recorded",
+      .about = "Prints seen or not-seen, and from when until when. The exit code is 0 for both. "
+               "Changes nothing and creates no store.",
       .example = "  $ holdfast check comments 'Nice  post!'\n"
                  "  seen\n"
                  "  recorded  2026-11-15T21:39:57.123Z\n"
@@ -225,9 +223,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_max = 2,
       .options = BIT(RESULT),
       .globals = CHANGES,
-      .summary = "put an identity under guard",
-      .about = "Records the identity, and a result to answer with. If it is under guard already, "
-               "nothing changes: neither the time nor the result.",
+      .summary = "record an identity in a guard",
+      .about = "Records the identity, with an optional result. If it is already recorded, nothing "
+               "changes: neither the time nor the result.",
       .example = "  $ holdfast record payments pay-17 --result 'receipt 4711'\n"
                  "  ok\n",
       .refusals = "refused: not-known (no such guard), invalid-request" },
@@ -239,8 +237,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(RESULT),
       .globals = CHANGES,
       .summary = "check and record in one step",
-      .about = "Prints not-seen to the first who asks and seen to all others within the window: "
-               "check and record in one atomic step.",
+      .about = "Check and record in one atomic step: prints not-seen for the first call, and seen "
+               "for all later calls within the window.",
       .example = "  $ holdfast admit payments pay-17 --json\n"
                  "  {\"seen\":false}\n",
       .refusals = "refused: not-known (no such guard), invalid-request" },
@@ -250,31 +248,31 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = LOOK,
       .summary = "prove from the records that nothing happened twice",
       .about =
-          "Reads the journal, shares no code with what wrote it, and checks every rule over every "
-          "record. Works while the store is open elsewhere. Changes nothing. Reads the whole "
-          "store; with --tenant, that tenant's records alone are checked, counted and named.",
+          "Reads the journal and checks every rule over every record. Shares no code with the code "
+          "that writes them. Can run while a server uses the store. Changes nothing. Reads the "
+          "whole store; with --tenant, checks, counts and names only that tenant's records.",
       .example = "  $ holdfast audit | head -2\n"
                  "  No duplicate state change occurred: 4 requests with a key, each decided once;\n"
                  "  1 hold, made by its own key; all 37 checks passed.\n",
-      .refusals = "a rule is violated or the journal is damaged; the records are named" },
+      .refusals = "a rule is violated or the journal is damaged; the report names the records" },
     { .name = "trace",
       .run = hf_cmd_trace,
       .args = "ID|KEY",
       .args_min = 1,
       .args_max = 1,
       .globals = LOOK,
-      .summary = "tell the life of a hold or a key",
+      .summary = "show every event of a hold or a key",
       .about =
-          "Tells everything that the journal knows about a hold, by its id, or about a key. Works "
-          "while the store is open elsewhere. Changes nothing. Without --tenant, of all tenants; "
-          "with it, another one's hold or key is not known.",
+          "Shows everything that the journal has about a hold, by its id, or about a key. Can run "
+          "while a server uses the store. Changes nothing. Without --tenant, searches all tenants; "
+          "with it, holds and keys of other tenants are not known.",
       .example = "  $ holdfast trace 2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  Hold 2pchzd8hasq1k79e61jzn6k0wx: 1 event\n"
                  "\n"
                  "  2026-11-15T21:39:57.123Z  placed by key \"order-8123\" for 15m: ...\n"
                  "\n"
                  "  As of 2026-11-15T21:39:57.123Z: held\n",
-      .refusals = "nothing is known under this id or key" },
+      .refusals = "no such hold or key" },
     { .name = "export",
       .run = hf_cmd_export,
       .args = "FILE",
@@ -285,11 +283,12 @@ const struct hf_cli_command hf_cli_commands[] = {
       .globals = PLACE | BIT(TENANT) | BIT(HELP),
       .summary = "write all records to a file, as JSON lines or SQLite",
       .about = "Writes all records to FILE, which must not exist; - is the standard output, for "
-               "jsonl. Works while the store is open elsewhere. Changes nothing in the store. With "
-               "--tenant, only that tenant's records, and the configurations.",
+               "jsonl. Can run while a server uses the store. Changes nothing in the store. With "
+               "--tenant, writes only that tenant's records, and the configurations.",
       .example = "  $ holdfast export --format jsonl - | wc -l\n"
                  "  1284\n",
-      .refusals = "the file exists already, or the journal is damaged (what is whole is written)" },
+      .refusals = "the file already exists, or the journal is damaged (the undamaged records are "
+                  "written)" },
     { .name = "bench",
       .run = hf_cmd_bench,
       .args = "",
@@ -299,8 +298,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .raw = true,
       .summary = "measure the store on this machine",
       .about = "Measures durable holds, replays, recovery and memory beside the bare log: the same "
-               "bytes appended and synced, and nothing else. Works in a folder of its own, which "
-               "is removed at the end.",
+               "bytes appended and synced, and nothing else. Works in its own folder and removes "
+               "it at the end.",
       .example = "  $ holdfast bench | grep -w -e G -e 64\n"
                  "                  G     a second    CPU us    p50 us    p99 us  p99.9 us ...\n"
                  "  holdfast       64        45525      2.42       279      5332      5332 ...\n"
@@ -312,24 +311,24 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(SEED) | BIT(SEEDS) | BIT(OPS) | BIT(JOBS) | BIT(RECORD) | BIT(TRACE_HASH) |
                  BIT(MINIMIZE),
       .globals = PLAIN,
-      .summary = "run the store through drawn faults, and judge it",
+      .summary = "test the store with random faults",
       .about = "Runs the store over simulated files, clocks and clients, in one thread, with "
-               "everything drawn from a seed: retries, wrong keys, power cuts, torn and lost "
-               "writes, full and failing disks, clocks that jump. A judge that shares no code with "
-               "the store objects to any answer that the rules do not allow. The same seed always "
-               "does the same.",
+               "random retries, wrong keys, power cuts, torn and lost writes, full and failing "
+               "disks, and clocks that jump. A judge that shares no code with the store reports "
+               "every answer that the rules do not allow. A seed determines everything: the same "
+               "seed repeats the same run.",
       .example = "  $ holdfast simulate --seeds 2 --trace-hash | cut -d' ' -f1-3\n"
                  "  seed 1 trace\n"
                  "  seed 2 trace\n"
                  "  2 seeds from\n",
-      .refusals = "a seed failed; it is named, with what was wrong" },
+      .refusals = "a seed failed; the output names it and says what was wrong" },
     { .name = "version",
       .run = hf_cmd_version,
       .args = "",
       .globals = (PLACE & ~KEPT) | PLAIN,
       .summary = "print the version",
-      .about = "Prints the version of program and library; with --server on the command line, that "
-               "of the server too.",
+      .about = "Prints the version of program and library; with --server on the command line, also "
+               "the server's version.",
       .example = "  $ holdfast version\n"
                  "  holdfast " HF_VERSION "\n",
       .refusals = NULL },
@@ -339,8 +338,8 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_max = 1,
       .options = BIT(LIST),
       .globals = BIT(HELP),
-      .summary = "tell about the program or one command",
-      .about = "Tells what there is, or all about one command.",
+      .summary = "show the help of the program or of one command",
+      .about = "Lists the commands, or shows the help of one command.",
       .example = "  $ holdfast help hold | head -1\n"
                  "  usage: holdfast hold RESOURCE --for REQUESTER --duration D ...\n",
       .refusals = NULL },

@@ -54,7 +54,7 @@ static bool unknown(const struct loading *l, const struct hf_cli_setting *s)
             near = hf_cli_options[i].name;
         }
     }
-    snprintf(hint, sizeof hint, "%s%s; see: holdfast help %s", near ? ", perhaps you mean " : "",
+    snprintf(hint, sizeof hint, "%s%s; see: holdfast help %s", near ? "; did you mean " : "",
              near ? near : "", l->cli->command->name);
     return refuse(l, s->line, "unknown name", s->name, hint);
 }
@@ -74,7 +74,7 @@ static bool flag_take(struct loading *l, enum hf_cli_option_id id, const struct 
 {
     if (strcmp(s->value, "yes") != 0 && strcmp(s->value, "no") != 0) {
         char what[80];
-        snprintf(what, sizeof what, "%s is yes or no, not", s->name);
+        snprintf(what, sizeof what, "%s must be yes or no, not", s->name);
         return refuse(l, s->line, what, s->value, NULL);
     }
     if (s->value[0] == 'y')
@@ -93,8 +93,8 @@ static bool setting_take(void *arg, const struct hf_cli_setting *s)
         return unknown(l, s);
     if (l->lines[id]) {
         char what[80];
-        snprintf(what, sizeof what, "%s stands in line %u already", s->name, l->lines[id]);
-        return refuse(l, s->line, what, NULL, "; leave one of them out");
+        snprintf(what, sizeof what, "%s is already set in line %u", s->name, l->lines[id]);
+        return refuse(l, s->line, what, NULL, "; remove one of them");
     }
     l->lines[id] = s->line;
     if (!hf_cli_options[id].value)
@@ -112,7 +112,7 @@ static const char *file_read(const char *path, char *text, size_t *size)
     *size = fread(text, 1, HF_CLI_CONFIG_MAX, file);
     bool longer = *size == HF_CLI_CONFIG_MAX && fgetc(file) != EOF;
     const char *wrong = ferror(file) ? strerror(errno)
-                        : longer     ? "it has more than 65536 bytes"
+                        : longer     ? "it is longer than 65536 bytes"
                                      : NULL;
     fclose(file);
     return wrong;

@@ -19,10 +19,10 @@ static char *skip_space(char *p)
 static const char *line_check(const char *line, size_t size)
 {
     if (size > HF_CLI_CONFIG_LINE_MAX)
-        return "the line has more than 4096 bytes";
+        return "the line is longer than 4096 bytes";
     for (size_t i = 0; i < size; i++)
         if ((unsigned char)line[i] < 0x20 ? line[i] != '\t' : line[i] == 0x7f)
-            return "there is a control character in the line";
+            return "the line contains a control character";
     return hf_utf8_valid(hf_mem(line, size)) ? NULL : "the line is not UTF-8";
 }
 
@@ -32,7 +32,7 @@ static const char *quoted_parse(char *p)
     char *out = p++;
     while (*p != '"') {
         if (*p == '\\' && p[1] != '"' && p[1] != '\\')
-            return "in quotes, \\ stands before \" or \\ only; write it twice if it is meant";
+            return "in quotes, only \\\" and \\\\ are escapes; write \\\\ for a backslash";
         p += *p == '\\';
         if (*p == '\0')
             return "the closing quote is missing";
@@ -40,7 +40,7 @@ static const char *quoted_parse(char *p)
     }
     p = skip_space(p + 1);
     if (*p != '\0' && *p != '#')
-        return "there is something behind the closing quote";
+        return "unexpected text after the closing quote";
     *out = '\0';
     return NULL;
 }
@@ -52,12 +52,12 @@ static const char *bare_parse(char *p)
     const char *begin = p;
     char *end = p;
     if (*p == '\'')
-        return "values are quoted with \", not with '";
+        return "use \" to quote a value, not '";
     for (; *p != '\0' && !(*p == '#' && is_space(p[-1])); p++)
         if (!is_space(*p))
             end = p + 1;
     if (end == begin)
-        return "the value is missing; write \"\" if it is to be empty";
+        return "the value is missing; write \"\" for an empty value";
     *end = '\0';
     return NULL;
 }
@@ -75,7 +75,7 @@ static const char *line_parse(char *line, struct hf_cli_setting *setting)
         end++;
     char *equals = skip_space(end);
     if (*equals != '=' || end == name)
-        return "a line is: name = value";
+        return "expected: name = value";
     char *value = skip_space(equals + 1);
     *end = '\0';
     setting->name = name;

@@ -40,8 +40,8 @@ static enum hf_cli_exit fetch(struct hf_cli *cli, bool sqlite, FILE *sink, bool 
     *whole = code == HF_EXIT_DONE;
     if (*whole && strcmp(answer.head.verdict, "damaged") == 0) {
         hf_cli_error(cli,
-                     "%s: The journal of the server is damaged: what is whole was exported. "
-                     "`holdfast audit` says where.",
+                     "%s: The server's journal is damaged. The undamaged records were exported. "
+                     "`holdfast audit` shows the damage.",
                      hf_status_code(HF_STORE_DAMAGED));
         code = HF_EXIT_REFUSED;
     }
@@ -69,7 +69,7 @@ static enum hf_cli_exit fetch_file(struct hf_cli *cli, bool sqlite, const char *
     FILE *sink = fd < 0 ? NULL : fdopen(fd, "w");
     if (!sink) {
         complain(cli, HF_STORAGE_FAILURE, tmp,
-                 "cannot be made: name another file, in a folder that can be written");
+                 "cannot be created. Name another file, in a writable folder.");
         if (fd >= 0)
             close(fd);
         return HF_EXIT_STORE;
@@ -81,7 +81,7 @@ static enum hf_cli_exit fetch_file(struct hf_cli *cli, bool sqlite, const char *
         return code;
     if (whole)
         complain(cli, HF_STORAGE_FAILURE, file,
-                 "could not be written or get its name: export again, to another file");
+                 "could not be written or renamed. Export again, to another file.");
     unlink(tmp);
     return whole ? HF_EXIT_STORE : code;
 }
@@ -95,12 +95,12 @@ static enum hf_cli_exit export_to(struct hf_cli *cli, bool sqlite, const char *f
     const char *beside = hf_buffer_text(&tmp);
     if (lstat(file, &st) == 0)
         complain(cli, HF_INVALID_REQUEST, file,
-                 "is there already and is left as it is: name another file.");
+                 "already exists and was not changed. Name another file.");
     else if (!beside)
         code = HF_EXIT_STORE;
     else if (lstat(beside, &st) == 0)
         complain(cli, HF_INVALID_REQUEST, beside,
-                 "is in the way, perhaps of an export that was cut short: remove it.");
+                 "already exists, perhaps from an interrupted export. Remove it.");
     else
         code = fetch_file(cli, sqlite, beside, file);
     hf_buffer_free(&tmp);

@@ -50,7 +50,7 @@ static bool blame(const struct rule *rule, const char *text, struct hf_buffer *o
         hf_buffer_printf(out, " (%zu bytes): ", given.size);
         hf_cli_add_quoted(out, given);
     }
-    hf_buffer_printf(out, "; expected is %s", rule->expected);
+    hf_buffer_printf(out, "; expected: %s", rule->expected);
     return true;
 }
 
@@ -87,7 +87,7 @@ static bool blame_key(const struct hf_cli *cli, struct hf_buffer *out)
     const char *key = cli->values[HF_OPT_KEY];
     const char *most = cli->values[HF_OPT_TOKEN_MAX_LENGTH];
     uint64_t limit = 256;
-    char expected[80] = "1 byte up to the store's limit, which is 256 unless it was set";
+    char expected[80] = "1 byte up to the store's limit (default 256)";
     if (!key || (most && !hf_number_parse(hf_str(most), &limit)))
         return false;
     if (most)
@@ -101,7 +101,7 @@ static bool blame_duration(const struct hf_cli *cli, enum hf_cli_option_id id,
     int64_t ms = 1;
     if (!cli->values[id] || !hf_duration_parse(hf_str(cli->values[id]), &ms) || ms > 0)
         return false;
-    hf_buffer_printf(out, "--%s \"%s\" is no time at all; expected is 1ms or more",
+    hf_buffer_printf(out, "--%s \"%s\" is too short; expected: at least 1ms",
                      hf_cli_options[id].name, cli->values[id]);
     return true;
 }
@@ -114,8 +114,8 @@ static void blame_id(const struct hf_cli *cli, struct hf_buffer *out)
     hf_buffer_add_text(out, "ID ");
     hf_cli_add_quoted(out, hf_str(cli->args[0]));
     hf_buffer_add_text(
-        out, " is not the id of a hold; expected are the 26 letters and digits that hold answered "
-             "with");
+        out, " is not the id of a hold; expected: the 26 letters and digits that `holdfast hold` "
+             "printed");
 }
 
 /* The guard does not exist: name it, and say how to set it up. */
@@ -127,7 +127,7 @@ static void blame_guard(const struct hf_cli *cli, struct hf_buffer *out)
     hf_buffer_add_text(out, "there is no guard ");
     hf_cli_add_quoted(out, hf_str(cli->args[0]));
     hf_buffer_add_text(
-        out, " here; check the name and the tenant, or set it up: holdfast guard NAME --window D");
+        out, "; check the name and the tenant, or set it up: holdfast guard NAME --window D");
 }
 
 /* A key that no store accepts, whatever its limit. */

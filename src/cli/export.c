@@ -24,8 +24,8 @@ int hf_cmd_export(struct hf_cli *cli)
         return HF_EXIT_USAGE;
     options.format = formats[format];
     if (options.format == HF_AUDIT_SQLITE && strcmp(cli->args[0], "-") == 0) {
-        hf_cli_error(cli, "export: a SQLite database needs a file, so name one; only jsonl goes to "
-                          "the standard output");
+        hf_cli_error(cli, "export: a SQLite database cannot be written to the standard output; "
+                          "name a file, or use --format jsonl");
         return HF_EXIT_USAGE;
     }
     if (hf_cli_remote(cli))

@@ -8,7 +8,9 @@ static int show(struct hf_cli *cli)
     for (size_t i = 0; i < sizeof needy / sizeof *needy; i++) {
         if (!cli->values[needy[i]])
             continue;
-        hf_cli_error(cli, "guard: --%s needs --window D beside it: a guard is set as a whole",
+        hf_cli_error(cli,
+                     "guard: --%s needs --window D, because all properties of a guard are set "
+                     "together",
                      hf_cli_options[needy[i]].name);
         return HF_EXIT_USAGE;
     }
@@ -36,8 +38,8 @@ int hf_cmd_guard(struct hf_cli *cli)
     request.set_guard.volatile_only = durable == 1;
     int code = hf_cli_ask(cli, &request, true);
     if (code == HF_EXIT_DONE && durable == 1 && !hf_cli_remote(cli))
-        hf_cli_note(cli, "note: what is recorded in this guard is kept only while one process has "
-                         "the store open, so each holdfast command forgets it at its end; "
-                         "--durable yes keeps it");
+        hf_cli_note(cli, "note: this guard remembers identities only while one process has the "
+                         "store open, so every holdfast command forgets them at its end; use "
+                         "--durable yes to keep them");
     return code;
 }

@@ -58,7 +58,7 @@ static void option_line(FILE *to, const struct hf_cli_option *o)
     fprintf(to, "%*s", n < COLUMN - 1 ? COLUMN - n : 2, "");
     hf_buffer_add_text(&text, o->help);
     if (o->choices && o->value)
-        hf_buffer_printf(&text, "; %s of %s", strchr(o->value, ',') ? "out" : "one", o->choices);
+        hf_buffer_printf(&text, "; %s of %s", strchr(o->value, ',') ? "some" : "one", o->choices);
     if (o->env)
         hf_buffer_printf(&text, "; also %s", o->env);
     wrap(to, hf_buffer_text(&text) ? hf_buffer_text(&text) : "", COLUMN, COLUMN);
@@ -88,13 +88,13 @@ static void exits_list(FILE *to, const struct hf_cli_command *c)
          server = c->globals & HF_OPT_BIT(SERVER);
     if (store)
         fprintf(to,
-                "  3  the store failed: absent, in use, damaged, newer, full, or out of reach%s\n",
+                "  3  the store failed: absent, in use, damaged, newer, full, or unreachable%s\n",
                 server ? ";" : "");
     if (server)
-        fprintf(to, "  %s  the server failed: it cannot be reached, or is not one\n",
+        fprintf(to, "  %s  the server failed: unreachable, or not a Holdfast server\n",
                 store ? " " : "3");
     if (c->keyed)
-        fputs("  4  the outcome is unknown: ask again with the same key\n", to);
+        fputs("  4  the outcome is unknown: retry with the same key\n", to);
     else if (server && (c->globals & HF_OPT_BIT(REGISTRY)))
         fputs("  4  the outcome is unknown: the server's answer was lost\n", to);
 }
@@ -113,11 +113,11 @@ void hf_cli_help_command(FILE *to, const struct hf_cli_command *c)
 void hf_cli_help_short(FILE *to)
 {
     fputs("usage: holdfast COMMAND [ARGUMENTS] [OPTIONS]\n\n"
-          "Retry-safe writes: hear the same request twice, act once.\n\n",
+          "Retry-safe writes: receive the same request twice, act once.\n\n",
           to);
     for (size_t i = 0; i < hf_cli_command_count; i++)
         fprintf(to, "  %-9s  %s\n", hf_cli_commands[i].name, hf_cli_commands[i].summary);
-    fputs("\nholdfast help COMMAND tells all about one of them.\n", to);
+    fputs("\nholdfast help COMMAND shows the help of one command.\n", to);
 }
 
 /* For the tests of man pages and completions: "command" and "command --option" lines. */
@@ -135,8 +135,8 @@ static void names_list(void)
 static int general(void)
 {
     hf_cli_help_short(stdout);
-    options_list(
-        stdout, "Common options (a command refuses those that mean nothing to it):", HF_OPT_GLOBAL);
+    options_list(stdout,
+                 "Common options (a command refuses those that it does not use):", HF_OPT_GLOBAL);
     fputs("\nExit codes: 0 done, 1 refused by a rule, 2 wrong usage, 3 the store or server\n"
           "failed, 4 outcome unknown. Durations are 250ms, 30s, 15m, 24h, 7d or a number of\n"
           "seconds; times are RFC 3339, a date, or @ and milliseconds since 1970.\n",

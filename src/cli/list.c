@@ -165,11 +165,13 @@ static void list_end(struct list *list)
         hf_cli_flush_to_stdout(&list->out);
     } else if (list->shown == 0) {
         hf_cli_note(list->cli,
-                    list_filtered(list->cli) ? "no holds that fit these options" : "no holds");
+                    list_filtered(list->cli) ? "no holds match these options" : "no holds");
     }
     if (cursor != 0 && !list->cli->json)
         hf_cli_note(list->cli,
-                    "there are more: go on with --cursor %llu, or give --limit 0 for all", cursor);
+                    "there are more: continue with --cursor %llu, or use --limit 0 for "
+                    "all",
+                    cursor);
 }
 
 int hf_cmd_list(struct hf_cli *cli)

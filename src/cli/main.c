@@ -50,9 +50,8 @@ int main(int argc, char **argv)
     if (fflush(stdout) != 0 || ferror(stdout)) {
         /* The command was done, but its caller did not get the answer. */
         bool changed = cli.command && cli.command->keyed;
-        hf_cli_error(&cli, "the answer could not be written to the standard output%s",
-                     changed ? "; ask again with the same key to get it"
-                             : "; ask again when there is room");
+        hf_cli_error(&cli, "the answer could not be written to the standard output.%s",
+                     changed ? " Retry with the same key to get it" : " Is the disk full?");
         return code != HF_EXIT_DONE ? code : changed ? HF_EXIT_UNKNOWN : HF_EXIT_STORE;
     }
     return code;

@@ -8,18 +8,16 @@
 
 const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_DATA] = { "data", "DIR", "HOLDFAST_DATA", NULL,
-                      "the store's directory (./holdfast-data); :memory: keeps nothing" },
+                      "the store's directory (./holdfast-data); :memory: stores nothing on disk" },
     [HF_OPT_STORE] = { "store", "KIND", "HOLDFAST_STORE", "journal|postgres",
-                       "where records are kept: in the files of a directory, or in a PostgreSQL "
-                       "database that others may share (journal); --postgres alone means "
-                       "postgres" },
+                       "where records are stored: in a directory, or in a PostgreSQL database that "
+                       "servers can share (journal); --postgres alone means postgres" },
     [HF_OPT_POSTGRES] = { "postgres", "CONNINFO", "HOLDFAST_POSTGRES", NULL,
-                          "the database, as libpq takes it: \"host=db1 dbname=shop\" or "
-                          "postgresql://db1/shop; what is left out is taken from PGHOST, "
-                          "PGDATABASE ..." },
+                          "the database, as a libpq connection string: \"host=db1 dbname=shop\" or "
+                          "postgresql://db1/shop; PGHOST, PGDATABASE ... give the missing parts" },
     [HF_OPT_SERVER] = { "server", "URL", "HOLDFAST_SERVER", NULL,
-                        "ask the server at this address, such as http://127.0.0.1:4653, instead of "
-                        "opening a directory" },
+                        "call the server at this address, such as http://127.0.0.1:4653, instead "
+                        "of opening a directory" },
     [HF_OPT_CREDENTIAL_FILE] = { "credential-file", "FILE", "HOLDFAST_CREDENTIAL_FILE", NULL,
                                  "with --server: the file with the caller's credential "
                                  "(HOLDFAST_CREDENTIAL has the credential itself)" },
@@ -30,83 +28,81 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                          "with --server: how long to wait for an answer (30s; audit, trace and "
                          "export: 1h)" },
     [HF_OPT_TENANT] = { "tenant", "T", "HOLDFAST_TENANT", NULL,
-                        "whose names, keys and holds are meant (the default tenant; audit, trace "
-                        "and export: all tenants)" },
+                        "the tenant to work for (the default tenant; audit, trace and export: all "
+                        "tenants)" },
     [HF_OPT_IDEMPOTENCY_WINDOW] = { "idempotency-window", "D", "HOLDFAST_IDEMPOTENCY_WINDOW", NULL,
-                                    "from now on, how long a key is remembered (as before; 24h at "
-                                    "first)" },
+                                    "how long new keys are remembered (unchanged; 24h in a new "
+                                    "store)" },
     [HF_OPT_TOKEN_MAX_LENGTH] = { "token-max-length", "N", "HOLDFAST_TOKEN_MAX_LENGTH", NULL,
-                                  "from now on, bytes that a key may have, up to 1024 (as before; "
-                                  "256 at first)" },
+                                  "longest key in bytes, up to 1024 (unchanged; 256 in a new "
+                                  "store)" },
     [HF_OPT_REGISTRY] = { "registry", "MODE", "HOLDFAST_REGISTRY", "open|strict",
-                          "open makes a resource at its first hold, strict refuses unknown ones "
+                          "open creates a resource at its first hold, strict refuses unknown ones "
                           "(open)" },
-    [HF_OPT_JSON] = { "json", NULL, "HOLDFAST_JSON", NULL, "answer in JSON, for programs" },
+    [HF_OPT_JSON] = { "json", NULL, "HOLDFAST_JSON", NULL, "print JSON, for programs" },
     [HF_OPT_HELP] = { "help", NULL, NULL, NULL, "show this text" },
-    [HF_OPT_FOR] = { "for", "REQUESTER", NULL, NULL, "who gets the hold" },
+    [HF_OPT_FOR] = { "for", "REQUESTER", NULL, NULL, "who the hold is for" },
     [HF_OPT_DURATION] = { "duration", "D", NULL, NULL,
                           "how long it lasts: 250ms 30s 15m 24h 7d, or a number of seconds" },
     [HF_OPT_FENCE] = { "fence", "N", NULL, NULL,
-                       "the fence of the lease that this is done under; an older one is refused" },
+                       "the fence of the caller's lease; an older fence is refused" },
     [HF_OPT_KEY] = { "key", "K", NULL, NULL,
-                     "idempotency key: the same call with the same key acts once (one is made and "
-                     "shown)" },
+                     "idempotency key: a retry with the same key acts once (a new key, which is "
+                     "printed)" },
     [HF_OPT_STATE] = { "state", "S", NULL, "held|confirmed|released|expired",
                        "only holds in this state" },
     [HF_OPT_RESOURCE] = { "resource", "R", NULL, NULL, "only holds on this resource" },
     [HF_OPT_REQUESTER] = { "requester", "Q", NULL, NULL, "only holds of this requester" },
     [HF_OPT_FROM] = { "from", "T", NULL, NULL, "only holds placed at this time or later" },
     [HF_OPT_TO] = { "to", "T", NULL, NULL, "only holds placed before this time" },
-    [HF_OPT_LIMIT] = { "limit", "N", NULL, NULL, "how many at most; 0 is all (100)" },
-    [HF_OPT_CURSOR] = { "cursor", "C", NULL, NULL, "go on where a list with a limit ended" },
+    [HF_OPT_LIMIT] = { "limit", "N", NULL, NULL, "the most holds to list; 0 for all (100)" },
+    [HF_OPT_CURSOR] = { "cursor", "C", NULL, NULL, "continue a list that a limit ended" },
     [HF_OPT_CAPACITY] = { "capacity", "N", NULL, NULL,
-                          "how many units it has, never below those taken" },
-    [HF_OPT_CLOSE] = { "close", NULL, NULL, NULL, "take no new holds; those there are stay" },
-    [HF_OPT_OPEN] = { "open", NULL, NULL, NULL, "take holds again" },
+                          "number of units, not below the units taken" },
+    [HF_OPT_CLOSE] = { "close", NULL, NULL, NULL, "accept no new holds; existing holds stay" },
+    [HF_OPT_OPEN] = { "open", NULL, NULL, NULL, "accept holds again" },
     [HF_OPT_WINDOW] = { "window", "D", NULL, NULL, "how long an identity counts as seen" },
     [HF_OPT_MATCH] = { "match", "M1,M2", NULL, "exact|trim|casefold|normalize|hash",
-                       "what is done to identities before they are compared, in order; hash comes "
-                       "last and keeps only a SHA-256 (exact)" },
+                       "steps that are applied, in order, before identities are compared; hash "
+                       "comes last and stores only a SHA-256 (exact)" },
     [HF_OPT_ON_UNAVAILABLE] = { "on-unavailable", "HOW", NULL, "open|closed",
-                                "what to answer when the store cannot: open is not seen, closed is "
-                                "seen (open)" },
+                                "the answer when the store cannot be used: open is not-seen, "
+                                "closed is seen (open)" },
     [HF_OPT_DURABLE] = { "durable", "YN", NULL, "yes|no",
-                         "whether recordings survive the end of the process (yes)" },
+                         "whether identities survive the end of the process (yes)" },
     [HF_OPT_RESULT] = { "result", "R", NULL, NULL,
-                        "what to keep with the identity and answer with later" },
+                        "result to store with the identity; later answers have it" },
     [HF_OPT_FORMAT] = { "format", "F", NULL, "jsonl|sqlite", "what to write" },
-    [HF_OPT_TOKENS] = { "tokens", "N", NULL, NULL, "live keys to begin with (1000000)" },
+    [HF_OPT_TOKENS] = { "tokens", "N", NULL, NULL, "live keys at the start (1000000)" },
     [HF_OPT_RESOURCES] = { "resources", "N", NULL, NULL,
-                           "resources that the holds are spread over (100000)" },
+                           "number of resources for the holds (100000)" },
     [HF_OPT_TIME] = { "time", "D", NULL, NULL,
                       "how long each point of each round is measured (1s)" },
-    [HF_OPT_ROUNDS] = { "rounds", "N", NULL, NULL,
-                        "how many rounds, of which the medians count (3)" },
+    [HF_OPT_ROUNDS] = { "rounds", "N", NULL, NULL, "number of rounds; the medians are shown (3)" },
     [HF_OPT_DIR] = { "dir", "DIR", NULL, NULL,
-                     "where to work: made, and removed at the end (holdfast-bench-PID)" },
+                     "working folder: created, and removed at the end (holdfast-bench-PID)" },
     [HF_OPT_OUT] = { "out", "DIR", NULL, NULL,
                      "also write bench.txt, bench.json and bench.svg there" },
     [HF_OPT_LIST] = { "list", NULL, NULL, NULL, NULL },
     [HF_OPT_SEED] = { "seed", "N", NULL, NULL,
-                      "the first seed (1; with --record, the one behind the last recorded)" },
+                      "the first seed (1; with --record, the one after the last recorded)" },
     [HF_OPT_SEEDS] = { "seeds", "N", NULL, NULL, "how many seeds, one after the other (1)" },
     [HF_OPT_OPS] = { "ops", "N", NULL, NULL, "operations of clients in each run (2000)" },
     [HF_OPT_JOBS] = { "jobs", "N", NULL, NULL, "processes at a time (1)" },
-    [HF_OPT_RECORD] = { "record", "FILE", NULL, NULL, "note in FILE which seeds have been run" },
+    [HF_OPT_RECORD] = { "record", "FILE", NULL, NULL, "record in FILE which seeds were run" },
     [HF_OPT_TRACE_HASH] = { "trace-hash", NULL, NULL, NULL,
                             "print a hash of everything that happened in each run" },
     [HF_OPT_MINIMIZE] = { "minimize", NULL, NULL, NULL,
-                          "make the script of the first seed that fails as short as can be, and "
-                          "print it" },
+                          "shorten the script of the first seed that fails, and print it" },
     [HF_OPT_CONFIG] = { "config", "FILE", "HOLDFAST_CONFIG", NULL,
-                        "a file with a line an option: name = value" },
+                        "a file with one option a line: name = value" },
     [HF_OPT_LISTEN] = { "listen", "ADDR:PORT", "HOLDFAST_LISTEN", NULL,
-                        "where to listen; port 0 picks a free one (127.0.0.1:4653)" },
+                        "the address to listen on; port 0 means any free port (127.0.0.1:4653)" },
     [HF_OPT_THREADS] = { "threads", "N", "HOLDFAST_THREADS", NULL,
-                         "I/O threads; one fills a core (1)" },
+                         "I/O threads; each can use one core (1)" },
     [HF_OPT_AUTH_FILE] = { "auth-file", "FILE", "HOLDFAST_AUTH_FILE", NULL,
                            "the credentials, one a line: `tenant role sha256-of-credential`; "
-                           "without it only a loopback address may be listened on" },
+                           "without it the server listens only on a loopback address" },
     [HF_OPT_TLS_CERT] = { "tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
                           "the certificate and its chain, in PEM: serve https" },
     [HF_OPT_TLS_KEY] = { "tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL, "its private key, in PEM" },
@@ -115,11 +111,11 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_MAX_CONNECTIONS] = { "max-connections", "N", "HOLDFAST_MAX_CONNECTIONS", NULL,
                                  "connections at one time (4096)" },
     [HF_OPT_TENANT_CONNECTIONS] = { "tenant-connections", "N", "HOLDFAST_TENANT_CONNECTIONS", NULL,
-                                    "connections of one tenant; half of all unless given" },
+                                    "connections of one tenant; default: half of all" },
     [HF_OPT_TENANT_RATE] = { "tenant-rate", "N", "HOLDFAST_TENANT_RATE", NULL,
                              "requests a second of one tenant (no limit)" },
     [HF_OPT_MEMORY_MAX] = { "memory-max", "SIZE", "HOLDFAST_MEMORY_MAX", NULL,
-                            "memory for all tables; beyond it new keys are refused (no limit)" },
+                            "memory for all tables; above it new keys are refused (no limit)" },
     [HF_OPT_TENANT_MEMORY_MAX] = { "tenant-memory-max", "SIZE", "HOLDFAST_TENANT_MEMORY_MAX", NULL,
                                    "memory for the tables of one tenant; with several tenants in "
                                    "the auth file half of --memory-max (no limit)" },
@@ -128,13 +124,13 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_LOG] = { "log", "FORM", "HOLDFAST_LOG", "text|json",
                      "the form of log lines, on stderr (text)" },
     [HF_OPT_LOG_KEYS] = { "log-keys", "HOW", "HOLDFAST_LOG_KEYS", "plain|hashed",
-                          "how keys and names stand in log lines (plain)" },
+                          "how keys and names appear in log lines (plain)" },
     [HF_OPT_LOG_DUPLICATES] = { "log-duplicates", "YN", "HOLDFAST_LOG_DUPLICATES", "yes|no",
-                                "a line for each duplicate (yes)" },
+                                "log a line for each duplicate (yes)" },
     [HF_OPT_SANDBOX] = { "sandbox", "ONOFF", "HOLDFAST_SANDBOX", "on|off",
-                         "give up all files but the store's and all system calls but those needed "
-                         "(on)" },
-    [HF_OPT_WELCOME] = { "welcome", NULL, NULL, NULL, "also print three lines to try" },
+                         "give up access to all files except the store's, and to unneeded system "
+                         "calls (on)" },
+    [HF_OPT_WELCOME] = { "welcome", NULL, NULL, NULL, "also print three commands to try" },
 };
 
 static const char *help_of(const struct hf_cli *cli)
@@ -168,9 +164,8 @@ static bool option_unknown(const struct hf_cli *cli, const char *given, const ch
     const char *near = option_nearest(allowed_now(cli), name);
     hf_cli_add_quoted(&text, hf_str(given));
     hf_cli_error(cli, "%s%sunknown option %s%s%s; see: holdfast help%s%s", help_of(cli),
-                 cli->command ? ": " : "", hf_buffer_text(&text),
-                 near ? ", perhaps you mean --" : "", near ? near : "", cli->command ? " " : "",
-                 help_of(cli));
+                 cli->command ? ": " : "", hf_buffer_text(&text), near ? "; did you mean --" : "",
+                 near ? near : "", cli->command ? " " : "", help_of(cli));
     hf_buffer_free(&text);
     return false;
 }
@@ -195,8 +190,10 @@ static bool hide(struct hf_cli *cli, char *value)
     if (!value)
         return true;
     if (size >= sizeof copy) {
-        hf_cli_error(cli, "--postgres has %zu bytes, and a connection string may have %zu", size,
-                     sizeof copy - 1);
+        hf_cli_error(cli,
+                     "--postgres: the connection string has %zu bytes; at most %zu are "
+                     "allowed",
+                     size, sizeof copy - 1);
         return false;
     }
     memcpy(copy, value, size + 1);
@@ -221,7 +218,7 @@ static bool option_take(struct hf_cli *cli, int argc, char **argv, int *at)
     const struct hf_cli_option *option = &hf_cli_options[id];
     const char *value = name[size] == '=' ? name + size + 1 : NULL;
     if (!option->value && value) {
-        hf_cli_error(cli, "--%s takes no value; write --%s alone", option->name, option->name);
+        hf_cli_error(cli, "--%s takes no value; write only --%s", option->name, option->name);
         return false;
     }
     if (option->value && !value) {
@@ -249,7 +246,7 @@ static bool command_take(struct hf_cli *cli, const char *name)
     struct hf_buffer text = { 0 };
     hf_cli_add_quoted(&text, hf_str(name));
     hf_cli_error(cli, "unknown command %s%s%s; see: holdfast help", hf_buffer_text(&text),
-                 near ? ", perhaps you mean " : "", near ? near->name : "");
+                 near ? "; did you mean " : "", near ? near->name : "");
     hf_buffer_free(&text);
     return false;
 }
@@ -279,7 +276,7 @@ static bool idle_option(const struct hf_cli *cli)
         if (!hf_cli_given(cli, (enum hf_cli_option_id)i) || !(HF_OPT_GLOBAL >> i & 1) ||
             (c->globals >> i & 1))
             continue;
-        hf_cli_error(cli, "%s does not take --%s, so leave it out; see: holdfast help %s", c->name,
+        hf_cli_error(cli, "%s does not accept --%s; see: holdfast help %s", c->name,
                      hf_cli_options[i].name, c->name);
         return true;
     }
@@ -293,7 +290,7 @@ static bool complete(const struct hf_cli *cli)
     if (idle_option(cli) || !hf_cli_place_fits(cli))
         return false;
     if (cli->arg_count < c->args_min || cli->arg_count > c->args_max) {
-        hf_cli_error(cli, "%s takes %s, and %d %s given; see: holdfast help %s", c->name,
+        hf_cli_error(cli, "%s takes %s, but %d %s given; see: holdfast help %s", c->name,
                      c->args_max == 0 ? "no arguments" : c->args, cli->arg_count,
                      cli->arg_count == 1 ? "argument was" : "arguments were", c->name);
         return false;
@@ -332,7 +329,7 @@ bool hf_cli_parse(struct hf_cli *cli, int argc, char **argv)
         return true;
     environment_take(cli);
     if (!cli->command) {
-        hf_cli_error(cli, "no command is given; see: holdfast help");
+        hf_cli_error(cli, "no command given; see: holdfast help");
         return false;
     }
     return complete(cli) && hf_cli_flag(cli, HF_OPT_JSON, &cli->json);

@@ -35,7 +35,7 @@ static const char *reversal_text(struct hf_cli *cli, const struct hf_hold *hold,
         snprintf(out, room, "%s  by %s", at, reversal.id);
         break;
     case HF_CLI_TOO_FAR:
-        snprintf(out, room, "perhaps, long ago: holdfast trace %s tells", hold->id);
+        snprintf(out, room, "perhaps, long ago: use holdfast trace %s", hold->id);
         break;
     }
     return out;
@@ -78,7 +78,7 @@ static void print_resource(struct hf_cli *cli, const struct hf_resource *resourc
     if (overdue > 0)
         snprintf(late, sizeof late, " of which %s%u overdue", exact ? "" : "at least ", overdue);
     if (overdue > 0 && resource->open)
-        snprintf(soon, sizeof soon, "  (and overdue ones, which a new hold expires first)");
+        snprintf(soon, sizeof soon, "  (and the overdue ones, which a new hold expires first)");
     snprintf(units, sizeof units, "%u  (%u held%s, %u confirmed)", resource->capacity,
              resource->held, late, resource->confirmed);
     snprintf(available, sizeof available, "%u%s", hf_api_available(resource), soon);
@@ -112,7 +112,7 @@ static void print_guard(const struct hf_cli *cli, const struct hf_guard *guard)
         { "match", hf_str(match[0] ? match : "exact"), HF_PLAIN },
         { "on unavailable", hf_str(how ? how : "?"), HF_PLAIN },
         { "durable",
-          hf_str(guard->durable ? "yes" : "no  (kept in memory, while the store stays open)"),
+          hf_str(guard->durable ? "yes" : "no  (only in memory, while the store is open)"),
           HF_PLAIN },
         { "created", hf_str(created), HF_PLAIN },
     };

@@ -18,13 +18,13 @@ static void retry_advice(const struct hf_cli *cli, const struct hf_client_call *
 {
     const char *key = cli->values[HF_OPT_KEY] ? cli->values[HF_OPT_KEY] : cli->key;
     if (cli->command->keyed) {
-        hf_buffer_add_text(out, "ask again with the same key, --key ");
+        hf_buffer_add_text(out, "retry with the same key, --key ");
         hf_cli_add_quoted(out, hf_str(key));
-        hf_buffer_add_text(out, ", and the first answer comes, or it happens now, once");
+        hf_buffer_add_text(out, ". The retry returns the first answer, or does the work now, once");
     } else if (call->again) {
-        hf_buffer_add_text(out, "ask again: twice is like once");
+        hf_buffer_add_text(out, "retrying is safe");
     } else {
-        hf_buffer_add_text(out, "holdfast check tells whether the identity is recorded now");
+        hf_buffer_add_text(out, "holdfast check shows whether the identity is recorded");
     }
 }
 
@@ -40,7 +40,7 @@ enum hf_cli_exit hf_cli_remote_lost(struct hf_cli *cli, const struct hf_client_c
     }
     struct hf_api_problem problem = {
         .code = unknown ? hf_status_code(HF_INDETERMINATE) : "server-failed",
-        .title = unknown ? "The outcome is not known yet" : "The server cannot be asked",
+        .title = unknown ? "The outcome is unknown" : "The server cannot be reached",
         .detail = hf_str(hf_buffer_text(&text)),
         .http_status = 503
     };
@@ -59,9 +59,9 @@ static enum hf_cli_exit strange(struct hf_cli *cli, const struct hf_client_call 
                                                                     : HF_INDETERMINATE };
     snprintf(
         why.text, sizeof why.text,
-        "what answers at %.150s is not a Holdfast server, or somebody in between: status %u, %s",
+        "the answer from %.150s is not from a Holdfast server, perhaps from a proxy: status %u, %s",
         hf_client_url(cli->client), status,
-        answer->head.content_type[0] ? answer->head.content_type : "of no type that is known here");
+        answer->head.content_type[0] ? answer->head.content_type : "no content type");
     return hf_cli_remote_lost(cli, call, &why);
 }
 
@@ -203,8 +203,7 @@ static bool page_read(const struct hf_query *query, const struct hf_client_answe
     if (page->count <= query->limit && (query->cursor == 0 || page->next_cursor != query->cursor))
         return true;
     hf_page_clear(page);
-    *why =
-        (struct hf_error){ HF_INDETERMINATE, "the pages of the server do not follow each other" };
+    *why = (struct hf_error){ HF_INDETERMINATE, "the server's pages are not in order" };
     return false;
 }
 
@@ -247,8 +246,7 @@ static void text_print(const struct hf_client_answer *answer)
 static enum hf_cli_exit judged(struct hf_cli *cli, const struct hf_client_call *call,
                                const char *verdict)
 {
-    struct hf_error why = { HF_INDETERMINATE,
-                            "the server's answer has no verdict that is known here" };
+    struct hf_error why = { HF_INDETERMINATE, "the server's answer has no known verdict" };
     if (strcmp(verdict, "ok") == 0)
         return HF_EXIT_DONE;
     if (strcmp(verdict, "violations") == 0 || strcmp(verdict, "damaged") == 0)

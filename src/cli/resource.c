@@ -14,7 +14,7 @@ int hf_cmd_resource(struct hf_cli *cli)
     struct hf_request request = { .action = HF_SET_RESOURCE };
     uint64_t capacity = 0;
     if (close && open) {
-        hf_cli_error(cli, "resource: --close and --open exclude each other; give one of them");
+        hf_cli_error(cli, "resource: --close and --open exclude each other; use one of them");
         return HF_EXIT_USAGE;
     }
     if (!hf_cli_number(cli, HF_OPT_CAPACITY, (struct hf_cli_range){ 1, HF_CAPACITY_MAX },

@@ -127,7 +127,7 @@ void hf_cli_line(const struct hf_cli *cli, enum hf_cli_color color, const char *
 void hf_cli_flush_to_stdout(struct hf_buffer *out)
 {
     if (out->failed) {
-        fputs("holdfast: no memory for the answer\n", stderr);
+        fputs("holdfast: out of memory for the answer\n", stderr);
         exit(HF_EXIT_STORE);
     }
     if (out->size > 0)

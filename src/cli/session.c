@@ -40,7 +40,7 @@ const char *hf_cli_directory(struct hf_cli *cli)
         hf_cli_error(
             cli,
             "--data is empty; give the store's directory, such as --data ./holdfast-data, or leave "
-            "--data out to mean that one");
+            "out --data to use that one");
         return NULL;
     }
     return place_of(cli);
@@ -102,8 +102,8 @@ enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum h
 static const char *database_advice(enum hf_status status)
 {
     return status == HF_STORE_ABSENT
-               ? "--postgres names another database; the first change makes a store"
-           : status == HF_STORE_DAMAGED ? "holdfast audit shows what is whole"
+               ? "use --postgres for another database; the first change creates a store"
+           : status == HF_STORE_DAMAGED ? "holdfast audit shows which records are undamaged"
                                         : "";
 }
 
@@ -113,21 +113,19 @@ static const char *advice(const char *place, enum hf_status status)
     struct stat st;
     int error = stat(place, &st) == 0 ? 0 : errno;
     if (status == HF_STORE_DAMAGED)
-        return "holdfast audit shows what is whole";
+        return "holdfast audit shows which records are undamaged";
     if (status != HF_STORE_ABSENT && status != HF_STORAGE_FAILURE)
         return "";
     if (strcmp(place, ":memory:") == 0)
-        return ":memory: is empty at the beginning of each command; --data DIR names a store that "
-               "lasts";
+        return ":memory: is empty at the start of each command; use --data DIR for a store on disk";
     if (error == ENOTDIR || (!error && !S_ISDIR(st.st_mode)))
-        return "a store is a directory, and there is a file in its place; --data DIR names another";
+        return "a store is a directory, but this is a file; use another --data DIR";
     if (status == HF_STORE_ABSENT)
-        return "--data DIR names another place; the first change makes a store";
+        return "use --data DIR for another place; the first change creates a store";
     if (error == ENOENT)
-        return "the folder that it would be in is not there; make that first, or give another "
-               "--data DIR";
+        return "its parent folder does not exist; create it first, or use another --data DIR";
     if (error == EACCES || (!error && access(place, R_OK | X_OK) != 0))
-        return "ask its owner to let you in, or give another --data DIR";
+        return "you have no access to it; ask its owner, or use another --data DIR";
     return "";
 }
 
@@ -157,7 +155,7 @@ enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *
         more = ""; /* the text has this hint already */
     hf_buffer_printf(&sentence, *more ? "%s (%s)" : "%s", why->text, more);
     if (holder.size > 0)
-        hf_buffer_printf(&sentence, " (give --server %.*s instead of --data)", (int)holder.size,
+        hf_buffer_printf(&sentence, " (use --server %.*s instead of --data)", (int)holder.size,
                          (const char *)holder.data);
     const char *text = hf_buffer_text(&sentence);
     hf_cli_refuse(cli, (enum hf_action)0, why->status, text ? text : why->text);
@@ -170,8 +168,8 @@ void hf_cli_warn_unreplicated(struct hf_cli *cli, const char *postgres)
     enum { WAIT_MS = 4000 };
     fflush(stdout); /* print the result before the wait */
     if (postgres && !hf_pg_scan_replicated(postgres, WAIT_MS))
-        hf_cli_note(cli, "warning: the synchronous standbys have not confirmed all of this; if one "
-                         "takes over now, what is newest may be gone");
+        hf_cli_note(cli, "warning: the synchronous standbys have not confirmed all of this. After "
+                         "a failover now, the newest records may be lost");
 }
 
 const char *hf_cli_records(struct hf_cli *cli, const char **postgres, enum hf_cli_exit *code)
@@ -197,8 +195,8 @@ static bool configures(const struct hf_cli *cli)
         if (!cli->values[setting[i]] || cli->from_environment[setting[i]])
             continue;
         hf_cli_error(cli,
-                     "--%s counts for commands that change something, and this one only looks; "
-                     "leave it out, or see what %s can set: holdfast help %s",
+                     "--%s is only for commands that write. Leave it out, or see what %s can set: "
+                     "holdfast help %s",
                      hf_cli_options[setting[i]].name, cli->command->name, cli->command->name);
         return true;
     }

@@ -71,8 +71,7 @@ int hf_cmd_simulate(struct hf_cli *cli)
         words[count++] = "--json";
     words[count++] = NULL;
     run(words, count);
-    hf_cli_error(cli,
-                 "%s could not be run: %s; it belongs beside this program or into a folder of PATH",
+    hf_cli_error(cli, "cannot run %s: %s. It must be beside this program or in a folder of PATH",
                  program, strerror(errno));
     return HF_EXIT_STORE;
 }

@@ -88,8 +88,8 @@ static bool file_fits(const struct hf_cli *cli)
                                                    : "HOLDFAST_DATA";
     char sentence[320];
     snprintf(sentence, sizeof sentence,
-             "the config file says that the store is in a %s, and %s names a %s: leave one of them "
-             "out, or decide with --store %s",
+             "the config file says that the store is in a %s, but %s names a %s. Remove one of "
+             "them, or decide with --store %s",
              database ? "directory" : "database", other, database ? "database" : "directory",
              database ? "postgres" : "journal");
     return misplaced(cli, database ? HF_OPT_DATA : id, sentence);
@@ -102,7 +102,7 @@ static bool tables_fit(const struct hf_cli *cli, enum hf_cli_option_id id)
     if (!cli->values[id] || cli->from_environment[id])
         return true;
     snprintf(text, sizeof text,
-             "--%s is for a store in a directory, whose tables are in memory; leave it out",
+             "--%s is only for a store in a directory, whose tables are in memory; leave it out",
              hf_cli_options[id].name);
     return misplaced(cli, id, text);
 }
@@ -120,18 +120,18 @@ static bool kept_fits(const struct hf_cli *cli)
     if (told.level != FROM_ENVIRONMENT && told.store && database && told.data)
         return misplaced(
             cli, HF_OPT_DATA,
-            "--data names a directory, and with --store postgres the store is in a database: "
-            "leave one of them out, and name the database with --postgres");
+            "--data names a directory, but with --store postgres the store is in a database. Leave "
+            "out one of them, and name the database with --postgres");
     if (told.level != FROM_ENVIRONMENT && told.store && !database && told.postgres)
         return misplaced(
             cli, HF_OPT_POSTGRES,
-            "--postgres names a database, and with --store journal the store is in a directory: "
-            "leave one of them out");
+            "--postgres names a database, but with --store journal the store is in a directory. "
+            "Leave out one of them");
     if (told.level != FROM_ENVIRONMENT && !told.store && told.data && told.postgres)
         return misplaced(
             cli, HF_OPT_POSTGRES,
-            "--data and --postgres exclude each other: a store is in a directory or in a "
-            "database; give one of them");
+            "--data and --postgres exclude each other: a store is in a directory or in a database. "
+            "Use one of them");
     if (!file_fits(cli))
         return false;
     const char *conninfo = hf_cli_postgres(cli);
@@ -180,7 +180,7 @@ static bool settings_fit(const struct hf_cli *cli)
             continue;
         hf_cli_error(
             cli,
-            "--%s is set where the server is started and not by who asks it; leave it out with %s",
+            "--%s is set where the server is started, not by its callers; leave it out with %s",
             hf_cli_options[setting[i]].name, server_name(cli));
         return false;
     }
@@ -195,10 +195,8 @@ static bool callings_fit(const struct hf_cli *cli)
     for (size_t i = 0; i < sizeof calling / sizeof *calling; i++) {
         if (!hf_cli_given(cli, calling[i]))
             continue;
-        hf_cli_error(
-            cli,
-            "--%s is for asking a server, and none is named; add --server URL, or leave it out",
-            hf_cli_options[calling[i]].name);
+        hf_cli_error(cli, "--%s needs a server; add --server URL, or leave it out",
+                     hf_cli_options[calling[i]].name);
         return false;
     }
     return true;
@@ -212,8 +210,8 @@ bool hf_cli_place_fits(const struct hf_cli *cli)
             continue;
         hf_cli_error(
             cli,
-            "--%s and --server exclude each other: a command acts on a directory or a database by "
-            "itself, or through a server; give one of them",
+            "--%s and --server exclude each other: a command uses a directory, a database or a "
+            "server. Use one of them",
             hf_cli_options[kept[i]].name);
         return false;
     }
@@ -236,14 +234,14 @@ static const char *credential_read(const char *path, char *out)
     const char *wrong = ferror(file) ? strerror(errno) : NULL;
     if (!wrong && fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode) &&
         (st.st_mode & (S_IROTH | S_IWOTH)))
-        wrong = "everybody may read or write it; do: chmod o-rw on it";
+        wrong = "every user may read or write it; use chmod o-rw";
     fclose(file);
     if (size > 0 && out[size - 1] == '\n')
         size--;
     if (size > 0 && out[size - 1] == '\r')
         size--;
     out[size] = '\0';
-    return wrong ? wrong : strlen(out) != size ? "it is not text" : NULL;
+    return wrong ? wrong : strlen(out) != size ? "it contains a NUL byte" : NULL;
 }
 
 /* The credential: --credential-file, else HOLDFAST_CREDENTIAL, else HOLDFAST_CREDENTIAL_FILE. It
@@ -281,7 +279,7 @@ static bool wait_read(struct hf_cli *cli)
         return false;
     if (cli->wait_ms > 0)
         return true;
-    hf_cli_error(cli, "the timeout is 0; give at least 1ms, such as --timeout 30s");
+    hf_cli_error(cli, "the timeout is 0; use at least 1ms, such as --timeout 30s");
     return false;
 }
 
@@ -294,7 +292,7 @@ enum hf_cli_exit hf_cli_remote_open(struct hf_cli *cli)
     if (!wait_read(cli) || !credential_find(cli, room, &options.credential))
         return HF_EXIT_USAGE;
     if (hf_cli_given(cli, HF_OPT_TLS_CA) && strncmp(options.url, "https://", 8) != 0) {
-        hf_cli_error(cli, "--tls-ca is for a URL that begins with https://, and this one does not");
+        hf_cli_error(cli, "--tls-ca needs a URL that begins with https://");
         return HF_EXIT_USAGE;
     }
     enum hf_status status = hf_client_open(&options, &cli->client, &why);
@@ -307,10 +305,7 @@ enum hf_cli_exit hf_cli_remote_open(struct hf_cli *cli)
         return status == HF_INVALID_REQUEST ? HF_EXIT_USAGE : HF_EXIT_STORE;
     }
     if (hf_client_exposed(cli->client))
-        hf_cli_error(
-            cli,
-            "warning: the credential goes to %s unencrypted, so everybody on the way can read "
-            "it; use https",
-            hf_client_url(cli->client));
+        hf_cli_error(cli, "warning: the credential is sent to %s unencrypted; use https",
+                     hf_client_url(cli->client));
     return HF_EXIT_DONE;
 }

@@ -18,7 +18,7 @@ bool hf_cli_unfit(const struct hf_cli *cli, enum hf_cli_option_id id, const char
         hf_buffer_add_text(&text, "--");
     hf_buffer_printf(&text, "%s: ", cli->from_environment[id] ? option->env : option->name);
     hf_cli_add_quoted(&text, hf_str(cli->values[id]));
-    hf_cli_error(cli, "%s does not fit; expected is %s", hf_buffer_text(&text), expected);
+    hf_cli_error(cli, "%s is invalid; expected: %s", hf_buffer_text(&text), expected);
     hf_buffer_free(&text);
     return false;
 }
@@ -29,7 +29,8 @@ bool hf_cli_duration(const struct hf_cli *cli, enum hf_cli_option_id id, int64_t
     return !value || hf_duration_parse(hf_str(value), out_ms) ||
            hf_cli_unfit(
                cli, id,
-               "a duration such as 250ms, 30s, 15m, 24h, 7d or a number of seconds, at most 3650d");
+               "a duration such as 250ms, 30s, 15m, 24h, 7d, or a number of seconds, at most "
+               "3650d");
 }
 
 bool hf_cli_time(const struct hf_cli *cli, enum hf_cli_option_id id, hf_time *out)
@@ -121,7 +122,7 @@ bool hf_cli_choices(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned
         size_t size = strcspn(p, ",");
         int index = choice_index(hf_cli_options[id].choices, hf_mem(p, size));
         if (index < 0 || *count == max)
-            return choice_bad(cli, id, "up to 4, with commas between them, out of ");
+            return choice_bad(cli, id, "up to 4, separated by commas, of ");
         out[(*count)++] = (unsigned)index;
         p = p[size] ? p + size + 1 : NULL;
     }
@@ -134,7 +135,7 @@ bool hf_cli_filled(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf
     if (!value)
         return true;
     *out = hf_str(value);
-    return *value || hf_cli_unfit(cli, id, "a name that is not empty");
+    return *value || hf_cli_unfit(cli, id, "a non-empty name");
 }
 
 bool hf_cli_flag(const struct hf_cli *cli, enum hf_cli_option_id id, bool *out)

@@ -9,15 +9,15 @@ config() { printf '%s\n' "$@" >conf; }
 # ---- Whose value counts ----
 config 'threads = file'
 try 2 serve --config conf
-has err 'holdfast: conf:1: threads: "file" does not fit; expected is a whole number from 1 to 64'
+has err 'holdfast: conf:1: threads: "file" is invalid; expected: a whole number from 1 to 64'
 export HOLDFAST_THREADS=environment
 try 2 serve --config conf
-has err 'HOLDFAST_THREADS: "environment" does not fit'
+has err 'HOLDFAST_THREADS: "environment" is invalid'
 try 2 serve --config conf --threads line
-has err '--threads: "line" does not fit'
+has err '--threads: "line" is invalid'
 unset HOLDFAST_THREADS
 HOLDFAST_CONFIG=conf try 2 serve
-has err 'conf:1: threads: "file" does not fit'
+has err 'conf:1: threads: "file" is invalid'
 
 # ---- Values ----
 # One that does not fit is named with its line, also if that is found out only when it is used.
@@ -28,19 +28,19 @@ while IFS='|' read -r code line words; do
   try "$code" serve --config conf
   has err "holdfast: conf:3: $words"
 done <<'TABLE'
-2|max-connections = 0|max-connections: "0" does not fit; expected is a whole number from 1
-2|max-body = 1 MB|max-body: "1 MB" does not fit; expected is a size from 1024 to 67108864 bytes, such as 1MiB
-2|max-body = 1023|max-body: "1023" does not fit
-2|max-body = 65MiB|max-body: "65MiB" does not fit
-2|memory-max = most of it|memory-max: "most of it" does not fit; expected is a size
-2|idempotency-window = soon|idempotency-window: "soon" does not fit; expected is a duration
-2|idempotency-window = 0|idempotency-window: "0" does not fit; expected is at least 1ms, such as 24h
-2|token-max-length = 1025|token-max-length: "1025" does not fit; expected is a whole number from 1 to 1024
-2|registry = maybe|registry: "maybe" does not fit; expected is one of open, strict
-2|store = paper|store: "paper" does not fit
-2|log = xml|log: "xml" does not fit; expected is one of text, json
-2|log-keys = none|log-keys: "none" does not fit
-2|log-duplicates = maybe|log-duplicates: "maybe" does not fit
+2|max-connections = 0|max-connections: "0" is invalid; expected: a whole number from 1
+2|max-body = 1 MB|max-body: "1 MB" is invalid; expected: a size from 1024 to 67108864 bytes, such as 1MiB
+2|max-body = 1023|max-body: "1023" is invalid
+2|max-body = 65MiB|max-body: "65MiB" is invalid
+2|memory-max = most of it|memory-max: "most of it" is invalid; expected: a size
+2|idempotency-window = soon|idempotency-window: "soon" is invalid; expected: a duration
+2|idempotency-window = 0|idempotency-window: "0" is invalid; expected: at least 1ms, such as 24h
+2|token-max-length = 1025|token-max-length: "1025" is invalid; expected: a whole number from 1 to 1024
+2|registry = maybe|registry: "maybe" is invalid; expected: one of open, strict
+2|store = paper|store: "paper" is invalid
+2|log = xml|log: "xml" is invalid; expected: one of text, json
+2|log-keys = none|log-keys: "none" is invalid
+2|log-duplicates = maybe|log-duplicates: "maybe" is invalid
 2|listen = here|cannot listen on "here": expected an address and a port, such as 127.0.0.1:4653
 2|listen = 127.0.0.1:65536|cannot listen on "127.0.0.1:65536": expected an address
 2|listen = 0.0.0.0:0|without --auth-file the server listens on loopback addresses only
@@ -54,7 +54,7 @@ done <<'TABLE'
 TABLE
 config 'sandbox = perhaps'
 try 2 serve --config conf
-has err 'conf:1: sandbox: "perhaps" does not fit; expected is one of on, off'
+has err 'conf:1: sandbox: "perhaps" is invalid; expected: one of on, off'
 config 'sandbox = off' 'tls-key = absent' 'tls-cert = cert'
 try 2 serve --config conf
 has err 'holdfast: conf:2: absent cannot be opened'
@@ -66,9 +66,9 @@ config 'listen = 127.0.0.1:0' 'max-body = 1MiB' 'auth-file = auth'
 try 2 serve --config conf --sandbox off --auth-file absent
 has err 'holdfast: absent cannot be opened'
 try 2 serve --config conf --max-body 0
-has err 'holdfast: --max-body: "0" does not fit'
+has err 'holdfast: --max-body: "0" is invalid'
 HOLDFAST_MAX_BODY=1 try 2 serve --config conf
-has err 'holdfast: HOLDFAST_MAX_BODY: "1" does not fit'
+has err 'holdfast: HOLDFAST_MAX_BODY: "1" is invalid'
 mkdir $'a\e[2Jb'
 config 'threads = 0'
 mv conf $'a\e[2Jb/conf'
@@ -79,28 +79,28 @@ hasnt err $'\e[2J'
 # ---- Lines ----
 config '# comment' '' 'threads = "quo\"ted \\"   # comment'
 try 2 serve --config conf
-has err '"quo"ted \" does not fit'
+has err '"quo"ted \" is invalid'
 config 'threads = 1' 'threds = 2'
 try 2 serve --config conf
-has err 'holdfast: conf:2: unknown name "threds", perhaps you mean threads; see: holdfast help serve'
+has err 'holdfast: conf:2: unknown name "threds"; did you mean threads; see: holdfast help serve'
 config '--threads = 2'
 try 2 serve --config conf
-has err 'conf:1: unknown name "--threads", perhaps you mean threads'
+has err 'conf:1: unknown name "--threads"; did you mean threads'
 config 'max_body = 1MiB'
 try 2 serve --config conf
-has err 'perhaps you mean max-body'
+has err 'did you mean max-body'
 config 'nothing-like-it-at-all = 1'
 try 2 serve --config conf
 has err 'conf:1: unknown name "nothing-like-it-at-all"; see'
 config $'\e[2Jx = 1'
 try 2 serve --config conf
-has err 'conf:1: there is a control character'
+has err 'conf:1: the line contains a control character'
 config 'log = text' '# again' 'log = json'
 try 2 serve --config conf
-has err 'conf:3: log stands in line 1 already; leave one of them out'
+has err 'conf:3: log is already set in line 1; remove one of them'
 config 'threads'
 try 2 serve --config conf
-has err 'conf:1: a line is: name = value'
+has err 'conf:1: expected: name = value'
 # An option of another command, a global one that serve does not take, and two that a file cannot have.
 for name in capacity tenant server help config; do
   config "$name = x"
@@ -111,7 +111,7 @@ done
 # ---- A flag ----
 config 'welcome = perhaps'
 try 2 serve --config conf
-has err 'conf:1: welcome is yes or no, not "perhaps"'
+has err 'conf:1: welcome must be yes or no, not "perhaps"'
 
 # ---- Files ----
 try 2 serve --config absent
@@ -120,13 +120,13 @@ try 2 serve --config .
 has err 'the config file "." cannot be read'
 head -c 65537 /dev/zero | tr '\0' '\n' >conf
 try 2 serve --config conf
-has err 'more than 65536 bytes'
+has err 'longer than 65536 bytes'
 { head -c 65520 /dev/zero | tr '\0' '\n'; echo 'threads = last'; } | head -c 65536 >conf
 try 2 serve --config conf
-has err '"last" does not fit'
+has err '"last" is invalid'
 { printf 'threads = '; head -c 5000 /dev/zero | tr '\0' x; } >conf
 try 2 serve --config conf
-has err 'conf:1: the line has more than 4096 bytes'
+has err 'conf:1: the line is longer than 4096 bytes'
 
 # ---- A server out of a file ----
 serve() {

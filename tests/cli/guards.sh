@@ -14,23 +14,23 @@ try 0 guard pay --json
 same first out
 try 0 guard mail --window 1h --match trim,casefold,normalize,hash --on-unavailable closed --durable no --json
 json 'j.match.join() === "trim,casefold,normalize,hash" && j.on_unavailable === "closed" && !j.durable'
-has err "note: what is recorded in this guard is kept only while one process has the store open"
+has err "note: this guard remembers identities only while one process has the store open"
 try 0 guard mail
 has out "match           trim,casefold,normalize,hash"
 has out "on unavailable  closed"
-has out "durable         no  (kept in memory, while the store stays open)"
+has out "durable         no  (only in memory, while the store is open)"
 try 0 admit mail x@example.org
 has out "not-seen"
 try 0 admit mail x@example.org # forgotten, as the note said
 has out "not-seen"
 try 1 guard none --json
 json 'j.code === "not-known"'
-has err 'there is no guard "none" here; check the name and the tenant, or set it up: holdfast guard NAME --window D'
+has err 'there is no guard "none"; check the name and the tenant, or set it up: holdfast guard NAME --window D'
 try 1 guard bad --window 1h --match hash,trim
 has err "invalid-request"
 try 1 guard bad --window 1h --match trim,trim
 try 1 guard bad --window 0
-has err '--window "0" is no time at all'
+has err '--window "0" is too short'
 
 try 0 check pay 17
 has out "not-seen"
@@ -76,7 +76,7 @@ json 'j.seen === false'
 for verb in check record admit; do
   try 1 "$verb" none x --json
   json 'j.code === "not-known" && j.status === 404'
-  has err 'there is no guard "none" here'
+  has err 'there is no guard "none"'
   try 1 "$verb" pay '' --json
   json 'j.code === "invalid-request" && j.status === 400'
   has err "IDENTITY is empty"

@@ -21,7 +21,7 @@ try 0 list
 has err "no holds"
 hasnt err "options"
 try 0 list --requester nobody
-has err "no holds that fit these options"
+has err "no holds match these options"
 try 0 list --json
 json 'keys(j) === "holds next_cursor" && j.holds.length === 0 && j.next_cursor === null'
 for i in 1 2 3 4 5; do try 0 hold small --for "guest-$i" --duration 15m --key "s$i" --json; done

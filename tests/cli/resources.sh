@@ -34,7 +34,7 @@ try 0 resource hall --open --capacity 4 --json
 json 'j.open === true && j.available === 2'
 try 0 hold hall --for c --duration 15m --key h5
 
-# Overdue holds count as held until somebody expires them, and people are told so.
+# Overdue holds count as held until they are expired, and the output says so.
 try 0 resource late --capacity 3
 try 0 hold late --for a --duration 15m --key l1
 try 0 hold late --for b --duration 6s --key l2
@@ -45,7 +45,7 @@ for _ in $(seq 600); do
   sleep 0.1
 done
 has out "capacity   3  (3 held of which 2 overdue, 0 confirmed)"
-has out "available  0  (and overdue ones, which a new hold expires first)"
+has out "available  0  (and the overdue ones, which a new hold expires first)"
 try 0 resource late --json
 json 'j.held === 3 && j.available === 0'
 try 0 hold late --for d --duration 15m --key l4
@@ -69,10 +69,10 @@ has err "exclude each other"
 for option in "--registry strict" "--idempotency-window 1h" "--token-max-length 9"; do
   # shellcheck disable=SC2086
   try 2 resource hall $option
-  has err "${option% *} counts for commands that change something, and this one only looks"
+  has err "${option% *} is only for commands that write"
   # shellcheck disable=SC2086
   try 2 guard none $option
-  has err "only looks"
+  has err "is only for commands that write"
 done
 HOLDFAST_REGISTRY=strict try 0 resource hall
 finish

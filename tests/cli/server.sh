@@ -119,7 +119,7 @@ both 0 list --limit 3 --json
 both 0 list --limit 0 --json
 both 0 list --state confirmed
 both 0 list --state expired
-has remote.err "no holds that fit these options"
+has remote.err "no holds match these options"
 both 0 list --requester guest-92 --json
 both 0 list --from 2100-01-01
 both 0 list --from 1969-12-31T23:00:00Z --to @4102444800000 --limit 2
@@ -208,11 +208,11 @@ checks=$((checks + 1))
 [ ! -s out ] || fail "something on stdout"
 same first all.jsonl
 try 1 export --format jsonl "$work/all.jsonl" --server "$url"
-has err "all.jsonl is there already and is left as it is: name another file."
+has err "all.jsonl already exists and was not changed. Name another file."
 same first all.jsonl
 : >busy.db.tmp
 try 1 export --format sqlite "$work/busy.db" --server "$url"
-has err "busy.db.tmp is in the way"
+has err "busy.db.tmp already exists"
 try 3 export --format jsonl "$work/no/such/folder" --server "$url"
 try 2 export --format sqlite - --server "$url"
 try 0 export --format sqlite "$work/all.db" --server "$url"
@@ -241,7 +241,7 @@ json 'j.holds.length > 20'
 HOLDFAST_SERVER=$url HOLDFAST_DATA=$work/nowhere try 0 show "${remote_id[a]}"
 HOLDFAST_SERVER=http://127.0.0.1:1 try 0 list --server "$url/" # a slash at its end is fine
 try 3 hold x --for y --duration 1m --key z --data "$work/remote"
-has err "is open already, by $url: stop it, or talk to it (give --server $url instead of --data)"
+has err "is open already, by $url: stop it, or talk to it (use --server $url instead of --data)"
 try 3 list --data "$work/remote" --json
 json "j.code === 'store-busy' && j.detail.includes('--server $url')"
 # The note of who has the store is lost: neither a command nor a second server gets in.
@@ -272,7 +272,7 @@ try 0 list --requester crowd --limit 0 --json --server "$url"
 json 'j.holds.length === 2500 && new Set(j.holds.map(h => h.id)).size === 2500 && j.next_cursor === null'
 json 'j.holds[0].resource === "p2499" && j.holds[2499].resource === "p0"'
 try 0 list --requester crowd --limit 2001 --server "$url"
-has err "there are more: go on with --cursor "
+has err "there are more: continue with --cursor "
 checks=$((checks + 1))
 [ "$(wc -l <out)" = 2002 ] || fail "not a title and 2001 rows"
 try 0 list --requester crowd --limit 0 --cursor "$(sed -n 's/.*--cursor \([0-9]*\).*/\1/p' err)" --json --server "$url"
@@ -301,7 +301,7 @@ has out "DAMAGED: the journal is damaged or was changed"
 try 1 audit --server "$url" --json
 json 'j.verdict === "damaged"'
 try 1 export --format jsonl "$work/part.jsonl" --server "$url"
-has err "store-damaged: The journal of the server is damaged: what is whole was exported."
+has err "store-damaged: The server's journal is damaged. The undamaged records were exported."
 checks=$((checks + 1))
 [ -s part.jsonl ] || fail "what is whole was not exported"
 unserve

@@ -17,7 +17,7 @@ while IFS='|' read -r how words; do
   hold 4
   has err "indeterminate: "
   has err "$words"
-  has err 'It may have happened: ask again with the same key, --key "k1"'
+  has err 'It may have happened: retry with the same key, --key "k1"'
   checks=$((checks + 1))
   [ ! -s out ] || fail "something on stdout"
   rm -f asked
@@ -40,7 +40,7 @@ huge|its body is longer than 64 MiB
 interim-flood|it begins again and again
 endless-head|its head
 endless-line|its head is longer than 32768 bytes
-html|is not a Holdfast server, or somebody in between: status 200, text/html
+html|is not from a Holdfast server, perhaps from a proxy: status 200, text/html
 html-502|status 502, text/html
 wrong-json|the answer is not that of a Holdfast server: the member "id" is missing
 wrong-state|a word that this program knows
@@ -52,7 +52,7 @@ TABLE
 for how in html-404 redirect broken-problem evil-code; do
   standin $how
   hold 3
-  has err "server-failed: what answers at $url is not a Holdfast server"
+  has err "server-failed: the answer from $url is not from a Holdfast server"
   unstand
 done
 
@@ -105,7 +105,7 @@ has out "VIOLATIONS: 1"
 unstand
 standin no-verdict
 try 3 audit --server "$url"
-has err "no verdict"
+has err "no known verdict"
 checks=$((checks + 1))
 [ ! -s out ] || fail "an audit without a verdict is shown"
 unstand
@@ -133,7 +133,7 @@ for how in same-page long-page longer-page odd-cursor; do
 done
 standin same-page
 try 3 list --limit 0 --timeout 5s --server "$url"
-has err "the pages of the server do not follow each other"
+has err "the server's pages are not in order"
 unstand
 
 # ---- Exports: whole or not at all ----
@@ -193,12 +193,12 @@ for how in close reset short; do
   [ "$(sort -u asked)" = "POST /v1/holds \"$key\"" ] || { cp asked out; fail "not the same request each time"; }
   asked 3
   try 4 resource r --capacity 2 --server "$url"
-  has err "ask again: twice is like once"
+  has err "retrying is safe"
   asked 3
   try 4 record g x --server "$url"
   asked 3
   try 4 admit g x --server "$url"
-  has err "holdfast check tells whether the identity is recorded now"
+  has err "holdfast check shows whether the identity is recorded"
   asked 1
   try 3 list --server "$url"
   asked 3

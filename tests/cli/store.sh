@@ -48,14 +48,14 @@ for what in "list" "hold a --for b --duration 1m" "audit" "trace x" "export --fo
     # shellcheck disable=SC2086
     try 3 $what --data "$place"
     has err "$place"
-    has err "a store is a directory, and there is a file in its place; --data DIR names another"
+    has err "a store is a directory, but this is a file; use another --data DIR"
   done
 done
-json 'j.detail.includes("there is a file in its place")'
+json 'j.detail.includes("but this is a file")'
 try 3 hold a --for b --duration 1m --data "$work/no/such/parent"
-has err "the folder that it would be in is not there; make that first"
+has err "its parent folder does not exist; create it first"
 try 3 list --data "$work/no/such/parent"
-has err "the first change makes a store"
+has err "the first change creates a store"
 for what in "list" "hold a --for b --duration 1m" "audit" "trace x" "export --format jsonl -"; do
   # shellcheck disable=SC2086
   try 2 $what --data ''
@@ -68,7 +68,7 @@ json 'j.state === "held"'
 for what in "list" "audit" "trace x" "export --format jsonl -"; do
   # shellcheck disable=SC2086
   try 3 $what --data :memory:
-  has err ":memory: is empty at the beginning of each command"
+  has err ":memory: is empty at the start of each command"
 done
 checks=$((checks + 1))
 [ ! -e ":memory:" ] || fail "a directory was made for :memory:"

@@ -14,45 +14,45 @@ while IFS='|' read -r arguments words; do
   [ ! -s out ] || fail "something on stdout"
 done <<'TABLE'
 nonsense|unknown command "nonsense"
-hodl|perhaps you mean hold
-srve|perhaps you mean serve
+hodl|did you mean hold
+srve|did you mean serve
 serve x|serve takes no arguments
-serve --json|serve does not take --json
-serve --server http://127.0.0.1:1|serve does not take --server
-serve --tenant t|serve does not take --tenant
-serve --log xml|--log: "xml" does not fit; expected is one of text, json
-serve --threads 0|--threads: "0" does not fit
+serve --json|serve does not accept --json
+serve --server http://127.0.0.1:1|serve does not accept --server
+serve --tenant t|serve does not accept --tenant
+serve --log xml|--log: "xml" is invalid; expected: one of text, json
+serve --threads 0|--threads: "0" is invalid
 serve --tls-cert x|TLS needs both
 serve --listen nowhere|listen
 ""|unknown command ""
---json|no command is given
+--json|no command given
 --nonsense|unknown option "--nonsense"
 -x|unknown option "-x"
-hold|hold takes RESOURCE, and 0 arguments were given
+hold|hold takes RESOURCE, but 0 arguments were given
 hold a b --for c --duration 1m|2 arguments were given
 hold a|hold needs --for REQUESTER
 hold a --for b|hold needs --duration D
 hold a --for|--for needs a value
 hold a --for b --duration|--duration needs a value
-hold a --for b --duration x|--duration: "x" does not fit; expected is a duration
-hold a --for b --duration ""|--duration: "" does not fit
-hold a --for b --duration -1|--duration: "-1" does not fit
-hold a --for b --duration 1.5h|--duration: "1.5h" does not fit
-hold a --for b --duration "1 h"|--duration: "1 h" does not fit
-hold a --for b --duration 1w|--duration: "1w" does not fit
-hold a --for b --duration 1H|--duration: "1H" does not fit
+hold a --for b --duration x|--duration: "x" is invalid; expected: a duration
+hold a --for b --duration ""|--duration: "" is invalid
+hold a --for b --duration -1|--duration: "-1" is invalid
+hold a --for b --duration 1.5h|--duration: "1.5h" is invalid
+hold a --for b --duration "1 h"|--duration: "1 h" is invalid
+hold a --for b --duration 1w|--duration: "1w" is invalid
+hold a --for b --duration 1H|--duration: "1H" is invalid
 hold a --for b --duration 3651d|at most 3650d
 hold a --for b --duration 99999999999999999999|--duration: "99999999999999999999"
 hold a --for b --duration 1m --duration 2m|--duration is given twice
 hold a --for b --duration 1m --key a --key b|--key is given twice
-hold a --for b --duration 1m --fence 0|--fence: "0" does not fit; expected is a whole number from 1
-hold a --for b --duration 1m --fence -1|--fence: "-1" does not fit
+hold a --for b --duration 1m --fence 0|--fence: "0" is invalid; expected: a whole number from 1
+hold a --for b --duration 1m --fence -1|--fence: "-1" is invalid
 hold a --for b --duration 1m --fence 18446744073709551616|--fence: "18446744073709551616"
-hold a --for b --duration 1m --kye k|perhaps you mean --key
+hold a --for b --duration 1m --kye k|did you mean --key
 hold a --for b --duration 1m --capacity 3|hold: unknown option "--capacity"
 hold a --for b --duration 1m --json=yes|--json takes no value
 hold -for b|unknown option "-for"
-confirm|confirm takes ID, and 0 arguments were given
+confirm|confirm takes ID, but 0 arguments were given
 confirm a b|2 arguments were given
 confirm a --for b|confirm: unknown option "--for"
 release|release takes ID
@@ -60,24 +60,24 @@ expire|expire takes ID
 reverse|reverse takes ID
 show|show takes ID
 show a --key k|show: unknown option "--key"
-list a|list takes no arguments, and 1 argument was given
-list --state hold|--state: "hold" does not fit; expected is one of held, confirmed, released, expired
+list a|list takes no arguments, but 1 argument was given
+list --state hold|--state: "hold" is invalid; expected: one of held, confirmed, released, expired
 list --state ""|--state: ""
 list --state HELD|--state: "HELD"
-list --resource ""|--resource: "" does not fit
-list --requester ""|--requester: "" does not fit
-list --from yesterday|--from: "yesterday" does not fit; expected is a time
+list --resource ""|--resource: "" is invalid
+list --requester ""|--requester: "" is invalid
+list --from yesterday|--from: "yesterday" is invalid; expected: a time
 list --from 2026-13-01|--from: "2026-13-01"
 list --to 2026-02-30|--to: "2026-02-30"
 list --to 2026-02-03T25:00:00Z|--to: "2026-02-03T25:00:00Z"
 list --to @x|--to: "@x"
-list --limit x|--limit: "x" does not fit; expected is a whole number from 0
+list --limit x|--limit: "x" is invalid; expected: a whole number from 0
 list --limit -1|--limit: "-1"
 list --limit 4294967296|--limit: "4294967296"
 list --cursor x|--cursor: "x"
 list --cursor 0|--cursor: "0"
 resource|resource takes NAME
-resource a --capacity 0|--capacity: "0" does not fit; expected is a whole number from 1 to 1000000000
+resource a --capacity 0|--capacity: "0" is invalid; expected: a whole number from 1 to 1000000000
 resource a --capacity x|--capacity: "x"
 resource a --capacity 1000000001|--capacity: "1000000001"
 resource a --capacity 1e3|--capacity: "1e3"
@@ -88,12 +88,12 @@ guard a --window x|--window: "x"
 guard a --match trim|--match needs --window
 guard a --on-unavailable open|--on-unavailable needs --window
 guard a --durable no|--durable needs --window
-guard a --window 1m --match fuzzy|--match: "fuzzy" does not fit; expected is up to 4
+guard a --window 1m --match fuzzy|--match: "fuzzy" is invalid; expected: up to 4
 guard a --window 1m --match trim,|--match: "trim,"
 guard a --window 1m --match ""|--match: ""
 guard a --window 1m --match exact,trim,casefold,normalize,hash|--match: "exact,trim
-guard a --window 1m --on-unavailable maybe|expected is one of open, closed
-guard a --window 1m --durable perhaps|expected is one of yes, no
+guard a --window 1m --on-unavailable maybe|expected: one of open, closed
+guard a --window 1m --durable perhaps|expected: one of yes, no
 check|check takes GUARD IDENTITY
 check a|1 argument was given
 check a b c|3 arguments were given
@@ -103,16 +103,16 @@ audit a|audit takes no arguments
 trace|trace takes ID|KEY
 export|export takes FILE
 export x|export needs --format F: what to write, one of jsonl|sqlite
-export --format csv x|--format: "csv" does not fit; expected is one of jsonl, sqlite
+export --format csv x|--format: "csv" is invalid; expected: one of jsonl, sqlite
 bench --nonsense|"--nonsense"
 bench --rounds x|--rounds
 bench --time 1ms|--time
 version x|version takes no arguments
 help a b|help takes [COMMAND]
 help nonsense|there is no command "nonsense"
-hold a --for b --duration 1m --registry maybe|--registry: "maybe" does not fit; expected is one of open, strict
+hold a --for b --duration 1m --registry maybe|--registry: "maybe" is invalid; expected: one of open, strict
 hold a --for b --duration 1m --idempotency-window x|--idempotency-window: "x"
-hold a --for b --duration 1m --idempotency-window 0|--idempotency-window: "0" does not fit; expected is at least 1ms
+hold a --for b --duration 1m --idempotency-window 0|--idempotency-window: "0" is invalid; expected: at least 1ms
 hold a --for b --duration 1m --token-max-length 0|--token-max-length: "0"
 hold a --for b --duration 1m --token-max-length 1025|--token-max-length: "1025"
 bench --server http://h|bench/compare
@@ -122,12 +122,12 @@ audit --server http://h --tenant t|a server knows the tenant by the caller
 hold a --for b --duration 1m --server http://h --registry open|--registry is set where the server is started
 hold a --for b --duration 1m --server http://h --idempotency-window 1h|--idempotency-window is set where
 hold a --for b --duration 1m --server http://h --token-max-length 9|--token-max-length is set where
-list --credential-file x|--credential-file is for asking a server, and none is named
-list --tls-ca x|--tls-ca is for asking a server
-list --timeout 1s|--timeout is for asking a server
+list --credential-file x|--credential-file needs a server
+list --tls-ca x|--tls-ca needs a server
+list --timeout 1s|--timeout needs a server
 list --server http://h --timeout 0|the timeout is 0
-list --server http://h --timeout x|--timeout: "x" does not fit
-list --server http://h --tls-ca x|--tls-ca is for a URL that begins with https://
+list --server http://h --timeout x|--timeout: "x" is invalid
+list --server http://h --tls-ca x|--tls-ca needs a URL that begins with https://
 list --server https://h --tls-ca /nonexistent|is not a readable file of certificates
 list --server http://h --credential-file /nonexistent|the credential file "/nonexistent" cannot be used: No such file
 list --server ""|begins with http:// or https://
@@ -160,7 +160,7 @@ while read -r command; do
     [ $option != json ] || value=
     # shellcheck disable=SC2086
     try 2 "--$option" $value "$command" ${arguments[$command]-}
-    has err "$command does not take --$option, so leave it out; see: holdfast help $command"
+    has err "$command does not accept --$option; see: holdfast help $command"
   done
 done < <(grep -v ' ' names)
 checks=$((checks + 1))
@@ -175,18 +175,18 @@ while IFS='|' read -r arguments words; do
   eval "try 1 $arguments --json"
   json 'j.code === "invalid-request" && j.status === 400'
 done <<'TABLE'
-hold "" --for b --duration 1m --key n1|RESOURCE is empty; expected is a name of 1 to 1024 bytes of UTF-8
+hold "" --for b --duration 1m --key n1|RESOURCE is empty; expected: a name of 1 to 1024 bytes of UTF-8
 hold "$long" --for b --duration 1m --key n2|RESOURCE is too long (1025 bytes): "xxx
 hold $'a\xff' --for b --duration 1m --key n3|RESOURCE is not UTF-8
 hold $'\xc3' --for b --duration 1m --key n4|RESOURCE is not UTF-8
 hold a --for "" --duration 1m --key n5|--for is empty
 hold a --for "$long" --duration 1m --key n6|--for is too long
 hold a --for $'\xed\xa0\x80' --duration 1m --key n7|--for is not UTF-8
-hold a --for b --duration 0 --key n8|--duration "0" is no time at all
-hold a --for b --duration 0ms --key n9|--duration "0ms" is no time at all
-hold a --for b --duration 1m --key ""|--key is empty; expected is
+hold a --for b --duration 0 --key n8|--duration "0" is too short
+hold a --for b --duration 0ms --key n9|--duration "0ms" is too short
+hold a --for b --duration 1m --key ""|--key is empty; expected:
 hold a --for b --duration 1m --key "${long:0:257}"|--key is too long (257 bytes)
-hold a --for b --duration 1m --key abcd --token-max-length 3 --data "$work/short"|--key is too long (4 bytes): "abcd"; expected is 1 to 3 bytes
+hold a --for b --duration 1m --key abcd --token-max-length 3 --data "$work/short"|--key is too long (4 bytes): "abcd"; expected: 1 to 3 bytes
 hold a --for b --duration 1m --key t1 --tenant "${long:0:65}"|--tenant is too long (65 bytes)
 hold a --for b --duration 1m --key t2 --tenant $'\xff'|--tenant is not UTF-8
 confirm 00000000000000000000000000 --key ""|--key is empty
@@ -194,7 +194,7 @@ resource "" --capacity 1|NAME is empty
 resource "$long" --close|NAME is too long
 resource $'\xff' --open|NAME is not UTF-8
 guard "" --window 1m|NAME is empty
-guard a --window 0s|--window "0s" is no time at all
+guard a --window 0s|--window "0s" is too short
 guard a --window 1m --match hash,trim|hash last
 record "" x|GUARD is empty
 TABLE
@@ -220,11 +220,11 @@ json 'j.holds'
 HOLDFAST_JSON=no try 0 list
 has out "RESOURCE"
 HOLDFAST_JSON=perhaps try 2 list
-has err 'HOLDFAST_JSON: "perhaps" does not fit'
+has err 'HOLDFAST_JSON: "perhaps" is invalid'
 HOLDFAST_IDEMPOTENCY_WINDOW=x try 2 list
-has err 'HOLDFAST_IDEMPOTENCY_WINDOW: "x" does not fit'
+has err 'HOLDFAST_IDEMPOTENCY_WINDOW: "x" is invalid'
 HOLDFAST_TOKEN_MAX_LENGTH=2 try 1 hold d --for b --duration 1m --key abc --data "$work/short"
-has err "expected is 1 to 2 bytes"
+has err "expected: 1 to 2 bytes"
 try 1 hold d --for b --duration 1m --key abc --data "$work/short" # it stays as it was set
 has err "invalid-request"
 try 0 hold d --for b --duration 1m --key ab --data "$work/short"
@@ -239,7 +239,7 @@ HOLDFAST_SERVER=nonsense try 2 list
 has err "HOLDFAST_SERVER: a server's URL begins with http://"
 HOLDFAST_SERVER=http://127.0.0.1:1 try 0 version
 HOLDFAST_SERVER=http://127.0.0.1:1 HOLDFAST_TENANT=t try 2 list
-has err "HOLDFAST_TENANT cannot be chosen with HOLDFAST_SERVER"
+has err "HOLDFAST_TENANT cannot be used with HOLDFAST_SERVER"
 HOLDFAST_TIMEOUT=1s HOLDFAST_CREDENTIAL_FILE=/nonexistent HOLDFAST_TLS_CA=/nonexistent try 0 list --data "$work/env"
 
 # A key is forgotten when its window has closed.
@@ -317,7 +317,7 @@ if [ -e /dev/full ]; then
   "$hf" hold full --for q --duration 1m --key df-1 --data "$slip" >/dev/full 2>err || got=$?
   checks=$((checks + 1))
   [ "$got" = 4 ] || fail "exit code $got, not 4"
-  has err "ask again with the same key"
+  has err "Retry with the same key"
   try 0 hold full --for q --duration 1m --key df-1 --data "$slip"
   has err "replayed"
 fi

@@ -120,7 +120,7 @@ static void commands_act_on_the_database(void **state)
     snprintf(with, sizeof with, "HOLDFAST_POSTGRES='%s'", conninfo);
     assert_int_equal(command(with, "show 00000000000000000000000000"), 3);
     says("store-absent");
-    says("the first change makes a store");
+    says("the first change creates a store");
     assert_int_equal(command(with, HOLD "k1 --json"), 0);
     const char *at = strstr(said, "\"id\":\"");
     assert_non_null(at);
@@ -257,25 +257,25 @@ static void what_does_not_go_together_is_refused(void **state)
         const char *arguments, *words;
     } wrong[] = {
         { "list --data d --store postgres",
-          "--data names a directory, and with --store postgres the store is in a "
+          "--data names a directory, but with --store postgres the store is in a "
           "database" },
         { "list --store journal --postgres host=h",
-          "--postgres names a database, and with --store journal" },
+          "--postgres names a database, but with --store journal" },
         { "list --data d --postgres host=h", "--data and --postgres exclude each other" },
         { "list --server http://h --postgres host=h",
           "--postgres and --server exclude each other" },
         { "list --server http://h --store journal", "--store and --server exclude each other" },
         { "list --store paper",
-          "--store: \"paper\" does not fit; expected is one of journal, postgres" },
+          "--store: \"paper\" is invalid; expected: one of journal, postgres" },
         { "list --postgres 'host=h password=very " SECRET "'",
           "The connection string cannot be read: missing" },
         { "list --postgres postgresql://app:" SECRET "/x@h/d", "the port is not a number" },
         { "list --postgres", "--postgres needs a value: --postgres CONNINFO" },
         { "list --postgres host=h --postgres host=" SECRET, "--postgres is given twice" },
         { "serve --memory-max 1GiB --postgres host=h",
-          "--memory-max is for a store in a directory" },
+          "--memory-max is only for a store in a directory" },
         { "bench --postgres host=h", "" },
-        { "version --postgres host=h", "version does not take --postgres" },
+        { "version --postgres host=h", "version does not accept --postgres" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         if (command("", wrong[i].arguments) != 2)
@@ -316,12 +316,12 @@ static void the_config_file_has_them_too(void **state)
     assert_int_equal(command("HOLDFAST_DATA=/nonexistent/store",
                              "serve --config conf --sandbox off --listen 127.0.0.1:0"),
                      2);
-    says("conf:2: the config file says that the store is in a database, and HOLDFAST_DATA names a "
+    says("conf:2: the config file says that the store is in a database, but HOLDFAST_DATA names a "
          "directory");
     assert_int_equal(command("", "serve --config conf --data d --sandbox off --listen 127.0.0.1:0"),
                      2);
-    says("conf:2: the config file says that the store is in a database, and --data names a "
-         "directory: leave one of them out, or decide with --store journal");
+    says("conf:2: the config file says that the store is in a database, but --data names a "
+         "directory. Remove one of them, or decide with --store journal");
     assert_int_equal(
         command("", "serve --config conf --data /nonexistent/store --store journal --sandbox "
                     "off --listen 127.0.0.1:0"),

@@ -123,7 +123,7 @@ for (const [, name, text] of help.matchAll(/^ +--([a-z-]+) [^\n]*?  +([^\n]*)/gm
   const words = [...text.matchAll(/\(([^()]*)\)/g)].map(m => m[1]);
   if (value === undefined || !words.length || words.includes("no limit")) continue;
   told++;
-  if (!words.some(w => w === value || w.endsWith(value + " at first"))) {
+  if (!words.some(w => w === value || w.endsWith(value + " in a new store"))) {
     console.error(`${name}: the file has ${value}, help has ${words}`);
     process.exitCode = 1;
   }

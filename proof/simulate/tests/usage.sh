@@ -5,7 +5,7 @@ set -eu
 
 # ---- Wrong usage is exit code 2, and nothing is run ----
 try 2 simulate --seeds 0
-has err "--seeds: \"0\" does not fit"
+has err "--seeds: \"0\" is invalid"
 try 2 simulate --seed 0
 try 2 simulate --seed minus
 try 2 simulate --ops 100001
@@ -13,9 +13,9 @@ try 2 simulate --jobs 0
 try 2 simulate --jobs 257
 try 2 simulate something
 try 2 simulate --data x
-has err "does not take --data"
+has err "does not accept --data"
 try 2 simulate --sed 1
-has err "perhaps you mean --seed"
+has err "did you mean --seed"
 try 2 simulate --json --minimize
 has err "leave --json out"
 hasnt out "seeds"

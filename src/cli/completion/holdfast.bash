@@ -1,9 +1,9 @@
-# bash completion for holdfast. tests/cli/docs.sh holds it against the program's own tables.
+# bash completion for holdfast. tests/cli/docs.sh compares it with the program's tables.
 
 _holdfast() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev= command= word i options values=
-  local commands="serve hold confirm release expire reverse show list resource guard check record admit audit
-    trace export bench simulate version help"
+  local commands="serve hold confirm release expire reverse show list resource guard check record
+    admit audit trace export bench simulate version help"
   local asking="--server --credential-file --tls-ca --timeout"
   local kept="--data --store --postgres"
   local look="$kept $asking --tenant --json --help"
@@ -21,15 +21,19 @@ _holdfast() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
     case $word in
-    --data | --store | --postgres | --server | --credential-file | --tls-ca | --timeout | --tenant | --idempotency-window | --token-max-length | \
-      --registry) ((i++)) ;;
+    --data | --store | --postgres | --server | --credential-file | --tls-ca | \
+      --timeout | --tenant | --idempotency-window | --token-max-length | --registry) ((i++)) ;;
     -*) ;;
     *) command=$word && break ;;
     esac
   done
 
   case $prev in
-  --data | --dir | --out) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+  --data | --dir | --out)
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+    return
+    ;;
   --credential-file | --tls-ca | --config | --auth-file | --tls-cert | --tls-key | --record)
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -45,18 +49,22 @@ _holdfast() {
   --on-unavailable) values="open closed" ;;
   --durable) values="yes no" ;;
   --format) values="jsonl sqlite" ;;
-  --duration | --window | --idempotency-window | --time | --timeout) values="30s 1m 5m 15m 1h 24h 7d" ;;
+  --duration | --window | --idempotency-window | --time | --timeout)
+    values="30s 1m 5m 15m 1h 24h 7d"
+    ;;
   --match)
-    # Steps that are there already are kept in front of the next.
+    # Keep the steps that were already typed.
     local before=
     [[ $cur == *,* ]] && before=${cur%,*},
     for word in exact trim casefold normalize hash; do
       [[ ,$before == *,"$word",* ]] || values+=" $before$word"
     done
     ;;
-  --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | --to | \
-    --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | --server | --listen | --threads | --postgres | \
-    --max-body | --max-connections | --tenant-connections | --tenant-rate | --memory-max | --tenant-memory-max | --tenant-records-max | --seed | --seeds | --ops | --jobs) return ;;
+  --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | \
+    --to | --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | \
+    --server | --listen | --threads | --postgres | --max-body | --max-connections | \
+    --tenant-connections | --tenant-rate | --memory-max | --tenant-memory-max | \
+    --tenant-records-max | --seed | --seeds | --ops | --jobs) return ;;
   esac
   if [ -n "$values" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
@@ -67,8 +75,9 @@ _holdfast() {
   "") options="$store $commands" ;;
   serve)
     options="$kept --config --listen --threads --auth-file --tls-cert --tls-key --max-body
-      --max-connections --tenant-connections --tenant-rate --memory-max --tenant-memory-max --tenant-records-max --log --log-keys --log-duplicates --sandbox --welcome --idempotency-window
-      --token-max-length --registry --help"
+      --max-connections --tenant-connections --tenant-rate --memory-max --tenant-memory-max
+      --tenant-records-max --log --log-keys --log-duplicates --sandbox --welcome
+      --idempotency-window --token-max-length --registry --help"
     ;;
   hold) options="--for --duration --fence --key $store" ;;
   confirm | release | expire | reverse) options="--key $store" ;;
