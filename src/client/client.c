@@ -1,4 +1,4 @@
-/* Asking, and asking again. */
+/* Calls and retries. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "client/inner.h"
@@ -17,7 +17,7 @@ struct hf_client {
 
 /* ---- Opening ---- */
 
-/* What `Authorization: Bearer` may carry: printable ASCII without blanks. */
+/* The field allows printable ASCII without blanks. */
 static bool credential_valid(const char *credential)
 {
     size_t size = 0;
@@ -118,17 +118,17 @@ static void request_write(const struct hf_client *client, const struct hf_client
 
 /* ---- Receiving ---- */
 
-/* One attempt, and what has come of it. */
+/* One attempt and its result. */
 struct attempt {
     struct hf_client *client;
     const struct hf_client_call *call;
     struct hf_client_answer *answer;
     int64_t deadline;
-    bool sent;  /* all of the request has left, now or in an attempt before */
-    bool heard; /* something has come, whatever it was */
+    bool sent;  /* the whole request was sent, in this attempt or an earlier one */
+    bool heard; /* some bytes were received */
     bool spilt; /* a part of a body is in the sink */
     struct hf_wire_fault fault;
-    struct hf_buffer input; /* what has come and is not used yet */
+    struct hf_buffer input; /* received and not yet used */
 };
 
 static bool nonsense(struct attempt *a, const char *what)
@@ -139,8 +139,8 @@ static bool nonsense(struct attempt *a, const char *what)
     return false;
 }
 
-/* Receive more into a->input. False at the end of the stream too: there, an answer is never whole
- * yet. */
+/* Receive more into a->input. False also at the end of the stream, because the answer is not yet
+ * complete. */
 static bool more(struct attempt *a, int64_t deadline)
 {
     const size_t step = 16384;
@@ -167,7 +167,7 @@ static void input_drop(struct attempt *a, size_t size)
     a->input.size -= size;
 }
 
-/* The head of the answer, behind at most a few interim ones. */
+/* Receive the head of the answer, after at most a few interim ones. */
 static bool head_receive(struct attempt *a)
 {
     enum { INTERIM_MAX = 4 };
@@ -193,8 +193,8 @@ static bool head_receive(struct attempt *a)
     return nonsense(a, "it begins again and again");
 }
 
-/* The body into memory. What was announced is not believed before it has come: memory grows with
- * what is there. */
+/* Receive the body into memory. The buffer grows with the received bytes, not with the announced
+ * length. */
 static bool body_keep(struct attempt *a)
 {
     uint64_t length = a->answer->head.length;
@@ -209,7 +209,7 @@ static bool body_keep(struct attempt *a)
     return !a->answer->body.failed || nonsense(a, "there is not enough memory for it");
 }
 
-/* The body to the sink, as it comes. */
+/* Receive the body and write it to the sink. */
 static bool body_pour(struct attempt *a)
 {
     uint64_t left = a->answer->head.length;
@@ -244,8 +244,8 @@ static bool receive(struct attempt *a)
     return true;
 }
 
-/* Send it once and receive its answer. A server that refuses a request early may stop reading it:
- * then its answer is there although the sending failed, or comes soon. */
+/* Send the request once and receive its answer. A server that refuses a request early may stop
+ * reading it. So look for an answer even if the sending failed. */
 static bool attempt_make(struct attempt *a, struct hf_bytes request)
 {
     enum { REFUSAL_MS = 500 };
@@ -253,8 +253,7 @@ static bool attempt_make(struct attempt *a, struct hf_bytes request)
     int64_t deadline = a->deadline;
     struct hf_wire_fault unsent;
     hf_buffer_reset(&a->input);
-    if (c->wire.fd >= 0 &&
-        !hf_wire_quiet(&c->wire)) /* closed meanwhile, or with an answer to no question */
+    if (c->wire.fd >= 0 && !hf_wire_quiet(&c->wire)) /* closed, or has unexpected bytes */
         hf_stream_close(&c->wire);
     if (c->wire.fd < 0 && !hf_wire_open(&c->wire, &c->url, c->tls, a->deadline, &a->fault))
         return false;
@@ -278,14 +277,14 @@ static void nap(int64_t ms)
     nanosleep(&t, NULL);
 }
 
-/* Is another attempt allowed, and worth it? */
+/* Is another attempt allowed and useful? */
 static bool may_again(const struct attempt *a, unsigned attempts)
 {
     return attempts < HF_CLIENT_ATTEMPTS && a->fault.transient && (!a->sent || a->call->again) &&
            !a->spilt && hf_clock_monotonic_ms() < a->deadline;
 }
 
-/* A server that expects TLS may say nothing at all to plain HTTP. */
+/* A server that expects TLS may send nothing in reply to plain HTTP. */
 static const char *advice(const struct attempt *a)
 {
     return a->sent && !a->heard && !a->client->tls
@@ -296,8 +295,8 @@ static const char *advice(const struct attempt *a)
 static bool attempts_make(struct attempt *a, struct hf_bytes request)
 {
     for (unsigned attempts = 1;; attempts++) {
-        bool kept = a->client->wire.fd >=
-                    0; /* it may have been closed while nobody spoke: no reason to wait */
+        bool kept =
+            a->client->wire.fd >= 0; /* an idle connection may have been closed: retry at once */
         if (attempt_make(a, request))
             return true;
         if (!may_again(a, attempts))

@@ -1,4 +1,4 @@
-/* The head of an answer. What two readers could understand in two ways is no answer of ours. */
+/* The head of an answer. A head that two readers could understand differently is refused. */
 #include "base/text.h"
 #include "client/client.h"
 #include "http/octet.h"
@@ -8,7 +8,7 @@
 
 static const char bare[] = "a line of its head does not end with CR and LF";
 
-/* A head while it is read. */
+/* A head that is being read. */
 struct reading {
     const char *p, *end; /* what is left, without the empty line */
     struct hf_client_head *out;
@@ -53,7 +53,7 @@ static bool length_take(struct reading *r, struct hf_bytes value)
     return true;
 }
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT". What is not such a date is not one, and not an error. */
+/* "Sun, 06 Nov 1994 08:49:37 GMT". Any other text is ignored. */
 static void date_take(struct reading *r, struct hf_bytes value)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -75,8 +75,8 @@ static void date_take(struct reading *r, struct hf_bytes value)
     }
 }
 
-/* A word in lower case, up to a semicolon. Longer than the room: none of those that anybody asks
- * for. */
+/* Copy a word in lower case, up to a semicolon. If it is longer than the room, no caller needs it:
+ * copy "". */
 static void word_take(struct hf_bytes value, char *out, size_t room)
 {
     const char *p = value.data;
@@ -110,7 +110,7 @@ static bool field_take(struct reading *r, struct hf_bytes name, struct hf_bytes 
     return true;
 }
 
-/* "Name: value", cut apart. */
+/* Split "Name: value". */
 static bool line_take(struct reading *r, struct hf_bytes line)
 {
     const unsigned char *p = line.data;
@@ -127,7 +127,7 @@ static bool line_take(struct reading *r, struct hf_bytes line)
     return field_take(r, hf_mem(p, name), hf_mem(p + from, end - from));
 }
 
-/* Cut the next line off; its bytes are judged here, once. */
+/* Take the next line, and check its bytes. */
 static bool line_next(struct reading *r, struct hf_bytes *line)
 {
     const char *p = r->p;
@@ -156,12 +156,12 @@ static bool head_read(struct reading *r)
             return false;
     }
     r->out->keep_alive = !r->close;
-    if (r->out->status < 200) /* an interim answer has no body, and the real one follows */
+    if (r->out->status < 200) /* an interim answer has no body; the final one follows */
         return !r->has_length || bad(r, "an interim answer has a Content-Length");
     return r->has_length || bad(r, "it has no Content-Length");
 }
 
-/* Is a line ended by LF alone? Whoever does so never sends the end that is waited for. */
+/* Does a line end with LF alone? Such a server would never send CR LF CR LF. */
 static bool bare_find(const char *data, size_t size, size_t from)
 {
     const char *lf = data + from;
@@ -173,7 +173,7 @@ static bool bare_find(const char *data, size_t size, size_t from)
     return false;
 }
 
-/* Where the head ends: behind CR LF CR LF. NULL: not yet. */
+/* The end of the head, after CR LF CR LF. NULL: not yet received. */
 static const char *end_find(const char *data, size_t size, size_t *scanned)
 {
     size_t at = *scanned > 3 ? *scanned - 3 : 0;

@@ -1,4 +1,4 @@
-/* Members of a JSON object into the fields of a record, by a table. */
+/* Read the members of a JSON object into the fields of a record, by a table. */
 #include "api/decode.h"
 #include "base/assert.h"
 #include "base/bytes.h"
@@ -116,7 +116,7 @@ bool hf_member_read(struct hf_reader *r, const struct hf_member *members, size_t
         size_t i = 0;
         while (i < count && !hf_bytes_equal(hf_str(members[i].name), name))
             i++;
-        (void)hf_reader_peek(r); /* white space in front of the value is not of it */
+        (void)hf_reader_peek(r); /* skip white space before the value */
         if (i == count ? !hf_reader_skip(r) : !value_read(r, &members[i], record))
             return false;
         *given |= i < count ? 1U << i : 0;

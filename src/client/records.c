@@ -149,7 +149,7 @@ static void slice_keep(struct hf_bytes *slice, char **at)
     *at += slice->size;
 }
 
-/* Make the result the owner of its slices. False without memory. */
+/* Copy the slices into memory that the result owns. False if out of memory. */
 static bool result_keep(struct hf_result *result)
 {
     struct hf_bytes *slices[2];
@@ -162,7 +162,7 @@ static bool result_keep(struct hf_result *result)
     return at != NULL;
 }
 
-/* Say why it was not understood, and free what was used to understand it. Always false. */
+/* Say why the answer is invalid, and free the reader's memory. Always false. */
 static bool failed(const struct hf_reader *r, struct hf_error *why)
 {
     (void)hf_error_set(why, HF_INDETERMINATE, "the answer is not that of a Holdfast server: %s",
@@ -237,7 +237,7 @@ static bool page_read(struct hf_reader *r, struct hf_buffer *holds, uint64_t *cu
             hf_reader_fail(r, "the members \"holds\" and \"next_cursor\" are not both there"));
 }
 
-/* Make the page the owner of the holds and their names. False without memory. */
+/* Copy the holds and their names into memory that the page owns. False if out of memory. */
 static bool page_keep(struct hf_page *page, struct hf_buffer *holds)
 {
     size_t size = 1;
@@ -275,7 +275,7 @@ bool hf_client_read_holds(struct hf_bytes body, struct hf_page *page, struct hf_
 
 /* ---- Problems and the rest ---- */
 
-/* Codes are shown as they are, so they are nothing but codes. */
+/* A code is printed as it is, so it must consist of letters, digits and dashes. */
 static bool code_valid(struct hf_bytes code)
 {
     const char *p = code.data;

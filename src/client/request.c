@@ -1,4 +1,4 @@
-/* From a request of the library to a call of the interface: the other direction of api/decode. */
+/* From a request of the library to a call of the interface: the reverse of api/decode. */
 #include "api/encode.h"
 #include "base/text.h"
 #include "client/client.h"
@@ -16,7 +16,7 @@ void hf_client_call_free(struct hf_client_call *call)
     hf_buffer_free(&call->body);
 }
 
-/* A call that is being made. */
+/* A call that is being encoded. */
 struct encoding {
     struct hf_client_call *call;
     struct hf_error *why;
@@ -35,7 +35,7 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct encoding *e, con
     e->why->status = HF_INVALID_REQUEST;
 }
 
-/* JSON and paths are UTF-8. Replacing what is not would make another name of it. */
+/* JSON and paths are UTF-8. Replacing invalid bytes would change the name. */
 static void text_check(struct encoding *e, const char *what, struct hf_bytes text)
 {
     if (!hf_utf8_valid(text))
@@ -61,7 +61,7 @@ static void target_bytes(struct encoding *e, struct hf_bytes text)
     }
 }
 
-/* The path of the row, with `name` where it has a part in braces. */
+/* The path of the row, with `name` in place of the part in braces. */
 static void target_path(struct encoding *e, const struct hf_call *row, struct hf_bytes name)
 {
     const char *open = strchr(row->path, '{'), *close = open ? strchr(open, '}') : NULL;
@@ -99,7 +99,7 @@ static void query_text(struct encoding *e, bool *first, const char *name, struct
     target_bytes(e, text);
 }
 
-/* 0 is no bound. Milliseconds are exact; before 1970, only the other form has them. */
+/* 0 means no bound. Use milliseconds, which are exact; a time before 1970 needs RFC 3339. */
 static void query_time(struct encoding *e, bool *first, const char *name, hf_time time)
 {
     char text[HF_TIME_TEXT];
@@ -115,7 +115,7 @@ static void query_time(struct encoding *e, bool *first, const char *name, hf_tim
 
 /* ---- Keys ---- */
 
-/* As a string of RFC 8941, which keeps blanks at both ends and quotes in it. */
+/* Write the key as a string of RFC 8941, which preserves quotes and blanks at both ends. */
 static void key_add(struct encoding *e, struct hf_bytes key)
 {
     const unsigned char *p = key.data;
@@ -160,7 +160,7 @@ static void match_add(struct encoding *e, const char *name, const struct hf_requ
 
 static void flag_add(struct encoding *e, const struct hf_call_field *field, uint64_t number)
 {
-    if (number != field->yes && number != field->no) /* left as it is */
+    if (number != field->yes && number != field->no) /* not set */
         return;
     hf_json_name_bytes(&e->json, hf_str(field->name));
     hf_json_bool(&e->json, number == field->yes);
@@ -175,7 +175,7 @@ static void choice_add(struct encoding *e, const struct hf_call_field *field, ui
     hf_json_bytes(&e->json, hf_mem(word, strcspn(word, "|")));
 }
 
-/* Was it given? Where nothing says so, 0 and no bytes mean that it was not. */
+/* Was the field given? Without a flag for it, 0 or no bytes mean no. */
 static bool is_given(const struct hf_call_field *field, const struct hf_request *r, bool something)
 {
     return field->has ? *(const bool *)((const char *)r + field->has)
@@ -215,7 +215,7 @@ static void body_add(struct encoding *e, const struct hf_call *row, const struct
         return;
     hf_json_object(&e->json);
     for (size_t i = 0; i < row->field_count; i++)
-        if (row->fields[i].at) /* the others are of calls that the command line does not make */
+        if (row->fields[i].at) /* the others belong to calls that the command line does not make */
             field_add(e, &row->fields[i], r);
     hf_json_object_end(&e->json);
 }
@@ -265,8 +265,7 @@ enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_cal
     if (row->key)
         key_add(&e, r->key);
     call->again =
-        r->action !=
-        HF_ADMIT; /* twice would be answered with seen; setting and recording twice is like once */
+        r->action != HF_ADMIT; /* a retry of admit answers seen; a retry of set or record is safe */
     return end(&e);
 }
 

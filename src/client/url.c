@@ -1,4 +1,4 @@
-/* Where the server is: http://HOST:PORT/PREFIX, and nothing else that a URL may have. */
+/* The server's URL: http://HOST:PORT/PREFIX, without the other parts that a URL can have. */
 #include "client/inner.h"
 #include "http/octet.h"
 

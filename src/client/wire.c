@@ -1,4 +1,4 @@
-/* Bytes to and from the server, with a deadline on every wait. */
+/* Send and receive bytes, with a deadline on every wait. */
 #include "base/clock.h"
 #include "client/inner.h"
 #include "net/socket.h"
@@ -21,7 +21,7 @@ __attribute__((format(printf, 3, 4))) static bool fail(struct hf_wire_fault *why
     return false;
 }
 
-/* Wait until the socket is ready. True also when it is broken: the next call says how. */
+/* Wait until the socket is ready. True also if it is broken: the next call reports the error. */
 static bool ready(int fd, short events, int64_t deadline, struct hf_wire_fault *why)
 {
     for (;;) {
@@ -38,8 +38,8 @@ static bool ready(int fd, short events, int64_t deadline, struct hf_wire_fault *
     }
 }
 
-/* The stream is broken. A server that is not the expected one stays so; a socket that failed may
- * work the next time. */
+/* The stream is broken. Retrying does not help if the server is the wrong one; it may help if a
+ * socket failed. */
 static bool fail_stream(const struct hf_stream *wire, int error, struct hf_wire_fault *why)
 {
     struct hf_tls_failure f = { HF_TLS_CUT, error, NULL };
@@ -61,7 +61,7 @@ static bool fail_stream(const struct hf_stream *wire, int error, struct hf_wire_
 
 /* ---- Connecting ---- */
 
-/* Connect to one address. The socket, or -1 after filling why. */
+/* Connect to one address. Returns the socket, or -1 after filling why. */
 static int address_try(const struct addrinfo *found, int64_t deadline, struct hf_wire_fault *why)
 {
     struct hf_address address = { .size = found->ai_addrlen };
@@ -100,7 +100,7 @@ static bool dial(struct hf_stream *wire, const struct hf_client_url *url, int64_
     return wire->fd >= 0;
 }
 
-/* The handshake, so that nothing leaves before the other end is known. */
+/* Do the TLS handshake, so that nothing is sent before the server is authenticated. */
 static bool shake(struct hf_stream *wire, const struct hf_client_url *url, struct hf_tls *tls,
                   int64_t deadline, struct hf_wire_fault *why)
 {
@@ -156,7 +156,8 @@ ssize_t hf_wire_read(struct hf_stream *wire, void *data, size_t size, int64_t de
 {
     short events = POLLIN;
     for (;;) {
-        /* Also if bytes are there: a server that never ends must not keep its client for ever. */
+        /* ready() checks the deadline even if bytes have arrived, so that an endless answer cannot
+         * block the client for ever. */
         if (!hf_stream_pending(wire) && !ready(wire->fd, events, deadline, why))
             return -1;
         ssize_t n = hf_stream_read(wire, data, size);
