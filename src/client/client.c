@@ -34,7 +34,7 @@ static enum hf_status client_fill(struct hf_client *client, const struct hf_clie
     if (options->credential && !credential_valid(options->credential)) {
         *why = (struct hf_error){
             HF_INVALID_REQUEST,
-            "the credential is not 1 to 4096 bytes of printable ASCII without blanks"
+            "the credential is invalid; expected: 1 to 4096 bytes of printable ASCII without blanks"
         };
         return why->status;
     }
@@ -50,7 +50,7 @@ enum hf_status hf_client_open(const struct hf_client_options *options, struct hf
 {
     struct hf_client *client = calloc(1, sizeof *client);
     *out = NULL;
-    *why = (struct hf_error){ HF_NO_MEMORY, "there is not enough memory to ask a server" };
+    *why = (struct hf_error){ HF_NO_MEMORY, "out of memory" };
     if (!client)
         return HF_NO_MEMORY;
     client->wire.fd = -1;
@@ -133,8 +133,8 @@ struct attempt {
 
 static bool nonsense(struct attempt *a, const char *what)
 {
-    snprintf(a->fault.text, sizeof a->fault.text,
-             "what came is not the answer of a Holdfast server: %s", what);
+    snprintf(a->fault.text, sizeof a->fault.text, "the answer is not from a Holdfast server: %s",
+             what);
     a->fault.transient = false;
     return false;
 }
@@ -145,7 +145,7 @@ static bool more(struct attempt *a, int64_t deadline)
 {
     const size_t step = 16384;
     if (!hf_buffer_reserve(&a->input, step))
-        return nonsense(a, "there is not enough memory for it");
+        return nonsense(a, "out of memory");
     ssize_t n =
         hf_wire_read(&a->client->wire, a->input.data + a->input.size, step, deadline, &a->fault);
     if (n > 0) {
@@ -156,7 +156,7 @@ static bool more(struct attempt *a, int64_t deadline)
     if (n == 0) {
         a->fault.transient = true;
         snprintf(a->fault.text, sizeof a->fault.text,
-                 "it closed the connection before its answer was whole");
+                 "it closed the connection before its answer was complete");
     }
     return false;
 }
@@ -190,7 +190,7 @@ static bool head_receive(struct attempt *a)
             interim++;
         }
     }
-    return nonsense(a, "it begins again and again");
+    return nonsense(a, "it has too many interim answers");
 }
 
 /* Receive the body into memory. The buffer grows with the received bytes, not with the announced
@@ -206,7 +206,7 @@ static bool body_keep(struct attempt *a)
     hf_buffer_reset(&a->answer->body);
     hf_buffer_add(&a->answer->body, a->input.data, (size_t)length);
     input_drop(a, (size_t)length);
-    return !a->answer->body.failed || nonsense(a, "there is not enough memory for it");
+    return !a->answer->body.failed || nonsense(a, "out of memory");
 }
 
 /* Receive the body and write it to the sink. */
@@ -219,7 +219,9 @@ static bool body_pour(struct attempt *a)
         size_t size = a->input.size < left ? a->input.size : (size_t)left;
         a->spilt = true;
         if (fwrite(a->input.data, 1, size, a->call->sink) != size) {
-            snprintf(a->fault.text, sizeof a->fault.text, "what it sent could not be written");
+            snprintf(a->fault.text, sizeof a->fault.text,
+                     "its answer could not be written to the "
+                     "file");
             a->fault.transient = false;
             return false;
         }
@@ -287,9 +289,8 @@ static bool may_again(const struct attempt *a, unsigned attempts)
 /* A server that expects TLS may send nothing in reply to plain HTTP. */
 static const char *advice(const struct attempt *a)
 {
-    return a->sent && !a->heard && !a->client->tls
-               ? "; if it serves TLS, its URL begins with https://"
-               : "";
+    return a->sent && !a->heard && !a->client->tls ? "; if it uses TLS, use https:// in its URL"
+                                                   : "";
 }
 
 static bool attempts_make(struct attempt *a, struct hf_bytes request)
@@ -317,11 +318,11 @@ enum hf_status hf_client_ask(struct hf_client *client, const struct hf_client_ca
     *why = (struct hf_error){ HF_OK, "" };
     request_write(client, call, &request);
     if (request.failed) {
-        *why = (struct hf_error){ HF_NO_MEMORY, "there is not enough memory to ask the server" };
+        *why = (struct hf_error){ HF_NO_MEMORY, "out of memory" };
     } else if (!attempts_make(&a, hf_mem(request.data, request.size))) {
         (void)hf_error_set(why, a.sent ? HF_INDETERMINATE : HF_STORAGE_FAILURE,
                            "%s %.150s: %.250s%s",
-                           a.sent ? "no usable answer came from" : "cannot ask the server at",
+                           a.sent ? "no usable answer from" : "cannot reach the server at",
                            client->url.shown, a.fault.text, advice(&a));
     }
     if (client->credential && request.data)

@@ -96,7 +96,7 @@ static bool field_take(struct reading *r, struct hf_bytes name, struct hf_bytes 
     if (is_word(name, "content-length"))
         return length_take(r, value);
     if (is_word(name, "transfer-encoding"))
-        return bad(r, "it comes in chunks, and only a Content-Length is understood here");
+        return bad(r, "it is chunked, but this program needs a Content-Length");
     if (is_word(name, "connection"))
         r->close = r->close || !is_word(value, "keep-alive");
     else if (is_word(name, "idempotent-replayed"))
@@ -133,7 +133,7 @@ static bool line_next(struct reading *r, struct hf_bytes *line)
     const char *p = r->p;
     while (p < r->end && *p != '\r' && *p != '\n') {
         if (((unsigned char)*p < 0x20 && *p != '\t') || *p == 0x7f)
-            return bad(r, "its head has control bytes in it");
+            return bad(r, "its head contains control bytes");
         p++;
     }
     if (r->end - p < 2 || p[0] != '\r' || p[1] != '\n')
@@ -196,7 +196,7 @@ enum hf_http_parse hf_client_head_parse(const char *data, size_t size, size_t *s
     size_t known = size < sizeof begin - 1 ? size : sizeof begin - 1;
     *out = (struct hf_client_head){ .status = 0 };
     if (known > 0 && memcmp(data, begin, known) != 0) {
-        *why = data[0] == 0x15 || data[0] == 0x16 ? "it speaks TLS, so the URL begins with https://"
+        *why = data[0] == 0x15 || data[0] == 0x16 ? "it uses TLS; use https:// in the URL"
                                                   : "it does not speak HTTP/1.1";
         return HF_HTTP_BAD;
     }

@@ -63,7 +63,9 @@ static bool named_read(struct hf_reader *r, const struct hf_member *m, unsigned 
             return true;
         }
     }
-    return hf_reader_refuse(r, at, "a word that this program knows (a newer one may know more)");
+    return hf_reader_refuse(r, at,
+                            "a word that this program knows (a newer program may know "
+                            "more)");
 }
 
 struct list {

@@ -64,7 +64,7 @@ static const struct hf_member guard_members[] = {
 };
 _Static_assert(AT(hf_guard, match_count) == AT(hf_guard, match) + HF_MATCH_MAX * sizeof(unsigned) &&
                    sizeof(enum hf_match) == sizeof(unsigned),
-               "HF_MEMBER_LIST writes the steps and behind them how many");
+               "HF_MEMBER_LIST writes the steps and then their count");
 
 enum { SEEN_RESULT = 3 };
 
@@ -89,7 +89,7 @@ static bool hold_read(struct hf_reader *r, struct hf_hold *hold)
         return false;
     bool ended = given & HOLD_ENDED;
     return ended == (hold->state != HF_HELD) ||
-           hf_reader_fail(r, ended ? "a hold that is held has no time of its end"
+           hf_reader_fail(r, ended ? "a held hold has the time of its end"
                                    : "the time of its end is missing");
 }
 
@@ -165,8 +165,8 @@ static bool result_keep(struct hf_result *result)
 /* Say why the answer is invalid, and free the reader's memory. Always false. */
 static bool failed(const struct hf_reader *r, struct hf_error *why)
 {
-    (void)hf_error_set(why, HF_INDETERMINATE, "the answer is not that of a Holdfast server: %s",
-                       r->failed ? r->error : "there is not enough memory to read it");
+    (void)hf_error_set(why, HF_INDETERMINATE, "the answer is not from a Holdfast server: %s",
+                       r->failed ? r->error : "out of memory");
     return false;
 }
 
@@ -234,7 +234,7 @@ static bool page_read(struct hf_reader *r, struct hf_buffer *holds, uint64_t *cu
     }
     return !r->failed && hf_reader_end(r) && !holds->failed &&
            ((has_holds && has_cursor) ||
-            hf_reader_fail(r, "the members \"holds\" and \"next_cursor\" are not both there"));
+            hf_reader_fail(r, "the member \"holds\" or \"next_cursor\" is missing"));
 }
 
 /* Copy the holds and their names into memory that the page owns. False if out of memory. */
@@ -318,7 +318,7 @@ bool hf_client_read_problem(struct hf_bytes body, struct hf_client_problem *out,
     *out = (struct hf_client_problem){ .status = HF_OK };
     bool good = hf_member_read(&r, problem_members, COUNT(problem_members), &p, &given) &&
                 hf_reader_end(&r) &&
-                (code_valid(p.code) || hf_reader_fail(&r, "its code is not a code"));
+                (code_valid(p.code) || hf_reader_fail(&r, "its code is invalid"));
     if (good) {
         size_t size = p.detail.size < sizeof out->detail ? p.detail.size : sizeof out->detail - 1;
         memcpy(out->code, p.code.data, p.code.size);

@@ -39,7 +39,7 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct encoding *e, con
 static void text_check(struct encoding *e, const char *what, struct hf_bytes text)
 {
     if (!hf_utf8_valid(text))
-        refuse(e, "%s is not UTF-8, and only UTF-8 can be sent to a server", what);
+        refuse(e, "%s is not UTF-8, so it cannot be sent to a server", what);
 }
 
 /* ---- Targets ---- */
@@ -123,10 +123,8 @@ static void key_add(struct encoding *e, struct hf_bytes key)
     hf_buffer_add_char(out, '"');
     for (size_t i = 0; i < key.size; i++) {
         if (p[i] < 0x20 || p[i] > 0x7e) {
-            refuse(
-                e,
-                "the key has bytes that are not printable ASCII, and a field of HTTP cannot carry "
-                "others; give one without them, such as a UUID");
+            refuse(e, "the key is not printable ASCII, so it cannot be sent in an HTTP header. Use "
+                      "another key, such as a UUID");
             return;
         }
         if (p[i] == '"' || p[i] == '\\')
@@ -237,7 +235,7 @@ static enum hf_status end(struct encoding *e)
 {
     const struct hf_client_call *call = e->call;
     if (e->why->status == HF_OK && (call->target.failed || call->key.failed || call->body.failed))
-        *e->why = (struct hf_error){ HF_NO_MEMORY, "there is not enough memory to ask the server" };
+        *e->why = (struct hf_error){ HF_NO_MEMORY, "out of memory" };
     if (e->why->status != HF_OK)
         hf_client_call_free(e->call);
     return e->why->status;
@@ -246,7 +244,7 @@ static enum hf_status end(struct encoding *e)
 static enum hf_status no_call(struct hf_client_call *call, struct hf_error *why)
 {
     *call = (struct hf_client_call){ .method = HF_HTTP_GET };
-    *why = (struct hf_error){ HF_INVALID_REQUEST, "a server has no call for this" };
+    *why = (struct hf_error){ HF_INVALID_REQUEST, "the server's interface has no call for this" };
     return why->status;
 }
 

@@ -46,9 +46,7 @@ static bool literal_take(const char **p, struct hf_client_url *url, struct hf_er
     if ((*p)[1 + size] != ']' || !copy(url->host, sizeof url->host, *p + 1, size) ||
         inet_pton(AF_INET6, url->host, &address) != 1)
         return refuse(
-            why,
-            "the URL has a [ in it, so an IPv6 address and a ] are expected behind that, such as "
-            "http://[::1]:4653");
+            why, "the URL has a [, but no IPv6 address and ] after it, such as http://[::1]:4653");
     url->literal = true;
     *p += size + 2;
     return true;
@@ -63,8 +61,8 @@ static bool host_take(const char **p, struct hf_client_url *url, struct hf_error
     while (hf_octet_is((unsigned char)(*p)[size], HF_OCTET_HOST))
         size++;
     if (size == 0 || !copy(url->host, sizeof url->host, *p, size))
-        return refuse(why, "the URL has no usable host name; expected is one of 1 to 255 letters, "
-                           "digits, dashes and points, such as http://localhost:4653");
+        return refuse(why, "the URL has no usable host name; expected: 1 to 255 letters, digits, "
+                           "dashes and dots, such as http://localhost:4653");
     url->literal = inet_pton(AF_INET, url->host, &address) == 1;
     *p += size;
     return true;
@@ -81,8 +79,7 @@ static bool port_take(const char **p, struct hf_client_url *url, struct hf_error
     for (size_t i = 0; i < size && number <= 65535; i++)
         number = number * 10 + (unsigned)((*p)[i] - '0');
     if (number < 1 || number > 65535)
-        return refuse(
-            why, "the URL has a : behind its host, so a port from 1 to 65535 is expected there");
+        return refuse(why, "the URL has a : after its host, but no port from 1 to 65535 after it");
     snprintf(url->port, sizeof url->port, "%u", number);
     *p += size;
     return true;
@@ -114,8 +111,7 @@ bool hf_client_url_parse(const char *text, struct hf_client_url *url, struct hf_
     if (!host_take(&p, url, why) || !port_take(&p, url, why) || !prefix_take(&p, url, why))
         return false;
     if (*p != '\0')
-        return refuse(
-            why, "the URL has something behind its host, port and path that does not belong there");
+        return refuse(why, "the URL has unexpected text after its host, port and path");
     bool six = strchr(url->host, ':') != NULL,
          usual = strcmp(url->port, url->tls ? "443" : "80") == 0;
     snprintf(url->field, sizeof url->field, "%s%s%s%s%s", six ? "[" : "", url->host, six ? "]" : "",

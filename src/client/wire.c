@@ -29,7 +29,7 @@ static bool ready(int fd, short events, int64_t deadline, struct hf_wire_fault *
         struct pollfd p = { .fd = fd, .events = events };
         if (left <= 0)
             return fail(why, false,
-                        "the time for an answer has run out (--timeout D gives it more)");
+                        "timeout while waiting for the answer (use --timeout D for more time)");
         int n = poll(&p, 1, left > 60000 ? 60000 : (int)left);
         if (n > 0)
             return true;
@@ -50,10 +50,10 @@ static bool fail_stream(const struct hf_stream *wire, int error, struct hf_wire_
     case HF_TLS_ENDED: return fail(why, true, "the connection was closed");
     case HF_TLS_UNTRUSTED:
         return fail(why, false,
-                    "its certificate is not trusted: %s (--tls-ca FILE trusts a private authority)",
+                    "its certificate is not trusted: %s (use --tls-ca FILE for a private "
+                    "authority)",
                     f.reason);
-    case HF_TLS_UNSPOKEN:
-        return fail(why, false, "it does not speak TLS; perhaps the URL begins with http://");
+    case HF_TLS_UNSPOKEN: return fail(why, false, "it does not use TLS; try http:// in the URL");
     case HF_TLS_REFUSED: break;
     }
     return fail(why, false, "TLS failed: %s", f.reason);
@@ -69,7 +69,7 @@ static int address_try(const struct addrinfo *found, int64_t deadline, struct hf
     int fd = hf_socket_make(&address);
     int64_t soon = hf_clock_monotonic_ms() + HF_CLIENT_CONNECT_MS;
     if (fd < 0) {
-        fail(why, false, "the system gives no socket: %s", strerror(-fd));
+        fail(why, false, "cannot create a socket: %s", strerror(-fd));
         return -1;
     }
     int error = hf_socket_connect(fd, &address);
@@ -93,7 +93,7 @@ static bool dial(struct hf_stream *wire, const struct hf_client_url *url, int64_
     hints.ai_flags = AI_NUMERICSERV | (url->literal ? AI_NUMERICHOST : AI_ADDRCONFIG);
     int found = getaddrinfo(url->host, url->port, &hints, &list);
     if (found != 0)
-        return fail(why, found == EAI_AGAIN, "its name is not known: %s", gai_strerror(found));
+        return fail(why, found == EAI_AGAIN, "cannot resolve its name: %s", gai_strerror(found));
     for (const struct addrinfo *a = list; a && wire->fd < 0; a = a->ai_next)
         wire->fd = address_try(a, deadline, why);
     freeaddrinfo(list);
@@ -106,7 +106,7 @@ static bool shake(struct hf_stream *wire, const struct hf_client_url *url, struc
 {
     wire->tls = hf_tls_connect(tls, wire->fd, &(struct hf_tls_peer){ url->host, url->literal });
     if (!wire->tls)
-        return fail(why, false, "there is not enough memory");
+        return fail(why, false, "out of memory");
     enum hf_tls_wants wants;
     while (hf_tls_shake(wire->tls, &wants) != 1) {
         if (wants == HF_TLS_WANTS_NOTHING)

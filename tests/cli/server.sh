@@ -98,10 +98,10 @@ has remote.out "Key "
 
 # What a directory takes and HTTP cannot carry.
 try 2 hold a --for b --duration 1m --key $'caf\xc3\xa9' --server "$url"
-has err "hold: the key has bytes that are not printable ASCII"
+has err "hold: the key is not printable ASCII"
 try 2 hold a --for b --duration 1m --key $'a\tb' --server "$url"
 try 2 check '..' $'\xff' --server "$url"
-has err "check: the identity is not UTF-8, and only UTF-8 can be sent to a server"
+has err "check: the identity is not UTF-8, so it cannot be sent to a server"
 try 2 record '..' x --result $'\xff' --server "$url"
 has err "record: the result is not UTF-8"
 try 2 trace $'\xff' --server "$url"
@@ -286,7 +286,7 @@ HOLDFAST_CREDENTIAL=secret try 0 list --limit 1 --server "$url"
 hasnt err warning
 unserve
 try 3 list --server "$url"
-has err "server-failed: cannot ask the server at $url: Connection refused; is it running (holdfast serve), and is this its address?"
+has err "server-failed: cannot reach the server at $url: Connection refused; is it running (holdfast serve), and is this its address?"
 try 3 hold x --for y --duration 1m --server "$url" --json
 has err "key: "
 json 'j.code === "server-failed" && j.status === 503 && j.detail.includes("Connection refused")'
@@ -376,7 +376,7 @@ if command -v openssl >/dev/null; then
   checks=$((checks + 1))
   [[ $url == https://* ]] || fail "not https: $url"
   try 3 list --server "http${url#https}"
-  has err "if it serves TLS, its URL begins with https://"
+  has err "if it uses TLS, use https://"
   try 0 hold a --for b --duration 1m --key k1 --server "$url" --tls-ca ca.pem
   try 0 hold a --for b --duration 1m --key k1 --server "$url" --tls-ca ca.pem
   has err "(replayed: first answered at"
@@ -391,7 +391,7 @@ if command -v openssl >/dev/null; then
   try 3 list --server "$url" --tls-ca wrong.pem
   has err "its certificate is not trusted"
   try 3 list --server "http://127.0.0.1:${url##*:}"
-  has err "no usable answer came from http://"
+  has err "no usable answer from http://"
   unserve
   serve --data "$work/secret" --tls-cert wrong.pem --tls-key wrong.key
   try 3 hold a --for b --duration 1m --key k1 --server "$url" --tls-ca ca.pem
@@ -401,7 +401,7 @@ if command -v openssl >/dev/null; then
   unserve
   serve --data "$work/secret"
   try 3 list --server "https://127.0.0.1:${url##*:}" --tls-ca ca.pem
-  has err "it does not speak TLS; perhaps the URL begins with http://"
+  has err "it does not use TLS; try http:// in the URL"
   unserve
 else
   echo "openssl is not here: TLS is not checked"

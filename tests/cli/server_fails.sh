@@ -29,20 +29,20 @@ while IFS='|' read -r how words; do
   unstand
 done <<'TABLE'
 nonsense|it does not speak HTTP/1.1
-tls|it speaks TLS, so the URL begins with https://
+tls|it uses TLS; use https:// in the URL
 bare-lf|a line of its head does not end with CR and LF
 no-length|it has no Content-Length
 two-lengths|its Content-Length is not one number
 no-number|its Content-Length is not one number
-chunked|it comes in chunks
+chunked|it is chunked
 folded|a line of its head is not a name, a colon and a value
 huge|its body is longer than 64 MiB
-interim-flood|it begins again and again
+interim-flood|it has too many interim answers
 endless-head|its head
 endless-line|its head is longer than 32768 bytes
 html|is not from a Holdfast server, perhaps from a proxy: status 200, text/html
 html-502|status 502, text/html
-wrong-json|the answer is not that of a Holdfast server: the member "id" is missing
+wrong-json|the answer is not from a Holdfast server: the member "id" is missing
 wrong-state|a word that this program knows
 wrong-id|the id of a hold
 more-json|expected nothing more
@@ -139,7 +139,7 @@ unstand
 # ---- Exports: whole or not at all ----
 standin short-export
 try 3 export --format jsonl "$work/cut" --server "$url"
-has err "it closed the connection before its answer was whole"
+has err "it closed the connection before its answer was complete"
 checks=$((checks + 1))
 [ ! -e cut ] && [ ! -e cut.tmp ] || fail "a part of an export is left"
 asked 1
@@ -164,7 +164,7 @@ for how in silent drip; do
     begun=$SECONDS
     # shellcheck disable=SC2086
     try ${what%% *} ${what#* } --timeout 700ms --server "$url"
-    has err "the time for an answer has run out"
+    has err "timeout while waiting for the answer"
     checks=$((checks + 1))
     [ $((SECONDS - begun)) -le 14 ] || fail "it took $((SECONDS - begun)) s"
   done
@@ -173,11 +173,11 @@ done
 
 standin silent # it takes the connection and never shakes hands: nothing was sent
 try 3 hold r --for q --duration 15m --key k1 --timeout 700ms --server "https${url#http}"
-has err "the time for an answer has run out"
+has err "timeout while waiting for the answer"
 unstand
 standin greets
 try 3 hold r --for q --duration 15m --key k1 --server "https${url#http}"
-has err "it does not speak TLS; perhaps the URL begins with http://"
+has err "it does not use TLS; try http:// in the URL"
 hold 4
 has err "it does not speak HTTP/1.1"
 unstand

@@ -137,15 +137,15 @@ list --server HTTP//h|begins with http:// or https://
 list --server http://|no usable host name
 list --server http:///x|no usable host name
 list --server http://me:secret@h|never in a URL
-list --server http://h:0|a port from 1 to 65535
-list --server http://h:65536|a port from 1 to 65535
-list --server http://h:|a port from 1 to 65535
+list --server http://h:0|no port from 1 to 65535
+list --server http://h:65536|no port from 1 to 65535
+list --server http://h:|no port from 1 to 65535
 list --server http://h:12x|no / before it
-list --server "http://h x"|something behind its host
-list --server http://h?x=1|something behind its host
-list --server http://h/p?x=1|something behind its host
-list --server http://[::1|an IPv6 address and a ]
-list --server http://[zz]:1|an IPv6 address and a ]
+list --server "http://h x"|unexpected text after its host
+list --server http://h?x=1|unexpected text after its host
+list --server http://h/p?x=1|unexpected text after its host
+list --server http://[::1|no IPv6 address and ]
+list --server http://[zz]:1|no IPv6 address and ]
 list --server "http://$long"|no usable host name
 list --server "http://h/$long"|longer than 255 bytes
 TABLE
@@ -233,7 +233,7 @@ has err "HOLDFAST_REGISTRY"
 HOLDFAST_REGISTRY= try 0 list
 # A server is named by --server, or by the environment where nothing stands on the command line.
 HOLDFAST_SERVER=http://127.0.0.1:1 try 3 list
-has err "server-failed: cannot ask the server at http://127.0.0.1:1: Connection refused"
+has err "server-failed: cannot reach the server at http://127.0.0.1:1: Connection refused"
 HOLDFAST_SERVER=http://127.0.0.1:1 try 0 list --data "$work/env"
 HOLDFAST_SERVER=nonsense try 2 list
 has err "HOLDFAST_SERVER: a server's URL begins with http://"

@@ -84,7 +84,7 @@ static void what_is_refused(void **state)
     } bad[] = {
         { "hello", "it does not speak HTTP/1.1" },
         { "HTTP/2 200 OK\r\n\r\n", "it does not speak HTTP/1.1" },
-        { "\x15\x03\x03", "it speaks TLS" },
+        { "\x15\x03\x03", "it uses TLS" },
         { "HTTP/1.2 200 OK\r\nContent-Length: 0\r\n\r\n", "status line" },
         { "HTTP/1.1  200 OK\r\nContent-Length: 0\r\n\r\n", "status" },
         { "HTTP/1.1 20 OK\r\nContent-Length: 0\r\n\r\n", "status" },
@@ -98,7 +98,7 @@ static void what_is_refused(void **state)
         { "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", "not one number" },
         { "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n", "not one number" },
         { "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551616\r\n\r\n", "not one number" },
-        { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "in chunks" },
+        { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "is chunked" },
         { "HTTP/1.1 200 OK\r\nContent-Length : 1\r\n\r\n", "a name, a colon and a value" },
         { "HTTP/1.1 200 OK\r\n Content-Length: 1\r\n\r\n", "a name, a colon and a value" },
         { "HTTP/1.1 200 OK\r\n: 1\r\n\r\n", "a name, a colon and a value" },

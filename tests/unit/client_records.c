@@ -219,7 +219,7 @@ static void what_is_no_answer(void **state)
           "0d1b6cv3p1d2pjhxab2na5d60k\"}",
           "duplicate member" },
         { HF_CONFIRM, "{" HOLD ",\"confirmed_at\":\"2026-11-16T01:54:05.713Z\"}",
-          "a hold that is held has no" },
+          "a held hold has the time" },
         { HF_CONFIRM, "{" HOLD ",\"reverses\":\"x\"}", "expected the id of a hold" },
         { HF_CONFIRM, "{" HOLD ",\"reverses\":null}", "expected a string" },
         { HF_CONFIRM, "{" HOLD ",\"new\":[1,}", "expected" },
@@ -256,9 +256,9 @@ static void what_is_no_page(void **state)
     static const struct {
         const char *text, *why;
     } bad[] = {
-        { "{}", "not both there" },
-        { "{\"holds\":[]}", "not both there" },
-        { "{\"next_cursor\":null}", "not both there" },
+        { "{}", "is missing" },
+        { "{\"holds\":[]}", "is missing" },
+        { "{\"next_cursor\":null}", "is missing" },
         { "{\"holds\":{},\"next_cursor\":null}", "expected an array" },
         { "{\"holds\":[{}],\"next_cursor\":null}", "\"id\" is missing" },
         { "{\"holds\":[{" HOLD "}],\"next_cursor\":5}", "expected a string" },
