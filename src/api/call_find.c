@@ -1,17 +1,17 @@
-/* Finding a call, which is done for every request: by how its path begins, then among the few that
- * begin alike. */
+/* Find the call of a request: first by the prefix of its path, then among the few rows with that
+ * prefix. */
 #include "api/call.h"
 #include "base/bytes.h"
 
 #include <stdio.h>
 
-/* What a path has behind its group: "", "/{param}" or "/{param}/verb". */
+/* The rest of a path after its prefix: "", "/{param}" or "/{param}/verb". */
 struct tail {
     bool has_param, has_verb;
     struct hf_bytes param, verb;
 };
 
-/* False if it is none of these. `text` is empty or begins with '/'. */
+/* False if it has another form. `text` is empty or begins with '/'. */
 static bool tail_split(struct hf_bytes text, struct tail *out)
 {
     *out = (struct tail){ .has_param = text.size > 0 };
@@ -26,7 +26,7 @@ static bool tail_split(struct hf_bytes text, struct tail *out)
     return out->param.size > 0 && !memchr(slash ? slash + 1 : end, '/', out->verb.size);
 }
 
-/* Does the tail fit the pattern, which is "", "/{name}" or "/{name}/verb"? */
+/* Does the tail match the pattern, which is "", "/{name}" or "/{name}/verb"? */
 static bool tail_fits(const struct tail *tail, const char *pattern)
 {
     if (*pattern == '\0')

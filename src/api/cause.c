@@ -14,14 +14,14 @@ __attribute__((format(printf, 2, 3))) static void say(struct hf_api_cause *c, co
                                                       ...)
 {
     va_list args;
-    if (c->text[0]) /* the first thing that is wrong is told */
+    if (c->text[0]) /* report only the first error */
         return;
     va_start(args, format);
     vsnprintf(c->text, sizeof c->text, format, args);
     va_end(args);
 }
 
-/* ---- What the request itself shows ---- */
+/* ---- Errors in the request itself ---- */
 
 static void blame_key(struct hf_api_cause *c, struct hf_bytes key)
 {
@@ -56,7 +56,7 @@ static void blame_fence_zero(struct hf_api_cause *c, uint64_t fence)
 
 /* ---- Fences ---- */
 
-/* `given` is not the newest one. what: "claim" or "lease"; again: how a newer one comes about. */
+/* `given` is not the newest fence. what: "claim" or "lease"; again: what gives a newer fence. */
 static void blame_fence(struct hf_api_cause *c, const char *what, const char *again, uint64_t given,
                         uint64_t newest)
 {
@@ -112,7 +112,7 @@ static bool sums(enum hf_register_type type)
     return type == HF_TYPE_COUNTER || type == HF_TYPE_UPDOWN;
 }
 
-/* The value by itself: its names and numbers, and what they add up to. */
+/* Check the value by itself: its names, its numbers and their sum. */
 static void blame_items(struct hf_api_cause *c, const struct hf_value *value)
 {
     uint64_t up = 0, down = 0;
@@ -161,7 +161,7 @@ static void blame_merge(struct hf_api_cause *c, const struct hf_request *r,
         HF_VALUE_MAX);
 }
 
-/* ---- All of them ---- */
+/* ---- All actions ---- */
 
 static void blame_begin(struct hf_api_cause *c, const struct hf_request *r)
 {

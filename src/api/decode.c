@@ -1,4 +1,4 @@
-/* One request: its key, what its path says, its body. */
+/* Decode one request: its key, its path and its body. */
 #include "api/decode.h"
 
 #include "api/decode_part.h"
@@ -9,8 +9,7 @@
 
 /* ---- The key ---- */
 
-/* HF_INVALID_REQUEST: a broken string. The bytes of a string are what RFC 8941 allows in one: ASCII
- * that prints. */
+/* HF_INVALID_REQUEST: a malformed string. RFC 8941 allows only printable ASCII in a string. */
 static enum hf_status key_read(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *key)
 {
     const char *p = field.data;
@@ -62,8 +61,8 @@ enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *are
     return status;
 }
 
-/* A call without need of a key ignores it, but a broken one is broken everywhere. key: out, what
- * the header says. */
+/* A call that needs no key ignores it, but refuses a malformed one too. key: out, from the
+ * header. */
 static enum hf_status header_key(const struct hf_call *call, const struct hf_api_input *in,
                                  struct hf_arena *arena, struct hf_bytes *key,
                                  struct hf_api_fault *why)
@@ -75,8 +74,8 @@ static enum hf_status header_key(const struct hf_call *call, const struct hf_api
     return hf_decode_key(in, arena, key, why);
 }
 
-/* A claim's key stands in its body or its path. A header that names another one is a mistake of the
- * caller's, who would look for the claim under the wrong key later. */
+/* A claim's key is in its body or its path. A header with another key is refused, because the
+ * caller would later look for the claim under the wrong key. */
 static enum hf_status claim_key(const struct hf_api_input *in, struct hf_bytes key,
                                 const struct hf_request *r, struct hf_api_fault *why)
 {
@@ -138,7 +137,7 @@ static enum hf_status begin_put(struct hf_decoding *d, struct hf_request *out)
     return fingerprint->given ? fingerprint_put(d, fingerprint->text, out) : HF_OK;
 }
 
-/* What the table of fields does not say. */
+/* Fields that the table cannot describe. */
 static enum hf_status rest_put(struct hf_decoding *d, struct hf_request *out)
 {
     switch (out->action) {

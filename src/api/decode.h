@@ -1,33 +1,32 @@
 /* decode.h: from JSON, path and key to a request of the library.
  *
- * What JSON can say wrongly (unknown, repeated or missing members, wrong types, broken UTF-8, NUL
- * in a name, bytes behind the end, a number that does not fit) is refused here and remembered
- * nowhere, because there is no request yet that a key could be bound to. What can be read but is
- * against a rule (a duration of zero or less, a name too long) goes to the core, which refuses it
- * under the key. */
+ * Malformed input (unknown, repeated or missing members, wrong types, invalid UTF-8, NUL in a name,
+ * bytes after the end, a number out of range) is refused here and not stored, because there is no
+ * request yet that a key could be bound to. Input that can be read but breaks a rule (a duration of
+ * zero or less, a name too long) goes to the core, which stores the refusal with the key. */
 #ifndef HF_API_DECODE_H
 #define HF_API_DECODE_H
 
 #include "api/call.h"
 #include "base/arena.h"
 
-/* Everything is borrowed and must stay as long as the request that is made from it. */
+/* Everything is borrowed and must live as long as the request that is decoded from it. */
 struct hf_api_input {
     struct hf_bytes tenant;
     struct hf_bytes params[HF_CALL_PARAMS]; /* percent-decoded */
     bool has_key;
     struct hf_bytes
-        key_field; /* the value of Idempotency-Key, as sent: bare or quoted (RFC 8941 string) */
+        key_field;         /* the value of Idempotency-Key, as sent: bare, or an RFC 8941 string */
     struct hf_bytes query; /* as sent */
     struct hf_bytes body;
 };
 
 struct hf_api_fault {
-    char detail[256]; /* what was wrong, where, and what to do */
+    char detail[256]; /* what is wrong, where, and what to do */
 };
 
-/* Make the request of a HF_CALL_DO. arena: what cannot be borrowed from the input goes there.
- * HF_OK; HF_INVALID_REQUEST with `why` filled; HF_NO_MEMORY. */
+/* Decode the request of a HF_CALL_DO. arena: gets what cannot be borrowed from the input. HF_OK;
+ * HF_INVALID_REQUEST with `why` filled; HF_NO_MEMORY. */
 enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_input *in,
                              struct hf_arena *arena, struct hf_request *out,
                              struct hf_api_fault *why);
@@ -37,25 +36,24 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
                                   struct hf_arena *arena, struct hf_query *out,
                                   struct hf_api_fault *why);
 
-/* The same for the query of a call that is neither of these, asked with GET. choice: out, which of
- * the choices of its one field was given (the format of an export: 0 is jsonl, 1 is sqlite), 0 if
- * none. */
+/* The same for the query of any other GET. choice: out, the choice that was given for its one field
+ * (the format of an export: 0 is jsonl, 1 is sqlite), 0 if none. */
 enum hf_status hf_api_decode_other(const struct hf_call *call, const struct hf_api_input *in,
                                    struct hf_arena *arena, unsigned *choice,
                                    struct hf_api_fault *why);
 
-/* The same for one line of a batch: {"op":"place_hold","key":"k1", ... the call's fields, and `id`,
- * `guard` or `name` for what stands in the path otherwise}. `key` is the Idempotency-Key, or the
- * claim's key; where a key is required, `client` and `sequence` may stand for it; where none is, it
- * is ignored. line, tenant: as in hf_api_input. call: out, the call that `op` names, or NULL if it
- * was not understood. */
+/* The same for one line of a bulk request: {"op":"place_hold","key":"k1", ... the call's fields,
+ * and `id`, `guard` or `name` for the parameter of the path}. `key` is the Idempotency-Key, or the
+ * claim's key. Where a key is required, `client` and `sequence` may replace it; where none is
+ * required, it is ignored. line, tenant: as in hf_api_input. call: out, the call that `op` names,
+ * or NULL if it is unknown. */
 enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant,
                                   struct hf_arena *arena, struct hf_request *out,
                                   const struct hf_call **call, struct hf_api_fault *why);
 
-/* The key inside an Idempotency-Key field: bare bytes as they are, or the content of an RFC 8941
- * string. key: borrowed from the field or the arena. False if a string is broken (or there is no
- * memory for one with escapes). An empty key is fine here: the core refuses it. */
+/* The key in an Idempotency-Key field: bare bytes as they are, or the content of an RFC 8941
+ * string. key: borrowed from the field or the arena. False if a string is malformed (or there is no
+ * memory for one with escapes). An empty key is accepted here: the core refuses it. */
 bool hf_api_key(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *key);
 
 #endif

@@ -63,7 +63,7 @@ int hf_decode_choice(const char *choices, struct hf_bytes word)
     return -1;
 }
 
-/* ---- What a field expects, in words ---- */
+/* ---- Descriptions of expected values ---- */
 
 struct hf_decode_words hf_decode_expected(const struct hf_call_field *field)
 {
@@ -119,8 +119,8 @@ enum hf_status hf_decode_complete(struct hf_decoding *d)
 
 /* ---- Reading ---- */
 
-/* Seconds as a JSON number, whole or with up to three decimals, to milliseconds. Negative and
- * longer than allowed are numbers too: the core refuses them, under the key. */
+/* Parse seconds, a JSON number with up to three decimals, to milliseconds. Negative and too long
+ * durations are accepted here: the core refuses them, and stores that with the key. */
 static bool seconds_read(struct hf_bytes text, int64_t *ms)
 {
     const char *p = text.data;
@@ -143,8 +143,7 @@ static bool seconds_read(struct hf_bytes text, int64_t *ms)
     return true;
 }
 
-/* For the library, 0 means that an optional duration was not given: nobody may say so by
- * accident. */
+/* In the library, 0 means that an optional duration was not given, so a given 0 is refused here. */
 static bool duration_read(struct hf_reader *r, const struct hf_call_field *field, int64_t *ms)
 {
     struct hf_bytes text;
@@ -166,7 +165,7 @@ static bool duration_read(struct hf_reader *r, const struct hf_call_field *field
            hf_reader_refuse(r, at, "a duration of 1ms or more, or nothing");
 }
 
-/* A capacity has its own bounds, so that whatever is wrong with one is told in the same words. */
+/* A capacity has its own bounds, so that every error in it gets the same message. */
 static bool number_read(struct hf_reader *r, const struct hf_call_field *field, uint64_t *number)
 {
     struct hf_bytes text;
@@ -196,7 +195,7 @@ static bool choice_read(struct hf_reader *r, const struct hf_call_field *field, 
     return index >= 0 || hf_reader_refuse(r, at, hf_decode_expected(field).text);
 }
 
-/* One more step of a match rule. False if it is none, or one too many. */
+/* Add a step of a match rule. False if the word is unknown, or there are too many. */
 static bool match_add(const struct hf_call_field *field, struct hf_bytes word, struct hf_got *got)
 {
     int index = hf_decode_choice(field->choices, word);
@@ -244,8 +243,8 @@ static bool match_read(struct hf_reader *r, const struct hf_call_field *field, s
     return !r->failed;
 }
 
-/* What becomes of a value of any type depends on the call: a payload is hashed, a merge is read
- * when its type is known, and all others are stored. */
+/* The call decides what happens to a JSON value: a payload is hashed, a merge is read when its type
+ * is known, and all others are stored. */
 static bool json_read(struct hf_reader *r, enum hf_action action, struct hf_got *got)
 {
     if (action == HF_BEGIN)
@@ -267,7 +266,7 @@ enum hf_status hf_decode_field(struct hf_decoding *d, size_t index)
     struct hf_reader *r = &d->r;
     bool ok = false;
     switch (field->type) {
-    case HF_TYPE_OF_TIME: /* only queries have times, and there they are text */
+    case HF_TYPE_OF_TIME: /* only queries have times, as text */
     case HF_TYPE_OF_TEXT: ok = hf_reader_string(r, &got->text); break;
     case HF_TYPE_OF_DURATION: ok = duration_read(r, field, &got->ms); break;
     case HF_TYPE_OF_NUMBER: ok = number_read(r, field, &got->number); break;
@@ -280,7 +279,7 @@ enum hf_status hf_decode_field(struct hf_decoding *d, size_t index)
     return ok ? HF_OK : hf_decode_failed(d, field->name);
 }
 
-/* ---- Putting ---- */
+/* ---- Storing the values ---- */
 
 static void match_put(const struct hf_got *got, struct hf_request *out)
 {

@@ -1,15 +1,15 @@
-/* One line of a batch: what stands in path, header and body otherwise, as members of one object. */
+/* One line of a bulk request: path, header and body as members of one object. */
 #include "api/decode_part.h"
 #include "base/bytes.h"
 
-/* What a line has beside the fields of its call. */
+/* The members of a line besides the fields of its call. */
 struct extra {
     struct hf_bytes key, client, param;
     bool has_key, has_client, has_param, has_sequence;
     uint64_t sequence;
 };
 
-/* The call that `op` names; it may stand anywhere in the line. */
+/* Find the call that `op` names. `op` may be anywhere in the line. */
 static enum hf_status op_find(struct hf_decoding *d)
 {
     struct hf_reader *r = &d->r;
@@ -41,7 +41,7 @@ static enum hf_status op_find(struct hf_decoding *d)
     return hf_decode_failed(d, "op");
 }
 
-/* Read a member that is no field of the call. */
+/* Read a member that is not a field of the call. */
 static enum hf_status extra_read(struct hf_decoding *d, struct hf_bytes name, struct extra *extra)
 {
     struct hf_reader *r = &d->r;

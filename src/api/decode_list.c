@@ -1,9 +1,9 @@
-/* Queries: the parameters behind the question mark. */
+/* Queries: the parameters after the question mark. */
 #include "api/decode_part.h"
 #include "base/bytes.h"
 #include "base/text.h"
 
-/* The bytes that a part of a query means. Most have nothing to be decoded. */
+/* Percent-decode a part of a query. Most parts need no decoding. */
 static enum hf_status part_decode(struct hf_decoding *d, struct hf_bytes part, struct hf_bytes *out)
 {
     size_t size;
@@ -19,7 +19,7 @@ static enum hf_status part_decode(struct hf_decoding *d, struct hf_bytes part, s
     return HF_OK;
 }
 
-/* `text` into d->got by the type of field `index`. */
+/* Read `text` into d->got, by the type of field `index`. */
 static enum hf_status value_read(struct hf_decoding *d, size_t index, struct hf_bytes text)
 {
     const struct hf_call_field *field = &d->call->fields[index];
@@ -118,7 +118,7 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
         status = hf_decode_put(&d, out);
     if (status != HF_OK)
         return status;
-    /* 0 would mean that no end was given; nothing was placed before 1970 or at its first
+    /* 0 would mean that no end was given. No hold was placed before 1970 or in its first
      * millisecond. */
     if (call->list == HF_LIST_HOLDS && hf_decode_got(&d, "to")->given && out->to <= 0)
         out->to = 1;

@@ -5,68 +5,68 @@
 #include "api/decode.h"
 #include "json/reader.h"
 
-/* What came for one field; all zero if nothing came. */
+/* The received value of one field; all zero if it is missing. */
 struct hf_got {
     bool given;
     bool flag;                   /* FLAG */
-    uint64_t number;             /* NUMBER; CHOICE: which one; MATCH: how many steps */
+    uint64_t number;             /* NUMBER; CHOICE: its index; MATCH: the number of steps */
     int64_t ms;                  /* DURATION, TIME */
     struct hf_bytes text;        /* TEXT; JSON: stored, or canonical in a begin */
-    size_t at, end;              /* JSON of a merge: where it stands in the text */
-    uint8_t match[HF_MATCH_MAX]; /* MATCH: which ones */
+    size_t at, end;              /* JSON of a merge: its position in the text */
+    uint8_t match[HF_MATCH_MAX]; /* MATCH: the steps */
 };
 
 struct hf_decoding {
     const struct hf_call *call;
     struct hf_api_fault *why; /* borrowed */
-    bool line;                /* a line of a batch: op, key and parameter are members too */
-    const char *param;  /* what the parameter of the path is called here: "id", "guard", ... */
-    struct hf_reader r; /* the body or the line; its arena is everybody's */
+    bool line;                /* a line of a bulk request: op, key and parameter are members too */
+    const char *param;        /* name of the path's parameter: "id", "guard", ... */
+    struct hf_reader r;       /* the body or the line; all decoders share its arena */
     struct hf_got got[HF_CALL_FIELDS_MAX];
 };
 
 /* The key in the Idempotency-Key field, if there is one. */
 enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *arena,
                              struct hf_bytes *key, struct hf_api_fault *why);
-/* Say why; always HF_INVALID_REQUEST. */
+/* Set the reason. Always HF_INVALID_REQUEST. */
 enum hf_status hf_decode_refuse(struct hf_api_fault *why, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Say why the reader has failed at `what`: HF_INVALID_REQUEST or HF_NO_MEMORY. */
+/* Set the reason why the reader failed at `what`. HF_INVALID_REQUEST or HF_NO_MEMORY. */
 enum hf_status hf_decode_failed(struct hf_decoding *d, const char *what);
-/* Names are UTF-8 without NUL. How long they may be, the core decides. */
+/* Check that a name is UTF-8 without NUL. The core checks its length. */
 enum hf_status hf_decode_name(struct hf_api_fault *why, const char *what, struct hf_bytes name);
 
 /* The index of `name` among the fields, or -1. */
 int hf_decode_field_of(const struct hf_call *call, struct hf_bytes name);
 /* The index of `word` in "a|b|c", or -1. */
 int hf_decode_choice(const char *choices, struct hf_bytes word);
-/* What the field expects, in words: "one of open, closed". */
+/* A description of what the field expects: "one of open, closed". */
 struct hf_decode_words {
     char text[128];
 };
 struct hf_decode_words hf_decode_expected(const struct hf_call_field *field);
-/* What came for the field of this name, which the call has. */
+/* The value of the field with this name, which must be a field of the call. */
 const struct hf_got *hf_decode_got(const struct hf_decoding *d, const char *name);
 /* Read the value of field `index` into d->got. */
 enum hf_status hf_decode_field(struct hf_decoding *d, size_t index);
-/* Refuse a member, or a parameter of the query, that the call does not have; it has `count` fields
+/* Refuse a member or a query parameter that the call does not have. count: fields that it has
  * there. */
 enum hf_status hf_decode_unknown(struct hf_decoding *d, const char *what, struct hf_bytes name,
                                  size_t count);
-/* Refuse if a field is missing that is required. */
+/* Refuse if a required field is missing. */
 enum hf_status hf_decode_complete(struct hf_decoding *d);
 
-/* Put what came into `out`, a request or a query, where the fields say. */
+/* Store the values in `out`, a request or a query, at the offsets of the fields. */
 enum hf_status hf_decode_put(const struct hf_decoding *d, void *out);
 
-/* Make the request from d->got and from what stands in the path (or is given instead). `out` has
- * action and tenant, and its key where that is not the parameter. */
+/* Fill the request from d->got and `param`, the path's parameter or the member of a line. `out` has
+ * its action and tenant, and its key unless that is the parameter. */
 enum hf_status hf_decode_request(struct hf_decoding *d, struct hf_bytes param,
                                  struct hf_request *out);
-/* The value of a merge; out: in the arena. */
+/* Decode the value of a merge. out: in the arena. */
 enum hf_status hf_decode_value(struct hf_decoding *d, const struct hf_value **out);
 
-/* Read a query into d->got: `count` fields of the call are allowed in it. */
+/* Read a query into d->got. It may have the first `count` fields of the call. */
 enum hf_status hf_decode_query(struct hf_decoding *d, struct hf_bytes query, size_t count);
 
 #endif

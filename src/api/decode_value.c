@@ -1,17 +1,18 @@
-/* Values of merges, in the shapes that value.c writes: what was answered can be sent back. */
+/* Values of merges, in the same form as in answers (value.c): a client can send back what it
+ * received. */
 #include "api/decode_part.h"
 #include "base/bytes.h"
 #include "json/stored.h"
 
 #include <stdlib.h>
 
-/* They are gathered here, on the stack: how many there are is known when all were read. */
+/* The items are collected on the stack, because their number is known only after all are read. */
 struct items {
     struct hf_item data[HF_MERGE_ITEMS_MAX];
     size_t count;
 };
 
-/* NULL: one item too many. */
+/* NULL: too many items. */
 static struct hf_item *items_add(struct hf_reader *r, struct items *items)
 {
     if (items->count == HF_MERGE_ITEMS_MAX) {
@@ -35,11 +36,11 @@ static int by_name(const void *a, const void *b)
     return hf_bytes_compare(((const struct hf_item *)a)->name, ((const struct hf_item *)b)->name);
 }
 
-/* A member that comes twice is in the set once. */
+/* Remove duplicates: a set has each member once. */
 static void items_unite(struct items *items)
 {
     size_t kept = 0;
-    bool sorted = true; /* as those are that were answered */
+    bool sorted = true; /* values from answers are sorted */
     for (size_t i = 1; i < items->count && sorted; i++)
         sorted = by_name(&items->data[i - 1], &items->data[i]) <= 0;
     if (!sorted)
@@ -64,7 +65,7 @@ static bool union_read(struct hf_reader *r, struct items *items)
     return !r->failed;
 }
 
-/* {"up": 1, "down": 2}; what is not there is 0. */
+/* {"up": 1, "down": 2}; a missing one is 0. */
 static bool updown_read(struct hf_reader *r, struct hf_item *item)
 {
     struct hf_bytes name;
@@ -144,14 +145,14 @@ static enum hf_status names_check(struct hf_decoding *d, const struct hf_value *
     return status;
 }
 
-/* How many bytes of it were made while the text was read; those of the text stay where they are. */
+/* The size of `bytes` if the reader had to create them; 0 if they are borrowed from the text. */
 static size_t made(struct hf_bytes text, struct hf_bytes bytes)
 {
     const unsigned char *from = text.data, *data = bytes.data;
     return bytes.size == 0 || (data >= from && data < from + text.size) ? 0 : bytes.size;
 }
 
-/* They go to `to`, which moves on. */
+/* Copy such bytes to *to, and advance it. */
 static void bytes_keep(struct hf_bytes text, struct hf_bytes *bytes, unsigned char **to)
 {
     size_t size = made(text, *bytes);
@@ -162,8 +163,7 @@ static void bytes_keep(struct hf_bytes text, struct hf_bytes *bytes, unsigned ch
     *to += size;
 }
 
-/* Put what is not in the text into the arena, where it takes as much as it needs and no more. False
- * without memory. */
+/* Copy what is not in the text to the arena, without unused space. False if out of memory. */
 static bool value_keep(struct hf_decoding *d, struct hf_value *value, const struct items *items)
 {
     struct hf_bytes text = d->r.text;
@@ -194,8 +194,7 @@ enum hf_status hf_decode_value(struct hf_decoding *d, const struct hf_value **ou
     struct hf_arena own = { 0 };
     struct items items;
     items.count = 0;
-    /* The value may have come before its type, so it is read for the second time, where it
-     * stands. */
+    /* The value may precede its type, so it is read a second time, at its position. */
     struct hf_reader r = {
         .text = hf_mem(d->r.text.data, got->end), .arena = &own, .at = got->at, .depth = 1
     };

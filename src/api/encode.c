@@ -36,7 +36,7 @@ const char *hf_api_unavailable(enum hf_unavailable on_unavailable)
     return NAME_OF(names, on_unavailable);
 }
 
-/* A failure that may be tried again is "failed" too; the member `retryable` tells the two apart. */
+/* A retryable failure is "failed" too; the member `retryable` tells them apart. */
 const char *hf_api_claim_status(enum hf_claim_state state)
 {
     static const char *const names[] = { [HF_CLAIM_STARTED] = "started",
@@ -58,7 +58,7 @@ const char *hf_api_register_type(enum hf_register_type type)
     return NAME_OF(names, type);
 }
 
-/* The name of a number that came out of the store; null if a newer program has written it. */
+/* The name of a number from the store; null if a newer program wrote it. */
 static void name_add(struct hf_json *j, const char *name)
 {
     if (name)
@@ -147,7 +147,7 @@ void hf_api_guard(struct hf_json *j, const struct hf_guard *guard)
     hf_json_object_end(j);
 }
 
-/* The times are not known (0) when a closed guard could not be asked. */
+/* The times are unknown (0) if a closed guard could not be read. */
 void hf_api_seen(struct hf_json *j, const struct hf_seen *seen)
 {
     hf_json_object(j);
@@ -187,7 +187,7 @@ void hf_api_entry(struct hf_json *j, const struct hf_entry *entry, bool hashed)
     hf_json_object_end(j);
 }
 
-/* What is there only once a claim is settled. */
+/* The members of a settled claim. */
 static void claim_outcome(struct hf_json *j, const struct hf_claim *claim)
 {
     bool failed = claim->state == HF_CLAIM_FAILED || claim->state == HF_CLAIM_RETRYABLE;
@@ -275,7 +275,7 @@ void hf_api_answer(struct hf_json *j, enum hf_action action, const struct hf_ans
             hf_api_seen(j, &answer->seen);
             return;
         }
-        break; /* recording answers the same whether or not it was recorded before */
+        break; /* a duplicate of record gets the same answer */
     case HF_NO_RECORD: break;
     }
     hf_json_object(j);
@@ -284,7 +284,7 @@ void hf_api_answer(struct hf_json *j, enum hf_action action, const struct hf_ans
     hf_json_object_end(j);
 }
 
-/* The body is the first answer's, whatever the question about it was answered with. */
+/* The body is the first answer, whatever the status of `answer` is. */
 void hf_api_token(struct hf_json *j, const struct hf_token *token, const struct hf_answer *answer)
 {
     struct hf_answer first = *answer;

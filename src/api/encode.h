@@ -1,20 +1,20 @@
 /* encode.h: the records of holdfast.h as the JSON of the interface.
  *
- * Everything here is borrowed and only read; nothing is allocated but the writer's buffer; the same
- * record gives the same bytes, which is what makes a replayed answer equal to the first one. */
+ * All arguments are borrowed and only read; only the writer's buffer is allocated. The same record
+ * gives the same bytes, so a replay is equal to the first answer. */
 #ifndef HF_API_ENCODE_H
 #define HF_API_ENCODE_H
 
 #include "json/writer.h"
 
-/* The names that the interface shows and takes. Static; NULL for other numbers. */
+/* The names in the interface. Static; NULL for other numbers. */
 const char *hf_api_hold_state(enum hf_hold_state state);
 const char *hf_api_match(enum hf_match match);
 const char *hf_api_unavailable(enum hf_unavailable on_unavailable);
 const char *hf_api_claim_status(enum hf_claim_state state);
 const char *hf_api_register_type(enum hf_register_type type);
 
-/* How many units of the resource can be taken now: none while it is closed. */
+/* The number of free units; 0 while the resource is closed. */
 uint32_t hf_api_available(const struct hf_resource *resource);
 
 /* One record each, as an object. */
@@ -25,21 +25,19 @@ void hf_api_seen(struct hf_json *j, const struct hf_seen *seen);
 void hf_api_claim(struct hf_json *j, const struct hf_claim *claim);
 void hf_api_lease(struct hf_json *j, const struct hf_lease *lease);
 void hf_api_register(struct hf_json *j, const struct hf_register *reg);
-/* hashed: the guard keeps SHA-256 values, so the identity is shown as identity_sha256, in
- * hexadecimal. */
+/* hashed: the guard stores SHA-256 values, so the member is identity_sha256, in hexadecimal. */
 void hf_api_entry(struct hf_json *j, const struct hf_entry *entry, bool hashed);
 
-/* The body that `action` is answered with: the record, or the problem if answer->status is not
- * HF_OK. */
+/* The body of the answer to `action`: the record, or the problem if answer->status is not HF_OK. */
 void hf_api_answer(struct hf_json *j, enum hf_action action, const struct hf_answer *answer);
-/* What is known of a key: `token` and `answer` as HF_GET_TOKEN fills them. */
+/* The record of a key: `token` and `answer` as HF_GET_TOKEN fills them. */
 void hf_api_token(struct hf_json *j, const struct hf_token *token, const struct hf_answer *answer);
 
 /* The member next_cursor: a string, or null at the end. */
 void hf_api_cursor(struct hf_json *j, uint64_t cursor);
 
-/* A page in parts, for one that is put together of several: begin, any number of rows, end. kind:
- * not HF_LIST_OUTBOX. hashed: as for hf_api_entry. */
+/* A page in parts: begin, any number of rows, end. kind: not HF_LIST_OUTBOX. hashed: as for
+ * hf_api_entry. */
 void hf_api_page_begin(struct hf_json *j, enum hf_list_kind kind);
 void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page,
                       bool hashed);

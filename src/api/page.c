@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A cursor is opaque to whoever gets it, so it is a string: numbers invite arithmetic, and 64 bits
- * do not fit into the numbers of every language. */
+/* A cursor is opaque to clients, so it is a string: numbers invite arithmetic, and not every
+ * language has 64-bit numbers. */
 void hf_api_cursor(struct hf_json *j, uint64_t cursor)
 {
     char text[24];
@@ -38,7 +38,7 @@ void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf
         case HF_LIST_RESOURCES: hf_api_resource(j, &page->resources[i]); break;
         case HF_LIST_GUARDS: hf_api_guard(j, &page->guards[i]); break;
         case HF_LIST_ENTRIES: hf_api_entry(j, &page->entries[i], hashed); break;
-        case HF_LIST_OUTBOX: break; /* for programs that embed the library */
+        case HF_LIST_OUTBOX: break; /* only in the library */
         }
     }
 }

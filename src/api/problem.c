@@ -1,6 +1,6 @@
 #include "api/problem.h"
 
-/* What holds for a status whatever the action. `detail` is said where the table below is silent. */
+/* The texts of a status for all actions. `detail` is used if the table below has no entry. */
 struct words {
     enum hf_status status;
     unsigned http_status;
@@ -241,7 +241,7 @@ unsigned hf_api_answer_status(enum hf_action action, const struct hf_answer *ans
 {
     if (answer->status != HF_OK)
         return hf_api_http_status(answer->status);
-    if (action == HF_BEGIN) /* a settled claim is an old answer, not a new start */
+    if (action == HF_BEGIN) /* a settled claim is a stored answer, nothing new */
         return answer->kind == HF_RECORD_CLAIM && answer->claim.state == HF_CLAIM_STARTED ? 201
                                                                                           : 200;
     return action == HF_PLACE_HOLD || action == HF_GRANT ? 201 : 200;

@@ -1,7 +1,7 @@
-/* problem.h: refusals and faults as people and programs read them (RFC 9457, problem+json).
+/* problem.h: refusals and faults as problem+json (RFC 9457).
  *
- * Each has a fixed title and a fixed sentence or two of detail: what was wrong, and what to do.
- * Fixed, because a refusal that is replayed must be the same bytes as the first one. */
+ * Each has a fixed title and one or two fixed sentences of detail: what is wrong, and what to do.
+ * They are fixed because the replay of a refusal must have the same bytes as the first answer. */
 #ifndef HF_API_PROBLEM_H
 #define HF_API_PROBLEM_H
 
@@ -14,19 +14,19 @@ struct hf_api_problem {
     unsigned http_status;
 };
 
-/* The HTTP status of a status: 200 for HF_OK, 500 for numbers that are none. */
+/* The HTTP status of a status: 200 for HF_OK, 500 for an unknown number. */
 unsigned hf_api_http_status(enum hf_status status);
 
-/* The HTTP status of an answer to `action`: as above, but 201 where something was made. */
+/* The HTTP status of an answer to `action`: as above, but 201 if something was created. */
 unsigned hf_api_answer_status(enum hf_action action, const struct hf_answer *answer);
 
-/* The words for `status` as an answer to `action`. Static. status: not HF_OK. */
+/* The texts for `status` as an answer to `action`. Static. status: not HF_OK. */
 struct hf_api_problem hf_api_problem_of(enum hf_action action, enum hf_status status);
 
 /* {"type":"urn:holdfast:<code>","title":...,"status":...,"detail":...,"code":...} */
 void hf_api_problem(struct hf_json *j, const struct hf_api_problem *problem);
 
-/* The problem of an answer that is not HF_OK. HF_REFUSED has the words of the function that
+/* The problem of an answer that is not HF_OK. HF_REFUSED has the text of the function that
  * refused. */
 void hf_api_refusal(struct hf_json *j, enum hf_action action, const struct hf_answer *answer);
 

@@ -1,4 +1,4 @@
-/* Registers: a value's JSON has the shape that its type is merged by. */
+/* Registers: the JSON of a value depends on its merge type. */
 #include "api/encode.h"
 #include "json/stored.h"
 
@@ -59,8 +59,7 @@ static void value_add(struct hf_json *j, const struct hf_value *value)
     hf_json_null(j);
 }
 
-/* A counter's value goes back into a merge as it came out, so its sum stands beside it, as
- * `total`. */
+/* A client can send a counter's value back in a merge, so the sum is a separate member, `total`. */
 void hf_api_register(struct hf_json *j, const struct hf_register *reg)
 {
     const char *type = hf_api_register_type(reg->value.type);
