@@ -24,117 +24,117 @@
 
 static const struct hf_call_field place_fields[] = {
     { "resource", TEXT, true, NULL, "what is held", IN(place_hold.resource), NAME },
-    { "requester", TEXT, true, NULL, "for whom", IN(place_hold.requester), NAME },
-    { "duration", DURATION, true, NULL, "how long the hold lasts unless it is ended",
-      IN(place_hold.duration_ms) },
+    { "requester", TEXT, true, NULL, "who the hold is for", IN(place_hold.requester), NAME },
+    { "duration", DURATION, true, NULL, "how long the hold lasts", IN(place_hold.duration_ms) },
     { "fence", NUMBER, false, NULL,
-      "refuse unless it is above every fence that a hold on the resource has carried; without one, "
-      "or with 0, no fence is looked at",
+      "refuse the hold unless this is above every fence that was used on the resource; if missing "
+      "or 0, fences are not checked",
       IN(place_hold.fence) },
 };
 
 static const struct hf_call_field resource_fields[] = {
     { "capacity", NUMBER, false, NULL,
-      "how many units there are, 1 to 1000000000; as it is (1 if new) unless given",
-      IN(set_resource.capacity), .most = HF_CAPACITY_MAX },
-    { "open", FLAG, false, NULL, "false: no new holds; as it is (true if new) unless given",
+      "number of units, 1 to 1000000000; default: unchanged (1 if new)", IN(set_resource.capacity),
+      .most = HF_CAPACITY_MAX },
+    { "open", FLAG, false, NULL, "false: no new holds; default: unchanged (true if new)",
       IN(set_resource.open), MEANS(HF_SET_CLOSED, HF_SET_OPEN) },
 };
 
 static const struct hf_call_field guard_fields[] = {
-    { "window", DURATION, true, NULL, "how long an identity is seen after it was recorded",
+    { "window", DURATION, true, NULL, "how long an identity is remembered",
       IN(set_guard.window_ms) },
     { "match", MATCH, false, "exact|trim|casefold|normalize|hash",
-      "what is done to an identity before it is compared, in order; exact unless given",
+      "steps that are applied to an identity, in order, before it is compared; default: exact",
       IN(set_guard.match) },
     { "on_unavailable", CHOICE, false, "open|closed",
-      "when the store cannot answer: not seen (open), or seen (closed)",
+      "the answer when the store cannot be used: not seen (open, the default), or seen (closed)",
       IN(set_guard.on_unavailable), .no = HF_FAIL_OPEN },
-    { "durable", FLAG, false, NULL, "false: entries are kept in memory alone; true unless given",
+    { "durable", FLAG, false, NULL, "false: identities are only in memory; default: true",
       IN(set_guard.volatile_only), MEANS(true, false) },
 };
 
 static const struct hf_call_field identity_fields[] = {
-    { "identity", TEXT, true, NULL, "what may come twice", IN(identity.identity) },
-    { "result", JSON, false, NULL, "kept with the identity and shown to who comes again",
+    { "identity", TEXT, true, NULL, "what may arrive twice", IN(identity.identity) },
+    { "result", JSON, false, NULL, "stored with the identity and returned to duplicates",
       IN(identity.result), HAS(identity.has_result) },
 };
 
 static const struct hf_call_field begin_fields[] = {
     { "key", TEXT, true, NULL, "the key that is claimed", IN(key) },
     { "fingerprint", TEXT, false, NULL,
-      "of the work: the 64 hexadecimal digits of a SHA-256, or 1 to 1024 bytes that are hashed; "
-      "this or payload",
+      "identifies the work: the 64 hexadecimal digits of a SHA-256, or 1 to 1024 bytes that are "
+      "hashed; either this or payload",
       BY_FUNCTION },
     { "payload", JSON, false, NULL,
-      "the work itself, hashed in canonical form; this or fingerprint", IN(begin.payload) },
-    { "lease", DURATION, false, NULL, "how long to stay silent at most; 60s unless given",
+      "the work itself, hashed in canonical form; either this or fingerprint", IN(begin.payload) },
+    { "lease", DURATION, false, NULL,
+      "time until the next heartbeat or the end of the work; "
+      "default: 60s",
       IN(begin.lease_ms) },
     { "on_abandon", CHOICE, false, "unknown|retry",
-      "when the lease runs out: nobody goes on (unknown, unless given), or the next begin does "
-      "(retry); a begin that goes on sets it anew, so one without it makes it unknown",
+      "when the lease runs out: the next begin is refused (unknown, the default), or takes over "
+      "(retry); a begin that takes over sets it again, so without it the claim becomes unknown",
       IN(begin.on_abandon), .no = HF_ABANDON_UNKNOWN },
 };
 
 static const struct hf_call_field complete_fields[] = {
-    { "fence", NUMBER, true, NULL, "that begin answered with", IN(settle.fence) },
-    { "response", JSON, false, NULL, "what every later begin is answered with",
-      IN(settle.response) },
+    { "fence", NUMBER, true, NULL, "the fence from the answer of begin", IN(settle.fence) },
+    { "response", JSON, false, NULL, "returned by every later begin", IN(settle.response) },
 };
 
 static const struct hf_call_field fail_fields[] = {
-    { "fence", NUMBER, true, NULL, "that begin answered with", IN(settle.fence) },
-    { "retryable", FLAG, false, NULL, "true: the key may be begun again; false unless given",
+    { "fence", NUMBER, true, NULL, "the fence from the answer of begin", IN(settle.fence) },
+    { "retryable", FLAG, false, NULL, "true: the key may be begun again; default: false",
       IN(settle.retryable), MEANS(false, true) },
     { "error", JSON, false, NULL, "what went wrong", IN(settle.response) },
 };
 
 static const struct hf_call_field heartbeat_fields[] = {
-    { "fence", NUMBER, true, NULL, "that begin answered with", IN(settle.fence) },
-    { "lease", DURATION, false, NULL, "from now on; as before unless given", IN(settle.lease_ms) },
+    { "fence", NUMBER, true, NULL, "the fence from the answer of begin", IN(settle.fence) },
+    { "lease", DURATION, false, NULL, "from now on; default: unchanged", IN(settle.lease_ms) },
 };
 
 static const struct hf_call_field grant_fields[] = {
     { "holder", TEXT, true, NULL, "the worker that gets the lease", IN(lease.holder), NAME },
-    { "ttl", DURATION, true, NULL, "how long it lasts unless it is renewed", IN(lease.ttl_ms) },
+    { "ttl", DURATION, true, NULL, "how long the lease lasts", IN(lease.ttl_ms) },
 };
 
 static const struct hf_call_field renew_fields[] = {
-    { "fence", NUMBER, true, NULL, "that the lease was granted with", IN(lease.fence) },
-    { "ttl", DURATION, false, NULL, "from now on; as before unless given", IN(lease.ttl_ms) },
+    { "fence", NUMBER, true, NULL, "the fence of the lease", IN(lease.fence) },
+    { "ttl", DURATION, false, NULL, "from now on; default: unchanged", IN(lease.ttl_ms) },
 };
 
 static const struct hf_call_field return_fields[] = {
-    { "fence", NUMBER, true, NULL, "that the lease was granted with", IN(lease.fence) },
+    { "fence", NUMBER, true, NULL, "the fence of the lease", IN(lease.fence) },
 };
 
 static const struct hf_call_field write_fields[] = {
-    { "value", JSON, true, NULL, "what the register holds from now on", IN(write.value) },
+    { "value", JSON, true, NULL, "the new value", IN(write.value) },
     { "fence", NUMBER, false, NULL,
-      "refuse unless it is above every fence that a write has carried; without one, or with 0, no "
-      "fence is looked at, and the write is applied",
+      "refuse the write unless this is above every fence that a write has used; if missing or 0, "
+      "fences are not checked and the write is applied",
       IN(write.fence) },
     { "if_version", NUMBER, false, NULL,
-      "refuse unless the register has this version; 0: unless it is not there",
-      IN(write.if_version), HAS(write.has_if_version) },
+      "refuse unless the register has this version; 0: refuse if it exists", IN(write.if_version),
+      HAS(write.has_if_version) },
 };
 
 static const struct hf_call_field delete_fields[] = {
     { "fence", NUMBER, false, NULL,
-      "refuse unless it is above every fence that a write has carried; without one, or with 0, no "
-      "fence is looked at",
+      "refuse unless this is above every fence that a write has used; if missing or 0, fences are "
+      "not checked",
       IN(write.fence) },
     { "if_version", NUMBER, false, NULL, "refuse unless the register has this version",
       IN(write.if_version), HAS(write.has_if_version) },
 };
 
 static const struct hf_call_field delete_lease_fields[] = {
-    { "fence", NUMBER, false, NULL, "that the lease was granted with; needed while it is held",
+    { "fence", NUMBER, false, NULL, "the fence of the lease; required while it is held",
       IN(lease.fence) },
 };
 
 static const struct hf_call_field merge_fields[] = {
-    { "type", CHOICE, true, "max|min|or|union|lww|vector|counter|updown", "how it is merged",
+    { "type", CHOICE, true, "max|min|or|union|lww|vector|counter|updown", "the merge type",
       BY_FUNCTION },
     { "value", JSON, true, NULL,
       "max, min: a whole number; or: a flag; union: an array of strings; lww: {value, timestamp, "
@@ -143,9 +143,9 @@ static const struct hf_call_field merge_fields[] = {
 };
 
 static const struct hf_call_field list_fields[] = {
-    { "limit", NUMBER, false, NULL, "how many records at most, 1 to 1000; 100 unless given",
+    { "limit", NUMBER, false, NULL, "the most records in a page, 1 to 1000; default: 100",
       IN_QUERY(limit), .most = HF_LIST_MAX },
-    { "cursor", TEXT, false, NULL, "the next_cursor of the page before", BY_FUNCTION },
+    { "cursor", TEXT, false, NULL, "the next_cursor of the previous page", BY_FUNCTION },
     { "state", CHOICE, false, "held|confirmed|released|expired", "only holds in this state",
       IN_QUERY(state), .no = HF_HELD },
     { "resource", TEXT, false, NULL, "only holds on this resource", IN_QUERY(resource) },
@@ -155,7 +155,7 @@ static const struct hf_call_field list_fields[] = {
 };
 
 static const struct hf_call_field export_fields[] = {
-    { "format", CHOICE, false, "jsonl|sqlite", "jsonl unless given", BY_FUNCTION },
+    { "format", CHOICE, false, "jsonl|sqlite", "default: jsonl", BY_FUNCTION },
 };
 
 #define FIELDS(table) FIRST(table, sizeof(table) / sizeof *(table))
@@ -180,13 +180,13 @@ const struct hf_call hf_calls[] = {
       .help = "List holds, newest first." },
     { POST("/v1/holds/{id}/confirm"), PARAM("id"), CHANGES(HF_CONFIRM), KEYED, .op = "confirm",
       .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_ELAPSED),
-      .help = "Take the unit for good, before the hold's time has run out." },
+      .help = "Make a hold final, before it expires." },
     { POST("/v1/holds/{id}/release"), PARAM("id"), CHANGES(HF_RELEASE), KEYED, .op = "release",
       .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD),
       .help = "Give the unit of a hold back." },
     { POST("/v1/holds/{id}/expire"), PARAM("id"), CHANGES(HF_EXPIRE), KEYED, .op = "expire",
       .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_NOT_ELAPSED),
-      .help = "End a hold whose time has run out." },
+      .help = "End an overdue hold." },
     { POST("/v1/holds/{id}/reverse"), PARAM("id"), CHANGES(HF_REVERSE), KEYED, .op = "reverse",
       .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD),
       .help = "Give the unit of a confirmed hold back, in a new record." },
@@ -195,7 +195,7 @@ const struct hf_call hf_calls[] = {
 
     { PUT("/v1/resources/{name}"), PARAM("name"), CHANGES(HF_SET_RESOURCE), .answers = "resource",
       REFUSES(HF_RESOURCE_UNAVAILABLE), FIELDS(resource_fields),
-      .help = "Set a resource's capacity, open or close it; what is left out stays as it is." },
+      .help = "Set a resource's capacity, open or close it; missing fields do not change." },
     { GET("/v1/resources/{name}"), PARAM("name"), ASKS(HF_GET_RESOURCE), .answers = "resource",
       REFUSES(HF_NOT_KNOWN), .help = "Show a resource." },
     { GET("/v1/resources"), LISTS(HF_LIST_RESOURCES), .answers = "resources", FIRST(list_fields, 2),
@@ -206,18 +206,18 @@ const struct hf_call hf_calls[] = {
       .help = "Was this identity recorded within the window?" },
     { POST("/v1/guards/{name}/record"), PARAM("guard"), CHANGES(HF_RECORD), .op = "record",
       .answers = "ok", REFUSES(HF_NOT_KNOWN), FIELDS(identity_fields),
-      .help = "Record an identity unless it is under guard already." },
+      .help = "Record an identity unless it is already recorded." },
     { POST("/v1/guards/{name}/admit"), PARAM("guard"), CHANGES(HF_ADMIT), .op = "admit",
       .answers = "seen", REFUSES(HF_NOT_KNOWN), FIELDS(identity_fields),
       .help = "Check and record in one step." },
     { PUT("/v1/guards/{name}"), PARAM("guard"), CHANGES(HF_SET_GUARD), .answers = "guard",
       FIELDS(guard_fields),
-      .help = "Set a guard up, or replace its rules: what is left out is as in a new one." },
+      .help = "Create a guard, or replace all its properties: missing fields get their defaults." },
     { GET("/v1/guards/{name}"), PARAM("guard"), ASKS(HF_GET_GUARD), .answers = "guard",
       REFUSES(HF_NOT_KNOWN), .help = "Show a guard." },
     { GET("/v1/guards/{name}/entries"), PARAM("guard"), LISTS(HF_LIST_ENTRIES),
       .answers = "entries", REFUSES(HF_NOT_KNOWN), FIRST(list_fields, 2),
-      .help = "List the identities under a guard, newest first." },
+      .help = "List the recorded identities of a guard, newest first." },
     { GET("/v1/guards"), LISTS(HF_LIST_GUARDS), .answers = "guards", FIRST(list_fields, 2),
       .help = "List guards, newest first." },
 
@@ -226,22 +226,22 @@ const struct hf_call hf_calls[] = {
       .help = "Reserve a key for an effect outside of this store." },
     { POST("/v1/claims/{key}/complete"), PARAM("key"), CHANGES(HF_COMPLETE), .op = "complete",
       .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION),
-      FIELDS(complete_fields), .help = "Say that the effect has happened." },
+      FIELDS(complete_fields), .help = "Report that the effect happened." },
     { POST("/v1/claims/{key}/fail"), PARAM("key"), CHANGES(HF_FAIL), .op = "fail",
       .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION),
-      FIELDS(fail_fields), .help = "Say that the effect has not happened." },
+      FIELDS(fail_fields), .help = "Report that the effect did not happen." },
     { POST("/v1/claims/{key}/heartbeat"), PARAM("key"), CHANGES(HF_HEARTBEAT), .op = "heartbeat",
       .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD),
-      FIELDS(heartbeat_fields), .help = "Say that the work goes on." },
+      FIELDS(heartbeat_fields), .help = "Extend the lease of a claim." },
     { GET("/v1/claims/{key}"), PARAM("key"), ASKS(HF_GET_CLAIM), .answers = "claim",
       REFUSES(HF_NOT_KNOWN), .help = "Show a claim." },
 
     { POST("/v1/leases/{name}"), PARAM("name"), CHANGES(HF_GRANT), KEYED, .answers = "lease",
       REFUSES(HF_LEASE_HELD), FIELDS(grant_fields),
-      .help = "Ask for authority over a name, with a fence." },
+      .help = "Acquire a lease of a name, with a fence." },
     { POST("/v1/leases/{name}/renew"), PARAM("name"), CHANGES(HF_RENEW), .answers = "lease",
       REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD), FIELDS(renew_fields),
-      .help = "Keep a lease." },
+      .help = "Renew a lease." },
     { POST("/v1/leases/{name}/release"), PARAM("name"), CHANGES(HF_RETURN), .answers = "lease",
       REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD), FIELDS(return_fields),
       .help = "Give a lease back." },
@@ -250,46 +250,47 @@ const struct hf_call hf_calls[] = {
     { DELETE("/v1/leases/{name}"), PARAM("name"), CHANGES(HF_DELETE_LEASE), KEYED,
       .op = "delete_lease", .answers = "lease",
       REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_LEASE_HELD), FIELDS(delete_lease_fields),
-      .help = "Delete a lease that nobody holds, or that the caller holds. Fences of its name go "
-              "on rising." },
+      .help = "Delete a lease that is free, or that the caller holds. The fences of its name keep "
+              "rising." },
 
     { PUT("/v1/registers/{name}"), PARAM("name"), CHANGES(HF_WRITE), KEYED, .op = "write",
       .answers = "register", REFUSES(HF_STALE_FENCE, HF_VERSION_MISMATCH), FIELDS(write_fields),
       .help = "Write a register, guarded by a fence or a version." },
     { POST("/v1/registers/{name}/merge"), PARAM("name"), CHANGES(HF_MERGE), .op = "merge",
       .answers = "register", FIELDS(merge_fields),
-      .help = "Merge a value into a register; hearing it twice changes nothing." },
+      .help = "Merge a value into a register; retrying is safe." },
     { GET("/v1/registers/{name}"), PARAM("name"), ASKS(HF_GET_REGISTER), .answers = "register",
       REFUSES(HF_NOT_KNOWN), .help = "Show a register." },
     { DELETE("/v1/registers/{name}"), PARAM("name"), CHANGES(HF_DELETE_REGISTER), KEYED,
       .op = "delete_register", .answers = "register",
       REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_VERSION_MISMATCH), FIELDS(delete_fields),
-      .help = "Delete a register. Its highest fence stays in force, and its versions go on if it "
-              "is made again." },
+      .help = "Delete a register. Its highest fence stays in force, and its versions continue if "
+              "it is created again." },
 
     { POST("/v1/batch"), OTHER(HF_CALL_BULK, HF_ROLE_WRITE), .answers = "batch",
       .help =
-          "Many operations, one a line, independent of each other, answered in the same order." },
+          "A bulk request: operations, one a line, independent of each other, answered in the same "
+          "order." },
     { GET("/v1/tokens/{key}"), PARAM("key"), ASKS(HF_GET_TOKEN), .answers = "token",
       REFUSES(HF_NOT_KNOWN),
-      .help = "What happened to the request with this key? A claim's key shows the claim as it is "
-              "now." },
+      .help = "Show the first answer of the request with this key. For the key of a claim, show "
+              "the claim as it is now." },
     { GET("/v1/audit"), OTHER(HF_CALL_AUDIT, HF_ROLE_READ), .answers = "audit",
       .help = "Check every invariant over the stored records." },
     { GET("/v1/trace/{id}"), PARAM("id"), OTHER(HF_CALL_TRACE, HF_ROLE_READ), .answers = "trace",
       REFUSES(HF_NOT_KNOWN),
-      .help = "The life of a hold, or what a key did; by the hold's id or by the key." },
+      .help = "Show every event of a hold or a key, by the hold's id or by the key." },
     { GET("/v1/export"), OTHER(HF_CALL_EXPORT, HF_ROLE_ADMIN), .answers = "export",
-      FIELDS(export_fields), .help = "All records, to be kept or examined elsewhere." },
+      FIELDS(export_fields), .help = "Export all records." },
     { GET("/v1/openapi.json"), OTHER(HF_CALL_OPENAPI, HF_ROLE_NONE), .answers = "openapi",
-      .help = "This interface, described for programs." },
+      .help = "The OpenAPI description of this interface." },
 
     { GET("/healthz"), OTHER(HF_CALL_HEALTH, HF_ROLE_NONE), .answers = "health",
-      .help = "Does the server live?" },
+      .help = "Is the server alive?" },
     { GET("/readyz"), OTHER(HF_CALL_READY, HF_ROLE_NONE), .answers = "ready",
-      .help = "Does the server take requests?" },
+      .help = "Does the server accept requests?" },
     { GET("/metrics"), OTHER(HF_CALL_METRICS, HF_ROLE_READ), .answers = "metrics",
-      .help = "Figures, in the text format of Prometheus." },
+      .help = "Metrics, in the text format of Prometheus." },
     { GET("/"), OTHER(HF_CALL_PAGE, HF_ROLE_NONE), .answers = "page",
       .help = "The console, for a browser." },
 };

@@ -7,8 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define DURATION \
-    "expected a duration from 1ms to 3650d, got %" PRId64 "ms. Correct it and ask again."
+#define DURATION "expected a duration from 1ms to 3650d, got %" PRId64 "ms. Correct it and retry."
 
 __attribute__((format(printf, 2, 3))) static void say(struct hf_api_cause *c, const char *format,
                                                       ...)
@@ -26,19 +25,19 @@ __attribute__((format(printf, 2, 3))) static void say(struct hf_api_cause *c, co
 static void blame_key(struct hf_api_cause *c, struct hf_bytes key)
 {
     if (key.size == 0)
-        say(c, "key: it is empty. A key has 1 byte or more, the same for every attempt and new for "
-               "every new request.");
+        say(c, "key: it is empty. Use a key of 1 byte or more, the same for every attempt and new "
+               "for every new request.");
     else
         say(c,
-            "key: it has %zu bytes, and the limit is what the server is configured to "
-            "(token-max-length, 256 unless set). Use a shorter one.",
+            "key: it has %zu bytes, which is above the server's limit (token-max-length, 256 by "
+            "default). Use a shorter key.",
             key.size);
 }
 
 static void blame_name(struct hf_api_cause *c, const char *what, struct hf_bytes name)
 {
     if (name.size == 0 || name.size > HF_NAME_MAX)
-        say(c, "%s: expected 1 to %d bytes, got %zu. Correct it and ask again.", what, HF_NAME_MAX,
+        say(c, "%s: expected 1 to %d bytes, got %zu. Correct it and retry.", what, HF_NAME_MAX,
             name.size);
 }
 
@@ -51,7 +50,7 @@ static void blame_duration(struct hf_api_cause *c, const char *what, int64_t ms)
 static void blame_fence_zero(struct hf_api_cause *c, uint64_t fence)
 {
     if (fence == 0)
-        say(c, "fence: 0 is none. Send the one that you were answered with.");
+        say(c, "fence: 0 is not a fence. Send the fence from the answer that you received.");
 }
 
 /* ---- Fences ---- */
@@ -62,13 +61,13 @@ static void blame_fence(struct hf_api_cause *c, const char *what, const char *ag
 {
     if (given > newest)
         say(c,
-            "fence: %" PRIu64 " was never given for this %s, whose newest is %" PRIu64
-            ". Send the fence that you were answered with.",
+            "fence: %" PRIu64 " was never given for this %s. Its newest fence is %" PRIu64
+            ". Send the fence from the answer that you received.",
             given, what, newest);
     else
         say(c,
-            "Fence %" PRIu64 " is not the newest of this %s, which is %" PRIu64
-            ": it was %s since, or the fence is another one's. Nothing is taken from it. Stop.",
+            "Fence %" PRIu64 " is stale. The newest fence of this %s is %" PRIu64
+            ": it was %s, or the fence belongs to another one. Nothing was changed. Stop.",
             given, what, newest, again);
 }
 
@@ -121,13 +120,13 @@ static void blame_items(struct hf_api_cause *c, const struct hf_value *value)
         const struct hf_item *item = &value->items[i];
         blame_name(c, "value: each name in it", item->name);
         if (numbers && (item->up > INT64_MAX || item->down > INT64_MAX))
-            say(c, "value: expected numbers up to 9223372036854775807, got one above it.");
+            say(c, "value: expected numbers up to 9223372036854775807, got a higher one.");
         up = up > INT64_MAX ? up : up + item->up;
         down = down > INT64_MAX ? down : down + item->down;
     }
     if (sums(value->type) && (up > INT64_MAX || down > INT64_MAX))
-        say(c, "value: its numbers add up to more than 9223372036854775807, which no counter here "
-               "can count.");
+        say(c, "value: the sum of its numbers is above the limit of a counter, "
+               "9223372036854775807.");
 }
 
 static void blame_merge(struct hf_api_cause *c, const struct hf_request *r,
@@ -140,14 +139,14 @@ static void blame_merge(struct hf_api_cause *c, const struct hf_request *r,
     if (answer->kind == HF_RECORD_REGISTER && answer->reg.value.type != value->type) {
         const char *has = hf_api_register_type(answer->reg.value.type);
         say(c,
-            "type: the register is of type %s and stays so, and this is a merge of type %s. Use "
-            "another name.",
+            "type: the register has the type %s, which cannot change, and this is a merge of type "
+            "%s. Use another name.",
             has ? has : "unknown", type);
         return;
     }
     if (answer->kind == HF_RECORD_REGISTER) {
         say(c,
-            "value: together with what the register has, it is more than a register holds (%d "
+            "value: merged with the register's value it is above the limits of a register (%d "
             "items, %d bytes%s).",
             HF_MERGE_ITEMS_MAX, HF_VALUE_MAX,
             sums(value->type) ? ", a total of 9223372036854775807" : "");
@@ -157,7 +156,7 @@ static void blame_merge(struct hf_api_cause *c, const struct hf_request *r,
     if (value->type == HF_TYPE_LWW)
         blame_name(c, "value: node", value->node);
     blame_items(c, value);
-    say(c, "value: it is more than a register holds (%d items, %d bytes).", HF_MERGE_ITEMS_MAX,
+    say(c, "value: it is above the limits of a register (%d items, %d bytes).", HF_MERGE_ITEMS_MAX,
         HF_VALUE_MAX);
 }
 
@@ -182,17 +181,17 @@ static void blame_keyed(struct hf_api_cause *c, const struct hf_request *r)
 static void blame_limit(struct hf_api_cause *c, enum hf_limit limit)
 {
     static const char again[] =
-        "Nothing was changed and nothing is remembered: try again later with the same key.";
+        "Nothing was changed and nothing was stored. Retry later with the same key.";
     static const char left[] =
-        "What was begun can be ended, and registers and leases can be deleted. ";
+        "Endings, and the deletion of registers and leases, are still accepted. ";
     if (limit == HF_LIMIT_DISK)
-        say(c, "There is no room on disk. %s", again);
+        say(c, "Out of disk space. %s", again);
     if (limit == HF_LIMIT_MEMORY)
         say(c, "The memory limit is reached. %s%s", left, again);
     if (limit == HF_LIMIT_TENANT_MEMORY)
-        say(c, "This tenant has used up its quota of memory. %s%s", left, again);
+        say(c, "The memory quota of this tenant is used up. %s%s", left, again);
     if (limit == HF_LIMIT_TENANT_RECORDS)
-        say(c, "This tenant has used up its quota of records. %s%s", left, again);
+        say(c, "The record quota of this tenant is used up. %s%s", left, again);
 }
 
 struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_result *result)

@@ -57,7 +57,7 @@ enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *are
     if (status == HF_INVALID_REQUEST)
         (void)hf_decode_refuse(
             why, "Idempotency-Key: expected a bare key, or a string in quotes with only \\\" and "
-                 "\\\\ escaped and nothing behind it.");
+                 "\\\\ escaped and nothing after it.");
     return status;
 }
 
@@ -69,8 +69,8 @@ static enum hf_status header_key(const struct hf_call *call, const struct hf_api
 {
     if (!in->has_key && call->key)
         return hf_decode_refuse(
-            why, "Idempotency-Key: this header is missing, and the call needs one that is "
-                 "the same for every attempt and new for every new request.");
+            why, "Idempotency-Key: this header is missing. Send a key that is the same for every "
+                 "attempt and new for every new request.");
     return hf_decode_key(in, arena, key, why);
 }
 
@@ -85,8 +85,8 @@ static enum hf_status claim_key(const struct hf_api_input *in, struct hf_bytes k
         return HF_OK;
     return hf_decode_refuse(
         why,
-        "Idempotency-Key: this header is not the claim's key, which stands in the %s. Leave the "
-        "header out, or send the same key in both.",
+        "Idempotency-Key: this header is not the claim's key, which is in the %s. Leave out the "
+        "header, or send the same key in both.",
         r->action == HF_BEGIN ? "body" : "path");
 }
 
@@ -186,8 +186,7 @@ static enum hf_status body_check(struct hf_decoding *d)
 {
     bool bare = !hf_call_has_body(d->call);
     if (bare && d->r.text.size > 0)
-        return hf_decode_refuse(d->why,
-                                "body: expected none, because nothing is read from one here.");
+        return hf_decode_refuse(d->why, "body: expected none, because this call has no body.");
     if (bare || (d->call->field_count == 0 && d->r.text.size == 0))
         return HF_OK;
     return body_read(d);

@@ -75,7 +75,7 @@ struct hf_decode_words hf_decode_expected(const struct hf_call_field *field)
     case HF_TYPE_OF_NUMBER: what = "a whole number"; break;
     case HF_TYPE_OF_FLAG: what = "true or false"; break;
     case HF_TYPE_OF_JSON: what = "any JSON"; break;
-    case HF_TYPE_OF_MATCH: what = "at most 4, in an array, out of "; break;
+    case HF_TYPE_OF_MATCH: what = "at most 4, in an array, of "; break;
     case HF_TYPE_OF_CHOICE: what = "one of "; break;
     case HF_TYPE_OF_TIME: what = "a time such as 2026-11-15T21:39:57Z"; break;
     }
@@ -102,8 +102,8 @@ enum hf_status hf_decode_unknown(struct hf_decoding *d, const char *what, struct
     for (size_t i = 0; i < count && at < sizeof list; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "",
                                d->call->fields[i].name);
-    return hf_decode_refuse(d->why, "The %s \"%s\" is not known to this call, which takes %s.",
-                            what, hf_reader_excerpt(name, text), list);
+    return hf_decode_refuse(d->why, "Unknown %s \"%s\". This call takes %s.", what,
+                            hf_reader_excerpt(name, text), list);
 }
 
 enum hf_status hf_decode_complete(struct hf_decoding *d)
@@ -162,7 +162,7 @@ static bool duration_read(struct hf_reader *r, const struct hf_call_field *field
     if (!fits)
         return hf_reader_refuse(r, at, A_DURATION);
     return field->required || *ms != 0 ||
-           hf_reader_refuse(r, at, "a duration of 1ms or more, or nothing");
+           hf_reader_refuse(r, at, "a duration of at least 1ms, or nothing");
 }
 
 /* A capacity has its own bounds, so that every error in it gets the same message. */

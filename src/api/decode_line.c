@@ -19,8 +19,7 @@ static enum hf_status op_find(struct hf_decoding *d)
         (void)hf_reader_skip(r);
     if (r->failed && !r->no_memory)
         return hf_decode_refuse(
-            d->why,
-            "line: %s. Each line is one whole JSON object, such as {\"op\":\"check\", ...}.",
+            d->why, "line: %s. Each line must be one JSON object, such as {\"op\":\"check\", ...}.",
             r->error);
     if (r->failed)
         return hf_decode_failed(d, "line");

@@ -14,7 +14,7 @@ static enum hf_status part_decode(struct hf_decoding *d, struct hf_bytes part, s
     if (!data)
         return HF_NO_MEMORY;
     if (!hf_http_unescape(part, data, &size))
-        return hf_decode_refuse(d->why, "query: expected two hexadecimal digits behind each %%.");
+        return hf_decode_refuse(d->why, "query: expected two hexadecimal digits after each %%.");
     *out = hf_mem(data, size);
     return HF_OK;
 }
@@ -64,7 +64,7 @@ static enum hf_status part_read(struct hf_decoding *d, struct hf_bytes name, str
     if (index < 0 || (size_t)index >= count)
         return hf_decode_unknown(d, "query parameter", name, count);
     if (d->got[index].given)
-        return hf_decode_refuse(d->why, "%s: expected once, and it comes twice.",
+        return hf_decode_refuse(d->why, "%s: it is given twice; give it once.",
                                 d->call->fields[index].name);
     d->got[index].given = true;
     return value_read(d, (size_t)index, value);
@@ -86,8 +86,7 @@ static enum hf_status no_body(struct hf_decoding *d, const struct hf_api_input *
     if (status != HF_OK)
         return status;
     if (in->body.size > 0)
-        return hf_decode_refuse(d->why,
-                                "body: expected none, because nothing is read from one here.");
+        return hf_decode_refuse(d->why, "body: expected none, because this call has no body.");
     return HF_OK;
 }
 
@@ -99,7 +98,7 @@ static enum hf_status limits_put(struct hf_decoding *d, struct hf_query *out)
                                 HF_LIST_MAX);
     if (cursor->text.size > 0 && (!hf_number_parse(cursor->text, &out->cursor) || out->cursor == 0))
         return hf_decode_refuse(
-            d->why, "cursor: expected the next_cursor of a page, or nothing for the start.");
+            d->why, "cursor: expected the next_cursor of a page, or nothing for the first page.");
     return HF_OK;
 }
 

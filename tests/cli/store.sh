@@ -85,7 +85,7 @@ got=0
 last="holdfast hold z, with a file size limit"
 checks=$((checks + 1))
 [ "$got" = 4 ] || fail "exit code $got"
-has err "Ask again with the same key"
+has err "Retry with the same key"
 json 'j.code === "indeterminate" && j.status === 503'
 try 0 hold z --for b --duration 15m --key z1 --data "$work/full"
 

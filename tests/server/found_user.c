@@ -95,8 +95,8 @@ static void a_header_that_contradicts_the_claim_is_refused(void **state)
 {
     (void)state;
     static const char wrong[] =
-        "Idempotency-Key: this header is not the claim's key, which stands in the %s. Leave the "
-        "header out, or send the same key in both.";
+        "Idempotency-Key: this header is not the claim's key, which is in the %s. Leave out the "
+        "header, or send the same key in both.";
     char text[256];
     snprintf(text, sizeof text, wrong, "body");
     assert_int_equal(talk(&t, "POST /v1/claims", "other", "{\"key\":\"pay-1\",\"payload\":1}"),
@@ -164,7 +164,7 @@ static void a_refusal_is_remembered_if_the_request_can_be_read(void **state)
     assert_int_equal(
         talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1,\"lease\":-5}"), 400);
     says(400, "invalid-request",
-         "lease: expected a duration from 1ms to 3650d, got -5000ms. Correct it and ask again.");
+         "lease: expected a duration from 1ms to 3650d, got -5000ms. Correct it and retry.");
     assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1,\"lease\":0}"),
                      400);
     assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":-1}"), 400);
@@ -181,43 +181,45 @@ static void fences_that_are_not_the_newest_are_named(void **state)
         201);
     assert_int_equal(talk(&t, "POST /v1/claims/c/complete", NULL, "{\"fence\":9}"), 400);
     says(400, "invalid-request",
-         "fence: 9 was never given for this claim, whose newest is 1. Send the fence that you were "
-         "answered with.");
+         "fence: 9 was never given for this claim. Its newest fence is 1. Send the fence from the "
+         "answer that you received.");
     assert_int_equal(talk(&t, "POST /v1/claims/c/heartbeat", NULL, "{\"fence\":0}"), 400);
-    says(400, "invalid-request", "fence: 0 is none. Send the one that you were answered with.");
+    says(400, "invalid-request",
+         "fence: 0 is not a fence. Send the fence from the answer that you "
+         "received.");
     clock_at(1000);
     assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"c\",\"payload\":1}"), 201);
     assert_int_equal(talk(&t, "POST /v1/claims/c/fail", NULL, "{\"fence\":1}"), 412);
     says(412, "stale-fence",
-         "Fence 1 is not the newest of this claim, which is 2: it was begun again since, or the "
-         "fence is another one's. Nothing is taken from it. Stop.");
+         "Fence 1 is stale. The newest fence of this claim is 2: it was begun again, or the "
+         "fence belongs to another one. Nothing was changed. Stop.");
     /* The same in a batch, and of leases. */
     assert_int_equal(
         talk(&t, "POST /v1/batch", NULL, "{\"op\":\"complete\",\"key\":\"c\",\"fence\":1}"), 200);
     assert_true(reply_has(&t.got, "\"status\":412,\"replayed\":false"));
     assert_true(reply_has(
-        &t.got, "Fence 1 is not the newest of this claim, which is 2: it was begun again since"));
+        &t.got, "Fence 1 is stale. The newest fence of this claim is 2: it was begun again"));
     assert_int_equal(talk(&t, "POST /v1/leases/l", "l-1", "{\"holder\":\"h\",\"ttl\":\"1s\"}"),
                      201);
     assert_int_equal(talk(&t, "POST /v1/leases/l/renew", NULL, "{\"fence\":77}"), 400);
     says(400, "invalid-request",
-         "fence: 77 was never given for this lease, whose newest is 3. Send the fence that you "
-         "were answered with.");
+         "fence: 77 was never given for this lease. Its newest fence is 3. Send the fence from the "
+         "answer that you received.");
     clock_at(2000);
     assert_int_equal(talk(&t, "POST /v1/leases/l", "l-2", "{\"holder\":\"h\",\"ttl\":\"1s\"}"),
                      201);
     assert_int_equal(talk(&t, "POST /v1/leases/l/release", NULL, "{\"fence\":3}"), 412);
     says(412, "stale-fence",
-         "Fence 3 is not the newest of this lease, which is 4: it was granted again since, or the "
-         "fence is another one's. Nothing is taken from it. Stop.");
+         "Fence 3 is stale. The newest fence of this lease is 4: it was granted again, or the "
+         "fence belongs to another one. Nothing was changed. Stop.");
     /* A write is remembered, so its words are fixed; they are true of an equal fence too. */
     assert_int_equal(talk(&t, "PUT /v1/registers/x", "w-1", "{\"value\":1,\"fence\":4}"), 200);
     assert_int_equal(talk_twice(&t, "PUT /v1/registers/x", "w-2", "{\"value\":2,\"fence\":4}"),
                      412);
     says(412, "stale-fence",
-         "A write has carried this fence or a higher one before (GET shows the register's "
-         "`fence`), and a fence is good for one write of a register. Get a new grant and use its "
-         "fence, with a new key.");
+         "A write has already used this fence or a higher one (GET shows the register's `fence`), "
+         "and a fence is valid for one write of a register. Acquire a new lease and use its fence, "
+         "with a new key.");
     /* One without a fence is always applied. */
     assert_int_equal(talk(&t, "PUT /v1/registers/x", "w-3", "{\"value\":3}"), 200);
 }
@@ -235,48 +237,47 @@ static void a_merge_that_is_refused_says_why(void **state)
         "{\"name\":\"m\",\"type\":\"union\",\"value\":[\"a\",\"b\"],\"version\":1,\"fence\":0}");
     assert_int_equal(talk(&t, what, NULL, "{\"type\":\"max\",\"value\":1}"), 400);
     says(400, "invalid-request",
-         "type: the register is of type union and stays so, and this is a merge of type max. Use "
-         "another name.");
+         "type: the register has the type union, which cannot change, and this is a merge of type "
+         "max. Use another name.");
     assert_int_equal(talk(&t, "PUT /v1/registers/p", "k", "{\"value\":1}"), 200);
     assert_int_equal(talk(&t, "POST /v1/registers/p/merge", NULL, "{\"type\":\"max\",\"value\":1}"),
                      400);
     says(400, "invalid-request",
-         "type: the register is of type plain and stays so, and this is a merge of type max. Use "
-         "another name.");
+         "type: the register has the type plain, which cannot change, and this is a merge of type "
+         "max. Use another name.");
     static const char count[] = "POST /v1/registers/c/merge";
     assert_int_equal(talk(&t, count, NULL,
                           "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775807,\"b\":1}}"),
                      400);
     says(400, "invalid-request",
-         "value: its numbers add up to more than 9223372036854775807, which no counter here can "
-         "count.");
+         "value: the sum of its numbers is above the limit of a counter, 9223372036854775807.");
     assert_int_equal(
         talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775808}}"), 400);
     says(400, "invalid-request",
-         "value: expected numbers up to 9223372036854775807, got one above it.");
+         "value: expected numbers up to 9223372036854775807, got a higher one.");
     assert_int_equal(
         talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"a\":9223372036854775807}}"), 200);
     assert_int_equal(talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"b\":1}}"), 400);
     says(400, "invalid-request",
-         "value: together with what the register has, it is more than a register holds (1024 "
+         "value: merged with the register's value it is above the limits of a register (1024 "
          "items, 65536 bytes, a total of 9223372036854775807).");
     assert_int_equal(talk(&t, count, NULL, "{\"type\":\"counter\",\"value\":{\"\":1}}"), 400);
     says(400, "invalid-request",
-         "value: each name in it: expected 1 to 1024 bytes, got 0. Correct it and ask again.");
+         "value: each name in it: expected 1 to 1024 bytes, got 0. Correct it and retry.");
 }
 
 static void a_key_that_cannot_be_one_is_named(void **state)
 {
     (void)state;
     static const char empty[] =
-        "key: it is empty. A key has 1 byte or more, the same for every attempt and "
-        "new for every new request.";
+        "key: it is empty. Use a key of 1 byte or more, the same for every attempt and new for "
+        "every new request.";
     char key[300], text[200];
     memset(key, 'k', 257);
     key[257] = 0;
     snprintf(text, sizeof text,
-             "key: it has 257 bytes, and the limit is what the server is configured to "
-             "(token-max-length, 256 unless set). Use a shorter one.");
+             "key: it has 257 bytes, which is above the server's limit (token-max-length, 256 by "
+             "default). Use a shorter key.");
     assert_int_equal(talk(&t, "POST /v1/holds", "\"\"", hold), 400);
     says(400, "invalid-request", empty);
     talk_unkeyed(&t);
@@ -301,7 +302,7 @@ static void a_key_that_cannot_be_one_is_named(void **state)
     assert_int_equal(talk(&t, "POST /v1/batch", NULL, "xx\n"), 200);
     assert_true(reply_has(
         &t.got,
-        "line: expected an object at byte 0, got 'x'. Each line is one whole JSON object, such "
+        "line: expected an object at byte 0, got 'x'. Each line must be one JSON object, such "
         "as {\\\"op\\\":\\\"check\\\", ...}."));
 }
 

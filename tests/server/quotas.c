@@ -132,7 +132,7 @@ static void a_tenant_that_fills_its_share_stops_no_other(void **state)
     char id[64];
     snprintf(id, sizeof id, "%s", reply_text(&t[GREEDY].got, "id"));
     fills(&t[GREEDY]);
-    assert_true(reply_has(&t[GREEDY].got, "quota of memory"));
+    assert_true(reply_has(&t[GREEDY].got, "memory quota"));
     works(&t[OTHER], 1);
     assert_int_equal(talk(&t[OTHER], "GET /readyz", NULL, NULL), 200);
     restart();

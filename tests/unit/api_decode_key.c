@@ -46,9 +46,9 @@ static void test_keys(void **state)
     /* A claim's key stands elsewhere; a header may only say the same. */
     same(good(POST, "/v1/claims/c/complete", "\"c\"", "{\"fence\":1}")->key, "c");
     bad(POST, "/v1/claims/c/complete", "k", "{\"fence\":1}",
-        "Idempotency-Key: this header is not the claim's key, which stands in the path.");
+        "Idempotency-Key: this header is not the claim's key, which is in the path.");
     bad(POST, "/v1/claims", "", "{\"key\":\"c\",\"payload\":1}",
-        "Idempotency-Key: this header is not the claim's key, which stands in the body.");
+        "Idempotency-Key: this header is not the claim's key, which is in the body.");
     same(good(GET, "/v1/claims/c", "k", NULL)->key, "c");
     assert_true(hf_api_key(hf_mem(NULL, 0), &decoded.arena, &key));
 }

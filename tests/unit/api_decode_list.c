@@ -73,7 +73,7 @@ static void test_refusals(void **state)
     refused("/v1/holds?limit=1e2", "limit: expected a whole number.");
     refused("/v1/holds?limit=10%00", "limit: expected a whole number.");
     refused("/v1/holds?cursor=x",
-            "cursor: expected the next_cursor of a page, or nothing for the start.");
+            "cursor: expected the next_cursor of a page, or nothing for the first page.");
     refused("/v1/holds?cursor=0", "cursor: expected the next_cursor of a page");
     refused("/v1/holds?cursor=18446744073709551616", "cursor: expected the next_cursor of a page");
     refused("/v1/holds?cursor=null", "cursor: expected the next_cursor of a page");
@@ -86,19 +86,18 @@ static void test_refusals(void **state)
     refused("/v1/holds?to=2026-11-15T21:39:57", "to: expected a time such as");
     refused("/v1/holds?resource=%ff", "resource: expected UTF-8.");
     refused("/v1/holds?requester=a%00b", "requester: expected text without NUL.");
-    refused("/v1/holds?resource=%4", "query: expected two hexadecimal digits behind each %.");
-    refused("/v1/holds?%zz=1", "query: expected two hexadecimal digits behind each %.");
+    refused("/v1/holds?resource=%4", "query: expected two hexadecimal digits after each %.");
+    refused("/v1/holds?%zz=1", "query: expected two hexadecimal digits after each %.");
     refused("/v1/holds?%ff=1", "query: expected UTF-8.");
-    refused("/v1/holds?limit=1&limit=1", "limit: expected once, and it comes twice.");
-    refused("/v1/holds?cursor=&cursor=", "cursor: expected once, and it comes twice.");
-    refused("/v1/holds?resource=a&%72esource=b", "resource: expected once, and it comes twice.");
-    refused("/v1/holds?colour=red",
-            "The query parameter \"colour\" is not known to this call, which takes limit, "
-            "cursor, state, resource, requester, from, to.");
-    refused("/v1/holds?=1", "The query parameter \"\" is not known");
-    refused("/v1/holds?Limit=1", "The query parameter \"Limit\" is not known");
+    refused("/v1/holds?limit=1&limit=1", "limit: it is given twice; give it once.");
+    refused("/v1/holds?cursor=&cursor=", "cursor: it is given twice; give it once.");
+    refused("/v1/holds?resource=a&%72esource=b", "resource: it is given twice; give it once.");
+    refused("/v1/holds?colour=red", "Unknown query parameter \"colour\". This call takes limit, "
+                                    "cursor, state, resource, requester, from, to.");
+    refused("/v1/holds?=1", "Unknown query parameter \"\"");
+    refused("/v1/holds?Limit=1", "Unknown query parameter \"Limit\"");
     refused("/v1/resources?state=held",
-            "The query parameter \"state\" is not known to this call, which takes limit, cursor.");
+            "Unknown query parameter \"state\". This call takes limit, cursor.");
 }
 
 static void test_other_lists(void **state)
@@ -121,7 +120,7 @@ static void test_other_lists(void **state)
         snprintf(target, sizeof target, "%s?limit=0", lists[i].path);
         refused(target, "limit: expected a whole number from 1 to 1000.");
         snprintf(target, sizeof target, "%s?resource=x", lists[i].path);
-        refused(target, "The query parameter \"resource\" is not known");
+        refused(target, "Unknown query parameter \"resource\"");
     }
     refused("/v1/guards/%ff/entries", "path: expected UTF-8.");
     refused("/v1/guards/%00/entries", "path: expected text without NUL.");
@@ -163,9 +162,8 @@ static void test_export(void **state)
     }
     refused("/v1/export?format=xml", "format: expected one of jsonl, sqlite.");
     refused("/v1/export?format=", "format: expected one of jsonl, sqlite.");
-    refused("/v1/export?format=jsonl&format=sqlite", "format: expected once, and it comes twice.");
-    refused("/v1/export?x=1",
-            "The query parameter \"x\" is not known to this call, which takes format.");
+    refused("/v1/export?format=jsonl&format=sqlite", "format: it is given twice; give it once.");
+    refused("/v1/export?x=1", "Unknown query parameter \"x\". This call takes format.");
 }
 
 int main(void)

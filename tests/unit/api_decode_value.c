@@ -147,7 +147,7 @@ static void test_order(void **state)
     bad(POST, "/v1/registers/n/merge", NULL, "{\"type\":\"max\"}",
         "value: missing, expected any JSON.");
     bad(POST, "/v1/registers/n/merge", NULL, "{\"type\":\"max\",\"value\":1,\"fence\":1}",
-        "The member \"fence\" is not");
+        "Unknown member \"fence\"");
 }
 
 /* One item more than a merge may have is refused before there is memory for millions. */

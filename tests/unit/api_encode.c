@@ -313,9 +313,9 @@ static void test_problem_bytes(void **state)
     (void)state;
     struct hf_json j = fresh();
     hf_api_answer(&j, HF_GET_TOKEN, &(struct hf_answer){ .status = HF_NOT_KNOWN });
-    expect("{\"type\":\"urn:holdfast:not-known\",\"title\":\"Not known "
-           "here\",\"status\":404,\"detail\":\"No call with this key is remembered: it never "
-           "arrived, or its window has closed.\",\"code\":\"not-known\"}");
+    expect("{\"type\":\"urn:holdfast:not-known\",\"title\":\"Not "
+           "known\",\"status\":404,\"detail\":\"No call with this key is remembered: it never "
+           "arrived, or its window is over.\",\"code\":\"not-known\"}");
     j = fresh();
     struct hf_answer refused = { .status = HF_REFUSED,
                                  .kind = HF_RECORD_VALUE,
