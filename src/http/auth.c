@@ -14,24 +14,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The digests stand apart from what they give, so that a check reads nothing but digests until it
- * knows. */
+/* The digests are in an array of their own, so that a check reads only digests until it has a
+ * result. */
 struct hf_auth {
     atomic_size_t owners;
     size_t count;
     bool has_operator;
     uint8_t digests[HF_AUTH_MAX][HF_DIGEST_SIZE];
     struct hf_caller
-        callers[HF_AUTH_MAX + 1]; /* callers[0] is nobody, callers[i + 1] has digests[i] */
+        callers[HF_AUTH_MAX + 1]; /* callers[0]: unknown; callers[i + 1] has digests[i] */
 };
 
 struct loading {
     const char *path;
     struct hf_auth *auth;
     unsigned line;
-    unsigned lines[HF_AUTH_MAX]; /* where each credential stands */
+    unsigned lines[HF_AUTH_MAX]; /* the line of each credential */
     struct hf_error *why;
-    bool readable; /* by everybody */
+    bool readable; /* by every user */
 };
 
 __attribute__((format(printf, 3, 4))) static enum hf_status
@@ -94,7 +94,7 @@ static enum hf_status tenant_read(struct loading *l, struct hf_bytes word, struc
     return HF_OK;
 }
 
-/* Of all tenants, and therefore of none. */
+/* An operator is for all tenants, so it belongs to none. */
 static enum hf_status operator_read(struct loading *l, struct hf_caller *caller)
 {
     if (caller->tenant_size != 1 || caller->tenant[0] != '*')
@@ -218,7 +218,7 @@ static enum hf_status text_read(struct loading *l, struct hf_bytes text)
 
 /* ---- The file ---- */
 
-/* Read from `fd`; one byte more than is allowed, so that a file that is too long is noticed. */
+/* Read from `fd`, one byte more than the limit, to detect a file that is too long. */
 static enum hf_status file_read(struct loading *l, int fd, char *text, size_t *size)
 {
     struct stat st;
@@ -246,8 +246,7 @@ static enum hf_status file_read(struct loading *l, int fd, char *text, size_t *s
 static enum hf_status file_load(struct loading *l, char *text)
 {
     size_t size = 0;
-    /* Without O_NONBLOCK, somebody's named pipe would hold a server up that reads its file
-     * again. */
+    /* Without O_NONBLOCK, a named pipe at this path would block a server that reloads the file. */
     int fd = open(l->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return refuse(l, HF_STORAGE_FAILURE, "cannot be opened: %s.", strerror(errno));
@@ -272,7 +271,7 @@ enum hf_status hf_auth_load(const char *path, struct hf_auth **auth, struct hf_e
     atomic_init(&l.auth->owners, 1);
     *auth = l.auth;
     *why = (struct hf_error){ HF_OK, "" };
-    if (l.readable) /* what stands there are hashes: worth a word, not a refusal */
+    if (l.readable) /* the file has only hashes: a warning is enough */
         snprintf(why->text, sizeof why->text,
                  "%.200s may be read by everybody; better: chmod o-r on it", path);
     return HF_OK;
@@ -298,8 +297,7 @@ bool hf_auth_has_operator(const struct hf_auth *auth)
 
 /* ---- Checking ---- */
 
-/* What stands behind "Bearer" and its spaces. The name of the scheme may be in any case (RFC
- * 9110). */
+/* The text after "Bearer" and its spaces. The scheme is case-insensitive (RFC 9110). */
 static struct hf_bytes credential_of(struct hf_bytes field)
 {
     static const char scheme[] = "bearer";
@@ -348,7 +346,7 @@ bool hf_auth_check(const struct hf_auth *auth, struct hf_bytes field, struct hf_
     if (credential.size == 0)
         return false;
     hf_sha256_of(credential.data, credential.size, digest);
-    /* No line is left out and no digest stands in two, so at most one of these adds anything. */
+    /* Compare with every line. A digest appears only once, so at most one mask is not zero. */
     for (size_t i = 0; i < auth->count; i++)
         found |= equal_mask(auth->digests[i], digest) & (i + 1);
     *caller = auth->callers[found];

@@ -4,7 +4,7 @@
 
 enum { SIZE_FIRST, SIZE, SIZE_LF, DATA, DATA_CR, DATA_LF, LAST_CR, LAST_LF, OVER };
 
-enum { DIGITS_MAX = 16 }; /* as many as 64 bits have, so that no size can overflow */
+enum { DIGITS_MAX = 16 }; /* 64 bits, so that no size can overflow */
 
 static bool refuse(struct hf_http_refusal *why, const char *detail)
 {
@@ -29,7 +29,7 @@ static bool take_size(struct hf_http_chunk *c, unsigned char b, struct hf_http_r
     return true;
 }
 
-/* Take one byte outside of the data. False if it may not stand there. */
+/* Take one byte outside of the data. False if it is not allowed there. */
 static bool take_byte(struct hf_http_chunk *c, unsigned char b, struct hf_http_refusal *why)
 {
     switch (c->state) {
@@ -60,7 +60,7 @@ static bool take_byte(struct hf_http_chunk *c, unsigned char b, struct hf_http_r
     }
 }
 
-/* Move as much of the chunk as has come to its place among the decoded bytes. How much it was. */
+/* Move the received part of the chunk to the end of the decoded bytes. Returns its size. */
 static size_t take_data(struct hf_http_chunk *c, char *to, const char *from, size_t size)
 {
     if (size > c->left)

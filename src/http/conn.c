@@ -1,4 +1,4 @@
-/* Connections: let in, watched, marked for the end of the round, closed. */
+/* Connections: accept, watch, mark for the end of the round, close. */
 #include "http/inner.h"
 
 #include <errno.h>
@@ -49,9 +49,9 @@ void hf_http_drop(struct hf_http_conn *conn)
     while (conn->first) {
         struct hf_http_exchange *x = conn->first;
         conn->first = x->next;
-        x->conn = NULL; /* the handler may still work on it: its answer is thrown away then */
+        x->conn = NULL; /* the handler may still work on it: its answer is dropped */
         x->gone = true;
-        if (x->done || x->waits) /* nobody works on one that waits for its turn */
+        if (x->done || x->waits) /* the handler does not have it yet */
             hf_http_exchange_free(x);
     }
     hf_timer_clear(&conn->patience);
@@ -71,12 +71,12 @@ void hf_http_drop(struct hf_http_conn *conn)
     free(conn);
 }
 
-/* ---- Letting in ---- */
+/* ---- Accepting ---- */
 
 void hf_http_listen_again(struct hf_http_thread *t)
 {
     (void)hf_loop_watch(&t->loop, &t->listener,
-                        EPOLLIN | EPOLLEXCLUSIVE); /* else at the next tick */
+                        EPOLLIN | EPOLLEXCLUSIVE); /* if this fails, the next tick tries again */
 }
 
 static void on_event(struct hf_source *source, uint32_t events)
@@ -89,7 +89,7 @@ static void on_event(struct hf_source *source, uint32_t events)
         hf_http_input(conn);
 }
 
-/* Take a socket in. False without memory or descriptors. */
+/* Add a socket. False if out of memory or descriptors. */
 static bool conn_open(struct hf_http_thread *t, int fd)
 {
     struct hf_http_conn *conn = calloc(1, sizeof *conn);
@@ -122,8 +122,8 @@ static bool conn_open(struct hf_http_thread *t, int fd)
 
 enum room { ROOM_FREE, ROOM_MADE, ROOM_NONE };
 
-/* Is there room for one more? It is made by closing one that nobody has said who it is, if there is
- * such a one. The place that it takes is free when the round ends, so no more are let in before. */
+/* Is there room for one more? If not, close an unknown connection, if there is one. Its place is
+ * free at the end of the round, so no more connections are accepted before that. */
 static enum room room_for_one(struct hf_http_thread *t, unsigned before)
 {
     const struct hf_http_server *s = t->server;
@@ -142,7 +142,8 @@ bool hf_http_accept(struct hf_http_thread *t)
     for (int i = 0; i < HF_HTTP_ACCEPTS; i++) {
         int fd = hf_socket_accept(s->listener);
         if (fd < 0) {
-            /* Out of descriptors or memory: what waits in the backlog is taken at the next tick. */
+            /* Out of descriptors or memory: the next tick tries again to accept from the
+             * backlog. */
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
                 (void)hf_http_unknown_shed(t);
                 hf_loop_unwatch(&t->loop, &t->listener);

@@ -1,4 +1,4 @@
-/* Exchanges: made, used again, and answered by any thread. */
+/* Exchanges: create, reuse, and finish from any thread. */
 #include "http/inner.h"
 
 #include <stdlib.h>

@@ -19,9 +19,9 @@ enum hf_http_parse hf_http_bad(struct hf_http_reader *r, const char *detail)
 
 /* ---- Words and lists ---- */
 
-/* Is `text` the word, in any case? word: lower case letters, digits and '-'. The control bytes that
- * would pass for those were refused before. Eight bytes at once; the last eight may overlap those
- * before. */
+/* Is `text` equal to `word`, ignoring case? word: lower case letters, digits and '-'. Control
+ * bytes, which this would take for those, were refused before. It compares eight bytes at once; the
+ * last eight may overlap the previous ones. */
 static bool is_word(struct hf_bytes text, const char *word, size_t size)
 {
     const unsigned char *p = text.data, *w = (const unsigned char *)word;
@@ -42,7 +42,7 @@ static bool is_word(struct hf_bytes text, const char *word, size_t size)
 
 #define IS_WORD(text, word) is_word(text, word, sizeof(word) - 1)
 
-/* Cut the next item off a list with commas, without the blanks around it. False at the end. */
+/* Take the next item of a comma-separated list, without the blanks around it. False at the end. */
 static bool item_next(struct hf_bytes *list, struct hf_bytes *item)
 {
     const unsigned char *p = list->data;
@@ -62,7 +62,7 @@ static bool item_next(struct hf_bytes *list, struct hf_bytes *item)
 
 /* ---- Host ---- */
 
-/* "[...]" with an IPv6 address in it. rest: what is behind the bracket. */
+/* "[...]" with an IPv6 address in it. rest: the text after the bracket. */
 static bool literal_take(struct hf_bytes host, struct hf_bytes *rest)
 {
     const char *p = host.data;
@@ -92,9 +92,9 @@ static bool port_valid(struct hf_bytes port)
     return number <= 65535;
 }
 
-/* A name, an IPv4 address or an IPv6 address in brackets, with a port or without. Of what RFC 3986
- * allows in a name, escapes and punctuation are refused: no host is called so, and "a,b" may be two
- * fields made one. */
+/* A name, an IPv4 address or an IPv6 address in brackets, with or without a port. RFC 3986 also
+ * allows escapes and punctuation in a name. They are refused: no host has them, and "a,b" may be
+ * two fields joined by a proxy. */
 static bool host_valid(struct hf_bytes host)
 {
     const unsigned char *p = host.data;
@@ -116,7 +116,7 @@ static bool host_valid(struct hf_bytes host)
 
 /* ---- Values ---- */
 
-/* Digits only, so that no reader can see a sign, a list or another base in it. */
+/* Only digits, so that no other parser can read a sign, a list or another base. */
 static enum hf_http_parse take_length(struct hf_http_reader *r, struct hf_bytes value)
 {
     const unsigned char *p = value.data;
@@ -142,8 +142,8 @@ static enum hf_http_parse take_length(struct hf_http_reader *r, struct hf_bytes 
     return HF_HTTP_DONE;
 }
 
-/* Exactly "chunked". RFC 9112, 6.3: if another coding is the last one, nobody knows where the body
- * ends, which is 400; 6.1: if chunked is the last and only the others are not known here, 501. */
+/* Exactly "chunked". RFC 9112, 6.3: if another coding is the last one, the end of the body is
+ * unknown: 400. 6.1: if chunked is the last and the others are unknown: 501. */
 static enum hf_http_parse take_coding(struct hf_http_reader *r, struct hf_bytes value)
 {
     struct hf_bytes item;
@@ -180,8 +180,7 @@ static enum hf_http_parse take_expect(struct hf_http_reader *r, struct hf_bytes 
     return HF_HTTP_DONE;
 }
 
-/* A list of tokens, of which "close" is the only one that changes anything. Empty items are legal
- * in lists. */
+/* A list of tokens. Only "close" has an effect. Empty items are legal in lists. */
 static enum hf_http_parse take_connection(struct hf_http_reader *r, struct hf_bytes value)
 {
     struct hf_bytes item;
@@ -195,7 +194,7 @@ static enum hf_http_parse take_connection(struct hf_http_reader *r, struct hf_by
     return HF_HTTP_DONE;
 }
 
-/* Keep the value for whoever looks at it. All of them expect ASCII, so it is judged here, once. */
+/* Keep the value. All users of kept values expect ASCII, so that is checked here, once. */
 static enum hf_http_parse take_kept(struct hf_http_reader *r, unsigned field, struct hf_bytes value)
 {
     const unsigned char *p = value.data;
@@ -218,13 +217,13 @@ static enum hf_http_parse take_kept(struct hf_http_reader *r, unsigned field, st
     return HF_HTTP_DONE;
 }
 
-/* ---- Which field is it ---- */
+/* ---- Finding the field ---- */
 
-/* Those whose value is kept have the numbers of enum hf_http_field; these follow. */
+/* Fields with a kept value have the numbers of enum hf_http_field; these follow. */
 enum { LENGTH = HF_FIELD_COUNT, CODING, EXPECT, CONNECTION, UNKNOWN };
 
-/* By length, and first_of_length says where each length begins; for lengths that none has,
- * anywhere. */
+/* Sorted by length; first_of_length has the index of the first field of each length, and any index
+ * for other lengths. */
 static const struct known {
     const char *name;
     unsigned char size, field;
@@ -265,7 +264,7 @@ static enum hf_http_parse take_known(struct hf_http_reader *r, unsigned field,
     bool again = r->seen & 1U << field;
     r->seen |= 1U << field;
     if (again && field == HF_FIELD_ACCEPT)
-        return HF_HTTP_DONE; /* the first counts */
+        return HF_HTTP_DONE; /* the first one counts */
     if (again && field == HF_FIELD_IDEMPOTENCY_KEY)
         return hf_http_bad(r, "Idempotency-Key was sent more than once. Send one.");
     if (again && field != CONNECTION)

@@ -19,14 +19,14 @@ static enum hf_http_parse line_end(struct hf_http_reader *r)
     return HF_HTTP_DONE;
 }
 
-/* May stand in a field's value. Bytes from 0x80 on are judged by whoever looks at the value. */
+/* Is the byte allowed in a field's value? The user of the value checks bytes from 0x80 on. */
 static bool is_value(unsigned char c)
 {
     return (c >= 0x20 && c != 0x7f) || c == '\t';
 }
 
-/* The first byte that may not stand in a value, or `end`. Eight bytes at once: in each of the two
- * masks the lowest top bit that is set is the first byte below 0x20, and the first that is 0x7f. */
+/* The first byte that is not allowed in a value, or `end`. Eight bytes at once: the lowest top bit
+ * that is set marks, in one mask, the first byte below 0x20, and in the other the first 0x7f. */
 static const unsigned char *value_end(const unsigned char *p, const unsigned char *end)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
@@ -116,7 +116,7 @@ static enum hf_http_parse read_method(struct hf_http_reader *r)
     return HF_HTTP_DONE;
 }
 
-/* The bytes of the target and the space behind it. An escape is whole or it is refused. */
+/* Read the target and the space after it. An incomplete escape is refused. */
 static enum hf_http_parse read_target(struct hf_http_reader *r)
 {
     const unsigned char *target = r->p, *p = r->p, *end = r->end;
@@ -168,8 +168,7 @@ static enum hf_http_parse read_version(struct hf_http_reader *r)
     return HF_HTTP_DONE;
 }
 
-/* The version is judged before the target's form, so that the preface of HTTP/2 is answered with
- * 505. */
+/* Check the version before the form of the target, so that the preface of HTTP/2 gets 505. */
 static enum hf_http_parse read_request_line(struct hf_http_reader *r)
 {
     enum hf_http_parse parse = read_method(r);
@@ -202,8 +201,7 @@ static enum hf_http_parse skip_empty_lines(struct hf_http_reader *r)
 
 /* ---- The head ---- */
 
-/* From left to right, and the first byte that is wrong decides: so more bytes never change a
- * refusal. */
+/* Parse from left to right. The first wrong byte decides, so more bytes never change a refusal. */
 static enum hf_http_parse read_head(const char *data, size_t size, struct hf_http_head *out,
                                     struct hf_http_refusal *why)
 {
@@ -224,9 +222,9 @@ static enum hf_http_parse read_head(const char *data, size_t size, struct hf_htt
     return HF_HTTP_DONE;
 }
 
-/* Can the bytes from `from` on have ended the head, or made it bad? An empty line and a LF without
- * CR can, and so can the end of the request line: other protocols are told at once. All this
- * happens a few times a head. */
+/* Can the bytes from `from` on complete the head, or make it bad? An empty line and a LF without CR
+ * can, and so can the end of the request line, so that other protocols are refused at once. This is
+ * true a few times in a head. */
 static bool worth_reading(const char *data, size_t from, size_t size)
 {
     const char *end = data + size, *p = memchr(data + from, '\n', size - from);

@@ -1,8 +1,8 @@
 /* head.h: the head of an HTTP/1.1 request, read strictly.
  *
- * The parser borrows: every slice points into the caller's buffer. It keeps no state of its own,
- * never allocates, and gives the same answer however the bytes were split on their way here. What
- * two programs could understand in two ways is refused: a bare LF, a folded line, white space
+ * The parser borrows: every slice points into the caller's buffer. It has no state of its own,
+ * never allocates, and gives the same result however the bytes were split by the network. It
+ * refuses what two programs could understand differently: a bare LF, a folded line, white space
  * before a colon, NUL and other control bytes, both lengths, a length given twice, a transfer
  * coding other than exactly "chunked", a missing or repeated Host. */
 #ifndef HF_HTTP_HEAD_H
@@ -12,8 +12,7 @@
 
 #define HF_HTTP_HEAD_MAX 16384 /* bytes of request line and fields, the empty line included */
 #define HF_HTTP_FIELDS_MAX 64
-#define HF_HTTP_EMPTY_MAX \
-    4 /* empty lines before the request line; they count as part of the head */
+#define HF_HTTP_EMPTY_MAX 4 /* empty lines before the request line; they belong to the head */
 
 enum hf_http_method {
     HF_HTTP_OTHER,
@@ -25,18 +24,18 @@ enum hf_http_method {
     HF_HTTP_OPTIONS
 };
 
-/* The fields that somebody looks at. Each may come once; a second one is refused (for
- * Idempotency-Key too: the interface says so). Their values are ASCII without control bytes but
- * tab. Other fields are checked for form and forgotten, and may have bytes from 0x80 on in their
+/* The fields that the server uses. Each may appear once; a second one is refused (also of
+ * Idempotency-Key: the interface says so). Their values are ASCII without control bytes except tab.
+ * Other fields are checked for form and dropped, and may have bytes from 0x80 on in their
  * values. */
 enum hf_http_field {
-    HF_FIELD_HOST, /* there in HTTP/1.1, of valid form, not empty */
+    HF_FIELD_HOST, /* present in HTTP/1.1, valid, not empty */
     HF_FIELD_AUTHORIZATION,
     HF_FIELD_IDEMPOTENCY_KEY,
     HF_FIELD_CONTENT_TYPE,
-    HF_FIELD_ACCEPT, /* may be repeated: the first counts */
+    HF_FIELD_ACCEPT, /* may be repeated: the first one counts */
     HF_FIELD_ORIGIN,
-    HF_FIELD_SEC_FETCH_SITE, /* a browser's word on whose page asks */
+    HF_FIELD_SEC_FETCH_SITE, /* sent by browsers: the origin of the page */
     HF_FIELD_CONTENT_ENCODING,
     HF_FIELD_COUNT
 };
@@ -44,11 +43,10 @@ enum hf_http_field {
 struct hf_http_head {
     enum hf_http_method method;
     struct hf_bytes method_name;
-    struct hf_bytes
-        /* as sent, begins with '/', not yet percent-decoded, without the query; every byte is one
-         * that RFC 3986 allows there, and every % has its two digits */
-        path;
-    struct hf_bytes query; /* behind the first '?', or empty; the same holds */
+    /* as sent, begins with '/', not yet percent-decoded, without the query; RFC 3986 allows every
+     * byte of it there, and every % has its two digits */
+    struct hf_bytes path;
+    struct hf_bytes query; /* after the first '?', or empty; valid as the path is */
     bool has[HF_FIELD_COUNT];
     struct hf_bytes field[HF_FIELD_COUNT]; /* without white space at both ends */
     bool chunked;                          /* Transfer-Encoding: chunked */
@@ -65,31 +63,31 @@ enum hf_http_parse { HF_HTTP_MORE, HF_HTTP_DONE, HF_HTTP_BAD };
 struct hf_http_refusal {
     unsigned status;    /* 400, 413, 417, 431, 501, 505 */
     const char *code;   /* "invalid-request", "head-too-large", ...; static */
-    const char *detail; /* one sentence: what was wrong and what to do; static */
+    const char *detail; /* what is wrong and what to do; static */
 };
 
-/* Read a head from the first `size` bytes of `data`. data: borrowed; more bytes may come behind it
- * from call to call, and the slices of `out` point into it. scanned: in and out, 0 for a new head;
- * how much of `data` was looked at in vain before, so that a slow sender costs no more than a fast
- * one. out: filled when done. why: filled when bad. HF_HTTP_MORE: nothing was found wrong so far,
- * but the empty line has not come. What is wrong is refused at the latest when the head is complete
- * or its limit is passed, and a wrong request line when it is complete. The first byte that is
- * wrong decides, so the kind of an error never depends on the splitting; a head that has no end
- * within HF_HTTP_HEAD_MAX and nothing wrong before is 431. Empty lines (CR LF) before the request
- * line are skipped, at most HF_HTTP_EMPTY_MAX of them, as RFC 9112 asks.
+/* Parse a head from the first `size` bytes of `data`. data: borrowed; each call may have more bytes
+ * at its end, and the slices of `out` point into it. scanned: in and out, 0 for a new head; how
+ * much of `data` was already scanned without a result, so that a slow sender costs no more than a
+ * fast one. out: filled when done. why: filled when bad. HF_HTTP_MORE: no error so far, but the
+ * empty line has not arrived. An error is refused at the latest when the head is complete or
+ * exceeds its limit, and an error in the request line when that line is complete. The first wrong
+ * byte decides, so the kind of an error never depends on the splitting. A head without an error
+ * that does not end within HF_HTTP_HEAD_MAX is 431. Empty lines (CR LF) before the request line are
+ * skipped, at most HF_HTTP_EMPTY_MAX of them, as RFC 9112 requires.
  *
- * Status and code: 400 invalid-request; 413 body-too-large (a Content-Length that no number here
- * can hold); 417 expectation-failed; 431 head-too-large or too-many-headers; 501 not-implemented (a
+ * Status and code: 400 invalid-request; 413 body-too-large (a Content-Length that does not fit into
+ * 64 bits); 417 expectation-failed; 431 head-too-large or too-many-headers; 501 not-implemented (a
  * transfer coding); 505 version-not-supported. */
 enum hf_http_parse hf_http_head_parse(const char *data, size_t size, size_t *scanned,
                                       struct hf_http_head *out, struct hf_http_refusal *why);
 
-/* Decode %XX of `in` into `out` (room for in.size, may be where `in` stands). False for a broken
- * escape, which a path or query of a head never has. '+' stays '+', and %00 becomes a NUL: names
- * are judged elsewhere. */
+/* Decode %XX of `in` into `out` (room for in.size; may be the same memory as `in`). False for an
+ * incomplete escape, which a parsed path or query never has. '+' stays '+', and %00 becomes a NUL:
+ * names are checked elsewhere. */
 bool hf_http_unescape(struct hf_bytes in, char *out, size_t *out_size);
 
-/* Cut the next name=value off a query; both still encoded. False at the end. An empty part is
+/* Take the next name=value of a query; both still encoded. False at the end. An empty part is
  * skipped; a part without '=' is a name with an empty value. */
 bool hf_http_query_next(struct hf_bytes *rest, struct hf_bytes *name, struct hf_bytes *value);
 

@@ -5,18 +5,18 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A body that is always taken; and the arena of a small request. */
+/* The size of a body that is always accepted; and of the arena of a small request. */
 enum { SMALL_BODY = 4096, ARENA = 1024 };
 
-/* So many requests of one connection are begun in a round; then the others have their turn. A
- * connection that is in no group has one: nobody has said yet who calls, and there may be hundreds
- * that send as fast as they can. */
+/* The most requests of one connection in a round; then it is the turn of other connections. A
+ * connection in no group gets one: its caller is unknown, and hundreds of such connections may send
+ * as fast as they can. */
 enum { SHARE = 128, SHARE_UNKNOWN = 1 };
-/* And so many bytes of all connections of a group, with one body more: others wait for as long as
- * it takes to work on them. Behind that each of its connections may still have one small request,
- * so that those do not wait for large ones. */
+/* The most bytes of all connections of a group in a round, plus one body, because others wait while
+ * these are processed. After that, each of its connections may still have one small request, so
+ * that small requests do not wait for large ones. */
 enum { SHARE_BYTES = 512 << 10 };
-/* So long may handshakes take in a round, with one more. */
+/* The time for handshakes in a round, plus one handshake. */
 enum { SHARE_HANDSHAKES_NS = 1000000 };
 
 static const struct hf_http_refusal no_memory = {
@@ -34,7 +34,7 @@ static const struct hf_http_refusal body_too_large = {
 
 /* ---- Memory ---- */
 
-/* Is there memory for so many bytes more? A group has half of it. */
+/* Is there memory for `more` bytes? A group may use half of it. */
 static bool fits(const struct hf_http_conn *conn, uint64_t more)
 {
     uint64_t max = conn->thread->server->options.limits.memory_max;
@@ -44,10 +44,9 @@ static bool fits(const struct hf_http_conn *conn, uint64_t more)
             atomic_load_explicit(&group->request_bytes, memory_order_relaxed) + more <= max / 2);
 }
 
-/* Is there memory for a body of `size` bytes, `more` of which have not come yet? For a small one
- * always: otherwise a client that sends large ones slowly would keep all others out. How many small
- * ones there can be is limited by has_place: one for each connection, once there is no memory for
- * more. */
+/* Is there memory for a body of `size` bytes, `more` of which have not arrived yet? A small one
+ * always fits: otherwise a client that sends large bodies slowly would block all others. has_place
+ * limits the number of small ones: one for each connection, once the memory is used up. */
 static bool has_room(const struct hf_http_conn *conn, uint64_t size, uint64_t more)
 {
     return size <= SMALL_BODY || fits(conn, more);
@@ -61,7 +60,7 @@ static void count(struct hf_http_exchange *x, uint64_t more)
         atomic_fetch_add_explicit(&x->group->request_bytes, more, memory_order_relaxed);
 }
 
-/* What an exchange takes beside its body, its arena included. */
+/* The bytes of an exchange without its body, its arena included. */
 static uint64_t own_bytes(const struct hf_http_exchange *x)
 {
     return sizeof *x + x->thread->server->options.handler.own_size + ARENA + x->head.size;
@@ -69,7 +68,8 @@ static uint64_t own_bytes(const struct hf_http_exchange *x)
 
 /* ---- Shares of a round ---- */
 
-/* Has the group had its share? Who stops has no next round, and takes all that has come. */
+/* Has the group used its share? A stopping server has no next round, and accepts all that has
+ * arrived. */
 static bool group_had_share(const struct hf_http_conn *conn)
 {
     const struct hf_http_thread *t = conn->thread;
@@ -77,7 +77,7 @@ static bool group_had_share(const struct hf_http_conn *conn)
     return share->round == t->round && share->bytes >= SHARE_BYTES && !t->server->stopping;
 }
 
-/* Is it small, what comes next? How long a body in chunks is, nobody knows before its end. */
+/* Is the next request small? The length of a chunked body is unknown before its end. */
 static bool next_is_small(const struct hf_http_conn *conn)
 {
     if (!conn->building)
@@ -120,7 +120,7 @@ static void link_exchange(struct hf_http_conn *conn, struct hf_http_exchange *x)
     conn->pending++;
 }
 
-/* Put `why` in line as the answer to x. */
+/* Queue `why` as the answer to x. */
 static void refuse_exchange(struct hf_http_conn *conn, struct hf_http_exchange *x,
                             const struct hf_http_refusal *why, bool last)
 {
@@ -156,7 +156,7 @@ void hf_http_input_free(struct hf_http_conn *conn)
     hf_buffer_free(&conn->in);
 }
 
-/* The handler gets the newest exchange of the connection. */
+/* Give the newest exchange of the connection to the handler. */
 static void give(struct hf_http_conn *conn, struct hf_http_exchange *x)
 {
     const struct hf_http_handler *handler = &conn->thread->server->options.handler;
@@ -169,14 +169,14 @@ static void give(struct hf_http_conn *conn, struct hf_http_exchange *x)
     conn->alone = x->alone;
 }
 
-/* Is there one that waits for its turn, and is it? All before it are answered, and their answers do
- * not pile up. */
+/* Does an exchange wait for its turn, and has it come? All before it must be answered, and not too
+ * many answers may be unsent. */
 static bool turn_has_come(const struct hf_http_conn *conn)
 {
     return conn->first && conn->first->waits && conn->out.size - conn->out_at < HF_HTTP_OUT_MAX;
 }
 
-/* The request is whole. */
+/* The request is complete. */
 static void hand_over(struct hf_http_conn *conn)
 {
     struct hf_http_exchange *x = conn->building;
@@ -205,7 +205,7 @@ static void rebase(struct hf_bytes *slice, const char *from, const char *to)
         slice->data = to + ((const char *)slice->data - from);
 }
 
-/* The head's slices point into a buffer that will be used again: give them a place of their own. */
+/* The head's slices point into a buffer that will be reused: copy them to the arena. */
 static bool settle_head(struct hf_http_exchange *x, const char *data)
 {
     struct hf_http_head *head = &x->head;
@@ -222,7 +222,7 @@ static bool settle_head(struct hf_http_exchange *x, const char *data)
     return true;
 }
 
-/* A head is complete: begin its exchange, and refuse what can be refused before the body. */
+/* A head is complete: begin its exchange, and refuse it now if that needs no body. */
 static void begin(struct hf_http_conn *conn, const struct hf_http_head *head, const char *data)
 {
     const struct hf_http_options *options = &conn->thread->server->options;
@@ -273,7 +273,7 @@ static void begin(struct hf_http_conn *conn, const struct hf_http_head *head, co
 static bool body_add(struct hf_http_conn *conn, const char *data, size_t size)
 {
     struct hf_http_exchange *x = conn->building;
-    x->wants_continue = false; /* it did not wait */
+    x->wants_continue = false; /* the client did not wait for the 100 */
     if (x->input.size + size > conn->thread->server->options.limits.body_max) {
         hf_http_turn_down(conn, &body_too_large);
         return false;
@@ -291,7 +291,7 @@ static bool body_add(struct hf_http_conn *conn, const char *data, size_t size)
     return true;
 }
 
-/* Take what belongs to the body. Answers how many bytes that were. */
+/* Take the bytes that belong to the body. Returns how many. */
 static size_t body_take(struct hf_http_conn *conn, char *data, size_t size)
 {
     if (!conn->building->head.chunked) {
@@ -312,7 +312,7 @@ static size_t body_take(struct hf_http_conn *conn, char *data, size_t size)
     }
     if (!body_add(conn, data, decoded))
         return size;
-    /* A chunk that cannot fit is refused when it is announced, not when it has come. */
+    /* Refuse a chunk that is too large as soon as it is announced. */
     if (conn->chunk.left >
         conn->thread->server->options.limits.body_max - conn->building->input.size) {
         hf_http_turn_down(conn, &body_too_large);
@@ -332,7 +332,7 @@ static bool has_place(const struct hf_http_conn *conn)
            conn->out.size - conn->out_at < HF_HTTP_OUT_MAX && (conn->pending == 0 || fits(conn, 0));
 }
 
-/* May another exchange be made of what is there? */
+/* May another exchange begin? */
 static bool may_take(const struct hf_http_conn *conn)
 {
     return has_place(conn) && !conn->alone && !hf_http_share_used(conn);
@@ -343,8 +343,8 @@ bool hf_http_may_read(const struct hf_http_conn *conn)
     return has_place(conn) && ((!conn->alone && !hf_http_share_used(conn)) || conn->in.size == 0);
 }
 
-/* Make exchanges out of the bytes. Answers how many were used; the rest is an unfinished head, or
- * has to wait. */
+/* Turn the bytes into exchanges. Returns how many were used; the rest is an unfinished head, or has
+ * to wait. */
 static size_t consume(struct hf_http_conn *conn, char *data, size_t size)
 {
     size_t at = 0;
@@ -370,7 +370,7 @@ static size_t consume(struct hf_http_conn *conn, char *data, size_t size)
     return conn->closing || conn->broken ? size : at;
 }
 
-/* Keep what was not used, at the front of conn->in. */
+/* Keep the unused bytes at the front of conn->in. */
 static void keep(struct hf_http_conn *conn, const char *data, size_t size)
 {
     if (size == 0) {
@@ -388,7 +388,7 @@ static void keep(struct hf_http_conn *conn, const char *data, size_t size)
         conn->broken = true;
 }
 
-/* What a client sends after its last request is read and forgotten. */
+/* Read and drop what a client sends after its last request. */
 static void discard(struct hf_http_conn *conn)
 {
     ssize_t n = recv(conn->stream.fd, conn->thread->input, HF_HTTP_READ, 0);
@@ -404,9 +404,9 @@ static void ended(struct hf_http_conn *conn)
     hf_http_mark(conn);
 }
 
-/* Read. Handshakes have a share of the round: a flood of them, which costs its clients nothing,
- * would keep all others waiting. What has come of the others stays in their sockets, and epoll
- * tells of it again. */
+/* Read. Handshakes have a share of the round, because a flood of them costs the clients nothing and
+ * would delay all others. Handshakes beyond it stay in their sockets, and epoll reports them
+ * again. */
 static ssize_t read_some(struct hf_http_conn *conn, char *to, size_t size)
 {
     struct hf_http_thread *t = conn->thread;
@@ -434,9 +434,9 @@ void hf_http_input(struct hf_http_conn *conn)
     }
     if (!hf_http_may_read(conn))
         return;
-    /* An unfinished head stands in front of what comes. It is kept in as little room as it needs,
-     * because thousands may be that slow, but read on with all the room there is, because those who
-     * are fast come in long runs. */
+    /* An unfinished head precedes the new bytes. It is kept in a buffer of its own size, because
+     * thousands of clients may be slow; but the read uses a large buffer, because fast clients send
+     * many requests at once. */
     size_t before = conn->in.size;
     if (before > HF_HTTP_READ)
         return;

@@ -6,8 +6,8 @@
  * those that did. */
 #include "http/inner.h"
 
-/* Of so many connections one is for callers that have not said who they are, but no fewer than
- * these, unless that would be more than a part of all. */
+/* One of UNKNOWN_SHARE connections is for unknown callers, at least UNKNOWN_LEAST, but at most one
+ * of UNKNOWN_MOST. */
 enum { UNKNOWN_SHARE = 8, UNKNOWN_LEAST = 16, UNKNOWN_MOST = 4 };
 
 unsigned hf_http_unknown_share(unsigned connections)
@@ -51,7 +51,7 @@ void hf_http_unknown_remove(struct hf_http_conn *conn)
     t->unknown_count--;
 }
 
-/* Nobody waits for an answer on it, so closing it loses nothing. */
+/* No request of it waits for an answer, so closing it loses nothing. */
 static bool is_idle(const struct hf_http_conn *conn)
 {
     return !conn->first && !hf_http_output_waits(conn);
@@ -70,7 +70,7 @@ bool hf_http_unknown_shed(struct hf_http_thread *t)
     struct hf_http_conn *conn = t->unknown_oldest;
     while (conn && !is_idle(conn))
         conn = conn->known_later;
-    /* Answers that the clients do not read must not keep others out. */
+    /* Clients that do not read their answers must not block others. */
     if (!conn)
         conn = t->unknown_oldest;
     if (conn)
@@ -108,7 +108,7 @@ void hf_http_tally(struct hf_http_conn *conn)
     struct hf_http_group *before = conn->counted_in, *now = hf_http_counts_in(conn);
     uint64_t in = conn->in.size, out = conn->out.size + conn->answers;
     if (in == conn->in_counted && out == conn->out_counted && (before == now || in + out == 0))
-        return; /* as nearly always: all was taken and all was sent */
+        return; /* the usual case: nothing is kept */
     t->request_bytes = t->request_bytes - conn->in_counted + in;
     t->out_bytes = t->out_bytes - conn->out_counted + out;
     if (before) {
@@ -132,7 +132,7 @@ struct hf_http_share *hf_http_share_of(struct hf_http_thread *t, const struct hf
 
 void hf_http_due(struct hf_http_exchange *x, uint64_t bytes)
 {
-    uint64_t more = bytes - x->due; /* modulo 2^64, as the sums are */
+    uint64_t more = bytes - x->due; /* modulo 2^64, like the sums */
     if (more == 0)
         return;
     x->thread->answers_due += more;

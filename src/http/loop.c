@@ -1,9 +1,9 @@
-/* One I/O thread: its rounds, from what is ready to what can be sent. */
+/* The rounds of an I/O thread. */
 #include "http/inner.h"
 
 enum { STOP_IDLE_MS = 500, TICK_MS = 200 };
 
-/* Let the connections of what is done be looked at. */
+/* Mark the connections of finished exchanges. */
 static void settle(struct hf_http_thread *t)
 {
     struct hf_task *next;
@@ -11,7 +11,7 @@ static void settle(struct hf_http_thread *t)
         struct hf_http_exchange *x = HF_OWNER(struct hf_http_exchange, task, task);
         next = task->next;
         x->done = true;
-        hf_http_due(x, x->answer_size); /* until it is rendered, or waits for others than us */
+        hf_http_due(x, x->answer_size); /* until it is rendered, or until due_no_more */
         if (x->conn) {
             x->conn->answers += x->answer_size;
             hf_http_mark(x->conn);
@@ -21,7 +21,7 @@ static void settle(struct hf_http_thread *t)
     }
 }
 
-/* Tell epoll what the connection waits for, if that changed. */
+/* Update epoll's events if the connection waits for others now. */
 static void watch(struct hf_http_conn *conn)
 {
     bool reads = conn->timer == HF_HTTP_TIMER_LINGER || hf_http_may_read(conn);
@@ -29,12 +29,12 @@ static void watch(struct hf_http_conn *conn)
                       (hf_http_output_waits(conn) || conn->stream.read_wants_write ? EPOLLOUT : 0U);
     if (hf_loop_watch(&conn->thread->loop, &conn->source, events))
         return;
-    conn->broken = true; /* nobody would say when it can go on */
+    conn->broken = true; /* no event would come for it */
     hf_http_mark(conn);
 }
 
-/* All is sent and nothing more is taken: say so, and wait for the client to close too. Closing at
- * once while its bytes arrive would reset the connection, and the answer would be lost with it. */
+/* All is sent and no more requests are accepted: shut down, and wait until the client closes too.
+ * Closing at once while its bytes arrive would reset the connection and lose the answer. */
 static void wind_up(struct hf_http_conn *conn)
 {
     if (conn->ended || conn->timer == HF_HTTP_TIMER_LINGER) {
@@ -46,7 +46,7 @@ static void wind_up(struct hf_http_conn *conn)
     hf_http_timer_set(conn, HF_HTTP_TIMER_LINGER);
 }
 
-/* What is left of a connection that has had its share is looked at in the next round. */
+/* The connection has used its share: continue in the next round. */
 static void hold_back(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
@@ -63,8 +63,8 @@ static void hold_back(struct hf_http_conn *conn)
     t->held_newest = conn;
 }
 
-/* What is made and waits behind an answer that its client does not take, or that is not made, is
- * not for us to hurry: it counts with what is to be sent, and no more with what is being made. */
+/* A finished answer may wait for an earlier answer that is unfinished, or that its client does not
+ * read. It then counts as unsent, and no longer as being made. */
 static void due_no_more(struct hf_http_conn *conn)
 {
     for (struct hf_http_exchange *x = hf_http_render_waits(conn) ? NULL : conn->first; x;
@@ -83,7 +83,7 @@ static void tend(struct hf_http_conn *conn)
     if (!conn->broken && conn->closing && !conn->first && !hf_http_output_waits(conn))
         wind_up(conn);
     if (conn->broken) {
-        /* marked again meanwhile: then it stands in the list, and its turn comes */
+        /* if it was marked again, it is in the list and comes up again */
         if (!conn->dirty)
             hf_http_drop(conn);
         return;
@@ -91,7 +91,8 @@ static void tend(struct hf_http_conn *conn)
     due_no_more(conn);
     hold_back(conn);
     enum hf_http_timer timer = hf_http_timer_due(conn);
-    /* Only what was answered or taken counts: bytes of a TLS record that never ends do not. */
+    /* Sent bytes, and heads and bodies that begin or end, restart the timer. The bytes of an
+     * endless TLS record do not. */
     if (timer != conn->timer || conn->began || !conn->patience.queue ||
         (conn->sent && (timer == HF_HTTP_TIMER_IDLE || timer == HF_HTTP_TIMER_WRITE)))
         hf_http_timer_set(conn, timer);
@@ -112,7 +113,7 @@ static void tend_all(struct hf_http_thread *t)
     }
 }
 
-/* Of those that wait to write, one of the group that has most to send. */
+/* Among the connections that wait to write, find the group with the most unsent bytes. */
 static struct hf_http_group *group_with_most(const struct hf_http_thread *t)
 {
     struct hf_http_group *most = NULL;
@@ -125,8 +126,8 @@ static struct hf_http_group *group_with_most(const struct hf_http_thread *t)
     return most;
 }
 
-/* Close who has not taken any of its answers for the longest time, until the others fit. Answers
- * how many bytes are left. */
+/* Close the connections that have not read for the longest time, until the rest fits. Returns the
+ * bytes that are left. */
 static uint64_t shed_of(struct hf_http_thread *t, uint64_t left, const struct hf_http_group *group)
 {
     uint64_t max = t->server->options.limits.memory_max;
@@ -143,8 +144,8 @@ static uint64_t shed_of(struct hf_http_thread *t, uint64_t left, const struct hf
     return left;
 }
 
-/* Answers that nobody takes add up to too much. The group that has most of them gives way: a tenant
- * that reads nothing costs no other tenant its answers. */
+/* There are too many bytes of unread answers. Close connections of the group that has most of them:
+ * a tenant that does not read must not cost another tenant its answers. */
 static void shed(struct hf_http_thread *t)
 {
     uint64_t max = t->server->options.limits.memory_max;
@@ -155,8 +156,8 @@ static void shed(struct hf_http_thread *t)
         (void)shed_of(t, left, NULL);
 }
 
-/* The server is to stop: nothing new. What has come in by now is still taken, what is idle is told
- * that this is the end and has a moment to see it. */
+/* The server is stopping: accept no new connections. Requests that have already arrived are still
+ * processed. Idle connections are shut down, and get a moment to notice. */
 static void stop_step(struct hf_http_thread *t)
 {
     bool first = t->stopping_since_ms == 0;
@@ -164,13 +165,13 @@ static void stop_step(struct hf_http_thread *t)
         t->stopping_since_ms = t->loop.now_ms;
     for (int left = HF_HTTP_BACKLOG; first && left > 0 && hf_http_accept(t);
          left -= HF_HTTP_ACCEPTS)
-        ; /* who connected before the stop may have sent a request too */
+        ; /* a client that connected before the stop may have sent a request */
     hf_loop_unwatch(&t->loop, &t->listener);
     bool patience = t->loop.now_ms < t->server->stop_at_ms;
     bool moment = t->loop.now_ms - t->stopping_since_ms < STOP_IDLE_MS;
     for (struct hf_http_conn *conn = t->conns; conn; conn = conn->next_conn) {
         if (first && !conn->closing && !conn->broken) {
-            hf_http_input_again(conn); /* it may have been held back */
+            hf_http_input_again(conn); /* its bytes may have been held back */
             hf_http_input(conn);
         }
         if (!conn->closing)
@@ -188,16 +189,16 @@ static void round_of(struct hf_http_thread *t)
     do {
         t->handed_over = false;
         handler->round(handler->arg, t);
-        hf_loop_tick(&t->loop); /* what the disk took is not the clients' time */
+        hf_loop_tick(&t->loop); /* time spent on the disk does not count against the clients */
         settle(t);
         tend_all(t);
         shed(t);
-        /* What was pipelined behind an answer may have been handed over just now. */
+        /* Requests that were pipelined after an answer may have been handed over just now. */
     } while (t->handed_over || t->done.here || t->dirty);
 }
 
-/* A new round: those that were held back come before those that have something new, the one that
- * waits longest first. Where their group has had its share again, they stay in their places. */
+/* A new round: connections that were held back come before those with new bytes, the longest
+ * waiting first. If their group has already used its share, they keep their places. */
 static void go_on(struct hf_http_thread *t)
 {
     struct hf_http_conn *later;
@@ -213,8 +214,8 @@ static void go_on(struct hf_http_thread *t)
     }
 }
 
-/* How long to wait for events. What was held back is looked at again at once, unless it waits for
- * answers that others make: they say when they are done. */
+/* How long to wait for events. Held connections continue at once, unless they wait for answers of
+ * other threads, which wake the loop. */
 static int patience_ms(const struct hf_http_thread *t)
 {
     if (!t->held_oldest)
@@ -244,6 +245,6 @@ void *hf_http_loop(void *arg)
             stop_step(t);
         round_of(t);
         if (stopping && !t->conns && (t->live == 0 || t->loop.now_ms >= t->server->stop_at_ms))
-            return NULL; /* what is still being worked on then has nobody who waits for it */
+            return NULL; /* no client waits for the unfinished exchanges */
     }
 }

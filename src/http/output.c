@@ -11,8 +11,8 @@
 /* ---- Heads of answers ---- */
 
 enum { SPARE_MAX = 65536, FILE_TURN = 1 << 20 };
-/* So many bytes of answers are rendered for a group in a round, with one answer more; then the
- * others have their turn. */
+/* The most bytes of answers that are rendered for a group in a round, plus one answer; then it is
+ * the turn of others. */
 enum { SHARE_RENDERED = 1 << 20 };
 
 struct line {
@@ -55,7 +55,7 @@ static void add_line(struct hf_buffer *out, unsigned status)
     hf_buffer_printf(out, "HTTP/1.1 %u Answer\r\n", status);
 }
 
-/* The Date field, made anew each second. */
+/* The Date field, updated each second. */
 static void add_date(struct hf_http_thread *t, struct hf_buffer *out)
 {
     int64_t second = t->loop.now_ms / 1000;
@@ -113,7 +113,7 @@ static struct hf_http_reply reply_begin(struct hf_http_thread *t)
         struct hf_http_reply){ .status = 500, .fields = &t->fields, .body = &t->body, .file = -1 };
 }
 
-/* The file of an answer, which is sent behind its head; or not at all. */
+/* Begin to send the file of an answer after its head; or close it if the body is not wanted. */
 static void file_begin(struct hf_http_conn *conn, const struct hf_http_reply *reply, bool wanted)
 {
     const struct hf_http_limits *limits = &conn->thread->server->options.limits;
@@ -161,7 +161,7 @@ bool hf_http_render_waits(const struct hf_http_conn *conn)
     return may_render(conn) && had_share(conn);
 }
 
-/* Render the first exchange of the queue and let it go. */
+/* Render the first exchange of the queue and remove it. */
 static void render(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
@@ -177,9 +177,9 @@ static void render(struct hf_http_conn *conn)
     add_reply(t, &conn->out, &reply, last, head_only);
     rendered_count(conn, t->fields.size + t->body.size + reply.static_body.size);
     if (t->body.room > HF_HTTP_OUT_MAX)
-        hf_buffer_free(&t->body); /* one large answer is not kept room for */
+        hf_buffer_free(&t->body); /* do not keep the memory of one large answer */
     if (t->fields.failed || t->body.failed || conn->out.failed)
-        conn->broken = true; /* no memory for the answer: the retry gets it */
+        conn->broken = true; /* no memory for the answer: a retry gets it */
     if (reply.file >= 0)
         file_begin(conn, &reply, !head_only && !conn->broken);
     conn->closing |= last;
@@ -190,11 +190,10 @@ static void render(struct hf_http_conn *conn)
     conn->pending--;
     conn->answers -= x->answer_size;
     hf_http_exchange_free(x);
-    /* One that waits for its turn, or bytes that were not looked at, may go on now. No event would
-     * say so. */
+    /* A waiting exchange or held bytes may continue now. No event would say so. */
     if (conn->in.size > 0 || (conn->first && conn->first->waits))
         hf_http_mark(conn);
-    HF_ASSERT(!last || !conn->first); /* nothing is taken behind a request that is the last */
+    HF_ASSERT(!last || !conn->first); /* no request is accepted after the last one */
 }
 
 /* ---- Sending ---- */
@@ -204,8 +203,8 @@ bool hf_http_output_waits(const struct hf_http_conn *conn)
     return conn->out.size > conn->out_at || conn->file >= 0;
 }
 
-/* Connections that send at once, as nearly all do, take turns with one buffer of the thread's; only
- * who has to wait keeps it. */
+/* Connections that can send at once, as nearly all can, share one buffer of the thread. A
+ * connection that has to wait keeps it. */
 static void out_borrow(struct hf_http_conn *conn)
 {
     struct hf_http_thread *t = conn->thread;
@@ -228,8 +227,8 @@ static void out_give_back(struct hf_http_conn *conn)
     conn->out = (struct hf_buffer){ 0 };
 }
 
-/* What is left moves to the front once as much was sent: a client that always leaves something must
- * not make the buffer grow for ever. */
+/* Move the unsent bytes to the front once as many were sent. Otherwise a client that always leaves
+ * some unread would make the buffer grow for ever. */
 static void out_close_up(struct hf_http_conn *conn)
 {
     size_t left = conn->out.size - conn->out_at;
@@ -240,7 +239,7 @@ static void out_close_up(struct hf_http_conn *conn)
     conn->out_at = 0;
 }
 
-/* Send from `out`. False if it cannot go on now. */
+/* Send from `out`. False if it cannot continue now. */
 static bool send_out(struct hf_http_conn *conn)
 {
     while (conn->out.size > conn->out_at) {
@@ -273,10 +272,10 @@ void hf_http_file_close(struct hf_http_conn *conn)
 static bool send_file(struct hf_http_conn *conn)
 {
     char part[16384];
-    uint64_t turn = FILE_TURN; /* others want to be served too, however fast this one takes it */
+    uint64_t turn = FILE_TURN; /* a fast reader must not delay other connections */
     while (conn->file >= 0 && conn->file_left > 0) {
         if (turn < sizeof part)
-            return false; /* epoll says at once that it can go on */
+            return false; /* epoll reports at once that it can continue */
         turn -= sizeof part;
         out_borrow(conn);
         size_t want = conn->file_left < sizeof part ? (size_t)conn->file_left : sizeof part;
@@ -284,7 +283,7 @@ static bool send_file(struct hf_http_conn *conn)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
-            conn->broken = true; /* the client sees that the length was not kept */
+            conn->broken = true; /* the client sees that the body is too short */
             return false;
         }
         hf_buffer_add(&conn->out, part, (size_t)got);
@@ -299,7 +298,7 @@ static bool send_file(struct hf_http_conn *conn)
     return true;
 }
 
-/* A client that asked whether it may send gets its 100 when everything before it is answered. */
+/* A client that sent Expect gets its 100 when all requests before it are answered. */
 static bool continue_due(const struct hf_http_conn *conn)
 {
     return conn->building && conn->building->wants_continue && !conn->first && conn->file < 0;
@@ -312,7 +311,7 @@ static void send_continue(struct hf_http_conn *conn)
     conn->building->wants_continue = false;
     hf_buffer_add_text(&conn->out, "HTTP/1.1 100 Continue\r\n\r\n");
     if (conn->out.failed)
-        conn->broken = true; /* else it would wait for a word that never comes */
+        conn->broken = true; /* else it would wait for ever for the 100 */
 }
 
 void hf_http_output(struct hf_http_conn *conn)
@@ -338,7 +337,6 @@ void hf_http_turn_away(struct hf_http_thread *t, int fd, const struct hf_http_re
     handler->render_refusal(handler->arg, &x, &reply);
     add_reply(t, &out, &reply, true, false);
     if (!out.failed)
-        (void)!send(fd, out.data, out.size,
-                    MSG_NOSIGNAL | MSG_DONTWAIT); /* one try is all it gets */
+        (void)!send(fd, out.data, out.size, MSG_NOSIGNAL | MSG_DONTWAIT); /* one attempt only */
     hf_buffer_free(&out);
 }

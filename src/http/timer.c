@@ -1,8 +1,8 @@
-/* How long a connection may take, and what happens when its time is over. */
+/* Timeouts of connections. */
 #include "http/inner.h"
 
-/* How often a connection is read before it is called late: enough for a head or a body of 1 MiB
- * that has come. */
+/* How often a connection is read before it counts as late: enough for a head or a body of 1 MiB
+ * that has already arrived. */
 enum { LAST_READS = 32 };
 
 void hf_http_timer_set(struct hf_http_conn *conn, enum hf_http_timer timer)
@@ -30,8 +30,9 @@ enum hf_http_timer hf_http_timer_due(const struct hf_http_conn *conn)
     return conn->in.size ? HF_HTTP_TIMER_HEAD : HF_HTTP_TIMER_IDLE;
 }
 
-/* Is the client late, and not we? What it sent or took in time may not have been looked at yet:
- * this thread may have stood still, or have more connections than it looks at in one round. */
+/* Is the client late, and not the server? The client may have sent or received bytes in time that
+ * this thread has not seen yet, because it was delayed or has more connections than fit into one
+ * round. */
 static bool is_late(struct hf_http_conn *conn)
 {
     if (conn->timer == HF_HTTP_TIMER_LINGER)
@@ -66,9 +67,9 @@ static void timed_out(struct hf_http_conn *conn)
     hf_http_mark(conn);
 }
 
-/* A client that takes a byte of its file now and then is never idle, and the file has a time all
- * the same: it takes a descriptor and room on disk. Its connection waits to write for as long as
- * there is something left. */
+/* A client that reads a byte of its file now and then is never idle. The file has a time limit all
+ * the same, because it uses a descriptor and disk space. Its connection waits to write until the
+ * whole file is sent. */
 static void files_run(struct hf_http_thread *t)
 {
     const struct hf_http_handler *handler = &t->server->options.handler;
@@ -99,7 +100,7 @@ void hf_http_timers_run(struct hf_http_thread *t)
                 timed_out(conn);
                 conn->timer = HF_HTTP_TIMER_NONE;
             } else {
-                hf_http_mark(conn); /* its timer is set anew with that */
+                hf_http_mark(conn); /* this sets its timer again */
             }
         }
     }
