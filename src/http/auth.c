@@ -86,9 +86,9 @@ static bool has_control(struct hf_bytes text)
 static enum hf_status tenant_read(struct loading *l, struct hf_bytes word, struct hf_caller *caller)
 {
     if (word.size > HF_TENANT_MAX)
-        return BAD(l, "the tenant has %zu bytes; it may have %d.", word.size, HF_TENANT_MAX);
+        return BAD(l, "the tenant has %zu bytes; the limit is %d.", word.size, HF_TENANT_MAX);
     if (!hf_utf8_valid(word) || has_control(word))
-        return BAD(l, "the tenant is not text in UTF-8.");
+        return BAD(l, "the tenant is not UTF-8.");
     caller->tenant_size = hf_bytes_equal(word, hf_str("-")) ? 0 : word.size;
     memcpy(caller->tenant, word.data, caller->tenant_size);
     return HF_OK;
@@ -98,7 +98,7 @@ static enum hf_status tenant_read(struct loading *l, struct hf_bytes word, struc
 static enum hf_status operator_read(struct loading *l, struct hf_caller *caller)
 {
     if (caller->tenant_size != 1 || caller->tenant[0] != '*')
-        return BAD(l, "an operator is of no tenant: the first word must be *.");
+        return BAD(l, "an operator belongs to no tenant: the first word must be *.");
     *caller = (struct hf_caller){ .role = HF_ROLE_ADMIN, .is_operator = true };
     return HF_OK;
 }
@@ -111,7 +111,7 @@ static enum hf_status role_read(struct loading *l, struct hf_bytes word, struct 
     if (hf_bytes_equal(word, hf_str("operator")))
         return operator_read(l, caller);
     if (caller->tenant_size == 1 && caller->tenant[0] == '*')
-        return BAD(l, "* is for operators alone: any other role is of one tenant, so name that.");
+        return BAD(l, "* is only for operators: for any other role, name a tenant.");
     for (int i = HF_ROLE_READ; i <= HF_ROLE_ADMIN; i++) {
         if (hf_bytes_equal(word, hf_str(roles[i]))) {
             caller->role = (enum hf_role)i;
@@ -145,12 +145,10 @@ static enum hf_status digest_read(struct loading *l, struct hf_bytes word,
     }
     if (!good)
         return BAD(l, "the third word must be the SHA-256 of the credential, 64 hexadecimal "
-                      "digits; the credential "
-                      "itself does not belong here.");
+                      "digits, and not the credential itself.");
     hf_sha256_of("", 0, empty);
     if (memcmp(digest, empty, sizeof empty) == 0)
-        return BAD(l,
-                   "this is the SHA-256 of nothing: the credential was empty when it was hashed.");
+        return BAD(l, "this is the SHA-256 of an empty credential.");
     return HF_OK;
 }
 
@@ -160,7 +158,7 @@ static enum hf_status credential_add(struct loading *l, const struct hf_caller *
     struct hf_auth *auth = l->auth;
     for (size_t i = 0; i < auth->count; i++)
         if (memcmp(auth->digests[i], digest, HF_DIGEST_SIZE) == 0)
-            return BAD(l, "this credential stands in line %u already.", l->lines[i]);
+            return BAD(l, "this credential is already in line %u.", l->lines[i]);
     if (auth->count == HF_AUTH_MAX)
         return BAD(l, "there are more than %d credentials.", HF_AUTH_MAX);
     memcpy(auth->digests[auth->count], digest, HF_DIGEST_SIZE);
@@ -178,13 +176,13 @@ static enum hf_status line_read(struct loading *l, struct hf_bytes line)
     struct hf_bytes words[3];
     size_t count = 0;
     if (memchr(line.data, '\0', line.size))
-        return BAD(l, "there is a NUL byte: this is not a text file.");
+        return BAD(l, "the line contains a NUL byte: this is not a text file.");
     while (count < 3 && (words[count] = word_take(&line)).size > 0)
         count++;
     if (count == 0)
         return HF_OK;
     if (count < 3 || word_take(&line).size > 0)
-        return BAD(l, "a line has three words: tenant, role and the SHA-256 of the credential.");
+        return BAD(l, "expected three words: tenant, role and the SHA-256 of the credential.");
     enum hf_status st = tenant_read(l, words[0], &caller);
     if (st == HF_OK)
         st = role_read(l, words[1], &caller);
@@ -212,7 +210,7 @@ static enum hf_status text_read(struct loading *l, struct hf_bytes text)
         return st;
     l->line = 0;
     if (l->auth->count == 0)
-        return BAD(l, "has no credential: nobody could call.");
+        return BAD(l, "has no credential, so all calls would be refused.");
     return HF_OK;
 }
 
@@ -227,7 +225,7 @@ static enum hf_status file_read(struct loading *l, int fd, char *text, size_t *s
     if (!S_ISREG(st.st_mode))
         return BAD(l, "is not a regular file.");
     if (st.st_mode & S_IWOTH)
-        return BAD(l, "may be written by everybody; do: chmod o-w on it.");
+        return BAD(l, "may be written by every user; use chmod o-w.");
     l->readable = st.st_mode & S_IROTH;
     *size = 0;
     while (*size <= HF_AUTH_FILE_MAX) {
@@ -240,7 +238,7 @@ static enum hf_status file_read(struct loading *l, int fd, char *text, size_t *s
             return HF_OK;
         *size += (size_t)n;
     }
-    return BAD(l, "has more than %d bytes.", HF_AUTH_FILE_MAX);
+    return BAD(l, "is longer than %d bytes.", HF_AUTH_FILE_MAX);
 }
 
 static enum hf_status file_load(struct loading *l, char *text)
@@ -259,9 +257,8 @@ enum hf_status hf_auth_load(const char *path, struct hf_auth **auth, struct hf_e
 {
     struct loading l = { .path = path, .auth = calloc(1, sizeof *l.auth), .why = why };
     char *text = malloc(HF_AUTH_FILE_MAX + 1);
-    enum hf_status st = l.auth && text
-                            ? file_load(&l, text)
-                            : refuse(&l, HF_NO_MEMORY, "cannot be read: there is no memory.");
+    enum hf_status st = l.auth && text ? file_load(&l, text)
+                                       : refuse(&l, HF_NO_MEMORY, "cannot be read: out of memory.");
     free(text);
     *auth = NULL;
     if (st != HF_OK) {
@@ -272,8 +269,8 @@ enum hf_status hf_auth_load(const char *path, struct hf_auth **auth, struct hf_e
     *auth = l.auth;
     *why = (struct hf_error){ HF_OK, "" };
     if (l.readable) /* the file has only hashes: a warning is enough */
-        snprintf(why->text, sizeof why->text,
-                 "%.200s may be read by everybody; better: chmod o-r on it", path);
+        snprintf(why->text, sizeof why->text, "%.200s may be read by every user; use chmod o-r",
+                 path);
     return HF_OK;
 }
 

@@ -23,8 +23,9 @@ static bool take_size(struct hf_http_chunk *c, unsigned char b, struct hf_http_r
         return true;
     }
     if (b != '\r' || c->state == SIZE_FIRST)
-        return refuse(
-            why, "A chunk begins with its size in hexadecimal digits and CR LF, and no extension.");
+        return refuse(why,
+                      "Expected the size of a chunk in hexadecimal digits, then CR LF, without an "
+                      "extension.");
     c->state = SIZE_LF;
     return true;
 }
@@ -39,24 +40,22 @@ static bool take_byte(struct hf_http_chunk *c, unsigned char b, struct hf_http_r
         c->state = c->size > 0 ? DATA : LAST_CR;
         c->left = c->size;
         c->size = c->digits = 0;
-        return b == '\n' ||
-               refuse(why, "A CR stands alone behind a chunk's size. Lines end with CR LF.");
+        return b == '\n' || refuse(why, "Expected CR LF after the size of a chunk.");
     case DATA_CR:
         c->state = DATA_LF;
         return b == '\r' ||
                refuse(why, "A chunk is longer than its size says, or does not end with CR LF.");
     case DATA_LF:
         c->state = SIZE_FIRST;
-        return b == '\n' || refuse(why, "A CR stands alone behind a chunk. Chunks end with CR LF.");
+        return b == '\n' || refuse(why, "Expected CR LF after the chunk.");
     case LAST_CR:
         c->state = LAST_LF;
         return b == '\r' ||
                refuse(why,
-                      "The last chunk is followed by an empty line: no trailer is taken here.");
+                      "Expected an empty line after the last chunk. Trailers are not accepted.");
     default:
         c->state = OVER;
-        return b == '\n' ||
-               refuse(why, "A CR stands alone behind the last chunk. Lines end with CR LF.");
+        return b == '\n' || refuse(why, "Expected CR LF after the last chunk.");
     }
 }
 

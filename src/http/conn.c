@@ -136,7 +136,7 @@ bool hf_http_accept(struct hf_http_thread *t)
 {
     static const struct hf_http_refusal full = {
         503, "too-many-connections",
-        "This server has as many connections as it takes. Close some, or try again in a moment."
+        "The server's limit of connections is reached. Close some, or retry later."
     };
     struct hf_http_server *s = t->server;
     for (int i = 0; i < HF_HTTP_ACCEPTS; i++) {

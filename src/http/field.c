@@ -123,20 +123,21 @@ static enum hf_http_parse take_length(struct hf_http_reader *r, struct hf_bytes 
     uint64_t length = 0;
     bool fits = true;
     if (value.size == 0 || (value.size > 1 && p[0] == '0'))
-        return hf_http_bad(r, "Content-Length is a number without a leading zero. Correct it.");
+        return hf_http_bad(r, "Content-Length must be a number without a leading zero. Correct "
+                              "it.");
     for (size_t i = 0; i < value.size; i++) {
         uint64_t digit = (uint64_t)(p[i] - '0');
         if (!hf_octet_digit(p[i]))
-            return hf_http_bad(r,
-                               "Content-Length has digits only, and only one number. Correct it.");
+            return hf_http_bad(r, "Content-Length must be one number, only digits. Correct it.");
         fits = fits && length <= (UINT64_MAX - digit) / 10;
         length = length * 10 + digit;
     }
     if (r->out->chunked)
-        return hf_http_bad(r, "Transfer-Encoding and Content-Length were sent. Send one of them.");
+        return hf_http_bad(r, "Transfer-Encoding and Content-Length were both sent. Send one of "
+                              "them.");
     if (!fits)
         return hf_http_refuse(r, 413, "body-too-large",
-                              "Content-Length is beyond every limit. Send a smaller body.");
+                              "Content-Length is above all limits. Send a smaller body.");
     r->out->length = length;
     r->out->has_length = true;
     return HF_HTTP_DONE;
@@ -153,7 +154,8 @@ static enum hf_http_parse take_coding(struct hf_http_reader *r, struct hf_bytes 
         return hf_http_bad(r,
                            "HTTP/1.0 has no Transfer-Encoding. Send HTTP/1.1, or Content-Length.");
     if (r->out->has_length)
-        return hf_http_bad(r, "Content-Length and Transfer-Encoding were sent. Send one of them.");
+        return hf_http_bad(r, "Content-Length and Transfer-Encoding were both sent. Send one of "
+                              "them.");
     while (item_next(&value, &item)) {
         last = IS_WORD(item, "chunked");
         chunked += last;
@@ -165,7 +167,8 @@ static enum hf_http_parse take_coding(struct hf_http_reader *r, struct hf_bytes 
                            "Transfer-Encoding must be \"chunked\" and nothing else. Correct it.");
     if (items > 1)
         return hf_http_refuse(r, 501, "not-implemented",
-                              "The only transfer coding here is \"chunked\". Leave others out.");
+                              "The server supports only the transfer coding \"chunked\". Leave out "
+                              "others.");
     r->out->chunked = true;
     return HF_HTTP_DONE;
 }
@@ -174,7 +177,7 @@ static enum hf_http_parse take_expect(struct hf_http_reader *r, struct hf_bytes 
 {
     if (!IS_WORD(value, "100-continue"))
         return hf_http_refuse(r, 417, "expectation-failed",
-                              "Expect may say \"100-continue\" only. Leave it out.");
+                              "Expect may only be \"100-continue\". Leave it out.");
     r->out->expect_continue =
         !r->old; /* RFC 9110, 10.1.1: not for a client that cannot read the 100 */
     return HF_HTTP_DONE;
@@ -188,7 +191,8 @@ static enum hf_http_parse take_connection(struct hf_http_reader *r, struct hf_by
         const unsigned char *p = item.data;
         for (size_t i = 0; i < item.size; i++)
             if (!hf_octet_is(p[i], HF_OCTET_TOKEN))
-                return hf_http_bad(r, "Connection is a list of names, with commas. Correct it.");
+                return hf_http_bad(r, "Connection must be a comma-separated list of names. Correct "
+                                      "it.");
         r->close = r->close || IS_WORD(item, "close");
     }
     return HF_HTTP_DONE;
@@ -206,12 +210,12 @@ static enum hf_http_parse take_kept(struct hf_http_reader *r, unsigned field, st
         all |= p[i];
     if (all & UINT64_C(0x8080808080808080))
         return hf_http_bad(
-            r,
-            "Authorization, Idempotency-Key, Content-Type, Content-Encoding, Accept, Origin and "
-            "Sec-Fetch-Site are plain ASCII. Correct it; a key of other bytes can be sent encoded, "
-            "as hexadecimal or base64.");
+            r, "Authorization, Idempotency-Key, Content-Type, Content-Encoding, Accept, Origin and "
+               "Sec-Fetch-Site must be ASCII. Correct it; encode a key with other bytes as "
+               "hexadecimal or base64.");
     if (field == HF_FIELD_HOST && !host_valid(value))
-        return hf_http_bad(r, "Host is a name or an address, with a port or without. Correct it.");
+        return hf_http_bad(r, "Host must be a name or an address, with or without a port. Correct "
+                              "it.");
     r->out->has[field] = true;
     r->out->field[field] = value;
     return HF_HTTP_DONE;
@@ -266,11 +270,12 @@ static enum hf_http_parse take_known(struct hf_http_reader *r, unsigned field,
     if (again && field == HF_FIELD_ACCEPT)
         return HF_HTTP_DONE; /* the first one counts */
     if (again && field == HF_FIELD_IDEMPOTENCY_KEY)
-        return hf_http_bad(r, "Idempotency-Key was sent more than once. Send one.");
+        return hf_http_bad(r, "Idempotency-Key was sent more than once. Send it once.");
     if (again && field != CONNECTION)
-        return hf_http_bad(r, "A field that may come once came twice: Host, Content-Length, "
-                              "Transfer-Encoding, Expect, Authorization, Content-Type, "
-                              "Content-Encoding, Origin or Sec-Fetch-Site. Send one of each.");
+        return hf_http_bad(r, "A field was sent twice that may be sent only once: Host, "
+                              "Content-Length, Transfer-Encoding, Expect, Authorization, "
+                              "Content-Type, Content-Encoding, Origin or Sec-Fetch-Site. Send it "
+                              "once.");
     switch (field) {
     case LENGTH: return take_length(r, value);
     case CODING: return take_coding(r, value);

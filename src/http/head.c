@@ -10,11 +10,12 @@ static enum hf_http_parse line_end(struct hf_http_reader *r)
     if (r->p == r->end)
         return HF_HTTP_MORE;
     if (*r->p != '\r')
-        return hf_http_bad(r, "A byte may not stand where it does, or a line ends with LF alone.");
+        return hf_http_bad(r, "Invalid byte in the head, or a line that ends with LF alone. Lines "
+                              "end with CR LF.");
     if (r->end - r->p == 1)
         return HF_HTTP_MORE;
     if (r->p[1] != '\n')
-        return hf_http_bad(r, "A CR stands alone. Lines end with CR LF.");
+        return hf_http_bad(r, "CR without LF. Lines end with CR LF.");
     r->p += 2;
     return HF_HTTP_DONE;
 }
@@ -51,15 +52,14 @@ static enum hf_http_parse read_field(struct hf_http_reader *r)
 {
     const unsigned char *p = r->p, *end = r->end, *name = p;
     if (hf_octet_blank(*p))
-        return hf_http_bad(r,
-                           "A line begins with white space. Put each field on a line of its own.");
+        return hf_http_bad(r, "A line begins with white space. Put each field on its own line.");
     while (p < end && hf_octet_is(*p, HF_OCTET_TOKEN))
         p++;
     if (p == end)
         return HF_HTTP_MORE;
     if (*p != ':' || p == name)
         return hf_http_bad(
-            r, "A field is a name, a colon directly behind it, and a value, and then CR LF.");
+            r, "Expected a field: a name, a colon directly after it, a value, and CR LF.");
     struct hf_bytes name_bytes = hf_mem(name, (size_t)(p - name));
     p++;
     while (p < end && hf_octet_blank(*p))
@@ -109,7 +109,7 @@ static enum hf_http_parse read_method(struct hf_http_reader *r)
         return HF_HTTP_MORE;
     if (*r->p != ' ' || r->p == method)
         return hf_http_bad(
-            r, "A request begins with a method and a space. Is this HTTP/1.1, without TLS?");
+            r, "Expected a method and a space. Did the client send HTTP/1.1, without TLS?");
     r->out->method_name = hf_mem(method, (size_t)(r->p - method));
     r->out->method = method_of(r->out->method_name);
     r->p++;
@@ -132,12 +132,12 @@ static enum hf_http_parse read_target(struct hf_http_reader *r)
                 return HF_HTTP_MORE;
             if (!hf_octet_is(p[i], HF_OCTET_HEX))
                 return hf_http_bad(
-                    r, "Behind a % in the target stand two hexadecimal digits. Write % as %25.");
+                    r, "Expected two hexadecimal digits after a % in the target. Write % as %25.");
         }
         p += 3;
     }
     if (*p != ' ' || p == target)
-        return hf_http_bad(r, "The target has a byte that may not stand there. Write it as %XX.");
+        return hf_http_bad(r, "Invalid byte in the target. Write it as %XX.");
     r->p = p + 1;
     size_t size = (size_t)(p - target);
     const unsigned char *query = memchr(target, '?', size);
@@ -155,7 +155,8 @@ static enum hf_http_parse read_version(struct hf_http_reader *r)
         if (r->p == r->end)
             return HF_HTTP_MORE;
         if (form[i] == '0' ? !hf_octet_digit(*r->p) : *r->p != (unsigned char)form[i])
-            return hf_http_bad(r, "The request line ends with one space and HTTP/1.1.");
+            return hf_http_bad(r, "Expected one space and HTTP/1.1 at the end of the request "
+                                  "line.");
         r->p++;
     }
     enum hf_http_parse parse = line_end(r);
@@ -164,7 +165,7 @@ static enum hf_http_parse read_version(struct hf_http_reader *r)
     r->old = version[7] == '0';
     if (version[5] != '1' || version[7] > '1')
         return hf_http_refuse(r, 505, "version-not-supported",
-                              "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
+                              "The server supports only HTTP/1.1 and HTTP/1.0.");
     return HF_HTTP_DONE;
 }
 
@@ -190,8 +191,7 @@ static enum hf_http_parse skip_empty_lines(struct hf_http_reader *r)
         if (*r->p != '\r')
             return HF_HTTP_DONE;
         if (count == HF_HTTP_EMPTY_MAX)
-            return hf_http_bad(r,
-                               "Too many empty lines stand before the request. Send it at once.");
+            return hf_http_bad(r, "Too many empty lines before the request. Send none.");
         enum hf_http_parse parse = line_end(r);
         if (parse != HF_HTTP_DONE)
             return parse;
@@ -216,7 +216,7 @@ static enum hf_http_parse read_head(const char *data, size_t size, struct hf_htt
     if (parse != HF_HTTP_DONE)
         return parse;
     if (!out->has[HF_FIELD_HOST] && !r.old)
-        return hf_http_bad(&r, "HTTP/1.1 needs a Host field. Send one.");
+        return hf_http_bad(&r, "HTTP/1.1 requires a Host field. Send one.");
     out->keep_alive = !r.old && !r.close;
     out->size = (size_t)(r.p - begin);
     return HF_HTTP_DONE;

@@ -20,16 +20,14 @@ enum { SHARE_BYTES = 512 << 10 };
 enum { SHARE_HANDSHAKES_NS = 1000000 };
 
 static const struct hf_http_refusal no_memory = {
-    503, "storage-failure",
-    "The server has no memory for this request now. Nothing was changed: try again later."
+    503, "storage-failure", "The server is out of memory. Nothing was changed. Retry later."
 };
 static const struct hf_http_refusal too_busy = {
-    503, "too-busy",
-    "Too many bytes of requests are being worked on. Nothing was changed: try again in a moment."
+    503, "too-busy", "Too many bytes of requests are in progress. Nothing was changed. Retry later."
 };
 static const struct hf_http_refusal body_too_large = {
     413, "body-too-large",
-    "The body is larger than this server takes. Send less at once, or raise --max-body."
+    "The body is larger than the server's limit. Send less at once, or raise --max-body."
 };
 
 /* ---- Memory ---- */

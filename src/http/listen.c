@@ -64,10 +64,10 @@ enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_h
     if (!hf_address_parse(options->listen, &address))
         return say(why, HF_INVALID_REQUEST, options->listen,
                    "expected an address and a port, such as 127.0.0.1:4653 or [::1]:4653; port 0 "
-                   "picks a free one");
+                   "means any free port");
     struct hf_http_server *s = calloc(1, sizeof *s);
     if (!s)
-        return say(why, HF_NO_MEMORY, options->listen, "there is no memory for it");
+        return say(why, HF_NO_MEMORY, options->listen, "out of memory");
     s->options = *options;
     s->listener = hf_socket_listen(&address, HF_HTTP_BACKLOG);
     s->tls = hf_tls_keep(options->tls);
@@ -77,7 +77,7 @@ enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_h
         int error = -s->listener;
         snprintf(reason, sizeof reason, "%s%s", strerror(error),
                  error == EADDRINUSE
-                     ? ". Another process listens there; stop it or choose another port"
+                     ? ". Another process is listening there; stop it or choose another port"
                      : "");
         hf_http_free(s);
         return say(why, HF_STORAGE_FAILURE, options->listen, reason);
@@ -98,7 +98,8 @@ enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_h
     }
     if (!s->threads || s->thread_count < options->threads) {
         hf_http_free(s);
-        return say(why, HF_STORAGE_FAILURE, options->listen, "there is no room for its threads");
+        return say(why, HF_STORAGE_FAILURE, options->listen,
+                   "out of memory or descriptors for the threads");
     }
     *out = s;
     return HF_OK;
@@ -124,7 +125,7 @@ enum hf_status hf_http_start(struct hf_http_server *s, struct hf_error *why)
     for (unsigned i = 0; i < s->thread_count; i++) {
         if (pthread_create(&s->threads[i]->id, NULL, hf_http_loop, s->threads[i]) != 0) {
             hf_http_stop(s, 0);
-            return say(why, HF_STORAGE_FAILURE, s->address, "a thread could not be started");
+            return say(why, HF_STORAGE_FAILURE, s->address, "cannot start its threads");
         }
         s->threads[i]->started = true;
     }

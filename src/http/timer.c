@@ -56,8 +56,7 @@ static void timed_out(struct hf_http_conn *conn)
 {
     static const struct hf_http_refusal late = {
         408, "request-timeout",
-        "The request did not arrive in time, so it was not acted upon. Send it "
-        "again, in one go."
+        "The request did not arrive in time, so nothing was done. Send it again, without pauses."
     };
     hf_http_count(&conn->thread->timeouts, 1);
     if (conn->timer == HF_HTTP_TIMER_HEAD || conn->timer == HF_HTTP_TIMER_BODY)

@@ -175,7 +175,7 @@ static void malformed_lines(void **state)
         { "acme write 0f1b6cd2a94e5573880127bb34aa9ce6d1e0f5c4b3a2918070605040302010f:",
           "64 hexadecimal" },
         { "acme write e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-          "SHA-256 of nothing" },
+          "SHA-256 of an empty credential" },
         { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa write " HEX,
           "65 bytes" },
         { "ac\xffme write " HEX, "UTF-8" },
@@ -204,7 +204,7 @@ static void binary_lines(void **state)
                                "acme write " HEX "\n";
     struct hf_auth *auth;
     assert_int_equal(load(nul, sizeof nul - 1, &auth), HF_INVALID_REQUEST);
-    assert_non_null(strstr(why.text, ":1: there is a NUL"));
+    assert_non_null(strstr(why.text, ":1: the line contains a NUL"));
     assert_int_equal(load(mark, sizeof mark - 1, &auth), HF_INVALID_REQUEST);
     assert_non_null(strstr(why.text, ":1: the file begins with a byte order mark"));
 }
@@ -217,7 +217,7 @@ static void one_credential_twice(void **state)
     int size = snprintf(text, sizeof text, "%s\n%s%s", line_of("acme", "read", "alpha"),
                         line_of("-", "read", "beta"), line_of("other", "admin", "alpha"));
     assert_int_equal(load(text, (size_t)size, &auth), HF_INVALID_REQUEST);
-    assert_non_null(strstr(why.text, ":4: this credential stands in line 1 already"));
+    assert_non_null(strstr(why.text, ":4: this credential is already in line 1"));
 }
 
 static void nobody_at_all(void **state)
@@ -256,7 +256,7 @@ static void limits(void **state)
     hf_auth_drop(auth);
     text[HF_AUTH_FILE_MAX] = '#';
     assert_int_equal(load(text, HF_AUTH_FILE_MAX + 1, &auth), HF_INVALID_REQUEST);
-    assert_non_null(strstr(why.text, "more than 1048576 bytes"));
+    assert_non_null(strstr(why.text, "longer than 1048576 bytes"));
     free(text);
 }
 
@@ -270,7 +270,7 @@ static void files(void **state)
         write_file(line, strlen(line), open_modes[i]);
         assert_int_equal(hf_auth_load(path, &auth, &why), HF_INVALID_REQUEST);
         assert_non_null(strstr(why.text, path));
-        assert_non_null(strstr(why.text, "by everybody"));
+        assert_non_null(strstr(why.text, "by every user"));
     }
     write_file(line, strlen(line), 0640);
     assert_int_equal(hf_auth_load(path, &auth, &why), HF_OK);
@@ -278,7 +278,7 @@ static void files(void **state)
     hf_auth_drop(auth);
     write_file(line, strlen(line), 0644);
     assert_int_equal(hf_auth_load(path, &auth, &why), HF_OK);
-    assert_non_null(strstr(why.text, "read by everybody")); /* a note */
+    assert_non_null(strstr(why.text, "read by every user")); /* a note */
     hf_auth_drop(auth);
     unlink(path);
     assert_int_equal(hf_auth_load(path, &auth, &why), HF_STORAGE_FAILURE);
@@ -453,7 +453,7 @@ static void operators(void **state)
         static const char *const roles[] = { "read", "write", "admin" };
         const char *line = line_of("*", roles[i], "star");
         assert_int_equal(load(line, strlen(line), &auth), HF_INVALID_REQUEST);
-        assert_non_null(strstr(why.text, ":1: * is for operators alone"));
+        assert_non_null(strstr(why.text, ":1: * is only for operators"));
     }
     snprintf(text, sizeof text, "%s%s", line_of("*", "operator", "op"),
              line_of("acme", "admin", "alpha"));
@@ -469,7 +469,7 @@ static void operators(void **state)
         const char *line = line_of(wrong[i], "operator", "op");
         assert_int_equal(load(line, strlen(line), &auth), HF_INVALID_REQUEST);
         assert_non_null(
-            strstr(why.text, ":1: an operator is of no tenant: the first word must be *."));
+            strstr(why.text, ":1: an operator belongs to no tenant: the first word must be *."));
     }
 }
 

@@ -307,7 +307,7 @@ static void repeated_fields(void **state)
     }
     refused(text("POST / HTTP/1.1\r\nHost: h\r\nIdempotency-Key:\r\nIDEMPOTENCY-key:\r\n\r\n"),
             400);
-    assert_string_equal(got.why.detail, "Idempotency-Key was sent more than once. Send one.");
+    assert_string_equal(got.why.detail, "Idempotency-Key was sent more than once. Send it once.");
     IS(with("Accept: a\r\nAccept: b\r\nAccept:\r\n")->field[HF_FIELD_ACCEPT], "a");
 }
 

@@ -98,7 +98,7 @@ static void a_port_has_one_listener(void **state)
     struct hf_http_server *first, *second;
     assert_int_equal(listens("127.0.0.1:0", &first), HF_OK);
     assert_int_equal(listens(hf_http_address(first), &second), HF_STORAGE_FAILURE);
-    assert_non_null(strstr(why.text, "Another process listens there"));
+    assert_non_null(strstr(why.text, "Another process is listening there"));
     assert_non_null(strstr(why.text, hf_http_address(first)));
     hf_http_free(first);
     assert_int_equal(listens("192.0.2.1:0", &second), HF_STORAGE_FAILURE); /* nobody's address */

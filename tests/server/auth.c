@@ -300,7 +300,7 @@ static void a_broken_file_changes_nothing(void **state)
                   { "", 0600, "no credential" },
                   { "acme owner 0000000000000000000000000000000000000000000000000000000000000000\n",
                     0600, "role" },
-                  { "# nothing\n", 0602, "written by everybody" },
+                  { "# nothing\n", 0602, "written by every user" },
                   { NULL, 0, "cannot be opened" } };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         if (files[i].text)
@@ -365,10 +365,10 @@ static void a_wrong_file_is_told_at_the_start(void **state)
 {
     (void)state;
     file_write("acme read\n", 0600);
-    it_does_not_start_with("credentials:1: a line has three words");
+    it_does_not_start_with("credentials:1: expected three words");
     credentials_write(people, 3);
     assert_int_equal(chmod(path, 0602), 0);
-    it_does_not_start_with("may be written by everybody");
+    it_does_not_start_with("may be written by every user");
     assert_int_equal(unlink(path), 0);
     it_does_not_start_with("cannot be opened");
     s.options.listen = "nowhere";
@@ -382,7 +382,7 @@ static void a_file_that_all_may_read_is_remarked_upon(void **state)
     (void)state;
     assert_int_equal(chmod(path, 0644), 0);
     server_start(&s);
-    assert_true(watch_log(&s, "credentials may be read by everybody", 1));
+    assert_true(watch_log(&s, "credentials may be read by every user", 1));
     assert_int_equal(status_of("GET /v1/holds", bearer("reader")), 200);
 }
 

@@ -55,7 +55,7 @@ static void the_one_too_many_is_told_so(void **state)
         if (i % 2)
             (void)server_send_text(fd, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
         assert_true(server_receive(fd, &r, false));
-        watch_refused(&r, 503, "too-many-connections", "as many connections as it takes");
+        watch_refused(&r, 503, "too-many-connections", "limit of connections is reached");
         assert_string_equal(reply_field(&r, "Connection"), "close");
         reply_free(&r);
         watch_ends(fd);
