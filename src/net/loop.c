@@ -119,7 +119,7 @@ void hf_inbox_put(struct hf_inbox *inbox, struct hf_task *task)
         task->next = top;
     while (!atomic_compare_exchange_weak_explicit(&inbox->elsewhere, &top, task,
                                                   memory_order_release, memory_order_relaxed));
-    if (!top) /* else the one before it has woken the loop */
+    if (!top) /* otherwise an earlier task has woken the loop */
         hf_loop_wake(inbox->loop);
 }
 

@@ -68,7 +68,7 @@ bool hf_address_is_loopback(const struct hf_address *address)
 
 /* ---- Sockets ---- */
 
-/* Only where a socket that cannot have the option is still of use. */
+/* Ignores errors: the socket works without the option too. */
 static void option_set(int fd, int level, int option)
 {
     int on = 1;

@@ -1,7 +1,7 @@
-/* socket.h: addresses, listening, accepting, connecting, and how many descriptors there may be.
+/* socket.h: addresses, listening, accepting, connecting, and the limit of descriptors.
  *
- * Every socket made here never blocks and is closed by exec. Small packets leave at once
- * (TCP_NODELAY): requests and answers are written whole, and waiting for more would only delay
+ * All sockets are non-blocking and close-on-exec. Small packets are sent at once (TCP_NODELAY):
+ * requests and answers are written in one piece, and waiting for more bytes would only delay
  * them. */
 #ifndef HF_NET_SOCKET_H
 #define HF_NET_SOCKET_H
@@ -15,34 +15,35 @@ struct hf_address {
     socklen_t size;
 };
 
-#define HF_ADDRESS_TEXT 64 /* bytes that the text of any address takes */
+#define HF_ADDRESS_TEXT 64 /* bytes for the text of any address */
 
-/* hf_address_parse: "ADDR:PORT" or "[ADDR]:PORT", IPv4 or IPv6. Numbers only: a name could mean
- * another machine tomorrow. "localhost" is taken as 127.0.0.1. text: borrowed. address: out.
- * False: it is none. */
+/* hf_address_parse: "ADDR:PORT" or "[ADDR]:PORT", IPv4 or IPv6. Only numeric addresses: a name
+ * could mean another machine tomorrow. "localhost" means 127.0.0.1. text: borrowed. address: out.
+ * False: not an address. */
 bool hf_address_parse(const char *text, struct hf_address *address);
-/* The same text again, in the shortest form. */
+/* The address as text, in the shortest form. */
 void hf_address_print(const struct hf_address *address, char text[HF_ADDRESS_TEXT]);
 bool hf_address_is_loopback(const struct hf_address *address);
 
-/* hf_socket_listen: listen on `address`. IPv6 takes no IPv4. address: in and out, its port is
- * the one that was bound, if it was 0. The socket, or an errno as a negative number. */
+/* hf_socket_listen: listen on `address`. An IPv6 socket accepts no IPv4. address: in and out; if
+ * its port was 0, it gets the bound port. Returns the socket, or a negative errno. */
 int hf_socket_listen(struct hf_address *address, int backlog);
-/* The next connection of a listener, or -1 and errno; EAGAIN: there is none. */
+/* Accept the next connection of a listener. Returns -1 and errno on failure; EAGAIN: none is
+ * waiting. */
 int hf_socket_accept(int listener);
 
-/* A socket to connect to `address` with; or an errno as a negative number. */
+/* Create a socket for a connection to `address`. Returns the socket, or a negative errno. */
 int hf_socket_make(const struct hf_address *address);
-/* hf_socket_connect: begin to connect. 0: it is connected. EINPROGRESS: it is under way; when
- * the socket is writable, hf_socket_error says how it ended. Any other errno: it failed. */
+/* hf_socket_connect: begin to connect. 0: connected. EINPROGRESS: in progress; when the socket is
+ * writable, hf_socket_error has the result. Any other errno: it failed. */
 int hf_socket_connect(int fd, const struct hf_address *address);
-/* The error that is pending on the socket, as an errno; 0: none. */
+/* The pending error of the socket, an errno; 0: none. */
 int hf_socket_error(int fd);
 
-/* hf_socket_allow: let the process have as many descriptors as the system allows. How many
- * sockets there can be then, at most `wanted`: `reserved` descriptors are set apart for the rest
- * of the process, or half of all if that is fewer. Sockets beyond that could not be refused with
- * words, and the store would find no descriptor when it needs one. */
+/* hf_socket_allow: raise the process's limit of descriptors to the system's maximum. Returns how
+ * many sockets there can be, at most `wanted`. `reserved` descriptors, or half of all if that is
+ * fewer, are kept for the rest of the process. Without them, the server could not answer a refused
+ * connection, and the store could run out of descriptors. */
 unsigned hf_socket_allow(unsigned wanted, unsigned reserved);
 
 #endif

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A signal that came in between is a reason to try again, like nothing there. */
+/* EINTR is a reason to retry, like EAGAIN. */
 static ssize_t moved(ssize_t n)
 {
     if (n < 0 && (errno == EINTR || errno == EWOULDBLOCK))

@@ -22,19 +22,18 @@ struct hf_tls {
 };
 
 struct hf_tls_conn {
-    struct hf_tls *tls; /* kept */
+    struct hf_tls *tls; /* a reference */
     SSL *ssl;
     int fd;
-    /* OpenSSL's state must not be used any more, not even to say goodbye; or that was said. */
+    /* OpenSSL's state must not be used any more, not even for a close_notify; or it was sent. */
     bool broken;
-    bool mute;           /* the socket takes no more */
-    bool ended;          /* the socket's other end is closed */
+    bool mute;           /* the socket accepts no more bytes */
+    bool ended;          /* the peer has closed the socket */
     int error;           /* errno of the socket when it failed; 0: it did not */
-    unsigned long fault; /* what OpenSSL said when the connection broke; 0: nothing */
+    unsigned long fault; /* OpenSSL's error when the connection broke; 0: none */
 };
 
-/* ---- The socket, as OpenSSL sees it. Its own one writes with write(), and that raises SIGPIPE.
- * ---- */
+/* ---- A BIO for the socket. OpenSSL's own uses write(), which raises SIGPIPE. ---- */
 
 static int socket_write(BIO *bio, const char *data, int size)
 {
@@ -72,7 +71,7 @@ static long socket_control(BIO *bio, int what, long number, void *pointer)
     (void)bio;
     (void)number;
     (void)pointer;
-    return what == BIO_CTRL_FLUSH; /* nothing is ever held back here */
+    return what == BIO_CTRL_FLUSH; /* nothing is buffered here */
 }
 
 static BIO_METHOD *socket_method(void)
@@ -95,14 +94,15 @@ static enum hf_status no_memory(struct hf_error *why)
     return HF_NO_MEMORY;
 }
 
-/* What OpenSSL says first is what went wrong; the rest is where that led to. */
+/* OpenSSL's first error is the cause; the others are consequences. */
 static const char *reason(void)
 {
     const char *text = ERR_reason_error_string(ERR_peek_error());
     return text ? text : "not understood";
 }
 
-/* Can it be read, and (a key) not by everybody? OpenSSL would say so in words of its own. */
+/* Check that the file can be read and, for a key, not by every user. OpenSSL's messages are less
+ * clear. */
 static enum hf_status file_check(const char *path, bool secret, struct hf_error *why)
 {
     struct stat st;
@@ -124,7 +124,8 @@ static enum hf_status file_check(const char *path, bool secret, struct hf_error 
     return HF_OK;
 }
 
-/* A key with a passphrase: OpenSSL would ask for it on the terminal, and a server would hang. */
+/* Refuse a key with a passphrase: OpenSSL would ask for it on the terminal, and the server would
+ * hang. */
 static int passphrase_none(char *out, int size, int writing, void *arg)
 {
     (void)out;
@@ -167,7 +168,7 @@ static enum hf_status files_load(SSL_CTX *ctx, const struct hf_tls_files *files,
                         "%.200s is not a usable private key in PEM: %.200s.", files->key, reason());
 }
 
-/* Is now a time at which clients will accept the certificate? */
+/* Warn if the certificate is not valid now. */
 static void validity_note(SSL_CTX *ctx, const char *path, struct hf_error *why)
 {
     const X509 *cert = SSL_CTX_get0_certificate(ctx);
@@ -177,7 +178,7 @@ static void validity_note(SSL_CTX *ctx, const char *path, struct hf_error *why)
         snprintf(why->text, sizeof why->text, "The certificate in %.200s is not valid yet.", path);
 }
 
-static const unsigned char http[] = "\x08http/1.1"; /* the one protocol of both sides */
+static const unsigned char http[] = "\x08http/1.1"; /* the only protocol of both sides */
 
 static int protocol_choose(SSL *ssl, const unsigned char **out, unsigned char *out_size,
                            const unsigned char *in, unsigned in_size, void *arg)
@@ -187,7 +188,7 @@ static int protocol_choose(SSL *ssl, const unsigned char **out, unsigned char *o
     (void)arg;
     if (SSL_select_next_proto(&chosen, out_size, http, sizeof http - 1, in, in_size) !=
         OPENSSL_NPN_NEGOTIATED)
-        return SSL_TLSEXT_ERR_ALERT_FATAL; /* it wants to speak something else: RFC 7301, 3.2 */
+        return SSL_TLSEXT_ERR_ALERT_FATAL; /* no common protocol: RFC 7301, 3.2 */
     *out = chosen;
     return SSL_TLSEXT_ERR_OK;
 }
@@ -202,7 +203,7 @@ static bool server_set(SSL_CTX *ctx)
            SSL_CTX_set_max_early_data(ctx, 0) == 1;
 }
 
-/* A context with what both sides have in common, owned once; NULL without memory. */
+/* Create a context with the settings of both sides, with one reference; NULL if out of memory. */
 static struct hf_tls *context_make(const SSL_METHOD *method)
 {
     struct hf_tls *tls = calloc(1, sizeof *tls);
@@ -283,7 +284,7 @@ void hf_tls_drop(struct hf_tls *tls)
 
 /* ---- Connections ---- */
 
-/* Either side's state, without which of them it is. */
+/* The state that both sides have in common. */
 static struct hf_tls_conn *conn_make(struct hf_tls *tls, int fd)
 {
     struct hf_tls_conn *conn = calloc(1, sizeof *conn);
@@ -299,7 +300,7 @@ static struct hf_tls_conn *conn_make(struct hf_tls *tls, int fd)
     *conn = (struct hf_tls_conn){ .tls = hf_tls_keep(tls), .ssl = ssl, .fd = fd };
     BIO_set_data(bio, conn);
     BIO_set_init(bio, 1);
-    SSL_set_bio(ssl, bio, bio); /* it is the SSL's now */
+    SSL_set_bio(ssl, bio, bio); /* the SSL owns it now */
     return conn;
 }
 
@@ -317,7 +318,7 @@ static bool peer_expect(SSL *ssl, const struct hf_tls_peer *peer)
     if (peer->literal)
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), peer->host) == 1;
     char name[TLSEXT_MAXLEN_host_name +
-              2]; /* OpenSSL takes no const here, and refuses what is longer */
+              2]; /* OpenSSL needs it non-const, and refuses a longer one */
     snprintf(name, sizeof name, "%s", peer->host);
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
@@ -332,7 +333,7 @@ struct hf_tls_conn *hf_tls_connect(struct hf_tls *tls, int fd, const struct hf_t
     if (peer_expect(conn->ssl, peer))
         return conn;
     ERR_clear_error();
-    conn->broken = true; /* there is nobody to say goodbye to */
+    conn->broken = true; /* send no close_notify */
     hf_tls_close(conn);
     return NULL;
 }
@@ -343,7 +344,7 @@ void hf_tls_finish(struct hf_tls_conn *conn)
         return;
     ERR_clear_error();
     if (SSL_is_init_finished(conn->ssl) && !conn->mute)
-        SSL_shutdown(conn->ssl); /* one try; nobody waits for the peer's answer */
+        SSL_shutdown(conn->ssl); /* one attempt, without waiting for the peer's */
     ERR_clear_error();
     conn->broken = true;
 }
@@ -358,7 +359,7 @@ void hf_tls_close(struct hf_tls_conn *conn)
     free(conn);
 }
 
-/* What a step that did not succeed means: 0 at the end of the stream, else -1. */
+/* The result of a step that failed: 0 at the end of the stream, else -1. */
 static ssize_t step_failed(struct hf_tls_conn *conn, int result, enum hf_tls_wants *wants)
 {
     int error = SSL_get_error(conn->ssl, result);
@@ -388,7 +389,7 @@ int hf_tls_shake(struct hf_tls_conn *conn, enum hf_tls_wants *wants)
     if (result == 1)
         return 1;
     if (step_failed(conn, result, wants) == 0)
-        conn->broken = true; /* the peer said goodbye instead */
+        conn->broken = true; /* the peer sent a close_notify instead */
     return -1;
 }
 
@@ -399,7 +400,7 @@ ssize_t hf_tls_read(struct hf_tls_conn *conn, void *data, size_t size, enum hf_t
     *wants = HF_TLS_WANTS_NOTHING;
     if (conn->broken)
         return -1;
-    /* of other connections on this thread: SSL_get_error looks at the whole queue */
+    /* errors of other connections on this thread: SSL_get_error checks the whole queue */
     ERR_clear_error();
     int result = SSL_read_ex(conn->ssl, data, size, &done);
     return result == 1 ? (ssize_t)done : step_failed(conn, result, wants);
@@ -414,15 +415,15 @@ ssize_t hf_tls_write(struct hf_tls_conn *conn, const void *data, size_t size,
     if (conn->broken || conn->mute)
         return -1;
     ERR_clear_error();
-    /* One record. Of more, OpenSSL would tell nothing to a slow client's server until the last
-     * byte is gone. */
+    /* One record. With more, OpenSSL would report no progress before the last byte is sent, which
+     * is long for a slow client. */
     size = size < SSL3_RT_MAX_PLAIN_LENGTH ? size : SSL3_RT_MAX_PLAIN_LENGTH;
     int result = SSL_write_ex(conn->ssl, data, size, &done);
     if (result == 1)
         return (ssize_t)done;
     ssize_t failed = step_failed(conn, result, wants);
     if (failed == 0)
-        conn->broken = true; /* the peer said goodbye before there was anything to answer */
+        conn->broken = true; /* the peer sent a close_notify */
     if (conn->broken && conn->error && SSL_is_init_finished(conn->ssl)) {
         conn->broken = false; /* the peer may have answered before it closed its end */
         conn->mute = true;
@@ -440,8 +441,7 @@ bool hf_tls_pending(const struct hf_tls_conn *conn)
     return !conn->broken && SSL_pending(conn->ssl) > 0;
 }
 
-/* What OpenSSL complains of comes first: it may have met a socket that was closed while it said
- * so. */
+/* OpenSSL's error comes first: the socket may have been closed while OpenSSL reported it. */
 struct hf_tls_failure hf_tls_failure(const struct hf_tls_conn *conn)
 {
     long verified = SSL_get_verify_result(conn->ssl);
