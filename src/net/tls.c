@@ -90,7 +90,7 @@ static BIO_METHOD *socket_method(void)
 
 static enum hf_status no_memory(struct hf_error *why)
 {
-    *why = (struct hf_error){ HF_NO_MEMORY, "There is not enough memory for TLS." };
+    *why = (struct hf_error){ HF_NO_MEMORY, "Out of memory for TLS." };
     return HF_NO_MEMORY;
 }
 
@@ -98,7 +98,7 @@ static enum hf_status no_memory(struct hf_error *why)
 static const char *reason(void)
 {
     const char *text = ERR_reason_error_string(ERR_peek_error());
-    return text ? text : "not understood";
+    return text ? text : "unknown reason";
 }
 
 /* Check that the file can be read and, for a key, not by every user. OpenSSL's messages are less
@@ -119,7 +119,7 @@ static enum hf_status file_check(const char *path, bool secret, struct hf_error 
         return hf_error_set(why, HF_INVALID_REQUEST, "%.200s is not a regular file.", path);
     if (secret && st.st_mode & (S_IROTH | S_IWOTH))
         return hf_error_set(why, HF_INVALID_REQUEST,
-                            "%.200s may be %s by everybody; do: chmod o-rw on it.", path,
+                            "%.200s may be %s by every user; use chmod o-rw.", path,
                             st.st_mode & S_IWOTH ? "written" : "read");
     return HF_OK;
 }
@@ -158,7 +158,7 @@ static enum hf_status files_load(SSL_CTX *ctx, const struct hf_tls_files *files,
     if (asked)
         return hf_error_set(
             why, HF_INVALID_REQUEST,
-            "%.200s has a passphrase, and there is nobody to ask for it; store it without one.",
+            "%.200s has a passphrase, which the server cannot enter. Store the key without one.",
             files->key);
     if (ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_X509)
         return hf_error_set(why, HF_INVALID_REQUEST,
@@ -249,7 +249,7 @@ enum hf_status hf_tls_trust(const char *ca_file, struct hf_tls **out, struct hf_
     *out = NULL;
     if (!tls || SSL_CTX_set_alpn_protos(tls->ctx, http, sizeof http - 1) != 0) {
         hf_tls_drop(tls);
-        return hf_error_set(why, HF_NO_MEMORY, "there is not enough memory for TLS");
+        return hf_error_set(why, HF_NO_MEMORY, "out of memory for TLS");
     }
     SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
     ERR_clear_error();
@@ -260,7 +260,7 @@ enum hf_status hf_tls_trust(const char *ca_file, struct hf_tls **out, struct hf_
     }
     (void)hf_error_set(why, HF_INVALID_REQUEST,
                        "%.300s is not a readable file of certificates in PEM: %.100s",
-                       ca_file ? ca_file : "what the system trusts", reason());
+                       ca_file ? ca_file : "the system's list of authorities", reason());
     ERR_clear_error();
     hf_tls_drop(tls);
     return HF_INVALID_REQUEST;

@@ -88,15 +88,15 @@ static void files_that_do_not_fit(void **state)
     refused(files.cert, garbage, garbage, "PEM");
     refused(torn, files.key, torn, "PEM");
     refused(files.key, files.key, files.key, "PEM");
-    refused(files.cert, files.cert, files.cert, "by everybody");
+    refused(files.cert, files.cert, files.cert, "by every user");
     refused(dir, files.key, dir, "not a regular file");
     refused(files.cert, other.key, other.key, "is not the key of the certificate");
     refused(files.cert, locked.key, locked.key,
             "passphrase"); /* and nobody is asked on the terminal */
     assert_int_equal(chmod(other.key, 0604), 0);
-    refused(other.cert, other.key, other.key, "read by everybody");
+    refused(other.cert, other.key, other.key, "read by every user");
     assert_int_equal(chmod(other.key, 0602), 0);
-    refused(other.cert, other.key, other.key, "written by everybody");
+    refused(other.cert, other.key, other.key, "written by every user");
 }
 
 static void notes(void **state)
