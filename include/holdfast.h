@@ -2,10 +2,10 @@
  *
  * This header is the manual of the library. Read it top to bottom once and you can use all of it.
  *
- * Networks lose answers, people click twice, queues deliver again. Holdfast lets a program hear the
- * same request twice and act once: every change carries an idempotency key, and the key, the change
- * and the answer leave for the disk in one commit. Ask again with the same key and you get the
- * first answer, byte for byte, and nothing happens a second time.
+ * Networks lose answers, people click twice, queues deliver again. With Holdfast, a program can
+ * receive the same request twice and act once: every change has an idempotency key, and the key,
+ * the change and the answer are written in one commit. A retry with the same key gets the first
+ * answer, byte for byte, and nothing happens a second time.
  *
  *     struct hf_db *db;
  *     struct hf_error why;
@@ -24,23 +24,23 @@
  *     hf_close(db);
  *
  * Three words describe memory in every contract below.
- *   borrowed   you keep it; it must stay as it is until the call returns (for hf_submit: until the
+ *   borrowed   you keep it, and must not change it until the call returns (for hf_submit: until the
  *              callback has run).
  *   owned      it becomes yours, and the contract names the function that frees it.
  *   out        you provide the space, the call fills it.
  *
  * Caveats, up front.
- *   - One process at a time has a directory open. A second one is refused and told who has it.
- *   - Answers are released only when what they saw is on disk. A failed fdatasync stops the process
- *     (hf_options.on_fatal); it never tries again and never pretends.
- *   - Time is milliseconds since 1970-01-01 UTC. The engine's time never runs backwards: when the
- *     wall clock steps back, engine time stands still until the wall clock has caught up; when it
- *     jumps ahead and the boot clock does not confirm it, it is not believed before it has stayed
- *     there for 60 s.
+ *   - One process at a time has a directory open. A second one is refused; the error names the
+ *     first.
+ *   - An answer is given only when everything that it depends on is on disk. A failed fdatasync
+ *     stops the process (hf_options.on_fatal); it is never retried or ignored.
+ *   - Time is milliseconds since 1970-01-01 UTC. Engine time never runs back: when the wall clock
+ *     is set back, engine time stands still until the wall clock has caught up. When the wall clock
+ *     jumps ahead and the boot clock does not confirm it, the jump is ignored for 60 s.
  *   - Do not call into the library from inside an hf_apply function. Inside a callback of
  *     hf_submit, only hf_submit may be called.
  *   - Do not use a database handle in a child after fork. */
-/* The tables of this page are set by hand. */
+/* The tables of this file are formatted by hand. */
 /* clang-format off */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -58,7 +58,8 @@ extern "C" {
 #define HF_API __attribute__((visibility("default")))
 #define HF_MUST_USE __attribute__((warn_unused_result))
 
-/* ---- Limits. Every one is checked before any work, and passing one is HF_INVALID_REQUEST. ---- */
+/* ---- Limits. Each is checked before any work; above one, the status is HF_INVALID_REQUEST.
+ * ---- */
 
 #define HF_TENANT_MAX 64          /* bytes of a tenant; the empty name is the default tenant */
 #define HF_TOKEN_MAX 1024         /* bytes: ceiling for hf_options.token_max_length (default 256) */
@@ -75,13 +76,13 @@ extern "C" {
 #define HF_APP_VALUE_MAX 1048576  /* bytes of a value there */
 #define HF_APPLY_ROWS_MAX 64      /* puts, deletes and outbox rows of one hf_apply */
 #define HF_APPLY_BYTES_MAX 1048576 /* their bytes together, the result included */
-#define HF_SEQUENCE_WINDOW 256    /* how far back a client's sequence numbers are remembered */
+#define HF_SEQUENCE_WINDOW 256    /* how many numbers of a client are remembered */
 #define HF_MATCH_MAX 4            /* steps of a guard's match rule */
 #define HF_GROUP_MAX 8192         /* requests of one hf_do_many */
 
 /* ---- Bytes and time ---- */
 
-/* Bytes that are borrowed: not ended by a NUL, and NULs may be inside. */
+/* Borrowed bytes: no NUL at the end, and NULs may be inside. */
 struct hf_bytes {
     const void *data;
     size_t size;
@@ -103,12 +104,11 @@ static inline struct hf_bytes hf_mem(const void *data, size_t size)
 typedef int64_t hf_time;
 
 /* ---- Status ----
- * Four kinds, never mixed up; hf_status_kind tells which.
+ * Four kinds; hf_status_kind tells which.
  *   ok             done (or: this is the answer).
- *   refusal        an answer by the rules. Where the call carries a key, it is remembered like a
- *                  success.
- *   fault          nothing happened, nothing is remembered: try again.
- *   indeterminate  it may have happened. Ask again with the same key: the retry finds the truth.
+ *   refusal        an answer by the rules. With a key, it is stored like a success.
+ *   fault          nothing happened and nothing was stored: retry.
+ *   indeterminate  it may have happened. Retry with the same key to find out.
  * The numbers are part of the file format. */
 enum hf_status {
     HF_OK = 0,
@@ -125,16 +125,16 @@ enum hf_status {
     HF_VERSION_MISMATCH = 10,
     HF_TOKEN_COLLISION = 11,
     HF_LEASE_HELD = 12,
-    HF_REFUSED = 13, /* an hf_apply function said no; its words are the answer */
+    HF_REFUSED = 13, /* an hf_apply function refused; its result is the answer */
     /* faults */
-    /* no room on disk, a limit or quota is reached (hf_answer.limit), the store is closing */
+    /* out of disk space, a limit or quota is reached (hf_answer.limit), the store is closing */
     HF_STORAGE_FAILURE = 32,
     HF_NO_MEMORY = 33,
     HF_MISUSE = 34,          /* a call that this header forbids */
     HF_STORE_BUSY = 35,      /* hf_open: another process has the directory */
-    HF_STORE_DAMAGED = 36,   /* hf_open: the journal is damaged, not merely cut short */
-    HF_STORE_NEWER = 37,     /* hf_open: written by a newer format than this program knows */
-    HF_STORE_ABSENT = 38,    /* hf_open with create off: there is no store */
+    HF_STORE_DAMAGED = 36,   /* hf_open: the journal is damaged, not only cut short */
+    HF_STORE_NEWER = 37,     /* hf_open: the store has a newer format than this program knows */
+    HF_STORE_ABSENT = 38,    /* hf_open with no_create: there is no store */
     /* indeterminate */
     HF_INDETERMINATE = 64
 };
@@ -143,11 +143,11 @@ enum hf_status_kind { HF_KIND_OK, HF_KIND_REFUSAL, HF_KIND_FAULT, HF_KIND_INDETE
 
 HF_API enum hf_status_kind hf_status_kind(enum hf_status status);
 
-/* The code as it stands in every interface, such as "token-collision". Static. */
+/* The code in every interface, such as "token-collision". Static. */
 HF_API const char *hf_status_code(enum hf_status status);
 
-/* What went wrong with an open or another call that has no record to answer with: one sentence that
- * names what was wrong, where, and what to do. */
+/* The error of hf_open and other calls without a record as answer. text: what is wrong, where, and
+ * what to do. */
 struct hf_error {
     enum hf_status status;
     char text[512];
@@ -159,7 +159,7 @@ struct hf_error {
 #define HF_DIGEST_SIZE 32
 #define HF_DIGEST_NAME "sha256/1"
 
-/* A hold binds one unit of one resource to one requester for a bounded time and ends exactly once.
+/* A hold gives one unit of a resource to one requester for a limited time, and ends exactly once.
  *
  *   HELD ──confirm──▶ CONFIRMED
  *     ├───release──▶ RELEASED
@@ -167,10 +167,10 @@ struct hf_error {
 enum hf_hold_state { HF_HELD = 1, HF_CONFIRMED = 2, HF_RELEASED = 3, HF_EXPIRED = 4 };
 
 struct hf_hold {
-    char id[HF_ID_SIZE];       /* opaque, made here, never used again */
-    char reverses[HF_ID_SIZE]; /* the confirmed hold that this record gives back, or "" */
+    char id[HF_ID_SIZE];       /* opaque, unique */
+    char reverses[HF_ID_SIZE]; /* the confirmed hold that this record reverses, or "" */
     uint64_t ordinal;          /* 1, 2, 3 ... in the order of placing, over all tenants */
-    uint64_t previous;         /* ordinal of the hold before this one on the same resource, or 0 */
+    uint64_t previous;         /* ordinal of the previous hold on the same resource, or 0 */
     enum hf_hold_state state;
     struct hf_bytes tenant, resource, requester;
     hf_time placed_at, expires_at;
@@ -183,13 +183,14 @@ struct hf_resource {
     struct hf_bytes tenant, name;
     uint32_t capacity, held, confirmed;
     bool open;
-    uint64_t fence;  /* the highest fence that a hold on it has carried, or 0 */
+    uint64_t fence;  /* the highest fence that a hold on it has used, or 0 */
     uint64_t newest; /* ordinal of the newest hold on it, or 0 */
     hf_time created_at;
 };
 
-/* A guard answers "have I seen this lately?". `match` is applied to an identity, in order, before
- * it is compared; HF_MATCH_HASH must come last, and then only a SHA-256 of the identity is kept. */
+/* A guard answers "was this identity recorded within the window?". The steps of `match` are applied
+ * to an identity, in order, before it is compared. HF_MATCH_HASH must be the last; then only a
+ * SHA-256 of the identity is stored. */
 enum hf_match {
     HF_MATCH_EXACT = 1,     /* byte for byte */
     HF_MATCH_TRIM = 2,      /* without white space at both ends (Unicode's White_Space) */
@@ -210,8 +211,7 @@ struct hf_guard {
     hf_time created_at;
 };
 
-/* One identity under guard: seen while now < expires_at (= recorded_at + the window at that
- * time). */
+/* One recorded identity: seen while now < expires_at (= recorded_at + the window at that time). */
 struct hf_entry {
     struct hf_bytes tenant, guard;
     struct hf_bytes identity; /* as compared: after the match rule; 32 raw bytes if hashed */
@@ -220,9 +220,9 @@ struct hf_entry {
     hf_time recorded_at, expires_at;
 };
 
-/* The answer of check, record and admit. The times are 0 and the result empty where not known: not
- * seen, or seen only because a closed guard could not be asked. For record, `seen` says whether the
- * identity was under guard already. */
+/* The answer of check, record and admit. If unknown, the times are 0 and the result is empty: not
+ * seen, or seen only because a closed guard could not be read. For record, `seen` says whether the
+ * identity was already recorded. */
 struct hf_seen {
     bool seen;
     bool has_result;
@@ -239,10 +239,10 @@ struct hf_seen {
  *              ├────── fail, retryable ─▶ RETRYABLE ──begin──▶ STARTED   │
  *              └ ─ ─ ─ lease ran out ─ ─ ▶ UNKNOWN (shown, never stored) ┘
  *
- * A lease that runs out without a word means that the outcome is unknown. Whoever holds the current
- * fence may still complete, fail or heartbeat then: that is how an operator or a probe settles it.
- * A claim is remembered until one idempotency window after it was settled; one that is not settled
- * is never forgotten. */
+ * If the lease runs out before the claim is settled, the outcome is unknown. The holder of the
+ * current fence may still complete, fail or heartbeat: that is how an operator or a program settles
+ * the claim. A settled claim is remembered for one idempotency window; an unsettled claim is never
+ * removed. */
 enum hf_claim_state {
     HF_CLAIM_STARTED = 1,
     HF_CLAIM_COMPLETED = 2,
@@ -258,23 +258,23 @@ struct hf_claim {
     uint8_t fingerprint[HF_DIGEST_SIZE];
     enum hf_claim_state state;
     enum hf_abandon on_abandon;
-    uint64_t fence; /* rises strictly with each begin of a key, for ever */
+    uint64_t fence; /* rises with each begin of a key, for ever */
     int64_t lease_ms;
     hf_time begun_at, lease_expires_at;
-    hf_time settled_at, expires_at; /* 0 while not settled */
-    struct hf_bytes response;       /* of complete; of fail: the error */
+    hf_time settled_at, expires_at; /* 0 until settled */
+    struct hf_bytes response;       /* of complete; the error of fail */
 };
 
-/* A lease grants authority over a name, with a fence that rises strictly for ever. */
+/* A lease grants authority over a name, with a fence that only rises. */
 struct hf_lease {
     struct hf_bytes tenant, name, holder;
     uint64_t fence;
     int64_t ttl_ms; /* as granted or last renewed */
     hf_time granted_at, expires_at;
-    hf_time released_at; /* 0 unless given back */
+    hf_time released_at; /* 0 unless released */
 };
 
-/* A register: a named value, written with a fence or a version, or merged by its algebra. */
+/* A register: a named value, written under a fence or a version check, or merged by its type. */
 enum hf_register_type {
     HF_TYPE_PLAIN = 1,   /* opaque bytes, by HF_WRITE */
     HF_TYPE_MAX = 2,     /* number */
@@ -283,10 +283,10 @@ enum hf_register_type {
     HF_TYPE_UNION = 5,   /* items[].name: a set that only grows */
     HF_TYPE_LWW = 6,     /* timestamp, node, bytes: greatest (timestamp, node, bytes) wins */
     HF_TYPE_VECTOR = 7,  /* items[].name and .up: version vector, entrywise maximum */
-    HF_TYPE_COUNTER = 8, /* the same, its value the sum of all .up: a counter that only grows */
-    HF_TYPE_UPDOWN = 9,  /* items[].name, .up and .down, its value the sum of up - down */
-    /* only as the answer of HF_DELETE_REGISTER: there is no value any more. number: from this time
-     * on its version and fence are forgotten; INT64_MAX: never */
+    HF_TYPE_COUNTER = 8, /* the same; its total is the sum of all .up: a counter that only grows */
+    HF_TYPE_UPDOWN = 9,  /* items[].name, .up and .down; its total is the sum of up - down */
+    /* only in the answer of HF_DELETE_REGISTER: the value is deleted. number: the time at which its
+     * version and fence are forgotten; INT64_MAX: never */
     HF_TYPE_DELETED = 10
 };
 
@@ -297,7 +297,7 @@ struct hf_item {
 
 struct hf_value {
     enum hf_register_type type;
-    int64_t number;     /* MAX, MIN; as an answer also the total of COUNTER and UPDOWN */
+    int64_t number;     /* MAX, MIN; in an answer also the total of COUNTER and UPDOWN */
     bool flag;          /* OR */
     int64_t timestamp;  /* LWW */
     struct hf_bytes node;  /* LWW */
@@ -309,12 +309,12 @@ struct hf_value {
 struct hf_register {
     struct hf_bytes tenant, name;
     struct hf_value value;
-    uint64_t version; /* 1, 2, 3 ... with each change, its deletion included */
-    uint64_t fence;   /* the highest fence that a write has carried, or 0 */
+    uint64_t version; /* 1, 2, 3 ..., one more with each change and with its deletion */
+    uint64_t fence;   /* the highest fence that a write has used, or 0 */
     hf_time changed_at;
 };
 
-/* A row of the outbox: an intent that was committed together with the effect it belongs to. */
+/* A row of the outbox: a message that was committed together with its effect. */
 enum hf_outbox_state { HF_OUTBOX_PENDING = 1 };
 
 struct hf_outbox {
@@ -349,15 +349,15 @@ enum hf_action {
     HF_WRITE = 18,        /* K  write        -> register */
     HF_MERGE = 19,        /*    merge        -> register */
     HF_APPLY = 20,        /* K  apply        -> value */
-    /* K write (no value) -> register: of the type HF_TYPE_DELETED. Its memory is given back but for
+    /* K write (no value) -> register, of the type HF_TYPE_DELETED. Its memory is freed except for
      * its name, version and highest fence. These are kept for one idempotency window, and for ever
-     * if it has a fence: a stale writer stays refused, and the versions of a register that is made
-     * again go on */
+     * if it has a fence: stale writers stay refused, and the versions continue if the register is
+     * created again */
     HF_DELETE_REGISTER = 21,
-    /* K lease (name, and the fence if it is held) -> lease, as it was last; HF_LEASE_HELD if it is
+    /* K lease (name, and the fence if it is held) -> lease, its last state; HF_LEASE_HELD if it is
      * held and no fence was given */
     HF_DELETE_LEASE = 22,
-    HF_SWEEP = 32,        /*    not for requests: the store itself expired an overdue hold */
+    HF_SWEEP = 32,        /*    not for requests: the store expired an overdue hold */
     HF_CONFIGURE = 33,    /*    not for requests: the store was opened with another configuration */
     HF_GET_HOLD = 64,     /*    hold         -> hold */
     HF_GET_RESOURCE = 65, /*    get          -> resource */
@@ -376,26 +376,26 @@ HF_API const char *hf_action_name(enum hf_action action);
 
 struct hf_tx;
 
-/* The caller's function of HF_APPLY. Runs at most once a key, inside the atomic unit: what it did
- * through `tx` commits together with the key, or not at all. It may run on any thread that is in
- * the library, must be quick, must not block and must not call the library except through hf_tx_*.
- * Return HF_OK: the effects and the result are committed and remembered.
- * Return HF_REFUSED: the effects are dropped, the result is remembered as the refusal's words.
- * Return anything else: nothing happened, nothing is remembered, and hf_do returns that status
- * (only faults, HF_STORAGE_FAILURE and up, are allowed here; others become HF_MISUSE). */
+/* The caller's function of HF_APPLY. Runs at most once for a key: its writes through `tx` commit
+ * together with the key, or not at all. It may run on any thread that is in the library, must be
+ * quick, must not block and must not call the library except through hf_tx_*.
+ * Return HF_OK: the effects and the result are committed and stored.
+ * Return HF_REFUSED: the effects are rolled back, and the result is stored as the text of the
+ * refusal.
+ * Return anything else: nothing happened, nothing is stored, and hf_do returns that status (only
+ * faults, HF_STORAGE_FAILURE and up, are allowed here; others become HF_MISUSE). */
 typedef enum hf_status hf_apply_fn(struct hf_tx *tx, void *arg);
 
-/* One request. Zero is the default of every member; set `action`, `key` where needed, and the
- * member of the union that the list above names. Everything is borrowed. */
+/* One request. Zero is the default of every member; set `action`, `key` if needed, and the member
+ * of the union that the list above names. Everything is borrowed. */
 struct hf_request {
     enum hf_action action;
     struct hf_bytes tenant;
-    struct hf_bytes key; /* the idempotency token: opaque, compared byte for byte */
+    struct hf_bytes key; /* the idempotency key: opaque, compared byte for byte */
 
     /* Instead of `key`, for clients that number their operations 1, 2, 3 ...: far cheaper than a
-     * record for each. A number within HF_SEQUENCE_WINDOW of the highest seen is answered like a
-     * key (again: the first answer); one further back is HF_WINDOW_ELAPSED, for ever, and does
-     * nothing. */
+     * record for each. A number within HF_SEQUENCE_WINDOW of the highest works like a key: a retry
+     * gets the first answer. A lower number is always HF_WINDOW_ELAPSED, and does nothing. */
     struct hf_bytes client;
     uint64_t sequence;
 
@@ -403,7 +403,7 @@ struct hf_request {
         struct {
             struct hf_bytes resource, requester;
             int64_t duration_ms;
-            /* 0: none. Else it must be above the resource's: HF_STALE_FENCE if not */
+            /* 0: none. Otherwise HF_STALE_FENCE unless it is above the resource's fence */
             uint64_t fence;
         } place_hold;
         struct {
@@ -411,7 +411,7 @@ struct hf_request {
         } hold;
         struct {
             struct hf_bytes name;
-            uint32_t capacity; /* 0: as it is (1 if new). Never below what is taken */
+            uint32_t capacity; /* 0: unchanged (1 if new). Never below the units taken */
             enum { HF_LEAVE = 0, HF_SET_OPEN = 1, HF_SET_CLOSED = 2 } open;
         } set_resource;
         struct {
@@ -420,7 +420,7 @@ struct hf_request {
             enum hf_match match[HF_MATCH_MAX];
             uint32_t match_count;
             enum hf_unavailable on_unavailable;
-            bool volatile_only; /* true: entries are kept in memory alone (durable: no) */
+            bool volatile_only; /* true: identities are only in memory (durable: no) */
         } set_guard;
         struct {
             struct hf_bytes guard, identity, result;
@@ -436,27 +436,27 @@ struct hf_request {
             uint64_t fence;
             struct hf_bytes response; /* HF_COMPLETE: the response; HF_FAIL: the error */
             bool retryable;           /* HF_FAIL */
-            int64_t lease_ms;         /* HF_HEARTBEAT; 0: as before */
+            int64_t lease_ms;         /* HF_HEARTBEAT; 0: unchanged */
         } settle;
         struct {
             struct hf_bytes name, holder; /* holder: HF_GRANT */
-            int64_t ttl_ms;               /* HF_GRANT, HF_RENEW (0: as before) */
+            int64_t ttl_ms;               /* HF_GRANT, HF_RENEW (0: unchanged) */
             /* HF_RENEW, HF_RETURN; HF_DELETE_LEASE: 0 unless it is held */
             uint64_t fence;
         } lease;
         struct {
             struct hf_bytes name, value;
-            /* 0: none. Else it must be above the highest: HF_STALE_FENCE if not */
+            /* 0: none. Otherwise HF_STALE_FENCE unless it is above the highest fence */
             uint64_t fence;
             bool has_if_version; /* HF_VERSION_MISMATCH unless the register has this version; */
-            uint64_t if_version; /* 0 means: only if it is not there */
+            uint64_t if_version; /* 0: unless it does not exist */
         } write;
         struct {
             struct hf_bytes name;
             const struct hf_value *value;
         } merge;
         struct {
-            struct hf_bytes name;    /* what kind of effect, part of what a key is bound to */
+            struct hf_bytes name;    /* the kind of effect; the key is bound to it */
             struct hf_bytes payload; /* its parameters, hashed into the digest */
             hf_apply_fn *fn;
             void *arg;
@@ -479,23 +479,22 @@ enum hf_record {
     HF_RECORD_VALUE = 8
 };
 
-/* Which limit an HF_STORAGE_FAILURE came from. At a limit of memory and at a quota, what ends
- * something that was begun before is still taken: confirm, release and expire of a hold that is
- * held, complete and fail of a claim (with a response of up to 1 KiB; longer ones, and reversals,
- * while a sixteenth of the limit that is kept for them lasts), heartbeat, renew and return, and the
- * deletion of registers and leases. On a full disk these are taken while the end of the last
- * segment lasts, which is kept for them. */
+/* The limit that caused an HF_STORAGE_FAILURE. At a memory limit and at a quota, endings are still
+ * accepted: confirm, release and expire of a held hold, complete and fail of a claim (with a
+ * response of up to 1 KiB; longer ones, and reversals, while their reserve lasts, a sixteenth of
+ * the limit), heartbeat, renew and return, and the deletion of registers and leases. On a full disk
+ * they are accepted while their reserve at the end of the last segment lasts. */
 enum hf_limit {
     HF_LIMIT_NONE = 0,
-    HF_LIMIT_DISK = 1,           /* the next segment of the journal has no room */
-    HF_LIMIT_MEMORY = 2,         /* hf_options.memory_max_bytes, of all tenants together */
+    HF_LIMIT_DISK = 1,           /* no disk space for the next segment of the journal */
+    HF_LIMIT_MEMORY = 2,         /* hf_options.memory_max_bytes, for all tenants together */
     HF_LIMIT_TENANT_MEMORY = 3,  /* hf_options.tenant_memory_max_bytes */
     HF_LIMIT_TENANT_RECORDS = 4  /* hf_options.tenant_records_max */
 };
 
-/* What a request was answered with. `kind` names the member that is set. Refusals mostly have none;
- * but in-progress, outcome-unknown and a fence that is not the newest have the claim (or the
- * lease), and a merge that the register does not take has the register, as they stand. */
+/* The answer to a request. `kind` names the member that is set. Most refusals have none; but
+ * in-progress, outcome-unknown and a fence that is not the newest have the claim (or the lease),
+ * and a refused merge has the register, in their current state. */
 struct hf_answer {
     enum hf_status status;
     enum hf_limit limit; /* with HF_STORAGE_FAILURE, if it came from a limit */
@@ -512,7 +511,7 @@ struct hf_answer {
     };
 };
 
-/* What is known of a key. Filled for every call that carries one and was remembered. */
+/* The record of a key. Filled for every call with a key that was stored. */
 struct hf_token {
     enum hf_action action;
     enum hf_status status; /* of the first answer */
@@ -520,16 +519,15 @@ struct hf_token {
     hf_time recorded_at, expires_at;
 };
 
-/* The result of a call. Start with HF_RESULT_INIT; each call that fills it frees what it held
- * before. All bytes in `answer` live inside the result until hf_result_clear or the next call with
- * it. A result must not be copied by assignment while it holds an answer (it points into
- * itself). */
+/* The result of a call. Start with HF_RESULT_INIT; each call that fills it frees its previous
+ * content. All bytes in `answer` live inside the result until hf_result_clear or the next call with
+ * it. Do not copy a result by assignment while it has an answer (it points into itself). */
 #define HF_RESULT_INLINE 448
 struct hf_result {
     struct hf_answer answer;
     struct hf_token token;
-    bool replayed;    /* this is a first answer, given again */
-    hf_time now;      /* engine time at which the request was decided */
+    bool replayed;    /* this is a replay of the first answer */
+    hf_time now;      /* engine time of the decision */
     void *heap;       /* private */
     unsigned char room[HF_RESULT_INLINE]; /* private */
 };
@@ -543,139 +541,136 @@ struct hf_io; /* files, time and randomness: see src/store/io.h; NULL is the ope
 
 enum hf_registry { HF_REGISTRY_KEEP = 0, HF_REGISTRY_OPEN = 1, HF_REGISTRY_STRICT = 2 };
 
-/* The first three are the configuration in force: they are recorded in the journal whenever they
- * change, and 0 leaves each as the store has it. */
+/* The first three are the store's configuration: each change is recorded in the journal, and 0
+ * leaves a value unchanged. */
 struct hf_options {
-    /* new stores: 24 hours. A key is bound to the window of its first use */
+    /* new stores: 24 hours. A key keeps the window of its first use */
     int64_t idempotency_window_ms;
     uint32_t token_max_length;     /* new stores: 256 bytes */
-    /* new stores: open. Strict: a hold on a resource never set is refused */
+    /* new stores: open. Strict: a hold on a resource that was never set is refused */
     enum hf_registry registry;
-    bool no_create;                /* true: HF_STORE_ABSENT instead of making a new store */
-    /* 0: no limit. Reached: new keys and rows are HF_STORAGE_FAILURE (see enum hf_limit). In
-     * ":memory:" the journal counts too, which only grows: endings are taken beyond the limit */
+    bool no_create;                /* true: HF_STORE_ABSENT instead of creating a store */
+    /* 0: no limit. At the limit, new keys and rows are HF_STORAGE_FAILURE (see enum hf_limit). In
+     * ":memory:" the journal counts too, which only grows: endings are accepted above the limit */
     uint64_t memory_max_bytes;
     /* 0: no limit. The same for the rows, keys and held holds of each tenant */
     uint64_t tenant_memory_max_bytes;
-    /* 0: no limit. The same for how many a tenant has: rows, live keys and held holds; not what
-     * deleted registers leave, which is limited by memory alone */
+    /* 0: no limit. The same for the number of a tenant's rows, live keys and held holds; without
+     * the remains of deleted registers, which only memory limits */
     uint64_t tenant_records_max;
-    /* 0: 64 MiB. Size of a full-grown journal segment: a multiple of 64 KiB. A request that does
+    /* 0: 64 MiB. The largest size of a journal segment: a multiple of 64 KiB. A request that does
      * not fit into one is HF_STORAGE_FAILURE */
     uint64_t segment_max_bytes;
-    uint64_t snapshot_every_bytes; /* 0: 256 MiB. Journal written between two snapshots */
-    bool no_background;            /* true: no thread is started; call hf_maintain yourself */
-    /* true: opening does not check the journal before the newest snapshot, which hf_maintain does;
-     * for programs that open a store for one call */
+    uint64_t snapshot_every_bytes; /* 0: 256 MiB. Bytes of journal between two snapshots */
+    bool no_background;            /* true: start no thread; call hf_maintain yourself */
+    /* true: do not check the journal before the newest snapshot, as hf_maintain does otherwise; for
+     * programs that open a store for one call */
     bool no_verify;
-    /* true: what was submitted is committed by hf_flush alone, on the caller's thread */
+    /* true: only hf_flush commits submitted operations, on the caller's thread */
     bool no_committer;
-    bool keep_plain;               /* true: old segments are not compressed */
-    /* NULL: the journal in the directory `path`. Else a libpq connection string: the store is in
-     * that database, shared with every other process that opens it, and `path` is not looked at. Of
-     * the members above then only the first three and no_create, no_background and no_committer
-     * mean something */
+    bool keep_plain;               /* true: do not compress old segments */
+    /* NULL: the journal in the directory `path`. Otherwise a libpq connection string: the store is
+     * in that database, shared with every other process that opens it, and `path` is ignored. Of
+     * the members above, only the first three and no_create, no_background and no_committer are
+     * then used */
     const char *postgres;
-    /* who has the directory, for the one who is refused; NULL: the pid */
+    /* how to name this process to another one that finds the directory in use; NULL: by its pid */
     const char *holder;
-    /* NULL: the operating system; for PostgreSQL, whose clock counts there: the database */
+    /* NULL: the operating system; with PostgreSQL, the clock is the database's */
     const struct hf_io *io;
-    /* Called once when the store cannot go on (a write or fdatasync of the journal failed). NULL:
-     * the sentence goes to stderr and the process exits with status 3. If it returns, every call
-     * that waits answers HF_INDETERMINATE and every later one HF_STORAGE_FAILURE. Must not call the
-     * library. */
+    /* Called once when the store cannot continue (a write or fdatasync of the journal failed).
+     * NULL: the sentence goes to stderr and the process exits with status 3. If it returns, every
+     * waiting call answers HF_INDETERMINATE and every later call HF_STORAGE_FAILURE. Must not call
+     * the library. */
     void (*on_fatal)(void *arg, const char *sentence);
-    /* Told about things an operator should know, one line each; NULL: nothing. level: 0 info, 1
-     * warning. Must not call the library. */
+    /* Called with a line for the operator; may be NULL. level: 0 info, 1 warning. Must not call the
+     * library. */
     void (*on_note)(void *arg, int level, const char *line);
-    /* Told how far a long recovery is, from 0 to total bytes; NULL: nothing. */
+    /* Called with the progress of a long recovery, from 0 to total bytes; may be NULL. */
     void (*on_progress)(void *arg, uint64_t done, uint64_t total);
-    void *arg; /* borrowed, given to the three above */
+    void *arg; /* borrowed, passed to the three above */
 };
 
 struct hf_db;
 
-/* Open the store in directory `path`, made if absent; ":memory:" keeps nothing on disk. path,
- * options: borrowed. db: out, owned, free with hf_close. why: out, may be NULL. HF_OK, or
+/* Open the store in directory `path`, and create it if absent; ":memory:" stores nothing on disk.
+ * path, options: borrowed. db: out, owned, free with hf_close. why: out, may be NULL. HF_OK, or
  * HF_INVALID_REQUEST (options), HF_STORE_BUSY, HF_STORE_DAMAGED, HF_STORE_NEWER, HF_STORE_ABSENT,
- * HF_STORAGE_FAILURE, HF_NO_MEMORY; then *db is NULL and nothing was changed, except that a batch
- * cut short by a crash (never acknowledged) is dropped from the journal's end. HF_INDETERMINATE, in
- * a database alone: *db is NULL, and the schema or the configuration that was to be committed may
- * be there. The library maps its files and installs a handler for SIGBUS, so that an unreadable
- * sector is HF_STORAGE_FAILURE; other SIGBUS go to the handler that was there before. A thread that
- * calls the library must not block SIGBUS: then the system ends the process. */
+ * HF_STORAGE_FAILURE, HF_NO_MEMORY; then *db is NULL and nothing was changed, except that a torn
+ * batch (never acknowledged) is removed from the journal's end. HF_INDETERMINATE, only with a
+ * database: *db is NULL, and the schema or the configuration may or may not be committed. The
+ * library maps its files and installs a handler for SIGBUS, so that an unreadable sector is
+ * HF_STORAGE_FAILURE; any other SIGBUS goes to the previous handler. A thread that calls the
+ * library must not block SIGBUS: otherwise the system ends the process. */
 HF_API HF_MUST_USE enum hf_status hf_open(const char *path, const struct hf_options *options,
                                           struct hf_db **db, struct hf_error *why);
 
-/* Finish what is in flight, stop the threads, give the directory back. No call may be running or
- * come later. NULL is allowed. */
+/* Finish the operations in progress, stop the threads, unlock the directory. No call may be running
+ * or come later. NULL is allowed. */
 HF_API void hf_close(struct hf_db *db);
 
-/* ---- Doing ---- */
+/* ---- Requests ---- */
 
-/* Decide `request`, make it durable, answer. Blocks until what the answer saw is on disk. Safe from
- * many threads: those that wait together share one commit. Returns the answer's status
- * (result->answer.status is the same; but for HF_GET_TOKEN of a key that is known, HF_OK is
- * returned and the answer's status is that of the first call). result may be NULL. */
+/* Decide `request`, make it durable, answer. Blocks until everything that the answer depends on is
+ * on disk. Thread-safe: threads that wait at the same time share one commit. Returns the answer's
+ * status (result->answer.status is the same; but for HF_GET_TOKEN of a known key, it returns HF_OK,
+ * and the answer has the status of the first call). result may be NULL. */
 HF_API HF_MUST_USE enum hf_status hf_do(struct hf_db *db, const struct hf_request *request,
                                         struct hf_result *result);
 
-/* The same for `count` requests, independent of each other, decided in order, one wait for all.
- * results: out, `count` of them, may be NULL. Returns HF_OK when all were answered (look at each),
- * HF_MISUSE for more than HF_GROUP_MAX. */
+/* The same for `count` independent requests, decided in order, with one wait for all. results: out,
+ * `count` of them, may be NULL. Returns HF_OK when all were answered (check each), HF_MISUSE for
+ * more than HF_GROUP_MAX. */
 HF_API HF_MUST_USE enum hf_status hf_do_many(struct hf_db *db, const struct hf_request *requests,
                                              struct hf_result *results, size_t count);
 
-/* A request in flight. You own it; it must stay in place until its callback has run. */
+/* An asynchronous request. You own it; it must not move until its callback has run. */
 struct hf_op {
     const struct hf_request *request; /* borrowed until the callback */
     struct hf_result *result;         /* borrowed until the callback, may be NULL */
     void (*done)(struct hf_op *op, enum hf_status status);
     void *arg;           /* yours */
-    /* 0: any size. An answer with more bytes is HF_INDETERMINATE instead: it is decided, and
-     * remembered where it has a key; ask for it again by itself. A refusal with more bytes comes
-     * without its record */
+    /* 0: any size. A longer answer is replaced by HF_INDETERMINATE: the request is decided, and
+     * stored if it has a key; retry it alone. A longer refusal comes without its record */
     size_t answer_max;
-    /* NULL, or anything of yours: operations of a tenant with the same order key are decided in the
-     * order in which they were submitted, also on PostgreSQL, where others may overtake each
-     * other */
+    /* NULL, or any pointer: operations of a tenant with the same order key are decided in the order
+     * of submission, also on PostgreSQL, where other operations may overtake each other */
     const void *order_key;
     struct hf_op *next;  /* private until the callback; yours after it */
     uint64_t needs;      /* private */
     enum hf_status status; /* private */
 };
 
-/* Decide the linked operations first, first->next, ... now, and call each one's `done` when its
- * answer may be shown. `done` runs exactly once for each, on any thread in the library, perhaps
- * before hf_submit returns. Answers that wait for the disk come in the order of submission; one
- * that need not wait may come before them. Blocks only while the batch being gathered is full. */
+/* Decide the linked operations first, first->next, ... now, and call `done` of each when its answer
+ * may be shown. `done` runs exactly once for each, on any thread in the library, perhaps before
+ * hf_submit returns. Answers that wait for the disk come in the order of submission; an answer that
+ * need not wait may come before them. Blocks only while the current batch is full. */
 HF_API void hf_submit(struct hf_db *db, struct hf_op *first);
 
-/* Write and sync what has been submitted and call back, on this thread. Returns when everything
- * that was submitted before the call is answered. Unless hf_options says no_background or
- * no_committer, a thread of the library does it soon anyway. */
+/* Write and sync the submitted operations and run their callbacks, on this thread. Returns when
+ * everything that was submitted before the call is answered. Without no_background and no_committer
+ * in hf_options, a background thread does this soon anyway. */
 HF_API void hf_flush(struct hf_db *db);
 
-/* Wait until everything that was decided before the call is on disk, whoever asked for it: for
- * those who read the store's files, or its tables, beside the library. In a database it is also
- * waited for the synchronous standbys. HF_OK or HF_INDETERMINATE. */
+/* Wait until everything that was decided before the call, by any thread, is on disk: for programs
+ * that read the store's files, or its tables, without the library. With a database it also waits
+ * for the synchronous standbys. HF_OK or HF_INDETERMINATE. */
 HF_API HF_MUST_USE enum hf_status hf_barrier(struct hf_db *db);
 
-/* For those who read a database's tables while it may fail over. hf_timeline: the newest timeline
- * that the library has met, which rises when a standby is promoted; 0: there is none.
- * hf_barrier_on: as hf_barrier, but HF_INDETERMINATE if it is not on this timeline that the
- * standbys have everything: what was read on another primary may be lost. */
+/* For programs that read a database's tables during a possible failover. hf_timeline: the newest
+ * timeline that the library has seen, which rises when a standby is promoted; 0: there is none.
+ * hf_barrier_on: as hf_barrier, but HF_INDETERMINATE unless the standbys have everything on this
+ * timeline: data that was read on another primary may be lost. */
 HF_API uint32_t hf_timeline(struct hf_db *db);
 HF_API HF_MUST_USE enum hf_status hf_barrier_on(struct hf_db *db, uint32_t timeline);
 
-/* One bounded step of the work that background threads do otherwise: expire overdue holds, free
- * expired keys, prepare segments, write a slice of a snapshot, compress. Returns true while there
- * is more to do. */
+/* One bounded step of the background work: expire overdue holds, free expired keys, prepare
+ * segments, write a part of a snapshot, compress. Returns true while there is more to do. */
 HF_API bool hf_maintain(struct hf_db *db);
 
-/* ---- Inside an hf_apply function ---- Keys and values are copied. All of these see what this same
- * function did before. HF_INVALID_REQUEST past a limit; the function should return HF_REFUSED or a
- * fault then, and whatever it returns, nothing of it is committed. */
+/* ---- Inside an hf_apply function ---- Keys and values are copied. All of these see the earlier
+ * writes of the same function. HF_INVALID_REQUEST above a limit; the function should then return
+ * HF_REFUSED or a fault, and whatever it returns, none of its writes are committed. */
 
 /* value: out, borrowed until the function returns. HF_NOT_KNOWN if there is none. */
 HF_API HF_MUST_USE enum hf_status hf_tx_get(struct hf_tx *tx, struct hf_bytes key,
@@ -684,23 +679,23 @@ HF_API HF_MUST_USE enum hf_status hf_tx_put(struct hf_tx *tx, struct hf_bytes ke
                                             struct hf_bytes value);
 HF_API HF_MUST_USE enum hf_status hf_tx_delete(struct hf_tx *tx, struct hf_bytes key);
 /* Add a row to the outbox, to be delivered with this apply's key ("client/sequence" for a numbered
- * one). */
+ * client). */
 HF_API HF_MUST_USE enum hf_status hf_tx_enqueue(struct hf_tx *tx, struct hf_bytes topic,
                                                 struct hf_bytes payload);
-/* What hf_do answers with, now and at each retry (HF_RECORD_VALUE). */
+/* Set the answer of hf_do, now and at each retry (HF_RECORD_VALUE). */
 HF_API HF_MUST_USE enum hf_status hf_tx_result(struct hf_tx *tx, struct hf_bytes result);
-/* Engine time of this unit. */
+/* The engine time of this request. */
 HF_API hf_time hf_tx_now(const struct hf_tx *tx);
 
-/* ---- Lists, newest first ---- A page is stable while writes go on, and across restarts: what was
- * there when the first page was read, and stays, is seen once. Identities that are in memory alone
- * (volatile_only) come before those of the same guard that are on disk. */
+/* ---- Lists, newest first ---- Pages are stable during writes and across restarts: a record that
+ * existed when the first page was read, and is not removed, appears once. Identities that are only
+ * in memory (volatile_only) come before those of the same guard that are on disk. */
 
 enum hf_list_kind {
     HF_LIST_HOLDS = 1,
     HF_LIST_RESOURCES = 2,
     HF_LIST_GUARDS = 3,
-    HF_LIST_ENTRIES = 4, /* of the guard `name` that are seen now */
+    HF_LIST_ENTRIES = 4, /* of the guard `name`: identities that are seen now */
     HF_LIST_OUTBOX = 5
 };
 
@@ -718,8 +713,8 @@ struct hf_query {
 
 struct hf_page {
     size_t count;
-    /* opaque; 0: that was all. A page may be short, even empty, and still go on: a call looks at a
-     * bounded number of records */
+    /* opaque; 0: the list is complete. A page may be short or even empty before the end, because a
+     * call reads a bounded number of records */
     uint64_t next_cursor;
     union {
         struct hf_hold *holds;
@@ -738,7 +733,7 @@ HF_API HF_MUST_USE enum hf_status hf_list(struct hf_db *db, const struct hf_quer
                                           struct hf_page *page);
 HF_API void hf_page_clear(struct hf_page *page);
 
-/* ---- Figures ---- */
+/* ---- Statistics ---- */
 
 #define HF_HISTOGRAM 17
 
@@ -751,9 +746,9 @@ struct hf_stats {
     uint64_t duplicates;        /* answered from a stored answer since open */
     uint64_t collisions;        /* refused as token-collision since open */
     uint64_t races;             /* duplicates whose first call was not yet durable */
-    uint64_t guard_misses;      /* recordings that a full store could not take */
+    uint64_t guard_misses;      /* identities that a full store could not record */
     uint64_t clock_stalls;      /* batches for which the wall clock was behind engine time */
-    /* how often the wall clock jumped ahead, which the boot clock did not confirm */
+    /* jumps of the wall clock that the boot clock did not confirm */
     uint64_t clock_jumps;
     uint64_t refusals_storage;  /* storage-failure answers since open */
     uint64_t batches, syncs;
@@ -765,38 +760,36 @@ struct hf_stats {
     uint64_t batched;           /* operations in all batches */
     uint64_t journal_bytes;     /* position of the journal's end */
     uint64_t memory_bytes;      /* all tables */
-    uint64_t memory_token_bytes; /* the part that keys take */
-    /* what memory_max_bytes is held against: what is in the tables, without room to spare, and what
-     * is kept to end what was begun */
+    uint64_t memory_token_bytes; /* of which for keys */
+    /* compared with memory_max_bytes: the used part of the tables, and the reserve for endings */
     uint64_t memory_used_bytes;
     uint64_t memory_max_bytes;  /* as in hf_options */
-    /* the limit of memory is reached: only what ends something is taken */
+    /* the memory limit is reached: only endings are accepted */
     bool memory_full;
-    uint64_t tenants;           /* that have something in the tables */
-    /* storage-failure answers since open that came from a tenant's own quota */
+    uint64_t tenants;           /* with rows in the tables */
+    /* storage-failure answers since open because of a tenant's quota */
     uint64_t refusals_quota;
     uint64_t snapshots;
-    /* how often holds.idx, or a part of it, was not right and was rebuilt since open */
+    /* how often holds.idx, or a part of it, was wrong and was rebuilt since open */
     uint64_t index_rebuilds;
-    /* times that a record was damaged or could not be read when it was needed since open; on
-     * PostgreSQL, that a row was found changed by hand */
+    /* how often a needed record was damaged or unreadable since open; on PostgreSQL, how often a
+     * row was found changed by hand */
     uint64_t records_unreadable;
     /* of this open: time, operations replayed after the snapshot */
     uint64_t recovery_ns, recovery_replayed;
     hf_time now;
-    /* The check of what lies before the snapshot that the store was opened with: how much there is,
-     * how much was checked, and whether it is not as it was written. It goes on in the
-     * background. */
+    /* The background check of the journal before the snapshot that the store was opened with: its
+     * size, how much was checked, and whether damage was found. */
     uint64_t verify_bytes, verified_bytes;
     bool journal_damaged;
-    /* there was no room when it was last needed: on the journal's disk, or on the database's */
+    /* out of disk space when it was last needed: on the journal's disk, or on the database's */
     bool out_of_space;
-    /* the database cannot be reached, or takes no writes for another reason than that */
+    /* the database cannot be reached, or accepts no writes for a reason other than disk space */
     bool database_away;
-    bool out_of_files;          /* the system gave no descriptor when the journal last needed one */
-    /* the journal's disk refused for another reason when it was last needed; on_note says why */
+    bool out_of_files;          /* no descriptor was free when the journal last needed one */
+    /* the journal's disk failed for another reason when it was last needed; on_note says why */
     bool storage_failing;
-    /* for how long commits have waited for the database's synchronous standbys; 0: they do not, or
+    /* how long commits have waited for the database's synchronous standbys; 0: they do not wait, or
      * for less than four seconds */
     uint64_t standby_silent_ms;
 };
@@ -806,14 +799,14 @@ HF_API void hf_stats(struct hf_db *db, struct hf_stats *out);
 /* What a tenant has in the tables. */
 struct hf_usage {
     char tenant[HF_TENANT_MAX + 1];
-    uint64_t memory_bytes; /* what tenant_memory_max_bytes is held against */
-    uint64_t records;      /* what tenant_records_max is held against: rows, keys, held holds */
-    uint64_t refusals;     /* by its quota, since it came */
+    uint64_t memory_bytes; /* compared with tenant_memory_max_bytes */
+    uint64_t records;      /* compared with tenant_records_max: rows, keys, held holds */
+    uint64_t refusals;     /* because of its quota, since it first appeared */
 };
 
-/* The tenants that use most memory, at most `max` of them, most first. list: out. others: out, may
- * be NULL: the sum of all others. Returns how many are in `list`. A store in PostgreSQL has no
- * tables in memory: 0. */
+/* The tenants that use the most memory, at most `max`, in descending order. list: out. others: out,
+ * may be NULL: the sum of all others. Returns the number in `list`; 0 for a store in PostgreSQL,
+ * which has no tables in memory. */
 HF_API size_t hf_usage(struct hf_db *db, struct hf_usage *list, size_t max,
                        struct hf_usage *others);
 /* The same of one tenant. */
