@@ -1,5 +1,5 @@
-/* hf_apply: the caller's function, once a key, inside the atomic unit. Its effects are rows of the
- * plan. */
+/* hf_apply: the caller's function runs once for a key, in the same commit as the key. Its writes
+ * are rows of the plan. */
 #include "base/bytes.h"
 #include "engine/engine.h"
 
@@ -7,17 +7,17 @@
 
 struct hf_tx {
     const struct hf_view *view;
-    uint64_t outbox_first; /* the number of the first row that it puts into the outbox */
+    uint64_t outbox_first; /* the number of the first row that the function adds to the outbox */
     struct hf_plan *plan;
     const struct hf_request *request;
     hf_time now;
-    size_t first; /* rows before it are the key's own (a client's number) */
-    size_t bytes; /* of all rows and the result */
-    bool spoiled; /* a limit was passed */
+    size_t first; /* the rows before it belong to the key (a numbered client) */
+    size_t bytes; /* size of all rows and of the result */
+    bool spoiled; /* a limit was exceeded */
     struct hf_bytes result;
 };
 
-/* A copy in the plan's scratch, or NULL past a limit. */
+/* Copy `from` into the plan's scratch memory. False if a limit is exceeded. */
 static bool keep(struct hf_tx *tx, struct hf_bytes from, struct hf_bytes *out)
 {
     if (from.size > HF_APPLY_BYTES_MAX - tx->bytes) {
@@ -72,7 +72,7 @@ enum hf_status hf_tx_get(struct hf_tx *tx, struct hf_bytes key, struct hf_bytes 
     }
 }
 
-/* The row for `key`: the one that this function has changed before, or a new one. */
+/* The row for `key`: one that this function changed before, or a new one. */
 static struct hf_row *row_for(struct hf_tx *tx, struct hf_bytes key)
 {
     struct hf_row *row = find_row(tx, key);
@@ -118,7 +118,7 @@ enum hf_status hf_tx_delete(struct hf_tx *tx, struct hf_bytes key)
     return HF_OK;
 }
 
-/* The key to deliver with: the request's own, or what stands for a client's number. */
+/* The key for the delivery: the request's key, or the client's name and number. */
 static bool delivery_key(struct hf_tx *tx, struct hf_bytes *out)
 {
     const struct hf_request *r = tx->request;
@@ -178,8 +178,7 @@ void hf_engine_apply(void *arg, const struct hf_request *request, const struct h
     enum hf_status st = request->apply.fn(&tx, request->apply.arg);
     hf_engine_applying = NULL;
     if (tx.spoiled && (st == HF_OK || st == HF_REFUSED))
-        st =
-            HF_INVALID_REQUEST; /* past a limit: nothing of it, but the key remembers the refusal */
+        st = HF_INVALID_REQUEST; /* a limit was exceeded: no rows; the key remembers the refusal */
     else if (st != HF_OK && st != HF_REFUSED && hf_status_kind(st) != HF_KIND_FAULT)
         st = HF_MISUSE;
     if (st != HF_OK)

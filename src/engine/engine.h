@@ -9,7 +9,8 @@ struct hf_db {
     struct hf_store *store; /* owned */
 };
 
-/* The database whose apply function this thread is in, or NULL: calls from there are refused. */
+/* The database whose apply function runs in this thread, or NULL. Calls from inside it are
+ * refused. */
 extern _Thread_local const struct hf_db *hf_engine_applying;
 
 /* apply.c: hf_store_host.apply; arg is the database. */

@@ -2,14 +2,14 @@
 
 #include <stdio.h>
 
-enum { REGAIN = 1000 }; /* one in so many milliseconds is given back to the slack */
+enum { REGAIN = 1000 }; /* the slack regains 1 ms in so many milliseconds */
 
 static hf_time later(hf_time a, hf_time b)
 {
     return a > b ? a : b;
 }
 
-/* What the boot clock confirms when it says `boot`. */
+/* The time that the boot clock confirms when it reads `boot`. */
 static hf_time confirmed(const struct hf_engine_clock *c, hf_time boot)
 {
     hf_time passed = later(boot - c->line_boot, 0);
@@ -18,7 +18,7 @@ static hf_time confirmed(const struct hf_engine_clock *c, hf_time boot)
            (regained < HF_ENGINE_CLOCK_SLACK_MS ? regained : HF_ENGINE_CLOCK_SLACK_MS);
 }
 
-/* Engine time is `now`, whatever was known before. */
+/* Set engine time to `now`, regardless of earlier readings. */
 static void follow(struct hf_engine_clock *c, hf_time now, const struct hf_engine_clock_reading *r)
 {
     c->line = c->pace = c->now = now;
@@ -26,7 +26,7 @@ static void follow(struct hf_engine_clock *c, hf_time now, const struct hf_engin
     c->pace_boot = r->to;
 }
 
-/* Others have committed something at a later time: there is no earlier one to hold on to. */
+/* Another server has committed at a later time: engine time cannot stay before it. */
 static void reach(struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     if (r->committed <= c->now)
@@ -37,15 +37,13 @@ static void reach(struct hf_engine_clock *c, const struct hf_engine_clock_readin
     c->pace_boot = r->to;
 }
 
-/* It is where the boot clock says that it is, or behind. */
+/* The wall clock is not ahead of the time that the boot clock confirms. */
 static void believe(struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     c->doubted = false;
-    if (r->wall >=
-        c->now) { /* else it was set back, or another reading was later: engine time waits */
+    if (r->wall >= c->now) { /* else it was set back, or another reading was later */
         c->now = r->wall;
-        /* The slack that was used stays used: the line is not raised to the wall clock, only
-         * lowered. */
+        /* Used slack stays used: the line is lowered to the wall clock, never raised. */
         if (r->wall < confirmed(c, r->from)) {
             c->line = r->wall;
             c->line_boot = r->from;
@@ -55,8 +53,8 @@ static void believe(struct hf_engine_clock *c, const struct hf_engine_clock_read
     c->pace_boot = r->to;
 }
 
-/* How far from the place where it is watched, as far as the boot clock can say: 0 if it has stayed
- * there. */
+/* How far the wall clock has moved from the jump's place, as far as the boot clock can tell; 0 if
+ * it stayed there. */
 static hf_time strayed(const struct hf_engine_clock *c, const struct hf_engine_clock_reading *r)
 {
     hf_time ahead = r->wall - (c->place + (r->to - c->place_from));
@@ -73,11 +71,11 @@ static void watch(struct hf_engine_clock *c, const struct hf_engine_clock_readin
     c->place_to = r->to;
 }
 
-/* It is ahead of what the boot clock confirms. */
+/* The wall clock is ahead of the time that the boot clock confirms. */
 static enum hf_engine_clock_event doubt(struct hf_engine_clock *c,
                                         const struct hf_engine_clock_reading *r)
 {
-    hf_time by = c->doubted ? strayed(c, r) : 1; /* the first time it has come from behind */
+    hf_time by = c->doubted ? strayed(c, r) : 1; /* 1: this is the jump itself */
     bool believed = by == 0 && r->from - c->place_to >= HF_ENGINE_CLOCK_WATCH_MS;
     c->now = later(c->now, c->pace + later(r->from - c->pace_boot, 0));
     c->step = r->wall - c->now;

@@ -1,5 +1,5 @@
-/* Files that live in memory, for ":memory:". A directory is a list of files; the last handle frees
- * a file that was removed. */
+/* Files in memory, for ":memory:". A directory is a list of files; the last handle frees a removed
+ * file. */
 #include "store/io.h"
 
 #include "base/assert.h"
@@ -12,8 +12,7 @@
 
 struct content {
     char name[64];
-    unsigned char
-        *data; /* one run, made at its final size by the first write and never moved while mapped */
+    unsigned char *data; /* never moved while mapped */
     uint64_t size, room;
     unsigned mapped, handles;
     bool removed;
@@ -84,7 +83,7 @@ static int mem_dir_list(struct hf_dir *dir, bool (*each)(void *arg, const char *
     return 0;
 }
 
-/* Take the file at `at` out of the directory; it lives on while a handle has it open. */
+/* Remove the file at `at` from the directory; it stays in memory while a handle has it open. */
 static void detach(struct content **at)
 {
     struct content *c = *at;
@@ -184,7 +183,7 @@ static int mem_read(struct hf_file *file, void *data, size_t size, uint64_t at)
     struct content *c = file->content;
     if (at > c->size || size > c->size - at)
         return -EIO;
-    if (size > 0) /* an empty file has no bytes to point at */
+    if (size > 0) /* an empty file has no data */
         memcpy(data, c->data + at, size);
     return 0;
 }

@@ -55,9 +55,9 @@ static bool name_found(void *arg, const char *name)
     return false;
 }
 
-/* Make the directory, and its entry in the one above durable. One that is there already may have
- * been made a moment ago, by us before something failed or by whoever called us: it is an old one
- * if there is something in it. */
+/* Create the directory, and make its entry in the parent directory durable. If it exists already,
+ * we may have created it just before a failure, or our caller just now: only a directory with files
+ * in it is known to be durable. */
 static int folder_make(const char *path)
 {
     bool made = mkdir(path, 0700) == 0, used = false;
@@ -74,7 +74,7 @@ static int folder_make(const char *path)
             close(above);
     }
     close(self.fd);
-    /* Where somebody else made it, we may not be allowed to look above. */
+    /* If another user created it, we may have no access to the parent. */
     return error == -EACCES && !made ? 0 : error;
 }
 
@@ -103,7 +103,7 @@ static int os_dir_open(void *ctx, const char *path, bool create, struct hf_dir *
 static void os_dir_close(struct hf_dir *dir)
 {
     if (dir->lock_fd >= 0) {
-        /* The name of a holder that is gone would mislead the next one who looks. */
+        /* The name of a previous holder would mislead the next reader. */
         if (ftruncate(dir->lock_fd, 0) != 0)
             (void)errno;
         close(dir->lock_fd);
@@ -132,8 +132,8 @@ static int os_write(struct hf_file *file, const void *data, size_t size, uint64_
 /* 0, -EBUSY or another negative errno. */
 static int lock_take(int fd)
 {
-    /* An audit looks whether the lock is taken by taking it for an instant: that is no reason to
-     * refuse. */
+    /* An audit tests the lock by taking it for an instant: retry, so that we do not refuse because
+     * of that. */
     for (int tries = 20; flock(fd, LOCK_EX | LOCK_NB) != 0;
          nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL))
         if (errno != EINTR && (errno != EWOULDBLOCK || --tries == 0))
@@ -141,7 +141,7 @@ static int lock_take(int fd)
     return 0;
 }
 
-/* What the note says of who has the lock; "" if there is none. */
+/* Read the lock holder's name from the file LOCK; "" if there is none. */
 static void holder_read(const struct hf_dir *dir, char *holder, size_t holder_size)
 {
     int fd = openat(dir->fd, "LOCK", O_RDONLY | O_CLOEXEC);
@@ -152,10 +152,9 @@ static void holder_read(const struct hf_dir *dir, char *holder, size_t holder_si
         close(fd);
 }
 
-/* What keeps a second process out is the lock on the directory itself, which nobody can remove
- * without the store. The file LOCK is locked too, for programs of version 0.1, which know no other
- * lock, and for file systems of several machines, some of which tell only this machine of a
- * directory's lock. */
+/* The lock on the directory itself keeps a second process out: it cannot be removed without the
+ * store. The file LOCK is locked too: version 0.1 knows no other lock, and some network file
+ * systems show a directory's lock only to this machine. */
 static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t holder_size)
 {
     int error = lock_take(dir->fd), fd = -1;
@@ -168,7 +167,7 @@ static int os_lock(struct hf_dir *dir, const char *who, char *holder, size_t hol
     if (!error) {
         struct hf_file file = { fd };
         error = ftruncate(fd, 0) != 0 ? -errno : os_write(&file, who, strlen(who), 0);
-        /* A full disk must not keep a store from being opened for reading and replays. */
+        /* A store on a full disk must still open for reading and replays. */
         if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG)
             error = 0;
     }
@@ -185,8 +184,7 @@ static bool os_dir_shared(struct hf_dir *dir)
     return fstat(dir->fd, &st) == 0 && (st.st_mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)) != 0;
 }
 
-/* A directory or a pipe under the name of a file is nothing that can be read: its size says
- * nothing. */
+/* A directory or a pipe with the name of a file cannot be read, and its size means nothing. */
 static int file_check(int fd)
 {
     struct stat st;
@@ -198,7 +196,7 @@ static int file_check(int fd)
 static int os_open(struct hf_dir *dir, const char *name, enum hf_open_how how, struct hf_file **out)
 {
     static const int flags[] = { [HF_OPEN_READ] =
-                                     O_RDONLY | O_NONBLOCK, /* of a pipe, it would wait */
+                                     O_RDONLY | O_NONBLOCK, /* do not wait for a pipe */
                                  [HF_OPEN_WRITE] = O_RDWR,
                                  [HF_OPEN_CREATE] = O_RDWR | O_CREAT | O_TRUNC };
     struct hf_file *file = malloc(sizeof *file);

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Where to go on after a SIGBUS, while this thread is in hf_touch. Its place in memory is settled
- * when the program starts, so that the handler can read it at any moment. */
+/* Where to continue after a SIGBUS, while this thread is in hf_touch. Its address is fixed when the
+ * program starts, so that the handler can read it at any moment. */
 static _Thread_local sigjmp_buf *volatile back __attribute__((tls_model("initial-exec")));
 
 static struct sigaction before;
@@ -23,8 +23,8 @@ static void on_bus(int signal, siginfo_t *info, void *context)
     } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
         before.sa_handler(signal);
     } else {
-        /* Not ours: the instruction is tried again and ends the process, as it would have without
-         * us. A signal that was sent has no instruction. */
+        /* Not ours: restore the default, so that the instruction runs again and ends the process,
+         * as it would without us. A signal that was sent has no instruction: raise it. */
         struct sigaction normal;
         memset(&normal, 0, sizeof normal);
         normal.sa_handler = SIG_DFL;
@@ -39,7 +39,7 @@ static int install(void)
     struct sigaction ours;
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_bus;
-    /* NODEFER: siglongjmp leaves the signal as it is, and setting it back each time would cost a
+    /* NODEFER: siglongjmp does not restore the signal mask, and restoring it each time would cost a
      * system call. */
     ours.sa_flags = SA_SIGINFO | SA_NODEFER;
     sigemptyset(&ours.sa_mask);
@@ -70,7 +70,7 @@ void hf_touch_unblock(void)
 
 int hf_touch(const unsigned char *data, size_t size)
 {
-    enum { PAGE = 4096 }; /* the smallest that any machine has */
+    enum { PAGE = 4096 }; /* the smallest page of any machine */
     sigjmp_buf here;
     if (size == 0)
         return 0;

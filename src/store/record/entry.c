@@ -92,8 +92,8 @@ size_t hf_entry_encode(const struct hf_entry_head *head, const struct hf_plan *p
         out[at + 1] = row->erase ? 1 : 0;
         hf_put32(out + at + 2, (uint32_t)size);
         at += 6 + size;
-        /* The answer of a keyed action is the row that it made: the last of its kind, behind the
-         * holds that were expired on the way. */
+        /* The answer of a keyed action is the row that it made: the last of its kind, after the
+         * holds that expired in the same request. */
         if (remembered &&
             ((plan->answer.kind == HF_RECORD_HOLD && row->kind == HF_ROW_HOLD) ||
              (plan->answer.kind == HF_RECORD_LEASE && row->kind == HF_ROW_LEASE) ||
@@ -170,7 +170,7 @@ bool hf_image_next(struct hf_bytes *rows, struct hf_image *image)
     return true;
 }
 
-/* The row that answers, by index. */
+/* Decode the row that is the answer. */
 static bool row_at(const struct hf_entry_view *entry, struct hf_row *row)
 {
     struct hf_bytes rows = entry->rows;

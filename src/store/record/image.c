@@ -1,10 +1,10 @@
-/* Row images: the new state of a row, as it stands in the journal and in the tables. */
+/* Row images: the new state of a row, as stored in the journal and in the tables. */
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/id.h"
 #include "store/record/entry.h"
 
-/* ---- Writing: the caller has made room ---- */
+/* ---- Writing: the caller has checked the room ---- */
 
 static void put_u8(unsigned char **p, unsigned v)
 {
@@ -192,7 +192,7 @@ size_t hf_image_encode(const struct hf_row *row, unsigned char *out)
     return (size_t)(p - out);
 }
 
-/* Beside the functions above: what each of them puts. */
+/* Must match the put functions above. */
 size_t hf_image_size(const struct hf_row *row)
 {
     enum { STR = 2, BLOB = 4 };
@@ -221,7 +221,7 @@ size_t hf_image_size(const struct hf_row *row)
     return 0;
 }
 
-/* ---- Reading: every length is checked, the first that does not fit spoils the rest ---- */
+/* ---- Reading: every length is checked; the first bad length makes the whole image bad ---- */
 
 struct take {
     const unsigned char *p, *end;
@@ -233,7 +233,7 @@ static const unsigned char *take_raw(struct take *t, size_t size)
     static const unsigned char zeros[64];
     if (t->bad || (size_t)(t->end - t->p) < size) {
         t->bad = true;
-        return zeros; /* only asked for up to 64 bytes where this matters */
+        return zeros; /* enough: callers that read it ask for at most 64 bytes */
     }
     const unsigned char *at = t->p;
     t->p += size;

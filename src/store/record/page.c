@@ -123,7 +123,7 @@ enum hf_status hf_paging_begin(struct hf_paging *p, const struct hf_query *query
     return p->rows ? HF_OK : HF_NO_MEMORY;
 }
 
-/* Turn offsets into pointers, now that nothing moves any more. */
+/* Turn offsets into pointers: the bytes no longer move. */
 static void settle(struct hf_paging *p)
 {
     struct hf_bytes *slices[4];

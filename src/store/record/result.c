@@ -1,4 +1,4 @@
-/* Results: the answer, copied to where its caller owns it. */
+/* Results: the answer, copied into memory that the caller owns. */
 #include "store/record/result.h"
 
 #include "base/assert.h"
@@ -72,7 +72,7 @@ static void slices_of(struct hf_answer *a, struct slices *s)
 #undef SLICE
 }
 
-/* The value of a register for people: its stored form is in the result already. `items` is behind
+/* Decode the value of a register. Its stored form is already in the result; `items` is behind
  * it. */
 static void value_expand(struct hf_value *value, struct hf_item *items, size_t count)
 {
@@ -81,7 +81,7 @@ static void value_expand(struct hf_value *value, struct hf_item *items, size_t c
     HF_ASSERT(good);
 }
 
-/* False without memory, or if the answer has more than `answer_max` bytes. */
+/* False if out of memory, or if the answer has more than `answer_max` bytes. */
 static bool fill(struct hf_result *result, const struct hf_plan *plan, hf_time now,
                  size_t answer_max)
 {
@@ -101,7 +101,7 @@ static bool fill(struct hf_result *result, const struct hf_plan *plan, hf_time n
     if (answer_max && size + items * sizeof(struct hf_item) > answer_max) {
         if (result->answer.status == HF_OK || result->answer.kind == HF_RECORD_VALUE)
             return false;
-        result->answer.kind = HF_NO_RECORD; /* the record of a refusal only tells why */
+        result->answer.kind = HF_NO_RECORD; /* a refusal's record only explains */
         s.count = size = items = 0;
     }
     size_t aligned = (size + 15) & ~(size_t)15;

@@ -2,7 +2,7 @@
 
 #include "core/merge.h"
 
-/* Far beyond the year 9999, and far enough from the end of the numbers for every duration. */
+/* Far beyond the year 9999, and far enough from INT64_MAX to add any duration. */
 #define NOW_MAX (INT64_MAX / 4)
 
 bool hf_now_sound(hf_time now)
@@ -34,7 +34,7 @@ static bool guard_sound(const struct hf_guard *g)
     return name_sound(g->name) && span_sound(g->window_ms) && g->on_unavailable <= HF_FAIL_CLOSED;
 }
 
-/* Only what settles a claim gives it a response. */
+/* A claim has a response only once it is settled. */
 static bool claim_sound(const struct hf_claim *c)
 {
     size_t response_max = c->state == HF_CLAIM_STARTED ? 0 : HF_RESPONSE_MAX;
@@ -78,6 +78,6 @@ bool hf_row_sound(const struct hf_row *row)
         return span_sound(row->config.idempotency_window_ms) &&
                row->config.idempotency_window_ms > 0 &&
                row->config.token_max_length <= HF_TOKEN_MAX;
-    default: return true; /* outbox and reversals: nothing in them is relied on */
+    default: return true; /* outbox, reversals: no rule reads their fields */
     }
 }

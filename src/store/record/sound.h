@@ -1,18 +1,17 @@
 /* sound.h: could a store have written this row?
  *
- * CRCs find what broke by accident. A row that is well-formed and still none of ours (a state or
- * type that there is not, a name or time beyond every limit, a register whose value is not in its
- * stored form) would lead the rules, which trust what is stored, astray; so rows from files are
- * looked at once, before anybody relies on them. Pure. */
+ * CRCs find accidental damage. A well-formed row may still be none that a store writes: an unknown
+ * state or type, a name or time beyond every limit, a register whose value is not in its stored
+ * form. The rules trust stored rows, so rows from files are checked once before use. Pure. */
 #ifndef HF_STORE_RECORD_SOUND_H
 #define HF_STORE_RECORD_SOUND_H
 
 #include "core/core.h"
 
-/* row: well-formed (hf_image_decode), not one that leaves. */
+/* row: well-formed (hf_image_decode), not an erased one. */
 bool hf_row_sound(const struct hf_row *row);
 
-/* The time of a batch, with which durations are added up. */
+/* The time of a batch. Durations are added to it, so it must not be near the end of the range. */
 bool hf_now_sound(hf_time now);
 
 #endif
