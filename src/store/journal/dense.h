@@ -1,5 +1,5 @@
-/* dense.h: numbers for ordinals. Ordinals are given out one after the other, so the newest ones lie
- * together: a table of chunks, of which those that hold nothing are not there. */
+/* dense.h: numbers by ordinal. Ordinals are given out in sequence, so the newest are close
+ * together: a table of chunks; empty chunks are not allocated. */
 #ifndef HF_STORE_JOURNAL_DENSE_H
 #define HF_STORE_JOURNAL_DENSE_H
 
@@ -15,7 +15,7 @@ struct hf_dense_chunk {
 };
 
 struct hf_dense {
-    struct hf_dense_chunk **chunks; /* owned; by ordinal / HF_DENSE_CHUNK; NULL where nothing is */
+    struct hf_dense_chunk **chunks; /* owned; by ordinal / HF_DENSE_CHUNK; NULL if empty */
     size_t count;
     uint64_t bytes;
 };
@@ -29,18 +29,18 @@ static inline uint64_t hf_dense_get(const struct hf_dense *d, uint64_t ordinal)
     return c < d->count && d->chunks[c] ? d->chunks[c]->values[ordinal % HF_DENSE_CHUNK] : 0;
 }
 
-/* Is there a chunk for `ordinal`? Then set cannot fail. */
+/* Is there a chunk for `ordinal`? Then hf_dense_set cannot fail. */
 static inline bool hf_dense_has(const struct hf_dense *d, uint64_t ordinal)
 {
     size_t c = (size_t)(ordinal / HF_DENSE_CHUNK);
     return c < d->count && d->chunks[c];
 }
 
-/* Make the chunk for `ordinal`. False without memory. */
+/* Make the chunk for `ordinal`. False if out of memory. */
 bool hf_dense_reserve(struct hf_dense *d, uint64_t ordinal);
 
-/* Set the value; 0 takes it out, and the chunk with the last one. Needs a reserve for other
- * values. */
+/* Set the value; 0 removes it, and frees the chunk after its last one. Other values need a reserve
+ * before. */
 void hf_dense_set(struct hf_dense *d, uint64_t ordinal, uint64_t value);
 
 #endif

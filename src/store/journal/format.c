@@ -8,7 +8,7 @@
 
 /* ---- Segment header ---- */
 
-/* Where what comes after the keys lies: in version 1 the CRC stands in place of the tag. */
+/* Offsets of the fields after the keys: version 1 has a CRC in place of the tag. */
 enum { CHAIN_1 = 104, CRC_1 = 136, SEAL = 104, CHAIN = 120, TAG = 152 };
 
 static void key_put(unsigned char *out, const struct hf_sipkey *key)
@@ -50,7 +50,7 @@ enum hf_head_state hf_segment_head_decode(const unsigned char *in, struct hf_seg
 {
     if (memcmp(in, "HOLDSEG1", 8) != 0)
         return HF_HEAD_NONE;
-    /* The version is looked at before the check: a newer format may keep its own elsewhere. */
+    /* Check the version before the tag: a newer format may have its tag elsewhere. */
     head->version = hf_get32(in + 8);
     if (head->version > HF_FORMAT_VERSION)
         return HF_HEAD_NEWER;
@@ -84,8 +84,8 @@ enum {
     BODY_CRC_1 = 76
 };
 
-/* The nonce of the entries' tag: their place. A batch that is written again, because the first was
- * torn, has it again, which only a reader of both tags could use. */
+/* The nonce of the entries' tag: their position. A batch that is written again after a torn one has
+ * the same nonce, which only a reader of both tags could exploit. */
 static void nonce_make(const struct hf_batch_head *head, uint8_t nonce[HF_GMAC_NONCE])
 {
     hf_put64(nonce, head->position);

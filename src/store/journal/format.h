@@ -1,24 +1,23 @@
-/* format.h: segments and batches as doc/FORMAT.md has them, to and from structs. The entries in a
- * batch are in store/record/entry.h. No I/O, no allocation. */
+/* format.h: segments and batches (doc/FORMAT.md), to and from structs. The entries of a batch are
+ * in store/record/entry.h. No I/O, no allocation. */
 #ifndef HF_STORE_JOURNAL_FORMAT_H
 #define HF_STORE_JOURNAL_FORMAT_H
 
 #include "base/hash.h"
 #include "store/record/entry.h"
 
-#define HF_FORMAT_VERSION 2 /* of what is written; version 1 is read too */
+#define HF_FORMAT_VERSION 2 /* the version written; version 1 is read too */
 #define HF_BLOCK 4096
 
 /* ---- Segment header ---- */
 
-#define HF_SEGMENT_HEAD 160   /* bytes to look at, for every version */
-#define HF_SEGMENT_HEAD_1 140 /* what version 1 has of them */
+#define HF_SEGMENT_HEAD 160   /* bytes to read, for every version */
+#define HF_SEGMENT_HEAD_1 140 /* bytes of version 1 */
 
 struct hf_store_keys {
     uint8_t store_id[16];
     struct hf_sipkey table, id;
-    struct hf_sipkey
-        seal; /* the secret behind every tag; zeros in a store that has version 1 alone */
+    struct hf_sipkey seal; /* the secret behind every tag; zeros in a store of version 1 */
 };
 
 struct hf_segment_head {
@@ -29,13 +28,13 @@ struct hf_segment_head {
     uint8_t chain[HF_DIGEST_SIZE];
 };
 
-/* In the version that is written; head->version does not matter. */
+/* Encode in HF_FORMAT_VERSION; head->version is ignored. */
 void hf_segment_head_encode(const struct hf_segment_head *head, unsigned char out[HF_BLOCK]);
 
 enum hf_head_state { HF_HEAD_GOOD, HF_HEAD_NONE, HF_HEAD_NEWER };
-/* `in` has HF_SEGMENT_HEAD bytes. NONE: no header (unused, foreign or damaged). NEWER:
- * head->version is set and nothing else. The tag is held against the key beside it; the caller
- * compares that with the store's. */
+/* `in` has HF_SEGMENT_HEAD bytes. NONE: no header (unused, foreign or damaged). NEWER: only
+ * head->version is set. The tag is checked with the key beside it; the caller compares that key
+ * with the store's. */
 enum hf_head_state hf_segment_head_decode(const unsigned char *in, struct hf_segment_head *head);
 
 /* ---- Batch header ---- */
@@ -44,10 +43,10 @@ enum hf_head_state hf_segment_head_decode(const unsigned char *in, struct hf_seg
 #define HF_BATCH_MAGIC 0x32424648U
 #define HF_BATCH_HEAD 112
 #define HF_BATCH_MAX (16 << 20) /* no batch is longer */
-#define HF_BATCH_HEAD_1 80      /* in version 1, and the least that any version has */
+#define HF_BATCH_HEAD_1 80      /* in version 1, the smallest of any version */
 
 struct hf_batch_head {
-    uint32_t version; /* of its layout: that of its segment */
+    uint32_t version; /* of its layout: the version of its segment */
     uint32_t length, count;
     uint64_t sequence, position;
     hf_time now;
@@ -60,32 +59,31 @@ static inline uint32_t hf_batch_head_size(uint32_t version)
     return version == 1 ? HF_BATCH_HEAD_1 : HF_BATCH_HEAD;
 }
 
-/* Fill in the header of the batch in `batch`, whose entries are in place; both tags are made here,
- * under the same key. 0, or -EIO if libcrypto fails. */
+/* Fill in the header of the batch in `batch`, whose entries are in place. Makes both tags, with the
+ * same key. 0, or -EIO if libcrypto fails. */
 HF_MUST_USE int hf_batch_seal(const struct hf_batch_head *head, const struct hf_sipkey *seal,
                               struct hf_gmac *gmac, unsigned char *batch);
 
-/* How a batch must look: as one of a segment of this version. seal: borrowed; NULL: the tag is not
- * looked at, so what is found is evidence that something was here, and nothing that may be
- * believed. */
+/* The expected form of a batch: that of a segment of this version. seal: borrowed; NULL: the tag is
+ * not checked. Then a match shows that there was a batch, but nothing in it can be trusted. */
 struct hf_batch_form {
     uint32_t version;
     const struct hf_sipkey *seal;
 };
 
-/* Is there a header at `in`, of which `room` bytes may be read, of a batch that is at `position`
- * and not longer than `room`? Checks everything but the entries. */
+/* Is there a header at `in` (`room` readable bytes) of a batch that is at `position` and not longer
+ * than `room`? Checks everything except the entries. */
 bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char *in, size_t room,
                           uint64_t position, struct hf_batch_head *head);
-/* The sequence that a sealed header in the block at `in` has, of a batch or of a segment of version
- * 2, wherever it was meant to be; 0: there is none. in: HF_SEGMENT_HEAD bytes. */
+/* The sequence in a sealed header in the block at `in`, of a batch or of a segment of version 2, at
+ * whatever position it belongs; 0: there is none. in: HF_SEGMENT_HEAD bytes. */
 uint64_t hf_sealed_sequence(const struct hf_sipkey *seal, const unsigned char *in);
-/* Are the entries behind this header the ones that it was made for? head: as decoded from `batch`
- * in this form; head->length bytes may be read. 0: they are; or, without the seal's key, they may
- * be. -EBADMSG: they are not. -ENOMEM: it cannot be told. */
+/* Do the entries match this header? head: as decoded from `batch` in this form; head->length bytes
+ * are readable. 0: yes; or, without the seal's key, unknown. -EBADMSG: no. -ENOMEM: out of
+ * memory. */
 HF_MUST_USE int hf_batch_whole(const struct hf_batch_form *form, const struct hf_batch_head *head,
                                const unsigned char *batch);
-/* The hash of the batch, which the next one has as its chain. As above. */
+/* The hash of the batch, which the next batch has as its chain. Arguments as above. */
 void hf_batch_hash(const struct hf_batch_head *head, const unsigned char *batch,
                    uint8_t out[HF_DIGEST_SIZE]);
 

@@ -48,8 +48,7 @@ void hf_holds_set(struct hf_holds *h, uint64_t ordinal, uint64_t position)
     struct hf_slot *slot =
         ordinal <= h->covered ? hf_map64_next(&h->moved, hf_mix64(ordinal), NULL) : NULL;
     if (hf_dense_has(&h->recent, ordinal)) {
-        /* Its chunk may have come into being after it had moved before: one table knows it, not
-         * two. */
+        /* Its chunk may be newer than its entry in `moved`: keep it in one table only. */
         if (slot)
             hf_map64_remove(&h->moved, slot);
         hf_dense_set(&h->recent, ordinal, position);
@@ -77,7 +76,7 @@ int hf_holds_get(struct hf_holds *h, uint64_t ordinal, uint64_t *position)
     return hf_holds_remembers(h, ordinal, position) ? 0 : hf_holds_file_get(h, ordinal, position);
 }
 
-/* The inverse of hf_mix64: its steps are their own inverses but for the product. */
+/* The inverse of hf_mix64: each step is its own inverse, except the product. */
 static uint64_t unmix64(uint64_t x)
 {
     const uint64_t inverse = UINT64_C(0xcfee444d8b59a89b);
@@ -93,7 +92,7 @@ size_t hf_holds_parts(const struct hf_holds *h)
     return hf_map64_parts(&h->moved) + h->recent.count;
 }
 
-/* The chunk that a part beyond those of the map stands for, or NULL. */
+/* The chunk of a part; NULL for a part of the map, or if empty. */
 static const struct hf_dense_chunk *chunk_of(const struct hf_holds *h, size_t part)
 {
     return part >= hf_map64_parts(&h->moved) ? h->recent.chunks[part - hf_map64_parts(&h->moved)]

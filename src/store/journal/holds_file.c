@@ -1,5 +1,4 @@
-/* The file holds.idx (doc/FORMAT.md): what it says is checked each time that it is read from the
- * disk. */
+/* The file holds.idx (doc/FORMAT.md). Each part is verified when it is read from the disk. */
 #include "base/bytes.h"
 #include "store/journal/holds.h"
 
@@ -41,13 +40,13 @@ static uint64_t offset_of(uint64_t p, unsigned place)
     return HF_BLOCK * (2 * p - 1 + place);
 }
 
-/* Where in the file part p should be: the byte. */
+/* The offset of part p in the file. */
 static uint64_t index_offset(const struct hf_holds *h, uint64_t p)
 {
     return offset_of(p, sum_of(h, p) & 1);
 }
 
-/* Parts that are new are blank. */
+/* New parts are blank. */
 static bool sums_room(struct hf_holds *h, size_t parts)
 {
     if (parts > h->sum_room) {
@@ -91,7 +90,7 @@ static int page_load(const struct hf_holds *h, uint64_t p, unsigned char *page)
     return error ? error : page_right(h, p, page) ? 0 : -EBADMSG;
 }
 
-/* Have part p in h->page. */
+/* Read part p into h->page. */
 static int page_get(struct hf_holds *h, uint64_t p)
 {
     if (h->page_part == p)
@@ -104,8 +103,7 @@ static int page_get(struct hf_holds *h, uint64_t p)
     return error;
 }
 
-/* A part that cannot be read is rebuilt like one that is not right: writing it elsewhere is what
- * helps. */
+/* An unreadable part is rebuilt like a wrong one: writing it to the other place helps. */
 int hf_holds_file_get(struct hf_holds *h, uint64_t ordinal, uint64_t *position)
 {
     uint64_t p = hf_index_part_of(ordinal);
@@ -144,7 +142,7 @@ bool hf_holds_told(struct hf_holds *h, uint64_t covered, uint64_t first, const u
     *no_memory = !sums_room(h, h->parts + count);
     for (size_t i = 0; !*no_memory && i < count; i++) {
         uint64_t sum = hf_get64(sums + 8 * i);
-        /* What was not right when the snapshot was written is not right now: no part has the sum
+        /* A part that was wrong when the snapshot was written is wrong now: no part has checksum
          * 1. */
         sum_set(h, first + i, sum == HF_INDEX_BLANK || sum >= HF_INDEX_MENDING ? 1 : sum);
     }
@@ -163,7 +161,7 @@ static int head_write(struct hf_holds *h, const struct hf_store_keys *keys)
     return h->io->write(h->file, head, sizeof head, 0);
 }
 
-/* What is wrong with the header? NULL: nothing. */
+/* The error in the header. NULL: it is right. */
 static const char *head_check(const struct hf_holds *h, const struct hf_store_keys *keys,
                               int *level)
 {
@@ -197,8 +195,8 @@ static const char *file_open(struct hf_holds *h, const struct hf_store_keys *key
         return error == -ENOENT ? "is missing" : "cannot be opened";
     }
     const char *why = head_check(h, keys, level);
-    /* The sums tell of each part whether it is right. Without a header there is no other start that
-     * would look: it is written when this one has gone well. */
+    /* The checksums tell which parts are right. A wrong header is rewritten once this start has
+     * succeeded, because the next start checks it too. */
     h->head_due = why != NULL;
     return why;
 }
@@ -226,7 +224,7 @@ uint64_t hf_holds_check(struct hf_holds *h, uint64_t max)
     for (uint64_t p = h->parts > max ? h->parts - max + 1 : 1; h->file && p <= h->parts; p++) {
         int error = page_get(h, p);
         if (error == -ENOMEM)
-            break; /* it is checked when it is read */
+            break; /* each part is checked when it is read */
         if (!error)
             continue;
         hf_holds_bad(h, p);
@@ -281,7 +279,7 @@ static int ordinal_compare(const void *a, const void *b)
     return x->position < y->position ? -1 : x->position > y->position;
 }
 
-/* New holds come in order already. */
+/* New holds are already in order. */
 static bool in_order(const struct hf_moved *moved, size_t count)
 {
     for (size_t i = 1; i < count; i++)
@@ -304,8 +302,8 @@ static bool fresh_add(struct hf_holds *h, uint64_t p, uint64_t sum)
     return true;
 }
 
-/* Write part p with what has changed in it to the place that is not in use. What has not changed
- * comes from the one that is. */
+/* Write part p with its changes to the place that is not in use. Unchanged values come from the
+ * place in use. */
 static int page_write(struct hf_holds *h, uint64_t p, const struct hf_moved *moved, size_t count,
                       uint64_t covers)
 {
@@ -338,8 +336,8 @@ int hf_holds_write(struct hf_holds *h, struct hf_moved *moved, size_t count, uin
         size_t n = 0;
         while (i + n < count && hf_index_part_of(moved[i + n].ordinal) == p)
             n++;
-        /* A new part, all of whose holds have changed since the snapshot began, is written too,
-         * without any: the snapshot must say what it looks like. */
+        /* A new part is written even if all its holds have changed since the snapshot began, then
+         * empty: the snapshot must have its checksum. */
         if (n == 0 && sum_of(h, p) != HF_INDEX_BLANK)
             continue;
         error = page_write(h, p, moved + i, n, covers);
@@ -359,7 +357,7 @@ uint64_t hf_holds_new_sum(const struct hf_holds *h, uint64_t p, size_t *at)
 void hf_holds_landed(struct hf_holds *h, uint64_t covers, uint64_t next_sequence, uint64_t covered)
 {
     for (size_t i = 0; i < h->fresh_count; i++) {
-        /* One that was found to be bad meanwhile was good when its new place was written. */
+        /* A part found bad meanwhile was right when its new copy was written. */
         h->bad -= sum_of(h, h->fresh[i].part) == HF_INDEX_BAD;
         sum_set(h, h->fresh[i].part, h->fresh[i].sum);
     }

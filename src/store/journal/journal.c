@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* START_LEAST: from this size on, starting the disk early is worth the call. */
+/* START_LEAST: from this size on, an early start of the disk write pays off. */
 enum { START_LEAST = 12288 };
-/* Until a hold that could not be read is looked at again; or one that is being searched for. */
+/* When to retry an overdue hold that is unreadable; or whose part of holds.idx is being rebuilt. */
 enum { UNREADABLE_MS = 60000, AWAITED_MS = 1000 };
 
 void hf_journal_note(struct hf_journal *j, int level, const char *format, ...)
@@ -42,9 +42,9 @@ void hf_journal_note_head(struct hf_journal *j)
 
 /* ---- Gathering ---- */
 
-/* Look at the clocks. The boot clock before the wall clock, and once more behind it where it may
- * matter: this thread may be kept waiting between the two. Within a millisecond of the wall clock
- * there is nothing new to look at. */
+/* Read the clocks: the boot clock before the wall clock, and again after it if the difference may
+ * matter, because this thread may be delayed between the two. Within the same millisecond of the
+ * wall clock there is nothing to do. */
 static void clock_read(struct hf_journal *j)
 {
     enum { MATTERS_MS = 100 };
@@ -67,11 +67,11 @@ hf_time hf_journal_now(struct hf_journal *j)
     if (j->gather.size > 0)
         return j->gather.now;
     clock_read(j);
-    /* Questions are told the time and write nothing: it may not run back behind them either. */
+    /* Reads return the time and write nothing: it must not run back after them either. */
     return j->clock.now;
 }
 
-/* Where can a batch with room for `need` bytes of entries begin? */
+/* Find where a batch with room for `need` bytes of entries can begin. */
 static bool place_find(struct hf_journal *j, size_t need)
 {
     const struct hf_segments *s = &j->segments;
@@ -95,7 +95,7 @@ static bool place_find(struct hf_journal *j, size_t need)
 static bool gather_grow(struct hf_journal *j, size_t lead, size_t need)
 {
     struct hf_batch *b = &j->gather;
-    /* One block more: the padding that the commit adds. */
+    /* One more block: the padding that the commit adds. */
     size_t room = lead + (b->size ? b->size : HF_BATCH_HEAD) + need + HF_BLOCK;
     if (room <= b->room)
         return true;
@@ -141,7 +141,7 @@ uint64_t hf_journal_memory(const struct hf_journal *j)
     return hf_tables_bytes(&j->tables) + (j->is_memory ? j->end : 0);
 }
 
-/* The size of the segment behind the active one: as it is, or as it will be made. */
+/* The size of the segment after the active one: its real size, or the planned one. */
 static uint64_t next_segment_size(const struct hf_journal *j)
 {
     const struct hf_segments *s = &j->segments;
@@ -154,12 +154,11 @@ static uint64_t next_segment_size(const struct hf_journal *j)
 
 /* ---- Limits ---- */
 
-/* A part of each limit is kept for what ends something and takes more than was kept for it when it
- * began. */
+/* This fraction of each limit is reserved for endings that take more than was owed for them. */
 enum { RESERVE_PART = 16 };
 
-/* Judged by what is in the tables, not by what they have room for: else a limit once reached stays
- * reached. */
+/* Counts the content of the tables, not their allocated room: otherwise a limit once reached would
+ * stay reached. */
 uint64_t hf_journal_used(const struct hf_journal *j)
 {
     return hf_tables_in_use(&j->tables) + hf_tables_owed(&j->tables) + (j->is_memory ? j->end : 0);
@@ -173,10 +172,10 @@ bool hf_journal_is_full(const struct hf_journal *j)
 struct limited {
     enum hf_limit limit;
     bool has_reserve;
-    struct hf_owner *tenant; /* the one whose quota it is */
+    struct hf_owner *tenant; /* whose quota it is */
 };
 
-/* The quotas of the tenant; nothing if there are none, so that a store without does not look. */
+/* Check the tenant's quotas. Without quotas the tenant is not looked up. */
 static struct limited quota_of(struct hf_journal *j, struct hf_bytes name)
 {
     struct limited got = { .limit = HF_LIMIT_NONE };
@@ -201,7 +200,7 @@ static struct limited quota_of(struct hf_journal *j, struct hf_bytes name)
     return got;
 }
 
-/* Which limit of memory keeps the tenant from anything new? */
+/* The memory limit that refuses new work of the tenant, if any. */
 static struct limited memory_limited(struct hf_journal *j, struct hf_bytes tenant)
 {
     struct limited got = quota_of(j, tenant);
@@ -214,8 +213,7 @@ static struct limited memory_limited(struct hf_journal *j, struct hf_bytes tenan
     return got;
 }
 
-/* Tell the operator that the limit of memory is reached; once a minute while requests are refused
- * by it. */
+/* Log that the memory limit is reached; once a minute while it refuses requests. */
 static void full_note(struct hf_journal *j)
 {
     const uint64_t again_ns = UINT64_C(60) * 1000000000;
@@ -231,7 +229,7 @@ static void full_note(struct hf_journal *j)
         (unsigned long long)hf_journal_used(j), (unsigned long long)j->memory_max);
 }
 
-/* The request was refused by the limit. */
+/* The limit has refused the request. */
 static void limit_tell(struct hf_journal *j, const struct limited *by)
 {
     struct hf_owner *tenant = by->tenant;
@@ -247,8 +245,8 @@ static void limit_tell(struct hf_journal *j, const struct limited *by)
 
 enum ready { READY, READY_NOT, READY_FULL, READY_WAIT };
 
-/* Can an entry of `need` bytes be taken now, with `keep` bytes left behind it if the disk has no
- * room for the next segment? */
+/* Can an entry of `need` bytes be gathered now, leaving `keep` bytes free after it if the disk has
+ * no room for the next segment? */
 static enum ready gather_ready(struct hf_journal *j, size_t need, size_t keep)
 {
     struct hf_batch *b = &j->gather;
@@ -267,8 +265,7 @@ static enum ready gather_ready(struct hf_journal *j, size_t need, size_t keep)
     return gather_grow(j, j->place.lead, need) ? READY : READY_NOT;
 }
 
-/* The end of the last segment that the disk has room for is kept for what ends something: a
- * sixteenth of it. */
+/* The last sixteenth of the last segment that the disk has room for is kept for endings. */
 static size_t kept_back(const struct hf_journal *j)
 {
     enum { PART = 16, LEAST = 64 << 10 };
@@ -280,7 +277,7 @@ static size_t kept_back(const struct hf_journal *j)
     return part < LEAST && g->size > 4 * LEAST ? LEAST : part;
 }
 
-/* Can the request be taken now? tight: out, only if it ends something. */
+/* Can the request be gathered now? tight: out, only because it is an ending. */
 static enum ready request_ready(struct hf_journal *j, const struct hf_request *request, bool *tight)
 {
     size_t need = hf_entry_need(request), keep = kept_back(j);
@@ -293,7 +290,7 @@ static enum ready request_ready(struct hf_journal *j, const struct hf_request *r
     return ready;
 }
 
-/* Encode the plan's entry behind the gathered ones and apply it. */
+/* Encode the plan's entry after the gathered ones and apply it. */
 static enum hf_status gather_append(struct hf_journal *j, const struct hf_entry_head *head,
                                     hf_time now)
 {
@@ -334,7 +331,7 @@ static bool guard_is_volatile(struct hf_journal *j, const struct hf_request *req
     return node && ((const unsigned char *)hf_node_image(node).data)[DURABLE_AT] == 0;
 }
 
-/* Carry out the plan of a guard whose entries are in memory alone. */
+/* Apply the plan of a guard whose entries are only in memory. */
 static enum hf_status apply_volatile(struct hf_journal *j, const struct hf_request *request)
 {
     unsigned char *room = hf_plan_room(j->plan, HF_GUARD_RESULT_MAX + 16 * HF_IDENTITY_MAX);
@@ -352,7 +349,7 @@ static void plan_fault(struct hf_journal *j, enum hf_status status)
     j->plan->answer.kind = HF_NO_RECORD;
 }
 
-/* The newest position that any state in memory comes from, if it is not durable yet. */
+/* The newest position that state in memory depends on, if it is not durable yet. */
 static uint64_t newest_undurable(const struct hf_journal *j)
 {
     if (j->gather.size > 0)
@@ -390,7 +387,7 @@ void hf_journal_hash_request(const struct hf_journal *j, const struct hf_request
     }
 }
 
-/* The entry of a key that was used before, if it is in a segment that is mapped. */
+/* Prefetch the entry of a key that was used before, if its segment is mapped. */
 static void entry_prefetch(const struct hf_journal *j, uint64_t position)
 {
     enum { LINE = 64, LINES = 4 };
@@ -402,7 +399,8 @@ static void entry_prefetch(const struct hf_journal *j, uint64_t position)
         __builtin_prefetch(at + i * LINE);
 }
 
-/* Each step reads what the step before has asked for, so all requests take one step at a time. */
+/* Each step reads what the previous step has prefetched, so all requests take one step at a
+ * time. */
 void hf_journal_prefetch(const struct hf_journal *j, const struct hf_hashed *hashed, size_t count)
 {
     const struct hf_tables *t = &j->tables;
@@ -467,7 +465,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
 
     j->tables.hint_token = hashed->token_hash;
     j->tables.rows.hint = hashed->resource_hash;
-    j->tables.rows.hint_name = request->place_hold.resource; /* only looked at if there is a hint */
+    j->tables.rows.hint_name = request->place_hold.resource; /* used only with a hint */
     hf_decide(&j->view, &cmd, *now, plan);
     if (plan->run)
         j->run_apply(j->run_arg, request, plan, *now);
@@ -482,7 +480,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     }
     j->tables.hint_token = j->tables.rows.hint = 0;
     if (st != HF_OK && (request->action == HF_RECORD || request->action == HF_ADMIT)) {
-        cmd.refuse_writes = true; /* a guard has an answer all the same: its policy */
+        cmd.refuse_writes = true; /* a guard still has an answer: its rule */
         hf_decide(&j->view, &cmd, *now, plan);
     } else if (st != HF_OK) {
         plan_fault(j, st);
@@ -497,7 +495,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     return HF_TAKEN;
 }
 
-/* An entry of the store itself: no key, no answer for anybody. */
+/* Append an entry of the store itself: no key, no answer. */
 static enum hf_status append_own(struct hf_journal *j, enum hf_action action,
                                  struct hf_bytes tenant, hf_time now)
 {
@@ -521,7 +519,7 @@ size_t hf_journal_sweep(struct hf_journal *j, size_t max)
             break;
         int error = hf_journal_hold(j, ordinal, &hold);
         if (error || !hf_journal_counted(j, &hold)) {
-            /* It must not keep the others from being expired, and may be readable later. */
+            /* It must not block the expiry of others, and may be readable later. */
             bool soon = error && hf_journal_hold_awaited(j, ordinal, error);
             if (!soon)
                 hf_journal_note(
@@ -583,8 +581,8 @@ void hf_journal_seal(struct hf_journal *j)
     }
 }
 
-/* The header of a segment that the flying batch begins. It is durable before the batch is written:
- * a whole first batch without its header is then damage, and never what a crash has left. */
+/* Write the header of the segment that this batch begins. It is durable before the batch is
+ * written: then a complete first batch without its header is damage, and never left by a crash. */
 static int segment_begin(struct hf_journal *j)
 {
     struct hf_batch *b = &j->flight;

@@ -1,6 +1,6 @@
-/* Freeing keys whose window is over. A cursor walks the journal's batches, oldest first, because
- * keys leave in the order in which they came; what it cannot read it passes after a while, notes,
- * and comes back to. */
+/* Frees keys whose window is over. A cursor walks the journal's batches, oldest first, because keys
+ * expire in the order of their arrival. After a while it passes a batch that it cannot read, notes
+ * it, and returns to it later. */
 #include "store/journal/maintain.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static void token_remove(struct hf_journal *j, const struct hf_entry_view *entry
     }
 }
 
-/* What a walk has done so far. */
+/* The progress of a walk. */
 struct walk {
     size_t max, looked, freed; /* entries */
     hf_time now;
@@ -28,11 +28,11 @@ struct walk {
 enum walked {
     WALKED_ALL,
     WALKED_MAX,   /* and there is more */
-    WALKED_LATER, /* to a key whose window is not over */
-    WALKED_BROKEN /* to an entry that is damaged, or a batch that cannot be read */
+    WALKED_LATER, /* stopped at a key whose window is not over */
+    WALKED_BROKEN /* stopped at a damaged entry, or an unreadable batch */
 };
 
-/* Free the keys of a batch, from the offset *entry on (0: all), which is moved on. */
+/* Free the keys of a batch, from the offset *entry on (0: all), which is advanced. */
 static enum walked batch_walk(struct hf_journal *j, const struct hf_batch_head *head,
                               const unsigned char *data, uint32_t *entry, struct walk *w)
 {
@@ -42,8 +42,7 @@ static enum walked batch_walk(struct hf_journal *j, const struct hf_batch_head *
         *entry = at;
         if (w->looked >= w->max)
             return WALKED_MAX;
-        /* What a key says of itself is not believed unchecked: a block of another batch may stand
-         * here. */
+        /* Check the entry before trusting it: a block of another batch may be here. */
         if (!hf_entry_decode(data + at, head->length - at, &e) || e.head.recorded_at != head->now)
             return WALKED_BROKEN;
         if (e.head.remember == HF_REMEMBER_KEY) {
@@ -59,21 +58,21 @@ static enum walked batch_walk(struct hf_journal *j, const struct hf_batch_head *
     return WALKED_ALL;
 }
 
-/* The position of the batch behind one that ends at `end`: there, or in the next segment. */
+/* The position of the batch after one that ends at `end`: there, or in the next segment. */
 static uint64_t next_batch(struct hf_journal *j, uint64_t end)
 {
     struct hf_batch_head head;
     const unsigned char *data;
-    /* What cannot be read at the moment is not passed over. */
+    /* Do not skip what is only unreadable at the moment. */
     if (end >= j->durable || hf_journal_batch(j, end, false, &data, &head) != -EBADMSG)
         return end;
     const struct hf_segment *g = hf_segments_at(&j->segments, end);
-    /* At a segment's very end, `end` is the next segment's first byte. */
+    /* If the segment is full, `end` is the next segment's first byte. */
     uint64_t next = g && end == g->base ? end : g ? g->base + g->size : end;
     return next + HF_BLOCK;
 }
 
-/* ---- What was passed ---- */
+/* ---- Passed batches ---- */
 
 bool hf_journal_pass(struct hf_journal *j, const struct hf_passed *range)
 {
@@ -149,13 +148,12 @@ static bool cursor_jump(struct hf_journal *j, uint64_t to)
     return true;
 }
 
-/* The batch at the cursor of the keys cannot be read. It may be readable later; but it must not
- * keep all others from leaving for ever. After a while the cursor goes on behind it. True if it
- * has. */
+/* The batch at the cursor is unreadable. It may become readable later; but it must not block all
+ * later keys for ever. After a while the cursor moves past it. True if it has. */
 static bool cursor_pass(struct hf_journal *j)
 {
     const uint64_t patience_ns = UINT64_C(60) * 1000000000;
-    enum { BLOCKS = 1024 }; /* looked at in one step */
+    enum { BLOCKS = 1024 }; /* checked in one step */
     uint64_t now = j->io->monotonic_ns(j->io->ctx), from = j->token_cursor;
     struct hf_batch_head head;
     const unsigned char *data;
@@ -181,15 +179,14 @@ static bool cursor_pass(struct hf_journal *j)
         return true;
     }
     if (j->token_seek + HF_BLOCK >= j->durable) {
-        j->token_seek =
-            from; /* nothing can be read up to the end: from the beginning, after a while */
+        j->token_seek = from; /* unreadable to the end: start again after a while */
         j->token_stuck_ns = now;
     }
     return false;
 }
 
-/* An entry of the batch at the cursor is damaged: the keys of the rest of the batch stay. A batch
- * that a crash cut short, and whose number another one has, has none. */
+/* An entry of the batch at the cursor is damaged: the keys of the rest of the batch stay. A torn
+ * batch, whose sequence the next one repeats, has no keys. */
 static void cursor_skip(struct hf_journal *j, const struct hf_batch_head *head)
 {
     uint64_t end = hf_block_up(j->token_cursor + head->length), next = next_batch(j, end);

@@ -1,4 +1,4 @@
-/* Lists: pages of records, newest first, copied while the lock is held and shown when durable. */
+/* Lists: pages of records, newest first, copied under the lock and shown when durable. */
 #include "base/bytes.h"
 #include "base/id.h"
 #include "store/journal/writer.h"
@@ -6,9 +6,9 @@
 
 #include <time.h>
 
-/* A call looks at so many records at most, and no longer than this, so that a filter that matches
- * little or records that must be unpacked cannot hold the lock for long: the page then ends early
- * and has a cursor. It has less time if requests wait for the lock. */
+/* The most records that a call looks at, and its time limit, so that a filter with few matches, or
+ * compressed records, cannot hold the lock for long: the page then ends early, with a cursor. The
+ * time limit is shorter while requests wait for the lock. */
 enum { LOOK_MAX = 20000, LOOK_US = 20000, LOOK_WANTED_US = 1000 };
 
 struct listing {
@@ -17,7 +17,7 @@ struct listing {
     struct hf_journal *j;
     size_t looked;
     uint64_t begun_ns; /* when it got the lock */
-    bool wanted;       /* it ended early because others wait for the lock */
+    bool wanted;       /* it ended early because requests wait for the lock */
 };
 
 static uint64_t held_ns(const struct listing *p)
@@ -25,7 +25,7 @@ static uint64_t held_ns(const struct listing *p)
     return p->j->io->monotonic_ns(p->j->io->ctx) - p->begun_ns;
 }
 
-/* Is the page full, or the call's share of the lock used up? */
+/* Is the page full, or the time under the lock used up? */
 static bool enough(struct listing *p)
 {
     enum { CLOCK_EVERY = 64 };
@@ -38,8 +38,8 @@ static bool enough(struct listing *p)
     return held_ns(p) > UINT64_C(1000) * (p->wanted ? LOOK_WANTED_US : LOOK_US);
 }
 
-/* Without the lock. Who lists goes on with the next call at once, and would have the lock again
- * before any request is awake. So requests have it for as long as the list had it. */
+/* Without the lock. A client that lists calls again at once and would get the lock before a waiting
+ * request wakes up. So pause for as long as the list had the lock. */
 static void stand_back(uint64_t ns)
 {
     struct timespec pause = { .tv_sec = (time_t)(ns / 1000000000),
@@ -49,15 +49,14 @@ static void stand_back(uint64_t ns)
 
 /* ---- Holds ---- */
 
-/* The ordinal to begin with when only holds placed before `to` are wanted: ordinals rise with
- * time. */
+/* The ordinal to begin with for holds placed before `to`: ordinals rise with time. */
 static uint64_t begin_before(struct listing *p, uint64_t highest, hf_time to)
 {
     uint64_t lo = 0, hi = highest; /* placed_at(lo) < to, or lo is 0 */
     struct hf_hold hold;
     while (lo < hi) {
         uint64_t mid = hi - (hi - lo) / 2;
-        /* One that cannot be read may have been placed before: to begin too late in time only takes
+        /* An unreadable hold may have been placed before: beginning too late in time only takes
          * longer. */
         if (hf_journal_hold(p->j, mid, &hold) != 0 || hold.placed_at < to)
             lo = mid;
@@ -67,8 +66,7 @@ static uint64_t begin_before(struct listing *p, uint64_t highest, hf_time to)
     return lo;
 }
 
-/* The hold to look at after this one: of a resource's the one before it on the resource, if that is
- * known. */
+/* The next hold to look at: for a resource, the previous one on that resource, if known. */
 static uint64_t hold_next(const struct hf_query *q, const struct hf_hold *hold, uint64_t ordinal)
 {
     bool chained = hold && q->resource.size > 0 && hf_bytes_equal(hold->resource, q->resource) &&
@@ -76,9 +74,9 @@ static uint64_t hold_next(const struct hf_query *q, const struct hf_hold *hold, 
     return chained ? hold->previous : ordinal - 1;
 }
 
-/* A record that cannot be read is passed over: it must not hide the others. The journal counts it
- * and tells the operator. One that cannot be read only for now, because memory is short or
- * holds.idx is being rebuilt, hides nothing either: the caller asks again. */
+/* An unreadable record is skipped, so that it does not hide the others; the journal counts and logs
+ * it. If it is unreadable only for now, because memory is short or holds.idx is being rebuilt, the
+ * list fails and the caller retries. */
 static void list_holds(struct listing *p)
 {
     const struct hf_query *q = p->to.query;
@@ -150,9 +148,8 @@ static void list_order(struct listing *p, const struct hf_order *o)
     }
 }
 
-/* Those in memory alone come first, and then those in the journal: their cursors are below all
- * others, so that a list that is read across a restart, where the first are lost, has all of the
- * second. */
+/* Entries only in memory come first, then those in the journal, whose cursors are lower. So a list
+ * that is read across a restart, which loses the first, still has all of the second. */
 static void list_entries(struct listing *p, const struct hf_order entries[2])
 {
     if (p->to.query->cursor == 0 || p->to.query->cursor > HF_STAMP_VOLATILE)

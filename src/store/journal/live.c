@@ -232,7 +232,7 @@ size_t hf_live_overdue(const struct hf_live *l, uint32_t root, hf_time now, uint
         return 0;
     max = max < sizeof found / sizeof *found ? max : sizeof found / sizeof *found;
     found[count++] = root;
-    /* Below a node that is not overdue there is none that is. */
+    /* Below a node that is not overdue, none is overdue. */
     for (size_t i = 0; i < count; i++)
         for (uint32_t c = node_at(l, found[i])->child; c && count < max && looked < LOOK_MAX;
              c = node_at(l, c)->next, looked++)

@@ -1,8 +1,8 @@
-/* live.h: which holds are held, and which of them run out next, overall and on one resource.
+/* live.h: which holds are held, and which of them expire next, overall and on one resource.
  *
  * Each held hold is a node of 48 bytes in two heaps: a binary heap over all of them, for the
- * sweeper, and a pairing heap for its resource, so that placing a hold finds an overdue one in its
- * way at once. */
+ * sweeper, and a pairing heap for its resource, so that placing a hold finds an overdue one at
+ * once. */
 #ifndef HF_STORE_JOURNAL_LIVE_H
 #define HF_STORE_JOURNAL_LIVE_H
 
@@ -14,7 +14,7 @@ struct hf_live_node {
     hf_time expires_at;
     uint32_t *root;    /* borrowed: the resource's place for the root of its pairing heap */
     uint64_t resource; /* the resource's stamp */
-    uint32_t heap_at;  /* where it is in the binary heap */
+    uint32_t heap_at;  /* its index in the binary heap */
     uint32_t child, next, prev; /* pairing heap; prev is the left sibling, or the parent */
 };
 
@@ -35,18 +35,17 @@ struct hf_live {
 void hf_live_init(struct hf_live *l);
 void hf_live_free(struct hf_live *l);
 
-/* Make sure that one hold of this ordinal can be added without needing memory. */
+/* Make sure that adding a hold of this ordinal needs no memory. */
 bool hf_live_reserve(struct hf_live *l, uint64_t ordinal);
 
-/* Add a held hold. Needs a reserve before; adding one that is there changes nothing. root,
- * resource: of its resource; the root's place must stay where it is and start as 0. False if it was
- * there. */
+/* Add a held hold. Needs a reserve before; no effect if it is there already. root, resource: of its
+ * resource; *root must stay at its address and start as 0. False if it was there. */
 bool hf_live_add(struct hf_live *l, uint64_t ordinal, hf_time expires_at, uint32_t *root,
                  uint64_t resource);
 
-/* The hold is held no longer. False if it was not there. */
+/* Remove a hold that is no longer held. False if it was not there. */
 bool hf_live_remove(struct hf_live *l, uint64_t ordinal);
-/* Let hf_live_first_overdue pass over an overdue hold until then. */
+/* Make hf_live_first_overdue skip an overdue hold until then. */
 void hf_live_put_off(struct hf_live *l, uint64_t ordinal, hf_time until);
 
 static inline uint64_t hf_live_count(const struct hf_live *l)
@@ -54,13 +53,13 @@ static inline uint64_t hf_live_count(const struct hf_live *l)
     return l->heap_count;
 }
 
-/* The ordinal of the hold that runs out first, if it is overdue at `now`; else 0. */
+/* The ordinal of the hold that expires first, if it is overdue at `now`; else 0. */
 uint64_t hf_live_first_overdue(const struct hf_live *l, hf_time now);
-/* When the next one runs out; INT64_MAX if none is held. */
+/* When the next one expires; INT64_MAX if none is held. */
 hf_time hf_live_next_expiry(const struct hf_live *l);
 
-/* Ordinals of overdue holds below `root`: the earliest, and further ones that are cheap to find,
- * `max` at most. Returns how many. */
+/* Ordinals of overdue holds below `root`: the earliest, and others that are cheap to find, at most
+ * `max`. Returns how many. */
 size_t hf_live_overdue(const struct hf_live *l, uint32_t root, hf_time now, uint64_t *out,
                        size_t max);
 

@@ -1,5 +1,5 @@
-/* Loading a snapshot. Whatever does not fit makes it unusable, never wrong: the journal has the
- * truth. */
+/* Loads a snapshot. Anything inconsistent makes the snapshot unusable, never the store wrong: the
+ * journal has the truth. */
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
 #include "store/record/sound.h"
@@ -29,8 +29,8 @@ struct loading {
     struct hf_snapshot_info *info;
     uint64_t blocks;
     bool ended, owned;
-    bool only_look; /* nothing goes into the tables */
-    int error;      /* the file cannot be read: a negative errno */
+    bool only_look; /* do not fill the tables */
+    int error;      /* the file is unreadable: a negative errno */
 };
 
 static enum hf_status load_header(struct loading *l, const unsigned char *p, size_t size)
@@ -68,7 +68,7 @@ static enum hf_status load_tokens(struct loading *l, const unsigned char *p, siz
     return HF_OK;
 }
 
-/* Can a row have been made there? An older program raised stamps, by one for each row at most. */
+/* Can a row have this stamp? An older program raised stamps, by at most one for each row. */
 static bool stamp_sound(const struct loading *l, uint64_t stamp)
 {
     const struct hf_segments *s = &l->j->segments;
@@ -100,10 +100,10 @@ static enum hf_status load_row(struct loading *l, const unsigned char **at,
     struct hf_staged staged;
     enum hf_status st = hf_rows_stage(&t->rows, hf_mem(p + HEAD, tenant), &image, 1, &staged);
     if (st == HF_STORE_DAMAGED && image.kind == HF_ROW_ENTRY)
-        return HF_OK; /* its guard was made after the guards were copied: the journal brings both */
+        return HF_OK; /* its guard was made after the guards were copied: the journal has both */
     if (st != HF_OK)
         return st;
-    if (staged.old) { /* one row twice; what is not in order yet could not let go of the first */
+    if (staged.old) { /* a duplicate row: before sorting, the first cannot be removed */
         hf_rows_drop(&t->rows, &staged);
         return HF_STORE_DAMAGED;
     }
@@ -134,8 +134,8 @@ static enum hf_status load_rows(struct loading *l, const unsigned char *p, size_
     return p == end ? HF_OK : HF_STORE_DAMAGED;
 }
 
-/* Could there be so many holds? Each takes far more than a byte of the journal; what is counted by
- * their numbers takes memory by the highest. */
+/* Can there be so many holds? Each takes more than a byte of the journal. Tables by ordinal take
+ * memory up to the highest. */
 static bool ordinal_sound(const struct loading *l, uint64_t ordinal)
 {
     const struct hf_segments *s = &l->j->segments;
@@ -153,7 +153,7 @@ static enum hf_status load_live(struct loading *l, const unsigned char *p, size_
         if (!ordinal_sound(l, hf_get64(p)))
             return HF_STORE_DAMAGED;
         if (!slot)
-            /* its resource was made after the rows were copied: the journal brings both */
+            /* its resource was made after the rows were copied: the journal has both */
             continue;
         struct hf_node *resource = (struct hf_node *)(uintptr_t)slot->value;
         if (!hf_live_reserve(live, hf_get64(p)))
@@ -164,7 +164,7 @@ static enum hf_status load_live(struct loading *l, const unsigned char *p, size_
     return HF_OK;
 }
 
-/* What holds.idx must look like. */
+/* The expected checksums of holds.idx. */
 static enum hf_status load_index(struct loading *l, const unsigned char *p, size_t size,
                                  uint32_t count)
 {
@@ -176,7 +176,7 @@ static enum hf_status load_index(struct loading *l, const unsigned char *p, size
     return no_memory ? HF_NO_MEMORY : HF_STORE_DAMAGED;
 }
 
-/* Where in the cursor's batch the keys begin, and how many each tenant has from there on. */
+/* Where the keys begin in the cursor's batch, and how many keys each tenant has from there on. */
 static enum hf_status load_owners(struct loading *l, const unsigned char *p, size_t size)
 {
     struct hf_owners *owners = &l->j->tables.rows.owners;
@@ -196,7 +196,7 @@ static enum hf_status load_owners(struct loading *l, const unsigned char *p, siz
     return HF_OK;
 }
 
-/* Batches before the cursor whose keys have not been freed. */
+/* Batches before the cursor whose keys are not freed. */
 static enum hf_status load_passed(struct loading *l, const unsigned char *p, size_t size,
                                   uint32_t count)
 {
@@ -215,7 +215,7 @@ static enum hf_status load_passed(struct loading *l, const unsigned char *p, siz
     return HF_OK;
 }
 
-/* Does the last block, with its payload at `p`, say what stands before it? */
+/* Does the digest in the last block (payload at `p`) match everything before it? */
 static bool digest_right(const struct loading *l, const unsigned char *p)
 {
     uint8_t digest[HF_DIGEST_SIZE];
@@ -236,7 +236,7 @@ static enum hf_status load_end(struct loading *l, const unsigned char *p, size_t
     return HF_OK;
 }
 
-/* What makes the snapshot whole, without what is in its tables. */
+/* Check that the snapshot is complete, without loading its tables. */
 static enum hf_status look_block(struct loading *l, uint32_t type, const unsigned char *p,
                                  size_t size)
 {
@@ -279,8 +279,7 @@ static enum hf_status load_block(struct loading *l, const unsigned char *p, size
     }
 }
 
-/* Can the bytes be read? What cannot says nothing: neither that the snapshot is whole nor that it
- * is not. */
+/* Can the bytes be read? Unreadable bytes tell nothing: the snapshot may be complete or not. */
 static bool readable(struct loading *l, size_t at, size_t size)
 {
     l->error = l->j->io->touch(l->file, l->data, at, size);
@@ -312,7 +311,7 @@ static enum hf_status load_all(struct loading *l)
     return l->info->whole ? HF_OK : HF_STORE_DAMAGED;
 }
 
-/* Map the file. HF_STORE_DAMAGED: it is not there, or empty. */
+/* Map the file. HF_STORE_DAMAGED: it does not exist, or is empty. */
 static enum hf_status file_map(struct loading *l, const char *name)
 {
     const struct hf_io *io = l->j->io;

@@ -7,19 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How much a step looks at, and how much it frees of that: the lock is held meanwhile. */
+/* How much a step looks at and frees while it holds the lock. */
 enum {
     SWEEP_STEP = 256,     /* overdue holds */
-    TOKEN_STEP = 1024,    /* entries of the journal, for their keys */
-    GUARD_STEP = 256,     /* guards, and entries that are freed */
-    ROW_STEP = 1024,      /* slots of the row table, a row that is freed counting as several */
+    TOKEN_STEP = 1024,    /* journal entries, for their keys */
+    GUARD_STEP = 256,     /* guards, and freed entries */
+    ROW_STEP = 1024,      /* slots of the row table; a freed row counts as several */
     ROW_FREED = 4,        /* ... as so many */
-    ROW_MANY = 64,        /* so many freed rows are a reason to go on at once */
+    ROW_MANY = 64,        /* so many freed rows are a reason to continue at once */
     PREPARE_AT = 4,       /* prepare the next segment when 1/4 of this one is used */
     RETRY_NS = 1000000000 /* after a failure */
 };
 
-/* ---- What is told of failures ---- */
+/* ---- Logging failures ---- */
 
 bool hf_trouble_tell(struct hf_journal *j, struct hf_trouble *t)
 {
@@ -38,15 +38,14 @@ bool hf_trouble_over(struct hf_trouble *t)
     return lasted;
 }
 
-/* ---- Expiry of what is in memory ---- */
+/* ---- Expiry in memory ---- */
 
 hf_time hf_journal_forget_until(struct hf_journal *j)
 {
     return j->snapshotting ? hf_snapshot_now(j) : hf_journal_now(j);
 }
 
-/* Free entries that are over, each guard's oldest first, going round the guards. True if there may
- * be more. */
+/* Free expired entries, each guard's oldest first, guard by guard. True if there may be more. */
 static bool expire_entries(struct hf_journal *j)
 {
     struct hf_rows *rows = &j->tables.rows;
@@ -54,7 +53,7 @@ static bool expire_entries(struct hf_journal *j)
     struct hf_order_at at = hf_order_find(&rows->guards, j->guard_cursor);
     for (size_t looked = 0; looked < GUARD_STEP && rows->guards.live > 0;) {
         const struct hf_order_item *guard = hf_order_next(&rows->guards, &at);
-        if (!guard) { /* once round */
+        if (!guard) { /* all guards visited */
             j->guard_cursor = 0;
             break;
         }
@@ -62,15 +61,14 @@ static bool expire_entries(struct hf_journal *j)
         looked += 1 + freed;
         j->looked += 1 + freed;
         j->guards_idle = freed > 0 ? 0 : j->guards_idle + 1;
-        j->guard_cursor =
-            guard->stamp + (looked <= GUARD_STEP); /* else there may be more of this one */
+        j->guard_cursor = guard->stamp + (looked <= GUARD_STEP); /* else continue with this guard */
     }
     hf_rows_bury(rows);
     return j->guards_idle < rows->guards.live;
 }
 
-/* Has the row been forgotten by the rules: a claim whose window has closed, an identity not seen
- * any more, what a deleted register has left? */
+/* Has the row expired: a claim whose window has closed, an identity no longer seen, or the row left
+ * by a deleted register? */
 static bool row_is_over(const struct hf_node *n, hf_time now)
 {
     enum { CLAIM_EXPIRES_AT = 42 };
@@ -86,12 +84,11 @@ static bool row_is_over(const struct hf_node *n, hf_time now)
     return expires != 0 && expires <= now;
 }
 
-/* Look through a piece of the row table for rows that are over: claims, which leave in no order,
- * and entries that were recorded under a shorter window than some before them. Where a row is freed
- * others may move into its slot, or the whole part into a smaller one: what is missed by that is
- * found the next time round. True: go on at once, because much was found, or because a limit
- * refuses requests: what is over and still counts there would keep a tenant out for as long as the
- * table is large. */
+/* Search a piece of the row table for expired rows: claims, which expire in no order, and entries
+ * that were recorded under a shorter window than earlier ones. When a row is freed, others may move
+ * into its slot, or the part may shrink: the next round finds what this one misses. True: continue
+ * at once, because many were freed, or because a limit refuses requests: expired rows that still
+ * count would block a tenant for a whole round of the table. */
 static bool expire_rows(struct hf_journal *j)
 {
     enum { AHEAD = 8 };
@@ -190,7 +187,7 @@ void hf_journal_blocked(const struct hf_journal *j, struct hf_stats *out)
     out->storage_failing = error != 0 && !out->out_of_space && !out->out_of_files;
 }
 
-/* One step of making the next segment. *done: it is there. */
+/* One step of making the next segment. *done: out, it is ready. */
 static int prepare_step(struct hf_journal *j, const struct hf_lock *lock, bool *done)
 {
     struct hf_segments *s = &j->segments;
@@ -224,9 +221,9 @@ static int prepare_step(struct hf_journal *j, const struct hf_lock *lock, bool *
         hf_prepare_drop(s, p);
         *done = false;
         if (no_room(error) && hf_segments_smaller(s, head.size))
-            return 0; /* try again with less */
+            return 0; /* retry with a smaller size */
         if (hf_segments_give_back(s, error))
-            return 0; /* and with the descriptor of another */
+            return 0; /* retry with the descriptor of another */
         s->size_fits = 0;
         prepare_failed(j, error);
     }
@@ -242,8 +239,8 @@ int hf_journal_prepare(struct hf_journal *j, const struct hf_lock *lock)
     return error;
 }
 
-/* ---- Getting rid of large files ---- Removing one at once keeps some disks busy with discarding
- * for as long as a tenth of a second, and commits wait. So it is cut off piece by piece first. */
+/* ---- Removing large files ---- Removing a file at once keeps some disks busy with discarding for
+ * up to a tenth of a second, and commits wait. So it is first truncated piece by piece. */
 
 void hf_journal_shed(struct hf_journal *j, const char *name, const char *as)
 {
@@ -252,7 +249,7 @@ void hf_journal_shed(struct hf_journal *j, const char *name, const char *as)
         j->io->remove(j->dir, name);
         return;
     }
-    /* Cut off only what surely has its new name: under the old one it would be taken for damage. */
+    /* Truncate only after the new name is durable: under the old name it would look like damage. */
     if (j->io->dir_sync(j->dir) != 0)
         return;
     if (j->io->open(j->dir, as, HF_OPEN_WRITE, &s->file) != 0) {
@@ -303,9 +300,9 @@ static struct hf_segment *pack_candidate(struct hf_journal *j)
     return NULL;
 }
 
-/* Walk the batches of a pinned segment, without the lock. used: out, the end of the last one: what
- * lies behind it is not worth keeping. next: out, the sequence that must follow. 0, or a negative
- * errno if a batch cannot be read now. */
+/* Walk the batches of a pinned segment, without the lock. used: out, the end of the last one: bytes
+ * after it need not be kept. next: out, the sequence that must follow. 0, or a negative errno if a
+ * batch cannot be read now. */
 static int used_bytes(struct hf_journal *j, struct hf_segment *g, uint64_t *used, uint64_t *next)
 {
     uint64_t at = g->base + HF_BLOCK;
@@ -331,8 +328,8 @@ static void pack_failed(struct hf_journal *j, const struct hf_segment_head *head
     j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
 }
 
-/* Is every batch of the segment there and whole, up to the next segment's first? 0, -EBADMSG if
- * not, or another negative errno if that one cannot be read now. */
+/* Is every batch of the segment complete, up to the next segment's first? 0, -EBADMSG if not, or
+ * another negative errno if that one cannot be read now. */
 static int is_followed(struct hf_journal *j, const struct hf_segment_head *g, uint64_t next)
 {
     struct hf_batch_head head;
@@ -343,8 +340,8 @@ static int is_followed(struct hf_journal *j, const struct hf_segment_head *g, ui
     return !error && head.sequence == next ? 0 : -EBADMSG;
 }
 
-/* The segment was looked through and is not whole, or cannot be read. What is short now may not be
- * short later; else it is kept as it is, and must not keep the others from being compressed. */
+/* The segment is incomplete or unreadable. Memory or descriptors may be short only now; otherwise
+ * it is kept as it is, and must not block the compression of others. */
 static void pack_refused(struct hf_journal *j, struct hf_segment *g,
                          const struct hf_segment_head *head, int error)
 {
@@ -360,7 +357,7 @@ static void pack_refused(struct hf_journal *j, struct hf_segment *g,
     g->keep = true;
 }
 
-/* Write the packed twin of the segment, without the lock. */
+/* Write the packed copy of the segment, without the lock. */
 static int pack_write(struct hf_journal *j, const struct hf_segment_head *head,
                       const struct hf_mapped *from, uint64_t used, struct hf_file **file)
 {
@@ -424,21 +421,19 @@ static void pack_step(struct hf_journal *j, struct hf_segment *g, const struct h
     hf_segments_packed(&j->segments, g, pack, file, &was);
     if (hf_trouble_over(&j->pack_trouble))
         hf_journal_note(j, 0, "journal segments can be compressed again");
-    /* From here on nobody finds the plain bytes; getting rid of them takes its time. */
+    /* From here on no reader finds the plain bytes; removing them takes time. */
     lock_leave(lock);
     j->io->unmap(was.source, was.data, head.size);
     j->io->close(was.source);
     hf_segment_name(head.number, ".log", name);
     hf_segment_name(head.number, ".tmp", as);
-    hf_journal_shed(j, name,
-                    as); /* if it stays, the next start finds both and removes the packed one */
+    hf_journal_shed(j, name, as); /* if it stays, the next start removes the packed one */
     lock_enter(lock);
 }
 
-/* ---- All of it ---- */
+/* ---- Maintenance ---- */
 
-/* A snapshot costs its size in writing, so the next one waits until as much journal has been
- * written. */
+/* A snapshot costs its size in writing, so the next one waits until as much journal was written. */
 static bool snapshot_due(const struct hf_journal *j)
 {
     uint64_t written = j->end - j->snapshot_start;
@@ -447,8 +442,7 @@ static bool snapshot_due(const struct hf_journal *j)
     return written >= j->snapshot_every && written >= j->snapshot_bytes && !j->is_memory;
 }
 
-/* Give room back: a piece of an old file, or all that a segment takes too much while it is not
- * compressed. */
+/* Free disk space: remove a piece of an old file, or compress a segment. */
 static bool room_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
 {
     if (j->shedding.file) {
@@ -461,11 +455,10 @@ static bool room_step(struct hf_journal *j, const struct hf_lock *lock, bool may
     return g != NULL;
 }
 
-/* The slow work, one kind at a time: a snapshot, then getting rid of old files, then
- * compressing. */
+/* The slow work, one kind at a time: a snapshot, then removing old files, then compressing. */
 static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may_try)
 {
-    /* What gives room back goes first when there is none: a snapshot may need more than is left. */
+    /* On a full disk, free space first: a snapshot may need more than is left. */
     if (j->out_of_space && no_room(j->prepare_error) && room_step(j, lock, may_try))
         return true;
     if (j->snapshotting)
@@ -481,7 +474,7 @@ static bool slow_step(struct hf_journal *j, const struct hf_lock *lock, bool may
     return room_step(j, lock, may_try);
 }
 
-/* What the check in the background came to. */
+/* Log the result of the check in the background. */
 static void verify_note(struct hf_journal *j)
 {
     const struct hf_verify *v = &j->verify;
@@ -518,9 +511,8 @@ static void head_step(struct hf_journal *j, uint64_t now_ns)
     hf_journal_note_head(j);
 }
 
-/* Note the first batch of a segment, so that its file cannot get lost unnoticed. It is tried until
- * it is done: a disk without room, or a process without descriptors, keeps the note before for as
- * long. */
+/* Note the first batch of a segment, so that the loss of its file is noticed. Retried until done:
+ * on a full disk, or without descriptors, the previous note stays. */
 static void begun_step(struct hf_journal *j, const struct hf_lock *lock, uint64_t now_ns)
 {
     const uint64_t again_ns = UINT64_C(1000000000);
@@ -556,7 +548,7 @@ bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
     more |= verify_step(j, lock);
     begun_step(j, lock, now_ns);
     head_step(j, now_ns);
-    /* Whoever waits for a segment waits for nothing else. */
+    /* Requests that wait for a segment must not wait for anything else. */
     if (!j->segment_wanted || j->out_of_space)
         more |= slow_step(j, lock, may_try);
     return more;

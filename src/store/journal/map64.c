@@ -39,9 +39,8 @@ static void slot_put(struct hf_map_part *p, uint64_t hash, uint64_t value)
     p->slots[i].value = value;
 }
 
-/* Full at 11/16. Fuller, and a look for what is not there (every new key) passes a dozen slots;
- * emptier, and an entry costs more than the 48 bytes it may: after doubling it is 16 / 0.344 =
- * 46.5. */
+/* Full at 11/16. If fuller, a lookup of an absent key (every new key) passes a dozen slots; if
+ * emptier, an entry takes more than its 48 bytes: after doubling it is 16 / 0.344 = 46.5. */
 static bool fits(const struct hf_map_part *p, uint32_t room, uint32_t count)
 {
     return (uint64_t)p->used + count <= (uint64_t)room * 11 / 16;
@@ -105,7 +104,7 @@ void hf_map64_remove(struct hf_map64 *m, struct hf_slot *slot)
     struct hf_map_part *p = part_of(m, slot->hash);
     uint32_t mask = p->room - 1;
     uint32_t hole = (uint32_t)(slot - p->slots);
-    /* Close the gap: whatever probed over the hole moves back into it, so that no tombstone is
+    /* Close the gap: entries that probed over the hole move back into it, so no tombstone is
      * needed. */
     for (uint32_t i = (hole + 1) & mask; p->slots[i].value != 0; i = (i + 1) & mask) {
         uint32_t home = (uint32_t)p->slots[i].hash & mask;
@@ -118,5 +117,5 @@ void hf_map64_remove(struct hf_map64 *m, struct hf_slot *slot)
     p->used--;
     m->used--;
     if (p->room > 64 && p->used < p->room / 8)
-        part_resize(m, p, p->room / 4); /* without memory it just stays large */
+        part_resize(m, p, p->room / 4); /* if out of memory, it stays large */
 }

@@ -1,10 +1,9 @@
 /* map64.h: a table from 64-bit hashes to 64-bit values, 16 bytes a slot.
  *
- * It is made of many small open-addressing tables, chosen by the top bits of the hash. Each grows
- * by itself, so that no growth moves more than one part (tens of thousands of slots, well under a
- * millisecond) however many entries there are, and a snapshot can copy part by part. One hash may
- * stand there several times (two keys that collide); the caller tells them apart. Value 0 means
- * empty and cannot be stored. */
+ * It consists of many small open-addressing tables, chosen by the top bits of the hash. Each grows
+ * by itself, so a growth moves only one part (tens of thousands of slots, well under a
+ * millisecond), and a snapshot can copy part by part. One hash may occur several times (two keys
+ * that collide); the caller tells them apart. Value 0 means empty and cannot be stored. */
 #ifndef HF_STORE_JOURNAL_MAP64_H
 #define HF_STORE_JOURNAL_MAP64_H
 
@@ -29,16 +28,15 @@ struct hf_map64 {
     uint64_t used;
     uint64_t bytes; /* of all slots and parts */
     uint32_t made;  /* parts that have slots */
-    uint32_t first_made
-        /* which the first of them are: a small store is freed without looking at all */
-        [HF_MAP_FEW];
+    /* the first of them: a small store is freed without visiting all parts */
+    uint32_t first_made[HF_MAP_FEW];
 };
 
-/* A map of 2^part_bits parts. False without memory. */
+/* Create a map of 2^part_bits parts. False if out of memory. */
 bool hf_map64_init(struct hf_map64 *m, unsigned part_bits);
 void hf_map64_free(struct hf_map64 *m);
 
-/* Make sure that `count` entries of hash `hash` can be added without needing memory. */
+/* Make sure that adding `count` entries of hash `hash` needs no memory. */
 bool hf_map64_reserve(struct hf_map64 *m, uint64_t hash, unsigned count);
 
 /* Add an entry. Needs a reserve before; never fails. */
@@ -49,7 +47,7 @@ void hf_map64_add(struct hf_map64 *m, uint64_t hash, uint64_t value);
  * A slot is valid until the next add, reserve or remove; its value may be changed in place. */
 struct hf_slot *hf_map64_next(const struct hf_map64 *m, uint64_t hash, struct hf_slot *after);
 
-/* Ask the memory for where the entries of `hash` begin. */
+/* Prefetch the first slot of `hash`. */
 static inline void hf_map64_prefetch(const struct hf_map64 *m, uint64_t hash)
 {
     const struct hf_map_part *p = &m->parts[m->part_bits ? hash >> (64 - m->part_bits) : 0];
@@ -57,7 +55,7 @@ static inline void hf_map64_prefetch(const struct hf_map64 *m, uint64_t hash)
         __builtin_prefetch(&p->slots[(uint32_t)hash & (p->room - 1)]);
 }
 
-/* Take the slot out. */
+/* Remove the slot. */
 void hf_map64_remove(struct hf_map64 *m, struct hf_slot *slot);
 
 static inline size_t hf_map64_parts(const struct hf_map64 *m)

@@ -1,4 +1,4 @@
-/* names.h: the files in a store's directory, by their names. */
+/* names.h: lists the files in a store's directory. */
 #ifndef HF_STORE_JOURNAL_NAMES_H
 #define HF_STORE_JOURNAL_NAMES_H
 
@@ -14,7 +14,7 @@ struct hf_name {
 struct hf_names {
     struct hf_name *list; /* owned; by number, then by kind */
     size_t count, room;
-    bool failed; /* memory ran out */
+    bool failed; /* out of memory */
 };
 
 /* All files of the store. out: owned, free with hf_names_free, also after an error. 0 or a negative

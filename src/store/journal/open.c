@@ -37,7 +37,7 @@ static enum hf_status keys_make(struct hf_journal *j, struct hf_error *why)
 }
 _Static_assert(sizeof(struct hf_store_keys) == 64, "four keys of 16 bytes without padding");
 
-/* Is there no batch of version 2 yet? */
+/* Has the store no batch of version 2 yet? */
 static bool is_first_sealed(const struct hf_journal *j)
 {
     const struct hf_segments *s = &j->segments;
@@ -47,11 +47,11 @@ static bool is_first_sealed(const struct hf_journal *j)
     return false;
 }
 
-/* A store of version 1 gets its secret. The configuration, recorded once more by config_commit, is
- * its first batch of version 2: a small one, without a client's bytes. */
+/* Give a store of version 1 its secret. config_commit records the configuration again as the first
+ * batch of version 2: a small one, without bytes of a client. */
 static enum hf_status seal_make(struct hf_journal *j, struct hf_error *why)
 {
-    /* A power cut may have left a header with the key, and no batch behind it. */
+    /* A power cut may have left a header with the key, but no batch after it. */
     if (!j->has_seal && j->io->random(j->io->ctx, &j->keys.seal, sizeof j->keys.seal) != 0)
         return hf_error_set(why, HF_STORAGE_FAILURE,
                             "the system gives no randomness for the store's secret");
@@ -62,7 +62,7 @@ static enum hf_status seal_make(struct hf_journal *j, struct hf_error *why)
     return HF_OK;
 }
 
-/* A directory with nothing in it: the first segment, made here and now. */
+/* An empty directory: make the first segment now. */
 static enum hf_status store_make(struct hf_journal *j, struct hf_error *why)
 {
     enum hf_status st = keys_make(j, why);
@@ -100,7 +100,7 @@ static void rules_set(struct hf_journal *j, const struct hf_options *o)
     };
 }
 
-/* The configuration could not be gathered. error: of making a segment for it. */
+/* The configuration could not be gathered. error: from making a segment for it. */
 static enum hf_status refuse_config(enum hf_status st, bool first_sealed, int error,
                                     struct hf_error *why)
 {
@@ -116,7 +116,7 @@ static enum hf_status refuse_config(enum hf_status st, bool first_sealed, int er
         strerror(-error));
 }
 
-/* Record the configuration if it is another one, or the first in version 2. */
+/* Record the configuration if it has changed, or is the first in version 2. */
 static enum hf_status config_commit(struct hf_journal *j, bool first_sealed, struct hf_error *why)
 {
     int error = 0;
@@ -147,16 +147,16 @@ static bool journal_name(void *arg, const char *name)
     return !*found;
 }
 
-/* Is there anything to open? Looked at before the lock, which would leave a file. */
+/* Is there a store? Checked before taking the lock, which would leave a file. */
 static bool store_exists(struct hf_journal *j)
 {
     bool found = false;
     return j->io->dir_list(j->dir, journal_name, &found) != 0 || found;
 }
 
-/* The process before may have died between naming a segment and making its name durable, or been
- * told that it could not be: then the directory shows it to us, and would still lose it with
- * everything that we are about to write into it. */
+/* The previous process may have died after renaming a segment and before that was durable, or the
+ * sync may have failed. Then we see the segment in the directory, but it could still be lost, with
+ * everything that we write into it. */
 static enum hf_status names_settle(struct hf_journal *j, struct hf_error *why)
 {
     int error = j->io->dir_sync(j->dir);
@@ -167,7 +167,7 @@ static enum hf_status names_settle(struct hf_journal *j, struct hf_error *why)
                         strerror(-error));
 }
 
-/* Clear what a crash left behind the end, and open what will be written to. */
+/* Clear what a crash left after the end, and open the segments for writing. */
 static enum hf_status tail_settle(struct hf_journal *j, struct hf_error *why)
 {
     int error = hf_tail_clear(j);
@@ -181,8 +181,7 @@ static enum hf_status tail_settle(struct hf_journal *j, struct hf_error *why)
                         strerror(-error));
 }
 
-/* Leave the note, if everything that was decided is on disk. A store without room for it keeps the
- * one before. */
+/* Write the note if everything decided is on disk. Without disk space, the previous note stays. */
 static void closed_note(struct hf_journal *j)
 {
     struct hf_closed note = { .sequence = j->next_sequence - 1, .end = j->durable };
@@ -194,7 +193,7 @@ static void closed_note(struct hf_journal *j)
     hf_journal_note_head(j);
 }
 
-/* An empty directory where a store was expected is the worst of surprises: say which of the two it
+/* An empty directory where the operator expects a store is a bad surprise: log which of the two it
  * was. */
 static void opened_note(struct hf_journal *j, bool fresh, const char *path)
 {
@@ -210,9 +209,9 @@ static void opened_note(struct hf_journal *j, bool fresh, const char *path)
         hf_journal_note_head(j);
 }
 
-/* A start that is refused changes nothing; this one has gone well. Remove what processes that died
- * have left half-written, snapshots that are older than the one in use, and what was compressed and
- * not used: the plain segment stands. */
+/* A refused start changes nothing; this one has succeeded. Remove incomplete files of processes
+ * that died, snapshots older than the one in use, and packed segments whose plain segment exists:
+ * the plain one is used. */
 static void left_remove(struct hf_journal *j)
 {
     char name[HF_SEGMENT_NAME_SIZE];
@@ -247,7 +246,7 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     snprintf(who, sizeof who, "%s\n", o->holder ? o->holder : by_pid);
     if (o->no_create && !store_exists(j))
         return refuse_absent(path, why);
-    /* Said before the lock is tried: it may be the reason why that is taken. */
+    /* Logged before locking: it may be the reason why the lock is taken. */
     if (j->io->dir_shared && j->io->dir_shared(j->dir))
         hf_journal_note(j, 1,
                         "the directory %s can be opened by other users. They could lock it, and "
@@ -272,14 +271,14 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     bool fresh;
     enum hf_status st = hf_journal_recover(j, &fresh, why);
     if (st == HF_OK && fresh && o->no_create && j->segments.count == 0)
-        st = refuse_absent(path, why); /* what is there is not of a store that ever was */
+        st = refuse_absent(path, why); /* the files do not come from a store */
     if (st == HF_OK)
         st = names_settle(j, why);
     if (st == HF_OK)
         st = tail_settle(j, why);
     if (st == HF_OK) {
         left_remove(j);
-        /* If it fails, it is tried again with the next snapshot. */
+        /* If it fails, the next snapshot retries. */
         (void)hf_holds_settle(&j->tables.holds, &j->keys);
         hf_segments_trim(&j->segments);
     }

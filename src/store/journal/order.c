@@ -34,7 +34,7 @@ void hf_order_free(struct hf_order *o, uint64_t *bytes)
 
 /* ---- Adding ---- */
 
-/* Room for `more` pointers behind the last. */
+/* Make room for `more` pointers after the last. */
 static bool index_reserve(struct hf_order *o, size_t more, uint64_t *bytes)
 {
     if (o->spare + more <= o->room)
@@ -59,7 +59,7 @@ static bool index_reserve(struct hf_order *o, size_t more, uint64_t *bytes)
     return true;
 }
 
-/* The last chunk grows until it is a whole one: most orders are short. */
+/* Grow the last chunk up to full size: most orders are short. */
 static bool last_grow(struct hf_order *o, unsigned more, uint64_t *bytes)
 {
     struct hf_order_chunk *c = last_of(o);
@@ -142,9 +142,7 @@ static uint32_t item_find(const struct hf_order_chunk *c, uint64_t stamp)
 struct hf_order_at hf_order_find(const struct hf_order *o, uint64_t stamp)
 {
     size_t lo = o->first, hi = o->end;
-    while (
-        lo <
-        hi) { /* the first chunk whose last item has at least that stamp; an empty one comes last */
+    while (lo < hi) { /* the first chunk whose last stamp is >= `stamp`; an empty one is last */
         size_t mid = lo + (hi - lo) / 2;
         const struct hf_order_chunk *c = o->chunks[mid];
         if (c->used > 0 && c->items[c->used - 1].stamp < stamp)
@@ -199,7 +197,7 @@ static void close_up(struct hf_order_chunk *c)
     c->used = kept;
 }
 
-/* After a mass of nodes has left. */
+/* After many nodes have left. */
 static void index_shrink(struct hf_order *o, uint64_t *bytes)
 {
     size_t count = o->spare - o->first, room = o->room / 4;
@@ -211,13 +209,13 @@ static void index_shrink(struct hf_order *o, uint64_t *bytes)
     o->first = 0;
     struct hf_order_chunk **chunks = realloc(o->chunks, room * sizeof *chunks);
     if (!chunks)
-        return; /* then it just stays large */
+        return; /* then it stays large */
     *bytes -= (o->room - room) * sizeof *chunks;
     o->room = room;
     o->chunks = chunks;
 }
 
-/* Free chunk i; of the pointers the shorter side moves. */
+/* Free chunk i; move the shorter side of the pointers. */
 static void chunk_remove(struct hf_order *o, size_t i, uint64_t *bytes)
 {
     chunk_free(o->chunks[i], bytes);
@@ -232,9 +230,8 @@ static void chunk_remove(struct hf_order *o, size_t i, uint64_t *bytes)
     index_shrink(o, bytes);
 }
 
-/* Make one of chunk i and the one behind it, if little is left of both. The last is left alone:
- * room in it may be reserved. So any two neighbours before the last have more than HF_ORDER_CHUNK /
- * 2 nodes. */
+/* Join chunk i and the next one, if both have few nodes. Not the last chunk: room in it may be
+ * reserved. So any two neighbours before the last have more than HF_ORDER_CHUNK / 2 nodes. */
 static bool merge(struct hf_order *o, size_t i, uint64_t *bytes)
 {
     if (i + 2 >= o->end)
@@ -270,7 +267,7 @@ void hf_order_leave(struct hf_order *o, uint64_t stamp, const struct hf_node *no
 {
     struct hf_order_at at = hf_order_find(o, stamp);
     const struct hf_order_item *item;
-    do /* two of one stamp are not made here, but a file may have them */
+    do /* we never make two with one stamp, but a file may have them */
         item = hf_order_next(o, &at);
     while (item && item->stamp == stamp && item->node != node);
     if (!item || item->node != node)
@@ -300,7 +297,7 @@ bool hf_order_sort(struct hf_order *o)
     for (const struct hf_order_item *item; (item = hf_order_next(o, &at)) != NULL;)
         all[count++] = *item;
     qsort(all, count, sizeof *all, stamp_compare);
-    /* Into the places that they had, which are as many. */
+    /* Back into the places that they had. */
     for (size_t i = o->first; i < o->end; i++)
         for (uint32_t k = 0; k < o->chunks[i]->used; k++)
             if (o->chunks[i]->items[k].node)

@@ -42,7 +42,7 @@ uint32_t hf_owners_find(struct hf_owners *t, struct hf_bytes name)
     return find(t, name, &hash);
 }
 
-/* A place in the list, or HF_OWNER_NONE without memory. */
+/* A place in the list, or HF_OWNER_NONE if out of memory. */
 static uint32_t place_take(struct hf_owners *t)
 {
     uint32_t place = t->free_list;

@@ -36,7 +36,7 @@ static bool all_zeros(const unsigned char *p, size_t n)
     return true;
 }
 
-/* Compress frame `i` and write it at *at; its row of the table is filled in. */
+/* Compress a frame and write it at *at; fill in its row of the table. */
 static int frame_write(const struct hf_io *io, struct hf_file *file, const unsigned char *plain,
                        unsigned char *room, uint64_t *at, unsigned char *row)
 {
@@ -99,7 +99,7 @@ int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **
 {
     unsigned char head[HEAD];
     uint64_t file_size = 0;
-    /* A file that ends too early is damaged; one that cannot be read may be well. */
+    /* A file that is too short is damaged; one that cannot be read may be intact. */
     int error = io->size(file, &file_size);
     if (!error)
         error = file_size < HEAD ? -EBADMSG : io->read(file, head, HEAD, 0);

@@ -1,4 +1,4 @@
-/* pack.h: an old segment, compressed in frames that can be read one by one (doc/FORMAT.md). */
+/* pack.h: an old segment, compressed in frames that can be read separately (doc/FORMAT.md). */
 #ifndef HF_STORE_JOURNAL_PACK_H
 #define HF_STORE_JOURNAL_PACK_H
 
@@ -16,24 +16,23 @@ struct hf_mapped {
     const unsigned char *data;
 };
 
-/* Write the segment `from` (head->size bytes, of which those from `used` on count as zeros) to the
- * new file `file`, and sync it. 0 or a negative errno. */
+/* Write the segment `from` (head->size bytes; bytes from `used` on count as zeros) to the new file
+ * `file`, and sync it. 0 or a negative errno. */
 int hf_pack_write(const struct hf_io *io, struct hf_file *file, const struct hf_segment_head *head,
                   const struct hf_mapped *from, uint64_t used);
 
-/* Open a packed segment. file: borrowed until hf_pack_close. out: owned. -EBADMSG: not one, or
- * damaged. */
+/* Open a packed segment. file: borrowed until hf_pack_close. out: owned. -EBADMSG: not a packed
+ * segment, or damaged. */
 int hf_pack_open(const struct hf_io *io, struct hf_file *file, struct hf_pack **out);
-/* The version that the file says, if it is a packed segment of any; 0 if it is none, or cannot be
- * read. */
+/* The version in the file, if it is a packed segment of any version; 0 if not, or unreadable. */
 uint32_t hf_pack_version(const struct hf_io *io, struct hf_file *file);
 void hf_pack_close(struct hf_pack *pack);
-/* number, base and size; nothing else is filled. */
+/* Sets only number, base and size. */
 void hf_pack_head(const struct hf_pack *pack, struct hf_segment_head *head);
 
-/* The frames unpacked last; one for all packs of a store. Starts as zeros. */
+/* The frames unpacked last; one cache for all packs of a store. Starts as zeros. */
 struct hf_pack_cache {
-    uint64_t number;               /* of the segment; 0: nothing is in it */
+    uint64_t number;               /* of the segment; 0: empty */
     uint32_t first, loaded;        /* which of its frames are in `plain` */
     unsigned char *packed, *plain; /* owned */
     size_t packed_room, plain_room;

@@ -1,11 +1,11 @@
-/* Reading the journal by position, wherever the bytes are: gathered, flying, mapped or packed. */
+/* Reads the journal by position: gathered, in flight, mapped or packed. */
 #include "base/bytes.h"
 #include "store/journal/journal.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-/* Of an entry, so much is asked for at first: most have no more. */
+/* The first bytes of an entry to check: most entries are no longer. */
 enum { FIRST_LOOK = 512 };
 
 static bool batch_has(const struct hf_batch *b, uint64_t position)
@@ -53,14 +53,14 @@ void hf_journal_note_unreadable(struct hf_journal *j, uint64_t position, int err
                                                 : "Check the disk");
 }
 
-/* `size` bytes of a plain segment that has been reached, at `at`: can they be read? */
+/* Can `size` bytes at `at` of a plain segment that has been reached be read? */
 static int plain_touch(struct hf_journal *j, const struct hf_segment *g, uint64_t at, size_t size)
 {
     return j->io->touch(g->source, g->data, at, size);
 }
 
-/* The bytes from `position` to the end of what it lies in, of which all of the entry there can be
- * read. */
+/* The bytes from `position` to the end of the segment or frame. The whole entry there is
+ * readable. */
 static int entry_bytes(struct hf_journal *j, uint64_t position, struct hf_segment *g,
                        const unsigned char **out, size_t *room)
 {
@@ -112,7 +112,7 @@ int hf_journal_entry(struct hf_journal *j, uint64_t position, struct hf_entry_vi
     return error;
 }
 
-/* In which form is a batch of this segment believed? 0 if in none. */
+/* The forms in which a batch of this segment is accepted. Returns their number. */
 static size_t forms_of(const struct hf_journal *j, const struct hf_segment *g,
                        struct hf_batch_form forms[2])
 {
@@ -121,8 +121,8 @@ static size_t forms_of(const struct hf_journal *j, const struct hf_segment *g,
         forms[0] = (struct hf_batch_form){ g->version, seal };
         return 1;
     }
-    /* Without a header: what was written last is sealed, if the key is known. If it is not, both
-     * forms are evidence. */
+    /* Without a header: the newest batches are sealed, if the key is known. If not, both forms
+     * count as evidence. */
     forms[0] = (struct hf_batch_form){ HF_FORMAT_VERSION, seal };
     forms[1] = (struct hf_batch_form){ 1, NULL };
     return seal ? 1 : 2;
@@ -156,7 +156,7 @@ static int packed_batch(struct hf_journal *j, const struct hf_segment *g,
     int error = hf_pack_read(g->pack, cache, at, HF_BATCH_HEAD, data);
     if (!error && !hf_batch_head_decode(&forms[0], *data, room, g->base + at, head))
         error = -EBADMSG;
-    /* With what lies behind it up to the next block. */
+    /* Including the padding up to the next block. */
     size_t padded = error ? 0 : (size_t)hf_block_up(head->length);
     if (!error)
         error = hf_pack_read(g->pack, cache, at, padded < room ? padded : room, data);

@@ -1,6 +1,5 @@
-/* Recovery: find the files, load the newest snapshot, replay the journal behind it, and tell a
- * batch that a crash cut short from damage (doc/FORMAT.md, "Where the journal ends, and what is
- * damage"). */
+/* Recovery: finds the files, loads the newest snapshot, replays the journal after it, and tells a
+ * torn end from damage (doc/FORMAT.md, "Where the journal ends, and what is damage"). */
 #include "base/bytes.h"
 #include "base/error.h"
 #include "store/journal/names.h"
@@ -12,17 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So long a start checks what lies before the snapshot, and so long it rebuilds parts of holds.idx;
- * the rest is done in the background. */
+/* How long a start verifies the journal before the snapshot, and how long it rebuilds parts of
+ * holds.idx; the background thread does the rest. */
 enum { VERIFY_NS = 1000000000, REINDEX_NS = 1000000000 };
-enum {
-    REINDEX_STEPS = 64
-}; /* but at least so much: 16 MiB of the journal, however slow the disk is */
-/* And so much of holds.idx, which is a small part of the journal's size; the rest when it is
- * used. */
+enum { REINDEX_STEPS = 64 }; /* but at least this: 16 MiB of the journal, even on a slow disk */
+/* How much of holds.idx a start checks; the rest is checked when it is used. */
 #define INDEX_CHECK_MAX (UINT64_C(1) << 30)
 
-/* The file in which `position` lies. Returns the offset in it. */
+/* The file that contains `position`. Returns the offset in it. */
 static uint64_t file_of(const struct hf_journal *j, uint64_t position,
                         char name[HF_SEGMENT_NAME_SIZE])
 {
@@ -61,8 +57,8 @@ static enum hf_status refuse_unread_at(struct hf_error *why, struct hf_journal *
     return refuse_unread(why, place, error);
 }
 
-/* What proves how far the journal went cannot be read. To go on without it could mean to drop what
- * was acknowledged. */
+/* A file that proves how far the journal went cannot be read. Continuing without it could drop
+ * acknowledged batches. */
 static enum hf_status refuse_unproven(struct hf_error *why, const char *name, int error)
 {
     if (error == -ENOMEM)
@@ -88,8 +84,8 @@ static enum hf_status refuse_newer(struct hf_error *why, const char *name, uint3
 
 /* ---- Segments ---- */
 
-/* Is the header one of this store? The first that is seen tells its keys; the seal key is only in
- * those of version 2. */
+/* Is the header from this store? The first header gives the store's keys; only headers of version 2
+ * have the seal key. */
 static bool same_store(struct hf_journal *j, const struct hf_segment_head *head)
 {
     struct hf_store_keys *mine = &j->keys;
@@ -114,14 +110,14 @@ static bool is_zero(const unsigned char *p, size_t size)
     return size == 0 || (*p == 0 && memcmp(p, p + 1, size - 1) == 0);
 }
 
-/* Where the segment behind those that are known begins. */
+/* The position where the next segment begins. */
 static uint64_t next_base(const struct hf_segments *s)
 {
     const struct hf_segment *last = s->count ? &s->list[s->count - 1] : NULL;
     return last ? last->base + last->size : 0;
 }
 
-/* Read the first block of a segment's file. size: out, the file's. */
+/* Read the first block of a segment's file. size: out, of the file. */
 static enum hf_status block_read(struct hf_journal *j, const struct hf_name *name,
                                  unsigned char block[HF_BLOCK], uint64_t *size,
                                  struct hf_error *why)
@@ -146,8 +142,8 @@ static enum hf_status block_read(struct hf_journal *j, const struct hf_name *nam
     return HF_OK;
 }
 
-/* Look at one segment file and put it at the end of the list. A file without a header is one that
- * was prepared; whether it really holds nothing is looked at later. */
+/* Read the header of one segment file and add the segment to the list. A file without a header was
+ * prepared; whether it is really empty is checked later. */
 static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *name,
                                    struct hf_error *why)
 {
@@ -162,7 +158,7 @@ static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *n
     if (state == HF_HEAD_NEWER)
         return refuse_newer(why, name->text, head.version, HF_FORMAT_VERSION);
     bool good = state == HF_HEAD_GOOD;
-    /* A crash tears a header and does not change it: this one was written by another store. */
+    /* A crash can tear a header, but not change it: another store has written this one. */
     if (good && !same_store(j, &head))
         return hf_error_set(why, HF_STORE_DAMAGED,
                             "%s belongs to another store; restore it from a copy of this one",
@@ -186,7 +182,8 @@ static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *n
     return HF_OK;
 }
 
-/* The header inside a compressed segment. state: out; NONE also if something stands behind it. */
+/* Read the header inside a compressed segment. state: out; NONE also if other bytes follow the
+ * header. */
 static int pack_head(struct hf_journal *j, struct hf_file *file, struct hf_segment_head *outer,
                      struct hf_segment_head *inner, enum hf_head_state *state)
 {
@@ -244,8 +241,8 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
     return HF_OK;
 }
 
-/* A segment is missing. What cannot be read, and what a newer program wrote, is told before that,
- * wherever it stands. */
+/* A segment is missing. Unreadable files, and files of a newer program, are reported first,
+ * wherever they are. */
 static enum hf_status rest_look(struct hf_journal *j, const struct hf_names *names, size_t from,
                                 struct hf_error *why)
 {
@@ -270,8 +267,8 @@ static enum hf_status segments_open(struct hf_journal *j, const struct hf_names 
         if (name->kind != HF_FILENAME_LOG && name->kind != HF_FILENAME_PACK)
             continue;
         if (name->number + 1 == next && name->kind == HF_FILENAME_PACK) {
-            /* A crash came between packing and removing the plain file: the plain one stands. Its
-             * twin is removed when the store is open: if it does not open, nothing is changed. */
+            /* A crash came between packing and removing the plain file: the plain one is used. The
+             * packed one is removed once the store is open: a failed open changes nothing. */
             j->has_twins = true;
             continue;
         }
@@ -300,8 +297,7 @@ static void progress(struct hf_journal *j, uint64_t done, uint64_t total)
         j->on_progress(j->arg, done, total > done ? total : done);
 }
 
-/* Check the batches before the snapshot, for a while; and bring back what holds.idx does not
- * know. */
+/* Verify the batches before the snapshot, for a while; and rebuild holds.idx if needed. */
 static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapshot_info *info,
                                     struct hf_error *why)
 {
@@ -314,7 +310,7 @@ static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapsh
         if (!rebuild && j->io->monotonic_ns(j->io->ctx) - begun > VERIFY_NS)
             return HF_OK;
     }
-    /* Nothing of it is needed to open the store, but for holds.idx. */
+    /* The store can open without this check, except if holds.idx needs it. */
     if (v->error && (rebuild || v->error == -ENOMEM))
         return refuse_unread_at(why, j, v->position, v->error);
     if (v->state != HF_VERIFY_BAD)
@@ -324,13 +320,13 @@ static enum hf_status verify_before(struct hf_journal *j, const struct hf_snapsh
                : refuse_damage(why, j, v->position, v->what);
 }
 
-/* ---- Behind the snapshot ---- */
+/* ---- After the snapshot ---- */
 
-/* Make the newest batch durable once more. The process before may have died between writing and
+/* Make the newest batch durable once more. The previous process may have died between writing and
  * syncing it, or stopped because the sync failed: then the system may show it to us and still lose
- * it, and whoever asks again would be told something that is on no disk. Only writing makes its
- * pages dirty again, so it is written, not only synced. Those before it are durable: a batch is
- * written when the one before has landed. */
+ * it, and a retry would get an answer that is on no disk. Only writing makes its pages dirty again,
+ * so it is written, not only synced. Earlier batches are durable: a batch is written after the
+ * previous one was synced. */
 static int last_settle(struct hf_journal *j, uint64_t last)
 {
     struct hf_segment *g = hf_segments_at(&j->segments, last);
@@ -354,8 +350,8 @@ static int last_settle(struct hf_journal *j, uint64_t last)
     return error ? error : j->io->sync(g->writer);
 }
 
-/* The active segment is the one with the newest batch; what is behind it was only prepared. A
- * segment is compressed when a batch in the next one follows, so none of these is. */
+/* The active segment contains the newest batch; later ones were only prepared. A segment is
+ * compressed only after a batch in the next one, so none of these is compressed. */
 static enum hf_status states_set(struct hf_journal *j, struct hf_error *why)
 {
     struct hf_segments *s = &j->segments;
@@ -374,7 +370,7 @@ static enum hf_status states_set(struct hf_journal *j, struct hf_error *why)
     return HF_OK;
 }
 
-/* Is this the place in the journal that the snapshot was begun at? */
+/* Is this the place in the journal where the snapshot began? */
 static bool proof_fits(const struct hf_snapshot_info *proof, const struct hf_link *link)
 {
     return link->sequence == proof->next_sequence &&
@@ -384,8 +380,7 @@ static bool proof_fits(const struct hf_snapshot_info *proof, const struct hf_lin
 static const char proof_differs[] =
     "the batches at the newest snapshot are not those that it was taken of";
 
-/* The batch there was found: what do the snapshot and the note say of it, and of those before it?
- * NULL: nothing against it. */
+/* Compare a batch that was found with the snapshot. NULL: no contradiction. */
 static const char *batch_unproven(const struct hf_walk *w, const struct hf_snapshot_info *proof,
                                   bool *passed)
 {
@@ -395,7 +390,7 @@ static const char *batch_unproven(const struct hf_walk *w, const struct hf_snaps
     return proof_fits(proof, &w->link) && w->head.now >= proof->now ? NULL : proof_differs;
 }
 
-/* The journal ends there. */
+/* The same for the end of the journal. */
 static const char *end_unproven(const struct hf_walk *w, const struct hf_snapshot_info *proof,
                                 bool passed)
 {
@@ -408,7 +403,7 @@ static const char *end_unproven(const struct hf_walk *w, const struct hf_snapsho
     return passed || proof_fits(proof, &w->link) ? NULL : proof_differs;
 }
 
-/* Replay what is behind the snapshot that was loaded. proof: the newest whole one. last: out, the
+/* Replay the journal after the loaded snapshot. proof: the newest complete one. last: out, the
  * position of the newest batch, 0 if there is none. */
 static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_info *proof,
                                  uint64_t *last, struct hf_error *why)
@@ -441,8 +436,8 @@ static enum hf_status replay_all(struct hf_walk *w, const struct hf_snapshot_inf
     }
 }
 
-/* Does the journal reach as far as its note says? That the batch is the same has been looked at
- * when it was read. */
+/* Does the journal reach as far as its note says? The batch's hash was compared when it was
+ * read. */
 static enum hf_status closed_check(struct hf_journal *j, uint64_t newest, struct hf_error *why)
 {
     if (newest >= j->closed.sequence)
@@ -466,14 +461,14 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
     enum hf_status st = replay_all(&w, proof, &last, why);
     if (st != HF_OK)
         return st;
-    if (w.position < info->end) /* an older snapshot that was loaded in place of the newest */
+    if (w.position < info->end) /* an older snapshot was loaded in place of the newest */
         return refuse_damage(why, j, w.position,
                              "the journal ends here, before the end that its snapshot "
                              "knows of");
     j->end = j->durable = w.position;
     j->next_sequence = w.link.sequence;
-    /* A snapshot may have begun later than the newest batch. What is written behind it must not
-     * have an earlier time, also if the tables came from elsewhere. */
+    /* A snapshot may have a later time than the newest batch. Later batches must not have an
+     * earlier time, even if the tables were not loaded from it. */
     hf_time now = proof->whole && proof->now > w.link.now ? proof->now : w.link.now;
     j->now = now > 0 ? now : 0;
     memcpy(j->chain, w.link.chain, HF_DIGEST_SIZE);
@@ -488,7 +483,7 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
     if (st != HF_OK)
         return st;
     st = closed_check(j, j->next_sequence - 1, why);
-    if (st != HF_OK) /* a last batch that the note knows is damaged, and stays as it is */
+    if (st != HF_OK) /* a damaged last batch that the note names stays as it is */
         return st;
     j->sealed_highest = j->tables.holds.highest;
     int error = last ? last_settle(j, last) : 0;
@@ -509,8 +504,8 @@ static enum hf_status tables_anew(struct hf_journal *j, struct hf_error *why)
     return HF_OK;
 }
 
-/* Load the tables from one snapshot, if that is possible. proof: what the newest whole one says,
- * filled in if this is it. *loaded: out; if it is false, the tables are new. */
+/* Load the tables from one snapshot, if possible. proof: from the newest complete snapshot, filled
+ * in if this is it. *loaded: out; if false, the tables are initialized again. */
 static enum hf_status snapshot_try(struct hf_journal *j, const struct hf_name *name,
                                    struct hf_snapshot_info *info, struct hf_snapshot_info *proof,
                                    bool *loaded, struct hf_error *why)
@@ -554,12 +549,12 @@ static enum hf_status snapshot_find(struct hf_journal *j, const struct hf_names 
 
 /* ---- holds.idx ---- */
 
-/* Use holds.idx as far as it is what the snapshot says; the rest is rebuilt from the journal. */
+/* Use holds.idx as far as it matches the snapshot; the rest is rebuilt from the journal. */
 static void index_open(struct hf_journal *j, const struct hf_snapshot_info *info)
 {
     struct hf_holds *h = &j->tables.holds;
     if (info->start == 0)
-        return; /* all that it could say is read anyway */
+        return; /* the whole journal is read anyway */
     int level;
     const char *why = hf_holds_open(h, &j->keys, info->start, info->next_sequence, &level);
     uint64_t bad = hf_holds_check(h, INDEX_CHECK_MAX);
@@ -576,8 +571,7 @@ static void index_open(struct hf_journal *j, const struct hf_snapshot_info *info
     j->stats.index_rebuilds++;
 }
 
-/* Rebuild what was found to be wrong, for a while: a small store has everything back before it
- * serves. */
+/* Rebuild wrong parts, for a while: a small store has all of them before it serves. */
 static void index_rebuild(struct hf_journal *j)
 {
     uint64_t begun = j->io->monotonic_ns(j->io->ctx);
@@ -588,8 +582,8 @@ static void index_rebuild(struct hf_journal *j)
     }
 }
 
-/* There is no whole batch. Then the store is new, or everything is lost: some files are only made
- * behind the first batch. */
+/* There is no complete batch. Then the store is new, or everything is lost: some files are only
+ * made after the first batch. */
 static enum hf_status remains_check(const struct hf_names *names, struct hf_error *why)
 {
     for (size_t i = names->count; i > 0; i--) {
@@ -605,8 +599,8 @@ static enum hf_status remains_check(const struct hf_names *names, struct hf_erro
     return HF_OK;
 }
 
-/* No header of the journal is right. Nothing was ever written; or something was, and is damaged: a
- * whole batch tells. */
+/* No header of the journal is valid. Either nothing was ever written, or it is damaged: a complete
+ * batch would show that. */
 static enum hf_status fresh_check(struct hf_journal *j, const struct hf_names *names,
                                   struct hf_error *why)
 {

@@ -1,7 +1,7 @@
-/* Rebuilding parts of holds.idx, at a start for a moment and then while the store works: the
- * journal is read from its beginning to where the file is up to date, a little at a time, and the
- * newest place of each hold of these parts is noted. Until the end is reached none of them is
- * known: an older record of a hold looks like the newest. */
+/* Rebuilds parts of holds.idx, at a start for a moment and then in the background: reads the
+ * journal from its beginning to where the file is up to date, in small steps, and notes the newest
+ * position of each hold of these parts. The positions are usable only at the end: until then an
+ * older record of a hold looks like the newest. */
 #include "base/bytes.h"
 #include "store/journal/maintain.h"
 
@@ -9,13 +9,13 @@
 #include <stdlib.h>
 
 enum {
-    PARTS_MAX = 65536, /* rebuilt in one reading: 33 million holds, which take 256 MiB meanwhile */
-    PARTS_MANY = 8,    /* so many lie together */
-    STEP_BYTES = 256 << 10, /* of the journal a step */
-    STEP_PARTS = 16,        /* put into the tables a step */
+    PARTS_MAX = 65536, /* rebuilt in one pass: 33 million holds, which take 256 MiB meanwhile */
+    PARTS_MANY = 8,    /* from so many on, they are neighbours */
+    STEP_BYTES = 256 << 10, /* of the journal in a step */
+    STEP_PARTS = 16,        /* put into the tables in a step */
 };
-#define AGAIN_NS UINT64_C(60000000000) /* after the journal could not be read to its end */
-#define SOON_NS UINT64_C(1000000000)   /* after it could not be read now */
+#define AGAIN_NS UINT64_C(60000000000) /* after damage in the journal */
+#define SOON_NS UINT64_C(1000000000)   /* after a temporary error */
 
 struct mending {
     uint64_t part;
@@ -26,7 +26,7 @@ struct hf_reindexing {
     uint64_t position, sequence;  /* of the next batch */
     uint64_t stop, stop_sequence; /* where to stop, and the sequence of the batch there */
     struct mending *list;         /* owned; in the order of their numbers */
-    size_t count, done;           /* done: so many are in the tables */
+    size_t count, done;           /* done: number that are in the tables */
 };
 
 void hf_journal_index_note(struct hf_journal *j, uint64_t p)
@@ -77,7 +77,7 @@ static void begin(struct hf_journal *j)
     size_t count = h->bad < PARTS_MAX ? h->bad : PARTS_MAX;
     struct mending *list = calloc(count, sizeof *list);
     while (!list && count > 1) {
-        count /= 2; /* the others have their turn after these */
+        count /= 2; /* the others follow after these */
         list = calloc(count, sizeof *list);
     }
     if (!r || !list) {
@@ -114,7 +114,7 @@ static struct mending *mending_find(struct hf_reindexing *r, uint64_t part)
     return lo < r->count && r->list[lo].part == part ? &r->list[lo] : NULL;
 }
 
-/* Note where the holds of the entry at `position` are. */
+/* Note the positions of the holds in the entry at `position`. */
 static void entry_note(struct hf_journal *j, const struct hf_entry_view *entry, uint64_t position)
 {
     struct hf_holds *h = &j->tables.holds;
@@ -132,8 +132,7 @@ static void entry_note(struct hf_journal *j, const struct hf_entry_view *entry, 
     }
 }
 
-/* The batch that comes next, here or at the beginning of the next segment. -ENOENT: none before the
- * end. */
+/* The next batch, here or at the beginning of the next segment. -ENOENT: none before the end. */
 static int batch_next(struct hf_journal *j, const unsigned char **data, struct hf_batch_head *head)
 {
     struct hf_reindexing *r = j->reindexing;
@@ -154,7 +153,7 @@ static int batch_next(struct hf_journal *j, const unsigned char **data, struct h
     return -ENOENT;
 }
 
-/* 0 or a negative errno; -EBADMSG: the batch is not as it was written. */
+/* 0 or a negative errno; -EBADMSG: the batch is damaged. */
 static int batch_note(struct hf_journal *j, const unsigned char *data,
                       const struct hf_batch_head *head)
 {
@@ -169,8 +168,8 @@ static int batch_note(struct hf_journal *j, const unsigned char *data,
     return entries == head->count ? 0 : -EBADMSG;
 }
 
-/* Put the holds of one part into the tables, where they are until the next snapshot writes it.
- * False if one of them was nowhere in the journal, or without memory. */
+/* Put the holds of one part into the tables, until the next snapshot writes the part. False if one
+ * of them was not found in the journal, or if out of memory. */
 static bool mending_end(struct hf_journal *j, const struct mending *m, bool *no_memory)
 {
     struct hf_holds *h = &j->tables.holds;

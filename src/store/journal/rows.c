@@ -29,15 +29,15 @@ static uint64_t node_bytes(const struct hf_node *n)
     return sizeof *n + n->key_size + n->image_room;
 }
 
-/* Count memory of the node's tenant. */
+/* Charge memory to the node's tenant. */
 static void charge(struct hf_rows *r, const struct hf_node *n, uint64_t bytes)
 {
     r->bytes += bytes;
     r->owners.list[n->tenant].bytes += bytes;
 }
 
-/* The memory of an order of entries is the tenant's of its guard; r->bytes, which was `before`, has
- * it already. */
+/* Charge the memory of a guard's order to the tenant of the guard; r->bytes, which was `before`,
+ * already includes it. */
 static void order_charge(struct hf_rows *r, const struct hf_node *n, uint64_t before)
 {
     r->owners.list[n->tenant].bytes += r->bytes - before;
@@ -63,13 +63,13 @@ static void node_free(struct hf_rows *r, struct hf_node *n)
     free(n);
 }
 
-/* Is there something about the row that can still be ended, and for which room is kept? */
+/* Can the row still be ended, so that memory is owed for that? */
 static bool owes_ending(const struct hf_node *n)
 {
     return n->kind == HF_ROW_CLAIM && n->bytes[n->key_size] == HF_CLAIM_STARTED;
 }
 
-/* What a deleted register has left. */
+/* Is it the row left by a deleted register? */
 static bool is_left(const struct hf_node *n)
 {
     return n->kind == HF_ROW_REGISTER && n->bytes[n->key_size] == HF_TYPE_DELETED;
@@ -80,10 +80,10 @@ static bool owes_deletion(const struct hf_node *n)
     return n->kind == HF_ROW_LEASE || (n->kind == HF_ROW_REGISTER && !is_left(n));
 }
 
-/* The row comes (1) or leaves (-1), or its image is about to change (-1) and has changed (1). */
+/* The row is added (1) or removed (-1), or its image is about to change (-1) or has changed (1). */
 static void count_owed(struct hf_rows *r, const struct hf_node *n, int by)
 {
-    /* Most rows that change are resources, which owe nothing. */
+    /* Most changed rows are resources, which owe nothing. */
     if (n->kind != HF_ROW_CLAIM && n->kind != HF_ROW_LEASE && n->kind != HF_ROW_REGISTER)
         return;
     struct hf_owner *tenant = &r->owners.list[n->tenant];
@@ -115,7 +115,7 @@ void hf_rows_free(struct hf_rows *r)
     hf_owners_free(&r->owners);
 }
 
-/* The bytes before the name: kind for the hash, then what node->bytes begins with. */
+/* The bytes before the name: the kind for the hash, then the beginning of node->bytes. */
 struct prefix {
     unsigned char bytes[4 + HF_TENANT_MAX + HF_NAME_MAX];
     size_t size;
@@ -154,7 +154,7 @@ static uint64_t hash_of(const struct hf_rows *r, const struct prefix *p, struct 
     return hf_siphash(&r->key, hf_mem(p->bytes, p->size), name);
 }
 
-/* hash: computed here if it is 0 and needed; out, if the row was not the one found last. */
+/* hash: out, of the row. */
 static struct hf_node *find_node(struct hf_rows *r, const struct prefix *p, struct hf_bytes name,
                                  uint64_t *hash)
 {
@@ -242,7 +242,7 @@ static struct hf_order *order_of(struct hf_rows *r, const struct hf_node *n)
     }
 }
 
-/* What hangs on a new node beside its bytes. */
+/* Make the parts of a new node besides its bytes. */
 static bool extras_make(struct hf_rows *r, struct hf_node *n, struct hf_bytes scope,
                         unsigned together)
 {
@@ -276,7 +276,7 @@ static struct hf_node *node_make(struct hf_rows *r, const struct prefix *p, stru
                                  const struct hf_image *image, uint64_t hash)
 {
     size_t head = p->size - 1;
-    /* Rows whose size changes get some slack; those that keep theirs do not. */
+    /* Rows whose size changes get some slack; others do not. */
     size_t room = image->bytes.size;
     if (image->kind == HF_ROW_REGISTER || image->kind == HF_ROW_VALUE ||
         image->kind == HF_ROW_CLAIM)
@@ -299,8 +299,8 @@ static struct hf_node *node_make(struct hf_rows *r, const struct prefix *p, stru
     return n;
 }
 
-/* Can the row take the image where it is? One that has far too much room then is made anew, and
- * gives it back. */
+/* Does the image fit into the row in place? A row with far too much room is replaced, to free the
+ * room. */
 static bool fits(const struct hf_node *old, const struct hf_image *image)
 {
     enum { SPARE = 256 };
@@ -333,7 +333,7 @@ static enum hf_status stage(struct hf_rows *r, struct hf_bytes tenant, const str
                    ? HF_OK
                    : HF_NO_MEMORY;
     out->made->is_volatile = is_volatile;
-    /* A larger register, claim or value takes the old one's place and has no extras. */
+    /* A larger register, claim or value replaces the old one and has no extras. */
     if ((!out->old || image->kind == HF_ROW_ENTRY) &&
         !extras_make(r, out->made, key.scope, together)) {
         hf_rows_drop(r, out);
@@ -369,7 +369,7 @@ static void image_set(struct hf_node *n, struct hf_bytes image)
     n->image_size = (uint32_t)image.size;
 }
 
-/* The stamp that the new row has in its order. */
+/* The stamp of the new row in its order. */
 static uint64_t stamp_in(struct hf_rows *r, const struct hf_order *order, const struct hf_node *n,
                          uint64_t stamp)
 {
@@ -408,7 +408,8 @@ struct hf_node *hf_rows_put(struct hf_rows *r, struct hf_staged *staged, uint64_
     }
     hf_map64_add(&r->map, n->hash, (uint64_t)(uintptr_t)n);
     r->count[n->kind]++;
-    r->owners.list[n->tenant].rows += n->kind != HF_ROW_CONFIG; /* that one is the store's own */
+    r->owners.list[n->tenant].rows += n->kind != HF_ROW_CONFIG; /* the configuration belongs to no
+                                                                 * tenant */
     count_owed(r, n, 1);
     staged->made = NULL;
     return n;

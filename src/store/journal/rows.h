@@ -1,9 +1,9 @@
-/* rows.h: the rows that live in memory: resources, guards, entries, claims, leases, registers,
- * clients, values, outbox, reversals, configuration. (Holds stay in the journal; see holds.h.)
+/* rows.h: the rows in memory: resources, guards, entries, claims, leases, registers, clients,
+ * values, outbox, reversals, configuration. (Holds stay in the journal; see holds.h.)
  *
- * A row is kept as its image, the bytes of the journal, under its kind, tenant and name. Changing
- * one is done in two steps, so that an operation of several rows can be all or nothing when memory
- * runs out: hf_rows_stage finds the place and gets the memory, hf_rows_put cannot fail. */
+ * A row is kept as its image, the bytes of the journal, by kind, tenant and name. A change has two
+ * steps, so that an operation on several rows is all or nothing when memory runs out: hf_rows_stage
+ * finds the place and allocates, hf_rows_put cannot fail. */
 #ifndef HF_STORE_JOURNAL_ROWS_H
 #define HF_STORE_JOURNAL_ROWS_H
 
@@ -14,17 +14,16 @@
 
 struct hf_node;
 
-/* Lists and their cursors go by stamps, so a row must have the same one after a restart. It is the
- * position of the journal entry that made the row, and the row's index in it, whether the row comes
- * out of memory, a snapshot or the journal. Entries that are in no journal have stamps of their
- * own, which get in the way of no others: with this bit, and a number. */
+/* Lists and their cursors use stamps, so a row must have the same stamp after a restart. It is the
+ * position of the journal entry that made the row, plus the row's index in that entry, whether the
+ * row comes from memory, a snapshot or the journal. Entries that are in no journal have separate
+ * stamps: this bit, and a number. */
 #define HF_STAMP_VOLATILE (UINT64_C(1) << 63)
 
 struct hf_node {
     uint64_t hash;
-    uint64_t
-        /* where in the journal it was made; orders rows of a kind by age. See HF_STAMP_VOLATILE */
-        stamp;
+    /* where in the journal it was made; orders rows of a kind by age. See HF_STAMP_VOLATILE */
+    uint64_t stamp;
     uint32_t key_size, image_size, image_room;
     uint8_t kind, tenant_size;
     bool is_volatile;   /* an entry that is in no journal */
@@ -32,7 +31,7 @@ struct hf_node {
     uint32_t tenant;    /* its place in the table of tenants */
     union {
         struct hf_order
-            *entries;   /* guards: two, of its entries in the journal, and of the others; owned */
+            *entries;   /* guards: two, of its entries in the journal and of the others; owned */
         uint64_t *ring; /* clients: position of number n at n % HF_SEQUENCE_WINDOW; owned */
         struct hf_node *guard; /* entries */
         struct hf_node *dead_next;
@@ -52,33 +51,33 @@ struct hf_rows {
     uint64_t left;               /* rows that deleted registers have left */
     struct hf_node
         *dead; /* owned: erased, but an answer may still point into them; see hf_rows_bury */
-    /* While a request is decided: the hash of the resource that it names, and that name; 0: none.
-     * And the row found last, which is asked for several times in a row. */
+    /* During a decision: the hash of the resource that the request names, and that name; 0: none.
+     * And the row found last, because it is often looked up again. */
     uint64_t hint;
     struct hf_bytes hint_name;
     struct hf_node *last;
-    bool loading;             /* rows come out of a snapshot, in any order and with their stamps */
-    uint64_t foreign;         /* the highest stamp that came out of a snapshot, or was raised */
-    uint64_t volatile_stamps; /* given out so far */
+    bool loading;             /* rows come from a snapshot, in any order and with their stamps */
+    uint64_t foreign;         /* the highest stamp from a snapshot, or raised */
+    uint64_t volatile_stamps; /* number given out so far */
 };
 
 bool hf_rows_init(struct hf_rows *r, const struct hf_sipkey *key);
 void hf_rows_free(struct hf_rows *r);
 
-/* The row, or NULL. scope is empty but for entries. */
+/* The row, or NULL. scope: only for entries. */
 struct hf_node *hf_rows_find(struct hf_rows *r, enum hf_row_kind kind, struct hf_bytes tenant,
                              const struct hf_image_key *key);
 
 /* The hash under which a row is found. */
 uint64_t hf_rows_hash(const struct hf_rows *r, enum hf_row_kind kind, struct hf_bytes tenant,
                       const struct hf_image_key *key);
-/* The first row with this hash, whose ever it is, or NULL; and: ask the memory for it. */
+/* peek: the first row with this hash, of any owner, or NULL. prefetch: load it into the cache. */
 const struct hf_node *hf_rows_peek(const struct hf_rows *r, uint64_t hash);
 void hf_rows_prefetch(const struct hf_rows *r, uint64_t hash);
 
 struct hf_bytes hf_node_tenant(const struct hf_node *n);
 struct hf_bytes hf_node_image(const struct hf_node *n);
-/* The row in the node. False if the image is not well-formed, which recovery would have noticed. */
+/* Decode the row. False if the image is malformed, which recovery would have noticed. */
 bool hf_node_row(const struct hf_node *n, struct hf_row *row);
 /* An entry's expires_at, without decoding the rest. */
 hf_time hf_node_entry_expiry(const struct hf_node *n);
@@ -90,24 +89,24 @@ struct hf_staged {
     struct hf_image image;
 };
 
-/* together: how many rows are staged before the first of them is put. HF_OK, HF_NO_MEMORY, or
- * HF_STORE_DAMAGED for an image without a proper key, or without its guard. */
+/* together: how many rows are staged before the first is put. HF_OK, HF_NO_MEMORY, or
+ * HF_STORE_DAMAGED for an image without a valid key, or without its guard. */
 enum hf_status hf_rows_stage(struct hf_rows *r, struct hf_bytes tenant,
                              const struct hf_image *image, unsigned together,
                              struct hf_staged *out);
-/* The same for an entry that is in no journal; the stamp that it is put with counts for nothing. */
+/* The same for an entry that is in no journal; hf_rows_put ignores its stamp. */
 enum hf_status hf_rows_stage_volatile(struct hf_rows *r, struct hf_bytes tenant,
                                       const struct hf_image *image, struct hf_staged *out);
 void hf_rows_drop(struct hf_rows *r, struct hf_staged *staged);
-/* stamp: position of the journal entry and index of the row in it. It is above all others of its
- * order, but if these come out of a snapshot of an older program (doc/FORMAT.md): then it is
- * raised. Returns the row; NULL if it was erased. */
+/* stamp: position of the journal entry plus index of the row in it. It is above all others of its
+ * order, except after a snapshot of an older program (doc/FORMAT.md): then it is raised. Returns
+ * the row; NULL if it was erased. */
 struct hf_node *hf_rows_put(struct hf_rows *r, struct hf_staged *staged, uint64_t stamp);
 void hf_rows_erase(struct hf_rows *r, struct hf_node *node);
 /* Free the memory of rows that were erased or replaced. */
 void hf_rows_bury(struct hf_rows *r);
 
-/* The end of loading: sort what has to be in order. False without memory. */
+/* End of loading: sort the orders. False if out of memory. */
 bool hf_rows_loaded(struct hf_rows *r);
 
 /* Free entries of `guard` that are not seen at `now`, oldest first, at most `max`. Returns how

@@ -39,7 +39,7 @@ static void source_close(struct hf_segments *s, struct hf_segment *g)
     g->pack = NULL;
 }
 
-/* Close the one that was not used for longest, of those of this state. False if there is none. */
+/* Close the least recently used one of this state. False if there is none. */
 static bool source_evict(struct hf_segments *s, enum hf_segment_state state)
 {
     struct hf_segment *oldest = NULL;
@@ -56,11 +56,11 @@ static bool source_evict(struct hf_segments *s, enum hf_segment_state state)
 
 bool hf_segments_give_back(struct hf_segments *s, int error)
 {
-    /* Mapped ones have given their descriptors back. */
+    /* Mapped ones have already closed their descriptors. */
     return (error == -EMFILE || error == -ENFILE) && source_evict(s, HF_SEGMENT_PACKED);
 }
 
-/* Open the file; if descriptors are short, with that of a compressed segment that is not in use. */
+/* Open the file; if descriptors are short, close an unused compressed segment. */
 static int file_open(struct hf_segments *s, const char *name, enum hf_open_how how,
                      struct hf_file **out)
 {
@@ -226,8 +226,7 @@ int hf_segments_add(struct hf_segments *s, const struct hf_segment_head *head,
 
 uint64_t hf_segments_next_size(const struct hf_segments *s, uint64_t size)
 {
-    /* Whatever fits at all fits into one of SEGMENT_FIRST bytes, so a store of smaller ones grows
-     * at once. */
+    /* Every entry fits into SEGMENT_FIRST bytes, so a store with smaller segments grows at once. */
     uint64_t next = size * 2 > SEGMENT_FIRST ? size * 2 : SEGMENT_FIRST;
     if (s->size_fits && next > s->size_fits)
         next = s->size_fits;
@@ -276,8 +275,8 @@ int hf_prepare_step(struct hf_segments *s, struct hf_preparing *p)
     int error = s->io->write(p->file, zeros, n, p->filled);
     if (error)
         return error;
-    /* Started now and synced rarely: each sync makes commits wait for the disk's cache. But never
-     * so much on its way that the system would slow commits down to get rid of it. */
+    /* Start the write now and sync rarely: each sync makes commits wait for the disk's cache. But
+     * keep the unsynced amount small, so that the system does not slow down commits to write it. */
     s->io->start(p->file, p->filled, n);
     p->filled += n;
     return p->filled % SYNC_EVERY == 0 ? s->io->sync(p->file) : 0;

@@ -1,7 +1,7 @@
 /* Snapshots: the tables, written slice by slice while the store works (doc/FORMAT.md).
  *
- * Each step copies some parts of a table into a buffer under the lock, gives the lock up and writes
- * the buffer. A step copies about SLICE bytes, so that nobody waits longer than that takes. */
+ * Each step copies some parts of a table into a buffer under the lock, releases the lock and writes
+ * the buffer. A step copies about SLICE bytes, which bounds the time that requests wait. */
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/bytes.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* LOOK_MAX: places of a table that are looked at in one step. */
+/* LOOK_MAX: slots of a table that one step looks at. */
 enum {
     SLICE = 512 << 10,
     LOOK_MAX = 16384,
@@ -31,7 +31,7 @@ enum {
     BLOCK_PASSED = 8
 };
 
-/* What a snapshot is busy with, in this order. */
+/* The phases of a snapshot, in this order. */
 enum phase {
     PHASE_INDEX_TAKE,
     PHASE_INDEX_WRITE,
@@ -55,13 +55,13 @@ struct hf_snapshotting {
     struct hf_buffer buffer, owners, passed;
     struct hf_snapshot_info info;
     uint64_t covered;       /* highest ordinal before start */
-    uint64_t bad_part;      /* of holds.idx: it is not right, and had to be changed; 0: none */
+    uint64_t bad_part;      /* part of holds.idx that is wrong and had to be changed; 0: none */
     struct hf_moved *moved; /* owned */
     size_t moved_count, moved_room, forgotten;
-    size_t fresh_at; /* of hf_holds_new_sum */
-    bool closing;    /* the last table is copied; what remains is to write it */
-    uint64_t end;    /* everything copied comes from before this position */
-    uint64_t highest_hold, highest_fence, highest_outbox; /* as they were then */
+    size_t fresh_at; /* for hf_holds_new_sum */
+    bool closing;    /* the last table is copied; only writing remains */
+    uint64_t end;    /* everything copied is from before this position */
+    uint64_t highest_hold, highest_fence, highest_outbox; /* at that moment */
 };
 
 void hf_snapshot_name(uint64_t start, const char *suffix, char out[HF_SEGMENT_NAME_SIZE])
@@ -69,7 +69,7 @@ void hf_snapshot_name(uint64_t start, const char *suffix, char out[HF_SEGMENT_NA
     snprintf(out, HF_SEGMENT_NAME_SIZE, "snapshot-%016llx%s", (unsigned long long)start, suffix);
 }
 
-/* A file that has not got its name is removed. */
+/* Remove the file if it was not renamed yet. */
 static void snapshotting_free(struct hf_journal *j)
 {
     struct hf_snapshotting *s = j->snapshotting;
@@ -105,8 +105,8 @@ static void add64(struct hf_buffer *b, uint64_t v)
     hf_buffer_add(b, p, 8);
 }
 
-/* How many keys of each tenant lie between the cursor and the snapshot's start: the tables have
- * those that are being gathered, too. Without memory for it there is no snapshot. */
+/* Count the keys of each tenant between the cursor and the snapshot's start: the tables also
+ * contain those that are being gathered. If out of memory, there is no snapshot. */
 static void owners_note(struct hf_journal *j, struct hf_buffer *out)
 {
     struct hf_owners *o = &j->tables.rows.owners;
@@ -131,7 +131,7 @@ static void owners_note(struct hf_journal *j, struct hf_buffer *out)
     free(gathered);
 }
 
-/* What the cursor has passed before the snapshot's start: the keys in it are counted. */
+/* Ranges that the cursor has passed before the snapshot's start: their keys are counted. */
 static void passed_note(const struct hf_journal *j, struct hf_buffer *out)
 {
     for (size_t i = 0; i < j->passed_count; i++) {
@@ -146,17 +146,17 @@ static void passed_note(const struct hf_journal *j, struct hf_buffer *out)
 void hf_snapshot_begin(struct hf_journal *j)
 {
     uint64_t start = j->gather.size ? j->gather.base : j->end;
-    /* Rows from `start` on are left out because the journal has them: not before their stamps say
-     * where that is. */
+    /* Rows from `start` on are left out because the journal has them. That works only if all stamps
+     * are positions in the journal. */
     j->snapshot_wanted = start <= j->tables.rows.foreign;
     if (j->snapshot_wanted)
-        return; /* at a later landing; only a snapshot of an older program has such stamps */
+        return; /* after a later commit; only a snapshot of an older program has such stamps */
     struct hf_snapshotting *s = calloc(1, sizeof *s);
     if (!s)
         return;
     s->info.start = start;
     s->info.next_sequence = j->next_sequence;
-    /* Not only the time of the newest batch: what was over by the wall clock has been freed and is
+    /* Not only the time of the newest batch: rows that expired since then are already freed and are
      * not in it. */
     s->info.now = hf_journal_now(j);
     memcpy(s->info.chain, j->chain, HF_DIGEST_SIZE);
@@ -212,10 +212,10 @@ static void add_header(struct hf_journal *j, struct hf_snapshotting *s)
     block_close(s, at, BLOCK_HEADER, 1);
 }
 
-/* Does replaying the journal from `start` make the row anew, with its stamp? Then the snapshot must
- * not have it: rows that are not in the snapshot would come to stand behind it. Resources, guards
- * and rows of the outbox never leave, and an entry that is recorded again is a new row; so the
- * newest entry of the journal that has made the row is the one in its stamp. */
+/* Does replaying the journal from `start` make the row again, with its stamp? Then the snapshot
+ * must not contain it: rows that are not in the snapshot would be listed after it. Resources,
+ * guards and outbox rows never leave, and an identity that is recorded again is a new row; so the
+ * stamp names the newest journal entry that made the row. */
 static bool made_by_replay(const struct hf_node *n, uint64_t start)
 {
     bool listed = n->kind == HF_ROW_RESOURCE || n->kind == HF_ROW_GUARD ||
@@ -263,8 +263,8 @@ static void add_passed(struct hf_snapshotting *s)
     hf_buffer_free(&s->passed);
 }
 
-/* Guards from s->guard on until the slice is full: before all other rows, because entries need
- * theirs. True when all are copied. */
+/* Copy guards from s->guard on until the slice is full: before all other rows, because entries need
+ * their guard. True when all are copied. */
 static bool slice_guards(struct hf_journal *j, struct hf_snapshotting *s)
 {
     const struct hf_order *o = &j->tables.rows.guards;
@@ -282,7 +282,7 @@ static bool slice_guards(struct hf_journal *j, struct hf_snapshotting *s)
     return !item || made_by_replay(item->node, s->info.start);
 }
 
-/* The sums of the parts of holds.idx, from s->part on. True when that was the last. */
+/* The checksums of the parts of holds.idx, from s->part on. True when that was the last. */
 static bool slice_index(struct hf_journal *j, struct hf_snapshotting *s)
 {
     const struct hf_holds *h = &j->tables.holds;
@@ -299,7 +299,7 @@ static bool slice_index(struct hf_journal *j, struct hf_snapshotting *s)
     return s->part == parts;
 }
 
-/* Copy one part of a table; each returns how many entries that were. */
+/* Copy one part of a table; each function returns the number of entries. */
 static uint32_t part_rows(struct hf_journal *j, struct hf_buffer *b, size_t part)
 {
     const struct hf_map_part *p = &j->tables.rows.map.parts[part];
@@ -345,7 +345,7 @@ static uint32_t part_live(struct hf_journal *j, struct hf_buffer *b, size_t part
     return count;
 }
 
-/* How many places of a part are looked at to copy it. */
+/* How many slots are read to copy a part. */
 static size_t part_places(const struct hf_journal *j, uint32_t type, size_t part)
 {
     const struct hf_tables *t = &j->tables;
@@ -354,7 +354,7 @@ static size_t part_places(const struct hf_journal *j, uint32_t type, size_t part
     return 1 + (type == BLOCK_ROWS ? &t->rows.map : &t->tokens)->parts[part].room;
 }
 
-/* Parts from s->part on until the slice is full, or enough places were looked at: there may be
+/* Copy parts from s->part on until the slice is full, or enough slots were read: there may be
  * little to copy in them. True when the table is done. */
 static bool slice_table(struct hf_journal *j, struct hf_snapshotting *s, size_t parts,
                         uint32_t type,
@@ -421,7 +421,7 @@ static int index_write(struct hf_journal *j, struct hf_snapshotting *s)
     return hf_holds_write(&j->tables.holds, s->moved, s->moved_count, s->info.start, &s->bad_part);
 }
 
-/* The snapshot is there: what was written into holds.idx is in use, and need not be in memory. */
+/* The snapshot is complete: the new parts of holds.idx are in use, and leave the memory. */
 static void index_forget(struct hf_journal *j, struct hf_snapshotting *s)
 {
     enum { FORGET_STEP = 4096 };
@@ -448,7 +448,7 @@ static int buffer_write(struct hf_journal *j, struct hf_snapshotting *s)
         error = j->io->write(s->file, s->buffer.data, s->buffer.size, s->at);
     if (!error)
         j->io->start(s->file, s->at, s->buffer.size);
-    /* Never so much on its way that the system would slow commits down to get rid of it. */
+    /* Keep the unsynced amount small, so that the system does not slow down commits to write it. */
     if (!error && s->at - s->synced >= SYNC_EVERY) {
         error = j->io->sync(s->file);
         s->synced = s->at;
@@ -473,7 +473,7 @@ static int finish(struct hf_journal *j, struct hf_snapshotting *s)
     if (!error) {
         error = j->io->dir_sync(j->dir);
         if (error)
-            j->io->remove(j->dir, to); /* else nobody would know of it until the next start */
+            j->io->remove(j->dir, to); /* else it would be unknown until the next start */
     }
     if (!error && j->snapshot_start && j->snapshot_start != s->info.start) {
         hf_snapshot_name(j->snapshot_start, ".snap", from);
@@ -489,7 +489,7 @@ static void phase_next(struct hf_snapshotting *s)
     s->part = 0;
 }
 
-/* What a phase does under the lock. 0 or a negative errno. */
+/* The work of a phase under the lock. 0 or a negative errno. */
 static int step_locked(struct hf_journal *j, struct hf_snapshotting *s)
 {
     const struct hf_tables *t = &j->tables;
@@ -539,7 +539,7 @@ static int step_locked(struct hf_journal *j, struct hf_snapshotting *s)
     return s->buffer.failed ? -ENOMEM : 0;
 }
 
-/* What a phase does without the lock. */
+/* The work of a phase without the lock. */
 static int step_unlocked(struct hf_journal *j, struct hf_snapshotting *s, enum phase phase)
 {
     switch (phase) {
@@ -551,7 +551,7 @@ static int step_unlocked(struct hf_journal *j, struct hf_snapshotting *s, enum p
     }
 }
 
-/* It has its name, for good. */
+/* The file has its final name. */
 static void ended(struct hf_journal *j, struct hf_snapshotting *s)
 {
     j->snapshot_start = s->info.start;
@@ -580,7 +580,7 @@ bool hf_snapshot_step(struct hf_journal *j, const struct hf_lock *lock)
 {
     struct hf_snapshotting *s = j->snapshotting;
     enum phase phase = s->phase;
-    /* What was copied must be durable before the snapshot may be used. */
+    /* Everything copied must be durable before the snapshot may be used. */
     if (phase == PHASE_END && j->durable < s->end)
         return false;
     int error = step_locked(j, s);

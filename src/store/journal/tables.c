@@ -73,7 +73,7 @@ static enum hf_status stage_hold(struct hf_tables *t, const struct hf_image *ima
                                  unsigned together)
 {
     struct hf_image_hold hold;
-    /* Ordinals are given out one after the other. */
+    /* Ordinals are given out in sequence. */
     if (!hf_image_hold(image, &hold) || hold.ordinal == 0 || hold.ordinal > t->holds.highest + 1)
         return HF_STORE_DAMAGED;
     bool good = hf_holds_reserve(&t->holds, hold.ordinal, together) &&
@@ -143,7 +143,7 @@ static void put_hold(struct hf_tables *t, const struct hf_image *image, uint32_t
                                    resource->stamp);
 }
 
-/* What the tables remember beside the rows themselves. */
+/* Update what the tables keep besides the rows. */
 static void put_extras(struct hf_tables *t, const struct hf_image *image)
 {
     struct hf_row row;
@@ -178,7 +178,7 @@ static bool token_there(const struct hf_tables *t, uint64_t hash, uint64_t posit
     return false;
 }
 
-/* What tells the row, which is well-formed, from the others of its entry. */
+/* The identity of a well-formed row within its entry. */
 struct row_key {
     enum hf_row_kind kind;
     struct hf_image_key key;
@@ -199,8 +199,8 @@ static bool same_row(const struct row_key *a, const struct row_key *b)
            hf_bytes_equal(a->key.scope, b->key.scope);
 }
 
-/* Could a store have written these rows? Only values and leases leave; a row stands in an entry
- * once; and no request makes two holds, for which there would be no room. */
+/* Could a store have written these rows? Only values and leases are erased; a row is in an entry
+ * once; and no request makes two holds, for which no memory would be reserved. */
 static bool rows_well_formed(const struct hf_entry_view *entry)
 {
     struct hf_bytes rows = entry->rows;
@@ -244,8 +244,7 @@ enum hf_status hf_tables_apply(struct hf_tables *t, const struct hf_entry_view *
         if (node && node->kind == HF_ROW_CLIENT && entry->head.remember == HF_REMEMBER_SEQUENCE)
             node->ring[entry->head.sequence % HF_SEQUENCE_WINDOW] = position;
     }
-    /* What is held goes in before what has ended goes out: leaving may free memory that was
-     * reserved. */
+    /* Add held holds before removing ended ones: a removal may free memory that was reserved. */
     for (int held = 1; held >= 0; held--) {
         struct hf_bytes rows = entry->rows;
         struct hf_image image;

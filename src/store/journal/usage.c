@@ -1,4 +1,4 @@
-/* Usage: what each tenant has in the tables. */
+/* Usage: memory and records of each tenant. */
 #include "store/journal/writer.h"
 
 static void fill(const struct hf_owner *tenant, struct hf_usage *out)
@@ -9,8 +9,8 @@ static void fill(const struct hf_owner *tenant, struct hf_usage *out)
     memcpy(out->tenant, tenant->name, tenant->size);
 }
 
-/* Put it where it belongs among the `count` so far, of at most `max`. What finds no place goes to
- * the others. */
+/* Insert `one` by its rank into the `count` so far, at most `max`. What does not fit is added to
+ * `others`. */
 static size_t rank(struct hf_usage *list, size_t count, size_t max, const struct hf_usage *one,
                    struct hf_usage *others)
 {

@@ -1,12 +1,12 @@
-/* The check of what lies before the snapshot: nothing of it is needed to open the store, and all of
- * it must be as it was written. */
+/* Verifies the journal before the snapshot: the store can open without it, but all of it must be
+ * undamaged. */
 #include "store/journal/walk.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-enum { STEP_BYTES = 4 << 20, REST = 3 }; /* REST: for each unit of work, so many of rest */
-#define AGAIN_NS UINT64_C(10000000000)   /* after something could not be read */
+enum { STEP_BYTES = 4 << 20, REST = 3 }; /* REST: pause so many times as long as the work took */
+#define AGAIN_NS UINT64_C(10000000000)   /* after a read error */
 
 void hf_verify_begin(struct hf_journal *j, const struct hf_snapshot_info *info, bool rebuild)
 {
@@ -29,7 +29,7 @@ static bool bad(struct hf_verify *v, enum hf_status status, const char *what)
     return false;
 }
 
-/* Check one batch that was found whole, and go on behind it. */
+/* Check one complete batch, and advance past it. */
 static bool batch_check(struct hf_journal *j, struct hf_verify *v, const struct hf_segment *g,
                         const struct hf_batch_head *head, const unsigned char *data)
 {
@@ -51,7 +51,7 @@ static bool batch_check(struct hf_journal *j, struct hf_verify *v, const struct 
     return true;
 }
 
-/* The batches of one segment, which is pinned, for as long as a step may take. */
+/* Check the batches of a pinned segment, up to the limit of a step. */
 static void segment_check(struct hf_journal *j, struct hf_verify *v, struct hf_segment *g)
 {
     uint64_t begun = v->position, end = g->base + g->size;
@@ -67,19 +67,18 @@ static void segment_check(struct hf_journal *j, struct hf_verify *v, struct hf_s
             continue;
         }
         if (hf_journal_unread(error)) {
-            v->error = error; /* that is no damage: it is tried again */
+            v->error = error; /* not damage: retried later */
             return;
         }
         if (v->begins || end + HF_BLOCK > v->stop) {
-            /* Either of two places is wrong: this one, if the header of its segment promises the
-             * batch. */
+            /* One of two places is wrong: this one, if its segment's header promises the batch. */
             if (v->begins && v->left && g->first_sequence != v->link.sequence)
                 v->position = v->left;
             bad(v, HF_STORE_DAMAGED, "the batch there is not as it was written");
             return;
         }
         v->left = v->position;
-        v->position = end + HF_BLOCK; /* its writer found too little room in this segment */
+        v->position = end + HF_BLOCK; /* the rest of this segment was too small for the batch */
         v->begins = true;
         return;
     }
@@ -99,7 +98,7 @@ static void finish(struct hf_journal *j)
 static void step(struct hf_journal *j, const struct hf_lock *lock)
 {
     struct hf_verify *v = &j->verify;
-    /* A batch that ends with its segment: the next one begins behind the next header. */
+    /* If a batch ends with its segment, the next one begins after the next header. */
     struct hf_segment *g = hf_segments_at(&j->segments, v->position);
     if (g && v->position == g->base) {
         v->position += HF_BLOCK;
@@ -120,7 +119,7 @@ static void step(struct hf_journal *j, const struct hf_lock *lock)
         bad(v, HF_STORE_DAMAGED, "the segment cannot be read");
         return;
     }
-    struct hf_verify work = *v; /* others look at how far it has come */
+    struct hf_verify work = *v; /* others read the progress */
     g->pins++;
     size_t index = (size_t)(g - j->segments.list);
     if (lock)

@@ -1,4 +1,4 @@
-/* The core's view of what is stored, answered from the tables and the journal. */
+/* The core's view of the store, answered from the tables and the journal. */
 #include "base/bytes.h"
 #include "base/id.h"
 #include "store/journal/journal.h"
@@ -22,16 +22,16 @@ static enum hf_found remembered_fill(const struct hf_entry_view *entry, struct h
     return hf_entry_answer(entry, &out->answer) ? HF_FOUND : HF_UNREADABLE;
 }
 
-/* Does a slot with this hash lead to such an entry? If not, another one stands where it was
- * written: a disk can put a block into the wrong place. Its own checksum is right there. */
+/* Does this entry belong to a slot with this hash? If not, another entry is in its place: a disk
+ * can write a block to the wrong place, where the block's own checksum is still right. */
 static bool belongs(struct hf_journal *j, const struct hf_entry_view *entry, uint64_t hash)
 {
     struct hf_scoped key = { entry->head.tenant, entry->head.key };
     return entry->head.remember == HF_REMEMBER_KEY && hf_tables_hash(&j->tables, key) == hash;
 }
 
-/* Is the entry at `position`, which says that it was recorded then, in a batch of that time? The
- * batch begins at one of the blocks before. */
+/* Is the entry at `position` in a batch of the time at which it was recorded? The batch begins at
+ * one of the blocks before. */
 static bool is_home(struct hf_journal *j, uint64_t position, hf_time recorded_at)
 {
     const struct hf_segment *g = hf_segments_at(&j->segments, position);
@@ -49,11 +49,11 @@ static bool is_home(struct hf_journal *j, uint64_t position, hf_time recorded_at
 static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remembered *out)
 {
     struct hf_journal *j = ctx;
-    /* While a request is decided, the only key that is looked up is its own. */
+    /* During a decision, only the request's own key is looked up. */
     uint64_t hash = j->tables.hint_token ? j->tables.hint_token : hf_tables_hash(&j->tables, key);
     uint64_t newest = 0, read = 0;
     struct hf_entry_view entry;
-    /* A key used again after its window closed stands here twice until the sweeper frees the older
+    /* A key that was used again after its window is here twice until the sweeper frees the older
      * one; and two keys may share a hash. */
     for (struct hf_slot *s = NULL; (s = hf_map64_next(&j->tables.tokens, hash, s)) != NULL;) {
         if (s->value < newest)
@@ -68,11 +68,12 @@ static enum hf_found view_token(void *ctx, struct hf_scoped key, struct hf_remem
     }
     if (newest == 0)
         return HF_ABSENT;
-    /* Almost always the one that was read last, which is checked and lent until the next read. */
+    /* Almost always the entry that was read last, which is checked and borrowed until the next
+     * read. */
     if (newest != read && hf_journal_entry(j, newest, &entry) != 0)
         return HF_UNREADABLE;
-    /* One whose window is over makes the key a new one: it must be the key's newest use, and not an
-     * older one in its place. */
+    /* If its window is over, the key counts as new: check that this is the key's newest use, and
+     * not an older entry in its place. */
     if (entry.head.expires_at <= hf_journal_now(j) &&
         (!is_home(j, newest, entry.head.recorded_at) || hf_journal_entry(j, newest, &entry) != 0))
         return HF_UNREADABLE;
@@ -131,7 +132,7 @@ static enum hf_found view_sequence(void *ctx, struct hf_scoped client, uint64_t 
     return remembered_fill(&entry, out);
 }
 
-/* The record of the hold in the entry. */
+/* Find the record of the hold in the entry. */
 static enum hf_found hold_in(const struct hf_entry_view *entry, uint64_t ordinal,
                              struct hf_hold *out)
 {
@@ -150,8 +151,8 @@ static enum hf_found hold_in(const struct hf_entry_view *entry, uint64_t ordinal
     return HF_ABSENT;
 }
 
-/* Does what the record says go together with what else is known? It is held if and only if the
- * table of held holds has it. */
+/* Does the record agree with the tables? A hold is held if and only if the table of held holds has
+ * it. */
 static bool hold_fits(const struct hf_journal *j, enum hf_found found, uint64_t ordinal,
                       const struct hf_hold *hold)
 {
@@ -170,24 +171,22 @@ int hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out)
     if (error == -ENOENT)
         return error;
     int unread =
-        error ? error
-              : hf_journal_entry(j, position, &entry); /* it notes by itself what it cannot read */
+        error ? error : hf_journal_entry(j, position, &entry); /* logs what it cannot read */
     if (!unread)
         found = hold_in(&entry, ordinal, out);
     if (!error && !hold_fits(j, found, ordinal, out)) {
-        /* If a block of another batch stands there, it is the journal that is damaged, and not the
-         * index. */
+        /* If a block of another batch is there, the journal is damaged, not the index. */
         if (is_home(j, position, entry.head.recorded_at))
             hf_holds_distrust(h, ordinal);
         else
             found = HF_UNREADABLE;
     }
-    if (h->bad > bad) { /* found out just now */
+    if (h->bad > bad) { /* just detected */
         hf_journal_index_note(j, hf_index_part_of(ordinal));
         error = -EBADMSG;
     }
     if (error) {
-        /* What is only awaited is no record that is damaged. */
+        /* A hold that is being searched for is not damaged. */
         j->stats.records_unreadable += !hf_journal_hold_awaited(j, ordinal, error);
         return error;
     }
@@ -195,8 +194,7 @@ int hf_journal_hold(struct hf_journal *j, uint64_t ordinal, struct hf_hold *out)
         hf_journal_note_unreadable(j, position, -EBADMSG);
         return -EBADMSG;
     }
-    return unread == -ENOENT ? -EBADMSG
-                             : unread; /* a place that the journal does not have is no place */
+    return unread == -ENOENT ? -EBADMSG : unread; /* a position outside of the journal is wrong */
 }
 
 bool hf_journal_counted(struct hf_journal *j, const struct hf_hold *hold)
@@ -211,7 +209,7 @@ bool hf_journal_counted(struct hf_journal *j, const struct hf_hold *hold)
         return false;
     if (hold->state == HF_HELD || row.resource.confirmed > 0)
         return hold->state == HF_CONFIRMED || row.resource.held > 0;
-    /* None is confirmed: then this one was given back. */
+    /* No unit is confirmed: then this hold was reversed. */
     key.name = hf_mem(raw, hf_id_pack(hf_str(hold->id), raw) ? sizeof raw : 0);
     return hf_rows_find(&j->tables.rows, HF_ROW_REVERSAL, hold->tenant, &key) != NULL;
 }
@@ -253,7 +251,7 @@ static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time 
         return HF_FOUND;
     size_t held = hf_node_row(node, &row) ? row.resource.held : 0;
     size_t n = hf_live_overdue(&j->tables.live, node->live_root, now, ordinals, HF_OVERDUE_MAX);
-    /* Entries of packed segments share one buffer: then only the first can be handed out at a
+    /* Entries of packed segments share one buffer: then only the first can be returned at a
      * time. */
     for (size_t i = 0; i < n; i++) {
         uint64_t position;

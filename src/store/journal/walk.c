@@ -56,18 +56,17 @@ bool hf_padding_clean(const struct hf_batch_head *head, const unsigned char *dat
 
 /* ---- The end ---- */
 
-/* Does what stands at `position`, if it has a higher sequence than the expected one, prove that the
- * expected one was there? Every batch is written when those before it are durable. Its header alone
- * is enough if it is sealed: no client can make that; and wherever it stands: a disk may put a
- * write in the wrong place. In version 1, and without the key, it must be whole. */
+/* Does a header at `position` with a higher sequence prove that the expected batch existed? Each
+ * batch is written after the previous ones are durable. A sealed header is enough, because no
+ * client can forge it, and it counts at any position, because a disk may write to the wrong place.
+ * In version 1, and without the key, the whole batch must be valid. */
 static bool is_later(struct hf_walk *w, uint64_t position)
 {
     struct hf_journal *j = w->j;
     struct hf_batch_head head;
     const unsigned char *data;
     const struct hf_segment *g = hf_segments_at(&j->segments, position);
-    /* The header of a segment is written with its first batch, and no client's bytes ever stand
-     * there. */
+    /* A segment's header is written with its first batch, and bytes of a client are never there. */
     if (g->base == position && g->version && g->first_sequence > w->link.sequence)
         return true;
     uint64_t sequence;
@@ -90,8 +89,8 @@ bool hf_walk_later(struct hf_walk *w, uint64_t position)
     struct hf_journal *j = w->j;
     struct hf_batch_head head;
     const unsigned char *data;
-    /* A header that is right tells how long its batch was meant to be: what lies inside it are its
-     * own bytes, whatever they look like. */
+    /* A valid header tells the length of its batch: everything inside are the batch's own bytes,
+     * whatever they look like. */
     if (hf_journal_batch(j, position, false, &data, &head) == 0 &&
         head.sequence == w->link.sequence)
         position += hf_block_up(head.length);
@@ -110,10 +109,10 @@ static enum hf_step damage(struct hf_walk *w, uint64_t position, const char *wha
     return HF_STEP_DAMAGE;
 }
 
-/* The batch at `position` is whole and has the sequence that is wanted. */
+/* The batch at `position` is complete and has the expected sequence. */
 static enum hf_step found(struct hf_walk *w, uint64_t position)
 {
-    /* Only a batch that has a follower was surely written in full, its padding included. */
+    /* Only a batch with a successor was surely written completely, including its padding. */
     if (w->suspect)
         return damage(w, w->suspect, "something stands behind the batch there");
     const struct hf_segment *g = hf_segments_at(&w->j->segments, position);
@@ -149,8 +148,7 @@ enum hf_step hf_walk_step(struct hf_walk *w)
     }
     if (!hf_walk_later(w, w->position))
         return HF_STEP_END;
-    /* Either of two places is wrong: the second, if the header of its segment promises the
-     * batch. */
+    /* One of two places is wrong: the second, if its segment's header promises the batch. */
     g = hf_segments_at(&j->segments, tries[1]);
     return damage(
         w, tries[g && g->version && g->first_sequence == w->link.sequence],
@@ -164,7 +162,7 @@ void hf_walk_on(struct hf_walk *w)
     w->position = hf_block_up(w->position + w->head.length);
 }
 
-/* Note where the holds of an entry at `position` are. */
+/* Note the positions of the holds in an entry at `position`. */
 static enum hf_status holds_note(struct hf_holds *holds, const struct hf_entry_view *entry,
                                  uint64_t position)
 {
@@ -175,7 +173,7 @@ static enum hf_status holds_note(struct hf_holds *holds, const struct hf_entry_v
             continue;
         uint64_t ordinal = hf_get64(image.bytes.data);
         if (ordinal == 0 || ordinal > holds->highest + 1)
-            return HF_STORE_DAMAGED; /* they are given out one after the other */
+            return HF_STORE_DAMAGED; /* ordinals are given out in sequence */
         if (!hf_holds_reserve(holds, ordinal, 1))
             return HF_NO_MEMORY;
         hf_holds_set(holds, ordinal, position);
@@ -201,19 +199,19 @@ enum hf_status hf_walk_apply(struct hf_journal *j, uint64_t position,
     return HF_OK;
 }
 
-/* ---- Behind the end ---- */
+/* ---- After the end ---- */
 
 enum { SECTOR = 512, CLEAR_STEP = 64 * HF_BLOCK };
 static const unsigned char zeros[CLEAR_STEP];
 
-/* Is there anything but zeros? What cannot be read counts: writing to it may bring it back. */
+/* Is there anything but zeros? Unreadable bytes count: writing may repair them. */
 static bool is_dirty(struct hf_journal *j, const struct hf_segment *g, uint64_t at, size_t size)
 {
     return j->io->touch(g->source, g->data, at, size) != 0 ||
            memcmp(g->data + at, zeros, size) != 0;
 }
 
-/* Clear `size` bytes at `at`, where there is something. *wrote: set if there was. */
+/* Clear `size` bytes at `at`, if not zeros. *wrote: set if something was written. */
 static int clear(struct hf_journal *j, struct hf_segment *g, uint64_t at, size_t size, bool *wrote)
 {
     if (!is_dirty(j, g, at, size))
@@ -223,8 +221,8 @@ static int clear(struct hf_journal *j, struct hf_segment *g, uint64_t at, size_t
     return error ? error : j->io->write(g->writer, zeros, size, at);
 }
 
-/* The sector in which the next batch can begin: the header of a batch that was cut short goes
- * first, by itself, so that clearing the rest, cut short too, completes nothing. */
+/* Clear the sector where the next batch can begin: the header of a torn batch goes first,
+ * separately, so that an interrupted clearing cannot complete a batch. */
 static int sector_clear(struct hf_journal *j, uint64_t position)
 {
     struct hf_segment *g = hf_segments_at(&j->segments, position);
@@ -236,7 +234,7 @@ static int sector_clear(struct hf_journal *j, uint64_t position)
     return error || !wrote ? error : j->io->sync(g->writer);
 }
 
-/* All of a segment from `at` on. */
+/* Clear a segment from `at` on. */
 static int segment_clear(struct hf_journal *j, struct hf_segment *g, uint64_t at)
 {
     bool wrote = false;

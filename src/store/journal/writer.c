@@ -11,7 +11,7 @@
 
 /* ---- The writer ---- */
 
-/* The journal could not be written: say so once, and never go on. */
+/* The journal could not be written: report it once, and stop for good. */
 static void fail(struct hf_writer *w, int error)
 {
     char sentence[256];
@@ -30,7 +30,7 @@ static void fail(struct hf_writer *w, int error)
     _exit(3);
 }
 
-/* Move what may be answered now from waiting to ready. */
+/* Move operations that may be answered now from waiting to ready. */
 static void promote(struct hf_writer *w)
 {
     struct hf_op **at = &w->waiting;
@@ -50,7 +50,7 @@ static void promote(struct hf_writer *w)
         w->waiting_end = &w->waiting;
 }
 
-/* Call back, one thread at a time so that the order holds; the lock is given up meanwhile. */
+/* Call the callbacks, one thread at a time to keep the order; the lock is released meanwhile. */
 static void release(struct hf_writer *w)
 {
     if (w->releasing)
@@ -78,7 +78,7 @@ static bool write_wanted(const struct hf_writer *w)
     return !w->writing && !w->failed && hf_journal_gathered(w->journal);
 }
 
-/* Commit the gathered batch. The lock is given up while the disk works. */
+/* Commit the gathered batch. The lock is released while the disk works. */
 static void write_batch(struct hf_writer *w)
 {
     struct hf_journal *j = w->journal;
@@ -95,7 +95,7 @@ static void write_batch(struct hf_writer *w)
     promote(w);
     pthread_cond_broadcast(&w->landed);
     release(w);
-    /* What was gathered meanwhile may belong to nobody who waits. */
+    /* No caller may be waiting for what was gathered meanwhile. */
     if (w->committing && write_wanted(w))
         pthread_cond_signal(&w->work);
 }
@@ -115,7 +115,7 @@ enum hf_status hf_writer_wait(struct hf_writer *w, uint64_t needs)
 
 /* ---- Deciding ---- */
 
-/* The next segment is not there yet: make it, or wait for who does. */
+/* The next segment is not ready: prepare it, or wait for the thread that does. */
 static void wait_for_segment(struct hf_writer *w)
 {
     if (w->maintaining || w->writing) {
@@ -245,7 +245,7 @@ static void submit(struct hf_store *store, struct hf_op *first)
     }
 }
 
-/* With the lock. Wait until everything that is decided is durable. */
+/* With the lock. Wait until everything decided is durable. */
 static enum hf_status settle(struct hf_writer *w)
 {
     const struct hf_journal *j = w->journal;
@@ -256,7 +256,7 @@ static enum hf_status settle(struct hf_writer *w)
 
 static uint32_t timeline(struct hf_store *store)
 {
-    (void)store; /* there is one history, and no other */
+    (void)store; /* a directory has one history */
     return 0;
 }
 
@@ -270,7 +270,7 @@ static enum hf_status barrier(struct hf_store *store, uint32_t seen)
     return st;
 }
 
-/* With the lock. Commit everything that is decided and call back. */
+/* With the lock. Commit everything decided and call the callbacks. */
 static void flush_all(struct hf_writer *w)
 {
     (void)settle(w);
@@ -284,7 +284,7 @@ static void flush(struct hf_store *store)
 {
     struct hf_writer *w = hf_writer_of(store);
     hf_writer_lock(w);
-    if (w->waiting || w->ready || w->releasing) /* else all that was submitted is answered */
+    if (w->waiting || w->ready || w->releasing) /* else everything submitted is answered */
         flush_all(w);
     pthread_mutex_unlock(&w->lock);
 }
@@ -306,7 +306,7 @@ static void *commit_loop(void *arg)
     return NULL;
 }
 
-/* With the lock. One step of maintenance, if nobody else is in one. */
+/* With the lock. One step of maintenance, unless another thread is in one. */
 static bool maintain_step(struct hf_writer *w)
 {
     if (w->maintaining || w->failed)
@@ -332,8 +332,8 @@ static bool maintain(struct hf_store *store)
 /* How long the maintainer sleeps when there is nothing to do, and between two steps. */
 enum { TICK_NS = 50000000, PACE_NS = 500000 };
 
-/* A step of the maintainer. Between two, requests have the lock and the disk, unless a request
- * waits for the next segment. */
+/* A step of the maintainer. In the pause after it, requests have the lock and the disk; no pause if
+ * a request waits for the next segment. */
 static int64_t maintain_pace(void *arg)
 {
     struct hf_writer *w = arg;
@@ -371,7 +371,7 @@ static void threads_stop(struct hf_writer *w)
 
 static bool threads_start(struct hf_writer *w, bool committer)
 {
-    w->committing = committer; /* before there is anybody who could read it */
+    w->committing = committer; /* before another thread can read it */
     if (committer && pthread_create(&w->committer, NULL, commit_loop, w) != 0) {
         w->committing = false;
         return false;
@@ -409,7 +409,7 @@ static void close_store(struct hf_store *store)
     drain(w);
     if (w->maintainer.started) {
         threads_stop(w);
-        drain(w); /* what the last step of maintenance gathered */
+        drain(w); /* entries of the last maintenance step */
     }
     writer_free(w);
 }
