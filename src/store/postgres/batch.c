@@ -4,10 +4,10 @@
 #include "core/action.h"
 #include "core/decide.h"
 
-/* ---- What is expected ---- */
+/* ---- Expectations ---- */
 
-/* For how many batches something is expected again that happened to one. Locks: few, and twice as
- * many whenever it happens again soon. */
+/* After an event in one batch, it is expected again in so many batches. Locks: few at first, twice
+ * as many each time it happens again soon. */
 enum { LOCKING_MIN = 4, LOCKING_MAX = 256, CALM = 16, LOOKING = 256, SWEEPING = 64 };
 
 static void expect(_Atomic int *what, int batches)
@@ -26,7 +26,7 @@ static void expect_others(struct hf_pg_shared *shared)
     expect(&shared->locking, batches);
 }
 
-/* Is it? One batch less from now on. */
+/* Is it expected? Counts one batch down. */
 static bool is_expected(_Atomic int *what)
 {
     int left = atomic_load(what);
@@ -35,7 +35,7 @@ static bool is_expected(_Atomic int *what)
     return left > 0;
 }
 
-/* What the next batch is likely to be. */
+/* Set what to expect from the next batch. */
 static void learn(const struct hf_pg_tx *w)
 {
     struct hf_pg_session *s = w->s;
@@ -52,7 +52,7 @@ static void learn(const struct hf_pg_tx *w)
         expect(&s->shared->looking, LOOKING);
 }
 
-/* Why it was that a batch had to begin again. */
+/* Learn why a batch had to start again. */
 static void learn_conflict(const struct hf_pg_tx *w)
 {
     struct hf_pg_session *s = w->s;
@@ -85,7 +85,7 @@ static bool has_effect(const struct hf_plan *plan)
     return plan->row_count > 0 || plan->remember != HF_REMEMBER_NOT;
 }
 
-/* The key that the request is about. NULL: none that could be looked up, or no memory. */
+/* The key of the request. NULL: no valid key, or out of memory. */
 static struct hf_pg_slot *key_of(struct hf_pg_tx *w, const struct hf_request *q)
 {
     if (q->key.size == 0 || q->key.size > HF_TOKEN_MAX)
@@ -100,8 +100,8 @@ static void defer(struct hf_pg_tx *w, const struct hf_request *q)
         key->awaited = true;
 }
 
-/* Is this what the request would be told behind any that wait? Not if one of them is about the same
- * key: it may begin or settle a claim. */
+/* Would the request get this answer after any of the deferred ones too? Not if one of them has the
+ * same key: it may begin or settle a claim. */
 static bool is_told_anywhere(struct hf_pg_tx *w, const struct hf_request *q)
 {
     const struct hf_plan *plan = w->s->plan;
@@ -111,8 +111,8 @@ static bool is_told_anywhere(struct hf_pg_tx *w, const struct hf_request *q)
     return key && !key->awaited;
 }
 
-/* Answer what looking was enough for. Replays wherever they stand; everything else only while
- * nothing before it waits, so that whoever asked behind a change sees it. */
+/* Answer the requests for which look was enough. Replays at any position; all others only if no
+ * earlier request is deferred, so that a read after a change sees the change. */
 static size_t decide_looked(struct hf_pg_tx *w)
 {
     struct hf_pg_batch *b = w->batch;
@@ -123,7 +123,7 @@ static size_t decide_looked(struct hf_pg_tx *w)
         decide(w, item);
         bool done = !w->s->set.missed && !has_effect(plan) && !plan->run &&
                     (waiting == 0 || is_told_anywhere(w, item->request));
-        /* Not bound yet at the try before? */
+        /* Was the key unbound at the try before? */
         item->raced = done && plan->replayed && item->deferred && !item->known;
         item->known = plan->replayed;
         item->deferred = !done;
@@ -138,7 +138,7 @@ static size_t decide_looked(struct hf_pg_tx *w)
     return waiting;
 }
 
-/* Is this the answer of a call before this batch, whatever becomes of the batch? */
+/* Is this the answer of a call before this batch, valid even if the batch fails? */
 static bool is_told_before(struct hf_pg_tx *w, const struct hf_request *q)
 {
     if (!w->s->plan->replayed || q->client.size > 0)
@@ -148,9 +148,9 @@ static bool is_told_before(struct hf_pg_tx *w, const struct hf_request *q)
     return slot && slot->stored && !slot->dirty;
 }
 
-/* Was the item decided over nothing but what the commit makes sure of: rows that it changes, and
- * keys that it binds? An answer that changes nothing is only as good as the row was when it was
- * read, and that is enough where it is a single one. */
+/* Did the decision use only rows that the commit protects: rows that the item changes, and keys
+ * that it binds? An answer without an effect is as old as the read, which is enough for a single
+ * row. */
 static bool is_sure(struct hf_pg_tx *w, const struct hf_pg_item *item)
 {
     const struct hf_plan *plan = w->s->plan;
@@ -166,7 +166,8 @@ static bool is_sure(struct hf_pg_tx *w, const struct hf_pg_item *item)
     return slot && (!slot->assumed || slot->dirty);
 }
 
-/* Decide the others over rows that are ours, or will have been. False: begin again. */
+/* Decide the deferred items over rows that are locked, or that the commit will check. False: start
+ * again. */
 static bool decide_taken(struct hf_pg_tx *w, bool looked)
 {
     struct hf_pg_batch *b = w->batch;
@@ -183,7 +184,7 @@ static bool decide_taken(struct hf_pg_tx *w, bool looked)
         if (s->plan->run)
             b->apply(b->arg, item->request, &s->set.view, hf_pg_drawn(w, 0, HF_PG_DRAWN_OUTBOX),
                      s->plan, s->now);
-        if (!s->conn.pg) /* the function could not read a value */
+        if (!s->conn.pg) /* the apply function could not read a value */
             return false;
         item->changes = has_effect(s->plan);
         bool told_before = is_told_before(w, item->request);
@@ -228,8 +229,7 @@ static enum hf_pg_end look(struct hf_pg_tx *w)
     return HF_PG_DONE;
 }
 
-/* How much of everything that is fresh the waiting requests may need, and which rules they go by or
- * change. */
+/* How many fresh numbers the deferred requests may need, and which rules they use or change. */
 struct demand {
     int numbers, ordinals, fences, outbox;
     bool asks_guards, sets_guards;
@@ -245,8 +245,8 @@ static void demand_add(struct demand *d, const struct hf_request *q)
     d->asks_guards = d->asks_guards || (action->row == HF_ROW_ENTRY && !action->reads);
     d->sets_guards = d->sets_guards || (action->row == HF_ROW_GUARD && !action->reads);
     if (q->action == HF_APPLY) {
-        d->outbox = 1; /* which stands for HF_APPLY_ROWS_MAX */
-        d->tenant = q->tenant.size > 0 ? q->tenant : hf_str(""); /* NULL data would be SQL's NULL */
+        d->outbox = 1;                                           /* one block: HF_APPLY_ROWS_MAX */
+        d->tenant = q->tenant.size > 0 ? q->tenant : hf_str(""); /* NULL data is SQL's NULL */
     }
 }
 
@@ -284,7 +284,7 @@ static enum hf_pg_end take(struct hf_pg_tx *w)
     return end;
 }
 
-/* For HF_APPLY: a value when the function asks for it, under the tenant's lock. */
+/* For HF_APPLY: read a value when the function asks for it, under the tenant's lock. */
 static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes *out)
 {
     struct hf_pg_tx *w = arg;
@@ -293,8 +293,7 @@ static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes
     unsigned char *copy = slot ? hf_arena_take(&w->s->set.arena, key.name.size) : NULL;
     if (!copy)
         return HF_UNREADABLE;
-    memcpy(copy, key.name.data,
-           key.name.size); /* the caller's bytes may be gone before the batch is written */
+    memcpy(copy, key.name.data, key.name.size); /* the caller may free its bytes */
     slot->name = slot->record.row.pair.key = hf_mem(copy, key.name.size);
     hf_pg_tx_clear(w);
     hf_pg_tx_slots(w, HF_PG_READ + HF_PG_VALUE, HF_PG_VALUE, &slot, 1, false, false);
@@ -308,9 +307,8 @@ static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes
     return slot->record.unsound ? HF_UNREADABLE : slot->found ? HF_FOUND : HF_ABSENT;
 }
 
-/* May the rows that the batch needs be taken without having looked? What a guard's rule makes of an
- * identity is only known when the guard has been read, and what a function asks for (HF_APPLY) when
- * it runs; and questions need no lock. */
+/* Can take run without look? Not for guards: the stored form of an identity is known only after the
+ * guard was read. Not for HF_APPLY: its reads are known only when it runs. Reads need no lock. */
 static bool is_clear(const struct hf_pg_batch *b)
 {
     bool changes = false;
@@ -334,8 +332,8 @@ static enum hf_pg_end look_and_take(struct hf_pg_tx *w)
     return take(w);
 }
 
-/* Is every row that deciding them reads changed by them, so that the commit tells whether it was
- * still the same? */
+/* Do the requests change every row that their decision reads? Then the commit notices if one has
+ * changed. */
 static bool may_be_swift(const struct hf_pg_batch *b)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -346,8 +344,8 @@ static bool may_be_swift(const struct hf_pg_batch *b)
     return true;
 }
 
-/* For the next try: who finds its key bound then, and did not now, was overtaken. Where nobody has
- * looked, that is not known. */
+/* For the next try: an item that then finds its key bound, and did not now, lost a race. Unknown
+ * for keys that were not looked up. */
 static void note_unbound(struct hf_pg_tx *w)
 {
     for (size_t i = 0; i < w->batch->count; i++) {
@@ -360,8 +358,8 @@ static void note_unbound(struct hf_pg_tx *w)
     }
 }
 
-/* Is an answer to be held back until a standby has what it saw? Not behind a commit, which has
- * waited for that. */
+/* Must an answer wait until a standby has what it saw? Not after a commit, which has waited for
+ * that. */
 static bool is_unsure(const struct hf_pg_tx *w)
 {
     for (size_t i = 0; i < w->batch->count && w->entry_count == 0; i++)
@@ -405,8 +403,8 @@ enum hf_pg_end hf_pg_batch_run(struct hf_pg_session *s, struct hf_pg_batch *batc
         if (end == HF_PG_AGAIN && s->conn.state[0])
             learn_conflict(&w);
     }
-    /* What was read of a primary that was replaced meanwhile is no answer. (Of a commit hf_pg_write
-     * has made sure.) */
+    /* A read from a primary that was replaced meanwhile is no answer. (For a commit, hf_pg_write
+     * has checked it.) */
     bool is_written = end == HF_PG_DOUBT || (end == HF_PG_DONE && w.entry_count > 0);
     if (!is_written && !hf_pg_session_is_newest(s))
         end = HF_PG_GONE;

@@ -1,4 +1,5 @@
-/* Engine time of a process: the database's clock, seen against the boot clock of this machine. */
+/* Engine time of a process: the database's clock, checked against the boot clock of this
+ * machine. */
 #include "store/postgres/session.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@ hf_time hf_pg_clock_boot(const struct hf_pg_shared *shared)
     return io->boot_ms(io->ctx);
 }
 
-/* The time of the newest entries: engine time is not behind it. One beyond all calendars was
+/* The time of the newest entries: engine time is not before it. A time after the year 9999 was
  * written by hand: nothing could be added to it, and engine time would stay there for ever. */
 static hf_time committed(const PGresult *result)
 {
@@ -42,7 +43,7 @@ hf_time hf_pg_clock_read(struct hf_pg_shared *shared, const struct hf_engine_clo
         said->level = event != HF_ENGINE_CLOCK_RETURNED;
         memcpy(said->line, line, sizeof said->line);
     }
-    atomic_store(&shared->told, now); /* it never runs back, and nobody else writes it */
+    atomic_store(&shared->told, now); /* never runs back; written only here */
     pthread_mutex_unlock(&shared->clock_lock);
     return now;
 }

@@ -1,4 +1,4 @@
-/* The configuration in force: which it is to be, and writing it. */
+/* The configuration in force: deciding and writing it. */
 #include "store/postgres/transaction.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct hf_rules hf_pg_rules_wanted(const struct hf_options *o, const struct hf_r
     return rules;
 }
 
-/* Nobody else changes them now. changed: out, false if they are in force already. */
+/* The caller has the lock on the rules. changed: out, false if they are in force already. */
 static enum hf_pg_end rules_write(struct hf_pg_session *s, const struct hf_rules *rules,
                                   bool *changed)
 {
@@ -49,7 +49,7 @@ enum hf_pg_end hf_pg_configure(struct hf_pg_session *s, const struct hf_options 
         return end;
     hf_pg_tx_begin(&w, s, NULL);
     hf_pg_tx_send(&w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
-    /* All transactions that write wait behind one that waits for this lock. */
+    /* All writing transactions queue behind one that waits for this lock. */
     snprintf(patience_text, sizeof patience_text, "%dms", patience_ms);
     const struct hf_bytes patience[] = { hf_str(patience_text) };
     hf_pg_tx_send(&w, HF_PG_PATIENCE, HF_PG_TABLES, patience, 1);

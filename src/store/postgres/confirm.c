@@ -1,7 +1,7 @@
-/* Answers that saw what the synchronous standbys may not have (store/postgres/replicated.h): they
- * are held back until a commit that began behind the read was replicated. It is an empty one, on a
- * connection of its own, and all calls that wait at the same time share it: while one is under way,
- * calls that come wait for the next.
+/* Holds back answers that saw rows which the synchronous standbys may not have
+ * (store/postgres/replicated.h), until a commit that began after the read was replicated. It is an
+ * empty commit on its own connection, shared by all calls that wait at the same time: calls that
+ * arrive while one is in progress wait for the next.
  *
  * The connection is its own because the wait may last as long as a standby is away: sessions that
  * read and write stay free for what needs no confirmation. */
@@ -14,20 +14,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* An empty commit that is written to the log, and so waits; the lowest transaction under way when
- * it began, and its own number, so that the next answer is not in doubt because of it. Nothing, and
- * no row, where commits wait for no standby. */
+/* An empty commit that is written to the log, and so waits for the standbys. Returns the lowest
+ * transaction in progress when it began, and its own number, so that the next answer is not in
+ * doubt because of it. No commit and no row where commits wait for no standby. */
 static const char commit[] =
     "SELECT pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id(), pg_conf_load_time(), "
     "pg_logical_emit_message(true, 'holdfast', '') WHERE "
     "current_setting('synchronous_standby_names') <> ''";
 
-/* How long a call waits; and between two tries. How long a batch or a sweep is under way before it
- * is asked whether it is the standbys that it waits for; and how often that is looked at. */
+/* WAIT_MS: how long a call waits. PAUSE_MS: between two tries. SLOW_MS: after that time a batch or
+ * a sweep may be waiting for the standbys. TICK_MS: how often that is checked. */
 enum { WAIT_MS = HF_POOL_AWAY_MS, PAUSE_MS = 50, SLOW_MS = 1000, TICK_MS = 500 };
 
-/* A connection that was given up still waits for the standby, on the database's side: it must not
- * stay there, one for each try. */
+/* The database process of a lost connection still waits for the standby: cancel it, so that such
+ * processes do not pile up. */
 static void cancel(struct hf_pg_conn *conn, int pid)
 {
     char text[16];
@@ -60,7 +60,7 @@ static bool reach(struct hf_pool *r)
     return true;
 }
 
-/* Without the lock. A commit is sent, or cannot be. */
+/* Without the lock. A commit is sent, or cannot be sent. */
 static void note_sent(struct hf_pool_confirm *c, bool sent)
 {
     pthread_mutex_lock(&c->lock);
@@ -71,8 +71,8 @@ static void note_sent(struct hf_pool_confirm *c, bool sent)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Has the commit waited for the standbys? Then they have all that could be seen before it. result:
- * of its question. settled: out, that is certain enough to be remembered (HF_PG_SETTLED). */
+/* Has the commit waited for the standbys? Then they have everything that was visible before it.
+ * result: of the commit. settled: out, it is certain enough to be remembered (HF_PG_SETTLED). */
 static bool learn(struct hf_pool *r, const PGresult *result, bool *settled)
 {
     struct hf_pg_replicated *known = &r->shared.replicated;
@@ -90,8 +90,8 @@ static bool learn(struct hf_pool *r, const PGresult *result, bool *settled)
     return waited;
 }
 
-/* Without the lock. True: everything that could be seen before is on the standbys, or none is
- * wanted. proven: out, the former. */
+/* Without the lock. True: everything visible before is on the standbys, or there is no synchronous
+ * standby. proven: out, the former. */
 static bool commit_once(struct hf_pool *r, bool *proven)
 {
     struct hf_pool_confirm *c = &r->confirm;
@@ -107,11 +107,12 @@ static bool commit_once(struct hf_pool *r, bool *proven)
     bool done = hf_pg_ask(conn, commit, 0, NULL, true, &result) == HF_PG_FINE && !conn->warned;
     if (done && PQntuples(result) == 1)
         done =
-            learn(r, result, proven); /* else it is tried again: perhaps none is wanted any more */
+            learn(r, result, proven); /* if false, try again: perhaps no standby is configured any
+                                       * more */
     if (conn->pg)
         c->left_behind = 0;
     PQclear(result);
-    /* What a primary that was replaced meanwhile says of its standbys counts no more. */
+    /* Ignore the confirmation of a primary that was replaced meanwhile. */
     done = done && hf_pg_session_is_newest(&c->session);
     *proven = *proven && done;
     return done;
@@ -137,15 +138,14 @@ static void note(struct hf_pool *r, bool stalled)
     pthread_mutex_lock(&c->lock);
 }
 
-/* With the lock. For how long nothing was confirmed; 0: for less than a call waits. */
+/* With the lock. For how long nothing was confirmed; 0: shorter than a call waits. */
 static uint64_t silent_ms(const struct hf_pool_confirm *c)
 {
     int64_t ms = c->silent_since_ms ? hf_clock_monotonic_ms() - c->silent_since_ms : 0;
     return ms >= WAIT_MS ? (uint64_t)ms : 0;
 }
 
-/* Without the lock. Is something being written for so long that it may be waiting for the
- * standbys? */
+/* Without the lock. Has a write taken so long that it may be waiting for the standbys? */
 static bool is_slow(struct hf_pool *r)
 {
     int64_t before = hf_clock_monotonic_ms() - SLOW_MS;
@@ -159,9 +159,8 @@ static bool is_slow(struct hf_pool *r)
     return slow;
 }
 
-/* With the lock, which is given back meanwhile. Wait until a commit is called for: because of a
- * call, to see whether those who write wait for the standbys, or whether standbys that were silent
- * confirm again. */
+/* With the lock, which is released meanwhile. Wait until a commit is needed: for a call; to see
+ * whether writers wait for the standbys; or to see whether silent standbys confirm again. */
 static void await_need(struct hf_pool *r)
 {
     struct hf_pool_confirm *c = &r->confirm;
@@ -220,7 +219,7 @@ bool hf_pool_confirm(struct hf_pool *r, uint32_t timeline, bool *proven)
         c->asked = wanted;
     c->waiting++;
     pthread_cond_signal(&c->wake);
-    /* Some seconds, but not again and again while a standby stays away. */
+    /* Some seconds in total, not for each call while a standby is down. */
     int64_t until = (c->since_ms ? c->since_ms : hf_clock_monotonic_ms()) + WAIT_MS;
     while (c->done < wanted && hf_clock_monotonic_ms() < until && !c->stopping)
         wait_until(c, &c->confirmed, until);
@@ -287,7 +286,7 @@ void hf_pool_confirm_stop(struct hf_pool *r)
     pthread_cond_broadcast(&c->wake);
     pthread_cond_broadcast(&c->confirmed);
     if (c->socket >= 0)
-        shutdown(c->socket, SHUT_RDWR); /* it may wait for a standby */
+        shutdown(c->socket, SHUT_RDWR); /* the thread may wait for a standby */
     pthread_mutex_unlock(&c->lock);
     if (c->started)
         pthread_join(c->thread, NULL);

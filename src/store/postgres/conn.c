@@ -11,7 +11,7 @@
 
 /* ---- What went wrong ---- */
 
-/* The first line of what libpq or the server says. */
+/* Keep the first line of the message of libpq or the server. */
 static void why_set(struct hf_pg_conn *conn, const char *message, const char *state)
 {
     size_t size = strcspn(message, "\n");
@@ -32,7 +32,7 @@ static bool state_is(const char *state, const char *list)
     return strlen(state) == 5 && strstr(list, state) != NULL;
 }
 
-/* What a failed statement means for us. */
+/* Classify the error of a failed statement. */
 static enum hf_pg_outcome judge(struct hf_pg_conn *conn, const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -42,12 +42,12 @@ static enum hf_pg_outcome judge(struct hf_pg_conn *conn, const PGresult *result)
     if (state_is(state, "23505 40001 40P01"))
         return HF_PG_CONFLICT;
     if (state_is(state,
-                 /* a lock, or a limit for statements that is shorter than ours for locks */
+                 /* lock timeout, or a statement timeout shorter than ours */
                  "55P03 57014"))
         return HF_PG_BUSY;
-    /* Shut down, not yet up, or now a standby: another server of the connection string may be the
-     * right one. And a writer whose generation is not ours has been taken over (23502, see the
-     * statement). */
+    /* Shut down, starting, or now a standby: another host of the connection string may be the
+     * primary. 23502: another session has taken over this writer's row and raised its generation
+     * (see the statement). */
     if (strncmp(state, "08", 2) == 0 || state_is(state, "57P01 57P02 57P03 25006 23502"))
         return HF_PG_LOST;
     return HF_PG_REFUSED;
@@ -58,15 +58,15 @@ static void on_notice(void *arg, const PGresult *result)
     struct hf_pg_conn *conn = arg;
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     const char *function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
-    /* The wait for a standby was given up. Any other warning says nothing about the commit. */
+    /* The wait for a standby was cancelled. Other warnings do not concern the commit. */
     if (severity && strcmp(severity, "WARNING") == 0 && (!function || strstr(function, "SyncRep")))
         conn->warned = true;
 }
 
 /* ---- Waiting ---- */
 
-/* Wait until there is something to read (or to write, if more is to go out). False: too long, or
- * the line is cut. */
+/* Wait until there is something to read (or to write, if output is pending). False: timeout, or the
+ * connection is lost. */
 static bool wait_for(struct hf_pg_conn *conn, int64_t until)
 {
     for (;;) {
@@ -90,7 +90,7 @@ static bool wait_for(struct hf_pg_conn *conn, int64_t until)
     }
 }
 
-/* The next result, NULL between two statements. False: the line is cut. */
+/* The next result, NULL between two statements. False: the connection is lost. */
 static bool next_result(struct hf_pg_conn *conn, int64_t until, PGresult **out)
 {
     *out = NULL;
@@ -121,9 +121,9 @@ static void statement_name(int statement, char name[24])
 
 static void sql_of(int statement, struct hf_buffer *b);
 
-/* To prepare a statement that changes or locks rows is to wait for whoever has locked its table as
- * a whole, and an application that sets a guard in a transaction of its own has so locked
- * holdfast.guard. Nobody is to wait for that but those who set a guard too: they send the text. */
+/* Preparing a statement that changes or locks rows waits for any lock on its whole table, and an
+ * application that sets a guard in its own transaction locks holdfast.guard. Only calls that set a
+ * guard too may wait for that: they send the text. */
 static bool is_by_text(int statement)
 {
     int table = statement >= HF_PG_READ ? (statement - HF_PG_READ) % HF_PG_TABLES : HF_PG_TABLES;
@@ -208,7 +208,7 @@ enum hf_pg_outcome hf_pg_run(struct hf_pg_conn *conn, PGresult **results)
         PGresult *result = NULL;
         enum hf_pg_outcome one = collect(conn, until, &result);
         results[i] = result;
-        if (one == HF_PG_LOST && !conn->state[0]) /* the line itself */
+        if (one == HF_PG_LOST && !conn->state[0]) /* the connection itself */
             return lost(conn);
         if (outcome == HF_PG_FINE && one != HF_PG_FINE) {
             conn->failed = i;
@@ -303,12 +303,12 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
 
 #define RULES "s.idempotency_window_ms, s.token_max_length, s.registry_strict, s.xmin"
 
-/* For replicated.h; NULL where commits wait for no standby. One column, because each costs
- * something in every batch. */
+/* For replicated.h; NULL where commits wait for no standby. One column, because each column costs
+ * time in every batch. */
 #define SNAPSHOT \
     "CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_current_snapshot() END"
 
-/* So many numbers of a sequence as an array; nothing is done for none. */
+/* So many numbers of a sequence as an array; NULL for none. */
 #define DRAWN_OF(sequence, count)                                                          \
     "CASE WHEN " count "::integer > 0 THEN ARRAY(SELECT nextval('holdfast." sequence "') " \
     "FROM generate_series(1, " count "::integer)) END"
@@ -317,18 +317,17 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
     ", " DRAWN_OF("hold_ordinal", "$2") ", " DRAWN_OF("fence", \
                                                       "$3") ", " DRAWN_OF("outbox_number", "$4")
 
-/* What may be overdue by engine time, which is only read behind it: not before the time that this
- * process has told, and where it is to be all, what becomes overdue meanwhile. The core decides
- * over what is found. */
+/* Holds that may be overdue. Engine time is read only after this statement, so the bound is not
+ * before the time that this process has used, and OVERDUE_SOON includes holds that become overdue
+ * meanwhile. The core decides which are overdue. */
 #define OVERDUE_NOW(told) "greatest(statement_timestamp(), " told "::timestamptz, " HF_PG_NEWEST ")"
 #define OVERDUE_SOON(told) \
     "greatest(statement_timestamp() + interval '1 s', " told "::timestamptz, " HF_PG_NEWEST ")"
 
-/* Until when the row that a deleted register has left is kept, in milliseconds: the eight bytes of
- * its value, lowest first. NULL where it has another length: it was changed by hand. Nothing here
- * may fail for any value: the rows of all others would stay. So numbers are compared, and not
- * times, which have other limits. A window that was longer once is looked for among the rows behind
- * the one in force. */
+/* Until when the row left by a deleted register is kept, in milliseconds: the eight bytes of its
+ * value, lowest first. NULL if the length differs: the row was changed by hand. This must not fail
+ * for any value, or no row would be removed. So it compares numbers, and not times, which have
+ * other limits. The value also covers a window that was longer once than the one in force. */
 /* clang-format off */
 #define BYTE(n, bits) "get_byte(value, " n ")::bigint << " bits
 #define LEFT_UNTIL                                                                        \
@@ -343,13 +342,13 @@ enum hf_pg_outcome hf_pg_script(struct hf_pg_conn *conn, const char *sql)
     "least("                                                                                  \
     "idempotency_window_ms, " WINDOW_MAX ")) * interval '1 ms' FROM holdfast.store)"
 
-/* Had the transaction that wrote the row ended when $3 was the oldest under way? NULL: that does
- * not matter. */
+/* Had the transaction that wrote the row ended when $3 was the oldest in progress? NULL: ignore
+ * this condition. */
 #define ENDED "($3::xid IS NULL OR age(xmin) > age($3::xid))"
 
-/* A lock for each guard, by its name, in one order: holdfast.set_guard takes the same. Not one for
- * the table: a transaction that sets a guard and stays open would stop those who ask all others, of
- * all tenants. */
+/* One lock for each guard, by its name, in one order; holdfast.set_guard takes the same. No table
+ * lock: a transaction that sets a guard and stays open would block the calls of all other guards,
+ * of all tenants. */
 #define GUARDS_OF                                                                                 \
     "(1213808981, u.hash) FROM (SELECT DISTINCT hashtext(g.tenant || chr(31) || g.name) AS hash " \
     "FROM "                                                                                       \
@@ -371,7 +370,7 @@ static const char *const texts[] = {
         "entry) SELECT unnest($1::bigint[]), unnest($2::timestamptz[]), unnest($3::text[]), "
         "unnest($4::text[]), unnest($5::text[]), unnest($6::text[]), $7::integer, $8::bigint, "
         "unnest($9::bytea[])",
-    /* NULL where none may be: the statement fails, and the transaction with it. */
+    /* A NULL makes the statement fail, and the transaction with it. */
     [HF_PG_WRITER] =
         "UPDATE holdfast.writer SET batch = CASE WHEN ($5::xid IS NULL OR $5 = (SELECT s.xmin FROM "
         "holdfast.store s)) AND clock_timestamp() BETWEEN $6::timestamptz AND $7::timestamptz THEN "
@@ -381,8 +380,9 @@ static const char *const texts[] = {
         "'' THEN pg_conf_load_time() END",
     [HF_PG_SETTINGS] = HF_PG_SETTLED,
     [HF_PG_PATIENCE] = "SELECT set_config('lock_timeout', $1::text, true)",
-    /* What is decided by rules stands in the journal behind those rules: who changes them waits
-     * until all who go by them have committed, and they wait for it. No row is written for that. */
+    /* A decision must be in the journal after the rules that it used. So a change of the rules
+     * waits until all transactions that use them have committed, and later ones wait for the
+     * change. No row is written for this lock. */
     [HF_PG_KEEP_RULES] = "LOCK TABLE holdfast.store IN ROW SHARE MODE",
     [HF_PG_KEEP_GUARDS] = "SELECT pg_advisory_xact_lock_shared" GUARDS_OF,
     [HF_PG_CHANGE_RULES] = "LOCK TABLE holdfast.store IN EXCLUSIVE MODE",
@@ -408,7 +408,7 @@ static const char *const texts[] = {
     [HF_PG_HORIZON] = "SELECT pg_snapshot_xmin(pg_current_snapshot())",
 };
 
-/* As the index hold_held has them. */
+/* As in the index hold_held. */
 #define HELD_ON                                                                                  \
     " FROM holdfast.hold x WHERE x.tenant = u.tenant AND x.resource = u.name AND left(x.state, " \
     "4) = 'held'"
@@ -462,9 +462,9 @@ static void sql_of(int statement, struct hf_buffer *b)
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_row(b, HF_PG_RESOURCE);
         hf_buffer_add_text(
-            /* Those that are locked do not count: behind one with many holds others would wait for
-             * ever. Nobody is waited for, so the order of the locks does not matter. A resource
-             * comes once for each of its holds. */
+            /* Skip locked resources: otherwise one with many holds would block others for ever.
+             * This statement never waits, so its lock order does not matter. A resource comes once
+             * for each of its holds. */
             b,
             " FROM (SELECT tenant, resource FROM holdfast.hold WHERE state = 'held' AND expires_at "
             "<= " OVERDUE_NOW(
@@ -486,7 +486,7 @@ static void sql_of(int statement, struct hf_buffer *b)
     }
 }
 
-/* Not every table is read, changed or emptied by key. */
+/* Not every table is read, changed or deleted by key. */
 static bool is_used(int statement)
 {
     int table = statement >= HF_PG_READ ? (statement - HF_PG_READ) % HF_PG_TABLES : 0;
@@ -520,10 +520,10 @@ enum hf_pg_outcome hf_pg_prepare(struct hf_pg_conn *conn)
 
 /* ---- Connecting ---- */
 
-/* Plans for arrays of any length, by index: what a table looked like when the plan was made must
- * not matter later. A commit that is answered is on disk, and on the synchronous standby if there
- * is one, whatever the default of the database is or becomes; and that the wait for it was given up
- * is a warning, which a role may have switched off. Whoever has waited for a lock must see what was
+/* Use index plans for arrays of any length, so that a plan does not depend on the tables' sizes
+ * when it was made. An answered commit is on disk, and on the synchronous standby if there is one,
+ * regardless of the database's default. A cancelled wait for a standby is reported as a warning,
+ * which a role may have switched off. After waiting for a lock, a statement must see what was
  * committed meanwhile. */
 static const char set_up[] =
     "SET default_transaction_isolation = 'read committed'; SET standard_conforming_strings = on; "
@@ -564,7 +564,7 @@ static enum hf_pg_outcome look(struct hf_pg_conn *conn)
     return outcome;
 }
 
-/* The timeline, where the server has such a thing and shows it. */
+/* Read the timeline, if the server has one and shows it. */
 static enum hf_pg_outcome look_timeline(struct hf_pg_conn *conn)
 {
     PGresult *result = NULL;
@@ -596,8 +596,8 @@ int hf_pg_hosts(const char *conninfo)
     return names > addresses ? names : addresses;
 }
 
-/* The list that libpq has for `keyword`, with `by` of its items moved from its front to its end.
- * NULL: there is no list. */
+/* libpq's list for `keyword`, with its first `by` items moved to the end. NULL: there is no
+ * list. */
 static const char *rotated(const char *conninfo, const char *keyword, int by, char out[HOSTS_TEXT])
 {
     char list[HOSTS_TEXT];
@@ -609,8 +609,7 @@ static const char *rotated(const char *conninfo, const char *keyword, int by, ch
     }
     if (!at || at == list)
         return NULL;
-    size_t behind = strlen(at),
-           before = (size_t)(at - list) - 1; /* with a comma between them, as before */
+    size_t behind = strlen(at), before = (size_t)(at - list) - 1; /* without the comma */
     memcpy(out, at, behind);
     out[behind] = ',';
     memcpy(out + behind + 1, list, before);
@@ -618,11 +617,11 @@ static const char *rotated(const char *conninfo, const char *keyword, int by, ch
     return out;
 }
 
-/* One round over the hosts, from the first that is to be tried on. */
+/* Try all hosts once, from first_host on. */
 static bool dial_once(struct hf_pg_conn *conn, const char *conninfo)
 {
-    /* What stands behind wins: the connection string over our defaults, and another order of its
-     * hosts over that. */
+    /* Later parameters win: the connection string over our defaults, and the rotated hosts over
+     * that. */
     const char *names[8] = { "connect_timeout", "fallback_application_name", "dbname",
                              "client_encoding", NULL };
     const char *values[8] = { "3", "holdfast", conninfo, "UTF8", NULL };
@@ -640,9 +639,9 @@ static bool dial_once(struct hf_pg_conn *conn, const char *conninfo)
     return conn->pg && PQstatus(conn->pg) == CONNECTION_OK;
 }
 
-/* libpq goes on to the next host where one cannot be reached or cannot be written to; but not where
- * one takes the connection and then ends it, as a proxy does whose database is down. Then the next
- * one is tried first, at once if this went quickly. */
+/* libpq tries the next host if one is unreachable or read-only, but not if a host accepts the
+ * connection and then closes it, as a proxy without its database does. Then start with the next
+ * host, at once if this failure was quick. */
 static bool dial(struct hf_pg_conn *conn, const char *conninfo)
 {
     int hosts = hf_pg_hosts(conninfo);

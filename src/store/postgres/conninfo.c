@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest option that libpq has is shorter. */
+/* Longer than any option of libpq. */
 enum { WORD_MAX = 40 };
 
-/* What libpq complains of, without what it quotes: that may be any part of the string. Only the =
- * that it misses is shown. */
+/* libpq's message without its quotations, which may be any part of the string. Only a quoted = is
+ * shown. */
 static void unquoted(const char *message, char *out, size_t room)
 {
     size_t n = 0;
@@ -27,8 +27,7 @@ static void unquoted(const char *message, char *out, size_t room)
     out[n] = '\0';
 }
 
-/* How many letters must be put in, left out or changed to make `b` of the `size` first letters of
- * `a`; 9 for longer words. */
+/* The edit distance between `b` and the first `size` letters of `a`; 9 for longer words. */
 static unsigned distance(const char *a, size_t size, const char *b)
 {
     unsigned row[WORD_MAX + 1];
@@ -51,9 +50,8 @@ static unsigned distance(const char *a, size_t size, const char *b)
     return row[other];
 }
 
-/* The message names an option that libpq does not know. That may be a part of a password, and is
- * not shown; but the one that was meant can be, if it is clear which. False: it is another
- * message. */
+/* The message names an option that libpq does not know. The name may be part of a password, so it
+ * is not shown; but a similar option of libpq is. False: it is another message. */
 static bool unknown_option(const char *message, char *out, size_t room)
 {
     static const char begin[] = "invalid connection option \"";
@@ -99,7 +97,7 @@ static enum hf_status refuse(struct hf_error *why, const char *what)
         what);
 }
 
-/* Are all items of the list, some of which may be empty, ports? */
+/* Are all non-empty items of the list ports? */
 static bool are_ports(const char *list)
 {
     for (;; list++) {
@@ -112,8 +110,8 @@ static bool are_ports(const char *list)
     }
 }
 
-/* A password with special characters that are not escaped is taken for the port, the host or the
- * database's name, and would be shown as such. NULL, or what is wrong. */
+/* libpq reads a password with unescaped special characters as the port, the host or the database's
+ * name, and a message would show it. NULL, or the error. */
 static const char *misread(const PQconninfoOption *options)
 {
     const char *port = value_in(options, "port"), *host = value_in(options, "host");
@@ -146,8 +144,7 @@ enum hf_status hf_conninfo_check(const char *conninfo, struct hf_error *why)
     return refuse(why, told);
 }
 
-/* What counts for the keyword: the string goes before the environment, and that before what is
- * built in. */
+/* The value of the keyword: from the string, else the environment, else the built-in default. */
 static const char *value_of(const PQconninfoOption *own, const PQconninfoOption *defaults,
                             const char *keyword)
 {
@@ -166,7 +163,7 @@ void hf_conninfo_value(const char *conninfo, const char *keyword, char *out, siz
     PQconninfoFree(defaults);
 }
 
-/* The part of a list with commas that `index` counts to; the last one if there are fewer. */
+/* Item `index` of a list with commas; the last one if there are fewer. */
 static struct hf_bytes part_of(const char *list, unsigned index)
 {
     size_t size = strcspn(list, ",");
@@ -219,7 +216,7 @@ static void hide(const char *secret, char *text, size_t room)
     size_t size = secret ? strlen(secret) : 0;
     for (char *p = text; size > 0 && (p = strstr(p, secret)) != NULL; p += 3) {
         size_t left = room - (size_t)(p - text), rest = strlen(p + size) + 1;
-        if (left < 4) { /* no room for the stars: the text ends here */
+        if (left < 4) { /* no room for the stars: cut the text */
             *p = '\0';
             return;
         }

@@ -1,7 +1,7 @@
-/* Guards that cannot be asked: while the database is away, the rule `on_unavailable` of a guard
- * decides. The rules are in the database too, so all are read when the store is opened and every
- * few seconds, and each is remembered here since it was seen last. A guard that this process has
- * never seen has no rule, and asking it is a storage failure.
+/* Guards without the database: while the database is unreachable, the rule `on_unavailable` of a
+ * guard decides. The rules are in the database too, so the store reads all of them when it opens
+ * and every few seconds, and remembers them here. A guard that this process has never read has no
+ * rule: a call of it is a storage failure.
  *
  * There are two tables. One is of what was read: it is made without the lock, and takes the place
  * of the one before. The other is small, and of what batches have seen since then that is another
@@ -16,14 +16,13 @@
 
 #include <stdlib.h>
 
-/* Guards are set up by people, a few for each kind of thing: so many are far more than there
- * are. */
+/* Operators set up guards, a few for each purpose: these limits are far above real numbers. */
 enum { BUCKETS = 4096, GUARDS_MAX = 4096, TENANT_MAX = 1024, SEEN_TENANTS = 64, SEEN_EACH = 16 };
 
 struct hf_pool_guard {
     struct hf_pool_guard *next;
     struct hf_guard guard;
-    uint64_t reading;      /* of those that were seen: which reading came last before that */
+    uint64_t reading;      /* in `seen`: the reading before it was seen */
     unsigned char bytes[]; /* its tenant and its name */
 };
 
@@ -32,10 +31,10 @@ struct table {
 };
 
 struct hf_pool_guards {
-    pthread_mutex_t lock;                                /* no other is taken inside it */
-    struct table *read;                                  /* owned; NULL: none was read yet */
+    pthread_mutex_t lock;                                /* no other lock is taken inside it */
+    struct table *read;                                  /* owned; NULL: nothing was read yet */
     struct hf_pool_guard *seen[SEEN_TENANTS][SEEN_EACH]; /* owned */
-    uint64_t reading;                                    /* how many were begun */
+    uint64_t reading;                                    /* how many readings were begun */
 };
 
 struct hf_pool_guards *hf_pool_guards_make(void)
@@ -90,7 +89,7 @@ static struct hf_pool_guard **seen_at(const struct hf_pool *r, struct hf_scoped 
     return &r->guards->seen[tenant % SEEN_TENANTS][whole % SEEN_EACH];
 }
 
-/* With the lock. NULL: it is not known. */
+/* With the lock. NULL: unknown. */
 static const struct hf_pool_guard *find(const struct hf_pool *r, struct hf_scoped name)
 {
     const struct hf_pool_guard *g = *seen_at(r, name);
@@ -104,7 +103,7 @@ static const struct hf_pool_guard *find(const struct hf_pool *r, struct hf_scope
     return g;
 }
 
-/* NULL without memory: then it is as if it had never been seen. */
+/* NULL if out of memory: then the guard counts as never seen. */
 static struct hf_pool_guard *guard_make(const struct hf_guard *guard)
 {
     struct hf_pool_guard *g = calloc(1, sizeof *g + guard->tenant.size + guard->name.size);
@@ -119,7 +118,7 @@ static struct hf_pool_guard *guard_make(const struct hf_guard *guard)
     return g;
 }
 
-/* ---- What batches have seen ---- */
+/* ---- Guards seen by batches ---- */
 
 static bool is_same_rule(const struct hf_guard *a, const struct hf_guard *b)
 {
@@ -142,7 +141,7 @@ static void see(struct hf_pool *r, const struct hf_guard *guard)
         g->guard.tenant = hf_mem(g->bytes, guard->tenant.size);
         g->guard.name = hf_mem(g->bytes + guard->tenant.size, guard->name.size);
     } else if ((g = guard_make(guard)) != NULL) {
-        free(*at); /* it is read again soon */
+        free(*at); /* the next reading finds it again */
         *at = g;
     } else {
         return;
@@ -163,8 +162,8 @@ void hf_pool_guards_learn(struct hf_pool *r, const struct hf_pg_set *set)
 
 /* ---- Reading all ---- */
 
-/* The tenants one after the other by the index, and of each the newest; the newest of each come
- * first. */
+/* Walks the tenants by the index and takes the newest guards of each; the newest of every tenant
+ * come first. */
 static bool sql_make(struct hf_buffer *sql)
 {
     hf_buffer_add_text(sql, "WITH RECURSIVE tenants AS ((SELECT g.tenant FROM holdfast.guard g "
@@ -198,8 +197,8 @@ static void table_fill(const struct hf_pool *r, struct table *table, const PGres
     }
 }
 
-/* What was seen before the reading began has been read, or has been forgotten. Returns the table
- * that was there. */
+/* The new table has everything that was seen before the reading began, or it no longer exists.
+ * Returns the previous table. */
 static struct table *swap(struct hf_pool_guards *known, struct table *table, uint64_t reading)
 {
     pthread_mutex_lock(&known->lock);

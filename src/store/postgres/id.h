@@ -1,7 +1,7 @@
 /* id.h: the ids of holds in PostgreSQL.
  *
- * As in base/id.h an id is the ordinal, masked, and a tag; but the secret hash is SHA-256, which
- * the database has too, so that its functions make and read the same ids (holdfast.hold_id,
+ * As in base/id.h, an id is the masked ordinal and a tag. But the secret hash is SHA-256, because
+ * the database has it too: its functions make and read the same ids (holdfast.hold_id,
  * holdfast.hold_ordinal):
  *
  *   tag  = first 8 bytes of SHA-256(key, "tag", ordinal)
@@ -20,7 +20,7 @@ void hf_pg_id_make(const uint8_t key[HF_PG_ID_KEY], uint64_t ordinal, char text[
  * accepted. */
 bool hf_pg_id_read(const uint8_t key[HF_PG_ID_KEY], struct hf_bytes text, uint64_t *ordinal);
 
-/* Is the hold's id the one that its ordinal has? */
+/* Does the hold's id belong to its ordinal? */
 bool hf_pg_id_fits(const uint8_t key[HF_PG_ID_KEY], const struct hf_hold *hold);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lists, on a session of their own. */
+/* Lists, on their own session. */
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/id.h"
@@ -8,20 +8,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of one call: so many records are looked at, so many come with one question. */
+/* LOOK_MAX: records read in one call. LOOK_AT_ONCE: records read in one query. */
 enum { LOOK_MAX = 20000, LOOK_AT_ONCE = 1000, ROWS_TEXT = 24 };
 
-/* Whoever places a hold takes the time and then an ordinal, and others do so meanwhile: a hold that
- * was placed later may come before one that was placed earlier, by a moment. */
+/* A batch reads the time and then draws an ordinal, and batches overlap: a hold placed later may
+ * have the lower ordinal, by a moment. */
 enum { ORDER_MS = 1000 };
 
 struct listing {
     struct hf_paging to;
     struct hf_pg_conn *conn;
     struct hf_pg_shared *shared;
-    hf_time now; /* engine time, where identities are listed */
+    hf_time now; /* engine time, for lists of identities */
     struct hf_arena *arena;
-    bool doubtful; /* it has seen what a standby may not have */
+    bool doubtful; /* it has seen a row that a standby may not have */
     char tenant[HF_TENANT_MAX + 1], name[HF_NAME_MAX + 1];
 };
 
@@ -30,14 +30,14 @@ static void text_of(char *to, size_t size, struct hf_bytes from)
     snprintf(to, size, "%.*s", (int)from.size, from.size ? (const char *)from.data : "");
 }
 
-/* The last columns of every question: the transaction that wrote the row, and one that nobody can
- * see yet, NULL where commits wait for no standby. */
+/* The last columns of every query: the transaction that wrote the row, and the first transaction
+ * that is not visible; NULL where commits wait for no standby. */
 #define NEXT                                                                     \
     "(SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN " \
     "pg_snapshot_xmax(pg_current_snapshot()) END)"
 #define WRITTEN(by) by ", " NEXT
 
-/* Has a standby all rows? */
+/* Does a standby have all rows? */
 static void note_doubtful(struct listing *l, const PGresult *result)
 {
     int next = PQnfields(result) - 1;
@@ -50,15 +50,15 @@ static void note_doubtful(struct listing *l, const PGresult *result)
     }
 }
 
-/* No list is of rows that a call could take out: what a page leaves out was never there, or is over
- * by its window. */
+/* No list shows rows that a call can remove: a row that is missing on a page never existed, or its
+ * window is over. */
 static bool is_complete(enum hf_pg_table table)
 {
     return !hf_pg_spec(table)->is_erased;
 }
 
-/* Ask for columns of `table` as t, which has the column `by` (or is a table: xmin), with `rest`
- * behind them. False, and the status set, if it fails. */
+/* Select the columns of `table` as t, which has the column `by` (or is a table: xmin), followed by
+ * `rest`. False, with the status set, if it fails. */
 static bool ask(struct listing *l, enum hf_pg_table table, const char *with, const char *by,
                 const char *rest, const char *const *params, int count, PGresult **result)
 {
@@ -93,8 +93,8 @@ static const void *record_of(const struct listing *l, const struct hf_pg_record 
     return &record->row.outbox;
 }
 
-/* The row could not be read. One that was changed by hand is left out: no other record is worse for
- * it. False without memory. */
+/* The row could not be read. A row that was changed by hand is left out; other records are still
+ * valid. False if out of memory. */
 static bool pass_over(struct listing *l, enum hf_pg_table table, const struct hf_pg_record *record)
 {
     if (record->unsound)
@@ -104,7 +104,7 @@ static bool pass_over(struct listing *l, enum hf_pg_table table, const struct hf
     return record->unsound;
 }
 
-/* A hold; whether its id is its own is only looked at where it is shown. */
+/* Read a hold; its id is checked only if the hold is shown. */
 static bool hold_read(struct listing *l, const PGresult *result, int row, struct hf_pg_record *out)
 {
     if (!hf_pg_record_read(HF_PG_HOLD, result, row, 0, l->arena, out))
@@ -114,7 +114,7 @@ static bool hold_read(struct listing *l, const PGresult *result, int row, struct
     return !out->unsound;
 }
 
-/* A page of what has a number that lists go by. */
+/* A page of records that are listed by number. */
 static void list_numbered(struct listing *l, enum hf_pg_table table, const char *rest)
 {
     char before[ROWS_TEXT], most[ROWS_TEXT], now[ROWS_TEXT];
@@ -142,7 +142,7 @@ static void list_numbered(struct listing *l, enum hf_pg_table table, const char 
     PQclear(result);
 }
 
-/* Take in holds, newest first. False: the page is complete. from: in and out, where to go on. */
+/* Add holds, newest first. False: the page is complete. from: in and out, where to continue. */
 static bool add_holds(struct listing *l, const PGresult *result, bool by_resource, uint64_t *from)
 {
     const struct hf_query *q = l->to.query;
@@ -153,8 +153,7 @@ static bool add_holds(struct listing *l, const PGresult *result, bool by_resourc
         if (!good && !pass_over(l, HF_PG_HOLD, &record))
             return false;
         *from = by_resource ? hold->previous : hold->ordinal - 1;
-        if (by_resource &&
-            hold->previous >= hold->ordinal) { /* it leads back to where the list began */
+        if (by_resource && hold->previous >= hold->ordinal) { /* a loop */
             *from = 0;
             return false;
         }
@@ -169,7 +168,7 @@ static bool add_holds(struct listing *l, const PGresult *result, bool by_resourc
         if (hold->placed_at >= q->from && hf_paging_wants(q, hold))
             hf_paging_add(&l->to, hold);
     }
-    if (PQntuples(result) == 0 || *from > INT64_MAX) /* an ordinal below 1 ends the list as well */
+    if (PQntuples(result) == 0 || *from > INT64_MAX) /* an ordinal below 1 ends the list too */
         *from = 0;
     return *from > 0 && l->to.status == HF_OK;
 }
@@ -229,9 +228,8 @@ static void list_holds(struct listing *l)
     }
 }
 
-/* Is there such a guard, and which identities are over? Engine time is read as it is for a batch:
- * what the database's clock says is not always believed, and others may have committed at a later
- * time. */
+/* Does the guard exist, and which identities have expired? Engine time is read as for a batch: the
+ * database's clock is not always trusted, and other servers may have committed at a later time. */
 static void list_entries(struct listing *l)
 {
     PGresult *result;
@@ -303,9 +301,9 @@ enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query
     text_of(l.tenant, sizeof l.tenant, query->tenant);
     text_of(l.name, sizeof l.name, query->kind == HF_LIST_HOLDS ? query->resource : query->name);
     pthread_mutex_lock(&r->reader_lock);
-    /* A connection that died while nobody asked is found out by asking: then once more. So it is
-     * with one to a primary that is replaced while it is read. */
-    (void)hf_pg_session_is_newest(&r->reader); /* else it is closed */
+    /* A connection that died while idle shows only when it is used: then try once more. The same
+     * for a primary that is replaced during the read. */
+    (void)hf_pg_session_is_newest(&r->reader); /* closes it if not */
     for (int tries = 0; tries < 2; tries++) {
         l.to.status = HF_OK;
         l.doubtful = false;

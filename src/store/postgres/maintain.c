@@ -1,4 +1,4 @@
-/* Maintenance and figures, each on a session of its own. */
+/* Maintenance and figures, each on its own session. */
 #include "store/postgres/pool.h"
 
 #include "base/clock.h"
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* How much a step does, and how long the maintainer sleeps when there is nothing to do. */
+/* The work of one step, and how long the maintainer sleeps when there is nothing to do. */
 enum { SWEEP_MAX = 256, FREE_MAX = 2000, TICK_MS = 250 };
 
 static bool is_refused(struct hf_pool *r)
@@ -17,8 +17,8 @@ static bool is_refused(struct hf_pool *r)
     return refused;
 }
 
-/* Does the database take what a batch writes? Rows as it would write them, taken back at once: that
- * needs the same rights and the same room. */
+/* Does the database accept the writes of a batch? Writes the same kinds of rows and rolls back:
+ * that needs the same rights and the same disk space. */
 static bool takes_writes(struct hf_pg_session *s)
 {
     static const char *const statements[] = {
@@ -38,7 +38,7 @@ static bool takes_writes(struct hf_pg_session *s)
     return hf_pg_ask(&s->conn, "ROLLBACK", 0, NULL, false, NULL) == HF_PG_FINE && good;
 }
 
-/* So that it can be seen whether it waits for the standbys. */
+/* Note when a sweep began: confirm.c checks whether it waits for the standbys. */
 static void sweeping(struct hf_pool *r, bool begins)
 {
     pthread_mutex_lock(&r->lock);
@@ -55,15 +55,15 @@ bool hf_pool_maintain(struct hf_store *store)
     enum hf_pg_end end = HF_PG_GONE;
     pthread_mutex_lock(&r->sweeper_lock);
     sweeping(r, true);
-    (void)hf_pg_session_is_newest(s); /* else it is closed */
+    (void)hf_pg_session_is_newest(s); /* closes it if not */
     if (s->conn.pg || hf_pg_session_connect(s, NULL) == HF_PG_FINE)
         end = hf_pg_sweep(s, SWEEP_MAX, &swept);
     if (end == HF_PG_DONE)
         end = hf_pg_free_expired(s, FREE_MAX, &freed);
-    /* What a sweep in doubt did is found out by the next connect; nobody waits for it. */
+    /* After a sweep with an unknown outcome, the next connect finds out; no caller waits for it. */
     if (end == HF_PG_DOUBT)
         hf_pg_disconnect(&s->conn);
-    /* A row that cannot be swept is said; but the database takes what others write. */
+    /* Log a row that cannot be expired; but the database accepts other writes. */
     if (end == HF_PG_NO && hf_pool_is_about_one(&s->conn))
         s->conn.state[0] = '\0';
     if (end == HF_PG_NO)
@@ -80,7 +80,7 @@ bool hf_pool_maintain(struct hf_store *store)
     uint32_t timeline = s->conn.timeline;
     sweeping(r, false);
     pthread_mutex_unlock(&r->sweeper_lock);
-    if (waiting) /* what that tells lets rows leave the next time */
+    if (waiting) /* after that, rows may leave in the next step */
         (void)hf_pool_confirm(r, timeline, NULL);
     hf_pool_clock_note(r);
     return end == HF_PG_DONE && (swept > 0 || freed > 0);
@@ -99,20 +99,19 @@ int64_t hf_pool_maintain_pace(void *arg)
 
 /* ---- Figures ---- */
 
-/* Which part of the keys are not claims, as the database's own statistics have it. */
+/* The fraction of keys that are not claims, from the database's statistics. */
 #define NO_CLAIMS                                                                             \
     "coalesce((SELECT null_frac FROM pg_stats WHERE schemaname = 'holdfast' AND tablename = " \
     "'token' AND "                                                                            \
     "attname = 'state'), 1)"
 
-/* And which part of the registers have not been deleted: the others are in an index of their
- * own. */
+/* The fraction of registers that are not deleted: deleted ones have their own index. */
 #define NOT_LEFT                                                                  \
     "greatest(0, 1 - coalesce((SELECT l.reltuples FROM pg_class l WHERE l.oid = " \
     "to_regclass('holdfast.register_left')), 0) / reltuples)"
 
-/* How many rows there are: counted while there are few, else as those statistics have it: the rows
- * of `index`, or `part` of them. `where` is for those of a table that are of interest. */
+/* Row counts: counted while there are few, else estimated from the statistics: the rows of `index`,
+ * times `part`. `where` selects the rows to count. */
 static const struct figure {
     const char *table, *index, *where, *part;
     size_t at;
@@ -153,7 +152,7 @@ static void figures_read(struct hf_pool *r)
     uint64_t values[FIGURES] = { 0 };
     enum hf_pg_outcome outcome = HF_PG_FINE;
     pthread_mutex_lock(&r->reader_lock);
-    (void)hf_pg_session_is_newest(&r->reader); /* else it is closed */
+    (void)hf_pg_session_is_newest(&r->reader); /* closes it if not */
     if (!r->reader.conn.pg)
         outcome = hf_pg_session_read(&r->reader);
     if (outcome == HF_PG_FINE)
@@ -174,8 +173,8 @@ static void figures_read(struct hf_pool *r)
 void hf_pool_stats(struct hf_store *store, bool applying, struct hf_stats *out)
 {
     struct hf_pool *r = hf_pool_of(store);
-    (void)applying;               /* no function has its locks */
-    if (r->options.no_background) /* nobody else does */
+    (void)applying;               /* an apply function has no lock of this store */
+    if (r->options.no_background) /* no background thread does it */
         figures_read(r);
     uint64_t silent_ms = hf_pool_silent_ms(r);
     pthread_mutex_lock(&r->lock);

@@ -11,8 +11,8 @@ static enum hf_status fault(struct hf_error *why, enum hf_status status, const c
     return hf_error_set(why, status, "%s", sentence);
 }
 
-/* Whoever makes or changes the schema needs a role that may; whoever only uses it needs the grants
- * of roles.sql. */
+/* To create or change the schema, the role needs the right to do so; to use it, the role needs the
+ * grants of roles.sql. */
 enum need { MAKING, USING };
 
 static enum hf_status failed(const struct hf_pg_conn *conn, struct hf_error *why, const char *doing,
@@ -33,7 +33,7 @@ static enum hf_status version_read(struct hf_pg_conn *conn, int *version, struct
 {
     PGresult *result;
     *version = 0;
-    /* Not to_regclass: it may still go by what this session found before it waited for the lock. */
+    /* Not to_regclass: it may use what this session cached before it waited for the lock. */
     if (hf_pg_ask(conn,
                   "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = "
                   "c.relnamespace WHERE n.nspname = 'holdfast' AND c.relname = 'migration')",
@@ -59,7 +59,7 @@ static void hex(const uint8_t *bytes, size_t size, char *out)
         snprintf(out + 2 + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* The one row of holdfast.store, with what a new store begins with. */
+/* Insert the one row of holdfast.store, with the settings of a new store. */
 static enum hf_status store_make(struct hf_pg_conn *conn, const struct hf_options *options,
                                  struct hf_error *why)
 {
@@ -109,12 +109,13 @@ static enum hf_status apply_one(struct hf_pg_conn *conn, const struct hf_pg_migr
     return HF_OK;
 }
 
-/* In a transaction, under the lock: apply what is missing. */
+/* In a transaction, under the lock: apply the missing migrations. */
 static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *options,
                              struct hf_error *why)
 {
     int version;
-    enum hf_status st = version_read(conn, &version, why); /* again: another may have been faster */
+    enum hf_status st = version_read(conn, &version, why); /* again: another server may have updated
+                                                            * it */
     if (st == HF_OK && version == 0 &&
         hf_pg_script(
             conn,
@@ -209,6 +210,6 @@ enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *o
         st = update_locked(conn, options, why);
     struct hf_error other;
     if (st != HF_OK && version_read(conn, &version, &other) == HF_OK && version == newest)
-        st = HF_OK; /* another was faster */
+        st = HF_OK; /* another server has updated it */
     return st == HF_OK ? store_read(conn, shared, rules, why) : st;
 }

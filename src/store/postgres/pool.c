@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- What an operator should know ---- */
+/* ---- Log lines for the operator ---- */
 
 void hf_pool_note(struct hf_pool *r, int level, const char *line)
 {
@@ -19,8 +19,8 @@ void hf_pool_note(struct hf_pool *r, int level, const char *line)
         r->options.on_note(r->options.arg, level, line);
 }
 
-/* Say it, unless it was said within the last minute: a trouble that lasts may have several texts in
- * turns. */
+/* Log the line, unless it was logged within the last minute: a lasting problem may alternate
+ * between several texts. */
 static void complain(struct hf_pool *r, const char *line)
 {
     enum { COUNT = sizeof r->complaints / sizeof *r->complaints, AGAIN_MS = 60000 };
@@ -41,7 +41,7 @@ static void complain(struct hf_pool *r, const char *line)
         hf_pool_note(r, 1, line);
 }
 
-/* With the lock. The trouble is over: if it comes again, it is said again. */
+/* With the lock. The problem is over: log it again if it returns. */
 static void complaints_forget(struct hf_pool *r)
 {
     memset(r->complaints, 0, sizeof r->complaints);
@@ -85,7 +85,7 @@ void hf_pool_refused(struct hf_pool *r, const struct hf_pg_conn *conn)
     bool was_refused;
     pthread_mutex_lock(&r->lock);
     was_refused = r->refused;
-    if (!conn || conn->state[0]) { /* else it was not the database */
+    if (!conn || conn->state[0]) { /* else the error is not from the database */
         r->refused = conn != NULL;
         r->is_full = conn && strcmp(conn->state, DISK_FULL) == 0;
     }
@@ -118,7 +118,7 @@ static void submit(struct hf_store *store, struct hf_op *first)
         op->needs |= r->epoch;
     hf_pool_queue_add(r, first, now);
     r->unanswered[r->epoch] += count;
-    /* Who is busy takes it when it is free; to wake somebody who has no turn would cost more than
+    /* A busy worker takes it when it is free; waking a worker that has no turn would cost more than
      * the request. */
     if (r->busy == 0 || (r->busy < HF_POOL_BUSY && r->queued >= HF_POOL_FULL) ||
         (r->queue.bulk_busy > 0 && hf_pool_queue_mixed(r, now)))
@@ -215,7 +215,7 @@ static enum hf_status fault(struct hf_error *why, enum hf_status status, const c
     return hf_error_set(why, status, "%.100s: %.380s", doing, what);
 }
 
-/* Look at the database with a connection of its own: it may have no tables yet. */
+/* Check the database on a separate connection: it may have no tables yet. */
 static enum hf_status prepare(struct hf_pool *r, struct hf_rules *rules, struct hf_error *why)
 {
     struct hf_pg_conn conn = { .patience_ms = 120000 };
@@ -226,13 +226,12 @@ static enum hf_status prepare(struct hf_pool *r, struct hf_rules *rules, struct 
     return st;
 }
 
-/* For how long a start tries to write its configuration while transactions of others keep it from
- * that, and for how long it waits for the lock the first time and at most. It waits for twice as
- * long the next time, because it must outlast their longest commit; between two tries the others go
- * on. */
+/* CONFIGURE_MS: how long a start tries to write its configuration while other transactions block
+ * it. LEAST and MOST: its first and its longest lock timeout. The timeout doubles, because it must
+ * outlast their longest commit; between two tries the others continue. */
 enum { CONFIGURE_MS = 10000, CONFIGURE_LEAST_MS = 100, CONFIGURE_MOST_MS = 1000 };
 
-/* The first session writes the configuration into the journal where it is new. */
+/* The first session writes a new configuration into the journal. */
 static enum hf_status configure(struct hf_pool *r, const struct hf_rules *in_force,
                                 struct hf_error *why)
 {
@@ -269,7 +268,8 @@ static enum hf_status configure(struct hf_pool *r, const struct hf_rules *in_for
     if (end != HF_PG_DONE)
         return fault(why, HF_STORAGE_FAILURE, "the configuration cannot be written", s->conn.why);
     enum hf_status failed =
-        is_new || changed ? HF_INDETERMINATE : HF_STORAGE_FAILURE; /* it is written by now */
+        is_new || changed ? HF_INDETERMINATE : HF_STORAGE_FAILURE; /* the configuration is written
+                                                                    * by now */
     if (hf_pg_look(s) != HF_PG_DONE)
         return fault(why, failed, "the database cannot be asked for the time", s->conn.why);
     if (hf_pool_guards_read(r, s) != HF_PG_FINE)
@@ -347,7 +347,7 @@ static uint32_t timeline(struct hf_store *store)
     return atomic_load(&hf_pool_of(store)->shared.timeline);
 }
 
-/* The database has tables, and no memory of ours: nothing is counted by tenant. */
+/* The rows are in the database, not in our memory: nothing is counted by tenant. */
 static size_t usage(struct hf_store *store, struct hf_usage *list, size_t max,
                     struct hf_usage *others)
 {

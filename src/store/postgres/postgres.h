@@ -1,4 +1,4 @@
-/* postgres.h: a store in a PostgreSQL database (pool.h says how it works). */
+/* postgres.h: a store in a PostgreSQL database. pool.h describes how it works. */
 #ifndef HF_STORE_POSTGRES_POSTGRES_H
 #define HF_STORE_POSTGRES_POSTGRES_H
 

@@ -1,13 +1,14 @@
-/* The queue of the store on PostgreSQL: what waits, of each tenant in order, and who takes what.
+/* The queue of the store on PostgreSQL: waiting operations by tenant, in order, and which worker
+ * takes them.
  *
- * Tenants take turns. A tenant that has more than HF_POOL_SMALL operations waiting is a large one.
- * For as long as there is more than one tenant:
+ * Tenants take turns. A tenant with more than HF_POOL_SMALL waiting operations is a large one.
+ * While there is more than one tenant:
  *
- *   - a batch is of large ones or of small ones, in turns where both wait, so that few operations
- *     do not wait for the commit of many; and it has at most HF_POOL_SHARE of each tenant, so that
- *     none is long;
- *   - all workers but one may work for large ones, and those that do do not count as busy for small
- *     ones, who go on at once.
+ *   - A batch serves either large or small tenants, in turns if both wait, so that few operations
+ *     do not wait for the commit of many. It has at most HF_POOL_SHARE operations of each tenant,
+ *     so that no batch is long.
+ *   - All workers but one may serve large tenants. They do not count as busy for small tenants,
+ *     whose operations start at once.
  *
  * A tenant alone has as large batches as there can be, and all workers. Where commits wait for
  * standbys, the last worker that is free takes questions alone; and while the standbys are away,
@@ -42,7 +43,7 @@ static struct hf_pool_part **bucket_of(struct hf_pool_queue *q, uint64_t hash)
     return &q->buckets[hash % HF_POOL_PART_BUCKETS];
 }
 
-/* It waits from now on, behind all others. */
+/* The part begins to wait, after all others. */
 static void ring_add(struct hf_pool_queue *q, struct hf_pool_part *part)
 {
     part->end = &part->first;
@@ -56,7 +57,7 @@ static void ring_add(struct hf_pool_queue *q, struct hf_pool_part *part)
     q->waiting++;
 }
 
-/* Nothing of it waits any more. */
+/* No operation of the part waits any more. */
 static void ring_remove(struct hf_pool_queue *q, struct hf_pool_part *part)
 {
     part->prev->next = part->next;
@@ -74,8 +75,8 @@ static void ring_remove(struct hf_pool_queue *q, struct hf_pool_part *part)
     q->unused = part;
 }
 
-/* The tenant's part. If more tenants wait than there are parts, the others share one until it is
- * empty: none of them has operations in two. */
+/* The tenant's part. If more tenants wait than there are parts, the others share `rest` until it is
+ * empty: no tenant has operations in two parts. */
 static struct hf_pool_part *part_of(struct hf_pool_queue *q, uint64_t hash)
 {
     struct hf_pool_part **bucket = bucket_of(q, hash), *part = *bucket;
@@ -98,7 +99,7 @@ static struct hf_pool_part *part_of(struct hf_pool_queue *q, uint64_t hash)
 void hf_pool_queue_add(struct hf_pool *r, struct hf_op *first, int64_t now)
 {
     struct hf_pool_queue *q = &r->queue;
-    while (first) { /* those of one tenant, and then of the next */
+    while (first) { /* the operations of one tenant at a time */
         struct hf_op *last = first, *next;
         size_t count = 1;
         while (last->next && hf_bytes_equal(last->next->request->tenant, first->request->tenant)) {
@@ -132,9 +133,9 @@ static bool is_large(const struct hf_pool_part *part)
 
 /* ---- Taking ---- */
 
-/* How much memory a batch may need before it is enough, by what its requests bring and by a part of
- * what may be stored for them: a response of a claim or a result of a guard is read with its row,
- * and few are as large as they may be. At the worst a batch reads four times as much. */
+/* How much memory a batch may need, estimated from its requests and from a fraction of what may be
+ * stored for them: a claim's response or a guard's result is read with its row, and few are of the
+ * largest size. In the worst case a batch reads four times as much. */
 enum { BYTES_MAX = 64 << 20 };
 
 static size_t weight(const struct hf_request *q)
@@ -150,8 +151,8 @@ static bool may_take(struct hf_pool_worker *w, const struct hf_op *op)
     return !slot || slot->count == 0 || slot->worker == w->index;
 }
 
-/* Has another worker a batch under way that needs the same row? Two of them at once would wait for
- * each other, or one would begin again. Who has it for long is not waited for. */
+/* Does another worker's batch need the same row? Two such batches would wait for each other, or one
+ * would start again. Do not wait for a slow batch. */
 static bool is_row_busy(const struct hf_pool_worker *w, const struct hf_op *op)
 {
     const struct hf_pool_slot *row = hf_pool_row_slot(w->pool, op);
@@ -160,7 +161,7 @@ static bool is_row_busy(const struct hf_pool_worker *w, const struct hf_op *op)
     return hf_clock_monotonic_ms() - w->pool->workers[row->worker].begun_ms <= HF_POOL_SLOW_MS;
 }
 
-/* Its order key and its row are this worker's from now on. */
+/* Reserve the operation's order key and row for this worker. */
 static void slots_take(struct hf_pool_worker *w, const struct hf_op *op)
 {
     struct hf_pool_slot *const slots[] = { hf_pool_order_slot(w->pool, op),
@@ -180,7 +181,7 @@ void hf_pool_slots_give_back(struct hf_pool *r, const struct hf_op *op)
             slots[i]->count--;
 }
 
-/* Lanes of which an operation was passed over: what is behind it stays behind it. */
+/* Order keys of skipped operations: later operations with the same order key must wait too. */
 struct passed {
     bool any;
     bool orders[HF_POOL_SLOTS];
@@ -202,22 +203,22 @@ static bool is_passed(const struct passed *passed, struct hf_pool *r, const stru
     return slot && passed->orders[slot - r->orders];
 }
 
-/* Must the operation wait until fewer of its sort are under way? Operations that failed once are
- * tried alone, and may wait for a row that is locked: they never have all workers. Of those whose
- * row is known to be locked there is one at a time. */
+/* Must the operation wait until fewer of its kind are in progress? Operations that failed once run
+ * alone and may wait for a locked row: they never get all workers. Of operations whose row is known
+ * to be locked, one runs at a time. */
 static bool must_wait(struct hf_pool *r, const struct hf_op *op, bool stuck)
 {
     return (stuck && r->stuck_busy) || (hf_pool_tried(op) && r->tried_busy >= HF_POOL_BUSY);
 }
 
-/* What a batch is being made of. */
+/* A batch in the making. */
 struct taking {
     struct hf_pool_worker *w;
-    bool apart;         /* a batch has questions alone, or none */
-    bool asks, changes; /* it has such; or must not have the other */
+    bool apart;         /* a batch has only reads, or no reads */
+    bool asks, changes; /* it has such operations, or must not have the others */
     bool mixed;         /* there is more than one tenant */
-    bool crowded;       /* enough are at work */
-    bool crowded_small; /* also for those who have few operations */
+    bool crowded;       /* enough workers are busy */
+    bool crowded_small; /* also for small tenants */
     size_t bytes;
     struct passed passed;
 };
@@ -237,7 +238,7 @@ static bool may_serve(const struct taking *t, const struct hf_pool_part *part)
     return !t->crowded && t->w->pool->queue.bulk_busy < HF_POOL_WORKERS - 1;
 }
 
-/* Take what waits of a tenant, in order, as much as the batch holds of it. False: the batch is
+/* Take a tenant's operations in order, as many as the batch may have. False: the batch is
  * complete. */
 static bool part_take(struct taking *t, struct hf_pool_part *part)
 {
@@ -263,7 +264,7 @@ static bool part_take(struct taking *t, struct hf_pool_part *part)
         }
         alone = stuck || hf_pool_alone(op);
         if (hf_pool_alone(op) && w->count > 0)
-            break; /* what is behind it may have its order key */
+            break; /* operations behind it may have the same order key */
         *at = op->next;
         if (part->end == &op->next)
             part->end = at;
@@ -284,7 +285,7 @@ static bool part_take(struct taking *t, struct hf_pool_part *part)
 
 enum sort { SMALL, LARGE, ANY };
 
-/* Those of a sort, each in its turn. */
+/* Take from all tenants of a sort, in turn. */
 static void sort_take(struct taking *t, enum sort sort)
 {
     struct hf_pool_queue *q = &t->w->pool->queue;
@@ -305,7 +306,6 @@ static void sort_take(struct taking *t, enum sort sort)
         q->turn = served;
 }
 
-/* Take a batch. */
 static void batch_take(struct taking *t)
 {
     struct hf_pool_worker *w = t->w;
@@ -336,7 +336,7 @@ static void batch_take(struct taking *t)
     r->in_flight += w->count;
 }
 
-/* Is there a worker that has a connection, and is idle or about to be? Who has none lets it go
+/* Is there a worker with a connection that is idle or about to be? A worker without one lets it go
  * first, and wakes it. */
 static bool is_better_one(const struct hf_pool_worker *w)
 {
@@ -344,7 +344,7 @@ static bool is_better_one(const struct hf_pool_worker *w)
     for (unsigned i = 0; i < HF_POOL_WORKERS && !w->session.conn.pg; i++) {
         struct hf_pool_worker *other = &w->pool->workers[i];
         if ((other->begun_ms && !other->answering) ||
-            !other->session.conn.pg) /* who is busy may change it */
+            !other->session.conn.pg) /* a busy worker may change it */
             continue;
         found = true;
         if (other->idle)
@@ -353,7 +353,7 @@ static bool is_better_one(const struct hf_pool_worker *w)
     return found;
 }
 
-/* Do commits wait for a standby that is away, as it seems? */
+/* Do commits seem to wait for a standby that is down? */
 static bool is_standby_slow(struct hf_pool *r)
 {
     enum { SLOW_MS = 1000 };
@@ -364,7 +364,7 @@ static bool is_standby_slow(struct hf_pool *r)
     return hf_pool_is_silent(r);
 }
 
-/* Who is at work, and is that enough? */
+/* Are enough workers busy? */
 static void look_round(struct taking *t)
 {
     struct hf_pool *r = t->w->pool;
@@ -381,8 +381,8 @@ static void look_round(struct taking *t)
     }
     t->crowded = busy >= most;
     t->crowded_small = small >= most;
-    /* Commits wait for a standby for as long as that is away. What was confirmed can be asked for
-     * meanwhile: a worker is left for it, and no question is in one batch with what waits. */
+    /* Commits wait as long as a standby is down. Meanwhile, confirmed rows can still be read: one
+     * worker is kept for reads, and no batch has both reads and writes. */
     bool waits = atomic_load(&r->shared.replicates);
     t->asks = waits && r->busy == HF_POOL_WORKERS - 1;
     t->apart = t->asks || (waits && is_standby_slow(r));
@@ -404,7 +404,7 @@ static bool has_some(struct taking *t)
 
 bool hf_pool_take(struct hf_pool_worker *w)
 {
-    struct taking t; /* but for what is set here nothing of it is looked at before it is set */
+    struct taking t; /* look_round and batch_take set the other members */
     t.w = w;
     if (w->pool->queued == 0 || is_better_one(w))
         return false;

@@ -1,25 +1,24 @@
 /* replicated.h: which transactions the synchronous standbys are known to have.
  *
- * A transaction that waits for its standby is not yet seen by others. But once its wait is
- * cancelled, its session ended, or the primary has crashed and started again, everybody sees what
- * it wrote, although no standby has it; and so they do with one that did not wait at all
- * (synchronous_commit = local). A server that answers from such a row tells what is lost with the
- * primary.
+ * While a transaction waits for its standby, other transactions do not see it. But if the wait is
+ * cancelled, its session ends, or the primary crashes and restarts, every transaction sees its
+ * rows, although no standby has them. The same holds for a transaction that does not wait at all
+ * (synchronous_commit = local). An answer from such a row would be lost with the primary.
  *
- * A commit of our own that was replicated says more than that it was: the log is sent in order, so
- * every transaction that could be seen before that commit is replicated as well. What is remembered
- * of that is the lowest transaction that was still under way then (a subtransaction has a higher
- * number than the one that it belongs to): all below it that can be seen at all are replicated.
- * Above it single ones are remembered: our own, and those that were waited for.
+ * The log is sent in order. So when one of our commits was replicated, every transaction that was
+ * visible before that commit is replicated too. We remember the lowest transaction that was in
+ * progress then (a subtransaction has a higher number than its parent): all visible ones below it
+ * are replicated. Above it, single transactions are remembered: our own, and those that were waited
+ * for.
  *
- * Whether commits wait is a setting. It may be emptied and set again while a commit is under way,
- * or waits: that one then has waited for nobody, and PostgreSQL does not say so. Each session of it
- * knows when it has read the settings; if that is the same before a commit and behind it, the
- * commit has waited, and only then is anything learned from it.
+ * Whether commits wait is a setting. An operator may empty it and set it again while a commit is in
+ * progress: that commit has not waited, and PostgreSQL does not report it. Each database session
+ * knows when it last read the settings. If that time is the same before and after a commit, the
+ * commit has waited; only then do we learn from it.
  *
- * Numbers are those of one timeline: a standby that was promoted may give those that it had not
- * heard of to others. What is learned on a later timeline takes the place of what was known. Any
- * number of threads may ask and learn at once. */
+ * Transaction numbers belong to one timeline: a promoted standby may use numbers again that it had
+ * not received. Knowledge from a later timeline replaces the old. Any number of threads may call
+ * these functions at once. */
 #ifndef HF_STORE_POSTGRES_REPLICATED_H
 #define HF_STORE_POSTGRES_REPLICATED_H
 
@@ -35,19 +34,20 @@ struct hf_pg_replicated {
     _Atomic uint64_t known[HF_PG_KNOWN]; /* private: by the number's lowest bits */
 };
 
-/* The number with its epoch, of a row's xmin: the highest below `next`, which no transaction that
- * can be seen has reached. 0: one that is older than all numbers. */
+/* The number with its epoch, of a row's xmin: the highest below `next`, which no visible
+ * transaction has reached. 0: a frozen one. */
 uint64_t hf_pg_xid(uint32_t xmin, uint64_t next);
 
-/* Is the transaction, which can be seen, known to be replicated? */
+/* Is this visible transaction known to be replicated? */
 bool hf_pg_replicated_has(const struct hf_pg_replicated *r, uint32_t timeline, uint64_t xid);
-/* Are all transactions that a snapshot can see, to which `next` and those behind it are in the
- * future, known to be replicated? That is what is asked of a row that is not there: who removed it
- * is not known. Looks at no more than HF_PG_KNOWN numbers. */
+/* Are all transactions known to be replicated that a snapshot can see, for which `next` and higher
+ * ones are in the future? Needed for a missing row: it is unknown which transaction removed it.
+ * Checks at most HF_PG_KNOWN numbers. */
 bool hf_pg_replicated_all(const struct hf_pg_replicated *r, uint32_t timeline, uint64_t next);
-/* Are all transactions below `xid` that can be seen known to be replicated? */
+/* Are all visible transactions below `xid` known to be replicated? */
 bool hf_pg_replicated_is_below(const struct hf_pg_replicated *r, uint32_t timeline, uint64_t xid);
-/* A commit was replicated, before which all below `xid` had ended; or this one was. */
+/* below: a commit was replicated that began after all below `xid` had ended. add: `xid` was
+ * replicated. */
 void hf_pg_replicated_below(struct hf_pg_replicated *r, uint32_t timeline, uint64_t xid);
 void hf_pg_replicated_add(struct hf_pg_replicated *r, uint32_t timeline, uint64_t xid);
 

@@ -17,24 +17,25 @@ struct cursor {
     const char *name; /* static; NULL: none is open */
     PGresult *page;   /* owned */
     int row, rows;    /* the next row of the page, and how many it has */
-    int fetch;        /* how many to ask for next */
+    int fetch;        /* how many rows to fetch next */
 };
 
 typedef char digits_of[HF_PG_SCAN_VALUES_MAX][24]; /* numbers of a row as text */
 
 struct hf_pg_scan {
     PGconn *pg;     /* owned */
-    char *conninfo; /* owned: what is in it must not be told */
+    char *conninfo; /* owned: never shown in a message */
     char *where;    /* owned */
     struct cursor journal, table;
-    size_t at;      /* the table that comes next */
+    size_t at;      /* the next table */
     PGresult *side; /* owned: of hf_pg_scan_entry_at */
     digits_of entry_digits, row_digits;
 };
 
 /* ---- Errors ---- */
 
-/* What a database says may be anything: what a terminal would act on is not shown. */
+/* The database's message may contain any bytes: replace control characters, which a terminal would
+ * act on. */
 static void make_harmless(char *text)
 {
     for (; *text; text++)
@@ -42,7 +43,7 @@ static void make_harmless(char *text)
             *text = '?';
 }
 
-/* Its first line, without the word that it begins with. */
+/* The first line of the message, without "ERROR:" or "FATAL:". */
 static void message_copy(const struct hf_pg_scan *r, char *out, size_t room)
 {
     const char *text = r->pg ? PQerrorMessage(r->pg) : "";
@@ -113,8 +114,8 @@ static struct hf_bytes bytes_of(const PGresult *result, int row, int column)
     return hf_mem(PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column));
 }
 
-/* A time as the digits of its milliseconds. Holdfast writes whole ones: what somebody else has
- * written may not be. */
+/* A time as the digits of its milliseconds. Holdfast writes whole milliseconds; a row changed by
+ * hand may have a fraction. */
 static void time_digits(int64_t us, char digits[24])
 {
     if (us == INT64_MAX)
@@ -161,8 +162,8 @@ static bool field_fill(const PGresult *result, int row, int column, char digits[
     return true;
 }
 
-/* The values of a row in binary form, from column `first` on. False if there is a type that
- * Holdfast's tables do not have. */
+/* Read the values of a row in binary form, from column `first` on. False for a type that Holdfast's
+ * tables do not have. */
 static bool row_fill(const PGresult *result, int row, int first, digits_of digits,
                      struct hf_pg_scan_row *out)
 {
@@ -198,14 +199,14 @@ static void cursor_close(struct hf_pg_scan *r, struct cursor *c)
     *c = (struct cursor){ .name = NULL };
 }
 
-/* Ask for as many rows the next time as fit into a page by the size of these. */
+/* Next time fetch as many rows as fit into a page, by the size of these. */
 static int fetch_next(const struct cursor *c)
 {
     size_t room = PAGE_BYTES / (PQresultMemorySize(c->page) / (size_t)c->rows + 1);
     return room < 1 ? 1 : room > PAGE_MAX ? PAGE_MAX : (int)room;
 }
 
-/* The next row is c->page's c->row - 1. 1: there is one; 0: no more; -1: it failed. */
+/* Advance: the row is row c->row - 1 of c->page. 1: there is one; 0: no more; -1: failed. */
 static int cursor_next(struct hf_pg_scan *r, struct cursor *c)
 {
     char sql[64];
@@ -354,7 +355,8 @@ bool hf_pg_scan_entry_at(struct hf_pg_scan *r, uint64_t position, struct hf_byte
 {
     char number[24];
     const char *params[] = { number };
-    snprintf(number, sizeof number, "%lld", (long long)position); /* by hand it may be below 0 */
+    snprintf(number, sizeof number, "%lld", (long long)position); /* a row changed by hand may have
+                                                                   * a negative number */
     PQclear(r->side);
     r->side = PQexecParams(r->pg, "SELECT entry FROM holdfast.journal WHERE number = $1::bigint", 1,
                            NULL, params, NULL, NULL, 1);
@@ -390,8 +392,8 @@ bool hf_pg_scan_writers(struct hf_pg_scan *r,
 
 static enum hf_status connect_to(struct hf_pg_scan *r, struct hf_error *why)
 {
-    /* A database that falls silent must not be waited for for ever. What the connection string says
-     * stands behind, and wins. */
+    /* Do not wait for ever for a database that stops answering. The connection string comes later
+     * in the list, and wins. */
     const char *const keywords[] = { "connect_timeout",
                                      "keepalives_idle",
                                      "keepalives_interval",
@@ -419,7 +421,7 @@ static bool run(struct hf_pg_scan *r, const char *sql)
     return done;
 }
 
-/* A number that the database answers with. False: hf_audit_postgres_fail tells why. */
+/* Read a number from the database. False: hf_pg_scan_failed has the error. */
 static bool ask(struct hf_pg_scan *r, const char *sql, int *answer)
 {
     PGresult *result = PQexec(r->pg, sql);
@@ -429,7 +431,7 @@ static bool ask(struct hf_pg_scan *r, const char *sql, int *answer)
     return asked;
 }
 
-/* Is there a store at all, and do we know its tables? */
+/* Does the store exist, and do we know its tables? */
 static enum hf_status store_find(struct hf_pg_scan *r, struct hf_error *why)
 {
     int there = 0, version = 0;
@@ -449,8 +451,8 @@ static enum hf_status store_find(struct hf_pg_scan *r, struct hf_error *why)
                         r->where);
 }
 
-/* The secret in the ids of holds, which is not for every auditor: without it, ids are known by the
- * records alone. */
+/* Read the secret of the hold ids. Not every auditor may read it: without it, ids are known from
+ * the records alone. */
 static bool key_read(struct hf_pg_scan *r, struct hf_pg_scan_store *out)
 {
     int may = 0;
@@ -500,8 +502,8 @@ enum hf_status hf_pg_scan_store(struct hf_pg_scan *r, struct hf_pg_scan_store *o
     return st;
 }
 
-/* Is it the primary that the reader knows? One that was replaced by its standby, and came back, has
- * what nobody else has. */
+/* Is this the primary that the server uses? A former primary that came back may have commits that
+ * no other database has. */
 static enum hf_status timeline_is(struct hf_pg_scan *r, uint32_t timeline, struct hf_error *why)
 {
     int is = 0;

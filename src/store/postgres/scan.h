@@ -1,8 +1,8 @@
-/* scan.h: the tables of a store in a database, as they were at one moment, row by row.
+/* scan.h: reads all tables of a store in a database, as of one moment, row by row.
  *
- * For the audit, which reads without the library: a connection of its own, one read-only
- * transaction that sees the database as it was when it began, and cursors. Nothing is locked.
- * Neither many rows nor large ones fill the memory. */
+ * For the audit, which does not use the library: its own connection, one read-only transaction that
+ * sees the database as of its start, and cursors. No locks. Memory use does not grow with the
+ * number or size of rows. */
 #ifndef HF_STORE_POSTGRES_SCAN_H
 #define HF_STORE_POSTGRES_SCAN_H
 
@@ -16,26 +16,26 @@ struct hf_pg_scan;
 
 /* ---- Opening ---- */
 
-/* conninfo: copied. where: which database that is, for messages; copied. timeline: 0, or that of
- * the primary that is to be read. scan: out, owned, hf_pg_scan_close. HF_OK; HF_INVALID_REQUEST (no
- * connection string); HF_STORE_ABSENT; HF_STORE_NEWER; HF_STORAGE_FAILURE (no connection, no right,
- * another timeline); HF_NO_MEMORY. No sentence shows a password. */
+/* conninfo: copied. where: the name of the database for messages; copied. timeline: 0, or the
+ * timeline of the primary to read. scan: out, owned, hf_pg_scan_close. HF_OK; HF_INVALID_REQUEST
+ * (no connection string); HF_STORE_ABSENT; HF_STORE_NEWER; HF_STORAGE_FAILURE (no connection, no
+ * right, another timeline); HF_NO_MEMORY. No message shows a password. */
 HF_MUST_USE enum hf_status hf_pg_scan_open(const char *conninfo, const char *where,
                                            uint32_t timeline, struct hf_pg_scan **scan,
                                            struct hf_error *why);
 void hf_pg_scan_close(struct hf_pg_scan *scan);
 
-/* Say why the last call failed: what libpq or the database said, in one line that a terminal can
- * show. Returns the status. */
+/* Set `why` to the error of the last call, from libpq or the database, in one line of printable
+ * text. Returns the status. */
 enum hf_status hf_pg_scan_failed(const struct hf_pg_scan *scan, struct hf_error *why);
 
 /* The store's own row. */
 struct hf_pg_scan_store {
     uint8_t store_id[16];
-    bool has_key; /* false: the role may not read it */
+    bool has_key; /* false: the role has no right to read it */
     uint8_t id_key[HF_PG_SCAN_ID_KEY];
-    hf_time as_of;   /* the database's clock at the moment that is read */
-    uint64_t newest; /* number in the journal */
+    hf_time as_of;   /* the database's clock at the moment of the scan */
+    uint64_t newest; /* the highest number in the journal */
 };
 /* HF_STORE_DAMAGED: there is no such row. */
 HF_MUST_USE enum hf_status hf_pg_scan_store(struct hf_pg_scan *scan, struct hf_pg_scan_store *out,
@@ -47,7 +47,7 @@ struct hf_pg_scan_writer {
     const char *name;
     struct hf_bytes chain;
 };
-/* Call `each` for every writer, in the order of their ids; what it gets is borrowed. It answers
+/* Call `each` for every writer, in the order of their ids; its argument is borrowed. `each` returns
  * false to stop. False: the database failed (hf_pg_scan_failed). */
 bool hf_pg_scan_writers(struct hf_pg_scan *scan,
                         bool (*each)(void *arg, const struct hf_pg_scan_writer *writer), void *arg);
@@ -68,15 +68,15 @@ struct hf_pg_scan_value {
     struct hf_bytes value;
 };
 
-/* What is read: a table, or a part of one. */
+/* A table, or a part of one. */
 enum hf_pg_scan_table {
     HF_PG_SCAN_CONFIG,
     HF_PG_SCAN_TOKEN,
     HF_PG_SCAN_HOLD,
-    HF_PG_SCAN_REVERSED, /* holds that were given back: by which record */
+    HF_PG_SCAN_REVERSED, /* reversed holds, and the record that reversed each */
     HF_PG_SCAN_RESOURCE,
-    HF_PG_SCAN_RESOURCE_MADE, /* which entry made it */
-    HF_PG_SCAN_RESOURCE_DUE,  /* those with a hold that ends before their due_at, or without one */
+    HF_PG_SCAN_RESOURCE_MADE, /* the entry that made it */
+    HF_PG_SCAN_RESOURCE_DUE,  /* with a hold that ends before due_at, or without a hold */
     HF_PG_SCAN_GUARD,
     HF_PG_SCAN_GUARD_MADE,
     HF_PG_SCAN_IDENTITY,
@@ -87,15 +87,15 @@ enum hf_pg_scan_table {
     HF_PG_SCAN_CALL,
     HF_PG_SCAN_VALUE,
     HF_PG_SCAN_OUTBOX,
-    HF_PG_SCAN_COUNTER, /* sequences: NULL where the role may not look */
+    HF_PG_SCAN_COUNTER, /* sequences: NULL where the role has no right */
     HF_PG_SCAN_KEYLESS, /* tables without a primary key */
     HF_PG_SCAN_TABLES
 };
 
-/* A row. All of it is borrowed until the next call for the same kind of row. */
+/* A row. Borrowed until the next call for the same kind of row. */
 struct hf_pg_scan_row {
     enum hf_pg_scan_table table;
-    size_t keys, count; /* the first `keys` values tell the row from all others of the table */
+    size_t keys, count; /* the first `keys` values identify the row in its table */
     struct hf_pg_scan_value values[HF_PG_SCAN_VALUES_MAX];
 };
 
@@ -104,18 +104,17 @@ struct hf_pg_scan_entry {
     uint64_t number, batch;
     uint32_t writer;
     struct hf_bytes entry;
-    hf_time at; /* as the column says */
-    struct hf_pg_scan_row
-        beside; /* the columns beside the entry; `table` and `keys` mean nothing */
+    hf_time at;                   /* from the column */
+    struct hf_pg_scan_row beside; /* the other columns; `table` and `keys` are unused */
 };
 
 enum hf_pg_scan_step { HF_PG_SCAN_ROW, HF_PG_SCAN_END, HF_PG_SCAN_FAILED };
 
-/* The next entry, in the order of their numbers. */
+/* The next entry, in the order of the numbers. */
 enum hf_pg_scan_step hf_pg_scan_entry(struct hf_pg_scan *scan, struct hf_pg_scan_entry *out);
-/* The next call gives the same entry once more. */
+/* The next call returns the same entry again. */
 void hf_pg_scan_entry_again(struct hf_pg_scan *scan);
-/* The entry with this number. entry: out, borrowed until the next call; empty if there is not
+/* The entry with this number. entry: out, borrowed until the next call; empty unless there is
  * exactly one. False: the database failed. */
 bool hf_pg_scan_entry_at(struct hf_pg_scan *scan, uint64_t number, struct hf_bytes *entry);
 /* The next row of all tables, one table after the other. */
@@ -123,10 +122,10 @@ enum hf_pg_scan_step hf_pg_scan_row(struct hf_pg_scan *scan, struct hf_pg_scan_r
 
 /* ---- Standbys ---- */
 
-/* Wait up to `wait_ms` until the synchronous standbys have all that could be seen in the database
- * before the call. conninfo: borrowed. True: they have, or none is named, or the database is a
- * standby itself. False: not in time, or the database could not be asked. A commit that writes
- * nothing but an empty message to the log tells; it needs no right. */
+/* Wait up to `wait_ms` until the synchronous standbys have everything that was visible in the
+ * database before the call. conninfo: borrowed. True: they have it, or none is configured, or the
+ * database is a standby itself. False: timeout, or the database did not answer. It commits an empty
+ * message to the log, which needs no right. */
 bool hf_pg_scan_replicated(const char *conninfo, int wait_ms);
 
 #endif

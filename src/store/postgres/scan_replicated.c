@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The commit waits, whatever the default is, and says so if its wait was given up. */
+/* The commit waits regardless of the default, and warns if its wait was cancelled. */
 static const char set_up[] = "SET search_path = pg_catalog; SET client_min_messages = warning; "
                              "SELECT set_config('synchronous_commit', CASE WHEN s IN ('off', "
                              "'local') THEN 'on' ELSE s END, false) "
@@ -16,7 +16,7 @@ static const char commit[] =
     "SELECT pg_logical_emit_message(true, 'holdfast', '') WHERE NOT pg_is_in_recovery() "
     "AND current_setting('synchronous_standby_names') <> ''";
 
-enum { CANCEL_MS = 2000 }; /* how long the database may take to give the wait up */
+enum { CANCEL_MS = 2000 }; /* how long the database may take to cancel the wait */
 
 static void on_notice(void *warned, const PGresult *result)
 {
@@ -26,7 +26,7 @@ static void on_notice(void *warned, const PGresult *result)
         *(bool *)warned = true;
 }
 
-/* So that no session is left behind that waits for as long as the standby is away. */
+/* So that no database process stays and waits while the standby is down. */
 static void cancel(PGconn *pg)
 {
     char why[256];
@@ -36,7 +36,7 @@ static void cancel(PGconn *pg)
     PQfreeCancel(c);
 }
 
-/* Wait for the result. False: the time is up, or the line is cut. */
+/* Wait for the result. False: timeout, or the connection is lost. */
 static bool await(PGconn *pg, int wait_ms)
 {
     for (int64_t until = hf_clock_monotonic_ms() + wait_ms; PQisBusy(pg);) {

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How long the database may take for one round trip, a wait for locks and for a standby
- * included. */
+/* How long one round trip may take, including waits for locks and for a standby. */
 enum { PATIENCE_MS = 15000 };
 
 bool hf_pg_session_init(struct hf_pg_session *s, struct hf_pg_shared *shared)
@@ -36,7 +35,7 @@ void hf_pg_session_free(struct hf_pg_session *s)
     memset(s, 0, sizeof *s);
 }
 
-/* A primary that was replaced by its standby and came back knows nothing of what was confirmed
+/* A former primary that came back after its standby was promoted lacks everything confirmed
  * since. */
 static bool timeline_is_good(struct hf_pg_session *s)
 {
@@ -53,7 +52,7 @@ static bool timeline_is_good(struct hf_pg_session *s)
     return false;
 }
 
-/* A session that was idle while its primary was cut off and replaced still has its connection. */
+/* A session that was idle while its primary was replaced still has its connection. */
 bool hf_pg_session_is_newest(struct hf_pg_session *s)
 {
     if (!s->conn.pg || timeline_is_good(s))
@@ -63,8 +62,8 @@ bool hf_pg_session_is_newest(struct hf_pg_session *s)
     return false;
 }
 
-/* The string may lead to another database by now, or another store may have been made in this one.
- * Ids, chains and what is known of guards and standbys are those of the store that was opened. */
+/* The connection string may now lead to another database, or the schema may hold another store.
+ * Ids, chains, and the knowledge about guards and standbys belong to the store that was opened. */
 static enum hf_pg_outcome store_is_same(struct hf_pg_session *s)
 {
     PGresult *result;
@@ -106,7 +105,7 @@ static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
         snprintf(chain + 2 + 2 * i, 3, "%02x", s->chain[i]);
     snprintf(id, sizeof id, "%" PRId32, s->writer);
     const char *const params[] = { id, s->shared->name, chain };
-    /* No standby needs to have it before the first batch, whose commit comes behind it. */
+    /* The first batch's commit comes after it in the log, so no standby needs it earlier. */
     outcome = hf_pg_ask(&s->conn,
                         "WITH alone AS (SELECT set_config('synchronous_commit', 'local', true)) "
                         "INSERT INTO holdfast.writer (id, name, chain, started_at) SELECT "
@@ -116,7 +115,7 @@ static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
     if (outcome == HF_PG_FINE)
         s->registered_at = hf_pg_get_int8(result, 0, 0);
     else
-        s->writer = 0; /* perhaps it is there; then nobody will ever use it */
+        s->writer = 0; /* the row may exist; then it stays unused */
     PQclear(result);
     s->generation = 1;
     s->batch = 0;
@@ -124,14 +123,14 @@ static enum hf_pg_outcome writer_make(struct hf_pg_session *s)
     return outcome;
 }
 
-/* Does the writer's row have the last batch that is known, or the one behind it, which was in
- * doubt? result: the row, with the batch in this column. A row that is gone with its only batch:
- * *gone is set. */
+/* Does the writer's row have the last known batch, or the next one, whose outcome was unknown?
+ * result: the row, with the batch in this column. *gone: out, the row is missing and no batch of it
+ * was known to be committed. */
 static bool row_is_known(struct hf_pg_session *s, const PGresult *result, int column, bool *gone)
 {
-    /* The row went with a primary that died before a standby had it; so did the batch in doubt, if
-     * there is one. The new primary may have given its number to another session: that row is not
-     * ours. */
+    /* The row was lost with a primary that failed before a standby had it; so was the batch with
+     * the unknown outcome, if any. The new primary may have given the row's number to another
+     * session: that row is not ours. */
     *gone = PQntuples(result) == 0 && s->batch == 0;
     int64_t batch = PQntuples(result) == 1 ? hf_pg_get_int8(result, 0, column) : -1;
     if (*gone || batch == s->batch || batch == s->batch + 1)
@@ -144,7 +143,7 @@ static bool row_is_known(struct hf_pg_session *s, const PGresult *result, int co
     return false;
 }
 
-/* Whose row it is, as parameters. */
+/* The identity of the session's row, as parameters. */
 struct row_key {
     char id[16], registered_at[24];
     const char *params[3];
@@ -162,7 +161,7 @@ static void row_key_make(const struct hf_pg_session *s, struct row_key *key)
 #define ITS_ROW \
     "WHERE id = $1 AND name = $2 AND (extract(epoch FROM started_at) * 1000000)::bigint = $3"
 
-/* Is this the database that has what was written? */
+/* Does this database have what this session has written? */
 static enum hf_pg_outcome writer_look(struct hf_pg_session *s)
 {
     struct row_key key;
@@ -191,11 +190,11 @@ static enum hf_pg_outcome writer_resume(struct hf_pg_session *s, bool *committed
                   "UPDATE holdfast.writer SET generation = generation + 1 " ITS_ROW
                   " RETURNING generation, batch, chain",
                   3, key.params, true, &result);
-    /* The old connection may still be busy with its commit: its fate is open for as long. And what
-     * a standby has not got is not certain either. */
+    /* The old connection may still be committing: until then the outcome is open. It is open too
+     * while a standby does not have it. */
     if (outcome == HF_PG_BUSY || (outcome == HF_PG_FINE && s->conn.warned))
         outcome = HF_PG_LOST;
-    /* What an old primary says of the batch is not what became of it. */
+    /* An old primary cannot tell the outcome of the batch. */
     if (outcome == HF_PG_FINE && (!timeline_is_good(s) || !row_is_known(s, result, 1, &gone)))
         outcome = HF_PG_REFUSED;
     if (gone)
@@ -233,8 +232,8 @@ static enum hf_pg_outcome connect_once(struct hf_pg_session *s, bool writes, boo
     return outcome;
 }
 
-/* libpq is content with the first host that can be written to, and that may be an old primary: then
- * the others are tried first. */
+/* libpq accepts the first host that can be written to, which may be an old primary: then try the
+ * other hosts first. */
 static enum hf_pg_outcome connect_any(struct hf_pg_session *s, bool writes, bool *committed)
 {
     int hosts = hf_pg_hosts(s->shared->conninfo);

@@ -13,8 +13,8 @@ static struct hf_bytes none(void)
     return hf_mem(NULL, 0);
 }
 
-/* Under the store's secret: whoever chooses keys must not be able to choose one bucket for all of
- * them. */
+/* Hashed with the store's secret: clients choose keys, and must not be able to put them all into
+ * one bucket. */
 static struct hf_pg_slot **bucket_of(struct hf_pg_set *set, enum hf_pg_table table,
                                      struct hf_bytes tenant, struct hf_bytes scope,
                                      struct hf_bytes name, uint64_t number)
@@ -118,7 +118,7 @@ struct hf_pg_slot *hf_pg_set_slot(struct hf_pg_set *set, enum hf_pg_table table,
     return s;
 }
 
-/* The key of a record, for hf_pg_set_slot. */
+/* The slot of a record, by its key. */
 static struct hf_pg_slot *slot_of(struct hf_pg_set *set, enum hf_pg_table table,
                                   const struct hf_pg_record *r)
 {
@@ -206,7 +206,7 @@ VIEW_ROW(view_lease, HF_PG_LEASE, struct hf_lease, lease)
 VIEW_ROW(view_register, HF_PG_REGISTER, struct hf_register, reg)
 VIEW_ROW(view_resource, HF_PG_RESOURCE, struct hf_resource, resource)
 
-/* What the entry of a key's first call says. */
+/* Read the stored answer from the entry of a key's first call. */
 static enum hf_found remembered(struct hf_bytes image, struct hf_remembered *out)
 {
     struct hf_entry_view entry;
@@ -220,10 +220,10 @@ static enum hf_found remembered(struct hf_bytes image, struct hf_remembered *out
     return HF_FOUND;
 }
 
-/* What the row of a key says of the call that it is bound to, where the entry was not read: that is
- * a place_hold that went well. What was asked then is asked now, if the digest is the same; and if
- * it is another, the core compares no more than that. Who wants to be shown the answer without
- * asking the same has the entry read (hf_pg_slot.whole). */
+/* Rebuild the stored answer from the row of a key whose entry was not read: a successful
+ * place_hold. If the digest is the same, the parameters are those of this request; if it differs,
+ * the core compares nothing else. A request that needs the answer without sending the same
+ * parameters has the entry read (hf_pg_slot.whole). */
 static enum hf_found placed(const struct hf_pg_set *set, const struct hf_pg_token *t,
                             struct hf_remembered *out)
 {
@@ -293,15 +293,15 @@ static struct hf_pg_slot *hold_of(struct hf_pg_set *set, struct hf_scoped id, bo
     return *is_id ? seek(set, HF_PG_HOLD, key, none(), ordinal) : NULL;
 }
 
-/* Rows that do not fit together: without a lock one has changed since the other was read, and the
- * next try will see it. Under the resource's lock somebody has changed one by hand. */
+/* Rows that contradict each other. Without a lock, one has changed since the other was read, and
+ * the next try sees that. Under the resource's lock, one was changed by hand. */
 static enum hf_found misfit(struct hf_pg_set *set, const struct hf_pg_slot *resource)
 {
     set->missed = set->missed || !resource->locked;
     return HF_UNREADABLE;
 }
 
-/* The resource of the hold, if it was read and does not count it; else NULL. */
+/* The hold's resource if it was read and does not count the hold; else NULL. */
 static const struct hf_pg_slot *uncounted_by(struct hf_pg_set *set, const struct hf_pg_slot *hold)
 {
     const struct hf_hold *h = &hold->record.row.hold;
@@ -365,7 +365,7 @@ static enum hf_found view_overdue(void *ctx, struct hf_scoped resource, hf_time 
         set->missed = set->missed || set->missed_overdue;
         return set->missed_overdue ? HF_UNREADABLE : HF_FOUND;
     }
-    /* Those that the batch has expired stand in front, and nobody needs to pass them again. */
+    /* Skip the holds at the front that this batch has expired, for good. */
     while (s->overdue && s->overdue->record.row.hold.state != HF_HELD)
         s->overdue = s->overdue->next_overdue;
     for (const struct hf_pg_slot *h = s->overdue; h && *count < HF_OVERDUE_MAX;
@@ -407,9 +407,9 @@ static enum hf_found view_value(void *ctx, struct hf_scoped key, struct hf_bytes
     return found(s);
 }
 
-/* ---- Taking in a plan ---- */
+/* ---- Absorbing a plan ---- */
 
-/* The slot that a row of the core changes; its record has the new state. */
+/* Store a row of the core in its slot; the record gets the new state. */
 static struct hf_pg_slot *absorb_row(struct hf_pg_set *set, enum hf_pg_table table,
                                      const struct hf_row *row, hf_time now)
 {
@@ -504,11 +504,11 @@ static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, hf_time 
     case HF_ROW_ENTRY:
         s = absorb_row(set, HF_PG_ENTRY, row, now);
         if (s)
-            s->record.number = 0; /* a new recording stands in front of the list again */
+            s->record.number = 0; /* a new recording moves to the front of the list */
         break;
     case HF_ROW_CLAIM: return absorb_claim(set, &row->claim, number);
     case HF_ROW_REVERSAL: return absorb_reversal(set, &row->reversal);
-    default: return true; /* HF_ROW_CONFIG: the caller's */
+    default: return true; /* HF_ROW_CONFIG: the caller writes it */
     }
     if (s && s->record.number == 0)
         s->record.number = number;
@@ -565,9 +565,9 @@ bool hf_pg_set_absorb(struct hf_pg_set *set, const struct hf_plan *plan,
     return plan->remember == HF_REMEMBER_NOT || absorb_key(set, plan, head, number, image);
 }
 
-/* Of the holds that were found those come first that end first, and behind them nobody has looked
- * if so many came as could. The last of them is a bound where it is not known whether there are
- * others behind it. One that cannot be read stays overdue until the operator has mended it. */
+/* The holds found are sorted by their end, soonest first. If the limit was reached, nothing is
+ * known about later ones. The last one is a bound if it is unknown whether others follow. A hold
+ * that cannot be read stays overdue until the operator has repaired it. */
 void hf_pg_set_due(struct hf_pg_slot *resource)
 {
     const struct hf_pg_slot *h = resource->overdue;
@@ -606,7 +606,7 @@ void hf_pg_set_sort(struct hf_pg_slot **slots, size_t count)
         qsort(slots, count, sizeof *slots, slot_order);
 }
 
-/* ---- The whole ---- */
+/* ---- The set ---- */
 
 void hf_pg_set_init(struct hf_pg_set *set, const uint8_t *id_key)
 {

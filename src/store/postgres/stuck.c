@@ -1,12 +1,12 @@
-/* Rows that stayed locked: somebody has a transaction open that changed them, and all who need them
- * wait for its end. They wait one by one in a single session, so that the others are there for
- * everybody else. */
+/* Rows that stay locked: another transaction has changed them and stays open, and all operations
+ * that need them wait for its end. They wait one by one in a single session, so that the other
+ * sessions stay free. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "core/action.h"
 #include "store/postgres/pool.h"
 
-/* How long a row counts as locked since it was last found to be. */
+/* How long a row counts as locked after a lock timeout. */
 enum { BELIEVED_MS = 5000 };
 
 static uint64_t hash_of(enum hf_row_kind kind, struct hf_bytes tenant, struct hf_bytes name)
@@ -16,7 +16,7 @@ static uint64_t hash_of(enum hf_row_kind kind, struct hf_bytes tenant, struct hf
     return hash ? hash : 1;
 }
 
-/* Its key, or the client that numbers it. */
+/* The request's key, or its numbered client. */
 static uint64_t key_of(const struct hf_request *q)
 {
     if (q->client.size > 0)
@@ -24,7 +24,7 @@ static uint64_t key_of(const struct hf_request *q)
     return q->key.size > 0 ? hash_of(HF_ROW_CLAIM, q->tenant, q->key) : 0;
 }
 
-/* What the request needs a lock on, besides its key; 0: nothing. Of an entry that is its guard. */
+/* The row that the request needs a lock on, besides its key; 0: none. For an entry: its guard. */
 static uint64_t target_of(const struct hf_request *q)
 {
     const struct hf_action_info *action = hf_action_of(q->action);
@@ -34,7 +34,7 @@ static uint64_t target_of(const struct hf_request *q)
     return hash_of(kind, q->tenant, hf_action_bytes(q, action->row_name));
 }
 
-/* What is recorded under a guard; 0: the request records nothing. */
+/* The identity that the request records under a guard; 0: it records none. */
 static uint64_t identity_of(const struct hf_request *q)
 {
     const struct hf_action_info *action = hf_action_of(q->action);
@@ -45,7 +45,7 @@ static uint64_t identity_of(const struct hf_request *q)
     return hash ? hash : 1;
 }
 
-/* Guards are only read, by those who record what they have seen: these meet at what was seen. */
+/* Recording only reads the guard: two such requests conflict at the identity. */
 unsigned hf_pool_row(const struct hf_request *q)
 {
     const struct hf_action_info *action = hf_action_of(q->action);
@@ -66,7 +66,7 @@ static struct hf_pool_stuck *find(struct hf_pool *r, uint64_t hash, int64_t now)
 bool hf_pool_is_stuck(struct hf_pool *r, const struct hf_op *op)
 {
     int64_t now;
-    if (hf_action_reads(op->request->action)) /* it takes no lock */
+    if (hf_action_reads(op->request->action)) /* reads take no lock */
         return false;
     if (r->stuck_until_ms == 0 || (now = hf_clock_monotonic_ms()) >= r->stuck_until_ms)
         return false;
@@ -82,7 +82,7 @@ static void learn(struct hf_pool *r, uint64_t hash, int64_t now)
     for (unsigned i = 0; i < HF_POOL_STUCK && !place; i++)
         if (r->stuck[i].until_ms <= now)
             place = &r->stuck[i];
-    if (!place) /* one is forgotten, and found out again */
+    if (!place) /* replace one: the next timeout finds it again */
         place = &r->stuck[hash % HF_POOL_STUCK];
     *place = (struct hf_pool_stuck){ hash, now + BELIEVED_MS };
     r->stuck_until_ms = now + BELIEVED_MS;

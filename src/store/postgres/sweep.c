@@ -1,5 +1,4 @@
-/* What the background thread does in a database: expire overdue holds, and remove rows that are
- * over. */
+/* The background thread's work in the database: expire overdue holds, and remove old rows. */
 #include "store/postgres/transaction.h"
 
 #include "core/decide.h"
@@ -15,7 +14,7 @@ enum hf_pg_end hf_pg_look(struct hf_pg_session *s)
     return hf_pg_tx_end(&w, hf_pg_tx_trip(&w));
 }
 
-/* The overdue holds of the resources that are locked now. */
+/* Read the overdue holds of the resources that are locked now. */
 static enum hf_pg_end sweep_find(struct hf_pg_tx *w, unsigned max)
 {
     struct hf_pg_slot **slots;
@@ -55,11 +54,10 @@ static unsigned sweep_decide(struct hf_pg_tx *w, unsigned max)
     return swept;
 }
 
-/* Of those in front that cannot be swept: beyond, looking for others would cost too much. */
+/* The most holds to skip at the front: beyond, the search would cost too much. */
 enum { SKIP_MAX = 1000000 };
 
-/* found: out, there is something to sweep. Nothing is swept as long as the session may not
- * write. */
+/* found: out, there is something to expire. Nothing is expired while the session may not write. */
 static enum hf_pg_end sweep(struct hf_pg_session *s, unsigned max, bool *found, unsigned *swept)
 {
     struct hf_pg_tx w;
@@ -82,7 +80,7 @@ static enum hf_pg_end sweep(struct hf_pg_session *s, unsigned max, bool *found, 
         if (end == HF_PG_DONE && s->sweep_skip <= SKIP_MAX)
             s->sweep_skip += w.passed_over;
     } else if (end == HF_PG_DONE && !*found) {
-        s->sweep_skip = 0; /* those that were passed over are looked at again */
+        s->sweep_skip = 0; /* start with the skipped ones again */
     }
     return hf_pg_tx_end(&w, end);
 }
@@ -100,7 +98,7 @@ enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swep
     return end == HF_PG_DONE ? sweep(s, max, &found, swept) : end;
 }
 
-/* Look, every LEAVE_MS, which transactions are under way. */
+/* Every LEAVE_MS, read which transactions are in progress. */
 static enum hf_pg_end horizon_move(struct hf_pg_session *s)
 {
     struct hf_pg_horizon *h = &s->horizon;
@@ -129,7 +127,7 @@ enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *fr
     enum { STATEMENTS = sizeof statements / sizeof *statements };
     struct hf_pg_tx w;
     unsigned char limit[4], until[8], ended[4];
-    /* (A clock of a test's own stands still while a batch is under way.) */
+    /* (The clock of a test stands still while a batch is in progress.) */
     bool at_once = s->shared->io != NULL;
     *freed = 0;
     if (!s->conn.pg || s->now == 0)
@@ -151,7 +149,7 @@ enum hf_pg_end hf_pg_free_expired(struct hf_pg_session *s, int max, uint64_t *fr
     hf_pg_tx_begin(&w, s, NULL);
     for (size_t i = 0; i < STATEMENTS; i++)
         hf_pg_tx_send(&w, statements[i], HF_PG_TABLES, values, 3);
-    /* Rows that cannot leave are told of now and then. */
+    /* Report rows that cannot leave from time to time. */
     if (at_once || s->horizon.moved)
         hf_pg_tx_send(&w, HF_PG_ODD_LEFT, HF_PG_REGISTER, values, 3);
     s->horizon.moved = false;

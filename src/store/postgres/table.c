@@ -9,23 +9,23 @@
 enum sort {
     TEXT,         /* struct hf_bytes, valid UTF-8 */
     TENANT,       /* the same, at most HF_TENANT_MAX */
-    KEY,          /* struct hf_bytes, any bytes, shown as text */
+    KEY,          /* struct hf_bytes, any bytes, escaped as text */
     BLOB,         /* struct hf_bytes */
     BLOB_OR_NULL, /* struct hf_bytes; NULL if empty */
     RESULT,       /* of a guard's entry: NULL if it has none */
     DIGEST,       /* HF_DIGEST_SIZE bytes in place */
-    USED,         /* the bits of a client */
+    USED,         /* the bitmap of a client */
     INT8,         /* int64_t */
-    SERIAL,       /* uint64_t that counts up from 1, so that it fits; 0: none */
+    SERIAL,       /* uint64_t that counts from 1 and fits; 0: none */
     SERIAL_OR_NULL,
     INT4,    /* uint32_t */
     FLAG,    /* bool */
-    NUMERIC, /* uint64_t, any */
+    NUMERIC, /* uint64_t, full range */
     TIME,
     TIME_OR_NULL, /* 0 is NULL */
     ID,           /* char[HF_ID_SIZE] */
     ID_OR_NULL,
-    NAME, /* an enum, by its names */
+    NAME, /* an enum, stored by name */
     NAME_OR_NULL,
     MATCH /* a guard's match rule */
 };
@@ -37,10 +37,10 @@ struct hf_pg_column {
     enum sort sort;
     size_t at; /* in struct hf_pg_record */
     name_fn *names;
-    bool fixed; /* set when the row is made, and never again */
+    bool fixed; /* set when the row is made, never changed */
 };
 
-/* ---- Names of enums. NULL beyond the last. ---- */
+/* ---- Names of enums. NULL after the last. ---- */
 
 #define NAMES(function, ...)                                               \
     static const char *function(unsigned value)                            \
@@ -291,7 +291,7 @@ bool hf_pg_column_fixed(enum hf_pg_table table, int column)
 
 /* ---- Statements ---- */
 
-/* `a, b, c`, each behind `prefix`. */
+/* `a, b, c`, each with `prefix`. */
 static void list(struct hf_buffer *b, const struct hf_pg_spec *s, int count, const char *prefix)
 {
     for (int i = 0; i < count; i++)
@@ -299,9 +299,8 @@ static void list(struct hf_buffer *b, const struct hf_pg_spec *s, int count, con
 }
 
 /* `SELECT unnest($1::text[]) AS a, unnest($2::text[]) AS b, ...` over `count` columns; changing:
- * without those that never change, and with the places of the rows. (`FROM unnest($1, $2, ...)`
- * would do the same, and fill a store of rows for each parameter first.) Returns how many
- * parameters that are. */
+ * without the fixed columns, and with the places of the rows. (`FROM unnest($1, $2, ...)` does the
+ * same, but first fills a row store for each parameter.) Returns the number of parameters. */
 static int unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bool changing)
 {
     int n = 0;
@@ -320,9 +319,9 @@ static int unnest(struct hf_buffer *b, const struct hf_pg_spec *s, int count, bo
     return n;
 }
 
-/* `LATERAL (SELECT what FROM table x WHERE x.a = u.a ... LIMIT 1)`: the row of u, by its key. A
- * join, which may be turned round or be done by reading all, is left to nobody's estimate: the
- * database may believe for ever that the table is empty. */
+/* `LATERAL (SELECT what FROM table x WHERE x.a = u.a ... LIMIT 1)`: the row of u, by its key. Not a
+ * join: the planner could reorder it or read the whole table, because its statistics may say for
+ * ever that the table is empty. */
 static void by_key(struct hf_buffer *b, const struct hf_pg_spec *s, const char *what, bool lock)
 {
     hf_buffer_printf(b, "LATERAL (SELECT %s FROM holdfast.%s x WHERE ", what, s->name);
@@ -343,8 +342,8 @@ void hf_pg_sql_row(struct hf_buffer *b, enum hf_pg_table table)
     hf_buffer_add_text(b, ", t.place, t.written_by");
 }
 
-/* The journal's entry of a call. A claim has all that it is answered with in its row. Not a join:
- * that costs something for every row, also where the entry is not needed. */
+/* The journal's entry of a call. A claim's row contains its whole answer. Not a join, which costs
+ * time for every row, even if the entry is not needed. */
 static void entry(struct hf_buffer *b, enum hf_pg_table table, enum hf_pg_reading how)
 {
     static const char *const when[] = {
@@ -382,13 +381,13 @@ void hf_pg_sql_insert(struct hf_buffer *b, enum hf_pg_table table)
     list(b, s, s->count, "");
     hf_buffer_add_text(b, ") ");
     unnest(b, s, s->count, false);
-    /* A function may set a value without having read it; the tenant's lock keeps others away. */
+    /* An apply function may set a value that it has not read; the tenant's lock excludes others. */
     if (table == HF_PG_VALUE)
         hf_buffer_add_text(b, " ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value");
 }
 
-/* A row is changed where it is. Its key is compared all the same, in a way that no index serves: a
- * table that was written anew has its rows elsewhere. */
+/* Update a row by its place. Its key is compared too, in a way that uses no index: after a table
+ * was rewritten, other rows are at these places. */
 void hf_pg_sql_update(struct hf_buffer *b, enum hf_pg_table table)
 {
     const struct hf_pg_spec *s = &specs[table];
@@ -529,7 +528,7 @@ static bool get_fixed(struct hf_bytes bytes, void *to, size_t size)
     return true;
 }
 
-/* The journal has ids packed. */
+/* The journal stores ids packed, so an id must be packable. */
 static bool get_id(struct hf_bytes text, char *to)
 {
     uint8_t raw[HF_ID_RAW];
@@ -553,7 +552,7 @@ static bool may_be_null(enum sort sort)
            sort == TIME_OR_NULL || sort == ID_OR_NULL || sort == NAME_OR_NULL;
 }
 
-/* A column of bytes: copied, whether it is sound or not, because keys are told. False without
+/* Read a column of bytes: copied even if unsound, because log lines show keys. False if out of
  * memory. */
 static bool get_text(const struct hf_pg_column *c, const PGresult *result, int row, int column,
                      struct hf_arena *arena, struct hf_pg_record *out)
@@ -572,7 +571,7 @@ static bool get_text(const struct hf_pg_column *c, const PGresult *result, int r
     return keep(at, arena);
 }
 
-/* Any other column, which is not NULL. False: it cannot be one of ours. */
+/* Read any other column that is not NULL. False: Holdfast cannot have written it. */
 static bool get_value(const struct hf_pg_column *c, const PGresult *result, int row, int column,
                       struct hf_pg_record *out)
 {
@@ -603,7 +602,7 @@ static bool get_value(const struct hf_pg_column *c, const PGresult *result, int 
     return number >= 0 || c->sort == INT8 || c->sort == TIME || c->sort == TIME_OR_NULL;
 }
 
-/* One column of a row. False without memory. */
+/* Read one column of a row. False if out of memory. */
 static bool get(const struct hf_pg_column *c, const PGresult *result, int row, int column,
                 struct hf_arena *arena, struct hf_pg_record *out)
 {
@@ -650,7 +649,7 @@ bool hf_pg_record_read(enum hf_pg_table table, const PGresult *result, int row, 
     return !out->unsound;
 }
 
-/* What may stand in a line of the log, and not all of it. */
+/* The printable part of a name for a log line, cut short. */
 static int put_shown(char *to, size_t room, struct hf_bytes text)
 {
     enum { SHOWN_MAX = 48 };

@@ -32,7 +32,6 @@ enum hf_pg_end hf_pg_end_of(enum hf_pg_outcome outcome)
 
 /* ---- Parameters ---- */
 
-/* One column of many slots as an array. */
 struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const *slots,
                                   size_t count, enum hf_pg_table table, int column)
 {
@@ -46,7 +45,7 @@ struct hf_bytes hf_pg_param_array(struct hf_buffer *b, struct hf_pg_slot *const 
     return hf_mem(b->data, b->size);
 }
 
-/* Where they are, or which version they are there. */
+/* The places of the rows, or their versions. */
 static struct hf_bytes param_places(struct hf_buffer *b, struct hf_pg_slot *const *slots,
                                     size_t count, bool versions)
 {
@@ -60,8 +59,6 @@ static struct hf_bytes param_places(struct hf_buffer *b, struct hf_pg_slot *cons
     return hf_mem(b->data, b->size);
 }
 
-/* Send a statement over the keys of `slots`, or over all columns; fixed ones are left out where
- * rows change. */
 void hf_pg_tx_slots(struct hf_pg_tx *w, int statement, enum hf_pg_table table,
                     struct hf_pg_slot *const *slots, size_t count, bool all, bool changing)
 {
@@ -128,9 +125,9 @@ uint64_t hf_pg_drawn(const struct hf_pg_tx *w, int index, int column)
     return (uint64_t)first + (uint64_t)(index % each);
 }
 
-/* ---- Taking in what comes back ---- */
+/* ---- Reading the results ---- */
 
-/* Behind the resource's overdue holds. They come in order, soonest first. */
+/* Append to the resource's overdue holds. They come in order, soonest first. */
 static void overdue_add(struct hf_pg_tx *w, struct hf_pg_slot *hold)
 {
     const struct hf_hold *h = &hold->record.row.hold;
@@ -152,7 +149,7 @@ static void overdue_add(struct hf_pg_tx *w, struct hf_pg_slot *hold)
     hold->next_overdue = NULL;
 }
 
-/* Keys that are locked now. Their rows come with another result. */
+/* Mark keys as locked. Their rows come with another result. */
 static void take_locks(struct hf_pg_tx *w, const PGresult *result)
 {
     struct hf_pg_set *set = &w->s->set;
@@ -166,7 +163,7 @@ static void take_locks(struct hf_pg_tx *w, const PGresult *result)
     }
 }
 
-/* May it be that no standby has what this transaction wrote? */
+/* Is it possible that no standby has this transaction? */
 static bool is_doubtful(const struct hf_pg_tx *w, const unsigned char version[4])
 {
     const struct hf_pg_session *s = w->s;
@@ -198,8 +195,8 @@ static void take_rows(struct hf_pg_tx *w, const struct hf_pg_sent *sent, const P
     }
 }
 
-/* A row that a call could have taken out did not come, and nobody knows which call: so the standbys
- * must have all that could be seen. */
+/* A row is missing, and it is unknown whether and in which transaction a call removed it: so the
+ * standbys must have everything visible. */
 static void note_absent(struct hf_pg_tx *w)
 {
     const struct hf_pg_session *s = w->s;
@@ -218,13 +215,13 @@ static void note_absent(struct hf_pg_tx *w)
         }
 }
 
-/* before: the latest time that was known when the question was sent. A clock that is behind what
- * other sessions have heard since was not set back: theirs was only the later question. asked: when
- * that was, by the boot clock. */
+/* before: the latest time known when the query was sent. A clock behind a time that another session
+ * has read since was not set back: that session just asked later. asked: the boot clock at that
+ * moment. */
 static void take_time(struct hf_pg_tx *w, const PGresult *result, hf_time before, hf_time asked)
 {
     struct hf_pg_session *s = w->s;
-    if (PQntuples(result) < 1) { /* somebody emptied holdfast.store */
+    if (PQntuples(result) < 1) { /* holdfast.store was emptied by hand */
         w->unruled = true;
         return;
     }
@@ -248,13 +245,12 @@ static bool is_timed(int statement)
     return statement == HF_PG_NOW || statement == HF_PG_DRAW || statement == HF_PG_DRAW_LIGHTLY;
 }
 
-/* Send, wait, and take in the results: the time first, which also says what the others' rows are to
- * be compared with. */
+/* The time is processed first: it decides whether rows are in doubt. */
 enum hf_pg_end hf_pg_tx_trip(struct hf_pg_tx *w)
 {
     struct hf_pg_set *set = &w->s->set;
     if (w->spoiled || set->failed) {
-        hf_pg_disconnect(&w->s->conn); /* half of the statements are queued */
+        hf_pg_disconnect(&w->s->conn); /* some of the statements are queued */
         snprintf(w->s->conn.why, sizeof w->s->conn.why, "not enough memory for a batch");
         return HF_PG_NO;
     }

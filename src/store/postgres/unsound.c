@@ -1,4 +1,4 @@
-/* Rows and rules that Holdfast cannot have written: they were changed by hand. */
+/* Detects rows and rules that Holdfast cannot have written: they were changed by hand. */
 #include "base/bytes.h"
 #include "core/name.h"
 #include "store/postgres/session.h"
@@ -26,7 +26,7 @@ void hf_pg_claim_of(const struct hf_pg_token *t, struct hf_claim *out)
     memcpy(out->fingerprint, t->digest, HF_DIGEST_SIZE);
 }
 
-/* Durations are added to the time of a call, and a claim goes into the journal as a whole. */
+/* Durations are added to the time of a call, and the journal stores a claim as a whole. */
 static bool token_sound(const struct hf_pg_token *t)
 {
     struct hf_row row = { .kind = HF_ROW_CLAIM };
@@ -38,13 +38,14 @@ static bool token_sound(const struct hf_pg_token *t)
     return t->action == HF_BEGIN && hf_row_sound(&row);
 }
 
-/* What a deleted register has left is kept for the window of its time, or for ever if it has a
- * fence. The sweeper goes by that. */
+/* The row left by a deleted register is kept for the window of that time, or for ever if it has a
+ * fence. The sweeper relies on that. */
 static bool left_sound(const struct hf_register *r)
 {
     if (r->value.type != HF_TYPE_DELETED)
         return true;
-    hf_time until = (hf_time)hf_get64(r->value.bytes.data); /* of eight bytes: hf_row_sound */
+    hf_time until = (hf_time)hf_get64(r->value.bytes.data); /* hf_row_sound has checked the eight
+                                                             * bytes */
     if (r->fence != 0)
         return until == INT64_MAX;
     return hf_now_sound(r->changed_at) && hf_now_sound(until) && until >= r->changed_at &&
@@ -60,14 +61,14 @@ bool hf_pg_record_sound(enum hf_pg_table table, const struct hf_pg_record *recor
     if (!hf_row_sound(&record->row) ||
         (table == HF_PG_GUARD && !hf_name_valid(record->row.guard.name)))
         return false;
-    /* A list goes from hold to hold by that, and must come to an end. */
+    /* A list follows these links from hold to hold, and must end. */
     if (table == HF_PG_HOLD && record->row.hold.previous >= record->row.hold.ordinal)
         return false;
     return table != HF_PG_REGISTER || left_sound(&record->row.reg);
 }
 
-/* Is the entry that came with the row that of its call? One wrong number would lead to another
- * call's, and another tenant's. */
+/* Does the entry that came with the row belong to its call? A wrong number would lead to the entry
+ * of another call, perhaps of another tenant. */
 static bool is_entry_of(struct hf_bytes image, enum hf_remember remember, enum hf_action action,
                         struct hf_scoped key, uint64_t sequence, const uint8_t *digest)
 {
@@ -97,7 +98,7 @@ bool hf_pg_record_fits(const uint8_t *id_key, enum hf_pg_table table, const stru
     }
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting ---- */
 
 void hf_pg_unsound(struct hf_pg_shared *shared, enum hf_pg_table table,
                    const struct hf_pg_record *record)

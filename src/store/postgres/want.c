@@ -18,7 +18,7 @@ struct hf_pg_slot *hf_pg_want(struct hf_pg_tx *w, enum hf_pg_table table, struct
     return slot;
 }
 
-/* Names that are not valid are not asked for: the core refuses them before it looks. */
+/* Invalid names are not read: the core refuses them first. */
 static void want_named(struct hf_pg_tx *w, enum hf_pg_table table, const struct hf_request *q,
                        struct hf_bytes name, bool lock)
 {
@@ -26,7 +26,7 @@ static void want_named(struct hf_pg_tx *w, enum hf_pg_table table, const struct 
         hf_pg_want(w, table, q->tenant, hf_pg_none(), name, 0, lock);
 }
 
-/* whole: whoever asks does not know what was asked. */
+/* whole: the request does not contain the first call's parameters. */
 static void want_token(struct hf_pg_tx *w, const struct hf_request *q, bool lock, bool whole)
 {
     struct hf_pg_slot *slot = NULL;
@@ -36,7 +36,7 @@ static void want_token(struct hf_pg_tx *w, const struct hf_request *q, bool lock
         slot->whole = slot->whole || whole;
 }
 
-/* The key is taken for one that is not bound. */
+/* Assume that the key is not bound. */
 static void assume_free(struct hf_pg_tx *w, const struct hf_request *q)
 {
     struct hf_pg_slot *slot = NULL;
@@ -46,7 +46,7 @@ static void assume_free(struct hf_pg_tx *w, const struct hf_request *q)
         slot->assumed = slot->fetched = true;
 }
 
-/* lock: its resource. */
+/* lock: lock its resource. */
 static void want_hold(struct hf_pg_tx *w, struct hf_bytes id, bool lock)
 {
     uint64_t ordinal;
@@ -54,7 +54,7 @@ static void want_hold(struct hf_pg_tx *w, struct hf_bytes id, bool lock)
         hf_pg_want(w, HF_PG_HOLD, hf_pg_none(), hf_pg_none(), hf_pg_none(), ordinal, lock);
 }
 
-/* A request that may place a hold uses it: overdue ones make way. */
+/* Count the requests that may place a hold: overdue holds make room for them. */
 static void want_resource(struct hf_pg_tx *w, const struct hf_request *q, struct hf_bytes name,
                           bool lock)
 {
@@ -65,7 +65,7 @@ static void want_resource(struct hf_pg_tx *w, const struct hf_request *q, struct
         slot->uses += hf_action_of(q->action)->draws == HF_DRAWS_ORDINAL;
 }
 
-/* The row that the request is about; of an entry its guard, which nobody locks. */
+/* Want the row that the request is about; for an entry its guard, without a lock. */
 static void want_row(struct hf_pg_tx *w, const struct hf_request *q, bool lock)
 {
     const struct hf_action_info *action = hf_action_of(q->action);
@@ -91,7 +91,6 @@ static bool by_key(const struct hf_request *q)
     return hf_action_keyed(q->action) && q->client.size == 0;
 }
 
-/* What may answer the request without a lock. */
 void hf_pg_want_look(struct hf_pg_tx *w, const struct hf_request *q)
 {
     const struct hf_action_info *action = hf_action_of(q->action);
@@ -105,8 +104,7 @@ void hf_pg_want_look(struct hf_pg_tx *w, const struct hf_request *q)
         want_row(w, q, false);
 }
 
-/* An entry is found by its identity after the guard's match rule, and the guard has been looked
- * up. */
+/* An entry is found by its identity after the guard's match rule; the guard was read by look. */
 static void want_entry(struct hf_pg_tx *w, const struct hf_request *q)
 {
     struct hf_scoped name = { q->tenant, q->identity.guard };
@@ -128,15 +126,14 @@ static void want_entry(struct hf_pg_tx *w, const struct hf_request *q)
                q->action != HF_CHECK);
 }
 
-/* The key that the call would bind, or the number that it would use. */
+/* Want the key that the call would bind, or the number that it would use. */
 static void want_key(struct hf_pg_tx *w, const struct hf_request *q)
 {
     if (q->client.size == 0) {
         struct hf_pg_slot *slot =
             hf_pg_set_slot(&w->s->set, HF_PG_TOKEN, q->tenant, hf_pg_none(), q->key, 0);
-        if (slot &&
-            (slot->found ||
-             q->action == HF_APPLY)) /* its window has closed: it is taken over, under a lock */
+        if (slot && (slot->found ||
+                     q->action == HF_APPLY)) /* its window has closed: replace it, under a lock */
             want_token(w, q, true, false);
     } else if (hf_name_valid(q->client)) {
         hf_pg_want(w, HF_PG_CLIENT, q->tenant, hf_pg_none(), q->client, 0, true);
@@ -145,7 +142,6 @@ static void want_key(struct hf_pg_tx *w, const struct hf_request *q)
     }
 }
 
-/* Everything that deciding the request may read or change. */
 void hf_pg_want_take(struct hf_pg_tx *w, const struct hf_request *q)
 {
     const struct hf_action_info *action = hf_action_of(q->action);
@@ -154,14 +150,14 @@ void hf_pg_want_take(struct hf_pg_tx *w, const struct hf_request *q)
     if (action->keyed && q->key.size <= HF_TOKEN_MAX)
         want_key(w, q);
     if (action->row == HF_ROW_ENTRY)
-        want_entry(w, q); /* and its guard again: it may have changed since it was looked at */
+        want_entry(w, q); /* want_row reads the guard again: it may have changed since look */
     if (action->reads || !action->row_name)
         hf_pg_want_look(w, q);
     else
         want_row(w, q, true);
 }
 
-/* ---- Asking for what is wanted ---- */
+/* ---- Reading what is wanted ---- */
 
 size_t hf_pg_wanted(struct hf_pg_tx *w, enum hf_pg_table table, bool lock, struct hf_pg_slot ***out)
 {
@@ -180,7 +176,7 @@ size_t hf_pg_wanted(struct hf_pg_tx *w, enum hf_pg_table table, bool lock, struc
     return count;
 }
 
-/* Resources are wanted by name, and as those of holds that may end. */
+/* Resources are wanted by name, and for holds that may end. */
 static void send_resources(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, size_t count,
                            bool lock)
 {
@@ -226,7 +222,7 @@ void hf_pg_want_overdue(struct hf_pg_tx *w, struct hf_pg_slot *const *slots, siz
     hf_pg_tx_send(w, HF_PG_OVERDUE, HF_PG_HOLD, values, 4);
 }
 
-/* What may be in the way of those that are to be placed. */
+/* Read the overdue holds that may block new ones. */
 static void send_overdue(struct hf_pg_tx *w)
 {
     struct hf_pg_slot **slots;
@@ -249,7 +245,7 @@ void hf_pg_want_read(struct hf_pg_tx *w, bool take)
 {
     struct hf_pg_slot **slots;
     for (int table = 0; take && table < HF_PG_TABLES;
-         table++) { /* those that would be locked otherwise */
+         table++) { /* the rows that take_locks would lock */
         size_t count =
             table == HF_PG_HOLD ? 0 : hf_pg_wanted(w, (enum hf_pg_table)table, true, &slots);
         if (table == HF_PG_RESOURCE)

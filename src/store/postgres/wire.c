@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Network order, as everything in PostgreSQL's protocol. */
+/* Big-endian, like everything in PostgreSQL's protocol. */
 static void big32(unsigned char *p, uint32_t v)
 {
     for (int i = 3; i >= 0; i--, v >>= 8)
@@ -36,7 +36,7 @@ void hf_pg_array_begin(struct hf_buffer *b, enum hf_pg_oid type)
     big32(head + 4, 1); /* there may be NULLs */
     big32(head + 8, (uint32_t)type);
     big32(head + 12, 0); /* items: set at the end */
-    big32(head + 16, 1); /* the first has number 1 */
+    big32(head + 16, 1); /* the index of the first item */
     hf_buffer_reset(b);
     hf_buffer_add(b, head, sizeof head);
 }
@@ -54,9 +54,7 @@ void hf_pg_array_end(struct hf_buffer *b, uint32_t count)
 
 void hf_pg_array_end_short(struct hf_buffer *b, uint32_t count)
 {
-    bool all_null =
-        b->size ==
-        ARRAY_HEAD + 4 * (size_t)count; /* nothing is shorter than NULL, and only "" as short */
+    bool all_null = b->size == ARRAY_HEAD + 4 * (size_t)count; /* only NULL and "" are that short */
     for (uint32_t i = 0; i < count && all_null; i++)
         all_null = b->data[ARRAY_HEAD + 4 * i] == 255;
     hf_pg_array_end(b, all_null ? 0 : count);
@@ -88,8 +86,7 @@ static void escape(struct hf_buffer *b, unsigned char c)
     hf_buffer_add(b, text, sizeof text);
 }
 
-/* How many bytes the character at `p` has, if it is one whole valid character that is not NUL; else
- * 0. */
+/* The size of the character at `p`, if it is a complete valid character other than NUL; else 0. */
 static size_t character(const unsigned char *p, size_t left)
 {
     size_t size = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -110,7 +107,7 @@ void hf_pg_put_key(struct hf_buffer *b, struct hf_bytes key)
     }
     const unsigned char *p = key.data;
     size_t head = b->size;
-    hf_pg_put_null(b); /* room for the length */
+    hf_pg_put_null(b); /* placeholder for the length */
     for (size_t i = 0; i < key.size;) {
         size_t size = character(p + i, key.size - i);
         if (size == 0)
@@ -145,8 +142,8 @@ void hf_pg_put_bool(struct hf_buffer *b, bool value)
     item(b, &byte, 1);
 }
 
-/* numeric: digits of base 10000, the highest first; how many, the weight of the first, sign,
- * scale. */
+/* numeric: digits of base 10000, the highest first; before them their count, the weight of the
+ * first, sign, scale. */
 enum { DIGITS_MAX = 5, DIGIT_BASE = 10000 };
 
 void hf_pg_put_numeric(struct hf_buffer *b, uint64_t value)
@@ -206,7 +203,7 @@ bool hf_pg_get_item8(const PGresult *result, int row, int column, int index, int
     enum {
         HEAD = 20,
         ITEM = 12
-    }; /* dimensions, flags, type, length, first index; then each with its size */
+    }; /* dimensions, flags, type, length, first index; then each item after its size */
     if (index < 0 || row >= PQntuples(result) ||
         PQgetlength(result, row, column) < HEAD + (int64_t)(index + 1) * ITEM)
         return false;
@@ -226,7 +223,7 @@ bool hf_pg_get_bool(const PGresult *result, int row, int column)
     return number(result, row, column) != 0;
 }
 
-/* Zeros at either end are never sent: digits behind the weight are a fraction. */
+/* PostgreSQL sends no zeros at either end: digits after the weight are a fraction. */
 bool hf_pg_get_numeric(const PGresult *result, int row, int column, uint64_t *value)
 {
     struct hf_bytes bytes = hf_pg_get_bytes(result, row, column);
@@ -256,11 +253,7 @@ hf_time hf_pg_get_time(const PGresult *result, int row, int column)
 bool hf_pg_get_snapshot(const PGresult *result, int row, int column, uint64_t *oldest,
                         uint64_t *next)
 {
-    enum {
-        OLDEST = 4,
-        NEXT = 12,
-        SIZE = 20
-    }; /* how many are under way, these two, and each of them */
+    enum { OLDEST = 4, NEXT = 12, SIZE = 20 }; /* the count in progress, these two, then each one */
     const unsigned char *at = (const unsigned char *)PQgetvalue(result, row, column);
     bool whole = PQgetlength(result, row, column) >= SIZE;
     *oldest = whole ? big_of(at + OLDEST, 8) : 0;

@@ -1,5 +1,5 @@
-/* A worker: runs what it takes out of the queue as a batch, and goes on until every operation has
- * an answer that is true. */
+/* A worker: takes operations from the queue, runs them as a batch, and continues until every
+ * operation has a correct answer. */
 #include "base/clock.h"
 #include "core/action.h"
 #include "core/digest.h"
@@ -24,7 +24,7 @@ void hf_pool_wake(struct hf_pool *r)
         pthread_cond_signal(&chosen->wake);
 }
 
-/* All operations of the batch have their answer: in the result, and in op->status. */
+/* All operations of the batch have an answer: in the result, and in op->status. */
 static void answer(struct hf_pool_worker *w)
 {
     struct hf_pool *r = w->pool;
@@ -62,7 +62,7 @@ static void decided(void *arg, size_t index, const struct hf_plan *plan, hf_time
     w->items[index].replayed = plan->replayed;
 }
 
-/* The store could not be asked. Questions to a guard have an answer all the same: its rule. */
+/* The database is unreachable. A call of a guard still has an answer: the guard's rule. */
 static void fail_unanswered(struct hf_pool_worker *w, size_t index, enum hf_status status)
 {
     struct hf_pool *r = w->pool;
@@ -77,7 +77,7 @@ static void fail_unanswered(struct hf_pool_worker *w, size_t index, enum hf_stat
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Nothing happened. */
+/* The batch had no effect. */
 static void fail_all(struct hf_pool_worker *w, enum hf_status status)
 {
     for (size_t i = 0; i < w->count; i++)
@@ -138,7 +138,7 @@ void hf_pool_note_head(struct hf_pool_worker *w, bool now)
     hf_pool_note(w->pool, 0, line);
 }
 
-/* Say what the clock did, and once that it was set back. */
+/* Log the events of the clock, and once that it was set back. */
 void hf_pool_clock_note(struct hf_pool *r)
 {
     bool is_new;
@@ -157,7 +157,7 @@ void hf_pool_clock_note(struct hf_pool *r)
                      "it has caught up");
 }
 
-/* ---- Connections that come and go ---- */
+/* ---- Lost connections ---- */
 
 static void pause_ms(struct hf_pool_worker *w, unsigned least, unsigned most)
 {
@@ -166,8 +166,8 @@ static void pause_ms(struct hf_pool_worker *w, unsigned least, unsigned most)
     nanosleep(&span, NULL);
 }
 
-/* Until when a batch may wait for the database: some seconds, but not again and again while it
- * stays away. */
+/* Until when a batch may wait for the database: some seconds in total, not for each batch while it
+ * is unreachable. */
 static int64_t patience_until(struct hf_pool_worker *w, int64_t wait_ms)
 {
     struct hf_pool *r = w->pool;
@@ -178,8 +178,8 @@ static int64_t patience_until(struct hf_pool_worker *w, int64_t wait_ms)
     return until;
 }
 
-/* Connect, and go on trying until the time is up. committed: out, the fate of the batch in
- * doubt. */
+/* Connect, and retry until the time is up. committed: out, the outcome of the batch whose outcome
+ * was unknown. */
 static enum hf_pg_outcome reach(struct hf_pool_worker *w, int64_t until, bool *committed)
 {
     unsigned wait = 20;
@@ -197,8 +197,8 @@ static enum hf_pg_outcome reach(struct hf_pool_worker *w, int64_t until, bool *c
     }
 }
 
-/* The operation's answer is not released: it may not be true. A call that may have been answered
- * before is not known to have failed. */
+/* Withhold the operation's answer: it may be wrong. A call that may have been answered before is
+ * indeterminate, not failed. */
 static void take_back(struct hf_pool_worker *w, size_t i)
 {
     w->items[i].replayed = w->items[i].raced = false;
@@ -206,12 +206,12 @@ static void take_back(struct hf_pool_worker *w, size_t i)
         w, i, hf_action_reads(w->ops[i]->request->action) ? HF_STORAGE_FAILURE : HF_INDETERMINATE);
 }
 
-/* COMMIT was sent and no answer came, or not that of the newest primary. True: it is known to have
- * happened. False with *again: it is known not to have. */
+/* COMMIT was sent and no answer came, or not from the newest primary. True: it was committed. False
+ * with *again: it was not. False without: unknown. */
 static bool settle_doubt(struct hf_pool_worker *w, bool *again)
 {
     bool committed = false;
-    uint32_t timeline = w->session.conn.timeline; /* of what the answers were read of */
+    uint32_t timeline = w->session.conn.timeline; /* timeline of the answers */
     hf_pg_disconnect(&w->session.conn);
     *again = false;
     if (reach(w, hf_clock_monotonic_ms() + HF_POOL_DOUBT_MS, &committed) == HF_PG_FINE) {
@@ -227,8 +227,8 @@ static bool settle_doubt(struct hf_pool_worker *w, bool *again)
     return false;
 }
 
-/* Answers that have seen what a standby may not have wait until it has it. Those that cannot wait
- * any longer are like those of a database that is away. */
+/* Answers that saw rows which a standby may not have wait until it has them. After a timeout they
+ * fail as if the database were unreachable. */
 static void hold_back(struct hf_pool_worker *w)
 {
     bool proven;
@@ -259,13 +259,13 @@ static bool has_changed(const struct hf_pool_worker *w)
     return false;
 }
 
-/* For a row that is locked: long enough? */
+/* Has the operation waited long enough for a locked row? */
 static bool has_waited(const struct hf_op *op)
 {
     return hf_clock_monotonic_ms() - hf_pool_since(op) >= HF_POOL_LOCKED_MS;
 }
 
-/* Run the batch until all its operations have an answer. False: they are to be tried one by one. */
+/* Run the batch until all its operations have an answer. False: try them one by one. */
 static bool batch_run(struct hf_pool_worker *w)
 {
     struct hf_pg_batch batch = {
@@ -277,7 +277,7 @@ static bool batch_run(struct hf_pool_worker *w)
     for (unsigned tries = 0; again; tries++) {
         batch.careful = tries > 0 || hf_pool_alone(w->ops[0]);
         batch.hurries =
-            w->tried && !w->stuck && tries == 0; /* is it this one whose row is locked? */
+            w->tried && !w->stuck && tries == 0; /* test whether its row is the locked one */
         int64_t begun_ms = hf_clock_monotonic_ms();
         if (!conn->pg && reach(w, patience_until(w, HF_POOL_AWAY_MS), NULL) != HF_PG_FINE) {
             fail_all(w, HF_STORAGE_FAILURE);
@@ -327,7 +327,7 @@ static bool batch_run(struct hf_pool_worker *w)
             hf_pool_refused(w->pool, conn);
             fail_all(w, HF_STORAGE_FAILURE);
             return true;
-        case HF_PG_GONE: /* connect, and begin again */
+        case HF_PG_GONE: /* connect, and start again */
             again = tries < 20 && hf_clock_monotonic_ms() - first_ms < 2 * HF_POOL_AWAY_MS;
             if (!again)
                 fail_all(w, HF_STORAGE_FAILURE);
@@ -349,7 +349,7 @@ static void work_once(struct hf_pool_worker *w)
         w->items[i] = (struct hf_pg_item){ .request = w->ops[i]->request };
         hf_digest(w->ops[i]->request, w->items[i].digest);
     }
-    /* Others have tried in vain for it meanwhile. */
+    /* It has waited in the queue while others tried to get the lock. */
     bool is_late = w->stuck && has_waited(w->ops[0]);
     if (is_late)
         fail_all(w, HF_STORAGE_FAILURE);
@@ -382,7 +382,7 @@ void *hf_pool_worker_run(void *arg)
         if (hf_pool_take(w)) {
             w->begun_ms = hf_clock_monotonic_ms();
             r->busy++;
-            if (r->watchers == 0) /* somebody must see whether it becomes slow */
+            if (r->watchers == 0) /* one worker must watch whether it becomes slow */
                 hf_pool_wake(r);
             pthread_mutex_unlock(&r->lock);
             bool took = w->count > 0;
@@ -395,11 +395,11 @@ void *hf_pool_worker_run(void *arg)
             w->begun_ms = 0;
             w->answering = w->stuck = w->tried = w->bulk = false;
             r->busy--;
-            if (!took) /* all that it may have is behind one that must wait */
+            if (!took) /* all its operations must wait behind another one */
                 wait_a_little(w);
             if (r->queued > 0 && r->busy == 0)
                 hf_pool_wake(r);
-        } else if (r->queued > 0 || r->busy > 0) { /* it may become slow */
+        } else if (r->queued > 0 || r->busy > 0) { /* a batch may become slow */
             wait_a_little(w);
         } else {
             w->idle = true;

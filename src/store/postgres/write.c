@@ -8,8 +8,8 @@
 
 /* ---- Entries ---- */
 
-/* The key of the claim that the plan changes, kept until the batch is written. False without
- * memory. */
+/* Copy the key of the claim that the plan changes, to keep it until the batch is written. False if
+ * out of memory. */
 static bool keep_claim(struct hf_pg_tx *w, struct hf_bytes *out)
 {
     const struct hf_plan *plan = w->s->plan;
@@ -26,7 +26,6 @@ static bool keep_claim(struct hf_pg_tx *w, struct hf_bytes *out)
     return true;
 }
 
-/* The journal's entry of the plan, and the rows it changes. */
 bool hf_pg_write_entry(struct hf_pg_tx *w, const struct hf_entry_head *head, size_t need)
 {
     struct hf_pg_session *s = w->s;
@@ -61,7 +60,7 @@ enum change { INSERTED, CHANGED, ERASED };
 
 static bool is_change(const struct hf_pg_slot *s, enum change change)
 {
-    /* A value may be taken out that nobody has read. */
+    /* An apply function may delete a value that was not read. */
     bool there = s->stored || (s->table == HF_PG_VALUE && !s->found);
     bool stays = s->found || hf_pg_spec(s->table)->is_marked;
     if (!s->dirty || (!there && !stays))
@@ -69,7 +68,7 @@ static bool is_change(const struct hf_pg_slot *s, enum change change)
     return change == (!there ? INSERTED : stays ? CHANGED : ERASED);
 }
 
-/* The rows of a table that changed in that way. */
+/* Send the rows of a table with this kind of change. */
 static void send_changes(struct hf_pg_tx *w, enum hf_pg_table table, enum change change)
 {
     static const int statements[] = { HF_PG_INSERT, HF_PG_UPDATE, HF_PG_DELETE };
@@ -95,8 +94,8 @@ static void send_changes(struct hf_pg_tx *w, enum hf_pg_table table, enum change
                    change == CHANGED);
 }
 
-/* A row that was there, and is to change, must be locked. It is, unless it came to be wanted only
- * after it was read. */
+/* Every stored row that changes must be locked. It is, unless it became wanted only after it was
+ * read. */
 static bool all_locked(const struct hf_pg_tx *w)
 {
     for (int t = 0; t <= HF_PG_RESOURCE; t++)
@@ -106,8 +105,8 @@ static bool all_locked(const struct hf_pg_tx *w)
     return true;
 }
 
-/* The key as people see it: a numbered call has "client/number", and what is done with a claim has
- * the claim's. */
+/* The key for people: "client/number" for a numbered call, the claim's key for an action on a
+ * claim. */
 static void put_journal_key(const struct hf_pg_written *e, struct hf_buffer *b)
 {
     const struct hf_entry_head *head = &e->head;
@@ -157,7 +156,7 @@ static void send_journal(struct hf_pg_tx *w)
     hf_pg_tx_send(w, HF_PG_JOURNAL, HF_PG_TABLES, values, 9);
 }
 
-/* The writer's row: which batch this is, and the chain over its entries. */
+/* The writer's row: the number of this batch, and the chain over its entries. */
 static void send_writer(struct hf_pg_tx *w)
 {
     struct hf_pg_session *s = w->s;
@@ -186,9 +185,9 @@ static void send_writer(struct hf_pg_tx *w)
     hf_pg_tx_send(w, HF_PG_WRITER, HF_PG_TABLES, values, 7);
 }
 
-/* If the commit has waited for the standbys, they have all that could be seen before it, and the
- * batch itself. writer: the result of its row, before the commit; settings: of the question behind
- * it, NULL if that failed. */
+/* If the commit has waited for the standbys, they have everything visible before it, and the batch
+ * itself. writer: the result of the update of its row, before the commit; settings: of the query
+ * after the commit, NULL if it failed. */
 static void learn_replicated(struct hf_pg_session *s, const PGresult *writer,
                              const PGresult *settings)
 {
@@ -203,7 +202,7 @@ static void learn_replicated(struct hf_pg_session *s, const PGresult *writer,
     hf_pg_replicated_add(r, s->conn.timeline, (uint64_t)hf_pg_get_int8(writer, 0, 0));
 }
 
-/* Everything in one round trip, COMMIT at its end. */
+/* Send everything in one round trip, COMMIT last. */
 static enum hf_pg_end write_all(struct hf_pg_tx *w)
 {
     struct hf_pg_session *s = w->s;
@@ -212,8 +211,7 @@ static enum hf_pg_end write_all(struct hf_pg_tx *w)
         hf_pg_tx_send(w, HF_PG_BEGIN, HF_PG_TABLES, NULL, 0);
         hf_pg_tx_send(w, HF_PG_KEEP_RULES, HF_PG_TABLES, NULL, 0);
     }
-    /* Rows that are there first: where they were not locked before, they are now, in the same
-     * order. */
+    /* Update existing rows first: this locks those that are not locked yet, in the same order. */
     for (int t = 0; t < HF_PG_TABLES; t++)
         send_changes(w, (enum hf_pg_table)t, CHANGED);
     for (int t = 0; t < HF_PG_TABLES; t++)
@@ -223,15 +221,16 @@ static enum hf_pg_end write_all(struct hf_pg_tx *w)
             send_changes(w, (enum hf_pg_table)t, ERASED);
     send_journal(w);
     send_writer(w);
-    int writer = w->count - 1, commit = w->count, settings = w->count + 1; /* their results */
-    if (!w->spoiled) /* else something is missing above, and hanging up sends what is queued */
+    int writer = w->count - 1, commit = w->count, settings = w->count + 1; /* indexes of the
+                                                                            * results */
+    if (!w->spoiled) /* else a statement is missing, and closing the connection sends the queue */
         hf_pg_tx_send(w, HF_PG_COMMIT, HF_PG_TABLES, NULL, 0);
     if (!w->spoiled && s->replicates)
         hf_pg_tx_send(w, HF_PG_SETTINGS, HF_PG_TABLES, NULL, 0);
     s->conn.warned = false;
     enum hf_pg_end end = hf_pg_tx_trip(w);
-    /* Once COMMIT has answered, the batch is committed: the question behind it may fail, and the
-     * connection end, and that changes nothing. */
+    /* Once COMMIT has answered, the batch is committed, even if the query after it fails or the
+     * connection is lost. */
     bool committed = commit < w->count && w->results[commit];
     if (committed)
         end = HF_PG_DONE;
@@ -239,8 +238,8 @@ static enum hf_pg_end write_all(struct hf_pg_tx *w)
         return HF_PG_DOUBT;
     if (end != HF_PG_DONE)
         return end;
-    /* A primary that was replaced meanwhile has committed it; the new one tells whether it has
-     * it. */
+    /* A primary that was replaced meanwhile has committed it; only the new one can tell whether it
+     * has the commit. */
     if (!hf_pg_session_is_newest(s))
         return HF_PG_DOUBT;
     s->conn.in_transaction = false;
@@ -253,7 +252,6 @@ static enum hf_pg_end write_all(struct hf_pg_tx *w)
     return HF_PG_DONE;
 }
 
-/* Write what was decided, or give the locks back if nothing changed. */
 enum hf_pg_end hf_pg_write(struct hf_pg_tx *w)
 {
     if (w->spoiled || w->s->set.failed) {
