@@ -1,9 +1,9 @@
 -- Holdfast on PostgreSQL, migration 1: the tables.
 --
--- Every row of these tables is written in the same transaction as the entry of the journal that explains it. Names are
--- compared byte for byte (COLLATE "C"). Times are what the servers call engine time: the database's clock, in whole
--- milliseconds, which never runs back. Keys are bytes and are shown as text: a backslash is \\, and a byte that is no
--- part of valid UTF-8 is \xHH.
+-- Every row of these tables is written in the same transaction as the journal entry that explains
+-- it. Names are compared byte for byte (COLLATE "C"). Times are engine time: the database's clock
+-- in whole milliseconds, which never runs back. Keys are bytes, stored as text: a backslash is \\,
+-- and a byte that is not part of valid UTF-8 is \xHH.
 
 CREATE TABLE holdfast.store (
     only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
@@ -16,20 +16,25 @@ CREATE TABLE holdfast.store (
     program text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE holdfast.store IS 'One row: what holds for the whole store, and the configuration in force.';
-COMMENT ON COLUMN holdfast.store.store_id IS 'Tells this store from every other.';
-COMMENT ON COLUMN holdfast.store.id_key IS 'Secret: makes the ids of holds, so that nobody can guess one.';
-COMMENT ON COLUMN holdfast.store.idempotency_window_ms IS 'How long a key that is used from now on is remembered.';
-COMMENT ON COLUMN holdfast.store.token_max_length IS 'The greatest length of a key, in bytes.';
-COMMENT ON COLUMN holdfast.store.registry_strict IS 'True: a hold on a resource that was never set is refused.';
-COMMENT ON COLUMN holdfast.store.digest_name IS 'How the digests of requests are made.';
+COMMENT ON TABLE holdfast.store IS
+    'One row: the settings of the whole store, and the configuration in force.';
+COMMENT ON COLUMN holdfast.store.store_id IS 'Identifies this store.';
+COMMENT ON COLUMN holdfast.store.id_key IS
+    'Secret: makes the ids of holds, so that they cannot be guessed.';
+COMMENT ON COLUMN holdfast.store.idempotency_window_ms IS
+    'How long a newly used key is remembered.';
+COMMENT ON COLUMN holdfast.store.token_max_length IS 'The maximum length of a key, in bytes.';
+COMMENT ON COLUMN holdfast.store.registry_strict IS
+    'True: a hold on a resource that was never set is refused.';
+COMMENT ON COLUMN holdfast.store.digest_name IS 'The method that makes the digests of requests.';
 COMMENT ON COLUMN holdfast.store.program IS 'The version that set this configuration.';
 
--- A number that is drawn stands for itself and the 31 behind it: a batch of a server uses them, a function only the first.
+-- A drawn number stands for itself and the next 31: a server's batch uses all, a function only the
+-- first.
 CREATE SEQUENCE holdfast.journal_number INCREMENT BY 32;
 CREATE SEQUENCE holdfast.hold_ordinal;
 CREATE SEQUENCE holdfast.fence;
--- Here it stands for as many as one function may put into the outbox.
+-- A drawn number stands for as many as one apply function may add to the outbox.
 CREATE SEQUENCE holdfast.outbox_number INCREMENT BY 64;
 CREATE SEQUENCE holdfast.writer_id;
 
@@ -42,11 +47,17 @@ CREATE TABLE holdfast.writer (
     started_at timestamptz NOT NULL DEFAULT now(),
     changed_at timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE holdfast.writer IS 'One row for each connection through which a server has written batches.';
-COMMENT ON COLUMN holdfast.writer.name IS 'Which server it was: host and process.';
-COMMENT ON COLUMN holdfast.writer.generation IS 'Rises when the server reconnects: what an older connection still has under way is refused.';
-COMMENT ON COLUMN holdfast.writer.batch IS 'Number of the last batch that was committed: tells whether a commit without an answer happened.';
-COMMENT ON COLUMN holdfast.writer.chain IS 'SHA-256 over the writer''s chain before and the entries of its last batch: an entry that is changed or removed later breaks it.';
+COMMENT ON TABLE holdfast.writer IS
+    'One row for each connection through which a server has written batches.';
+COMMENT ON COLUMN holdfast.writer.name IS 'The server: host and process.';
+COMMENT ON COLUMN holdfast.writer.generation IS
+    'Rises when the server reconnects: a transaction of an older connection that is still in '
+    'progress fails.';
+COMMENT ON COLUMN holdfast.writer.batch IS
+    'Number of the last committed batch: tells whether a commit without an answer happened.';
+COMMENT ON COLUMN holdfast.writer.chain IS
+    'SHA-256 over the writer''s previous chain and the entries of its last batch: changing or '
+    'removing an entry later breaks it.';
 
 CREATE TABLE holdfast.journal (
     number bigint PRIMARY KEY,
@@ -59,17 +70,26 @@ CREATE TABLE holdfast.journal (
     batch bigint NOT NULL,
     entry bytea NOT NULL
 );
-COMMENT ON TABLE holdfast.journal IS 'Everything that was ever changed, in order: only added to. The audit reads this alone.';
-COMMENT ON COLUMN holdfast.journal.number IS 'The order of entries that touch the same row. Numbers of transactions that were rolled back are missing.';
+COMMENT ON TABLE holdfast.journal IS
+    'Every change, in order; rows are only added. The audit needs only this table.';
+COMMENT ON COLUMN holdfast.journal.number IS
+    'The order of entries that change the same row. Numbers of rolled-back transactions are '
+    'missing.';
 COMMENT ON COLUMN holdfast.journal.at IS 'Engine time of the decision.';
-COMMENT ON COLUMN holdfast.journal.action IS 'What was asked, such as place_hold; sweep and configure are the store''s own.';
-COMMENT ON COLUMN holdfast.journal.status IS 'What was answered: ok, or the code of the refusal.';
-COMMENT ON COLUMN holdfast.journal.key IS 'The idempotency key, client/number, or the key of the claim; NULL for what has none.';
-COMMENT ON COLUMN holdfast.journal.writer IS 'Who wrote it (holdfast.writer); 0: one of the functions, in somebody''s own transaction.';
-COMMENT ON COLUMN holdfast.journal.batch IS 'In which batch of that writer.';
-COMMENT ON COLUMN holdfast.journal.entry IS 'The whole entry, in the bytes of doc/FORMAT.md: request, answer, and the new state of every row that it changed.';
+COMMENT ON COLUMN holdfast.journal.action IS
+    'The request, such as place_hold; sweep and configure are actions of the store itself.';
+COMMENT ON COLUMN holdfast.journal.status IS 'The answer: ok, or the code of the refusal.';
+COMMENT ON COLUMN holdfast.journal.key IS
+    'The idempotency key, client/number, or the key of the claim; NULL if there is none.';
+COMMENT ON COLUMN holdfast.journal.writer IS
+    'The writer (holdfast.writer); 0: a function, in the transaction of an application.';
+COMMENT ON COLUMN holdfast.journal.batch IS 'The batch of that writer.';
+COMMENT ON COLUMN holdfast.journal.entry IS
+    'The whole entry, in the format of doc/FORMAT.md: request, answer, and the new state of every '
+    'changed row.';
 
--- pglz makes even a key of 1,024 bytes that are no UTF-8 small enough for the primary key; lz4 does not.
+-- pglz makes even a key of 1,024 bytes of invalid UTF-8 small enough for the primary key; lz4 does
+-- not.
 CREATE TABLE holdfast.token (
     tenant text COLLATE "C" NOT NULL,
     key text COMPRESSION pglz COLLATE "C" NOT NULL,
@@ -91,19 +111,29 @@ CREATE TABLE holdfast.token (
     PRIMARY KEY (key, tenant)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX token_expires_at ON holdfast.token (expires_at);
-COMMENT ON TABLE holdfast.token IS 'Every key in use: the call that it is bound to, or the claim. One key, one row: that is what makes an effect happen once.';
-COMMENT ON COLUMN holdfast.token.tenant IS 'Whose key it is; empty: the default tenant.';
+COMMENT ON TABLE holdfast.token IS
+    'Every key in use: the call that it is bound to, or the claim. One key has one row, so an '
+    'effect happens once.';
+COMMENT ON COLUMN holdfast.token.tenant IS 'The tenant; empty: the default tenant.';
 COMMENT ON COLUMN holdfast.token.action IS 'The call that the key is bound to; begin: a claim.';
-COMMENT ON COLUMN holdfast.token.status IS 'What the first call was answered with.';
-COMMENT ON COLUMN holdfast.token.digest IS 'SHA-256 of the request in its canonical form; of a claim, its fingerprint.';
-COMMENT ON COLUMN holdfast.token.recorded_at IS 'When the key was bound; of a claim, when it was begun last.';
-COMMENT ON COLUMN holdfast.token.expires_at IS 'From then on the key is free again; infinity: a claim that is not settled.';
-COMMENT ON COLUMN holdfast.token.entry IS 'The entry of the journal with the answer.';
-COMMENT ON COLUMN holdfast.token.hold IS 'The hold (holdfast.hold.ordinal) that the call placed, ended or made.';
-COMMENT ON COLUMN holdfast.token.previous IS 'place_hold: the hold before that one on the same resource, as the first answer had it; NULL: none.';
-COMMENT ON COLUMN holdfast.token.state IS 'Claims only, as all columns below: started, completed, failed or retryable.';
-COMMENT ON COLUMN holdfast.token.on_abandon IS 'What holds when the lease runs out without a word: unknown, or retry.';
-COMMENT ON COLUMN holdfast.token.fence IS 'Rises with each begin of the key: only its owner may settle the claim.';
+COMMENT ON COLUMN holdfast.token.status IS 'The status of the first answer.';
+COMMENT ON COLUMN holdfast.token.digest IS
+    'SHA-256 of the request in its canonical form; for a claim, its fingerprint.';
+COMMENT ON COLUMN holdfast.token.recorded_at IS
+    'When the key was bound; for a claim, when it was last begun.';
+COMMENT ON COLUMN holdfast.token.expires_at IS
+    'From then on the key is free again; infinity: a claim that is not settled.';
+COMMENT ON COLUMN holdfast.token.entry IS 'The journal entry with the answer.';
+COMMENT ON COLUMN holdfast.token.hold IS
+    'The hold (holdfast.hold.ordinal) that the call placed, ended or made.';
+COMMENT ON COLUMN holdfast.token.previous IS
+    'place_hold: the previous hold on the same resource, as in the first answer; NULL: none.';
+COMMENT ON COLUMN holdfast.token.state IS
+    'Only for claims, like all columns below: started, completed, failed or retryable.';
+COMMENT ON COLUMN holdfast.token.on_abandon IS
+    'What applies when the lease runs out before the claim is settled: unknown, or retry.';
+COMMENT ON COLUMN holdfast.token.fence IS
+    'Rises with each begin of the key: only the holder of the newest fence may settle the claim.';
 COMMENT ON COLUMN holdfast.token.response IS 'The response of complete, or the error of fail.';
 
 CREATE TABLE holdfast.resource (
@@ -121,17 +151,25 @@ CREATE TABLE holdfast.resource (
     PRIMARY KEY (name, tenant),
     CONSTRAINT resource_not_oversold CHECK (held + confirmed <= capacity)
 ) WITH (fillfactor = 70);
--- Indexes for lists are on an expression, so that they serve these alone: a plan that was made while a table was empty must not
--- look a row up by them.
+-- Indexes for lists are on an expression, so that only lists use them: a plan that was made while a
+-- table was empty must not look up a row with them.
 CREATE INDEX resource_newest ON holdfast.resource ((tenant || chr(31)), number);
-COMMENT ON TABLE holdfast.resource IS 'What can be held. Whoever changes a hold locks the row of its resource first.';
+COMMENT ON TABLE holdfast.resource IS
+    'Resources that can be held. Every change of a hold locks the row of its resource first.';
 COMMENT ON COLUMN holdfast.resource.capacity IS 'How many units there are.';
-COMMENT ON COLUMN holdfast.resource.held IS 'Units in holds that are held, overdue ones that nobody has expired yet included.';
-COMMENT ON COLUMN holdfast.resource.confirmed IS 'Units in holds that are confirmed and not given back.';
-COMMENT ON COLUMN holdfast.resource.fence IS 'The highest fence that a hold on it has carried; 0: none.';
-COMMENT ON COLUMN holdfast.resource.newest IS 'Ordinal of the newest hold on it; 0: none. holdfast.hold.previous leads on.';
-COMMENT ON COLUMN holdfast.resource.due_at IS 'No hold on it becomes overdue before then (the first may do so later); infinity: none is held.';
-COMMENT ON COLUMN holdfast.resource.number IS 'The entry of the journal that made it: the order in which lists show it.';
+COMMENT ON COLUMN holdfast.resource.held IS
+    'Units in held holds, including overdue ones that are not yet expired.';
+COMMENT ON COLUMN holdfast.resource.confirmed IS
+    'Units in holds that are confirmed and not reversed.';
+COMMENT ON COLUMN holdfast.resource.fence IS
+    'The highest fence that a hold on it has carried; 0: none.';
+COMMENT ON COLUMN holdfast.resource.newest IS
+    'Ordinal of the newest hold on it; 0: none. holdfast.hold.previous links to the others.';
+COMMENT ON COLUMN holdfast.resource.due_at IS
+    'No hold on it becomes overdue before then (the first may do so later); infinity: none is '
+    'held.';
+COMMENT ON COLUMN holdfast.resource.number IS
+    'The journal entry that made it: lists are in this order.';
 
 CREATE TABLE holdfast.hold (
     ordinal bigint PRIMARY KEY,
@@ -148,16 +186,22 @@ CREATE TABLE holdfast.hold (
     reversed_by text COLLATE "C"
 ) WITH (fillfactor = 90);
 CREATE INDEX hold_overdue ON holdfast.hold (expires_at) WHERE state = 'held';
--- Said in another way, so that the index above does not serve for this one: it has the overdue holds of all resources.
-CREATE INDEX hold_held ON holdfast.hold (resource, tenant, expires_at) WHERE left(state, 4) = 'held';
-COMMENT ON TABLE holdfast.hold IS 'Every hold ever placed. It ends once: confirmed, released or expired.';
+-- Another condition than above, so that a query by resource does not use the index above, which has
+-- the overdue holds of all resources.
+CREATE INDEX hold_held ON holdfast.hold (resource, tenant, expires_at)
+    WHERE left(state, 4) = 'held';
+COMMENT ON TABLE holdfast.hold IS
+    'Every hold ever placed. It ends once: confirmed, released or expired.';
 COMMENT ON COLUMN holdfast.hold.ordinal IS 'Rises with each hold; some numbers are missing.';
-COMMENT ON COLUMN holdfast.hold.id IS 'What callers know it by; holdfast.hold_ordinal(id) finds it.';
-COMMENT ON COLUMN holdfast.hold.expires_at IS 'From then on it may be expired and can no longer be confirmed.';
+COMMENT ON COLUMN holdfast.hold.id IS
+    'The id that clients use; holdfast.hold_ordinal(id) finds the row.';
+COMMENT ON COLUMN holdfast.hold.expires_at IS
+    'From then on it may be expired and can no longer be confirmed.';
 COMMENT ON COLUMN holdfast.hold.ended_at IS 'When it was confirmed, released or expired.';
-COMMENT ON COLUMN holdfast.hold.previous IS 'Ordinal of the hold before this one on the same resource; 0: none.';
-COMMENT ON COLUMN holdfast.hold.reverses IS 'This record gives the confirmed hold with that id back.';
-COMMENT ON COLUMN holdfast.hold.reversed_by IS 'The record that gave this hold back.';
+COMMENT ON COLUMN holdfast.hold.previous IS
+    'Ordinal of the previous hold on the same resource; 0: none.';
+COMMENT ON COLUMN holdfast.hold.reverses IS 'This record reverses the confirmed hold with that id.';
+COMMENT ON COLUMN holdfast.hold.reversed_by IS 'The record that reversed this hold.';
 
 CREATE TABLE holdfast.guard (
     tenant text COLLATE "C" NOT NULL,
@@ -171,11 +215,17 @@ CREATE TABLE holdfast.guard (
     PRIMARY KEY (tenant, name)
 );
 CREATE INDEX guard_newest ON holdfast.guard ((tenant || chr(31)), number);
-COMMENT ON TABLE holdfast.guard IS 'Have I seen this lately? The rules of each guard.';
-COMMENT ON COLUMN holdfast.guard.match IS 'How an identity is made comparable: steps, with commas between them; empty: byte for byte.';
-COMMENT ON COLUMN holdfast.guard.on_unavailable IS 'What is answered when the store cannot be asked: open (not seen) or closed (seen).';
-COMMENT ON COLUMN holdfast.guard.durable IS 'As it was asked for; on PostgreSQL entries are durable either way.';
-COMMENT ON COLUMN holdfast.guard.number IS 'The entry of the journal that made it: the order in which lists show it.';
+COMMENT ON TABLE holdfast.guard IS
+    'Guards: was this identity recorded within the window? The rules of each guard.';
+COMMENT ON COLUMN holdfast.guard.match IS
+    'The match rule: steps that make an identity comparable, separated by commas; empty: byte for '
+    'byte.';
+COMMENT ON COLUMN holdfast.guard.on_unavailable IS
+    'The answer when the store is unavailable: open (not seen) or closed (seen).';
+COMMENT ON COLUMN holdfast.guard.durable IS
+    'As requested; on PostgreSQL entries are always durable.';
+COMMENT ON COLUMN holdfast.guard.number IS
+    'The journal entry that made it: lists are in this order.';
 
 CREATE TABLE holdfast.guard_entry (
     tenant text COLLATE "C" NOT NULL,
@@ -189,9 +239,10 @@ CREATE TABLE holdfast.guard_entry (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX guard_entry_expires_at ON holdfast.guard_entry (expires_at);
 CREATE INDEX guard_entry_newest ON holdfast.guard_entry ((tenant || chr(31) || guard), number);
-COMMENT ON TABLE holdfast.guard_entry IS 'Identities under guard: seen until expires_at.';
-COMMENT ON COLUMN holdfast.guard_entry.identity IS 'As compared, after the match rule; 32 bytes of SHA-256 where the guard keeps only that.';
-COMMENT ON COLUMN holdfast.guard_entry.number IS 'The entry of the journal that recorded it.';
+COMMENT ON TABLE holdfast.guard_entry IS 'Recorded identities: seen until expires_at.';
+COMMENT ON COLUMN holdfast.guard_entry.identity IS
+    'As compared, after the match rule; 32 bytes of SHA-256 if the guard stores only the hash.';
+COMMENT ON COLUMN holdfast.guard_entry.number IS 'The journal entry that recorded it.';
 
 CREATE TABLE holdfast.lease (
     tenant text COLLATE "C" NOT NULL,
@@ -205,10 +256,12 @@ CREATE TABLE holdfast.lease (
     deleted_at timestamptz,
     PRIMARY KEY (tenant, name)
 );
-COMMENT ON TABLE holdfast.lease IS 'Who has authority over a name, until when, and with which fence.';
-COMMENT ON COLUMN holdfast.lease.deleted_at IS 'It was deleted then, and is not there: the row stays for some minutes, so that batches under way meet it.';
+COMMENT ON TABLE holdfast.lease IS 'The holder of each name, until when, and with which fence.';
+COMMENT ON COLUMN holdfast.lease.deleted_at IS
+    'When the lease was deleted: the row stays for some minutes, so that batches in progress find '
+    'it.';
 CREATE INDEX lease_left ON holdfast.lease (deleted_at) WHERE deleted_at IS NOT NULL;
-COMMENT ON INDEX holdfast.lease_left IS 'What deleted leases have left.';
+COMMENT ON INDEX holdfast.lease_left IS 'Rows left by deleted leases.';
 
 CREATE TABLE holdfast.register (
     tenant text COLLATE "C" NOT NULL,
@@ -222,9 +275,13 @@ CREATE TABLE holdfast.register (
 );
 COMMENT ON TABLE holdfast.register IS 'Named values, written with a fence or a version, or merged.';
 CREATE INDEX register_left ON holdfast.register (fence, changed_at) WHERE type = 'deleted';
-COMMENT ON INDEX holdfast.register_left IS 'What deleted registers have left: those without a fence are taken out when their window has closed.';
-COMMENT ON COLUMN holdfast.register.type IS 'plain, or the algebra that it is merged by; deleted: only its version and its fence are left.';
-COMMENT ON COLUMN holdfast.register.value IS 'Of plain ones the bytes; of the others the stored form of doc/FORMAT.md.';
+COMMENT ON INDEX holdfast.register_left IS
+    'Rows left by deleted registers: those without a fence are removed when their window has '
+    'closed.';
+COMMENT ON COLUMN holdfast.register.type IS
+    'plain, or the kind of merge; deleted: only the version and the fence are left.';
+COMMENT ON COLUMN holdfast.register.value IS
+    'The bytes of a plain register; otherwise the stored form of doc/FORMAT.md.';
 COMMENT ON COLUMN holdfast.register.fence IS 'The highest fence that a write has carried; 0: none.';
 
 CREATE TABLE holdfast.client (
@@ -234,8 +291,9 @@ CREATE TABLE holdfast.client (
     used bytea NOT NULL,
     PRIMARY KEY (tenant, name)
 );
-COMMENT ON TABLE holdfast.client IS 'Clients that number their calls instead of sending keys.';
-COMMENT ON COLUMN holdfast.client.used IS 'Which of the last numbers have been used, a bit each.';
+COMMENT ON TABLE holdfast.client IS
+    'Numbered clients: they send a name and a number in place of a key.';
+COMMENT ON COLUMN holdfast.client.used IS 'Which of the last numbers are used, one bit each.';
 
 CREATE TABLE holdfast.client_call (
     tenant text COLLATE "C" NOT NULL,
@@ -249,8 +307,9 @@ CREATE TABLE holdfast.client_call (
     entry bigint NOT NULL,
     PRIMARY KEY (tenant, client, slot)
 );
-COMMENT ON TABLE holdfast.client_call IS 'What a client''s last numbered calls were answered with.';
-COMMENT ON COLUMN holdfast.client_call.slot IS 'The number modulo 256: a later number takes the place of one that is out of reach.';
+COMMENT ON TABLE holdfast.client_call IS 'The stored answers of a client''s last numbered calls.';
+COMMENT ON COLUMN holdfast.client_call.slot IS
+    'The number modulo 256: a later number replaces one that is too old.';
 
 CREATE TABLE holdfast.app_value (
     tenant text COLLATE "C" NOT NULL,
@@ -258,7 +317,8 @@ CREATE TABLE holdfast.app_value (
     value bytea NOT NULL,
     PRIMARY KEY (tenant, key)
 );
-COMMENT ON TABLE holdfast.app_value IS 'The application''s own values, written by the functions it applies once a key.';
+COMMENT ON TABLE holdfast.app_value IS
+    'The application''s own values, written by its apply functions, once for each key.';
 
 CREATE TABLE holdfast.outbox (
     number bigint PRIMARY KEY,
@@ -269,12 +329,14 @@ CREATE TABLE holdfast.outbox (
     state text NOT NULL,
     created_at timestamptz NOT NULL
 );
-COMMENT ON TABLE holdfast.outbox IS 'What is to be delivered, committed together with the effect that it belongs to.';
+COMMENT ON TABLE holdfast.outbox IS 'Messages to deliver, committed together with their effect.';
 
--- Raised by a batch whose rows are no longer as it has read them: it has changed nothing, and the server runs it again.
+-- Raised by a batch whose rows have changed since it read them: it is rolled back, and the server
+-- runs it again.
 CREATE FUNCTION holdfast._conflict() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'holdfast: another transaction was faster at the same rows; the server runs this batch again'
         USING ERRCODE = 'serialization_failure';
 END $$;
-COMMENT ON FUNCTION holdfast._conflict IS 'For the servers: end a batch whose rows have changed since they were read.';
+COMMENT ON FUNCTION holdfast._conflict IS
+    'For servers: fail a batch whose rows have changed since they were read.';
