@@ -120,21 +120,22 @@ bool hf_engine_clock_tell(struct hf_engine_clock *c, enum hf_engine_clock_event 
         c->told_ever = true;
         c->told_boot = c->place_to;
         snprintf(line, HF_ENGINE_CLOCK_LINE,
-                 "%s clock has jumped ahead by %.3f s, which the boot clock does not confirm: it "
-                 "is not believed unless it stays there for %d s; engine time goes on at the boot "
-                 "clock's pace",
+                 "%s clock has jumped ahead by %.3f s, and the boot clock does not "
+                 "confirm it. The store ignores the jump unless it lasts for %d s; "
+                 "meanwhile engine time follows the boot clock",
                  whose, seconds, HF_ENGINE_CLOCK_WATCH_MS / 1000);
         return true;
     case HF_ENGINE_CLOCK_RETURNED:
         snprintf(line, HF_ENGINE_CLOCK_LINE,
-                 "%s clock has come back and is followed again: nothing was lost by its jump",
+                 "%s clock has returned: engine time follows it again, and the jump had "
+                 "no effect",
                  whose);
         return c->told;
     case HF_ENGINE_CLOCK_BELIEVED: break;
     }
-    snprintf(
-        line, HF_ENGINE_CLOCK_LINE,
-        "%s clock has stayed ahead for %d s and is believed: engine time steps forward by %.3f s",
-        whose, HF_ENGINE_CLOCK_WATCH_MS / 1000, seconds);
+    snprintf(line, HF_ENGINE_CLOCK_LINE,
+             "%s clock has stayed ahead for %d s: engine time steps forward by %.3f "
+             "s",
+             whose, HF_ENGINE_CLOCK_WATCH_MS / 1000, seconds);
     return true;
 }

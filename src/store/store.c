@@ -14,7 +14,8 @@ enum hf_status hf_store_open(const char *path, const struct hf_options *options,
         return hf_journal_store_open(path, options, host, out, why);
 #ifdef HF_NO_POSTGRES
     return hf_error_set(why, HF_MISUSE,
-                        "this library was built without PostgreSQL: it can open a directory only");
+                        "this library was built without PostgreSQL and can only open a "
+                        "directory");
 #else
     return hf_postgres_open(options, host, out, why);
 #endif

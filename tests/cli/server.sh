@@ -247,14 +247,14 @@ json "j.code === 'store-busy' && j.detail.includes('--server $url')"
 # The note of who has the store is lost: neither a command nor a second server gets in.
 cp remote/LOCK LOCK.before && rm remote/LOCK
 try 3 hold x --for y --duration 1m --key z --data "$work/remote"
-has err "is open already, by another process"
+has err "is already open, by another process"
 try 3 serve --listen 127.0.0.1:0 --data "$work/remote" --sandbox $sandbox
-has err "is open already, by another process"
+has err "is already open, by another process"
 try 0 audit --data "$work/remote" --json
 json 'j.journal.open_by === "an unknown process"'
 cp LOCK.before remote/LOCK
 try 3 hold x --for y --duration 1m --key z --data "$work/remote"
-has err "is open already, by $url"
+has err "is already open, by $url"
 try 1 list --server "$url/elsewhere"
 has err "not-known: There is no call with this path"
 for what in "list" "hold c --for d --duration 1m --json"; do

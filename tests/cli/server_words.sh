@@ -18,7 +18,7 @@ not_logged() {
 }
 
 serve --data shop
-logged 'a new store was made in shop'
+logged 'a new store was created in shop'
 unserve
 logged 'stopped text="all answered requests are on disk"'
 

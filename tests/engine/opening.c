@@ -92,7 +92,7 @@ static void a_directory_that_others_may_open_is_told(void **state)
         k->note[0] = '\0';
         assert_int_equal(chmod(k->dir, modes[i]), 0);
         kit_open(k);
-        assert_int_equal(strstr(k->note, "mode 0700") != NULL, (modes[i] & 066) != 0);
+        assert_int_equal(strstr(k->note, "mode to 0700") != NULL, (modes[i] & 066) != 0);
         if (modes[i] & 066)
             assert_non_null(strstr(k->note, k->dir));
     }
@@ -100,7 +100,7 @@ static void a_directory_that_others_may_open_is_told(void **state)
     struct hf_error why;
     k->note[0] = '\0';
     assert_int_equal(opened(k->dir, &k->options, &why), HF_STORE_BUSY);
-    assert_non_null(strstr(k->note, "mode 0700"));
+    assert_non_null(strstr(k->note, "mode to 0700"));
 }
 
 static void two_openers_of_a_database_share_it(void **state)

@@ -148,7 +148,7 @@ static void the_sweeper_passes_over_it(void **state)
     assert_int_equal(kit_place(k, "a", "r", "q", MINUTE),
                      HF_STORAGE_FAILURE); /* two are in its way */
     kit_settle(k);
-    assert_non_null(strstr(k->note, "run audit"));
+    assert_non_null(strstr(k->note, "holdfast audit"));
     assert_int_equal(kit_place(k, "b", "r", "q", MINUTE), HF_OK);
     kit_free(k);
 }

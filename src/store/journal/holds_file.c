@@ -170,12 +170,12 @@ static const char *head_check(const struct hf_holds *h, const struct hf_store_ke
     if (*level)
         return "cannot be read";
     if (memcmp(head, "HOLDIDX1", 8) == 0)
-        return "is of an older version";
+        return "has an older version";
     *level = 1;
     if (memcmp(head, "HOLDIDX2", 8) != 0 || hf_get32(head + 8) != INDEX_VERSION ||
         memcmp(head + 16, keys->store_id, 16) != 0 ||
         hf_get64(head + HEAD_SUM) != head_sum(h, head))
-        return "is damaged, or of another store";
+        return "is damaged, or belongs to another store";
     return NULL;
 }
 
@@ -207,7 +207,7 @@ const char *hf_holds_open(struct hf_holds *h, const struct hf_store_keys *keys, 
     if (!h->told || h->parts != hf_index_part_of(h->covered)) {
         hf_holds_close(h);
         *level = 1;
-        return "is not known to the snapshot";
+        return "is not in the snapshot";
     }
     const char *why = file_open(h, keys, level);
     h->covers = start;

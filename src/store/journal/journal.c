@@ -129,10 +129,9 @@ static void gather_open(struct hf_journal *j, hf_time now)
     b->head.base = g->base;
     b->head.size = g->size;
     if (j->clock.wall < now && j->stats.clock_stalls++ == 0)
-        hf_journal_note(
-            j, 1,
-            "the wall clock is behind engine time: engine time stands still until it has "
-            "caught up");
+        hf_journal_note(j, 1,
+                        "the wall clock is behind engine time: engine time stands still until "
+                        "the wall clock has caught up");
     j->now = now;
 }
 
@@ -222,11 +221,11 @@ static void full_note(struct hf_journal *j)
         return;
     j->full_noted = true;
     j->full_noted_ns = now;
-    hf_journal_note(
-        j, 1,
-        "memory-max is reached: %llu of %llu bytes are used, and the rest is kept for endings. New "
-        "writes are refused; what was begun can be ended, registers and leases can be deleted",
-        (unsigned long long)hf_journal_used(j), (unsigned long long)j->memory_max);
+    hf_journal_note(j, 1,
+                    "memory-max is reached: %llu of %llu bytes are used, and the rest is "
+                    "reserved for endings. New writes are refused; endings, and the "
+                    "deletion of registers and leases, are still accepted",
+                    (unsigned long long)hf_journal_used(j), (unsigned long long)j->memory_max);
 }
 
 /* The limit has refused the request. */
@@ -522,9 +521,10 @@ size_t hf_journal_sweep(struct hf_journal *j, size_t max)
             /* It must not block the expiry of others, and may be readable later. */
             bool soon = error && hf_journal_hold_awaited(j, ordinal, error);
             if (!soon)
-                hf_journal_note(
-                    j, 1, "the record of an overdue hold (number %llu) cannot be read; run audit",
-                    (unsigned long long)ordinal);
+                hf_journal_note(j, 1,
+                                "cannot read the record of an overdue hold (number %llu). Run "
+                                "`holdfast audit`",
+                                (unsigned long long)ordinal);
             hf_live_put_off(&j->tables.live, ordinal, now + (soon ? AWAITED_MS : UNREADABLE_MS));
             continue;
         }

@@ -116,7 +116,9 @@ bool hf_journal_revisit_tokens(struct hf_journal *j, size_t max)
     if (walked == WALKED_MAX)
         return true;
     if (walked == WALKED_ALL) {
-        hf_journal_note(j, 0, "the journal before position %llu can be read again: its keys leave",
+        hf_journal_note(j, 0,
+                        "the journal before position %llu is readable again: its expired keys "
+                        "are freed",
                         (unsigned long long)range->end);
         *range = j->passed[--j->passed_count];
     } else {
@@ -171,11 +173,10 @@ static bool cursor_pass(struct hf_journal *j)
             j->token_seek -= HF_BLOCK;
             return false;
         }
-        hf_journal_note(
-            j, 1,
-            "a batch at position %llu cannot be read; its keys stay in memory until it can; run "
-            "audit",
-            (unsigned long long)from);
+        hf_journal_note(j, 1,
+                        "cannot read the batch at position %llu. Its keys stay in memory until "
+                        "it is readable. Run `holdfast audit`",
+                        (unsigned long long)from);
         return true;
     }
     if (j->token_seek + HF_BLOCK >= j->durable) {

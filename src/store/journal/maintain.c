@@ -154,8 +154,8 @@ static void prepare_failed(struct hf_journal *j, int error)
 {
     if (!j->out_of_space)
         hf_journal_note(j, 1,
-                        "cannot prepare the next journal segment: %s; new writes are refused once "
-                        "this one is full",
+                        "cannot prepare the next journal segment: %s; new writes are refused "
+                        "once the current one is full",
                         strerror(-error));
     j->out_of_space = true;
     j->prepare_error = error;
@@ -212,8 +212,10 @@ static int prepare_step(struct hf_journal *j, const struct hf_lock *lock, bool *
             hf_journal_note(
                 j, 0,
                 no_room(j->prepare_error)
-                    ? "there is room for the next journal segment again: new writes are taken"
-                    : "the next journal segment could be prepared: new writes are taken again");
+                    ? "there is room for the next journal segment again: new writes are "
+                      "accepted"
+                    : "the next journal segment could be prepared: new writes are accepted "
+                      "again");
         j->out_of_space = j->segment_wanted = false;
         s->size_fits = 0;
     }
@@ -323,7 +325,7 @@ static int used_bytes(struct hf_journal *j, struct hf_segment *g, uint64_t *used
 static void pack_failed(struct hf_journal *j, const struct hf_segment_head *head, int error)
 {
     if (hf_trouble_tell(j, &j->pack_trouble))
-        hf_journal_note(j, 1, "cannot compress journal segment %llu: %s; it is tried again",
+        hf_journal_note(j, 1, "cannot compress journal segment %llu: %s; the store retries",
                         (unsigned long long)head->number, strerror(-error));
     j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;
 }
@@ -351,7 +353,7 @@ static void pack_refused(struct hf_journal *j, struct hf_segment *g,
         pack_failed(j, head, error);
         return;
     }
-    hf_journal_note(j, 1, "journal segment %llu %s and is kept as it is; run audit",
+    hf_journal_note(j, 1, "journal segment %llu %s and stays uncompressed. Run `holdfast audit`",
                     (unsigned long long)head->number,
                     error != -EBADMSG ? "cannot be read" : "is damaged");
     g->keep = true;
@@ -487,8 +489,9 @@ static void verify_note(struct hf_journal *j)
     if (g)
         hf_segment_name(g->number, g->state == HF_SEGMENT_PACKED ? ".zst" : ".log", name);
     hf_journal_note(j, 1,
-                    "the journal is damaged in %s at byte %llu (position %llu): %s. The store goes "
-                    "on, and is not ready; run `holdfast audit`, and restore the file from a copy",
+                    "the journal is damaged in %s at byte %llu (position %llu): %s. The "
+                    "store continues but is not ready. Run `holdfast audit`, and restore "
+                    "the file from a copy",
                     name, (unsigned long long)(g ? v->position - g->base : 0),
                     (unsigned long long)v->position, v->what);
 }
@@ -526,7 +529,7 @@ static void begun_step(struct hf_journal *j, const struct hf_lock *lock, uint64_
         j->begun.sequence = 0;
     if (error && !no_room(error) && !j->begun_failed)
         hf_journal_note(
-            j, 1, "the first batch of the newest segment cannot be noted in " HF_CLOSED_NAME ": %s",
+            j, 1, "cannot note the first batch of the newest segment in " HF_CLOSED_NAME ": %s",
             strerror(-error));
     j->begun_failed = error != 0;
     j->begun_at_ns = error ? now_ns + again_ns : 0;

@@ -21,7 +21,7 @@ static enum hf_status segments_check(const struct hf_options *o, struct hf_error
         (o->segment_max_bytes < SEGMENT_LEAST || o->segment_max_bytes > SEGMENT_MOST ||
          o->segment_max_bytes % SEGMENT_LEAST != 0))
         return hf_error_set(why, HF_INVALID_REQUEST,
-                            "a segment must be a multiple of 64 KiB, up to 1 GiB");
+                            "the segment size must be a multiple of 64 KiB, up to 1 GiB");
     return HF_OK;
 }
 
@@ -29,8 +29,7 @@ static enum hf_status keys_make(struct hf_journal *j, struct hf_error *why)
 {
     unsigned char random[64];
     if (j->io->random(j->io->ctx, random, sizeof random) != 0)
-        return hf_error_set(why, HF_STORAGE_FAILURE,
-                            "the system gives no randomness for a new store");
+        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot get random bytes for a new store");
     memcpy(&j->keys, random, sizeof random);
     j->has_seal = true;
     return HF_OK;
@@ -54,11 +53,10 @@ static enum hf_status seal_make(struct hf_journal *j, struct hf_error *why)
     /* A power cut may have left a header with the key, but no batch after it. */
     if (!j->has_seal && j->io->random(j->io->ctx, &j->keys.seal, sizeof j->keys.seal) != 0)
         return hf_error_set(why, HF_STORAGE_FAILURE,
-                            "the system gives no randomness for the store's secret");
+                            "cannot get random bytes for the store's secret");
     j->has_seal = true;
     j->tables.has_config = false;
-    hf_journal_note(j, 0,
-                    "the journal is of format version 1: from here on it is written in version 2");
+    hf_journal_note(j, 0, "the journal has format version 1: new batches are written in version 2");
     return HF_OK;
 }
 
@@ -76,7 +74,7 @@ static enum hf_status store_make(struct hf_journal *j, struct hf_error *why)
         return HF_OK; /* prepared by a process that died before its first batch */
     int error = hf_journal_prepare(j, NULL);
     if (error) {
-        snprintf(why->text, sizeof why->text, "cannot make the first journal segment: %s",
+        snprintf(why->text, sizeof why->text, "cannot create the first journal segment: %s",
                  strerror(-error));
         why->status = HF_STORAGE_FAILURE;
         return HF_STORAGE_FAILURE;
@@ -106,14 +104,14 @@ static enum hf_status refuse_config(enum hf_status st, bool first_sealed, int er
 {
     if (st == HF_NO_MEMORY || error == -ENOMEM)
         return hf_error_set(why, HF_NO_MEMORY, "not enough memory to record the configuration");
-    return hf_error_set(
-        why, HF_STORAGE_FAILURE,
-        first_sealed
-            ? "the store is of format version 1 and goes on in a new segment of version 2, which "
-              "cannot be made: %s. Make room for it on the disk"
-            : "the changed configuration is recorded in the journal, whose next segment cannot be "
-              "made: %s. Make room on the disk, or open the store as it was configured",
-        strerror(-error));
+    return hf_error_set(why, HF_STORAGE_FAILURE,
+                        first_sealed
+                            ? "the store has format version 1 and continues in a new segment of "
+                              "version 2, which cannot be created: %s. Free disk space"
+                            : "cannot record the changed configuration, because the next journal "
+                              "segment cannot be created: %s. Free disk space, or open the store "
+                              "with its previous configuration",
+                        strerror(-error));
 }
 
 /* Record the configuration if it has changed, or is the first in version 2. */
@@ -133,7 +131,7 @@ static enum hf_status config_commit(struct hf_journal *j, bool first_sealed, str
     hf_journal_seal(j);
     error = hf_journal_commit(j);
     if (error)
-        return hf_error_set(why, HF_STORAGE_FAILURE, "the journal cannot be written");
+        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot write the journal");
     hf_journal_landed(j);
     return HF_OK;
 }
@@ -163,7 +161,7 @@ static enum hf_status names_settle(struct hf_journal *j, struct hf_error *why)
     if (!error)
         return HF_OK;
     return hf_error_set(why, HF_STORAGE_FAILURE,
-                        "the names of the journal's segments cannot be made durable: %s",
+                        "cannot make the names of the journal's segments durable: %s",
                         strerror(-error));
 }
 
@@ -177,7 +175,7 @@ static enum hf_status tail_settle(struct hf_journal *j, struct hf_error *why)
             error = hf_segments_open_writer(s, &s->list[i]);
     if (!error)
         return HF_OK;
-    return hf_error_set(why, HF_STORAGE_FAILURE, "the end of the journal cannot be written: %s",
+    return hf_error_set(why, HF_STORAGE_FAILURE, "cannot write the end of the journal: %s",
                         strerror(-error));
 }
 
@@ -189,7 +187,7 @@ static void closed_note(struct hf_journal *j)
         return;
     memcpy(note.chain, j->chain, sizeof note.chain);
     if (hf_closed_write(j->io, j->dir, &note) != 0)
-        hf_journal_note(j, 1, "the note of an orderly close could not be written");
+        hf_journal_note(j, 1, "cannot write the note of an orderly close");
     hf_journal_note_head(j);
 }
 
@@ -198,7 +196,7 @@ static void closed_note(struct hf_journal *j)
 static void opened_note(struct hf_journal *j, bool fresh, const char *path)
 {
     if (fresh)
-        hf_journal_note(j, 0, "a new store was made in %s", path);
+        hf_journal_note(j, 0, "a new store was created in %s", path);
     else
         hf_journal_note(
             j, 0, "the store in %s was opened: %llu keys, %llu holds, the newest batch is %llu",
@@ -249,24 +247,24 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     /* Logged before locking: it may be the reason why the lock is taken. */
     if (j->io->dir_shared && j->io->dir_shared(j->dir))
         hf_journal_note(j, 1,
-                        "the directory %s can be opened by other users. They could lock it, and "
-                        "then the store does not open: give it mode 0700",
+                        "other users can open the directory %s. They could lock it and keep "
+                        "the store from opening. Set its mode to 0700",
                         path);
     int error = j->io->lock(j->dir, who, holder, sizeof holder);
     if (error == -EBUSY) {
         return hf_error_set(why, HF_STORE_BUSY,
-                            "the store in %s is open already, by %s: stop it, or talk to it", path,
-                            holder[0] ? holder : "another process");
+                            "the store in %s is already open, by %s: stop that process, or send "
+                            "requests to it",
+                            path, holder[0] ? holder : "another process");
     }
     if (error) {
         bool unable = error == -ENOLCK || error == -EBADF || error == -EINVAL ||
                       error == -EOPNOTSUPP || error == -ENOSYS;
-        return hf_error_set(why, HF_STORAGE_FAILURE, "cannot lock the store in %s: %s%s", path,
-                            strerror(-error),
-                            unable ? "; its file system locks no directories: put the store on a "
-                                     "local one, such as ext4 "
-                                     "or XFS"
-                                   : "");
+        return hf_error_set(
+            why, HF_STORAGE_FAILURE, "cannot lock the store in %s: %s%s", path, strerror(-error),
+            unable ? ". Its file system cannot lock directories. Use a local one, such as "
+                     "ext4 or XFS"
+                   : "");
     }
     bool fresh;
     enum hf_status st = hf_journal_recover(j, &fresh, why);

@@ -37,7 +37,7 @@ static enum hf_status refuse_damage(struct hf_error *why, struct hf_journal *j, 
     return hf_error_set(
         why, HF_STORE_DAMAGED,
         "the journal is damaged in %s at byte %" PRIu64 " (position %" PRIu64 "): %s. The store "
-        "does not open, so that nothing is done twice; `holdfast audit` shows what is whole. "
+        "does not open, so that no effect happens twice. `holdfast audit` shows what is whole. "
         "Restore the file from a copy",
         name, at, position, what);
 }
@@ -63,23 +63,23 @@ static enum hf_status refuse_unproven(struct hf_error *why, const char *name, in
 {
     if (error == -ENOMEM)
         return hf_error_set(why, HF_NO_MEMORY, "not enough memory to read %s", name);
-    return hf_error_set(
-        why, HF_STORAGE_FAILURE,
-        "cannot read %s: %s. It proves how far the journal went, so the store does not open "
-        "without it, and nothing was changed. %s. If the disk has lost the file for good, remove "
-        "it; read \"A file that cannot be read\" in doc/OPERATIONS.md before",
-        name, strerror(-error),
-        hf_journal_short(error) ? "Give the program more descriptors or memory"
-                                : "Check the disk and who may read the file");
+    return hf_error_set(why, HF_STORAGE_FAILURE,
+                        "cannot read %s: %s. It proves how far the journal went, so the store "
+                        "does not open without it, and nothing was changed. %s. If the file is "
+                        "lost for good, first read \"A file that cannot be read\" in "
+                        "doc/OPERATIONS.md, then remove it",
+                        name, strerror(-error),
+                        hf_journal_short(error) ? "Give the program more descriptors or memory"
+                                                : "Check the disk and the file's permissions");
 }
 
 static enum hf_status refuse_newer(struct hf_error *why, const char *name, uint32_t version,
                                    uint32_t known)
 {
-    return hf_error_set(
-        why, HF_STORE_NEWER,
-        "%s is of format version %u, and this program knows up to %u: use a newer holdfast", name,
-        version, known);
+    return hf_error_set(why, HF_STORE_NEWER,
+                        "%s has format version %u, but this program knows versions up to %u. "
+                        "Use a newer holdfast",
+                        name, version, known);
 }
 
 /* ---- Segments ---- */
@@ -135,9 +135,8 @@ static enum hf_status block_read(struct hf_journal *j, const struct hf_name *nam
         return refuse_unread(why, name->text, error);
     if (*size < 2 * HF_BLOCK || *size % HF_BLOCK != 0)
         return hf_error_set(why, HF_STORE_DAMAGED,
-                            "%s has %" PRIu64
-                            " bytes, which no segment has: it was cut short or something was "
-                            "added to it; restore it from a copy",
+                            "%s has an invalid size of %" PRIu64
+                            " bytes: it was truncated or extended. Restore it from a copy",
                             name->text, *size);
     return HF_OK;
 }
@@ -161,14 +160,14 @@ static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *n
     /* A crash can tear a header, but not change it: another store has written this one. */
     if (good && !same_store(j, &head))
         return hf_error_set(why, HF_STORE_DAMAGED,
-                            "%s belongs to another store; restore it from a copy of this one",
+                            "%s belongs to another store. Restore this store's file from a copy",
                             name->text);
     if (good && (head.number != name->number || head.base != base || head.size != size))
         return hf_error_set(why, HF_STORE_DAMAGED,
-                            "%s does not fit: it has %" PRIu64
+                            "%s does not match its header: the file has %" PRIu64
                             " bytes and should begin at position %" PRIu64
-                            ", and its header says segment %" PRIu64 " at position %" PRIu64
-                            " of %" PRIu64 " bytes; restore it from a copy",
+                            ", but the header says segment %" PRIu64 " at position %" PRIu64
+                            " of %" PRIu64 " bytes. Restore it from a copy",
                             name->text, size, base, head.number, head.base, head.size);
     if (!good)
         head = (struct hf_segment_head){ 0 };
@@ -227,7 +226,7 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
     if (version > HF_PACK_VERSION)
         return refuse_newer(why, name->text, version, HF_PACK_VERSION);
     if (error)
-        return hf_error_set(why, HF_STORE_DAMAGED, "%s is damaged; restore it from a copy",
+        return hf_error_set(why, HF_STORE_DAMAGED, "%s is damaged. Restore it from a copy",
                             name->text);
     if (state == HF_HEAD_NEWER)
         return refuse_newer(why, name->text, inner.version, HF_FORMAT_VERSION);
@@ -235,7 +234,8 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
         outer.base != next_base(s) || inner.number != outer.number || inner.base != outer.base ||
         inner.size != outer.size)
         return hf_error_set(why, HF_STORE_DAMAGED,
-                            "%s does not fit where it stands; restore it from a copy", name->text);
+                            "%s does not match its place in the journal. Restore it from a copy",
+                            name->text);
     if (hf_segments_add(s, &inner, HF_SEGMENT_PACKED, NULL) != 0)
         return hf_error_set(why, HF_NO_MEMORY, "not enough memory to list the journal's segments");
     return HF_OK;
@@ -277,7 +277,7 @@ static enum hf_status segments_open(struct hf_journal *j, const struct hf_names 
             return rest != HF_OK ? rest
                                  : hf_error_set(why, HF_STORE_DAMAGED,
                                                 "journal segment %" PRIu64
-                                                " is missing; restore the file from a copy",
+                                                " is missing. Restore the file from a copy",
                                                 next);
         }
         enum hf_status st =
@@ -360,9 +360,8 @@ static enum hf_status states_set(struct hf_journal *j, struct hf_error *why)
         if (g->number < j->active)
             continue;
         if (g->state == HF_SEGMENT_PACKED)
-            return refuse_damage(
-                why, j, j->end > g->base ? j->end : g->base,
-                "the segment is compressed, and the batches that follow it are not there");
+            return refuse_damage(why, j, j->end > g->base ? j->end : g->base,
+                                 "the segment is compressed, but the batches after it are missing");
         hf_segments_become(s, g, g->number == j->active ? HF_SEGMENT_ACTIVE : HF_SEGMENT_PREPARED);
         if (g->number > j->active)
             g->version = 0;
@@ -377,8 +376,7 @@ static bool proof_fits(const struct hf_snapshot_info *proof, const struct hf_lin
            memcmp(link->chain, proof->chain, HF_DIGEST_SIZE) == 0;
 }
 
-static const char proof_differs[] =
-    "the batches at the newest snapshot are not those that it was taken of";
+static const char proof_differs[] = "the batches there do not match the newest snapshot";
 
 /* Compare a batch that was found with the snapshot. NULL: no contradiction. */
 static const char *batch_unproven(const struct hf_walk *w, const struct hf_snapshot_info *proof,
@@ -397,9 +395,10 @@ static const char *end_unproven(const struct hf_walk *w, const struct hf_snapsho
     if (!proof->whole)
         return NULL;
     if (w->position < proof->start || w->position < proof->end)
-        return "the journal ends here, before the end that its snapshot knows of";
+        return "the journal ends here, before the end that its snapshot records";
     if (w->position == proof->start && w->suspect)
-        return "something stands behind the last batch before the newest snapshot";
+        return "there are unexpected bytes after the last batch before the newest "
+               "snapshot";
     return passed || proof_fits(proof, &w->link) ? NULL : proof_differs;
 }
 
@@ -463,8 +462,7 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
         return st;
     if (w.position < info->end) /* an older snapshot was loaded in place of the newest */
         return refuse_damage(why, j, w.position,
-                             "the journal ends here, before the end that its snapshot "
-                             "knows of");
+                             "the journal ends here, before the end that its snapshot records");
     j->end = j->durable = w.position;
     j->next_sequence = w.link.sequence;
     /* A snapshot may have a later time than the newest batch. Later batches must not have an
@@ -477,7 +475,7 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
                                                                             : 0);
     if (!g)
         return refuse_damage(why, j, w.position,
-                             "the journal ends before the place where its snapshot began");
+                             "the journal ends before the start of its snapshot");
     j->active = last || info->start ? g->number : 0;
     st = states_set(j, why);
     if (st != HF_OK)
@@ -487,10 +485,9 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
         return st;
     j->sealed_highest = j->tables.holds.highest;
     int error = last ? last_settle(j, last) : 0;
-    return error
-               ? hf_error_set(why, HF_STORAGE_FAILURE,
-                              "the end of the journal cannot be made durable: %s", strerror(-error))
-               : HF_OK;
+    return error ? hf_error_set(why, HF_STORAGE_FAILURE,
+                                "cannot make the end of the journal durable: %s", strerror(-error))
+                 : HF_OK;
 }
 
 /* ---- Snapshots ---- */
@@ -525,7 +522,7 @@ static enum hf_status snapshot_try(struct hf_journal *j, const struct hf_name *n
         *proof = seen;
     if (*loaded)
         return HF_OK;
-    hf_journal_note(j, 1, "%s cannot be used; the journal is read instead", name->text);
+    hf_journal_note(j, 1, "%s cannot be used; the store reads the journal instead", name->text);
     *info = (struct hf_snapshot_info){ .next_sequence = 1 };
     return tables_anew(j, why);
 }
@@ -561,11 +558,11 @@ static void index_open(struct hf_journal *j, const struct hf_snapshot_info *info
     if (!why && !bad)
         return;
     if (why)
-        hf_journal_note(j, level, "holds.idx %s: it is rebuilt from the journal", why);
+        hf_journal_note(j, level, "holds.idx %s; the store rebuilds it from the journal", why);
     else
         hf_journal_note(j, 1,
-                        "holds.idx is not as it was written at byte %" PRIu64
-                        ": it is rebuilt from the journal",
+                        "holds.idx is damaged at byte %" PRIu64
+                        "; the store rebuilds it from the journal",
                         bad);
     j->index_old |= h->covers == 0; /* all of it is read now */
     j->stats.index_rebuilds++;
@@ -591,9 +588,10 @@ static enum hf_status remains_check(const struct hf_names *names, struct hf_erro
         if (hf_filename_follows_batch(name->kind, name->number))
             return hf_error_set(
                 why, HF_STORE_DAMAGED,
-                "%s belongs to a store whose journal is not here, or has no whole batch: it is "
-                "damaged or was removed. The store does not open, so that nothing is done twice; "
-                "restore the journal from a copy, or let a new store begin in an empty directory",
+                "%s belongs to a store whose journal is missing or has no whole batch: "
+                "the journal is damaged or was removed. The store does not open, so "
+                "that no effect happens twice. Restore the journal from a copy, or "
+                "start a new store in an empty directory",
                 name->text);
     }
     return HF_OK;
@@ -607,8 +605,7 @@ static enum hf_status fresh_check(struct hf_journal *j, const struct hf_names *n
     struct hf_walk w = { .j = j, .link = { .sequence = 1 } };
     if (hf_walk_step(&w) == HF_STEP_DAMAGE)
         return w.error ? refuse_unread_at(why, j, w.position, w.error)
-                       : refuse_damage(why, j, 0,
-                                       "the header of the first segment is not as it was written");
+                       : refuse_damage(why, j, 0, "the header of the first segment is damaged");
     return remains_check(names, why);
 }
 

@@ -33,8 +33,8 @@ void hf_journal_index_note(struct hf_journal *j, uint64_t p)
 {
     unsigned long long first = (p - 1) * HF_INDEX_ENTRIES + 1;
     hf_journal_note(j, 1,
-                    "holds.idx is damaged at byte %llu: holds number %llu to %llu cannot be read "
-                    "from it; they are searched for in the journal",
+                    "holds.idx is damaged at byte %llu: holds number %llu to %llu cannot "
+                    "be read from it; the store searches for them in the journal",
                     (unsigned long long)j->tables.holds.bad_at, first,
                     first + HF_INDEX_ENTRIES - 1);
     j->stats.index_rebuilds++;
@@ -191,11 +191,10 @@ static bool mending_end(struct hf_journal *j, const struct mending *m, bool *no_
 
 static void lost(struct hf_journal *j)
 {
-    hf_journal_note(
-        j, 1,
-        "holds.idx cannot be rebuilt: the journal cannot be read at position %llu. Some holds stay "
-        "unreadable; run audit",
-        (unsigned long long)j->reindexing->position);
+    hf_journal_note(j, 1,
+                    "holds.idx cannot be rebuilt: the journal cannot be read at position "
+                    "%llu. Some holds stay unreadable. Run `holdfast audit`",
+                    (unsigned long long)j->reindexing->position);
     j->reindex_lost = true;
     give_up(j, AGAIN_NS);
 }

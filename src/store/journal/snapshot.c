@@ -570,7 +570,7 @@ static void failed(struct hf_journal *j, struct hf_snapshotting *s, int error)
         hf_holds_bad(&j->tables.holds, s->bad_part);
         hf_journal_index_note(j, s->bad_part);
     } else if (hf_trouble_tell(j, &j->snapshot_trouble)) {
-        hf_journal_note(j, 1, "cannot write a snapshot: %s; it is tried again", strerror(-error));
+        hf_journal_note(j, 1, "cannot write a snapshot: %s; the store retries", strerror(-error));
     }
     hf_snapshot_drop(j);
     j->retry_at_ns = j->io->monotonic_ns(j->io->ctx) + RETRY_NS;

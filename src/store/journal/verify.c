@@ -35,14 +35,14 @@ static bool batch_check(struct hf_journal *j, struct hf_verify *v, const struct 
 {
     const char *what = hf_link_check(&v->link, g, head, data);
     if (!what && !hf_padding_clean(head, data))
-        what = "something stands behind the batch there";
+        what = "there are unexpected bytes after the batch";
     if (what) {
         v->position = hf_head_fits(g, head) ? v->position : g->base;
         return bad(v, HF_STORE_DAMAGED, what);
     }
     enum hf_status st = v->rebuild ? hf_walk_apply(j, v->position, head, data, true) : HF_OK;
     if (st != HF_OK)
-        return bad(v, st, "an entry of the batch there is malformed");
+        return bad(v, st, "an entry of the batch is malformed");
     hf_link_on(&v->link, head, data);
     if (!hf_closed_fits(&j->closed, head->sequence, v->link.chain))
         return bad(v, HF_STORE_DAMAGED, hf_closed_differs);
@@ -74,7 +74,7 @@ static void segment_check(struct hf_journal *j, struct hf_verify *v, struct hf_s
             /* One of two places is wrong: this one, if its segment's header promises the batch. */
             if (v->begins && v->left && g->first_sequence != v->link.sequence)
                 v->position = v->left;
-            bad(v, HF_STORE_DAMAGED, "the batch there is not as it was written");
+            bad(v, HF_STORE_DAMAGED, "the batch is damaged");
             return;
         }
         v->left = v->position;
@@ -90,7 +90,8 @@ static void finish(struct hf_journal *j)
     if (v->link.sequence != v->goal.sequence ||
         memcmp(v->link.chain, v->goal.chain, HF_DIGEST_SIZE) != 0)
         bad(v, HF_STORE_DAMAGED,
-            "the batches before this place do not lead to the snapshot that begins here");
+            "the batches before this position do not lead to the snapshot that "
+            "begins here");
     else
         v->state = HF_VERIFY_GOOD;
 }

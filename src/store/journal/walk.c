@@ -12,8 +12,8 @@ static bool is_first(const struct hf_segment *g, const struct hf_batch_head *hea
     return head->position == g->base + HF_BLOCK;
 }
 
-const char hf_closed_differs[] = "the note `closed` names another batch than the one there";
-static const char head_wrong[] = "the segment's header is not as it was written";
+const char hf_closed_differs[] = "the batch does not match the note `closed`";
+static const char head_wrong[] = "the segment's header is damaged";
 
 bool hf_head_fits(const struct hf_segment *g, const struct hf_batch_head *head)
 {
@@ -26,18 +26,17 @@ const char *hf_link_check(const struct hf_link *link, const struct hf_segment *g
                           const struct hf_batch_head *head, const unsigned char *data)
 {
     if (memcmp(head->chain, link->chain, HF_DIGEST_SIZE) != 0)
-        return "the batch there does not follow the one before it: its chain is another one";
+        return "the batch does not follow the previous one: chain mismatch";
     if (head->now < link->now || !hf_now_sound(head->now))
-        return "time runs back in the batch there";
+        return "the time of the batch is before the time of the previous one";
     if (!hf_head_fits(g, head))
         return head_wrong;
     uint32_t at = hf_batch_head_size(head->version), entries = 0;
     struct hf_entry_view entry;
     for (; at < head->length; at += entry.size, entries++)
         if (!hf_entry_decode(data + at, head->length - at, &entry))
-            return "an entry of the batch there is malformed";
-    return entries == head->count ? NULL
-                                  : "the batch there does not have the entries that it counts";
+            return "an entry of the batch is malformed";
+    return entries == head->count ? NULL : "the batch has a wrong number of entries";
 }
 
 void hf_link_on(struct hf_link *link, const struct hf_batch_head *head, const unsigned char *data)
@@ -114,7 +113,7 @@ static enum hf_step found(struct hf_walk *w, uint64_t position)
 {
     /* Only a batch with a successor was surely written completely, including its padding. */
     if (w->suspect)
-        return damage(w, w->suspect, "something stands behind the batch there");
+        return damage(w, w->suspect, "there are unexpected bytes after the batch");
     const struct hf_segment *g = hf_segments_at(&w->j->segments, position);
     if (g->version == 0) {
         /* In version 1 a segment's header and its first batch were one write, which a crash could
@@ -150,9 +149,8 @@ enum hf_step hf_walk_step(struct hf_walk *w)
         return HF_STEP_END;
     /* One of two places is wrong: the second, if its segment's header promises the batch. */
     g = hf_segments_at(&j->segments, tries[1]);
-    return damage(
-        w, tries[g && g->version && g->first_sequence == w->link.sequence],
-        "the batch there is not as it was written, and later ones are there, or their headers");
+    return damage(w, tries[g && g->version && g->first_sequence == w->link.sequence],
+                  "the batch is damaged, and later batches or their headers exist");
 }
 
 void hf_walk_on(struct hf_walk *w)

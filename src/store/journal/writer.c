@@ -19,8 +19,9 @@ static void fail(struct hf_writer *w, int error)
         return;
     w->failed = true;
     snprintf(sentence, sizeof sentence,
-             "holdfast: the journal could not be made durable (%s). What was not yet answered may "
-             "or may not have happened; the process stops, and the next start finds out",
+             "holdfast: cannot make the journal durable (%s). Requests without an "
+             "answer may or may not have happened. The process stops, and the next "
+             "start recovers the journal",
              strerror(-error));
     if (w->on_fatal) {
         w->on_fatal(w->arg, sentence);

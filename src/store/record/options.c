@@ -8,8 +8,8 @@ enum hf_status hf_options_check(const struct hf_options *o, struct hf_error *why
         return hf_error_set(why, HF_INVALID_REQUEST,
                             "the idempotency window must be 1 ms to 10 years");
     if (o->token_max_length > HF_TOKEN_MAX)
-        return hf_error_set(why, HF_INVALID_REQUEST,
-                            "the greatest key length must be 1 to %d bytes", HF_TOKEN_MAX);
+        return hf_error_set(why, HF_INVALID_REQUEST, "the maximum key length must be 1 to %d bytes",
+                            HF_TOKEN_MAX);
     if ((unsigned)o->registry > HF_REGISTRY_STRICT)
         return hf_error_set(why, HF_INVALID_REQUEST, "the registry must be open or strict");
     return HF_OK;
