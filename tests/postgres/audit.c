@@ -640,12 +640,12 @@ static void what_cannot_be_read_is_told_without_the_password(void **state)
     snprintf(conninfo, sizeof conninfo, "%s password=s3cret", postgres_conninfo(&p));
     fails(conninfo, HF_STORE_ABSENT, "No Holdfast store is in database \"postgres\" at 127.0.0.1:");
     fails("host=127.0.0.1 port=1 dbname=a password=s3cret", HF_STORAGE_FAILURE,
-          "There is no connection to database \"a\" at 127.0.0.1:1: ");
+          "Cannot connect to database \"a\" at 127.0.0.1:1: ");
     fails("host=127.0.0.1 password=very s3cret", HF_INVALID_REQUEST,
           "The connection string cannot be read: missing");
     fails("postgresql://app:s3cret/2@h:x/d", HF_INVALID_REQUEST, "the port is not a number");
-    fails("postgresql://app:12/s3cret@h/d", HF_INVALID_REQUEST, "there is an @ too many");
-    fails("postgresql://app:1@s3cret@h/d", HF_INVALID_REQUEST, "there is an @ too many");
+    fails("postgresql://app:12/s3cret@h/d", HF_INVALID_REQUEST, "there is an extra @");
+    fails("postgresql://app:1@s3cret@h/d", HF_INVALID_REQUEST, "there is an extra @");
     fails("postgresql://app:s3cret%zz@h/d", HF_INVALID_REQUEST,
           "The connection string cannot be read: ");
     fails("s3cret", HF_INVALID_REQUEST, "The connection string cannot be read: ");
@@ -659,7 +659,7 @@ static void what_cannot_be_read_is_told_without_the_password(void **state)
     fails(postgres_conninfo(&p), HF_STORE_NEWER, "has version 1000; this program");
     postgres_run(&p,
                  "DELETE FROM holdfast.migration WHERE version = 1000; DELETE FROM holdfast.store");
-    fails(postgres_conninfo(&p), HF_STORE_DAMAGED, "has lost its row in holdfast.store");
+    fails(postgres_conninfo(&p), HF_STORE_DAMAGED, "must contain exactly one row");
 }
 
 static void the_reader_knows_the_newest_schema(void **state)

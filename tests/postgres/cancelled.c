@@ -224,10 +224,10 @@ static void a_missing_right_is_said_once_and_so_is_that_it_is_there_again(void *
     assert_true(is_noted("the database refuses a batch: "));
     assert_true(is_noted("permission denied for table journal"));
     assert_null(strstr(strstr(notes, "refuses a batch") + 1, "refuses a batch"));
-    assert_false(is_noted("takes writes again"));
+    assert_false(is_noted("accepts writes again"));
     clerk_may_write(true);
     hf_maintain(db); /* nobody asks meanwhile */
-    assert_true(is_noted("takes writes again"));
+    assert_true(is_noted("accepts writes again"));
     assert_int_equal(place("new", "other"), HF_OK);
 }
 

@@ -59,7 +59,7 @@ static void a_row_that_ran_back_is_refused(void **state)
     row_of_another("0");
     hf_pg_disconnect(&swift.session.conn);
     assert_int_equal(hf_pg_session_connect(&swift.session, NULL), HF_PG_REFUSED);
-    assert_non_null(strstr(swift.session.conn.why, "has lost what it had confirmed"));
+    assert_non_null(strstr(swift.session.conn.why, "has lost confirmed commits"));
 }
 
 static void our_row_is_taken_up_again(void **state)

@@ -90,7 +90,7 @@ static void a_database_that_can_only_be_read_or_has_another_encoding_is_refused(
     postgres_run(&p, "ALTER ROLE reader SET default_transaction_read_only = on");
     snprintf(text, sizeof text,
              "host=127.0.0.1 port=%d user=reader dbname=postgres sslmode=disable", p.port);
-    refused(text, false, HF_STORAGE_FAILURE, "can only be read");
+    refused(text, false, HF_STORAGE_FAILURE, "is read-only");
     postgres_run(
         &p,
         "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'");
@@ -110,17 +110,17 @@ static void missing_rights_are_named_and_nothing_is_half_made(void **state)
     snprintf(text, sizeof text,
              "host=127.0.0.1 port=%d user=nobody_much dbname=postgres sslmode=disable", p.port);
     refused(text, false, HF_STORAGE_FAILURE,
-            "permission denied for database postgres: start it once");
+            "permission denied for database postgres. Start the server once");
     assert_int_equal(
         postgres_number(&p, "SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'"), 0);
     assert_int_equal(try_open(postgres_conninfo(&p), false, &why), HF_OK);
     refused(text, false, HF_STORAGE_FAILURE,
-            "permission denied for schema holdfast: grant this role");
+            "permission denied for schema holdfast. Run roles.sql");
     /* It may use the schema, and a migration that is missing needs more than that. */
     postgres_run(&p, "GRANT USAGE ON SCHEMA holdfast TO nobody_much; GRANT SELECT ON "
                      "holdfast.migration TO nobody_much; DELETE FROM holdfast.migration WHERE "
                      "version = 2");
-    refused(text, false, HF_STORAGE_FAILURE, ": start it once with a role that may");
+    refused(text, false, HF_STORAGE_FAILURE, ". Start the server once with a role");
     postgres_run(&p, "DROP OWNED BY nobody_much; DROP ROLE nobody_much");
 }
 

@@ -286,7 +286,7 @@ static void what_does_not_go_together_is_refused(void **state)
     says("storage-failure: ");
     assert_int_equal(command("", "audit --postgres 'host=127.0.0.1 port=1 password=" SECRET "'"),
                      3);
-    says("storage-failure: There is no connection to ");
+    says("storage-failure: Cannot connect to ");
     assert_int_equal(command("", "serve --postgres 'host=127.0.0.1 port=1 password=" SECRET
                                  "' --sandbox off --listen 127.0.0.1:0"),
                      3);

@@ -68,8 +68,8 @@ static void test_refused(void **state)
     refused("postgresql://h/d?s3cret");
     refused("port=s3cret");
     refused_for("s3cret", "missing \"=\" after");
-    refused_for("host=h dbnam=d", "(perhaps dbname was meant)");
-    refused_for("host=h sslmod=require", "(perhaps sslmode was meant)");
+    refused_for("host=h dbnam=d", "(did you mean dbname?)");
+    refused_for("host=h sslmod=require", "(did you mean sslmode?)");
     refused_for("host=h a-word-that-is-longer-than-any-option-of-libpq-is=d", "needs 'quotes'");
     refused_for("host=h password=very s3cret=1", "needs 'quotes'");
     refused_for("host=h port=99999", "1 to 65535");

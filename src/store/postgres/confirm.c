@@ -131,10 +131,10 @@ static void note(struct hf_pool *r, bool stalled)
         return;
     c->said = stalled;
     pthread_mutex_unlock(&c->lock);
-    hf_pool_note(
-        r, stalled,
-        stalled ? "the synchronous standbys confirm nothing: what they may not have is not shown"
-                : "the synchronous standbys confirm again");
+    hf_pool_note(r, stalled,
+                 stalled ? "the synchronous standbys confirm nothing: the server withholds "
+                           "answers that they may not have"
+                         : "the synchronous standbys confirm again");
     pthread_mutex_lock(&c->lock);
 }
 

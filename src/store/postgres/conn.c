@@ -546,17 +546,18 @@ static enum hf_pg_outcome look(struct hf_pg_conn *conn)
         return outcome;
     if (strcmp(PQgetvalue(result, 0, 0), "t") == 0) {
         snprintf(conn->why, sizeof conn->why,
-                 "the database can only be read there (a standby, or default_transaction_read_only "
-                 "is on): give the primary, or several hosts with target_session_attrs=read-write");
+                 "the database is read-only (a standby, or default_transaction_read_only is on). "
+                 "Connect to the primary, or list several hosts with "
+                 "target_session_attrs=read-write");
         outcome = HF_PG_REFUSED;
     } else if (strcmp(PQgetvalue(result, 0, 1), "UTF8") != 0) {
         snprintf(conn->why, sizeof conn->why,
-                 "the database has the encoding %.20s, and Holdfast needs UTF8",
+                 "the database has the encoding %.20s, but Holdfast needs UTF8",
                  PQgetvalue(result, 0, 1));
         outcome = HF_PG_REFUSED;
     } else if (atoi(PQgetvalue(result, 0, 2)) < 140000) {
         snprintf(conn->why, sizeof conn->why,
-                 "the server is PostgreSQL %.20s, and Holdfast needs 14 or newer",
+                 "the server is PostgreSQL %.20s, but Holdfast needs 14 or newer",
                  PQgetvalue(result, 0, 2));
         outcome = HF_PG_REFUSED;
     }

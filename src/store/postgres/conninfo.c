@@ -68,12 +68,10 @@ static bool unknown_option(const char *message, char *out, size_t room)
         }
     }
     if (meant)
-        snprintf(out, room, "there is an option that libpq does not know (perhaps %s was meant)",
-                 meant);
+        snprintf(out, room, "libpq does not know one of the options (did you mean %s?)", meant);
     else
-        snprintf(
-            out, room,
-            "there is an option that libpq does not know (a value with spaces needs 'quotes')");
+        snprintf(out, room,
+                 "libpq does not know one of the options (a value with spaces needs 'quotes')");
     PQconninfoFree(options);
     return true;
 }
@@ -89,12 +87,11 @@ static const char *value_in(const PQconninfoOption *options, const char *keyword
 
 static enum hf_status refuse(struct hf_error *why, const char *what)
 {
-    return hf_error_set(
-        why, HF_INVALID_REQUEST,
-        "The connection string cannot be read: %s. Write it as \"host=db1 dbname=shop user=app\" "
-        "or as postgresql://app@db1/shop, with %%-escapes for special characters in the second "
-        "form.",
-        what);
+    return hf_error_set(why, HF_INVALID_REQUEST,
+                        "The connection string cannot be read: %s. Write it as \"host=db1 "
+                        "dbname=shop user=app\" or as postgresql://app@db1/shop, with "
+                        "%%-escapes for special characters in the second form.",
+                        what);
 }
 
 /* Are all non-empty items of the list ports? */
@@ -119,9 +116,9 @@ static const char *misread(const PQconninfoOption *options)
     if (port && port[strspn(port, "0123456789,")] != '\0')
         return "the port is not a number";
     if (port && !are_ports(port))
-        return "a port is a number from 1 to 65535";
+        return "a port must be a number from 1 to 65535";
     if ((host && strchr(host, '@')) || (database && strchr(database, '@')))
-        return "there is an @ too many";
+        return "there is an extra @";
     return NULL;
 }
 
@@ -134,8 +131,8 @@ enum hf_status hf_conninfo_check(const char *conninfo, struct hf_error *why)
     if (options)
         return wrong ? refuse(why, wrong) : HF_OK;
     if (!message) {
-        *why = (struct hf_error){ HF_NO_MEMORY,
-                                  "There is not enough memory to read the connection string." };
+        *why =
+            (struct hf_error){ HF_NO_MEMORY, "Not enough memory to read the connection string." };
         return why->status;
     }
     if (!unknown_option(message, told, sizeof told))

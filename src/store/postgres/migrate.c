@@ -19,9 +19,10 @@ static enum hf_status failed(const struct hf_pg_conn *conn, struct hf_error *why
                              enum need need)
 {
     static const char *const advice[] = {
-        [MAKING] = ": start it once with a role that may, or give this one the rights "
-                   "(doc/POSTGRES.md, Roles)",
-        [USING] = ": grant this role holdfast_server, after roles.sql (doc/POSTGRES.md, Roles)",
+        [MAKING] = ". Start the server once with a role that has the rights, or grant "
+                   "them to this role (doc/POSTGRES.md, Roles)",
+        [USING] = ". Run roles.sql, then grant holdfast_server to this role "
+                  "(doc/POSTGRES.md, Roles)",
     };
     bool rights = strcmp(conn->state, "42501") == 0;
     return hf_error_set(why, HF_STORAGE_FAILURE, "%.120s: %.260s%s", doing, conn->why,
@@ -38,14 +39,14 @@ static enum hf_status version_read(struct hf_pg_conn *conn, int *version, struct
                   "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = "
                   "c.relnamespace WHERE n.nspname = 'holdfast' AND c.relname = 'migration')",
                   0, NULL, false, &result) != HF_PG_FINE)
-        return failed(conn, why, "the database cannot be asked for its tables", USING);
+        return failed(conn, why, "cannot read the list of tables", USING);
     bool there = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
     PQclear(result);
     if (!there)
         return HF_OK;
     if (hf_pg_ask(conn, "SELECT coalesce(max(version), 0) FROM holdfast.migration", 0, NULL, false,
                   &result) != HF_PG_FINE)
-        return failed(conn, why, "the schema holdfast cannot be read", USING);
+        return failed(conn, why, "cannot read the schema holdfast", USING);
     *version = atoi(PQgetvalue(result, 0, 0));
     PQclear(result);
     return HF_OK;
@@ -67,7 +68,7 @@ static enum hf_status store_make(struct hf_pg_conn *conn, const struct hf_option
     char id[3 + 2 * 16], key[3 + 2 * HF_PG_ID_KEY], window[24], length[16];
     const struct hf_io *io = options->io ? options->io : hf_io_os();
     if (io->random(io->ctx, secret, sizeof secret) != 0)
-        return fault(why, HF_STORAGE_FAILURE, "the system gives no random bytes for a new store");
+        return fault(why, HF_STORAGE_FAILURE, "cannot get random bytes for a new store");
     hex(secret, 16, id);
     hex(secret + 16, HF_PG_ID_KEY, key);
     snprintf(window, sizeof window, "%lld",
@@ -89,7 +90,7 @@ static enum hf_status store_make(struct hf_pg_conn *conn, const struct hf_option
                   "token_max_length, registry_strict, digest_name, program) VALUES ($1::bytea, "
                   "$2::bytea, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
                   7, params, false, NULL) != HF_PG_FINE)
-        return failed(conn, why, "a new store cannot be made", MAKING);
+        return failed(conn, why, "cannot create a new store", MAKING);
     return HF_OK;
 }
 
@@ -98,7 +99,7 @@ static enum hf_status apply_one(struct hf_pg_conn *conn, const struct hf_pg_migr
 {
     char version[16], doing[128];
     snprintf(version, sizeof version, "%d", m->version);
-    snprintf(doing, sizeof doing, "the schema holdfast cannot be brought to version %d (%.40s)",
+    snprintf(doing, sizeof doing, "cannot update the schema holdfast to version %d (%.40s)",
              m->version, m->name);
     const char *const params[] = { version, m->name, HF_VERSION };
     if (hf_pg_script(conn, m->sql) != HF_PG_FINE ||
@@ -124,7 +125,7 @@ static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *o
             "NULL DEFAULT now());COMMENT ON SCHEMA holdfast IS 'Retry-safe writes: see "
             "doc/POSTGRES.md of Holdfast.';COMMENT ON TABLE holdfast.migration IS 'Which versions "
             "of the schema were applied, and when.'") != HF_PG_FINE)
-        return failed(conn, why, "the schema holdfast cannot be made", MAKING);
+        return failed(conn, why, "cannot create the schema holdfast", MAKING);
     for (int i = 0; st == HF_OK && i < hf_pg_migration_count; i++)
         if (hf_pg_migrations[i].version > version)
             st = apply_one(conn, &hf_pg_migrations[i], why);
@@ -138,7 +139,7 @@ static enum hf_status update_locked(struct hf_pg_conn *conn, const struct hf_opt
             conn,
             "BEGIN; SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock(1213808980, 1)") !=
         HF_PG_FINE)
-        return failed(conn, why, "the lock for changing the schema was not given", MAKING);
+        return failed(conn, why, "cannot get the lock to change the schema", MAKING);
     enum hf_status st = update(conn, options, why);
     if (st != HF_OK) {
         (void)hf_pg_script(conn, "ROLLBACK");
@@ -149,8 +150,8 @@ static enum hf_status update_locked(struct hf_pg_conn *conn, const struct hf_opt
         return HF_OK;
     st = failed(conn, why,
                 outcome == HF_PG_LOST
-                    ? "the new schema may be there: the answer to its COMMIT is missing"
-                    : "the new schema could not be committed",
+                    ? "the new schema may or may not be committed: COMMIT got no answer"
+                    : "cannot commit the new schema",
                 MAKING);
     if (outcome == HF_PG_LOST)
         st = why->status = HF_INDETERMINATE;
@@ -165,7 +166,7 @@ static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *s
                   "SELECT store_id, id_key, idempotency_window_ms, token_max_length, "
                   "registry_strict FROM holdfast.store",
                   0, NULL, true, &result) != HF_PG_FINE)
-        return failed(conn, why, "holdfast.store cannot be read", USING);
+        return failed(conn, why, "cannot read holdfast.store", USING);
     bool good = PQntuples(result) == 1 &&
                 PQgetlength(result, 0, 0) == (int)sizeof shared->store_id &&
                 PQgetlength(result, 0, 1) == HF_PG_ID_KEY;
@@ -178,16 +179,14 @@ static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *s
     }
     PQclear(result);
     if (!good)
-        return fault(
-            why, HF_STORE_DAMAGED,
-            "holdfast.store does not have exactly one row: it was changed by hand; restore the row "
-            "from a backup");
+        return fault(why, HF_STORE_DAMAGED,
+                     "holdfast.store must contain exactly one row, but it was changed by "
+                     "hand. Restore the row from a backup");
     return hf_pg_rules_sound(rules)
                ? HF_OK
                : fault(why, HF_STORE_DAMAGED,
-                       "holdfast.store has a window or a length of keys that is out of range: it "
-                       "was changed by hand; set it to what `holdfast audit` says of the "
-                       "configuration");
+                       "holdfast.store was changed by hand: its window or key length is out "
+                       "of range. Set it to the configuration that `holdfast audit` shows");
 }
 
 enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *options,
@@ -200,8 +199,8 @@ enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *o
         return st;
     if (version > newest) {
         return hf_error_set(why, HF_STORE_NEWER,
-                            "the schema holdfast has version %d, and this program knows versions "
-                            "up to %d: use a newer program",
+                            "the schema holdfast has version %d, but this program knows versions "
+                            "up to %d. Use a newer program",
                             version, newest);
     }
     if (version == 0 && options->no_create)

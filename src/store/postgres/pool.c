@@ -94,11 +94,10 @@ void hf_pool_refused(struct hf_pool *r, const struct hf_pg_conn *conn)
     pthread_mutex_unlock(&r->lock);
     if (conn) {
         snprintf(line, sizeof line, "%s: %.400s",
-                 conn->state[0] ? "the database refuses a batch" : "a batch was given up",
-                 conn->why);
+                 conn->state[0] ? "the database refuses a batch" : "a batch failed", conn->why);
         complain(r, line);
     } else if (was_refused) {
-        hf_pool_note(r, 0, "the database takes writes again");
+        hf_pool_note(r, 0, "the database accepts writes again");
     }
 }
 
@@ -242,7 +241,7 @@ static enum hf_status configure(struct hf_pool *r, const struct hf_rules *in_for
         return fault(why, HF_STORAGE_FAILURE, "PostgreSQL cannot be used", s->conn.why);
     if (hf_pg_ask(&s->conn, "SELECT program = 'none' FROM holdfast.store", 0, NULL, false,
                   &result) != HF_PG_FINE)
-        return fault(why, HF_STORAGE_FAILURE, "holdfast.store cannot be read", s->conn.why);
+        return fault(why, HF_STORAGE_FAILURE, "cannot read holdfast.store", s->conn.why);
     bool is_new = strcmp(PQgetvalue(result, 0, 0), "t") == 0;
     PQclear(result);
     bool changed = rules.idempotency_window_ms != in_force->idempotency_window_ms ||
@@ -259,24 +258,24 @@ static enum hf_status configure(struct hf_pool *r, const struct hf_rules *in_for
         nanosleep(&pause, NULL);
     }
     if (end == HF_PG_DOUBT)
-        return fault(
-            why, HF_INDETERMINATE, "the new configuration may be in force",
-            s->conn.warned
-                ? "the database has it, and no synchronous standby has confirmed it: start "
-                  "again when a standby is there"
-                : s->conn.why);
+        return fault(why, HF_INDETERMINATE, "the new configuration may or may not be in force",
+                     s->conn.warned
+                         ? "the database has committed it, but no synchronous standby has "
+                           "confirmed it. Start again when a standby is available"
+                         : s->conn.why);
     if (end != HF_PG_DONE)
-        return fault(why, HF_STORAGE_FAILURE, "the configuration cannot be written", s->conn.why);
+        return fault(why, HF_STORAGE_FAILURE, "cannot write the configuration", s->conn.why);
     enum hf_status failed =
         is_new || changed ? HF_INDETERMINATE : HF_STORAGE_FAILURE; /* the configuration is written
                                                                     * by now */
     if (hf_pg_look(s) != HF_PG_DONE)
-        return fault(why, failed, "the database cannot be asked for the time", s->conn.why);
+        return fault(why, failed, "cannot read the time from the database", s->conn.why);
     if (hf_pool_guards_read(r, s) != HF_PG_FINE)
-        return fault(why, failed, "holdfast.guard cannot be read", s->conn.why);
+        return fault(why, failed, "cannot read holdfast.guard", s->conn.why);
     char line[400];
-    snprintf(line, sizeof line, "%sstore is in the database %.100s at %.200s, port %.10s",
-             is_new ? "a new " : "the ", PQdb(s->conn.pg), PQhost(s->conn.pg), PQport(s->conn.pg));
+    snprintf(line, sizeof line, "%s store in the database %.100s at %.200s, port %.10s",
+             is_new ? "created a new" : "opened the", PQdb(s->conn.pg), PQhost(s->conn.pg),
+             PQport(s->conn.pg));
     hf_pool_note(r, 0, line);
     return HF_OK;
 }
@@ -433,13 +432,13 @@ enum hf_status hf_postgres_open(const struct hf_options *options, const struct h
         return st;
     struct hf_pool *r = pool_make(options, host);
     if (!r)
-        return fault(why, HF_NO_MEMORY, "a store cannot be opened", "not enough memory");
+        return fault(why, HF_NO_MEMORY, "cannot open the store", "not enough memory");
     st = prepare(r, &rules, why);
     if (st == HF_OK)
         st = configure(r, &rules, why);
     if (st == HF_OK && !threads_start(r)) {
         threads_stop(r);
-        st = fault(why, HF_STORAGE_FAILURE, "a store cannot be opened",
+        st = fault(why, HF_STORAGE_FAILURE, "cannot open the store",
                    "cannot start its background threads");
     }
     if (st == HF_OK)

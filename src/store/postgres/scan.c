@@ -53,7 +53,7 @@ static void message_copy(const struct hf_pg_scan *r, char *out, size_t room)
     hf_conninfo_hide(r->conninfo, out, room);
     make_harmless(out);
     if (out[0] == '\0')
-        snprintf(out, room, "the rows are not of the types that Holdfast's tables have");
+        snprintf(out, room, "a column has a type that Holdfast's tables do not have");
 }
 
 enum hf_status hf_pg_scan_failed(const struct hf_pg_scan *r, struct hf_error *why)
@@ -63,12 +63,12 @@ enum hf_status hf_pg_scan_failed(const struct hf_pg_scan *r, struct hf_error *wh
     bool rights = strncmp(told, "permission denied", 17) == 0;
     return hf_error_set(why, HF_STORAGE_FAILURE, "The records in %s cannot be read: %s%s.",
                         r->where, told,
-                        rights ? "; an auditor's role may (doc/POSTGRES.md, Roles)" : "");
+                        rights ? ". Use the role holdfast_auditor (doc/POSTGRES.md, Roles)" : "");
 }
 
 static enum hf_status no_memory(struct hf_error *why)
 {
-    return hf_error_set(why, HF_NO_MEMORY, "There is not enough memory to read the journal.");
+    return hf_error_set(why, HF_NO_MEMORY, "Not enough memory to read the journal.");
 }
 
 /* ---- Values ---- */
@@ -409,8 +409,7 @@ static enum hf_status connect_to(struct hf_pg_scan *r, struct hf_error *why)
     if (PQstatus(r->pg) == CONNECTION_OK && PQsetClientEncoding(r->pg, "UTF8") == 0)
         return HF_OK;
     message_copy(r, told, sizeof told);
-    return hf_error_set(why, HF_STORAGE_FAILURE, "There is no connection to %s: %s.", r->where,
-                        told);
+    return hf_error_set(why, HF_STORAGE_FAILURE, "Cannot connect to %s: %s.", r->where, told);
 }
 
 static bool run(struct hf_pg_scan *r, const char *sql)
@@ -443,7 +442,7 @@ static enum hf_status store_find(struct hf_pg_scan *r, struct hf_error *why)
     if (there) {
         return hf_error_set(why, HF_STORE_NEWER,
                             "The schema holdfast in %s has version %d; this program (%s) knows "
-                            "version %d. Use a newer holdfast.",
+                            "versions up to %d. Use a newer holdfast.",
                             r->where, version, HF_VERSION, HF_PG_SCAN_SCHEMA);
     }
     return hf_error_set(why, HF_STORE_ABSENT,
@@ -491,10 +490,10 @@ enum hf_status hf_pg_scan_store(struct hf_pg_scan *r, struct hf_pg_scan_store *o
         out->as_of = time_of(result, 0, 1);
         out->newest = (uint64_t)number_of(result, 0, 2);
     } else if (asked) {
-        st = hf_error_set(
-            why, HF_STORE_DAMAGED,
-            "The store in %s has lost its row in holdfast.store, and with it its id and its keys.",
-            r->where);
+        st = hf_error_set(why, HF_STORE_DAMAGED,
+                          "holdfast.store in %s must contain exactly one row, with the store's "
+                          "id and keys. Restore the row from a backup.",
+                          r->where);
     } else {
         st = hf_pg_scan_failed(r, why);
     }
@@ -516,8 +515,9 @@ static enum hf_status timeline_is(struct hf_pg_scan *r, uint32_t timeline, struc
     if ((uint32_t)is == timeline)
         return HF_OK;
     return hf_error_set(why, HF_STORAGE_FAILURE,
-                        "The database is on timeline %d, and the server on timeline %u: a standby "
-                        "was promoted, and one of them must not be used any more.",
+                        "Timeline mismatch: the database is on timeline %d, the server on "
+                        "timeline %u. A standby was promoted; do not use the database with the "
+                        "lower timeline any more.",
                         is, (unsigned)timeline);
 }
 

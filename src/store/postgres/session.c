@@ -47,7 +47,8 @@ static bool timeline_is_good(struct hf_pg_session *s)
         return true;
     snprintf(s->conn.why, sizeof s->conn.why,
              "this is an old primary (timeline %" PRIu32 ", and timeline %" PRIu32
-             " is known): a standby was promoted, and this one must not be written to",
+             " is known): a standby was promoted, and nothing may be written to "
+             "this one",
              s->conn.timeline, seen);
     return false;
 }
@@ -77,8 +78,8 @@ static enum hf_pg_outcome store_is_same(struct hf_pg_session *s)
     if (same)
         return HF_PG_FINE;
     snprintf(s->conn.why, sizeof s->conn.why,
-             "this is another store than the one that was opened: the connection string leads "
-             "elsewhere, or the schema was made anew");
+             "this is not the store that was opened: the connection string leads to "
+             "another database, or the schema was created again");
     return HF_PG_REFUSED;
 }
 
@@ -136,9 +137,9 @@ static bool row_is_known(struct hf_pg_session *s, const PGresult *result, int co
     if (*gone || batch == s->batch || batch == s->batch + 1)
         return true;
     snprintf(s->conn.why, sizeof s->conn.why,
-             "the database has lost what it had confirmed (batch %" PRId64 " of writer %" PRId32
-             " was its last, and it knows %" PRId64
-             "): an old primary, or a backup that was restored",
+             "the database has lost confirmed commits (batch %" PRId64 " of writer %" PRId32
+             " was confirmed, but the database has batch %" PRId64
+             "): it is an old primary, or a restored backup",
              s->batch, s->writer, batch);
     return false;
 }

@@ -99,10 +99,10 @@ void hf_pool_stuck_learn(struct hf_pool *r, const struct hf_op *op, bool by_guar
     learn(r, key_of(op->request), now);
     pthread_mutex_unlock(&r->lock);
     if (is_new)
-        hf_pool_note(
-            r, 1,
-            "somebody keeps a row locked that callers need: they wait, and are refused after some "
-            "seconds (doc/POSTGRES.md, \"Rows that stay locked\", has the query that tells who)");
+        hf_pool_note(r, 1,
+                     "lock timeout: another transaction keeps a row locked. Requests that "
+                     "need the row wait, and fail after some seconds. doc/POSTGRES.md, "
+                     "\"Rows that stay locked\", has a query that finds the transaction");
 }
 
 void hf_pool_stuck_forget(struct hf_pool *r, const struct hf_op *op)

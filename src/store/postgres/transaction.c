@@ -284,8 +284,8 @@ enum hf_pg_end hf_pg_tx_trip(struct hf_pg_tx *w)
     note_absent(w);
     if (w->unruled) {
         snprintf(w->s->conn.why, sizeof w->s->conn.why,
-                 "holdfast.store has no row, or a window or a length of keys that is out of range: "
-                 "run the audit");
+                 "holdfast.store has no row, or its window or key length is out of "
+                 "range. Run `holdfast audit`");
         memcpy(w->s->conn.state, HF_PG_UNRULED, sizeof HF_PG_UNRULED);
         return HF_PG_NO;
     }

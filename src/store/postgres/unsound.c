@@ -117,7 +117,8 @@ void hf_pg_unsound(struct hf_pg_shared *shared, enum hf_pg_table table,
         memcpy(shared->unsound_name, name, sizeof name);
         said->level = 1;
         snprintf(said->line, sizeof said->line,
-                 "%s: the row was changed by hand, and what needs it is refused: run the audit",
+                 "%s: the row was changed by hand, and requests that need it fail. Run "
+                 "`holdfast audit`",
                  name);
     }
     pthread_mutex_unlock(&shared->clock_lock);

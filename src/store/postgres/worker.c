@@ -153,8 +153,8 @@ void hf_pool_clock_note(struct hf_pool *r)
     pthread_mutex_unlock(&r->lock);
     if (is_new)
         hf_pool_note(r, 1,
-                     "the database's clock is behind engine time: engine time stands still until "
-                     "it has caught up");
+                     "the database's clock is behind engine time: engine time stands still "
+                     "until the clock has caught up");
 }
 
 /* ---- Lost connections ---- */

@@ -256,8 +256,8 @@ enum hf_pg_end hf_pg_write(struct hf_pg_tx *w)
 {
     if (w->spoiled || w->s->set.failed) {
         snprintf(w->s->conn.why, sizeof w->s->conn.why,
-                 "not enough memory for a batch, or its entry would be larger than any can be: run "
-                 "the audit");
+                 "not enough memory for a batch, or its journal entry would be too "
+                 "large. Run `holdfast audit`");
         w->s->conn.state[0] = '\0';
         return HF_PG_NO;
     }

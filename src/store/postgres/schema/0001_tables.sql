@@ -335,7 +335,8 @@ COMMENT ON TABLE holdfast.outbox IS 'Messages to deliver, committed together wit
 -- runs it again.
 CREATE FUNCTION holdfast._conflict() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'holdfast: another transaction was faster at the same rows; the server runs this batch again'
+    RAISE EXCEPTION
+        'holdfast: another transaction has changed the same rows; the server retries this batch'
         USING ERRCODE = 'serialization_failure';
 END $$;
 COMMENT ON FUNCTION holdfast._conflict IS
