@@ -253,7 +253,7 @@ const char *hf_audit_entry_read(struct hf_bytes in, struct hf_audit_entry *out)
     uint32_t size = take32(&c);
     uint32_t crc = take32(&c);
     if (c.bad || size < 24 || size > in.size)
-        return "its size is larger than its batch";
+        return "its size is not valid";
     c.left = size - 8;
     if (hf_crc32c(0, c.p, c.left) != crc)
         return "its CRC is wrong";

@@ -142,7 +142,7 @@ static const struct change changes[] = {
     { "token", "UPDATE holdfast.token SET hold = NULL WHERE key = 'order-1' AND tenant = 'shop'",
       "holdfast.token, tenant \"shop\", key \"order-1\": hold is null" },
     { "token", "UPDATE holdfast.token SET previous = 77 WHERE key = 'order-1' AND tenant = 'shop'",
-      "holdfast.token, tenant \"shop\", key \"order-1\": previous is 77, and by the journal it "
+      "holdfast.token, tenant \"shop\", key \"order-1\": previous is 77, but in the journal it "
       "is " },
     { "token", "UPDATE holdfast.token SET digest = sha256(digest) WHERE key = 'w1'",
       "key \"w1\": digest is 0x" },
@@ -168,7 +168,7 @@ static const struct change changes[] = {
       "lease_expires_at is infinity" },
     { "token",
       "UPDATE holdfast.token SET expires_at = now() - interval '1 hour' WHERE key = 'charge-3'",
-      "and by the journal it is infinity" },
+      "but in the journal it is infinity" },
     { "hold",
       "UPDATE holdfast.hold SET state = 'confirmed', ended_at = now() WHERE resource = 'seat 2' "
       "AND tenant = ''",
@@ -181,7 +181,7 @@ static const struct change changes[] = {
       "requester is \"eve\", but in the journal it is \"bob\"" },
     { "resource",
       "UPDATE holdfast.resource SET due_at = 'infinity' WHERE name = 'seat 2' AND tenant = ''",
-      "holdfast.resource, name \"seat 2\": due_at is infinity, and a hold on it ends at 2" },
+      "holdfast.resource, name \"seat 2\": due_at is infinity, but a hold on it ends at 2" },
     { "resource",
       "UPDATE holdfast.resource SET due_at = due_at + interval '1 microsecond' WHERE name = 'seat "
       "2'",
@@ -328,7 +328,7 @@ static void a_sequence_that_was_set_back_is_found(void **state)
     for (size_t i = 0; i < 5; i++) {
         char sql[200], words[100];
         snprintf(sql, sizeof sql, "SELECT setval('holdfast.%s', 1)", counters[i]);
-        snprintf(words, sizeof words, "the sequence holdfast.%s stands at 1, though ", counters[i]);
+        snprintf(words, sizeof words, "the sequence holdfast.%s is at 1, but ", counters[i]);
         postgres_run(&p, sql);
         story_audit(&p, &report);
         assert_true(story_found(&report, "TABLES", words));
@@ -451,31 +451,31 @@ static const struct {
       "''",
       "FORMAT", "cannot be read: there are bytes after it" },
     { "UPDATE holdfast.journal SET entry = ''::bytea WHERE key = 'order-2' AND tenant = ''",
-      "FORMAT", "cannot be read: its size does not fit" },
+      "FORMAT", "cannot be read: its size is not valid" },
     { "DELETE FROM holdfast.journal WHERE key = 'order-2' AND tenant = ''", "SEQUENCE",
       "does not follow the writer's previous batch" },
     { "DELETE FROM holdfast.journal WHERE key = 'order-2' AND tenant = ''", "TABLES",
       "holdfast.token, key \"order-2\": the row exists, but no entry of the journal made it" },
     { "DELETE FROM holdfast.journal WHERE number = (SELECT max(number) FROM holdfast.journal)",
-      "SEQUENCE", "its last ones are missing" },
+      "SEQUENCE", "batches are missing at the end" },
     { "UPDATE holdfast.journal SET number = number + 100000 WHERE key = 'order-2' AND tenant = ''",
-      "CHAIN", "do not come to the chain" },
+      "CHAIN", "do not match the chain" },
     { "UPDATE holdfast.journal SET batch = batch + 1000000 WHERE number = (SELECT max(number) FROM "
       "holdfast.journal)",
       "SEQUENCE", "does not follow the writer's previous batch" },
     { "UPDATE holdfast.journal SET writer = 77 WHERE key = 'order-2' AND tenant = ''", "SEQUENCE",
       "1 entry is of writer 77, which is not in holdfast.writer" },
     { "UPDATE holdfast.writer SET chain = sha256(chain) WHERE batch > 0", "CHAIN",
-      "do not come to the chain" },
+      "do not match the chain" },
     { "UPDATE holdfast.writer SET batch = batch + 1 WHERE batch > 0", "SEQUENCE",
-      "its last ones are missing" },
+      "batches are missing at the end" },
     { "UPDATE holdfast.writer SET chain = sha256(chain), name = E'a\\x1b[2Jb' WHERE batch > 0",
       "CHAIN", "(a?[2Jb)" },
     { "DELETE FROM holdfast.writer WHERE batch > 0", "SEQUENCE",
       "which is not in holdfast.writer" },
     { "UPDATE holdfast.store SET store_id = sha256(store_id)::bytea WHERE false; UPDATE "
       "holdfast.store SET store_id = '0123456789abcdef'",
-      "CHAIN", "do not come to the chain" },
+      "CHAIN", "do not match the chain" },
     { "UPDATE holdfast.store SET id_key = sha256(id_key)", "PC4",
       "which is not an id of this store" },
     { "INSERT INTO holdfast.journal SELECT 1000000, at, tenant, action, status, key, writer, "
