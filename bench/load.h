@@ -41,8 +41,8 @@ struct hf_load_address {
 
 struct hf_load_options {
     const struct hf_load_peer *peer;
-    struct hf_load_address
-        servers[HF_LOAD_SERVERS_MAX]; /* the connections are dealt out to them in turn */
+    /* the connections are dealt out to them in turn */
+    struct hf_load_address servers[HF_LOAD_SERVERS_MAX];
     unsigned server_count;
     const char *script; /* SHA-1 of the Lua script, Redis alone */
     enum hf_load_job job;

@@ -56,8 +56,8 @@ bool crash_check_history(struct crash_check *k);
 /* Operations by what the journal has of them. */
 struct crash_index {
     const struct crash_check *check; /* borrowed */
-    uint64_t
-        *positions[CRASH_CLIENTS_MAX]; /* owned, by number: where the entry is; 0: not met yet */
+    /* owned, by number: where the entry is; 0: not met yet */
+    uint64_t *positions[CRASH_CLIENTS_MAX];
     struct crash_op **by_sequence[CRASH_CLIENTS_MAX]; /* owned */
     unsigned sequences[CRASH_CLIENTS_MAX];            /* the highest */
 };

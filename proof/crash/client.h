@@ -29,8 +29,8 @@ enum {
 /* What a client tells the driver, in memory that they share. */
 struct crash_tally {
     _Atomic uint64_t acknowledged; /* operations that were answered */
-    _Atomic uint64_t
-        in_doubt; /* operations that were sent, and of which nobody said whether they happened, */
+    /* operations that were sent, and of which nobody said whether they happened, */
+    _Atomic uint64_t in_doubt;
     _Atomic uint64_t survived;    /* of which so many had been done all the same, */
     _Atomic uint64_t undone;      /* and so many had not; of the rest, the answer cannot tell */
     _Atomic uint64_t resent;      /* requests that were sent because the one before had no answer */
@@ -42,8 +42,8 @@ struct crash_tally {
 };
 
 struct crash_board {
-    _Atomic bool
-        stop; /* ask for nothing new, settle what is in doubt, ask for everything again, and end */
+    /* ask for nothing new, settle what is in doubt, ask for everything again, and end */
+    _Atomic bool stop;
     struct crash_tally clients[CRASH_CLIENTS_MAX];
 };
 

@@ -27,9 +27,9 @@ struct crash_sum {
 struct crash_crowd {
     unsigned count; /* of clients */
     unsigned servers;
-    struct server
-        to[CRASH_SERVERS_MAX]; /* where they listen; client i begins with number i % servers */
-    const char *dir;           /* borrowed: the ledgers are DIR/ledger-0 .. */
+    /* where they listen; client i begins with number i % servers */
+    struct server to[CRASH_SERVERS_MAX];
+    const char *dir; /* borrowed: the ledgers are DIR/ledger-0 .. */
     uint64_t seed;
     unsigned pause_us; /* of a client between two requests, at most */
     bool ghosts;       /* control: they ask for things that no ledger has */

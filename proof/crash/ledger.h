@@ -6,9 +6,9 @@
  *
  *   +  number  kind  sequence  subject  fields        this is going to be asked
  *   >  number  how  time                              it leaves: s alone, p pipelined, b in a batch
- *   =  number  status  replayed  time  body           this was answered; "not now" is none yet, and may be a doubt
+ *   =  number  status  replayed  time  body           this was answered; "not now" may be a doubt
  *   ?  number                                         the server went away without a word
- *   f  number  fence                                  a claim in doubt turned out to be begun, with this fence
+ *   f  number  fence                                  a claim in doubt was begun, with this fence
  *   !  sentence                                       what is wrong
  *
  * A time is in nanoseconds of CLOCK_MONOTONIC, taken before the request leaves and when the answer

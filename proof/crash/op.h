@@ -39,17 +39,15 @@ struct crash_op {
     int status;        /* of the first answer; 0: none yet */
     char *body;        /* owned: of the first answer */
     unsigned attempts; /* how often it was sent */
-    unsigned
-        /* how often it was sent and nobody said whether it happened: the server went away, */
-        doubts;
+    /* how often it was sent and nobody said whether it happened: the server went away, */
+    unsigned doubts;
     unsigned unknowns;    /* or, so often, said that it does not know */
     bool survived;        /* the answer showed that one of those had been done */
     uint64_t called_ns;   /* when it first left, by a clock that all processes share; 0: not yet */
     uint64_t answered_ns; /* when its first answer had come, by the same clock; 0: not yet */
     uint64_t fence;       /* of a CRASH_BEGIN that the client may settle: what it was given */
-    unsigned
-        /* of a call that ends or reverses a hold: the number of the operation that placed it */
-        target;
+    /* of a call that ends or reverses a hold: the number of the operation that placed it */
+    unsigned target;
     unsigned ends;      /* of one that placed a hold: how many calls ended it, */
     const char *state;  /* the state that the last of them led to; NULL: none did, */
     unsigned reversals; /* and how often it was given back */

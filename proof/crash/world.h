@@ -51,9 +51,8 @@ struct crash_round {
     uint64_t seed;
     unsigned kills;
     enum crash_control control;
-    const char *
-        /* borrowed: the holdfast to run; in its sandbox, unless a sanitizer forbids that */
-        program;
+    /* borrowed: the holdfast to run; in its sandbox, unless a sanitizer forbids that */
+    const char *program;
     unsigned pause_us; /* of a client between two requests, at most */
     void (*progress)(const struct crash_count *count, void *arg); /* after each kill, or NULL */
     void *arg;

@@ -21,15 +21,14 @@ struct fault_request {
 struct fault_route {
     struct fault_request call;
     struct fault_request leads[2]; /* made before, without faults */
-    const char
-        *look; /* what a call that changes something has changed is seen here; NULL: it reads */
+    /* what a call that changes something has changed is seen here; NULL: it reads */
+    const char *look;
     const char *fields; /* further ones, each line ended by CRLF; NULL: none */
     bool once;          /* asked a second time it is another call */
     bool loose;         /* the answer tells what changes by itself: only its end is compared */
-    bool
-        /* it has very many points, inside of SQLite or one for each batch: late ones are not all
-         * tried */
-        sparse;
+    /* it has very many points, inside of SQLite or one for each batch: late ones are not all
+     * tried */
+    bool sparse;
     bool audits; /* it reads the files: bytes that cannot be read are told as damage */
     bool guard;  /* a store that cannot write leaves the answer to the guard's policy */
 };

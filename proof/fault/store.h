@@ -42,12 +42,10 @@ struct fault_case {
     const char *name;
     void (*run)(struct kit *k, struct outcome *o); /* make the call; faults are on */
     bool reads;                                    /* it changes nothing */
-    bool
-        /* asked a second time it is another call: it has no key and is not idempotent by itself */
-        once;
-    bool
-        /* record, admit: a store that cannot write leaves the answer to the guard's policy */
-        guard;
+    /* asked a second time it is another call: it has no key and is not idempotent by itself */
+    bool once;
+    /* record, admit: a store that cannot write leaves the answer to the guard's policy */
+    bool guard;
     bool group; /* several requests, each of which may have its own fate */
 };
 

@@ -49,9 +49,8 @@ void judge_doubt_carry(struct judge *j, const struct judge_op *op, const struct 
 struct judge_walk {
     struct judge *j;
     const struct judge_doubt *d;
-    size_t
-        /* the first so many items are carried out, as far as an alternative takes them */
-        item_count;
+    /* the first so many items are carried out, as far as an alternative takes them */
+    size_t item_count;
     unsigned char *takes; /* of the alternative that is carried out */
     size_t *before; /* how many bodies were on the stack before each item, and with all of them */
     size_t first;   /* items before this one are as they were with the alternative before */

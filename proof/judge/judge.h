@@ -34,9 +34,8 @@ struct judge_rules {
     int64_t idempotency_window_ms;
     uint32_t token_max_length;
     bool strict; /* registry */
-    bool
-        /* write at a time, in a database: ordinals have gaps, and rise for each resource alone */
-        many;
+    /* write at a time, in a database: ordinals have gaps, and rise for each resource alone */
+    bool many;
 };
 
 /* What the world did to the store at this moment, so that the faults which it excuses are
@@ -92,8 +91,8 @@ struct judge_intent {
     struct hf_bytes topic, payload; /* of the outbox, in the order of the enqueues */
 };
 struct judge_effect {
-    unsigned
-        runs; /* how often the function ran for this call; if never, the rest is not looked at */
+    /* how often the function ran for this call; if never, the rest is not looked at */
+    unsigned runs;
     enum hf_status returned; /* what it returned */
     struct hf_bytes result;
     const struct judge_row *rows;

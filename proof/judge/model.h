@@ -96,19 +96,17 @@ struct judge_body {
         } hold;
         struct {
             struct hf_resource resource; /* its `held` is not used: see live and overdue */
-            struct judge_record
-                *live; /* held, and their time has not come: never more than the capacity */
+            /* held, and their time has not come: never more than the capacity */
+            struct judge_record *live;
             uint32_t live_count;
-            uint32_t
-                /* held when last heard of, and overdue: the sweeper may have had them */
-                overdue_count;
+            /* held when last heard of, and overdue: the sweeper may have had them */
+            uint32_t overdue_count;
         } resource;
         struct {
             struct hf_guard guard;
             bool switched; /* it was durable at one time and not at another */
-            hf_time
-                /* until then it may have seen what the judge's match rules do not know */
-                cloudy_until;
+            /* until then it may have seen what the judge's match rules do not know */
+            hf_time cloudy_until;
         } guard;
         struct {
             struct hf_entry entry;
@@ -196,9 +194,8 @@ struct judge_step {
     const struct judge_op *op;
     hf_time now;
     uint64_t serial;
-    bool
-        /* it was judged before, perhaps under other rules: only carry out what its answer says */
-        quiet;
+    /* it was judged before, perhaps under other rules: only carry out what its answer says */
+    bool quiet;
     bool bad;     /* objected to; the words are in `why` */
     bool lasting; /* see judge_op */
     bool unsure;  /* see judge_op */

@@ -33,8 +33,8 @@ struct power_choosing {
 
 struct power_limits {
     uint64_t all_max; /* every combination, if there are so many at most */
-    size_t
-        ones_max; /* else so many single changes are dropped, kept and torn, and so many prefixes */
+    /* else so many single changes are dropped, kept and torn, and so many prefixes */
+    size_t ones_max;
     size_t names_max; /* changes of names of which all subsets are tried */
     size_t random;    /* and so many combinations are drawn */
     size_t second_every, fault_every,

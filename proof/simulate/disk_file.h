@@ -14,10 +14,9 @@
 /* A change of one sector that was not synced. */
 struct sim_change {
     uint32_t sector;
-    uint32_t
-        /* it came after this size change, which made the file shorter and which it cannot outlive;
-         * 0: none */
-        cut;
+    /* it came after this size change, which made the file shorter and which it cannot outlive; 0:
+     * none */
+    uint32_t cut;
     bool by_length; /* it is a part of that size change, not a write: both survive, or neither */
 };
 

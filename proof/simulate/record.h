@@ -14,8 +14,8 @@ struct sim_range {
 };
 
 struct sim_record {
-    struct sim_range
-        *ranges; /* owned, free with sim_record_free; in order of version, operations, from */
+    /* owned, free with sim_record_free; in order of version, operations, from */
+    struct sim_range *ranges;
     size_t count, room;
 };
 

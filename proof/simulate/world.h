@@ -38,8 +38,8 @@ struct sim_mark {
 
 struct sim_world {
     const struct sim_mix *mix;
-    const struct sim_step
-        *step; /* the one that is being carried out; NULL: the beginning or the end */
+    /* the one that is being carried out; NULL: the beginning or the end */
+    const struct sim_step *step;
     struct sim_trace trace;
     struct sim_outcome *out;
 
@@ -83,9 +83,8 @@ struct sim_world {
     size_t kept_size;
     bool orderly;  /* it was closed in order, and nothing went wrong since */
     bool starting; /* inside hf_open */
-    bool
-        /* something failed: writes may be refused until the store has recovered from it */
-        troubled;
+    /* something failed: writes may be refused until the store has recovered from it */
+    bool troubled;
     bool unread;              /* a read failed since it was opened */
     uint64_t troubled_ns;     /* when, by the steady clock */
     uint64_t faults_happened; /* calls that failed, ever */

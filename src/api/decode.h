@@ -15,8 +15,8 @@ struct hf_api_input {
     struct hf_bytes tenant;
     struct hf_bytes params[HF_CALL_PARAMS]; /* percent-decoded */
     bool has_key;
-    struct hf_bytes
-        key_field;         /* the value of Idempotency-Key, as sent: bare, or an RFC 8941 string */
+    /* the value of Idempotency-Key, as sent: bare, or an RFC 8941 string */
+    struct hf_bytes key_field;
     struct hf_bytes query; /* as sent */
     struct hf_bytes body;
 };

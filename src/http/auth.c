@@ -21,8 +21,8 @@ struct hf_auth {
     size_t count;
     bool has_operator;
     uint8_t digests[HF_AUTH_MAX][HF_DIGEST_SIZE];
-    struct hf_caller
-        callers[HF_AUTH_MAX + 1]; /* callers[0]: unknown; callers[i + 1] has digests[i] */
+    /* callers[0]: unknown; callers[i + 1] has digests[i] */
+    struct hf_caller callers[HF_AUTH_MAX + 1];
 };
 
 struct loading {

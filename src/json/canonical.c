@@ -32,7 +32,8 @@ struct decimal {
 /* More digits of an exponent than anybody needs: such a number stays as it is written. */
 enum { EXPONENT_DIGITS = 15 };
 
-/* Take a number apart. digits: scratch, has the digits afterwards. False: its exponent is absurd. */
+/* Take a number apart. digits: scratch, has the digits afterwards. False: its exponent is
+ * absurd. */
 static bool number_read(struct hf_bytes text, struct hf_buffer *digits, struct decimal *out)
 {
     const char *p = text.data, *end = p + text.size;
@@ -152,7 +153,8 @@ static void canon_number(struct canon *c, struct hf_bytes text)
         c->text.failed = true;
         return;
     }
-    /* A fraction is the nearest double. Integers, and what no double may hold, keep their digits. */
+    /* A fraction is the nearest double. Integers, and what no double may hold, keep their
+     * digits. */
     if (d.exponent < (int64_t)d.count && d.exponent <= DBL_MAX_10_EXP) {
         double x = number_double(&d);
         d.count = 0; /* nearest to 0 */

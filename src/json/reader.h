@@ -89,9 +89,9 @@ bool hf_reader_fail(struct hf_reader *r, const char *format, ...)
 /* Fail, because out of memory. Always false. */
 bool hf_reader_no_memory(struct hf_reader *r);
 
-/* What is read only to be skipped, or to be written in another form, uses an arena of its own, which
- * is freed at the end: unescaped strings and names would take many times the size of a small text.
- * Between begin and end, r->arena is that arena; nothing in it may be used after the end. */
+/* What is read only to be skipped, or to be written in another form, uses an arena of its own,
+ * which is freed at the end: unescaped strings and names would take many times the size of a small
+ * text. Between begin and end, r->arena is that arena; nothing in it may be used after the end. */
 struct hf_reader_aside { /* private */
     struct hf_arena own, *arena;
     struct hf_bytes *names;

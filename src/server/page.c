@@ -77,7 +77,7 @@ enum { COMMANDS = 3 };
 
 struct command {
     const char *url;
-    bool token;          /* the server has an auth file */
+    bool credential;     /* the server has an auth file */
     const char *between; /* separates its parts */
 };
 

@@ -331,7 +331,8 @@ static void string_add(struct hf_buffer *b, uint64_t *seed, bool *nul)
     hf_buffer_add_char(b, '"');
 }
 
-/* Any number that JSON can write: short, long, halves of doubles, far from the range of any type. */
+/* Any number that JSON can write: short, long, halves of doubles, far from the range of any
+ * type. */
 static void number_add(struct hf_buffer *b, uint64_t *seed)
 {
     static const int most[] = { 3, 18, 40, 900 };

@@ -193,8 +193,8 @@ static void a_stale_part_is_not_believed_while_the_store_runs(void **state)
         k->warnings = 0;
         stale_put(k, &old, whole);
         never_held_again(k);
-        struct hf_page
-            page; /* a list that missed holds which are there would be a lie, and waiting helps */
+        /* a list that missed holds which are there would be a lie, and waiting helps */
+        struct hf_page page;
         assert_int_equal(hf_list(k->db, &(struct hf_query){ .kind = HF_LIST_HOLDS }, &page),
                          HF_STORAGE_FAILURE);
         kit_settle(k);

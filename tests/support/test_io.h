@@ -18,8 +18,8 @@ struct test_io {
     hf_time follows, followed; /* the boot clock then, and the wall clock as it was seen last */
     atomic_flag following;     /* a lock for these two */
     _Atomic uint64_t looks;    /* how often the wall clock was asked for */
-    _Atomic uint64_t
-        later_ns; /* the monotonic clock is so far ahead of the real one; must not go back */
+    /* the monotonic clock is so far ahead of the real one; must not go back */
+    _Atomic uint64_t later_ns;
     _Atomic uint64_t step_ns; /* and each look at it takes so long */
     _Atomic int64_t room; /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
     /* Of all files but the note `closed`: */
@@ -33,9 +33,8 @@ struct test_io {
     _Atomic int descriptors, descriptors_most; /* files that are open now, and at most so far */
     _Atomic int unreadable_segment;            /* of this segment alone; 0: of every one */
     _Atomic bool unreadable_snapshot;          /* no snapshot that is mapped can be read */
-    _Atomic uint64_t
-        /* the sector at this offset of every segment that is mapped cannot be read; 0: none */
-        unreadable;
+    /* the sector at this offset of every segment that is mapped cannot be read; 0: none */
+    _Atomic uint64_t unreadable;
     /* Called before each enum test_call, if not NULL, by the thread that makes it. name: of the
      * file, as it was opened; of a rename, the new one; NULL for the directory. What it returns
      * other than 0 is what the call answers, and then nothing is done. */

@@ -7,8 +7,8 @@
 #include "holdfast.h"
 
 struct fuzz_corpus {
-    struct hf_bytes
-        *inputs; /* owned, free with fuzz_corpus_free; their bytes are borrowed from the pack */
+    /* owned, free with fuzz_corpus_free; their bytes are borrowed from the pack */
+    struct hf_bytes *inputs;
     size_t count;
 };
 

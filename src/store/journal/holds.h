@@ -34,25 +34,25 @@ struct hf_holds {
     struct hf_dir *dir;
     struct hf_sipkey key; /* of the checksums */
     struct hf_file *file; /* owned; NULL while there is none */
-    struct hf_dense
-        recent; /* ordinal -> position, of holds placed since the last update of the file */
+    /* ordinal -> position, of holds placed since the last update of the file */
+    struct hf_dense recent;
     struct hf_map64 moved; /* mix of the ordinal -> position, of older ones */
     uint64_t highest;      /* greatest ordinal so far */
     /* the file is up to date to the position `covers`; `covered` holds were placed before it */
     uint64_t covers, covered;
     uint64_t next_sequence; /* sequence of the batch at `covers` */
 
-    _Atomic uint64_t
-        *sums;     /* owned: the checksum of part p at p - 1; changed under the lock only */
-    bool told;     /* a snapshot has set them */
-    bool head_due; /* the file's header is wrong and must be rewritten */
+    /* owned: the checksum of part p at p - 1; changed under the lock only */
+    _Atomic uint64_t *sums;
+    bool told;              /* a snapshot has set them */
+    bool head_due;          /* the file's header is wrong and must be rewritten */
     size_t parts, sum_room; /* number of parts, and allocated */
     size_t bad;             /* number of HF_INDEX_BAD parts */
     uint64_t bad_at;        /* file offset of the newest of them */
     unsigned char *page;    /* owned: the last part read */
     uint64_t page_part;     /* its number; 0: none */
-    struct hf_index_sum
-        *fresh; /* owned: checksums of written parts that are not in use yet, in order */
+    /* owned: checksums of written parts that are not in use yet, in order */
+    struct hf_index_sum *fresh;
     size_t fresh_count, fresh_room;
 };
 

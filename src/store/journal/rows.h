@@ -30,14 +30,14 @@ struct hf_node {
     uint32_t live_root; /* resources: see live.h */
     uint32_t tenant;    /* its place in the table of tenants */
     union {
-        struct hf_order
-            *entries;   /* guards: two, of its entries in the journal and of the others; owned */
-        uint64_t *ring; /* clients: position of number n at n % HF_SEQUENCE_WINDOW; owned */
+        /* guards: two, of its entries in the journal and of the others; owned */
+        struct hf_order *entries;
+        uint64_t *ring;        /* clients: position of number n at n % HF_SEQUENCE_WINDOW; owned */
         struct hf_node *guard; /* entries */
         struct hf_node *dead_next;
     };
-    unsigned char
-        bytes[]; /* key: u8 tenant length, tenant, [u16 scope length, scope,] name; then image */
+    /* key: u8 tenant length, tenant, [u16 scope length, scope,] name; then image */
+    unsigned char bytes[];
 };
 
 struct hf_rows {
@@ -49,8 +49,8 @@ struct hf_rows {
     struct hf_owners owners;
     uint64_t started, deletable; /* of all tenants: see owners.h */
     uint64_t left;               /* rows that deleted registers have left */
-    struct hf_node
-        *dead; /* owned: erased, but an answer may still point into them; see hf_rows_bury */
+    /* owned: erased, but an answer may still point into them; see hf_rows_bury */
+    struct hf_node *dead;
     /* During a decision: the hash of the resource that the request names, and that name; 0: none.
      * And the row found last, because it is often looked up again. */
     uint64_t hint;

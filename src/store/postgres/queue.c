@@ -12,8 +12,8 @@
  *
  * A tenant alone has as large batches as there can be, and all workers. Where commits wait for
  * standbys, the last worker that is free takes questions alone; and while the standbys are away,
- * each batch has questions alone or none. In a tenant's part the order is that of submission; order keys
- * (hf_op) keep it wherever an operation is passed over. */
+ * each batch has questions alone or none. In a tenant's part the order is that of submission; order
+ * keys (hf_op) keep it wherever an operation is passed over. */
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hash.h"

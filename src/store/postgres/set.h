@@ -60,8 +60,8 @@ struct hf_pg_slot {
     bool overdue_all;                    /* and these are all held ones */
     bool overdue_unsound;                /* and one of them cannot be read */
     hf_time soonest; /* resources: the first end of a hold that the batch places; 0: none */
-    struct hf_pg_slot
-        *overdue; /* resources: the overdue holds found, soonest first, and one more */
+    /* resources: the overdue holds found, soonest first, and one more */
+    struct hf_pg_slot *overdue;
     struct hf_pg_slot *last_overdue; /* the last of them */
     struct hf_pg_slot *next_overdue; /* holds: the next of them */
     struct hf_pg_record record;      /* its key is always set; unsound: nothing else */
@@ -76,8 +76,8 @@ struct hf_pg_set {
     struct hf_pg_slot *tables[HF_PG_TABLES]; /* newest first */
     const uint8_t *id_key;                   /* borrowed */
     struct hf_view view;
-    const struct hf_request
-        *asking; /* borrowed: the request that is being decided, and its digest */
+    /* borrowed: the request that is being decided, and its digest */
+    const struct hf_request *asking;
     const uint8_t *digest;
     bool missed;
     /* because the overdue holds of a resource that may have some were not read */

@@ -33,10 +33,9 @@ struct jw_entry {
 struct jw {
     char dir[512];
     uint64_t segment_size;
-    uint32_t
-        /* of segment headers and batches; 2. 1 makes those of the old format; one that begins with
-         * 1 may go on with 2 in the next segment. Above 2: the layout of 2 */
-        version;
+    /* of segment headers and batches; 2. 1 makes those of the old format; one that begins with 1
+     * may go on with 2 in the next segment. Above 2: the layout of 2 */
+    uint32_t version;
     /* knob: unless 0, a segment that begins is said to be so large, and one that is packed is, with
      * zeros behind what was written. Its plain file is not, so it has to be packed. */
     uint64_t stretched;
