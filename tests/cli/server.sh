@@ -277,10 +277,10 @@ checks=$((checks + 1))
 [ "$(wc -l <out)" = 2002 ] || fail "not a title and 2001 rows"
 try 0 list --requester crowd --limit 0 --cursor "$(sed -n 's/.*--cursor \([0-9]*\).*/\1/p' err)" --json --server "$url"
 json 'j.holds.length === 499 && j.holds[0].resource === "p498"'
-# An address that is not this machine's own by name: whoever is on the way could read the token.
-HOLDFAST_TOKEN=secret try 1 list --limit 1 --server "http://0.0.0.0:${url##*:}"
+# An address that is not this machine's own by name: the network could read the credential.
+HOLDFAST_CREDENTIAL=secret try 1 list --limit 1 --server "http://0.0.0.0:${url##*:}"
 has err "forbidden: Without an auth file this server accepts requests only from its own machine"
-has err "warning: the token goes to http://0.0.0.0:${url##*:} unencrypted"
+has err "warning: the credential is sent to http://0.0.0.0:${url##*:} unencrypted"
 hasnt err secret
 HOLDFAST_CREDENTIAL=secret try 0 list --limit 1 --server "$url"
 hasnt err warning
@@ -347,10 +347,10 @@ checks=$((checks + 1))
 [ ! -e theirs ] && [ ! -e theirs.tmp ] || fail "a refused export made a file"
 try 0 export --format jsonl - --server "$url" --credential-file other-credential
 hasnt out '"k1"'
-try 0 audit --server "$url" --token-file token
+try 0 audit --server "$url" --credential-file credential
 has out 'Only tenant "acme"'
-try 2 list --server "$url" --token-file open-token
-has err "everybody may read or write it; do: chmod o-rw on it"
+try 2 list --server "$url" --credential-file open-credential
+has err "every user may read or write it; use chmod o-rw"
 for file in empty blank long nul; do
   try 2 list --server "$url" --credential-file $file-credential
   has err credential
