@@ -613,10 +613,40 @@ static void an_apply_under_a_client_number_runs_once_and_sees_itself(void **stat
     assert_true(k->got.replayed);
 }
 
+/* hf_list, hf_stats, hf_maintain, hf_flush and hf_submit from inside an apply function: a deadlock,
+ * not misuse. */
+
+static enum hf_status fn(struct hf_tx *tx, void *arg)
+{
+    struct hf_page page;
+    (void)tx;
+    (void)arg;
+    KIT_WANT(hf_list(k->db, &(struct hf_query){ .kind = HF_LIST_HOLDS }, &page) == HF_MISUSE);
+    hf_flush(k->db);
+    KIT_WANT(!hf_maintain(k->db));
+    struct hf_stats st;
+    hf_stats(k->db, &st);
+    return HF_OK;
+}
+
+static void no_call_from_inside_an_apply_function_deadlocks(void **s)
+{
+    (void)s;
+    k = kit_make();
+    alarm(20); /* a deadlock would hang here */
+    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_APPLY,
+                                                    .key = hf_str("k"),
+                                                    .apply = { .name = hf_str("n"), .fn = fn } }),
+                     HF_OK);
+    alarm(0);
+    kit_free(k);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(the_function_runs_once_a_key_however_often_it_is_asked),
         TEST(an_expired_key_runs_again),
         TEST(a_refusal_is_remembered_with_its_words_and_its_effects_are_dropped),
@@ -632,6 +662,7 @@ int main(void)
         TEST(calling_the_library_from_inside_is_misuse_and_no_deadlock),
         TEST(an_apply_without_a_function_or_a_name_is_refused),
         TEST(an_apply_under_a_client_number_runs_once_and_sees_itself),
+        cmocka_unit_test(no_call_from_inside_an_apply_function_deadlocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

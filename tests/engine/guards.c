@@ -460,10 +460,59 @@ static void identities_are_judged_before_the_guard_is_asked(void **state)
     assert_int_equal(kit_stats(k).entries, 1);
 }
 
+/* A guard whose window was shortened once kept every later entry in memory until the last one of
+ * the old window had run out (here ten years). */
+static void entries_of_a_shortened_window_leave_the_memory(void **s)
+{
+    (void)s;
+    struct kit *own = kit_make();
+    assert_int_equal(kit_guard(own, "g", HF_DURATION_MAX_MS, NULL, 0), HF_OK);
+    assert_int_equal(kit_ask(own, HF_RECORD, "g", "head", NULL), HF_OK);
+    assert_int_equal(kit_guard(own, "g", SECOND, NULL, 0), HF_OK);
+    for (int i = 0; i < 500; i++) {
+        kit_at(own, i * MINUTE);
+        assert_int_equal(kit_ask(own, HF_RECORD, "g", kit_key(own), NULL), HF_OK);
+    }
+    kit_at(own, DAY);
+    for (int i = 0; i < 1100; i++) /* once round the table */
+        hf_maintain(own->db);
+    assert_int_equal(kit_stats(own).entries, 1);
+    kit_free(own);
+}
+
+/* memory_max_bytes does not hold for guards that are kept in memory alone: they grow without
+ * limit. */
+static void volatile_guards_keep_to_the_memory_limit(void **s)
+{
+    (void)s;
+    both_needs_files();
+    struct kit *own = kit_make();
+    own->options.memory_max_bytes = 2 << 20;
+    kit_reopen(own);
+    assert_int_equal(kit_do(own, (struct hf_request){ .action = HF_SET_GUARD,
+                                                      .set_guard = { .name = hf_str("g"),
+                                                                     .window_ms = DAY,
+                                                                     .volatile_only = true } }),
+                     HF_OK);
+    char id[32], big[1000];
+    memset(big, 'x', sizeof big);
+    big[999] = 0;
+    for (int i = 0; i < 10000; i++) {
+        snprintf(id, sizeof id, "i%d", i);
+        assert_int_equal(kit_ask(own, HF_RECORD, "g", id, big), HF_OK);
+    }
+    struct hf_stats st = kit_stats(own);
+    printf("memory %llu of 2 MiB, entries %llu, misses %llu\n", (unsigned long long)st.memory_bytes,
+           (unsigned long long)st.entries, (unsigned long long)st.guard_misses);
+    assert_true(st.memory_bytes < 3 << 20);
+    kit_free(own);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(todo_of_24_hours_rejects_the_same_item_until_the_next_day),
         TEST(comment_posted_twice_within_60_seconds_is_one_comment),
         TEST(payment_retried_within_5_minutes_gets_the_first_response),
@@ -482,6 +531,8 @@ int main(void)
         TEST(a_full_store_records_nothing_but_says_ok_and_counts),
         TEST(a_volatile_guard_works_on_a_full_disk),
         TEST(identities_are_judged_before_the_guard_is_asked),
+        cmocka_unit_test(entries_of_a_shortened_window_leave_the_memory),
+        cmocka_unit_test(volatile_guards_keep_to_the_memory_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

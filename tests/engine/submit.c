@@ -368,11 +368,69 @@ static void the_items_of_an_answer_count(void **state)
     }
 }
 
+/* hf_close: "finish what is in flight". An operation that a callback submits while hf_close flushes
+ * is never called back. */
+
+struct chain {
+    struct hf_op op;
+    struct hf_request r;
+    char key[32];
+    struct kit *k;
+    int left, done;
+};
+
+static void called_back(struct hf_op *op, enum hf_status st)
+{
+    struct chain *c = op->arg;
+    (void)st;
+    c->done++;
+    if (c->left-- > 0) {
+        snprintf(c->key, sizeof c->key, "c%d", c->left);
+        c->r.key = hf_str(c->key);
+        hf_submit(c->k->db, op);
+    }
+}
+
+static void close_with_a_chain(bool background)
+{
+    struct kit *own = kit_make();
+    if (background) {
+        own->options.no_background = false;
+        kit_reopen(own);
+    }
+    struct chain c = { .k = own,
+                       .left = 3,
+                       .r = { .action = HF_PLACE_HOLD,
+                              .key = hf_str("first"),
+                              .place_hold = { hf_str("x"), hf_str("y"), 1000, 0 } } };
+    c.op = (struct hf_op){ .request = &c.r, .done = called_back, .arg = &c };
+    hf_submit(own->db, &c.op);
+    struct hf_db *db = own->db;
+    hf_close(db);
+    own->db = NULL;
+    printf("callbacks %d of 4\n", c.done);
+    assert_int_equal(c.done, 4);
+    kit_free(own);
+}
+
+static void close_waits_for_what_callbacks_submit(void **s)
+{
+    (void)s;
+    close_with_a_chain(false);
+}
+
+static void close_waits_for_what_callbacks_submit_in_the_background(void **s)
+{
+    (void)s;
+    close_with_a_chain(true);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_BACKGROUND(name) cmocka_unit_test_setup_teardown(name, setup_background, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_BACKGROUND(name) cmocka_unit_test_setup_teardown(name, setup_background, teardown)
         TEST(submitted_ones_wait_for_the_flush_and_come_in_order),
         TEST(an_answer_that_saw_something_undurable_waits_too),
         TEST_BACKGROUND(the_background_thread_answers_without_a_flush),
@@ -383,6 +441,8 @@ int main(void)
         TEST_BACKGROUND(submitters_on_many_threads_are_each_answered_once_and_in_their_order),
         TEST(close_answers_what_is_in_flight),
         TEST(a_failed_sync_tells_everybody_who_waits),
+        cmocka_unit_test(close_waits_for_what_callbacks_submit),
+        cmocka_unit_test(close_waits_for_what_callbacks_submit_in_the_background),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

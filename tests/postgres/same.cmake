@@ -7,8 +7,7 @@ function(hf_on_postgres folder)
   endforeach()
 endfunction()
 
-hf_on_postgres(engine apply claims found_apply_and_threads found_calls_inside_apply found_clock_jump found_close_loses_callbacks
-  found_entries_behind_a_long_one found_time_ran_back guards limits lists opening quotas reopen scenarios submit threads time)
+hf_on_postgres(engine apply claims guards limits lists opening quotas reopen scenarios submit threads time)
 
 # Over HTTP once, at full scale: what a sanitizer would see there, it sees in the tests of the library above.
 if(HF_SCALE STREQUAL full)
