@@ -5,7 +5,7 @@
 set -eu
 
 build="gcc make cmake pkg-config libc6-dev libssl-dev libzstd-dev libutf8proc-dev libsqlite3-dev libseccomp-dev libpq-dev"
-test="$build libcmocka-dev patch curl openssl sqlite3 zsh mandoc gcovr clang libclang-rt-14-dev spin postgresql postgresql-client"
+test="$build libcmocka-dev patch curl openssl sqlite3 zsh mandoc gcovr clang lld libclang-rt-14-dev spin postgresql postgresql-client"
 lint="$build libcmocka-dev libpq-dev clang clang-format clang-tidy cppcheck"
 bench="$build redis-server redis-tools postgresql postgresql-client libpq-dev procps util-linux"
 

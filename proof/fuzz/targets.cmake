@@ -9,6 +9,7 @@ function(hf_fuzz_program target)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE hf_fuzz)
+  target_link_options(${target} PRIVATE ${HF_TEST_LINK})
 endfunction()
 
 add_custom_target(fuzz_targets)

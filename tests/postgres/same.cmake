@@ -2,8 +2,11 @@
 # Those that are left out are about the files of the journal.
 function(hf_on_postgres folder)
   foreach(name ${ARGN})
-    hf_test(postgres_${folder}_${name} ${folder}_${name} HF_STORE=postgres)
-    set_tests_properties(postgres_${folder}_${name} PROPERTIES COST 10)
+    hf_wanted(postgres_${folder}_${name} wanted)
+    if(wanted AND TARGET ${folder}_${name})
+      hf_test(postgres_${folder}_${name} ${folder}_${name} HF_STORE=postgres)
+      set_tests_properties(postgres_${folder}_${name} PROPERTIES COST 10)
+    endif()
   endforeach()
 endfunction()
 
