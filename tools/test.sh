@@ -8,24 +8,18 @@ jobs=$(nproc 2>/dev/null || echo 2)
 # Tests wait more than they work: for a disk, for a patience to run out, for a process to end.
 tests_at_once=$((3 * jobs))
 
-run() { # preset folder scale [options of ctest]
+run() { # preset folder scale
   echo "== $1"
   # Twice: where an old folder gets another compiler, cmake forgets the other settings the first time.
   for _ in 1 2; do cmake --preset "$1" -DHF_TESTS=ON -DHF_WERROR=ON -DHF_SCALE="$3" >/dev/null; done
   cmake --build "$2" -j "$jobs" -- --no-print-directory
-  ctest --test-dir "$2" --output-on-failure -j "$tests_at_once" "${@:4}" || alone "$2"
-}
-
-# Some tests still count on a moment being long enough, which six tests on two cores can spoil. What failed beside others is
-# tried once more, alone, and named here whatever comes of that: such a test wants mending.
-alone() { # folder
-  echo "== $1: failed beside others, again alone: $(sed 's/^[0-9]*://' "$1/Testing/Temporary/LastTestsFailed.log" | xargs)"
-  ctest --test-dir "$1" --rerun-failed --output-on-failure -j 1
+  ctest --test-dir "$2" --output-on-failure -j "$tests_at_once"
 }
 
 run asan build-asan small
-# The engine and the server, on both stores. What is below them, and the simulator, has one thread.
-run tsan build-tsan small -R '^(engine|server|postgres|crash|cli_server|fault_(server|network|client|groups|actions))'
+# The engine and the server, on both stores: HF_TEST_ONLY in CMakePresets.json. What is below them, and the simulator, has
+# one thread.
+run tsan build-tsan small
 
 run release build full
 
