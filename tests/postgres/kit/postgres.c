@@ -98,22 +98,44 @@ static void run(const struct postgres *p, const char *const *argv)
         give_up(p, argv[0]);
 }
 
-/* A data folder as initdb leaves it: the first is made, the others are copied. */
+/* Keep the folder for the programs that come later, unless another one does it at the same time. */
+static void keep(const char *folder, const char *name)
+{
+    char *temporary;
+    assert_true(asprintf(&temporary, "%s-%d", name, (int)getpid()) > 0);
+    if (!postgres_folder_copy(folder, temporary) || rename(temporary, name) != 0)
+        test_dir_remove(temporary);
+    else
+        free(temporary);
+}
+
+/* A data folder as initdb leaves it. The first one of a build is made and kept in the build folder,
+ * if there is one; the others are copied. */
 static void make_data(const struct postgres *p)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    char template[512];
-    snprintf(template, sizeof template, "%s/template", postgres_root());
-    const char *const initdb[] = {
-        "initdb", "--no-sync", "--no-instructions", "-E", "UTF8",   "--locale=C", "-A",
-        "trust",  "-U",        "postgres",          "-D", template, NULL
-    };
-    const char *const copy[] = { "/bin/cp", "-a", "--reflink=auto", template, p->data, NULL };
+    static char template[512];
     pthread_mutex_lock(&lock);
-    if (access(template, F_OK) != 0)
-        run(p, initdb);
+    if (!*template) {
+        char kept[512], version[600];
+        bool keeps = postgres_template(kept, sizeof kept);
+        snprintf(version, sizeof version, "%s/PG_VERSION", kept);
+        if (keeps && access(version, R_OK) == 0) {
+            snprintf(template, sizeof template, "%s", kept);
+        } else {
+            snprintf(template, sizeof template, "%s/template", postgres_root());
+            const char *const initdb[] = {
+                "initdb", "--no-sync", "--no-instructions", "-E", "UTF8",   "--locale=C", "-A",
+                "trust",  "-U",        "postgres",          "-D", template, NULL
+            };
+            run(p, initdb);
+            if (keeps)
+                keep(template, kept);
+        }
+    }
     pthread_mutex_unlock(&lock);
-    run(p, copy);
+    if (!postgres_folder_copy(template, p->data))
+        give_up(p, "has no data folder");
 }
 
 static void write_settings(const struct postgres *p)

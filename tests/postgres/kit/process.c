@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -368,6 +369,35 @@ void postgres_folder_remove(const char *path)
     char *copy = strdup(path);
     if (copy)
         test_dir_remove(copy);
+}
+
+bool postgres_folder_copy(const char *from, const char *to)
+{
+    char *source = strdup(from), *target = strdup(to);
+    char program[] = "/bin/cp", all[] = "-a", cheap[] = "--reflink=auto";
+    char *const argv[] = { program, all, cheap, source, target, NULL };
+    int status = -1;
+    pid_t pid;
+    assert_true(source && target);
+    if (posix_spawn(&pid, program, NULL, NULL, argv, environ) == 0)
+        while (waitpid(pid, &status, 0) < 0)
+            assert_int_equal(errno, EINTR);
+    free(source);
+    free(target);
+    return status == 0;
+}
+
+bool postgres_template(char *path, size_t room)
+{
+    const char *build = getenv("HF_BUILD");
+    (void)postgres_root();
+    int n = snprintf(path, room, "%s/postgres%s-of-%d", build ? build : "", postgres_bin(),
+                     kit.drop ? (int)kit.uid : (int)getuid());
+    assert_true(n > 0 && (size_t)n < room);
+    for (char *p = path + (build ? strlen(build) + 1 : 0); *p; p++)
+        if (*p == '/')
+            *p = '-';
+    return build != NULL;
 }
 
 /* In the child: only calls that are safe although the test may have threads. */

@@ -34,6 +34,13 @@ const char *postgres_bin(void);
 char *postgres_folder_make(void);
 /* Remove a folder and all that is in it. */
 void postgres_folder_remove(const char *path);
+/* Copy a folder and all that is in it, with its owners. `to` must not be there yet. False if that
+ * failed; then a part of it may be there. */
+bool postgres_folder_copy(const char *from, const char *to);
+
+/* Where this build keeps a data folder for its tests, made by the PostgreSQL of postgres_bin() for
+ * the user of the root. path: out. False if there is no build folder (HF_BUILD). */
+bool postgres_template(char *path, size_t room);
 
 /* Start a program of postgres_bin(), or one with an absolute path, as the user of the root, in the
  * working directory `cwd`, with stdout and stderr appended to the file `log` and no other
