@@ -29,10 +29,13 @@ exec 9<&-
 try 0 list
 
 # Two at once: one waits for nobody, both keys end up where they belong.
+holders=
 for i in 1 2 3 4 5 6; do
   { "$hf" hold "r$i" --for b --duration 15m --key "p$i" >"out$i" 2>"err$i" || echo $? >"rc$i"; } &
+  holders="$holders $!"
 done
-wait
+# shellcheck disable=SC2086
+wait $holders
 for i in 1 2 3 4 5 6; do
   try 0 hold "r$i" --for b --duration 15m --key "p$i"
 done
