@@ -4,7 +4,7 @@
  * (proof/CMakeLists.txt lists them), so every such call of the program's own objects comes here
  * first: those of the library, the server, the audit and the client, not those that other libraries
  * make inside. zstd is let fail as a whole, SQLite allocates through fault_sqlite, OpenSSL is left
- * alone (tests/http/tls_memory.c has its allocations).
+ * alone (tests/net/tls_memory.c has its allocations).
  *
  *     fault_here(true);                          what this process calls from now on is counted
  *     for (unsigned n = 1;; n = fault_next(n)) {

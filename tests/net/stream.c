@@ -1,11 +1,17 @@
 /* Both ends of a stream, plain and with TLS, and what a client is told of a server that is not the
  * one it expects. */
-#include "net/stream.h"
 #include "net/kit/tls.h"
 #include "support/test.h"
 #include "support/test_io.h"
 
+#include "net/socket.h"
+#include "net/stream.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -208,9 +214,101 @@ static void trust_needs_certificates(void **state)
     hf_tls_drop(tls);
 }
 
+/* Addresses, and sockets that find each other without waiting. What is no address:
+ * tests/http/listen.c. */
+
+static struct hf_address address_of(const char *text)
+{
+    struct hf_address address;
+    if (!hf_address_parse(text, &address))
+        fail_msg("\"%s\" is no address", text);
+    return address;
+}
+
+static void print_is_the_inverse_of_parse(void **state)
+{
+    (void)state;
+    static const char *const same[] = { "127.0.0.1:4653", "0.0.0.0:0", "[::1]:65535",
+                                        "[2001:db8::2]:80" };
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        char text[HF_ADDRESS_TEXT];
+        struct hf_address address = address_of(same[i]);
+        hf_address_print(&address, text);
+        assert_string_equal(text, same[i]);
+        assert_int_equal(hf_address_is_loopback(&address),
+                         strstr(same[i], "127") || strstr(same[i], "[::1"));
+    }
+}
+
+static void is_ready(int fd, short events)
+{
+    struct pollfd p = { .fd = fd, .events = events };
+    assert_int_equal(poll(&p, 1, 10000), 1);
+}
+
+static void has_options(int fd)
+{
+    int on = 0;
+    socklen_t size = sizeof on;
+    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &size), 0);
+    assert_true(on);
+}
+
+static void connect_meets_accept(void **state)
+{
+    (void)state;
+    struct hf_address address = address_of("127.0.0.1:0");
+    int listener = hf_socket_listen(&address, 4);
+    assert_true(listener >= 0);
+    assert_int_equal(hf_socket_accept(listener), -1);
+    assert_int_equal(errno, EAGAIN);
+    int connected = hf_socket_make(&address);
+    int begun = hf_socket_connect(connected, &address);
+    assert_true(begun == 0 || begun == EINPROGRESS);
+    is_ready(connected, POLLOUT);
+    assert_int_equal(hf_socket_error(connected), 0);
+    is_ready(listener, POLLIN);
+    int accepted = hf_socket_accept(listener);
+    assert_true(accepted >= 0);
+    has_options(connected);
+    has_options(accepted);
+    close(accepted);
+    close(connected);
+    close(listener);
+}
+
+static void nobody_there_is_an_error(void **state)
+{
+    (void)state;
+    struct hf_address address = address_of("127.0.0.1:0");
+    int listener = hf_socket_listen(&address, 4);
+    assert_true(listener >= 0);
+    close(listener);
+    int connected = hf_socket_make(&address);
+    int error = hf_socket_connect(connected, &address);
+    if (error == EINPROGRESS) {
+        is_ready(connected, POLLOUT);
+        error = hf_socket_error(connected);
+    }
+    assert_int_equal(error, ECONNREFUSED);
+    close(connected);
+    address = address_of("192.0.2.1:0"); /* an address of no machine */
+    assert_int_equal(hf_socket_listen(&address, 4), -EADDRNOTAVAIL);
+}
+
+static void some_descriptors_are_set_apart(void **state)
+{
+    (void)state;
+    assert_int_equal(hf_socket_allow(1, 0), 1);
+    unsigned all = hf_socket_allow(1u << 30, 0), most = hf_socket_allow(1u << 30, 16);
+    assert_true(all == 1u << 30 || most == all - 16);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest stream_tests[] = {
         cmocka_unit_test_teardown(plain_bytes_go_both_ways, close_both),
         cmocka_unit_test_teardown(tls_bytes_go_both_ways, close_both),
         cmocka_unit_test_teardown(client_speaks_to_the_expected_server_alone, close_both),
@@ -218,5 +316,14 @@ int main(void)
         cmocka_unit_test_teardown(answer_outlives_a_write_that_failed, close_both),
         cmocka_unit_test(trust_needs_certificates),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    const struct CMUnitTest socket_tests[] = {
+        cmocka_unit_test(print_is_the_inverse_of_parse),
+        cmocka_unit_test(connect_meets_accept),
+        cmocka_unit_test(nobody_there_is_an_error),
+        cmocka_unit_test(some_descriptors_are_set_apart),
+    };
+    int failed = 0;
+    failed += cmocka_run_group_tests(stream_tests, setup, teardown);
+    failed += cmocka_run_group_tests(socket_tests, NULL, NULL);
+    return failed;
 }

@@ -1,4 +1,4 @@
-/* Stored forms: made, joined, read back, and refused. The algebra is tests/property/merges.c. */
+/* Stored forms: made, joined, read back, and refused. The algebra is tests/property/values.c. */
 #include "base/bytes.h"
 #include "core/merge.h"
 #include "support/test.h"
