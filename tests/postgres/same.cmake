@@ -14,6 +14,6 @@ hf_on_postgres(engine apply claims guards limits lists opening quotas reopen sce
 
 # Over HTTP once, at full scale: what a sanitizer would see there, it sees in the tests of the library above.
 if(HF_SCALE STREQUAL full)
-  hf_on_postgres(server calls_auth calls_batch calls_claims calls_described calls_fences calls_guards calls_holds
-    calls_keys calls_rest crowd found_review found_user limits logs pipelines restart sandbox stopping tenants wire)
+  hf_on_postgres(server answers calls_claims calls_guards calls_holds calls_keys calls_rest calls_table crowd limits logs
+    pipelines restart sandbox stopping tenants wire)
 endif()

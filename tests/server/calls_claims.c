@@ -1,5 +1,5 @@
 /* Claims over HTTP: begun, kept alive, settled, abandoned, taken over. */
-#include "server/kit/calls.h"
+#include "server/kit/case.h"
 
 #define DAY (24 * 60 * 60 * INT64_C(1000))
 #define STARTED                                                                                  \
@@ -273,6 +273,273 @@ static void claims_outlive_a_restart(void **state)
     assert_true(reply_has(&t.got, "\"response\":[1]"));
 }
 
+/* Leases and registers over HTTP: fences that only rise, versions, and merges that may be heard
+ * twice. */
+
+/* ---- Leases ---- */
+
+static int lease(const char *verb, long long fence, const char *more)
+{
+    char body[200];
+    snprintf(body, sizeof body, "{\"fence\":%lld%s}", fence, more);
+    return talkf(&t, NULL, body, "POST /v1/leases/leader/%s", verb);
+}
+
+static void a_lease_is_granted_once_a_key_and_held_by_one(void **state)
+{
+    (void)state;
+    assert_int_equal(talk(&t, "GET /v1/leases/leader", NULL, NULL), 404);
+    talk_refused(&t, 404, "not-known");
+    assert_int_equal(
+        talk_twice(&t, "POST /v1/leases/leader", "k1", "{\"holder\":\"ann\",\"ttl\":\"10s\"}"),
+        201);
+    talk_is(&t, "{\"name\":\"leader\",\"holder\":\"ann\",\"fence\":#,\"ttl\":\"*\",\"granted_at\":"
+                "\"" TALK_AT "\",\"expires_at\":\"2023-11-14T22:13:30.000Z\"}");
+    long long first = reply_number(&t.got, "fence");
+    assert_int_equal(
+        talk_twice(&t, "POST /v1/leases/leader", "k2", "{\"holder\":\"bob\",\"ttl\":\"10s\"}"),
+        409);
+    talk_refused(&t, 409, "lease-held");
+    clock_at(9999);
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k3", "{\"holder\":\"bob\",\"ttl\":\"10s\"}"), 409);
+    clock_at(10000);
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k4", "{\"holder\":\"bob\",\"ttl\":\"1h\"}"), 201);
+    assert_true(reply_number(&t.got, "fence") > first);
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k1", "{\"holder\":\"ann\",\"ttl\":\"10s\"}"), 201);
+    talk_replayed(
+        &t); /* the answer of then, fence and all: whoever uses it is refused by what it guards */
+    assert_int_equal(reply_number(&t.got, "fence"), first);
+}
+
+static void a_lease_is_renewed_and_given_back_by_its_fence(void **state)
+{
+    (void)state;
+    assert_int_equal(lease("renew", 1, ""), 404);
+    talk_refused(&t, 404, "not-known");
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k1", "{\"holder\":\"ann\",\"ttl\":\"10s\"}"), 201);
+    long long first = reply_number(&t.got, "fence");
+    clock_at(5000);
+    assert_int_equal(lease("renew", first, ""), 200);
+    talk_unkeyed(&t);
+    assert_string_equal(reply_text(&t.got, "expires_at"), "2023-11-14T22:13:35.000Z");
+    assert_int_equal(lease("renew", first, ",\"ttl\":\"1m\""), 200);
+    assert_string_equal(reply_text(&t.got, "expires_at"), "2023-11-14T22:14:25.000Z");
+    assert_int_equal(lease("release", first, ""), 200);
+    talk_is(&t, "{\"name\":\"leader\",\"holder\":\"ann\",\"fence\":#,\"ttl\":\"*\",\"granted_at\":"
+                "\"*\",\"expires_at\":\"*\",\"released_at\":\"2023-11-14T22:13:25.000Z\"}");
+    assert_int_equal(lease("renew", first, ""), 409);
+    talk_refused(&t, 409, "not-held");
+    assert_int_equal(
+        talk(&t, "POST /v1/leases/leader", "k2", "{\"holder\":\"bob\",\"ttl\":\"10s\"}"), 201);
+    long long second = reply_number(&t.got, "fence");
+    assert_true(second > first);
+    assert_int_equal(lease("renew", first, ""), 412);
+    talk_refused(&t, 412, "stale-fence");
+    assert_int_equal(lease("release", first, ""), 412);
+    talk_refused(&t, 412, "stale-fence");
+    assert_int_equal(talk(&t, "GET /v1/leases/leader", NULL, NULL), 200);
+    assert_string_equal(reply_text(&t.got, "holder"), "bob");
+    clock_at(60000);
+    assert_int_equal(lease("renew", second, ""), 409); /* it ran out */
+    talk_refused(&t, 409, "not-held");
+}
+
+static void a_lease_that_makes_no_sense_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = { "",
+                                         "{}",
+                                         "{\"holder\":\"a\"}",
+                                         "{\"ttl\":\"1s\"}",
+                                         "{\"holder\":\"a\",\"ttl\":\"0s\"}",
+                                         "{\"holder\":\"\",\"ttl\":\"1s\"}",
+                                         "{\"holder\":\"a\",\"ttl\":\"1s\",\"fence\":1}",
+                                         "{\"holder\":\"a\\u0000\",\"ttl\":\"1s\"}" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%zu", i);
+        talk(&t, "POST /v1/leases/leader", key, wrong[i]);
+        talk_refused(&t, 400, "invalid-request");
+    }
+    assert_int_equal(talk(&t, "POST /v1/leases/leader", NULL, "{\"holder\":\"a\",\"ttl\":\"1s\"}"),
+                     400);
+    talk_refused(&t, 400, "invalid-request");
+    assert_int_equal(lease("renew", 1, ",\"ttl\":\"0s\""), 400);
+    assert_int_equal(lease("release", 1, ",\"ttl\":\"1s\""), 400);
+    assert_int_equal(talk(&t, "POST /v1/leases/leader/renew", NULL, "{}"), 400);
+    talk_refused(&t, 400, "invalid-request");
+}
+
+/* ---- Registers ---- */
+
+static int put(const char *key, const char *body)
+{
+    return talk_twice(&t, "PUT /v1/registers/x", key, body);
+}
+
+static void a_register_is_written_once_a_key(void **state)
+{
+    (void)state;
+    assert_int_equal(talk(&t, "GET /v1/registers/x", NULL, NULL), 404);
+    talk_refused(&t, 404, "not-known");
+    assert_int_equal(put("k1", "{\"value\":{\"n\":[1,2.50,null]}}"), 200);
+    const char *first = "{\"name\":\"x\",\"type\":\"plain\",\"value\":{\"n\":[1,2.50,null]},"
+                        "\"version\":1,\"fence\":0}";
+    talk_is(&t, first);
+    assert_int_equal(put("k2", "{\"value\":\"two\"}"), 200);
+    talk_is(&t, "{\"name\":\"x\",\"type\":\"plain\",\"value\":\"two\",\"version\":2,\"fence\":0}");
+    assert_int_equal(
+        talk(&t, "PUT /v1/registers/x", "k1", "{\"value\": {\"n\" : [1,2.50,null] } }"), 200);
+    talk_is(&t, first);
+    talk_replayed(&t);
+    assert_int_equal(talk(&t, "GET /v1/registers/x", NULL, NULL), 200);
+    talk_is(&t, "{\"name\":\"x\",\"type\":\"plain\",\"value\":\"two\",\"version\":2,\"fence\":0}");
+    talk_unkeyed(&t);
+    assert_int_equal(talk(&t, "PUT /v1/registers/x", NULL, "{\"value\":1}"), 400);
+    assert_int_equal(talk(&t, "PUT /v1/registers/x", "k3", "{}"), 400);
+    assert_int_equal(talk(&t, "PUT /v1/registers/x", "k3", "{\"value\":1,\"if_version\":-1}"), 400);
+    assert_int_equal(talk(&t, "PUT /v1/registers/x", "k3", "{\"value\":1,\"version\":1}"), 400);
+    talk_refused(&t, 400, "invalid-request");
+}
+
+static void a_write_may_ask_for_a_version(void **state)
+{
+    (void)state;
+    assert_int_equal(put("k1", "{\"value\":1,\"if_version\":1}"), 412);
+    talk_refused(&t, 412, "version-mismatch");
+    assert_int_equal(put("k2", "{\"value\":1,\"if_version\":0}"), 200);
+    assert_int_equal(put("k3", "{\"value\":2,\"if_version\":0}"), 412);
+    assert_int_equal(put("k4", "{\"value\":2,\"if_version\":1}"), 200);
+    assert_int_equal(put("k5", "{\"value\":3,\"if_version\":1}"), 412);
+    talk_refused(&t, 412, "version-mismatch");
+    assert_int_equal(talk(&t, "GET /v1/registers/x", NULL, NULL), 200);
+    talk_is(&t, "{\"name\":\"x\",\"type\":\"plain\",\"value\":2,\"version\":2,\"fence\":0}");
+}
+
+static void a_write_with_an_older_fence_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(put("k1", "{\"value\":\"a\",\"fence\":41}"), 200);
+    assert_int_equal(put("k2", "{\"value\":\"b\",\"fence\":42}"), 200);
+    assert_int_equal(put("k3", "{\"value\":\"late\",\"fence\":41}"), 412);
+    talk_refused(&t, 412, "stale-fence");
+    assert_int_equal(put("k4", "{\"value\":\"same\",\"fence\":42}"), 412);
+    assert_int_equal(put("k5", "{\"value\":\"c\",\"fence\":43,\"if_version\":1}"), 412);
+    talk_refused(&t, 412, "version-mismatch");
+    assert_int_equal(talk(&t, "GET /v1/registers/x", NULL, NULL), 200);
+    talk_is(&t, "{\"name\":\"x\",\"type\":\"plain\",\"value\":\"b\",\"version\":2,\"fence\":42}");
+}
+
+/* ---- Merges ---- */
+
+static void merges_need_no_key_and_may_be_heard_twice(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *values[3], *shown;
+    } kinds[] = {
+        { "max", { "3", "-9223372036854775808", "7" }, "7,\"version\"" },
+        { "min", { "3", "9223372036854775807", "-7" }, "-7,\"version\"" },
+        { "or", { "false", "true", "false" }, "true,\"version\"" },
+        { "union", { "[\"b\",\"a\"]", "[]", "[\"c\",\"a\"]" }, "[\"a\",\"b\",\"c\"],\"version\"" },
+        { "lww",
+          { "{\"value\":{\"v\":1},\"timestamp\":5,\"node\":\"a\"}",
+            "{\"value\":2,\"timestamp\":6,\"node\":\"a\"}",
+            "{\"value\":3,\"timestamp\":6,\"node\":\"b\"}" },
+          "{\"value\":3,\"timestamp\":6,\"node\":\"b\"},\"version\"" },
+        { "vector",
+          { "{\"n1\":4}", "{\"n1\":3,\"n2\":1}", "{\"n2\":2}" },
+          "{\"n1\":4,\"n2\":2},\"version\"" },
+        { "counter",
+          { "{\"n1\":4}", "{\"n1\":3,\"n2\":1}", "{\"n2\":2}" },
+          "{\"n1\":4,\"n2\":2},\"total\":6,\"version\"" },
+        { "updown",
+          { "{\"n1\":{\"up\":4}}", "{\"n1\":{\"down\":7}}", "{\"n2\":{\"up\":1,\"down\":0}}" },
+          "{\"n1\":{\"up\":4,\"down\":7},\"n2\":{\"up\":1,\"down\":0}},\"total\":-2,\"version\"" },
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        char body[200], expected[200];
+        snprintf(expected, sizeof expected, "{\"name\":\"%s\",\"type\":\"%s\",\"value\":%s",
+                 kinds[k].type, kinds[k].type, kinds[k].shown);
+        for (int round = 0; round < 2; round++)
+            for (int v = 0; v < 3; v++) {
+                /* The second time in another order: it changes nothing. */
+                snprintf(body, sizeof body, "{\"value\":%s,\"type\":\"%s\"}",
+                         kinds[k].values[round ? 2 - v : v], kinds[k].type);
+                if (talkf(&t, NULL, body, "POST /v1/registers/%s/merge", kinds[k].type) != 200)
+                    fail_msg("%s: %s", body, t.got.body);
+                talk_unkeyed(&t);
+                if (round && !reply_has(&t.got, expected))
+                    fail_msg("expected %s, got %s", expected, t.got.body);
+            }
+        long long version = reply_number(&t.got, "version");
+        assert_true(version >= 2 &&
+                    version <= 3); /* a merge that changes nothing makes no version */
+        assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/registers/%s", kinds[k].type), 200);
+        assert_true(reply_has(&t.got, expected));
+    }
+}
+
+static void a_merge_of_another_type_or_shape_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(talk(&t, "POST /v1/registers/x/merge", NULL, "{\"type\":\"max\",\"value\":1}"),
+                     200);
+    static const char *const wrong[] = {
+        "",
+        "{\"type\":\"max\"}",
+        "{\"value\":1}",
+        "{\"type\":\"plain\",\"value\":1}",
+        "{\"type\":\"sum\",\"value\":1}",
+        "{\"type\":\"min\",\"value\":1}",
+        "{\"type\":\"max\",\"value\":1.5}",
+        "{\"type\":\"max\",\"value\":\"1\"}",
+        "{\"type\":\"max\",\"value\":9223372036854775808}",
+        "{\"type\":\"max\",\"value\":1,\"fence\":1}",
+        "{\"type\":\"union\",\"value\":[1]}",
+        "{\"type\":\"union\",\"value\":[\"\"]}",
+        "{\"type\":\"lww\",\"value\":{\"value\":1,\"timestamp\":1}}",
+        "{\"type\":\"vector\",\"value\":{\"n\":-1}}",
+        "{\"type\":\"counter\",\"value\":{\"n\":1,\"n\":1}}",
+        "{\"type\":\"updown\",\"value\":{\"n\":{\"left\":1}}}",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        talk(&t, "POST /v1/registers/x/merge", NULL, wrong[i]);
+        talk_refused(&t, 400, "invalid-request");
+    }
+    /* Neither may a merged register be written, nor a written one merged. */
+    assert_int_equal(talk(&t, "PUT /v1/registers/x", "k1", "{\"value\":1}"), 400);
+    assert_int_equal(talk(&t, "PUT /v1/registers/y", "k2", "{\"value\":1}"), 200);
+    assert_int_equal(talk(&t, "POST /v1/registers/y/merge", NULL, "{\"type\":\"max\",\"value\":1}"),
+                     400);
+    talk_refused(&t, 400, "invalid-request");
+    assert_int_equal(talk(&t, "GET /v1/registers/x", NULL, NULL), 200);
+    talk_is(&t, "{\"name\":\"x\",\"type\":\"max\",\"value\":1,\"version\":1,\"fence\":0}");
+}
+
+static void a_value_has_at_most_65536_bytes(void **state)
+{
+    (void)state;
+    char *body = malloc(HF_VALUE_MAX + 100);
+    assert_non_null(body);
+    for (size_t extra = 0; extra < 2; extra++) {
+        size_t length = HF_VALUE_MAX + extra;
+        strcpy(body, "{\"value\":\"");
+        memset(body + 10, 'v', length);
+        strcpy(body + 10 + length, "\"}");
+        assert_int_equal(talk(&t, "PUT /v1/registers/big", extra ? "k2" : "k1", body),
+                         extra ? 400 : 200);
+        talk_first(&t);
+    }
+    free(body);
+    assert_int_equal(talk(&t, "GET /v1/registers/big", NULL, NULL), 200);
+    assert_true(t.got.body_size > HF_VALUE_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +552,15 @@ int main(void)
         CALLS_TEST(a_fingerprint_may_be_given_or_made_from_the_payload),
         CALLS_TEST(what_makes_no_sense_is_refused),
         CALLS_TEST(claims_outlive_a_restart),
+        CALLS_TEST(a_lease_is_granted_once_a_key_and_held_by_one),
+        CALLS_TEST(a_lease_is_renewed_and_given_back_by_its_fence),
+        CALLS_TEST(a_lease_that_makes_no_sense_is_refused),
+        CALLS_TEST(a_register_is_written_once_a_key),
+        CALLS_TEST(a_write_may_ask_for_a_version),
+        CALLS_TEST(a_write_with_an_older_fence_is_refused),
+        CALLS_TEST(merges_need_no_key_and_may_be_heard_twice),
+        CALLS_TEST(a_merge_of_another_type_or_shape_is_refused),
+        CALLS_TEST(a_value_has_at_most_65536_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

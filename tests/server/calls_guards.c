@@ -1,5 +1,5 @@
 /* Guards over HTTP: their rules, check, record and admit, and what is under guard. */
-#include "server/kit/calls.h"
+#include "server/kit/case.h"
 
 static int ask(const char *guard, const char *verb, const char *identity)
 {

@@ -1,5 +1,5 @@
 /* Holds and resources over HTTP: every call, every refusal, lists and their cursors. */
-#include "server/kit/calls.h"
+#include "server/kit/case.h"
 
 #define HOUR (60 * 60 * INT64_C(1000))
 #define DAY (24 * HOUR)

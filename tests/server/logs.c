@@ -2,7 +2,7 @@
  * sends; and a reader of the log that does not read never stops the server. */
 #define _GNU_SOURCE /* F_SETPIPE_SZ */
 #include "base/hash.h"
-#include "server/kit/calls.h"
+#include "server/kit/case.h"
 #include "server/kit/json_tree.h"
 #include "server/kit/watch.h"
 

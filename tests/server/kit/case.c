@@ -1,7 +1,5 @@
 #include "server/kit/case.h"
 
-#include "server/kit/calls.h"
-
 struct server s;
 struct talk t;
 
@@ -32,4 +30,21 @@ void case_restart(void)
     talk_close(&t);
     server_start(&s);
     talk_open(&t, &s);
+}
+
+int calls_setup(void **state)
+{
+    struct server_case wanted = { .make = talk_server, .threads = 1 };
+    (void)state;
+    return case_setup((void *[]){ &wanted });
+}
+
+int calls_teardown(void **state)
+{
+    return case_teardown(state);
+}
+
+void clock_at(int64_t ms)
+{
+    atomic_store(&s.io->wall, TALK_START + ms);
 }

@@ -9,6 +9,7 @@
 #define HF_TESTS_SERVER_KIT_CASE_H
 
 #include "server/kit/server.h"
+#include "server/kit/talk.h"
 #include "support/test.h"
 
 extern struct server s; /* of the test that runs */
@@ -33,5 +34,18 @@ int case_teardown(void **state);
 /* Stop it, which must go well, unless it has ended by itself; and start it with the options that it
  * has now. */
 void case_restart(void);
+
+/* What the tests of calls share: one server and one client of it, new for each test. */
+
+extern struct talk t; /* a client of the server of the test that runs; case_restart makes it anew */
+
+/* For cmocka: with a server as talk_server makes it. A test that needs something else calls them in
+ * its own. */
+int calls_setup(void **state);
+int calls_teardown(void **state);
+#define CALLS_TEST(name) cmocka_unit_test_setup_teardown(name, calls_setup, calls_teardown)
+
+/* It is so many milliseconds after TALK_START. */
+void clock_at(int64_t ms);
 
 #endif

@@ -51,4 +51,17 @@ int talk_twice(struct talk *t, const char *what, const char *key, const char *bo
 /* The figure of /metrics, which must be there. */
 double talk_figure(struct talk *t, const char *name);
 
+/* The description at /v1/openapi.json, held against answers that a server really
+ * gave. */
+
+/* Assert that the answer to `what` ("GET /v1/holds?limit=1") is described: its status (or it is one
+ * of those that every call may have), its media type, and each of its fields but those of every
+ * answer: Date, Content-Length, Content-Type and Connection. */
+void described_check(const char *what, const struct reply *r);
+
+/* Assert that in this process, each media type and each field that is described for an answer that
+ * is no refusal was met by described_check at least once: nothing is described that does not
+ * happen. */
+void described_all_met(void);
+
 #endif

@@ -1,5 +1,6 @@
-/* What a new user found who had nothing but the README, each as it was shown. */
-#include "server/kit/calls.h"
+/* What answers tell a user who has nothing but the README: pages, keys, refusals that say why,
+ * outcomes that are not known. */
+#include "server/kit/case.h"
 #include "server/kit/text.h"
 #include "server/kit/watch.h"
 
