@@ -1,6 +1,12 @@
 /* The names that every interface shows. */
-#include "holdfast.h"
 #include "support/test.h"
+
+#include "base/clock.h"
+#include "base/worker.h"
+#include "holdfast.h"
+
+#include <sched.h>
+#include <stdatomic.h>
 
 static void statuses(void **state)
 {
@@ -69,12 +75,102 @@ static void version(void **state)
     assert_string_equal(hf_version(), HF_VERSION);
 }
 
+/* The clocks of the system, and waiting by the monotonic one. */
+
+#define MS INT64_C(1000000)
+
+static void units_agree(void **state)
+{
+    (void)state;
+    int64_t ms = hf_clock_monotonic_ms(), ns = hf_clock_monotonic_ns();
+    assert_in_range(ns / MS - ms, 0, 60000);
+    assert_true(hf_clock_monotonic_ns() >= ns);
+    assert_true(hf_clock_boot_ms() >= ms); /* the boot clock has also counted the sleep */
+    assert_true(hf_clock_wall_ms() > INT64_C(1577836800000)); /* 2020 */
+}
+
+static void wait_ends_in_time(void **state)
+{
+    (void)state;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t cond;
+    hf_clock_cond_init(&cond);
+    pthread_mutex_lock(&lock);
+    int64_t until = hf_clock_monotonic_ns() + 20 * MS;
+    while (hf_clock_wait(&cond, &lock, until))
+        continue;
+    assert_true(hf_clock_monotonic_ns() >= until);
+    assert_false(hf_clock_wait(&cond, &lock, until)); /* it is over already */
+    pthread_mutex_unlock(&lock);
+    pthread_cond_destroy(&cond);
+}
+
+/* A thread that makes steps until it is stopped. */
+
+static atomic_uint steps;
+static atomic_bool under_way;
+static int64_t pause_ns;
+
+static int64_t step(void *arg)
+{
+    under_way = true;
+    sched_yield();
+    under_way = false;
+    atomic_fetch_add((atomic_uint *)arg, 1);
+    return pause_ns;
+}
+
+static void await_steps(unsigned wanted)
+{
+    for (int64_t until = hf_clock_monotonic_ms() + 20000; steps < wanted; sched_yield())
+        assert_true(hf_clock_monotonic_ms() < until);
+}
+
+static void steps_follow_each_other(void **state)
+{
+    (void)state;
+    static const int64_t pauses[] = { 0, 1000, 2000000 };
+    for (size_t i = 0; i < 3; i++) {
+        struct hf_worker w = { 0 };
+        steps = 0;
+        pause_ns = pauses[i];
+        int64_t begun = hf_clock_monotonic_ns();
+        assert_true(hf_worker_start(&w, step, &steps));
+        await_steps(20);
+        assert_true(hf_clock_monotonic_ns() - begun >= 19 * pause_ns);
+        hf_worker_stop(&w);
+        assert_false(under_way);
+        unsigned made = steps;
+        hf_worker_stop(&w); /* again does no harm */
+        assert_int_equal(steps, made);
+    }
+}
+
+static void stop_ends_the_pause(void **state)
+{
+    (void)state;
+    struct hf_worker w = { 0 };
+    hf_worker_stop(&w); /* it was never started */
+    steps = 0;
+    pause_ns = INT64_C(60000000000);
+    int64_t begun = hf_clock_monotonic_ms();
+    assert_true(hf_worker_start(&w, step, &steps));
+    await_steps(1);
+    hf_worker_stop(&w);
+    assert_true(hf_clock_monotonic_ms() - begun < 30000);
+    assert_int_equal(steps, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statuses),
         cmocka_unit_test(actions),
         cmocka_unit_test(version),
+        cmocka_unit_test(units_agree),
+        cmocka_unit_test(wait_ends_in_time),
+        cmocka_unit_test(steps_follow_each_other),
+        cmocka_unit_test(stop_ends_the_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The lines of a config file, without any file. What they mean for the options is tried in
- * tests/cli/config.sh. */
+ * tests/cli/serve.sh. */
 #include "support/test.h"
 
 /* The program's own objects bring a main along, so the one file that is tried here is taken in

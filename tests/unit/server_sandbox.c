@@ -1,14 +1,17 @@
 /* The sandbox, for real: children enter it and then try what they may and what they may not. */
 #define _GNU_SOURCE
-#include "audit/export.h"
 #include "net/kit/tls.h"
-#include "server/log.h"
 #include "unit/kit/sandbox.h"
+
+#include "audit/export.h"
+#include "server/log.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
@@ -21,6 +24,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 /* ---- Files ---- */
 
@@ -421,6 +425,234 @@ static void a_servers_work(void **state)
     cell_child_does(serve_like_a_server);
 }
 
+/* The sandbox of a server whose store is in a database: it reaches the database, again and again,
+ * and nobody else. */
+
+static unsigned ports[2];
+
+/* Listen on a free port of this machine. */
+static int database_listener(unsigned *port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 4) == 0 &&
+                getsockname(fd, (struct sockaddr *)&at, &size) == 0);
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+static int connect_to(unsigned port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)port),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int result = connect(fd, (struct sockaddr *)&at, sizeof at);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return result;
+}
+
+/* Landlock knows ports since its version 4. */
+static bool knows_ports(void)
+{
+    return syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 4;
+}
+
+static char temporary[300];
+
+static void reach_a_database(void)
+{
+    char conninfo[400];
+    struct hf_error why;
+    struct addrinfo *found = NULL;
+    bool exact = knows_ports(); /* asked before the call is forbidden */
+    snprintf(conninfo, sizeof conninfo, "host=localhost port=%u dbname=d sslrootcert=%s", ports[0],
+             cell.link);
+    struct hf_sandbox sandbox = { .temporary = temporary, .postgres = conninfo };
+    WANT(hf_sandbox_enter(&sandbox, &why) == HF_OK);
+    for (int again = 0; again < 2; again++)
+        WANT(connect_to(ports[0]) == 0);
+    if (exact)
+        FAILS(connect_to(ports[1]), EACCES);
+    WANT(getaddrinfo("localhost", NULL, NULL, &found) == 0);
+    freeaddrinfo(found);
+    int fd = open(cell.link, O_RDONLY | O_CLOEXEC);
+    WANT(fd >= 0);
+    fd = open("/etc/hosts", O_RDONLY | O_CLOEXEC);
+    WANT(fd >= 0);
+    FAILS(open("/etc/hostname", O_RDONLY), EACCES);
+    FAILS(open("/etc/shadow", O_RDONLY), EACCES);
+    FAILS(open(cell.secret, O_RDONLY), EACCES);
+    FAILS(open(cell.old, O_RDONLY), EACCES);
+    FAILS(bind(socket(AF_INET, SOCK_STREAM, 0),
+               (struct sockaddr *)&(struct sockaddr_in){ .sin_family = AF_INET },
+               sizeof(struct sockaddr_in)),
+          EPERM);
+    fd = open(cell_in(temporary, "export"), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    WANT(fd >= 0 && close(fd) == 0 && unlink(cell_in(temporary, "export")) == 0 &&
+         rmdir(temporary) == 0);
+    _exit(0); /* there is nowhere to write counters to */
+}
+
+static void a_database_can_be_reached(void **state)
+{
+    (void)state;
+    int listeners[2];
+    for (size_t i = 0; i < 2; i++)
+        listeners[i] = database_listener(&ports[i]);
+    snprintf(temporary, sizeof temporary, "%s/temporary", cell.dir);
+    assert_int_equal(mkdir(temporary, 0700), 0);
+    cell_child_does(reach_a_database);
+    for (size_t i = 0; i < 2; i++)
+        close(listeners[i]);
+    assert_int_not_equal(access(temporary, F_OK), 0);
+}
+
+/* Kernels that cannot do it, and kernels that can do less: what is missing is made to be missing,
+ * by a filter of system calls that the child puts in force before it enters. */
+
+/* ---- What cannot be entered ---- */
+
+static void expect_refusal(const struct hf_sandbox *sandbox, const char *words)
+{
+    struct hf_error why;
+    enum hf_status st = hf_sandbox_enter(sandbox, &why);
+    if (st != HF_MISUSE || why.status != HF_MISUSE || !strstr(why.text, words))
+        fprintf(stderr, "%d: %s\n", st, why.text);
+    WANT(st == HF_MISUSE && why.status == HF_MISUSE && strstr(why.text, words));
+}
+
+/* From now on the call fails with `error`, as on a kernel without it. */
+static void lose_call(int call, int error)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    WANT(filter && seccomp_rule_add(filter, SCMP_ACT_ERRNO((unsigned)error), call, 0) == 0 &&
+         seccomp_load(filter) == 0);
+    seccomp_release(filter);
+}
+
+static void without_landlock(void)
+{
+    struct hf_sandbox sandbox = { .writable = cell.data };
+    lose_call(SCMP_SYS(landlock_create_ruleset), ENOSYS);
+    expect_refusal(&sandbox, "does not support Landlock");
+    expect_refusal(&sandbox, "Linux 5.13");
+    expect_refusal(&sandbox, "--sandbox off");
+    WANT(open(cell.secret, O_RDONLY) >= 0);
+}
+
+static void with_landlock_off(void)
+{
+    lose_call(SCMP_SYS(landlock_create_ruleset), EOPNOTSUPP);
+    expect_refusal(&(struct hf_sandbox){ .writable = cell.data }, "disabled in this kernel");
+    expect_refusal(&(struct hf_sandbox){ .writable = cell.data }, "--sandbox off");
+}
+
+static void without_rules(void)
+{
+    lose_call(SCMP_SYS(landlock_add_rule), EINVAL);
+    expect_refusal(&(struct hf_sandbox){ .writable = cell.data }, cell.data);
+}
+
+static void without_force(void)
+{
+    lose_call(SCMP_SYS(landlock_restrict_self), E2BIG);
+    expect_refusal(&(struct hf_sandbox){ .writable = cell.data },
+                   "Cannot apply the Landlock rules");
+}
+
+static void without_seccomp(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    WANT(filter && seccomp_rule_add(filter, SCMP_ACT_ERRNO(EINVAL), SCMP_SYS(seccomp), 0) == 0);
+    WANT(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EINVAL), SCMP_SYS(prctl), 1,
+                          SCMP_A0(SCMP_CMP_EQ, PR_SET_SECCOMP, 0)) == 0);
+    WANT(seccomp_load(filter) == 0);
+    expect_refusal(&(struct hf_sandbox){ .writable = cell.data }, "seccomp");
+    expect_refusal(&(struct hf_sandbox){ .writable = cell.data }, "--sandbox off");
+    _exit(0); /* the rules for files are in force, also for counters */
+}
+
+static void with_missing_paths(void)
+{
+    const char *absent = cell_in(cell.dir, "absent");
+    expect_refusal(&(struct hf_sandbox){ .writable = absent }, absent);
+    expect_refusal(
+        &(struct hf_sandbox){ .writable = cell.data, .readable = &absent, .readable_count = 1 },
+        absent);
+    WANT(open(cell.secret, O_RDONLY) >= 0); /* nothing is in force */
+}
+
+static void *wait_for_ever(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
+static void with_a_thread(void)
+{
+    pthread_t thread;
+    WANT(pthread_create(&thread, NULL, wait_for_ever, NULL) == 0);
+    expect_refusal(&(struct hf_sandbox){ .writable = cell.data }, "before the first thread");
+    WANT(open(cell.secret, O_RDONLY) >= 0);
+}
+
+static void fails_closed(void **state)
+{
+    (void)state;
+    cell_child_does(without_rules);
+    cell_child_does(without_force);
+    cell_child_does(without_seccomp);
+    cell_child_does(with_missing_paths);
+    cell_child_does(with_a_thread);
+}
+
+static void without_landlock_at_all(void **state)
+{
+    (void)state;
+    assert_int_equal(cell_child_status(without_landlock), 0);
+    assert_int_equal(cell_child_status(with_landlock_off), 0);
+}
+
+/* ---- Older kernels: the version is asked for, and a signal handler answers ---- */
+
+#ifdef __x86_64__
+static int version;
+
+static void answer_version(int signal_number, siginfo_t *info, void *context)
+{
+    (void)signal_number;
+    (void)info;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = version;
+}
+
+static void enter_on_an_older_kernel(void)
+{
+    struct sigaction action = { .sa_sigaction = answer_version, .sa_flags = SA_SIGINFO };
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    WANT(sigaction(SIGSYS, &action, NULL) == 0 && filter);
+    WANT(seccomp_rule_add(filter, SCMP_ACT_TRAP, SCMP_SYS(landlock_create_ruleset), 1,
+                          SCMP_A2(SCMP_CMP_EQ, 1, 0)) == 0);
+    WANT(seccomp_load(filter) == 0);
+    cell_enter();
+    cell_use_inside();
+    cell_file_is(cell.auth, "first");
+    cell_file_is(cell.link, "first");
+    cell_use_outside();
+}
+
+static void older_kernels(void **state)
+{
+    (void)state;
+    for (version = 1; version <= 8; version++)
+        cell_child_does(enter_on_an_older_kernel);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +665,13 @@ int main(void)
         cmocka_unit_test(threads_are_inside_too),
         cmocka_unit_test(signals),
         cmocka_unit_test(a_servers_work),
+        cmocka_unit_test(a_database_can_be_reached),
+        cmocka_unit_test(without_landlock_at_all),
+        cmocka_unit_test(fails_closed),
+#ifdef __x86_64__
+        cmocka_unit_test(older_kernels),
+#endif
+
     };
     return cmocka_run_group_tests(tests, cell_setup, cell_teardown);
 }
