@@ -1,4 +1,5 @@
-/* What a review of the store found: each of these went wrong once. */
+/* Sessions, keys and guards that are in the way of each other, and rows that somebody keeps
+ * locked: each of these went wrong once. */
 #include "postgres/kit/postgres.h"
 #include "server/kit/server.h"
 #include "support/test.h"
