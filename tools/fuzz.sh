@@ -28,7 +28,9 @@ one() {
   [ ! -e "$pack" ] || "$build/proof/fuzz_corpus" unpack "$pack" "$kept"
   [ ${#regressions[@]} = 0 ] || cp "${regressions[@]}" "$kept"
   set -- -rss_limit_mb=1024 -timeout=10 -max_len=8192
-  [ -f "proof/fuzz/dict/$name" ] && set -- "$@" "-dict=proof/fuzz/dict/$name"
+  # The words of this target, up to the next heading.
+  awk -v heading="[$name]" '/^\[/ { ours = $0 == heading; next } ours' proof/fuzz/words.dict >"$work/$name.dict"
+  [ ! -s "$work/$name.dict" ] || set -- "$@" "-dict=$work/$name.dict"
   status=0
   "$program" "$@" -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix="$work/$name-" \
     "$found" "$kept" "$work/seeds/$name" >"$log" 2>&1 || status=$?

@@ -1,7 +1,7 @@
 /* The auditor over files of any bytes: a report, a trace and an export, whatever is in them. */
-#include "fuzz/support/folder.h"
+#include "fuzz/support/fuzz.h"
 #include "fuzz/support/journal.h"
-#include "fuzz/support/pack.h"
+#include "fuzz/support/snapshot.h"
 
 #include "audit/audit.h"
 #include "audit/export.h"

@@ -1,5 +1,4 @@
 /* The file of credentials, and an Authorization field that is held against it. */
-#include "fuzz/support/folder.h"
 #include "fuzz/support/fuzz.h"
 
 #include "base/text.h"

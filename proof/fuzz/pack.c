@@ -1,7 +1,7 @@
 /* A compressed segment of any bytes, and one whose CRCs are right. The store opens and shows what
  * it showed, as far as it can be read, or says what is damaged. */
-#include "fuzz/support/pack.h"
 #include "fuzz/support/fuzz.h"
+#include "fuzz/support/snapshot.h"
 #include "fuzz/support/store.h"
 
 #include "base/bytes.h"

@@ -55,4 +55,15 @@ struct hf_bytes fuzz_held(const struct hf_buffer *buffer);
 /* Is it a sentence? Not empty, ended with NUL within its room, UTF-8, without control bytes. */
 bool fuzz_sentence(const char *text, size_t room);
 
+/* A folder for targets whose code reads real files. Made when it is first asked for,
+ * below TMPDIR or the system's place for temporary files, and removed with its files when the
+ * program ends in order. */
+
+/* Its path. Borrowed, stays. */
+const char *fuzz_folder(void);
+/* Write a file in it, in place of what was there. */
+void fuzz_folder_put(const char *name, struct hf_bytes bytes);
+/* Remove all files in it. */
+void fuzz_folder_empty(void);
+
 #endif

@@ -60,3 +60,21 @@ void fuzz_snapshot_of(struct hf_bytes file, struct hf_buffer *out)
         at += HEAD + size;
     }
 }
+
+enum { PACK_HEAD = 48, PACK_ROW = 16 };
+
+void fuzz_pack_fix(unsigned char *file, size_t size)
+{
+    if (size < PACK_HEAD)
+        return;
+    uint64_t frames = hf_get32(file + 40);
+    if (frames > (size - PACK_HEAD) / PACK_ROW)
+        return;
+    for (uint64_t i = 0; i < frames; i++) {
+        unsigned char *row = file + PACK_HEAD + i * PACK_ROW;
+        uint64_t at = hf_get64(row), length = hf_get32(row + 8);
+        if (at <= size && length <= size - at && length > 0)
+            hf_put32(row + 12, hf_crc32c(0, file + at, length));
+    }
+    hf_put32(file + 44, hf_crc32c(hf_crc32c(0, file, 44), file + PACK_HEAD, frames * PACK_ROW));
+}
