@@ -163,4 +163,150 @@ try 1 show "$long"$'\xc3\xa4 and more'
 has err "\"$long...\""
 try 1 show "x$long and more"
 has err "\"x$long...\""
+
+# ==== Resources: showing, capacity, closing and opening, and the strict registry. ====
+export HOLDFAST_DATA=$work/resources
+
+try 0 resource hall --capacity 2 --json
+json 'keys(j) === "name capacity held confirmed available open fence"'
+json 'j.name === "hall" && j.capacity === 2 && j.held === 0 && j.confirmed === 0 && j.available === 2'
+json 'j.open === true && j.fence === 0'
+cp out first
+try 0 resource hall --json
+same first out
+try 0 resource hall
+has out "capacity   2  (0 held, 0 confirmed)"
+has out "available  2"
+try 1 resource cellar --json
+json 'j.code === "not-known"'
+
+try 0 hold hall --for a --duration 15m --key h1
+try 0 hold hall --for b --duration 15m --key h2
+try 1 hold hall --for c --duration 15m --key h3
+has err "resource-unavailable"
+try 0 resource hall --json
+json 'j.held === 2 && j.available === 0'
+try 1 resource hall --capacity 1 --json
+json 'j.code === "resource-unavailable"'
+try 0 resource hall --capacity 3
+try 0 resource hall --close --json
+json 'j.open === false && j.available === 0 && j.capacity === 3'
+try 1 hold hall --for c --duration 15m --key h4
+try 0 resource hall --close --json
+try 0 resource hall --open --capacity 4 --json
+json 'j.open === true && j.available === 2'
+try 0 hold hall --for c --duration 15m --key h5
+
+# Overdue holds count as held until they are expired, and the output says so.
+try 0 resource late --capacity 3
+try 0 hold late --for a --duration 15m --key l1
+try 0 hold late --for b --duration 6s --key l2
+try 0 hold late --for c --duration 6s --key l3
+for _ in $(seq 600); do
+  try 0 resource late
+  ! grep -q 'of which 2 overdue' out || break
+  sleep 0.1
+done
+has out "capacity   3  (3 held of which 2 overdue, 0 confirmed)"
+has out "available  0  (and the overdue ones, which a new hold expires first)"
+try 0 resource late --json
+json 'j.held === 3 && j.available === 0'
+try 0 hold late --for d --duration 15m --key l4
+try 0 resource late
+has out "capacity   3  (2 held, 0 confirmed)"
+checks=$((checks + 1))
+grep -qx 'available  1' out || fail "not one unit is free"
+
+# Open registry: a first hold makes it. Strict: it does not.
+try 0 hold shed --for a --duration 15m --key s1
+try 0 resource shed --json
+json 'j.capacity === 1 && j.held === 1'
+try 1 hold barn --for a --duration 15m --key s2 --registry strict --json
+json 'j.code === "resource-unavailable"'
+try 1 hold barn --for a --duration 15m --key s3 # it stays as it was set
+HOLDFAST_REGISTRY=strict try 0 hold barn --for a --duration 15m --key s4 --registry open
+
+try 2 resource hall --open --close
+has err "exclude each other"
+# Looking does not configure.
+for option in "--registry strict" "--idempotency-window 1h" "--token-max-length 9"; do
+  # shellcheck disable=SC2086
+  try 2 resource hall $option
+  has err "${option% *} is only for commands that write"
+  # shellcheck disable=SC2086
+  try 2 guard none $option
+  has err "is only for commands that write"
+done
+HOLDFAST_REGISTRY=strict try 0 resource hall
+
+# ==== Lists: newest first, filters, limits, cursors, and nothing made by looking. ====
+# Looking makes no store.
+for what in "list" "show 00000000000000000000000000" "check g x" "resource r" "guard g"; do
+  # shellcheck disable=SC2086
+  try 3 $what --data "$work/none"
+  has err "$work/none"
+  # shellcheck disable=SC2086
+  try 3 $what --data "$work/none" --json
+  json 'j.code === "store-absent" && j.status === 503'
+done
+checks=$((checks + 1))
+[ ! -e none ] || fail "a store was made by looking"
+
+export HOLDFAST_DATA=$work/lists
+try 0 resource small --capacity 5
+try 0 list
+has err "no holds"
+hasnt err "options"
+try 0 list --requester nobody
+has err "no holds match these options"
+try 0 list --json
+json 'keys(j) === "holds next_cursor" && j.holds.length === 0 && j.next_cursor === null'
+for i in 1 2 3 4 5; do try 0 hold small --for "guest-$i" --duration 15m --key "s$i" --json; done
+last_id=$(field id)
+try 0 hold other --for guest-1 --duration 15m --key o1 --json
+other=$(field id)
+try 0 confirm "$last_id" --key c1
+try 0 release "$other" --key r1
+
+try 0 list --json
+json 'j.holds.length === 6 && j.holds[0].resource === "other" && j.holds[5].requester === "guest-1"'
+json 'j.holds.every(h => h.id.length === 26) && new Set(j.holds.map(h => h.id)).size === 6'
+try 0 list --state held --json
+json 'j.holds.length === 4 && j.holds.every(h => h.state === "held")'
+try 0 list --state confirmed --json
+json 'j.holds.length === 1 && j.holds[0].requester === "guest-5"'
+try 0 list --state released --json
+json 'j.holds.length === 1 && j.holds[0].resource === "other"'
+try 0 list --state expired --json
+json 'j.holds.length === 0'
+try 0 list --resource small --json
+json 'j.holds.length === 5'
+try 0 list --requester guest-1 --json
+json 'j.holds.length === 2'
+try 0 list --requester guest-1 --resource other --json
+json 'j.holds.length === 1'
+try 0 list --from 2100-01-01 --json
+json 'j.holds.length === 0'
+try 0 list --to 2100-01-01 --from 2020-01-01T00:00:00+01:00 --json
+json 'j.holds.length === 6'
+try 0 list --to @1000 --json
+json 'j.holds.length === 0'
+try 0 list --tenant other --json
+json 'j.holds.length === 0'
+
+# A page at a time.
+try 0 list --limit 4 --json
+json 'j.holds.length === 4 && typeof j.next_cursor === "string"'
+cursor=$(field next_cursor)
+try 0 list --limit 4 --cursor "$cursor" --json
+json 'j.holds.length === 2 && j.next_cursor === null && j.holds[1].requester === "guest-1"'
+try 0 list --limit 0 --json
+json 'j.holds.length === 6'
+try 0 list --limit 2
+has err "--cursor"
+has out "REQUESTER"
+checks=$((checks + 1))
+[ "$(wc -l <out)" = 3 ] || fail "not a title and two rows"
+try 0 list
+hasnt err "--cursor"
 finish

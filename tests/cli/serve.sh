@@ -3,7 +3,7 @@
 # starts a server: a value that does not fit shows whose value it was.
 set -eu
 . "$(dirname "$0")/../support/cli.sh"
-
+. "$(dirname "$0")/../support/server.sh"
 config() { printf '%s\n' "$@" >conf; }
 
 # ---- Whose value counts ----
@@ -129,7 +129,7 @@ try 2 serve --config conf
 has err 'conf:1: the line is longer than 4096 bytes'
 
 # ---- A server out of a file ----
-serve() {
+start_and_stop() {
   checks=$((checks + 1))
   last="holdfast serve $*"
   : >out
@@ -140,18 +140,62 @@ serve() {
   wait $pid || fail "the server ended with $?"
 }
 config 'data = ":memory:"' 'listen = 127.0.0.1:0' 'sandbox = off' 'log = json' 'welcome = no'
-serve --config conf
+start_and_stop --config conf
 has out 'holdfast: listening on http://127.0.0.1:'
 has err '"event":"stopped"'
 checks=$((checks + 1))
 [ "$(wc -l <out)" = 1 ] || fail 'a welcome that was not asked for'
-serve --config conf --log text --welcome
+start_and_stop --config conf --log text --welcome
 has err ' info stopped '
 checks=$((checks + 1))
 [ "$(wc -l <out)" -gt 1 ] || fail 'no welcome'
 sed -i s/welcome.*/welcome=yes/ conf
-serve --config conf
+start_and_stop --config conf
 checks=$((checks + 1))
 [ "$(wc -l <out)" -gt 1 ] || fail 'no welcome'
 
+# ==== What the server's log says at three in the morning: a new store or the old one, started or not, kept or gone. ====
+logged() { # TEXT: does the log have it, or get it soon? Its lines are written by a thread of their own.
+  checks=$((checks + 1))
+  for _ in $(seq 1200); do
+    ! grep -q "$1" serve.log || return 0
+    sleep 0.05
+  done
+  grep -q "$1" serve.log || { cp serve.log err; fail "the log does not say: $1"; }
+}
+not_logged() {
+  checks=$((checks + 1))
+  ! grep -q "$1" serve.log || { cp serve.log err; fail "the log says: $1"; }
+}
+
+serve --data shop
+logged 'a new store was created in shop'
+unserve
+logged 'stopped text="all answered requests are on disk"'
+
+serve --data shop
+not_logged 'a new store'
+logged 'the store in shop was opened: 0 keys, 0 holds'
+
+# A second one on the same store does not start, and does not say that it stopped in order.
+cp serve.log first.log
+code=0
+"$hf" serve --data shop --listen 127.0.0.1:0 --sandbox $sandbox >out 2>serve.log </dev/null || code=$?
+checks=$((checks + 1))
+[ "$code" = 3 ] || fail "a second server ended with $code"
+logged 'not-started'
+not_logged 'on disk'
+cp first.log serve.log
+unserve
+
+serve --data :memory:
+unserve
+logged 'the store was in memory and is lost'
+not_logged 'on disk'
+
+# A limit on the size of files is a disk without room, not a death without a word.
+(ulimit -f 2048 && exec "$hf" serve --data small --listen 127.0.0.1:0 --sandbox $sandbox >out 2>serve.log </dev/null) && code=0 || code=$?
+checks=$((checks + 1))
+[ "$code" = 3 ] || { cp serve.log err; fail "with a limit on files it ended with $code"; }
+logged 'not-started'
 finish
