@@ -3,7 +3,6 @@
  *   check.c    over HTTP: holds and resources
  *   check_rest.c  out of the ledgers, and over HTTP: guards, claims, leases, registers
  *   journal.c  after the end: the audit, and the journal entry by entry
- *   entries.c  the journal's entries in memory, in the order in which they were decided
  *   history.c  the same as a history, told to the judge of proof/judge
  *
  * Nothing here trusts the server: what must be there is counted from what the clients wrote

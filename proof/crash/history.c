@@ -7,13 +7,108 @@
 #include "api/decode.h"
 #include "api/encode.h"
 #include "api/problem.h"
+#include "audit/read.h"
 #include "crash/check.h"
-#include "crash/entries.h"
 #include "judge/judge.h"
 #include "support/test.h"
 #include "json/stored.h"
 
 #include <time.h>
+
+/* All entries of a journal in memory, in an order in which they can have been decided.
+ *
+ * Of files that is the order of the journal. In a database many write at a time: transactions that
+ * do not touch each other may take their time and their numbers in different orders. Those that do
+ * are ordered by locks, and take both while they have them. So the order of times, and at the same
+ * time of numbers, is one in which all can have happened one after the other, and in which nothing
+ * stands before what had been answered when it was asked for. */
+
+struct crash_entries {
+    struct hf_audit_entry *all; /* owned; what they borrow is in `pages` */
+    size_t count, room;
+    struct hf_arena pages;
+};
+
+static bool wrong(struct hf_error *why, uint64_t position, const char *what)
+{
+    snprintf(why->text, sizeof why->text, "at %llu: %s", (unsigned long long)position, what);
+    return false;
+}
+
+/* The entries of a batch, or the one entry of a part of it. */
+static bool batch_keep(struct crash_entries *e, const struct hf_audit_batch *batch,
+                       struct hf_error *why)
+{
+    struct hf_audit_batch copy = *batch;
+    const char *problem = NULL;
+    unsigned char *bytes = hf_arena_take(&e->pages, batch->bytes.size);
+    assert_non_null(bytes);
+    memcpy(bytes, batch->bytes.data, batch->bytes.size);
+    copy.bytes = hf_mem(bytes, batch->bytes.size);
+    for (uint32_t at = 0;; e->count++) {
+        if (e->count == e->room) {
+            e->room = e->room ? 2 * e->room : 4096;
+            e->all = realloc(e->all, e->room * sizeof *e->all);
+            assert_non_null(e->all);
+        }
+        if (!hf_audit_batch_entry(&copy, &at, &e->all[e->count], &problem))
+            return true;
+        if (problem)
+            return wrong(why, batch->position, problem);
+    }
+}
+
+static bool journal_keep(struct crash_entries *e, struct hf_audit_reader *reader,
+                         struct hf_error *why)
+{
+    for (;;) {
+        struct hf_audit_batch batch;
+        switch (hf_audit_reader_next(reader, &batch, why)) {
+        case HF_AUDIT_BATCH:
+        case HF_AUDIT_PART:
+            if (!batch_keep(e, &batch, why))
+                return false;
+            break;
+        case HF_AUDIT_WHOLE:
+        case HF_AUDIT_WRITER: break;
+        case HF_AUDIT_DAMAGE: return wrong(why, 0, "damage");
+        case HF_AUDIT_FAILED: return false;
+        case HF_AUDIT_END: return true;
+        }
+    }
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct hf_audit_entry *x = a, *y = b;
+    if (x->recorded_at != y->recorded_at)
+        return x->recorded_at < y->recorded_at ? -1 : 1;
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+/* The journal in the directory `dir`, or in the database `postgres` if that is not NULL. out:
+ * owned, free with crash_entries_free whatever comes of it. False with `why` if it cannot be read,
+ * or if there is damage in it. */
+static bool crash_entries_read(const char *dir, const char *postgres, struct crash_entries *out,
+                               struct hf_error *why)
+{
+    struct hf_audit_reader *reader = NULL;
+    *out = (struct crash_entries){ .all = NULL };
+    bool fine = (postgres ? hf_audit_reader_connect(postgres, 0, &reader, why)
+                          : hf_audit_reader_open(dir, &reader, why)) == HF_OK &&
+                journal_keep(out, reader, why);
+    if (reader)
+        hf_audit_reader_close(reader);
+    if (fine && postgres)
+        qsort(out->all, out->count, sizeof *out->all, by_time);
+    return fine;
+}
+
+static void crash_entries_free(struct crash_entries *e)
+{
+    free(e->all);
+    hf_arena_free(&e->pages);
+}
 
 struct telling {
     struct crash_check *k;

@@ -8,7 +8,7 @@
 #ifndef HF_PROOF_JUDGE_MODEL_H
 #define HF_PROOF_JUDGE_MODEL_H
 
-#include "judge/bytes.h"
+#include "holdfast.h"
 #include "judge/judge.h"
 
 #define JUDGE_WORDS 1024 /* bytes of an objection */
@@ -345,5 +345,12 @@ void judge_doubt_recover(struct judge *j, const struct judge_view *view);
 /* Those alternatives that contradict the hanging view are dropped. False: none is left. */
 bool judge_doubt_look(struct judge *j, const struct judge_view *view, char why[JUDGE_WORDS]);
 void judge_doubt_free(struct judge *j);
+
+/* Runs of bytes that the judge keeps. */
+
+/* A copy that lives until free() of its data. Aborts without memory: a judge that cannot remember
+ * must not pass a verdict. */
+struct hf_bytes judge_bytes_copy(struct hf_bytes bytes);
+bool judge_bytes_equal(struct hf_bytes a, struct hf_bytes b);
 
 #endif

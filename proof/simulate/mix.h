@@ -7,7 +7,10 @@
 #define HF_PROOF_SIMULATE_MIX_H
 
 #include "holdfast.h"
-#include "simulate/chance.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum { SIM_TENANTS_MAX = 3, SIM_THINGS_MAX = 8, SIM_CLIENTS_MAX = 8 };
 
@@ -50,5 +53,20 @@ struct sim_mix {
 
 /* Draw the mix of a seed. */
 void sim_mix_draw(struct sim_mix *mix, uint64_t seed, uint32_t operations);
+
+/* Numbers that look random and are a function of the seed (xoshiro256**, seeded by
+ * splitmix64). */
+
+struct sim_chance {
+    uint64_t state[4];
+};
+
+void sim_chance_init(struct sim_chance *c, uint64_t seed);
+uint64_t sim_chance_next(struct sim_chance *c);
+/* A number below n, which is not 0. */
+uint64_t sim_chance_below(struct sim_chance *c, uint64_t n);
+/* True once in n times; never for 0. */
+bool sim_chance_once_in(struct sim_chance *c, uint64_t n);
+void sim_chance_bytes(struct sim_chance *c, void *data, size_t size);
 
 #endif

@@ -14,8 +14,8 @@
 #define HF_PROOF_SIMULATE_WORLD_H
 
 #include "simulate/ask.h"
-#include "simulate/chance.h"
 #include "simulate/disk.h"
+#include "simulate/mix.h"
 #include "simulate/run.h"
 #include "simulate/trace.h"
 
