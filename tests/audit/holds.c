@@ -1,6 +1,6 @@
 /* A right history has no violation. Each check of holds finds what is planted for it, by its
  * name. */
-#include "audit/kit/judge.h"
+#include "audit/kit/journal_story.h"
 #include "support/test.h"
 
 /* ---- A right history ---- */

@@ -1,6 +1,6 @@
 /* Each check of guards (DP1 to DP4), claims, leases, fences, registers, clients and the outbox
  * finds what is planted for it, by its name. */
-#include "audit/kit/judge.h"
+#include "audit/kit/journal_story.h"
 #include "support/test.h"
 
 #include "audit/table.h"

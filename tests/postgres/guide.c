@@ -1,7 +1,7 @@
 /* doc/POSTGRES.md as its reader uses it: every query in it runs, as an auditor who may only read,
  * and finds what it says. */
 #include "postgres/kit/functions.h"
-#include "postgres/kit/relay_wire.h"
+#include "postgres/kit/relay.h"
 #include "postgres/kit/story.h"
 #include "server/kit/server.h"
 #include "support/test.h"

@@ -6,6 +6,7 @@
 #ifndef HF_TESTS_AUDIT_KIT_JOURNAL_STORY_H
 #define HF_TESTS_AUDIT_KIT_JOURNAL_STORY_H
 
+#include "audit/audit.h"
 #include "store/kit/journal_writer.h"
 
 #define STORY_START INT64_C(1794778797123) /* 2026-11-15T21:39:57.123Z */
@@ -73,5 +74,32 @@ struct jw_entry *story_apply(struct story *s, const char *key, uint64_t outbox_n
 
 /* A history of a bit of everything, right from end to end. */
 void story_tell_all(struct story *s);
+
+/* One story, one audit, and what is expected of it. For the tests of the auditor's
+ * checks. */
+
+struct judge {
+    struct story story;
+    struct hf_audit_report report;
+};
+
+extern struct judge judge;
+
+/* A fresh story, and the end of it: setup and teardown of a test. */
+int judge_setup(void **state);
+int judge_teardown(void **state);
+
+/* Write the story out and audit it. */
+void judge_run(void);
+
+/* Print all violations. */
+void judge_show(void);
+
+/* Commit what is open, audit (once a test), and expect a violation of the check `name` whose
+ * sentence has `words` in it. */
+void judged(const char *name, const char *words);
+
+/* Expect that no other check is broken than those named, each between spaces: " PC1 IR5 ". */
+void judged_only(const char *names);
 
 #endif

@@ -3,7 +3,6 @@
 #define HF_TESTS_POSTGRES_KIT_RELAY_PROCESS_H
 
 #include "postgres/kit/relay.h"
-#include "postgres/kit/relay_wire.h"
 
 enum relay_order_kind {
     RELAY_ORDER_TARGET,
