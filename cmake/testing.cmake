@@ -24,8 +24,8 @@ set(HF_LONG_TESTS worlds_worlds:60 simulate_seeds:50 cli_server_fails:38 power_k
   postgres_removed:22 cli_server:22 models_models:20 server_storage:20 server_patience:17
   store_recovery:16 store_faults:15
   power_plain:13 power_planted:13 power_closing:13 fault_maintain:13 server_stopping:13 judge_library:12
-  engine_reopen:12 fault_open:12 cli_usage:11 cli_bench:10 server_pipelines:10 server_crowd:9 server_restart:9
-  server_unread:9 audit_hostile:8 engine_threads:7 http_split:7)
+  engine_reopen:12 fault_open:12 cli_usage:11 cli_bench:10 server_pipelines:19 server_crowd:9 server_restart:9
+  engine_lists:18 audit_hostile:8 engine_threads:7 http_chunk:7)
 
 # lld links a test program in a third of the time that GNU ld takes, and there are many.
 find_program(HF_LLD ld.lld)
