@@ -241,7 +241,7 @@ json 'j.holds.length > 20'
 HOLDFAST_SERVER=$url HOLDFAST_DATA=$work/nowhere try 0 show "${remote_id[a]}"
 HOLDFAST_SERVER=http://127.0.0.1:1 try 0 list --server "$url/" # a slash at its end is fine
 try 3 hold x --for y --duration 1m --key z --data "$work/remote"
-has err "is open already, by $url: stop it, or talk to it (use --server $url instead of --data)"
+has err "is already open, by $url: stop that process, or send requests to it (use --server $url instead of --data)"
 try 3 list --data "$work/remote" --json
 json "j.code === 'store-busy' && j.detail.includes('--server $url')"
 # The note of who has the store is lost: neither a command nor a second server gets in.
