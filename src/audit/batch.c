@@ -90,12 +90,9 @@ enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint
     return read_as(seg, base, offset, 1, NULL, head, bytes);
 }
 
-uint64_t hf_audit_sealed_sequence(struct hf_audit_segment *seg, uint64_t offset,
-                                  const struct hf_sipkey *seal)
+uint64_t hf_audit_sealed_sequence(const unsigned char *b, const struct hf_sipkey *seal,
+                                  uint64_t *position)
 {
-    unsigned char b[160];
-    if (!hf_audit_segment_read(seg, offset, b, sizeof b))
-        return 0;
     bool batch = hf_get32(b) == MAGIC_2;
     size_t size = batch ? SEALED : 152;
     if (!batch && (memcmp(b, "HOLDSEG1", 8) != 0 || hf_get32(b + 8) < 2 ||
@@ -103,6 +100,7 @@ uint64_t hf_audit_sealed_sequence(struct hf_audit_segment *seg, uint64_t offset,
         return 0;
     if (hf_siphash(seal, hf_mem(b, size), hf_mem(NULL, 0)) != hf_get64(b + size))
         return 0;
+    *position = hf_get64(b + (batch ? 16 : 24));
     return hf_get64(b + (batch ? 8 : 40));
 }
 

@@ -35,10 +35,13 @@ enum hf_audit_batch_state hf_audit_batch_read(struct hf_audit_segment *seg, uint
                                               struct hf_audit_batch_head *head,
                                               struct hf_buffer *bytes);
 
-/* The sequence in a sealed header at `offset`, of a batch or of a segment of version 2, whatever
- * position it names; 0: there is none. */
-uint64_t hf_audit_sealed_sequence(struct hf_audit_segment *seg, uint64_t offset,
-                                  const struct hf_sipkey *seal);
+#define HF_AUDIT_SECTOR 512 /* the least that a disk writes; no header is longer */
+
+/* The sequence in a sealed header in the sector at `b`, of a batch or of a segment of version 2,
+ * whatever position it names; 0: there is none. position: out, the one that it names: of the batch,
+ * or of the segment's first byte. */
+uint64_t hf_audit_sealed_sequence(const unsigned char *b, const struct hf_sipkey *seal,
+                                  uint64_t *position);
 /* The hash of a whole batch, which the next batch has as its chain. */
 void hf_audit_batch_hash(const struct hf_audit_batch_head *head, const unsigned char *batch,
                          uint8_t out[HF_DIGEST_SIZE]);

@@ -137,9 +137,8 @@ enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_erro
  * a segment comes from its header if that is right, else from its file; 0 if it is missing. */
 bool hf_files_journal_search(struct hf_files *r, uint64_t lowest, struct hf_files_place *found);
 
-/* Is there such a batch, or a sealed header of one, which only the store can have made? Then all
- * batches before it existed. */
-bool hf_files_journal_goes_on(struct hf_files *r, uint64_t lowest);
+/* Is there proof that more was durable than what was read (doc/FORMAT.md, rule 2)? */
+bool hf_files_journal_goes_on(struct hf_files *r);
 
 /* There is no right batch here, but batches follow: note the damage, and where reading continues.
  * The search begins with the next sequence itself: if only a segment header is wrong, nothing is

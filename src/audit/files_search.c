@@ -85,18 +85,91 @@ enum hf_files_ahead hf_files_next_segment_try(struct hf_files *r, struct hf_erro
     return HF_FILES_AHEAD_TAKEN;
 }
 
-/* Is there a batch with sequence `lowest` or higher? whole: it must be whole. If not, a sealed
- * header is enough: only the store can have made it, and all batches before it were durable
- * then. */
+/* ---- Sealed headers, wherever they are ---- */
+
+/* May a crash have left the header of the wanted batch at `position`, or there the header of the
+ * segment that the batch begins? */
+static bool is_place_of_next(const struct hf_files *r, uint64_t position)
+{
+    uint64_t next = r->base + r->seg.size;
+    return position == r->base + r->offset || position == next ||
+           position == next + HF_AUDIT_BLOCK ||
+           (r->offset == HF_AUDIT_BLOCK && position == r->base);
+}
+
+/* Is there a sealed header in the segment, from `offset` up to `end`, that proves more than was
+ * read? Only the store can have made it, when all batches before it were durable. */
+static bool segment_proves(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
+                           uint64_t offset, uint64_t end)
+{
+    enum { PIECE = 16 * HF_AUDIT_BLOCK };
+    unsigned char piece[PIECE];
+    for (; (offset = hf_audit_segment_skip(seg, offset)) < end; offset += PIECE - offset % PIECE) {
+        size_t size = PIECE - (size_t)(offset % PIECE);
+        if (end - offset < size)
+            size = (size_t)(end - offset);
+        if (!hf_audit_segment_read(seg, offset, piece, size))
+            continue;
+        for (size_t at = 0; at < size; at += HF_AUDIT_SECTOR) {
+            uint64_t here = base + offset + at, position;
+            uint64_t sequence = hf_audit_sealed_sequence(piece + at, &r->seal, &position);
+            if (sequence > r->next_sequence ||
+                (sequence == r->next_sequence && (position != here || !is_place_of_next(r, here))))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The same in a segment from the newest snapshot's start on, and in its first block. */
+static bool searched_proves(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
+                            uint64_t end)
+{
+    uint64_t start = r->snapshot.found ? r->snapshot.start : 0;
+    uint64_t from = start > base ? (start - base) / HF_AUDIT_BLOCK * HF_AUDIT_BLOCK : 0;
+    if (!r->seal_known || base + seg->size <= start)
+        return false;
+    return (from > 0 && segment_proves(r, seg, base, 0, HF_AUDIT_BLOCK)) ||
+           segment_proves(r, seg, base, from, end);
+}
+
+/* Is there such a header in what has been read, from the newest snapshot's start on? */
+static bool read_proves(struct hf_files *r)
+{
+    uint64_t start = r->snapshot.found ? r->snapshot.start : 0;
+    if (!r->seal_known)
+        return false;
+    if (r->seg.fd >= 0 && searched_proves(r, &r->seg, r->base, r->offset))
+        return true;
+    for (size_t n = r->seg.number - 1; n > 0 && n <= r->walked_count; n--) {
+        const struct hf_files_walked *w = &r->walked[n - 1];
+        struct hf_audit_segment seg;
+        uint32_t version = 0;
+        if (w->base + w->size <= start)
+            return false;
+        enum hf_audit_opened got = hf_audit_segment_open(r->dir, n, &seg, &version);
+        hf_files_unopened(r, got, &seg, version);
+        if (got != HF_AUDIT_OPENED)
+            continue;
+        bool proves = searched_proves(r, &seg, w->base, seg.size);
+        if (seg.io_error) {
+            r->io_error = seg.io_error;
+            memcpy(r->open_name, seg.name, sizeof r->open_name);
+        }
+        hf_audit_segment_close(&seg);
+        if (proves)
+            return true;
+    }
+    return false;
+}
+
+/* ---- Batches ---- */
+
+/* Is there a batch of sequence `lowest` or more? whole: all of it. If not, its header is enough if
+ * that is sealed. */
 static bool batch_counts(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
                          uint64_t offset, uint64_t lowest, bool whole)
 {
-    uint64_t sequence =
-        r->seal_known && !whole ? hf_audit_sealed_sequence(seg, offset, &r->seal) : 0;
-    if (sequence >= lowest) { /* whatever position it names */
-        r->head.sequence = sequence;
-        return true;
-    }
     enum hf_audit_batch_state state = hf_audit_batch_read(
         seg, base, offset, r->seal_known ? &r->seal : NULL, &r->head, &r->bytes);
     if (r->bytes.failed) {
@@ -138,8 +211,14 @@ static bool search(struct hf_files *r, uint64_t lowest, bool whole, struct hf_fi
 {
     uint64_t base = r->base;
     uint64_t size = r->seg.size;
-    /* A right header has the length of its batch: the bytes inside belong to that batch. */
-    uint64_t from = r->offset + hf_files_block_up(hf_files_torn_bytes(r));
+    /* In version 1, and without the key, a right header has the length of its batch: the bytes
+     * inside belong to that batch. */
+    uint64_t torn = hf_files_torn_bytes(r);
+    uint64_t from =
+        r->offset + (r->seal_known && r->head.version > 1 ? 0 : hf_files_block_up(torn));
+    if (!whole && r->seg.fd >= 0 && r->seal_known &&
+        segment_proves(r, &r->seg, base, r->offset, r->seg.size))
+        return true;
     if (!whole && r->seg.fd >= 0 && r->offset == HF_AUDIT_BLOCK &&
         head_counts(r, &r->seg, base, lowest))
         return true;
@@ -165,6 +244,7 @@ static bool search(struct hf_files *r, uint64_t lowest, bool whole, struct hf_fi
         if (seg.head_good)
             base = seg.head.base;
         bool got = (!whole && head_counts(r, &seg, base, lowest)) ||
+                   (!whole && searched_proves(r, &seg, base, seg.size)) ||
                    segment_search(r, &seg, base, HF_AUDIT_BLOCK, lowest, whole, found);
         if (seg.io_error) {
             r->io_error = seg.io_error;
@@ -206,10 +286,11 @@ static bool header_is_lost(struct hf_files *r)
     return lost;
 }
 
-bool hf_files_journal_goes_on(struct hf_files *r, uint64_t lowest)
+bool hf_files_journal_goes_on(struct hf_files *r)
 {
     struct hf_files_place found;
-    return search(r, lowest, false, &found) || header_is_lost(r);
+    /* What follows goes first: of a store at work, it is there soon. */
+    return search(r, r->next_sequence + 1, false, &found) || header_is_lost(r) || read_proves(r);
 }
 
 static const char *what_is_wrong(struct hf_files *r)

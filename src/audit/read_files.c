@@ -173,8 +173,7 @@ static enum hf_audit_step files_next(struct hf_audit_reader *reader, struct hf_a
             return HF_AUDIT_FAILED;
         if (look < RETRIES && hf_files_segment_renewed(r))
             continue;
-        bool later =
-            ahead == HF_FILES_AHEAD_BAD || hf_files_journal_goes_on(r, r->next_sequence + 1);
+        bool later = ahead == HF_FILES_AHEAD_BAD || hf_files_journal_goes_on(r);
         if (is_unknown(r))
             return open_failed(r, why);
         /* After a read error it is not known whether the batch exists, and later batches do not

@@ -139,15 +139,17 @@ bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char 
     return !form->seal || hf_get64(in + BATCH_TAG) == tag_of(form->seal, in, BATCH_TAG);
 }
 
-uint64_t hf_sealed_sequence(const struct hf_sipkey *seal, const unsigned char *in)
+bool hf_sealed_read(const struct hf_sipkey *seal, const unsigned char *in, struct hf_sealed *out)
 {
     struct hf_segment_head head;
-    if (hf_get32(in) == HF_BATCH_MAGIC)
-        return hf_get64(in + BATCH_TAG) == tag_of(seal, in, BATCH_TAG) ? hf_get64(in + 8) : 0;
-    return hf_segment_head_decode(in, &head) == HF_HEAD_GOOD && head.version >= 2 &&
-                   memcmp(&head.keys.seal, seal, sizeof *seal) == 0
-               ? head.first_sequence
-               : 0;
+    if (hf_get32(in) == HF_BATCH_MAGIC) {
+        *out = (struct hf_sealed){ hf_get64(in + 8), hf_get64(in + 16) };
+        return hf_get64(in + BATCH_TAG) == tag_of(seal, in, BATCH_TAG);
+    }
+    if (hf_segment_head_decode(in, &head) != HF_HEAD_GOOD || head.version < 2)
+        return false;
+    *out = (struct hf_sealed){ head.first_sequence, head.base };
+    return memcmp(&head.keys.seal, seal, sizeof *seal) == 0;
 }
 
 int hf_batch_whole(const struct hf_batch_form *form, const struct hf_batch_head *head,

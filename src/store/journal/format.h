@@ -8,6 +8,7 @@
 
 #define HF_FORMAT_VERSION 2 /* the version written; version 1 is read too */
 #define HF_BLOCK 4096
+#define HF_SECTOR 512 /* the least that a disk writes; no header is longer */
 
 /* ---- Segment header ---- */
 
@@ -75,9 +76,14 @@ struct hf_batch_form {
  * than `room`? Checks everything except the entries. */
 bool hf_batch_head_decode(const struct hf_batch_form *form, const unsigned char *in, size_t room,
                           uint64_t position, struct hf_batch_head *head);
-/* The sequence in a sealed header in the block at `in`, of a batch or of a segment of version 2, at
- * whatever position it belongs; 0: there is none. in: HF_SEGMENT_HEAD bytes. */
-uint64_t hf_sealed_sequence(const struct hf_sipkey *seal, const unsigned char *in);
+/* What a sealed header says of itself, wherever it is. */
+struct hf_sealed {
+    uint64_t sequence; /* of the batch, or of the first one of the segment */
+    uint64_t position; /* of the batch, or of the segment's first byte */
+};
+/* Is there a sealed header at `in`, of a batch or of a segment of version 2? in: HF_SEGMENT_HEAD
+ * bytes. The tag is computed only if the magic is right. */
+bool hf_sealed_read(const struct hf_sipkey *seal, const unsigned char *in, struct hf_sealed *out);
 /* Do the entries match this header? head: as decoded from `batch` in this form; head->length bytes
  * are readable. 0: yes; or, without the seal's key, unknown. -EBADMSG: no. -ENOMEM: out of
  * memory. */

@@ -257,9 +257,10 @@ enum hf_status hf_journal_configure(struct hf_journal *j);
 int hf_journal_entry(struct hf_journal *j, uint64_t position, struct hf_entry_view *out);
 bool hf_journal_is_packed(const struct hf_journal *j, uint64_t position);
 
-/* sequence: out, from a sealed header at `position`, at whatever position it belongs; 0: there is
- * none. 0 or an error: it cannot be read. */
-int hf_journal_sealed_at(struct hf_journal *j, uint64_t position, uint64_t *sequence);
+/* `size` bytes of the segment from its byte `at` on, unchecked. data: out, borrowed until the next
+ * read. 0, -EBADMSG (a compressed frame is damaged) or another error: they cannot be read now. */
+int hf_journal_bytes(struct hf_journal *j, struct hf_segment *g, uint64_t at, size_t size,
+                     const unsigned char **data);
 /* The batch at `position`, sealed; if `deep`, its entries are checked too. data, head: out, as
  * above. -EBADMSG: there is none. Another error: it cannot be read now. */
 int hf_journal_batch(struct hf_journal *j, uint64_t position, bool deep, const unsigned char **data,

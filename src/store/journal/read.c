@@ -184,24 +184,16 @@ int hf_journal_batch(struct hf_journal *j, uint64_t position, bool deep, const u
     return error ? error : hf_journal_batch_of(j, g, &j->cache, position, deep, data, head);
 }
 
-int hf_journal_sealed_at(struct hf_journal *j, uint64_t position, uint64_t *sequence)
+int hf_journal_bytes(struct hf_journal *j, struct hf_segment *g, uint64_t at, size_t size,
+                     const unsigned char **data)
 {
-    struct hf_segment *g = hf_segments_at(&j->segments, position);
-    const unsigned char *data;
-    *sequence = 0;
-    if (!g || !j->has_seal)
-        return 0;
-    uint64_t at = position - g->base;
     int error = hf_segments_reach(&j->segments, g);
-    if (!error && g->data) {
-        data = g->data + at;
-        error = plain_touch(j, g, at, HF_SEGMENT_HEAD);
-    } else if (!error) {
-        error = hf_pack_read(g->pack, &j->cache, at, HF_SEGMENT_HEAD, &data);
-    }
-    if (!error)
-        *sequence = hf_sealed_sequence(&j->keys.seal, data);
-    return hf_journal_unread(error) ? error : 0;
+    if (error)
+        return error;
+    if (!g->data)
+        return hf_pack_read(g->pack, &j->cache, at, size, data);
+    *data = g->data + at;
+    return plain_touch(j, g, at, size);
 }
 
 bool hf_journal_is_packed(const struct hf_journal *j, uint64_t position)

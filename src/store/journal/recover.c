@@ -454,6 +454,7 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
 {
     struct hf_walk w = { .j = j,
                          .position = info->start,
+                         .from = proof->whole ? proof->start : 0,
                          .link = { .sequence = info->next_sequence, .now = info->now } };
     memcpy(w.link.chain, info->chain, HF_DIGEST_SIZE);
     uint64_t last = 0;

@@ -55,10 +55,82 @@ bool hf_padding_clean(const struct hf_batch_head *head, const unsigned char *dat
 
 /* ---- The end ---- */
 
-/* Does a header at `position` with a higher sequence prove that the expected batch existed? Each
- * batch is written after the previous ones are durable. A sealed header is enough, because no
- * client can forge it, and it counts at any position, because a disk may write to the wrong place.
- * In version 1, and without the key, the whole batch must be valid. */
+/* The second place where the batch that is expected may begin. g: the segment of w->position. */
+static uint64_t next_begin(const struct hf_walk *w, const struct hf_segment *g)
+{
+    return w->position == g->base ? g->base + HF_BLOCK : g->base + g->size + HF_BLOCK;
+}
+
+/* May a crash have left the header of the batch that is expected at `position`, or there the header
+ * of the segment that the batch begins? */
+static bool is_place_of_next(const struct hf_walk *w, uint64_t position)
+{
+    const struct hf_segment *g = hf_segments_at(&w->j->segments, w->position);
+    if (!g)
+        return false;
+    uint64_t next = next_begin(w, g);
+    return position == w->position || position == next || position + HF_BLOCK == next ||
+           (position == g->base && w->position == g->base + HF_BLOCK);
+}
+
+/* Is there a sealed header in the bytes at `position` that proves more than was read? Each batch is
+ * written after the previous ones are durable, and a disk may write to the wrong place. */
+static bool piece_proves(const struct hf_walk *w, uint64_t position, const unsigned char *data,
+                         size_t size)
+{
+    struct hf_sealed sealed;
+    for (size_t at = 0; at < size; at += HF_SECTOR) {
+        if (!hf_sealed_read(&w->j->keys.seal, data + at, &sealed) ||
+            sealed.sequence < w->link.sequence)
+            continue;
+        if (sealed.sequence > w->link.sequence || sealed.position != position + at ||
+            !is_place_of_next(w, position + at))
+            return true;
+    }
+    return false;
+}
+
+/* The same in a segment, from `at` up to `end`. Also true if it cannot be read. */
+static bool segment_proves(struct hf_walk *w, struct hf_segment *g, uint64_t at, uint64_t end)
+{
+    enum { PIECE = 32 * HF_BLOCK };
+    while (at < end) {
+        const unsigned char *data;
+        size_t piece = PIECE - (size_t)(at % PIECE); /* of a compressed one: within a frame */
+        size_t size = end - at < piece ? (size_t)(end - at) : piece;
+        hf_segments_tick(&w->j->segments);
+        int error = hf_journal_bytes(w->j, g, at, size, &data);
+        if (hf_journal_unread(error)) {
+            w->error = error;
+            w->unread = g->base + at;
+            return true;
+        }
+        if (!error && piece_proves(w, g->base + at, data, size))
+            return true;
+        at += size;
+    }
+    return false;
+}
+
+/* Is there proof in any segment from w->from on, and in the first block of the one with w->from? */
+static bool is_sealed_elsewhere(struct hf_walk *w)
+{
+    struct hf_segments *s = &w->j->segments;
+    if (!w->j->has_seal)
+        return false;
+    for (size_t i = 0; i < s->count; i++) {
+        struct hf_segment *g = &s->list[i];
+        if (g->base + g->size <= w->from)
+            continue;
+        uint64_t at = g->base < w->from ? (w->from - g->base) & ~(uint64_t)(HF_BLOCK - 1) : 0;
+        if ((at > 0 && segment_proves(w, g, 0, HF_BLOCK)) || segment_proves(w, g, at, g->size))
+            return true;
+    }
+    return false;
+}
+
+/* Does a batch at `position` with a higher sequence prove that the expected batch existed? In
+ * version 1, and without the key, the whole batch must be valid. */
 static bool is_later(struct hf_walk *w, uint64_t position)
 {
     struct hf_journal *j = w->j;
@@ -68,18 +140,16 @@ static bool is_later(struct hf_walk *w, uint64_t position)
     /* A segment's header is written with its first batch, and bytes of a client are never there. */
     if (g->base == position && g->version && g->first_sequence > w->link.sequence)
         return true;
-    uint64_t sequence;
-    w->error = hf_journal_sealed_at(j, position, &sequence);
-    if (w->error || sequence > w->link.sequence)
-        return true;
     int error = hf_journal_batch(j, position, false, &data, &head);
     if (!error && head.sequence <= w->link.sequence)
         return false;
     bool sealed = !error && j->has_seal && head.version >= 2;
     if (!error && !sealed)
         error = hf_journal_batch(j, position, true, &data, &head);
-    if (hf_journal_unread(error))
+    if (hf_journal_unread(error)) {
         w->error = error;
+        w->unread = position;
+    }
     return !error;
 }
 
@@ -88,8 +158,10 @@ bool hf_walk_later(struct hf_walk *w, uint64_t position)
     struct hf_journal *j = w->j;
     struct hf_batch_head head;
     const unsigned char *data;
-    /* A valid header tells the length of its batch: everything inside are the batch's own bytes,
-     * whatever they look like. */
+    if (is_sealed_elsewhere(w))
+        return true;
+    /* In version 1, and without the key: a valid header tells the length of its batch. Everything
+     * inside are the batch's own bytes, whatever they look like. */
     if (hf_journal_batch(j, position, false, &data, &head) == 0 &&
         head.sequence == w->link.sequence)
         position += hf_block_up(head.length);
@@ -133,10 +205,9 @@ enum hf_step hf_walk_step(struct hf_walk *w)
     uint64_t tries[2] = { w->position, 0 };
     hf_segments_tick(&j->segments);
     const struct hf_segment *g = hf_segments_at(&j->segments, w->position);
-    if (!g)
-        return HF_STEP_END;
-    tries[1] = w->position == g->base ? g->base + HF_BLOCK : g->base + g->size + HF_BLOCK;
-    for (size_t i = 0; i < 2; i++) {
+    if (g)
+        tries[1] = next_begin(w, g);
+    for (size_t i = 0; g && i < 2; i++) {
         int error = hf_journal_batch(j, tries[i], true, &w->data, &w->head);
         if (hf_journal_unread(error)) {
             w->error = error;
@@ -147,10 +218,12 @@ enum hf_step hf_walk_step(struct hf_walk *w)
     }
     if (!hf_walk_later(w, w->position))
         return HF_STEP_END;
+    if (w->error)
+        return damage(w, w->unread, "it cannot be read");
     /* One of two places is wrong: the second, if its segment's header promises the batch. */
     g = hf_segments_at(&j->segments, tries[1]);
     return damage(w, tries[g && g->version && g->first_sequence == w->link.sequence],
-                  "the batch is damaged, and later batches or their headers exist");
+                  "the batch is damaged, and later batches or headers at other places exist");
 }
 
 void hf_walk_on(struct hf_walk *w)
@@ -199,7 +272,7 @@ enum hf_status hf_walk_apply(struct hf_journal *j, uint64_t position,
 
 /* ---- After the end ---- */
 
-enum { SECTOR = 512, CLEAR_STEP = 64 * HF_BLOCK };
+enum { CLEAR_STEP = 64 * HF_BLOCK };
 static const unsigned char zeros[CLEAR_STEP];
 
 /* Is there anything but zeros? Unreadable bytes count: writing may repair them. */
@@ -228,7 +301,7 @@ static int sector_clear(struct hf_journal *j, uint64_t position)
     int error = !g || g->state == HF_SEGMENT_PACKED ? 0 : hf_segments_reach(&j->segments, g);
     if (error || !g || !g->data)
         return error;
-    error = clear(j, g, position - g->base, SECTOR, &wrote);
+    error = clear(j, g, position - g->base, HF_SECTOR, &wrote);
     return error || !wrote ? error : j->io->sync(g->writer);
 }
 

@@ -31,9 +31,11 @@ bool hf_padding_clean(const struct hf_batch_head *head, const unsigned char *dat
 struct hf_walk {
     struct hf_journal *j;
     uint64_t position; /* of the expected batch; after DAMAGE: of the error */
+    uint64_t from;     /* sealed headers are searched from here on: the newest snapshot's start */
     struct hf_link link;
     uint64_t suspect; /* a batch with nonzero bytes after it, or 0 */
     int error;        /* something could not be read: apparent damage may be none */
+    uint64_t unread;  /* and where that is */
     const char *what; /* after DAMAGE: static */
     const unsigned char *data;
     struct hf_batch_head head;
@@ -45,8 +47,10 @@ enum hf_step { HF_STEP_BATCH, HF_STEP_END, HF_STEP_DAMAGE };
  * have it, and hf_walk_on advances past it. With the lock. */
 enum hf_step hf_walk_step(struct hf_walk *w);
 void hf_walk_on(struct hf_walk *w);
-/* Is there, from `position` on, a batch with a higher sequence than expected, or a sealed header of
- * one? Also true if something there cannot be read: w->error. */
+/* Is there proof that more was durable than what was read (doc/FORMAT.md, rule 2)? A header that
+ * only the store can have made, anywhere from w->from on; or, where no secret tells, a batch with a
+ * higher sequence than the expected one from `position` on. Also true if something there cannot be
+ * read: w->error. */
 bool hf_walk_later(struct hf_walk *w, uint64_t position);
 
 /* Apply the entries of the batch at `position` to the tables; or, if holds_only, collect the
