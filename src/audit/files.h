@@ -25,6 +25,8 @@ struct hf_files_place {
 struct hf_files_note {
     uint64_t sequence; /* of the batch that it names; 0: there is no note, or it is damaged */
     uint8_t hash[HF_DIGEST_SIZE];
+    bool names_store; /* false: an earlier program wrote it */
+    uint8_t store[HF_DIGEST_SIZE], seal[HF_DIGEST_SIZE];
 };
 
 struct hf_files {
@@ -97,6 +99,9 @@ enum hf_audit_batch_state hf_files_look_here(struct hf_files *r);
 
 /* Bytes of a batch that was cut short here, by its header; else 0. */
 uint64_t hf_files_torn_bytes(struct hf_files *r);
+
+/* Is the header of the store that the note `closed` names, if it names one? */
+bool hf_files_note_fits(const struct hf_files *r, const struct hf_audit_head *head);
 
 /* Is the header of this store? */
 bool hf_files_same_keys(const struct hf_files *r, const struct hf_audit_segment *seg);

@@ -1,6 +1,8 @@
 /* One batch, and its segment. */
 #include "audit/files.h"
 
+#include "base/bytes.h"
+
 bool hf_files_batch_at(struct hf_files *r, struct hf_audit_segment *seg, uint64_t base,
                        uint64_t offset, uint64_t lowest)
 {
@@ -29,10 +31,32 @@ uint64_t hf_files_torn_bytes(struct hf_files *r)
                : 0;
 }
 
+bool hf_files_note_fits(const struct hf_files *r, const struct hf_audit_head *head)
+{
+    unsigned char store[14 + 48] = "holdfast store", seal[13 + 16] = "holdfast seal";
+    uint8_t hash[HF_DIGEST_SIZE];
+    const struct hf_sipkey *keys[] = { &head->table_key, &head->id_key };
+    if (!r->closed.names_store)
+        return true;
+    memcpy(store + 14, head->store_id, 16);
+    for (size_t i = 0; i < 2; i++) {
+        hf_put64(store + 30 + 16 * i, keys[i]->k0);
+        hf_put64(store + 38 + 16 * i, keys[i]->k1);
+    }
+    hf_sha256_of(store, sizeof store, hash);
+    if (memcmp(hash, r->closed.store, sizeof hash) != 0)
+        return false;
+    hf_put64(seal + 13, head->seal.k0);
+    hf_put64(seal + 21, head->seal.k1);
+    hf_sha256_of(seal, sizeof seal, hash);
+    return head->version == 1 || memcmp(hash, r->closed.seal, sizeof hash) == 0;
+}
+
 bool hf_files_same_keys(const struct hf_files *r, const struct hf_audit_segment *seg)
 {
     const struct hf_audit_head *h = &seg->head;
-    return (!r->reader.journal.keys_known ||
+    return hf_files_note_fits(r, h) &&
+           (!r->reader.journal.keys_known ||
             (memcmp(h->store_id, r->reader.journal.store_id, sizeof h->store_id) == 0 &&
              memcmp(&h->id_key, &r->reader.journal.id_key, sizeof h->id_key) == 0 &&
              memcmp(&h->table_key, &r->reader.journal.table_key, sizeof h->table_key) == 0)) &&

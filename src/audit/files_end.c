@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { CLOSED_SIZE = 64 };
+/* Earlier programs wrote the first part alone. */
+enum { CLOSED_FIRST = 64, CLOSED_SIZE = 136, CLOSED_CRC = 132 };
 
 void hf_files_look_again(struct hf_files *r)
 {
@@ -33,7 +34,9 @@ bool hf_files_closed_read(struct hf_files *r, struct hf_files_note *out)
     if (fd < 0)
         return errno == ENOENT || unread(r, name, errno);
     int error = 0;
-    bool whole = hf_audit_read_at(fd, note, sizeof note, 0, &error);
+    bool whole = hf_audit_read_at(fd, note, CLOSED_FIRST, 0, &error);
+    bool names = whole && hf_audit_read_at(fd, note + CLOSED_FIRST, CLOSED_SIZE - CLOSED_FIRST,
+                                           CLOSED_FIRST, &error);
     close(fd);
     if (error)
         return unread(r, name, error);
@@ -41,6 +44,12 @@ bool hf_files_closed_read(struct hf_files *r, struct hf_files_note *out)
         hf_crc32c(0, note, 60) == hf_get32(note + 60)) {
         out->sequence = hf_get64(note + 8);
         memcpy(out->hash, note + 24, HF_DIGEST_SIZE);
+        out->names_store = names && out->sequence > 0 &&
+                           hf_crc32c(0, note, CLOSED_CRC) == hf_get32(note + CLOSED_CRC);
+    }
+    if (out->names_store) {
+        memcpy(out->store, note + 64, HF_DIGEST_SIZE);
+        memcpy(out->seal, note + 96, HF_DIGEST_SIZE);
     }
     return true;
 }

@@ -42,6 +42,10 @@ enum hf_audit_opened hf_files_segment_enter(struct hf_files *r, uint64_t number,
     struct hf_audit_segment seg;
     enum hf_audit_opened got = hf_audit_segment_open(r->dir, number, &seg, version);
     hf_files_unopened(r, got, &seg, *version);
+    if (got == HF_AUDIT_OPENED && seg.head_good && !hf_files_note_fits(r, &seg.head)) {
+        seg.head_good = seg.head_dirty = false; /* of another store, or a client's bytes */
+        seg.size = seg.packed ? seg.size : seg.file_size - seg.file_size % HF_AUDIT_BLOCK;
+    }
     hf_audit_segment_close(&r->seg);
     r->seg = seg;
     return got;

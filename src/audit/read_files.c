@@ -123,14 +123,15 @@ static bool keys_find(struct hf_files *r, struct hf_audit_head *store)
         }
         if (got != HF_AUDIT_OPENED)
             continue;
-        if (seg.head_good && !j->keys_known) {
+        bool ours = seg.head_good && hf_files_note_fits(r, &seg.head);
+        if (ours && !j->keys_known) {
             *store = seg.head;
             memcpy(j->store_id, seg.head.store_id, sizeof j->store_id);
             j->id_key = seg.head.id_key;
             j->table_key = seg.head.table_key;
             j->keys_known = true;
         }
-        if (seg.head_good && seg.head.version > 1) {
+        if (ours && seg.head.version > 1) {
             r->seal = seg.head.seal;
             r->seal_known = true;
         }

@@ -116,6 +116,7 @@ static void story_end(struct kit *k)
 static void closed_seal(unsigned char *data)
 {
     hf_put32(data + 60, hf_crc32c(0, data, 60));
+    hf_put32(data + 132, hf_crc32c(0, data, 132));
 }
 
 static void snapshot_seal(unsigned char *data, size_t size)

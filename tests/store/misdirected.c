@@ -7,7 +7,10 @@
 #include "store/kit/agree.h"
 #include "support/test.h"
 
-enum { BLOCK = 4096, SECTOR = 512, SEGMENT = 65536 };
+#include <errno.h>
+#include <stdatomic.h>
+
+enum { BLOCK = 4096, SECTOR = 512, SEGMENT = 65536, NOTE = 136, NOTE_OLD = 64, HEAD = 160 };
 
 static struct files files;
 
@@ -246,6 +249,118 @@ static void a_batch_between_two_blocks(void **state)
     }
 }
 
+/* ---- Which store it is ---- */
+
+/* A client's payload can look like the header of a segment, with a key of the client's own. */
+static void a_forged_header_of_the_only_segment(void **state)
+{
+    (void)state;
+    struct kit *k = begin();
+    put(k, "a", 100);
+    put(k, "b", 600);
+    killed(k);
+    assert_true(look(k, "a kill").opens);
+    struct file *first = files_find(&files, "journal-00000001.log");
+    unsigned char *head = first->data;
+    for (size_t i = 56; i < 120; i++)
+        head[i] = (unsigned char)i;
+    struct hf_sipkey key = { hf_get64(head + 104), hf_get64(head + 112) };
+    hf_put64(head + 152, hf_siphash(&key, hf_mem(head, 152), hf_mem(NULL, 0)));
+    memset(head + HEAD, 0, BLOCK - HEAD);
+    refused(k, "a header with another key");
+    /* One of version 1 needs no key at all. */
+    hf_put32(head + 8, 1);
+    memset(head + 104, 0, BLOCK - 104);
+    hf_put32(head + 136, hf_crc32c(0, head, 136));
+    refused(k, "a header of version 1");
+    end(k);
+}
+
+static void a_first_segment_that_is_destroyed(void **state)
+{
+    (void)state;
+    for (int writes = 0; writes < 2; writes++) {
+        struct kit *k = begin();
+        if (writes)
+            put(k, "a", 100);
+        killed(k);
+        struct file *first = files_find(&files, "journal-00000001.log");
+        memset(first->data, 0, (size_t)(2 + writes) * BLOCK);
+        refused(k, "no header and no batch");
+        end(k);
+    }
+}
+
+static atomic_int notes_fail;
+
+static int fail_notes(struct test_io *t, enum test_call call, const char *name)
+{
+    (void)t;
+    if (call != TEST_RENAME || strcmp(name, "closed") != 0 || atomic_load(&notes_fail) == 0)
+        return 0;
+    atomic_fetch_sub(&notes_fail, 1);
+    return -EIO;
+}
+
+static size_t note_size(void)
+{
+    struct file *note = files_find(&files, "closed");
+    return note ? note->size : 0;
+}
+
+/* A new store does not open without its note. */
+static void the_note_is_there_before_the_first_answer(void **state)
+{
+    (void)state;
+    struct kit *k = begin();
+    struct hf_error why;
+    killed(k);
+    assert_int_equal(note_size(), NOTE);
+    files_free(&files);
+    kit_leave(k);
+    atomic_store(&notes_fail, 1);
+    k->io.before = fail_notes;
+    assert_int_equal(hf_open(k->dir, &k->options, &k->db, &why), HF_STORAGE_FAILURE);
+    assert_non_null(strstr(why.text, "closed"));
+    k->db = NULL;
+    kit_open(k);
+    killed(k);
+    assert_int_equal(note_size(), NOTE);
+    end(k);
+}
+
+/* A store of an earlier version has no note, or one that does not say which store it is. */
+static void an_older_store_gets_its_note_when_it_is_opened(void **state)
+{
+    (void)state;
+    const uint64_t second_ns = UINT64_C(1000000000);
+    for (int has = 0; has < 2; has++)
+        for (int fails = 0; fails < 2; fails++) {
+            struct kit *k = begin();
+            put(k, "a", 100);
+            killed(k);
+            struct file *note = files_find(&files, "closed");
+            assert_non_null(note);
+            note->size = has ? NOTE_OLD : 0;
+            assert_true(look(k, "an older note").opens);
+            files_put(&files, k->dir);
+            files_free(&files);
+            if (!has)
+                kit_remove(k, "closed");
+            atomic_store(&notes_fail, fails);
+            k->io.before = fail_notes;
+            kit_open(k);
+            files_load(&files, k->dir);
+            assert_int_equal(note_size(), !fails ? NOTE : has ? NOTE_OLD : 0);
+            files_free(&files);
+            atomic_fetch_add(&k->io.later_ns, 2 * second_ns);
+            kit_settle(k);
+            killed(k);
+            assert_int_equal(note_size(), NOTE);
+            end(k);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +371,10 @@ int main(void)
         cmocka_unit_test(a_batch_on_the_header_of_its_segment),
         cmocka_unit_test(a_batch_in_the_unused_end_of_an_older_segment),
         cmocka_unit_test(a_batch_between_two_blocks),
+        cmocka_unit_test(a_forged_header_of_the_only_segment),
+        cmocka_unit_test(a_first_segment_that_is_destroyed),
+        cmocka_unit_test(the_note_is_there_before_the_first_answer),
+        cmocka_unit_test(an_older_store_gets_its_note_when_it_is_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

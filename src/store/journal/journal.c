@@ -640,6 +640,7 @@ void hf_journal_landed(struct hf_journal *j)
     if (b->lead) {
         j->begun = (struct hf_closed){ .sequence = j->flight_sequence, .end = j->durable };
         memcpy(j->begun.chain, j->chain, HF_DIGEST_SIZE);
+        hf_closed_name(&j->begun, &j->keys);
     }
     b->size = 0;
     hf_journal_expire_tokens(j, freed_max);

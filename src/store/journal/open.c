@@ -179,13 +179,40 @@ static enum hf_status tail_settle(struct hf_journal *j, struct hf_error *why)
                         strerror(-error));
 }
 
+/* A note of the newest batch, which is durable. */
+static struct hf_closed newest_note(const struct hf_journal *j)
+{
+    struct hf_closed note = { .sequence = j->next_sequence - 1, .end = j->durable };
+    memcpy(note.chain, j->chain, sizeof note.chain);
+    hf_closed_name(&note, &j->keys);
+    return note;
+}
+
+/* Write the note that names the store, if there is none: before the first request is answered. A
+ * store of an earlier program opens also on a full disk; the note is then tried again later. */
+static enum hf_status first_note(struct hf_journal *j, struct hf_error *why)
+{
+    struct hf_closed note = newest_note(j);
+    if (j->is_memory || j->closed.names_store)
+        return HF_OK;
+    int error = hf_closed_write(j->io, j->dir, &note);
+    if (error && note.sequence == 1)
+        return hf_error_set(why, HF_STORAGE_FAILURE,
+                            "cannot write the note `" HF_CLOSED_NAME "` of the new store: %s",
+                            strerror(-error));
+    if (error)
+        hf_journal_note(j, 1, "cannot write the note `" HF_CLOSED_NAME "` yet: %s",
+                        strerror(-error));
+    j->begun = error ? note : (struct hf_closed){ .sequence = 0 };
+    return HF_OK;
+}
+
 /* Write the note if everything decided is on disk. Without disk space, the previous note stays. */
 static void closed_note(struct hf_journal *j)
 {
-    struct hf_closed note = { .sequence = j->next_sequence - 1, .end = j->durable };
     if (!j->opened || j->is_memory || j->gather.size > 0 || j->flight.size > 0)
         return;
-    memcpy(note.chain, j->chain, sizeof note.chain);
+    struct hf_closed note = newest_note(j);
     if (hf_closed_write(j->io, j->dir, &note) != 0)
         hf_journal_note(j, 1, "cannot write the note of an orderly close");
     hf_journal_note_head(j);
@@ -294,6 +321,8 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     if (!j->gmac)
         return hf_error_set(why, HF_NO_MEMORY, "not enough memory to open a store");
     st = config_commit(j, first_sealed, why);
+    if (st == HF_OK)
+        st = first_note(j, why);
     if (st != HF_OK)
         return st;
     opened_note(j, fresh, path);

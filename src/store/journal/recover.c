@@ -84,13 +84,15 @@ static enum hf_status refuse_newer(struct hf_error *why, const char *name, uint3
 
 /* ---- Segments ---- */
 
-/* Is the header from this store? The first header gives the store's keys; only headers of version 2
- * have the seal key. */
+/* Is the header from this store? The first header gives the store's keys, which must be those that
+ * the note names; only headers of version 2 have the seal key. */
 static bool same_store(struct hf_journal *j, const struct hf_segment_head *head)
 {
     struct hf_store_keys *mine = &j->keys;
     const struct hf_store_keys *keys = &head->keys;
     bool sealed = head->version >= 2;
+    if (!hf_closed_is_of(&j->closed, keys, sealed))
+        return false;
     if (!j->has_keys)
         *mine = *keys;
     bool same = memcmp(mine->store_id, keys->store_id, sizeof mine->store_id) == 0 &&
